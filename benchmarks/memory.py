@@ -53,6 +53,10 @@ formula and of interpolation, on top of the first table's."""
 STEPS = ((1, 8, 1), (2, 8, 4), (3, 8, 1))
 
 
+#: Columns of the second table.
+WHO = ("measured", "formula", "deepspeed", "accelerate", "transformer math")
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
     """One step, and what each says of it in bytes."""
@@ -107,8 +111,27 @@ def interpolated(passes: measured.Measured, setting: Setting) -> measured.Measur
     )
 
 
+def transformer_math(model: ModelShape, setting: Setting) -> int:
+    """The sum of "Transformer Math 101" (https://blog.eleuther.ai/transformer-math/, 2023-04-18).
+
+    Weights and gradients of 16 bits, AdamW with fp32 master weights (12 bytes), each divided as
+    its ZeRO stage says; activations by Korthikanti et al. (arXiv:2205.05198): 2 sbh a layer with
+    recomputation, 34 without where no scores are stored, else 34 + 5 as/h. Logits are not in it.
+    """
+    weights, gradients, states = (
+        size * model.parameters / (setting.world if setting.stage >= stage else 1)
+        for size, stage in ((2, 3), (2, 2), (12, 1))
+    )
+    each = setting.sequence * setting.micro_batch * model.hidden * model.layers
+    factor = 2.0
+    if not setting.checkpointing:
+        stored = setting.attention == "eager"
+        factor = 34 + (5 * model.heads * setting.sequence / model.hidden if stored else 0)
+    return int(weights + gradients + states + factor * each)
+
+
 def peers(model: ModelShape, setting: Setting) -> dict[str, int]:
-    """DeepSpeed's estimator of the stage, and accelerate's of a training step."""
+    """DeepSpeed's estimator of the stage, accelerate's of a training step, and a formula."""
     said = {}
     if setting.stage == 2:
         said["deepspeed"] = estimators.zero2(model.parameters, setting.world, 1, offload=False)[1]
@@ -118,7 +141,8 @@ def peers(model: ModelShape, setting: Setting) -> dict[str, int]:
             model.parameters, largest, setting.world, 1, offload="none"
         )[1]
     usage = estimate_training_usage(4 * model.parameters, "bfloat16")
-    return {**said, "accelerate": max(usage.values())}
+    formula = transformer_math(model, setting)
+    return {**said, "accelerate": max(usage.values()), "transformer math": formula}
 
 
 def steps(python: str, only: str | None) -> Iterator[Case]:
@@ -234,7 +258,7 @@ def show_steps(cases: list[Case]) -> None:
     print(f"\n## Steps: {len(cases)} cases\n\n{ABOUT_STEPS}\n")
     print("| | cases | median error | lowest | highest | fits said, does not fit |")
     print("|---|---|---|---|---|---|")
-    for who in ("measured", "formula", "deepspeed", "accelerate"):
+    for who in WHO:
         mine = [case for case in cases if who in case.said]
         room = {"measured": 0.05, "formula": 0.10}.get(who, 0.0)
         short = sum(case.said[who] * (1 + room) < case.truth for case in mine)
@@ -242,14 +266,11 @@ def show_steps(cases: list[Case]) -> None:
     print("\nThe last column: cases that, on a GPU with exactly the predicted memory and the")
     print("head-room that `recommend` keeps for the model's error, would run out of it.\n")
     print("| model | ZeRO | batch | tokens | attention | recompute | GiB |", end="")
-    print(" `--measure` | formula | DeepSpeed | accelerate |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    print(" `--measure` | formula | DeepSpeed | accelerate | transformer math |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for case in cases:
         one = case.setting
-        errors = [
-            percent(case.error(who)) if who in case.said else "-"
-            for who in ("measured", "formula", "deepspeed", "accelerate")
-        ]
+        errors = [percent(case.error(who)) if who in case.said else "-" for who in WHO]
         batch = f"{one.micro_batch} × {one.accumulation}"
         cells = (case.name, one.stage, batch, one.sequence, one.attention)
         words = " | ".join(map(str, cells))

@@ -17,12 +17,12 @@ from dsdoctor.errors import UsageError
 from dsdoctor.host import LocalHost
 from dsdoctor.model.launch_plan import LaunchPlan, encode
 from dsdoctor.recommend import choice, files, releases
+from dsdoctor.recommend.optimizers import OPTIMIZERS
 from dsdoctor.recommend.options import (
     ATTENTIONS,
     FINETUNES,
     HEADROOM,
     LAUNCHERS,
-    OPTIMIZERS,
     PlanOptions,
 )
 from dsdoctor.report.launch_plan import render

@@ -13,7 +13,8 @@ from dsdoctor.model.units import GIB
 from dsdoctor.recommend import memory
 from dsdoctor.recommend.machine import Machine
 from dsdoctor.recommend.measured import Measured
-from dsdoctor.recommend.options import HEADROOM, OPTIMIZERS, PlanOptions
+from dsdoctor.recommend.optimizers import OPTIMIZERS
+from dsdoctor.recommend.options import HEADROOM, PlanOptions
 from dsdoctor.recommend.releases import as_in, release_of
 from dsdoctor.recommend.saved import Saved, saved_of
 from dsdoctor.recommend.setting import MAX_LIVE, Setting
@@ -155,7 +156,9 @@ def base_setting(
         quantised=options.finetune == "qlora",
         fused_loss=options.fused_loss,
         loads_first=options.loads_first,
-        state_bytes=OPTIMIZERS[options.optimizer],
+        state_bytes=OPTIMIZERS[options.optimizer].state,
+        outer_bytes=OPTIMIZERS[options.optimizer].outer,
+        step_bytes=OPTIMIZERS[options.optimizer].step,
         bucket=bucket,
         max_live=live,
         overlap=world > 1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dsdoctor.recommend.options import OPTIMIZERS
+from dsdoctor.recommend import optimizers
 from dsdoctor.recommend.setting import MAX_LIVE, SUB_GROUP, Setting
 
 _PARTITIONED = 3
@@ -84,13 +84,14 @@ def setting_of(  # one line for each key that decides over memory
         precision = "fp16"
     if _on(_bf16(config)):
         precision = "bf16"
-    kind = str(section(config, "optimizer").get("type", "adamw")).lower()
+    chosen = section(config, "optimizer")
+    kept = optimizers.named(str(chosen.get("type", "adamw")), section(chosen, "params"))
     overlap = zero.get("overlap_comm")
     bucket = zero.get("reduce_bucket_size")
     automatic = hidden * hidden if hidden and bucket == "auto" else _BUCKET
-    state, master = OPTIMIZERS.get(kind, 8), _master_width(config)
+    state, master = kept.state, _master_width(config)
     if _bf16(config).get("bf16_optimizer_states") is True:
-        state //= 2
+        state /= 2
     return Setting(
         stage=stage,
         offload=offload,
@@ -101,6 +102,8 @@ def setting_of(  # one line for each key that decides over memory
         precision=precision,
         checkpointing=True,
         state_bytes=state,
+        outer_bytes=kept.outer,
+        step_bytes=kept.step,
         master_width=master,
         gradient_width=_width(section(config, "data_types").get("grad_accum_dtype")),
         reduce_width=_width(config.get("communication_data_type")),
@@ -158,7 +161,7 @@ def left_out(config: Mapping[str, object]) -> Iterator[str]:
     part = section(config, "activation_checkpointing")
     yield from (f"activation_checkpointing.{key}" for key in _CHECKPOINTING if _set(part.get(key)))
     kind = section(config, "optimizer").get("type")
-    if isinstance(kind, str) and kind.lower() not in OPTIMIZERS:
+    if isinstance(kind, str) and not optimizers.is_known(kind):
         yield f"the state of optimizer {kind[:40]} (taken to be Adam's)"
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.model.units import GIB, MIB
 from dsdoctor.recommend.activations import Moment
+from dsdoctor.recommend.optimizers import state_bytes
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape
 
@@ -188,7 +189,7 @@ def _optimizer(model: ModelShape, trained: int, setting: Setting) -> list[Memory
     # Plain fp32 training keeps no master copy; ZeRO clones its partition in any precision.
     master = 0 if plain and setting.stage == 0 else setting.master_width
     cast = 0 if setting.kept_width == setting.master_width else setting.master_width
-    items = [item_of("optimizer", (master + setting.state_bytes) * part)]
+    items = [item_of("optimizer", master * part + state_bytes(model, trained, setting) / share)]
     if setting.stage == 0:
         if not plain and master:
             items.append(item_of("gradients in fp32", 4 * part, "step"))
@@ -208,6 +209,7 @@ def _optimizer(model: ModelShape, trained: int, setting: Setting) -> list[Memory
         items.append(item_of("overflow check", searched, "clip"))
         part = min(part, setting.sub_group)
         items.append(item_of("gradients in fp32", (4 if plain else cast) * part, "step"))
+    items.append(item_of("temporaries of the step", setting.step_bytes * part, "step"))
     flat = _one_flat_gradient(setting) or _in_bf16_optimizer(setting)
     return [*items, item_of("flattening", 0 if flat else setting.kept_width * part, "step")]
 

@@ -21,6 +21,7 @@ from dsdoctor.recommend.device import (
     item_of,
     largest_gradient,
 )
+from dsdoctor.recommend.optimizers import state_bytes
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape
 
@@ -171,7 +172,7 @@ def offloaded_items(model: ModelShape, trained: int, setting: Setting) -> list[M
     staging = setting.kept_width if setting.partitions_weights else width
     items = [
         item_of("master weights", setting.master_width * part * ranks),
-        item_of("optimizer", setting.state_bytes * part * ranks),
+        item_of("optimizer", state_bytes(model, trained, setting) / setting.world * ranks),
         item_of("gradients in fp32", setting.master_width * part * ranks),
         item_of("16-bit staging", staging * part * ranks),
     ]

@@ -7,11 +7,10 @@ import dataclasses
 from dsdoctor.errors import UsageError
 from dsdoctor.model.launch_plan import Reason
 from dsdoctor.recommend.machine import Machine
+from dsdoctor.recommend.optimizers import OPTIMIZERS
 from dsdoctor.recommend.shape import ModelShape
 from dsdoctor.recommend.traits import traits_of
 
-#: Bytes of optimizer state for each trained parameter, beside the fp32 master weight.
-OPTIMIZERS = {"adamw": 8, "adam": 8, "lamb": 8, "lion": 4, "adagrad": 4, "muon": 4, "sgd": 0}
 FINETUNES = ("full", "lora", "qlora")
 ATTENTIONS = ("flash", "sdpa", "eager")
 LAUNCHERS = ("deepspeed", "torchrun", "accelerate")

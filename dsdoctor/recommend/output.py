@@ -26,9 +26,12 @@ _OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "adagrad": ("Adagrad", {"lr": 1e-3, "weight_decay": 0.0}),
     "muon": ("Muon", {"lr": 1e-3, "weight_decay": 0.0, "momentum": 0.95}),
     "sgd": ("SGD", {"lr": 1e-3, "momentum": 0.0}),
+    "adafactor": ("Adafactor", {"lr": 1e-3, "weight_decay": 0.0}),
 }
+#: Optimizers that the script makes (`bitsandbytes.optim.AdamW8bit`): DeepSpeed cannot.
+OF_THE_SCRIPT = {"adamw8bit": "bitsandbytes.optim.AdamW8bit"}
 #: Optimizers that ZeRO takes only with `zero_allow_untested_optimizer`.
-_UNTESTED = frozenset({"sgd", "lamb"})
+_UNTESTED = frozenset({"sgd", "lamb", "adafactor", *OF_THE_SCRIPT})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -88,17 +91,18 @@ def ds_config(
             zero["offload_optimizer"] = dict(place)
         if setting.offloads_parameters:
             zero["offload_param"] = dict(place)
-    name, params = _OPTIMIZERS[optimizer]
     config: dict[str, Any] = {
         "train_batch_size": global_batch,
         "train_micro_batch_size_per_gpu": setting.micro_batch,
         "gradient_accumulation_steps": accumulation,
         "gradient_clipping": 1.0,
         "zero_optimization": zero,
-        "optimizer": {"type": name, "params": dict(params)},
         "steps_per_print": 100,
         "wall_clock_breakdown": False,
     }
+    if optimizer in _OPTIMIZERS:
+        name, params = _OPTIMIZERS[optimizer]
+        config["optimizer"] = {"type": name, "params": dict(params)}
     if setting.precision == "bf16":
         config["bf16"] = {"enabled": True}
     elif setting.precision == "fp16":

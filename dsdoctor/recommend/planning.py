@@ -19,9 +19,9 @@ from dsdoctor.recommend import choice, output
 from dsdoctor.recommend.machine import Machine, machine_from, machine_of
 from dsdoctor.recommend.measured import Measured
 from dsdoctor.recommend.models import ASSUMED_VOCAB
+from dsdoctor.recommend.optimizers import OPTIMIZERS
 from dsdoctor.recommend.options import (
     BF16_MAJOR,
-    OPTIMIZERS,
     PlanOptions,
     choose_attention,
     choose_images,
@@ -143,6 +143,15 @@ def _notes(
                 "flash kernels need compute capability 8.0; the figures hold for torch's "
                 'memory-efficient kernel (`attn_implementation="sdpa"`), which stores no scores '
                 "either; for other code give `--attention eager`",
+            )
+        )
+    if options.optimizer in output.OF_THE_SCRIPT:
+        made = output.OF_THE_SCRIPT[options.optimizer]
+        reasons.append(
+            note(
+                "optimizer",
+                f"the script must create `{made}` and pass it to `deepspeed.initialize`; the "
+                "DeepSpeed config cannot",
             )
         )
     if options.nodes > 1 and not options.hosts:

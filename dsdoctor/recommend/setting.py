@@ -40,6 +40,8 @@ class Setting:
         linear_views: autograd keeps the gathered weights of linear layers (such a script with
             DeepSpeed before 0.19.4).
         state_bytes: optimizer state of a parameter beside its master copy (Adam 8, Lion 4, SGD 0).
+        outer_bytes: state beyond that of a parameter that is not in a matrix of a block (Muon).
+        step_bytes: temporaries of the optimizer's step for each parameter.
         master_width: bytes of a master weight, and of a gradient at the step (2 with
             `bf16_master_weights_and_grads`; 0 without DeepSpeed, whose weights have no copy).
         gradient_width: bytes of a gradient that is kept (`grad_accum_dtype`); None = as a weight.
@@ -79,7 +81,9 @@ class Setting:
     fused_loss: bool = False
     loads_first: bool = False
     linear_views: bool = False
-    state_bytes: int = 8
+    state_bytes: float = 8
+    outer_bytes: int = 0
+    step_bytes: int = 0
     master_width: int = 4
     gradient_width: int | None = None
     reduce_width: int | None = None

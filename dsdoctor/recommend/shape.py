@@ -180,6 +180,17 @@ class ModelShape:
         return self.vocab * self.hidden
 
     @property
+    def outer_parameters(self) -> int:
+        """Parameters that are not in a matrix of a block: embedding, output layer, norms, biases.
+
+        Of a model whose tensors are listed without their names: all but those of the blocks' usual
+        matrices.
+        """
+        small = (self.layers * self._small_parameters) + self.norm_parameters
+        outer = self.embedding_parameters * (1 if self.tied else 2) + self.positions * self.hidden
+        return min(self.parameters, outer + small)
+
+    @property
     def parameters(self) -> int:
         """All parameters; a tied output layer counts once."""
         if self.stated_parameters is not None:

@@ -12,7 +12,7 @@ from dsdoctor.model.observation import Observation
 from dsdoctor.model.smoke import SmokeCause
 from dsdoctor.registry import Registry
 from dsdoctor.smoke.attempt import Attempt, culprit
-from dsdoctor.smoke.track import DEADLINES, Progress
+from dsdoctor.smoke.track import Progress
 
 _SIGKILL_WORDS = ("-9", "SIGKILL", "ignal 9", "137", "Killed")
 #: Where a log names no more than these, the hang itself is the better answer.
@@ -137,7 +137,7 @@ def late(made: Attempt) -> str:
         return (
             f"the run took longer than its limit of {made.timeout:g} s (`--timeout`), with {where}"
         )
-    limit = DEADLINES[slow[0].phase] if slow else 0.0
+    limit = made.tracker.limit(slow[0].phase) if slow else 0.0
     return f"one phase took longer than its limit of {limit:g} s: {where}"
 
 

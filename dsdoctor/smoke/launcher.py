@@ -37,6 +37,13 @@ CLOCK_GRAIN_SECONDS = 0.1
 _MAKING_SECONDS = 10.0
 
 
+def _cpus() -> int:
+    """CPUs that this process, and so its ranks, may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def launcher_of(python: str, name: str) -> list[str]:
     """The user's launcher in the patient: the script beside its interpreter, else its module."""
     beside = Path(python).parent / name
@@ -206,7 +213,7 @@ def attempt(
             plan=plan,
             argv=command(plan, python, folder),
             env=environment(plan, python, folder, base_env),
-            tracker=Tracker(folder, plan.world),
+            tracker=Tracker(folder, plan.world, plan.world / plan.launch.nodes / _cpus()),
             folder=folder,
             timeout=timeout,
         )

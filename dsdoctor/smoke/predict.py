@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dsdoctor.model.launch_plan import MemoryItem
-from dsdoctor.recommend import memory
+from dsdoctor.recommend import memory, optimizers
 from dsdoctor.recommend.models import ModelShape
-from dsdoctor.recommend.planning import OPTIMIZERS
 from dsdoctor.smoke.job import SmokePlan, offload_of
 
 #: Items that, where they are resident, live between the backward pass and the step.
@@ -31,7 +30,8 @@ def setting_of(plan: SmokePlan) -> memory.Setting:
     zero = config.get("zero_optimization")
     zero = zero if isinstance(zero, dict) else {}
     stage, offload = offload_of(config)
-    kind = str(config.get("optimizer", {}).get("type", "adamw")).lower()
+    block = config.get("optimizer", {})
+    kept = optimizers.named(str(block.get("type", "adamw")), block.get("params"))
     return memory.Setting(
         stage=stage,
         offload=offload,
@@ -43,7 +43,9 @@ def setting_of(plan: SmokePlan) -> memory.Setting:
         precision=plan.job["precision"],
         attention=plan.job["shape"]["attention"],
         checkpointing=bool(plan.job["shape"]["checkpointing"]),
-        state_bytes=OPTIMIZERS.get(kind, 8),
+        state_bytes=kept.state,
+        outer_bytes=kept.outer,
+        step_bytes=kept.step,
         bucket=int(zero.get("reduce_bucket_size", 500_000_000)),
         overlap=bool(zero.get("overlap_comm", stage == 3)),  # noqa: PLR2004
         max_live=int(zero.get("stage3_max_live_parameters", memory.MAX_LIVE)),

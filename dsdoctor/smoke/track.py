@@ -103,10 +103,18 @@ class Progress:
 
 
 class Tracker:
-    """Reads the files of all ranks as they grow."""
+    """Reads the files of all ranks as they grow.
 
-    def __init__(self, folder: Path, world: int) -> None:
+    Args:
+        folder: where the ranks write.
+        world: number of ranks.
+        per_cpu: ranks of a host for each CPU that they may use. Ranks that share a CPU import,
+            compile and end in turns, so that a phase takes them as much longer.
+    """
+
+    def __init__(self, folder: Path, world: int, per_cpu: float = 1.0) -> None:
         self.ranks = [Progress(rank) for rank in range(world)]
+        self._per_cpu = max(1.0, per_cpu)
         self._folder = folder
         self._offsets = [0] * world
 
@@ -152,6 +160,10 @@ class Tracker:
         """Whether every rank said so."""
         return all(progress.done for progress in self.ranks)
 
+    def limit(self, phase: str) -> float:
+        """Seconds that a rank may spend in a phase."""
+        return DEADLINES[phase] * self._per_cpu
+
     def overdue(self, now: float) -> list[Progress]:
         """Ranks that have been in one phase for longer than it may take."""
         return [
@@ -159,5 +171,5 @@ class Tracker:
             for progress in self.ranks
             if not progress.done
             and progress.died is None
-            and now - progress.since > DEADLINES[progress.phase]
+            and now - progress.since > self.limit(progress.phase)
         ]

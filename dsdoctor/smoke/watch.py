@@ -8,7 +8,6 @@ from dsdoctor import process
 from dsdoctor.model.smoke import PHASES
 from dsdoctor.smoke import build_times, evidence
 from dsdoctor.smoke.attempt import Attempt, Teller
-from dsdoctor.smoke.track import DEADLINES
 
 #: Seconds between two looks at the ranks.
 TICK = 0.1
@@ -103,7 +102,7 @@ class Watch:
             return "hang"
         if tracker.all_done:
             self.finished = self.finished or now
-            return "hang" if now - self.finished > DEADLINES["teardown"] else None
+            return "hang" if now - self.finished > tracker.limit("teardown") else None
         if now - self.begun - self.building > self.made.timeout:
             self.made.overdue = tuple(p.rank for p in tracker.ranks if not p.done)
             return "timeout"

@@ -14,7 +14,8 @@ from dsdoctor.model.units import GIB
 from dsdoctor.recommend.choice import LADDER, OFFLOADS
 from dsdoctor.recommend.machine import machine_of
 from dsdoctor.recommend.models import PRESETS, from_size, resolve
-from dsdoctor.recommend.options import HEADROOM, OPTIMIZERS, PlanOptions
+from dsdoctor.recommend.optimizers import OPTIMIZERS
+from dsdoctor.recommend.options import HEADROOM, PlanOptions
 from dsdoctor.recommend.planning import recommend
 from dsdoctor.report.launch_plan import render
 

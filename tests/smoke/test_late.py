@@ -15,7 +15,7 @@ from dsdoctor.model.smoke import PHASES, Event, Phase, SmokeReport
 from dsdoctor.report import smoke as text_report
 from dsdoctor.smoke import request, verdict
 from dsdoctor.smoke.attempt import Attempt
-from dsdoctor.smoke.track import Tracker
+from dsdoctor.smoke.track import DEADLINES, Tracker
 from dsdoctor.smoke.watch import Watch
 from tests.smoke.test_plan import seen
 
@@ -116,3 +116,18 @@ def test_a_process_number_of_another_host_says_nothing_here(
         assert (made.tracker.ranks[0].died is not None) is died
     finally:
         child.wait(0.0)
+
+
+def test_ranks_that_share_a_cpu_get_as_much_longer(tmp_path: Path) -> None:
+    """Eight ranks on two CPUs import, compile and end in turns."""
+    line = {"rank": 0, "phase": "import", "state": "begin"}
+    (tmp_path / "rank-0.jsonl").write_text(json.dumps(line) + "\n")
+    alone, shared, wide = (Tracker(tmp_path, 1, per_cpu) for per_cpu in (1.0, 4.0, 0.1))
+    for tracker in (alone, shared, wide):
+        tracker.read(100.0)
+        assert not tracker.overdue(100.0 + DEADLINES["import"])
+    late = 101.0 + DEADLINES["import"]
+    assert alone.overdue(late) == alone.ranks
+    assert wide.overdue(late) == wide.ranks  # more CPUs than ranks shorten no limit
+    assert not shared.overdue(late)
+    assert shared.overdue(101.0 + 4 * DEADLINES["import"]) == shared.ranks

@@ -6,17 +6,14 @@ A job that ends well does not wait for the imports that read logs.
 from __future__ import annotations
 
 import contextlib
-import re
 import signal
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from dsdoctor import files, process
-from dsdoctor.host.account import own_tool
+from dsdoctor import files
 from dsdoctor.model.run_record import Figures, PassedSignal, RunRecord
 from dsdoctor.model.units import GIB
 from dsdoctor.report.durations import duration
@@ -44,10 +41,6 @@ CRASHES = frozenset(
 )
 #: Ranks that end closer together were seen in one look: their order says nothing.
 LEAST_APART_SECONDS = 0.05
-#: How long the scheduler may take to answer.
-SCHEDULER_SECONDS = 5.0
-#: How long Slurm may take to settle the state of a job whose processes it is ending.
-SETTLING_SECONDS = 3.0
 
 
 def figures_of(progress: Progress, notices: Notices) -> Figures:
@@ -97,59 +90,6 @@ def sources_of(folder: Path) -> list[str]:
     for pattern in EVIDENCE:
         found += [str(path) for path in sorted(folder.glob(pattern)) if path.stat().st_size]
     return found
-
-
-def ask_scheduler(folder: Path, job: str) -> str:
-    """Writes down what Slurm says of a job: its output never shows a time limit or a requeue.
-
-    Args:
-        folder: of the run.
-        job: its number; "" = there is none.
-
-    Returns:
-        How the job ended, such as `TIMEOUT`; "" if Slurm does not say.
-    """
-    if not job.isdigit():
-        return ""
-    text = _from_controller(job) or _from_accounting(job)
-    if not text:
-        return ""
-    from dsdoctor.model.redact import mask  # noqa: PLC0415
-
-    with contextlib.suppress(OSError):
-        lines = "\n".join(mask(line) for line in text.splitlines())
-        files.write(folder / "scheduler.log", lines, mode=0o600)
-    state = re.search(r"\bJobState=([A-Z_]+)", text) or re.match(rf"{job}\s+([A-Z_]+)\b", text)
-    return state[1] if state else ""
-
-
-def _from_controller(job: str) -> str:
-    """`scontrol show job`, which knows a job for some minutes after its end (`MinJobAge`)."""
-    tool = own_tool("scontrol")
-    if tool is None:
-        return ""
-    until = time.monotonic() + SETTLING_SECONDS
-    with contextlib.suppress(OSError):
-        answer = process.run([tool, "show", "job", job], timeout=SCHEDULER_SECONDS)
-        # this state hides the one that says how the job ended
-        while answer.ok and "JobState=COMPLETING" in answer.text and time.monotonic() < until:
-            time.sleep(0.25)
-            answer = process.run([tool, "show", "job", job], timeout=SCHEDULER_SECONDS)
-        return answer.text if answer.ok else ""
-    return ""
-
-
-def _from_accounting(job: str) -> str:
-    """The same from `sacct`, for a job that the controller has forgotten."""
-    tool = own_tool("sacct")
-    if tool is None:
-        return ""
-    columns = "--format=JobID,State%20,ExitCode,NodeList%64"
-    argv = [tool, "--noheader", "--allocations", f"--jobs={job}", columns]
-    with contextlib.suppress(OSError):
-        answer = process.run(argv, timeout=SCHEDULER_SECONDS)
-        return answer.text if answer.ok else ""
-    return ""
 
 
 def diagnose(folder: Path, registry: Registry) -> Diagnosis | None:

@@ -106,9 +106,7 @@ def _scontrol(*words: str) -> str:
 
 def _excluded(job: str) -> list[str]:
     """Nodes that the job excludes already."""
-    done = process.run(
-        [own_tool("scontrol") or "/usr/bin/scontrol", "show", "job", job, "--oneliner"],
-        timeout=CALL_SECONDS,
-    )
+    words = ("show", "job", job, "--oneliner")
+    done = process.run([own_tool("scontrol") or _USUAL, *words], timeout=CALL_SECONDS)
     found = re.search(r"\bExcNodeList=(\S+)", done.text)
     return [] if found is None or found[1] == "(null)" else [found[1]]

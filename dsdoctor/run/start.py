@@ -9,7 +9,7 @@ import platform
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -18,11 +18,11 @@ from dsdoctor import files, process
 from dsdoctor.errors import UsageError
 from dsdoctor.model.masking import mask_words
 from dsdoctor.model.run_record import RunRecord
-from dsdoctor.run import elsewhere, flight, hang, store
+from dsdoctor.run import elsewhere, flight, hang, scheduler, store
 from dsdoctor.run.dump_variables import announced
 from dsdoctor.run.options import REFUSED, RunOptions
 from dsdoctor.run.preflight_seconds import SECONDS
-from dsdoctor.run.supervise import Supervisor
+from dsdoctor.run.supervise import Speaker, Supervisor
 from dsdoctor.version import __version__
 
 #: The check gets so much longer than its own limit before it is left alone.
@@ -31,8 +31,6 @@ GRACE_SECONDS = 10.0
 MOST_LINES = 10
 #: Variables that number the tasks of a job step: the first one speaks.
 TASK_VARIABLES = ("SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
-
-Speaker = Callable[[str], None]
 
 
 def _now() -> str:
@@ -183,7 +181,7 @@ def _attempts(
         begun = time.time()
         status = record.status = supervisor.run(env)
         if record.elsewhere in elsewhere.SLURM:
-            started = elsewhere.find_job(folder, supervisor.session, begun, time.time())
+            started = scheduler.find_job(folder, supervisor.session, begun, time.time())
             record.slurm_job = env.get("SLURM_JOB_ID", "") or started
         from dsdoctor.run import ending  # noqa: PLC0415  # reads logs: not needed while it runs
 
@@ -192,7 +190,7 @@ def _attempts(
         ending.note_evidence(folder, supervisor.notices, record)
         if status != 0 or record.elsewhere:
             # before a restart is decided: only Slurm knows of a preemption
-            record.slurm_state = ending.ask_scheduler(folder, record.slurm_job)
+            record.slurm_state = scheduler.ask(folder, record.slurm_job)
         left = options.restarts + 1 - record.attempts
         if not elsewhere.died(record) or left <= 0 or options.requeue or _was_ended(record, status):
             return status

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dsdoctor.host.account import own_tool
-from dsdoctor.run import elsewhere, ending, hang, requeue
+from dsdoctor.run import hang, requeue, scheduler
 from dsdoctor.smoke import evidence
 from tests.attack.conftest import Trap
 
@@ -27,8 +27,8 @@ def _ran(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_root_asks_none_of_them(ran: Path, trap: Trap, tmp_path: Path) -> None:
-    assert ending.ask_scheduler(tmp_path, "7") == ""
-    assert elsewhere.find_job(tmp_path, os.getpid(), 0.0, 1.0) == ""
+    assert scheduler.ask(tmp_path, "7") == ""
+    assert scheduler.find_job(tmp_path, os.getpid(), 0.0, 1.0) == ""
     assert requeue.job_of({"SLURM_JOB_ID": "7"}) is None
     hang.stacks(tmp_path / "stacks", {0: os.getpid()})
     evidence.stacks(tmp_path, {}, str(trap.home / "bin" / "python"))

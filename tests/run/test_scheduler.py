@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from dsdoctor import packs
+from dsdoctor.run import scheduler
 from dsdoctor.run.detached import refusal
-from dsdoctor.run.elsewhere import announced_job, job_of_session, starter
-from dsdoctor.run.ending import ask_scheduler, diagnose
+from dsdoctor.run.elsewhere import starter
+from dsdoctor.run.ending import diagnose
+from dsdoctor.run.scheduler import announced_job, job_of_session
 from tests.run.support import quick, record, run
 
 SCONTROL = """#!/bin/sh
@@ -29,7 +31,7 @@ def test_a_state_that_hides_how_the_job_ended_is_waited_out(
     tool.write_text(SCONTROL.format(folder=tmp_path))
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert ask_scheduler(tmp_path, "7") == "CANCELLED"
+    assert scheduler.ask(tmp_path, "7") == "CANCELLED"
     assert "JobState=CANCELLED" in (tmp_path / "scheduler.log").read_text()
     assert (tmp_path / "asked").read_text().count("asked") == 3
 
@@ -63,7 +65,7 @@ def test_a_job_that_the_controller_has_forgotten_is_asked_of_the_accounting(
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert ask_scheduler(tmp_path, "7") == expected
+    assert scheduler.ask(tmp_path, "7") == expected
     found = diagnose(tmp_path, packs.load(builtin_only=True))
     assert found is not None
     assert [one.condition for one in found.causes] == ([cause] if cause else [])

@@ -27,13 +27,31 @@ _LARGEST_STEP = 1 << 62
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,80}")
 
 
+#: What each metric is.
+_HELP = {
+    "host_memory_used_bytes": "Memory in use on the host, by all programs.",
+    "gpu_memory_used_bytes": "Memory in use on a GPU.",
+    "gpu_utilization_percent": "Share of time in which a kernel ran on a GPU.",
+    "gpu_power_watts": "Power draw of a GPU.",
+    "gpu_temperature_celsius": "Temperature of a GPU.",
+    "rank_resident_bytes": "Resident memory of a rank.",
+    "rank_cpu_seconds_total": "CPU time of a rank since it started.",
+    "step": "Last step that the job reported.",
+    "step_seconds": "Time of the last step.",
+    "loss": "Last loss that the job reported.",
+    "tokens_per_second": "Last throughput that the job reported.",
+    "output_bytes_total": "Bytes that the job has written.",
+    "notices_total": "Warnings about the job so far.",
+}
+
+
 def _rows(
-    sample: Mapping[str, Any], progress: Progress, record: RunRecord
+    sample: Mapping[str, Any], progress: Progress, record: RunRecord, written: int
 ) -> Iterator[tuple[str, dict[str, str], float | None]]:
     host = sample.get("host") or {}
     yield "host_memory_used_bytes", {}, host.get("used")
     for gpu in sample.get("gpus") or ():
-        label = {"gpu": str(gpu["index"]), "uuid": str(gpu.get("uuid"))}
+        label = {"gpu": str(gpu["index"]), "uuid": str(gpu.get("uuid") or "")}
         yield "gpu_memory_used_bytes", label, gpu.get("used")
         yield "gpu_utilization_percent", label, gpu.get("util")
         yield "gpu_power_watts", label, gpu.get("power_w")
@@ -46,27 +64,34 @@ def _rows(
     yield "step_seconds", {}, progress.recent_seconds(1)
     yield "loss", {}, progress.last.loss
     yield "tokens_per_second", {}, progress.last.tokens_per_second
-    yield "output_bytes_total", {}, record.output_bytes or None
+    yield "output_bytes_total", {}, written
     yield "notices_total", {}, len(record.notices)
 
 
 def write_metrics(
-    path: Path, sample: Mapping[str, Any], progress: Progress, record: RunRecord
+    path: Path, sample: Mapping[str, Any], progress: Progress, record: RunRecord, written: int
 ) -> None:
-    """Rewrites the file, whole or not at all; a full disk does not stop the job."""
+    """Rewrites the file, whole or not at all; a full disk does not stop the job.
+
+    Args:
+        path: the file.
+        sample: the newest one.
+        progress: of the job.
+        record: of the run.
+        written: bytes of output so far.
+    """
+    groups: dict[str, list[str]] = {}  # the format wants all lines of a metric in one group
+    for name, labels, value in _rows(sample, progress, record, written):
+        if value is not None:
+            inner = {"run": record.id, **labels}
+            words = ",".join(f'{key}="{_escaped(text)}"' for key, text in inner.items())
+            line = f"dsdoctor_run_{name}{{{words}}} {float(value):.15g}"
+            groups.setdefault(name, []).append(line)
     lines: list[str] = []
-    named: set[str] = set()
-    for name, labels, value in _rows(sample, progress, record):
-        if value is None:
-            continue
-        full = f"dsdoctor_run_{name}"
-        if full not in named:
-            kind = "counter" if name.endswith("_total") else "gauge"
-            lines.append(f"# TYPE {full} {kind}")
-            named.add(full)
-        inner = {"run": record.id, **labels}
-        words = ",".join(f'{key}="{_escaped(text)}"' for key, text in inner.items())
-        lines.append(f"{full}{{{words}}} {float(value):g}")
+    for name, rows in groups.items():
+        kind = "counter" if name.endswith("_total") else "gauge"
+        lines.append(f"# HELP dsdoctor_run_{name} {_HELP[name]}")
+        lines += [f"# TYPE dsdoctor_run_{name} {kind}", *rows]
     with contextlib.suppress(OSError):
         files.write(path, "\n".join(lines) + "\n", mode=0o644)
 

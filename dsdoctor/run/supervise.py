@@ -229,7 +229,8 @@ class Supervisor:
         for key, text in self.notices.feed(sample, self.progress):
             self._note(key, text)
         if self.options.metrics is not None:
-            write_metrics(self.options.metrics, sample, self.progress, self.record)
+            written = self.record.output_bytes + self._keeper.total
+            write_metrics(self.options.metrics, sample, self.progress, self.record, written)
         idle = self.hung.feed(sample, self._keeper.total)
         after = self.options.hang_after
         if not self._keeper.total:

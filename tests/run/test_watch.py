@@ -6,6 +6,8 @@ import json
 import math
 import platform
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from dsdoctor.model.schema import run_diff_schema, run_schema
 from dsdoctor.model.units import GIB
 from dsdoctor.run import store
 from dsdoctor.run.hang import HangClock, summary
+from dsdoctor.run.metrics import write_metrics
 from dsdoctor.run.notices import Notices
 from dsdoctor.run.progress import Progress, parse
 from dsdoctor.run.report import figure_rows
@@ -156,6 +159,24 @@ def test_prometheus_metrics_are_written(tmp_path: Path) -> None:
     rows = path.read_text().splitlines()
     assert any(row.startswith("dsdoctor_run_loss{run=") and row.endswith(" 2.5") for row in rows)
     assert [p.name for p in tmp_path.glob(".job*")] == []
+
+
+def test_prometheus_itself_reads_the_metrics(tmp_path: Path) -> None:
+    program = shutil.which("promtool")
+    assert program is not None, "tests/system-deps.sh installs `promtool`"
+    path, progress = tmp_path / "job.prom", Progress()
+    progress.feed(b"step 1234567 loss: nan, tokens/s: 1234.5\n", 1.0)
+    write_metrics(path, sample(0.0), progress, RunRecord(id='a"b'), 3 * GIB + 1)
+    text = path.read_text()
+    checked = subprocess.run(
+        [program, "check", "metrics"], input=text, capture_output=True, text=True, check=False
+    )
+    assert (checked.returncode, checked.stderr) == (0, "")
+    rows = dict(row.rpartition(" ")[::2] for row in text.splitlines() if row[0] != "#")
+    assert rows['dsdoctor_run_step{run="a\\"b"}'] == "1234567"
+    assert rows['dsdoctor_run_loss{run="a\\"b"}'] == "nan"
+    assert rows['dsdoctor_run_output_bytes_total{run="a\\"b"}'] == str(3 * GIB + 1)
+    assert rows['dsdoctor_run_gpu_memory_used_bytes{run="a\\"b",gpu="1",uuid=""}']
 
 
 LINES: list[tuple[str, dict[str, Any] | None]] = [

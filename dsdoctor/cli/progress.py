@@ -11,6 +11,8 @@ WORDS = {
     "nvml": "asking the driver",
     "nvidia_smi": "asking nvidia-smi",
 }
+#: Names on the line; more would wrap at 60 columns.
+MOST_NAMED = 2
 
 
 class Progress:
@@ -49,9 +51,15 @@ class Progress:
             self._thread.join(1.0)
 
     def _text(self) -> str:
+        """What is waited for, on one line of a narrow terminal."""
         with self._lock:
-            names = sorted(self._running)
-        return ", ".join(WORDS.get(name, name.replace("_", " ")) for name in names)
+            # what takes long has words of its own
+            names = sorted(self._running, key=lambda name: (name not in WORDS, name))
+        if not names:
+            return "judging"
+        words = ", ".join(WORDS.get(name, name.replace("_", " ")) for name in names[:MOST_NAMED])
+        more = len(names) - MOST_NAMED
+        return f"{words} and {more} more" if more > 0 else words
 
     def _show(self) -> None:
         if self._done.wait(1.0):

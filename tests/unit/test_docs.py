@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from dsdoctor.cli.main import COMMANDS
+from dsdoctor.cli.progress import Progress
 from dsdoctor.model.facts.machine import OsInfo
 from dsdoctor.model.report import Report
 from dsdoctor.model.schema import report_schema, snapshot_schema
@@ -72,3 +73,19 @@ def test_no_page_has_a_conflict_marker() -> None:
     ]
     assert len(pages) > 10
     assert marked == []
+
+
+def test_the_pages_of_errors_are_in_the_navigation() -> None:
+    named = set(re.findall(r"errors/[\w-]+\.md", (ROOT / "mkdocs.yml").read_text()))
+    assert named == {f"errors/{page.name}" for page in (ROOT / "docs" / "errors").glob("*.md")}
+
+
+def test_the_line_of_progress_names_what_takes_long_and_fits() -> None:
+    progress = Progress(enabled=False)
+    assert progress._text() == "judging"
+    for name in ("network", "storage", "nvidia_smi", "torch_facts"):
+        progress.tell(name, ended=False)
+    assert progress._text() == "asking nvidia-smi, starting torch and 2 more"
+    progress.tell("network", ended=True)
+    progress.tell("storage", ended=True)
+    assert progress._text() == "asking nvidia-smi, starting torch"

@@ -29,6 +29,7 @@ from dsdoctor.api import (
     Level,
     Missing,
     Nvml,
+    OsInfo,
     RunNeeds,
     Scope,
     Signature,
@@ -37,6 +38,7 @@ from dsdoctor.api import (
     fail,
 )
 from dsdoctor_checks._util import chosen, cuda_works
+from dsdoctor_checks._where import on_host
 from dsdoctor_checks.driver import _tables
 
 CONDITION = Condition(
@@ -61,6 +63,7 @@ def fabric_is_up(
     env: Environment | Missing,
     run: RunNeeds,
     manager: FabricManager | Missing,
+    os: OsInfo | Missing,
 ) -> Iterator[Finding]:
     """Judges CUDA's error, then each GPU's registration; a GPU in MIG mode needs no fabric.
 
@@ -102,7 +105,7 @@ def fabric_is_up(
     yield fail(
         text,
         effect="CUDA initialization fails with error 802; every rank exits at startup",
-        hint="run `systemctl start nvidia-fabricmanager`; its version must be the driver's"
+        hint=f"run `systemctl start nvidia-fabricmanager`{on_host(os)}; its version must be the driver's"
         + (f" ({driver})" if driver else ""),
         error=_tables.NOT_READY,
         cuda_error_code=code,

@@ -25,6 +25,7 @@ from dsdoctor.api import (
     Gpus,
     Limits,
     Missing,
+    OsInfo,
     RunNeeds,
     Scope,
     check,
@@ -32,6 +33,7 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._util import listed
+from dsdoctor_checks._where import on_host
 
 from ._util import judged, skip_unreported
 
@@ -53,7 +55,11 @@ class PersistenceLimits(Limits, frozen=True, kw_only=True):
 
 @check(CONDITION)
 def driver_stays_loaded(
-    gpus: Gpus, run: RunNeeds, env: Environment | Missing, limits: PersistenceLimits
+    gpus: Gpus,
+    run: RunNeeds,
+    env: Environment | Missing,
+    os: OsInfo | Missing,
+    limits: PersistenceLimits,
 ) -> Iterator[Finding]:
     """Judges nodes with several data-center GPUs; one finding for all of them."""
     found = judged(gpus, run, env)
@@ -66,7 +72,8 @@ def driver_stays_loaded(
         yield warn(
             f"persistence mode is off on GPUs {listed(off)}, but it should be on in a training node",
             effect="each start waits seconds for every GPU, and ECC counters are reset each time",
-            hint="run `systemctl enable --now nvidia-persistenced`, or `nvidia-smi -pm 1` as root",
+            hint="run `systemctl enable --now nvidia-persistenced`, or `nvidia-smi -pm 1` as root"
+            + on_host(os),
             gpus=off,
             min_gpus=limits.min_gpus,
         )

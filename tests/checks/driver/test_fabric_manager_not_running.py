@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import FabricManager, Gpus
+from dsdoctor.api import FabricManager, Gpus, OsInfo
 from dsdoctor.model.facts.gpu import GpuFabric
 from dsdoctor.testing import judge
 from dsdoctor_checks.driver import fabric_manager_not_running
@@ -174,3 +174,10 @@ def test_boards_before_hopper(
     assert m.words(found) == expected
     if expected == ["fail"]:
         assert "6 NVSwitches" in found[0].message
+
+
+@pytest.mark.parametrize(("os", "said"), [(m.DOCKER, True), (m.LINUX, False)])
+def test_a_container_is_sent_to_its_host(os: OsInfo, said: bool) -> None:
+    gpus = m.gpus("H100", fabric=GpuFabric(state=1))
+    (finding,) = judge(CHECK, gpus=gpus, nvml=m.nvml(), environment=m.NO_ENV, os_info=os).findings
+    assert ("` on the host;" in finding.hint) is said

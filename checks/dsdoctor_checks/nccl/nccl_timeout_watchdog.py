@@ -62,6 +62,21 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
+        # no library prints it; trainers raise it in their own words
+        pattern="(?:Error|Exception|failure was): NCCL communication timeout",
+        examples=(
+            "RuntimeError: NCCL communication timeout",
+            "train.CommException: NCCL communication timeout",
+            "RuntimeError: NCCL communicator was aborted on rank 1.  Original reason for failure was: NCCL communication timeout",
+        ),
+        not_examples=(
+            "known problems: NCCL communication timeout (check the network)",
+            "see Errors: NCCL communication timeout",
+        ),
+        level=Level.WEAK,
+        echo=True,
+    ),
+    Signature(
         pattern="Timeout at NCCL work",
         source="torch 2.4.1 libtorch_cuda.so",
         examples=(

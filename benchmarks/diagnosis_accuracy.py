@@ -35,12 +35,12 @@ LEVELS = {
 
 
 def share(pair: list[int]) -> str:
-    """`7/9 (78 %)`, or `-` for none.
+    """`7/9 (78%)`, or `-` for none.
 
     >>> share([7, 9]), share([0, 0])
-    ('7/9 (78 %)', '-')
+    ('7/9 (78%)', '-')
     """
-    return f"{pair[0]}/{pair[1]} ({100 * pair[0] / pair[1]:.0f} %)" if pair[1] else "-"
+    return f"{pair[0]}/{pair[1]} ({100 * pair[0] / pair[1]:.0f}%)" if pair[1] else "-"
 
 
 def page(figures: dict[str, Any]) -> str:

@@ -62,13 +62,19 @@ def test_the_real_parsers_are_asked(line: str, accepted: bool, error: str) -> No
 @pytest.mark.parametrize(
     ("text", "ignored", "error"),
     [
-        (
+        pytest.param(
             "deepspeed_config:\n  zero_stagee: 3\n  zero_stage: 2\n",
             {"zero_stagee": "zero_stage"},
             "",
+            id="a-key-of-deepspeed-misspelt",
         ),
-        ("deepspeed_config:\n  zero_stage: 3\n  offload_param_device: cpu\n", {}, ""),
-        ("num_procesess: 2\n", {}, "num_procesess"),
+        pytest.param(
+            "deepspeed_config:\n  zero_stage: 3\n  offload_param_device: cpu\n",
+            {},
+            "",
+            id="known-keys",
+        ),
+        pytest.param("num_procesess: 2\n", {}, "num_procesess", id="a-key-of-accelerate-misspelt"),
     ],
 )
 def test_accelerate_is_asked_about_its_configuration(

@@ -63,16 +63,13 @@ SIGNATURES = (
     ),
     Signature(
         # no library prints it; trainers raise it in their own words
-        pattern="(?:Error|Exception|failure was): NCCL communication timeout",
+        pattern=r"(?:(?<=Error: )|(?<=Exception: )|(?<=failure was: ))NCCL communication timeout",
         examples=(
             "RuntimeError: NCCL communication timeout",
             "train.CommException: NCCL communication timeout",
             "RuntimeError: NCCL communicator was aborted on rank 1.  Original reason for failure was: NCCL communication timeout",
         ),
-        not_examples=(
-            "known problems: NCCL communication timeout (check the network)",
-            "see Errors: NCCL communication timeout",
-        ),
+        not_examples=("4. NCCL communication timeout (check GPU connectivity)",),
         level=Level.WEAK,
         echo=True,
     ),

@@ -176,7 +176,9 @@ def test_boards_before_hopper(
         assert "6 NVSwitches" in found[0].message
 
 
-@pytest.mark.parametrize(("os", "said"), [(m.DOCKER, True), (m.LINUX, False)])
+@pytest.mark.parametrize(
+    ("os", "said"), [(m.DOCKER, True), (m.LINUX, False)], ids=["in a container", "on a machine"]
+)
 def test_a_container_is_sent_to_its_host(os: OsInfo, said: bool) -> None:
     gpus = m.gpus("H100", fabric=GpuFabric(state=1))
     (finding,) = judge(CHECK, gpus=gpus, nvml=m.nvml(), environment=m.NO_ENV, os_info=os).findings

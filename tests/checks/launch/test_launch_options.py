@@ -76,6 +76,7 @@ def test_the_real_parsers_are_asked(line: str, accepted: bool, error: str) -> No
         ),
         pytest.param("num_procesess: 2\n", {}, "num_procesess", id="a-key-of-accelerate-misspelt"),
     ],
+    ids=["a misspelled plugin key", "keys that accelerate reads", "a misspelled top-level key"],
 )
 def test_accelerate_is_asked_about_its_configuration(
     tmp_path: Path, text: str, ignored: dict[str, str], error: str

@@ -11,6 +11,7 @@ import msgspec
 from dsdoctor.logs import reader
 from dsdoctor.logs.block_reader import BlockReader
 from dsdoctor.logs.bounds import Budget
+from dsdoctor.logs.heads import Heads
 from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.logs.ready import ReadySignatures
 
@@ -21,10 +22,10 @@ class Scanner(ReadySignatures):
     def scan(self, source: reader.Source, index: int = 0, budget: Budget | None = None) -> Scan:
         """Reads a log, whole or as far as the budget reaches."""
         budget = budget or Budget()
-        blocks = BlockReader(self, index, source.rank)
+        blocks, heads = BlockReader(self, index, source.rank), Heads()
         piped = source.path is None and source.data is None
         for block in budget.metered(reader.blocks(source), waits=piped):
-            blocks.feed(block, last=False)
+            blocks.feed(heads.cut(block), last=False)
         blocks.feed(b"", last=True)
         found = blocks.finish()
         if why := budget.exceeded():

@@ -22,6 +22,11 @@ _KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!"
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 #: A quote goes on over no more lines than this; otherwise it is a stray one.
 _QUOTED_LINES = 400
+#: An array goes on over no more lines than this.
+_ARRAY_LINES = 2000
+#: Characters that variables put into one script. Twenty lines can double a value twenty times; a
+#: kernel takes no word of more than 128 KiB (`MAX_ARG_STRLEN`, execve(2)).
+_MOST_FILLED = 4 << 20
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 #: In place of what a shell computes, while a line is split into words; no shell has the name.
 _COMPUTED = "${\N{HORIZONTAL ELLIPSIS}}"
@@ -133,6 +138,12 @@ class _Variables:
         self._unsure: set[str] = set()
         self._before: set[str] = set()
         self._always = False
+        self._left = _MOST_FILLED
+
+    def _may_put(self, length: int) -> bool:
+        """Whether so many characters may still be put in; otherwise the variable stays."""
+        self._left -= min(length, self._left + 1)
+        return self._left >= 0
 
     def keyword(self, word: str) -> None:
         """Takes a word of a block: where no `else` ends it, what only the block sets is unsure."""
@@ -160,8 +171,9 @@ class _Variables:
         perhaps = perhaps or self.depth > 0
         if name.endswith("+"):
             name = name[:-1]
-            unknown = name not in self.known or perhaps
-            value = self.known.get(name, "") + value
+            before = self.known.get(name)
+            unknown = before is None or perhaps or not self._may_put(len(before))
+            value = value if unknown else f"{before}{value}"
         elif perhaps and self.depth == 0:
             unknown = self.known.get(name) != value
         else:
@@ -186,7 +198,12 @@ class _Variables:
 
     def fill(self, word: str) -> str:
         """A word with the variables that are known."""
-        return _VARIABLE.sub(lambda found: self.known.get(found[1] or found[2], found[0]), word)
+
+        def value(found: re.Match[str]) -> str:
+            known = self.known.get(found[1] or found[2])
+            return found[0] if known is None or not self._may_put(len(known)) else known
+
+        return _VARIABLE.sub(value, word)
 
     def split(self, line: str) -> str:
         """A line in which unquoted variables of several words are those words, and arrays items."""
@@ -195,8 +212,12 @@ class _Variables:
             value = self.known.get(found["a"] or found["b"] or "")
             if found["array"]:
                 items = self.arrays.get(found["array"])
-                return found[0] if items is None else " ".join(map(shlex.quote, items))
+                if items is None or not self._may_put(sum(map(len, items)) + len(items)):
+                    return found[0]
+                return " ".join(map(shlex.quote, items))
             if value is None or not any(blank in value.strip() for blank in " \t"):
+                return found[0]
+            if not self._may_put(len(value)):
                 return found[0]
             return " ".join(map(shlex.quote, value.split()))
 
@@ -264,20 +285,27 @@ def _shown(words: Sequence[str]) -> tuple[str, ...]:
 
 def _with_arrays(text: str, variables: _Variables) -> Iterator[tuple[int, str]]:
     """Logical lines without the arrays, which are noted where they stand."""
-    name, more, held = "", False, ""
+    name, more, held, rows = "", False, "", 0
     for number, line in logical_lines(text):
         begun = None if name else _ARRAY.match(line)
         if begun:
             name, more, held = begun["name"], bool(begun["more"]), line[begun.end() :]
+            rows = 0
         elif name:
             held += "\n" + line
+            rows += 1
         else:
             for other in _ARRAY_INSIDE.findall(line):  # behind `then` or `&&`: perhaps
                 variables.arrays.pop(other, None)
             yield number, line
             continue
+        if ")" not in line and rows < _ARRAY_LINES:
+            continue
         words, closed = _array_words(_masked(held))
-        if closed:
+        if rows >= _ARRAY_LINES:
+            variables.arrays.pop(name, None)
+            name = ""
+        elif closed:
             variables.set_array(name, [variables.fill(word) for word in words], more=more)
             name = ""
 
@@ -307,16 +335,19 @@ def _masked(line: str) -> str:
     """A line with one unknown variable in place of each command or sum that a shell computes."""
     if "$(" not in line and "`" not in line:
         return line
-    made, place = "", 0
+    made: list[str] = []
+    place = 0
     while place < len(line):
         if line.startswith("$(", place):
-            end = _closing(line, place + 1)
-            made, place = made + _COMPUTED, end
+            made.append(_COMPUTED)
+            place = _closing(line, place + 1)
         elif line[place] == "`" and (end := line.find("`", place + 1)) > 0:
-            made, place = made + _COMPUTED, end + 1
+            made.append(_COMPUTED)
+            place = end + 1
         else:
-            made, place = made + line[place], place + 1
-    return made
+            made.append(line[place])
+            place += 1
+    return "".join(made)
 
 
 def _closing(line: str, place: int) -> int:

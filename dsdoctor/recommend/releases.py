@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from dsdoctor.errors import UsageError
 from dsdoctor.recommend.setting import Setting
@@ -33,7 +33,7 @@ def release_of(text: str | None) -> Version | None:
     """
     try:
         return None if text is None else Version(text)
-    except InvalidVersion:
+    except ValueError:  # also of a number of 4,300 digits
         return None
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from dsdoctor import language, packs
 from dsdoctor.api import Condition, Finding, RunNeeds, Scope, check, warn
+from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, examine
 from dsdoctor.fleet import names, nodes, replay
 from dsdoctor.host import LocalHost
@@ -21,6 +22,8 @@ from dsdoctor.model.finding import Status
 from dsdoctor.model.report import Verdict
 from dsdoctor.model.snapshot import of
 from dsdoctor.probes.config import LONGEST, parse_config
+from dsdoctor.probes.shell_lines import launches
+from dsdoctor.recommend import releases
 from dsdoctor.registry import Registry, Unit
 from tests.attack.test_node import RECORDING
 from tests.support.command import clean_environment, dsdoctor
@@ -168,3 +171,32 @@ def test_names_of_two_widths_are_folded_in_time_linear_in_their_number() -> None
     begun = time.process_time()
     assert names.fold(given)
     assert time.process_time() - begun < 10.0
+
+
+SCRIPTS = {
+    "values that double": "A0=xxxxxxxxxx\n"
+    + "".join(f'A{n + 1}="$A{n}$A{n}"\n' for n in range(60))
+    + "deepspeed $A60 t.py\n",
+    "a value that grows": 'A="$A x"\n' * 30_000 + "deepspeed t.py\n",
+    "a value that is appended to": "A=x\n" + f"A+={'x' * 1000}\n" * 3_000 + "deepspeed t.py\n",
+    "an array that doubles": "A=(x)\n"
+    + 'A+=("${A[@]}" "${A[@]}")\n' * 60
+    + 'deepspeed "${A[@]}"\n',
+    "one value many times": f"A={'x' * 100_000}\ndeepspeed {'$A' * 100_000}\n",
+    "an array without an end": "A=(\n" + "x y z\n" * 30_000,
+    "a long line with a command": "deepspeed $(x) " + "y" * 1_000_000,
+}
+
+
+@pytest.mark.parametrize("kind", SCRIPTS)
+def test_a_launch_script_is_read_in_bounded_time_and_memory(kind: str) -> None:
+    begun = time.process_time()
+    found = launches(SCRIPTS[kind])
+    assert time.process_time() - begun < 20
+    assert sum(len(word) for command in found for word in command.words) < 20 << 20
+
+
+def test_a_release_of_thousands_of_digits_is_misuse() -> None:
+    for text in ("9" * 5000, "0.9." + "9" * 5000):
+        with pytest.raises(UsageError, match="is not a version"):
+            releases.asked(text)

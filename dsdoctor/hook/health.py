@@ -15,7 +15,7 @@ from dsdoctor.hook import outputs
 from dsdoctor.hook.decide import PREFIX, Decision
 from dsdoctor.hook.job_end import left_behind
 from dsdoctor.hook.request import Request
-from dsdoctor.hook.rundir import RunFolder
+from dsdoctor.hook.rundir import NODE_FILE, RunFolder
 
 #: What slurmctld writes as the reason when a prolog or an epilog has ended with another status
 #: than 0.
@@ -62,7 +62,7 @@ def plan(
         since: time of the reason.
         decision: on the node, as it is now.
         stamp: what the prolog or epilog that drained it left.
-        held: processes that the epilog found on a GPU still run; nothing is resumed.
+        held: what drained it lasts, though the node alone does not show it; nothing is resumed.
 
     >>> faulty = Decision(block=True, verdict="faulty", cause="x")
     >>> plan(frozenset({"IDLE"}), "", "", faulty, None)[0][0]
@@ -88,6 +88,16 @@ def plan(
     return [("resume", "")] if ours and not held else []
 
 
+def lacks_gpus(stamp: dict[str, Any] | None, folder: RunFolder) -> bool:
+    """Whether the driver still does not list a GPU that the blocked job was given.
+
+    Only the job says how many GPUs there must be: without it a node that has lost one is healthy.
+    """
+    given = (stamp or {}).get("gpus") or {}
+    listed = (folder.read(NODE_FILE) or {}).get("uuids") or {}
+    return any(number.isdecimal() and number not in listed for number in given)
+
+
 def _belongs(stamp: dict[str, Any], since: str) -> bool:
     """Whether a drain of a given time is the one that a prolog left its stamp for."""
     try:
@@ -105,7 +115,7 @@ def act(request: Request, decision: Decision, folder: RunFolder, node: str) -> i
         return status
     state, reason, since = parse_node(line.strip())
     stamp = folder.stamped(node)
-    held = bool(left_behind(stamp))
+    held = bool(left_behind(stamp)) or lacks_gpus(stamp, folder)
     for what, text in plan(state, reason, since, decision, stamp, held=held):
         if request.dry_run:
             sys.stdout.write(f"dry run: would {what} {node} {text}\n")

@@ -20,10 +20,8 @@ def load(text: str) -> Any:
     """
     import yaml  # noqa: PLC0415  # only where there is YAML
 
-    # the parser of libyaml, where PyYAML was built with it, takes a tenth of the time
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        found = yaml.load(text, Loader=loader)  # noqa: S506  # both are safe loaders
+        found = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(str(error)) from None
     _count(found)

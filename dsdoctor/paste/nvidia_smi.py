@@ -70,7 +70,7 @@ _HANDLE_CODES = {
     "Unknown Error": (999, "UNKNOWN"),
 }
 #: Below the table, since driver 450, where MIG is enabled on a GPU and no MIG device exists on any.
-_NO_MIG = re.compile(r"\s*\|?\s*No MIG devices found\s*\|?\s*$")
+_NO_MIG = re.compile(r"No MIG devices found\b")
 _NO_DEVICES = re.compile(r"\s*No devices were found\s*$")
 #: The number of such a GPU is not printed: its place in the list is behind those that have one.
 _NUMBERLESS = 1000
@@ -110,7 +110,7 @@ def _failure(line: Line, into: Statements) -> None:
         number = _NUMBERLESS + int(lost["bus"].replace(":", "").replace(".", ""), 16)
         into.state(Gpus, f"gpus.{number}.pci_bdf", bdf(lost["bus"]), line)
         into.state(Gpus, f"gpus.{number}.error", error, line)
-    elif _NO_MIG.match(line.text):
+    elif _NO_MIG.search(line.text):
         for index in range(_MOST_GPUS):
             if into.value(Gpus, f"gpus.{index}.mig_mode"):
                 into.state(Gpus, f"gpus.{index}.mig_devices", [], line)

@@ -35,7 +35,7 @@ def colored_plan(lines: list[str]) -> Iterator[str]:
     dim = False
     for line in lines:
         # a reason may go on over several lines, all of them indented
-        refused = line.startswith(("    too large:", "    alternative:"))
+        refused = line.startswith(("    too large:", "    not advised:", "    alternative:"))
         dim = refused or (dim and line.startswith("    "))
         if line.startswith("> "):
             yield click.style(line, fg="green", bold=True)

@@ -33,7 +33,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         subject: what was decided on: an option (`zero-2`), or `precision`, `micro-batch`, ….
-        verdict: `chosen`, `alternative`, `too large` or `note`.
+        verdict: `chosen`, `alternative`, `not advised`, `too large` or `note`.
         text: why, with the figures.
     """
 
@@ -59,7 +59,8 @@ class MemoryOption(msgspec.Struct, frozen=True, kw_only=True):
         gpu_limit_bytes: what the fullest chosen GPU has free; None = no GPU.
         host_limit_bytes: what the host allows; None = not known.
         fits: both are below their limits less the headroom.
-        verdict: `chosen`, `alternative` (fits, another was preferred) or `too large`.
+        verdict: `chosen`, `alternative` (fits, another was preferred), `not advised` (fits, but
+            DeepSpeed would train wrongly) or `too large`.
         reason: why.
     """
 

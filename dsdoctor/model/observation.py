@@ -24,6 +24,8 @@ class Observation(enum.Enum):
     """The launcher ended before its ranks."""
     WRONG_VALUES = "wrong-values"
     """Ranks, or a run and its reference, disagree on a value."""
+    LOSS_UNSCALED = "loss-unscaled"
+    """Gradients are divided by a loss scale that the loss was not multiplied by."""
     NOT_FINITE = "not-finite"
     """The loss or the gradients are not finite."""
     SETTING_IGNORED = "setting-ignored"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -15,7 +15,7 @@ from dsdoctor.recommend.machine import Machine
 from dsdoctor.recommend.measured import Measured
 from dsdoctor.recommend.optimizers import OPTIMIZERS
 from dsdoctor.recommend.options import HEADROOM, PlanOptions
-from dsdoctor.recommend.releases import as_in, release_of
+from dsdoctor.recommend.releases import UNSCALED_LOSS, as_in, at_least, release_of
 from dsdoctor.recommend.saved import Saved, saved_of
 from dsdoctor.recommend.setting import MAX_LIVE, Setting
 from dsdoctor.recommend.shape import ModelShape
@@ -37,6 +37,11 @@ OFFLOADS = ("none", "optimizer", "optimizer+parameters")
 HOST_OPTIMIZERS = frozenset({"adamw", "adam", "lion", "adagrad"})
 #: By what share of the passes the formula, and a measurement, may be too low (docs/recommend.md).
 FORMULA_ERROR, MEASURED_ERROR = 0.10, 0.05
+#: Why fp16 takes stage 1 where stage 0 would do.
+UNSCALED = (
+    f"without ZeRO, DeepSpeed {UNSCALED_LOSS} and newer divides fp16 gradients by a loss scale "
+    "that it did not apply to the loss"
+)
 MICRO_BATCHES = (64, 32, 16, 8, 4, 2, 1)
 
 
@@ -93,6 +98,11 @@ def limits_of(machine: Machine, objective: str, *, measured: bool = False) -> Li
         HEADROOM[objective],
         MEASURED_ERROR if measured else FORMULA_ERROR,
     )
+
+
+def unscaled(options: PlanOptions, precision: str) -> bool:
+    """Whether DeepSpeed trains wrongly without ZeRO, and raises no error (`UNSCALED_LOSS`)."""
+    return precision == "fp16" and at_least(release_of(options.deepspeed), UNSCALED_LOSS)
 
 
 def ladder(machine: Machine, options: PlanOptions) -> list[tuple[int, str]]:
@@ -237,8 +247,16 @@ def _row(setting: Setting, need: memory.Memory, limits: Limits, *, fits: bool) -
     )
 
 
-def choose(rows: Sequence[MemoryOption], objective: str) -> int:
-    """Index of the option to take; of none that fits, the one that overshoots least."""
+def choose(
+    rows: Sequence[MemoryOption], objective: str, avoided: Mapping[int, str] | None = None
+) -> int:
+    """Index of the option to take; of none that fits, the one that overshoots least.
+
+    Args:
+        rows: the options.
+        objective: what to favor.
+        avoided: ZeRO stages that are not taken.
+    """
 
     def excess(index: int) -> float:
         row = rows[index]
@@ -246,9 +264,10 @@ def choose(rows: Sequence[MemoryOption], objective: str) -> int:
         host = row.host_bytes / row.host_limit_bytes if row.host_limit_bytes else 0.0
         return max(gpu, host)
 
-    fitting = [index for index, row in enumerate(rows) if row.fits]
+    taken = [index for index, row in enumerate(rows) if row.stage not in (avoided or {})]
+    fitting = [index for index in taken if rows[index].fits]
     if not fitting:
-        return min(range(len(rows)), key=excess)
+        return min(taken, key=excess)
     if objective == "memory":
         return min(fitting, key=lambda index: (rows[index].gpu_bytes, rows[index].host_bytes))
 
@@ -260,13 +279,22 @@ def choose(rows: Sequence[MemoryOption], objective: str) -> int:
 
 
 def verdicts(
-    rows: Sequence[MemoryOption], best: int, objective: str, world: int
+    rows: Sequence[MemoryOption],
+    best: int,
+    objective: str,
+    world: int,
+    avoided: Mapping[int, str] | None = None,
 ) -> tuple[MemoryOption, ...]:
     """The rows with what was decided on each, and why."""
     won = rows[best]
-    return tuple(
-        _judged(row, won, objective, world, chosen=index == best) for index, row in enumerate(rows)
-    )
+    judged = []
+    for index, row in enumerate(rows):
+        why = (avoided or {}).get(row.stage)
+        if why is not None and row.fits:
+            judged.append(msgspec.structs.replace(row, verdict="not advised", reason=why))
+        else:
+            judged.append(_judged(row, won, objective, world, chosen=index == best))
+    return tuple(judged)
 
 
 def _judged(

@@ -234,6 +234,12 @@ def recommend(
         image_tokens=images,
     )
     steps = choice.ladder(machine, options)
+    avoided: dict[int, str] = {}
+    if choice.unscaled(options, precision):
+        if options.stage == 0:
+            reasons.append(note("stage", choice.UNSCALED))
+        else:
+            avoided[0] = choice.UNSCALED
     measured = None
     if measure is not None:
         sizes = choice.micro_batches(options, world)
@@ -252,8 +258,8 @@ def recommend(
         )
         for stage, offload in steps
     ]
-    best = choice.choose(rows, options.objective)
-    table = choice.verdicts(rows, best, options.objective, world)
+    best = choice.choose(rows, options.objective, avoided)
+    table = choice.verdicts(rows, best, options.objective, world, avoided)
     chosen = table[best]
     setting = dataclasses.replace(
         base,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dsdoctor.model.observation import Observation
@@ -16,6 +17,8 @@ from dsdoctor.smoke.track import Progress
 
 #: Relative difference that two ranks' losses on the same tokens may have.
 SAME = {"fp32": 1e-4, "bf16": 1e-3, "fp16": 1e-3}
+#: Below this loss scale, scaled gradients cannot be told from others.
+LEAST_SCALE = 64.0
 #: Relative difference between the run and a single process: sums are taken in another order.
 REFERENCE = {"fp32": 2e-3, "bf16": 2e-2, "fp16": 2e-2}
 #: Own time of the slowest rank over the median, from which it is worth a word.
@@ -79,6 +82,9 @@ def _wrong_losses(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
     first = steps[0]
     losses = [row["loss"] for row in first["steps"]]
     skipped = first.get("skipped", 0)
+    if (unscaled := _unscaled(first, data_of(ranks[0], "teardown"))) is not None:
+        yield named(registry, Observation.LOSS_UNSCALED, unscaled)
+        return
     reference = data_of(ranks[0], "teardown").get("reference")
     if reference and not skipped:
         for number, (got, want) in enumerate(zip(losses, reference, strict=False)):
@@ -97,6 +103,20 @@ def _wrong_losses(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
             f"the loss was {losses[0]:.4f} and is {losses[-1]:.4f} after {len(losses)} steps, "
             "expected it to fall",
         )
+
+
+def _unscaled(steps: Mapping[str, Any], teardown: Mapping[str, Any]) -> str | None:
+    """Says so where the gradients of the first step are those of a loss that was not scaled."""
+    seen, norm = steps.get("gradients"), teardown.get("reference_norm")
+    if not seen or not norm or seen["scale"] < LEAST_SCALE:
+        return None
+    # an order of magnitude decides, not a rounding: they are too small by the whole scale
+    if seen["norm"] > norm * math.sqrt(seen["scale"]):
+        return None
+    return (
+        f"backward left gradients with a norm of {seen['norm']:.3g}, as a single process computes "
+        f"without a loss scale ({norm:.3g}), but the step divides them by {seen['scale']:g}"
+    )
 
 
 def figures(made: Attempt) -> Figures:

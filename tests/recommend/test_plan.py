@@ -142,6 +142,29 @@ def test_precision_follows_the_hardware() -> None:
         recommend(machine_of(gpu_gib=80, cc=(6, 1)), model, PlanOptions(precision="fp16"))
 
 
+@pytest.mark.parametrize(
+    ("options", "cc", "stage"),
+    [
+        pytest.param({}, (7, 5), 1, id="fp16 in the newest release"),
+        pytest.param({"objective": "memory"}, (7, 5), 1, id="whatever is favored"),
+        pytest.param({"deepspeed": "0.18.3"}, (7, 5), 1, id="fp16 in the first such release"),
+        pytest.param({"deepspeed": "0.18.2"}, (7, 5), 0, id="fp16 in the release before"),
+        pytest.param({"stage": 0}, (7, 5), 0, id="stage 0 by request"),
+        pytest.param({}, (8, 0), 0, id="bf16"),
+    ],
+)
+def test_fp16_without_zero_is_not_advised_where_deepspeed_does_not_scale_its_loss(
+    options: dict[str, Any], cc: tuple[int, int], stage: int
+) -> None:
+    plan = recommend(machine_of(gpu_gib=80, cc=cc), resolve("gpt2"), PlanOptions(**options))
+    assert plan.stage == stage
+    first = plan.memory.options[0]
+    told = " ".join(reason.text for reason in plan.reasons)
+    if stage == 1:
+        assert (first.name, first.verdict) == ("zero-0", "not advised")
+    assert ("did not apply to the loss" in told) == (stage == 1 or "stage" in options)
+
+
 def test_nothing_fits_is_said() -> None:
     plan = recommend(machine_of(gpu_gib=8, host_gib=8), resolve("llama-3-70b"))
     assert not plan.fits

@@ -49,6 +49,17 @@ def test_training_passes(
     assert figures["last_loss"] == pytest.approx(figures["reference_loss"], rel=0.01)
 
 
+def test_a_loss_that_is_not_scaled_is_no_fault_of_the_gpu(shown: Shown, tmp_path: Path) -> None:
+    """fp16 without ZeRO, as DeepSpeed 0.18.3 to 0.19.8 run it."""
+    config = tmp_path / "config.json"
+    config.write_text('{"train_micro_batch_size_per_gpu": 2, "fp16": {"enabled": true}}', "utf-8")
+    status, report = smoke(shown(gpus=1), "0", "--config", str(config))
+    assert (status, report["verdict"]) == (1, "fail"), json.dumps(report, indent=1)
+    (cause,) = report["causes"]
+    assert cause["condition"] == "fp16-loss-unscaled"
+    assert "the step divides them by 65536" in cause["message"]
+
+
 @pytest.mark.timeout(960)
 def test_the_optimizer_trains_on_the_host(shown: Shown, tmp_path: Path) -> None:
     """DeepSpeed's own CPU Adam, compiled by DeepSpeed; an Xid that ends nothing is a warning."""

@@ -17,7 +17,7 @@ OTHERS = "others"
 #: A bar ends at this multiple of what is there; a part below this share of the bar is not drawn
 #: on its own.
 LONGEST, THINNEST = 1.5, 0.012
-STATUS = {"chosen": "ok", "alternative": "skip", "too large": "fail"}
+STATUS = {"chosen": "ok", "alternative": "skip", "not advised": "warn", "too large": "fail"}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -151,7 +151,7 @@ def sample(seed: Any, step: Any, index: Any, count: Any, length: Any, vocab: Any
 
 
 def reference(job: Any, device: Any, dtype: Any, counted: int) -> Any:
-    """Losses of a single process without DeepSpeed, with the same seed, data and optimizer.
+    """A single process without DeepSpeed, with the same seed, data and optimizer.
 
     Weights in the training precision, master weights and AdamW in fp32, gradients of the whole
     global batch: what every ZeRO stage must amount to.
@@ -159,6 +159,8 @@ def reference(job: Any, device: Any, dtype: Any, counted: int) -> Any:
     counted: steps that the engine's Adam had counted before the first one. DeepSpeed 0.19.8 takes
     an empty step to make the states of its 16-bit optimizer of stage 0, so that Adam's bias
     correction is one step ahead there: its first update is 0.74 of what torch's would be.
+
+    Returns its losses, and the norm of the gradients of its first step.
     """
     torch.manual_seed(job["seed"])
     model = Gpt(job["shape"]).to(device=device, dtype=dtype)
@@ -177,7 +179,7 @@ def reference(job: Any, device: Any, dtype: Any, counted: int) -> Any:
         optimizer.step()
     for group in optimizer.param_groups:
         group["lr"] = job["lr"]
-    losses = []
+    losses, first_norm = [], 0.0
     micro, world, passes = job["micro_batch"], job["world"], job["accumulation"]
     for step in range(job["steps"]):
         total = 0.0
@@ -193,10 +195,10 @@ def reference(job: Any, device: Any, dtype: Any, counted: int) -> Any:
             for parameter, master in zip(model.parameters(), masters):
                 master.grad += parameter.grad.float() / (world * passes)
                 parameter.grad = None
+        norm = norm_of(master.grad for master in masters)
+        if step == 0:
+            first_norm = norm
         if job["clip"]:
-            norm = torch.linalg.vector_norm(
-                torch.stack([torch.linalg.vector_norm(master.grad) for master in masters])
-            ).item()
             for master in masters:
                 master.grad *= min(1.0, job["clip"] / (norm + 1e-6))
         optimizer.step()
@@ -204,4 +206,10 @@ def reference(job: Any, device: Any, dtype: Any, counted: int) -> Any:
             for parameter, master in zip(model.parameters(), masters):
                 parameter.copy_(master)
         losses.append(total / (world * passes))
-    return losses
+    return losses, first_norm
+
+
+def norm_of(gradients: Any) -> Any:
+    """The norm of all gradients together, summed in fp32."""
+    norms = [torch.linalg.vector_norm(gradient.float()) for gradient in gradients]
+    return torch.linalg.vector_norm(torch.stack(norms)).item()

@@ -233,6 +233,21 @@ class Run(Communication):
         with self.torch.no_grad():
             return self.engine(tokens.to(self.device)).item()
 
+    def gradients(self) -> Any:
+        """Norm of the gradients as backward left them, and the scale that the step divides by.
+
+        None where that scale is not DeepSpeed's, or the gradients lie elsewhere (ZeRO).
+        """
+        import dsdsmoke_gpt as gpt
+
+        if self.job["precision"] != "fp16" or self.engine.zero_optimization_stage():
+            return None
+        scale = getattr(
+            getattr(self.optimizer, "loss_scale_config", self.optimizer), "cur_scale", 0
+        )
+        left = [p.grad for p in self.engine.module.parameters() if p.grad is not None]
+        return {"norm": gpt.norm_of(left), "scale": float(scale)} if scale and left else None
+
     def steps(self, found: Any) -> Any:
         import dsdsmoke_gpt as gpt
         from dsdsmoke_memory import model_states
@@ -261,6 +276,8 @@ class Run(Communication):
                     loss = loss * float("nan")
                 total += loss.detach().float() / passes
                 self.engine.backward(loss)
+                if step == 0 and number == passes - 1:
+                    found["gradients"] = self.gradients()
                 if step == 1 and number == passes - 1:
                     found["model_state"] = model_states(self.engine)
                 self.engine.step()
@@ -319,7 +336,8 @@ class Run(Communication):
         if self.rank == 0 and self.job.get("adam"):
             import dsdsmoke_gpt as gpt
 
-            found["reference"] = gpt.reference(self.job, self.device, self.dtype(), self.counted)
+            losses, norm = gpt.reference(self.job, self.device, self.dtype(), self.counted)
+            found["reference"], found["reference_norm"] = losses, norm
         self.torch.distributed.barrier()
 
     def all(self) -> Any:

@@ -51,7 +51,7 @@ def summary(ratios: list[float], what: str) -> str:
     within = sum(0.9 <= ratio <= 1.1 for ratio in ratios)
     return (
         f"{len(ratios)} {what}: median ratio {statistics.median(ratios):.2f}, lowest "
-        f"{min(ratios):.2f}, highest {max(ratios):.2f}; {within} within 10 %"
+        f"{min(ratios):.2f}, highest {max(ratios):.2f}; {within} within 10%"
     )
 
 

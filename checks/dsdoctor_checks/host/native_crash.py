@@ -23,7 +23,7 @@ from ._util import SHARED_MEMORY
 
 CONDITION = Condition("native-crash", id="DSD1060", scope=Scope.USER_ENV, since="0.1")
 
-HINT = "run again with `PYTHONFAULTHANDLER=1` to see the library of the top frame, and reinstall that package for this torch and processor"
+HINT = "find the library of the top frame in the stack, which `PYTHONFAULTHANDLER=1` makes Python print, and reinstall that package for this torch and processor"
 
 SIGNATURES = (
     Signature(

@@ -37,7 +37,7 @@ if [ $# -gt 0 ]; then
   python -m pytest -m "$marks" "$@" || failed=$?
 else
   # In two halves side by side: runs of launchers and hooks wait most of the time, the rest computes
-  launched="tests/fleet tests/hook tests/recommend tests/run tests/slurm tests/smoke"
+  launched="tests/fleet tests/hook tests/run tests/slurm tests/smoke"
   # A test that fails is tried once more, and named in the summary as RERUN: one that then passes
   # depends on the speed of the machine, which is a bug to fix (CONTRIBUTING.md)
   again="--reruns 1 -rfER"

@@ -11,15 +11,13 @@ from dsdoctor.fleet.merge import FleetFinding, FleetReport, Group
 from dsdoctor.report.html.page import render
 from dsdoctor.report.html.svg import Drawing, Shape, rect, text
 
-#: Columns of the heat map; with more nodes, neighbors by name share a column.
-MOST_COLUMNS = 48
 #: Rows of the heat map, cards and table rows. Beyond them the page says how many are left out, and
 #: `--format json` lists all.
 MOST_ROWS, MOST_CARDS, MOST_LINES = 24, 60, 1000
 #: Names of a finding's nodes are cut after this many characters.
 LONGEST = 400
 DRIFT = "fleet-drift"
-WIDTH, LEFT, CELL = 720.0, 190.0, 20.0
+CELL = 20.0
 LETTERS = {"fail": "F", "crash": "C", "unknown": "?", "warn": "W"}
 VERDICTS = {"faulty": "fail", "silent": "fail", "unknown": "unknown", "healthy": "ok"}
 WORST = ("fail", "crash", "unknown", "warn", "ok")
@@ -40,6 +38,26 @@ def expanded(folded: str) -> list[str]:
 
 
 @dataclasses.dataclass(frozen=True)
+class Size:
+    """Room for a heat map.
+
+    Attributes:
+        columns: with more nodes, neighbors by name share a column.
+        width: of the drawing.
+        left: room for the names of the conditions.
+        longest: characters of a name that fit there.
+    """
+
+    columns: int
+    width: float
+    left: float
+    longest: int
+
+
+WIDE, NARROW = Size(48, 720.0, 190.0, 28), Size(20, 360.0, 150.0, 22)
+
+
+@dataclasses.dataclass(frozen=True)
 class Heat:
     """The heat map.
 
@@ -54,49 +72,54 @@ class Heat:
     hidden: int
 
 
-def heat(report: FleetReport) -> Heat | None:
+def heat(report: FleetReport, size: Size = WIDE) -> Heat | None:
     """The heat map, None without nodes."""
     verdict_of = {name: g.verdict for g in report.groups for name in expanded(g.nodes)}
     nodes = sorted(verdict_of, key=_natural)
     if not nodes:
         return None
-    columns = min(MOST_COLUMNS, len(nodes))
+    columns = min(size.columns, len(nodes))
     column = {name: place * columns // len(nodes) for place, name in enumerate(nodes)}
     members: list[list[str]] = [[] for _ in range(columns)]
     for name in nodes:
         members[column[name]].append(name)
     labels = [names.fold(inside) for inside in members]
-    wide = min(26.0, (WIDTH - LEFT) / columns)
+    wide = min(26.0, (size.width - size.left) / columns)
     rows: dict[str, dict[str, str]] = {}
     for finding in report.findings:  # worst first: the first status of a node stays
         cells = rows.setdefault(finding.condition, {})
         for name in expanded(finding.nodes):
             if name in column:
                 cells.setdefault(name, finding.status)
-    shapes: list[Shape] = [text(LEFT - 8, 15, "verdict", "", "end")]
+    shapes: list[Shape] = [text(size.left - 8, 15, "verdict", "", "end")]
     by_verdict = {name: VERDICTS.get(word, "unknown") for name, word in verdict_of.items()}
-    shapes += _cells(by_verdict, members, labels, 2, wide)
+    shapes += _cells(by_verdict, members, labels, (size.left, 2), wide)
     for place, (condition, cells) in enumerate(list(rows.items())[:MOST_ROWS], start=1):
-        shapes.append(text(LEFT - 8, 15 + CELL * place, short(condition, 28), "", "end"))
-        shapes += _cells(cells, members, labels, 2 + CELL * place, wide)
+        name = short(condition, size.longest)
+        shapes.append(text(size.left - 8, 15 + CELL * place, name, "", "end"))
+        shapes += _cells(cells, members, labels, (size.left, 2 + CELL * place), wide)
     height = 6 + CELL * (1 + min(len(rows), MOST_ROWS))
     label = f"{len(nodes)} nodes by {len(rows)} conditions"
     return Heat(
-        drawing=Drawing(WIDTH, height, label, tuple(shapes)),
+        drawing=Drawing(size.width, height, label, tuple(shapes)),
         per_column=max(map(len, members)),
         hidden=max(0, len(rows) - MOST_ROWS),
     )
 
 
 def _cells(
-    statuses: dict[str, str], members: list[list[str]], labels: list[str], y: float, wide: float
+    statuses: dict[str, str],
+    members: list[list[str]],
+    labels: list[str],
+    at: tuple[float, float],
+    wide: float,
 ) -> list[Shape]:
     """One row: the worst status of each column, with a letter, its nodes in the title."""
     shapes: list[Shape] = []
     for place, inside in enumerate(members):
         found = [statuses[name] for name in inside if name in statuses]
         worst = next((status for status in WORST if status in found), None)
-        x = LEFT + wide * place
+        x, y = at[0] + wide * place, at[1]
         css = "f-panel" if worst is None else f"f-{worst}"
         count = sum(status == worst for status in found)
         words = f"{short(labels[place], 80)}: "
@@ -143,7 +166,7 @@ def page(report: FleetReport) -> str:
         report=report,
         total=sum(report.counts.values()),
         statuses=VERDICTS,
-        heat=heat(report),
+        heats=[("wide", heat(report)), ("narrow", heat(report, NARROW))],
         findings=others[:MOST_CARDS],
         hidden=len(others) - len(others[:MOST_CARDS]),
         drift=[_drifted(found) for found in drift[:MOST_LINES]],

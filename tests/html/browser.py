@@ -30,6 +30,9 @@ PROBE = """(() => {
   return {
     overflow: document.documentElement.scrollWidth - innerWidth,
     cut: cut.slice(0, 5),
+    scrolled: [...document.querySelectorAll('.scroll')].filter(
+      (e) => e.querySelector('svg') && e.checkVisibility() && e.scrollWidth > e.clientWidth + 1
+    ).length,
     scripts: document.scripts.length,
     ran: window.hacked === true,
     background: getComputedStyle(document.body).backgroundColor,

@@ -12,7 +12,8 @@ from tests.html import browser, samples
 pytestmark = pytest.mark.system
 
 PAGES = samples.all_pages()
-VIEWS = [(1280, "light"), (768, "dark"), (360, "light"), (360, "dark")]
+VIEWS = [(1280, "light"), (768, "dark"), (390, "light"), (360, "light"), (360, "dark")]
+PHONE = 480
 GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(15, 20, 25)"}
 
 
@@ -35,9 +36,29 @@ def test_a_page_is_readable_at_every_width_in_both_themes(
         assert chromium.complaints() == [], where
         assert seen["overflow"] <= 0, where
         assert seen["cut"] == [], where
+        assert seen["scrolled"] == 0 or width > PHONE, where
         assert seen["ran"] is False, where
         assert seen["requests"] == [], where
         assert seen["background"] == GROUND[theme], where
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_is_folded_is_printed_and_nothing_is_wider_than_the_paper(
+    name: str, chromium: browser.Browser, tmp_path: Path
+) -> None:
+    file = tmp_path / f"{name}.html"
+    file.write_text(PAGES[name])
+    chromium.open(file, 718, "dark")  # A4 without its margins
+    shown = (
+        "[...document.querySelectorAll('details > :not(summary)')].map(e => e.checkVisibility())"
+    )
+    folded = chromium.evaluate(shown)
+    chromium.call("Emulation.setEmulatedMedia", media="print")
+    assert all(chromium.evaluate(shown)), f"{folded.count(False)} of {len(folded)} were folded"
+    seen = chromium.evaluate(browser.PROBE)
+    chromium.call("Emulation.setEmulatedMedia", media="")
+    assert (seen["overflow"], seen["cut"]) == (0, [])
+    assert seen["background"] == GROUND["light"]
 
 
 def test_the_probe_sees_what_is_wrong(chromium: browser.Browser, tmp_path: Path) -> None:

@@ -155,8 +155,20 @@ def test_what_was_not_read_is_said_with_its_reason() -> None:
     assert "no answer within 10 s" in text
 
 
+def on_a_screen(text: str) -> str:
+    """A page without the drawings that only a phone shows."""
+    return re.sub(r'<div class="narrow">.*?</div>', "", text, flags=re.DOTALL)
+
+
+def test_a_phone_has_a_drawing_of_its_own_for_each() -> None:
+    for name in ("run", "run-diff", "smoke", "diagnose", "fleet"):
+        text = PAGES[name]
+        wide = text.count('class="scroll wide"') or text.count('class="wide"')
+        assert text.count('class="narrow"') == wide > 0, name
+
+
 def test_a_diagnosis_points_from_the_cause_to_what_followed() -> None:
-    text = PAGES["diagnose"]
+    text = on_a_screen(PAGES["diagnose"])
     assert text.count('class="head"') == 4, "an arrow to each consequence"
     assert "11 lines around line 5" in text
     assert ">rank 2<" in text
@@ -171,15 +183,17 @@ def test_bars_of_options_share_colors_and_name_what_is_too_large() -> None:
 
 
 def test_a_run_shows_its_curves_and_events_on_one_axis() -> None:
-    text = PAGES["run"]
+    text = on_a_screen(PAGES["run"])
     for title in ("loss", "step time, s", "tokens/s", "GPU memory in use, GiB"):
         assert f">{title}</text>" in text
     assert text.count('class="chart"') == 6
     assert "rank 5 ended" in text
+    assert "rank 5 ended; SIGTERM was passed on to the job</title>" in text, "they are one point"
+    assert ">2-3</text>" in text
 
 
 def test_two_runs_share_the_time_axis_and_are_told_apart_without_color() -> None:
-    text = PAGES["run-diff"]
+    text = on_a_screen(PAGES["run-diff"])
     titles = ["loss", "step time, s", "GPU memory in use, highest of all GPUs, GiB", "loss by step"]
     assert [f">{title}</text>" in text for title in titles] == [True] * 4
     assert text.count('class="chart"') == 7, "five curves, two strips of events"
@@ -197,7 +211,7 @@ def test_a_fleet_compared_says_which_nodes_changed_how() -> None:
 
 
 def test_phases_that_were_not_reached_have_no_bar() -> None:
-    text = PAGES["smoke"]
+    text = on_a_screen(PAGES["smoke"])
     assert text.count("not reached</text>") == 2
     assert text.count("<title>spawn: ") == 1
     assert "<title>teardown: " not in text
@@ -377,7 +391,7 @@ def test_the_ring_takes_the_links_that_are_there() -> None:
 
 
 def test_events_stand_in_every_curve_of_a_run() -> None:
-    text = samples.ran()
+    text = on_a_screen(samples.ran())
     charts = text.count('class="chart"')
     assert charts == 6, "five curves and the strip of events"
     assert text.count('class="event f-warn"') == charts - 1

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from dsdoctor.model.diagnosis import Diagnosis, Line, Outcome
 from dsdoctor.report.html.page import render
-from dsdoctor.report.html.svg import Drawing, Shape, arrow, circle, line, text
+from dsdoctor.report.html.svg import WIDE, Drawing, Frame, Shape, arrow, circle, fitted, line, text
 
 #: More points or rows than this cannot be told apart.
-MOST_EVENTS, MOST_RANKS = 28, 16
-WIDTH, LEFT, ROW, RADIUS = 720.0, 92.0, 36.0, 9.0
+MOST_EVENTS, MOST_RANKS, MOST_NARROW = 28, 16, 10
+LEFT, ROW, RADIUS = 98.0, 36.0, 9.0
 WORDS = {
     Outcome.CAUSE: "cause found",
     Outcome.USER_CODE: "the script's own error",
@@ -70,27 +70,32 @@ def graph(shown: Sequence[Event]) -> Drawing | None:
     if len(shown) < 2:  # noqa: PLR2004  # one point needs no graph
         return None
     ranks = sorted({e.line.rank for e in shown}, key=lambda r: (r is not None, r))[:MOST_RANKS]
-    step = (WIDTH - LEFT - 30) / max(1, len(shown) - 1)
-    at = {
-        e.number: (LEFT + 12 + step * (e.number - 1), 22 + ROW * ranks.index(e.line.rank))
-        for e in shown
-        if e.line.rank in ranks
-    }
-    shapes: list[Shape] = []
-    for place, rank in enumerate(ranks):
-        y = 22 + ROW * place
-        words = "no rank named" if rank is None else f"rank {rank}"
-        shapes += [text(0, y + 4, words), line(LEFT - 6, y, WIDTH, y, "axis")]
-    first = next((e for e in shown if e.kind == "cause"), None)
-    for event in shown:
-        if event.kind == "consequence" and first and {event.number, first.number} <= at.keys():
-            shapes += _joined(at[first.number], at[event.number])
-    for event in shown:
-        if event.number in at:
-            shapes += _point(event, *at[event.number])
     height = 22 + ROW * len(ranks)
     label = f"{len(shown)} lines on {len(ranks)} ranks, in the order of the log"
-    return Drawing(WIDTH, height, label, tuple(shapes))
+    first = next((e for e in shown if e.kind == "cause"), None)
+
+    def draw(frame: Frame) -> Drawing:
+        step = (frame.width - LEFT - 30) / max(1, len(shown) - 1)
+        at = {
+            e.number: (LEFT + 12 + step * (e.number - 1), 22 + ROW * ranks.index(e.line.rank))
+            for e in shown
+            if e.line.rank in ranks
+        }
+        shapes: list[Shape] = []
+        for place, rank in enumerate(ranks):
+            y = 22 + ROW * place
+            words = "no rank named" if rank is None else f"rank {rank}"
+            shapes += [text(0, y + 4, words), line(LEFT - 6, y, frame.width, y, "axis")]
+        for event in shown:
+            if event.kind == "consequence" and first and {event.number, first.number} <= at.keys():
+                shapes += _joined(at[first.number], at[event.number])
+        for event in shown:
+            if event.number in at:
+                shapes += _point(event, *at[event.number])
+        return Drawing(frame.width, height, label, tuple(shapes))
+
+    # more points than this would cover each other on a phone; there the picture is scrolled
+    return fitted(draw) if len(shown) <= MOST_NARROW else draw(WIDE)
 
 
 def _joined(start: tuple[float, float], end: tuple[float, float]) -> tuple[Shape, ...]:

@@ -12,15 +12,13 @@ from dsdoctor.model.diagnosis import Diagnosis
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.report.html.page import gib, render, rounded
 from dsdoctor.report.html.svg import (
-    LEFT,
-    RIGHT,
-    WIDTH,
     Drawing,
+    Frame,
     Series,
     Shape,
-    across,
+    badges,
     chart,
-    circle,
+    fitted,
     line,
     text,
     x_axis,
@@ -115,16 +113,26 @@ def strip(rows: Sequence[tuple[float, str, str]], span: tuple[float, float]) -> 
         return None
     kinds = [kind for kind in ("notice", "end", "signal") if any(kind == row[1] for row in rows)]
     height = 26 + 26 * len(kinds)
-    shapes: list[Shape] = []
-    for place, kind in enumerate(kinds):
-        y = 16 + 26 * place
-        shapes += [text(LEFT - 8, y + 4, kind, "", "end"), line(LEFT, y, WIDTH - RIGHT, y, "axis")]
-    for number, (time, kind, words) in enumerate(rows[:MOST_EVENTS], start=1):
-        x, y = across(time, span), 16 + 26 * kinds.index(kind)
-        css = EVENT[kind]
-        shapes += [circle(x, y, 9, css, title=words), text(x, y + 4, str(number), "on", "middle")]
-    shapes += x_axis(span, "s", height)
-    return Drawing(WIDTH, height, f"{len(rows)} events", tuple(shapes))
+    shown = list(enumerate(rows[:MOST_EVENTS], start=1))
+
+    def draw(frame: Frame) -> Drawing:
+        shapes: list[Shape] = []
+        for place, kind in enumerate(kinds):
+            y = 16 + 26 * place
+            shapes += [
+                text(frame.left - 8, y + 4, kind, "", "end"),
+                line(frame.left, y, frame.end, y, "axis"),
+            ]
+            points = [
+                (number, frame.across(time, span), EVENT[kind], words)
+                for number, (time, one, words) in shown
+                if one == kind
+            ]
+            shapes += badges(points, y, 18, "on")
+        shapes += x_axis(frame, span, "s", height)
+        return Drawing(frame.width, height, f"{len(rows)} events", tuple(shapes))
+
+    return fitted(draw)
 
 
 def page(record: RunRecord, steps: Sequence[Row], samples: Sequence[Row], status: str) -> str:

@@ -8,18 +8,26 @@ import shlex
 
 from dsdoctor.model.smoke import Phase, SmokeReport
 from dsdoctor.report.html.page import gib, render, rounded
-from dsdoctor.report.html.svg import LEFT as AXIS_LEFT
-from dsdoctor.report.html.svg import RIGHT as AXIS_RIGHT
-from dsdoctor.report.html.svg import WIDTH as AXIS_WIDTH
-from dsdoctor.report.html.svg import Drawing, Part, Series, chart, rect, stacked, text
+from dsdoctor.report.html.svg import (
+    Drawing,
+    Frame,
+    Part,
+    Series,
+    Shape,
+    chart,
+    fitted,
+    rect,
+    stacked,
+    text,
+)
 
 STATUS = {"pass": "ok", "fail": "fail", "unknown": "unknown"}
 WORDS = {"pass": "passed", "fail": "failed", "unknown": "inconclusive"}
 PHASE = {"ok": "ok", "fail": "fail", "stopped": "warn", "not-reached": "skip"}
 OUTCOME = {"done": "ok", "failed": "fail", "died": "fail", "hung": "fail", "stopped": "warn"}
 ROW = 22.0
-#: Room on the left of the strip for the names of the phases.
-NAMES = 96.0
+#: Room beside the strip for the names of the phases and for their times.
+NAMES, TIMES = 86.0, 110.0
 
 
 def gantt(phases: tuple[Phase, ...]) -> Drawing | None:
@@ -30,28 +38,28 @@ def gantt(phases: tuple[Phase, ...]) -> Drawing | None:
     total = sum(phase.seconds for phase in phases)
     if total <= 0:
         return None
-    left, right = AXIS_LEFT + NAMES / 2, AXIS_WIDTH - AXIS_RIGHT - 110
-    shapes, at = [], 0.0
-    for number, phase in enumerate(phases):
-        y = 4 + ROW * number
-        x = left + at / total * (right - left)
-        width = max(2.0, phase.seconds / total * (right - left))
-        words = f"{phase.seconds:.1f} s"
-        if phase.status == "not-reached":
-            words = "not reached"
-        elif phase.status != "ok":
-            words = f"{'failed' if phase.status == 'fail' else phase.status} after {words}"
-        css = f"f-{PHASE.get(phase.status, 'skip')}"
-        shapes.append(text(left - 8, y + 13, phase.name, "", "end"))
-        if phase.status != "not-reached":
-            shapes.append(rect(x, y + 2, width, ROW - 8, css, title=f"{phase.name}: {words}"))
-        else:
-            width = 0.0
-        shapes.append(text(x + width + 6, y + 13, words, "tick"))
-        at += phase.seconds
-    return Drawing(
-        AXIS_WIDTH, 8 + ROW * len(phases), f"{len(phases)} phases in {total:.1f} s", tuple(shapes)
-    )
+    label = f"{len(phases)} phases in {total:.1f} s"
+
+    def draw(frame: Frame) -> Drawing:
+        long = (frame.width - NAMES - TIMES) / total
+        shapes: list[Shape] = []
+        x = NAMES
+        for number, phase in enumerate(phases):
+            y = 4 + ROW * number
+            width, words = max(2.0, phase.seconds * long), f"{phase.seconds:.1f} s"
+            if phase.status == "not-reached":
+                width, words = 0.0, "not reached"
+            elif phase.status != "ok":
+                words = f"{'failed' if phase.status == 'fail' else phase.status} after {words}"
+            css = f"f-{PHASE.get(phase.status, 'skip')}"
+            shapes.append(text(NAMES - 8, y + 13, phase.name, "", "end"))
+            if width:
+                shapes.append(rect(x, y + 2, width, ROW - 8, css, title=f"{phase.name}: {words}"))
+            shapes.append(text(x + width + 6, y + 13, words, "tick"))
+            x += phase.seconds * long
+        return Drawing(frame.width, 8 + ROW * len(phases), label, tuple(shapes))
+
+    return fitted(draw)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -51,6 +51,7 @@ class Drawing:
         shapes: in the order in which they are drawn.
         css: classes of the `svg` element.
         stretch: the width follows the page, the height stays; only for pictures without text.
+        narrow: the same for a phone, where this one would be too small to read.
     """
 
     width: float
@@ -59,6 +60,40 @@ class Drawing:
     shapes: tuple[Shape, ...]
     css: str = "chart"
     stretch: bool = False
+    narrow: Drawing | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Frame:
+    """The size of a chart, and what is left free beside its axis.
+
+    Attributes:
+        width: of the drawing.
+        left: room for the numbers of the y axis.
+        right: room for half of the last number of the x axis.
+    """
+
+    width: float
+    left: float
+    right: float
+
+    def across(self, x: float, span: tuple[float, float]) -> float:
+        """A value of the x axis as a coordinate."""
+        low, high = span
+        return self.left + (x - low) / ((high - low) or 1.0) * (self.end - self.left)
+
+    @property
+    def end(self) -> float:
+        """Where the axis ends."""
+        return self.width - self.right
+
+
+WIDE, NARROW = Frame(720.0, 64.0, 12.0), Frame(360.0, 48.0, 12.0)
+
+
+def fitted(draw: Callable[[Frame], Drawing]) -> Drawing:
+    """A drawing for a page, with the same for a phone."""
+    return dataclasses.replace(draw(WIDE), narrow=draw(NARROW))
 
 
 def number(value: float) -> str:
@@ -156,19 +191,18 @@ class Series:
     dashed: bool = False
 
 
-WIDTH, HEIGHT = 720.0, 170.0
-LEFT, RIGHT, TOP, BOTTOM = 64.0, 12.0, 22.0, 24.0
+HEIGHT, TOP, BOTTOM = 180.0, 32.0, 24.0
 #: Seconds in the units of a time axis, the longest first.
 TIMES = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
-#: More points than this are thinned: the chart is 720 units wide.
-MOST_POINTS = 800
 
 
-def thinned(points: Sequence[tuple[float, float | None]]) -> list[tuple[float, float | None]]:
-    """At most MOST_POINTS points; of each stretch the lowest and the highest stay."""
-    if len(points) <= MOST_POINTS:
+def thinned(
+    points: Sequence[tuple[float, float | None]], most: int
+) -> list[tuple[float, float | None]]:
+    """At most so many points; of each stretch the lowest and the highest stay."""
+    if len(points) <= most:
         return list(points)
-    size = math.ceil(len(points) / (MOST_POINTS // 2))
+    size = math.ceil(len(points) / (most // 2))
     kept: list[tuple[float, float | None]] = []
     for start in range(0, len(points), size):
         part = points[start : start + size]
@@ -181,10 +215,34 @@ def thinned(points: Sequence[tuple[float, float | None]]) -> list[tuple[float, f
     return kept
 
 
-def across(x: float, span: tuple[float, float]) -> float:
-    """A value of the x axis as a coordinate."""
-    low, high = span
-    return LEFT + (x - low) / ((high - low) or 1.0) * (WIDTH - LEFT - RIGHT)
+#: A numbered point: number, coordinate, class of its color, words.
+Point = tuple[int, float, str, str]
+
+
+def badges(points: Sequence[Point], y: float, size: float, font: str) -> Iterable[Shape]:
+    """Numbered points on a line; those that would cover each other share one: `2-9`.
+
+    Args:
+        points: in the order of their coordinates.
+        y: where the line is.
+        size: height of a point.
+        font: class of the numbers.
+    """
+    groups: list[list[Point]] = []
+    for point in points:
+        if groups and point[1] - groups[-1][0][1] < size:
+            groups[-1].append(point)
+        else:
+            groups.append([point])
+    for inside in groups:
+        first, x, css, _ = inside[0]
+        last = inside[-1][0]
+        sign = "-" if last - first == len(inside) - 1 else "…"
+        words = f"{first}" if len(inside) == 1 else f"{first}{sign}{last}"
+        wide = size + 0.45 * size * (len(words) - 1)
+        title = "; ".join(words for _, _, _, words in inside)
+        yield rect(x - wide / 2, y - size / 2, wide, size, css, title=title, round_=size / 2)
+        yield text(x, y + size * 0.22, words, font, "middle")
 
 
 def chart(
@@ -216,30 +274,34 @@ def chart(
         high = max(high, limit)
     levels = ticks(low, high)
     low, high = levels[0], levels[-1]
+    label = f"{title}: {min(values):g} to {max(values):g}"
 
     def up(y: float) -> float:
         return TOP + (high - y) / ((high - low) or 1.0) * (HEIGHT - TOP - BOTTOM)
 
-    shapes = [text(LEFT, 13, title)]
-    for mark in levels:
-        shapes.append(line(LEFT, up(mark), WIDTH - RIGHT, up(mark), "axis"))
-        shapes.append(text(LEFT - 6, up(mark) + 4, f"{mark:g}", "tick", "end"))
-    shapes += x_axis(span, x_unit, HEIGHT)
-    for number_, (at, css, words) in enumerate(marks, start=1):
-        x = across(at, span)
-        shapes.append(line(x, TOP, x, HEIGHT - BOTTOM, f"event {css}"))
-        shapes.append(circle(x, TOP - 1, 6, css, title=words))
-        shapes.append(text(x, TOP + 2.5, str(number_), "on mini", "middle"))
-    for place, one in enumerate(series):
-        drawn = _curve(one, span, up)
-        shapes.append(path(drawn, f"series l{color(place)}" + " dashed" * one.dashed))
-    if limit is not None:
-        shapes.append(line(LEFT, up(limit), WIDTH - RIGHT, up(limit), "limit"))
-    ends = f"{min(values):g} to {max(values):g}"
-    return Drawing(WIDTH, HEIGHT, f"{title}: {ends}", tuple(shapes))
+    def draw(frame: Frame) -> Drawing:
+        shapes = [text(frame.left, 13, title)]
+        for mark in levels:
+            shapes.append(line(frame.left, up(mark), frame.end, up(mark), "axis"))
+            shapes.append(text(frame.left - 6, up(mark) + 4, f"{mark:g}", "tick", "end"))
+        shapes += x_axis(frame, span, x_unit, HEIGHT)
+        points = [
+            (number_, frame.across(at, span), css, words)
+            for number_, (at, css, words) in enumerate(marks, start=1)
+        ]
+        shapes += [line(x, TOP, x, HEIGHT - BOTTOM, f"event {css}") for _, x, css, _ in points]
+        shapes += badges(points, TOP - 1, 13, "on mini")
+        for place, one in enumerate(series):
+            drawn = _curve(one, frame, span, up)
+            shapes.append(path(drawn, f"series l{color(place)}" + " dashed" * one.dashed))
+        if limit is not None:
+            shapes.append(line(frame.left, up(limit), frame.end, up(limit), "limit"))
+        return Drawing(frame.width, HEIGHT, label, tuple(shapes))
+
+    return fitted(draw)
 
 
-def x_axis(span: tuple[float, float], unit: str, height: float) -> Iterable[Shape]:
+def x_axis(frame: Frame, span: tuple[float, float], unit: str, height: float) -> Iterable[Shape]:
     """Numbers below a drawing; long times are in minutes or hours."""
     size = 1.0
     if unit == "s":
@@ -248,17 +310,19 @@ def x_axis(span: tuple[float, float], unit: str, height: float) -> Iterable[Shap
     for mark in ticks(low, high, 6):
         if low <= mark <= high:
             words = f"{mark:g} {unit}" if mark == low else f"{mark:g}"
-            yield text(across(mark * size, span), height - 6, words, "tick", "middle")
+            yield text(frame.across(mark * size, span), height - 6, words, "tick", "middle")
 
 
-def _curve(series: Series, span: tuple[float, float], up: Callable[[float], float]) -> str:
+def _curve(
+    series: Series, frame: Frame, span: tuple[float, float], up: Callable[[float], float]
+) -> str:
     parts: list[str] = []
     gap = True
-    for x, y in thinned(series.points):
+    for x, y in thinned(series.points, round(frame.width)):
         if y is None or not math.isfinite(y):
             gap = True
             continue
-        parts.append(f"{'M' if gap else 'L'}{number(across(x, span))} {number(up(y))}")
+        parts.append(f"{'M' if gap else 'L'}{number(frame.across(x, span))} {number(up(y))}")
         gap = False
     if len(parts) == 1:  # a lone point has no length; it is drawn as a dash
         parts.append("h4")

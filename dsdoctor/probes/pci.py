@@ -12,6 +12,7 @@ from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.pci import PciPlace, PciTree
 
 DEVICES = "/sys/bus/pci/devices"
+SYSTEM = "/sys/devices/system"
 _BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
 
 #: PCI Express: extended capabilities begin at 0x100; that of Access Control Services is 0x0D, its
@@ -86,18 +87,31 @@ def _iommu(host: Host, bdf: str) -> str | None:
     return None
 
 
+def _socket(host: Host, node: int | None) -> int | None:
+    """The socket of a NUMA node's first CPU: a socket may have several nodes, not the reverse."""
+    if node is None:
+        return None
+    with contextlib.suppress(HostError):
+        cpus = parse_cpus(read_text(host, f"{SYSTEM}/node/node{node}/cpulist"))
+        if cpus:
+            return _number(host, f"{SYSTEM}/cpu/cpu{cpus[0]}/topology/physical_package_id")
+    return None
+
+
 def _place(host: Host, bdf: str, name: str = "") -> PciPlace:
     real = ""
     with contextlib.suppress(HostError):
         real = host.readlink(f"{DEVICES}/{bdf}")
     root, path = parse_place(real)
+    node = _number(host, f"{DEVICES}/{bdf}/numa_node")
     return PciPlace(
         bdf=bdf,
         name=name,
         root=root,
         path=path,
-        numa_node=_number(host, f"{DEVICES}/{bdf}/numa_node"),
+        numa_node=node,
         iommu=_iommu(host, bdf),
+        socket=_socket(host, node),
     )
 
 

@@ -66,12 +66,15 @@ def _links(down: int = 0) -> tuple[GpuLink, ...]:
     return tuple(GpuLink(link=i, state=0 if i < down else 1) for i in range(18))
 
 
-def hgx(host: str = "gpu-17", name: str = "NVIDIA H100 80GB HBM3") -> list[Fact]:
+def hgx(
+    host: str = "gpu-17", name: str = "NVIDIA H100 80GB HBM3", nodes_per_socket: int = 1
+) -> list[Fact]:
     """Eight GPUs below four switches, eight adapters; GPU 5 has links down, GPU 3 is hot."""
     gpus: list[Gpu] = []
     gpu_places, nics = [], []
+    cores = 56 // nodes_per_socket
     for index in range(8):
-        numa, root = index // 4, f"pci0000:{0x17 + 0x20 * (index // 2):02x}"
+        numa, root = index // (4 // nodes_per_socket), f"pci0000:{0x17 + 0x20 * (index // 2):02x}"
         port = (f"0000:{0x17 + 0x20 * (index // 2):02x}:01.0",)
         bdf = f"0000:{0x18 + 0x10 * index:02x}:00.0"
         gpus.append(
@@ -81,7 +84,7 @@ def hgx(host: str = "gpu-17", name: str = "NVIDIA H100 80GB HBM3") -> list[Fact]
                 name=name,
                 pci_bdf=bdf,
                 numa_node=numa,
-                cpu_affinity=tuple(range(56 * numa, 56 * numa + 56)),
+                cpu_affinity=tuple(range(cores * numa, cores * numa + cores)),
                 memory_used_bytes=(60 if index == 2 else 1) * GIB,
                 memory_free_bytes=(19 if index == 2 else 78) * GIB,
                 links=_links(6 if index == 5 else 0),
@@ -90,7 +93,13 @@ def hgx(host: str = "gpu-17", name: str = "NVIDIA H100 80GB HBM3") -> list[Fact]
             )
         )
         gpu_places.append(
-            PciPlace(bdf=bdf, root=root, path=(*port, f"{bdf[:-4]}01.0"), numa_node=numa)
+            PciPlace(
+                bdf=bdf,
+                root=root,
+                path=(*port, f"{bdf[:-4]}01.0"),
+                numa_node=numa,
+                socket=numa // nodes_per_socket,
+            )
         )
         nics.append(
             PciPlace(
@@ -99,6 +108,7 @@ def hgx(host: str = "gpu-17", name: str = "NVIDIA H100 80GB HBM3") -> list[Fact]
                 root=root,
                 path=(*port, f"{bdf[:-4]}03.0"),
                 numa_node=numa,
+                socket=numa // nodes_per_socket,
             )
         )
     pairs = tuple(

@@ -20,7 +20,6 @@ from dsdoctor.logs.quote import around
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.smoke import SmokeReport
 from dsdoctor.report.html import check, page
-from dsdoctor.report.html.machine import ring_of
 from tests.checks import machines
 from tests.html import samples
 
@@ -379,15 +378,6 @@ def test_jinja_is_loaded_for_pages_only() -> None:
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
-
-
-def test_the_ring_takes_the_links_that_are_there() -> None:
-    four = {frozenset(pair): 4 for pair in ((0, 2), (2, 1), (1, 3), (3, 0))}
-    assert ring_of([0, 1, 2, 3], four) == [0, 2, 1, 3]
-    assert ring_of([0, 1], {}) == [0, 1]
-    assert ring_of([3], {}) == [3]
-    assert ring_of(list(range(16)), {}) == list(range(16)), "too many orders to try"
-    assert "a ring over 0 – 1 – 2 – 3 – 0 has 18 NVLinks on every hop" in samples.checked()
 
 
 def test_events_stand_in_every_curve_of_a_run() -> None:

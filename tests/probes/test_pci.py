@@ -44,6 +44,8 @@ def host(config: bytes) -> FakeHost:
             f"{DEVICES}/0000:15:01.0/config": bytes(4096),
             f"{DEVICES}/0000:16:00.0/config": config,
             f"{REAL}/0000:1b:00.0/numa_node": "1\n",
+            "/sys/devices/system/node/node1/cpulist": "32-63,96-127\n",
+            "/sys/devices/system/cpu/cpu32/topology/physical_package_id": "1\n",
             f"{REAL}/0000:1b:00.0/iommu_group/type": "DMA-FQ\n",
             f"{REAL}/0000:1c:00.0/numa_node": "-1\n",
             "/sys/class/infiniband/mlx5_0/node_guid": "x",
@@ -63,7 +65,9 @@ def test_a_gpu_and_an_adapter_behind_one_bridge() -> None:
     (gpu,), (nic,) = tree.gpus, tree.nics
     assert (gpu.root, gpu.path) == ("pci0000:15", ("0000:15:01.0", "0000:16:00.0"))
     assert (gpu.numa_node, gpu.iommu) == (1, "DMA-FQ")
+    assert gpu.socket == 1
     assert (nic.name, nic.bdf, nic.numa_node) == ("mlx5_0", "0000:1c:00.0", None)
+    assert nic.socket is None, "its NUMA node is not known"
     assert gpu.level(nic) == "PIX"
     assert tree.redirecting == ("0000:16:00.0",)
     assert tree.virtual

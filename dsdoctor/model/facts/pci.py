@@ -18,6 +18,7 @@ class PciPlace(msgspec.Struct, frozen=True, kw_only=True):
         numa_node: NUMA node; None = unknown.
         iommu: type of its IOMMU group: `DMA`, `DMA-FQ`, `identity`, …; `unknown` where the kernel
             (before Linux 4.19) reports no type; None = there is no group.
+        socket: CPU socket of its NUMA node; None = unknown.
     """
 
     bdf: str
@@ -26,6 +27,7 @@ class PciPlace(msgspec.Struct, frozen=True, kw_only=True):
     path: tuple[str, ...] = ()
     numa_node: int | None = None
     iommu: str | None = None
+    socket: int | None = None
 
     def level(self, other: PciPlace) -> str:
         """What `nvidia-smi topo -m` prints for the path between two devices.

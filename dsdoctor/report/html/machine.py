@@ -1,4 +1,4 @@
-"""The machine as a picture: NUMA nodes, PCIe roots and switches, adapters, GPUs, NVLinks."""
+"""The machine as a picture: CPU sockets, NUMA nodes, PCIe bridges, adapters, GPUs, NVLinks."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class Device:
 
 @dataclasses.dataclass
 class Box:
-    """A NUMA node, a PCIe root or a PCIe switch, and what is below it.
+    """A CPU socket, a NUMA node, a PCIe root or a PCIe switch, and what is below it.
 
     Attributes:
-        kind: `numa`, `root`, `port` or `switch`.
+        kind: `socket`, `numa`, `root`, `port` or `switch`.
         name: what it is called.
         boxes: below it.
         devices: directly below it.
@@ -67,14 +67,15 @@ class Machine:
     """The picture.
 
     Attributes:
-        numa: boxes of the NUMA nodes, or one for devices whose NUMA node was not read.
+        numa: boxes of the NUMA nodes, or one for devices whose NUMA node was not read; within
+            boxes of the CPU sockets where a socket has several NUMA nodes.
         links: NVLinks between GPUs; None where there are none.
         ring: the ring over the GPUs of the run, in words; "" where nothing is known of it.
         chosen: the run named some of the GPUs.
         notes: what the picture does not show, and why.
     """
 
-    numa: tuple[Box, ...]
+    numa: Sequence[Box]
     links: Drawing | None
     notes: tuple[str, ...]
     ring: str = ""
@@ -103,14 +104,14 @@ def picture(
     for nic in () if isinstance(tree, Missing) else tree.nics:
         device = Device(name=nic.name, kind="nic", lines=("RDMA adapter", nic.bdf))
         rows.append((nic.numa_node, _way(nic), device))
-    numa_boxes = []
+    numa_boxes: list[tuple[int | None, Box]] = []
     for node in sorted({row[0] for row in rows}, key=lambda node: (node is None, node)):
         inside = [(way, device) for numa, way, device in rows if numa == node]
         name = "NUMA node not reported" if node is None else f"NUMA node {node}"
         cpus = _cpus(gpus.gpus, node)
         box = Box("numa", f"{name} · CPUs {cpus}" if cpus else name)
         _fill(box, inside, 0)
-        numa_boxes.append(box)
+        numa_boxes.append((node, box))
     links, ring = None, ""
     named_ones = [gpu for gpu in gpus.gpus if is_chosen(gpu, run)]
     if not isinstance(topology, Missing):
@@ -119,7 +120,7 @@ def picture(
         links = _links(gpus.gpus, topology, run, order)
         ring = "" if links is None else _ring_words(order, joined)
     return Machine(
-        numa=tuple(numa_boxes),
+        numa=_in_sockets(numa_boxes, {} if isinstance(tree, Missing) else _sockets(tree)),
         links=links,
         notes=tuple(notes),
         ring=ring,
@@ -165,6 +166,36 @@ def _ring_words(order: Sequence[int], links: Mapping[frozenset[int], int]) -> st
         )
     least = f"{min(hops)} NVLinks" if min(hops) == max(hops) else f"at least {min(hops)} NVLinks"
     return f"Dashed: a ring over {way} has {least} on every hop; NCCL chooses its own order."
+
+
+def _sockets(tree: PciTree) -> dict[int | None, int]:
+    """NUMA nodes and their CPU sockets."""
+    return {
+        place.numa_node: place.socket
+        for place in (*tree.gpus, *tree.nics)
+        if place.socket is not None
+    }
+
+
+def _in_sockets(boxes: Sequence[tuple[int | None, Box]], of: Mapping[int | None, int]) -> list[Box]:
+    """NUMA nodes in their CPU sockets; one that is alone in its socket is named with it."""
+    found: list[Box] = []
+    sockets: dict[int, Box] = {}
+    alone = len(set(of.values())) == len(of)
+    for node, box in boxes:
+        number = of.get(node)
+        if number is None:
+            found.append(box)
+            continue
+        if alone:
+            box.name = f"CPU socket {number} · {box.name}"
+            found.append(box)
+            continue
+        if number not in sockets:
+            sockets[number] = Box("socket", f"CPU socket {number}")
+            found.append(sockets[number])
+        sockets[number].boxes.append(box)
+    return found
 
 
 def _way(place: PciPlace | None) -> tuple[str, ...]:

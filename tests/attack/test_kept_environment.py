@@ -189,6 +189,7 @@ def test_a_fix_does_not_write_into_a_folder_of_another_account(trap: Trap) -> No
     state = trap.folder / "state"
     steps = (
         Write(write=str(trap.home / ".deepspeed_env"), content="B=1\n", why="w"),
+        Write(write=str(trap.home / "absent"), content="B=1\n", why="w"),
         Link(link=str(trap.home / "l"), target="/etc", why="l"),
         Remove(remove=str(trap.home / ".deepspeed_env"), why="r"),
     )

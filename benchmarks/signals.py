@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -23,7 +24,11 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
+    parser.add_argument("--limit", type=float, default=30.0, help="seconds for all to be gone")
     given = parser.parse_args()
+    # a shell that starts this in the background has Ctrl-C ignored, and programs inherit that
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     draw = random.Random(given.seed)
     failed = 0
     for argv in signals.COMMANDS:
@@ -33,7 +38,7 @@ def main() -> int:
         for _ in range(given.times):
             number, delay = signals.moments(draw, argv)
             with tempfile.TemporaryDirectory() as folder:
-                status, left = signals.attempt(argv, number, delay, Path(folder))
+                status, left = signals.attempt(argv, number, delay, Path(folder), given.limit)
             if left:
                 bad += 1
                 print(f"{' '.join(argv)}: {number.name} after {delay:.2f} s: {status}, {left}")

@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # built in; `signal` itself imports `enum`
 import os
 import sys
+
+
+def _dies_of_ctrl_c() -> bool:
+    """Makes Ctrl-C end this process as a signal does, until `main` can answer it.
+
+    Python would end a program that is still being imported with a traceback and status 1, and that
+    is a verdict. Nothing is changed for who has imported this module, or ignores Ctrl-C.
+    """
+    name = os.path.basename(sys.argv[0]) if sys.argv else ""  # noqa: PTH119
+    is_program = __name__ == "__main__" or name == "dsdoctor"
+    if not is_program or _signal.getsignal(_signal.SIGINT) is not _signal.default_int_handler:
+        return False
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    return True
+
+
+_DIES = _dies_of_ctrl_c()
 
 
 def _leave_working_folder() -> None:
@@ -41,6 +59,8 @@ def main() -> int:
     """Runs the command line and returns the exit status; nothing escapes as a traceback."""
     _spare_the_collector()
     try:
+        if _DIES:
+            _signal.signal(_signal.SIGINT, _signal.default_int_handler)
         guard.open_streams()
         status = _command()
     except SystemExit:
@@ -48,6 +68,8 @@ def main() -> int:
     except BaseException as error:  # noqa: BLE001  # status 1 would look like a verdict
         _end_children()
         status = guard.broken(error)
+    if _DIES:  # Python's own end
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     return status
 
 

@@ -12,13 +12,14 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from dsdoctor import interpreter
+from dsdoctor import interpreter, reading
 from dsdoctor.api import Probe
 from dsdoctor.collect import Progress, collect, wanted_facts
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, LocalHost
 from dsdoctor.judge import LEAST_SECONDS, Policy, judge
 from dsdoctor.model.deadlines import TOTAL_SECONDS
+from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
@@ -41,6 +42,8 @@ class Request:
         given: further facts that are known already.
         probes: further probes, besides the built-in ones and those of packs.
         progress: called when a probe begins and ends.
+        keeps_partial: Ctrl-C ends the reading, and what was read by then counts. Else it ends the
+            command: a plan or a start must not follow from what was not read.
     """
 
     run: RunNeeds
@@ -51,6 +54,7 @@ class Request:
     given: tuple[Fact, ...] = ()
     probes: tuple[Probe, ...] = ()
     progress: Progress | None = None
+    keeps_partial: bool = False
 
 
 def all_probes(registry: Registry) -> tuple[Probe, ...]:
@@ -73,6 +77,7 @@ def read_machine(
 
     Raises:
         UsageError: `request.python` names no interpreter, or one is needed and there is none.
+        KeyboardInterrupt: Ctrl-C, unless `request.keeps_partial`.
     """
     total = request.timeout or TOTAL_SECONDS
     host = request.host or LocalHost(scale=min(1.0, total / TOTAL_SECONDS))
@@ -85,7 +90,10 @@ def read_machine(
     given: list[Fact] = [run, *request.given]
     if PatientChoice not in known and _needs_interpreter(probes, wanted):
         given.append(interpreter.choose(host, request.python))
-    return collect(host, given, probes, wanted=wanted, timeout=total, progress=request.progress)
+    snapshot = collect(host, given, probes, wanted=wanted, timeout=total, progress=request.progress)
+    if snapshot.partial and not request.keeps_partial:
+        raise KeyboardInterrupt
+    return snapshot
 
 
 def _needs_interpreter(probes: Iterable[Probe], wanted: set[type] | None) -> bool:
@@ -172,10 +180,10 @@ def read_config(path: str | None, option: str = "--config") -> dict[str, object]
     if not Path(path).is_file():
         raise UsageError(f"`{option} {path}` is not a file; expected a DeepSpeed config")
     try:
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
+        text = reading.read_text(path)
+    except (OSError, DecodeError) as error:
         raise UsageError(
-            f"`{option} {path}` cannot be read ({error.strerror}); expected the DeepSpeed config "
-            "of the job"
+            f"`{option} {path}` cannot be read ({reading.why(error)}); expected the DeepSpeed "
+            "config of the job"
         ) from None
     return parse_config(text).parsed

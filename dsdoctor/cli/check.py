@@ -127,7 +127,13 @@ def command(
         snapshot = given.snapshot(needs if job_wanted else None, registry)
     else:
         snapshot = common.live_snapshot(
-            needs, python, registry, units, timeout, show_progress=not quiet and form == "text"
+            needs,
+            python,
+            registry,
+            units,
+            timeout,
+            show_progress=not quiet and form == "text",
+            keeps_partial=True,
         )
         snapshot = given.composed(snapshot, needs, registry)
     report = judge(snapshot, units, registry, policy, deadline=judge_by(begun, timeout))

@@ -25,6 +25,7 @@ def live_snapshot(
     timeout: float | None,
     *,
     show_progress: bool = True,
+    keeps_partial: bool = False,
 ) -> Snapshot:
     """Examines this machine.
 
@@ -35,11 +36,18 @@ def live_snapshot(
         units: conditions to judge, which bound what is read; None = read everything.
         timeout: limit for everything.
         show_progress: say on a terminal what is being waited for.
+        keeps_partial: see `examine.Request`.
     """
     from dsdoctor.cli.progress import Progress  # noqa: PLC0415  # rich only when needed
 
     with Progress(enabled=show_progress and sys.stderr.isatty()) as progress:
-        request = Request(run=needs, python=python, timeout=timeout, progress=progress.tell)
+        request = Request(
+            run=needs,
+            python=python,
+            timeout=timeout,
+            progress=progress.tell,
+            keeps_partial=keeps_partial,
+        )
         return read_machine(request, registry, units)
 
 

@@ -49,7 +49,7 @@ def command(
         quick=quick,
     )
     registry = loading.load_registry(checks_dir)
-    snapshot = common.live_snapshot(needs, python, registry, None, timeout)
+    snapshot = common.live_snapshot(needs, python, registry, None, timeout, keeps_partial=True)
     if redact:
         snapshot = redacted(snapshot)
     loading.write(snapshot.to_json().decode() + "\n", output)

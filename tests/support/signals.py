@@ -18,14 +18,17 @@ COMMANDS: dict[tuple[str, ...], float] = {
     ("check", "--timeout", "40"): 6.0,
     ("snapshot", "--quick", "-o", "s.json"): 1.5,
     ("diagnose", "train.log"): 1.5,
-    ("recommend", "--model", "7B", "--cpu"): 1.5,
+    ("recommend", "--model", "7B", "--cpu", "2"): 1.5,
     ("fix", "--dry-run"): 3.0,
     ("fleet", "check", "--nodes", "localhost", "--timeout", "10"): 4.0,
     ("hook", "nagios"): 2.0,
+    ("lint", "."): 1.5,
+    ("triage", "train.log"): 1.5,
     # the job of a `run` that SIGKILL ends goes on, as it would without dsdoctor
     ("run", "--preflight", "off", "--runs-dir", "runs", "--", "sleep", "6"): 4.0,
     ("smoke", "--cpu", "2", "--config", "ds_config.json"): 12.0,
 }
+MISUSE = 2
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 #: For everything to be gone after the signal.
 LIMIT_SECONDS = 100.0
@@ -47,9 +50,13 @@ def _segments() -> set[str]:
 
 
 def attempt(
-    argv: tuple[str, ...], number: signal.Signals, delay: float, folder: Path
+    argv: tuple[str, ...],
+    number: signal.Signals,
+    delay: float,
+    folder: Path,
+    limit: float = LIMIT_SECONDS,
 ) -> tuple[int | None, list[str]]:
-    """Runs a command, sends the signal, and returns its status and what is left.
+    """Runs a command, sends the signal, and returns its status and what is left after the limit.
 
     A command that SIGKILL has ended cannot clean up: its folder may stay until the next start.
     """
@@ -59,8 +66,11 @@ def attempt(
     (folder / "train.log").write_text("RuntimeError: x\n" * 200_000)
     env = clean_environment(folder, TMPDIR=str(temporary))
     before = _segments()
+    # `python -m` ends with status 1 if Ctrl-C comes before our first line
+    installed = Path(sys.executable).with_name("dsdoctor")
+    program = [str(installed)] if installed.exists() else [sys.executable, "-m", "dsdoctor"]
     child = subprocess.Popen(
-        [sys.executable, "-m", "dsdoctor", *argv],
+        [*program, *argv],
         env=env,
         cwd=folder,
         stdin=subprocess.DEVNULL,
@@ -74,14 +84,14 @@ def attempt(
     except subprocess.TimeoutExpired:
         ended = False
         os.kill(child.pid, number)
-    deadline = time.monotonic() + LIMIT_SECONDS
+    deadline = time.monotonic() + limit
     if not ended:
         try:
-            _, error = child.communicate(timeout=LIMIT_SECONDS)
+            _, error = child.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             child.kill()
             child.communicate()
-            return None, [f"it runs {LIMIT_SECONDS:g} s after {number.name}"]
+            return None, [f"it runs {limit:g} s after {number.name}"]
     left: list[str] = []
     while True:
         left = [f"process {line}" for line in left_running(folder)]
@@ -91,7 +101,11 @@ def attempt(
         if not left or time.monotonic() > deadline:
             break
         time.sleep(0.2)
-    if b"Traceback" in error:
+    if child.returncode == MISUSE:
+        left.append(f"a command that does nothing: {error[-400:]!r}")
+    # not those of Python's own start, which no program can prevent
+    own = child.returncode == -signal.SIGINT or error.startswith(b"Fatal Python error: init_")
+    if b"Traceback" in error and not own:
         left.append(f"traceback {error[-400:]!r}")
     return child.returncode, left
 

@@ -7,9 +7,10 @@ begin with `#` left out (`_parse_hostfile` of deepspeed/launcher/runner.py, 0.19
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
+from dsdoctor import reading
 from dsdoctor.errors import UsageError
+from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.facts.launch import HostEntry, Hostfile, LineProblem
 from dsdoctor.model.host_name import is_host_name
 
@@ -90,7 +91,7 @@ def read(path: str) -> dict[str, int]:
         UsageError: it cannot be read, or DeepSpeed would refuse it.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UsageError(f"`--hostfile {path}` cannot be read: {error.strerror}") from None
+        text = reading.read_text(path)
+    except (OSError, DecodeError) as error:
+        raise UsageError(f"`--hostfile {path}` cannot be read: {reading.why(error)}") from None
     return hosts_of(text, path)

@@ -19,15 +19,43 @@ PIPE_SECONDS = 60.0
 def read(path: str | Path, *, size: int = SIZE) -> bytes:
     """A file's bytes; `-` is standard input.
 
-    A device is refused, a pipe is read for PIPE_SECONDS at most.
+    Raises:
+        DecodeError, OSError: as `read_file`.
+    """
+    if str(path) == "-":
+        data = sys.stdin.buffer.read(size + 1)
+        return bounded(data, size)
+    return read_file(path, size=size)
+
+
+def read_text(path: str | Path, *, size: int = SIZE) -> str:
+    """A file's text; what is not UTF-8 is replaced.
+
+    Raises:
+        DecodeError, OSError: as `read_file`; `why` puts both into words.
+    """
+    return read_file(path, size=size).decode("utf-8", "replace")
+
+
+def why(error: DecodeError | OSError) -> str:
+    """Why a file cannot be read, for the end of a sentence.
+
+    >>> why(DecodeError("it is a device")), why(FileNotFoundError(2, "No such file"))
+    ('it is a device', 'No such file')
+    """
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
+def read_file(path: str | Path, *, size: int = SIZE) -> bytes:
+    """A file's bytes, whatever its name.
+
+    A device is refused, a pipe is read for PIPE_SECONDS at most. As root, another account's link to
+    a private file is refused: an error would quote it.
 
     Raises:
         DecodeError: it is too large, is not a file, or is a pipe that does not end.
         OSError: it cannot be read.
     """
-    if str(path) == "-":
-        data = sys.stdin.buffer.read(size + 1)
-        return bounded(data, size)
     # a pipe that nobody writes to must not stop the open itself
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:

@@ -26,8 +26,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from dsdoctor import files
+from dsdoctor import files, reading
 from dsdoctor.errors import UsageError
+from dsdoctor.model.decode import DecodeError
 from dsdoctor.registry import Registry
 from dsdoctor.safe_path import is_root, why_untrusted
 
@@ -219,10 +220,10 @@ def without_leftovers(found: Settings, registry: Registry) -> tuple[Settings, tu
 
 def _read(file: Path) -> Settings | None:
     try:
-        data: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+        data: dict[str, Any] = tomllib.loads(reading.read_file(file).decode("utf-8"))
     except OSError:
         return None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, DecodeError, RecursionError) as error:
         raise UsageError(f"`{file}` is not TOML: {error}") from None
     try:
         return msgspec.convert(data, Settings)

@@ -335,7 +335,7 @@ def bundle_command(*, output: str | None) -> None:
 
 @command.command("smoke", short_help="Train on pairs of nodes, and name the bad node.")
 @click.option("--hostfile", "hosts_in", required=True, metavar="FILE", help="Nodes and slots.")
-@click.option("--cpu", type=click.IntRange(min=1), metavar="N", help="Run N CPU ranks per node.")
+@click.option("--cpu", type=click.IntRange(1, 1024), metavar="N", help="Run N CPU ranks per node.")
 @click.option("--config", metavar="FILE", help="DeepSpeed config to prove.")
 @click.option("--model", metavar="MODEL", help="Model, as for `smoke`.")
 @click.option(

@@ -40,7 +40,7 @@ def job_options(function: C) -> C:
         click.option(
             "--seq-len",
             "sequence",
-            type=click.IntRange(min=1),
+            type=click.IntRange(1, 1_000_000_000),
             metavar="N",
             help="Sequence length for --model.",
         ),
@@ -50,7 +50,10 @@ def job_options(function: C) -> C:
             help="How --model is trained: all parameters, or adapters.",
         ),
         click.option(
-            "--lora-rank", type=click.IntRange(min=1), metavar="N", help="Of --finetune lora [16]."
+            "--lora-rank",
+            type=click.IntRange(1, 100_000),
+            metavar="N",
+            help="Of --finetune lora [16].",
         ),
         click.option(
             "--modules-to-save",

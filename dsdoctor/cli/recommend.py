@@ -43,10 +43,12 @@ class _Finite(click.FloatRange):
 @click.option(
     "--model", "model_name", required=True, metavar="MODEL", help="config.json, preset, or `1.5B`."
 )
-@click.option("--layers", type=click.IntRange(min=1), help="Layers of a model given by size.")
-@click.option("--hidden", type=click.IntRange(min=1), help="Hidden width of such a model.")
-@click.option("--heads", type=click.IntRange(min=1), help="Attention heads of such a model.")
-@click.option("--vocab", type=click.IntRange(min=1), help="Vocabulary of such a model [32000].")
+@click.option("--layers", type=click.IntRange(1, 10_000), help="Layers of a model given by size.")
+@click.option("--hidden", type=click.IntRange(1, 1_000_000), help="Hidden width of such a model.")
+@click.option("--heads", type=click.IntRange(1, 100_000), help="Attention heads of such a model.")
+@click.option(
+    "--vocab", type=click.IntRange(1, 100_000_000), help="Vocabulary of such a model [32000]."
+)
 @click.option(
     "--measure/--no-measure",
     default=None,
@@ -60,14 +62,16 @@ class _Finite(click.FloatRange):
 )
 @click.option("--python", metavar="PATH", help="Interpreter or virtual environment of the job.")
 @click.option("--gpus", metavar="0,1", help="GPUs to use (index, UUID, MIG); all by default.")
-@click.option("--nodes", type=click.IntRange(min=1), help="Number of identical nodes [1].")
+@click.option("--nodes", type=click.IntRange(1, 100_000), help="Number of identical nodes [1].")
 @click.option("--hosts", metavar="A,B", help="Host names of the nodes; the first is the master.")
 @click.option("--hostfile", metavar="FILE", help="Take the host names from a hostfile.")
-@click.option("--seq-len", type=click.IntRange(min=1), help="Tokens per sequence.")
+@click.option("--seq-len", type=click.IntRange(1, 1_000_000_000), help="Tokens per sequence.")
 @click.option(
-    "--micro-batch", type=click.IntRange(min=1), help="Sequences per GPU and forward pass."
+    "--micro-batch", type=click.IntRange(1, 1_000_000), help="Sequences per GPU and forward pass."
 )
-@click.option("--global-batch", type=click.IntRange(min=1), help="Sequences per optimizer step.")
+@click.option(
+    "--global-batch", type=click.IntRange(1, 1_000_000_000), help="Sequences per optimizer step."
+)
 @click.option(
     "--precision",
     type=click.Choice(["bf16", "fp16", "fp32"]),
@@ -82,7 +86,7 @@ class _Finite(click.FloatRange):
 )
 @click.option(
     "--lora-rank",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 100_000),
     default=16,
     show_default=True,
     help="Rank of the adapters.",
@@ -124,7 +128,7 @@ class _Finite(click.FloatRange):
 )
 @click.option(
     "--image-tokens",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, 1_000_000_000),
     metavar="N",
     help="Tokens of a sequence that are images [one image].",
 )
@@ -162,7 +166,7 @@ class _Finite(click.FloatRange):
 @click.option(
     "--host-memory", type=_Finite(min=0.1), metavar="GIB", help="Host memory to plan for."
 )
-@click.option("--cpus", type=click.IntRange(min=1), metavar="N", help="CPU cores to plan for.")
+@click.option("--cpus", type=click.IntRange(1, 100_000), metavar="N", help="CPU cores to plan for.")
 @click.option(
     "--cpu",
     "cpu_ranks",

@@ -44,7 +44,7 @@ def _fault(text: str | None) -> dict[str, Any] | None:
 @click.command("smoke", short_help="Prove launch settings with a short real run.")
 @click.option("--gpus", metavar="0,1", help="GPUs to run on (index or UUID); all by default.")
 @click.option(
-    "--cpu", type=click.IntRange(min=1), metavar="N", help="Run N ranks on CPUs over gloo."
+    "--cpu", type=click.IntRange(1, 1024), metavar="N", help="Run N ranks on CPUs over gloo."
 )
 @click.option("--config", metavar="FILE", help="DeepSpeed config to try.")
 @click.option(
@@ -56,7 +56,7 @@ def _fault(text: str | None) -> dict[str, Any] | None:
 )
 @click.option(
     "--steps",
-    type=click.IntRange(min=request.FEWEST_STEPS),
+    type=click.IntRange(request.FEWEST_STEPS, 1_000_000),
     default=STEPS,
     show_default=True,
     help="Training steps.",

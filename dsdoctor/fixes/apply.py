@@ -41,6 +41,8 @@ CHILDREN = Path(__file__).parent.parent / "probes" / "children"
 #: What the re-check may take, in seconds: a cold import of torch is healthy.
 CHECK_SECONDS = 600.0
 
+#: dsdoctor without the working folder on its path, which `-m` puts first before Python 3.11's `-P`.
+_ITSELF = "import sys; del sys.path[0]; from dsdoctor.__main__ import main; sys.exit(main())"
 #: What a re-check says of a condition that did not turn ok.
 _STILL = {
     "skip": "not judged any more",
@@ -295,13 +297,10 @@ class Applier:
         if not self.plan.proves:
             return []
         self.say(f"proof: `dsdoctor check` of {', '.join(self.plan.proves)}")
-        # not the working folder first: `-P` is of Python 3.11
-        safe = ["-P"] if sys.version_info >= (3, 11) else []
         argv = [
             sys.executable,
-            *safe,
-            "-m",
-            "dsdoctor",
+            "-c",
+            _ITSELF,
             "check",
             "--format",
             "json",

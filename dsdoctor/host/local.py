@@ -115,12 +115,31 @@ def _read_of(path: str) -> bytes:
 
 
 #: One-shot program for a path on a network mount; prints one JSON value, or an errno.
+#: As root it refuses what `accounts.may_quote` refuses: another account's link to a private file.
 _REMOTE = """
-import base64, glob, json, os, shutil, stat, sys
+import base64, errno, glob, json, os, shutil, stat, sys
 op, path, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
+def quotable(s):
+    if os.geteuid() or s.st_mode & 0o004: return
+    roots = (0, os.stat("/").st_uid)
+    todo, here, owner, links, theirs = os.path.abspath(path).split("/")[::-1], "/", None, 0, False
+    while todo and links < 40:
+        name = todo.pop()
+        at = os.path.join(here, name) if name != ".." else os.path.dirname(here)
+        i = os.lstat(at)
+        foreign = i.st_uid not in roots
+        owner = i.st_uid if foreign and owner is None else owner
+        if stat.S_ISLNK(i.st_mode):
+            links, theirs, target = links + 1, theirs or foreign, os.readlink(at)
+            todo += target.split("/")[::-1]
+            at = "/" if target.startswith("/") else here
+        here = at
+    if theirs and owner != s.st_uid: raise OSError(errno.EPERM, "a link of another account")
 try:
     if op == "read":
-        with open(path, "rb") as f: out = base64.b64encode(f.read(limit)).decode()
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as f:
+            quotable(os.fstat(f.fileno()))
+            out = base64.b64encode(f.read(limit)).decode()
     elif op == "listdir": out = sorted(os.listdir(path))
     elif op == "glob": out = sorted(glob.glob(path))
     elif op == "readlink": out = os.path.realpath(path)

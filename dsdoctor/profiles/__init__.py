@@ -11,7 +11,9 @@ from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
+from dsdoctor import reading
 from dsdoctor.errors import UsageError
+from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.facts.run import Floors
 
 if sys.version_info >= (3, 11):
@@ -103,9 +105,9 @@ def load(text: str) -> Floors:
         )
         raise UsageError(f"`--profile {text}` is neither a bundled profile nor a file; {advice}")
     try:
-        content = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        words = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        content = reading.read_file(path).decode("utf-8")
+    except (OSError, UnicodeDecodeError, DecodeError) as error:
+        words = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else reading.why(error)
         raise UsageError(f"`--profile {text}` cannot be read: {words}") from None
     return parse(content, text)
 

@@ -9,7 +9,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from dsdoctor import reading
 from dsdoctor.errors import UsageError
+from dsdoctor.model.decode import DecodeError
 from dsdoctor.recommend import experts, paired, vision
 from dsdoctor.recommend.config_values import positive, positive_or
 from dsdoctor.recommend.presets import ALIASES, MODERN, PRESETS, gpt2_shape, modern_shape
@@ -36,6 +38,8 @@ _TIED_BELOW = 4e9
 _MOST = 1e14
 #: A config.json is a few KB; a file above this is something else (weights, perhaps).
 _CONFIG_LIMIT = 4 << 20
+#: No published model has more than a few hundred; each is listed in the plan's sums.
+MOST_LAYERS = 10_000
 _TIED_BY_DEFAULT = frozenset({"gpt2", "gemma", "gemma2", "gemma3_text"})
 _HEAD_DIM_BY_DEFAULT = {"gemma": 256, "gemma2": 256, "gemma3_text": 256, "qwen3": 128}
 #: What people put behind the name of a model that has the same shape.
@@ -61,8 +65,9 @@ def from_size(
     match = _SIZE.match(text.strip())
     if match is None:
         raise UsageError(f"`{text}` is not a model size; expected such as `350M` or `1.5B`")
-    count = round(float(match[1]) * _UNITS[match[2].lower()])
-    if not 0 < count <= _MOST:
+    parameters = float(match[1]) * _UNITS[match[2].lower()]
+    count = round(parameters) if parameters <= _MOST else 0
+    if count == 0:
         raise UsageError(f"`{text}` is not a model size; expected more than 0 and at most 100T")
     for name, given in (("layers", layers), ("hidden", hidden), ("heads", heads)):
         if given is not None and given <= 0:
@@ -216,7 +221,10 @@ def resolve(
     if known is not None:
         return known
     name, config = _read(text)
-    return from_config(config, name)
+    shape = from_config(config, name)
+    if shape.layers > MOST_LAYERS:
+        raise UsageError(f"`{text}` has {shape.layers} layers, expected at most {MOST_LAYERS}")
+    return shape
 
 
 def _named(text: str) -> ModelShape | None:
@@ -283,11 +291,13 @@ def _read(text: str) -> tuple[str, dict[str, Any]]:
     try:
         if path.stat().st_size > _CONFIG_LIMIT:
             raise UsageError(f"`{text}` is larger than any model config, expected a `config.json`")
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
+        content = reading.read_file(path, size=_CONFIG_LIMIT)
+    except (OSError, DecodeError) as error:
         raise UsageError(
-            f"`{text}` cannot be read: {error.strerror or error}; expected a `config.json`"
+            f"`{text}` cannot be read: {reading.why(error)}; expected a `config.json`"
         ) from None
+    try:
+        config = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise UsageError(f"`{text}` is not JSON ({error}), expected a `config.json`") from None
     if not isinstance(config, dict):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from dsdoctor import hostfile
+from dsdoctor import hostfile, reading
 from dsdoctor.errors import UsageError
 from dsdoctor.host import free_port
+from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.facts.base import Missing
 from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.launch_plan import LaunchPlan
@@ -48,10 +48,10 @@ class SmokeOptions:
 
 def _read_config(path: str) -> dict[str, Any]:
     try:
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
+        text = reading.read_text(path)
+    except (OSError, DecodeError) as error:
         raise UsageError(
-            f"`--config {path}` cannot be read: {error.strerror}; expected a DeepSpeed config"
+            f"`--config {path}` cannot be read: {reading.why(error)}; expected a DeepSpeed config"
         ) from None
     parsed = parse_config(text).parsed
     if not isinstance(parsed, dict):

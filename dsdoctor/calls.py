@@ -307,14 +307,21 @@ def recommend(
         gpu_memory_gib: plan for another machine, whose GPUs have this much memory.
         gpu_count: how many of those.
         compute_capability: of those.
-        host_memory_gib: host memory of that machine.
+        host_memory_gib: host memory to plan with; None = what this machine has, else not known.
         options: fields of `dsdoctor.recommend.options.PlanOptions`, such as `sequence`,
             `micro_batch`, `global_batch`, `precision` or `finetune`.
 
     Raises:
         UsageError: the model or the product is not known, or an option does not fit.
     """
+    given = {"gpus": gpus, "like": like, "gpu_memory_gib": gpu_memory_gib}
+    named = [f"`{name}`" for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise UsageError(f"{' and '.join(named)} describe different machines; pass one of them")
+    import dataclasses  # noqa: PLC0415  # `import dsdoctor` stays light
+
     from dsdoctor import other_machine, this_machine  # noqa: PLC0415
+    from dsdoctor.model.units import GIB  # noqa: PLC0415
     from dsdoctor.packs import load  # noqa: PLC0415
     from dsdoctor.recommend import models  # noqa: PLC0415
     from dsdoctor.recommend.machine import machine_of  # noqa: PLC0415
@@ -324,13 +331,13 @@ def recommend(
 
     shape = models.resolve(str(model))
     if like is not None:
-        machine = other_machine.like(like, host_memory_gib)
+        machine = other_machine.like(like)
     elif gpu_memory_gib is not None:
-        machine = machine_of(
-            gpu_gib=gpu_memory_gib, count=gpu_count, cc=compute_capability, host_gib=host_memory_gib
-        )
+        machine = machine_of(gpu_gib=gpu_memory_gib, count=gpu_count, cc=compute_capability)
     else:
         machine = this_machine.read(None if gpus is None else _words(gpus), load()).machine()
+    if host_memory_gib is not None:
+        machine = dataclasses.replace(machine, host_bytes=int(host_memory_gib * GIB))
     try:
         wanted = PlanOptions(**options)
     except TypeError:

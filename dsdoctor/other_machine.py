@@ -13,7 +13,6 @@ from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.facts.machine import OsInfo, Resources
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.snapshot import Snapshot
-from dsdoctor.model.units import GIB
 from dsdoctor.recommend.machine import Machine, machine_from
 
 _NOT_STATED = Missing(why=Why.NOT_ASKED, detail="`--like` does not state it")
@@ -39,12 +38,11 @@ def saved(snapshot: Snapshot, gpus: Sequence[str] | None = None) -> Machine:
     return dataclasses.replace(found, notes=(note, *found.notes))
 
 
-def like(text: str, host_gib: float | None = None) -> Machine:
-    """A machine of so many GPUs of a product; its CPUs are not known.
+def like(text: str) -> Machine:
+    """A machine of so many GPUs of a product; its CPUs and its host memory are not known.
 
     Args:
         text: `8xH100-SXM`.
-        host_gib: host memory; None = not known.
 
     Raises:
         UsageError: the product is not known.
@@ -53,5 +51,4 @@ def like(text: str, host_gib: float | None = None) -> Machine:
     # all that planning needs is stated, so the fact is read whole and not as a partial one
     gpus = decode.convert(snapshot.facts[Gpus.key()], Gpus, strict=False)
     found = machine_from(gpus, _NOT_STATED, RunNeeds(), _NOT_STATED)
-    size = None if host_gib is None else int(host_gib * GIB)
-    return dataclasses.replace(found, host_bytes=size, notes=snapshot.assumed)
+    return dataclasses.replace(found, host_bytes=None, notes=snapshot.assumed)

@@ -15,7 +15,13 @@ from dsdoctor.recommend.machine import Machine
 from dsdoctor.recommend.measured import Measured
 from dsdoctor.recommend.optimizers import OPTIMIZERS
 from dsdoctor.recommend.options import HEADROOM, PlanOptions
-from dsdoctor.recommend.releases import UNSCALED_LOSS, as_in, at_least, release_of
+from dsdoctor.recommend.releases import (
+    UNSCALED_LOSS,
+    UNSCALED_LOSS_READ,
+    as_in,
+    at_least,
+    release_of,
+)
 from dsdoctor.recommend.saved import Saved, saved_of
 from dsdoctor.recommend.setting import MAX_LIVE, Setting
 from dsdoctor.recommend.shape import ModelShape
@@ -39,8 +45,8 @@ HOST_OPTIMIZERS = frozenset({"adamw", "adam", "lion", "adagrad"})
 FORMULA_ERROR, MEASURED_ERROR = 0.10, 0.05
 #: Why fp16 takes stage 1 where stage 0 would do.
 UNSCALED = (
-    f"without ZeRO, DeepSpeed {UNSCALED_LOSS} and newer divides fp16 gradients by a loss scale "
-    "that it did not apply to the loss"
+    f"without ZeRO, DeepSpeed {UNSCALED_LOSS} to {UNSCALED_LOSS_READ}, and perhaps later releases, "
+    "divides fp16 gradients by a loss scale that it did not apply to the loss"
 )
 MICRO_BATCHES = (64, 32, 16, 8, 4, 2, 1)
 
@@ -247,15 +253,13 @@ def _row(setting: Setting, need: memory.Memory, limits: Limits, *, fits: bool) -
     )
 
 
-def choose(
-    rows: Sequence[MemoryOption], objective: str, avoided: Mapping[int, str] | None = None
-) -> int:
+def choose(rows: Sequence[MemoryOption], objective: str, avoided: Mapping[int, str]) -> int:
     """Index of the option to take; of none that fits, the one that overshoots least.
 
     Args:
         rows: the options.
         objective: what to favor.
-        avoided: ZeRO stages that are not taken.
+        avoided: ZeRO stages that are not taken, each with the reason.
     """
 
     def excess(index: int) -> float:
@@ -264,7 +268,7 @@ def choose(
         host = row.host_bytes / row.host_limit_bytes if row.host_limit_bytes else 0.0
         return max(gpu, host)
 
-    taken = [index for index, row in enumerate(rows) if row.stage not in (avoided or {})]
+    taken = [index for index, row in enumerate(rows) if row.stage not in avoided]
     fitting = [index for index in taken if rows[index].fits]
     if not fitting:
         return min(taken, key=excess)
@@ -283,13 +287,13 @@ def verdicts(
     best: int,
     objective: str,
     world: int,
-    avoided: Mapping[int, str] | None = None,
+    avoided: Mapping[int, str],
 ) -> tuple[MemoryOption, ...]:
     """The rows with what was decided on each, and why."""
     won = rows[best]
     judged = []
     for index, row in enumerate(rows):
-        why = (avoided or {}).get(row.stage)
+        why = avoided.get(row.stage)
         if why is not None and row.fits:
             judged.append(msgspec.structs.replace(row, verdict="not advised", reason=why))
         else:

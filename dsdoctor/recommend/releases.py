@@ -18,8 +18,8 @@ PINNED_BY_DEFAULT = Version("0.19.5")
 #: ZeRO-1 and -2 make buckets with the first gradient from this release on (pull request 7665).
 LATE_BUCKETS = Version("0.18.3")
 #: fp16 without ZeRO divides gradients by a loss scale that it does not apply to the loss, from this
-#: release on (the same change; pull request 8393 is open).
-UNSCALED_LOSS = Version("0.18.3")
+#: release on (the same change; pull request 8393 is open), and in all that were read.
+UNSCALED_LOSS, UNSCALED_LOSS_READ = Version("0.18.3"), Version("0.19.8")
 #: ZeRO-3 replaces `linear` in a model that was not built under `zero.Init` from this release on
 #: (pull request 8189), so that autograd keeps no gathered weight.
 REPLACES_LINEAR = Version("0.19.4")

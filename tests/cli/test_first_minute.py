@@ -131,6 +131,7 @@ MISUSE = [
     (dsdoctor.diagnose, "no log was named"),
     (lambda: dsdoctor.diagnose("/nowhere.log"), "does not exist"),
     (lambda: dsdoctor.recommend("gpt2", gpu_memory_gib=80, sequenz=1), "is not known"),
+    (lambda: dsdoctor.recommend("gpt2", like="8xA100", gpus=[0]), "different machines"),
 ]
 
 

@@ -270,12 +270,7 @@ def test_an_engine_holds_what_is_predicted(
     """Weights, gradients, optimizer and buffers of a rank, at three moments, within 5 %."""
     seen = measured[str(case)]
     stage, offload, precision, accumulation = case
-    model = dataclasses.replace(
-        from_size("2M", layers=4, hidden=256, heads=2),
-        stated_parameters=seen["parameters"],
-        intermediate=1024,
-        vocab=16,
-    )
+    model = shape_of_engine(seen)
     items = memory.estimate(model, state_setting(*case)).host
     left_out = ("activations", "logits", "gathered", "processes", "data loader", "boundary")
     sums = {"resident": 0, "step": 0}
@@ -325,6 +320,16 @@ def test_pinned_blocks_are_those_of_an_engine(
     assert bool(cached) == (offload == "optimizer+parameters")
 
 
+def shape_of_engine(seen: dict[str, int]) -> ModelShape:
+    """The model that children/states.py trains, with the parameters that it has counted."""
+    return dataclasses.replace(
+        from_size("2M", layers=4, hidden=256, heads=2),
+        stated_parameters=seen["parameters"],
+        intermediate=1024,
+        vocab=16,
+    )
+
+
 @pytest.mark.train
 @pytest.mark.system
 @pytest.mark.timeout(1800)
@@ -334,12 +339,7 @@ def test_an_engine_holds_what_its_config_says_of_precision(
 ) -> None:
     """After the backward pass, with what it leaves until the step; within 5 %."""
     seen = measured[name]
-    model = dataclasses.replace(
-        from_size("2M", layers=4, hidden=256, heads=2),
-        stated_parameters=seen["parameters"],
-        intermediate=1024,
-        vocab=16,
-    )
+    model = shape_of_engine(seen)
     setting = setting_of(width_config(name), world=2, nodes=1, on_gpu=False, pinned=False)
     left_out = ("activations", "logits", "gathered", "processes", "data loader", "boundary")
     items = [
@@ -360,12 +360,7 @@ def test_an_engine_holds_what_its_optimizer_keeps(
 ) -> None:
     """Between two steps, when gradients are gone; never below the prediction."""
     seen = measured[name]
-    model = dataclasses.replace(
-        from_size("2M", layers=4, hidden=256, heads=2),
-        stated_parameters=seen["parameters"],
-        intermediate=1024,
-        vocab=16,
-    )
+    model = shape_of_engine(seen)
     items = memory.estimate(model, optimizer_setting(name)).host
     left_out = ("activations", "logits", "gathered", "processes", "data loader")
     resident = [item for item in items if item.phase == "resident"]

@@ -195,7 +195,8 @@ def reference(job: Any, device: Any, dtype: Any, counted: int) -> Any:
             for parameter, master in zip(model.parameters(), masters):
                 master.grad += parameter.grad.float() / (world * passes)
                 parameter.grad = None
-        norm = norm_of(master.grad for master in masters)
+        if step == 0 or job["clip"]:
+            norm = norm_of(master.grad for master in masters)
         if step == 0:
             first_norm = norm
         if job["clip"]:

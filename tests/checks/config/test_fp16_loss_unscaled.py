@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import DeepSpeedInstall
+from dsdoctor.recommend import releases
 from dsdoctor.testing import assert_warn, judge
 from dsdoctor_checks.config import fp16_loss_unscaled
 from tests.checks.config.rows import NOW, OLD, config
@@ -64,3 +65,17 @@ def test_it_says_where_and_in_which_release() -> None:
     check = fp16_loss_unscaled.the_loss_is_scaled
     judged = judge(check, ds_config=config(PLAIN), deep_speed_install=NOW)
     assert_warn(judged, "(line 1) is true without ZeRO, where DeepSpeed 0.19.8")
+
+
+def test_recommend_knows_the_same_releases() -> None:
+    check = fp16_loss_unscaled.the_loss_is_scaled
+    later = releases.UNSCALED_LOSS_READ.release
+    bounds = {
+        str(releases.UNSCALED_LOSS): "warn",
+        str(releases.UNSCALED_LOSS_READ): "warn",
+        ".".join(map(str, (*later[:-1], later[-1] + 1))): "ok",
+    }
+    for release, status in bounds.items():
+        install = DeepSpeedInstall(version=release)
+        judged = judge(check, ds_config=config(PLAIN), deep_speed_install=install)
+        assert (release, judged.statuses) == (release, [status])

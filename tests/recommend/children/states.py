@@ -17,8 +17,7 @@ from typing import Any
 import deepspeed
 import torch
 from deepspeed.accelerator import get_accelerator
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from storages import Made  # type: ignore[import-not-found]  # the script beside this one
 
 WIDTH = 256
 INNER = 4 * WIDTH
@@ -76,32 +75,6 @@ class Pinned:
         self.free[block] = self.free.get(block, 0) + 1
 
 
-class Alive(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
-    """Bytes of the storages that operators have made and that something, autograd too, keeps."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.bytes = 0
-        self.known: set[int] = set()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Counts a storage when it is seen first, and its end."""
-        made = func(*args, **(kwargs or {}))
-        for thing in tree_leaves(made):
-            if isinstance(thing, torch.Tensor):
-                storage = thing.untyped_storage()
-                if storage._cdata not in self.known:
-                    self.known.add(storage._cdata)
-                    self.bytes += storage.nbytes()
-                    weakref.finalize(storage, self.gone, storage._cdata, storage.nbytes())
-        return made
-
-    def gone(self, key: int, size: int) -> None:
-        """Nothing holds this storage any longer."""
-        self.bytes -= size
-        self.known.discard(key)
-
-
 class Experts(torch.nn.Module):  # type: ignore[misc]
     """Weights of all experts in one tensor, of which `linear` gets views (transformers 5)."""
 
@@ -124,10 +97,9 @@ def kept_after_forward(model: Any, config: "dict[str, Any]", *, wrapped: bool) -
     engine, *_ = deepspeed.initialize(model=model, config=config)
     data = torch.ones(1, WIDTH, dtype=torch.bfloat16)
     for _ in range(2):  # the first pass records the order of modules
-        alive = Alive()
-        with alive:
+        with Made() as made:
             loss = engine(data).float().square().mean()
-            kept = alive.bytes
+            kept: int = made.bytes
         engine.backward(loss)
         del loss
         engine.step()

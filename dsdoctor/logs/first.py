@@ -278,7 +278,10 @@ def choose(
         there = [one for one in contest if one.rank == failure.rank]
         if there:
             before = [
-                one for one in contest if _is_outside(one, scans) and one.first < there[0].first
+                one
+                for one in contest
+                if one.first < there[0].first
+                and (_is_outside(one, scans) or _is_of_the_system(one, errors))
             ]
             led = before + there
             contest = led + [one for one in contest if one not in led]
@@ -302,6 +305,14 @@ def _is_outside(candidate: Candidate, scans: Sequence[Scan]) -> bool:
     scan = scans[candidate.hits[0].source]
     ranks = {hit.rank for hit in scan.hits} | {error.rank for error in scan.errors}
     return ranks <= {None} and not scan.failures and scan.step is None
+
+
+def _is_of_the_system(candidate: Candidate, errors: Sequence[Error]) -> bool:
+    """Whether a line of no rank states the cause itself, as one of the kernel in a job's log."""
+    return candidate.level is Level.CERTAIN and any(
+        hit.rank is None and not any(error.begun <= hit.line <= error.line for error in errors)
+        for hit in candidate.hits
+    )
 
 
 def _ended_by_agent(hit: Hit, failure: Failure) -> bool:

@@ -11,8 +11,11 @@ from dsdoctor.lazy_regex import lazy
 
 #: Epochs and the steps in them, as one number.
 EPOCH = 1e6
-#: A loss of 0.0 is what a step that was skipped reports.
-NO_PROGRESS = lazy(r"(?i)\bnan\b|\binf\b|loss'?[:=]? *0\.0*(?:\D|$)|overflow|skipping")
+#: A loss of 0.0 is what a step that was skipped reports. Megatron counts iterations that gave NaN in
+#: each of its lines (Megatron-LM, megatron/training/training.py).
+NO_PROGRESS = lazy(
+    r"(?i)\bnan\b(?! iterations: +0\b)|\binf\b|loss'?[:=]? *0\.0*(?:\D|$)|overflow|skipping"
+)
 #: Bars of a model that is loaded: every rank loads its own, also beside one that has died
 #: (transformers 4.20-5.23 modeling_utils.py, core_model_loading.py; diffusers pipeline_utils.py).
 LOADING = lazy(r"Loading (?:checkpoint shards|weights|pipeline components)[^|\n]{0,20}\|")

@@ -9,6 +9,7 @@ import pytest
 
 from dsdoctor import packs
 from dsdoctor.logs import Source, diagnose, signatures_of
+from dsdoctor.logs.progress import step_of
 from dsdoctor.model.diagnosis import Attempt, Diagnosis, Outcome
 from dsdoctor.report import diagnosis as report
 
@@ -592,6 +593,31 @@ def test_the_kernels_word_before_the_failure_of_a_rank_comes_first() -> None:
     ]
     found = diagnose(sources, KNOWN)
     assert found.causes[0].condition == "gpu-hardware-fault"
+
+
+def test_the_kernels_word_in_the_jobs_own_log_comes_before_the_failure_of_a_rank() -> None:
+    kernel = "[ 812.4] NVRM: Xid (PCI:0000:3b:00): 79, pid=7, GPU has fallen off the bus.\n"
+    failed = (
+        '[rank1]: Traceback (most recent call last):\n[rank1]:   File "/home/me/train.py", line 30\n'
+        "[rank1]: RuntimeError: CUDA error: unspecified launch failure\n"
+    )
+    report = REPORT.format(rank=1, code=1)
+    assert said(steps(1, 40) + failed + report) == "cuda-kernel-failed"
+    assert said(steps(1, 40) + kernel + failed + report) == "gpu-hardware-fault"
+    # what stands below it may be of another job on the node
+    assert said(steps(1, 40) + failed + report + kernel) == "cuda-kernel-failed"
+
+
+def test_a_line_that_counts_its_iterations_of_nan_is_progress_while_there_are_none() -> None:
+    def iteration(n: int, nans: int) -> str:
+        return (
+            f" [2026-05-06 07:08:02.1] iteration {n:8d}/ 500000 | lm loss: 2.1{n % 10} | loss scale: "
+            f"1.0 | number of skipped iterations:   0 | number of nan iterations: {nans:3d} |\n"
+        )
+
+    assert said(key_error(2) + "".join(iteration(n, 0) for n in range(40, 90))) == "clean"
+    assert step_of(iteration(7, 0)) == (0, "s", 7.0)
+    assert step_of(iteration(7, 1)) is None
 
 
 def test_a_message_of_startup_fits_no_failure_below_steps() -> None:

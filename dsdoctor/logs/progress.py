@@ -11,8 +11,8 @@ from dsdoctor.lazy_regex import lazy
 
 #: Epochs and the steps in them, as one number.
 EPOCH = 1e6
-#: A loss of 0.0 is what a step that was skipped reports. Megatron counts iterations that gave NaN in
-#: each of its lines (Megatron-LM, megatron/training/training.py).
+#: A loss of 0.0 is what a step that was skipped reports. Megatron's lines count the iterations that
+#: gave NaN, mostly 0 (Megatron-LM, megatron/training/training.py).
 NO_PROGRESS = lazy(
     r"(?i)\bnan\b(?! iterations: +0\b)|\binf\b|loss'?[:=]? *0\.0*(?:\D|$)|overflow|skipping"
 )

@@ -58,13 +58,7 @@ def largest_gradient(model: ModelShape, trained: int) -> int:
 
 def _weights(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
     """Weights on the device that computes."""
-    held = model.parameters + (trained if setting.lora_rank else 0)
-    whole = setting.width * held
-    if setting.lora_rank and setting.lora_fp32:
-        whole += (4 - setting.width) * (trained - setting.saved)
-    if setting.quantised:
-        linear = model.block_parameters
-        whole -= int(linear * (setting.width - QUANTISED_BITS / 8))
+    whole = undivided_weights(model, trained, setting)
     if not setting.partitions_weights:
         return [item_of("parameters", whole)]
     if setting.offloads_parameters:
@@ -75,7 +69,21 @@ def _weights(model: ModelShape, trained: int, setting: Setting) -> list[MemoryIt
     return items
 
 
-def _loading(model: ModelShape, setting: Setting, others: Sequence[MemoryItem]) -> MemoryItem:
+def undivided_weights(model: ModelShape, trained: int, setting: Setting) -> int:
+    """Bytes of the weights of the whole model, adapters among them, as training holds them."""
+    held = model.parameters + (trained if setting.lora_rank else 0)
+    whole = setting.width * held
+    if setting.lora_rank and setting.lora_fp32:
+        whole += (4 - setting.width) * (trained - setting.saved)
+    if setting.quantised:
+        linear = model.block_parameters
+        whole -= int(linear * (setting.width - QUANTISED_BITS / 8))
+    return whole
+
+
+def _loading(
+    model: ModelShape, trained: int, setting: Setting, others: Sequence[MemoryItem]
+) -> MemoryItem:
     """The whole model on the GPU before ZeRO-3 cuts it, beyond what takes its place later.
 
     `_configure_distributed_model` moves it there before the optimizer and its buffers are made.
@@ -85,7 +93,8 @@ def _loading(model: ModelShape, setting: Setting, others: Sequence[MemoryItem]) 
         for item in others
         if item.phase == "resident" and item.name not in _BEFORE_OPTIMIZER
     )
-    whole = setting.width * model.parameters if setting.loads_first and setting.on_gpu else 0
+    first = setting.loads_whole and setting.on_gpu
+    whole = undivided_weights(model, trained, setting) if first else 0
     return item_of("weights being loaded", max(0, whole - later), "load")
 
 
@@ -349,7 +358,7 @@ def device_items(
         device.append(item_of("buckets", _bucket_bytes(trained, setting)))
     device += _passes(model, trained, setting, moments)
     if setting.partitions_weights:
-        device.append(_loading(model, setting, device))
+        device.append(_loading(model, trained, setting, device))
     if setting.on_gpu:
         device.append(item_of("CUDA context", CUDA_CONTEXT))
         device.append(item_of("workspaces", WORKSPACE))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.model.units import GIB, MIB
 from dsdoctor.recommend.activations import Moment, moments
-from dsdoctor.recommend.device import device_items, item_of
+from dsdoctor.recommend.device import device_items, item_of, undivided_weights
 from dsdoctor.recommend.offload import offloaded_items
 from dsdoctor.recommend.saved import trained_parameters
 from dsdoctor.recommend.setting import MAX_LIVE, Setting
@@ -35,6 +35,9 @@ __all__ = [
 PROCESS_BYTES = 2 * GIB
 #: Assumed, not measured: one worker of a data loader.
 WORKER_BYTES = 256 * MIB
+#: A file of weights, of which no more than one is read at a time: `max_shard_size` of transformers
+#: 4.34 to 4.57 (`save_pretrained`).
+SHARD_BYTES = 5 * 10**9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,10 +108,23 @@ def estimate(
         host += [item_of(f"{item.name} (ranks)", item.bytes * ranks, item.phase) for item in device]
         return Memory((), _kept(host))
     host += [item_of(item.name, item.bytes, "training") for item in training]
-    if not setting.partitions_weights or setting.loads_first:
-        loading = setting.width * model.parameters * ranks
-        host.append(item_of("weights being loaded", loading, "load"))
+    loading = _loading_bytes(model, trained, setting) * ranks
+    host.append(item_of("weights being loaded", loading, "load"))
     return Memory(_kept(device), _kept(host))
+
+
+def _loading_bytes(model: ModelShape, trained: int, setting: Setting) -> int:
+    """What a rank has in host memory of a model on its way to the GPU.
+
+    transformers quantizes each weight on the GPU as soon as it is read. Under ZeRO-3, 4.51.3 brings
+    it back to the host (`_load_state_dict_into_meta_model` of modeling_utils.py), 5.23 does not.
+    """
+    if setting.quantised:
+        whole = undivided_weights(model, trained, setting)
+        return whole if setting.partitions_weights else min(whole, SHARD_BYTES)
+    if setting.partitions_weights and not setting.loads_first:
+        return 0
+    return setting.width * model.parameters
 
 
 def _kept(items: Iterable[MemoryItem]) -> tuple[MemoryItem, ...]:

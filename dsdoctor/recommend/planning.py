@@ -120,7 +120,15 @@ def _notes(
                 "DeepSpeed config cannot",
             )
         )
-    if setting.partitions_weights and setting.on_gpu and not setting.loads_first:
+    if setting.partitions_weights and setting.on_gpu and setting.quantised:
+        reasons.append(
+            note(
+                "loading",
+                "transformers quantizes a model outside `deepspeed.zero.Init`, so each GPU holds "
+                "the whole 4-bit model before DeepSpeed divides it",
+            )
+        )
+    elif setting.partitions_weights and setting.on_gpu and not setting.loads_first:
         whole = setting.width * model.parameters * setting.ranks_per_node / GIB
         reasons.append(
             note(

@@ -128,6 +128,15 @@ class Setting:
         return self.stage == 3  # noqa: PLR2004
 
     @property
+    def loads_whole(self) -> bool:
+        """Whether each rank has the whole model before ZeRO-3 divides it.
+
+        transformers builds a model that it quantizes outside of `deepspeed.zero.Init`
+        (`get_init_context` of modeling_utils.py, 4.51.3 and 5.23).
+        """
+        return self.loads_first or self.quantised
+
+    @property
     def ranks_per_node(self) -> int:
         """Ranks on one host."""
         return max(1, self.world // self.nodes)

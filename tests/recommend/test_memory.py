@@ -22,7 +22,7 @@ from dsdoctor.recommend import estimators, memory, output
 from dsdoctor.recommend.activations import kept_bytes, logits_bytes, moments
 from dsdoctor.recommend.choice import LADDER
 from dsdoctor.recommend.config_setting import setting_of
-from dsdoctor.recommend.memory import GIB, Setting
+from dsdoctor.recommend.memory import GIB, SHARD_BYTES, Setting
 from dsdoctor.recommend.models import PRESETS, ModelShape, from_config, from_size
 from dsdoctor.recommend.offload import kept_free, power_of_two, rounding
 from dsdoctor.recommend.optimizers import OPTIMIZERS
@@ -520,6 +520,28 @@ def test_loading_ends_before_the_optimizer_is_made() -> None:
     loading = [item.phase for item in sized.gpu]
     assert "load" in loading
     assert {item.phase for item in memory.at_peak(sized.gpu)} != {"resident", "load"}
+
+
+def test_a_quantized_model_is_whole_on_each_gpu_before_zero_3_divides_it() -> None:
+    model = PRESETS["llama-3-70b"]
+    qlora = {"lora_rank": 16, "quantised": True, "checkpointing": True, "world": 8}
+    whole = of(need(model, (0, "none"), **qlora).gpu, "parameters")
+    assert 35 * GIB < whole < 40 * GIB
+    for step in ((3, "none"), (3, "optimizer"), (3, "optimizer+parameters")):
+        divided = need(model, step, **qlora)
+        assert divided.gpu_bytes >= whole
+        assert of(divided.host, "weights being loaded") == 8 * whole
+
+
+def test_a_quantized_model_is_never_whole_on_the_host_below_zero_3() -> None:
+    model = PRESETS["llama-3-70b"]
+    plain = need(model, (1, "none"), lora_rank=16, world=8).host
+    assert of(plain, "weights being loaded") == 8 * 2 * model.parameters
+    quantized = need(model, (1, "none"), lora_rank=16, quantised=True, world=8).host
+    assert of(quantized, "weights being loaded") == 8 * SHARD_BYTES
+    small = PRESETS["llama-3.2-1b"]
+    quantized = need(small, (1, "none"), lora_rank=16, quantised=True).host
+    assert of(quantized, "weights being loaded") < 2 * small.parameters
 
 
 def test_freed_pinned_blocks_are_kept_and_used_again() -> None:

@@ -101,6 +101,15 @@ def _unequal(machine: Machine) -> list[Reason]:
     return reasons
 
 
+#: DeepSpeed pull request 4966, issue 7461; leaf_module_config.py and transformers' Mixtral and
+#: DeepSeek V3 of 4.51.3 and 5.23 (2026-11-23).
+EXPERTS = (
+    "with transformers before 5, where each expert is a module of its own, the run hangs when "
+    "ranks use different experts; mark the block of experts as a ZeRO-3 leaf module with "
+    "`deepspeed.utils.set_z3_leaf_modules`, or with `deepspeed_moe_layer_cls_names` of accelerate"
+)
+
+
 def _notes(
     chosen: MemoryOption,
     setting: Setting,
@@ -120,6 +129,8 @@ def _notes(
                 "DeepSpeed config cannot",
             )
         )
+    if model.experts and setting.partitions_weights and setting.world > 1:
+        reasons.append(note("experts", EXPERTS))
     if setting.partitions_weights and setting.on_gpu and setting.quantised:
         reasons.append(
             note(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -57,6 +58,19 @@ def test_facts_become_the_machine_and_the_fullest_gpu_is_the_limit() -> None:
     plan = recommend(machine, resolve("gpt2"))
     assert plan.memory.options[0].gpu_limit_bytes == 20 * GIB
     assert "localhost:1,2" in plan.argv
+
+
+@pytest.mark.parametrize(
+    ("stage", "count", "noted"),
+    [(3, 4, True), (2, 4, False), (3, 1, False)],
+    ids=["ZeRO-3", "whole weights on each rank", "a single rank"],
+)
+def test_experts_that_ranks_use_differently_are_noted(stage: int, count: int, noted: bool) -> None:
+    moe = dataclasses.replace(resolve("llama-3-8b"), experts=8, active_experts=2)
+    machine = machine_of(gpu_gib=80, count=count, host_gib=1000)
+    for model, wanted in ((moe, noted), (resolve("llama-3-8b"), False)):
+        plan = recommend(machine, model, PlanOptions(stage=stage))
+        assert ("experts" in {reason.subject for reason in plan.reasons}) is wanted
 
 
 def test_what_is_not_there_is_refused() -> None:

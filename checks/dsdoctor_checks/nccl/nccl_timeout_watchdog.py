@@ -9,8 +9,12 @@ Find the missing rank with `py-spy dump --pid PID` on each node. If it is only s
 `ddp_timeout` of the Hugging Face trainer (seconds), else `DEEPSPEED_TIMEOUT` (minutes) or the argument
 `timeout` of `deepspeed.init_distributed` or `torch.distributed.init_process_group`.
 
+A mixture of experts under ZeRO-3 hangs when ranks use different experts, each of them a module of its
+own: mark the block of experts as a leaf module (`deepspeed.utils.set_z3_leaf_modules`).
+
 ## References
-Detected from logs only.
+- https://github.com/deepspeedai/DeepSpeed/issues/7461 (experts under ZeRO-3)
+- Detected from logs only.
 """
 
 from __future__ import annotations

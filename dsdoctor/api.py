@@ -112,7 +112,7 @@ from dsdoctor.model.facts.toolchain import (
     Libaio,
     Toolkit,
 )
-from dsdoctor.model.finding import Finding, Status, fail, ok, skip, warn
+from dsdoctor.model.finding import Finding, Status, fail, ok, skip, warn, without_fix
 from dsdoctor.model.fix_plan import (
     Env,
     Fetch,
@@ -270,6 +270,7 @@ __all__ = [
     "reach_of",
     "skip",
     "warn",
+    "without_fix",
 ]
 
 CheckFunction = Callable[..., Iterable[Finding]]

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dsdoctor import precedence, report_head
+from dsdoctor import host_actions, precedence, report_head
 from dsdoctor.fact_source import Facts, Source, has_gpu
 from dsdoctor.model import partial
 from dsdoctor.model.condition import Limits
@@ -105,7 +105,7 @@ def not_judged(unit: Unit, status: Status = Status.UNKNOWN) -> Finding:
 def unit_findings(unit: Unit, facts: Facts, policy: Policy, registry: Registry) -> list[Finding]:
     """What one condition's check finds, under the condition's name or a narrower one's."""
     return [
-        _named(_placed(finding, unit, facts), unit, registry)
+        host_actions.placed(_named(_placed(finding, unit, facts), unit, registry), facts)
         for finding in _findings(unit, facts, policy)
     ]
 
@@ -128,11 +128,12 @@ def _placed(finding: Finding, unit: Unit, facts: Facts) -> Finding:
 
 
 def _signed(finding: Finding, unit: Unit) -> Finding:
+    fixable = finding.status in (Status.WARN, Status.FAIL) and finding.by_hand is not True
     return msgspec.structs.replace(
         finding,
         condition=unit.condition.name,
         id=unit.condition.id,
-        fixes=unit.condition.fixes if finding.status in (Status.WARN, Status.FAIL) else (),
+        fixes=unit.condition.fixes if fixable else (),
         scope=unit.condition.scope,
         formerly=unit.condition.formerly or msgspec.UNSET,
     )

@@ -35,6 +35,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         fixes: names of fixes (set by the engine).
         scope: who can fix it (set by the engine).
         formerly: earlier names of the condition (set by the engine); left out of JSON without any.
+        by_hand: the condition's fixes are not possible here, so none is named; left out of JSON
+            otherwise.
     """
 
     status: Status
@@ -47,6 +49,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     fixes: tuple[str, ...] = ()
     scope: Scope = Scope.NODE
     formerly: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    by_hand: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 def ok(message: str = "", **evidence: Any) -> Finding:
@@ -62,6 +65,11 @@ def warn(message: str, *, effect: str = "", hint: str = "", **evidence: Any) -> 
 def fail(message: str, *, effect: str = "", hint: str = "", **evidence: Any) -> Finding:
     """The run will not work."""
     return Finding(status=Status.FAIL, message=message, effect=effect, hint=hint, evidence=evidence)
+
+
+def without_fix(finding: Finding) -> Finding:
+    """A finding whose condition has a fix that is not possible here."""
+    return msgspec.structs.replace(finding, by_hand=True)
 
 
 def skip(reason: str, **evidence: Any) -> Finding:

@@ -22,6 +22,8 @@ from dsdoctor.api import (
     Finding,
     Level,
     Limits,
+    Missing,
+    OsInfo,
     Resources,
     Scope,
     Signature,
@@ -30,6 +32,7 @@ from dsdoctor.api import (
     ok,
     warn,
 )
+from dsdoctor_checks._where import on_host
 
 CONDITION = Condition(
     "open-files-limit", id="DSD1003", scope=Scope.JOB, since="0.1", fixes=("raise-limits",)
@@ -49,7 +52,9 @@ class FileLimits(Limits, frozen=True, kw_only=True):
 
 
 @check(CONDITION)
-def files_can_be_opened(resources: Resources, limits: FileLimits) -> Iterator[Finding]:
+def files_can_be_opened(
+    resources: Resources, os: OsInfo | Missing, limits: FileLimits
+) -> Iterator[Finding]:
     """Judges the soft limit, which applies to a job."""
     limit = resources.limit_nofile
     if limit is None or limit >= limits.min_files:
@@ -58,7 +63,8 @@ def files_can_be_opened(resources: Resources, limits: FileLimits) -> Iterator[Fi
     yield (fail if limit < limits.fatal_files else warn)(
         f"a process may open {limit} files, but jobs need {limits.min_files:g} or more",
         effect="the job stops with `OSError: [Errno 24] Too many open files`",
-        hint="run `ulimit -n 65536` before the job starts",
+        hint="run `ulimit -n 65536` before the job starts"
+        + (", or start the container with `--ulimit nofile=65536`" if on_host(os) else ""),
         nofile=limit,
         min_files=limits.min_files,
     )

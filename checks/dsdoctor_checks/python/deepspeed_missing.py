@@ -29,9 +29,10 @@ from dsdoctor.api import (
     check,
     fail,
     ok,
+    without_fix,
 )
 from dsdoctor_checks._pip import pip
-from dsdoctor_checks._util import hint_to_install
+from dsdoctor_checks._util import hint_to_install, own_environment
 
 CONDITION = Condition(
     "deepspeed-missing",
@@ -50,6 +51,7 @@ def deepspeed_is_installed(
     packages: Packages | Missing,
 ) -> Iterator[Finding]:
     """Judges the installed files."""
+    trains = not isinstance(torch, Missing) and torch.version is not None
     python = "python3" if isinstance(patient, Missing) else patient.executable
     if deepspeed.error:
         again = pip(patient, packages, "install --force-reinstall --no-deps deepspeed")
@@ -61,16 +63,17 @@ def deepspeed_is_installed(
             error=deepspeed.error,
         )
     elif deepspeed.version is None:
-        yield fail(
+        missing = fail(
             f"`deepspeed` is not installed for `{python}`",
             effect="`import deepspeed` fails with `ModuleNotFoundError`",
             hint=hint_to_install(
                 patient,
                 pip(patient, packages, "install deepspeed"),
-                trains=not isinstance(torch, Missing) and torch.version is not None,
+                trains=trains,
             ),
             python=python,
         )
+        yield missing if trains or not own_environment(patient) else without_fix(missing)
     else:
         yield ok(version=deepspeed.version, path=deepspeed.path)
 

@@ -35,9 +35,10 @@ from dsdoctor.api import (
     TorchLive,
     check,
     fail,
+    without_fix,
 )
 from dsdoctor_checks._pip import pip
-from dsdoctor_checks._util import capabilities, hint_to_install
+from dsdoctor_checks._util import capabilities, hint_to_install, own_environment
 from dsdoctor_checks.torch._builds import NEWEST, choose, driver_of, machine_of
 
 CONDITION = Condition(
@@ -92,13 +93,14 @@ def torch_is_installed(
     install = pip(patient, packages, "install torch")
     if build:
         install = build.command(None, patient, packages)
-    yield fail(
+    missing = fail(
         f"torch is not installed in {where}",
         effect="DeepSpeed cannot be imported",
         hint=hint_to_install(patient, install),
         python=python,
         **evidence,
     )
+    yield without_fix(missing) if own_environment(patient) else missing
 
 
 HINT = (

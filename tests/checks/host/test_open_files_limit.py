@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Resources
+from dsdoctor.api import OsInfo, Resources
 from dsdoctor.testing import judge
 from dsdoctor_checks.host import open_files_limit
 
@@ -36,3 +36,11 @@ def machine(**changes: Any) -> Resources:
 )
 def test_rows(fact: Resources, expected: str) -> None:
     assert judge(open_files_limit.files_can_be_opened, resources=fact).status == expected
+
+
+@pytest.mark.parametrize("container", ["docker", None])
+def test_a_container_is_started_with_the_limit(container: str | None) -> None:
+    os = OsInfo(system="Linux", release="6.1", machine="x86_64", hostname="h", container=container)
+    low = machine(limit_nofile=512)
+    (found,) = judge(open_files_limit.files_can_be_opened, resources=low, os_info=os).findings
+    assert ("--ulimit nofile=" in found.hint) is (container is not None)

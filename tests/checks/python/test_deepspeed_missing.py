@@ -42,7 +42,7 @@ NAME_ONE = "activate the environment that the job uses, or pass its interpreter 
         pytest.param("VIRTUAL_ENV", None, "run `/env/bin/python -m pip", id="an active one"),
         pytest.param("--python", None, "run `/env/bin/python -m pip", id="a named one"),
         pytest.param("running interpreter", "2.13.0", "run `/env", id="ours, in which one trains"),
-        pytest.param("running interpreter", None, f"{NAME_ONE}$", id="ours"),
+        pytest.param("running interpreter", None, f"no environment .*: {NAME_ONE}$", id="ours"),
         pytest.param("python3 on PATH", None, f"{NAME_ONE}; to install", id="one on PATH"),
     ],
 )
@@ -55,7 +55,9 @@ def test_the_hint_first_names_an_environment_where_nobody_did(
         patient=patient(chosen_by=chosen_by),
         torch_build=TorchBuild(version=torch),
     )
-    assert re.match(hint, judged.findings[0].hint)
+    (finding,) = judged.findings
+    assert re.match(hint, finding.hint)
+    assert (finding.fixes == ()) is finding.hint.startswith("no environment"), "not into ours"
 
 
 def test_nothing_is_to_be_installed_into_the_python_of_the_distribution() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from dsdoctor.api import Patient, TorchBuild
@@ -56,5 +57,10 @@ def test_torch_is_not_installed_into_the_environment_of_dsdoctor() -> None:
     )  # fmt: skip
     (finding,) = judge(CHECK, torch_build=TorchBuild(), patient=own).findings
     assert finding.hint == (
+        "no environment is active, so that dsdoctor's own was examined: "
         "activate the environment that the job uses, or pass its interpreter with `--python`"
     )
+    assert finding.fixes == (), "the fix refuses this environment"
+    mine = msgspec.structs.replace(own, chosen_by="VIRTUAL_ENV")
+    (other,) = judge(CHECK, torch_build=TorchBuild(), patient=mine).findings
+    assert other.fixes == ("install-torch-build",)

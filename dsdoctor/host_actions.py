@@ -1,0 +1,49 @@
+"""Hints that a container cannot carry out say whose they are.
+
+A container has neither a kernel nor a driver of its own: resets, reboots, modules, services and the
+kernel's log are its host's. Checks need not know where they run; one rule covers all packs.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from dsdoctor.fact_source import Facts
+from dsdoctor.model.facts.machine import OsInfo
+from dsdoctor.model.finding import Finding
+from dsdoctor.model.partial import NotStated
+
+#: What is done on the host alone.
+OF_HOST = re.compile(
+    r"\breboot|\bresets? (?:the|all) GPU|`(?:sudo )?(?:modprobe|sysctl|systemctl|setpci|mount)\b"
+    r"|`nvidia-smi [^`]*` as root|nvidia-persistenced|\bdmesg\b|kernel command line|\bBIOS\b"
+    r"|\b(?:re)?install(?: the)?(?: NVIDIA)? driver|\bupgrade (?:the driver|it) to|timesyncd"
+)
+#: A hint with one of these words speaks of containers already.
+SAID = re.compile(r"\b(?:host|container)\b")
+WORDS = "; this is a container: the driver, the kernel and `dmesg` are its host's"
+
+
+def said(hint: str) -> str:
+    """A hint as a container's reader needs it.
+
+    >>> said("run `nvidia-smi --gpu-reset -i 3` as root, or reboot")[39:]
+    "or reboot; this is a container: the driver, the kernel and `dmesg` are its host's"
+    >>> said("run `pip install ninja`")
+    'run `pip install ninja`'
+    """
+    return hint + WORDS if OF_HOST.search(hint) and not SAID.search(hint) else hint
+
+
+def placed(finding: Finding, facts: Facts) -> Finding:
+    """A finding whose hint says what is the host's, if this is a container."""
+    os = facts.get(OsInfo) if finding.hint else None
+    try:
+        inside = isinstance(os, OsInfo) and bool(os.container)
+    except NotStated:  # a paste need not say it
+        return finding
+    if not inside:
+        return finding
+    return msgspec.structs.replace(finding, hint=said(finding.hint))

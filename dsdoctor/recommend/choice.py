@@ -16,6 +16,8 @@ from dsdoctor.recommend.measured import Measured
 from dsdoctor.recommend.optimizers import OPTIMIZERS
 from dsdoctor.recommend.options import HEADROOM, PlanOptions
 from dsdoctor.recommend.releases import (
+    CLEARED_GRADIENTS,
+    UNCLEARED_GRADIENTS,
     UNSCALED_LOSS,
     UNSCALED_LOSS_READ,
     as_in,
@@ -48,6 +50,13 @@ UNSCALED = (
     f"without ZeRO, DeepSpeed {UNSCALED_LOSS} to {UNSCALED_LOSS_READ}, and perhaps later releases, "
     "divides fp16 gradients by a loss scale that it did not apply to the loss"
 )
+#: Why bf16 with one of these optimizers does too.
+UNCLEARED = (
+    f"without ZeRO, DeepSpeed {UNCLEARED_GRADIENTS} to the release before {CLEARED_GRADIENTS} does"
+    " not clear the bf16 gradients of this optimizer after a step"
+)
+#: Optimizers that DeepSpeed makes its `FusedAdam` of, which clears them itself.
+_CLEARS = frozenset({"adamw", "adam"})
 MICRO_BATCHES = (64, 32, 16, 8, 4, 2, 1)
 
 
@@ -106,9 +115,14 @@ def limits_of(machine: Machine, objective: str, *, measured: bool = False) -> Li
     )
 
 
-def unscaled(options: PlanOptions, precision: str) -> bool:
-    """Whether DeepSpeed trains wrongly without ZeRO, and raises no error (`UNSCALED_LOSS`)."""
-    return precision == "fp16" and at_least(release_of(options.deepspeed), UNSCALED_LOSS)
+def wrong_without_zero(options: PlanOptions, precision: str) -> str | None:
+    """Why DeepSpeed trains wrongly without ZeRO, where it does and raises no error."""
+    release = release_of(options.deepspeed)
+    if precision == "fp16" and at_least(release, UNSCALED_LOSS):
+        return UNSCALED
+    if precision == "bf16" and options.optimizer not in _CLEARS and release is not None:
+        return UNCLEARED if UNCLEARED_GRADIENTS <= release < CLEARED_GRADIENTS else None
+    return None
 
 
 def ladder(machine: Machine, options: PlanOptions) -> list[tuple[int, str]]:

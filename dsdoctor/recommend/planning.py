@@ -254,11 +254,11 @@ def recommend(
     )
     steps = choice.ladder(machine, options)
     avoided: dict[int, str] = {}
-    if choice.unscaled(options, precision):
+    if (wrong := choice.wrong_without_zero(options, precision)) is not None:
         if options.stage == 0:
-            reasons.append(note("stage", choice.UNSCALED))
+            reasons.append(note("stage", wrong))
         else:
-            avoided[0] = choice.UNSCALED
+            avoided[0] = wrong
     measured = None
     if measure is not None:
         sizes = choice.micro_batches(options, world)

@@ -20,6 +20,9 @@ LATE_BUCKETS = Version("0.18.3")
 #: fp16 without ZeRO divides gradients by a loss scale that it does not apply to the loss, from this
 #: release on (the same change; pull request 8393 is open), and in all that were read.
 UNSCALED_LOSS, UNSCALED_LOSS_READ = Version("0.18.3"), Version("0.19.8")
+#: bf16 without ZeRO keeps gradients of optimizers other than `FusedAdam` from step to step, from
+#: this release on (pull request 7515) to the one before the second (pull request 7839).
+UNCLEARED_GRADIENTS, CLEARED_GRADIENTS = Version("0.17.6"), Version("0.18.6")
 #: ZeRO-3 replaces `linear` in a model that was not built under `zero.Init` from this release on
 #: (pull request 8189), so that autograd keeps no gathered weight.
 REPLACES_LINEAR = Version("0.19.4")

@@ -179,6 +179,31 @@ def test_fp16_without_zero_is_not_advised_where_deepspeed_does_not_scale_its_los
     assert ("did not apply to the loss" in told) == (stage == 1 or "stage" in options)
 
 
+@pytest.mark.parametrize(
+    ("options", "stage"),
+    [
+        pytest.param({"optimizer": "sgd", "deepspeed": "0.18.5"}, 1, id="SGD in such a release"),
+        pytest.param({"optimizer": "lion", "deepspeed": "0.17.6"}, 1, id="Lion in the first"),
+        pytest.param({"optimizer": "sgd", "deepspeed": "0.18.6"}, 0, id="the release that clears"),
+        pytest.param({"optimizer": "sgd", "deepspeed": "0.17.5"}, 0, id="the release before"),
+        pytest.param({"optimizer": "sgd"}, 0, id="the newest release"),
+        pytest.param({"deepspeed": "0.18.5"}, 0, id="FusedAdam"),
+        pytest.param(
+            {"optimizer": "sgd", "deepspeed": "0.18.5", "stage": 0}, 0, id="stage 0 by request"
+        ),
+    ],
+)
+def test_bf16_without_zero_is_not_advised_where_deepspeed_does_not_clear_its_gradients(
+    options: dict[str, Any], stage: int
+) -> None:
+    plan = recommend(machine_of(gpu_gib=80, cc=(8, 0)), resolve("gpt2"), PlanOptions(**options))
+    assert (plan.precision, plan.stage) == ("bf16", stage)
+    told = " ".join(reason.text for reason in plan.reasons)
+    if stage == 1:
+        assert plan.memory.options[0].verdict == "not advised"
+    assert ("does not clear the bf16 gradients" in told) == (stage == 1 or "stage" in options)
+
+
 def test_nothing_fits_is_said() -> None:
     plan = recommend(machine_of(gpu_gib=8, host_gib=8), resolve("llama-3-70b"))
     assert not plan.fits

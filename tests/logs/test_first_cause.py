@@ -650,3 +650,11 @@ def test_the_number_of_a_node_in_front_of_a_line_is_not_a_rank() -> None:
     )
     assert said(text.replace("1: ", "")) == "checkpoint-mismatch"
     assert said(text) == "checkpoint-mismatch"
+
+
+def test_memory_that_could_not_be_allocated_is_not_called_a_kill() -> None:
+    error = "MemoryError: Unable to allocate 212. GiB for an array with shape (8000, 2048, 32000)\n"
+    found = read("Traceback (most recent call last):\n" + error)
+    assert found.causes[0].condition == "host-oom-killed"
+    assert found.summary == "Host memory ran out: an allocation failed"
+    assert "kernel killed" in read(steps(1, 9) + "train.sh: line 3: 12 Killed\n").summary

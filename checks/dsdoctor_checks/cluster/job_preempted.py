@@ -68,10 +68,11 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"Spot Instance Interruption|[Ss]pot interruption (?:notice|warning)|Instance was preempted|compute\.instances\.preempted",
+        pattern=r"Spot [Ii]nstance [Ii]nterruption|[Ss]pot interruption (?:notice|warning)|Instance was preempted|compute\.instances\.preempted",
         source="AWS EC2 spot/instance-action, GCE operations: compute.instances.preempted",
         examples=(
             "EC2 Spot Instance Interruption Warning for i-0abc",
+            "Spot Instance interruption notice: terminate at 08:20:00Z",
             "spot interruption notice received, terminating in 120 s",
             "spot interruption warning",
             "Instance was preempted.",

@@ -31,6 +31,9 @@ CONDITION = Condition(
 
 HINT = "request more host memory for the job, offload less, or start fewer ranks and workers"
 
+#: Of a process that asked for memory and got none; the kernel killed nothing.
+NOT_ALLOCATED = "Host memory ran out: an allocation failed"
+
 #: What ends the tasks of a Slurm step: their job's end, srun itself, or a task that aborts.
 STEP_ENDED = (
     "DUE TO TIME LIMIT",
@@ -195,6 +198,7 @@ SIGNATURES = (
     Signature(
         pattern="DefaultCPUAllocator: (?:can't allocate|not enough) memory",
         source="torch 2.13.0 libc10.so",
+        message=NOT_ALLOCATED,
         examples=(
             "RuntimeError: DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes",
             "DefaultCPUAllocator: not enough memory",
@@ -204,12 +208,14 @@ SIGNATURES = (
     Signature(
         pattern=r"\[Errno 12\] Cannot allocate memory",
         source="python 3.3-3.14 Objects/exceptions.c, with glibc's words for ENOMEM",
+        message=NOT_ALLOCATED,
         examples=("OSError: [Errno 12] Cannot allocate memory",),
         not_near=("ibv_", "CUDA out of memory"),
     ),
     Signature(
         pattern="Unable to allocate .{0,40}for an array",
         source="numpy 2.4.6 _core/_exceptions.py",
+        message=NOT_ALLOCATED,
         examples=(
             "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 11.2 GiB for an array with shape (3000, 1000, 1000) and data type float32",
         ),
@@ -221,12 +227,14 @@ SIGNATURES = (
     Signature(
         pattern=r"^(?:\S+\.)?MemoryError\b",
         source="python 3.3-3.14 Objects/obmalloc.c, Python/errors.c PyErr_NoMemory",
+        message=NOT_ALLOCATED,
         examples=("MemoryError",),
         not_near=("ibv_", "CUDA out of memory"),
     ),
     Signature(
         pattern="std::bad_alloc",
         source="cuda toolkit 12.9.86 libnvvm.so",
+        message=NOT_ALLOCATED,
         examples=("terminate called after throwing an instance of 'std::bad_alloc'",),
         not_near=("ibv_", "CUDA out of memory"),
     ),

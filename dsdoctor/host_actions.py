@@ -1,7 +1,7 @@
-"""Hints that a container cannot carry out say whose they are.
+"""Hints that cannot be followed inside a container say that they are meant for its host.
 
-A container has neither a kernel nor a driver of its own: resets, reboots, modules, services and the
-kernel's log are its host's. Checks need not know where they run; one rule covers all packs.
+A container has neither a kernel nor a driver of its own, so resets, reboots, modules, services and
+the kernel log belong to its host. Checks need not know where they run: one rule covers all packs.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from dsdoctor.model.facts.machine import OsInfo
 from dsdoctor.model.finding import Finding
 from dsdoctor.model.partial import NotStated
 
-#: What is done on the host alone.
+#: Actions that only work on the host.
 OF_HOST = re.compile(
     r"\breboot|\bresets? (?:the|all) GPU|`(?:sudo )?(?:modprobe|sysctl|systemctl|setpci|mount)\b"
     r"|`nvidia-smi [^`]*` as root|nvidia-persistenced|\bdmesg\b|kernel command line|\bBIOS\b"
     r"|\b(?:re)?install(?: the)?(?: NVIDIA)? driver|\bupgrade (?:the driver|it) to|timesyncd"
 )
-#: A hint with one of these words speaks of containers already.
+#: A hint with one of these words already mentions containers.
 SAID = re.compile(r"\b(?:host|container)\b")
-WORDS = "; this is a container: the driver, the kernel and `dmesg` are its host's"
+WORDS = "; this is a container: driver and kernel steps must be done on the host"
 
 
 def said(hint: str) -> str:
     """A hint as a container's reader needs it.
 
-    >>> said("run `nvidia-smi --gpu-reset -i 3` as root, or reboot")[39:]
-    "or reboot; this is a container: the driver, the kernel and `dmesg` are its host's"
+    >>> said("run `nvidia-smi --gpu-reset -i 3` as root, or reboot")[43:]
+    'or reboot; this is a container: driver and kernel steps must be done on the host'
     >>> said("run `pip install ninja`")
     'run `pip install ninja`'
     """

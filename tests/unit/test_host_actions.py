@@ -1,4 +1,4 @@
-"""Inside a container, a hint says what is its host's to do."""
+"""Inside a container, a hint says which steps belong on the host."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from dsdoctor.model.schema import (
     smoke_schema,
     snapshot_schema,
 )
-from dsdoctor.registry import Registry, needs
+from dsdoctor.registry import Registry, Unit, needs
 
 ROOT = Path(__file__).parent
 PACK = ROOT.parent / "checks" / "dsdoctor_checks"
@@ -66,7 +66,7 @@ def pages() -> dict[Path, str]:
     rows = ["# Conditions", "", "| id | condition | what it names |", "|---|---|---|"]
     for unit in registry:
         name = unit.condition.name
-        made[ROOT / "conditions" / f"{name}.md"] = page(unit)
+        made[ROOT / "conditions" / f"{name}.md"] = page(unit) + messages(unit)
         rows.append(f"| {unit.condition.id} | [{name}]({name}.md) | {unit.title} |")
     made[ROOT / "conditions" / "README.md"] = "\n".join(rows) + "\n"
     for file, text in error_pages.pages(PACK / prepared.ERROR_INDEX).items():
@@ -74,6 +74,17 @@ def pages() -> dict[Path, str]:
     manifests = install.InstallOptions(into=ROOT / "kubernetes", python="python3")
     files = install.plan("kubernetes", manifests).files
     return made | {path: text for path, (text, _) in files.items()}
+
+
+def messages(unit: Unit) -> str:
+    """Lines of logs by which a condition is recognized, for whoever searches for one of them."""
+    rows = dict.fromkeys(
+        " ".join(example.split()) for one in unit.signatures for example in one.examples
+    )
+    if not rows:
+        return ""
+    return "\n".join(["\n## Messages", "It is recognized by lines such as these:\n",
+                      "```text", *rows, "```", ""])  # fmt: skip
 
 
 def literals(registry: Registry) -> str:

@@ -324,8 +324,8 @@ class Registry:
             near = difflib.get_close_matches(name, list(cures), n=1, cutoff=0.5)
             raise UsageError(
                 f"no fix is called `{name}`"
-                + (f"; did you mean `{near[0]}`?" if near else "")
-                + "; `dsdoctor fix --list` lists all"
+                + (f"; did you mean `{near[0]}`?" if near else ";")
+                + " `dsdoctor fix --list` lists all"
             )
         return cures[name]
 
@@ -348,7 +348,7 @@ class Registry:
         unit = self.find(name_or_id)
         if unit is None:
             raise UsageError(
-                f"no condition is called `{name_or_id}`{self._nearest(name_or_id)}; "
+                f"no condition is called `{name_or_id}`{self._nearest(name_or_id)} "
                 "`dsdoctor explain` lists all"
             )
         return unit
@@ -358,11 +358,11 @@ class Registry:
         unit = self.find(name)
         return (unit.condition.formerly if unit else ()) or msgspec.UNSET
 
-    def _nearest(self, word: str) -> str:
+    def _nearest(self, word: str, more: Iterable[str] = ()) -> str:
         import difflib  # noqa: PLC0415  # only for a typing error
 
-        near = difflib.get_close_matches(word, [*self._by_name, *self._by_id], n=1, cutoff=0.5)
-        return f"; did you mean `{near[0]}`?" if near else ""
+        near = difflib.get_close_matches(word, [*more, *self._by_name], n=1, cutoff=0.5)
+        return f"; did you mean `{near[0]}`?" if near else ";"
 
     def naming(self, observation: Observation) -> Unit | None:
         """The condition that is the name of what dsdoctor has seen, None when no pack has one."""
@@ -396,9 +396,10 @@ class Registry:
         for word in words:
             hits = self.matches(word)
             if not hits:
+                families = {unit.family for unit in self}
                 raise UsageError(
-                    f"`{option} {word}` selects nothing{self._nearest(word)}; expected a family, "
-                    "an id, the beginning of an id, or the name of a condition"
+                    f"`{option} {word}` selects nothing{self._nearest(word, families)} "
+                    "expected a family, an id, the beginning of an id, or the name of a condition"
                 )
             found |= hits
         return found

@@ -99,7 +99,7 @@ def command(
       dsdoctor check --gpus 0,1 --config ds_config.json
       dsdoctor check -- deepspeed --num_gpus 2 train.py
       dsdoctor check --from gpu-node.json --config ds_config.json
-      dsdoctor check --like 8xH100-SXM --driver 550.54.15 --model 7B --config ds_config.json
+      dsdoctor check --like 8xH100-SXM --driver 550.54.15 --model 7B
       dsdoctor check --model 7B --config ds_config.json --writable out
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     begun = time.monotonic()

@@ -17,7 +17,7 @@ def command(shell: str) -> int:
 
     \b
     Examples:
-      dsdoctor completion bash > ~/.local/share/bash-completion/completions/dsdoctor
+      source <(dsdoctor completion bash)
       dsdoctor completion zsh > "${fpath[1]}/_dsdoctor"
       dsdoctor completion fish > ~/.config/fish/completions/dsdoctor.fish
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader

@@ -26,7 +26,16 @@ SIMILAR = "no condition has this name and no known message this text; these ment
 
 
 @click.command("explain")
-@click.argument("words", nargs=-1, metavar="[CONDITION|ID|MESSAGE]")
+@click.argument(
+    "words",
+    nargs=-1,
+    metavar="[CONDITION|ID|MESSAGE]",
+    shell_complete=lambda _context, _option, begun: [
+        unit.condition.name
+        for unit in loading.load_registry()
+        if unit.condition.name.startswith(begun)
+    ],
+)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @click.option("--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks.")
 @language_option

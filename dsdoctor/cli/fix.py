@@ -69,7 +69,14 @@ class Terminal:
 
 
 @click.command("fix")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument(
+    "names",
+    nargs=-1,
+    metavar="[NAME]...",
+    shell_complete=lambda _context, _option, begun: sorted(
+        name for name in loading.load_registry().cures if name.startswith(begun)
+    ),
+)
 @click.option("--install-cuda-toolkit", is_flag=True, help="Same as the fix of that name.")
 @click.option(
     "--dry-run", is_flag=True, help="Print the plan as a shell script and change nothing."

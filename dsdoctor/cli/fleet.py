@@ -328,7 +328,7 @@ def bundle_command(*, output: str | None) -> None:
     """Write the collector: one file for any Python of 3.8 or newer, standard library only.
 
     \b
-    ssh NODE python3 - --python /opt/train/bin/python < collector.py > reports/NODE.txt
+    ssh NODE python3 - --python /opt/train/bin/python < collector.py > NODE.txt
     """  # noqa: D301
     loading.write(bundle.collector(), output)
 

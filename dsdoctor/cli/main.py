@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +18,9 @@ from dsdoctor import guard, process
 from dsdoctor.errors import UsageError
 from dsdoctor.host import HostError
 from dsdoctor.version import __version__
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 MISUSE = 2
 INTERRUPTED = 130
@@ -93,6 +97,17 @@ class LazyGroup(click.Group):
             rest = [*map(_json_format, _before_dashes(rest)), *_from_dashes(rest)]
             _refuse_repeats(command, _before_dashes(rest))
         return found, command, rest
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands with their whole line of help; no module of theirs is imported."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415
+
+        found = [
+            CompletionItem(name, help=text)
+            for name, (_, text) in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002, D102
         with formatter.section("Commands"):
@@ -172,7 +187,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     except HostError as error:  # of what a command line itself needs: the working folder
         return _misuse(error.missing.detail)
     except click.ClickException as error:
-        return _misuse(error.format_message())
+        return _misuse(_mistyped(error) or error.format_message())
     except (KeyboardInterrupt, click.Abort):
         process.kill_all()
         click.echo("dsdoctor: interrupted", err=True)
@@ -194,6 +209,28 @@ def _write_anything() -> None:
         if isinstance(stream, io.TextIOWrapper):
             plain = codecs.lookup(stream.encoding).name == "ascii"
             stream.reconfigure(encoding="utf-8" if plain else None, errors="replace")
+
+
+def _mistyped(error: click.ClickException) -> str:
+    """What was meant by a word that is not an option or a subcommand; "" for other errors."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None:
+        return ""
+    if isinstance(error, click.NoSuchOption):
+        known = [name for one in context.command.params for name in one.opts if name[:2] == "--"]
+        known += ["--json"] if "--format" in known else []
+        wrong, kind = error.option_name, "an option"
+    elif isinstance(context.command, click.Group) and error.message.startswith("No such command"):
+        known = context.command.list_commands(context)
+        wrong, kind = error.message.split("'")[1], "a command"
+    else:
+        return ""
+    import difflib  # noqa: PLC0415  # only for a typing error
+
+    near = difflib.get_close_matches(wrong, known, n=1, cutoff=0.5)
+    meant = f"; did you mean `{near[0]}`?" if near else ";"
+    path = context.command_path
+    return f"`{wrong}` is not {kind} of `{path}`{meant} `{path} --help` lists all"
 
 
 def _misuse(message: str) -> int:

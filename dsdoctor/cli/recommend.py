@@ -246,14 +246,13 @@ def command(
     Takes the first setting that fits with headroom: a lower ZeRO stage before a higher, no offload
     before offload, a bigger micro-batch before accumulation. docs/recommend.md derives the figures.
 
-    \b
     Exit status 0: something fits; 1: nothing does; 2: misuse. With `--prove` that of `smoke`.
 
     \b
     Examples:
-      dsdoctor recommend --model qwen2.5-7b --seq-len 4096 --global-batch 128 -o run
+      dsdoctor recommend --model qwen2.5-7b --seq-len 4096 --global-batch 64
       dsdoctor recommend --model ./my-model/config.json --gpus 0,1 --finetune lora
-      dsdoctor recommend --model llama-3-8b --stage 2 --offload optimizer --micro-batch 4 --measure
+      dsdoctor recommend --model llama-3-8b --stage 2 --micro-batch 4 --measure
       dsdoctor recommend --model llama-3-8b --like 8xH100-SXM --host-memory 1000
       dsdoctor recommend --model 27B --gpu-memory 80 --gpu-count 8
       dsdoctor recommend --model gpt2 --gpus 0,1 --prove -o run

@@ -107,7 +107,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     \b
     Examples:
       dsdoctor run -- deepspeed --num_gpus 4 train.py --deepspeed ds_config.json
-      dsdoctor run --hang-after 5m --on-hang stop -- torchrun --nproc-per-node 8 train.py
+      dsdoctor run --hang-after 5m --on-hang stop -- torchrun train.py
       dsdoctor run list
       dsdoctor run show last
       dsdoctor run diff 20261122-0610 20261122-0755

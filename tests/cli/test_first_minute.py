@@ -52,6 +52,30 @@ def test_slips_get_a_suggestion(words: tuple[str, ...], said: str) -> None:
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+COMPLETED = [
+    ("dsdoctor rec", "1", "plain,recommend"),
+    ("dsdoctor check --gpu", "2", "plain,--gpus"),
+    ("dsdoctor explain driver-too", "2", "plain,driver-too-old"),
+    ("dsdoctor fix install-torch", "2", "plain,install-torch-build"),
+]
+
+
+@pytest.mark.parametrize(("words", "at", "found"), COMPLETED)
+def test_tab_completes_commands_options_and_names(words: str, at: str, found: str) -> None:
+    done = run(_DSDOCTOR_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=at)
+    assert done.stdout.split() == [found]
+
+
+def test_tab_shows_the_whole_line_of_help() -> None:
+    done = run(_DSDOCTOR_COMPLETE="zsh_complete", COMP_WORDS="dsdoctor ", COMP_CWORD="1")
+    assert "Check whether a job will start on this machine\n" in done.stdout
+
+
+def test_no_help_is_wider_than_80_columns() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()  # generated at that width
+    assert [row for row in text.splitlines() if len(row) > 80] == []
+
+
 def test_options_of_the_users_command_may_repeat() -> None:
     done = run(
         "check", "--quick", "--json", "--", "true", "--config", "a", "--config", "b", "--json"

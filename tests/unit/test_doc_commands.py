@@ -60,7 +60,7 @@ LEFT_OUT = {
         "smoke --python dsdoctor-env",
     ),
     "torch in the environment (tests/recommend/test_measured.py)": (
-        "recommend --model llama-3-8b --stage 2 --offload optimizer --micro-batch 4 --measure",
+        "recommend --model llama-3-8b --stage 2 --micro-batch 4 --measure",
     ),
     "nodes that are reached by ssh (tests/fleet)": (
         "fleet check --hostfile hostfile",

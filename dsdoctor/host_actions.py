@@ -11,9 +11,12 @@ import re
 import msgspec
 
 from dsdoctor.fact_source import Facts
+from dsdoctor.host import Host
+from dsdoctor.model.facts.base import Fact, Missing
 from dsdoctor.model.facts.machine import OsInfo
 from dsdoctor.model.finding import Finding
 from dsdoctor.model.partial import NotStated
+from dsdoctor.probes.machine import container_of
 
 #: Actions that only work on the host.
 OF_HOST = re.compile(
@@ -37,13 +40,22 @@ def said(hint: str) -> str:
     return hint + WORDS if OF_HOST.search(hint) and not SAID.search(hint) else hint
 
 
+def said_on(hint: str, host: Host) -> str:
+    """A hint for a reader on a machine."""
+    found = said(hint)
+    return found if found != hint and container_of(host) else hint
+
+
+def inside(os: Fact | Missing | None) -> bool:
+    """Whether a machine says that it is a container."""
+    try:
+        return isinstance(os, OsInfo) and bool(os.container)
+    except NotStated:  # a paste need not say it
+        return False
+
+
 def placed(finding: Finding, facts: Facts) -> Finding:
     """A finding whose hint says what is the host's, if this is a container."""
-    os = facts.get(OsInfo) if finding.hint else None
-    try:
-        inside = isinstance(os, OsInfo) and bool(os.container)
-    except NotStated:  # a paste need not say it
-        return finding
-    if not inside:
+    if not finding.hint or not inside(facts.get(OsInfo)):
         return finding
     return msgspec.structs.replace(finding, hint=said(finding.hint))

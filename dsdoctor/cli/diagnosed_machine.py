@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from dsdoctor import host_actions
 from dsdoctor.cli import common
 from dsdoctor.job_request import run_needs
 from dsdoctor.judge import judge
 from dsdoctor.logs import context
 from dsdoctor.model.diagnosis import Diagnosis
+from dsdoctor.model.facts.machine import OsInfo
 from dsdoctor.registry import Registry
 
 
@@ -36,4 +40,8 @@ def compared(
     where = f"`{judged.host}`" if judged.host else "this machine"
     if snapshot_file is not None:
         where += f" as of {snapshot.created or 'an unknown time'}"
-    return context.combine(diagnosis, judged.findings, registry, where)
+    combined = context.combine(diagnosis, judged.findings, registry, where)
+    if not host_actions.inside(snapshot.get(OsInfo)):
+        return combined
+    causes = [msgspec.structs.replace(c, hint=host_actions.said(c.hint)) for c in combined.causes]
+    return msgspec.structs.replace(combined, causes=tuple(causes))

@@ -19,6 +19,7 @@ from dsdoctor.cli import common, html, loading, options, output
 from dsdoctor.cli.phases import shown
 from dsdoctor.errors import UsageError
 from dsdoctor.host import LocalHost, account
+from dsdoctor.host_actions import said_on
 from dsdoctor.job_request import run_needs
 from dsdoctor.model import smoke as model
 from dsdoctor.model.smoke import SmokeReport
@@ -181,7 +182,11 @@ def execute(
     report = msgspec.structs.replace(
         report,
         causes=tuple(
-            msgspec.structs.replace(cause, formerly=registry.former_names(cause.condition))
+            msgspec.structs.replace(
+                cause,
+                formerly=registry.former_names(cause.condition),
+                hint=said_on(cause.hint, LocalHost()),
+            )
             for cause in report.causes
         ),
     )

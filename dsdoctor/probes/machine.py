@@ -238,7 +238,8 @@ def _query(host: Host, name: str, default: Any = None) -> Any:
         return default
 
 
-def _container(host: Host) -> str | None:
+def container_of(host: Host) -> str | None:
+    """The kind of container that this is, None outside of one."""
     env = host.env
     if env.get("KUBERNETES_SERVICE_HOST") or exists(host, "/run/secrets/kubernetes.io"):
         return "kubernetes"
@@ -275,7 +276,7 @@ def os_info(host: Host) -> OsInfo:
         distribution=parse_os_release(_text(host, "/etc/os-release") or "") if linux else None,
         libc=_query(host, "libc") if linux else None,
         wsl=linux and "microsoft" in release.lower(),
-        container=_container(host) if linux else None,
+        container=container_of(host) if linux else None,
         is_root=_query(host, "euid", -1) == 0,
     )
 

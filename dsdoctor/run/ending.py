@@ -95,11 +95,16 @@ def sources_of(folder: Path) -> list[str]:
 def diagnose(folder: Path, registry: Registry) -> Diagnosis | None:
     """The cause, from everything that was kept; None where the job wrote nothing."""
     from dsdoctor import logs  # noqa: PLC0415
+    from dsdoctor.host import LocalHost  # noqa: PLC0415
+    from dsdoctor.host_actions import said_on  # noqa: PLC0415
 
     paths = sources_of(folder)
     if not paths:
         return None
-    return logs.diagnose_paths(paths, logs.signatures_of(registry), dumps=flight.dumps_of(folder))
+    found = logs.diagnose_paths(paths, logs.signatures_of(registry), dumps=flight.dumps_of(folder))
+    host = LocalHost()
+    causes = [msgspec.structs.replace(c, hint=said_on(c.hint, host)) for c in found.causes]
+    return msgspec.structs.replace(found, causes=tuple(causes))
 
 
 def status_words(status: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from dsdoctor.api import Gpu, GpuHealth, Gpus, OsInfo
 from dsdoctor.host_actions import OF_HOST, SAID, WORDS
 from dsdoctor.judge import judge
 from dsdoctor.model.snapshot import of
+from dsdoctor.run import ending
 
 REGISTRY = packs.load(builtin_only=True)
 PACK = Path(__file__).parents[2] / "checks" / "dsdoctor_checks"
@@ -62,3 +64,18 @@ def test_a_reset_is_the_hosts(container: str | None) -> None:
     machine = of([msgspec.structs.replace(HOST, container=container), Gpus(gpus=(gpu,), count=1)])
     (finding,) = judge(machine, REGISTRY.select(["row-remap-pending"]), REGISTRY).findings
     assert finding.hint.endswith(WORDS) is (container is not None)
+
+
+@pytest.mark.parametrize("container", ["/.dockerenv", None])
+def test_a_run_that_died_in_a_container_names_the_host(
+    container: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {"/.dockerenv": "docker"}.get(container or "")
+    monkeypatch.setattr("dsdoctor.host_actions.container_of", lambda _host: found)
+    line = "RuntimeError: CUDA error: system not yet initialized\n"
+    (tmp_path / "output-1.log.gz").write_bytes(gzip.compress(line.encode()))
+    diagnosis = ending.diagnose(tmp_path, REGISTRY)
+    assert diagnosis is not None
+    (cause, *_) = diagnosis.causes
+    assert cause.condition == "fabric-manager-not-running"
+    assert cause.hint.endswith(WORDS) is (container is not None)

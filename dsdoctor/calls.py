@@ -7,9 +7,9 @@ in a notebook, the report itself. Nothing that can hang or crash runs in the cal
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
@@ -19,9 +19,25 @@ from dsdoctor.model.launch_plan import LaunchPlan
 from dsdoctor.model.report import Report
 from dsdoctor.model.smoke import SmokeReport
 
+if TYPE_CHECKING:
+    from dsdoctor.report.text import Line
+
 __all__ = ["Outcome", "check", "diagnose", "recommend", "smoke"]
 
 D = TypeVar("D")
+#: Readable on a light and on a dark notebook; the words say the same.
+COLORS = {
+    "head": "font-weight:bold",
+    "sum": "font-weight:bold",
+    "fail": "font-weight:bold;color:#d93f3f",
+    "crash": "font-weight:bold;color:#d93f3f",
+    "warn": "font-weight:bold;color:#a5740c",
+    "unknown": "font-weight:bold;color:#9061d0",
+    "ok": "color:#2b8a4b",
+    "hint": "color:#1a80a0",
+    "skip": "opacity:.75",
+    "note": "opacity:.75",
+}
 
 
 class Outcome(Generic[D]):
@@ -33,12 +49,12 @@ class Outcome(Generic[D]):
     """
 
     def __init__(
-        self, document: D, exit_status: int, summary: str, text: Callable[[], str]
+        self, document: D, exit_status: int, summary: str, lines: Callable[[], Iterable[Line]]
     ) -> None:
         self.document = document
         self.exit_status = exit_status
         self._summary = summary
-        self._text = text
+        self._lines = lines
 
     @property
     def ok(self) -> bool:
@@ -58,11 +74,17 @@ class Outcome(Generic[D]):
         return f"<dsdoctor {self._summary}>"
 
     def __str__(self) -> str:
-        return self._text()
+        return "\n".join(line.text for line in self._lines()) + "\n"
 
     def _repr_html_(self) -> str:
-        """The text report, for notebooks; everything in it is escaped."""
-        return f"<pre style='white-space:pre-wrap'>{html.escape(self._text())}</pre>"
+        """The report in color, for notebooks; everything in it is escaped."""
+        rows = (
+            f"<span style='{COLORS[line.style]}'>{html.escape(line.text)}</span>"
+            if line.style in COLORS
+            else html.escape(line.text)
+            for line in self._lines()
+        )
+        return "<pre style='white-space:pre-wrap'>" + "\n".join(rows) + "\n</pre>"
 
 
 def _words(value: Sequence[str | int] | str | int | None) -> tuple[str, ...]:
@@ -173,7 +195,7 @@ def check(
         report,
         exit_code(report),
         f"check: {report.verdict.value}: {counts}",
-        lambda: text.render(report),
+        lambda: text.lines(report),
     )
 
 
@@ -202,7 +224,7 @@ def diagnose(*paths: str | Path, expect: Sequence[str] = ()) -> Outcome[Diagnosi
         found,
         exit_code(found),
         f"diagnosis: {found.outcome.value}: {found.summary}",
-        lambda: report.render(found),
+        lambda: report.lines(found),
     )
 
 
@@ -283,7 +305,7 @@ def smoke(
         found,
         EXIT[found.verdict],
         f"smoke: {found.verdict}: {found.summary}",
-        lambda: report.render(found, 100),
+        lambda: report.lines(found, 100),
     )
 
 
@@ -328,6 +350,7 @@ def recommend(
     from dsdoctor.recommend.options import PlanOptions  # noqa: PLC0415
     from dsdoctor.recommend.planning import recommend as plan_for  # noqa: PLC0415
     from dsdoctor.report.launch_plan import render  # noqa: PLC0415
+    from dsdoctor.report.text import Line  # noqa: PLC0415
 
     shape = models.resolve(str(model))
     if like is not None:
@@ -348,5 +371,5 @@ def recommend(
         plan,
         0 if plan.fits else 1,
         f"recommend: {'fits' if plan.fits else 'nothing fits'}",
-        lambda: render(plan, 100, None),
+        lambda: map(Line, render(plan, 100, None).splitlines()),
     )

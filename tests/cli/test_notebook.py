@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,7 @@ def test_a_cell_shows_the_report(tmp_path: Path) -> None:
     )
     assert imported == {}
     assert "ds-config-wrong-type" in checked["text/html"]
+    assert re.search("<span style='[^']*color:[^']*'>FAIL  ds-config-wrong", checked["text/html"])
     assert checked["text/plain"].startswith("<dsdoctor check: faulty")
     assert "gpu-oom" in diagnosed["text/html"]
     assert "<script>" not in diagnosed["text/html"]

@@ -43,7 +43,9 @@ def test_the_sdist_builds_the_same_wheel_as_the_checkout(tmp_path: Path) -> None
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path / "unpacked", filter="data")
     (source,) = (tmp_path / "unpacked").iterdir()
-    for name in ("LICENSE", "CHANGELOG.md", "tests/conftest.py", "docs/stability.md"):
+    wanted = ["LICENSE", "CHANGELOG.md", "tests/conftest.py", "docs/stability.md"]
+    wanted += ["action.yml", ".pre-commit-hooks.yaml", "packaging/conda/recipe.yaml"]
+    for name in wanted:
         assert (source / name).is_file(), name
     from_sdist = build("wheel", source, tmp_path / "again")
     assert digest(from_sdist) == digest(build("wheel", ROOT, tmp_path / "direct"))

@@ -12,6 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).parent.parent.parent
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
 BAD = '{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 7}}'
@@ -69,6 +74,16 @@ def test_an_unknown_command_is_refused(tmp_path: Path) -> None:
 def test_inputs_reach_scripts_only_through_the_environment() -> None:
     for step in ACTION["runs"]["steps"]:
         assert "${{" not in step["run"]
+
+
+def test_the_conda_package_requires_what_the_wheel_requires() -> None:
+    recipe = yaml.safe_load((ROOT / "packaging/conda/recipe.yaml").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    conda = {
+        row.replace(" ", "").replace("hjson-py", "hjson") for row in recipe["requirements"]["run"]
+    }
+    wheel = {row.partition(";")[0] for row in project["dependencies"]}
+    assert conda == wheel | {f"python{project['requires-python']}"}
 
 
 HOOK: dict[str, Any] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())[0]

@@ -12,7 +12,7 @@ _WORDS = lazy(
     r"|Cuda compilation tools|NVIDIA Corporation|Package\s+Version|Name\s+Version\s+Build"
     r"|pip[\d.]{0,5} (?:list|freeze)\b|\w==|Name: [\w.-]+\s+Version: \d|No devices were found"
     r"|determine the device handle|NVRM(?: version:|: loading) NVIDIA"
-    r"|(?:torch|deepspeed) \w{4,7} \.{3}"
+    r"|(?:torch|deepspeed) \w{4,7} \.{3}|(?:CUDA|ROCM) available: "
 )
 
 

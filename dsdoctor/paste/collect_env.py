@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from dsdoctor.model.facts.gpu import Gpus, Nvml
 from dsdoctor.model.facts.machine import Environment, OsInfo, Resources
-from dsdoctor.model.facts.python import TorchBuild
+from dsdoctor.model.facts.python import TorchBuild, TorchLive
 from dsdoctor.model.facts.toolchain import Compilers, CudaToolkits
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import (
@@ -28,6 +28,10 @@ from dsdoctor.paste.reader import (
 )
 from dsdoctor.paste.statements import Statements
 
+#: What vLLM's report begins with since 0.9; torch's own has it behind the versions of torch.
+_SYSTEM = re.compile(r"\s*OS\s*: ")
+#: Lines from there to torch's version: compilers, glibc and two heads.
+_TO_TORCH = 14
 #: The first key, and those of which one follows soon: a `PyTorch version:` alone proves nothing.
 _FIRST = re.compile(r"\s*PyTorch version\s*: ")
 _NEXT = re.compile(
@@ -46,8 +50,12 @@ _LIBRARIES = re.compile(r"\s*Versions of relevant libraries\s*:")
 #: Before 3.8 Python reported the newest symbol version that its own executable asks of glibc, not
 #: the machine's glibc (`platform.libc_ver`, bpo-35389).
 _OLD_PYTHON = re.compile(r"\s*Python version\s*:\s*(?:2\.|3\.[0-7](?:\D|$))")
+#: What it asks `nvidia-smi` for.
+_OF_NVIDIA_SMI = ("GPU models and configuration", "Nvidia driver version")
 #: Lines of the longest such report (lscpu, 60 packages of pip and conda, a topology of 16 GPUs).
 _MOST = 400
+#: `NAME=value command …` is a line of a shell, whose variable is that command's alone.
+_COMMAND_BEHIND = re.compile(r"\s[A-Za-z./~$\"'-]")
 _VARIABLES = re.compile(
     r"(?:CUDA|NCCL|TORCH|PYTORCH|DS|OMP|MASTER|WORLD|RANK|LOCAL_RANK|LD)(?:_|$)"
 )
@@ -165,6 +173,13 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
 
 
 def _begins(lines: Sequence[Line], place: int) -> bool:
+    if _SYSTEM.match(lines[place].text):
+        last = min(len(lines), place + _TO_TORCH)
+        return any(_begins_with_torch(lines, at) for at in range(place + 1, last))
+    return _begins_with_torch(lines, place)
+
+
+def _begins_with_torch(lines: Sequence[Line], place: int) -> bool:
     if not _FIRST.match(lines[place].text):
         return False
     return any(_NEXT.match(line.text) for line in lines[place + 1 : place + 7])
@@ -183,14 +198,18 @@ def _region(lines: Sequence[Line], place: int, into: Statements) -> int:
     """Reads one report; returns where it ends: at a fence, the next report, or what is too far."""
     into.recognized()
     listed = _Listed()
+    unlisted: dict[str, Line] = {}
     end = min(len(lines), place + _MOST)
     for at in range(place, end):
         line = lines[at]
         if at > place and (line.fence or _begins(lines, at)):
-            return at
+            end = at
+            break
         key = _KEY.match(line.text)
         name, value = (key["key"].strip(), (key["value"] or "").rstrip("` ")) if key else ("", "")
-        if name == "GPU models and configuration" and value == "No CUDA":
+        if name in _OF_NVIDIA_SMI and value == "Could not collect":
+            unlisted[name] = line
+        elif name == "GPU models and configuration" and value == "No CUDA":
             _no_gpu(line, into)
         elif name == "GPU models and configuration":
             listed.open = True
@@ -204,11 +223,18 @@ def _region(lines: Sequence[Line], place: int, into: Statements) -> int:
             _KEYS[name](value, line, into)
         else:
             _other(line, into)
+    if len(unlisted) == len(_OF_NVIDIA_SMI) and _torch_sees_none(into):
+        _no_gpu(unlisted["GPU models and configuration"], into)
     return end
 
 
+def _torch_sees_none(into: Statements) -> bool:
+    """Whether a torch that was built for CUDA found no device."""
+    return bool(into.value(TorchBuild, "cuda")) and into.value(TorchLive, "cuda_ok") is False
+
+
 def _no_gpu(line: Line, into: Statements) -> None:
-    """`No CUDA` stands there where torch found no device and `nvidia-smi -L` listed none either."""
+    """`nvidia-smi -L` listed no GPU and torch found none; with no nvcc either it says `No CUDA`."""
     into.state(Gpus, "gpus[]", None, line)
     into.state(Gpus, "count", 0, line)
     into.state(Gpus, "stopped_at", None, line)
@@ -252,7 +278,11 @@ def _other(line: Line, into: Statements) -> None:
         state_package(package["name"], package["v"], line, into)
         return
     variable = _VARIABLE.match(line.text)
-    if variable and _VARIABLES.match(variable["name"]):
+    if (
+        variable
+        and _VARIABLES.match(variable["name"])
+        and not _COMMAND_BEHIND.search(variable["value"])
+    ):
         path = f"variables.{variable['name']}"
         into.state(Environment, path, variable["value"].strip(), line)
 

@@ -57,10 +57,12 @@ _FAILURES = (
         (9, "DRIVER_NOT_LOADED", "Driver Not Loaded"),
     ),
 )
-#: What it prints where the driver works and a GPU does not: the words for it and their code.
+#: What it prints where the driver works and a GPU does not: the words for it and their code. The
+#: address alone up to driver 550, behind the index (or the index alone) in later ones.
 _HANDLE = re.compile(
     r"Unable to determine the device handle for (?:GPU|gpu) ?"
-    r"(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d):\s+"
+    r"(?=\w)(?:(?P<index>\d{1,2}):\s+)?"
+    r"(?:(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d):\s+)?"
     r"(?P<word>GPU is lost|Unknown Error|Not Found|GPU requires reset)"
 )
 _HANDLE_CODES = {
@@ -104,11 +106,14 @@ def _failure(line: Line, into: Statements) -> None:
             into.state(NvidiaSmi, "timed_out", False, line)
             return
     lost = _HANDLE.search(line.text)
-    if lost:
+    if lost and (lost["index"] or lost["bus"]):
         code, name = _HANDLE_CODES[lost["word"]]
         error = {"code": code, "name": name, "message": lost["word"], "call": "nvidia-smi"}
-        number = _NUMBERLESS + int(lost["bus"].replace(":", "").replace(".", ""), 16)
-        into.state(Gpus, f"gpus.{number}.pci_bdf", bdf(lost["bus"]), line)
+        number = _place(lost)
+        if lost["index"]:
+            into.state(Gpus, f"gpus.{number}.index", number, line)
+        if lost["bus"]:
+            into.state(Gpus, f"gpus.{number}.pci_bdf", bdf(lost["bus"]), line)
         into.state(Gpus, f"gpus.{number}.error", error, line)
     elif _NO_MIG.search(line.text):
         for index in range(_MOST_GPUS):
@@ -119,6 +124,13 @@ def _failure(line: Line, into: Statements) -> None:
         into.state(Gpus, "count", 0, line)
         into.state(Gpus, "stopped_at", None, line)
         into.state(Nvml, "error", None, line)  # without a driver it prints something else
+
+
+def _place(lost: re.Match[str]) -> int:
+    """The index of a GPU that does not answer, or a place of its own where only its address is."""
+    if lost["index"]:
+        return int(lost["index"])
+    return _NUMBERLESS + int(lost["bus"].replace(":", "").replace(".", ""), 16)
 
 
 def _table(lines: Sequence[Line], place: int, head: re.Match[str], into: Statements) -> int:

@@ -1,6 +1,7 @@
 """All readers, in the order in which their statements count where one is the better witness.
 
-`ds_report` comes before what prints the nvcc on PATH: it asks the nvcc that DeepSpeed builds with.
+`ds_report` and `sglang.check_env` come before what prints the nvcc on PATH: they ask the nvcc that
+DeepSpeed builds with.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dsdoctor.paste import (
     nvidia_smi_query,
     pip_list,
     pip_show,
+    sglang_env,
     topo,
     transformers_env,
 )
@@ -26,6 +28,7 @@ from dsdoctor.paste.reader import Reader
 
 READERS: tuple[Reader, ...] = (
     ds_report.READER,
+    sglang_env.READER,
     collect_env.READER,
     nvidia_smi.READER,
     nvidia_smi_query.READER,

@@ -84,6 +84,9 @@ def troubles(report: Report) -> set[str]:
             {"gpu-arch-unsupported"},
         ),
         (texts.DS_REPORT, {"shm-too-small"}),
+        (texts.SGLANG, {"cuda-toolkit-mismatch"}),
+        (texts.COLLECT_ENV_SYSTEM_FIRST, {"jit-build-gcc-too-new"}),
+        ("Unable to determine the device handle for GPU2: Unknown Error\n", {"gpu-lost"}),
         (texts.COLLECT_ENV.replace("11.4.0", "8.5.0"), {"jit-build-gcc-too-old"}),
     ],
 )
@@ -116,6 +119,12 @@ def test_a_torch_without_its_cuda_is_judged_over_all_its_builds(
     smi = f"| NVIDIA-SMI {driver}   Driver Version: {driver}   CUDA Version: 11.4     |\n"
     report = report_of(_PIP.format(torch=torch) + smi + _GPU.format(gpu=gpu))
     assert troubles(report) == found
+
+
+@pytest.mark.parametrize("name", ["GPU-9f3c", "MIG-06a16211-6455-5548"])
+def test_a_uuid_is_not_compared_with_gpus_whose_uuids_are_not_stated(name: str) -> None:
+    text = texts.COLLECT_ENV_VLLM.replace("DEVICES=0,1", f"DEVICES={name}")
+    assert "visible-devices-invalid" not in troubles(report_of(text))
 
 
 def test_a_gpu_on_the_bus_does_not_say_what_the_driver_lists() -> None:

@@ -54,6 +54,19 @@ CASES: list[tuple[str, str, Any]] = [
     ("collect_env vllm", "torch_build/cuda", "12.6"),
     ("collect_env vllm", "nvml/driver_version", "560.35.03"),
     ("collect_env vllm", "environment/variables/CUDA_VISIBLE_DEVICES", "0,1"),
+    ("collect_env system first", "compilers/cxx/version", "13.3.0"),
+    ("collect_env system first", "os_info/libc", "glibc 2.39"),
+    ("collect_env system first", "torch_build/cuda", "12.6"),
+    ("sglang.check_env", "torch_build/cuda", "12.4"),
+    ("sglang.check_env", "torch_live/cuda_ok", True),
+    ("sglang.check_env", "gpus/gpus/3/name", "NVIDIA L40S"),
+    ("sglang.check_env", "gpus/gpus/3/cc_minor", 9),
+    ("sglang.check_env", "nvml/driver_version", "560.35.03"),
+    ("sglang.check_env", "cuda_toolkits/found/0/version", "11.8"),
+    ("sglang.check_env", "packages/packages/transformers/version", "4.48.3"),
+    ("sglang.check_env", "resources/limit_nofile", 1024),
+    ("sglang.check_env ROCm", "torch_build/hip", "6.3.42131"),
+    ("sglang.check_env ROCm", "torch_live/cuda_ok", True),
     ("ds_report", "deep_speed_install/version", "0.9.2"),
     ("ds_report", "deep_speed_install/built_for_torch", "1.13"),
     ("ds_report", "cuda_toolkits/found/0/version", "12.1"),
@@ -145,7 +158,7 @@ def test_a_format_is_read_by_its_reader_alone(name: str) -> None:
     module = "/proc/driver/nvidia/version"
     names = {"pip freeze": "pip list", "kernel module": module, "kernel log": module}
     words = names.get(name, name)
-    for ending in (" old", " vllm", " without title", " MIG"):
+    for ending in (" system first", " ROCm", " old", " vllm", " without title", " MIG"):
         words = words.removesuffix(ending)
     assert stated(texts.ALL[name]).origin == f"a paste of {words}"
 
@@ -349,6 +362,64 @@ def test_no_gpu_where_the_tools_found_none(text: str) -> None:
     assert not isinstance(gpus, Missing)
     assert gpus.gpus == ()
     assert gpus.count == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "index", "bus"),
+    [
+        ("GPU0000:4F:00.0: Unknown Error", None, "0000:4f:00.0"),
+        ("GPU3: 0000:5F:00.0: Unknown Error", 3, "0000:5f:00.0"),
+        ("GPU2: Unknown Error", 2, None),
+    ],
+)
+def test_newer_drivers_name_a_lost_gpu_by_its_index(
+    line: str, index: int | None, bus: str | None
+) -> None:
+    (gpu,) = stated(f"Unable to determine the device handle for {line}\n").facts["gpus"]["gpus"]
+    assert (gpu.get("index"), gpu.get("pci_bdf")) == (index, bus)
+    assert gpu["error"]["code"] == 999
+
+
+def test_a_lost_gpu_without_a_name_of_its_own_states_nothing() -> None:
+    assert environment_of("Unable to determine the device handle for GPU : Unknown Error\n") is None
+
+
+def test_rocm_reports_no_gpu_of_nvidia() -> None:
+    assert "gpus" not in stated(texts.SGLANG_ROCM).facts
+
+
+def test_the_variable_of_one_command_is_not_that_of_the_machine() -> None:
+    lines = "CUDA_VISIBLE_DEVICES=7 torchrun train.py\nTORCH_CUDA_ARCH_LIST=8.0 9.0+PTX\n"
+    found = stated(texts.COLLECT_ENV_VLLM + lines).facts["environment"]["variables"]
+    assert found["CUDA_VISIBLE_DEVICES"] == "0,1"
+    assert found["TORCH_CUDA_ARCH_LIST"] == "8.0 9.0+PTX"
+
+
+def _without_smi(text: str) -> str:
+    head, _, rest = text.partition("GPU models and configuration:")
+    behind = rest[rest.index("cuDNN version") :]
+    nothing = "Could not collect"
+    return (
+        f"{head}GPU models and configuration: {nothing}\nNvidia driver version: {nothing}\n{behind}"
+    )
+
+
+def test_neither_torch_nor_nvidia_smi_found_a_gpu() -> None:
+    gpus = stated(_without_smi(texts.COLLECT_ENV)).get(Gpus)
+    assert not isinstance(gpus, Missing)
+    assert gpus.count == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("CUDA available: False", "CUDA available: True"),  # torch sees one
+        ("PyTorch: 13.0", "PyTorch: None"),  # it was not built to see one
+    ],
+)
+def test_a_missing_nvidia_smi_alone_says_nothing_of_gpus(before: str, after: str) -> None:
+    text = _without_smi(texts.COLLECT_ENV).replace(before, after).replace("+cu130", "")
+    assert "gpus" not in stated(text).facts
 
 
 def test_lspci_prints_an_id_in_place_of_a_name_that_it_does_not_know() -> None:

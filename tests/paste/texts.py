@@ -90,6 +90,65 @@ CUDA_VISIBLE_DEVICES=0,1
 HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz0123456789
 """
 
+COLLECT_ENV_SYSTEM_FIRST = """\
+==============================
+        System Info
+==============================
+OS                           : Ubuntu 24.04.2 LTS (x86_64)
+GCC version                  : (Ubuntu 13.3.0-6ubuntu2~24.04) 13.3.0
+Clang version                : Could not collect
+CMake version                : version 4.0.2
+Libc version                 : glibc-2.39
+
+==============================
+       PyTorch Info
+==============================
+PyTorch version              : 2.7.1+cu126
+Is debug build               : False
+CUDA used to build PyTorch   : 12.6
+ROCM used to build PyTorch   : N/A
+
+==============================
+       CUDA / GPU Info
+==============================
+Is CUDA available            : True
+CUDA runtime version         : 12.0.140
+GPU models and configuration : GPU 0: NVIDIA L4
+Nvidia driver version        : 570.133.20
+"""
+
+SGLANG = """\
+Python: 3.11.9 (main, May  9 2026, 07:35:25) [GCC 12.2.0]
+CUDA available: True
+GPU 0,1,2,3: NVIDIA L40S
+GPU 0,1,2,3 Compute Capability: 8.9
+CUDA_HOME: /opt/cuda-11.8
+NVCC: Cuda compilation tools, release 11.8, V11.8.89
+CUDA Driver Version: 560.35.03
+PyTorch: 2.5.1+cu124
+sglang: 0.4.3.post2
+sgl_kernel: Module Not Found
+triton: 3.1.0
+transformers: 4.48.3
+numpy: 1.26.4
+NVIDIA Topology:
+\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity
+
+ulimit soft: 1024
+"""
+
+SGLANG_ROCM = """\
+Python: 3.12.8 (main, Dec  4 2024, 08:54:12) [GCC 11.4.0]
+ROCM available: True
+GPU 0,1: AMD Instinct MI300X
+GPU 0,1 Compute Capability: 9.4
+ROCM_HOME: /opt/rocm
+HIPCC: HIP version: 6.3.42131-fa1d09cbd
+ROCM Driver Version: 6.10.5
+PyTorch: 2.6.0a0+git8d4926e
+sglang: 0.4.5
+"""
+
 DS_REPORT = """\
 --------------------------------------------------
 DeepSpeed C++/CUDA extension op report
@@ -369,6 +428,9 @@ ALL = {
     "collect_env": COLLECT_ENV,
     "collect_env old": COLLECT_ENV_OLD,
     "collect_env vllm": COLLECT_ENV_VLLM,
+    "collect_env system first": COLLECT_ENV_SYSTEM_FIRST,
+    "sglang.check_env": SGLANG,
+    "sglang.check_env ROCm": SGLANG_ROCM,
     "ds_report": DS_REPORT,
     "nvidia-smi": SMI,
     "nvidia-smi old": SMI_OLD,

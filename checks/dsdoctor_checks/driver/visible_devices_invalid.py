@@ -28,6 +28,7 @@ from dsdoctor.api import (
     Scope,
     check,
     fail,
+    skip,
 )
 from dsdoctor_checks._util import find, variable, visible, visible_tokens
 
@@ -47,6 +48,13 @@ def _exists(token: str, gpus: Gpus) -> bool:
     return find(gpus.gpus, token) is not None
 
 
+def _named(token: str, gpus: Gpus) -> bool:
+    """Whether the UUIDs are known among which an entry would be."""
+    if token.startswith("MIG-"):
+        return all(gpu.mig_devices is not None for gpu in gpus.gpus)
+    return not token.startswith("GPU-") or all(gpu.uuid is not None for gpu in gpus.gpus)
+
+
 @check(CONDITION)
 def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
     """Every entry must name a GPU, and --gpus must name visible ones."""
@@ -59,6 +67,9 @@ def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterat
     for token in tokens or ():
         if _exists(token, gpus) or (not complete and not token.isdecimal()):
             continue
+        if not _named(token, gpus):
+            yield skip(f"the UUIDs with which `{token}` would be compared are not known")
+            return
         yield fail(
             f"`CUDA_VISIBLE_DEVICES={value}` names `{token}`, but the GPUs here are 0 to {last}",
             effect="CUDA hides that entry and all after it, and ranks find no device",

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Gpus, RunNeeds
+from dsdoctor.api import Gpu, Gpus, RunNeeds
 from dsdoctor.testing import judge
 from dsdoctor_checks.driver import visible_devices_invalid
 from tests.checks import machines as m
@@ -54,6 +54,14 @@ CHECK = visible_devices_invalid.names_exist
             {"gpus": m.gpus("A100", "A100"), "environment": m.env(CUDA_VISIBLE_DEVICES="0,2")},
             ["fail"],
             id="GPU 2 is named on a machine with two",
+        ),
+        pytest.param(
+            {
+                "gpus": Gpus(gpus=(Gpu(index=0, name="NVIDIA A100"),), count=1),
+                "environment": m.env(CUDA_VISIBLE_DEVICES="GPU-9"),
+            },
+            ["skip"],
+            id="a UUID where the driver does not report UUIDs",
         ),
         pytest.param(
             {"gpus": m.gpus("A100", "A100"), "environment": m.env(CUDA_VISIBLE_DEVICES="GPU-9")},

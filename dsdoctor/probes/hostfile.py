@@ -54,7 +54,9 @@ def hostfile(host: Host, run: RunNeeds) -> Hostfile:
         if error.missing.why is not Why.ABSENT:
             raise
         if not named:
-            raise HostError(Why.NOT_ASKED, "no hostfile was given (`--hostfile FILE`)") from None
+            raise HostError(
+                Why.ABSENT, f"no hostfile was given, and there is no `{path}`"
+            ) from None
         return Hostfile(path=path, exists=False)
     return parse_hostfile(text, path, asked=bool(named))
 

@@ -184,6 +184,14 @@ def test_a_config_that_is_named_may_have_any_extension(tmp_path: Path) -> None:
     assert "ds-config-wrong-type" in lint(tmp_path, "zero.config").stdout
 
 
+def test_what_a_file_leaves_to_its_program_is_judged_with_the_program(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 2}}')
+    (tmp_path / "run.sh").write_text("deepspeed --include worker-0:0 train.py\n")
+    assert lint(tmp_path, ".").returncode == 0
+    assert "ds-config-batch-mismatch" in lint(tmp_path, "--framework", "native", ".").stdout
+    assert lint(tmp_path, "--framework", "lightning", ".").returncode == 0
+
+
 def test_the_framework_may_be_named(tmp_path: Path) -> None:
     (tmp_path / "ds.json").write_text(GOOD.replace("{", "{ // a comment\n", 1))
     assert lint(tmp_path, "--framework", "native", "ds.json").returncode == 0

@@ -122,6 +122,11 @@ def _neither(
         return skip(
             "the config sets no batch size; Lightning's DeepSpeed strategy sets the micro-batch"
         )
+    if not framework and isinstance(packages, Missing):
+        return skip(
+            "the config sets no batch size; a program may, as Lightning's DeepSpeed strategy does"
+            " (`--framework`)"
+        )
     lightning = next(
         (one for one in _LIGHTNING if isinstance(packages, Packages) and packages.version(one)),
         None,

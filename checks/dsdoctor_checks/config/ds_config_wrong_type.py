@@ -32,6 +32,7 @@ from dsdoctor.api import (
     Signature,
     check,
     fail,
+    warn,
 )
 from dsdoctor_checks._util import at_least
 
@@ -149,7 +150,9 @@ def values_are_of_their_kind(
     for key in _NUMBERS:
         value = config.get(key)
         odd = isinstance(value, str) if key.startswith("optimizer.") else not is_number(value)
-        if _given(config, key, value) and odd:  # eps of Adafactor is a pair
+        if key == "gradient_clipping" and isinstance(value, bool):
+            yield from _clipped_at_one(config, key, value)
+        elif _given(config, key, value) and odd:  # eps of Adafactor is a pair
             yield _wrong(config, key, "a number", "`TypeError` at the first step")
     for key in _TRUTH:
         value = config.get(key)
@@ -164,6 +167,19 @@ def values_are_of_their_kind(
     yield from _warmup(config, deepspeed)
     yield from _loss_scale(config, deepspeed)
     yield from _zero(config)
+
+
+def _clipped_at_one(config: DsConfig, key: str, value: bool) -> Iterator[Finding]:
+    """DeepSpeed takes a boolean for the number that Python makes of it; 0 does not clip."""
+    if not value:
+        return
+    yield warn(
+        f"{config.named(key)} is true, which DeepSpeed reads as 1.0, but it is the largest norm",
+        effect="gradients are clipped at a norm of 1.0",
+        hint=f'write `"{key}": 1.0`, or the norm that you want',
+        line=config.lines.get(key),
+        norm=1.0,
+    )
 
 
 def _placeholders(config: DsConfig) -> dict[str, str]:

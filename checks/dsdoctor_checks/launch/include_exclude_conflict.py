@@ -25,8 +25,10 @@ from dsdoctor.api import (
     Missing,
     Scope,
     Signature,
+    Why,
     check,
     fail,
+    skip,
 )
 
 from ..config._ranks import filter_slots  # noqa: TID252  # families of one pack share it
@@ -98,6 +100,9 @@ def _slots_exist(
         count = (gpus.count or len(gpus.gpus)) if known and isinstance(gpus, Gpus) else None
         pool = {"localhost": count}
     for host, slots in chosen.items():
+        if host not in pool and isinstance(hostfile, Missing) and hostfile.why is not Why.ABSENT:
+            yield skip(f"nobody looked for a hostfile, so the slots of `{host}` are not known")
+            continue
         if host not in pool:
             names = ", ".join(f"`{name}`" for name in pool)
             yield fail(

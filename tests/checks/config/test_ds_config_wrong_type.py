@@ -157,6 +157,16 @@ def test_wrong_type(text: str, words: str) -> None:
     assert not words or words in found[0].message
 
 
+@pytest.mark.parametrize(("word", "status"), [("true", "warn"), ("false", "ok")])
+def test_deepspeed_takes_a_boolean_for_a_norm(word: str, status: str) -> None:
+    judged = judge(
+        ds_config_wrong_type.values_are_of_their_kind,
+        ds_config=config(f'{{"gradient_clipping": {word}}}'),
+        deep_speed_install=NOW,
+    )
+    assert judged.statuses == [status]
+
+
 def test_older_releases_warm_up_in_no_steps() -> None:
     text = '{"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 0}}}'
     check = ds_config_wrong_type.values_are_of_their_kind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dsdoctor.api import Missing, Why
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.testing import judge
 from dsdoctor_checks.launch import include_exclude_conflict as unit
@@ -54,9 +55,19 @@ from tests.checks.launch.rows import command, gpus
     ],
 )
 def test_options(line: str, words: str) -> None:
-    judged = judge(unit.options_go_together, launch_command=command(line), gpus=gpus(4))
+    absent = Missing(why=Why.ABSENT, detail="none was given")
+    judged = judge(
+        unit.options_go_together, launch_command=command(line), gpus=gpus(4), hostfile=absent
+    )
     assert judged.statuses == ["fail" if words else "ok"]
     assert not words or words in judged.findings[0].message
+
+
+def test_without_a_look_for_a_hostfile_its_hosts_are_not_known() -> None:
+    given = command("deepspeed --include node-z:0@localhost:9 t.py")
+    nobody = Missing(why=Why.NOT_ASKED, detail="")
+    judged = judge(unit.options_go_together, launch_command=given, gpus=gpus(4), hostfile=nobody)
+    assert judged.statuses == ["skip", "fail"]
 
 
 def test_hosts_of_the_hostfile() -> None:

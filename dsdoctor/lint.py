@@ -25,12 +25,14 @@ from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.judge import JUDGE_SECONDS, Policy, not_judged, unit_findings
 from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.facts.base import Fact
+from dsdoctor.model.facts.launch import LaunchParse
 from dsdoctor.model.facts.python import DeepSpeedInstall
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.snapshot import Snapshot, masked
 from dsdoctor.model.snapshot import of as snapshot_of
 from dsdoctor.precedence import without_wider
+from dsdoctor.probes.accelerate_keys import ignored
 from dsdoctor.probes.command_line import parse_command
 from dsdoctor.probes.config import parse_config
 from dsdoctor.probes.hostfile import parse_env_file
@@ -239,8 +241,22 @@ def _yaml_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
             )
             fact = msgspec.structs.replace(fact, lines={})
             parts.append(_config_part(fact, shown, line))
+    if kind == "accelerate":
+        parts += _plugin_parts(found.get("deepspeed_config"), text)
     known = kind == "accelerate" or bool(parts) or isinstance(found.get("deepspeed"), str)
     return (kind, parts) if known else ("", [])
+
+
+def _plugin_parts(section: Any, text: str) -> Iterator[_Part]:
+    """Keys of accelerate's DeepSpeed plugin that accelerate does not read."""
+    if not isinstance(section, dict):
+        return
+    for key, near in ignored({str(key): value for key, value in section.items()}).items():
+        rows = enumerate(text.splitlines(), 1)
+        begins = re.compile(rf"\s+['\"]?{re.escape(key)}['\"]?\s*:")
+        line = next((number for number, row in rows if begins.match(row)), 0)
+        fact = LaunchParse(launcher="accelerate", accepted=True, ignored={key: near})
+        yield _Part([fact], ("launch",), line=line)
 
 
 def _script_parts(path: Path, text: str) -> tuple[str, list[_Part]]:

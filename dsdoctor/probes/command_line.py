@@ -156,8 +156,8 @@ def _number(options: dict[str, str], *names: str) -> int | None:
     return None
 
 
-def _is_port(options: dict[str, str]) -> bool:
-    return 0 <= (_number(options, "master_port") or 0) <= _LAST_PORT
+def _is_port(options: dict[str, str], name: str) -> bool:
+    return 0 <= (_number(options, name) or 0) <= _LAST_PORT
 
 
 def _script(launcher: str, rest: list[str]) -> tuple[str | None, list[str]]:
@@ -206,6 +206,17 @@ def _endpoint(launcher: str, options: dict[str, str]) -> tuple[str | None, int |
     return (None if "$" in (host or "") else host or None), port
 
 
+def _numbers(launcher: str, options: dict[str, str]) -> tuple[str, ...]:
+    """Options that have to be numbers, and that this launcher uses."""
+    if launcher == "deepspeed":
+        return ("num_gpus", "num_nodes", "master_port")
+    if launcher == "accelerate":
+        return ("main_process_port",)
+    # torchrun lets a rendezvous choose the port
+    elsewhere = {"rdzv_endpoint", "rdzv_backend", "standalone"} & options.keys()
+    return ("master_port",) if launcher == "torchrun" and not elsewhere else ()
+
+
 def parse_command(argv: Sequence[str]) -> LaunchCommand:
     """Takes a launch command apart.
 
@@ -243,10 +254,9 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
     host, port = _endpoint(ruling, options)
     problems = tuple(
         f"--{name} {options[name]}"
-        for name in ("num_gpus", "num_nodes", "master_port")
-        if ruling == "deepspeed"
-        and "$" not in options.get(name, "$")  # a shell may still replace it
-        and (_number(options, name) is None or (name == "master_port" and not _is_port(options)))
+        for name in _numbers(ruling, options)
+        if "$" not in options.get(name, "$")  # a shell may still replace it
+        and (_number(options, name) is None or ("port" in name and not _is_port(options, name)))
     )
     return LaunchCommand(
         argv=clean,

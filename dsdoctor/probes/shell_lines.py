@@ -22,6 +22,11 @@ _END = frozenset({";", "&&", "||", "|", "&", ";;", "(", ")", "{", "}", "\n", "|&
 #: Words in front of a command that the shell itself takes.
 _KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "time", "exec"})
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
+#: The words of a command that a heredoc is read into.
+_READ = re.compile(
+    r"\s*(?:IFS=\S{0,10}\s+)?read(?=\s[^<]*-\w*d\s*(?:''|\"\"))(?:\s+-\w+|\s+(?:''|\"\"))+"
+    r"\s+(?P<name>[A-Za-z_]\w*)\s*<<"
+)
 #: A quote goes on over no more lines than this; otherwise it is a stray one.
 _QUOTED_LINES = 400
 #: An array goes on over no more lines than this.
@@ -62,15 +67,22 @@ class ShellCommand(NamedTuple):
 def logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Lines with their continuations joined, and with the lines that a quote goes on over.
 
-    Heredocs and comment lines are left out. A quote that is not closed soon ends with its line.
+    Heredocs and comment lines are left out, but for one that `read -d ''` takes: it is an
+    assignment. A quote that is not closed soon ends with its line.
     """
     rows = list(_continued(text))
-    place, until = 0, ""
+    place, until, taken = 0, "", ""
+    held: list[str] = []
     while place < len(rows):
         begun, line = rows[place]
         place += 1
+        if until and line.strip() != until:
+            held.append(line)
+            continue
         if until:
-            until = "" if line.strip() == until else until
+            if taken:
+                yield begun, f"{taken}={shlex.quote(' '.join(held))}"
+            until, held = "", []
             continue
         if line.lstrip().startswith("#"):
             continue
@@ -83,6 +95,8 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
             place = end
         elif found := _HEREDOC.search(line):
             until = found[2]
+            name = _READ.match(line)
+            taken = name["name"] if name else ""
         yield begun, line
 
 

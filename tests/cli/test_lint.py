@@ -192,6 +192,21 @@ def test_what_a_file_leaves_to_its_program_is_judged_with_the_program(tmp_path: 
     assert lint(tmp_path, "--framework", "lightning", ".").returncode == 0
 
 
+def test_keys_that_accelerate_does_not_read_have_their_lines(tmp_path: Path) -> None:
+    (tmp_path / "acc.yaml").write_text(
+        "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\n"
+        "  overlap_comm: true\n  offload_param_devise: cpu\n  fsdp_of_tomorrow: 1\n"
+    )
+    document = json.loads(lint(tmp_path, "--format", "json", "acc.yaml").stdout)
+    found = {one["evidence"]["key"]: one for one in document["files"][0]["findings"]}
+    assert {key: one["evidence"]["line"] for key, one in found.items()} == {
+        "overlap_comm": 4,
+        "offload_param_devise": 5,
+    }
+    assert "`offload_param_device`" in found["offload_param_devise"]["hint"]
+    assert "deepspeed_config_file" in found["overlap_comm"]["hint"]
+
+
 def test_the_framework_may_be_named(tmp_path: Path) -> None:
     (tmp_path / "ds.json").write_text(GOOD.replace("{", "{ // a comment\n", 1))
     assert lint(tmp_path, "--framework", "native", "ds.json").returncode == 0

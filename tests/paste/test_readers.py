@@ -1,4 +1,7 @@
-"""What each format states, with the line of it, and nothing besides."""
+"""What each format states, with the line of it, and nothing besides.
+
+Over 400 lines because the rows of all formats stand in one table.
+"""
 
 from __future__ import annotations
 

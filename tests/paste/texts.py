@@ -1,4 +1,7 @@
-"""Output of environment tools in their documented layouts, for a machine that does not exist."""
+"""Output of environment tools in their documented layouts, for a machine that does not exist.
+
+Over 400 lines because each format is written out.
+"""
 
 from __future__ import annotations
 

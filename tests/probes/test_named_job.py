@@ -238,6 +238,11 @@ SET_BY_THE_SCRIPT = [
     ("B=0\nA=$(x) && B=1\ntorchrun --n $B t.py", "torchrun --n $B t.py"),
     ("C='torchrun --n 2 t.py &> log'\necho $C\neval $C", "torchrun --n 2 t.py"),
     ('A="\n  --a 1\n  --b 2\n"\ntorchrun $A t.py', "torchrun --a 1 --b 2 t.py"),
+    ("N=2\nread -r -d '' A <<EOF\nt.train \\\n --n $N \\\n --b 1\nEOF\n# a\ndeepspeed --module $A",
+     "deepspeed --module t.train --n 2 --b 1"),
+    ("IFS= read -rd '' A <<'END' || true\n--a 1\nEND\ntorchrun $A t.py", "torchrun --a 1 t.py"),
+    ("read -r -d '' A <<EOF\n--a $(x)\nEOF\ntorchrun $A t.py", "torchrun $A t.py"),
+    ("read A <<EOF\n--a 1\n--b 2\nEOF\ntorchrun $A t.py", "torchrun $A t.py"),
 ]  # fmt: skip
 
 

@@ -48,11 +48,9 @@ _EFFECT = "the launcher stops with `ValueError` before anything starts"
 def options_go_together(
     command: LaunchCommand, hostfile: Hostfile | Missing, gpus: Gpus | Missing
 ) -> Iterator[Finding]:
-    """Fails on options that the deepspeed launcher rejects."""
-    if command.launcher != "deepspeed":
-        return
+    """Fails on options that the deepspeed launcher rejects, and on ports that do not exist."""
     for problem in command.problems:
-        port = problem.startswith("--master_port")
+        port = problem.partition(" ")[0].endswith("_port")
         expected = "a port from 0 to 65535" if port else "an integer"
         yield fail(
             f"`{problem}` is passed, but the option needs {expected}",
@@ -60,6 +58,8 @@ def options_go_together(
             hint=f"pass {expected}",
             option=problem,
         )
+    if command.launcher != "deepspeed":
+        return
     given = {
         "--include": command.include,
         "--exclude": command.exclude,

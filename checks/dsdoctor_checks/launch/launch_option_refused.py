@@ -17,13 +17,16 @@ Correct the option. Options of the launcher come before the script, options of t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dsdoctor.api import (
     Condition,
     Finding,
+    LaunchCommand,
     LaunchParse,
     Level,
+    Missing,
     Scope,
     Signature,
     check,
@@ -42,18 +45,34 @@ CONDITION = Condition(
 
 
 @check(CONDITION)
-def the_launcher_accepts_its_options(parse: LaunchParse) -> Iterator[Finding]:
+def the_launcher_accepts_its_options(
+    parse: LaunchParse, command: LaunchCommand | Missing
+) -> Iterator[Finding]:
     """By the launcher's own parser, in the environment that is examined."""
     for key, near in parse.ignored.items():
         yield warn(
             f"{parse.launcher} does not read `deepspeed_config.{key}` of its configuration"
             + (f"; the closest key is `{near}`" if near else ""),
             effect="the run starts without this setting",
-            hint=f"change it to `{near}`" if near else "remove the key, or correct its name",
+            hint=f"change it to `{near}`"
+            if near
+            else "remove the key; DeepSpeed's own keys belong in the file that"
+            " `deepspeed_config_file` names",
             launcher=parse.launcher,
             key=key,
         )
-    if parse.accepted and not parse.ignored:
+    few = _too_few(command) if isinstance(command, LaunchCommand) else None
+    if parse.accepted and few is not None:
+        yield warn(
+            f"`--num_processes {few}` is passed, which accelerate takes for one process without"
+            " DeepSpeed; expected 1 or more",
+            effect="the script runs once, without ranks",
+            hint="pass the number of ranks on all nodes",
+            launcher=parse.launcher,
+            num_processes=few,
+            least=1,
+        )
+    elif parse.accepted and not parse.ignored:
         yield ok(launcher=parse.launcher)
     if parse.accepted:
         return
@@ -64,6 +83,13 @@ def the_launcher_accepts_its_options(parse: LaunchParse) -> Iterator[Finding]:
         launcher=parse.launcher,
         error=parse.error,
     )
+
+
+def _too_few(command: LaunchCommand) -> int | None:
+    """A number of processes below 1; only with `--use_deepspeed` accelerate refuses it."""
+    word = command.options.get("num_processes", "")
+    below = (command.inner or command.launcher) == "accelerate" and re.fullmatch(r"-\d+|0+", word)
+    return int(word) if below else None
 
 
 def _help(launcher: str) -> str:

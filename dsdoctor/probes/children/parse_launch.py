@@ -47,11 +47,37 @@ def accelerate(arguments: list[str]) -> dict[str, str]:
 
     asked = launch_command_parser().parse_args(arguments)
     if not os.path.isfile(asked.config_file or config_args.default_config_file):
+        check_processes(asked, None)
         return {}  # one that is named and missing is reported by its own condition
     config = config_args.load_config_from_file(asked.config_file)
+    check_processes(asked, config)
     known = sorted(vars(asked))
     keys = [key for key in getattr(config, "deepspeed_config", None) or {} if key not in known]
     return {str(key): "".join(difflib.get_close_matches(str(key), known, 1, 0.8)) for key in keys}
+
+
+def check_processes(asked: Any, config: Any) -> None:
+    """What `accelerate launch` refuses behind its parser, of which no test of a machine is part.
+
+    `_validate_launch_command`, and torch.distributed.run below its DeepSpeed launcher.
+    """
+    names = ("multi_gpu", "cpu", "tpu", "use_deepspeed", "use_fsdp")
+    chosen = [name for name in names if getattr(asked, name, False)]
+    if len(chosen) > 1:
+        raise ValueError(
+            "You can only use one of `--cpu`, `--multi_gpu`, `--tpu`, `--use_deepspeed`,"
+            " `--use_fsdp` at a time"
+        )
+    count = asked.num_processes
+    if count is None:
+        count = getattr(config, "num_processes", None)
+    if count is None:
+        return
+    kind = "" if chosen else str(getattr(config, "distributed_type", ""))
+    if chosen == ["multi_gpu"] and count <= 1:
+        raise ValueError("You need to use at least 2 processes to use `--multi_gpu`")
+    if (chosen == ["use_deepspeed"] or kind.endswith("DEEPSPEED")) and count < 1:
+        raise ValueError("num_processes must be > 0 with DeepSpeed, got %d" % count)
 
 
 def torchrun(arguments: list[str]) -> None:

@@ -42,9 +42,31 @@ PARSED = [
     ("torchrun --nnodes 2:1 --rdzv-backend c10d --rdzv-endpoint h:1 t.py", False, "min_nodes"),
     ("accelerate launch --num_processes 2 t.py", True, ""),
     ("accelerate launch --num_processes two t.py", False, "invalid int value"),
+    ("accelerate launch --use_deepspeed --num_processes -2 t.py", False, "must be > 0"),
+    ("accelerate launch --multi_gpu --num_processes 1 t.py", False, "at least 2 processes"),
+    ("accelerate launch --use_deepspeed --multi_gpu t.py", False, "at a time"),
     ("accelerate lunch t.py", False, "the closest is `launch`"),
     ("srun -N 2 torchrun --max-restarts x t.py", False, "invalid int value"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        ("accelerate launch --num_processes -2 t.py", "warn"),
+        ("accelerate launch --num_processes 0 t.py", "warn"),
+        ("accelerate launch --num_processes 4 t.py", "ok"),
+        ("torchrun --num_processes -2 t.py", "ok"),
+    ],
+)
+def test_accelerate_starts_one_process_for_a_number_below_one(line: str, status: str) -> None:
+    command = parse_command(line.split())
+    judged = judge(
+        launch_option_refused.the_launcher_accepts_its_options,
+        launch_parse=LaunchParse(launcher=command.launcher, accepted=True),
+        launch_command=command,
+    )
+    assert judged.statuses == [status]
 
 
 @pytest.mark.train
@@ -74,9 +96,20 @@ def test_the_real_parsers_are_asked(line: str, accepted: bool, error: str) -> No
             "",
             id="known-keys",
         ),
+        pytest.param(
+            "deepspeed_config: {zero_stage: 2}\nnum_processes: -2\n",
+            {},
+            "must be > 0",
+            id="fewer-ranks-than-one",
+        ),
         pytest.param("num_procesess: 2\n", {}, "num_procesess", id="a-key-of-accelerate-misspelt"),
     ],
-    ids=["a misspelled plugin key", "keys that accelerate reads", "a misspelled top-level key"],
+    ids=[
+        "a misspelled plugin key",
+        "keys that accelerate reads",
+        "fewer ranks than one",
+        "a misspelled top-level key",
+    ],
 )
 def test_accelerate_is_asked_about_its_configuration(
     tmp_path: Path, text: str, ignored: dict[str, str], error: str

@@ -17,6 +17,15 @@ LAST_WORDS = lazy(
 )
 #: Last lines in which they are looked for.
 LAST_LINES = 8
+#: How a script around the run ends its log where the run failed, and how a list of tests ends.
+FAILED = lazy(r"(?i)(?<!not )(?<!never )\bfailed\W{0,3}$|失败\W{0,3}$")
+COUNT = lazy(r"(?i)(?:^|[,:;(=|])\s{0,4}\d{1,9} failed\W{0,3}$")
+#: The end of a line in which they are looked for.
+SHORT = 200
+#: How an installer ends its log where it has done what it was asked for (pip 1.0-25
+#: commands/install.py; build 0.1-1.2 __main__.py), and what pip says of itself below that.
+INSTALLED = lazy(r"^Successfully (?:built|installed) \S")
+NOTICE = lazy(r"^\[notice\]|^WARNING: You are using pip|^You should consider upgrading")
 BEGINNING = lazy(r"real_accelerator\.py|PyTorch extensions root")
 
 
@@ -32,11 +41,29 @@ def only_began(scans: Sequence[Scan]) -> bool:
 
 
 def last_words(scans: Sequence[Scan]) -> str:
-    """A failure that a native library reports with the last lines of a log, "" without one."""
+    """A failure that the last lines of a log report, "" without one.
+
+    A native library's may be followed by others'. Only the last line of all is the word of a
+    script that has waited for the run: of what failed above it, the script may have tried again.
+    """
     if any("finished" in scan.marks for scan in scans):
         return ""
     lines = [text for scan in scans for _, text in scan.tail[-LAST_LINES:]]
-    return next((text for text in lines if LAST_WORDS.search(text)), "")
+    said = next((text for text in lines if LAST_WORDS.search(text)), "")
+    last = next((text for text in reversed(lines) if text.strip()), "")
+    end = last.rstrip()[-SHORT:]
+    failed = len(scans) == 1 and FAILED.search(end) and not COUNT.search(end)
+    return said or (end if failed else "")
+
+
+def installed(scans: Sequence[Scan]) -> bool:
+    """The log ends with an installer's word that it has done what it was asked for."""
+    if len(scans) != 1:
+        return False
+    lines = [text for _, text in scans[0].tail[-LAST_LINES:] if text.strip()]
+    while lines and NOTICE.search(lines[-1]):
+        lines.pop()
+    return bool(lines) and INSTALLED.search(lines[-1]) is not None
 
 
 def is_cut_off(tail: Sequence[tuple[int, str]]) -> bool:

@@ -29,6 +29,7 @@ from dsdoctor.logs.hits import KEPT, Failure, Hit, Scan
 from dsdoctor.logs.knowledge import Rule
 from dsdoctor.logs.launcher_lines import EXITED, SIGNALLED
 from dsdoctor.logs.marks import FATAL_MARKS
+from dsdoctor.logs.own_requests import without_own_requests
 from dsdoctor.logs.starts import imported_anew, of_other_scripts, refused_start
 from dsdoctor.logs.warned import is_unrelated
 from dsdoctor.model.condition import Level
@@ -231,6 +232,7 @@ def choose(
     hits = [hit for scan in scans for hit in scan.hits if counts(hit, scan, flags)]
     errors = sorted_errors(scans)
     hits = [hit for hit in hits if not _only_remarked(hit, errors)]
+    hits = without_own_requests(hits, errors)
     if rules:
         known_lines = {(hit.source, hit.line) for hit in hits}
         ruled_hits = ruled(scans, rules, answered)

@@ -20,7 +20,7 @@ from dsdoctor.logs.progress import Steps, last_steps
 from dsdoctor.logs.prose import happened
 from dsdoctor.logs.ready import ReadySignatures
 from dsdoctor.logs.stamps import stamp
-from dsdoctor.logs.warning_lines import REACH, is_warning
+from dsdoctor.logs.warning_lines import REACH, is_left_out, is_warning
 from dsdoctor.logs.window import CONTEXT_BYTES, Window
 
 #: Lines in front of an exception in which its frames are looked for.
@@ -230,7 +230,7 @@ class LineReader:
             bare = happened(self.ready.bare(text)) if bare is None else bare
             if bare != text:
                 found = self._search(index, ready.pattern, bare)
-            if found is None:
+            if found is None or is_left_out(bare):
                 continue
             if any(words in self.result.flags for words in signature.not_after):
                 continue

@@ -13,7 +13,7 @@ from dsdoctor.logs.attempts import attempts
 from dsdoctor.logs.candidates import Choice, sorted_errors
 from dsdoctor.logs.consequences import consequences
 from dsdoctor.logs.echoes import is_echo, told_by
-from dsdoctor.logs.endings import is_cut_off, last_words, only_began
+from dsdoctor.logs.endings import installed, is_cut_off, last_words, only_began
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.expect import expectation
 from dsdoctor.logs.first import choose
@@ -43,7 +43,8 @@ def judge(
     names = [source.name for source in sources]
     answered = answered_by(scans, answer) if answer is not None else {}
     choice = choose(scans, rules, answered)
-    error = _first_error(scans, choice)
+    done = installed(scans)
+    error = None if done else _first_error(scans, choice)
     marks: dict[str, tuple[int, str, int]] = {}
     for index, scan in enumerate(scans):
         for name, (number, text) in scan.marks.items():
@@ -57,8 +58,9 @@ def judge(
     causes = causes_of(choice, names)
     died = error is not None or any(name in marks for name in FATAL_MARKS)
     stuck = open_end and _is_sure(choice)
-    if not died and (
-        _only_hints(choice) or went_on(causes, scans) or (not stuck and outran(causes, scans))
+    if done or (
+        not died
+        and (_only_hints(choice) or went_on(causes, scans) or (not stuck and outran(causes, scans)))
     ):
         causes = ()
     outcome, summary = _outcome(causes, error, marks, choice.silent, blank=blank, open_end=open_end)

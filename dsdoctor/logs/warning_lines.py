@@ -22,6 +22,19 @@ QUOTED = re.compile(r"^  \s*(?:\w+\.)?(?:warn|warnings\.warn|warn_\w+|warning_on
 #: pip's head of the conflicts that it leaves and goes on with (pip 20.3-25 commands/install.py).
 NOTICE = "dependency resolver does not currently"
 SOURCE = re.compile(r"^  \S")
+#: The tag of a line with which a program says what it leaves out, before it goes on.
+LEFT_OUT = re.compile(r"(?i)^\W{0,3}skip(?:ped|ping)?[\]:)]")
+
+
+def is_left_out(text: str) -> bool:
+    """Whether a line says itself that the program went on without what failed.
+
+    >>> is_left_out("[skip] Failed to load a.ckpt: CUDA error: invalid device ordinal")
+    True
+    >>> is_left_out("Skipping backward and optimizer step for nan or inf in metrics/loss!")
+    False
+    """
+    return LEFT_OUT.search(text) is not None
 
 
 def is_warning(text: str, front: Sequence[str], behind: Sequence[str]) -> bool:

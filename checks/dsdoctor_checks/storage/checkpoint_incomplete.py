@@ -141,4 +141,18 @@ SIGNATURES = (
         not_examples=("ValueError: Can't find a valid checkpoint at  ",),
         level=Level.STRONG,
     ),
+    Signature(
+        # the Trainer writes it last, and reads it first
+        pattern=r"FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<path>[^']{1,400})/trainer_state\.json'",
+        source="transformers 4.0-5.23 trainer.py, trainer_callback.py: `TrainerState.load_from_json`",
+        message="`{path}` contains no `trainer_state.json`, so the Trainer cannot resume from it",
+        hint="resume from a checkpoint that was written to its end, or start without `resume_from_checkpoint`",
+        examples=(
+            "FileNotFoundError: [Errno 2] No such file or directory: 'out/checkpoint-20/trainer_state.json'",
+        ),
+        not_examples=(
+            "FileNotFoundError: [Errno 2] No such file or directory: 'trainer_state.json'",
+        ),
+        level=Level.STRONG,
+    ),
 )

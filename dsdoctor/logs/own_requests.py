@@ -1,0 +1,36 @@
+"""Requests that a script makes itself: what its own servers answer is no fault of a product."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dsdoctor.logs.errors import Error
+from dsdoctor.logs.hits import Hit
+from dsdoctor.logs.products import package_of
+from dsdoctor.model.condition import Level
+
+#: Packages that carry a request for whoever calls them, and what they are built on.
+CARRIERS = frozenset(
+    {"aiohttp", "anyio", "httpcore", "httpx", "python", "requests", "sniffio", "urllib3"}
+)
+
+
+def is_own_request(error: Error) -> bool:
+    """Whether a request failed that the script made itself, not a product that it calls."""
+    frames = list(error.frames)
+    while frames and package_of(frames[-1].file) in CARRIERS:
+        frames.pop()
+    return 0 < len(frames) < len(error.frames) and not package_of(frames[-1].file)
+
+
+def without_own_requests(hits: Sequence[Hit], errors: Sequence[Error]) -> list[Hit]:
+    """The hits without the words of such a request that say nothing of what was asked for.
+
+    A message that names the server, or its product, is of a higher level and stands.
+    """
+    own = {(error.source, error.line) for error in errors if is_own_request(error)}
+    return [
+        hit
+        for hit in hits
+        if (hit.source, hit.line) not in own or hit.known.signature.level > Level.WEAK
+    ]

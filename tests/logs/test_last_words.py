@@ -1,0 +1,122 @@
+"""What a log says of its own end, and what a script says of what it left out or asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor import packs
+from dsdoctor.logs import Source, diagnose, signatures_of
+from dsdoctor.model.diagnosis import Diagnosis, Outcome
+
+KNOWN = signatures_of(packs.load(builtin_only=True))
+NO_TORCH = (
+    "-- probe for torch\n"
+    'Traceback (most recent call last):\n  File "<string>", line 1, in <module>\n'
+    "ModuleNotFoundError: No module named 'torch'\n"
+    "-- torch not used\n"
+)
+SITE = "/opt/env/lib/python3.11/site-packages/"
+REFUSED = "requests.exceptions.ConnectionError: ('Connection aborted.', BadStatusLine('x'))\n"
+
+
+def read(text: str) -> Diagnosis:
+    return diagnose([Source(name="log", data=text.encode())], KNOWN)
+
+
+def asked(*frames: str) -> str:
+    """A request that failed, made by these files, the script's main function outermost."""
+    told = "".join(f'  File "{file}", line 7, in send\n    x = y\n' for file in frames)
+    return f"Traceback (most recent call last):\n{told}{REFUSED}"
+
+
+@pytest.mark.parametrize(
+    "last", ["Stage 2 failed!", "[run.sh] training failed", "❌ 训练失败", "eval FAILED\n\n"]
+)
+def test_a_script_that_says_last_that_the_run_failed_ends_no_sound_log(last: str) -> None:
+    found = read(f"building the model\nbuilt\n{last}\n")
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert last.split(maxsplit=1)[0] in found.summary
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "tests: 12 passed, 0 failed",
+        "12 passed, 3 failed",
+        "it has not failed",
+        "upload failed, trying again\nupload done",
+        "step 3 loss 2.0\nStage 2 failed!\nstep 9 loss 1.0",
+    ],
+)
+def test_a_count_or_a_failure_that_more_follows_is_no_last_word(last: str) -> None:
+    assert read(f"building the model\nbuilt\n{last}\n").outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "Successfully built mylib-0.2.0-py3-none-any.whl",
+        "Successfully installed mylib-0.2.0\n\n[notice] A new release of pip is available",
+    ],
+)
+def test_what_stands_above_an_installers_success_was_handled(last: str) -> None:
+    found = read(f"{NO_TORCH}{last}\n")
+    assert found.outcome is Outcome.CLEAN
+    assert found.first_error is None
+
+
+@pytest.mark.parametrize(
+    "last", ["Successfully installed numpy-2.0\nbuilding", "Building mylib", "Successfully built "]
+)
+def test_what_stands_below_an_installers_success_was_not(last: str) -> None:
+    assert [one.condition for one in read(f"{NO_TORCH}{last}\n").causes] == ["torch-missing"]
+
+
+def test_what_a_program_says_that_it_leaves_out_did_not_end_it() -> None:
+    said = "CUDA out of memory. Tried to allocate 2.00 GiB."
+    assert read(f"[skip] Failed to load a.ckpt: {said}\nsaved b.csv\n").outcome is Outcome.CLEAN
+    found = read(f"Failed to load a.ckpt: {said}\nsaved b.csv\n")
+    assert [one.condition for one in found.causes] == ["gpu-oom"]
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        ("/home/me/env.py", f"{SITE}requests/api.py", f"{SITE}requests/sessions.py"),
+        (f"{SITE}ray/worker.py", "/home/me/env.py", "/usr/lib/python3.11/urllib/request.py"),
+    ],
+)
+def test_a_request_of_the_scripts_own_is_not_one_to_the_hub(frames: tuple[str, ...]) -> None:
+    found = read(asked(*frames))
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert found.causes == ()
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        ("/home/me/env.py", f"{SITE}huggingface_hub/file_download.py", f"{SITE}requests/api.py"),
+        (f"{SITE}requests/api.py",),
+    ],
+)
+def test_a_request_that_a_product_makes_may_be_one_to_the_hub(frames: tuple[str, ...]) -> None:
+    assert [one.condition for one in read(asked(*frames)).causes] == ["hub-unreachable"]
+
+
+def test_a_message_that_names_the_hub_stands_whoever_asked() -> None:
+    text = asked("/home/me/env.py", f"{SITE}requests/api.py").replace(
+        "('Connection aborted.', BadStatusLine('x'))",
+        "HTTPSConnectionPool(host='huggingface.co', port=443): Max retries exceeded with url: /m",
+    )
+    assert [one.condition for one in read(text).causes] == ["hub-unreachable"]
+
+
+def test_a_checkpoint_without_its_state_is_incomplete() -> None:
+    text = (
+        f'Traceback (most recent call last):\n  File "{SITE}transformers/trainer_callback.py", '
+        "line 7, in load_from_json\n    x = y\n"
+        "FileNotFoundError: [Errno 2] No such file or directory: '/o/c-5/trainer_state.json'\n"
+    )
+    found = read(text)
+    assert [one.condition for one in found.causes] == ["checkpoint-incomplete"]
+    assert "`/o/c-5`" in found.causes[0].message

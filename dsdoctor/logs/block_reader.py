@@ -14,6 +14,8 @@ from dsdoctor.logs.prefixes import strip_prefixes
 from dsdoctor.logs.ready import ReadySignatures
 from dsdoctor.logs.window import CONTEXT, Window
 
+#: Blank lines at the end of a block that are passed over for its last lines.
+BLANK = 10_000
 #: Lines that are known to add nothing, and the longest of them: floods repeat few lines.
 MOST_DULL, LONGEST_DULL = 10_000, 1000
 #: Bytes after which it is asked whether the run went on, so that what it outlived takes no room.
@@ -127,6 +129,11 @@ class BlockReader:
         number = self.lines.result.lines
         found: list[tuple[int, bytes]] = []
         stop = end if self.fragment else end - 1
+        for _ in range(BLANK):  # what a bar or a buffer left behind says nothing of the end
+            start = max(begin, data.rfind(b"\n", begin, stop) + 1)
+            if start <= begin or stop - start > LONGEST or data[start:stop].strip():
+                break
+            number, stop = number - 1, start - 1
         for _ in range(TAIL):
             start = max(begin, data.rfind(b"\n", begin, stop) + 1)
             line = data[start : min(stop, start + LONGEST)]

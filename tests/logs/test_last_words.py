@@ -120,3 +120,20 @@ def test_a_checkpoint_without_its_state_is_incomplete() -> None:
     found = read(text)
     assert [one.condition for one in found.causes] == ["checkpoint-incomplete"]
     assert "`/o/c-5`" in found.causes[0].message
+
+
+@pytest.mark.parametrize("end", ["\n" * 500, " \n\t\n" * 90, "\n\n"])
+def test_a_log_that_ends_with_blank_lines_is_not_empty(end: str) -> None:
+    found = read(f"building the model\nStage 2 failed!{end}")
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert "Stage 2" in found.summary
+    assert not found.truncated
+    assert read(f"building the model\nbuilt{end}").outcome is Outcome.CLEAN
+    assert read(end).truncated
+
+
+def test_a_limit_of_watches_is_no_full_disk() -> None:
+    said = "failed: No space left on device\n"
+    assert read(f"ERROR inotify_add_watch(/tmp) {said}").outcome is Outcome.CLEAN
+    full = read(f"ERROR write(/tmp/x) {said}")
+    assert [one.condition for one in full.causes] == ["disk-full"]

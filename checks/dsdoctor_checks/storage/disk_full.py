@@ -137,6 +137,8 @@ SIGNATURES = (
             "shm_open",
             "joblib",
             "shared memory",
+            # inotify_add_watch(2): the limit of watches is reached, and no file system is full
+            "inotify_add_watch",
         ),
     ),
     Signature(

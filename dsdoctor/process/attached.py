@@ -34,6 +34,16 @@ class Attached:
             self._child.wait(timeout)
         return self._child.returncode
 
+    def stopped_by(self) -> int | None:
+        """The signal that has stopped it since this was asked last, None if none has."""
+        if not POSIX or self._child.returncode is not None:
+            return None
+        try:
+            found = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG)
+        except OSError:
+            return None
+        return None if found is None else found.si_status
+
     def signal_group(self, number: int) -> None:
         """Passes a signal on to the command and its group, unless the command has ended."""
         if self._child.poll() is None:

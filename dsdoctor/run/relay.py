@@ -23,6 +23,7 @@ class Relay:
         self._targets: dict[int, int] = {}
         self._own: set[int] = set()
         self._wakeups: set[int] = set()
+        self._typed: Callable[[bytes], None] = lambda _: None
 
     def add(self, source: int, target: int) -> None:
         """Reads `source` (which becomes ours) and writes to `target`."""
@@ -31,9 +32,10 @@ class Relay:
         os.set_blocking(source, False)
         self._selector.register(source, selectors.EVENT_READ)
 
-    def add_input(self, source: int, target: int) -> None:
-        """Passes on what is typed; the caller keeps both descriptors."""
+    def add_input(self, source: int, target: int, typed: Callable[[bytes], None]) -> None:
+        """Passes on what is typed, and reports it; the caller keeps both descriptors."""
         self._targets[source] = target
+        self._typed = typed
         self._selector.register(source, selectors.EVENT_READ)
 
     def wake_on(self, source: int) -> None:
@@ -79,6 +81,8 @@ class Relay:
             return
         if source in self._own:
             self._keep(data)
+        else:
+            self._typed(data)
         try:
             _write(self._targets[source], data)
         except OSError:

@@ -16,6 +16,7 @@ from dsdoctor import files, process
 from dsdoctor.errors import UsageError
 from dsdoctor.model.run_record import Notice, PassedSignal, RankEnd, RunRecord
 from dsdoctor.run import flight, gpus, hang, terminal
+from dsdoctor.run.job_control import JobControl, take_foreground
 from dsdoctor.run.keep import AFTER_STOP, OutputKeeper
 from dsdoctor.run.metrics import write_metrics
 from dsdoctor.run.notices import Notices, gpu_evidence
@@ -66,6 +67,7 @@ class Supervisor:
         self._env: Mapping[str, str] = {}
         self._early: list[int] = []
         self._terminal: terminal.Terminal | None = None
+        self._control: JobControl | None = None
         self._steps = os.fdopen(files.open_append(folder / "steps.jsonl"), "a", encoding="utf-8")
         self._kernel = os.fdopen(files.open_append(folder / "kernel.log"), "a", encoding="utf-8")
 
@@ -89,8 +91,9 @@ class Supervisor:
             return self._watch(relay, wake, env)
         finally:
             if self._terminal is not None:
-                self._terminal.end()
-            self._take_foreground()
+                self._terminal.release()
+            elif self._job is not None:
+                take_foreground(self._job.pid)
             signal.set_wakeup_fd(before)
             for number, handler in handlers.items():
                 signal.signal(number, handler)
@@ -123,7 +126,7 @@ class Supervisor:
             ends.append(end)
         if self._terminal is not None and self._terminal.typed:
             stdin = self._terminal.inner
-        foreground = 0 if self._terminal is None and _is_foreground() else None
+        foreground = 0 if self._terminal is None and terminal.is_foreground() else None
         try:
             self._job = process.start_attached(
                 self.options.command,
@@ -144,17 +147,14 @@ class Supervisor:
             for end in ends:
                 os.close(end)
         self.session = os.getsid(0) if inner is None else self._job.pid
+        self._control = JobControl(self._job, self._terminal, relay)
         for number in self._early:
             self._on_signal(number, None)
-        if self._terminal is not None:
-            self._terminal.begin()
-            relay.add(self._terminal.outer, 1)
-            if self._terminal.typed:
-                relay.add_input(0, self._terminal.outer)
+        self._control.begin()
 
     def _watch(self, relay: Relay, wake: int, env: Mapping[str, str]) -> int:
-        job = self._job
-        if job is None:
+        job, control = self._job, self._control
+        if job is None or control is None:
             raise UsageError("the command was not started")
         watcher: Watcher | None = None
         if not self.record.elsewhere:  # what this host does says nothing about another's job
@@ -175,6 +175,7 @@ class Supervisor:
                         self._take({"t": time.time()})
                 elif watcher.out in woken:
                     self._sample(watcher, relay)
+                control.look()
                 status = job.poll()
                 if status is not None:
                     ended = ended or time.monotonic()
@@ -231,6 +232,10 @@ class Supervisor:
         if self.options.metrics is not None:
             written = self.record.output_bytes + self._keeper.total
             write_metrics(self.options.metrics, sample, self.progress, self.record, written)
+        suspended_until = 0.0 if self._control is None else self._control.resumed
+        if float(sample["t"]) <= suspended_until:
+            self.hung = hang.HangClock()
+            return
         idle = self.hung.feed(sample, self._keeper.total)
         after = self.options.hang_after
         if not self._keeper.total:
@@ -305,23 +310,9 @@ class Supervisor:
         if self._terminal is not None:
             self._terminal.resize()
 
-    def _take_foreground(self) -> None:
-        """The terminal's foreground was the job's; it is ours again."""
-        with contextlib.suppress(OSError):
-            if self._terminal is None and os.isatty(0) and os.tcgetpgrp(0) != os.getpgrp():
-                os.tcsetpgrp(0, os.getpgrp())
-
 
 def _write_line(file: TextIO, text: str) -> None:
     """Adds a line that can be read at once; a full disk must not stop the job."""
     with contextlib.suppress(OSError):
         file.write(text + "\n")
         file.flush()
-
-
-def _is_foreground() -> bool:
-    """Whether standard input is a terminal whose foreground is ours to pass on."""
-    try:
-        return os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp()
-    except OSError:
-        return False

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
+from pathlib import Path
 
 if sys.platform != "win32":
     import fcntl
@@ -16,21 +18,25 @@ if sys.platform != "win32":
 class Terminal:
     """A pseudo-terminal between the job and the terminal that dsdoctor was started in.
 
-    The job's side gets the settings of the outer one. While standard input is that terminal, it is
-    raw, so that every key, Ctrl-C too, goes through to the job's side, which acts on it.
+    The job's side gets the settings of the outer one. While standard input is that terminal, and
+    its foreground is ours, it is raw, so that every key, Ctrl-C too, goes through to the job's
+    side, which acts on it.
 
     Attributes:
         outer: our side.
         inner: the job's side; closed once the job has started.
+        typed: standard input is the outer terminal.
     """
 
     def __init__(self) -> None:
         self.outer, self.inner = pty.openpty()
         self._saved: list[object] | None = None
+        self._processing = 0
         self.typed = _is_terminal(0)
         with contextlib.suppress(termios.error, OSError):
             settings = termios.tcgetattr(0 if self.typed else 1)
-            if not self.typed:
+            self._processing = settings[1] & termios.OPOST
+            if not (self.typed and is_foreground()):
                 settings[1] &= ~termios.OPOST  # the outer terminal does it once
             termios.tcsetattr(self.inner, termios.TCSANOW, settings)
         self.resize()
@@ -42,24 +48,82 @@ class Terminal:
             fcntl.ioctl(self.outer, termios.TIOCSWINSZ, size)
 
     def begin(self) -> None:
-        """After the start of the job: keys go through from now on."""
+        """After the start of the job, which has its own descriptors of its side."""
         os.close(self.inner)
-        if self.typed:
+
+    @property
+    def held(self) -> bool:
+        """Whether the outer terminal is raw."""
+        return self._saved is not None
+
+    def hold(self) -> bool:
+        """Makes the outer terminal raw, so that every key goes through; False where it cannot."""
+        if self.typed and self._saved is None:
             with contextlib.suppress(termios.error, OSError):
                 self._saved = termios.tcgetattr(0)
                 tty.setraw(0, termios.TCSANOW)
+                self._process_output(self._processing)
+        return self.held
 
-    def end(self) -> None:
+    def _process_output(self, flag: int) -> None:
+        """Whether the job's side turns line feeds into new lines.
+
+        The outer one does so while it is not raw.
+        """
+        with contextlib.suppress(termios.error, OSError):
+            settings = termios.tcgetattr(self.outer)
+            settings[1] = settings[1] & ~termios.OPOST | flag
+            termios.tcsetattr(self.outer, termios.TCSANOW, settings)
+
+    def release(self) -> None:
         """Gives the outer terminal its settings back."""
         if self._saved is not None:
             with contextlib.suppress(termios.error, OSError):
                 termios.tcsetattr(0, termios.TCSADRAIN, self._saved)  # type: ignore[arg-type]
             self._saved = None
+            self._process_output(0)
 
-    @property
-    def is_raw(self) -> bool:
-        """Whether a line of ours must end in a carriage return as well."""
-        return self._saved is not None
+    def suspends(self, keys: bytes, group: int) -> bool:
+        """Whether a key suspends the job, as Ctrl-Z does by default.
+
+        The job leads a session of its own, where the kernel stops nothing (its group has no parent
+        in that session).
+
+        Args:
+            keys: what was typed.
+            group: of the job; a shell inside it looks after its own jobs.
+        """
+        try:
+            settings = termios.tcgetattr(self.outer)
+            in_front = os.tcgetpgrp(self.outer) == group
+        except (termios.error, OSError):
+            return False
+        key = settings[6][termios.VSUSP]
+        means_it = settings[3] & termios.ISIG and key != b"\0" and key in keys
+        return bool(means_it) and in_front and not _handles_stop(group)
+
+
+def _handles_stop(pid: int) -> bool:
+    """Whether a process ignores SIGTSTP or does something else than to stop."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return True
+    masks = [line.split()[1] for line in status.splitlines() if line[:7] in ("SigIgn:", "SigCgt:")]
+    return any(int(mask, 16) >> (signal.SIGTSTP - 1) & 1 for mask in masks)
+
+
+def is_foreground() -> bool:
+    """Whether standard input is a terminal whose foreground is ours.
+
+    So is one that is not our controlling terminal: no shell moves us there.
+    """
+    if not _is_terminal(0):
+        return False
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return True
 
 
 def _is_terminal(number: int) -> bool:

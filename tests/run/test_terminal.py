@@ -5,17 +5,21 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
+import shlex
 import signal
 import subprocess
 import sys
 import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from dsdoctor.run import start, store
 from dsdoctor.run.options import RunOptions
-from tests.run.support import RUN, environment, python, record
+from tests.run.support import RUN, environment, python, record, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watching needs Linux")
 
@@ -154,3 +158,106 @@ def test_a_ctrl_c_between_two_attempts_starts_no_other(
     options = RunOptions(command=command, preflight="off", restarts=3, base=tmp_path / "runs")
     assert start.execute(options, lambda _: None) == 6
     assert record(tmp_path)["attempts"] == 1
+
+
+class Shell:
+    """An interactive bash on a terminal of its own."""
+
+    def __init__(self, outer: int) -> None:
+        self.outer = outer
+
+    def type(self, text: str) -> None:
+        os.write(self.outer, text.encode())
+
+    def until(self, *words: str) -> str:
+        """Reads until all of these have been shown since the last call, and returns what was."""
+        data = b""
+        while not all(word.encode() in data for word in words):
+            data += os.read(self.outer, 65536)  # OSError: the shell has ended
+        return data.decode("utf-8", "replace")
+
+    def until_counted_on(self, shown: str) -> str:
+        """Reads until the job has counted for a second more than what was shown before."""
+        last, more = max(map(int, re.findall(r"count (\d+)", shown))), ""
+        while not any(int(one) > last + 20 for one in re.findall(r"count (\d+)\r", more)):
+            more += os.read(self.outer, 65536).decode("utf-8", "replace")
+        return more
+
+
+@contextmanager
+def shell(folder: Path) -> Iterator[Shell]:
+    outer, inner = pty.openpty()
+    env = {**environment(folder), "PS1": "ready$ ", "TERM": "dumb"}
+    with subprocess.Popen(
+        ["bash", "--norc", "--noediting", "-i"],
+        stdin=inner, stdout=inner, stderr=inner, env=env, cwd=folder,
+        preexec_fn=lambda: fcntl.ioctl(inner, termios.TIOCSCTTY, 0),  # noqa: PLW1509
+        start_new_session=True,
+    ) as child:  # fmt: skip
+        os.close(inner)
+        try:
+            yield Shell(outer)
+        finally:
+            os.close(outer)  # the terminal hangs up
+            child.wait(200)
+
+
+COUNTS = """
+import time
+for number in range(6000):
+    print(f"count {number}", flush=True)
+    time.sleep(0.05)
+"""
+
+
+def _started(folder: Path, *options: str) -> str:
+    (folder / "job.py").write_text(COUNTS)
+    words = [*RUN, "--preflight", "off", "--every", "0.1s", *options]
+    return shlex.join([*words, "--", sys.executable, "job.py"])
+
+
+@pytest.mark.parametrize("where", ["", " > log 2>&1"], ids=["a terminal", "a file"])
+def test_a_job_in_the_background_leaves_the_shell_its_terminal(tmp_path: Path, where: str) -> None:
+    command = shlex.join([*RUN, "--preflight", "off", "--", "sh", "-c", "exit 0"])
+    with shell(tmp_path) as bash:
+        bash.type(f"{command}{where} &\n")
+        bash.type("wait; echo still $((40 + 2))\n")
+        bash.until("still 42")
+        bash.type("stty -a; echo th$((1))s\n")
+        assert " icanon" in bash.until("th1s")
+
+
+@pytest.mark.parametrize("pipe", ["", " | cat"], ids=["a terminal", "output in a pipe"])
+def test_ctrl_z_gives_the_shell_its_terminal_and_fg_goes_on(tmp_path: Path, pipe: str) -> None:
+    with shell(tmp_path) as bash:
+        bash.type(f"{_started(tmp_path, '--hang-after', '1s')}{pipe}\n")
+        bash.until("count 3")
+        bash.type("\x1a")
+        before = bash.until("Stopped", "ready$ ")
+        (samples,) = wait_for(lambda: list((tmp_path / "runs").glob("*/samples.jsonl")))
+        count = samples.read_text().count("\n")
+        # 2 s in which the job does nothing: it is no hang
+        wait_for(lambda: samples.read_text().count("\n") > count + 20)
+        bash.type("fg\n")
+        shown = bash.until_counted_on(f"count 3 {before}")
+        bash.type("\x03")
+        shown += bash.until("kept in")
+        assert "cause: interrupted-by-user" in shown, shown
+        assert "no output and no work" not in shown
+        bash.type("stty -a; echo th$((1))s\n")
+        assert " icanon" in bash.until("th1s")
+    assert record(tmp_path)["hang"] == ""
+
+
+def test_a_job_that_bg_has_continued_can_be_brought_back(tmp_path: Path) -> None:
+    with shell(tmp_path) as bash:
+        bash.type(f"{_started(tmp_path)}\n")
+        bash.until("count 3")
+        bash.type("\x1a")
+        shown = bash.until("Stopped", "ready$ ")
+        bash.type("bg\n")
+        shown = bash.until_counted_on(f"count 3 {shown}")
+        bash.type("fg\n")
+        bash.until_counted_on(shown)
+        bash.type("\x03")
+        assert "cause: interrupted-by-user" in bash.until("kept in")

@@ -1,0 +1,89 @@
+"""Who has the terminal: the shell, dsdoctor or the job; Ctrl-Z, `fg`, `bg` and `&`.
+
+A shell stops and moves process groups. The job is in a group of its own, with a pseudo-terminal
+even in a session of its own, so what the shell does to dsdoctor is done to the job as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+
+from dsdoctor import process
+from dsdoctor.run.relay import Relay
+from dsdoctor.run.terminal import Terminal, is_foreground
+
+
+def take_foreground(group: int) -> None:
+    """Makes the terminal's foreground ours again if it is that of a group.
+
+    Nobody else's: behind `&` the foreground is the shell's, which ends if it loses it.
+    """
+    with contextlib.suppress(OSError):
+        if os.isatty(0) and os.tcgetpgrp(0) == group:
+            os.tcsetpgrp(0, os.getpgrp())
+
+
+class JobControl:
+    """Stops and goes on together with the job.
+
+    Attributes:
+        resumed: when the job last went on after a stop, seconds since the epoch; 0 = never.
+    """
+
+    def __init__(self, job: process.Attached, terminal: Terminal | None, relay: Relay) -> None:
+        self.resumed = 0.0
+        self._job, self._terminal, self._relay = job, terminal, relay
+        self._asked = False
+
+    def begin(self) -> None:
+        """After the start of the job."""
+        if self._terminal is not None:
+            self._terminal.begin()
+            self._relay.add(self._terminal.outer, 1)
+        self._settle()
+
+    def _typed(self, keys: bytes) -> None:
+        if self._terminal is not None and self._terminal.suspends(keys, self._job.pid):
+            self._asked = True
+
+    def look(self) -> None:
+        """Stops with the job where that was stopped from the terminal; returns when it goes on."""
+        number = self._job.stopped_by()
+        if self._asked:
+            self._asked = False
+            self._job.signal_group(signal.SIGSTOP)
+            self._suspend(signal.SIGTSTP)
+        elif number in (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU) and self._terminal is None:
+            self._suspend(number)
+        else:
+            self._settle()  # a shell moves us without a signal
+
+    def _suspend(self, number: int) -> None:
+        if self._terminal is not None:
+            self._terminal.release()
+            self._relay.forget(0)
+        take_foreground(self._job.pid)
+        going_on = signal.signal(signal.SIGCONT, lambda *_: None)
+        before = signal.signal(number, signal.SIG_DFL)
+        # our group, as the terminal would have: what else is in the pipe stops too. Where no shell
+        # would continue it, the kernel stops nothing, and all go on at once.
+        os.kill(0, number)
+        signal.signal(number, before)
+        signal.signal(signal.SIGCONT, going_on)
+        self._settle()
+        self._job.signal_group(signal.SIGCONT)
+        self.resumed = time.time()
+
+    def _settle(self) -> None:
+        """In the foreground keys go to the job, in the background they are the shell's."""
+        in_front = is_foreground()
+        if self._terminal is None:
+            if in_front:
+                with contextlib.suppress(OSError):
+                    os.tcsetpgrp(0, self._job.pid)
+        elif in_front and not self._terminal.held and self._terminal.hold():
+            self._terminal.resize()
+            self._relay.add_input(0, self._terminal.outer, self._typed)

@@ -170,7 +170,7 @@ def _tell_slurm(request: Request, decision: Decision, node: str, job: str, begun
         return
     from dsdoctor.hook import health  # noqa: PLC0415  # only where a job is blocked
 
-    end = begun + request.budget + health.USER_SECONDS
+    end = begun + request.budget + health.LATEST_SECONDS
 
     def seconds(calls: int) -> float:
         return max(0.1, min(health.USER_SECONDS, (end - time.monotonic()) / calls))

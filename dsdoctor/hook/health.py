@@ -21,9 +21,11 @@ from dsdoctor.hook.rundir import NODE_FILE, RunFolder
 #: than 0.
 SLURM_REASONS = ("Prolog error", "Epilog error")
 SCONTROL_SECONDS = 5.0
-#: The same where a job waits for it. Together with the budget it is less than the limit of the
-#: script (budget + 2 s), which would let a job pass that was blocked.
+#: The same where a job waits for it.
 USER_SECONDS = 1.5
+#: After the budget it ends so soon: the script gives dsdoctor up 0.9 to 1.3 s after the budget, and
+#: would let a job pass that was blocked.
+LATEST_SECONDS = 0.7
 #: A drain belongs to a stamp if it came within so many seconds of it.
 _NEAR_SECONDS = 120.0
 _REASON_LENGTH = 200

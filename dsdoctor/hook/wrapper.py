@@ -24,8 +24,13 @@ from dsdoctor.version import __version__
 
 #: In every file that we write, and looked for before we remove one.
 MARK = "written by `dsdoctor hook install`"
-#: What the shell adds to the budget before it gives up on the interpreter itself.
+#: What the whole script may take beyond the budget, whatever hangs.
 GRACE_SECONDS = 2
+#: Of these, what is left once the interpreter is given up: `logger` may hang; files are removed.
+_LAST_SECONDS = 0.7
+#: How much of what the script took before it started the interpreter is made up for: on a machine
+#: that is merely busy, dsdoctor must still have more than its budget.
+_MADE_UP_SECONDS = 0.4
 
 _SCRIPT = r"""#!/bin/sh
 # @MARK@ (dsdoctor @VERSION@); `dsdoctor hook uninstall` removes it
@@ -123,11 +128,19 @@ kill -KILL 0
 # script is gone, however it ended; this shell can be killed while the kernel holds dsdoctor in
 # state D
 guard='
-limit=$1 late=$2 path=$3
-shift 3
+limit=$1 late=$2 path=$3 distrust=$4 judge=$5
+shift 5
 read -r _ _ _ _ group _ </proc/self/stat
 [ "$group" = "$$" ] || exit 125
-(PATH=$path; export PATH; exec "$@") 3<&- &
+(
+  if [ -n "$judge" ]; then
+    eval "$judge"
+    judge_interpreter "$1" >"$distrust" && [ ! -s "$distrust" ] || exit 124
+  fi
+  PATH=$path
+  export PATH
+  exec "$@"
+) 3<&- &
 child=$!
 trap "" TERM
 {
@@ -141,7 +154,7 @@ trap "" TERM
   done
   kill -KILL 0
 } <&3 >/dev/null 2>&1 &
-{ sleep "$limit" && : >"$late"; kill -KILL 0; } 3<&- >/dev/null 2>&1 &
+{ { sleep "$limit" || sleep "${limit%.*}"; } && : >"$late"; kill -KILL 0; } 3<&- >/dev/null 2>&1 &
 wait "$child" 2>/dev/null
 '
 say() { # words: to syslog
@@ -182,6 +195,7 @@ sweep() { # what the names begin with
     fi
   done
 }
+judge=
 @TRUST@
 @FOLDER@
 verdict=$work/verdict.json
@@ -194,8 +208,20 @@ note begin "$stamp"
 mkfifo "$work/leash" 2>/dev/null || pass run-folder "$work cannot be written"
 exec 9<>"$work/leash"
 leash=1
+# the interpreter may be on a disk that hangs, and so may what judges it: both have this limit
+limit=@LIMIT@ # hundredths of a second
+if [ -n "$begun" ] && { read -r up _ </proc/uptime; } 2>/dev/null; then
+  hundredths "$begun"
+  used=$h
+  hundredths "$up"
+  used=$((h - used))
+  [ "$used" -le @MADE_UP@ ] || used=@MADE_UP@
+  limit=$((limit - used))
+fi
+limit=$((limit / 100)).$((limit / 10 % 10))$((limit % 10))
 [ -n "$setsid" ] || set -m
-$setsid /bin/sh -c "$guard" guard @LIMIT@ "$work/late" @PATH@ "$python" -I -m dsdoctor \
+$setsid /bin/sh -c "$guard" guard "$limit" "$work/late" @PATH@ "$work/distrust" "$judge" \
+  "$python" -I -m dsdoctor \
   hook @KIND@ --json "$verdict" --token "$token" --run-folder "$run" @OPTIONS@ \
   3<"$work/leash" 9>&- >"$said" 2>&1 </dev/null &
 child=$!
@@ -212,7 +238,13 @@ if [ -n "$stopped" ]; then
   pass stopped "this script was ended by SIG$stopped"
 fi
 echo done >&9
-[ -e "$work/late" ] && pass wrapper-timeout "no answer within @LIMIT@ s"
+[ -e "$work/late" ] && pass wrapper-timeout "no answer within $limit s"
+if [ "$status" = 124 ]; then
+  bad=
+  { IFS= read -r bad && IFS= read -r line; } <"$work/distrust" 2>/dev/null
+  [ -n "$bad" ] || pass run-folder "$work cannot be written"
+  pass untrusted-interpreter "root must not run $python: $bad is not root's alone ($line)"
+fi
 
 { IFS= read -r line <"$verdict"; } 2>/dev/null
 word() { # key: its word in the verdict
@@ -251,14 +283,19 @@ pass "status-$status" "dsdoctor ended with status $status"
 
 #: For root: who could change what is about to be run, or has laid out the run folder.
 _TRUST = r"""
-not_roots() { # paths, and how deep: prints those that are not root's alone
+if [ "$(id -u)" = 0 ]; then
+  judge='
+# in a user namespace, root of the host has another number
+# shellcheck disable=SC2046  # columns of ls
+top=$(set -- $(ls -ldn / 2>/dev/null); echo "${3:-0}")
+not_roots() { # paths, and how deep: prints those that are not root alone
   find "$@" \( ! -user 0 ! -user "$top" @OWNERS@ -o ! -type l \( -perm -020 -o -perm -002 \) \
     ! \( -type d -perm -1000 \) \) -print 2>/dev/null || echo "a path that find cannot judge"
 }
-untrusted() { # paths: prints what on the way to them is not root's alone
-  begun=
+untrusted() { # paths: prints what on the way to them is not root alone
+  first=1
   for start in "$@"; do
-    [ -n "$begun" ] || { set --; begun=1; }
+    [ -z "$first" ] || { set --; first=; }
     real=
     [ -L "$start" ] && real=$(readlink -f "${start%/*}" 2>/dev/null)
     for path in "$start" "$(readlink -f "$start" 2>/dev/null)" "$real"; do
@@ -270,23 +307,16 @@ untrusted() { # paths: prints what on the way to them is not root's alone
   done
   not_roots / "$@" -prune
 }
-refuse() { # cause, words, and the output of the functions above
-  [ -n "$3" ] || return 0
-  cause=$1
-  words=$2
-  bad=${3%%"
+report() { # output of the functions above: its first path, and whose that is
+  [ -n "$1" ] || return 0
+  bad=${1%%"
 "*}
-  # shellcheck disable=SC2046  # columns of ls
-  set -- $(ls -ldn "$bad" 2>/dev/null)
-  pass "$cause" "$words $bad is not root's alone (mode ${1-?}, uid ${3-?})"
-}
-if [ "$(id -u)" = 0 ]; then
-  # in a user namespace, root of the host has another number
   # shellcheck disable=SC2046
-  set -- $(ls -ldn / 2>/dev/null)
-  top=${3:-0}
-  refuse run-folder "run folder:" "$(untrusted @RUN@)"
-  run=@RUN@
+  set -- $(ls -ldn "$bad" 2>/dev/null)
+  printf "%s\nmode %s, uid %s\n" "$bad" "${1-?}" "${3-?}"
+}
+judge_interpreter() { # its path
+  python=$1
   own=${python%/*/*}
   base=$(readlink -f "$python" 2>/dev/null)
   base=${base%/*/*}
@@ -295,9 +325,17 @@ if [ "$(id -u)" = 0 ]; then
     "$base"/lib*/python3*/lib-dynload "$base"/lib*/python3/dist-packages; do
     [ -e "$place" ] && set -- "$@" "$place"
   done
-  refuse untrusted-interpreter "root must not run $python:" "$(untrusted "$python" "$@")"
-  [ "$#" = 0 ] ||
-    refuse untrusted-interpreter "root must not run $python:" "$(not_roots "$@" -maxdepth 1)"
+  found=$(untrusted "$python" "$@")
+  [ -n "$found" ] || [ "$#" = 0 ] || found=$(not_roots "$@" -maxdepth 1)
+  report "$found"
+}
+'
+  eval "$judge"
+  found=$(report "$(untrusted @RUN@)")
+  [ -z "$found" ] || pass run-folder "run folder: ${found%%"
+"*} is not root's alone (${found##*"
+"})"
+  run=@RUN@
 fi
 """
 
@@ -430,7 +468,8 @@ class Wrapper:
             "JOB": _JOBS.get(self.kind.partition("-")[0], "${SLURM_JOB_ID-}"),
             "PATH": '"$user_path"' if temporary else '"$PATH"',
             "OPTIONS": shlex.join(options),
-            "LIMIT": f"{self.budget + GRACE_SECONDS:g}",
+            "LIMIT": str(round(100 * (self.budget + GRACE_SECONDS - _LAST_SECONDS))),
+            "MADE_UP": str(round(100 * _MADE_UP_SECONDS)),
             "CODES": "|".join(str(code) for code in self.words if code) or "none",
             "OWNERS": " ".join(f"! -user {owner}" for owner in self.trust),
             "RUN": shlex.quote(str(self.run_folder)),

@@ -67,6 +67,7 @@ def call(
     mode: int = 0o755,
     budget: float = SLOW,
     disabled: Path | None = None,
+    tools: Path | None = None,
 ) -> Result:
     """Runs the script with a stand-in interpreter, in the empty environment of slurmd."""
     stand_in = tmp_path / "python"
@@ -82,6 +83,8 @@ def call(
         fail_closed=fail_closed,
     ).render()
     text = text.replace("/bin/sh -c", f"{shutil.which(shell)} -c")
+    if tools is not None:
+        text = text.replace("PATH=/usr/sbin", f"PATH={tools}:/usr/sbin")
     if disabled is not None:
         text = text.replace("/etc/dsdoctor/disabled", shlex.quote(str(disabled)))
     script = tmp_path / "hook.sh"
@@ -207,7 +210,51 @@ def test_a_child_that_hears_no_signal_is_left_behind(tmp_path: Path, shell: str)
     done = call(tmp_path, body, shell=shell, budget=1.0)
     assert done.status == 0
     assert done.causes == {"wrapper-timeout": 1}
-    assert 2.5 < done.seconds < DEAF
+    assert 1.9 < done.seconds < DEAF
+
+
+@pytest.mark.parametrize("hangs", ["python", "find"])
+@pytest.mark.parametrize("shell", SHELLS)
+def test_whatever_hangs_the_script_ends_within_two_seconds_of_the_budget(
+    tmp_path: Path, shell: str, hangs: str
+) -> None:
+    """Also what judges the interpreter, whose disk may be gone; `logger` hangs as well."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    nap = f"exec sleep {DEAF}"
+    for name, body in {
+        "id": "echo 0",  # root judges the interpreter
+        # the run folder is on no disk that could be gone
+        "find": f'case "$*" in *{tmp_path}/python*) {nap} ;; esac' if hangs == "find" else "",
+        "logger": f'echo "$*" >{tmp_path}/logged\n{nap}',
+    }.items():
+        (tools / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tools / name).chmod(0o755)
+    done = call(tmp_path, nap, shell=shell, budget=1.0, tools=tools)
+    assert (done.status, done.causes) == (0, {"wrapper-timeout": 1})
+    assert done.seconds < DEAF
+    assert done.left == ["fail-open"]
+    limit = re.search(r"no answer within ([\d.]+) s", (tmp_path / "logged").read_text())
+    assert limit is not None
+    # what is left of the two seconds is for `logger` (0.5 s) and for tidying
+    assert 1.9 <= float(limit[1]) <= 2.3
+
+
+def test_an_interpreter_of_somebody_else_is_not_started(tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, body in {
+        "id": "echo 0",
+        "find": f'case "$*" in *{tmp_path}/python*) echo {tmp_path}/python ;; esac',
+        "logger": f'echo "$*" >{tmp_path}/logged',
+    }.items():
+        (tools / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tools / name).chmod(0o755)
+    done = call(tmp_path, f"echo >{tmp_path}/started; exit 0", tools=tools)
+    assert (done.status, done.causes) == (0, {"untrusted-interpreter": 1})
+    assert not (tmp_path / "started").exists()
+    said = (tmp_path / "logged").read_text()
+    assert re.search(rf"{tmp_path}/python is not root's alone \(mode -rwxr-xr-x, uid \d+\)", said)
 
 
 @dataclasses.dataclass

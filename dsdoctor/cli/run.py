@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -125,7 +126,8 @@ def _start(words: tuple[str, ...], base: Path, given: dict[str, Any]) -> int:
     if sys.platform == "win32":
         raise UsageError("`dsdoctor run` needs Linux or macOS; on Windows, run it inside WSL")
     from dsdoctor.run.detached import refusal  # noqa: PLC0415
-    from dsdoctor.run.start import execute, is_first  # noqa: PLC0415
+    from dsdoctor.run.restarts import is_first  # noqa: PLC0415
+    from dsdoctor.run.start import execute  # noqa: PLC0415
 
     if why := refusal(words, terminal=sys.stdout.isatty()):
         raise UsageError(why)
@@ -135,7 +137,7 @@ def _start(words: tuple[str, ...], base: Path, given: dict[str, Any]) -> int:
     if given["requeue"] and not os.environ.get("SLURM_JOB_ID"):
         raise UsageError("`--requeue` needs a Slurm job; elsewhere, pass `--restarts N`")
     metrics = None if given["metrics"] is None else Path(given["metrics"]).absolute()
-    if metrics is not None and not os.access(metrics.parent, os.W_OK):
+    if metrics and not (metrics.parent.is_dir() and os.access(metrics.parent, os.W_OK)):
         raise UsageError(
             f"`--metrics {given['metrics']}`: `{metrics.parent}` is not a folder that you may write"
         )
@@ -157,6 +159,11 @@ def _start(words: tuple[str, ...], base: Path, given: dict[str, Any]) -> int:
     )
     status = execute(options, _speak)
     sys.exit(status)  # statuses of commands are not dsdoctor's own
+
+
+def _columns() -> int | None:
+    """Width of the terminal that a table goes to; None = it goes elsewhere."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _write(text: str, output: str | None) -> None:
@@ -189,7 +196,7 @@ def list_command(base: Path, form: str) -> int:
     if form == "json":
         _write(_json([record for _, record in runs]), None)
     else:
-        _write(report.table(runs, base), None)
+        _write(report.table(runs, base, _columns()), None)
     return 0
 
 
@@ -259,7 +266,7 @@ def diff_command(base: Path, before: str, after: str, form: str, output: str | N
     elif form == "json":
         _write(_json(report.document(left, right)), output)
     else:
-        _write(report.compare(left, right), output)
+        _write(report.compare(left, right, None if output else _columns()), output)
     return 0
 
 

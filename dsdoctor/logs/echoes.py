@@ -39,7 +39,12 @@ OPAQUE_TEXT = lazy(
 
 def is_echo(error: Error) -> bool:
     """Whether an exception only says that another rank, or a child, has died."""
-    return _orphaned(error) or bool(ECHOES.search(f"{error.type}: {error.message}".rstrip(": ")))
+    return _orphaned(error) or names_echo(error.type, error.message)
+
+
+def names_echo(kind: str, message: str) -> bool:
+    """The same by the name of the exception and its text."""
+    return bool(ECHOES.search(f"{kind}: {message}".rstrip(": ")))
 
 
 def told_by(error: Error, later: Iterable[Error]) -> Error:

@@ -31,11 +31,13 @@ class RankEnd(msgspec.Struct, frozen=True, kw_only=True):
         rank: global rank.
         pid: its process.
         time: seconds since the start of the job.
+        status: its exit status, negative = signal; None = not known.
     """
 
     rank: int
     pid: int
     time: float
+    status: int | None = None
 
 
 class PassedSignal(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,10 +58,14 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         gpu_bytes: peak on each GPU.
         assumed: what it takes for granted and the command does not say; "" = nothing.
+        host_bytes: peak of all ranks of this host together.
+        ranks: of this host; 0 = not known.
     """
 
     gpu_bytes: int
     assumed: str = ""
+    host_bytes: int | None = None
+    ranks: int = 0
 
 
 class Figures(msgspec.Struct, kw_only=True):
@@ -72,7 +78,11 @@ class Figures(msgspec.Struct, kw_only=True):
         tokens_per_second: last throughput that the job reported.
         samples_per_second: the same in samples.
         peak_gpu_bytes: GPU index to the highest memory use that was sampled, bytes.
-        peak_host_bytes: highest use of host memory, or of the control group's where it is limited.
+        peak_host_bytes: highest use of host memory by all programs, or of the control group's
+            memory where that is limited.
+        peak_rank_bytes: rank to its highest resident host memory, bytes; of a job without ranks,
+            that of its first Python process as rank 0. Pages that ranks share count for each.
+        peak_ranks_bytes: the same of all ranks of this host at one moment.
         predicted: what `recommend` predicts; None where the command does not say enough.
         throttled_seconds: GPU index to seconds in which it was throttled.
     """
@@ -84,6 +94,8 @@ class Figures(msgspec.Struct, kw_only=True):
     samples_per_second: float | None = None
     peak_gpu_bytes: dict[str, int] = {}
     peak_host_bytes: int | None = None
+    peak_rank_bytes: dict[str, int] = {}
+    peak_ranks_bytes: int | None = None
     predicted: Prediction | None = None
     throttled_seconds: dict[str, float] = {}
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dsdoctor import files
-from dsdoctor.model.run_record import Figures, PassedSignal, RunRecord
+from dsdoctor.model.run_record import Figures, PassedSignal, RankEnd, RunRecord
 from dsdoctor.model.units import GIB
 from dsdoctor.report.durations import duration
 from dsdoctor.run import flight, hang
@@ -54,6 +54,8 @@ def figures_of(progress: Progress, notices: Notices) -> Figures:
         samples_per_second=last.samples_per_second,
         peak_gpu_bytes=dict(notices.peak_gpu),
         peak_host_bytes=notices.peak_host,
+        peak_rank_bytes=dict(notices.peak_rank),
+        peak_ranks_bytes=notices.peak_ranks,
         throttled_seconds={key: round(value, 1) for key, value in notices.throttled.items()},
     )
 
@@ -70,18 +72,45 @@ def note_evidence(folder: Path, notices: Notices, record: RunRecord) -> None:
         record: of the run, whose status is known.
     """
     status = record.status or 0
-    meant = stopped(record) or any(sent.name in ENDING for sent in record.signals)
-    crashed = -status in CRASHES and not meant
-    lines: dict[str, str] = {}
+    meant = stopped(record) or bool(_sent(record))
     kills = notices.oom_kills
+    first = first_failure(record.rank_ends) if status else None
+    ends = {"wait status": status}
+    if first is not None:
+        ends[f"wait status of rank {first.rank} (pid {first.pid})"] = first.status or 0
     # without the counter, SIGKILL may have come from the kernel or from anybody
-    if crashed and (kills is not None or -status != signal.SIGKILL):
-        lines["wait-status.log"] = f"wait status: Signal {-status} ({signal.Signals(-status).name})"
+    crashes = {
+        what: -number
+        for what, number in ends.items()
+        if -number in CRASHES and not meant and (kills is not None or -number != signal.SIGKILL)
+    }
+    lines = {}
+    if crashes:
+        lines["wait-status.log"] = "\n".join(
+            f"{what}: Signal {number} ({signal.Signals(number).name})"
+            for what, number in crashes.items()
+        )
+    crashed = -status in CRASHES and not meant
     if kills is not None and (kills > 0 or crashed or (status != 0 and record.rank_ends)):
         lines["control-group.log"] = f"memory.events: oom_kill +{kills} in {notices.folder}"
     for name, line in lines.items():
         with contextlib.suppress(OSError):  # a full disk
             files.write(folder / name, line + "\n", mode=0o600)
+
+
+def first_failure(ends: Sequence[RankEnd]) -> RankEnd | None:
+    """The first rank that did not end well, in the last start of the ranks.
+
+    None where it is not certain: launchers end the others when one has died.
+    """
+    last = sorted({end.rank: end for end in ends}.values(), key=lambda end: end.time)
+    for place, end in enumerate(last):
+        if end.status is None:
+            return None
+        if end.status != 0:
+            near = [one for one in last[place + 1 :] if one.time - end.time < LEAST_APART_SECONDS]
+            return end if all(one.status == end.status for one in near) else None
+    return None
 
 
 def sources_of(folder: Path) -> list[str]:
@@ -143,28 +172,47 @@ def success_line(record: RunRecord) -> str:
 
 
 def _peak(figures: Figures) -> str:
-    """The highest memory use of a GPU, beside the prediction where there is one."""
+    """The peak memory of the GPUs, beside the prediction where there is one."""
     index, peak = max(figures.peak_gpu_bytes.items(), key=lambda row: row[1])
-    where = f" (GPU {index})" if len(set(figures.peak_gpu_bytes.values())) > 1 else ""
-    text = f"peak GPU memory {peak / GIB:.1f} GiB{where}"
+    least = f"{min(figures.peak_gpu_bytes.values()) / GIB:.1f}"
+    text = f"peak GPU memory {peak / GIB:.1f} GiB"
+    if least != f"{peak / GIB:.1f}":
+        text = f"peak GPU memory {least} to {peak / GIB:.1f} GiB (highest: GPU {index})"
     if figures.predicted is None:
         return text
     given = f" with {figures.predicted.assumed}" if figures.predicted.assumed else ""
     return f"{text}, {figures.predicted.gpu_bytes / GIB:.1f} GiB predicted{given}"
 
 
-def of_stopped(diagnosis: Diagnosis | None, record: RunRecord) -> Diagnosis | None:
-    """The diagnosis of a hung job that dsdoctor ended: what its signals caused is not the cause."""
-    if diagnosis is None or diagnosis.causes or not stopped(record):
+def of_ended(diagnosis: Diagnosis | None, record: RunRecord) -> Diagnosis | None:
+    """The diagnosis of a job that dsdoctor, or a signal from outside, has ended.
+
+    What the signal caused is not the cause: launchers raise exceptions of their own about it.
+    """
+    if diagnosis is None or diagnosis.causes:
         return diagnosis
+    from dsdoctor.logs.echoes import names_echo  # noqa: PLC0415
     from dsdoctor.model.diagnosis import Outcome  # noqa: PLC0415
 
+    sent, error = _sent(record), diagnosis.first_error
+    if stopped(record):
+        summary = "the job hung, and dsdoctor ended it (`--on-hang stop`)"
+    elif sent and error is not None and names_echo(error.type, error.message):
+        summary = _from_outside(sent[0])
+    else:
+        return diagnosis
     return msgspec.structs.replace(
-        diagnosis,
-        outcome=Outcome.UNRECOGNISED,
-        summary="the job hung, and dsdoctor ended it (`--on-hang stop`)",
-        first_error=None,
+        diagnosis, outcome=Outcome.UNRECOGNISED, summary=summary, first_error=None
     )
+
+
+def _sent(record: RunRecord) -> list[PassedSignal]:
+    """Signals by which somebody wanted to end the job."""
+    return [sent for sent in record.signals if sent.name in ENDING]
+
+
+def _from_outside(sent: PassedSignal) -> str:
+    return f"{sent.name} from outside; a scheduler, `timeout` or a user sends it"
 
 
 def stopped(record: RunRecord) -> bool:
@@ -194,7 +242,7 @@ def _cause_lines(diagnosis: Diagnosis | None, ending: Sequence[PassedSignal]) ->
         for fix in cause.fixes[:1]:
             yield f"fix: `dsdoctor fix {fix}`"
     elif ending and (diagnosis is None or diagnosis.first_error is None):
-        yield f"cause: {ending[0].name} from outside; a scheduler, `timeout` or a user sends it"
+        yield f"cause: {_from_outside(ending[0])}"
     elif diagnosis is not None and diagnosis.outcome.value != "clean":
         yield f"cause: {diagnosis.summary}"
         if (error := diagnosis.first_error) is not None:
@@ -213,7 +261,7 @@ def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) ->
     ours = stopped(record) and not proof
     if record.hang and not ours:
         yield f"it counted as hung: {record.hang}"
-    ending = [sent for sent in record.signals if sent.name in ENDING]
+    ending = _sent(record)
     if ending:
         before = max(0.0, record.seconds - ending[0].time)
         yield f"{ending[0].name} was sent to the job {before:.1f} s before its end"
@@ -224,8 +272,9 @@ def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) ->
     if len(record.rank_ends) > 1 and not ending and not stopped(record):
         first, second = record.rank_ends[:2]
         if (apart := second.time - first.time) >= LEAST_APART_SECONDS:
+            how = "" if not first.status else f" ({status_words(first.status)})"
             yield (
-                f"rank {first.rank} (pid {first.pid}) ended first, "
+                f"rank {first.rank} (pid {first.pid}) ended first{how}, "
                 f"{apart:.1f} s before rank {second.rank}"
             )
     if record.checkpoint:

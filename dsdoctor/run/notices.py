@@ -76,6 +76,8 @@ class Notices:
         throttled: GPU index to seconds in which it was throttled.
         peak_gpu: GPU index to the highest use, bytes.
         peak_host: highest use of host memory, bytes.
+        peak_rank: rank to its highest resident memory, bytes.
+        peak_ranks: the same of all ranks together, at one moment.
         oom_kills: kills by the kernel in the job's control group since the first sample; None = not
             known, as before the second sample.
         folder: that control group.
@@ -85,6 +87,9 @@ class Notices:
         self.throttled: dict[str, float] = {}
         self.peak_gpu: dict[str, int] = {}
         self.peak_host: int | None = None
+        self.peak_rank: dict[str, int] = {}
+        self.peak_ranks: int | None = None
+        self._has_ranks = False
         self.oom_kills: int | None = None
         self.folder = ""
         self._first_kills: int | None = None
@@ -101,6 +106,7 @@ class Notices:
         now = float(sample["t"])
         passed = 0.0 if self._before is None else max(0.0, now - self._before)
         self._before = now
+        self._resident(sample)
         found = [
             *self._host(sample, now),
             *self._disks(sample.get("disks") or (), now),
@@ -117,6 +123,19 @@ class Notices:
         trend = self._trends.setdefault(key, Trend())
         trend.add(now, value)
         return trend
+
+    def _resident(self, sample: Mapping[str, Any]) -> None:
+        """Memory of the ranks; without a launcher the first Python process is the only rank."""
+        rows = {str(row["rank"]): int(row["rss"]) for row in sample.get("ranks") or ()}
+        alone = (sample.get("job") or {}).get("rss")
+        if rows and not self._has_ranks:  # what was seen before was their launcher
+            self._has_ranks, self.peak_rank, self.peak_ranks = True, {}, None
+        elif not self._has_ranks and alone is not None:
+            rows = {"0": int(alone)}
+        for rank, size in rows.items():
+            self.peak_rank[rank] = max(size, self.peak_rank.get(rank, 0))
+        if rows:
+            self.peak_ranks = max(sum(rows.values()), self.peak_ranks or 0)
 
     def _host(self, sample: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
         host, group = sample.get("host") or {}, sample.get("cgroup") or {}

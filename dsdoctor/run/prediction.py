@@ -62,4 +62,6 @@ def predict(snapshot: Snapshot) -> Prediction | None:
         return None
     demand = demand_of(wanted, ranks, nodes, snapshot.get(DeepSpeedInstall))
     assumed = "" if option(words, CHECKPOINTING) is not None else "activation checkpointing"
-    return Prediction(gpu_bytes=demand.gpu_bytes, assumed=assumed)
+    return Prediction(
+        gpu_bytes=demand.gpu_bytes, assumed=assumed, host_bytes=demand.host_bytes, ranks=ranks
+    )

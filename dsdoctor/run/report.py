@@ -12,9 +12,9 @@ from pathlib import Path
 from dsdoctor import files, known_good
 from dsdoctor.errors import UsageError
 from dsdoctor.model import decode
-from dsdoctor.model.diagnosis import Diagnosis
+from dsdoctor.model.diagnosis import Diagnosis, Outcome
 from dsdoctor.model.run_diff import ComparedRun, FigureChange, RunDiff
-from dsdoctor.model.run_record import RunRecord
+from dsdoctor.model.run_record import Figures, RunRecord
 from dsdoctor.model.snapshot import from_json
 from dsdoctor.model.units import GIB
 from dsdoctor.report.durations import duration
@@ -23,6 +23,8 @@ from dsdoctor.run import elsewhere, store
 from dsdoctor.run.ending import status_words, success_line
 
 _COMMAND = 48
+#: A shorter command says nothing; then it is left out.
+_LEAST_COMMAND = 10
 #: Differences that do not count: starting an interpreter takes up to a second more or less, steps
 #: are timed by the moments at which their lines arrive, and memory is sampled.
 _LEAST_SECONDS = 1.0
@@ -51,29 +53,51 @@ def ending(record: RunRecord) -> str:
     return status_words(record.status).removeprefix("was ")
 
 
-def _command(record: RunRecord) -> str:
+def _command(record: RunRecord, room: int) -> str:
     text = clean(shlex.join(record.command))
-    return text if len(text) <= _COMMAND else text[: _COMMAND - 1] + "…"
+    return text if len(text) <= room else text[: room - 1] + "…"
 
 
-def table(runs: Sequence[tuple[Path, RunRecord]], base: Path) -> str:
-    """One line a run."""
+def _taken(rows: Sequence[tuple[str, str, str]]) -> int:
+    """Width of the columns before the command."""
+    return sum(max(len(row[column]) for row in rows) + 2 for column in range(3))
+
+
+def table(runs: Sequence[tuple[Path, RunRecord]], base: Path, columns: int | None = None) -> str:
+    """One line a run.
+
+    Args:
+        runs: what is listed.
+        base: where they are kept.
+        columns: of the terminal; the command gets what is left of them. None = there is none.
+    """
     if not runs:
         return f"no run is kept in `{base}`; start one with `dsdoctor run -- CMD`\n"
     rows = [
-        (clean(folder.name), ending(record), duration(record.seconds), _command(record))
+        (
+            clean(folder.name),
+            ending(record).removeprefix("exited with ").removeprefix("killed by "),
+            duration(record.seconds),
+        )
         for folder, record in runs
     ]
+    if columns is not None and _taken(rows) + _LEAST_COMMAND > columns:
+        rows = [(name, status.partition(":")[0], took) for name, status, took in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)).rstrip()
-        for row in rows
-    ]
+    taken = _taken(rows)
+    room = _COMMAND if columns is None else min(_COMMAND, columns - taken)
+    lines = []
+    for row, (_, record) in zip(rows, runs, strict=True):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        cells += [_command(record, room)] * (room >= _LEAST_COMMAND)
+        lines.append("  ".join(cells).rstrip())
     return "\n".join(lines) + "\n"
 
 
 def _cause(record: RunRecord) -> Iterator[str]:
     if record.diagnosis is None:
+        if elsewhere.died(record) and record.preflight != "failed" and not record.output_bytes:
+            yield "cause     unknown; the job printed nothing"
         return
     try:
         found = decode.convert(record.diagnosis, Diagnosis)
@@ -86,7 +110,8 @@ def _cause(record: RunRecord) -> Iterator[str]:
             yield f"          {line.text}"
         yield f"          hint: {cause.hint}"
     if not found.causes:
-        yield f"cause     {found.summary}"
+        shown = found.outcome is not Outcome.CLEAN
+        yield f"cause     {found.summary if shown else 'unknown; the output shows no failure'}"
 
 
 def show(folder: Path, record: RunRecord) -> str:
@@ -102,6 +127,7 @@ def show(folder: Path, record: RunRecord) -> str:
     if record.gpus or record.gpus_chosen_by:
         chosen = f" ({record.gpus_chosen_by})" if record.gpus_chosen_by else ""
         lines.append(f"GPUs      {', '.join(map(str, record.gpus)) or 'none'}{chosen}")
+    lines += _memory_lines(record.figures)
     if record.elsewhere:
         state = f", {record.slurm_state}" if record.slurm_state else ""
         job = f"Slurm job {record.slurm_job}{state}; " if record.slurm_job else ""
@@ -127,6 +153,23 @@ def show(folder: Path, record: RunRecord) -> str:
         )
     lines.append(f"kept in   {folder}")
     return "\n".join(map(clean, lines)) + "\n"
+
+
+def _memory_lines(figures: Figures) -> Iterator[str]:
+    """Peak memory of each GPU and of the ranks, beside the prediction; none where none was seen."""
+    predicted = figures.predicted
+    each = [f"GPU {gpu} {size / GIB:.1f} GiB" for gpu, size in figures.peak_gpu_bytes.items()]
+    if len(each) > 1 or (each and predicted is not None):
+        words = "" if predicted is None else f"; {predicted.gpu_bytes / GIB:.1f} GiB predicted"
+        yield f"GPU peak  {', '.join(each)}{words}"
+    if figures.peak_ranks_bytes is not None:
+        text = f"{figures.peak_ranks_bytes / GIB:.1f} GiB resident"
+        if len(figures.peak_rank_bytes) > 1:
+            rank, size = max(figures.peak_rank_bytes.items(), key=lambda row: row[1])
+            text += f" of all ranks; rank {rank} had {size / GIB:.1f} GiB"
+        if predicted is not None and predicted.host_bytes is not None:
+            text += f"; {predicted.host_bytes / GIB:.1f} GiB predicted"
+        yield f"host peak {text}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,8 +203,13 @@ def _values(record: RunRecord) -> dict[str, _Figure]:
         "loss": _Figure(figures.loss),
         "peak GPU memory": _memory(peak),
         "predicted": _memory(predicted),
+        "peak memory of ranks": _memory(figures.peak_ranks_bytes),
         "peak host memory": _memory(figures.peak_host_bytes),
     }
+
+
+#: Names for readers, where the one in JSON leaves a question open.
+_TITLES = {"peak host memory": "host, all programs"}
 
 
 def _memory(count: int | None) -> _Figure:
@@ -218,7 +266,8 @@ def figure_rows(before: RunRecord, after: RunRecord) -> list[tuple[str, str, str
     rows = [("status", ending(before), ending(after), "")]
     for row in figures(before, after):
         texts = [_value_text(row.name, row.unit, value) for value in (row.before, row.after)]
-        rows.append((row.name, texts[0], texts[1], _percent(row.change_percent)))
+        name = _TITLES.get(row.name, row.name)
+        rows.append((name, texts[0], texts[1], _percent(row.change_percent)))
     return rows
 
 
@@ -261,13 +310,28 @@ def document(before: tuple[Path, RunRecord], after: tuple[Path, RunRecord]) -> R
     )
 
 
-def compare(before: tuple[Path, RunRecord], after: tuple[Path, RunRecord]) -> str:
-    """Two runs side by side, then what differed between them."""
-    rows = [("", before[0].name, after[0].name, ""), *figure_rows(before[1], after[1])]
-    wide = [max(len(row[column]) for row in rows) for column in (1, 2)]
-    lines = [
-        f"{name:<18}{left:<{wide[0]}}  {right:<{wide[1]}}  {change}"
-        for name, left, right, change in rows
+def compare(
+    before: tuple[Path, RunRecord], after: tuple[Path, RunRecord], columns: int | None = None
+) -> str:
+    """Two runs side by side, then what differed between them.
+
+    Args:
+        before: the first run.
+        after: the second one.
+        columns: of the terminal; None = there is none.
+    """
+    rows = figure_rows(before[1], after[1])
+    names = (before[0].name, after[0].name)
+    head = [("", *names, "")]
+    wide = [max(len(row[column]) for row in (*head, *rows)) for column in range(4)]
+    lines = []
+    if columns is not None and sum(wide) + 6 > columns:
+        lines += [f"before: {names[0]}", f"after:  {names[1]}"]
+        head = [("", "before", "after", "")]
+        wide = [max(len(row[column]) for row in (*head, *rows)) for column in range(4)]
+    lines += [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, wide, strict=True))
+        for row in (*head, *rows)
     ]
     if before[1].command != after[1].command:
         lines.append(f"command: {clean(shlex.join(before[1].command))}")

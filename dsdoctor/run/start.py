@@ -18,7 +18,7 @@ from dsdoctor import files, process
 from dsdoctor.errors import UsageError
 from dsdoctor.model.masking import mask_words
 from dsdoctor.model.run_record import RunRecord
-from dsdoctor.run import elsewhere, flight, hang, scheduler, store
+from dsdoctor.run import elsewhere, flight, restarts, scheduler, store
 from dsdoctor.run.dump_variables import announced
 from dsdoctor.run.options import REFUSED, RunOptions
 from dsdoctor.run.preflight_seconds import SECONDS
@@ -29,20 +29,10 @@ from dsdoctor.version import __version__
 GRACE_SECONDS = 10.0
 #: Lines about a death; the last one names the folder with the rest.
 MOST_LINES = 10
-#: Variables that number the tasks of a job step: the first one speaks.
-TASK_VARIABLES = ("SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
 
 
 def _now() -> str:
     return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
-
-
-def is_first(env: os._Environ[str]) -> bool:
-    """Whether this is the first task of a job step, or the only one."""
-    for name in TASK_VARIABLES:
-        if env.get(name, "").isdigit():
-            return int(env[name]) == 0
-    return True
 
 
 def execute(options: RunOptions, speak: Speaker) -> int:
@@ -63,7 +53,7 @@ def execute(options: RunOptions, speak: Speaker) -> int:
         slurm_job=os.environ.get("SLURM_JOB_ID", ""),
         elsewhere=elsewhere.starter(options.command, os.environ),
     )
-    store.save(folder, record)
+    store.begin(folder, record)
     try:
         may_start = _may_start(options, folder, record, speak)
     except KeyboardInterrupt:
@@ -76,7 +66,10 @@ def execute(options: RunOptions, speak: Speaker) -> int:
         return REFUSED
     env = dict(os.environ)
     if options.announce:
-        files.make_folder(folder / flight.FOLDER, mode=0o700)
+        try:
+            files.make_folder(folder / flight.FOLDER, mode=0o700)
+        except OSError as error:
+            raise store.unusable(options.base, error) from None
         flight.sweep()
         pipes = "" if record.elsewhere else flight.pipe_prefix(options.command)
         added = announced(folder, env, _torch(folder), pipes)
@@ -92,14 +85,23 @@ def execute(options: RunOptions, speak: Speaker) -> int:
         record.ended, record.status = _now(), status
         signal.signal(signal.SIGINT, handler)
         _finish(options, folder, record, speak)
-    except UsageError:  # nothing was started: there is nothing to keep
-        with contextlib.suppress(OSError):
-            files.remove(folder, tree=True)
+    except UsageError:
+        if record.attempts == 1:  # nothing was started: there is nothing to keep
+            with contextlib.suppress(OSError):
+                files.remove(folder, tree=True)
         raise
     finally:
         signal.signal(signal.SIGINT, handler)
         flight.forget(record.env_set.get(flight.PIPES, ""))
     return status if status >= 0 else 128 - status
+
+
+def _save(folder: Path, record: RunRecord, speak: Speaker) -> None:
+    """Writes the record; what there is to say is said also where its disk is full."""
+    try:
+        store.save(folder, record)
+    except OSError as error:
+        speak(f"the record of this run is incomplete: {error.strerror or error}")
 
 
 def _finish(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker) -> None:
@@ -108,7 +110,7 @@ def _finish(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker
         _end(folder, record, speak, options)
         store.prune(options.base)
         if options.requeue and elsewhere.died(record):
-            _requeue(options, folder, record, speak)
+            restarts.requeue_job(options, folder, record, speak)
     except OSError as error:
         speak(f"the record of this run is incomplete: {error.strerror or error}")
     except KeyboardInterrupt:
@@ -177,7 +179,10 @@ def _attempts(
     """
     before: str | None = None
     while True:
-        supervisor = Supervisor(options, folder, record, speak)
+        try:
+            supervisor = Supervisor(options, folder, record, speak)
+        except OSError as error:
+            raise store.unusable(options.base, error) from None
         begun = time.time()
         status = record.status = supervisor.run(env)
         if record.elsewhere in elsewhere.SLURM:
@@ -192,9 +197,14 @@ def _attempts(
             # before a restart is decided: only Slurm knows of a preemption
             record.slurm_state = scheduler.ask(folder, record.slurm_job)
         left = options.restarts + 1 - record.attempts
-        if not elsewhere.died(record) or left <= 0 or options.requeue or _was_ended(record, status):
+        if (
+            not elsewhere.died(record)
+            or left <= 0
+            or options.requeue
+            or restarts.was_ended(record, status)
+        ):
             return status
-        cause = _passing_cause(folder)
+        cause = restarts.passing_cause(folder)
         if cause is None or cause[0] == before or interrupted:
             return status
         before, why = cause
@@ -202,84 +212,8 @@ def _attempts(
         if record.checkpoint:
             speak(f"last checkpoint that the job reported: `{record.checkpoint}`")
         record.attempts, record.status = record.attempts + 1, None
-        record.hang = ""
-        _set_aside(folder, record.attempts - 1)
-
-
-def _was_ended(record: RunRecord, status: int) -> bool:
-    """Whether somebody ended the job on purpose, or a scheduler took its place."""
-    if any(one.name in ("SIGINT", "SIGTERM", "SIGQUIT") for one in record.signals):
-        return True
-    from dsdoctor.run import ending  # noqa: PLC0415  # only where a job died
-
-    return status in (-signal.SIGINT, -signal.SIGTERM) and not ending.stopped(record)
-
-
-def _passing_cause(folder: Path) -> tuple[str, str] | None:
-    """The condition that ended the run and why another start can help, where it can."""
-    from dsdoctor import packs  # noqa: PLC0415  # only where a job died
-    from dsdoctor.run import ending  # noqa: PLC0415
-
-    registry = packs.load()
-    found = ending.diagnose(folder, registry)
-    if found is None or not found.causes:
-        return None
-    unit = registry.find(found.causes[0].condition)
-    if unit is None or not unit.condition.transient:
-        return None
-    return unit.condition.name, unit.condition.transient
-
-
-def _requeue(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker) -> None:
-    """Puts the Slurm job back into the queue, where that can help."""
-    from dsdoctor import packs  # noqa: PLC0415
-    from dsdoctor.model.diagnosis import Diagnosis  # noqa: PLC0415
-    from dsdoctor.run import requeue  # noqa: PLC0415
-
-    job = requeue.job_of(os.environ)
-    if job is None or record.diagnosis is None or _was_ended(record, record.status or 0):
-        return
-    causes = msgspec.convert(record.diagnosis, Diagnosis).causes
-    registry = packs.load()
-    why = requeue.reason(causes[0], registry) if causes else ""
-    here = bool(causes) and requeue.is_at_fault(causes[0], job, registry)
-    # of several nodes, one that is at fault speaks for itself, else the first
-    if not why or not (here or is_first(os.environ)):
-        return
-    name = causes[0].condition
-    if job.restarts >= options.restarts:
-        speak(f"job {job.id} is not requeued: it has been started again {job.restarts} times")
-        return
-    if job.restarts and name == _requeued_for(options.base, job.id, folder):
-        speak(f"job {job.id} is not requeued: it died of the same cause as before, {name}")
-        return
-    record.requeued_for = name
-    store.save(folder, record)
-    without = f" without node {job.node}" if here else ""
-    speak(f"{name}: {why}; job {job.id} goes back into the queue{without}")
-    if problem := requeue.requeue(job, without_node=here):
-        speak(problem)
-
-
-def _requeued_for(base: Path, job: str, folder: Path) -> str:
-    """The cause for which this Slurm job was requeued last."""
-    runs = [record for place, record in store.all_runs(base) if place != folder]
-    before = [one.requeued_for for one in runs if one.slurm_job == job and one.requeued_for]
-    return before[-1] if before else ""
-
-
-def _set_aside(folder: Path, attempt: int) -> None:
-    """Moves the output of an attempt into a folder of its own."""
-    place = folder / f"attempt-{attempt}"
-    files.make_folder(place, mode=0o700)
-    for pattern in ("*.log.gz", "steps.jsonl", "samples.jsonl*", "*.log"):
-        for path in folder.glob(pattern):
-            path.rename(place / path.name)
-    for name in (hang.FOLDER, flight.FOLDER):
-        if (folder / name).is_dir():
-            (folder / name).rename(place / name)
-    if (place / flight.FOLDER).is_dir():
-        files.make_folder(folder / flight.FOLDER, mode=0o700)  # the variables name it
+        record.hang, record.rank_ends = "", []
+        restarts.set_aside(folder, record.attempts - 1)
 
 
 def _end(folder: Path, record: RunRecord, speak: Speaker, options: RunOptions) -> None:
@@ -292,25 +226,25 @@ def _end(folder: Path, record: RunRecord, speak: Speaker, options: RunOptions) -
 
         with contextlib.suppress(UsageError):
             snapshot = from_json((folder / "snapshot.json").read_bytes(), "snapshot.json")
+    if snapshot is not None and record.figures.peak_gpu_bytes:
+        from dsdoctor.run.prediction import predict  # noqa: PLC0415
+
+        record.figures.predicted = predict(snapshot)
     if not elsewhere.died(record):
         if snapshot is not None:
             known_good.remember(snapshot)
-            if record.figures.peak_gpu_bytes:
-                from dsdoctor.run.prediction import predict  # noqa: PLC0415
-
-                record.figures.predicted = predict(snapshot)
-        store.save(folder, record)
+        _save(folder, record, speak)
         if not options.quiet:
             speak(f"done in {ending.success_line(record)}")
         return
     from dsdoctor import packs  # noqa: PLC0415
 
-    diagnosis = ending.of_stopped(ending.diagnose(folder, packs.load()), record)
+    diagnosis = ending.of_ended(ending.diagnose(folder, packs.load()), record)
     if diagnosis is not None:
         record.diagnosis = ending.document(diagnosis)
     if snapshot is not None and (before := known_good.last(snapshot)) is not None:
         record.changed = known_good.changes(before, snapshot)
-    store.save(folder, record)
+    _save(folder, record, speak)
     if diagnosis is not None and options.language:
         from dsdoctor import language  # noqa: PLC0415  # English needs no catalogue
 

@@ -64,11 +64,30 @@ def create(base: Path, command: Sequence[str]) -> Path:
                 folder.mkdir(mode=0o700)
                 return folder
     except OSError as error:
-        raise UsageError(
-            f"`{base}` cannot hold the records of runs ({error.strerror}); name another folder "
-            "with `--runs-dir`"
-        ) from None
+        raise unusable(base, error) from None
     raise UsageError(f"`{base}` already holds a thousand runs of this second")
+
+
+def unusable(base: Path, error: OSError) -> UsageError:
+    """What a folder without room or rights amounts to before a job has been started."""
+    return UsageError(
+        f"`{base}` cannot hold the records of runs ({error.strerror}); name another folder with "
+        "`--runs-dir`"
+    )
+
+
+def begin(folder: Path, record: RunRecord) -> None:
+    """Writes the first record of a new folder, which is removed where that fails.
+
+    Raises:
+        UsageError: there is no room.
+    """
+    try:
+        save(folder, record)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            files.remove(folder, tree=True)
+        raise unusable(folder.parent, error) from None
 
 
 def save(folder: Path, record: RunRecord) -> None:

@@ -216,7 +216,12 @@ class Supervisor:
         for end in sample.get("ended") or ():
             moment = float(end["t"]) - self._begun_wall
             self.record.rank_ends.append(
-                RankEnd(rank=end["rank"], pid=end["pid"], time=round(moment, 2))
+                RankEnd(
+                    rank=end["rank"],
+                    pid=end["pid"],
+                    time=round(moment, 2),
+                    status=end.get("status"),
+                )
             )
         indices = {int(gpu["index"]) for gpu in sample.get("gpus") or ()}
         self.record.gpus = sorted(indices.union(self.record.gpus))

@@ -27,3 +27,12 @@ def _job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     path = tmp_path / "train.py"
     shutil.copy(Path(__file__).with_name("engine_job.py"), path)
     return str(path)
+
+
+@pytest.fixture(name="light_job")
+def _light_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same without an engine."""
+    monkeypatch.setenv("DS_ACCELERATOR", "cpu")
+    path = tmp_path / "train.py"
+    shutil.copy(Path(__file__).with_name("light_job.py"), path)
+    return str(path)

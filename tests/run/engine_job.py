@@ -1,8 +1,8 @@
 """A training job on CPUs with DeepSpeed's own engines (ZeRO-1); an argument says how it goes.
 
 For any launcher that sets RANK, WORLD_SIZE and MASTER_ADDR. `well` and `nan` end with status 0;
-`key`, `kill`, `memory` and `hang` happen to rank 1; `wait` trains until somebody ends the job;
-`disk` saves a large checkpoint.
+`key`, `kill`, `memory` and `hang` happen to rank 1; `ctrl-c` and `term` train until somebody ends
+the job; `disk` saves a large checkpoint.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def train(engine: Any, rows: list[tuple[Any, Any]]) -> None:
 def train_until_ended(engine: Any, rows: list[tuple[Any, Any]]) -> None:
     """As jobs do that a scheduler may end: SIGTERM asks for a checkpoint after this step."""
     asked = torch.zeros(1)
-    if given.output_dir:
+    if how == "term":
         signal.signal(signal.SIGTERM, lambda *_: asked.fill_(1))
     for step in range(LAST_STEP):
         train(engine, rows[:1])
@@ -131,7 +131,7 @@ def main() -> None:
         engine = started(PipelineModule(layers, num_stages=1, loss_fn=loss_of))
         for _ in range(6):
             engine.train_batch(data_iter=iter(rows))
-    elif how == "wait":
+    elif how in ("ctrl-c", "term"):
         train_until_ended(engine, rows)
     elif how == "disk":
         engine.save_checkpoint(given.output_dir)

@@ -123,7 +123,8 @@ def python(text: str) -> Sequence[str]:
 #: Two ranks without a launcher: the script starts the other one.
 BY_HAND = """
 import os, signal, subprocess, sys
-signal.signal(signal.SIGTERM, lambda *_: None)  # the ranks decide
+for name in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(name, lambda *_: None)  # the ranks decide
 kids = [subprocess.Popen([sys.executable, *sys.argv[2:]], env={**os.environ, "RANK": str(rank),
         "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": sys.argv[1]}) for rank in (0, 1)]

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import signal
-import subprocess
 import sys
-import termios
 from pathlib import Path
 
 import pytest
 
 from dsdoctor.run.flight import PIPES
+from tests.run.deaths import LAUNCHERS, die, wrong
 from tests.run.support import (
-    RUN,
     ended_first,
-    environment,
     folder_of,
     launch,
     quick,
     record,
-    running,
     sampled_ranks,
     spoken,
 )
@@ -69,44 +61,40 @@ def test_a_hang_names_the_rank_that_is_waited_for_and_can_be_stopped(
 
 
 def test_ctrl_c_reaches_every_rank_and_is_the_cause(tmp_path: Path, job: str, port: str) -> None:
-    outer, inner = pty.openpty()
-    words = ("--preflight", "off", "--every", "0.2s", "--", *launch("accelerate", tmp_path, port))
-    with subprocess.Popen(
-        [*RUN, *words, job, "wait"],
-        stdin=inner, stdout=inner, stderr=inner, env=environment(tmp_path),
-        preexec_fn=lambda: fcntl.ioctl(inner, termios.TIOCSCTTY, 0),  # noqa: PLW1509
-        start_new_session=True,
-    ) as child:  # fmt: skip
-        os.close(inner)
-        seen = b""
-        while not (b"rank 0 did step 1" in seen and b"rank 1 did step 1" in seen):
-            seen += os.read(outer, 4096)
-        os.write(outer, b"\x03")
-        while b"kept in" not in seen:
-            seen += os.read(outer, 65536)
-        assert child.wait(200) != 0
-    os.close(outer)
-    found = record(tmp_path)
-    assert found["diagnosis"]["causes"][0]["condition"] == "interrupted-by-user"
-    assert b"dsdoctor: cause: interrupted-by-user: " in seen
-    assert {end["rank"] for end in found["rank_ends"]} == {0, 1}
+    ended = die("ctrl-c", "accelerate", tmp_path, port, job)
+    assert wrong("ctrl-c", ended) == [], ended.err
 
 
 def test_ranks_use_the_grace_after_a_term_to_save(tmp_path: Path, job: str, port: str) -> None:
+    ended = die("term", "python", tmp_path, port, job)
+    assert wrong("term", ended) == [], ended.err
+    assert ended.status == 0, ended.err
+    assert {f"rank {rank} has saved" for rank in (0, 1)} <= set(ended.out.splitlines())
     saved = tmp_path / "out"
-    words = (*launch("python", tmp_path, port), job, "wait", "--output_dir", str(saved))
-    with running(tmp_path, "--", *words) as child:
-        assert child.stdout is not None
-        line = ""
-        while " did step 1" not in line:
-            line = child.stdout.readline()
-            assert line, "the job has ended"
-        os.kill(child.pid, signal.SIGTERM)
-        out, err = child.communicate(timeout=500)
-    assert child.returncode == 0, err
-    assert {f"rank {rank} has saved" for rank in (0, 1)} <= set(out.splitlines())
     assert [path.name for path in saved.glob("global_step*/mp_rank_*")]
-    found = record(tmp_path)
-    assert [sent["name"] for sent in found["signals"]] == ["SIGTERM"]
-    assert Path(found["checkpoint"]).parent == saved
+    assert Path(ended.record["checkpoint"]).parent == saved
     assert sampled_ranks(tmp_path) == {0, 1}
+
+
+#: What the launcher has a part in, under those launchers that no test above runs with an engine.
+#: All of them with an engine: `benchmarks/run_deaths.py`.
+OTHERS = [
+    (how, launcher)
+    for how, seen in (
+        ("kill", "deepspeed"),
+        ("hang", "torchrun"),
+        ("ctrl-c", "accelerate"),
+        ("term", "python"),
+    )
+    for launcher in LAUNCHERS
+    if launcher != seen
+]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 15), reason="py-spy has no wheel there")
+@pytest.mark.parametrize(("how", "launcher"), OTHERS)
+def test_the_same_under_the_other_launchers(
+    tmp_path: Path, light_job: str, port: str, how: str, launcher: str
+) -> None:
+    ended = die(how, launcher, tmp_path, port, light_job)
+    assert wrong(how, ended) == [], ended.err

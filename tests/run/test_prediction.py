@@ -46,7 +46,8 @@ def test_the_prediction_is_that_of_recommend() -> None:
     none = Missing(why=Why.ABSENT, detail="")
     assert found is not None
     assert found.gpu_bytes == demand_of(asked, 2, 1, none).gpu_bytes > GIB
-    assert found.assumed == "activation checkpointing"
+    assert found.host_bytes == demand_of(asked, 2, 1, none).host_bytes
+    assert (found.assumed, found.ranks) == ("activation checkpointing", 2)
     full = predict(machine((*COMMAND, "--gradient_checkpointing"), CONFIG))
     assert full is not None
     assert full.assumed == ""
@@ -73,8 +74,8 @@ def test_what_the_command_does_not_say_is_not_guessed(
 @pytest.mark.parametrize(
     ("predicted", "text"),
     [
-        (None, "peak GPU memory 20.0 GiB (GPU 1)"),
-        (Prediction(gpu_bytes=18 * GIB), "peak GPU memory 20.0 GiB (GPU 1), 18.0 GiB predicted"),
+        (None, "peak GPU memory 19.0 to 20.0 GiB (highest: GPU 1)"),
+        (Prediction(gpu_bytes=18 * GIB), "to 20.0 GiB (highest: GPU 1), 18.0 GiB predicted"),
         (Prediction(gpu_bytes=18 * GIB, assumed="activation checkpointing"),
          "18.0 GiB predicted with activation checkpointing"),
     ],

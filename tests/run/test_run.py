@@ -262,6 +262,7 @@ MISUSE = [
     (("--hang-after", "-3", "--", "true"), 2, "is not a duration"),
     (("--preflight", "off", "--", "/nowhere/cmd"), 2, "cannot be started"),
     (("--metrics", "/nowhere/x.prom", "--", "true"), 2, "is not a folder that you may write"),
+    (("--metrics", "/etc/passwd/x.prom", "--", "true"), 2, "is not a folder that you may write"),
     (("--requeue", "--", "true"), 2, "needs a Slurm job"),
     (("show", "2020"), 2, "no run is kept"),
     (("list", "extra"), 2, "unexpected extra argument"),

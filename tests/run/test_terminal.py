@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from dsdoctor.run import start, store
+from dsdoctor.run import restarts, start, store
 from dsdoctor.run.options import RunOptions
 from tests.run.support import RUN, environment, python, record, wait_for
 
@@ -152,7 +152,7 @@ def test_a_ctrl_c_between_two_attempts_starts_no_other(
         signal.raise_signal(signal.SIGINT)
         return "node-lost", "another node may do"
 
-    monkeypatch.setattr(start, "_passing_cause", cause)
+    monkeypatch.setattr(restarts, "passing_cause", cause)
     monkeypatch.setattr(start, "_end", lambda folder, found, *_, **__: store.save(folder, found))
     command = tuple(python("raise SystemExit(6)"))
     options = RunOptions(command=command, preflight="off", restarts=3, base=tmp_path / "runs")

@@ -11,9 +11,11 @@ hold only what can be read there. Standard library only, Python 3.8 and later.
      "cgroup": {"used", "limit", "oom_kills"}, "disks": [{"path", "free", "total"}],
      "net": {"errors", "dropped"},
      "ranks": [{"pid", "rank", "rss", "cpu"}],          cpu: seconds since the process started
-     "ended": [{"pid", "rank", "t"}],                   since the last line, in order
-     "job": {"cpu", "python"},                          cpu: of all processes, also those that have
-                                                        ended; python: the first that is one
+     "ended": [{"pid", "rank", "t", "status"}],         since the last line, in order; status:
+                                                        negative = signal, null = not known
+     "job": {"cpu", "python", "rss"},                   cpu: of all processes, also those that have
+                                                        ended; python: the first that is one; rss:
+                                                        of that one
      "kernel": [lines], "gpus": [...], "xids": [{"gpu", "bdf", "code"}], "gpus_silent": seconds,
      "gpus_others": PCI addresses of GPUs that are not the job's,
      "gpus_unsure": their numbers do not say which are}
@@ -81,6 +83,7 @@ class Ranks:
     Attributes:
         cpu: seconds of all processes of the job, and of those that they have waited for.
         python: the first process that is a Python; None = there is none.
+        rss: resident bytes of that one.
     """
 
     def __init__(self, root: int) -> None:
@@ -91,6 +94,7 @@ class Ranks:
         self.handles: dict[int, tuple[int, int]] = {}
         self.cpu = 0.0
         self.python: int | None = None
+        self.rss: int | None = None
 
     def children(self, pid: int) -> list[int]:
         found: list[int] = []
@@ -140,6 +144,7 @@ class Ranks:
                 alive[rank] = pid
             pending += [(child, rank) for child in self.children(pid)]
         self.cpu, self.python = ticks / TICKS, python
+        self.rss = None if python is None else self.stat(python)[0]
         for rank, pid in alive.items():
             if self.known.get(rank) != pid:
                 self.known[rank] = pid
@@ -148,14 +153,23 @@ class Ranks:
                         self.handles[os.pidfd_open(pid)] = (rank, pid)
         return alive
 
-    def ended(self, moments: list[tuple[int, float]]) -> list[dict[str, Any]]:
+    def status(self, handle: int) -> int | None:
+        """How a rank ended, while its parent has not asked yet: then only the parent knows."""
+        pid = self.handles[handle][1]
+        fields = read("/proc/%d/stat" % pid).rpartition(")")[2].split()
+        if len(fields) <= STAT_FIELDS or fields[0] != "Z":
+            return None
+        code = int(fields[-1])  # as wait(2) returns it
+        return -(code & 0x7F) if code & 0x7F else code >> 8
+
+    def ended(self, moments: list[tuple[int, float, int | None]]) -> list[dict[str, Any]]:
         gone = []
-        for handle, when in moments:
+        for handle, when, status in moments:
             rank, pid = self.handles.pop(handle)
             os.close(handle)
             if self.known.get(rank) == pid:
                 del self.known[rank]
-            gone.append({"pid": pid, "rank": rank, "t": when})
+            gone.append({"pid": pid, "rank": rank, "t": when, "status": status})
         return gone
 
 
@@ -372,7 +386,7 @@ def watch(
     output: Output,
     folder: str | None,
 ) -> None:
-    moments: list[tuple[int, float]] = []
+    moments: list[tuple[int, float, int | None]] = []
     due, over = 0.0, False
     while True:
         now = time.monotonic()
@@ -392,7 +406,7 @@ def watch(
                 "net": network(given.interface) if given.interface else None,
                 "ranks": rows,
                 "ended": ranks.ended(moments),
-                "job": {"cpu": ranks.cpu, "python": ranks.python},
+                "job": {"cpu": ranks.cpu, "python": ranks.python, "rss": ranks.rss},
                 "kernel": [line for line in kernel.lines() if not gpus.is_other(line)],
                 "gpus": gpus.latest["gpus"] if gpus.latest else [],
                 "xids": gpus.new_xids(),
@@ -415,7 +429,7 @@ def watch(
             if handle == sys.stdin.fileno():
                 over = not os.read(handle, 4096)  # whoever started us is done: a last sample
             else:
-                moments.append((handle, time.time()))
+                moments.append((handle, time.time(), ranks.status(handle)))
                 due = min(due, time.monotonic() + 0.2)  # a death is news
 
 

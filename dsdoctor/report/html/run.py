@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dsdoctor.model.diagnosis import Diagnosis
-from dsdoctor.model.run_record import RunRecord
+from dsdoctor.model.run_record import Figures, RunRecord
 from dsdoctor.report.html.page import gib, render, rounded
 from dsdoctor.report.html.svg import (
     Drawing,
@@ -77,6 +77,10 @@ def charts(
     ):
         drawn = chart(title, [_series(key, rows, key)], span, x_unit="s", zero=zero, marks=marks)
         found.append((drawn, []))
+    known = record.figures.predicted
+    limits = {} if known is None else {"gpu.used": known.gpu_bytes / GIB}
+    if known is not None and known.host_bytes is not None and known.ranks:
+        limits["rank.rss"] = known.host_bytes / known.ranks / GIB
     for title, start, end, scale in (
         ("GPU memory in use, GiB", "gpu", "used", GIB),
         ("GPU utilization, %", "gpu", "util", 1),
@@ -88,7 +92,9 @@ def charts(
             _series(name.partition(".")[0], samples, name, scale)
             for name in _columns(samples, start, end)
         ]
-        drawn = chart(title, series, span, x_unit="s", zero=True, marks=marks)
+        level = limits.get(f"{start}.{end}")
+        words = title if level is None else f"{title}; dashed: predicted"
+        drawn = chart(words, series, span, x_unit="s", limit=level, zero=True, marks=marks)
         found.append((drawn, [one.name for one in series] if len(series) > 1 else []))
     return [(drawn, names) for drawn, names in found if drawn is not None]
 
@@ -135,6 +141,29 @@ def strip(rows: Sequence[tuple[float, str, str]], span: tuple[float, float]) -> 
     return fitted(draw)
 
 
+def memory_rows(figures: Figures) -> list[tuple[str, str]]:
+    """Peak memory of each GPU, each rank and the host, beside what `recommend` predicts."""
+    known, gpu, ranks = figures.predicted, "", ""
+    if known is not None:
+        given = f" with {known.assumed}" if known.assumed else ""
+        gpu = f" ({gib(known.gpu_bytes)} predicted{given})"
+        if known.host_bytes is not None:
+            ranks = f" ({gib(known.host_bytes)} predicted)"
+    rows = [
+        (f"peak memory of GPU {name}", gib(size) + gpu)
+        for name, size in figures.peak_gpu_bytes.items()
+    ]
+    rows += [
+        (f"peak host memory of rank {name}", gib(size))
+        for name, size in list(figures.peak_rank_bytes.items())[:MOST_CURVES]
+    ]
+    if figures.peak_ranks_bytes is not None:
+        rows.append(("peak host memory of all ranks", gib(figures.peak_ranks_bytes) + ranks))
+    if figures.peak_host_bytes is not None:
+        rows.append(("peak host memory, all programs", gib(figures.peak_host_bytes)))
+    return rows
+
+
 def page(record: RunRecord, steps: Sequence[Row], samples: Sequence[Row], status: str) -> str:
     """The page.
 
@@ -167,9 +196,7 @@ def page(record: RunRecord, steps: Sequence[Row], samples: Sequence[Row], status
         for name, value, unit in figures
         if value is not None
     ]
-    rows += [(f"peak memory of GPU {gpu}", gib(size)) for gpu, size in f.peak_gpu_bytes.items()]
-    if f.peak_host_bytes is not None:
-        rows.append(("peak host memory", gib(f.peak_host_bytes)))
+    rows += memory_rows(f)
     rows += [(f"GPU {gpu} throttled", f"{took:.0f} s") for gpu, took in f.throttled_seconds.items()]
     happened = events(record)
     return render(

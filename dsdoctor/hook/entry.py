@@ -32,8 +32,8 @@ _LOG_SECONDS = 0.2
 #: WARNING, in node-problem-detector's 1 is a problem of the node.
 UNKNOWN_STATUS = {"npd": 2, "nagios": 3}
 _UNKNOWN_WORDS = {"nagios": "DSDOCTOR UNKNOWN - inconclusive ({0})\n"}
-#: Statuses of verdicts that this process has given.
-_ended: list[int] = []
+#: Statuses with which this process has given a verdict; click's own are not among them.
+_given: list[int] = []
 
 
 def _stopped(number: int, _frame: object) -> None:
@@ -69,7 +69,7 @@ def main(argv: list[str], by_click: Callable[[], int]) -> int:
         _log(f"hook={kind} decision=pass cause=crash {type(error).__name__}: {error}")
         _print(_UNKNOWN_WORDS.get(kind, "dsdoctor: inconclusive ({0})\n").format("crash"))
         return unknown_status
-    if status not in (0, unknown_status) and not _ended:
+    if status not in (0, unknown_status) and not _given:
         _print(_UNKNOWN_WORDS.get(kind, "").format("usage"))
         return unknown_status
     return status
@@ -84,7 +84,7 @@ def fast(argv: list[str]) -> int | None:
 def run(request: Request, env: Mapping[str, str] | None = None) -> int:
     """Decides, reports the decision, and returns the exit status."""
     status = _run(request, env)
-    _ended.append(status)
+    _given.append(status)
     return status
 
 
@@ -113,9 +113,9 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
     if problems:
         more["problems"] = problems
     record = outputs.record(request, decision, more)
-    told = True
+    written = True
     if request.json is not None:
-        told = write_json(Path(request.json), record)
+        written = write_json(Path(request.json), record)
     if folder is not None:
         if decision.cause is not None and not decision.block:
             folder.count(decision.cause)
@@ -139,7 +139,7 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
         return pbs_node.act(request, decision, node)
     if request.kind in ("slurm-prolog", "slurm-epilog") and decision.block:
         _tell_slurm(request, decision, node, job, begun)
-    if not told and decision.block:
+    if not written and decision.block:
         _log(f"hook={request.kind} decision=pass cause=verdict-unwritten `{request.json}`")
         return 0
     return outputs.exit_status(request, decision)

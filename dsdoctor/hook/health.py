@@ -1,11 +1,14 @@
-"""Slurm's health program: drains a faulty node, sets the reason of our drains, undoes only those.
+"""What the hooks say to Slurm, by `scontrol`.
 
-`plan` is pure; only `act` and `tell_reason` call `scontrol`.
+The health program drains a faulty node, sets the reason of our drains and undoes only those: `plan`
+decides, and is pure; `act` carries it out. A prolog that blocks gives the reason and informs the
+user (`tell_reason`, `tell_user`), whom the task prolog of the next start reminds (`told_user`).
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -56,7 +59,7 @@ def plan(
     *,
     held: bool = False,
 ) -> list[tuple[str, str]]:
-    """What to tell Slurm: (`drain`, reason), (`reason`, reason) or (`resume`, "").
+    """What Slurm shall do: (`drain`, reason), (`reason`, reason) or (`resume`, "").
 
     Args:
         state: flags of the node, as `parse_node` returns them.
@@ -190,8 +193,6 @@ def call(
         words: what follows.
         timeout: seconds.
     """
-    import os  # noqa: PLC0415
-
     from dsdoctor import process  # noqa: PLC0415  # no other hook needs it here
 
     program = os.environ.get(variable) or usual

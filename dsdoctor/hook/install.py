@@ -36,7 +36,7 @@ class InstallOptions:
         reason_from_prolog: the prolog itself drains with our reason.
         job_comment: the prolog writes why it blocked a job into the job's AdminComment.
         scontrol: for the health program.
-        slurm_conf: SLURM_CONF for the health program, whose environment lacks it.
+        slurm_conf: SLURM_CONF for the health program, whose environment does not have it.
         offline: PBS's hook sets a faulty node offline, and online again.
         pbsnodes: what does that.
         image: training image, which holds dsdoctor (Kubernetes).
@@ -166,7 +166,7 @@ Everything passes while /etc/dsdoctor/disabled exists. Defaults of the hooks are
     return Plan({into / name: (w.render(), 0o755) for name, w in files.items()}, advice)
 
 
-#: Stands in an epilog that drains with our reason itself.
+#: Comment in a script that drains with our reason itself.
 _CALLS_SCONTROL = "# --reason-from-prolog calls scontrol here, which Slurm's manual advises against"
 
 

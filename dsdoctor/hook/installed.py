@@ -25,7 +25,7 @@ def apply(wanted: Plan) -> list[str]:
     """Writes the files; says what it did.
 
     Raises:
-        UsageError: a file of somebody else stands there, or the folder cannot be written.
+        UsageError: a file of somebody else is there, or the folder cannot be written.
     """
     said = []
     for path, (text, mode) in wanted.files.items():

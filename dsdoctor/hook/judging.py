@@ -1,4 +1,4 @@
-"""Judges what a worker has read of the node or of a job, and says it to the hook.
+"""Judges what a worker has read of the node or of a job, and writes the verdict for the hook.
 
 Imported while the driver answers: the checks are two hundred modules.
 """
@@ -18,7 +18,7 @@ from dsdoctor import files, interpreter, pack_places, packs, settings
 from dsdoctor.api import Probe
 from dsdoctor.examine import Request, all_probes, examine, read_config
 from dsdoctor.hook import job_end
-from dsdoctor.hook.node_reading import TOTAL_SECONDS, NodeReading, tell
+from dsdoctor.hook.node_reading import TOTAL_SECONDS, NodeReading, report_step
 from dsdoctor.hook.rundir import NODE_FILE, SNAPSHOT_FILE, RunFolder, boot_id
 from dsdoctor.host import LocalHost
 from dsdoctor.judge import Policy, judge
@@ -254,7 +254,7 @@ def _full(task: Mapping[str, Any], registry: Registry) -> tuple[Snapshot, Report
         host=host,
         timeout=TOTAL_SECONDS,
         facts=facts,
-        progress=tell,
+        progress=report_step,
     )
     return examine(request, registry, units, Policy(scopes=scopes, limits=task["limits"]))
 

@@ -82,7 +82,7 @@ class NodeReading(threading.Thread):
             probes.builtin(NODE_PROBES if self.ended is None else ENDED_PROBES),
             wanted=set(NODE_FACTS if self.ended is None else ENDED_FACTS),
             timeout=TOTAL_SECONDS,
-            progress=tell,
+            progress=report_step,
         )
 
     def snapshot(self) -> Snapshot:
@@ -97,7 +97,7 @@ class NodeReading(threading.Thread):
         return self._snapshot
 
 
-def tell(name: str, ended: bool) -> None:
+def report_step(name: str, ended: bool) -> None:
     """Says on stdout which probe has begun (`+nvml`) and which has ended (`-nvml`)."""
     # straight to the file: where its disk is full, a probe must not end with this line
     with contextlib.suppress(OSError):

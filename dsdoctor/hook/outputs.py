@@ -33,7 +33,7 @@ def clean(text: str) -> str:
 
 
 def cut(text: str, length: int) -> str:
-    """At most so many characters, the last one an ellipsis where something is lacking.
+    """At most so many characters, the last one an ellipsis where more followed.
 
     >>> cut("abcdef", 4), cut("abcd", 4)
     ('abc…', 'abcd')

@@ -34,8 +34,8 @@ JOB_VARIABLES = {
 BUDGET = 5.0
 #: Seconds for which a verdict on the node serves the next hook.
 MAX_AGE = 60.0
-#: Kept for the end: writing the verdict, the log line, leaving.
-RESERVE = 0.25
+#: Kept for the end: the verdict, the log line, leaving, and 0.3 s of the script around it all.
+RESERVE = 0.5
 
 #: No token is as short as that.
 _SHORT_NAME = 16
@@ -69,8 +69,8 @@ class Request:
         dry_run: report only; nothing is blocked.
         enforce: the task prolog ends the task on a confirmed failure.
         live: torch may be started (Kubernetes).
-        reason_from_prolog: tell Slurm the reason of a drain at once.
-        job_comment: tell the user of a blocked job why, in its AdminComment.
+        reason_from_prolog: the prolog writes the reason of a drain at once.
+        job_comment: it writes for the user of a blocked job why, into its AdminComment.
         run_folder: where verdicts and counters are kept; None = the usual place.
         max_age: seconds for which a verdict serves others.
         token: of the wrapper, which is repeated in the verdict file: proof that it is of this run.

@@ -96,7 +96,7 @@ def script(kind: str, options: InstallOptions) -> str:
         budget=options.budget,
         run_folder=options.run_folder,
         fail_closed=options.fail_closed,
-        first=_FIRST[kind],
+        first=_FIRST.get(kind, ""),
         trust=options.trust,
     ).render()
 
@@ -113,11 +113,8 @@ def _pbs_health(options: InstallOptions) -> str:
     ).render()
 
 
-_FIRST = {
-    "pbs-prologue": '[ -n "${PBS_JOBID-}" ] || PBS_JOBID=${1-}\nexport PBS_JOBID',
-    "lsf-pre-exec": "",
-    "sge-prolog": "",
-}
+#: PBS passes the number of the job as the first argument.
+_FIRST = {"pbs-prologue": '[ -n "${PBS_JOBID-}" ] || PBS_JOBID=${1-}\nexport PBS_JOBID'}
 
 
 def pbs(options: InstallOptions) -> tuple[dict[Path, tuple[str, int]], str]:

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from dsdoctor import files
 from dsdoctor.model.run_record import RunRecord
-from dsdoctor.run import flight, hang, store
+from dsdoctor.run import store
 from dsdoctor.run.options import RunOptions
 
 #: Variables that number the tasks of a job step: the first one speaks.
@@ -90,17 +89,3 @@ def _requeued_for(base: Path, job: str, folder: Path) -> str:
     runs = [record for place, record in store.all_runs(base) if place != folder]
     before = [one.requeued_for for one in runs if one.slurm_job == job and one.requeued_for]
     return before[-1] if before else ""
-
-
-def set_aside(folder: Path, attempt: int) -> None:
-    """Moves the output of an attempt into a folder of its own."""
-    place = folder / f"attempt-{attempt}"
-    files.make_folder(place, mode=0o700)
-    for pattern in ("*.log.gz", "steps.jsonl", "samples.jsonl*", "*.log"):
-        for path in folder.glob(pattern):
-            path.rename(place / path.name)
-    for name in (hang.FOLDER, flight.FOLDER):
-        if (folder / name).is_dir():
-            (folder / name).rename(place / name)
-    if (place / flight.FOLDER).is_dir():
-        files.make_folder(folder / flight.FOLDER, mode=0o700)  # the variables name it

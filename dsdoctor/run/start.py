@@ -18,7 +18,7 @@ from dsdoctor import files, process
 from dsdoctor.errors import UsageError
 from dsdoctor.model.masking import mask_words
 from dsdoctor.model.run_record import RunRecord
-from dsdoctor.run import elsewhere, flight, restarts, scheduler, store
+from dsdoctor.run import elsewhere, flight, hang, restarts, scheduler, store
 from dsdoctor.run.dump_variables import announced
 from dsdoctor.run.options import REFUSED, RunOptions
 from dsdoctor.run.preflight_seconds import SECONDS
@@ -213,7 +213,21 @@ def _attempts(
             speak(f"last checkpoint that the job reported: `{record.checkpoint}`")
         record.attempts, record.status = record.attempts + 1, None
         record.hang, record.rank_ends = "", []
-        restarts.set_aside(folder, record.attempts - 1)
+        _set_aside(folder, record.attempts - 1)
+
+
+def _set_aside(folder: Path, attempt: int) -> None:
+    """Moves the output of an attempt into a folder of its own."""
+    place = folder / f"attempt-{attempt}"
+    files.make_folder(place, mode=0o700)
+    for pattern in ("*.log.gz", "steps.jsonl", "samples.jsonl*", "*.log"):
+        for path in folder.glob(pattern):
+            path.rename(place / path.name)
+    for name in (hang.FOLDER, flight.FOLDER):
+        if (folder / name).is_dir():
+            (folder / name).rename(place / name)
+    if (place / flight.FOLDER).is_dir():
+        files.make_folder(folder / flight.FOLDER, mode=0o700)  # the variables name it
 
 
 def _end(folder: Path, record: RunRecord, speak: Speaker, options: RunOptions) -> None:

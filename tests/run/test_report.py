@@ -9,8 +9,14 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.model.diagnosis import Diagnosis, Outcome
-from dsdoctor.model.run_record import Figures, Prediction, RankEnd, RunRecord
+from dsdoctor.model.diagnosis import Diagnosis, FirstError, Line, Outcome
+from dsdoctor.model.run_record import (
+    Figures,
+    PassedSignal,
+    Prediction,
+    RankEnd,
+    RunRecord,
+)
 from dsdoctor.model.units import GIB
 from dsdoctor.report.html import run as pages
 from dsdoctor.run import ending, report
@@ -116,6 +122,32 @@ def test_the_curves_show_the_level_that_was_predicted() -> None:
         "resident host memory of each rank, GiB; dashed: predicted",
     }
     assert not any("predicted" in one for one in titles(None))
+
+
+def _raised(kind: str, message: str) -> Diagnosis:
+    line = Line(file="output-000001.log.gz", line=9, text=f"{kind}: {message}")
+    error = FirstError(rank=0, type=kind, message=message, file="api.py", line=1, log=line)
+    return Diagnosis(outcome=Outcome.UNRECOGNISED, summary="no condition fits", first_error=error)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "ours"),
+    [
+        ("SignalException", "Process 9 got signal: 15", True),  # torchrun's, about the same signal
+        ("ValueError", "no such checkpoint", False),
+    ],
+)
+def test_who_sent_a_signal_is_not_hidden_by_what_a_launcher_raises(
+    kind: str, message: str, *, ours: bool
+) -> None:
+    record = RunRecord(status=1, signals=[PassedSignal(name="SIGTERM", time=3.0)])
+    found = ending.of_ended(_raised(kind, message), record)
+    assert found is not None
+    assert found.summary.startswith("SIGTERM from outside") is ours
+    said = list(ending.death_lines(record, found, Path("/r/x")))
+    assert any(line.startswith("cause: SIGTERM from outside") for line in said) is ours
+    alone = ending.of_ended(_raised(kind, message), RunRecord(status=1))
+    assert alone == _raised(kind, message)  # nobody sent one
 
 
 def end(rank: int, time: float, status: int | None) -> RankEnd:

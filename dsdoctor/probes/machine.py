@@ -15,6 +15,8 @@ from dsdoctor.host import Host, HostError, exists, read_text
 
 #: cgroup v1 writes "no limit" as a number near 2^63.
 _NO_LIMIT = 1 << 60
+#: Linux, drivers/gpu/drm/amd/amdkfd/kfd_topology.c
+KFD = "/sys/class/kfd/kfd/topology/nodes"
 _CGROUP_CONTAINERS = re.compile(r"kubepods|docker|containerd|libpod|lxc|crio")
 
 
@@ -263,9 +265,18 @@ def container_of(host: Host) -> str | None:
     return None
 
 
+def _amd_gpus(host: Host) -> int:
+    """Nodes of the kernel's compute topology that are GPUs: a CPU's `gpu_id` is 0."""
+    try:
+        paths = host.glob(f"{KFD}/*/gpu_id")
+    except HostError:  # a recording made before this was read
+        return 0
+    return sum((_text(host, path) or "0").strip() != "0" for path in paths)
+
+
 @probe
 def os_info(host: Host) -> OsInfo:
-    """The operating system, and whether it is a container or WSL."""
+    """The operating system, whether it is a container or WSL, and GPUs of another vendor."""
     release = str(host.query("release"))
     linux = host.system == "Linux"
     return OsInfo(
@@ -278,6 +289,7 @@ def os_info(host: Host) -> OsInfo:
         wsl=linux and "microsoft" in release.lower(),
         container=container_of(host) if linux else None,
         is_root=_query(host, "euid", -1) == 0,
+        amd_gpus=_amd_gpus(host) if linux else 0,
     )
 
 

@@ -136,3 +136,10 @@ def test_on_this_machine() -> None:
     assert 64 << 20 < fact.memory_available_bytes <= fact.memory_total_bytes < 1 << 50
     assert os_info.function(host).system == host.system
     assert "PATH" in environment.function(host).variables
+
+
+def test_amd_gpus_are_nodes_of_the_compute_topology() -> None:
+    nodes = "/sys/class/kfd/kfd/topology/nodes"
+    files = {f"{nodes}/0/gpu_id": "0\n", f"{nodes}/1/gpu_id": "51110\n", f"{nodes}/2/gpu_id": "7\n"}
+    assert os_info.function(FakeHost(files=files, queries=QUERIES)).amd_gpus == 2
+    assert os_info.function(FakeHost(queries=QUERIES)).amd_gpus == 0

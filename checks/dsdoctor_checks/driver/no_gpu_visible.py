@@ -41,6 +41,8 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._util import (
+    ROCM_BUILD,
+    amd_gpus,
     driver_loaded,
     gpu_expected,
     gpus_hidden,
@@ -115,6 +117,15 @@ def some_gpu_visible(
             other = "Apple MPS or the CPU"  # NVIDIA has no driver for macOS
         if other is not None and not run.wants_gpu:
             yield skip(f"DeepSpeed uses {other} here, not an NVIDIA GPU", accelerator=other)
+            return
+        if amd := amd_gpus(os, kernel):
+            yield say(
+                f"{amd} AMD GPUs and none from NVIDIA, but no torch that is built for ROCm",
+                effect=_CPU,
+                hint=f"install {ROCM_BUILD}",
+                amd_gpus=amd,
+                **evidence,
+            )
             return
         yield say(
             "no NVIDIA GPU on this machine, but GPUs are requested"

@@ -33,7 +33,16 @@ from dsdoctor.api import (
     TorchLive,
     fix,
 )
-from dsdoctor_checks._util import GIB, capabilities, dotted, gpu_expected, own_environment, pair
+from dsdoctor_checks._util import (
+    GIB,
+    ROCM_BUILD,
+    amd_gpus,
+    capabilities,
+    dotted,
+    gpu_expected,
+    own_environment,
+    pair,
+)
 from dsdoctor_checks.fixes._pip import refusal
 from dsdoctor_checks.torch._builds import NEWEST, Build, choose, companions, driver_of
 
@@ -72,6 +81,8 @@ def install_torch_build(
                           "the job uses, or pass its interpreter with `--python`")  # fmt: skip
     if no := refusal(patient, managers, "torch"):
         return no
+    if amd := amd_gpus(system, kernel):
+        return Impossible(why=f"this machine has {amd} AMD GPUs; install {ROCM_BUILD}")
     driver = driver_of(kernel, nvml, lib)
     wanted = set(capabilities(gpus, live, run, env).values())
     release = pair(torch.version) or NEWEST

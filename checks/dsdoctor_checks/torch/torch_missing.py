@@ -38,7 +38,13 @@ from dsdoctor.api import (
     without_fix,
 )
 from dsdoctor_checks._pip import pip
-from dsdoctor_checks._util import capabilities, hint_to_install, own_environment
+from dsdoctor_checks._util import (
+    ROCM_BUILD,
+    amd_gpus,
+    capabilities,
+    hint_to_install,
+    own_environment,
+)
 from dsdoctor_checks.torch._builds import NEWEST, choose, driver_of, machine_of
 
 CONDITION = Condition(
@@ -93,14 +99,19 @@ def torch_is_installed(
     install = pip(patient, packages, "install torch")
     if build:
         install = build.command(None, patient, packages)
+    amd = amd_gpus(os, kernel)
+    hint = hint_to_install(patient, install)
+    if amd:
+        evidence["amd_gpus"] = str(amd)
+        hint = f"install {ROCM_BUILD}, into the environment that the job uses"
     missing = fail(
         f"torch is not installed in {where}",
         effect="DeepSpeed cannot be imported",
-        hint=hint_to_install(patient, install),
+        hint=hint,
         python=python,
         **evidence,
     )
-    yield without_fix(missing) if own_environment(patient) else missing
+    yield without_fix(missing) if amd or own_environment(patient) else missing
 
 
 HINT = (

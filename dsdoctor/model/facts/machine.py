@@ -20,6 +20,7 @@ class OsInfo(Fact, frozen=True, kw_only=True):
         wsl: inside the Windows Subsystem for Linux.
         container: `docker`, `podman`, `kubernetes`, `apptainer`, `container` or None.
         is_root: effective user is root.
+        amd_gpus: AMD GPUs that the kernel offers to ROCm.
     """
 
     system: str
@@ -31,6 +32,7 @@ class OsInfo(Fact, frozen=True, kw_only=True):
     wsl: bool = False
     container: str | None = None
     is_root: bool = False
+    amd_gpus: int = 0
 
 
 class Resources(Fact, frozen=True, kw_only=True):

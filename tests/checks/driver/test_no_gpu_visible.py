@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from dsdoctor.api import (
@@ -185,6 +186,19 @@ def test_another_accelerator_is_not_called_the_cpu(
         "torch_build": torch,
         "deep_speed_live": live,
     }
-    (finding,) = judge(CHECK, **facts, packages=Packages(packages=packages)).findings
+    facts["packages"] = Packages(packages=packages)
+    (finding,) = judge(CHECK, **facts).findings
     assert finding.status.value == "skip"
     assert finding.message == f"DeepSpeed uses {named} here, not an NVIDIA GPU"
+
+
+@pytest.mark.parametrize("version", [None, "2.13.0+cpu"])
+def test_amd_gpus_need_a_build_for_rocm(version: str | None) -> None:
+    facts: dict[str, Any] = {"environment": m.NO_ENV, "torch_build": TorchBuild(version=version)}
+    os = msgspec.structs.replace(m.LINUX, amd_gpus=8)
+    (finding,) = judge(CHECK, nvidia_kernel=m.NO_GPU, os_info=os, **facts).findings
+    assert finding.status.value == "warn"
+    assert finding.message.startswith("8 AMD GPUs and none from NVIDIA")
+    assert "ROCm build" in finding.hint
+    (finding,) = judge(CHECK, nvidia_kernel=m.NO_GPU, os_info=m.LINUX, **facts).findings
+    assert "AMD" not in finding.message

@@ -64,3 +64,13 @@ def test_torch_is_not_installed_into_the_environment_of_dsdoctor() -> None:
     mine = msgspec.structs.replace(own, chosen_by="VIRTUAL_ENV")
     (other,) = judge(CHECK, torch_build=TorchBuild(), patient=mine).findings
     assert other.fixes == ("install-torch-build",)
+
+
+def test_amd_gpus_need_a_build_for_rocm() -> None:
+    os = msgspec.structs.replace(m.LINUX, amd_gpus=8)
+    facts: dict[str, Any] = {"torch_build": TorchBuild(), "os_info": os}
+    (finding,) = judge(CHECK, nvidia_kernel=m.NO_GPU, **facts).findings
+    assert "torch's ROCm build" in finding.hint
+    assert finding.fixes == (), "dsdoctor chooses none"
+    (finding,) = judge(CHECK, nvidia_kernel=m.kernel(), **facts).findings
+    assert "ROCm" not in finding.hint, "a machine of both vendors trains on NVIDIA's"

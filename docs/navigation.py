@@ -12,12 +12,27 @@ from typing import Any
 
 CONDITIONS = "Conditions"
 REST = "More"
+#: Long pages that have every word somewhere.
+LISTS = ("facts.md", "verified.md", "limits.md", "cli.md")
 
 
 def on_config(config: Any) -> Any:
     """Called by MkDocs with its configuration."""
     config["nav"] = complete(config["nav"], Path(config["docs_dir"]))
     return config
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Called by MkDocs with each page: a message or an id is looked up for its condition."""
+    uri = page.file.src_uri
+    if uri.startswith("conditions/") and not uri.endswith("README.md"):
+        page.meta.setdefault("search", {"boost": 2})
+        title = re.search(r"^# .*\n+(.+)$", markdown, re.MULTILINE)
+        if title:  # `gpu-oom` is looked up as "out of memory": shown below its name, and found
+            page.meta.setdefault("tags", [title[1].rstrip(".").replace("`", "")])
+    elif uri in LISTS:
+        page.meta.setdefault("search", {"boost": 0.3})
+    return markdown
 
 
 def complete(nav: list[Any], folder: Path) -> list[Any]:

@@ -6,6 +6,7 @@ import importlib.util
 import re
 import shlex
 import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -234,6 +235,24 @@ def navigation() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.mark.parametrize(
+    ("uri", "boost", "tags"),
+    [
+        ("conditions/gpu-oom.md", 2, ["The GPU ran out of memory"]),
+        ("facts.md", 0.3, None),
+        ("run.md", None, None),
+    ],
+)
+def test_a_condition_is_found_by_what_it_names(
+    navigation: ModuleType, uri: str, boost: float | None, tags: list[str] | None
+) -> None:
+    page = types.SimpleNamespace(file=types.SimpleNamespace(src_uri=uri), meta={})
+    text = (DOCS / uri).read_text()
+    assert navigation.on_page_markdown(text, page=page, config=None, files=None) == text
+    assert page.meta.get("search") == (None if boost is None else {"boost": boost})
+    assert page.meta.get("tags") == tags
 
 
 def test_the_site_reaches_every_page_once(navigation: ModuleType) -> None:

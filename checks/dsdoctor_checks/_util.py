@@ -15,7 +15,6 @@ from dsdoctor.api import (
     Hostfile,
     LaunchCommand,
     Missing,
-    NotStated,
     NvidiaKernel,
     OsInfo,
     Packages,
@@ -36,19 +35,6 @@ TEGRA: frozenset[Capability] = frozenset({(5, 3), (6, 2), (7, 2), (8, 7)})
 RENAMED: dict[Capability, Capability] = {(10, 1): (11, 0)}
 
 _ARCH = re.compile(r"^(sm|compute)_(\d+)(\d)([af]?)$")
-
-
-#: torch's own page asks for the release of ROCm; dsdoctor keeps no table of its builds.
-ROCM_BUILD = "torch's ROCm build, with the command of https://pytorch.org/get-started/locally/"
-
-
-def amd_gpus(os: OsInfo | Missing, kernel: NvidiaKernel | Missing) -> int:
-    """AMD GPUs of a machine that has none of NVIDIA's."""
-    try:
-        count = os.amd_gpus if isinstance(os, OsInfo) else 0
-    except NotStated:  # a paste need not say it
-        return 0
-    return 0 if isinstance(kernel, NvidiaKernel) and kernel.pci else count
 
 
 def own_environment(patient: Patient | Missing) -> bool:

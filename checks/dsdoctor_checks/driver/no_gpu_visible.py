@@ -40,9 +40,8 @@ from dsdoctor.api import (
     skip,
     warn,
 )
+from dsdoctor_checks._amd import ROCM_BUILD, amd_gpus
 from dsdoctor_checks._util import (
-    ROCM_BUILD,
-    amd_gpus,
     driver_loaded,
     gpu_expected,
     gpus_hidden,

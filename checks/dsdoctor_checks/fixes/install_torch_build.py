@@ -33,10 +33,9 @@ from dsdoctor.api import (
     TorchLive,
     fix,
 )
+from dsdoctor_checks._amd import ROCM_BUILD, amd_gpus
 from dsdoctor_checks._util import (
     GIB,
-    ROCM_BUILD,
-    amd_gpus,
     capabilities,
     dotted,
     gpu_expected,

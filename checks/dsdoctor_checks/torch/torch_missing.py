@@ -37,10 +37,9 @@ from dsdoctor.api import (
     fail,
     without_fix,
 )
+from dsdoctor_checks._amd import ROCM_BUILD, amd_gpus
 from dsdoctor_checks._pip import pip
 from dsdoctor_checks._util import (
-    ROCM_BUILD,
-    amd_gpus,
     capabilities,
     hint_to_install,
     own_environment,

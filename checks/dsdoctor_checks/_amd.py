@@ -1,0 +1,17 @@
+"""GPUs of AMD: what is read of them, and what they need."""
+
+from __future__ import annotations
+
+from dsdoctor.api import Missing, NotStated, NvidiaKernel, OsInfo
+
+#: torch's own page asks for the release of ROCm; dsdoctor keeps no table of its builds.
+ROCM_BUILD = "torch's ROCm build, with the command of https://pytorch.org/get-started/locally/"
+
+
+def amd_gpus(os: OsInfo | Missing, kernel: NvidiaKernel | Missing) -> int:
+    """AMD GPUs of a machine that has none of NVIDIA's."""
+    try:
+        count = os.amd_gpus if isinstance(os, OsInfo) else 0
+    except NotStated:  # a paste need not say it
+        return 0
+    return 0 if isinstance(kernel, NvidiaKernel) and kernel.pci else count

@@ -37,7 +37,7 @@ def saved(tmp_path: Path, torch: TorchBuild | Missing) -> Path:
 @pytest.mark.parametrize(
     ("torch", "status", "words"),
     [
-        (TorchBuild(), "confirmed", "still so on `gpu-17` as of 2026-01-05T08:00:00+00:00: torch is"),
+        (TorchBuild(), "confirmed", "still present on `gpu-17` as of 2026-01-05T08:00:00+00:00: torch is"),
         (TorchBuild(version="2.13.0+cu130"), "refuted", "`check` no longer finds this on `gpu-17`"),
         (Missing(why=Why.TIMEOUT, detail="it hung"), "unknown", "is inconclusive: it hung"),
         (Missing(why=Why.NOT_ASKED, detail="not read"), "unknown", "is inconclusive: not read"),

@@ -182,7 +182,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("-", "-"), "pass `-` once"),
         (("-", "--snapshot", "-"), "pass `-` once"),
         (("a.log", "-o", "nowhere/x"), "cannot be written"),
-        (("empty",), "`empty` holds no logs"),
+        (("empty",), "`empty` contains no logs"),
     ],
 )
 def test_misuse_is_one_line(

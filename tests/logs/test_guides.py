@@ -142,13 +142,13 @@ CASES = {
         (f"{SITE}/torch/nn/modules/module.py", "_apply", "module._apply(fn)"),
         (f"{SITE}/torch/nn/modules/module.py", "convert", "return t.to(device, dtype)"),
     ),
-    "while DeepSpeed set up": (
+    "during DeepSpeed's setup": (
         (f"{SITE}/deepspeed/__init__.py", "initialize", "engine = DeepSpeedEngine(args=args)"),
         (f"{SITE}/deepspeed/runtime/engine.py", "__init__", "self._configure_optimizer(optimizer)"),
         (f"{SITE}/deepspeed/runtime/engine.py", "_configure_optimizer", "self._configure_zero_optimizer(o)"),
         (f"{SITE}/deepspeed/runtime/zero/stage_1_and_2.py", "__init__", "self.initialize_optimizer_states()"),
     ),
-    "in the attention": (
+    "in attention": (
         (f"{SITE}/torch/nn/modules/module.py", "_call_impl", "return forward_call(*args)"),
         ("modeling_gpt2.py", "_attn", "attn_weights = torch.matmul(query, key.transpose(-1, -2))"),
     ),

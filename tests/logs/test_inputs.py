@@ -82,7 +82,7 @@ def test_rotated_logs_and_names_of_other_schedulers(tmp_path: Path) -> None:
 
 def test_a_folder_without_logs_is_said(tmp_path: Path) -> None:
     (tmp_path / "model.pt").write_bytes(b"x")
-    with pytest.raises(ReadError, match="holds no logs"):
+    with pytest.raises(ReadError, match="contains no logs"):
         find_sources([str(tmp_path)])
 
 

@@ -1,16 +1,16 @@
 """A GPU reported errors while a job ran on it.
 
 ## Why it matters
-It explains why the job failed, if it did, and a GPU that does so again should be replaced. Whether
-the GPU may be used further is judged separately from its state: a lost GPU, a required reset, an
-uncorrectable memory error or a failed row remap take the node out of service.
+The errors may be the reason why the job failed. A GPU that keeps reporting errors should be replaced.
+Other conditions decide whether the GPU stays in service: a lost GPU, a required reset, an
+uncorrectable memory error or a failed row remap takes the node out of service.
 
 ## What to do
-Run `dcgmi diag -r 3` on the node, and compare with the errors of its earlier jobs.
+Run `dcgmi diag -r 3` on the node, and look for the same errors in earlier jobs.
 
 ## References
 - https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html (version of 2025-10-29)
-- Judged by `dsdoctor hook slurm-epilog` only, against the counts that the job's prolog noted
+- Checked only by `dsdoctor hook slurm-epilog`, against the counts that the job's prolog recorded
 """
 
 from __future__ import annotations
@@ -43,11 +43,13 @@ def job_had_no_errors(
 ) -> Iterator[Finding]:
     """Warns about new uncorrected memory errors and Xids of the job's GPUs; notes the others.
 
-    It never fails. An Xid stays in the log after the reset that cured it, and the health program,
+    It never fails. An Xid stays in the log after the reset that fixed it, and the health program,
     which does not read the log, would resume the node at once.
     """
     if remains.begun is None:
-        yield skip("the job's prolog left no note, so errors of its time are not known")
+        yield skip(
+            "the job's prolog recorded no counts, so new errors cannot be told from old ones"
+        )
         return
     noted: dict[str, int] = {}
     for gpu in judged(gpus, run, env):
@@ -80,7 +82,7 @@ def job_had_no_errors(
             yield warn(
                 f"{named(gpu)} reported Xid {code} ({rule.meaning}) while job {remains.job} ran, "
                 "but a healthy GPU reports none",
-                effect="the job has failed or was slower",
+                effect="the job failed or ran slower",
                 hint=rule.action,
                 gpu=gpu.index,
                 code=code,

@@ -5,8 +5,8 @@
 training itself, unless somebody cancelled it because it hung.
 
 ## What to do
-Ask who cancelled it (`sacct -j JOB -o State,User,AdminComment`), and look at what the ranks did
-last if it was cancelled because it hung.
+Ask who cancelled it (`sacct -j JOB -o State,User,AdminComment`). If it was cancelled because it hung,
+look at what the ranks did last.
 
 ## References
 - https://slurm.schedmd.com/scancel.html

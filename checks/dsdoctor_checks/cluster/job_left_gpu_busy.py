@@ -2,8 +2,8 @@
 
 ## Why it matters
 The scheduler assigns the GPU to the next job, but the memory that these processes hold is not
-available to it: it fails with `CUDA out of memory`, or both programs run slower. Slurm ends the
-processes that its process tracking knows; a container engine's and those in state D survive.
+available to it. The job fails with `CUDA out of memory`, or both programs run slower. Slurm kills only
+the processes that it tracks. Processes of a container engine, and those in state D, survive.
 
 ## What to do
 Run `kill -9 PID`. A process in state D waits for the driver or for a disk, and ends only when that
@@ -12,7 +12,7 @@ their session.
 
 ## References
 - slurm.conf(5), Slurm 22.05: Epilog, ProctrackType, UnkillableStepProgram
-- Judged by `dsdoctor hook slurm-epilog` only
+- Checked only by `dsdoctor hook slurm-epilog`
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def gpus_are_released(remains: JobRemains, limits: LeftLimits) -> Iterator[Findi
     for process in remains.processes:
         used = None if process.used_bytes is None else process.used_bytes // MIB
         grave = process.certain and (used is None or used > limits.max_process_mib)
-        size = "" if used is None else f" with {used} MiB"
+        size = "" if used is None else f" ({used} MiB)"
         owner = (
-            f"process {process.pid} (`{process.name}`) of it"
+            f"its process {process.pid} (`{process.name}`)"
             if process.certain
             else f"process {process.pid} (`{process.name}`) of its user {remains.user}"
         )

@@ -1,8 +1,8 @@
 """A job that has ended left files in /dev/shm.
 
 ## Why it matters
-The files are in RAM: the memory stays in use until they are removed or the node reboots. After
-some jobs, /dev/shm or the node's memory is full, and jobs of other users fail.
+The files are in RAM: the memory stays in use until they are removed or the node reboots. After a few
+such jobs, /dev/shm or the node's memory is full, and jobs of other users fail.
 
 ## What to do
 Remove the files, as root in the epilog of the site or as their owner. In Slurm, the plugin
@@ -10,7 +10,7 @@ Remove the files, as root in the epilog of the site or as their owner. In Slurm,
 
 ## References
 - shm_overview(7); job_container.conf(5), Slurm 22.05
-- Judged by `dsdoctor hook slurm-epilog` only, and only if no other job of the user runs on the node
+- Checked only by `dsdoctor hook slurm-epilog`, and only if no other job of the user runs on the node
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ def shm_is_released(remains: JobRemains, limits: ShmLimits) -> Iterator[Finding]
     if remains.others:
         yield skip(
             f"job {', '.join(remains.others)} of the same user runs on this node, and files in "
-            "/dev/shm may be its own"
+            "/dev/shm may belong to it"
         )
         return
     count, size = len(remains.shm), sum(remains.shm.values()) // MIB
     if size < limits.min_mib:
         yield ok(files=count, mib=size)
         return
-    since = "since it began" if remains.begun is not None else "that belong to its user"
+    since = "created since it began" if remains.begun is not None else "owned by its user"
     yield warn(
         f"job {remains.job} of {remains.user or 'its user'} left {count} "
-        f"{'file' if count == 1 else 'files'} in /dev/shm ({size} MiB) {since}, but no other job "
+        f"{'file' if count == 1 else 'files'} in /dev/shm ({size} MiB), {since}, but no other job "
         "of that user runs here",
         effect="the memory stays in use until the files are removed or the node reboots",
-        hint="remove them as root or as their owner",
+        hint="remove the files as root or as their owner",
         files=count,
         mib=size,
         left=dict(list(remains.shm.items())[:_NAMED]),

@@ -1,7 +1,7 @@
-"""The job was preempted: its nodes went to somebody else.
+"""The job was preempted: its nodes went to another job or customer.
 
 ## Why it matters
-A job of a preemptible partition, or a spot or preemptible machine, is ended to make room, with a
+A job in a preemptible partition or on a spot machine can be ended at any time to make room, with a
 short warning at most. Nothing is wrong with the training.
 
 ## What to do

@@ -1,8 +1,8 @@
 """The job ran into its time limit.
 
 ## Why it matters
-The scheduler ends every process of a job whose time is over: SIGTERM, and SIGKILL some seconds
-later. What the ranks print then follows from it.
+The scheduler ends every process of a job that exceeds its time limit, first with SIGTERM and some
+seconds later with SIGKILL. Errors that the ranks print after that are a consequence.
 
 ## What to do
 Ask for more time (`#SBATCH --time`, `activeDeadlineSeconds`), save checkpoints before the limit

@@ -1,4 +1,4 @@
-"""A node of the job failed or was taken away.
+"""A node of the job failed or was taken out of service.
 
 ## Why it matters
 The scheduler lost a node: it crashed, was rebooted, or its daemon no longer answers. The ranks on
@@ -22,7 +22,7 @@ CONDITION = Condition(
     id="DSD1653",
     scope=Scope.NODE,
     since="0.1",
-    transient="another node can take its place",
+    transient="another node can replace it",
 )
 
 HINT = "resume on other nodes, and have the failed node checked (`sinfo -R`, `dmesg`, `dsdoctor check`)"

@@ -86,7 +86,7 @@ def memory_suffices(
         )
     elif count and have < need * GIB:
         yield warn(
-            f"this Slurm job can use {have / GIB:.1f} GiB of memory for {count} GPUs, but so many"
+            f"this Slurm job can use {have / GIB:.1f} GiB of memory for {count} GPUs, but that many"
             f" ranks need at least {need:g} GiB to start",
             effect="the kernel kills a rank (`return code = -9`) during start-up",
             hint="submit with `--mem=0`, or with the memory that the job needs",

@@ -1,8 +1,8 @@
 """The DeepSpeed config has "auto" values that nothing fills in.
 
 ## Why it matters
-`"auto"` is a placeholder of the Hugging Face Trainer and of Accelerate, which replace it before
-DeepSpeed sees the config. DeepSpeed itself does not support it: an `"auto"` batch size or learning
+`"auto"` is a placeholder that the Hugging Face Trainer and Accelerate replace before DeepSpeed sees
+the config. DeepSpeed itself does not support it: an `"auto"` batch size or learning
 rate causes a `TypeError`, `fp16` and `bf16` stay off, `zero_optimization.stage` becomes 0, and other
 fields of the validated sections fall back to their defaults.
 

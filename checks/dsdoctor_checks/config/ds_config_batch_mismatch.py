@@ -115,7 +115,7 @@ def _neither(
     """A config without batch sizes, which something else may supply."""
     removed = isinstance(deepspeed, Missing) or at_least(deepspeed.version, REMOVED_SINCE)
     if "elasticity" in (config.parsed or {}) and removed:
-        return skip("`elasticity`, which set the batch sizes, is reported by itself")
+        return skip("`elasticity`, which set the batch sizes, is reported separately")
     if enabled(config.section("elasticity")):
         return skip("`elasticity` computes the batch sizes when the job starts")
     if framework == "lightning":

@@ -196,7 +196,7 @@ def _pipeline(config: DsConfig) -> Iterator[Finding]:
             f"DeepSpeed reads only {_listed(_PIPELINE)} of `pipeline`",
             "the model is divided by the arguments of `PipelineModule`"
             if argument
-            else "it does nothing",
+            else "it has no effect",
             f"pass `{argument}` to `PipelineModule` in the script, and remove it"
             if argument
             else f"remove `{name}`",
@@ -214,7 +214,7 @@ def _loss_scale(config: DsConfig) -> Iterator[Finding]:
                 config,
                 f"fp16.{name}",
                 f"it applies only to a dynamic loss scale, and `loss_scale` is fixed at {scale}",
-                "it does nothing",
+                "it has no effect",
                 f"set `loss_scale` to 0 for a dynamic scale, or remove `{name}`",
             )
             return

@@ -1,13 +1,13 @@
 """The DeepSpeed config contains a key that this DeepSpeed does not accept.
 
 ## Why it matters
-DeepSpeed silently ignores unknown top-level keys, so a typo leaves the default in force. A file with
-some of DeepSpeed's keys among more keys of another program (such as GPT-NeoX's, which passes
-DeepSpeed's on) belongs to that program, and its own keys are not reported. In `zero_optimization`,
-`fp16`, `bf16` and the other validated sections an unknown key is an error.
-`optimizer.params` and `scheduler.params` become keyword arguments of the class, so an unknown name
-is a `TypeError` when the engine creates it. Since 0.19.7 sections of removed features are an error
-too, even with `"enabled": false`.
+DeepSpeed silently ignores unknown top-level keys, so a typo leaves the default in force. If most keys
+of a file belong to another program (GPT-NeoX, for example, passes DeepSpeed's keys on), the file
+counts as that program's, and its own keys are not reported. In `zero_optimization`, `fp16`, `bf16`
+and the other validated sections, an unknown key is an error. `optimizer.params` and
+`scheduler.params` become keyword arguments of the class, so an unknown name raises a `TypeError` when
+the engine creates it. Since 0.19.7, a section of a removed feature is an error too, even with
+`"enabled": false`.
 
 ## What to do
 Correct the name, move the key to the section that it belongs to, or remove it.

@@ -1,12 +1,12 @@
 """The installed DeepSpeed rejects the config.
 
 ## Why it matters
-dsdoctor passed the config to the DeepSpeed of this environment, without starting a run. Every rank
-would stop with the same error, after the model has been loaded and the GPUs are allocated. Values
-that are `"auto"` are left to the trainer and not checked.
+dsdoctor passed the config to the DeepSpeed of this environment, without starting a run. In a run,
+every rank stops with the same error, after the model has been loaded and the GPUs are allocated.
+Values that are `"auto"` are left to the trainer and not checked.
 
 ## What to do
-Correct the key on the line that the finding names.
+Correct the key on the line that the finding shows.
 
 ## References
 deepspeed/runtime/config.py (`DeepSpeedConfig`), deepspeed/runtime/config_utils.py

@@ -6,11 +6,11 @@ optimizer names are not case-sensitive. Any other name must be a class of `torch
 same capitalization. DeepSpeed 0.19.7 removed the 1-bit optimizers: the config is accepted, and the
 engine fails.
 
-A dotted name (`bitsandbytes.optim.AdamW8bit`) is not judged. DeepSpeed cannot import it, so the
-script must read the name and create the optimizer itself. Any other unknown name is judged only
+A dotted name (`bitsandbytes.optim.AdamW8bit`) is not checked. DeepSpeed cannot import it, so the
+script must read the name and create the optimizer itself. Any other unknown name is checked only
 where DeepSpeed is known to create the optimizer: with the Hugging Face Trainer and Accelerate, or
 if it is a typo of a known name or a class of DeepSpeed. A script that passes its own optimizer may
-store what it likes in the config.
+put anything there.
 
 ## What to do
 Correct the name. To use an optimizer of your own, remove `optimizer` from the config and pass it to

@@ -10,7 +10,7 @@ The Hugging Face Trainer, Accelerate and Lightning read the file with Python's `
 which accepts neither comments nor trailing commas.
 
 ## What to do
-Correct the line that the finding names. In Hjson an unquoted string runs to the end of its line,
+Correct the line that the finding shows. In Hjson an unquoted string runs to the end of its line,
 including commas and brackets: quote strings, and write `true`, `false` and `null` in lower case.
 
 ## References
@@ -114,7 +114,7 @@ SIGNATURES = (
         examples=(
             "ValueError: Expected a string path to an existing deepspeed config, or a dictionary. Received: configs/ds_zero2.json",
         ),
-        message="the DeepSpeed config that was named does not exist",
+        message="the DeepSpeed config that was passed does not exist",
         hint="correct the path of the DeepSpeed config; each node needs the file",
         level=Level.STRONG,
     ),

@@ -232,7 +232,8 @@ def _scheduler(config: DsConfig) -> Iterator[Finding]:
         yield _clash(
             config,
             ("scheduler.type",),
-            f"is `{name}`, but `scheduler.params` lacks {' and '.join(f'`{k}`' for k in lacking)}",
+            f"is `{name}`, but `scheduler.params` does not set"
+            f" {' and '.join(f'`{k}`' for k in lacking)}",
             "`TypeError` when the engine creates the scheduler",
             f"set {' and '.join(f'`scheduler.params.{k}`' for k in lacking)}",
         )

@@ -1,10 +1,11 @@
 """Without ZeRO, DeepSpeed divides fp16 gradients by a loss scale that it did not apply.
 
 ## Why it matters
-From release 0.18.3 on, `engine.backward` multiplies the loss by the loss scale only for the
-optimizers of ZeRO. The optimizer of fp16 without ZeRO still divides the gradients by it, 65536 at
-first. They are too small by that factor, and small ones are lost in fp16. The run raises no error:
-SGD hardly moves, Adam takes smaller steps than it should, and gradient clipping never acts.
+Since DeepSpeed 0.18.3, `engine.backward` multiplies the loss by the loss scale only for ZeRO's
+optimizers. The fp16 optimizer without ZeRO still divides the gradients by that scale, which starts at
+65536. The gradients are too small by that factor, and small ones underflow in fp16. There is no
+error: SGD hardly moves, Adam takes smaller steps than it should, and gradient clipping never takes
+effect.
 
 ## What to do
 Set `zero_optimization.stage` to 1, which needs no more memory, or train in bf16. If neither is
@@ -69,7 +70,8 @@ def the_loss_is_scaled(config: DsConfig, deepspeed: DeepSpeedInstall) -> Iterato
     yield warn(
         f"{config.named(key)} is true without ZeRO, where DeepSpeed {release} divides the"
         " gradients by a loss scale that it did not apply to the loss",
-        effect="gradients are too small by the loss scale, 65536 at first; no error is raised",
+        effect="gradients are too small by a factor of the loss scale (initially 65536), without any"
+        " error",
         hint=HINT,
         key=key,
         line=config.lines.get(key),

@@ -79,12 +79,12 @@ def monitors_are_installed(
         yield ok()
 
 
-HINT = "install the package, or take the monitor out of the config or out of `report_to`"
+HINT = "install the package, or remove the monitor from the config or from `report_to`"
 
 SIGNATURES = (
     Signature(
         pattern=r"\w{1,40}Callback requires [`']?(?P<package>[A-Za-z][\w-]{1,40})\S{0,30} to be installed",
-        message="A callback of transformers' Trainer needs `{package}`, which is not installed",
+        message="A callback of the Hugging Face Trainer needs `{package}`, which is not installed",
         source="transformers 5.23.0 integrations/integration_utils.py",
         examples=(
             "RuntimeError: WandbCallback requires wandb to be installed. Run `pip install wandb`.",

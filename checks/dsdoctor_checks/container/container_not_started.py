@@ -1,12 +1,12 @@
 """The job's container did not start.
 
 ## Why it matters
-Nothing of the job has run: the container runtime could not read the image, mount a folder, or
-set up the container. What Slurm or the kubelet prints below only ends the other tasks.
+No part of the job has run: the container runtime could not read the image, mount a folder, or set up
+the container. Slurm or the kubelet then ends the other tasks, and their messages are a consequence.
 
 ## What to do
-Correct what the runtime names: the path of the image, a folder to mount that is on no node or not
-in the image, or a full cache. Then start the image alone, on the node that failed:
+Correct what the runtime reports: a wrong image path, a mount whose source is not on the node or whose
+target is not in the image, or a full cache. Then test the image on the node that failed:
 `apptainer exec IMAGE true`, or `srun --container-image=IMAGE true`.
 
 ## References
@@ -21,7 +21,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("container-not-started", id="DSD1152", scope=Scope.JOB, since="0.1")
 
-HINT = "correct what the container runtime names, and start the image alone on that node"
+HINT = "correct what the container runtime reports, then test the image on that node (`apptainer exec IMAGE true`)"
 
 #: What ends the other tasks of a step without a container.
 _VICTIMS = ("job-cancelled", "host-oom-killed", "rank-killed", "rendezvous-timeout")

@@ -1,4 +1,4 @@
-"""CUDA_HOME (or CUDA_PATH) names a folder that is not a CUDA toolkit.
+"""CUDA_HOME (or CUDA_PATH) points to a folder that is not a CUDA toolkit.
 
 ## Why it matters
 torch and DeepSpeed use the variable without checking it. Even with a working toolkit on PATH, the build

@@ -1,8 +1,8 @@
 """An extension needs a different CUDA runtime than torch provides.
 
 ## Why it matters
-A compiled extension records the CUDA runtime it was linked with. The loader does not accept one of
-another major version instead.
+A compiled extension needs the major version of the CUDA runtime that it was linked with. The loader
+does not accept another one.
 
 ## What to do
 Install the extension built for torch's CUDA version, which

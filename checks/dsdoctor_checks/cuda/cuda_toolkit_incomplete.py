@@ -1,4 +1,4 @@
-"""The CUDA toolkit has nvcc, but misses headers or libraries that ops need.
+"""The CUDA toolkit has nvcc, but headers or libraries that ops need are missing.
 
 ## Why it matters
 Partial toolkits (distribution packages, conda's `cuda-nvcc`, PyPI wheels) contain only the compiler. The

@@ -2,10 +2,10 @@
 
 ## Why it matters
 DeepSpeed compiles its CUDA ops with nvcc against torch's headers. When ops are pre-built
-(`DS_BUILD_*=1`), DeepSpeed compares both versions with a table and refuses any pair that is not in it;
-for CUDA 13, that is every other minor version. When ops are built at first use (JIT), nothing has
-compared them since DeepSpeed 0.12.3: a different minor version works, but a different major version
-usually causes a compile error or an undefined symbol.
+(`DS_BUILD_*=1`), DeepSpeed looks both versions up in a table and refuses any pair that is not in it. For
+CUDA 13, it refuses every minor version but torch's own. When ops are built at first use (JIT), DeepSpeed
+0.12.3 and newer do not compare the versions: a different minor version works, but a different major
+version usually causes a compile error or an undefined symbol.
 
 ## What to do
 Install the toolkit for torch's CUDA version (the toolkit alone, without a driver) and point `CUDA_HOME`

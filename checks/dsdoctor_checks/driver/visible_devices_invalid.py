@@ -1,4 +1,4 @@
-"""CUDA_VISIBLE_DEVICES or --gpus names a GPU that does not exist.
+"""CUDA_VISIBLE_DEVICES or --gpus selects a GPU that does not exist.
 
 ## Why it matters
 CUDA reads `CUDA_VISIBLE_DEVICES` up to the first invalid entry and silently hides the rest. Ranks
@@ -71,8 +71,8 @@ def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterat
             yield skip(f"the UUIDs with which `{token}` would be compared are not known")
             return
         yield fail(
-            f"`CUDA_VISIBLE_DEVICES={value}` names `{token}`, but the GPUs here are 0 to {last}",
-            effect="CUDA hides that entry and all after it, and ranks find no device",
+            f"`CUDA_VISIBLE_DEVICES={value}` contains `{token}`, but the GPUs here are 0 to {last}",
+            effect="CUDA ignores that entry and all after it, and ranks find no device",
             hint="use indices or UUIDs that `nvidia-smi -L` lists, or unset `CUDA_VISIBLE_DEVICES`",
             cuda_visible_devices=value,
             entry=token,
@@ -83,7 +83,7 @@ def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterat
     for token in tokens or ():
         if (tokens or ()).count(token) > 1:
             yield fail(
-                f"`CUDA_VISIBLE_DEVICES={value}` names `{token}` twice,"
+                f"`CUDA_VISIBLE_DEVICES={value}` contains `{token}` twice,"
                 " but each GPU may appear once",
                 effect="CUDA lists no device, or two ranks share one GPU",
                 hint="list each GPU once",
@@ -96,7 +96,7 @@ def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterat
         gpu = find(gpus.gpus, selector)
         if gpu is None and complete:
             yield fail(
-                f"`--gpus` names `{selector}`, but the GPUs here are 0 to {last}",
+                f"`--gpus` selects `{selector}`, but the GPUs here are 0 to {last}",
                 effect="the job requests a device that does not exist",
                 hint="use indices or UUIDs that `nvidia-smi -L` lists",
                 selector=selector,

@@ -102,7 +102,7 @@ def conda(
         # the label does not pin what its packages require
         parts = ("cuda-toolkit", "cuda-nvcc", "cuda-cudart-dev", "cuda-libraries-dev")
         specs = [f"{part}={want}" for part in parts]
-        why = f"the channel `{channels[0]}`, with versions pinned that it does not pin"
+        why = f"the channel `{channels[0]}`, with the versions of its parts pinned"
     if kind == "pixi":
         return _pixi(managers, want, prefix)
     in_place = request.in_place
@@ -179,13 +179,13 @@ def pip(
             Run(
                 argv=(python, "-m", "pip", "install", "--no-input", "--no-deps", *specs),
                 env={"PIP_USER": "0"},
-                why="what torch does not install, into the environment itself (`--in-place`)",
+                why="the parts that torch does not install, into the environment itself (`--in-place`)",
                 inventory="pip",
                 needs_bytes=size,
             ),
         )
         links: tuple[Step, ...] = (
-            LinkNames(link=f"{home}/lib", why="the names that a linker searches"),
+            LinkNames(link=f"{home}/lib", why="names that the linker searches for"),
             Link(link=f"{home}/lib64", target="lib", why="DeepSpeed's builds search it"),
         )
         return Route(
@@ -220,7 +220,7 @@ def pip(
     steps += [
         LinkNames(
             link=f"{home}/lib",
-            why="the names that a linker searches (`libcudart.so`), which the wheels lack",
+            why="names that the linker searches for (`libcudart.so`); the wheels do not contain them",
         ),
         Link(link=f"{home}/lib64", target="lib", why="DeepSpeed's builds search it"),
     ]

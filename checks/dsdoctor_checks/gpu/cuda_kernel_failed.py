@@ -3,15 +3,15 @@
 ## Why it matters
 A kernel read or wrote outside its memory, or ended in a way that CUDA does not explain. Every
 further CUDA call of that process fails, so the process ends with an abort as often as with an
-exception, and the other ranks report a lost peer. The line of Python that is named is where the
-error was noticed, not where it arose.
+exception, and the other ranks report a lost peer. The traceback shows the line of Python where the
+error was noticed, not where it occurred.
 
 ## What to do
-1. Run again with `CUDA_LAUNCH_BLOCKING=1`: the traceback then names the operator that failed.
-2. If it is the same operator each time, it is the code: an extension that was built for another
+1. Run again with `CUDA_LAUNCH_BLOCKING=1`: the traceback then shows the operator that failed.
+2. If the same operator fails each time, the code is at fault: an extension that was built for another
    torch or GPU, or an index out of range. Rebuild the extension, or run
    `compute-sanitizer python train.py` on a small case.
-3. If it is another operator each time, or always on the same GPU, look for `Xid` in `dmesg` and
+3. If a different operator fails each time, or always on the same GPU, look for `Xid` in `dmesg` and
    test the GPU with `dcgmi diag -r 3`.
 
 ## References

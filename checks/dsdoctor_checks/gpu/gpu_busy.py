@@ -1,8 +1,8 @@
 """Other programs use a GPU of this run.
 
 ## Why it matters
-The memory they hold is not available to the job. It fails with `CUDA out of memory` where it would
-fit on a free GPU, and both programs run slower.
+The memory that they hold is not available to the job. A job that would fit on a free GPU fails with
+`CUDA out of memory`, and both programs run slower.
 
 ## What to do
 Stop the other programs, wait for them, or choose other GPUs with `--gpus`.

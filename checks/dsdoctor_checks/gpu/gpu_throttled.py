@@ -1,4 +1,4 @@
-"""A hardware limit holds a GPU's clocks down.
+"""A hardware limit keeps a GPU's clocks low.
 
 ## Why it matters
 A hardware slowdown halves the clocks or worse: the card is too hot, or its power supply signals
@@ -57,7 +57,7 @@ def clocks_are_free(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> It
             continue
         why = hard[0] if hard else "the software thermal limit"
         yield (fail if hard and not idle else warn)(
-            f"the clocks of {named(gpu)} are held down by {why} "
+            f"the clocks of {named(gpu)} are limited by {why} "
             f"(reasons {reasons:#x}, SM at {gpu.clock_sm_mhz} MHz), but a healthy GPU runs "
             "unthrottled",
             effect="this GPU, and every rank that waits for it, runs slower",

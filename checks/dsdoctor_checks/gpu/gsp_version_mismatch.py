@@ -1,8 +1,8 @@
 """A GPU's firmware and the driver have different versions.
 
 ## Why it matters
-Since Turing, part of the driver runs on the GPU itself (GSP) and is loaded together with it. A
-different version means an incomplete update. Calls to the GPU then time out (Xid 119, 120).
+Since Turing, part of the driver runs as firmware on the GPU itself (GSP) and is loaded with the
+driver. A different version means an incomplete update. Calls to the GPU then time out (Xid 119, 120).
 
 ## What to do
 Reboot the node. If the mismatch remains, reinstall the driver with its firmware package.

@@ -5,9 +5,9 @@ ROCm ends the process when a kernel faults, when the GPU is reset, or when a bin
 for its architecture. RCCL reports it as an unhandled HIP error on the other ranks.
 
 ## What to do
-Read `dmesg` for amdgpu faults and `rocm-smi` for resets, check that torch's ROCm matches the
-driver, and that it was built for this architecture (`torch.cuda.get_arch_list()`;
-`HSA_OVERRIDE_GFX_VERSION` for consumer cards).
+Look for amdgpu faults in `dmesg` and for resets in `rocm-smi`. Check that torch's ROCm version matches
+the driver, and that torch was built for this architecture (`torch.cuda.get_arch_list()`). On consumer
+cards, set `HSA_OVERRIDE_GFX_VERSION`.
 
 ## References
 - https://rocm.docs.amd.com/projects/HIP/en/latest/reference/error_codes.html
@@ -19,7 +19,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("hip-runtime-error", id="DSD660", scope=Scope.NODE, since="0.1")
 
-HINT = "read `dmesg` for amdgpu faults, and check that torch's ROCm build matches the driver and the GPU's architecture"
+HINT = "look for amdgpu faults in `dmesg`, and check that torch's ROCm build matches the driver and the GPU's architecture"
 
 SIGNATURES = (
     Signature(

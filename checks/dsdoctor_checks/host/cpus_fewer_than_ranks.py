@@ -1,7 +1,7 @@
 """The job can use fewer CPUs than it has ranks.
 
 ## Why it matters
-Each rank keeps a CPU busy while it launches kernels. With a small CPU quota of a pod, or a Slurm task
+Each rank keeps a CPU busy while it launches kernels. In a pod with a small CPU quota, or a Slurm task
 with one CPU, the ranks take turns. The GPUs wait, and collectives can time out.
 
 ## What to do

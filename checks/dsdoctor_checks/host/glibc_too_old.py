@@ -1,8 +1,8 @@
 """A library needs a newer glibc than this system has.
 
 ## Why it matters
-A wheel or an op that was built on a newer distribution asks for symbol versions that the system's
-C library lacks: it does not load. glibc cannot be upgraded by pip or conda.
+A wheel or an op that was built on a newer distribution needs symbol versions that the system's C
+library does not have, so it does not load. pip and conda cannot upgrade glibc.
 
 ## What to do
 Install a wheel built for an older glibc (`manylinux_2_28` needs 2.28), build the package on this

@@ -3,12 +3,12 @@
 ## Why it matters
 A signal ended the process inside a library: Python prints no exception, and the other ranks
 report a lost peer minutes later. The usual reasons are libraries of different builds in one
-process, a corrupt installation, and an instruction that the processor does not have.
+process, a corrupt installation, and an instruction that the processor does not support.
 
 ## What to do
-Find the library of the top frame: run with `PYTHONFAULTHANDLER=1`, or look at the core with
-`coredumpctl gdb`. Reinstall that package for this torch, CUDA and processor; leave it out to
-confirm.
+Find the library in the top frame of the stack: run with `PYTHONFAULTHANDLER=1`, or open the core dump
+with `coredumpctl gdb`. Reinstall its package for this torch, CUDA and processor. To confirm the cause,
+run once without that package.
 
 ## References
 - https://docs.python.org/3/library/faulthandler.html
@@ -23,7 +23,7 @@ from ._util import SHARED_MEMORY
 
 CONDITION = Condition("native-crash", id="DSD1060", scope=Scope.USER_ENV, since="0.1")
 
-HINT = "find the library of the top frame in the stack, which `PYTHONFAULTHANDLER=1` makes Python print, and reinstall that package for this torch and processor"
+HINT = "find the library in the top frame of the stack (`PYTHONFAULTHANDLER=1` makes Python print it), and reinstall its package for this torch and processor"
 
 SIGNATURES = (
     Signature(
@@ -42,8 +42,8 @@ SIGNATURES = (
     Signature(
         pattern=r"7 \(SIGBUS\)|Signals\.SIGBUS|signal SIGBUS|(?:exitcode\s*:|return code =) -7\b",
         source="torch 1.9-2.13 distributed/elastic; deepspeed 0.9-0.19 launcher/launch.py; CPython subprocess",
-        message="A process used mapped memory that was no longer there (SIGBUS)",
-        hint="look at the free space of `/dev/shm`, and whether a data file became shorter, or its disk failed, while it was mapped",
+        message="A process accessed mapped memory that was no longer there (SIGBUS)",
+        hint="check the free space of `/dev/shm`, and whether a data file was truncated, or its disk failed, while it was mapped",
         examples=(
             "traceback : Signal 7 (SIGBUS) received by PID 201",
             "died with <Signals.SIGBUS: 7>.",
@@ -82,7 +82,7 @@ SIGNATURES = (
     Signature(
         pattern=r"\btrap invalid opcode ip:[0-9a-f]+ sp:[0-9a-f]+ error:\w+ in (?P<library>[^\s\[]+)\[",
         source="Linux 4-6 arch/x86/kernel/traps.c",
-        message="A process used an instruction that this processor does not have, in `{library}`",
+        message="A process executed an instruction that this processor does not support, in `{library}`",
         examples=(
             "traps: python[4711] trap invalid opcode ip:7f12 sp:7ffd error:0 in libfoo.so[7f1200000000+1000]",
         ),

@@ -91,7 +91,7 @@ def shm_is_large(
     )
     fatal = count > 1 and size <= limits.fatal_mib
     yield (fail if fatal else warn)(
-        f"`/dev/shm` has a size of {size} MiB, but a job of {count} "
+        f"`/dev/shm` is {size} MiB in size, but a job of {count} "
         f"{'rank' if count == 1 else 'ranks'} needs {need:g} MiB or more",
         effect="DataLoader workers stop with a bus error, or NCCL cannot extend its segment",
         hint=hint,

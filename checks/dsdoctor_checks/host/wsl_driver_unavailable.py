@@ -1,8 +1,8 @@
-"""In WSL the NVIDIA driver of Windows is not found or not used.
+"""In WSL, the Windows NVIDIA driver is not found or not used.
 
 ## Why it matters
-WSL uses the driver of Windows, whose libraries are in `/usr/lib/wsl/lib`. A Linux driver that is
-also installed hides them, and the loader does not always know that folder.
+WSL uses the Windows driver, whose libraries are in `/usr/lib/wsl/lib`. A Linux driver that is also
+installed hides them, and the loader does not always search that folder.
 
 ## What to do
 Install the NVIDIA driver in Windows only, and remove NVIDIA's Linux driver packages from WSL. Run
@@ -77,7 +77,7 @@ def wsl_driver_is_used(
         )
     elif path is not None and not path.startswith(_FOLDER):
         yield fail(
-            f"a job would load `{path}`, but in WSL libcuda must be the one of Windows in"
+            f"a job would load `{path}`, but in WSL it must load the Windows libcuda in"
             f" `{_FOLDER}lib`",
             effect="CUDA cannot be initialized: a Linux driver does not work in WSL",
             hint=f"remove NVIDIA's Linux driver packages, and put `{_FOLDER}lib` first on "

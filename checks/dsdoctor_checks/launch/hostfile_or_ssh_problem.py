@@ -94,8 +94,8 @@ def hostfile_is_sound(
     others = [entry.host for entry in hostfile.entries if entry.host not in _own_names(os)]
     if isinstance(nodes, Missing) and run.quick and hostfile.asked and others:
         yield skip(
-            f"the lines of `{hostfile.path}` are valid, but names and SSH logins of its other hosts"
-            f" ({len(others)}) were not tried (`--quick`)",
+            f"the lines of `{hostfile.path}` are valid, but the names and SSH logins of its"
+            f" other hosts ({len(others)}) were not checked (`--quick`)",
             hosts=len(others),
         )
     if isinstance(nodes, NodesReach):
@@ -188,7 +188,7 @@ def _reach(node: NodeReach, hostfile: Hostfile) -> Iterator[Finding]:
         )
     elif node.python is False:
         yield warn(
-            f"`{node.host}` has no Python interpreter at the path of this node's, but the deepspeed"
+            f"`{node.host}` has no Python interpreter at the path used on this node, but the deepspeed"
             " launcher uses the same path on every node",
             effect="ranks on that node fail with `No such file or directory`",
             hint="install the environment at the same path on every node, or on a shared file system",

@@ -1,11 +1,11 @@
-"""Options of the deepspeed launcher are mutually exclusive, or name hosts or slots that do not exist.
+"""Options of the deepspeed launcher are mutually exclusive, or select hosts or slots that do not exist.
 
 ## Why it matters
 `--include` cannot be combined with `--exclude`, and neither with `--num_gpus` or `--num_nodes`. The
 launcher also stops at a host that is not in the hostfile and at a slot that the host does not have.
 
 ## What to do
-Keep one of the options, and name hosts and slots of the hostfile.
+Keep one of the options, and select only hosts and slots that the hostfile lists.
 
 ## References
 deepspeed/launcher/runner.py (0.19.8, `main`, `parse_resource_filter`)
@@ -54,7 +54,9 @@ def options_go_together(
         expected = "a port from 0 to 65535" if port else "an integer"
         yield fail(
             f"`{problem}` is passed, but the option needs {expected}",
-            effect="the ranks never meet" if port else "the launcher prints its usage and stops",
+            effect="the ranks cannot connect to each other"
+            if port
+            else "the launcher prints its usage and stops",
             hint=f"pass {expected}",
             option=problem,
         )
@@ -108,7 +110,7 @@ def _slots_exist(
             yield fail(
                 f"`{host}` is requested, but the hosts are {names}",
                 effect=_EFFECT,
-                hint="name a host of the hostfile, or `localhost` without one",
+                hint="use a host from the hostfile, or `localhost` if there is no hostfile",
                 host=host,
                 hosts=list(pool),
             )
@@ -127,7 +129,7 @@ def _slots_exist(
             )
 
 
-HINT = "pass one of the options; name hosts and slots that the hostfile has"
+HINT = "pass only one of the options, with hosts and slots that the hostfile lists"
 
 SIGNATURES = (
     Signature(

@@ -1,12 +1,13 @@
 """The run was interrupted from the keyboard (Ctrl-C).
 
 ## Why it matters
-SIGINT reaches every process of the terminal: each rank prints a `KeyboardInterrupt`, and where it
-stood then is no fault. Where the run had hung before, the last frames show what it waited for.
+Ctrl-C sends SIGINT to every process of the terminal. Each rank prints a `KeyboardInterrupt` at the
+line that it was executing; that line is not a fault. If the run had hung, the last frames show what it
+was waiting for.
 
 ## What to do
-Nothing is wrong if the interruption was meant. If the run had hung, start it again under
-`dsdoctor run`, or look at what the ranks waited in with `py-spy dump`.
+Nothing is wrong if the interruption was intended. If the run had hung, start it again under
+`dsdoctor run`, or see where each rank waits with `py-spy dump --pid PID`.
 
 ## References
 - https://docs.python.org/3/library/exceptions.html#KeyboardInterrupt

@@ -1,7 +1,7 @@
-"""The command names a program or a script that does not exist.
+"""A program or script in the command does not exist.
 
 ## Why it matters
-A launcher that is not installed or misspelt fails at once with `command not found`. A wrong script
+A launcher that is not installed or misspelled fails at once with `command not found`. A wrong script
 path is worse: the launcher starts on all GPUs, or waits in the queue for its nodes, and then every
 rank fails with `can't open file`.
 
@@ -50,7 +50,7 @@ _LAUNCHERS = {
 def program_and_script_are_there(files: LaunchFiles) -> Iterator[Finding]:
     """Fails if a file is certainly missing; what a shell would expand is not judged."""
     if files.program is None and files.script is None:
-        yield skip("the command contains shell syntax, or names no file")
+        yield skip("the command contains shell syntax, or no file to look for")
         return
     if files.program is not None and files.program_path is None:
         import difflib  # noqa: PLC0415  # only where the program is missing
@@ -80,10 +80,10 @@ def program_and_script_are_there(files: LaunchFiles) -> Iterator[Finding]:
         )
     if files.launcher_config is not None and files.launcher_config_exists is False:
         yield fail(
-            f"the configuration `{files.launcher_config}` that `accelerate launch` is passed does"
+            f"the configuration file `{files.launcher_config}` of `accelerate launch` does"
             f" not exist in `{files.folder}`",
             effect="`FileNotFoundError` before any rank starts",
-            hint="correct the path behind `--config_file`, or write the file with"
+            hint="correct the path after `--config_file`, or write the file with"
             " `accelerate config`",
             config=files.launcher_config,
         )
@@ -121,8 +121,8 @@ SIGNATURES = (
     Signature(
         pattern=r"The passed configuration file `(?P<file>[^`]{1,300})` does not exist",
         source="accelerate 0.12-1.15 commands/config/config_args.py",
-        message="the configuration `{file}` that `accelerate launch` is passed does not exist",
-        hint="correct the path behind `--config_file`, or write the file with `accelerate config`",
+        message="the configuration file `{file}` of `accelerate launch` does not exist",
+        hint="correct the path after `--config_file`, or write the file with `accelerate config`",
         examples=(
             "FileNotFoundError: The passed configuration file `a.yaml` does not exist. Please pass an existing file",
         ),

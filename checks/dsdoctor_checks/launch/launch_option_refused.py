@@ -1,12 +1,12 @@
-"""The launcher refuses an option of the command line, or ignores one of its configuration.
+"""The launcher rejects a command-line option, or ignores a key of its configuration file.
 
 ## Why it matters
 The launcher exits with a usage error before any rank starts. On a cluster that happens only after
-the job has waited in the queue. A misspelled key below `deepspeed_config` of accelerate's
-configuration is not refused: the run starts without the setting.
+the job has waited in the queue. Accelerate does not reject a misspelled key under `deepspeed_config`
+in its configuration file: the run starts without the setting.
 
 ## What to do
-Correct the option. Options of the launcher come before the script, options of the script after it.
+Correct the option. The launcher's options go before the script, the script's options after it.
 `deepspeed --help`, `torchrun --help` and `accelerate launch --help` list what this release accepts.
 
 ## References
@@ -51,7 +51,7 @@ def the_launcher_accepts_its_options(
     """By the launcher's own parser, in the environment that is examined."""
     for key, near in parse.ignored.items():
         yield warn(
-            f"{parse.launcher} does not read `deepspeed_config.{key}` of its configuration"
+            f"{parse.launcher} does not read `deepspeed_config.{key}` in its configuration file"
             + (f"; the closest key is `{near}`" if near else ""),
             effect="the run starts without this setting",
             hint=f"change it to `{near}`"
@@ -77,7 +77,7 @@ def the_launcher_accepts_its_options(
     if parse.accepted:
         return
     yield fail(
-        f"{parse.launcher} refuses the command line: {parse.error}",
+        f"{parse.launcher} rejects the command line: {parse.error}",
         effect="the launcher exits with a usage error and starts no rank",
         hint=f"correct the option; `{_help(parse.launcher)}` lists what this release accepts",
         launcher=parse.launcher,
@@ -96,7 +96,7 @@ def _help(launcher: str) -> str:
     return "accelerate launch --help" if launcher == "accelerate" else f"{launcher} --help"
 
 
-HINT = "correct the option; an empty value is often a variable that the job script does not set"
+HINT = "correct the option; if a value is empty, check that the job script sets its variable"
 
 SIGNATURES = (
     Signature(
@@ -104,7 +104,7 @@ SIGNATURES = (
         # user's that is named `run.py` or `launch.py` prints the same
         pattern=r"^(?P<launcher>torchrun|deepspeed|[Aa]ccelerate(?: <command> \[<args>\])?(?: launch)?(?: command)?): error: (?P<said>.+)",
         source="torch 1.10-2.13 distributed/run.py; deepspeed 0.9-0.19 launcher/runner.py; accelerate 0.12-1.15 commands/launch.py",
-        message="`{launcher}` refuses the command line: {said}",
+        message="`{launcher}` rejects the command line: {said}",
         examples=(
             "torchrun: error: argument --nnodes: invalid value: ''",
             "deepspeed: error: unrecognized arguments: --num-gpu 4",

@@ -1,9 +1,9 @@
 """The command contains a placeholder that was never replaced.
 
 ## Why it matters
-Commands copied from a README or an answer contain placeholders such as `<path>`, `{NUM_GPUS}` or
-`your_port`. The launcher takes them literally: it fails on a number, or starts a script that does not
-exist.
+Commands copied from a README or a forum answer contain placeholders such as `<path>`, `{NUM_GPUS}` or
+`your_port`. The launcher takes them literally: it stops where it expects a number, or starts a script
+that does not exist.
 
 ## What to do
 Replace the placeholder with the value of this job.

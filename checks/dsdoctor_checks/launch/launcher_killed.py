@@ -32,7 +32,7 @@ SIGNATURES = (
     Signature(
         pattern=r"Main process received SIGTERM, exiting",
         source="deepspeed 0.9-0.19 launcher/launch.py: while no rank has failed",
-        message="the deepspeed launcher was ended from outside with SIGTERM",
+        message="the deepspeed launcher was terminated from outside (SIGTERM)",
         examples=(
             "[2025-01-02 03:04:05,678] [INFO] [launch.py:324:sigkill_handler] Main process received SIGTERM, exiting",
         ),
@@ -42,7 +42,7 @@ SIGNATURES = (
     Signature(
         pattern=r"\*\*\* SIGTERM received at time=\d+",
         source="abseil 2020-2025 debugging/failure_signal_handler.cc, which ray installs in the driver",
-        message="the driver was ended from outside with SIGTERM",
+        message="the driver process was terminated from outside (SIGTERM)",
         examples=("*** SIGTERM received at time=1755448771 on cpu 72 ***",),
         not_examples=("*** SIGTERM received at time=noon",),
         level=Level.WEAK,

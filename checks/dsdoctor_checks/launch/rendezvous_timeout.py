@@ -28,7 +28,7 @@ CONDITION = Condition(
     scope=Scope.JOB,
     since="0.1",
     names=(Observation.NO_RENDEZVOUS,),
-    transient="a node that joined late, or a network that was down, can be there next time",
+    transient="a node that joined late, or a network that was down, may be available next time",
 )
 
 HINT = "check on every node that the job started there and that `nc -vz ADDRESS PORT` reaches the master address"

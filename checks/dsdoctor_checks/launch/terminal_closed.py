@@ -2,7 +2,7 @@
 
 ## Why it matters
 When a terminal closes, the kernel sends SIGHUP to its processes, and torchrun ends all ranks. It
-looks like a crash without a reason, often hours later, when a laptop sleeps.
+looks like a crash without a reason, often hours later, when a laptop goes to sleep.
 
 ## What to do
 Start long runs under `tmux`, `screen` or a scheduler, or with `nohup torchrun … &`, and resume

@@ -14,7 +14,7 @@ def otherwise(demand: MemoryDemand) -> str:
     """What a message says if another way of training would fit."""
     if any("16 bits" in assumption for assumption in demand.assumed):
         return "frozen 4-bit weights (QLoRA) would fit"
-    return "LoRA adapters would fit (say which with `--finetune lora` or `--finetune full`)"
+    return "LoRA adapters would fit (choose with `--finetune lora` or `--finetune full`)"
 
 
 def itemized(items: Mapping[str, int]) -> str:

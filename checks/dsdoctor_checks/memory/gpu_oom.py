@@ -59,7 +59,7 @@ PLACES = (
         ("deepspeed/runtime/", "_configure_"),
     ),
     _while(
-        "while DeepSpeed set up: parameters, gradients and optimizer states do not fit at this ZeRO stage",
+        "during DeepSpeed's setup: parameters, gradients and optimizer states do not fit at this ZeRO stage",
         _STATES,
         (
             "_configure_zero_optimizer",
@@ -79,7 +79,7 @@ PLACES = (
         ("cross_entropy", "logits.float()", "self.lm_head(", "log_softmax"),
     ),
     _while(
-        "in the attention, whose memory grows with the sequence length",
+        "in attention, whose memory grows with the sequence length",
         "lower the sequence length or the micro-batch, or use `attn_implementation='sdpa'` or"
         " FlashAttention",
         (

@@ -251,7 +251,7 @@ SIGNATURES = (
     Signature(
         pattern="low on resource: memory",
         source="kubernetes 1.20-1.34 pkg/kubelet/eviction/helpers.go",
-        message="The kubelet evicted the pod because the memory of the node ran out",
+        message="The kubelet evicted the pod because the node ran out of memory",
         examples=("The node was low on resource: memory. Threshold quantity: 100Mi",),
         level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "pod-evicted", "rank-killed"),

@@ -1,8 +1,8 @@
 """Unused huge pages reserve memory that the run needs.
 
 ## Why it matters
-Ordinary programs cannot use memory that is reserved for huge pages, neither torch and DeepSpeed nor
-the page cache. `free` reports it as used although no program uses it.
+Memory that is reserved for huge pages is not available to ordinary programs such as torch and
+DeepSpeed, or to the page cache. `free` reports it as used although no program uses it.
 
 ## What to do
 Release it with `sysctl vm.nr_hugepages=0` as root. Find out what reserved it: `/etc/sysctl.d`, the

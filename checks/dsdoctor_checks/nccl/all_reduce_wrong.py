@@ -1,11 +1,11 @@
 """An all-reduce among ranks of this node fails, hangs or returns wrong sums.
 
 ## Why it matters
-It is the first thing that every distributed job does. If two ranks cannot add known numbers, the job
-hangs in its first step until the watchdog aborts it, half an hour later.
+An all-reduce is the first thing that every distributed job does. If two ranks cannot add known numbers,
+the job hangs in its first step until the watchdog aborts it, half an hour later.
 
 ## What to do
-Find the transport with `NCCL_DEBUG=INFO`, then disable one after the other: `NCCL_P2P_DISABLE=1`,
+Find the transport with `NCCL_DEBUG=INFO`, then disable one at a time: `NCCL_P2P_DISABLE=1`,
 `NCCL_SHM_DISABLE=1`, `NCCL_IB_DISABLE=1`. With gloo, check the interface (`GLOO_SOCKET_IFNAME`) and this
 node's host name in /etc/hosts.
 

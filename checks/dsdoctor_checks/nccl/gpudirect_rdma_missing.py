@@ -3,7 +3,7 @@
 ## Why it matters
 With GPUDirect RDMA, an adapter reads and writes GPU memory itself. It needs the module `nvidia_peermem`,
 or DMA-BUF: the driver's open kernel modules, Linux 5.12 and CUDA 11.7. Without either, NCCL copies
-everything through host memory, which costs half of the bandwidth between nodes or more.
+everything through host memory, which halves the bandwidth between nodes or worse.
 
 ## What to do
 Run `modprobe nvidia_peermem` as root. The driver includes it if it was installed after the RDMA stack.

@@ -1,12 +1,11 @@
 """Ascend's collective library (HCCL) reports an error.
 
 ## Why it matters
-HCCL ends a collective when a link between NPUs cannot be set up, when a rank does not come in
-time, or when a device still belongs to an earlier process. The code in its message (EI0006,
-EJ0001, ...) says which.
+HCCL ends a collective when a link between NPUs cannot be set up, when a rank does not join in time, or
+when an earlier process still holds a device. The code in its message (EI0006, EJ0001, ...) says which.
 
 ## What to do
-Look for the code and the first rank that printed it: EI0006 (no answer of a rank in
+Look for the code and the first rank that printed it: EI0006 (a rank did not answer within
 `HCCL_CONNECT_TIMEOUT`), EJ0001 (an earlier process still holds the device: wait, or end it),
 EI0004 (rank table). Check links with `hccn_tool`.
 
@@ -21,7 +20,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("hccl-error", id="DSD856", scope=Scope.NODE, since="0.1")
 
-HINT = "look for the first rank with a code such as EI0006 or EJ0001, end what still uses the NPUs, and check links with `hccn_tool`"
+HINT = "look for the first rank with a code such as EI0006 or EJ0001, end processes that still use the NPUs, and check links with `hccn_tool`"
 
 SIGNATURES = (
     Signature(

@@ -45,7 +45,7 @@ CONDITION = Condition(
     id="DSD851",
     scope=Scope.JOB,
     since="0.1",
-    transient="a link that was down can be up next time",
+    transient="a link that was down may be up next time",
 )
 
 
@@ -64,7 +64,7 @@ def _socket(setting: Setting, network: Network) -> Iterator[Finding]:
     hit = "no interface of this node"
     if matching:
         names = listed(item.name for item in matching)
-        hit = f"only {names}, down or without an address"
+        hit = f"only {names}, which is down or has no address"
     yield fail(
         f"`NCCL_SOCKET_IFNAME={setting.value}`{setting.where} matches {hit}, but this node has "
         f"{listed(there) if there else 'none that is up'}",
@@ -103,7 +103,7 @@ def _gloo(value: str, network: Network) -> Iterator[Finding]:
         return
     there = [item.name for item in network.interfaces if _usable(item) and not item.loopback]
     yield warn(
-        f"`GLOO_SOCKET_IFNAME={value}` names {listed(wrong)}, but this node has "
+        f"`GLOO_SOCKET_IFNAME={value}` selects {listed(wrong)}, but this node has "
         f"{listed(there) if there else 'no interface that is up'}",
         effect="process groups with the gloo backend fail with `Unable to find address for`",
         hint="run `unset GLOO_SOCKET_IFNAME`, or set it to an interface from `ip -br addr`",

@@ -1,8 +1,8 @@
 """A collective timed out because a rank is slow, stuck or dead.
 
 ## Why it matters
-The watchdog aborts a rank that waited too long in a collective. The rank that reports is the victim; the
-cause is on the rank that never reached the collective.
+The watchdog aborts a rank that waited too long in a collective. The rank that reports the timeout is not
+the cause: look for the rank that never reached the collective.
 
 ## What to do
 Find the missing rank with `py-spy dump --pid PID` on each node. If it is only slow, raise the timeout:
@@ -33,7 +33,7 @@ CONDITION = Condition(
     scope=Scope.JOB,
     since="0.1",
     names=(Observation.NO_COLLECTIVE,),
-    transient="a rank that was stuck can reach the collective next time",
+    transient="a rank that was stuck may reach the collective next time",
 )
 
 HINT = (
@@ -51,7 +51,7 @@ SIGNATURES = (
         not_examples=(
             "[E ProcessGroupNCCL.cpp:1] [Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1) ran for 600100 milliseconds before timing out.",
         ),
-        message="A collective timed out, {operation} number {number}: a rank is slow, stuck or dead",
+        message="A collective timed out ({operation} number {number}): a rank is slow, stuck or dead",
         compared=("operation", "number"),
         echo=True,
     ),

@@ -1,7 +1,7 @@
 """NCCL reports a CUDA error.
 
 ## Why it matters
-NCCL passes on a CUDA error without its cause.
+NCCL reports that a CUDA call failed, but not why.
 
 ## What to do
 Run again with `NCCL_DEBUG=INFO` and read the first line with `WARN`.

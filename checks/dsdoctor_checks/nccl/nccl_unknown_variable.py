@@ -1,8 +1,9 @@
 """An NCCL variable is set that NCCL does not read.
 
 ## Why it matters
-NCCL does not report unknown names, in the environment or in its configuration files. A misspelled or
-invented variable looks like a setting and has no effect: `NCCL_TIMEOUT`, for one, was never read.
+NCCL does not report unknown names, neither in the environment nor in its configuration files. A
+misspelled or invented variable looks like a setting and has no effect. `NCCL_TIMEOUT`, for example, was
+never read by any release.
 
 ## What to do
 Use the intended name, or remove the variable.

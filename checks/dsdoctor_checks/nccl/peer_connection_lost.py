@@ -24,7 +24,7 @@ CONDITION = Condition(
     scope=Scope.JOB,
     since="0.1",
     names=(Observation.PEER_GONE,),
-    transient="a node or a network that dropped the connection can be back next time",
+    transient="the node or network that dropped the connection may be back next time",
 )
 
 HINT = (

@@ -108,7 +108,7 @@ def ports_are_active(
     if down:
         yield (fail if not active else warn)(
             f"{_words(down)} {'is' if len(down) == 1 else 'are'} not active, but "
-            f"{'NCCL_IB_HCA names it' if pattern else 'the others of its kind on this node are'}",
+            f"{'NCCL_IB_HCA selects it' if pattern else 'the others of its kind on this node are'}",
             effect="the GPUs near it send through other ports, and every rank waits for them"
             if active
             else "the job runs over TCP, many times slower",

@@ -1,8 +1,8 @@
 """A DeepSpeed op is missing because its build failed earlier.
 
 ## Why it matters
-Optimizer offload calls a compiled op. If its build failed, the last line of the log complains about the
-op, while the cause is further up.
+Optimizer offload calls a compiled op. If its build failed, the last line of the log only says that the
+op is missing; the cause is further up.
 
 ## What to do
 Delete the op's folder under `~/.cache/torch_extensions`, run again, and read the first build error.

@@ -2,7 +2,7 @@
 
 ## Why it matters
 DeepSpeed compiles its ops at first use, with the C++ compiler, ninja, Python's headers and torch's
-headers. Each may be present and still not fit the others; only a build shows.
+headers. All may be present and still not work together; only a build shows that.
 
 ## What to do
 Read the compiler's message. Check ninja with

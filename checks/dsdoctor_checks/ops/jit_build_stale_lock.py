@@ -72,7 +72,7 @@ def locks_are_alive(cache: ExtensionCache, limits: LockLimits, run: RunNeeds) ->
             spared = run.config is not None and lock.op not in needed_ops(run.config)
             yield (warn if spared else fail)(
                 f"`{lock.path}` is {minutes} min old and no process is building there, but a lock "
-                f"should be gone within {limits.max_age_min:g} min of its build",
+                f"without a build should be at most {limits.max_age_min:g} min old",
                 effect=f"a job that needs `{lock.op}` hangs without a message",
                 hint=f"run `rm {lock.path}`",
                 **evidence,

@@ -1,13 +1,14 @@
 """Ops were pre-built for another torch or CUDA version, or where no GPU was visible.
 
 ## Why it matters
-DeepSpeed compares the torch and CUDA versions its pre-built ops were compiled for with the installed
-ones, and refuses to load a mismatched op: `PyTorch version mismatch!`. It happens when torch is
-upgraded and DeepSpeed is not rebuilt.
+DeepSpeed compares the torch and CUDA versions that its pre-built ops were compiled for with the
+installed ones, and refuses to load a mismatched op: `PyTorch version mismatch!`. This happens when torch
+is upgraded and DeepSpeed is not rebuilt.
 
-Since 0.14.1 it also records the accelerator it saw. Where no GPU was visible (a login node, the build
-of an image) that is the CPU, and on a machine with GPUs DeepSpeed silently ignores these ops and
-compiles each of them when it is first needed, which takes minutes and a CUDA toolkit.
+Since 0.14.1, DeepSpeed also records the accelerator that it saw during the build. If no GPU was visible
+(on a login node, or in an image build), it records the CPU. On a machine with GPUs, DeepSpeed then
+silently ignores these ops and compiles each of them when it is first needed, which takes minutes and
+needs a CUDA toolkit.
 
 ## What to do
 Rebuild DeepSpeed in this environment, or install it without pre-built ops. Where no GPU is visible, set

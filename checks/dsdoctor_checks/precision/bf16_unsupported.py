@@ -3,7 +3,7 @@
 ## Why it matters
 Hardware support for bf16 starts with compute capability 8.0 (Ampere). Since torch 2.3,
 `torch.cuda.is_bf16_supported()` also returns true on a V100 or T4, because it counts emulation.
-DeepSpeed asks just that function, so training starts and runs many times slower than in fp16.
+DeepSpeed relies on that function, so training starts and runs many times slower than in fp16.
 
 ## What to do
 Enable `fp16` instead of `bf16` in the config, or use GPUs of capability 8.0 or higher.
@@ -62,7 +62,9 @@ def hardware_has_bf16(
         return
     section = asks(run.config, "bf16", "bfloat16")
     if section is None:
-        asked = "the config does not enable bf16" if run.config is not None else "no config given"
+        asked = (
+            "the config does not enable bf16" if run.config is not None else "no config was passed"
+        )
         yield skip(f"{asked}; {listed(lacking)} has no hardware for it", **evidence)
         return
     version = torch.version if isinstance(torch, TorchBuild) else None

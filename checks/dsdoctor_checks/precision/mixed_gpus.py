@@ -2,8 +2,8 @@
 
 ## Why it matters
 ZeRO splits everything into equal parts: the GPU with the least memory limits the batch size, and the
-slowest one sets the pace. If capabilities differ, ops are compiled for each of them, and a number
-format that one GPU does not support is lost for all.
+slowest one sets the pace. If capabilities differ, ops are compiled for each of them, and the run can
+only use number formats that all GPUs support.
 
 ## What to do
 Choose identical GPUs with `--include` or `CUDA_VISIBLE_DEVICES`. Set `CUDA_DEVICE_ORDER=PCI_BUS_ID` as

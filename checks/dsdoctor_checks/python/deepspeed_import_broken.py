@@ -5,7 +5,7 @@ Every rank of the job imports DeepSpeed. dsdoctor tried the import in the enviro
 after torch, as a job does, so the job will end with the same error.
 
 ## What to do
-Fix what the error names. If it names a module, that package is missing or its version is not
+Fix what the error reports. If it mentions a module, that package is missing or its version is not
 compatible with this DeepSpeed.
 
 ## References
@@ -79,7 +79,7 @@ def deepspeed_imports(
     yield fail(
         f"`import deepspeed` {what}",
         effect="every rank fails in the same way when it starts",
-        hint="fix what the error names, then check with `python -c 'import deepspeed'`",
+        hint="fix what the error reports, then check with `python -c 'import deepspeed'`",
         version=version,
         error_type=outcome.error_type,
         error=outcome.message,

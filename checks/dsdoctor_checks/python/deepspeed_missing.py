@@ -5,7 +5,8 @@ A script that imports deepspeed stops immediately. If there is a `deepspeed` com
 another environment.
 
 ## What to do
-Install it with `python -m pip install deepspeed`, or name the right environment with `--python`.
+Install it with `python -m pip install deepspeed`, or pass the interpreter of the right environment with
+`--python`.
 
 ## References
 - https://www.deepspeed.ai/tutorials/advanced-install/

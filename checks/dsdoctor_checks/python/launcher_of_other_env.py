@@ -50,7 +50,7 @@ def launchers_are_of_this_env(launchers: Launchers, patient: Patient) -> Iterato
         meant = patient.chosen_by in BY_SHELL and launcher.name == "deepspeed"
         yield (fail if meant else warn)(
             f"`{launcher.name}` on PATH is `{launcher.path}` and runs "
-            f"`{launcher.interpreter}`, but `{patient.executable}` is examined",
+            f"`{launcher.interpreter}`, but the interpreter examined is `{patient.executable}`",
             effect="the job runs with the packages of another environment",
             hint=f"run `{patient.executable} -m {module}` instead of `{launcher.name}`, or put "
             f"`{patient.bin_dir or patient.prefix}` first on PATH",
@@ -70,7 +70,7 @@ SIGNATURES = (
         # only the runner passes these options to launch.py, and a release knows its own
         pattern=r"\blaunch\.py: error: unrecognized arguments: .{0,400}--(?:enable_each_rank_log|save_pid|no_local_rank|enable_elastic_training|m(?:in|ax)_elastic_nodes|bind_cores_to_rank|bind_core_list)\b",
         source="deepspeed 0.6-0.19 launcher/runner.py, launcher/launch.py",
-        message="DeepSpeed's `launch.py` refuses an option that its runner passes: the two are of different releases",
+        message="DeepSpeed's `launch.py` rejects an option that its runner passes: the two come from different releases",
         examples=(
             "launch.py: error: unrecognized arguments: --enable_each_rank_log=None",
             "launch.py: error: unrecognized arguments: --save_pid=1 --no_local_rank",

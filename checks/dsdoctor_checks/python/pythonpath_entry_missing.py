@@ -1,4 +1,4 @@
-"""PYTHONPATH names a directory that does not exist.
+"""PYTHONPATH contains a directory that does not exist.
 
 ## Why it matters
 Python silently ignores such an entry. Modules that should come from there are not found, or another

@@ -4,7 +4,7 @@
 A ZeRO checkpoint is a set of files: `mp_rank_XX_model_states.pt` for each model-parallel rank and
 `zero_pp_rank_D_mp_rank_XX_optim_states.pt` for each rank. With ZeRO-3 each rank also has a file of
 model states. If a run is killed while it saves, or a copy is interrupted, some files are missing.
-`latest` can name a directory that was never completed or has been removed.
+`latest` can refer to a directory that was never completed or has been removed.
 
 ## What to do
 Copy the missing files from where the checkpoint was saved, or write the last complete tag to `latest`
@@ -74,7 +74,7 @@ def checkpoint_is_whole(checkpoint: Checkpoint) -> Iterator[Finding]:
             message = f"`{place}` is not a checkpoint: it has no `latest` and no directory with `*_states.pt`"
             hint = "pass the directory that was passed to `save_checkpoint`"
         else:
-            message = f"`{place}/latest` names `{checkpoint.tag}`, which does not exist"
+            message = f"`{place}/latest` refers to `{checkpoint.tag}`, which does not exist"
             others = ", ".join(checkpoint.tags)
             hint = (
                 f"write an existing tag to `latest` ({others})"
@@ -127,7 +127,7 @@ SIGNATURES = (
     Signature(
         pattern=r"No valid checkpoint found in output directory",
         source="transformers 4.0-5.0 trainer.py",
-        message="the run was to resume, but its output directory contains no checkpoint",
+        message="the run should resume, but its output directory contains no checkpoint",
         hint="correct the output directory, or start without `resume_from_checkpoint`",
         examples=("ValueError: No valid checkpoint found in output directory (out)",),
         level=Level.CERTAIN,

@@ -1,12 +1,12 @@
 """A model or dataset on the hub is gated or private, or its name is wrong.
 
 ## Why it matters
-The hub answers 401, 403 or 404 to whoever may not see a repository. Every rank fails as it loads
-the model, and the traceback looks like an error of the script.
+The hub answers 401, 403 or 404 to anyone who may not see a repository. Every rank fails while it loads
+the model, and the traceback looks like an error in the script.
 
 ## What to do
-Accept the model's terms on its page, then run `huggingface-cli login` or set `HF_TOKEN` on every
-node; check the spelling of the name.
+Check the spelling of the name. For a gated model, accept the terms on its page. Then run
+`huggingface-cli login`, or set `HF_TOKEN` on every node.
 
 ## References
 - https://huggingface.co/docs/hub/models-gated

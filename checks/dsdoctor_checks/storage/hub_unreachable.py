@@ -21,7 +21,7 @@ CONDITION = Condition(
     id="DSD1552",
     scope=Scope.JOB,
     since="0.1",
-    transient="a server that did not answer can answer next time",
+    transient="a server that did not answer may answer next time",
 )
 
 HINT = (

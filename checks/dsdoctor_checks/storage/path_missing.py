@@ -87,7 +87,7 @@ SIGNATURES = (
     Signature(
         pattern=r"OSError: Error no file named (?P<file>[\w.]{1,80}).{0,200} in directory (?P<path>/[^\s']{1,300}?)\.?$",
         source="transformers 5.23.0 modeling_utils.py; earlier releases list more names",
-        message="`{path}` contains no weights, neither `{file}` nor another of their names",
+        message="`{path}` contains no weights file, neither `{file}` nor one with another usual name",
         examples=(
             "OSError: Error no file named pytorch_model.bin, model.safetensors, tf_model.h5 or flax_model.msgpack found in directory /data/model.",
             "OSError: Error no file named model.safetensors found in directory /data/model",
@@ -106,7 +106,7 @@ SIGNATURES = (
     Signature(
         pattern=r"RuntimeError: Parent directory (?P<path>.{1,300}) does not exist\.",
         source="torch 1.12-2.13 caffe2/serialize/inline_container.cc",
-        message="the directory `{path}`, in which `torch.save` is to write, does not exist",
+        message="`torch.save` cannot write to the directory `{path}`, which does not exist",
         hint="create the directory before the checkpoint is saved, on every node that writes one; if the run creates it, check that its file system is mounted and writable",
         examples=(
             "RuntimeError: Parent directory c/step3 does not exist.",
@@ -117,7 +117,7 @@ SIGNATURES = (
     Signature(
         pattern=r"FileNotFoundError: Couldn't find (?:a dataset script at (?P<path>/\S{1,300}) or any data file|any data file at (?P<folder>/\S{1,300}?)\.(?:\s|$))",
         source="datasets 1.18-4.4 load.py",
-        message="`load_dataset` finds no data at the path that it was given",
+        message="`load_dataset` finds no data at the path that was passed",
         examples=(
             "FileNotFoundError: Couldn't find a dataset script at /data/train/train.py or any data file in the same directory.",
             "FileNotFoundError: Couldn't find any data file at /data/train.",
@@ -129,7 +129,7 @@ SIGNATURES = (
         # a name is looked up on the hub only where no such folder is here
         pattern=r"HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '(?P<path>(?:/|\.{1,2}/|~)[^']{1,300})'",
         source="huggingface_hub 2.4.0 utils/_validators.py",
-        message="`{path}` is not there, so it was taken for the name of a repository",
+        message="`{path}` does not exist, so it was interpreted as the name of a repository",
         examples=(
             "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '/data/model'. Use `repo_type` argument if needed.",
             "huggingface_hub.utils._validators.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '../models/llama'. Use `repo_type` argument if needed.",

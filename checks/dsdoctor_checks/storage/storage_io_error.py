@@ -1,13 +1,13 @@
 """A disk or a network file system returned an I/O error.
 
 ## Why it matters
-Errors 5, 107, 116 and 121 come from below the file system: a failing disk, a server that went
-away, a mount that was replaced while it was in use. Reading data or saving a checkpoint ends
-there.
+Errors 5, 107, 116 and 121 come from below the file system: a failing disk, a server that became
+unreachable, or a mount that was replaced while it was in use. A run that reads data or saves a
+checkpoint there stops.
 
 ## What to do
-Look at `dmesg` and at the server of the mount, remount it, copy what is still readable, and put
-data and checkpoints on another disk until it is repaired.
+Look at `dmesg` and at the server of the mount, and remount it. Copy what is still readable, and put data
+and checkpoints on another disk until this one is repaired.
 
 ## References
 - Linux include/uapi/asm-generic/errno.h
@@ -19,7 +19,9 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("storage-io-error", id="DSD1556", scope=Scope.NODE, since="0.1")
 
-HINT = "look at `dmesg` and the server of the mount, and use another disk until it is repaired"
+HINT = (
+    "look at `dmesg` and the server of the mount, and use another disk until this one is repaired"
+)
 
 SIGNATURES = (
     Signature(

@@ -1,7 +1,7 @@
 """The NVLink fabric is unhealthy, or splits the GPUs of a run.
 
 ## Why it matters
-Since Hopper, the driver reports the state of the NVSwitch fabric, beyond whether a GPU has joined it.
+Since Hopper, the driver reports the health of the NVSwitch fabric, not only whether a GPU has joined it.
 Unhealthy means wrong routes, lost bandwidth or disabled access. Limited capacity means that the fabric
 works with fewer links than it should. GPUs of different cliques do not reach each other over NVLink.
 

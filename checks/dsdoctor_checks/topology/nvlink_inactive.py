@@ -1,4 +1,4 @@
-"""An NVLink is down that should be up.
+"""An NVLink that should be up is down.
 
 ## Why it matters
 NCCL builds its rings and trees over the links it finds. One dead link costs every GPU of the job some

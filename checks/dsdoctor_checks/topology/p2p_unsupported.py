@@ -2,7 +2,7 @@
 
 ## Why it matters
 GPUs without NVLink often have no peer access. NCCL then copies through the host, which is slower but
-healthy. With NVLinks up, missing peer access is a fault or a driver setting, and NCCL stops with
+not a fault. With NVLinks up, missing peer access is a fault or a driver setting, and NCCL stops with
 `P2P is disabled between NVLINK connected GPUs`.
 
 ## What to do

@@ -1,9 +1,9 @@
-"""The setting of torch's memory allocator is contradictory, mistyped or not read.
+"""The setting of torch's memory allocator is contradictory, misspelled or ignored.
 
 ## Why it matters
 `PYTORCH_CUDA_ALLOC_CONF` and its newer name `PYTORCH_ALLOC_CONF` contain `option:value` pairs. torch
 before 2.10 ignores the newer name on CUDA without a message. If both are set and differ, which one
-counts depends on the release. An unknown option aborts the job at its first allocation.
+takes effect depends on the release. An unknown option aborts the job at its first allocation.
 
 ## What to do
 Set one of the two, for example `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`. Use the newer name
@@ -98,7 +98,7 @@ def allocator_setting_is_read(env: Environment, torch: TorchBuild | Missing) -> 
         old, new = values[_NAMES[0]], values[_NAMES[1]]
         yield warn(
             f"`{_NAMES[0]}={old}`, but `{_NAMES[1]}={new}`",
-            effect="which one counts depends on the torch release",
+            effect="which one takes effect depends on the torch release",
             hint=f"unset `{_NAMES[0]}`, or set both to the same value",
             values=values,
         )

@@ -2,7 +2,7 @@
 
 ## Why it matters
 The job exits or hangs at its first CUDA call. `torch.cuda.is_available()` may still be true, because
-DeepSpeed makes it ask NVML only.
+DeepSpeed makes it query only NVML.
 
 ## What to do
 Run `python -c 'import torch; torch.cuda.init()'` and read the error together with `dmesg`.

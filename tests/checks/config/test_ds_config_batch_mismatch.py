@@ -180,7 +180,7 @@ ELASTIC = '{"elasticity": {"enabled": true, "max_train_batch_size": 64, "micro_b
     [
         pytest.param("{}", NOW, LIGHTNING, "skip", id="Lightning sets the micro-batch"),
         pytest.param("{}", NOW, BARE, "fail", id="nothing sets it"),
-        pytest.param(ELASTIC, NOW, BARE, "skip", id="removed elasticity is reported by itself"),
+        pytest.param(ELASTIC, NOW, BARE, "skip", id="removed elasticity is reported separately"),
         pytest.param(ELASTIC, OLD, BARE, "skip", id="elasticity computes it"),
     ],
 )

@@ -156,17 +156,17 @@ def test_bundled_profiles_load(name: str) -> None:
         pytest.param("[gpu]\ncount = true\n", "`count` is `True`", id="true in place of a number"),
         pytest.param(
             "[versions]\ntorch = 2.1\n",
-            "line 2: `torch` is `2.1`; expected a version as text",
+            "line 2: `torch` is `2.1`; expected a version as a string",
             id="a version without quotes",
         ),
         pytest.param(
             "[versions]\ntorch = 'new'\n",
-            "expected a version as text",
+            "expected a version as a string",
             id="a version that is a word",
         ),
         pytest.param(
             "[gpu]\ncompute_capability = '8'\n",
-            "expected a compute capability as text",
+            "expected a compute capability as a string",
             id="a compute capability without its minor number",
         ),
         pytest.param("[gpu\n", "line 1: not valid TOML", id="a bracket that is not closed"),
@@ -178,7 +178,7 @@ def test_bundled_profiles_load(name: str) -> None:
         pytest.param("", "is empty", id="an empty file"),
         pytest.param(
             "[packages]\npeft = 3\n",
-            "line 2: `peft` is `3`; expected a version as text",
+            "line 2: `peft` is `3`; expected a version as a string",
             id="a package version that is a number",
         ),
     ],

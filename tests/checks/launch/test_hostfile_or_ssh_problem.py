@@ -34,7 +34,7 @@ from tests.checks.launch.rows import command, gpus
         pytest.param(
             "node-a slots=two\n", "fail", "HOST slots=N", id="a number of slots in letters"
         ),
-        pytest.param("\n# nodes come here\n", "fail", "names no host", id="only comments"),
+        pytest.param("\n# nodes come here\n", "fail", "lists no host", id="only comments"),
         pytest.param(
             "localhost slots=8\n", "fail ok", "8 slots", id="more slots than this node has GPUs"
         ),
@@ -64,7 +64,7 @@ def test_default_hostfile_is_not_torchruns() -> None:
     ]
 
 
-def test_quick_says_that_other_hosts_were_not_tried() -> None:
+def test_quick_says_that_other_hosts_were_not_checked() -> None:
     """`ok` for names that do not even resolve would be a false promise."""
     check, quick = unit.hostfile_is_sound, RunNeeds(quick=True)
     found = judge(
@@ -73,7 +73,7 @@ def test_quick_says_that_other_hosts_were_not_tried() -> None:
     assert found.status == "skip"
     untried, lines = found.findings
     assert (untried.status.value, untried.evidence["hosts"]) == ("skip", 2)
-    assert "other hosts (2) were not tried" in untried.message
+    assert "other hosts (2) were not checked" in untried.message
     assert lines.status.value == "ok"
     alone = judge(check, hostfile=parse_hostfile("localhost slots=4\n", "hosts"), run_needs=quick)
     assert alone.status == "ok"

@@ -1,8 +1,8 @@
 # install-cuda-toolkit: use the CUDA 12.4 toolkit in `/c/envs/t/opt/dsdoctor/cuda-12.4` for torch 2.5.1
 # because `/opt/conda/bin/conda` can install it into a separate prefix
 (set -e
-# the toolkit of torch's CUDA from the channel `nvidia/label/cuda-12.4.0`, with versions pinned that
-# it does not pin
+# the toolkit of torch's CUDA from the channel `nvidia/label/cuda-12.4.0`, with the versions of its
+# parts pinned
 /opt/conda/bin/conda create --yes --prefix /c/envs/t/opt/dsdoctor/cuda-12.4 --override-channels --channel nvidia/label/cuda-12.4.0 --strict-channel-priority cuda-toolkit=12.4 cuda-nvcc=12.4 cuda-cudart-dev=12.4 cuda-libraries-dev=12.4
 # the following steps and the proof use these variables
 export CUDA_HOME=/c/envs/t/opt/dsdoctor/cuda-12.4

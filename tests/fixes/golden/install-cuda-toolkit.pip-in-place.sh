@@ -1,9 +1,9 @@
 # install-cuda-toolkit: use the CUDA 13.0 toolkit in `/e/lib/python3.11/site-packages/nvidia/cu13` for torch 2.11.0
 # because pip can install the CUDA 13.0.2 toolkit as wheels (`--in-place`)
 (set -e
-# what torch does not install, into the environment itself (`--in-place`)
+# the parts that torch does not install, into the environment itself (`--in-place`)
 PIP_USER=0 /e/bin/python -m pip install --no-input --no-deps nvidia-cuda-cccl==13.0.85 nvidia-cuda-crt==13.0.88 nvidia-cuda-nvcc==13.0.88 nvidia-curand==10.4.0.35 nvidia-nvvm==13.0.88
-# the names that a linker searches
+# names that the linker searches for
 for library in /e/lib/python3.11/site-packages/nvidia/cu13/lib/lib*.so.*; do
   [ ! -e "$library" ] || [ -e "${library%%.so.*}.so" ] ||
     ln -s "${library##*/}" "${library%%.so.*}.so"

@@ -9,7 +9,7 @@ cp -rsn /e/lib/python3.11/site-packages/nvidia/cu13/include/. /e/opt/dsdoctor/cu
 # the libraries in torch's own wheels
 mkdir -p /e/opt/dsdoctor/cuda-13.0/nvidia/cu13/lib
 cp -rsn /e/lib/python3.11/site-packages/nvidia/cu13/lib/. /e/opt/dsdoctor/cuda-13.0/nvidia/cu13/lib/
-# the names that a linker searches (`libcudart.so`), which the wheels lack
+# names that the linker searches for (`libcudart.so`); the wheels do not contain them
 for library in /e/opt/dsdoctor/cuda-13.0/nvidia/cu13/lib/lib*.so.*; do
   [ ! -e "$library" ] || [ -e "${library%%.so.*}.so" ] ||
     ln -s "${library##*/}" "${library%%.so.*}.so"

@@ -4,8 +4,8 @@
 (set -e
 # install a suitable compiler in a separate prefix
 /opt/mamba/bin/mamba create --yes --prefix /e/opt/dsdoctor/gcc-13 --override-channels --channel conda-forge gxx_linux-64=13
-# the toolkit of torch's CUDA from the channel `nvidia/label/cuda-12.4.0`, with versions pinned that
-# it does not pin
+# the toolkit of torch's CUDA from the channel `nvidia/label/cuda-12.4.0`, with the versions of its
+# parts pinned
 /opt/mamba/bin/mamba create --yes --prefix /e/opt/dsdoctor/cuda-12.4 --override-channels --channel nvidia/label/cuda-12.4.0 --strict-channel-priority cuda-toolkit=12.4 cuda-nvcc=12.4 cuda-cudart-dev=12.4 cuda-libraries-dev=12.4
 # the following steps and the proof use these variables
 export CUDA_HOME=/e/opt/dsdoctor/cuda-12.4

@@ -63,7 +63,7 @@ def pages() -> dict[Path, str]:
         ROOT / "schema" / "run.json": run_schema(),
         ROOT / "schema" / "run-diff.json": run_diff_schema(),
     }
-    rows = ["# Conditions", "", "| id | condition | what it names |", "|---|---|---|"]
+    rows = ["# Conditions", "", "| id | condition | problem |", "|---|---|---|"]
     for unit in registry:
         name = unit.condition.name
         made[ROOT / "conditions" / f"{name}.md"] = page(unit) + messages(unit)

@@ -23,7 +23,7 @@ _END = """\
 Of all commands: \\fB2\\fR misuse, or dsdoctor itself failed; \\fB130\\fR interrupted.
 \\fBcheck\\fR, \\fBsmoke\\fR and \\fBfleet\\fR: \\fB0\\fR nothing failed,
 \\fB1\\fR a failure, \\fB3\\fR nothing failed but something is inconclusive.
-\\fBrun\\fR: that of the command, or \\fB79\\fR if the check before the start failed.
+\\fBrun\\fR: that of the command, or \\fB79\\fR if the preflight check failed.
 The other commands state theirs above.
 .SH ENVIRONMENT
 .TP

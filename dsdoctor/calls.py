@@ -214,7 +214,7 @@ def diagnose(*paths: str | Path, expect: Sequence[str] = ()) -> Outcome[Diagnosi
     from dsdoctor.report import diagnosis as report  # noqa: PLC0415
 
     if not paths:
-        raise UsageError("no log was named; expected paths of logs or of folders of logs")
+        raise UsageError("no log was passed; expected paths of logs or of folders with logs")
     signatures = logs.signatures_of(packs.load())
     try:
         found = logs.diagnose_paths([str(path) for path in paths], signatures, expect=expect)

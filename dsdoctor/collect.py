@@ -130,7 +130,7 @@ def collect(
     for probe in probes:  # a dependency that nobody reads must not be waited for
         for need in needs(probe.function):
             if issubclass(need.kind, Fact) and need.kind not in expected:
-                detail = f"`{need.kind.key()}` is read by no probe"
+                detail = f"no probe reads `{need.kind.key()}`"
                 state.values.setdefault(need.kind, Missing(why=Why.UNSUPPORTED, detail=detail))
     for thread in threads:
         thread.start()
@@ -149,7 +149,10 @@ def collect(
         why, detail = Why.NOT_ASKED, "interrupted before it was read"
     else:
         why = Why.TIMEOUT
-        detail = "probe `{}` had not ended when the whole check's {:g} s were over"
+        detail = (
+            "probe `{}` was still running when the time limit of {:g} s for the whole "
+            "check was reached"
+        )
     for kind in late:
         values[kind] = Missing(why=why, detail=detail.format(expected[kind], timeout))
     snapshot = Snapshot(

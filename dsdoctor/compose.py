@@ -53,7 +53,7 @@ TOOLS: frozenset[type[Fact]] = frozenset(
 #: Where the fields of a machine like a product come from: no line of a text.
 DESCRIBED = "--like"
 _NOT_TRIED = Missing(
-    why=Why.NOT_ASKED, detail="this environment was not started on the machine that is judged"
+    why=Why.NOT_ASKED, detail="this environment was not run on the machine that is checked"
 )
 
 
@@ -215,7 +215,7 @@ def _product_of(text: str) -> tuple[int, str]:
     if len(names) > 1:
         several = ", ".join(f"`{count}x{name}`" for name in names)
         raise UsageError(
-            f"`--like {text}` names {len(names)} products; expected one of them: {several}"
+            f"`--like {text}` matches {len(names)} products; expected one of them: {several}"
         )
     return int(count), names[0]
 
@@ -223,7 +223,7 @@ def _product_of(text: str) -> tuple[int, str]:
 def _not_a_product(text: str, near: list[str]) -> UsageError:
     expected = ", ".join(f"`8x{name}`" for name in near)
     return UsageError(
-        f"`--like {text}` names no product that is known; expected a number and a product, "
+        f"`--like {text}` is not a known product; expected a number and a product, "
         f"such as {expected or '`8xH100-SXM` or `2xRTX 4090`'}"
     )
 

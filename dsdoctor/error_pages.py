@@ -15,7 +15,7 @@ from dsdoctor.logs.error_index import Entry, ErrorIndex, Label
 #: Columns of the overview, and what they count.
 KINDS = {
     "condition": "names a condition",
-    error_index.REFUSAL: "refuses what the script asks",
+    error_index.REFUSAL: "rejects what the script requests",
     error_index.INTERNAL: "checks the product's own state",
     "none": "no answer yet",
 }
@@ -61,9 +61,10 @@ def page(index: ErrorIndex) -> str:
     rows = [
         f"# Errors that {product} raises",
         "",
-        f"What the exceptions of {product} {span(index.header.releases)} ask of you, by the place",
-        "that raises them: the last frame of the traceback. `dsdoctor diagnose LOG` finds the row,",
-        'and so does `dsdoctor explain "TEXT OF THE MESSAGE"`. Generated from the error index.',
+        f"What to do about the exceptions of {product} {span(index.header.releases)}, by the",
+        "function that raises them (the last frame of the traceback). To look up a row, run",
+        '`dsdoctor diagnose LOG` or `dsdoctor explain "TEXT OF THE MESSAGE"`. Generated from the',
+        "error index.",
     ]
     files: dict[str, dict[tuple[str, str, str], list[Entry]]] = {}
     for entry in index.entries:
@@ -85,8 +86,8 @@ def overview(indexes: Iterable[ErrorIndex]) -> str:
     rows = [
         "# Errors by product",
         "",
-        "The error index knows the messages that these products can raise, by hashes of their",
-        "words and by the function that raises them. A page lists each place with its answer.",
+        "The error index contains the messages that these products can raise, as hashes of their",
+        "words, with the function that raises them. A page lists the functions and their answers.",
         "",
         f"| product | release | messages | {' | '.join(KINDS.values())} |",
         f"|---|---|---:|{'---:|' * len(KINDS)}",

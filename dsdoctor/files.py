@@ -185,7 +185,7 @@ def _judge_regular(info: os.stat_result, rules: Rules, path: str) -> None:
     if rules.root and info.st_uid not in rules.trusted:
         raise UnsafePathError(f"`{path}` belongs to {account(info.st_uid)}", path)
     if rules.root and info.st_nlink > 1:
-        raise UnsafePathError(f"`{path}` has {info.st_nlink} names (hard links)", path)
+        raise UnsafePathError(f"`{path}` has {info.st_nlink} hard links", path)
 
 
 def _to_device(place: Place, content: bytes, rules: Rules, path: str) -> None:
@@ -206,7 +206,7 @@ def _to_device(place: Place, content: bytes, rules: Rules, path: str) -> None:
     try:
         now = os.fstat(handle)
         if (now.st_dev, now.st_ino) != (place.info.st_dev, place.info.st_ino):
-            raise UnsafePathError(f"`{path}` was exchanged while it was opened", path)
+            raise UnsafePathError(f"`{path}` was replaced while it was being opened", path)
         _pour(handle, content, path)
     finally:
         os.close(handle)

@@ -56,7 +56,7 @@ def parse_hostfile(text: str, path: str, *, asked: bool = True) -> Hostfile:
         seen[host] = number
         entries.append(HostEntry(host=host, slots=slots, line=number))
     if not entries and not problems:
-        problems.append(LineProblem(line=0, text="", reason="it names no host"))
+        problems.append(LineProblem(line=0, text="", reason="it lists no host"))
     return Hostfile(path=path, asked=asked, entries=tuple(entries), problems=tuple(problems))
 
 
@@ -79,7 +79,7 @@ def hosts_of(text: str, path: str) -> dict[str, int]:
         )
     if not found.entries:
         raise UsageError(
-            f"`--hostfile {path}` names no host; expected lines such as `gpu-1 slots=8`"
+            f"`--hostfile {path}` lists no host; expected lines such as `gpu-1 slots=8`"
         )
     return {entry.host: entry.slots for entry in found.entries}
 

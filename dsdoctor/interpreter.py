@@ -110,7 +110,7 @@ def choose(host: Host, explicit: str | None = None) -> PatientChoice:
 
     active = list(_active(host))
     candidates = [
-        (variable, python, holding(host, prefix), f"`{variable}` names `{prefix}`")
+        (variable, python, holding(host, prefix), f"`{variable}` is `{prefix}`")
         for variable, prefix, python in active
     ]
     running, prefix = _query(host, "executable"), _query(host, "prefix")
@@ -126,7 +126,7 @@ def choose(host: Host, explicit: str | None = None) -> PatientChoice:
 
     for chosen_by, python, held, what in candidates:
         if held:
-            why = f"{what}, and it holds {' and '.join(held)}"
+            why = f"{what}, and it contains {' and '.join(held)}"
             return PatientChoice(executable=python, chosen_by=chosen_by, why=why)
     # none holds what a job needs: judge the one that a job would be started with
     last = "running interpreter"

@@ -40,7 +40,7 @@ def parse_gpus(items: Sequence[str] | None) -> tuple[str, ...]:
                 "expected indices or UUIDs such as `0,1` or `GPU-…`"
             )
         if items.count(item) > 1:
-            raise UsageError(f"`--gpus` names `{item}` twice; name each GPU once")
+            raise UsageError(f"`--gpus` contains `{item}` twice; pass each GPU once")
     return tuple(items)
 
 
@@ -112,7 +112,7 @@ def with_job(
             f"`--checkpoint {checkpoint}` {what}; expected the folder passed to `save_checkpoint`"
         )
     if model is not None and plan is not None:
-        raise UsageError("`--plan` already names a model; leave out `--model`")
+        raise UsageError("`--plan` already sets the model; leave out `--model`")
     for option, value in (("--seq-len", sequence), ("--finetune", finetune)):
         if value is not None and model is None:
             raise UsageError(f"`{option}` requires `--model`; pass both")

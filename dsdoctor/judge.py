@@ -99,7 +99,7 @@ def judge(
 
 def not_judged(unit: Unit, status: Status = Status.UNKNOWN) -> Finding:
     """What is said of a condition that was not judged before the deadline."""
-    return _signed(Finding(status=status, message="not judged: the time limit was over"), unit)
+    return _signed(Finding(status=status, message="not judged: the time limit was reached"), unit)
 
 
 def unit_findings(unit: Unit, facts: Facts, policy: Policy, registry: Registry) -> list[Finding]:
@@ -169,7 +169,7 @@ def _answers(unit: Unit, arguments: Mapping[str, Any]) -> list[Finding]:
     try:
         for number, finding in enumerate(unit.check.function(**arguments)):
             if number == MOST_FINDINGS:
-                words = f"further findings of this check are left out, beyond {MOST_FINDINGS}"
+                words = f"further findings of this check are left out (limit: {MOST_FINDINGS})"
                 findings.append(Finding(status=finding.status, message=words))
                 break
             findings.append(finding)

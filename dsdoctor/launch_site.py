@@ -49,7 +49,7 @@ def host_names(
                 f"`{option}` names `{name}`, which is not a host name; expected e.g. `node-a`"
             )
     if not found:
-        raise UsageError(f"`{option}` names no host; expected names such as `node-a`")
+        raise UsageError(f"`{option}` lists no host; expected names such as `node-a`")
     if nodes is not None and len(found) != nodes:
         raise UsageError(
             f"`{option}` names {len(found)} hosts for `--nodes {nodes}`; make the two agree"
@@ -84,15 +84,15 @@ def port(
     if asked is not None:
         if not _taken(host, asked):
             return asked, ()
-        return asked, (f"port {asked}, which was asked for, is taken on this host now",)
+        return asked, (f"port {asked}, which was requested, is now in use on this host",)
     last = min(first + PORTS, 65536)
     free = next((number for number in range(first, last) if not _taken(host, number)), None)
     if free is None:
-        return first, (f"ports {first} to {last - 1} are all taken on this host; set MASTER_PORT",)
+        return first, (f"ports {first} to {last - 1} are all in use on this host; set MASTER_PORT",)
     if free == first:
         return first, ()
-    where = "this host" if not nodes else "this host (that of the master was not looked at)"
-    return free, (f"port {first} is taken on {where}, so {free} is used",)
+    where = "this host" if not nodes else "this host (the master host was not checked)"
+    return free, (f"port {first} is in use on {where}, so {free} is used",)
 
 
 def programs(

@@ -85,7 +85,7 @@ def _follow(words: tuple[str, ...], host: Host, cwd: str) -> tuple[tuple[str, ..
             return words, followed, f"`{script}` in line {found[0].line} of {name} is not known"
         followed = name if name.startswith("the") else f"line {found[0].line} of {name}"
         words = (*_carried(words[:place]), *found[0].words)
-    return words, followed, "shells start shells"
+    return words, followed, "shells that start other shells are nested too deeply"
 
 
 def _shell_at(words: Sequence[str]) -> int | None:
@@ -108,19 +108,26 @@ def _shell_text(words: Sequence[str], host: Host, cwd: str) -> tuple[str, str, s
     if posixpath.basename(words[0]) == "sbatch":
         wrapped, rest = behind_sbatch(words[1:])
         if wrapped:
-            return wrapped, "the one behind `--wrap`", ""
+            return wrapped, "the one after `--wrap`", ""
     else:
         rest = list(words[1:])
     while rest and rest[0].startswith(("-", "+")):
         option = rest.pop(0)
         if not option.startswith("--") and "c" in option[1:]:
             return (
-                (rest[0], "the one behind `-c`", "") if rest else ("", "", "`-c` without a command")
+                (rest[0], "the one after `-c`", "") if rest else ("", "", "`-c` without a command")
             )
         if option in ("-o", "+o", "--rcfile", "--init-file") and rest:
             rest.pop(0)
     if not rest:
-        return "", "", "an interactive shell starts what is typed, and sbatch what it reads"
+        return (
+            "",
+            "",
+            (
+                "an interactive shell runs what is typed, and sbatch runs what it reads "
+                "from standard input"
+            ),
+        )
     path = posixpath.join(cwd, rest[0])
     try:
         text = read_text(host, path)

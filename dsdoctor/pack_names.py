@@ -32,8 +32,8 @@ def prefix_problem(prefix: str) -> str | None:
         return f"the prefix `{prefix}` is reserved for dsdoctor; choose another"
     if not re.fullmatch(r"[a-z]([a-z0-9]*[a-z])?(-[a-z]([a-z0-9]*[a-z])?)*", prefix):
         return (
-            f"`{prefix}` cannot be the prefix of a pack; expected lower-case letters, digits "
-            "between them, and hyphens between words"
+            f"`{prefix}` cannot be the prefix of a pack; expected lowercase letters, with "
+            "digits between letters and hyphens between words"
         )
     return None
 

@@ -43,11 +43,11 @@ def unit_of(module: ModuleType, pack: str, family: str) -> Unit | None:
     if not conditions:
         return None
     if len(conditions) > 1:
-        raise PackError(f"`{module.__name__}` holds {len(conditions)} conditions, expected one")
+        raise PackError(f"`{module.__name__}` defines {len(conditions)} conditions, expected one")
     condition = conditions[0]
     checks = [value for value in vars(module).values() if isinstance(value, Check)]
     if any(check.condition is not condition for check in checks) or len(checks) > 1:
-        raise PackError(f"`{module.__name__}` must hold one check, of `{condition.name}`")
+        raise PackError(f"`{module.__name__}` must define one check, of `{condition.name}`")
     lines = inspect.cleandoc(module.__doc__ or "").split("\n")
     if not lines[0]:
         raise PackError(f"`{module.__name__}` has no docstring, which would be its page")

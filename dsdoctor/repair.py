@@ -191,7 +191,9 @@ class Session:
             document.plans.remove(plan)
             document.nothing_to_do.append(plan.name)
             if plan.activate:
-                self.dialogue.say(f"`{plan.name}` is done already; use it with: {plan.activate}")
+                self.dialogue.say(
+                    f"`{plan.name}` is already applied; to use it, run: {plan.activate}"
+                )
         return document
 
     def _more_facts(self, snapshot: Snapshot, wanted: set[type[Fact]]) -> None:
@@ -218,12 +220,12 @@ class Session:
             left = journals.unfinished()
             if left is not None:
                 raise UsageError(
-                    f"the last fix was cut off (`{left.path.name}`); "
+                    f"the last fix was interrupted (`{left.path.name}`); "
                     "run `dsdoctor fix --undo` first"
                 )
             for plan in document.plans:
                 if plan.alternative:
-                    self.dialogue.say(f"instead of it: `dsdoctor fix {plan.name}` ({plan.title})")
+                    self.dialogue.say(f"alternative: `dsdoctor fix {plan.name}` ({plan.title})")
                     continue
                 self.dialogue.show(plan)
                 endings.append(self.one(plan, document, ask=ask))
@@ -234,7 +236,7 @@ class Session:
         """Asks for one plan that was shown, applies and proves it."""
         if plan.only_told:
             document.outcomes[plan.name] = "told"
-            self.dialogue.say("this is yours to do; then run `dsdoctor check` again")
+            self.dialogue.say("do this yourself, then run `dsdoctor check` again")
             return Ending.SHOWN
         if ask and not self.dialogue.confirm("apply this plan?"):
             document.outcomes[plan.name] = "shown"
@@ -269,7 +271,7 @@ class Session:
             self.dialogue.say(
                 f"dsdoctor: `{plan.name}` is applied, but not proven: {'; '.join(wrong)}"
             )
-            self.dialogue.say(f"log: {book.log}; `dsdoctor fix --undo` puts everything back")
+            self.dialogue.say(f"log: {book.log}; `dsdoctor fix --undo` restores everything")
             return Ending.NOT_REPAIRED
         document.outcomes[plan.name] = "applied"
         self.dialogue.say(f"{plan.name}: applied and proven")
@@ -297,10 +299,10 @@ class Session:
         document.impossible += found.impossible
         for other in found.plans:
             document.plans.append(msgspec.structs.replace(other, alternative=True))
-            self.dialogue.show(other, f"or, instead, with `{plan.otherwise}`:")
+            self.dialogue.show(other, f"alternative, with `{plan.otherwise}`:")
             if not ask:
                 self.dialogue.say(
-                    f"dsdoctor: that was not asked for; `dsdoctor fix {plan.name} "
+                    f"dsdoctor: the alternative was not applied; `dsdoctor fix {plan.name} "
                     f"{plan.otherwise} --yes` applies it"
                 )
             elif again.one(other, document, ask=True) is Ending.DONE:
@@ -311,15 +313,15 @@ class Session:
 
 def _roll_back(dialogue: Dialogue, book: journals.Journal, why: str) -> None:
     """Puts back what the steps before the failure have changed."""
-    dialogue.say(f"dsdoctor: not repaired: {why}")
+    dialogue.say(f"dsdoctor: not fixed: {why}")
     try:
         undo(book, os.environ, dialogue.say)
     except UndoError as error:
         dialogue.say(
-            f"dsdoctor: not everything could be put back: {error}; run `dsdoctor fix --undo` again"
+            f"dsdoctor: not everything could be restored: {error}; run `dsdoctor fix --undo` again"
         )
     else:
-        dialogue.say(f"everything was put back; log: {book.log}")
+        dialogue.say(f"everything was restored; log: {book.log}")
 
 
 def shown(document: PlanDocument) -> Ending:
@@ -357,12 +359,12 @@ def undo_last(dialogue: Dialogue, *, ask: bool) -> tuple[Ending, PlanDocument | 
         if ask and not dialogue.can_ask():
             dialogue.say("dsdoctor: nothing was undone; `--yes` undoes it without a terminal")
             return Ending.SHOWN, None
-        if ask and not dialogue.confirm("go on?"):
+        if ask and not dialogue.confirm("continue?"):
             return Ending.SHOWN, None
         try:
             undo(book, os.environ, dialogue.say)
         except UndoError as error:
-            dialogue.say(f"dsdoctor: not everything could be put back: {error}; the journal stays")
+            dialogue.say(f"dsdoctor: not everything could be restored: {error}; the journal stays")
             return Ending.NOT_REPAIRED, None
-        dialogue.say(f"`{name}` is undone")
+        dialogue.say(f"`{name}` was undone")
         return Ending.DONE, PlanDocument(outcomes={name: "undone"})

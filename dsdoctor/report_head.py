@@ -44,7 +44,7 @@ def describe(report: Report, snapshot: Snapshot) -> None:
         report.judged = len(spoken)
         missing = [name for name, known in _usual(report, snapshot) if not known]
         if missing:
-            report.notes.append(f"the paste does not state {' or '.join(_grouped(missing))}")
+            report.notes.append(f"the paste does not report {' or '.join(_grouped(missing))}")
 
 
 def _usual(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, bool]]:
@@ -126,11 +126,13 @@ def _note_run(report: Report, snapshot: Snapshot) -> None:
     run = snapshot.run
     report.config = run.config_path
     if run.config_named_by:
-        report.notes.append(f"`{run.config_path}` is judged because {run.config_named_by} names it")
+        report.notes.append(
+            f"config `{run.config_path}` is checked because {run.config_named_by} uses it"
+        )
     if run.followed:
-        report.notes.append(f"the command that was judged is {run.followed}")
+        report.notes.append(f"the command that was checked is {run.followed}")
     if run.not_followed:
-        report.notes.append(f"the command was not judged: {run.not_followed}")
+        report.notes.append(f"the command was not checked: {run.not_followed}")
     if run.quick:
         report.notes.append("torch not started (--quick)")
 

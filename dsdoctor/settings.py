@@ -101,7 +101,7 @@ def load(path: Path | None = None) -> Settings:
     if path is None and given:
         path = Path(given)
         if not path.is_file():
-            raise UsageError(f"`DSDOCTOR_CONFIG` names `{given}`, which is not a file")
+            raise UsageError(f"`DSDOCTOR_CONFIG` is `{given}`, which is not a file")
     user = files.user_config_folder()
     usual = [SYSTEM_FILE, *([] if user is None else [user / "config.toml"])]
     merged = Settings()
@@ -198,7 +198,7 @@ def without_leftovers(found: Settings, registry: Registry) -> tuple[Settings, tu
     warnings: list[str] = []
 
     def report(what: str, name: str) -> None:
-        end = f"names no condition and is ignored{nearest(name, names)}"
+        end = f"matches no condition and is ignored{nearest(name, names)}"
         warnings.append(f"{what} of the configuration {end}")
 
     limits: dict[str, dict[str, float]] = {}

@@ -25,16 +25,22 @@ from dsdoctor.report import machine, text
 @options.environment_options
 @job.job_options
 @click.option(
-    "--from", "from_file", metavar="FILE", help="Judge a saved snapshot instead of this machine."
+    "--from", "from_file", metavar="FILE", help="Check a saved snapshot instead of this machine."
 )
 @click.option(
     "--from-report",
     metavar="FILE|-",
-    help="Judge pasted output of `collect_env`, `ds_report`, `nvidia-smi`, `accelerate env`, …",
+    help="Check pasted output of `collect_env`, `ds_report`, `nvidia-smi`, `accelerate env`, …",
 )
-@click.option("--node", metavar="FILE", help="Judge this environment on that snapshot's machine.")
-@click.option("--like", metavar="8xH100-SXM", help="Judge this environment on such a machine.")
-@click.option("--driver", metavar="VERSION", help="With --like: the driver of that machine.")
+@click.option(
+    "--node", metavar="FILE", help="Check this environment on the machine of that snapshot."
+)
+@click.option(
+    "--like", metavar="8xH100-SXM", help="Check this environment on a machine of this type."
+)
+@click.option(
+    "--driver", metavar="VERSION", help="With --like: the driver version of that machine."
+)
 @click.option(
     "--format",
     "form",
@@ -45,14 +51,19 @@ from dsdoctor.report import machine, text
 )
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
 @click.option(
-    "--select", multiple=True, metavar="WHAT", help="Run only these conditions: family, id or name."
+    "--select",
+    multiple=True,
+    metavar="WHAT",
+    help="Check only these conditions (family, id or name).",
 )
-@click.option("--ignore", multiple=True, metavar="WHAT", help="Leave out these conditions.")
+@click.option(
+    "--ignore", multiple=True, metavar="WHAT", help="Skip these conditions (family, id or name)."
+)
 @click.option(
     "--scope",
     multiple=True,
     type=click.Choice([scope.value for scope in Scope]),
-    help="Only conditions that these can fix.",
+    help="Check only conditions that are fixed there.",
 )
 @click.option(
     "--fail-on", type=click.Choice(list(FAIL_ON)), help="Exit with 1 at this level or above."
@@ -91,7 +102,8 @@ def command(
 ) -> int:
     """Check whether a job will start on this machine.
 
-    With `-- CMD ARGS…`, also checks that command line and the config it names, without running it.
+    With `-- CMD ARGS…`, also checks that command line and the config that it passes, without
+    running it.
 
     \b
     Examples:
@@ -147,8 +159,8 @@ def command(
         if starter := elsewhere.starter(command_line, os.environ):
             there = f"{starter} -N1 dsdoctor check"
             report.notes.append(
-                f"`{starter}` runs the job on other hosts, and this report judges this one; to "
-                f"judge one of them, run "
+                f"`{starter}` runs the job on other hosts, and this report covers this one; to "
+                f"check one of them, run "
                 + (f"`{there}`" if starter in elsewhere.SLURM else "`dsdoctor check` there")
             )
     # what programs read stays English

@@ -25,6 +25,6 @@ def command(shell: str) -> int:
 
     found = get_completion_class(shell)
     if found is None:
-        raise UsageError(f"there is no completion for {shell}; expected {', '.join(SHELLS)}")
+        raise UsageError(f"there is no completion for {shell}; expected one of {', '.join(SHELLS)}")
     click.echo(found(group, {}, "dsdoctor", "_DSDOCTOR_COMPLETE").source())
     return 0

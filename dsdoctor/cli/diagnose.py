@@ -37,7 +37,9 @@ def _expected(text: str | None) -> list[str]:
 @click.argument("paths", metavar="LOG…", nargs=-1, required=True)
 @options.report_format
 @click.option(
-    "--expect", metavar="NAMES", help="What should have been active, such as zero3,offload,4gpus."
+    "--expect",
+    metavar="NAMES",
+    help="Features that should have been active, such as zero3,offload,4gpus.",
 )
 @click.option("--snapshot", metavar="FILE", help="Check the causes against a saved snapshot.")
 @click.option("--here", is_flag=True, help="Check the causes against this machine.")
@@ -51,7 +53,9 @@ def _expected(text: str | None) -> list[str]:
     metavar="SECONDS",
     help="Read the logs for at most SECONDS (default 600); the report says what was not read.",
 )
-@click.option("--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks.")
+@click.option(
+    "--checks-dir", multiple=True, metavar="DIR", help="Directory with additional checks."
+)
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
 @options.language_option
 def command(
@@ -68,10 +72,10 @@ def command(
     output: str | None,
     lang: str | None,
 ) -> int:
-    """Find out from its logs why a run died.
+    """Find out from the logs why a run died.
 
     LOG is a file (plain, gzip, xz or zstd), a directory of rank logs, or `-` for standard input.
-    Where it contains output of `collect_env`, `ds_report` or `nvidia-smi`, that is judged as well.
+    If it contains output of `collect_env`, `ds_report` or `nvidia-smi`, that is checked as well.
 
     Exit status: 0 no failure, or an error in the script itself; 1 a cause or a failure was found;
     2 misuse; 3 the run died of an unknown cause, or the log is empty or truncated.
@@ -165,6 +169,6 @@ def _agree(
     if snapshot is not None and here:
         raise UsageError("`--snapshot` and `--here` are mutually exclusive; pass one of them")
     if not here and (python is not None or config is not None):
-        raise UsageError("`--python` and `--config` describe this machine; add `--here`")
+        raise UsageError("`--python` and `--config` apply only to this machine; add `--here`")
     if list(paths).count("-") + (snapshot == "-") > 1:
         raise UsageError("standard input can be read only once; pass `-` once")

@@ -29,7 +29,7 @@ from dsdoctor.report import changes as changed
 def command(before: str, after: str, form: str, output: str | None, verbose: bool) -> int:
     """Compare two snapshots: verdicts, then versions and settings, then a count of the rest.
 
-    Exit status: 0 no difference, 1 some.
+    Exit status: 0 no differences, 1 differences.
     """
     form = html.form_of(form, output)
     registry = loading.load_registry()

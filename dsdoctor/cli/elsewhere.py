@@ -47,16 +47,16 @@ class Given:
                 f"`{named[0]}` and `{named[1]}` are mutually exclusive; pass one of them"
             )
         if self.driver is not None and self.like is None:
-            raise UsageError("`--driver` belongs to `--like`; pass both")
+            raise UsageError("`--driver` requires `--like`; pass both")
         tried = [("--python", python), ("--quick", quick), ("--deep", deep)]
         if self.elsewhere:
             for option, value in tried:
                 if value:
                     raise UsageError(
-                        f"`{named[0]}` judges facts that were read elsewhere; omit `{option}`"
+                        f"`{named[0]}` uses facts that were read elsewhere; omit `{option}`"
                     )
         elif named and deep:
-            raise UsageError(f"`{named[0]}` starts nothing on that machine; omit `--deep`")
+            raise UsageError(f"`{named[0]}` cannot run anything on that machine; omit `--deep`")
 
     @property
     def elsewhere(self) -> bool:

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 #: A text that is in no message, and words that no condition mentions.
 NO_MESSAGE = (
     "no known message contains this text, and no condition mentions all of its words; expected "
-    "the text of an error, a condition or an id; `dsdoctor diagnose LOG` reads a whole log"
+    "the text of an error, a condition or an id; for a whole log, run `dsdoctor diagnose LOG`"
 )
 #: Said above conditions that only share words with what was asked.
-SIMILAR = "no condition has this name and no known message this text; these mention the words"
+SIMILAR = (
+    "no condition has this name, and no known message this text; these conditions mention the words"
+)
 
 
 @click.command("explain")
@@ -37,15 +39,17 @@ SIMILAR = "no condition has this name and no known message this text; these ment
     ],
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
-@click.option("--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks.")
+@click.option(
+    "--checks-dir", multiple=True, metavar="DIR", help="Directory with additional checks."
+)
 @language_option
 def command(
     words: tuple[str, ...], form: str, checks_dir: tuple[str, ...], lang: str | None
 ) -> int:
     """Explain a condition or an error message, or list all conditions.
 
-    A MESSAGE is the text of an error as a log has it. Other words list the conditions that mention
-    all of them.
+    MESSAGE is the text of an error as it appears in a log. Any other words list the conditions
+    that mention all of them.
 
     \b
     Examples:
@@ -157,7 +161,7 @@ def page(unit: Unit, lang: str | None = None) -> str:
         if names:
             rows.append(f"- {label}: {', '.join(f'`{other}`' for other in names)}")
     if condition.transient:
-        rows.append(f"- another start can help: {condition.transient}")
+        rows.append(f"- a restart may help: {condition.transient}")
     if condition.fixes:
         commands = ", ".join(f"`dsdoctor fix {name}`" for name in condition.fixes)
         rows.append(f"- fix: {commands}")

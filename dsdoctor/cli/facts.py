@@ -12,12 +12,14 @@ from dsdoctor.cli import loading
 @click.command("facts")
 @click.argument("name", required=False, metavar="[FACT]")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
-@click.option("--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks.")
+@click.option(
+    "--checks-dir", multiple=True, metavar="DIR", help="Directory with additional checks."
+)
 def command(name: str | None, form: str, checks_dir: tuple[str, ...]) -> int:
-    """Show what a fact contains, or list the facts that checks can ask for.
+    """Show what a fact contains, or list the facts that checks can use.
 
-    FACT is the key or the class name of a fact. Shown are its fields with their types and units,
-    and the probe that reads it.
+    FACT is the key or the class name of a fact. The output shows its fields with their types and
+    units, and the probe that reads it.
     """
     pages = fact_pages.pages(loading.load_registry(checks_dir))
     shown = pages if name is None else (fact_pages.find(pages, name),)

@@ -45,7 +45,7 @@ class Terminal:
     def show_rest(self, document: PlanDocument) -> None:
         """What has no plan, and why."""
         for lacking in document.impossible:
-            self.say(f"dsdoctor: `{lacking.name}` is not possible here: {lacking.why}")
+            self.say(f"dsdoctor: fix `{lacking.name}` is not possible here: {lacking.why}")
         for name in document.nothing_to_do:
             self.say(f"`{name}`: nothing to do")
         if not (document.plans or document.impossible or document.nothing_to_do):
@@ -77,7 +77,9 @@ class Terminal:
         name for name in loading.load_registry().cures if name.startswith(begun)
     ),
 )
-@click.option("--install-cuda-toolkit", is_flag=True, help="Same as the fix of that name.")
+@click.option(
+    "--install-cuda-toolkit", is_flag=True, help="Same as the name `install-cuda-toolkit`."
+)
 @click.option(
     "--dry-run", is_flag=True, help="Print the plan as a shell script and change nothing."
 )
@@ -89,7 +91,7 @@ class Terminal:
     type=click.Choice([reach.value for reach in Reach]),
     default=Reach.ENV.value,
     show_default=True,
-    help="How far a fix may reach.",
+    help="What a fix may change.",
 )
 @click.option(
     "--in-place",
@@ -121,8 +123,9 @@ def command(
 ) -> int:
     """Fix what the checks found: show the plan, ask, apply, verify.
 
-    Without NAME, plans every fix that the current findings name. As root, all of it runs as the
-    account that owns the environment, or that `--as-user` names; with `--reach system` as root.
+    Without NAME, plans every fix that the current findings suggest. When root runs this command,
+    it switches to the account that owns the environment, or to `--as-user ACCOUNT`; with `--reach
+    system`, it stays root.
 
     Exit status: 0 nothing to do, or applied and verified; 1 not fixed; 4 plan shown, not applied
     (0 with `--dry-run`).
@@ -212,7 +215,7 @@ def show(document: PlanDocument, dialogue: Terminal, *, as_shell: bool) -> None:
         loading.write(report.shell(document.plans), None)
     else:
         for plan in document.plans:
-            dialogue.show(plan, "or, instead:" if plan.alternative else "")
+            dialogue.show(plan, "alternative:" if plan.alternative else "")
     dialogue.show_rest(document)
 
 

@@ -43,27 +43,27 @@ def _places(function: Any) -> Any:
     choices = [
         click.option("--nodes", "node_list", metavar="gpu[001-512]", help="Nodes by name."),
         click.option("--hostfile", metavar="FILE", help="Nodes and slots of a hostfile."),
-        click.option("--slurm", is_flag=True, help="Nodes of this Slurm allocation, by srun."),
-        click.option("--kubernetes", is_flag=True, help="Pods on the nodes, by kubectl exec."),
+        click.option("--slurm", is_flag=True, help="Nodes of this Slurm allocation, through srun."),
+        click.option("--kubernetes", is_flag=True, help="Pods on the nodes, through kubectl exec."),
         click.option(
             "--selector",
             metavar="LABELS",
-            help="Pods to ask, with --kubernetes [the agent's own in `dsdoctor`]; nodes, with "
-            "--pod-image.",
+            help="With --kubernetes: pods to check [the agent's, in namespace `dsdoctor`]; with "
+            "--pod-image: nodes.",
         ),
         click.option(
             "--pod-image",
             metavar="IMAGE",
-            help="Start a pod of this image on each node, with --kubernetes, and delete it.",
+            help="With --kubernetes: start a pod of this image on each node, and delete it.",
         ),
         click.option(
             "--runtime-class",
             metavar="NAME",
             help="Runtime class of these pods, or `none` [nvidia].",
         ),
-        click.option("--namespace", metavar="NAME", help="Namespace of the pods [kubectl's]."),
-        click.option("--container", metavar="NAME", help="Container of the pods [the default]."),
-        click.option("--ray", metavar="ADDRESS", help="Nodes of a Ray cluster, by a Ray job."),
+        click.option("--namespace", metavar="NAME", help="Pod namespace [kubectl's default]."),
+        click.option("--container", metavar="NAME", help="Container in the pods [the default]."),
+        click.option("--ray", metavar="ADDRESS", help="Nodes of a Ray cluster, through a Ray job."),
         click.option("--from", "from_dir", metavar="DIR", help="Read saved reports (`--save`)."),
         click.option(
             "--engine",
@@ -73,7 +73,7 @@ def _places(function: Any) -> Any:
         click.option(
             "--ssh-options", default="", metavar="WORDS", help="Additional options for ssh."
         ),
-        click.option("--topology", metavar="FILE", help="ClusterShell's topology.conf: tree mode."),
+        click.option("--topology", metavar="FILE", help="ClusterShell topology.conf (tree mode)."),
         click.option(
             "--remote-python",
             default="python3",
@@ -93,7 +93,7 @@ def _places(function: Any) -> Any:
             default=60.0,
             show_default=True,
             metavar="SECONDS",
-            help="Limit for each node; a node that exceeds it is reported.",
+            help="Time limit for each node; a node that exceeds it is reported.",
         ),
         click.option("--save", metavar="DIR", help="Save the nodes' reports in this folder."),
     ]
@@ -110,12 +110,14 @@ def _places(function: Any) -> Any:
     type=click.IntRange(1, 65535),
     default=MASTER_PORT,
     show_default=True,
-    help="Port of the rendezvous, to try between the nodes.",
+    help="Rendezvous port to test between the nodes.",
 )
 @click.option(
-    "--select", multiple=True, metavar="WHAT", help="Run only these conditions: family, id or name."
+    "--select", multiple=True, metavar="WHAT", help="Only these conditions (family, id or name)."
 )
-@click.option("--ignore", multiple=True, metavar="WHAT", help="Leave out these conditions.")
+@click.option(
+    "--ignore", multiple=True, metavar="WHAT", help="Skip these conditions (family, id or name)."
+)
 @click.option(
     "--fail-on",
     type=click.Choice(["warn", "unknown", "fail"]),
@@ -195,8 +197,8 @@ def _asked(places: dict[str, Any], slots: dict[str, int]) -> tuple[list[str], st
     given = [name for name in kinds if places[name]]
     if len(given) != 1:
         raise UsageError(
-            "pass one of `--nodes`, `--hostfile`, `--slurm`, `--kubernetes`, `--ray` and `--from` "
-            "to name the nodes"
+            "pass exactly one of `--nodes`, `--hostfile`, `--slurm`, `--kubernetes`, `--ray` and "
+            "`--from`"
         )
     _refuse_strays(places, given[0])
     if given[0] in ("kubernetes", "ray"):
@@ -225,7 +227,7 @@ def _refuse_strays(places: dict[str, Any], given: str) -> None:
         for name in ("engine", "ssh_options", "topology"):
             if places[name]:
                 option = name.replace("_", "-")
-                raise UsageError(f"`--{option}` has no use with `--{given}`; leave it out")
+                raise UsageError(f"`--{option}` has no effect with `--{given}`; leave it out")
 
 
 def _order(
@@ -323,9 +325,9 @@ def _from_folder(places: dict[str, Any], judge: nodes.Judge) -> list[nodes.NodeR
 
 
 @command.command("bundle", short_help="Write the collector: one file, no installation.")
-@click.option("-o", "--output", metavar="FILE", help="Write it there.")
+@click.option("-o", "--output", metavar="FILE", help="Write it to FILE.")
 def bundle_command(*, output: str | None) -> None:
-    """Write the collector: one file for any Python of 3.8 or newer, standard library only.
+    """Write the collector: one file that needs only Python 3.8 or newer, no packages.
 
     \b
     ssh NODE python3 - --python /opt/train/bin/python < collector.py > NODE.txt
@@ -333,7 +335,7 @@ def bundle_command(*, output: str | None) -> None:
     loading.write(bundle.collector(), output)
 
 
-@command.command("smoke", short_help="Train on pairs of nodes, and name the bad node.")
+@command.command("smoke", short_help="Train on pairs of nodes, and find the bad node.")
 @click.option("--hostfile", "hosts_in", required=True, metavar="FILE", help="Nodes and slots.")
 @click.option("--cpu", type=click.IntRange(1, 1024), metavar="N", help="Run N CPU ranks per node.")
 @click.option("--config", metavar="FILE", help="DeepSpeed config to prove.")
@@ -342,13 +344,18 @@ def bundle_command(*, output: str | None) -> None:
     "--python", metavar="PATH", help="The job's interpreter on the nodes [the one examined here]."
 )
 @click.option(
-    "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="SECONDS"
+    "--timeout",
+    type=click.FloatRange(min=1),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time limit for each run.",
 )
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 def smoke_command(*, hosts_in: str, timeout: float, form: str, **given: Any) -> int:
-    """Train on pairs of nodes with the real launcher, and name the bad node."""
+    """Train on pairs of nodes with the real launcher, and find the bad node."""
     slots = hostfile.read(hosts_in)
     if given["cpu"]:
         slots = dict.fromkeys(slots, given["cpu"])
@@ -383,7 +390,7 @@ def smoke_command(*, hosts_in: str, timeout: float, form: str, **given: Any) -> 
 
 def _pairing_text(found: pairing.PairingVerdict) -> str:
     lines = [f"FAIL    {names.fold(found.bad)}: fails with good partners"] * bool(found.bad)
-    lines += [f"FAIL    {' and '.join(pair)}: good alone, but not together" for pair in found.links]
+    lines += [f"FAIL    {' and '.join(pair)}: good apart, but not together" for pair in found.links]
     if found.undecided:
         lines.append(f"UNKNOWN {names.fold(found.undecided)}: no verdict")
     lines.append(f"{len(found.good)} good: {names.fold(found.good) or 'none'}")

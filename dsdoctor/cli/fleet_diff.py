@@ -21,10 +21,10 @@ Rows = list[dict[str, str]]
 @click.argument("one")
 @click.argument("other")
 @options.report_format
-@click.option("-o", "--output", metavar="FILE", help="Write the report there.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every difference.")
 def command(*, one: str, other: str, form: str, output: str | None, verbose: bool) -> int:
-    """Compare two nodes' reports, or two folders of them; exit 1 where they differ.
+    """Compare the reports of two nodes, or two folders of reports. Exit status 1 if they differ.
 
     Verdicts come first, then versions and settings; nodes with the same change share a line.
     """

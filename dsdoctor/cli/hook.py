@@ -23,8 +23,8 @@ from dsdoctor.safe_path import UnsafePathError
 def command() -> None:
     """Decide whether a job may start, in a scheduler's own protocol.
 
-    Only a confirmed fault blocks. An inconclusive check, and any failure of dsdoctor itself,
-    lets the job pass with a line in syslog, unless --fail-closed is given.
+    Only a confirmed fault blocks a job. After an inconclusive check, or any failure of dsdoctor
+    itself, the job passes and a line goes to syslog, unless --fail-closed is set.
     """
 
 
@@ -51,9 +51,9 @@ def _budget(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     options = [
-        _budget("A decision is there by then, whatever hangs."),
+        _budget("Time limit for the decision, even if something hangs."),
         click.option("--gpus", metavar="0,1", help="GPUs of the job, `all` or `none`."),
-        click.option("--json", metavar="FILE", help="Write the verdict there."),
+        click.option("--json", metavar="FILE", help="Write the verdict to FILE."),
         click.option("--fail-closed", is_flag=True, help="Block on an inconclusive check as well."),
         click.option("--dry-run", is_flag=True, help="Report only; block nothing."),
         click.option("--enforce", is_flag=True, help="slurm-task-prolog: end the task on a fault."),
@@ -66,21 +66,23 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--job-comment",
             is_flag=True,
-            help="slurm-prolog: write into a blocked job's AdminComment why it was blocked.",
+            help="slurm-prolog: record the reason in a blocked job's AdminComment.",
         ),
         click.option("--python", metavar="PATH", help="Interpreter of the job."),
         click.option("--config", metavar="FILE", help="DeepSpeed config of the job."),
-        click.option("--ignore", multiple=True, metavar="WHAT", help="Leave out these checks."),
+        click.option("--ignore", multiple=True, metavar="WHAT", help="Skip these conditions."),
         click.option("--textfile", metavar="FILE", help="Metrics for Prometheus' node_exporter."),
-        click.option("--termination-log", metavar="FILE", help="k8s: where to say why."),
-        click.option("--run-folder", metavar="DIR", help="Verdicts and counters [/run/dsdoctor]."),
+        click.option("--termination-log", metavar="FILE", help="k8s: file for the reason."),
+        click.option(
+            "--run-folder", metavar="DIR", help="Folder for verdicts and counters [/run/dsdoctor]."
+        ),
         click.option(
             "--max-age",
             type=click.FloatRange(min=0),
             default=MAX_AGE,
             show_default=True,
             metavar="SECONDS",
-            help="How long a verdict on the node serves other hooks.",
+            help="How long other hooks may reuse a verdict on the node.",
         ),
         _trust_option,
         click.option("--token", default="", hidden=True),
@@ -94,10 +96,10 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 _SHORT = {
     "slurm-prolog": "Slurm's Prolog: may this job start here?",
     "slurm-task-prolog": "Slurm's TaskProlog: inform the user of what is wrong.",
-    "slurm-epilog": "Slurm's Epilog: what did the job leave?",
+    "slurm-epilog": "Slurm's Epilog: what did the job leave behind?",
     "slurm-health": "Slurm's HealthCheckProgram: drain and resume.",
     "pbs-prologue": "PBS's prologue: may this job start here?",
-    "pbs-health": "PBS's periodic check: offline and online.",
+    "pbs-health": "PBS's periodic check: set nodes offline and online.",
     "lsf-pre-exec": "LSF's pre-execution command: may this job start?",
     "sge-prolog": "Grid Engine's prolog: may this job start here?",
     "k8s": "An init container for Kubernetes.",
@@ -115,17 +117,17 @@ def _kind(name: str, text: str) -> None:
 
 
 for _name, (_text, _scopes) in KINDS.items():
-    _kind(_name, f"Decide as {_text.rstrip('?')}{'?' if _text.endswith('?') else '.'}")
+    _kind(_name, f"Act as {_text.rstrip('?')}{'?' if _text.endswith('?') else '.'}")
 
 
 @command.command("status", short_help="Show what the gate of this node did in the last day.")
 @click.option(
-    "--run-folder", multiple=True, metavar="DIR", help="Where it keeps its log [/run/dsdoctor]."
+    "--run-folder", multiple=True, metavar="DIR", help="Folder with its log [/run/dsdoctor]."
 )
 @click.option("--hours", type=click.FloatRange(min=0, min_open=True), default=24, show_default=True)
 @click.option("--format", "form", type=click.Choice(["text", "json", "prometheus"]), default="text")
 def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> None:
-    """Show what the gate of this node did: ran, passed unjudged and why, blocked, seconds."""
+    """Show what the gate of this node did: runs, jobs passed unchecked and why, blocks, seconds."""
     folders = [Path(name) for name in run_folder] or [default_path(root=True)]
     for folder in folders:
         if not folder.is_dir():
@@ -136,7 +138,7 @@ def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> N
     try:
         rows = [row for folder in folders for row in gatelog.read(folder)]
     except UnsafePathError as error:
-        raise UsageError(f"the log of the gate is not read: {error}") from None
+        raise UsageError(f"the log of the gate cannot be read: {error}") from None
     found = gatelog.summarize(rows, node_name(os.environ), day=hours * 3600)
     off = entry.KILL_SWITCH.exists()
     if form == "json":
@@ -158,7 +160,7 @@ def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> N
 @click.argument("target", type=click.Choice(sorted(install.TARGETS)))
 @click.option("--into", metavar="DIR", help="Folder for the files.")
 @click.option(
-    "--python", metavar="PATH", help="Interpreter that dsdoctor is installed for [this one]."
+    "--python", metavar="PATH", help="Interpreter that has dsdoctor installed [this one]."
 )
 @_budget("Time limit for a decision.")
 @click.option("--fail-closed", is_flag=True, help="Block on an inconclusive check as well.")
@@ -167,24 +169,26 @@ def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> N
     default="/run/dsdoctor",
     show_default=True,
     metavar="DIR",
-    help="Where hooks keep their state.",
+    help="Folder where hooks keep their state.",
 )
 @click.option(
     "--gpus", type=click.Choice(["all"]), help="Check all GPUs of the node for every job."
 )
 @click.option("--enforce", is_flag=True, help="The task prolog ends tasks on a confirmed fault.")
 @click.option(
-    "--reason-from-prolog", is_flag=True, help="Call scontrol in the Prolog (advised against)."
+    "--reason-from-prolog",
+    is_flag=True,
+    help="Call scontrol in the Prolog (Slurm's manual advises against it).",
 )
 @click.option(
     "--no-job-comment",
     is_flag=True,
-    help="Do not write into a blocked job's AdminComment why it was blocked.",
+    help="Do not record the reason in a blocked job's AdminComment.",
 )
 @click.option(
     "--offline",
     is_flag=True,
-    help="PBS: set a faulty node offline (`pbsnodes -o`), and online again once it is healthy.",
+    help="PBS: set a faulty node offline (`pbsnodes -o`), and back online once it is healthy.",
 )
 @click.option(
     "--image",
@@ -270,17 +274,19 @@ def install_command(
         click.echo(f"dsdoctor: {note}", err=True)
 
 
-@command.command("uninstall", short_help="Remove what `hook install` has written.")
+@command.command("uninstall", short_help="Remove what `hook install` wrote.")
 @click.argument("target", type=click.Choice(sorted(install.TARGETS)))
 @click.option("--into", metavar="DIR", help="Folder of the files.")
 @click.option(
-    "--force", is_flag=True, help="Also where the scheduler's configuration names the scripts."
+    "--force",
+    is_flag=True,
+    help="Remove them even if the scheduler's configuration refers to them.",
 )
 def uninstall_command(*, target: str, into: str | None, force: bool) -> None:
-    """Remove what `hook install` has written, and what its hooks left in their run folder.
+    """Remove what `hook install` wrote, and what its hooks left in their run folder.
 
-    Refuses while the scheduler's configuration names the scripts: without its Prolog, a node of
-    Slurm drains.
+    Refuses while the scheduler's configuration still refers to the scripts: Slurm drains a node
+    whose Prolog is missing.
     """
     folder = Path(into) if into else install.TARGETS[target]
     if target in ("slurm", "epilog") and not force:
@@ -291,4 +297,4 @@ def uninstall_command(*, target: str, into: str | None, force: bool) -> None:
     for line in installed.remove(target, folder):
         click.echo(line)
     if target == "slurm":
-        click.echo("Take the lines that name this folder out of slurm.conf as well.")
+        click.echo("Also remove the lines that refer to this folder from slurm.conf.")

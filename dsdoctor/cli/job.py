@@ -26,13 +26,13 @@ def job_options(function: C) -> C:
             "paths",
             multiple=True,
             metavar="P",
-            help="Data that must exist and be readable.",
+            help="Path of data that must exist and be readable.",
         ),
         click.option(
             "--writable",
             multiple=True,
             metavar="DIR",
-            help="Output directory; a trial write is made there.",
+            help="Output directory; a trial file is written there.",
         ),
         click.option("--checkpoint", metavar="DIR", help="Checkpoint directory to resume from."),
         click.option("--plan", metavar="FILE", help="Launch plan written by `recommend`."),
@@ -53,15 +53,16 @@ def job_options(function: C) -> C:
             "--lora-rank",
             type=click.IntRange(1, 100_000),
             metavar="N",
-            help="Of --finetune lora [16].",
+            help="With --finetune lora: rank of the adapters [16].",
         ),
         click.option(
             "--modules-to-save",
             metavar="A,B",
-            help="Of --finetune lora: embed_tokens, lm_head, vision, or NAME=COUNT.",
+            help="With --finetune lora: modules trained in full (embed_tokens, lm_head, vision, "
+            "or NAME=COUNT).",
         ),
         framework_option,
-        click.option("--profile", metavar="P", help="Requirements: name or TOML file."),
+        click.option("--profile", metavar="P", help="Requirements profile: name or TOML file."),
     ]
     for option in reversed(options):
         function = option(function)

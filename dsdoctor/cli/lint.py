@@ -33,7 +33,7 @@ WORDS = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "CRASH"}
     "--deepspeed",
     "version",
     metavar="VERSION",
-    help="DeepSpeed release to lint against [the one installed].",
+    help="DeepSpeed release to lint against [the installed one].",
 )
 @click.option(
     "--format",
@@ -45,11 +45,18 @@ WORDS = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "CRASH"}
 )
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
 @click.option(
-    "--select", multiple=True, metavar="WHAT", help="Run only these conditions: family, id or name."
+    "--select",
+    multiple=True,
+    metavar="WHAT",
+    help="Check only these conditions (family, id or name).",
 )
-@click.option("--ignore", multiple=True, metavar="WHAT", help="Leave out these conditions.")
+@click.option(
+    "--ignore", multiple=True, metavar="WHAT", help="Skip these conditions (family, id or name)."
+)
 @job.framework_option
-@click.option("--python", metavar="PATH", help="Environment whose DeepSpeed release counts.")
+@click.option(
+    "--python", metavar="PATH", help="Environment whose DeepSpeed release to lint against."
+)
 @click.option(
     "--fail-on",
     type=click.Choice(["warn", "fail"]),
@@ -71,11 +78,11 @@ def command(
     fail_on: str,
     quiet: bool,
 ) -> int:
-    """Check DeepSpeed configs, hostfiles and launch lines without a machine.
+    """Check DeepSpeed configs, hostfiles and launch commands in files, without examining a machine.
 
-    Reads ds_config files (JSON or Hjson), DeepSpeed settings inside the YAML of accelerate and
-    trainers, hostfiles, `.deepspeed_env` and the launch lines of shell scripts. Other files in a
-    directory are passed over.
+    Reads ds_config files (JSON or Hjson), DeepSpeed settings in the YAML files of accelerate and
+    trainers, hostfiles, `.deepspeed_env` and the launch commands in shell scripts. Other files in
+    a directory are ignored.
 
     Exit status: 0 no failure, 1 a failure, 2 misuse.
 

@@ -31,16 +31,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fix": ("dsdoctor.cli.fix", "Fix what the checks found: show a plan, ask, apply, verify"),
     "recommend": ("dsdoctor.cli.recommend", "Compute launch settings for a model"),
     "smoke": ("dsdoctor.cli.smoke", "Prove launch settings with a short real run"),
-    "run": ("dsdoctor.cli.run", "Start a job under watch, and name the cause if it dies"),
-    "diagnose": ("dsdoctor.cli.diagnose", "Find out from its logs why a run died"),
-    "triage": ("dsdoctor.cli.triage", "Judge the logs and the environment in an issue's text"),
-    "lint": ("dsdoctor.cli.lint", "Check configs, hostfiles and launch lines without a machine"),
+    "run": ("dsdoctor.cli.run", "Run a job, watch it, and report the cause if it dies"),
+    "diagnose": ("dsdoctor.cli.diagnose", "Find out from the logs why a run died"),
+    "triage": ("dsdoctor.cli.triage", "Diagnose an issue from the logs in its text"),
+    "lint": ("dsdoctor.cli.lint", "Check configs, hostfiles and launch commands in files"),
     "explain": ("dsdoctor.cli.explain", "Explain a condition"),
     "snapshot": ("dsdoctor.cli.snapshot", "Save all facts about this machine to a file"),
     "diff": ("dsdoctor.cli.diff", "Compare two snapshots: verdicts, then facts"),
     "fleet": ("dsdoctor.cli.fleet", "Check many nodes: what is wrong, what differs"),
     "hook": ("dsdoctor.cli.hook", "Gate jobs on Slurm, Kubernetes and Nagios"),
-    "packs": ("dsdoctor.cli.packs", "List packs of checks, or start one"),
+    "packs": ("dsdoctor.cli.packs", "List packs of checks, or create one"),
     "facts": ("dsdoctor.cli.facts", "Show the facts that checks can use"),
     "completion": ("dsdoctor.cli.completion", "Print the completion script for a shell"),
 }
@@ -152,8 +152,8 @@ def _refuse_repeats(command: click.Command, words: Sequence[str]) -> None:
 @click.version_option(__version__, "-V", "--version", message="dsdoctor %(version)s")
 @click.pass_context
 def group(ctx: click.Context) -> int | None:
-    """Checks whether a DeepSpeed / PyTorch GPU job will start, proves it with a short run, fixes
-    what it can, and names the cause when a run has died.
+    """Checks whether a DeepSpeed or PyTorch GPU job will start, proves it with a short run, fixes
+    what it can, and finds the cause when a run dies.
     """  # noqa: D205  # one sentence for the reader of --help
     if ctx.invoked_subcommand is not None:
         return None

@@ -95,7 +95,7 @@ def subject(
     known = models.config_of(text)
     if known is None:
         raise UsageError(
-            f"`--measure` runs the model, but of `{text}` only the size is known; give its "
+            f"`--measure` runs the model, but only the size of `{text}` is known; pass its "
             "`config.json` or a preset"
         )
     name, config = known

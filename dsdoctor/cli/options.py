@@ -28,7 +28,7 @@ def as_user(function: C) -> C:
         metavar="ACCOUNT",
         expose_value=False,
         callback=_as_user,
-        help="As root: run the environment as this account [its owner].",
+        help="As root: run the environment's interpreter as this account [its owner].",
     )
     return option(function)
 
@@ -100,10 +100,10 @@ def environment_options(function: C) -> C:
             "--timeout",
             type=click.FloatRange(min=1),
             metavar="SECONDS",
-            help=f"Limit for the whole run; other time limits scale with it [{TOTAL_SECONDS:g}].",
+            help=f"Time limit for the whole command; the others scale with it [{TOTAL_SECONDS:g}].",
         ),
         click.option(
-            "--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks."
+            "--checks-dir", multiple=True, metavar="DIR", help="Directory with additional checks."
         ),
         as_user,
     ]

@@ -11,10 +11,12 @@ from dsdoctor.errors import UsageError
 
 
 @click.group("packs", invoke_without_command=True)
-@click.option("--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks.")
+@click.option(
+    "--checks-dir", multiple=True, metavar="DIR", help="Directory with additional checks."
+)
 @click.pass_context
 def command(context: click.Context, checks_dir: tuple[str, ...]) -> int:
-    """List the packs of checks. Exit status 1: one is broken."""
+    """List the packs of checks. Exit status: 0, or 1 if a pack is broken."""
     if context.invoked_subcommand is not None:
         return 0
     registry = packs.load(checks_dir)
@@ -41,8 +43,8 @@ def command(context: click.Context, checks_dir: tuple[str, ...]) -> int:
 def new(name: str, into: str | None) -> int:
     """Write a pack that passes its own tests: a check, a probe, a signature and a fix.
 
-    NAME is the prefix of all that the pack defines: lower-case letters, digits between them, and
-    hyphens between words.
+    NAME is the prefix of everything that the pack defines. It consists of lowercase letters, with
+    digits between letters and hyphens between words.
     """
     from dsdoctor import files as writer  # noqa: PLC0415
     from dsdoctor import pack_names, pack_template  # noqa: PLC0415  # `packs` alone needs neither

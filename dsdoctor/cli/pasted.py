@@ -33,7 +33,7 @@ def load_paste(path: str) -> Snapshot:
         raise UsageError(f"`{path}` cannot be read: {error}; {expected}") from None
     found = environment_of(decoded(path, data))
     if found is None:
-        raise UsageError(f"`{path}` states nothing about a machine; {expected}")
+        raise UsageError(f"`{path}` says nothing about a machine; {expected}")
     return found
 
 

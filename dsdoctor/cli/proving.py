@@ -34,7 +34,7 @@ def refuse(
     """
     if elsewhere is not None:
         raise UsageError(
-            f"`--prove` runs on this machine, but `{elsewhere}` names another; pass one of them"
+            f"`--prove` runs on this machine, but `{elsewhere}` selects another; pass one of them"
         )
     if launcher == "accelerate":
         raise UsageError(

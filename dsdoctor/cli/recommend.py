@@ -52,7 +52,7 @@ class _Finite(click.FloatRange):
 @click.option(
     "--measure/--no-measure",
     default=None,
-    help="Run the model on shapes to size its passes; a config.json is measured by default.",
+    help="Run the model without data to size its activations; the default for a config.json.",
 )
 @click.option("--stage", type=click.IntRange(0, 3), help="Consider only this ZeRO stage.")
 @click.option(
@@ -75,7 +75,7 @@ class _Finite(click.FloatRange):
 @click.option(
     "--precision",
     type=click.Choice(["bf16", "fp16", "fp32"]),
-    help="Training precision [by the hardware].",
+    help="Training precision [depends on the hardware].",
 )
 @click.option(
     "--finetune",
@@ -95,7 +95,7 @@ class _Finite(click.FloatRange):
     "--lora-dropout/--no-lora-dropout",
     default=True,
     show_default=True,
-    help="Adapters with dropout keep a copy of their input.",
+    help="Whether adapters use dropout, which keeps a copy of their input.",
 )
 @click.option(
     "--lora-fp32",
@@ -105,7 +105,7 @@ class _Finite(click.FloatRange):
 @click.option(
     "--modules-to-save",
     metavar="A,B",
-    help="Trained in full beside adapters: embed_tokens, lm_head, vision, or NAME=COUNT.",
+    help="Modules trained in full besides adapters: embed_tokens, lm_head, vision, or NAME=COUNT.",
 )
 @click.option("--fused-loss", is_flag=True, help="The loss is fused with the output layer (Liger).")
 @click.option(
@@ -113,7 +113,7 @@ class _Finite(click.FloatRange):
     is_flag=True,
     help="The script loads the whole model before DeepSpeed partitions it.",
 )
-@click.option("--deepspeed", metavar="X.Y.Z", help="Release of DeepSpeed that will train [newest].")
+@click.option("--deepspeed", metavar="X.Y.Z", help="DeepSpeed release of the job [newest].")
 @click.option(
     "--optimizer",
     type=click.Choice(sorted(OPTIMIZERS)),
@@ -124,7 +124,9 @@ class _Finite(click.FloatRange):
 @click.option(
     "--attention",
     type=click.Choice(ATTENTIONS),
-    help="`sdpa` is torch's kernel for batches with padding [flash; eager if there is none].",
+    help=(
+        "`sdpa`: torch's kernel for batches with padding [flash; eager if the model has only that]."
+    ),
 )
 @click.option(
     "--image-tokens",
@@ -144,20 +146,22 @@ class _Finite(click.FloatRange):
 @click.option(
     "--master-port",
     type=click.IntRange(1, 65535),
-    help="Port of the rendezvous [the first free one from 29500].",
+    help="Rendezvous port [the first free one from 29500].",
 )
-@click.option("--like", metavar="8xH100-SXM", help="Plan for such a machine, instead of this one.")
+@click.option(
+    "--like", metavar="8xH100-SXM", help="Plan for a machine of this type instead of this one."
+)
 @click.option(
     "--from",
     "from_file",
     metavar="FILE",
-    help="Plan for the machine of a snapshot, instead of this one.",
+    help="Plan for the machine of a snapshot instead of this one.",
 )
 @click.option(
     "--gpu-memory",
     type=_Finite(0.1, 10_000),
     metavar="GIB",
-    help="Plan for a GPU with this much memory, instead of this machine.",
+    help="Plan for GPUs with this much memory instead of this machine.",
 )
 @click.option(
     "--gpu-count", type=click.IntRange(1, 1024), metavar="N", help="Number of GPUs to plan for."
@@ -241,12 +245,13 @@ def command(
     folder: str | None,
     prove: bool,
 ) -> int:
-    """Compute launch settings for a model on this machine, or on one that is described.
+    """Compute launch settings for a model on this machine, or on one that you describe.
 
-    Takes the first setting that fits with headroom: a lower ZeRO stage before a higher, no offload
-    before offload, a bigger micro-batch before accumulation. docs/recommend.md derives the figures.
+    Chooses the first setting that fits with headroom: a lower ZeRO stage before a higher, no
+    offload before offload, a bigger micro-batch before accumulation. docs/recommend.md derives the
+    figures.
 
-    Exit status 0: something fits; 1: nothing does; 2: misuse. With `--prove` that of `smoke`.
+    Exit status: 0 a setting fits, 1 none fits, 2 misuse; with `--prove`, that of `smoke`.
 
     \b
     Examples:
@@ -260,7 +265,7 @@ def command(
     form = html.form_of(form, folder)
     folder, page = html.places(form, folder)
     if slurm and folder is None:
-        raise UsageError("`--slurm` writes a file; give its folder with `-o DIR`")
+        raise UsageError("`--slurm` writes a file; pass its folder with `-o DIR`")
     if prove and form == "html":
         raise UsageError(
             "`--prove` and `--format html` are mutually exclusive; run "
@@ -289,8 +294,8 @@ def command(
     here = target.elsewhere is None
     if cpu_ranks is not None and machine.devices:
         raise UsageError(
-            f"`--cpu {cpu_ranks}` asks for ranks on CPUs, but {len(machine.devices)} GPUs are "
-            "planned for; leave it out"
+            f"`--cpu {cpu_ranks}` requests ranks on CPUs, but the plan is for "
+            f"{len(machine.devices)} GPUs; leave it out"
         )
     port, port_note = launch_site.port(host, master_port, named, look=here)
     programs, program_notes = launch_site.programs(

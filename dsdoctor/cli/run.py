@@ -54,14 +54,14 @@ class RunGroup(click.Group):
     show_default=True,
     help="Check what the command needs before it starts.",
 )
-@click.option("--force", is_flag=True, help="Start even if the check fails.")
+@click.option("--force", is_flag=True, help="Start even if the preflight check fails.")
 @click.option(
     "--env",
     "announce",
     type=click.Choice(["on", "off"]),
     default="on",
     show_default=True,
-    help="Set variables that make time-out dumps possible; none changes results.",
+    help="Set variables that enable stack dumps on timeouts; none changes results.",
 )
 @click.option("--every", default="2s", show_default=True, metavar="TIME", help="Sample this often.")
 @click.option(
@@ -76,34 +76,38 @@ class RunGroup(click.Group):
     type=click.Choice(["report", "stop"]),
     default="report",
     show_default=True,
-    help="What to do about a hang.",
+    help="What to do if the job hangs.",
 )
 @click.option(
     "--restarts",
     type=click.IntRange(0, 100),
     default=0,
     show_default=True,
-    help="Restart up to this many times if the cause can pass on its own.",
+    help="Restart up to this many times if the cause may be temporary.",
 )
 @click.option(
     "--requeue",
     is_flag=True,
-    help="In Slurm, restart by requeuing the job (once, or --restarts times), without a bad node.",
+    help=(
+        "In Slurm, restart by requeuing the job (once, or --restarts times), excluding a bad node."
+    ),
 )
-@click.option("--metrics", metavar="FILE", help="Rewrite FILE for Prometheus with each sample.")
-@click.option("--runs-dir", metavar="DIR", help="Where runs are kept [$DSDOCTOR_RUNS].")
+@click.option(
+    "--metrics", metavar="FILE", help="Write Prometheus metrics to FILE with each sample."
+)
+@click.option("--runs-dir", metavar="DIR", help="Folder where runs are saved [$DSDOCTOR_RUNS].")
 @click.option("-q", "--quiet", is_flag=True, help="Report only why the job died.")
 @language_option
 @become_user
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
-    """Start a job under watch, and name the cause when it dies.
+    """Run a job, watch it, and report the cause if it dies.
 
-    The command runs as typed: same output, same signals, same exit status. What a post-mortem
-    needs is kept in a folder of its own.
+    The command runs as typed, with the same output, signals and exit status. Everything that a
+    post-mortem needs is saved in a folder for this run.
 
-    Exit status: that of the command; 79 if the check before the start failed and the command was
-    not started.
+    Exit status: that of the command; 79 if the preflight check failed and the command was not
+    started.
 
     \b
     Examples:
@@ -189,7 +193,7 @@ def _json(value: object) -> str:
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @click.pass_obj
 def list_command(base: Path, form: str) -> int:
-    """List kept runs, the newest last."""
+    """List saved runs, newest last."""
     from dsdoctor.run import report  # noqa: PLC0415
 
     runs = store.all_runs(base)
@@ -204,12 +208,14 @@ def list_command(base: Path, form: str) -> int:
 @click.argument("run", required=False)
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
-@click.option("--bundle", metavar="FILE", help="Pack a redacted archive (.tar.gz) to send.")
+@click.option(
+    "--bundle", metavar="FILE", help="Write a redacted archive (.tar.gz) that you can send."
+)
 @click.pass_obj
 def show_command(
     base: Path, run: str | None, form: str, output: str | None, bundle: str | None
 ) -> int:
-    """Show one run: RUN is its id, the beginning of it, or `last`."""
+    """Show one run: RUN is its id, a prefix of the id, or `last`."""
     from dsdoctor.cli import html  # noqa: PLC0415
     from dsdoctor.run import report  # noqa: PLC0415
 
@@ -281,7 +287,9 @@ def diff_command(base: Path, before: str, after: str, form: str, output: str | N
     help="csv and json: samples of the machine, or with --steps of the training.",
 )
 @click.option("--steps", is_flag=True, help="Export steps, loss and throughput.")
-@click.option("-o", "--output", metavar="FILE", help="Write there; a folder for tensorboard.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write to this file, or folder for tensorboard."
+)
 @click.pass_obj
 def export_command(base: Path, run: str | None, form: str, steps: bool, output: str | None) -> int:
     """Export what was sampled."""
@@ -292,7 +300,7 @@ def export_command(base: Path, run: str | None, form: str, steps: bool, output: 
     trained = metrics.step_rows(folder)
     if form == "tensorboard":
         if output is None:
-            raise UsageError("`--format tensorboard` writes a folder; name one with `-o DIR`")
+            raise UsageError("`--format tensorboard` writes a folder; pass it with `-o DIR`")
         metrics.to_tensorboard(Path(output), trained, samples, report.started(record))
         return 0
     rows = trained if steps else samples

@@ -65,34 +65,34 @@ def _fault(text: str | None) -> dict[str, Any] | None:
 @click.option(
     "--precision",
     type=click.Choice(["bf16", "fp16", "fp32"]),
-    help="Training precision [that of the config or the plan, else by the hardware].",
+    help="Training precision [from the config or plan, else by hardware].",
 )
 @click.option(
     "--launcher",
     type=click.Choice(["deepspeed", "torchrun"]),
-    help="How to launch [that of the plan, else deepspeed].",
+    help="Launcher to use [from the plan, else deepspeed].",
 )
 @click.option("--hostfile", metavar="FILE", help="Hostfile of the run, as for `deepspeed`.")
-@click.option(
-    "--master-port", type=click.IntRange(1, 65535), help="Port of the rendezvous [a free one]."
-)
+@click.option("--master-port", type=click.IntRange(1, 65535), help="Rendezvous port [a free one].")
 @click.option("--python", metavar="PATH", help="Interpreter or virtual environment to run in.")
 @click.option(
     "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="SECONDS",
-    help="Limit for one run, not counting the compilation of ops.",
+    help="Time limit for one run, not counting the compilation of ops.",
 )  # fmt: skip
 @click.option(
     "--bisect/--no-bisect",
     default=None,
-    help="After a failure, look for one setting that makes it work.",
+    help="After a failure, search for a single setting that fixes it.",
 )
 @click.option(
     "--bisect-budget", type=click.FloatRange(min=1), default=600.0, show_default=True,
-    metavar="SECONDS", help="Limit for that search.",
+    metavar="SECONDS", help="Time limit for that search.",
 )  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
 @click.option("-o", "--output", "folder", metavar="DIR", help="Write the proven settings to DIR.")
-@click.option("-v", "--verbose", is_flag=True, help="Also show the last lines of the launcher.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Also show the last lines of the launcher's output."
+)
 @options.language_option
 @options.as_user
 @click.option("--fault", hidden=True, help="Break a rank on purpose: `corrupt@1`.")

@@ -62,13 +62,13 @@ class Target:
         if self.gpu_memory is None and (self.gpu_count is not None or self.gpu_cc is not None):
             option = "--gpu-count" if self.gpu_count is not None else "--gpu-cc"
             raise UsageError(
-                f"`{option}` describes another machine together with `--gpu-memory`; pass both, "
+                f"`{option}` requires `--gpu-memory`; pass both, "
                 "or a product as `--like 8xH100-SXM`"
             )
         if self.gpus is not None and (self.like is not None or self.gpu_memory is not None):
             raise UsageError(
-                f"`--gpus` chooses among GPUs that exist, but `{self.elsewhere}` describes a "
-                "machine; omit `--gpus` and state the number of its GPUs with "
+                f"`--gpus` selects from the GPUs of this machine, but `{self.elsewhere}` describes "
+                "another one; omit `--gpus` and set the number of its GPUs with "
                 + ("`--like`" if self.like is not None else "`--gpu-count`")
             )
         found = self._read()

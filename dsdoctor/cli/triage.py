@@ -34,14 +34,16 @@ _ASK = (
     show_default=True,
     help="Output format.",
 )
-@click.option("--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks.")
+@click.option(
+    "--checks-dir", multiple=True, metavar="DIR", help="Directory with additional checks."
+)
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
 def command(issue: str, *, form: str, checks_dir: tuple[str, ...], output: str | None) -> int:
-    """Judge the logs and the environment in the text of an issue.
+    """Diagnose an issue from the logs and the environment in its text.
 
     ISSUE.md is a file, or `-` for standard input. Markdown fences, quoted mail and terminal codes
-    are removed first. The report names the cause that the logs show, judges what the output of
-    `collect_env`, `ds_report`, `nvidia-smi` and other tools states, and says what to ask for.
+    are removed first. The report shows the cause found in the logs and the problems found in the
+    output of `collect_env`, `ds_report`, `nvidia-smi` and other tools, and says what to ask for.
 
     Exit status: 1 a cause or a failure was found, 2 misuse, 3 neither was found.
 

@@ -25,7 +25,7 @@ NEXT = (
     ("dsdoctor check", "will a job start here?"),
     ("dsdoctor recommend --model MODEL", "which settings fit?"),
     ("dsdoctor smoke", "does a short run work?"),
-    ("dsdoctor run -- CMD", "start a job under watch"),
+    ("dsdoctor run -- CMD", "run a job and watch it"),
     ("dsdoctor diagnose LOG", "why did a run die?"),
 )
 
@@ -84,7 +84,7 @@ def _gpus(snapshot: Snapshot) -> str:
 def _environment(snapshot: Snapshot) -> str:
     choice = snapshot.get(PatientChoice)
     if isinstance(choice, Missing):
-        return "no Python interpreter was found; name one with `--python`"
+        return "no Python interpreter was found; pass one with `--python`"
     torch, deepspeed = snapshot.get(TorchBuild), snapshot.get(DeepSpeedInstall)
     parts = [
         f"{name} {fact.version}"
@@ -93,7 +93,7 @@ def _environment(snapshot: Snapshot) -> str:
     ]
     if not parts:
         return (
-            f"{choice.executable} has neither torch nor deepspeed; activate the environment you "
-            "train in, or name it with `--python`"
+            f"{choice.executable} has neither torch nor deepspeed; activate the environment "
+            "that you train in, or pass it with `--python`"
         )
     return f"{', '.join(parts)} in {choice.executable} ({choice.chosen_by})"

@@ -45,11 +45,11 @@ CHECK_SECONDS = 600.0
 _ITSELF = "import sys; del sys.path[0]; from dsdoctor.__main__ import main; sys.exit(main())"
 #: What a re-check says of a condition that did not turn ok.
 _STILL = {
-    "skip": "not judged any more",
-    "warn": "still warn",
-    "fail": "still fail",
-    "unknown": "unknown",
-    "crash": "not judged, its check crashed",
+    "skip": "is now skipped",
+    "warn": "still warns",
+    "fail": "still fails",
+    "unknown": "is inconclusive",
+    "crash": "was not judged because its check crashed",
 }
 
 Say = Callable[[str], None]
@@ -145,7 +145,7 @@ class Applier:
         elif isinstance(step, Env):
             self.env = overlay(self.env, step.env)
         elif isinstance(step, Tell):
-            self.say(f"to be done by you: {step.tell}")
+            self.say(f"do this yourself: {step.tell}")
 
     # ---- files and links -------------------------------------------------------------------
 
@@ -311,12 +311,12 @@ class Applier:
         try:
             findings = json.loads(result.stdout)["findings"]
         except (ValueError, KeyError):
-            return [f"the re-check did not work: {result.error_text}"]
+            return [f"the re-check failed: {result.error_text}"]
         seen = {finding["condition"] for finding in findings}
         # ok and skip may appear together for one condition: that is not a relapse
         good = {finding["condition"] for finding in findings if finding["status"] == "ok"}
         bad = [
-            f"`{finding['condition']}` is {_STILL[finding['status']]}: {finding['message']}"
+            f"`{finding['condition']}` {_STILL[finding['status']]}: {finding['message']}"
             for finding in findings
             if finding["status"] not in ("ok", "skip")
             or (finding["status"] == "skip" and finding["condition"] in set(bad_before) - good)

@@ -116,7 +116,7 @@ def toolkit_archives(
 ) -> ToolkitArchives:
     """What NVIDIA's manifest lists for torch's CUDA; fetches the manifest alone."""
     if not torch.cuda:
-        raise HostError(Why.UNSUPPORTED, "torch is no CUDA build")
+        raise HostError(Why.UNSUPPORTED, "torch is not a CUDA build")
     if managers.conda:
         raise HostError(Why.NOT_ASKED, "conda serves")
     base = (host.env.get("DSDOCTOR_CUDA_ARCHIVES") or BASE_URL).rstrip("/")
@@ -153,9 +153,9 @@ def vouch_for(manifest: bytes, release: str, given: str, url: str) -> None:
     if given:
         expected = f"`DSDOCTOR_CUDA_ARCHIVES_SHA256` is {given}"
     elif known:
-        expected = f"NVIDIA's of CUDA {release} has {known}"
+        expected = f"NVIDIA's manifest for CUDA {release} has {known}"
     else:
-        expected = f"dsdoctor does not know that of CUDA {release}"
+        expected = f"dsdoctor knows none for CUDA {release}"
     raise HostError(
         Why.DENIED,
         f"the manifest `{url}` has the SHA-256 {found}, but {expected}; if you have verified it "

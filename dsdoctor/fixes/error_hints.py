@@ -34,14 +34,14 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"(?i)could not get lock|is another process using it|waiting for cache lock",
-        "another package manager is at work; wait until it has ended",
+        "another package manager is running; wait until it has finished",
     ),
     (
         (
             r"(?i)UnsatisfiableError|LibMambaUnsatisfiable|ResolutionImpossible|nothing provides"
             r"|Could not solve|Cannot solve|package conflicts|unmet dependencies|failed to solve"
         ),
-        "the solver finds no set of packages that fit together; nothing was installed",
+        "the solver found no compatible set of packages; nothing was installed",
     ),
     (
         (
@@ -91,7 +91,7 @@ def of_result(result: Result, timeout: float) -> str:
     """Why a program did not work, and what to do."""
     name = os.path.basename(result.argv[0])  # noqa: PTH119
     if result.timed_out:
-        return f"`{name}` did not end within {timeout:g} s and was stopped; see the log"
+        return f"`{name}` did not finish within {timeout:g} s and was stopped; see the log"
     text = (result.stdout + result.stderr).decode("utf-8", "replace")
     known = meaning(text)
     if result.returncode is not None and result.returncode < 0:
@@ -104,7 +104,10 @@ def of_result(result: Result, timeout: float) -> str:
 def of_fetch(url: str, result: Result, timeout: float) -> str:
     """Why an archive could not be fetched."""
     if result.timed_out:
-        return f"`{url}` was not there within {timeout:g} s; check the network, then run this again"
+        return (
+            f"`{url}` could not be fetched within {timeout:g} s; check the network, then "
+            "run this again"
+        )
     return result.error_text or f"`{url}` could not be fetched (status {result.returncode})"
 
 

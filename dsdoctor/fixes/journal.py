@@ -301,7 +301,7 @@ def only_one(folder: Path | None = None, also: Path | None = None) -> Iterator[N
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise UsageError(
-                    f"another `dsdoctor fix` is at work (it holds the lock on `{place}`); "
+                    f"another `dsdoctor fix` is running (it holds the lock on `{place}`); "
                     "wait until it has ended"
                 ) from None
             except OSError:

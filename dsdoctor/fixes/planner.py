@@ -70,8 +70,7 @@ def plan_one(
     if not made.only_told and not request.allows(reach):
         return Impossible(
             name=name,
-            why=f"it reaches the {reach.value}; give `--reach {reach.value}` to allow it "
-            f"({made.title})",
+            why=f"it needs `--reach {reach.value}` ({made.title})",
         )
     return msgspec.structs.replace(made, reach=reach)
 

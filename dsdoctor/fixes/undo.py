@@ -72,7 +72,7 @@ def _one(journal: Journal, record: dict[str, Any], env: Mapping[str, str], say: 
     elif op == "moved":
         aside, path = Path(record["aside"]), Path(record["path"])
         if os.path.lexists(aside):
-            say(f"putting back {path}")
+            say(f"restoring {path}")
             if os.path.lexists(path):  # made anew since: a cache that was built again
                 files.remove(path, tree=True, strict=True)
             files.rename(aside, path.name, strict=True)
@@ -90,7 +90,7 @@ def _restore(journal: Journal, record: dict[str, Any], say: Say) -> None:
     if "link" in record:
         if path.is_symlink() and os.readlink(path) == record["link"]:  # noqa: PTH115
             return
-        say(f"putting back {path}")
+        say(f"restoring {path}")
         files.symlink(record["link"], path, strict=True)
         return
     content = files.read(journal.backup(record), strict=True, limit=1 << 32)
@@ -101,7 +101,7 @@ def _restore(journal: Journal, record: dict[str, Any], say: Say) -> None:
             kept = path.with_name(path.name + ".before-undo")
             files.write(kept, now, strict=True, follow=False)
             say(f"{path} was changed since; that version is kept as {kept}")
-    say(f"putting back {path}")
+    say(f"restoring {path}")
     files.write(
         path,
         content,

@@ -116,7 +116,7 @@ def why(status: int | None, error: bytes, order: Order) -> str:
     said = error.decode("utf-8", "replace").strip().splitlines()
     last = mask(clean(said[-1]))[:200] if said else ""
     if status == 127 or "not found" in last or "No such file" in last:  # noqa: PLR2004
-        return f"`{order.python}` is not there; expected a Python of 3.8 or newer ({last})"
+        return f"`{order.python}` does not exist; expected Python 3.8 or newer ({last})"
     if "SyntaxError" in last or "future feature" in last:
         return f"`{order.python}` is older than 3.8 ({last})"
     if status is None:
@@ -131,12 +131,12 @@ def _clustershell(order: Order, told: Told | None) -> dict[str, Answer]:
     except ImportError:
         raise UsageError(
             "ClusterShell is not installed, which the fan-out over ssh needs; "
-            "`pip install 'dsdoctor[fleet]'`, or give `--engine srun` or `--engine pdsh`"
+            "`pip install 'dsdoctor[fleet]'`, or pass `--engine srun` or `--engine pdsh`"
         ) from None
     if shutil.which("ssh") is None:
         raise UsageError(
             "`ssh` is not on PATH, which the fan-out needs; install `openssh-client`, "
-            "or give `--engine srun`"
+            "or pass `--engine srun`"
         )
     answers: dict[str, Answer] = {}
     output: dict[str, frames.Kept] = {}
@@ -294,7 +294,7 @@ def _whole(
         done = process.run(argv, timeout=limit, stdin=stdin, env=env, on_stdout=said.take)
     except OSError as error:
         raise UsageError(
-            f"`{argv[0]}` cannot be run ({error.strerror}); install it, or give another `--engine`"
+            f"`{argv[0]}` cannot be run ({error.strerror}); install it, or pass another `--engine`"
         ) from None
     refused(done)
     now = time.time()

@@ -50,7 +50,7 @@ def document(lines: Iterable[bytes]) -> dict[str, Any] | None:
     if first is None:
         return None
     if len(pieces) != int(first[1]):
-        raise BrokenFramesError(f"{len(pieces)} of its {int(first[1])} lines have come")
+        raise BrokenFramesError(f"only {len(pieces)} of its {int(first[1])} lines arrived")
     try:
         packed = base64.b64decode(b"".join(pieces[number] for number in sorted(pieces)))
         value = decode.json(decode.inflate(packed))

@@ -82,11 +82,14 @@ def target(selector: str | None, namespace: str | None, container: str | None) -
         namespace = namespace or NAMESPACE
         selector = SELECTOR
     if not _SELECTOR.fullmatch(selector):
-        raise UsageError(f"`--selector {clean(selector)[:80]}`: expected such as `app=train`")
+        raise UsageError(
+            f"`--selector {clean(selector)[:80]}` is not a selector; expected, for "
+            "example, `app=train`"
+        )
     for option, word in (("--namespace", namespace), ("--container", container)):
         if word is not None and not _LABEL.fullmatch(word):
             raise UsageError(
-                f"`{option} {clean(word)[:80]}`: expected lower-case letters, digits and `-`"
+                f"`{option} {clean(word)[:80]}`: expected lowercase letters, digits and `-`"
             )
     return Target(selector, namespace, container)
 

@@ -210,12 +210,12 @@ def _drifted(
     name: str, value: str, wanted: str, holders: Sequence[str], against_golden: bool
 ) -> FleetFinding:
     whose = "the golden snapshot" if against_golden else "the majority"
-    have = f"`{_short(value)}`" if value else "not there"
-    want = f"`{_short(wanted)}`" if wanted else "it is not there"
+    have = f"`{_short(value)}`" if value else "missing"
+    want = f"has `{_short(wanted)}`" if wanted else "does not have it"
     return FleetFinding(
         status="fail" if name in BREAKING else "warn",
         condition="fleet-drift",
-        message=f"{name} is {have}, but with {whose} {want}",
+        message=f"{name} is {have}, but {whose} {want}",
         hint=_hint(name),
         nodes=fold(holders),
         count=len(holders),

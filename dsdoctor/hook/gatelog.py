@@ -243,16 +243,17 @@ def text(summaries: Iterable[Summary], hours: float) -> str:
         would = sum(one.would_block.values())
         going = one.ran - one.passed - unjudged - blocked - would - one.killed
         lines.append(
-            f"  {one.ran} ran: {one.passed} passed, {unjudged} passed unjudged, {blocked} blocked"
-            + (f", {would} passed by dry run" if would else "")
+            f"  {one.ran} ran: {one.passed} passed, {unjudged} passed without a verdict, "
+            f"{blocked} blocked"
+            + (f", {would} passed because of dry run" if would else "")
             + (f", {one.killed} killed" if one.killed else "")
             + (f", {going} running" if going else "")
         )
         for title, counts in (
-            ("passed unjudged", one.unjudged),
+            ("passed without a verdict", one.unjudged),
             ("blocked", one.blocked),
-            ("would have blocked, but for dry run", one.would_block),
-            ("left by jobs", one.noted),
+            ("would have blocked without dry run", one.would_block),
+            ("left behind by jobs", one.noted),
         ):
             if counts:
                 pairs = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))

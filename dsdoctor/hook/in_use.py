@@ -26,15 +26,15 @@ _MANY = 200
 #: What follows if a script is gone, and what the administrator does first.
 _FIRST = {
     "pbs": (
-        "each job then passes unjudged",
+        "each job then passes without a check",
         'delete the hook (`qmgr -c "delete hook NAME"`) or remove the prologue',
     ),
     "lsf": (
         "no job starts without it",
-        "take these lines out and run `badmin reconfig`",
+        "remove these lines and run `badmin reconfig`",
     ),
     "sge": (
-        "every queue instance gets the error state without it",
+        "every queue instance enters the error state without it",
         "set the parameter to NONE (`qconf -mattr queue prolog NONE QUEUE`)",
     ),
 }
@@ -57,7 +57,7 @@ def must_not_name(target: str, folder: Path) -> None:
     if used:
         effect, action = _FIRST[target]
         raise UsageError(
-            f"{', '.join(used)} still {'names' if len(used) == 1 else 'name'} `{folder}`, and "
+            f"{', '.join(used)} still {'refers' if len(used) == 1 else 'refer'} to `{folder}`, and "
             f"{effect}; {action}, then uninstall"
         )
 

@@ -138,13 +138,13 @@ def _slurm(options: InstallOptions) -> Plan:
 Write these lines into slurm.conf, then `scontrol reconfigure`:
 
 Prolog={into}/prolog.sh
-    judges the node before every job; status 1 drains it and requeues the job
+    checks the node before every job; status 1 drains it and requeues the job
 PrologFlags=Alloc
     runs the Prolog when the job is allocated, not at its first step on the node
 PrologEpilogTimeout=60
     the default is no limit; the script itself gives up after {limit} s
 SchedulerParameters=nohold_on_prolog_fail
-    add it to those you have: without it a requeued job is held until somebody releases it;
+    add it to yours: without it, a requeued job is held until somebody releases it;
     with it the job runs on another node after about two minutes
 HealthCheckProgram={into}/health.sh
 HealthCheckInterval=300
@@ -153,14 +153,15 @@ HealthCheckNodeState=ANY
     is healthy again if it drained it
 TaskProlog={into}/task-prolog.sh
     optional: reports what is wrong with the allocation, and with the environment that the job
-    names (`DSDOCTOR_PYTHON`, `VIRTUAL_ENV`, `CONDA_PREFIX`), in the job's output
+    selects (`DSDOCTOR_PYTHON`, `VIRTUAL_ENV`, `CONDA_PREFIX`), in the job's output
 
-Everything passes while /etc/dsdoctor/disabled exists. Defaults of the hooks are in the table
+Every job passes while /etc/dsdoctor/disabled exists. Defaults of the hooks are in the table
 [hook] of /etc/dsdoctor/config.toml: budget, max_age, dry_run, fail_closed, textfile, ignore.
 """
     if options.gpus is None:
         advice += (
-            "Jobs that ask Slurm for no GPU are judged without them; where Slurm does not manage\n"
+            "Jobs that request no GPU from Slurm are checked without GPUs. If Slurm "
+            "does not manage\n"
             "GPUs, install with `--gpus all`.\n"
         )
     return Plan({into / name: (w.render(), 0o755) for name, w in files.items()}, advice)
@@ -190,15 +191,15 @@ def _epilog(options: InstallOptions) -> Plan:
 Write these lines into slurm.conf, then `scontrol reconfigure`:
 
 Epilog={path}
-    judges the node after every job: processes that the job left on a GPU, memory errors and Xids
-    of its time, its files in /dev/shm; status 1 drains the node, the rest is only logged
+    checks the node after every job: processes that the job left on a GPU, memory errors and Xids
+    while it ran, its files in /dev/shm; status 1 drains the node, the rest is only logged
 PrologEpilogTimeout=60
     the default is no limit; the script itself gives up after \
 {int(options.budget + GRACE_SECONDS)} s
 
-The errors of a job's time are known only where the Prolog of `hook install slurm` runs as well, and
-its health program writes `dsdoctor: …` in place of `Epilog error`.
-Everything passes while /etc/dsdoctor/disabled exists.
+New errors are known only if the Prolog of `hook install slurm` runs as well. Its health program
+writes `dsdoctor: …` in place of `Epilog error`.
+Every job passes while /etc/dsdoctor/disabled exists.
 """
     return Plan({path: (script.render(), 0o755)}, advice)
 
@@ -228,9 +229,9 @@ kubectl apply -f {options.into}/gate-configmap.yaml
     the script of the init container
 {options.into}/job.yaml
     an example: copy `initContainers`, `volumes` and `podFailurePolicy` into your own Job; the init
-    container uses the training image, which must hold dsdoctor, and asks for the same GPUs
+    container uses the training image, which must contain dsdoctor, and requests the same GPUs
 
-status 1 of the init container (the node is at fault): `Ignore`, the pod is tried anew, not counted
+status 1 of the init container (the node is at fault): `Ignore`, the pod is retried, not counted
 status 4 (the environment or the job is at fault): `FailJob`, another node would not help
 an inconclusive check: status 0, the job starts
 """

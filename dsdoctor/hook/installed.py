@@ -31,14 +31,14 @@ def apply(wanted: Plan) -> list[str]:
     for path, (text, mode) in wanted.files.items():
         if path.exists() and not _ours(path):
             raise UsageError(
-                f"`{path}` exists and was not written by dsdoctor; move it away, or give `--into`"
+                f"`{path}` exists and was not written by dsdoctor; move it away, or pass `--into`"
             )
         try:
             kept = _keep_edited(path, text)
             files.write(path, sealed(text), mode=mode, strict=True, make=0o755, durable=True)
         except OSError as error:
             raise UsageError(
-                f"`{path}` cannot be written ({error.strerror}); give `--into`, or run as root"
+                f"`{path}` cannot be written ({error.strerror}); pass `--into`, or run as root"
             ) from None
         said += [f"kept your edited {path.name} as {kept}"] if kept else []
         said.append(f"wrote {path}")
@@ -116,7 +116,9 @@ def remove(target: str, into: Path) -> list[str]:
             raise UsageError(f"`{path}` cannot be removed ({error.strerror})") from None
         said.append(f"removed {path}")
     if not said:
-        raise UsageError(f"`{into}` holds no file of dsdoctor; expected {', '.join(names)}")
+        raise UsageError(
+            f"`{into}` contains no file that dsdoctor wrote; expected {', '.join(names)}"
+        )
     # the epilog shares its folders with the other scripts for Slurm
     shared = {folder for path in into.glob("*.sh") for folder in _run_folders(path)}
     said += [line for folder in sorted(run_folders - shared) for line in _empty(folder)]

@@ -10,13 +10,19 @@ from collections.abc import Mapping, Sequence
 KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "slurm-prolog": ("Slurm's Prolog: may this job start on this node?", ("node",)),
     "slurm-task-prolog": (
-        "Slurm's TaskProlog: inform the user about the environment",
+        "Slurm's TaskProlog: tell the user what is wrong",
         ("user-env", "job"),
     ),
     "slurm-epilog": ("Slurm's Epilog: may the node take its next job?", ("node",)),
-    "slurm-health": ("Slurm's HealthCheckProgram: drain, and resume own drains", ("node",)),
+    "slurm-health": (
+        "Slurm's HealthCheckProgram: drain nodes, and resume those that it drained",
+        ("node",),
+    ),
     "pbs-prologue": ("PBS's prologue: may this job start on this node?", ("node",)),
-    "pbs-health": ("PBS's periodic check: set offline, and own nodes back online", ("node",)),
+    "pbs-health": (
+        "PBS's periodic check: set nodes offline, and back online if it set them offline",
+        ("node",),
+    ),
     "lsf-pre-exec": ("LSF's pre-execution command: may this job start here?", ("node",)),
     "sge-prolog": ("Grid Engine's prolog: may this job start on this node?", ("node",)),
     "k8s": ("an init container for Kubernetes", ("node", "user-env", "job")),

@@ -148,11 +148,11 @@ qmgr -c "set hook dsdoctor freq=300"
     a confirmed fault rejects the job, and PBS requeues it; every 5 minutes, and after a rejection,
     {health}
     sets the node offline with a comment that begins with "dsdoctor:", or online again if such a
-    node is sound; root of the nodes must be a PBS manager or operator:
+    node is healthy; root of the nodes must be a PBS manager or operator:
     qmgr -c "set server operators += root@NODE"\
 """
     advice = f"""\
-PBS Professional, OpenPBS: a hook judges each node of a job before it begins
+PBS Professional, OpenPBS: a hook checks each node of a job before it begins
 
 qmgr -c "create hook dsdoctor event={events},alarm={alarm}"
 qmgr -c "import hook dsdoctor application/x-python default {hook}"
@@ -163,7 +163,7 @@ TORQUE, or PBS without hooks: the first node of a job only
 cp {prologue} PBS_HOME/mom_priv/prologue
     status 0 the job runs, 2 it is requeued; never 1, for which PBS deletes the job
 
-Everything passes while /etc/dsdoctor/disabled exists.
+Every job passes while /etc/dsdoctor/disabled exists.
 """
     return files, advice
 
@@ -174,17 +174,17 @@ def lsf(options: InstallOptions) -> tuple[dict[Path, tuple[str, int]], str]:
     limit = options.budget + GRACE_SECONDS
     advice = f"""\
 HOST_PRE_EXEC={path}
-    in lsb.queues, or in lsb.applications: judges each host of a job before it starts, within
-    {limit:g} s; PRE_EXEC judges the first host only
+    in lsb.queues, or in lsb.applications: checks each host of a job before it starts, within
+    {limit:g} s; PRE_EXEC checks the first host only
 PREEXEC_EXCLUDE_HOST_EXIT_VALUES=1
     in lsb.params: a job that was refused by a host does not return to it
 LSB_PRE_POST_EXEC_USER=root
     in lsf.sudoers: the verdict is kept in {options.run_folder}, which only root may write;
-    otherwise every job passes unjudged
+    otherwise every job passes without a verdict
 
-status 0: the job starts; 1: it waits, and LSF tries it again; never 99, which ends the job.
+status 0: the job starts; 1: it waits, and LSF retries it; never 99, which ends the job.
 A host that refuses jobs stays open: close it with `badmin hclose -C dsdoctor HOST`.
-Everything passes while /etc/dsdoctor/disabled exists.
+Every job passes while /etc/dsdoctor/disabled exists.
 """
     return {path: (script("lsf-pre-exec", options), 0o755)}, advice + _no_gpus(options)
 
@@ -194,13 +194,13 @@ def sge(options: InstallOptions) -> tuple[dict[Path, tuple[str, int]], str]:
     (path,) = (options.into / name for name in FILES["sge"])
     advice = f"""\
 qconf -mattr queue prolog root@{path} QUEUE
-    judges the first host of a job before it starts; as root, since the verdict is kept in
+    checks the first host of a job before it starts; as root, because the verdict is kept in
     {options.run_folder}
 
 status 0: the job starts; 1: the queue instance of this host is set to the error state, and the job
 runs elsewhere; never 99, which requeues the job and leaves the host in service.
 When the fault is gone: qmod -cq QUEUE@HOST
-Everything passes while /etc/dsdoctor/disabled exists.
+Every job passes while /etc/dsdoctor/disabled exists.
 """
     return {path: (script("sge-prolog", options), 0o755)}, advice + _no_gpus(options)
 
@@ -209,6 +209,6 @@ def _no_gpus(options: InstallOptions) -> str:
     if options.gpus is not None:
         return ""
     return textwrap.dedent("""\
-        Jobs for which the scheduler names no GPU are judged without them; where it does not manage
+        Jobs to which the scheduler assigns no GPU are checked without GPUs. If it does not manage
         GPUs, install with `--gpus all`.
         """)

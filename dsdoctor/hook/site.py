@@ -123,7 +123,7 @@ def places(into: Path, python: str, run_folder: str) -> list[str]:
                 "waits until Slurm's PrologEpilogTimeout ends it, and the node drains"
                 if what == "the scripts"
                 else f"{what} is on a shared file system ({path}, {kind}): while it hangs, jobs "
-                "pass unjudged after the script's own limit"
+                "pass without a verdict after the script's own limit"
             )
     return notes
 
@@ -171,7 +171,7 @@ def slurm_notes(config: Mapping[str, str], budget: float, into: Path) -> list[st
         budget,
         (
             ("PrologEpilogTimeout", "Slurm ends the prolog and drains the node"),
-            ("BatchStartTimeout", "Slurm takes a batch job for lost"),
+            ("BatchStartTimeout", "Slurm considers a batch job lost"),
             ("SlurmdTimeout", "Slurm sets the node down"),
         ),
         "prolog",
@@ -223,7 +223,8 @@ def epilog_notes(config: Mapping[str, str], budget: float, into: Path) -> list[s
     notes = _limits(config, budget, limit, "epilog")
     if config.get("Prolog", "(null)") in ("(null)", ""):
         notes.append(
-            "Prolog is not set: errors of a job's time are not known without the prolog's note"
+            "Prolog is not set: without the counts that the prolog records, new "
+            "errors are not known"
         )
     return notes + _taken(config, into, ("Epilog",))
 

@@ -174,8 +174,8 @@ def choose(argv: Sequence[str], env: Mapping[str, str]) -> Account | None:
             _Choice.told.add(owner)
             who = words_for(owner)
             sys.stderr.write(
-                f"dsdoctor: `{place}` belongs to {who}, so it is run as that account; "
-                "`--as-user` names another\n"
+                f"dsdoctor: `{place}` belongs to {who}, so it runs as that account; "
+                "to use another, pass `--as-user`\n"
             )
         return account_of(owner)
     return None
@@ -219,7 +219,7 @@ def become_owner(interpreter: str) -> None:
         account = account_of(owner)
         sys.stderr.write(
             f"dsdoctor: `{interpreter}` belongs to {words_for(owner)}, so everything runs as that "
-            "account; `--as-user` names another\n"
+            "account; to use another, pass `--as-user`\n"
         )
     become(account)
 

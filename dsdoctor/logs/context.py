@@ -76,7 +76,7 @@ def _judged(cause: Cause, findings: Sequence[Finding], registry: Registry, where
     if reasons:
         message = f"{where} is inconclusive: {reasons[0]}"
     else:
-        message = "it shows in logs alone; no check looks for it on a machine"
+        message = "only logs show it; no check looks for it on a machine"
     return msgspec.structs.replace(cause, now=Now(status="unknown", message=message))
 
 
@@ -84,5 +84,5 @@ def _confirmed(cause: Cause, message: str, where: str) -> Cause:
     return msgspec.structs.replace(
         cause,
         confidence=CERTAIN,
-        now=Now(status="confirmed", message=f"still so on {where}: {message}"),
+        now=Now(status="confirmed", message=f"still present on {where}: {message}"),
     )

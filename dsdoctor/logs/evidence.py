@@ -33,4 +33,4 @@ def why_between(first: Candidate, second: Candidate, band: Level) -> str:
         return f"its message is more certain than that of {second.name}"
     if first.first[1] and second.first[1] and first.first[1] != second.first[1]:
         return f"by time: {first.first[1]}, {second.name} at {second.first[1]}"
-    return f"it stands before {second.name} in the log"
+    return f"it comes before {second.name} in the log"

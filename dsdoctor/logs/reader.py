@@ -150,7 +150,9 @@ def find_sources(paths: Iterable[str], budget: Budget | None = None) -> list[Sou
                     p for p in found if p.suffix.lower() not in BINARY_SUFFIXES
                 ]
                 if not logs:
-                    raise ReadError(f"`{text}` holds no logs; expected some such as `rank0.log`")
+                    raise ReadError(
+                        f"`{text}` contains no logs; expected files such as `rank0.log`"
+                    )
                 sources += [
                     Source(name=str(p), path=p, rank=rank_of_name(str(p.relative_to(path))))
                     for p in logs
@@ -173,7 +175,7 @@ def _zstd(stream: BinaryIO, name: str) -> BinaryIO:
                 return cast("BinaryIO", unpacker.stream_reader(stream, read_across_frames=True))
             return cast("BinaryIO", opener.ZstdFile(stream))
     raise ReadError(
-        f"`{name}` is packed with zstd, which needs Python 3.14 or `zstandard`; "
+        f"`{name}` is compressed with zstd, which needs Python 3.14 or `zstandard`; "
         f"run `pip install 'dsdoctor[zstd]'`, or `zstd -dc {name} | dsdoctor diagnose -`"
     )
 

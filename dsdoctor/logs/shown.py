@@ -53,7 +53,7 @@ def _cause(candidate: Candidate, place: int, names: Sequence[str], masks: tuple[
         )
         message = hit.known.signature.message.format_map(values)
     if told := disagreement(candidate.hits):
-        message += f"; the ranks do not agree: {presentable(told)}"
+        message += f"; the ranks disagree: {presentable(told)}"
     seen: set[str] = set()
     lines: list[Line] = []
     for one in candidate.hits:

@@ -73,7 +73,7 @@ def judge(
     if outcome is Outcome.CLEAN and (said_last := last_words(scans)):
         outcome, summary = Outcome.UNRECOGNISED, f"the log ends with {presentable(said_last)!r}"
     if outcome is Outcome.CLEAN and any(is_cut_off(scan.tail) for scan in scans):
-        outcome, summary = Outcome.UNRECOGNISED, "the log breaks off within a traceback"
+        outcome, summary = Outcome.UNRECOGNISED, "the log breaks off in the middle of a traceback"
     unknown = outcome is Outcome.UNRECOGNISED
     if choice.silent is not None:
         error = None  # what others print of it

@@ -202,7 +202,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...]
     proves: tuple[str, ...] = ()
     proof: tuple[Proof, ...] = ()
-    undo: str = "`dsdoctor fix --undo` puts everything back"
+    undo: str = "`dsdoctor fix --undo` restores everything"
     reach: Reach = Reach.ENV
     reasons: tuple[str, ...] = ()
     activate: str = ""

@@ -214,7 +214,7 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
             line, column = fact.lines.get(key, line), None
             shown = mask_value(key, word)
             shown = shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 1] + "…"
-            words = f"`{shown}` was read as one text without quotes, up to the end of the line"
+            words = f"`{shown}` is an unquoted string that runs to the end of the line"
         elif error.pos >= len(text.rstrip()) and scanner.open:
             opened = scanner.open[-1]
             line, column = scanner.line(opened), opened - text.rfind("\n", 0, opened)
@@ -232,7 +232,7 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
     if not isinstance(parsed, dict):
         kind = type(parsed).__name__
         return msgspec.structs.replace(
-            fact, error=f"it holds a {kind}, not an object", error_line=1
+            fact, error=f"it contains a {kind}, not an object", error_line=1
         )
     return msgspec.structs.replace(fact, parsed=mask_tree(parsed))
 

@@ -32,7 +32,7 @@ def parse_verdict(
     """Turns the records of `children/ds_config.py` into the fact."""
     if not any(record.get("done") for record in records):
         if result.timed_out:
-            detail = f"DeepSpeed had not read the config within {SECONDS:g} s"
+            detail = f"DeepSpeed did not finish reading the config within {SECONDS:g} s"
             return Missing(why=Why.TIMEOUT, detail=detail)
         ended = f"status {result.returncode}"
         detail = f"the process that asks DeepSpeed about the config ended with {ended}"
@@ -73,7 +73,7 @@ def config_verdict(
     if run.quick:
         raise HostError(Why.NOT_ASKED, "DeepSpeed was not asked about the config (`--quick`)")
     if deepspeed.version is None:
-        raise HostError(Why.ABSENT, "`deepspeed` is not installed, so its word is not to be had")
+        raise HostError(Why.ABSENT, "`deepspeed` is not installed, so it could not be asked")
     world = len(run.gpus) or run.expect_gpus or 0
     records, result = run_child(
         host,

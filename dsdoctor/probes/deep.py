@@ -164,9 +164,9 @@ def deep_trial(
 ) -> DeepTrial:
     """Tries GPUs and ranks out, after NVML and torch have been read: this makes contexts."""
     if not run.deep:
-        raise HostError(Why.NOT_ASKED, "GPUs and ranks are tried only with `--deep`")
+        raise HostError(Why.NOT_ASKED, "GPUs and ranks are tested only with `--deep`")
     if not live.imported.ok:
-        raise HostError(Why.ABSENT, "torch cannot be imported, so nothing was tried out")
+        raise HostError(Why.ABSENT, "torch cannot be imported, so nothing was tested")
     names = names_of(run, gpus, live, env)
 
     def child(

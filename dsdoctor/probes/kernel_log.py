@@ -125,7 +125,7 @@ def kernel_log(host: Host, kernel: NvidiaKernel | Missing) -> KernelLog:
             reasons.append(f"`{name}` did not end within {TOOL_SECONDS:g} s")
         else:
             why = Why.DENIED if why is Why.ABSENT else why
-            reasons.append(f"`{name}` shows this user nothing of it")
+            reasons.append(f"`{name}` does not show it to this user")
     raise HostError(
         why, f"the kernel's log was not read, so past Xids are not known: {_and(reasons)}"
     )

@@ -176,7 +176,7 @@ def parse_release(path: str) -> str | None:
 def library_path(host: Host, patient: Patient) -> LibraryPath:
     """Libraries that the environment puts before those that torch brings."""
     if host.system != "Linux":
-        raise HostError(Why.UNSUPPORTED, f"`LD_LIBRARY_PATH` has no part on {host.system}")
+        raise HostError(Why.UNSUPPORTED, f"`LD_LIBRARY_PATH` is not used on {host.system}")
     entries = parse_path(host.env.get("LD_LIBRARY_PATH", ""))
     preload = _preloaded(host.env.get("LD_PRELOAD", ""))
     if not entries and not preload:

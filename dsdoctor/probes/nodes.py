@@ -127,7 +127,7 @@ def nodes_reach(
 ) -> NodesReach:
     """All nodes at once, each with a limit; only where a hostfile was given."""
     if run.quick:
-        raise HostError(Why.NOT_ASKED, "the other nodes were not tried (`--quick`)")
+        raise HostError(Why.NOT_ASKED, "the other nodes were not checked (`--quick`)")
     if not hostfile.asked or not hostfile.entries:
         raise HostError(Why.NOT_ASKED, "no hostfile was given (`--hostfile FILE`)")
     own = {*LOCAL}

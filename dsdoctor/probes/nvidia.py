@@ -144,7 +144,7 @@ def nvidia_kernel(host: Host) -> NvidiaKernel:
     if text is not None:
         version, is_open = parse_module_version(text)
         if version is None:
-            raise HostError(Why.BROKEN, "`/proc/driver/nvidia/version` names no driver version")
+            raise HostError(Why.BROKEN, "`/proc/driver/nvidia/version` contains no driver version")
     modules = ""
     with contextlib.suppress(HostError):
         modules = read_text(host, "/proc/modules")

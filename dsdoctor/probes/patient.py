@@ -229,7 +229,7 @@ def _torch_build(value: Mapping[str, Any], packages: Mapping[str, Package]) -> T
             return TorchBuild()
         return TorchBuild(
             error=f"`torch` {listed.version} is listed in `{listed.location}`, "
-            "but its folder is not there",
+            "but its folder is missing",
         )
     wheels = {
         name: package.version for name, package in packages.items() if _CUDA_WHEEL.match(name)
@@ -275,7 +275,7 @@ def _deepspeed_install(
         return DeepSpeedInstall(
             version=listed.version,
             error=f"`deepspeed` {listed.version} is listed in `{listed.location}`, "
-            "but its folder is not there",
+            "but its folder is missing",
         )
     version = value.get("version") or (listed.version if listed else None)
     error = value.get("error")

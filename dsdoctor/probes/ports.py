@@ -99,9 +99,9 @@ def master_port(host: Host, run: RunNeeds) -> MasterPort:
         if port is None and text.isdigit():
             port, asked = int(text), True
     if command is not None and "standalone" in command.options:
-        raise HostError(Why.NOT_ASKED, "torchrun --standalone takes a free port by itself")
+        raise HostError(Why.NOT_ASKED, "torchrun --standalone chooses a free port itself")
     if port == 0:
-        raise HostError(Why.NOT_ASKED, "port 0 takes a free port by itself")
+        raise HostError(Why.NOT_ASKED, "with port 0, the launcher chooses a free port itself")
     rank = (
         command.options.get("node_rank", command.options.get("machine_rank")) if command else None
     )
@@ -118,7 +118,7 @@ def master_port(host: Host, run: RunNeeds) -> MasterPort:
 
 def _tables(host: Host) -> dict[int, list[tuple[str, str]]]:
     if host.system != "Linux":
-        raise HostError(Why.UNSUPPORTED, "ports are read from /proc, which is Linux's")
+        raise HostError(Why.UNSUPPORTED, "ports are read from /proc, which only Linux has")
     found = _listening(read_text(host, "/proc/net/tcp"))
     try:
         more = _listening(read_text(host, "/proc/net/tcp6"))

@@ -79,7 +79,7 @@ def _nvcc_version(host: Host, nvcc: str) -> tuple[str | None, str | None]:
     if words is not None:
         return None, words
     version = parse_nvcc(result.text)
-    return version, None if version else "its output names no release"
+    return version, None if version else "its output contains no release"
 
 
 def _real(host: Host, path: str) -> str:
@@ -308,7 +308,7 @@ def compiler(host: Host, command: str) -> Compiler:
         with contextlib.suppress(HostError):
             dump = host.run([*argv, "-dumpfullversion", "-dumpversion"], timeout=TOOL_SECONDS)
             version = (parse_dump_version(dump.text) if dump.ok else None) or version
-    error_words = None if version else "its output names no version"
+    error_words = None if version else "its output contains no version"
     return Compiler(command=command, path=path, kind=kind, version=version, error=error_words)
 
 

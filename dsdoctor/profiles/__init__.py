@@ -54,9 +54,9 @@ def _capability(value: Any) -> str | None:
 
 _NUMBER = (_number, "a number of 0 or more")
 _COUNT = (_count, "a whole number of 0 or more")
-_TEXT = (_text, "a text")
-_VERSION = (_version, 'a version as text (`"2.1"`)')
-_CAPABILITY = (_capability, 'a compute capability as text (`"8.0"`)')
+_TEXT = (_text, "a string")
+_VERSION = (_version, 'a version as a string (`"2.1"`)')
+_CAPABILITY = (_capability, 'a compute capability as a string (`"8.0"`)')
 
 Reader = tuple[Callable[[Any], Any], str]
 #: Table, key: the field of Floors, and how a value is read. This is the schema of a profile.

@@ -337,7 +337,7 @@ def _judged(
     elif row.fits and row.checkpointing and not won.checkpointing:
         reason = f"fits only with activations recomputed, which {won.name} does not need"
     elif row.fits and world == 1 and row.offload == won.offload:
-        reason = f"with one rank there is nothing to divide: {won.name} does the same"
+        reason = f"with one rank there is nothing to partition: {won.name} does the same"
     elif row.fits:
         reason = f"moves at least as much data in each step as {won.name}"
     judged: MemoryOption = msgspec.structs.replace(row, verdict=verdict, reason=reason)

@@ -57,7 +57,7 @@ def launch_script(plan: LaunchPlan) -> str:
     lines = [
         "#!/usr/bin/env bash",
         f"# {_summary(plan)}",
-        "# Call it from the folder of your script; further arguments go to the script.",
+        "# Run it from the folder of your script; further arguments go to the script.",
         "set -euo pipefail",
         'here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"',
     ]
@@ -72,7 +72,7 @@ def launch_script(plan: LaunchPlan) -> str:
             "# The launcher reads this file in place of ~/.deepspeed_env.",
             f'export DS_ENV_FILE="$here/{ENV_FILE_NAME}"',
             f'if [ ! -f "$here/{HOSTFILE_NAME}" ]; then',
-            f'  echo "$here/{HOSTFILE_NAME} is not there; write a line {line}" >&2',
+            f'  echo "$here/{HOSTFILE_NAME} does not exist; write a line {line}" >&2',
             "  exit 2",
             "fi",
         ]
@@ -213,7 +213,7 @@ def write(plan: LaunchPlan, folder: str | Path, *, slurm: bool = False) -> tuple
             written.append(path)
     except OSError as error:
         raise UsageError(
-            f"`{target}` cannot be written: {error.strerror or error}; give another folder"
+            f"`{target}` cannot be written: {error.strerror or error}; pass another folder"
         ) from None
     return tuple(written)
 

@@ -216,7 +216,7 @@ def _devices(gpus: Gpus, run: RunNeeds, value: str | None, notes: list[str]) -> 
             why = (
                 "it could not be read"
                 if device is None
-                else "it is cut into MIG slices; name one with `--gpus MIG-…`"
+                else "it is split into MIG slices; select one with `--gpus MIG-…`"
             )
             if run.gpus:
                 raise UsageError(f"GPU {gpu.index} cannot be planned for: {why}")
@@ -300,5 +300,7 @@ def capability(text: str) -> tuple[int, int]:
     """
     match = _CAPABILITY.match(text)
     if match is None:
-        raise UsageError(f"`--gpu-cc {text}` is not a compute capability; expected such as `8.0`")
+        raise UsageError(
+            f"`--gpu-cc {text}` is not a compute capability; expected, for example, `8.0`"
+        )
     return int(match[1]), int(match[2])

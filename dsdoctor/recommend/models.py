@@ -64,7 +64,7 @@ def from_size(
     """
     match = _SIZE.match(text.strip())
     if match is None:
-        raise UsageError(f"`{text}` is not a model size; expected such as `350M` or `1.5B`")
+        raise UsageError(f"`{text}` is not a model size; expected, for example, `350M` or `1.5B`")
     parameters = float(match[1]) * _UNITS[match[2].lower()]
     count = round(parameters) if parameters <= _MOST else 0
     if count == 0:
@@ -138,7 +138,7 @@ def from_config(config: dict[str, Any], name: str = "config.json") -> ModelShape
         raise UsageError(
             f"the model config is of type `{family}`, expected one of {', '.join(KNOWN)}; "
             "name an interpreter with torch and transformers (`--python`) to measure it with "
-            "`--measure`, or give its size (`1.5B`) with `--layers`, `--hidden`, `--heads` and "
+            "`--measure`, or pass its size (`1.5B`) with `--layers`, `--hidden`, `--heads` and "
             "`--vocab`"
         )
     hidden = positive(config, "hidden_size")
@@ -308,13 +308,13 @@ def _read(text: str) -> tuple[str, dict[str, Any]]:
 
 def _unknown(text: str) -> str:
     if _NEARLY_A_SIZE.match(text.strip()):
-        return f"`{text}` is not a model size; expected such as `350M` or `1.5B`"
+        return f"`{text}` is not a model size; expected, for example, `350M` or `1.5B`"
     key = text.lower().replace("_", "-").rpartition("/")[2]
     near = difflib.get_close_matches(key, [*PRESETS, *ALIASES], n=1)
     if near:
         return (
             f"`{text}` is not a preset, a size or a file; the nearest preset is `{near[0]}`; "
-            "give that, a `config.json` or a size such as `1.5B`"
+            "pass that, a `config.json` or a size such as `1.5B`"
         )
     return (
         f"`{text}` is not a preset, a size or a file; expected a `config.json`, a size such as "

@@ -94,7 +94,7 @@ def choose_precision(machine: Machine, asked: str | None) -> tuple[str, Reason]:
     """
     if not machine.devices:
         if asked == "fp16":
-            raise UsageError("fp16 was asked for on a CPU, expected bf16 or fp32")
+            raise UsageError("fp16 was requested on a CPU, expected bf16 or fp32")
         return asked or "bf16", note("precision", "CPUs train in bf16 or fp32")
     lowest = min(device.cc for device in machine.devices)
     mixed = len({device.cc for device in machine.devices}) > 1
@@ -130,7 +130,7 @@ def choose_launcher(machine: Machine, asked: str | None) -> str:
     if asked == "deepspeed" and sliced:
         raise UsageError(
             "the deepspeed launcher takes GPU numbers, but a MIG slice has none; "
-            "give `--launcher torchrun`"
+            "pass `--launcher torchrun`"
         )
     return asked or ("torchrun" if sliced else "deepspeed")
 
@@ -149,7 +149,7 @@ def choose_sequence(model: ModelShape, asked: int | None) -> tuple[int, Reason |
     if model.positions and asked > model.positions:
         raise UsageError(
             f"the sequence is {asked} tokens, but {model.name} has {model.positions} positions; "
-            f"give at most {model.positions}"
+            f"pass at most {model.positions}"
         )
     if asked > model.max_length and model.stated_parameters is None:
         return asked, note(
@@ -174,7 +174,7 @@ def choose_attention(model: ModelShape, asked: str | None) -> tuple[str, Reason 
         return "flash", note(
             "attention",
             f"by formula scores are counted as stored, as {model.family} does before transformers "
-            "5; give `--attention sdpa` for 5",
+            "5; for 5, pass `--attention sdpa`",
         )
     return "flash", None
 
@@ -195,7 +195,7 @@ def choose_images(model: ModelShape, sequence: int, asked: int | None) -> tuple[
     if asked is not None:
         if asked > sequence:
             raise UsageError(
-                f"`--image-tokens` is {asked}, but a sequence has {sequence} tokens; give at most "
+                f"`--image-tokens` is {asked}, but a sequence has {sequence} tokens; pass at most "
                 f"{sequence}"
             )
         return asked, None

@@ -34,7 +34,7 @@ def lines(demand: MemoryDemand) -> Iterator[str]:
     yield f"  {'peak':<{_NAME}}{_cell(demand.host_bytes):>{_COLUMN}}"
     if demand.fits:
         yield ""
-        yield "what fits: largest micro-batch and longest sequence, each with the other as given"
+        yield "what fits: largest micro-batch and longest sequence, each with the other unchanged"
         yield f"  {'GPUs':<6}{'recompute':<11}{'GiB each':>9}{'batch':>8}{'tokens':>9}"
     for row in demand.fits:
         mode = "yes" if row.checkpointing else "no"
@@ -42,5 +42,5 @@ def lines(demand: MemoryDemand) -> Iterator[str]:
         yield f"  {row.gpus:<6}{mode:<11}{_cell(row.gpu_bytes):>9}{batch:>8}{tokens:>9}"
     if demand.assumed:
         yield ""
-        yield "assumed, as neither options nor the config say so:"
+        yield "assumed, because neither the options nor the config set it:"
         yield from (f"  {assumption}" for assumption in demand.assumed)

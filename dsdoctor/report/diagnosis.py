@@ -56,7 +56,7 @@ def _cause(cause: Cause, place: int, columns: int) -> Iterator[Line]:
     for line in cause.evidence:
         yield from _quote(line, columns)
     if cause.masks:
-        yield from _wrap(f"explains as well: {', '.join(cause.masks)}", columns, INDENT, "body")
+        yield from _wrap(f"also explains: {', '.join(cause.masks)}", columns, INDENT, "body")
     if cause.now is not None:
         text = f"{cause.now.status}: {cause.now.message}"
         yield from _wrap(text, columns, INDENT, NOW_STYLES[cause.now.status])
@@ -64,7 +64,9 @@ def _cause(cause: Cause, place: int, columns: int) -> Iterator[Line]:
         yield from _wrap(f"hint: {cause.hint}", columns, INDENT, "hint")
     for fix in cause.fixes:
         yield from _wrap(f"fix: `dsdoctor fix {fix}`", columns, INDENT, "hint")
-    yield from _wrap(f"more: `dsdoctor explain {cause.condition}`", columns, INDENT, "note")
+    yield from _wrap(
+        f"for details, run `dsdoctor explain {cause.condition}`", columns, INDENT, "note"
+    )
     yield Line("")
 
 
@@ -76,7 +78,7 @@ def _raised_by(raised: RaisedBy, columns: int) -> Iterator[Line]:
     if raised.called_from:
         yield from _wrap(f"called from {raised.called_from}", columns, INDENT, "body")
     if raised.url:
-        yield from _wrap(f"look at {raised.url}", columns, INDENT, "note")
+        yield from _wrap(f"see {raised.url}", columns, INDENT, "note")
 
 
 def _other(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
@@ -143,7 +145,7 @@ def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
         yield from _wrap(text, columns, "", "body", INDENT)
         yield from _wrap(f"raised at {error.file}:{error.line}", columns, INDENT, "body")
         if outcome is not Outcome.CAUSE:
-            yield from _wrap(f"told at {_place(error.log)}", columns, INDENT, "note")
+            yield from _wrap(f"reported at {_place(error.log)}", columns, INDENT, "note")
     yield from _attempts(diagnosis, columns)
     if diagnosis.considered:
         yield Line("lines considered:")

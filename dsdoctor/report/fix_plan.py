@@ -53,7 +53,7 @@ def words_of(step: Step) -> str:
     if isinstance(step, Link):
         return f"link {step.link} -> {step.target}"
     if isinstance(step, LinkTree):
-        return f"link what {step.link} lacks of {step.source}"
+        return f"link the files of {step.source} that {step.link} does not have"
     if isinstance(step, LinkNames):
         return f"link lib*.so to lib*.so.N in {step.link}"
     if isinstance(step, Remove):
@@ -91,7 +91,7 @@ def _shown(step: Step, columns: int) -> Iterator[str]:
         for name, value in step.env.items():
             yield clean(_assigned(name, value))
     elif isinstance(step, Tell):
-        yield "to be done by you:"
+        yield "do this yourself:"
         yield from (f"  {clean(text)}" for text in step.tell.splitlines())
     else:
         yield from textwrap.wrap(
@@ -150,7 +150,7 @@ def render(plan: Plan, width: int | None = None) -> str:
 
 def _secret_step(step: Step) -> str:
     """Stands for a step that holds a secret: pasted, its masked text would overwrite the file."""
-    what = f"{words_of(step).splitlines()[0]}: it holds secrets that are not printed"
+    what = f"{words_of(step).splitlines()[0]}: it contains secrets, which are not printed"
     return f"echo {shlex.quote(f'{what}; run dsdoctor fix for it')} >&2; exit 1"
 
 

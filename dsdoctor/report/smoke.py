@@ -150,7 +150,7 @@ def render(report: SmokeReport, width: int = 80, *, verbose: bool = False) -> st
         setting = ", ".join(f"`{name}={value}`" for name, value in report.works_with.items())
         out += ["", *_wrap(f"works with {setting}; without it the run fails", width, "")]
     out += _list("proved", report.proved, width)
-    out += _list("not proved", report.not_proved, width)
+    out += _list("not tested", report.not_proved, width)
     out += _list("changed for this run", report.launch.changed, width)
     out += _list("left behind", report.leftovers, width)
     return "\n".join(out) + "\n"

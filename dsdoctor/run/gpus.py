@@ -111,7 +111,7 @@ def _of_deepspeed(command: LaunchCommand, env: Mapping[str, str]) -> GpuChoice |
         why = f"`--{option} {text}`"
         known = _on_this_host(text)
         if known is None:
-            return GpuChoice("all", f"{why} names no host that is known to be this one")
+            return GpuChoice("all", f"{why} lists no host that is known to be this one")
         if option == "include" and known:
             return GpuChoice(f"only:{known}", why)
         if option == "exclude":

@@ -206,7 +206,10 @@ class Supervisor:
                 self._start_watcher(watcher, relay)
             else:
                 watcher.close()
-                self._note("watcher", "the watcher has died; the job goes on unwatched")
+                self._note(
+                    "watcher",
+                    "the watcher process has died; the job continues, but is no longer watched",
+                )
             return
         for sample in samples:
             self._take(sample)

@@ -79,15 +79,16 @@ def knobs(plan: SmokePlan, failed: SmokeReport, registry: Registry) -> Iterator[
     if phase in _COMMUNICATION and plan.world > 1:
         if plan.device == "cuda":
             yield Try(
-                "NCCL_P2P_DISABLE", "1", "GPUs exchange through host memory, not directly",
+                "NCCL_P2P_DISABLE", "1", "GPUs exchange data through host memory, not directly",
                 _variable("NCCL_P2P_DISABLE", "1"),
             )  # fmt: skip
             yield Try(
-                "NCCL_SHM_DISABLE", "1", "GPUs without a direct way exchange over sockets",
+                "NCCL_SHM_DISABLE", "1", ("GPUs without a direct connection exchange data over "
+                    "sockets"),
                 _variable("NCCL_SHM_DISABLE", "1"),
             )  # fmt: skip
             yield Try(
-                "NCCL_IB_DISABLE", "1", "hosts exchange over TCP instead of InfiniBand",
+                "NCCL_IB_DISABLE", "1", "hosts exchange data over TCP instead of InfiniBand",
                 _variable("NCCL_IB_DISABLE", "1"),
             )  # fmt: skip
         name = "NCCL_SOCKET_IFNAME" if plan.device == "cuda" else "GLOO_SOCKET_IFNAME"

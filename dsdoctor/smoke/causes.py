@@ -95,7 +95,7 @@ def _hang(made: Attempt, registry: Registry) -> SmokeCause | None:
     ranks = made.tracker.ranks
     stuck = [p for p in ranks if not p.done]
     if not stuck:
-        text = "all ranks are done, but the launcher does not end"
+        text = "all ranks have finished, but the launcher does not exit"
         return named(registry, Observation.NO_COLLECTIVE, text, made.launcher_tail[-3:])
     missing = culprit(ranks, made.stacks)
     phase = missing.phase if missing else stuck[0].phase
@@ -112,12 +112,12 @@ def _hang(made: Attempt, registry: Registry) -> SmokeCause | None:
 def _who_waits(made: Attempt, missing: Progress | None, stuck: Sequence[Progress]) -> str:
     silent = [str(p.rank) for p in stuck if not p.events]
     if silent:
-        return f"nothing was heard of rank {', '.join(silent)}"
+        return f"no event came from rank {', '.join(silent)}"
     others = [p for p in stuck if p is not missing]
     if missing is None or not others:
         return f"the run hangs: {', '.join(f'rank {p.rank} in {p.place()}' for p in stuck)}"
     return (
-        f"rank {missing.rank} does not come: it is in {missing.place()}{_at(made, missing)}, "
+        f"rank {missing.rank} did not arrive: it is in {missing.place()}{_at(made, missing)}, "
         f"while {', '.join(f'rank {p.rank}' for p in others)} "
         f"{'wait' if len(others) > 1 else 'waits'} in {others[0].place()}"
     )

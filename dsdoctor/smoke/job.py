@@ -164,7 +164,7 @@ def _batch(config: dict[str, Any], world: int, *, shrink: bool) -> tuple[int, in
     if fewer != (micro, passes):
         changed.append(
             f"micro-batch {micro} to {fewer[0]} and accumulation {passes} to {fewer[1]}: "
-            "a small run proves no memory"
+            "a small run does not test memory use"
         )
     for key in _BATCH:
         config.pop(key, None)

@@ -101,7 +101,7 @@ def _wrong_losses(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
             registry,
             Observation.NOT_FINITE,
             f"the loss was {losses[0]:.4f} and is {losses[-1]:.4f} after {len(losses)} steps, "
-            "expected it to fall",
+            "but it should fall",
         )
 
 

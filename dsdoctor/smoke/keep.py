@@ -28,9 +28,9 @@ def check_folder(folder: str) -> None:
     try:
         writer.make_folder(target)
     except OSError as error:
-        raise UsageError(f"`-o {folder}` cannot be made: {error.strerror}") from None
+        raise UsageError(f"`-o {folder}` cannot be created: {error.strerror}") from None
     if not os.access(target, os.W_OK):
-        raise UsageError(f"`-o {folder}` may not be written; name another folder")
+        raise UsageError(f"`-o {folder}` is not writable; pass another folder")
 
 
 def write(report: SmokeReport, plan: SmokePlan, folder: str) -> tuple[Path, ...]:

@@ -86,7 +86,7 @@ def _validate(asked: SmokeOptions) -> None:
                     f"`--plan` and `--{option}` are mutually exclusive; pass one of them"
                 )
     if asked.full_size and asked.plan is None and asked.model in (None, "tiny"):
-        raise UsageError("`--full-size` needs a model to build; name it with `--model` or `--plan`")
+        raise UsageError("`--full-size` needs a model to build; pass it with `--model` or `--plan`")
 
 
 def _machine(asked: SmokeOptions, look: Callable[[], MachineFacts]) -> tuple[Machine, Gpus | None]:
@@ -106,7 +106,7 @@ def _machine(asked: SmokeOptions, look: Callable[[], MachineFacts]) -> tuple[Mac
     if not machine.devices and seen.nvidia_devices:
         raise UsageError(
             f"{seen.nvidia_devices} NVIDIA GPUs are installed, but none can be used; run "
-            "`dsdoctor check`, or try the CPUs with `--cpu 2`"
+            "`dsdoctor check`, or run on CPUs with `--cpu 2`"
         )
     return machine, None if isinstance(seen.gpus, Missing) else seen.gpus
 

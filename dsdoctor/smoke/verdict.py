@@ -84,7 +84,7 @@ def _summary(made: Attempt, found: tuple[SmokeCause, ...], verdict: str) -> str:
     if made.reason in ("timeout", "hang") and made.overdue:
         return why.late(made)
     if made.tracker.all_done:
-        return f"all ranks are done, but the launcher ended with status {made.returncode}"
+        return f"all ranks have finished, but the launcher ended with status {made.returncode}"
     return f"the launcher ended with status {made.returncode} in {_furthest(made)}"
 
 
@@ -232,13 +232,16 @@ def _partly(made: Attempt) -> Iterator[str]:
 def _proved(made: Attempt, figures: Figures) -> Iterator[str]:
     plan, ranks = made.plan, made.tracker.ranks
     where = "CPUs" if plan.device == "cpu" else "GPUs " + ",".join(map(str, plan.launch.gpu_ids))
-    yield f"`{_name(plan)}` starts {plan.world} ranks on {where}, and all of them end well"
+    yield (
+        f"`{_name(plan)}` starts {plan.world} ranks on {where}, and all of them finish "
+        "without an error"
+    )
     if plan.uuids and all(judge.data_of(p, "device").get("uuid") for p in ranks):
         yield "every rank computes on the GPU that was planned (UUIDs compared)"
     seen = judge.data_of(ranks[0], "collectives")
     backend = judge.data_of(ranks[0], "rendezvous").get("backend")
     if plan.world > 1:
-        yield f"{', '.join(seen.get('checked', ()))} give right sums over {backend}"
+        yield f"{', '.join(seen.get('checked', ()))} compute correct sums over {backend}"
     ops = judge.data_of(ranks[0], "build-ops").get("seconds", {})
     if ops:
         yield f"DeepSpeed's ops build and load: {', '.join(ops)}"
@@ -271,7 +274,7 @@ def _not_proved(made: Attempt, verdict: str) -> Iterator[str]:
         yield "that GPUs reach each other: there was one rank"
     if not plan.full_size:
         if plan.model_name == "tiny":
-            yield "that your model fits: name it with `--model`, and run `--full-size`"
+            yield "that your model fits: pass it with `--model`, and run `--full-size`"
         else:
             yield f"that {_size(plan)} fits: run `--full-size`"
     if plan.launch.finetune == "lora":

@@ -229,7 +229,7 @@ def test_a_program_of_another_account_runs_as_that_account(
         found = host.run(argv, env=env).text.split()
         assert found == [str(MALLORY), str(MALLORY), "/"]
     said = capsys.readouterr().err
-    assert said.count("belongs to uid 61234, so it is run as that account") == 1
+    assert said.count("belongs to uid 61234, so it runs as that account") == 1
     account.set_account("root")
     assert host.run([str(python)]).text.split()[0] == "0", "asked for"
     with pytest.raises(UsageError, match="is not an account"):

@@ -126,7 +126,7 @@ def test_an_examination_judges_within_its_own_limit(monkeypatch: pytest.MonkeyPa
     )
     _, report = examine(request, registry, list(registry))
     assert {finding.message for finding in report.findings} == {
-        "not judged: the time limit was over"
+        "not judged: the time limit was reached"
     }
 
 
@@ -149,7 +149,7 @@ def test_a_node_is_judged_within_a_limit(monkeypatch: pytest.MonkeyPatch) -> Non
     report = nodes.Judge(registry, list(registry), Policy()).report("gpu1", snapshot)
     assert report.verdict == "unknown"
     assert {finding.message for finding in report.findings} == {
-        "not judged: the time limit was over"
+        "not judged: the time limit was reached"
     }
 
 

@@ -33,7 +33,7 @@ def test_other_words_list_what_mentions_them(tmp_path: Path) -> None:
     done = dsdoctor("explain", "nccl", "timeout", env=env)
     assert done.status == 0
     assert done.out.splitlines()[0].split()[:2] == ["DSD853", "nccl-timeout-watchdog"]
-    assert "these mention the words" in done.err
+    assert "these conditions mention the words" in done.err
     report = dsdoctor("explain", "hostfile", "--format", "json", env=env).report
     assert "hostfile" in report["conditions"][0]["condition"]
 

@@ -152,7 +152,7 @@ MISUSE = [
     (lambda: dsdoctor.check(gpus="first"), "is not a GPU"),
     (lambda: dsdoctor.check(checkpoint="/nowhere"), "does not exist"),
     (lambda: dsdoctor.check(select=["nonsense"]), "selects nothing"),
-    (dsdoctor.diagnose, "no log was named"),
+    (dsdoctor.diagnose, "no log was passed"),
     (lambda: dsdoctor.diagnose("/nowhere.log"), "does not exist"),
     (lambda: dsdoctor.recommend("gpt2", gpu_memory_gib=80, sequenz=1), "is not known"),
     (lambda: dsdoctor.recommend("gpt2", like="8xA100", gpus=[0]), "different machines"),

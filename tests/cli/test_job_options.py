@@ -18,7 +18,7 @@ from tests.support.command import clean_environment, dsdoctor
         (("--plan", "nowhere.json"), "`--plan nowhere.json` cannot be read"),
         (("--plan", "wrong.toml"), "is not a launch plan"),
         (("--plan", "other.json"), "is not a launch plan"),
-        (("--plan", "other.json", "--model", "7B"), "already names a model"),
+        (("--plan", "other.json", "--model", "7B"), "already sets the model"),
         (("--model", "enormous"), "is not a preset, a size or a file"),
         (("--model", "0B"), "is not a model size; expected more than 0"),
         (("--seq-len", "128"), "requires `--model`"),
@@ -30,7 +30,7 @@ from tests.support.command import clean_environment, dsdoctor
         (("--checkpoint", "wrong.toml"), "is a file"),
         (("--path", " "), "`--path` is empty"),
         (("--writable", ""), "`--writable` is empty"),
-        (("--from", "x.json", "--path", "/data"), "judges facts that were read elsewhere"),
+        (("--from", "x.json", "--path", "/data"), "uses facts that were read elsewhere"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )

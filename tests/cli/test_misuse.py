@@ -17,7 +17,7 @@ from tests.support.command import clean_environment, dsdoctor
     [
         (("check", "--gpus", "x"), "`--gpus x` is not a GPU; expected"),
         (("check", "--gpus", ""), "`--gpus` is empty"),
-        (("check", "--gpus", "0,0"), "names `0` twice"),
+        (("check", "--gpus", "0,0"), "contains `0` twice"),
         (("check", "--expect-gpus", "many"), "--expect-gpus"),
         (("check", "--from", "nowhere.json"), "`nowhere.json` cannot be read"),
         (("check", "--from", "empty.json"), "is not a snapshot"),
@@ -112,6 +112,6 @@ def test_a_config_of_a_pack_that_is_gone_warns_and_stops_nothing(tmp_path: Path)
     assert done.status == 3, done.err  # an empty snapshot: nothing is certain
     first, second = done.err.splitlines()
     assert first == (
-        "dsdoctor: `[limits.gone-pack]` of the configuration names no condition and is ignored"
+        "dsdoctor: `[limits.gone-pack]` of the configuration matches no condition and is ignored"
     )
     assert second.endswith("is ignored; did you mean `cuda-toolkit-missing`?")

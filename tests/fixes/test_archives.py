@@ -164,7 +164,7 @@ def test_a_download_that_is_cut_off(machine: Machine, mirror: Mirror) -> None:
     done = dsdoctor(*FIX, env=machine.env)
     assert done.status == 1
     assert "was cut off" in done.err
-    assert "everything was put back" in done.err
+    assert "everything was restored" in done.err
     assert tree(machine.patient) == before
 
 
@@ -298,7 +298,7 @@ def test_a_manifest_that_nobody_vouches_for_is_not_believed(
     del machine.env["DSDOCTOR_CUDA_ARCHIVES_SHA256"]
     done = dsdoctor(*FIX, env=machine.env)
     assert done.status == 1
-    assert "NVIDIA's of CUDA 12.3.2 has 1b6eacf335dd" in done.err
+    assert "NVIDIA's manifest for CUDA 12.3.2 has 1b6eacf335dd" in done.err
     assert [name for name in mirror.asked if name.endswith("xz")] == []
     machine.env["DSDOCTOR_CUDA_ARCHIVES_SHA256"] = "0" * 64
     done = dsdoctor(*FIX, env=machine.env)

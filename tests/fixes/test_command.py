@@ -203,7 +203,7 @@ def test_what_is_the_users_to_do_is_only_told(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 4
     assert "memlock" in done.stdout
-    assert "this is yours to do" in done.stderr
+    assert "do this yourself" in done.stderr
     assert "nothing to undo" in dsdoctor("fix", "--undo", "--yes", env=env).err
 
 

@@ -35,8 +35,8 @@ def test_after_a_failed_compile_it_asks_anew_and_undo_brings_the_list_back(
     before, frozen = tree(machine.patient), freeze(machine.patient)
     shown, status = on_terminal([*FIX], machine.env, "y\n", "y\n")
     assert status == 0, shown
-    order = ["apply this plan?", "error: the compiler is a fake", "everything was put back",
-             "or, instead, with `--in-place`", "apply this plan?", "applied and proven"]  # fmt: skip
+    order = ["apply this plan?", "error: the compiler is a fake", "everything was restored",
+             "alternative, with `--in-place`", "apply this plan?", "applied and proven"]  # fmt: skip
     at = 0
     for words in order:
         at = shown.index(words, at) + 1

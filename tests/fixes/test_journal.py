@@ -267,7 +267,7 @@ def test_a_condition_that_is_not_judged_any_more_is_not_cured(tmp_path: Path) ->
     applier = Applier(plan, book, env, lambda _: None)
     assert applier.recheck(["--quick"], ()) == []
     (wrong,) = applier.recheck(["--quick"], plan.proves)
-    assert wrong.startswith("`gpu-arch-unsupported` is not judged any more")
+    assert wrong.startswith("`gpu-arch-unsupported` is now skipped")
 
 
 def test_a_held_folder_is_left_alone(tmp_path: Path) -> None:

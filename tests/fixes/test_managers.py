@@ -105,7 +105,7 @@ def test_a_prefix_of_its_own(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
-        ("solver", "the solver finds no set of packages"),
+        ("solver", "the solver found no compatible set of packages"),
         ("permission", "this user may not write there"),
         ("disk", "the disk is full"),
         ("missing", "does not have this package in this version"),
@@ -121,7 +121,7 @@ def test_a_failure_leaves_the_environment_as_it_was(
     done = dsdoctor(*FIX, env={**machine.env, "FAKE_MODE": mode})
     assert done.status == 1
     assert words in done.err
-    assert "everything was put back" in done.err
+    assert "everything was restored" in done.err
     assert "Traceback" not in done.err
     assert tree(machine.patient) == before
     assert "nothing to undo" in dsdoctor("fix", "--undo", "--yes", env=machine.env).err
@@ -150,7 +150,7 @@ def test_a_typed_ctrl_c_puts_everything_back(tmp_path: Path, when: str) -> None:
     shown, status = on_terminal(argv, machine.env, "\x03", question=sign)
     assert status == 130, shown
     assert "interrupted" in shown
-    assert "everything was put back" in shown
+    assert "everything was restored" in shown
     assert tree(machine.patient) == before
     assert "nothing to undo" in dsdoctor("fix", "--undo", "--yes", env=machine.env).err
     assert not leftovers(machine)
@@ -271,7 +271,7 @@ def test_a_system_package_and_its_undo(
     ("mode", "words"),
     [
         ("permission", "this user may not write there"),
-        ("lock", "another package manager is at work"),
+        ("lock", "another package manager is running"),
         ("disk", "the disk is full"),
     ],
 )

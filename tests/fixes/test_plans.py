@@ -129,7 +129,7 @@ def test_pasted_shell_stops_at_the_first_failure_and_never_writes_a_masked_secre
     done = subprocess.run(["/bin/sh"], input=text, capture_output=True, text=True, timeout=200,
                           check=False, cwd=tmp_path)  # fmt: skip
     assert done.returncode != 0
-    assert "holds secrets that are not printed" in done.stderr
+    assert "contains secrets, which are not printed" in done.stderr
     assert file.read_text() == was
     assert sorted(path.name for path in tmp_path.iterdir()) == [".deepspeed_env"]
 

@@ -243,10 +243,10 @@ def test_a_cluster_that_does_not_answer(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--kubernetes --selector=-x", "expected such as `app=train`"),
+        ("--kubernetes --selector=-x", "expected, for example, `app=train`"),
         ("--kubernetes --selector=a --namespace=../x", "lower-case letters"),
         ("--kubernetes --container=A", "lower-case letters"),
-        ("--kubernetes --engine pdsh", "has no use with `--kubernetes`"),
+        ("--kubernetes --engine pdsh", "has no effect with `--kubernetes`"),
         ("--nodes a --selector=b", "goes with `--kubernetes`"),
         ("--kubernetes --ray x", "pass one of"),
         ("--kubernetes", "`kubectl` cannot be run (No such file or directory)"),
@@ -339,7 +339,7 @@ def test_reports_come_from_pods_and_silence_has_a_reason(
     }
     assert [path.name for path in saved.iterdir()] == ["gpu-0.json"]
     assert sorted(told) == [f"gpu-{n}" for n in (1, 2, 4, 5)]
-    assert "`python3` is not there" in told["gpu-1"]
+    assert "`python3` does not exist" in told["gpu-1"]
     assert 'cannot create resource "pods/exec"' in told["gpu-2"]
     assert "container not found" in told["gpu-4"]
     assert "pod train-5 is Pending" in told["gpu-5"]

@@ -97,7 +97,7 @@ def test_what_drifts_is_named_with_a_way_out(trait: str) -> None:
     assert finding.hint
     del alike[2].traits[trait]
     (finding,) = merge.merge(alike).findings
-    assert finding.message == f"{trait} is not there, but with the majority `one`"
+    assert finding.message == f"{trait} is missing, but the majority has `one`"
 
 
 def test_the_collector_tells_firmware_and_mounts(
@@ -292,7 +292,7 @@ def test_frames_survive_mixing_and_prefixes() -> None:
     assert set(said) == {"n1", "3"}
     assert said.document("n1") == frames.document(lines)
     assert said.document("3") == frames.document(other)
-    with pytest.raises(frames.BrokenFramesError, match="lines have come"):
+    with pytest.raises(frames.BrokenFramesError, match="lines arrived"):
         frames.document(lines[:-1])
     assert frames.document([]) is None
 

@@ -34,7 +34,7 @@ from dsdoctor.fleet import fanout
         ("check --nodes a --engine srun", "`srun` cannot be run"),
         ("diff nowhere empty", "neither a report nor a folder"),
         ("smoke", "--hostfile"),
-        ("smoke --hostfile none", "names no host"),
+        ("smoke --hostfile none", "lists no host"),
     ],
 )
 def test_misuse_is_one_line(

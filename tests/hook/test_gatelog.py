@@ -31,10 +31,11 @@ def test_what_a_dry_run_let_pass_is_counted_for_itself(tmp_path: Path) -> None:
     gatelog.write(tmp_path, event="end", **words, run="a", would="gpu-lost")
     gatelog.write(tmp_path, event="end", **words, run="b", would="")
     (day,) = gatelog.summarize(gatelog.read(tmp_path), "n1")
-    assert "2 ran: 1 passed, 0 passed unjudged, 0 blocked, 1 passed by dry run\n" in (
-        gatelog.text([day], 24)
+    assert (
+        "2 ran: 1 passed, 0 passed without a verdict, 0 blocked, 1 passed because of dry run\n"
+        in (gatelog.text([day], 24))
     )
-    assert "would have blocked, but for dry run: gpu-lost 1" in gatelog.text([day], 24)
+    assert "would have blocked without dry run: gpu-lost 1" in gatelog.text([day], 24)
     assert any('decision="would-block",cause="gpu-lost"} 1' in x for x in gatelog.metrics([day]))
 
 
@@ -86,7 +87,7 @@ def test_hook_status(tmp_path: Path) -> None:
     fill(run)
     shown = status("--run-folder", str(run)).stdout
     assert "n1 · slurm-prolog · last 24 h" in shown
-    assert "100 ran: 98 passed, 1 passed unjudged, 1 blocked" in shown
+    assert "100 ran: 98 passed, 1 passed without a verdict, 1 blocked" in shown
     assert "p50 0.40, p99 1.00" in shown
     found = json.loads(status("--run-folder", str(run), "--format", "json").stdout)
     assert sum(row["ran"] for row in found["runs"]) == 101

@@ -1,4 +1,4 @@
-"""`hook uninstall` refuses while PBS, LSF or Grid Engine still names the scripts."""
+"""`hook uninstall` refuses while PBS, LSF or Grid Engine still refers to the scripts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_hook_of_pbs_that_calls_the_script(folder: Path) -> None:
         f'case $2 in "list hook") {listed} ;; "export hook gate "*) echo "{script}" ;; esac',
     )
     assert refusal("pbs", folder) == (
-        f"hook gate still names `{folder}`, and each job then passes unjudged; delete the hook "
+        f"hook gate still refers to `{folder}`, and each job then passes without a check; delete the hook "
         '(`qmgr -c "delete hook NAME"`) or remove the prologue, then uninstall'
     )
 
@@ -79,7 +79,7 @@ def test_a_prologue_that_is_a_copy_of_the_script(folder: Path) -> None:
 
 def test_a_queue_of_lsf(folder: Path) -> None:
     program(folder, "bqueues", f"echo 'HOST_PRE_EXEC:  {folder}/pre-exec.sh'")
-    assert refusal("lsf", folder).startswith("HOST_PRE_EXEC (`bqueues -l`) still names")
+    assert refusal("lsf", folder).startswith("HOST_PRE_EXEC (`bqueues -l`) still refers to")
     program(folder, "bqueues", "echo 'HOST_PRE_EXEC:  /site/pre'")
     in_use.must_not_name("lsf", folder)
 
@@ -101,7 +101,7 @@ def test_a_queue_of_grid_engine(folder: Path) -> None:
         f"case $1 in -sql) echo all.q gpu.q ;; -sconf) echo 'prolog none' ;; "
         f"-sq) [ $2 = gpu.q ] && echo 'prolog                root@{folder}/prolog.sh' || : ;; esac",
     )
-    assert refusal("sge", folder).startswith("prolog of queue gpu.q still names")
+    assert refusal("sge", folder).startswith("prolog of queue gpu.q still refers to")
 
 
 def test_grid_engines_files_where_it_does_not_answer(

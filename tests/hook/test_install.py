@@ -229,4 +229,4 @@ def test_a_run_folder_that_nodes_share_is_refused(
     with pytest.raises(UsageError, match="one of its own"):
         site.places(tmp_path, "/opt/python", "/home/run")
     (note,) = site.places(tmp_path, "/home/python", "/run/dsdoctor")
-    assert "pass unjudged" in note
+    assert "pass without a verdict" in note

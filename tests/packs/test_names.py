@@ -155,8 +155,8 @@ def test_two_probes_for_one_fact_are_refused(tmp_path: Path) -> None:
     ("stem", "reason"),
     [
         pytest.param("dsd_x", "reserved for dsdoctor", id="a reserved prefix"),
-        pytest.param("Acme_x", "expected lower-case letters", id="capital letters"),
-        pytest.param("acme2_x", "digits between them", id="a digit at the end"),
+        pytest.param("Acme_x", "expected lowercase letters", id="capital letters"),
+        pytest.param("acme2_x", "digits between letters", id="a digit at the end"),
     ],
 )
 def test_a_file_whose_name_is_not_a_prefix_is_refused(

@@ -110,7 +110,7 @@ def test_it_installs_into_a_clean_environment(pack: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("argv", "reason"),
     [
-        pytest.param(("Acme",), "expected lower-case letters", id="a name in capitals"),
+        pytest.param(("Acme",), "expected lowercase letters", id="a name in capitals"),
         pytest.param(("dsdoctor",), "reserved for dsdoctor", id="a reserved name"),
         pytest.param(("acme", "--into", "full"), "is not an empty folder", id="a folder in use"),
     ],

@@ -267,7 +267,7 @@ def test_check_quotes_the_lines_that_a_finding_rests_on(tmp_path: Path) -> None:
 
 def test_check_refuses_a_text_that_states_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("nothing")
-    with pytest.raises(Exception, match="states nothing about a machine; expected output of"):
+    with pytest.raises(Exception, match="says nothing about a machine; expected output of"):
         run("check", "--from-report", str(tmp_path / "a.txt"))
 
 

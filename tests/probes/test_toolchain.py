@@ -130,7 +130,7 @@ def test_conda_headers_below_targets() -> None:
         (Result(argv=(), returncode=None, timed_out=True), "timed out after 10 s"),
         (Result(argv=(), returncode=126), "exit 126"),
         (Result(argv=(), returncode=0, stdout=b"\xff\xfe"), "its output is not text"),
-        ("hello\n", "its output names no release"),
+        ("hello\n", "its output contains no release"),
         (HostError(Why.DENIED, "may not be run"), "may not be run"),
     ],
 )

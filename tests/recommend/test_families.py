@@ -306,7 +306,7 @@ def test_an_image_is_counted_unless_told() -> None:
         return recommend(machine, shape, options).memory.options[0].gpu_bytes
 
     assert peak(0) < peak(None) == peak(1280) < peak(2000)
-    with pytest.raises(UsageError, match="give at most 2048"):
+    with pytest.raises(UsageError, match="pass at most 2048"):
         peak(2049)
     text = from_config(PUBLISHED["mixtral-8x7b"][1], "mixtral")
     with pytest.raises(UsageError, match="not known to take images"):

@@ -100,7 +100,7 @@ def test_mig_slices_cannot_be_joined() -> None:
         read(SLICED, asked=("MIG-a1", "MIG-b2"))
     with pytest.raises(UsageError, match="MIG-zz` does not exist"):
         read(SLICED, asked=("MIG-zz",))
-    with pytest.raises(UsageError, match="cut into MIG slices"):
+    with pytest.raises(UsageError, match="split into MIG slices"):
         read(SLICED, asked=("0",))
     with pytest.raises(UsageError, match="--launcher torchrun"):
         recommend(read(SLICED), resolve("gpt2"), PlanOptions(launcher="deepspeed"))
@@ -111,7 +111,7 @@ def test_mig_slices_cannot_be_joined() -> None:
 def test_sliced_and_whole_gpus_together() -> None:
     machine = read(SLICED, gpu(1))
     assert [device.index for device in machine.devices] == [1]
-    assert "GPU 0 is left out: it is cut into MIG slices" in machine.notes[0]
+    assert "GPU 0 is left out: it is split into MIG slices" in machine.notes[0]
 
 
 def test_cuda_visible_devices_bounds_the_plan() -> None:
@@ -160,7 +160,7 @@ def test_hosts_come_from_the_option_or_the_file() -> None:
         ("a,b", None, 3, "names 2 hosts for `--nodes 3`"),
         ("a;rm", None, None, "not a host name"),
         ("-oProxyCommand=x", None, None, "not a host name"),
-        (" , ", None, None, "names no host"),
+        (" , ", None, None, "lists no host"),
     ],
 )
 def test_hosts_that_are_refused(
@@ -179,7 +179,7 @@ def test_a_taken_port_is_passed_over() -> None:
         taken = int(listener.getsockname()[1])
         port, said = launch_site.port(LocalHost(), taken, (), look=True)
         assert port == taken
-        assert f"port {taken}, which was asked for, is taken" in said[0]
+        assert f"port {taken}, which was requested, is now in use" in said[0]
     assert launch_site.port(LocalHost(), taken, (), look=True) == (taken, ())
 
 
@@ -194,7 +194,7 @@ def test_the_first_free_port_from_the_default() -> None:
     files = {"/proc/net/tcp": table(29500, 29501, 22), "/proc/net/tcp6": table(29502)}
     port, said = launch_site.port(FakeHost(files=files), None, (), look=True)
     assert port == 29503
-    assert said == ("port 29500 is taken on this host, so 29503 is used",)
+    assert said == ("port 29500 is in use on this host, so 29503 is used",)
     free = FakeHost(files={"/proc/net/tcp": table(22)})
     assert launch_site.port(free, None, (), look=True) == (29500, ())
     assert launch_site.port(free, None, (), look=False) == (29500, ())
@@ -204,7 +204,7 @@ def test_a_machine_full_of_listeners_is_not_searched_for_ever() -> None:
     host = FakeHost(files={"/proc/net/tcp": table(*range(29500, 29700))})
     port, said = launch_site.port(host, None, (), look=True)
     assert port == 29500
-    assert "are all taken" in said[0]
+    assert "are all in use" in said[0]
 
 
 def test_the_patients_launcher_is_named_where_path_finds_another(tmp_path: Path) -> None:

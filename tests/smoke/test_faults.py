@@ -55,7 +55,7 @@ def test_sleeping_rank_is_told_from_the_ranks_that_wait_for_it(smoke: Smoke) -> 
     ended = smoke("--cpu", "2", "--fault", "sleep@1:collectives", limits={"collectives": 15.0})
     assert ended.status == 1
     assert ended.causes == ["nccl-timeout-watchdog"]
-    assert "rank 1 does not come" in ended.report["causes"][0]["message"]
+    assert "rank 1 did not arrive" in ended.report["causes"][0]["message"]
     one, two = ended.report["ranks"]
     assert (one["outcome"], two["outcome"]) == ("hung", "hung")
     assert any("all_reduce" in line for line in one["stack"])

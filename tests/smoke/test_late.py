@@ -70,7 +70,7 @@ def test_steps_that_come_no_more_hang(tmp_path: Path) -> None:
 def test_a_rank_behind_the_others_is_named(tmp_path: Path) -> None:
     report = stopped(tmp_path, ("rendezvous", "collectives"), reason="hang", quiet=20.0)
     assert [cause.condition for cause in report.causes] == ["rendezvous-timeout"]
-    assert "rank 0 does not come" in report.summary
+    assert "rank 0 did not arrive" in report.summary
 
 
 def test_a_phase_over_its_own_limit(tmp_path: Path) -> None:

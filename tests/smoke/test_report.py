@@ -26,7 +26,7 @@ from dsdoctor.report import smoke as text_report
 
 FAILED = SmokeReport(
     verdict="fail",
-    summary="rank 1 does not come",
+    summary="rank 1 did not arrive",
     not_proved=("that a job starts here",),
     phases=(
         Phase(name="spawn", status="ok", seconds=2.0),
@@ -39,7 +39,7 @@ FAILED = SmokeReport(
     ),
     causes=(
         SmokeCause(
-            condition="nccl-timeout-watchdog", title="t", message="rank 1 does not come",
+            condition="nccl-timeout-watchdog", title="t", message="rank 1 did not arrive",
             hint="find it", evidence=("proof",),
         ),
     ),
@@ -64,7 +64,7 @@ def test_report_says_cause_way_out_and_what_works(width: int) -> None:
     text = text_report.render(FAILED, width)
     flat = " ".join(text.split())
     for words in (
-        "FAIL rank 1 does not come",
+        "FAIL rank 1 did not arrive",
         "CAUSE nccl-timeout-watchdog",
         "hint: find it",
         "| File a.py, line 1",
@@ -83,7 +83,7 @@ def test_the_style_of_a_line_says_again_what_its_words_say() -> None:
     assert lines[0].style == "fail"
     assert styles["CAUSE  nccl-timeout-w"[:20]] == "fail"
     assert styles["hint: find it"] == "hint"
-    assert styles["not proved"] == "head"
+    assert styles["not tested"] == "head"
     assert styles["| last words"] == "body"
 
 

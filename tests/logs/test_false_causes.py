@@ -201,3 +201,41 @@ def test_the_launchers_own_parser_is_told_from_that_of_a_script() -> None:
 )
 def test_messages_with_several_causes(words: str, wanted: str) -> None:
     assert said(f"{OWN}{words}\n") == wanted
+
+
+_RAISED = (
+    'Traceback (most recent call last):\n  File "/home/me/train.py", line 12, in <module>\n'
+    "    dist.all_reduce(x)\n"
+)
+_USAGE = (
+    "torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/c10d/"
+    "NCCLUtils.cpp:94, invalid usage (run with NCCL_DEBUG=WARN for details), NCCL version 2.27.5\n"
+    "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\n"
+)
+_OLD_USAGE = (
+    "RuntimeError: NCCL error in: /opt/pytorch/torch/lib/c10d/ProcessGroupNCCL.cpp:911, invalid "
+    "usage, NCCL version 2.7.8\nncclInvalidUsage: This usually reflects invalid usage of NCCL "
+    "library (such as too many async ops, too many collectives at once, mixing streams in a group, "
+    "etc).\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        pytest.param(_RAISED + _USAGE, "", id="one process"),
+        pytest.param(_RAISED + _OLD_USAGE, "", id="an older release, which has no last error"),
+        pytest.param(
+            "".join(f"[rank{r}]: {line}\n" for r in (0, 1) for line in (_RAISED + _USAGE).split("\n")),
+            "", id="two ranks",
+        ),
+        pytest.param(
+            _RAISED + _USAGE + "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000\n",
+            "nccl-duplicate-gpu", id="NCCL says which GPU",
+        ),
+    ],
+)  # fmt: skip
+def test_invalid_usage_of_nccl_is_not_a_gpu_that_two_ranks_share(text: str, condition: str) -> None:
+    """It has many causes; which one, only NCCL's own words say."""
+    causes = [cause.condition for cause in read(text).causes]
+    assert causes[:1] == ([condition] if condition else []), causes

@@ -169,7 +169,9 @@ def _finished(model: ModelShape, trained: int, setting: Setting, moment: Moment)
     """Bytes of the weight gradients that this pass has made and that are kept.
 
     ZeRO-3 and offload copy them away. ZeRO-1 and -2 keep those of their own partition; with
-    accumulation, a pass adds its own to what ZeRO-2 has, and ZeRO-0 and -1 add in place.
+    accumulation, a pass adds its own to what ZeRO-2 has, and ZeRO-0 and -1 add in place. The place
+    for all of a partition is made with the first of them that is reduced (`grads_in_partition` of
+    stage_1_and_2.py): a rank that has the end of an embedding has room for all of it from then on.
     """
     if setting.stage == 3 or (setting.offloads_optimizer and setting.stage):  # noqa: PLR2004
         return 0
@@ -182,7 +184,11 @@ def _finished(model: ModelShape, trained: int, setting: Setting, moment: Moment)
         return 0 if setting.accumulation > 1 else made
     if setting.stage == 1 and setting.accumulation > 1:
         return 0
-    return min(made, sum(_own_gradients(model, trained, setting)))
+    kept = min(made, sum(_own_gradients(model, trained, setting)))
+    # a bucket is reduced when the next gradient does not fit
+    if setting.lora_rank or moment.finished + model.largest_matrix <= setting.bucket:
+        return kept
+    return max(kept, setting.width * model.whole_gradients(setting.world, moment.finished))
 
 
 def _optimizer(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:

@@ -233,26 +233,36 @@ class ModelShape:
         if not self.tied:
             yield self.embedding_parameters
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019  # a plan asks again for each setting that it tries
-    def whole_gradients(self, world: int) -> int:
+    @functools.lru_cache(maxsize=2048)  # noqa: B019  # a plan asks again for each setting that it tries
+    def whole_gradients(self, world: int, made: int | None = None) -> int:
         """Elements of the gradients that a rank of ZeRO-1 or -2 keeps, the greatest of all ranks.
 
         Each tensor that lies in its partition, even partly, stays whole until the step.
 
+        Args:
+            world: the ranks.
+            made: elements that have their gradient, which come from the end of the model; ranks
+                that have none of them do not count. None = all.
+
         >>> ModelShape(name="x", layers=0, hidden=10, heads=1, vocab=8, intermediate=1, kv_heads=1,
         ...            head_dim=10).whole_gradients(4)
         80
+        >>> ModelShape(name="x", layers=0, hidden=10, heads=1, vocab=8, intermediate=1, kv_heads=1,
+        ...            head_dim=10, sizes=(80, 20, 20)).whole_gradients(4, made=20)
+        40
         """
         sizes = list(self.tensors())
         total = sum(sizes)
         most = first = offset = 0
+        untouched = total - (total if made is None else min(made, total))
         for rank in range(world):
             end = (rank + 1) * total // world
             place, at = first, offset
             while place < len(sizes) and at < end:
                 at += sizes[place]
                 place += 1
-            most = max(most, at - offset)
+            if end > untouched:
+                most = max(most, at - offset)
             while first < place and offset + sizes[first] <= end:
                 offset += sizes[first]
                 first += 1

@@ -89,6 +89,21 @@ def test_shapes_take_what_real_tensors_take() -> None:
 
 @pytest.mark.train
 @pytest.mark.system
+def test_keys_of_one_head_for_all_queries_store_the_scores() -> None:
+    """Falcon hands them to SDPA as they are, and no kernel takes them."""
+    falcon = {
+        "model_type": "falcon", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 8,
+        "vocab_size": 200, "multi_query": True, "parallel_attn": True, "bias": False, "alibi": False,
+    }  # fmt: skip
+    shapes, real = ask(falcon, [case(2, 256, mask="ones", device=at) for at in ("meta", "cpu")])
+    scores = 4 * 2 * 8 * 256 * 256  # fp32, of one layer
+    assert shapes["forward"] > 2 * scores
+    assert top(shapes) == pytest.approx(top(real), rel=0.01)
+    assert shapes["forward"] == pytest.approx(real["forward"], rel=0.01)
+
+
+@pytest.mark.train
+@pytest.mark.system
 def test_modules_beside_adapters_are_trained_in_a_copy() -> None:
     """Embedding and output layer of a tied model: two copies, as PEFT makes them."""
     tied = {**TINY, "tie_word_embeddings": True}

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from dsdoctor.host import LocalHost
 from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.recommend import estimators, memory, output
-from dsdoctor.recommend.activations import kept_bytes, logits_bytes, moments
+from dsdoctor.recommend.activations import Moment, kept_bytes, logits_bytes, moments
 from dsdoctor.recommend.choice import LADDER
 from dsdoctor.recommend.config_setting import setting_of
 from dsdoctor.recommend.memory import GIB, SHARD_BYTES, Setting
@@ -746,3 +746,24 @@ def test_states_follow_the_widths() -> None:
         assert of(stage, "gradients", gradient_width=4, accumulation=4) == int(4 * part)
     assert of(3, "buckets", reduce_width=4) == 4 * 200_000_000
     assert of(3, "secondary weights", secondary=4) == 2 * LLAMA.parameters // 4
+
+
+@pytest.mark.parametrize(
+    ("made", "kept"),
+    [
+        pytest.param(100_000_000, 100_000_000, id="nothing is reduced yet"),
+        # ranks 6 and 7 of 8 touch four tensors each
+        pytest.param(198_000_000, 200_000_000, id="the end of the model is reduced"),
+        # rank 5 has the last 50 million of the embedding
+        pytest.param(450_000_000, 1_050_000_000, id="a rank has room for the whole embedding"),
+    ],
+)
+def test_a_rank_makes_room_for_all_its_gradients_with_the_first(made: int, kept: int) -> None:
+    """Seen under the real allocator: rank 5 of 8 of a model whose embedding is its largest part."""
+    sizes = (900_000_000, *[50_000_000] * 9)
+    model = dataclasses.replace(from_size("1B"), sizes=sizes, stated_parameters=None)
+    setting = Setting(stage=2, world=8)
+    loss = Moment(name="loss", activations=0)
+    backward = Moment(name="backward", activations=0, finished=made)
+    need = memory.estimate(model, setting, passes=(loss, backward))
+    assert of(need.gpu, "finished gradients") == 2 * kept

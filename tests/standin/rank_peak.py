@@ -3,28 +3,39 @@
     python rank_peak.py '[{"model": {…}, "stage": 2, "world": 8, …}, …]'
 
 Prints for each case `peak ALLOCATED RESERVED` in bytes: the peak of a step, and what the allocator
-holds after it. Runs with STANDIN_MODE=meta (shapes only) and STANDIN_NCCL_SOLO=1 (the other ranks do not exist).
+holds after it. A case has a `model` in the words of transformers' config.json, whatever its type:
+the class that is trained and what it is given are those of `recommend --measure`. `rank` says which
+of the ranks it is (0): each has another part of the gradients. Runs with STANDIN_MODE=meta (shapes only) and STANDIN_NCCL_SOLO=1 (the other ranks do not exist).
 """
 
 from __future__ import annotations
 
 import gc
+import inspect
 import json
 import os
 import sys
 from typing import Any
+
+from dsdoctor.probes.children import measure_model
 
 
 def engine_of(case: dict[str, Any]) -> Any:
     """The model in bf16 on the GPU, in an engine of this ZeRO stage."""
     import deepspeed
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
+    import transformers
 
-    config = AutoConfig.for_model(**case["model"], use_cache=False)
+    config = measure_model.make_config(transformers, case["model"])
+    config.use_cache = False
+    kind = measure_model.head_of(transformers, config)
+    attention = "eager" if case["attention"] == "eager" else "sdpa"
     torch.set_default_dtype(torch.bfloat16)
     with torch.device("cuda"):
-        model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
+        try:
+            model = kind._from_config(config, attn_implementation=attention)
+        except ValueError:  # the type has no such attention
+            model = kind._from_config(config, attn_implementation="eager")
     torch.set_default_dtype(torch.float32)
     model.train()
     if case["checkpointing"]:
@@ -51,15 +62,23 @@ def engine_of(case: dict[str, Any]) -> Any:
 
 def peak_of(case: dict[str, Any]) -> tuple[int, int]:
     """The peak of the second step above what was there before, and what is reserved after it."""
+    import deepspeed.comm
     import torch
 
+    # NCCL's identifier comes from rank 0, so only DeepSpeed takes this process for another
+    deepspeed.comm.get_rank = lambda *_, **__: case.get("rank", 0)
     before = torch.cuda.memory_allocated()
     engine = engine_of(case)
-    ids = torch.zeros(case["micro_batch"], case["sequence"], dtype=torch.long, device="cuda")
+    size = {"batch": case["micro_batch"], "sequence": case["sequence"], "mask": "none"}
+    given = measure_model.inputs_of(
+        torch, {**size, "dtype": "bfloat16", "device": "cuda"}, engine.module.config
+    )
+    accepted = inspect.signature(engine.module.forward).parameters
+    given = {name: value.cuda() for name, value in given.items() if name in accepted}
     for _ in range(2):
         torch.cuda.reset_peak_memory_stats()
         for _ in range(case["accumulation"]):
-            engine.backward(engine(input_ids=ids, labels=ids).loss)
+            engine.backward(engine(**given)["loss"])
             engine.step()
     peak, reserved = torch.cuda.max_memory_allocated() - before, torch.cuda.memory_reserved()
     engine.destroy()
@@ -77,11 +96,17 @@ def main() -> None:
     torch.distributed.init_process_group(
         "nccl", store=torch.distributed.HashStore(), rank=0, world_size=world
     )
-    for case in cases:
-        print("peak", *peak_of(case), flush=True)
+    failed = 0
+    for number, case in enumerate(cases):
+        try:
+            print("peak", *peak_of(case), flush=True)
+        except Exception as error:  # noqa: BLE001  # the other cases are worth their time
+            failed = 1
+            print(f"failed {number} {type(error).__name__}: {error}"[:600], flush=True)
+            del error
         gc.collect()
         torch.cuda.empty_cache()
-    os._exit(0)  # the other ranks that a teardown waits for do not exist
+    os._exit(failed)  # the other ranks that a teardown waits for do not exist
 
 
 if __name__ == "__main__":

@@ -111,9 +111,15 @@ def attention(
     """The kernel that torch takes on a GPU of compute capability 8.0 or newer.
 
     Flash without a mask in 16 bits with heads up to 256 wide; else the memory-efficient kernel,
-    for which a boolean mask becomes a bias in the type of the queries.
+    for which a boolean mask becomes a bias in the type of the queries. Neither broadcasts keys over
+    heads unless it is asked to (`check_batch_size_and_num_heads_dense` of sdp_utils_cpp.h), so that
+    the scores are stored, in fp32.
     """
     width = query.shape[-1]
+    if not enable_gqa and not query.shape[-3] == key.shape[-3] == value.shape[-3]:
+        return torch.ops.aten._scaled_dot_product_attention_math(
+            query, key, value, attn_mask, dropout_p, is_causal, scale=scale
+        )[0]
     half = query.dtype in (torch.float16, torch.bfloat16)
     if attn_mask is None and half and width <= FLASH_WIDTH and value.shape[-1] == width:
         pad = -width % 8

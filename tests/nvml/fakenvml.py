@@ -276,6 +276,7 @@ class Scenario(TypedDict, total=False):
     # For the stand-ins of CUDA and NCCL (tests/standin/src/scenario.h)
     after: Mapping[str, int]  # calls of a function that succeed before `fail` and `hang` apply
     corrupt: Mapping[str, int]  # collectives whose result is wrong
+    unless: Mapping[str, str]  # "NAME=VALUE": no fault of a call where a process has that variable
     cuda_context_bytes: int
     cuda_log: str
 

@@ -11,15 +11,27 @@ for tool in g++ nm readelf; do
   command -v "$tool" >/dev/null || { echo "$tool is needed: install g++ and binutils"; exit 2; }
 done
 unset PYTHONPATH CONDA_PREFIX DSDOCTOR_PYTHON VIRTUAL_ENV || true
-# What the libraries are compiled from: they are built anew when it changes
-sources=$(cat tests/standin/build.py tests/standin/hook.py tests/standin/src/* | sha256sum)
+src=tests/standin/src
+# What each part is compiled from: it is built anew when that changes
+declare -A sources=(
+  [libraries]="tests/standin/hook.py $src/cuda.cpp $src/cudart.cpp $src/cudnn.cpp $src/nccl.cpp $src/errors.h $src/scenario.h"
+  [operators]="$src/operators.cpp"
+  [fused_adam]="$src/fused_adam.cpp"
+)
+build() {
+  # shellcheck disable=SC2086  # words without blanks
+  local now && now=$(cat tests/standin/build.py ${sources[$1]} | sha256sum)
+  [ "$(cat "$venv/standin/$1.sources" 2>/dev/null)" != "$now" ] || return 0
+  "$python" tests/standin/build.py "$1"
+  echo "$now" >"$venv/standin/$1.sources"
+}
 if [ "$(cat "$venv/standin/torch" 2>/dev/null)" != "$torch" ]; then
   rm -rf "$venv"
   python3 -m venv "$venv"
   "$venv/bin/pip" install -q -U pip setuptools wheel ninja py-cpuinfo
   # without NVIDIA's wheels: the stand-ins take their place
   "$venv/bin/pip" install -q --no-deps "torch==$torch"
-  "$python" tests/standin/build.py libraries
+  build libraries
   "$python" tests/standin/build.py requirements >"$venv/standin/requirements.txt"
   "$venv/bin/pip" install -q -r "$venv/standin/requirements.txt"
   # DeepSpeed notes at its build which torch it meets, so it is not taken from a cache
@@ -29,8 +41,5 @@ if [ "$(cat "$venv/standin/torch" 2>/dev/null)" != "$torch" ]; then
   "$venv/bin/pip" install -q -e ".[fleet,dev]"
   echo "$torch" >"$venv/standin/torch"
 fi
-if [ "$(cat "$venv/standin/sources" 2>/dev/null)" != "$sources" ]; then
-  "$python" tests/standin/build.py libraries operators fused_adam
-  echo "$sources" >"$venv/standin/sources"
-fi
+for part in libraries operators fused_adam; do build "$part"; done
 exec "$python" -m pytest -m standin -p no:cacheprovider tests/standin "$@"

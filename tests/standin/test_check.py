@@ -45,6 +45,7 @@ def test_a_sound_machine_passes_the_deep_check(shown: Shown) -> None:
     ({"fail": {"cuInit": 3}}, "cuda-init-driver-state", "error 3 (cudaErrorInitializationError)"),
     ({"fail": {"cuInit": 46}}, "gpu-busy-exclusive-mode", "busy or unavailable"),
     ({"fail": {"cuInit": 100}}, "no-gpu-visible", "No CUDA GPUs are available"),
+    ({"fail": {"cuInit": 101}}, "cuda-init-driver-state", "101"),
     ({"fail": {"cuInit": 304}}, "cuda-init-driver-state", "OS call failed"),
     ({"fail": {"cuInit": 802}}, "fabric-manager-not-running", "802"),
     ({"fail": {"cuInit": 803}}, "driver-library-mismatch", "803"),

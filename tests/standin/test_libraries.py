@@ -17,7 +17,7 @@ from tests.nvml import fakenvml
 from tests.standin import build
 from tests.standin.conftest import GIB, machine
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 
 #: What a child of these tests starts with: the three libraries, and calls by name.
 PRELUDE = """
@@ -78,7 +78,7 @@ def start(
 
 def lines(tmp_path: Path, code: str, scenario: fakenvml.Scenario, **variables: str) -> list[str]:
     child = start(tmp_path, code, scenario, **variables)
-    out, _ = child.communicate(timeout=60)
+    out, _ = child.communicate(timeout=200)
     assert child.returncode == 0, out
     return out.splitlines()
 
@@ -178,7 +178,7 @@ RANK = """
 def both(tmp_path: Path, scenario: fakenvml.Scenario, **variables: str) -> list[str]:
     name = f"test{os.getpid()}{tmp_path.name}"[:60]
     children = [start(tmp_path, RANK, scenario, str(rank), name, **variables) for rank in range(2)]
-    return [child.communicate(timeout=60)[0].strip() for child in children]
+    return [child.communicate(timeout=200)[0].strip() for child in children]
 
 
 def test_two_ranks_add_up(tmp_path: Path) -> None:
@@ -189,6 +189,16 @@ def test_a_rank_computes_wrongly(tmp_path: Path) -> None:
     good, bad = both(tmp_path, machine(corrupt={"ncclAllReduce@1": 1}))
     assert good == "0 [3.0, 3.0, 3.0]"
     assert bad.startswith("0 [0.74")
+
+
+@pytest.mark.parametrize(("value", "second"), [("1", "3.0"), ("0", "0.74")])
+def test_a_setting_keeps_a_fault_away(tmp_path: Path, value: str, second: str) -> None:
+    scenario = machine(
+        corrupt={"ncclAllReduce@1": 1}, unless={"ncclAllReduce@1": "NCCL_P2P_DISABLE=1"}
+    )
+    good, other = both(tmp_path, scenario, NCCL_P2P_DISABLE=value)
+    assert good == "0 [3.0, 3.0, 3.0]"
+    assert other.startswith(f"0 [{second}")
 
 
 def test_a_rank_fails(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.nvml import scenarios
+from tests.nvml import fakenvml, scenarios
+from tests.nvml.scenarios import GPU_IS_LOST
 from tests.standin import bed
+from tests.standin.conftest import machine
 
 pytestmark = [pytest.mark.standin, pytest.mark.timeout(300)]
 Shown = Callable[..., dict[str, str]]
@@ -26,6 +30,20 @@ for step in range(40):
 FILL = (
     TRAIN + "kept = [torch.empty(1 << 30, dtype=torch.uint8, device='cuda') for _ in range(64)]\n"
 )
+
+#: Of a rank that starts with a number that its host has no GPU for.
+ORDINAL = "import torch\ntorch.cuda.set_device(5)\n"
+#: Works until a file is there, then waits for the GPU.
+UNTIL = """
+import os, sys, time, torch
+x = torch.randn(64, 64, device="cuda")
+step = 0
+while not os.path.exists(sys.argv[1]):
+    step += 1
+    print(f"step {step} loss: {(x @ x).mean().item():.4f}", flush=True)
+    time.sleep(0.2)
+torch.cuda.synchronize()
+"""
 
 NAN = """
 import torch
@@ -81,6 +99,7 @@ def test_a_job_that_works_is_left_alone(shown: Shown, tmp_path: Path) -> None:
      "uncorrectable ECC error"),
     ({"fail": {"cudaLaunchKernel@0": 209}, "after": {"cudaLaunchKernel@0": 0}}, TRAIN, "gpu-arch-unsupported",
      "no kernel image"),
+    ({}, ORDINAL, "invalid-device-ordinal", "CUDA error: invalid device ordinal"),
 ])  # fmt: skip
 def test_what_ended_it_is_named(
     shown: Shown, tmp_path: Path, fault: dict[str, Any], code: str, condition: str, words: str
@@ -90,6 +109,55 @@ def test_what_ended_it_is_named(
     said = done.stdout + done.stderr
     assert f"dsdoctor: cause: {condition}: " in said, said
     assert words in said
+
+
+def _lost(scenario: fakenvml.Scenario) -> None:
+    scenario["fail"] = {**scenario["fail"], "*@0": GPU_IS_LOST}
+
+
+def _fell_off(scenario: fakenvml.Scenario) -> None:
+    scenario["xid_events"] = [{"gpu": 0, "code": 79}]
+
+
+@pytest.mark.parametrize(("change", "notice", "words"), [
+    (_lost, "GPU 0 is lost", "GPU 0"), (_fell_off, "reports Xid 79", "Xid 79"),
+])  # fmt: skip
+def test_a_gpu_that_goes_under_a_job_is_the_cause(
+    tmp_path: Path, change: Callable[[fakenvml.Scenario], None], notice: str, words: str
+) -> None:
+    """NVML says so while the job runs; then CUDA fails in the job, in torch's own words."""
+    scenario = machine(fail={"cudaDeviceSynchronize@0": 719})
+    env = bed.environment(scenario, tmp_path / "bed", FAKE_NVML_LIVE="1", PYTHONUNBUFFERED="1")
+    script, end = tmp_path / "train.py", tmp_path / "end"
+    script.write_text(UNTIL, "utf-8")
+    with subprocess.Popen(
+        [sys.executable, "-m", "dsdoctor", "run", "--preflight", "off", "--every", "0.2s", "--",
+         sys.executable, str(script), str(end)],
+        env=env, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+    ) as child:  # fmt: skip
+        try:
+            assert child.stdout is not None
+            assert child.stderr is not None
+            while " loss: " not in (line := child.stdout.readline()):
+                assert line, child.stderr.read()
+            change(scenario)
+            fresh = tmp_path / "fresh.conf"
+            fakenvml.write_scenario(fresh, scenario)
+            fresh.replace(env["FAKE_NVML"])
+            while notice not in (line := child.stderr.readline()):
+                assert line, "dsdoctor ended without it"
+            end.touch()
+            out, said = child.communicate(timeout=200)
+        finally:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+    assert child.returncode != 0
+    assert "unspecified launch failure" in out + said
+    (cause,) = [part for part in said.splitlines() if part.startswith("dsdoctor: cause: ")]
+    assert cause.startswith("dsdoctor: cause: gpu-hardware-fault: "), said
+    (record,) = (tmp_path / "bed" / "runs").glob("*/run.json")
+    assert words in json.dumps(json.loads(record.read_text("utf-8")))
 
 
 def test_a_loss_that_is_not_a_number_is_said(shown: Shown, tmp_path: Path) -> None:

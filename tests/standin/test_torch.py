@@ -56,6 +56,25 @@ print(torch.cuda.memory_allocated() - before, loss.device, x.cuda(1).device)
     assert words(shown(), code) == f"{4 << 20} cuda:0 cuda:1"
 
 
+def test_what_the_cpu_names_otherwise_works(shown: Shown) -> None:
+    """Convolutions are cuDNN's on a GPU, and only there are whole numbers counted."""
+    code = """
+import torch
+torch.manual_seed(0)
+x, w, b = torch.randn(2, 3, 16), torch.randn(4, 3, 3), torch.randn(4)
+wants, gets = [], []
+for device, found in (("cpu", wants), ("cuda", gets)):
+    given = [part.to(device).detach().requires_grad_() for part in (x, w, b)]
+    out = torch.nn.functional.conv1d(*given, stride=2, padding=1)
+    out.square().sum().backward()
+    found += [out.detach(), *(part.grad for part in given)]
+assert all(torch.allclose(want, got.cpu(), atol=1e-4) for want, got in zip(wants, gets))
+chosen = torch.tensor([0, 2, 2, 1, 2], dtype=torch.int32, device="cuda")
+print(torch.histc(chosen, bins=4, min=0, max=3).tolist())
+"""
+    assert words(shown(), code) == "[1, 1, 3, 0]"
+
+
 @pytest.mark.parametrize("expandable", ["True", "False"])
 def test_memory_runs_out_with_torch_s_own_words(shown: Shown, expandable: str) -> None:
     code = """

@@ -104,7 +104,9 @@ Result entered(const char* function, Comm c) {
   if (code) last_error = std::string("injected into ") + function;
   return c->aborted ? (Result)Internal : code;
 }
-bool corrupt(const char* function, Comm c) { return standin::rule("corrupt", function, c->gpu) != nullptr; }
+bool corrupt(const char* function, Comm c) {
+  return standin::rule("corrupt", function, c->gpu) && !standin::spared(function, c->gpu);
+}
 
 // ---- reductions -------------------------------------------------------------------------------------
 float from_half(uint16_t bits) { _Float16 value; memcpy(&value, &bits, 2); return (float)value; }

@@ -253,6 +253,42 @@ Tensor log_softmax(const Tensor& x, int64_t dim, bool to_float) { return softmax
 Tensor softmax_backward(const Tensor& g, const Tensor& y, int64_t dim, at::ScalarType type) { return softmax_gradient(g, y, dim, type, false); }
 Tensor log_softmax_backward(const Tensor& g, const Tensor& y, int64_t dim, at::ScalarType type) { return softmax_gradient(g, y, dim, type, true); }
 
+// histc: the CPU counts no whole numbers
+Tensor histc(const Tensor& x, int64_t bins, const at::Scalar& least, const at::Scalar& most) {
+  launch();
+  Aliases aliases(only_shapes((int64_t)x.nbytes()));
+  const Tensor a = aliases.of(x);
+  if (aliases.meta) return aliases.back(at::empty({bins}, a.options()));
+  return aliases.back(at::histc(a.to(at::kDouble), bins, least, most).to(a.scalar_type()));
+}
+
+// convolutions: torch calls cuDNN's by their own names
+Tensor convolution(const Tensor& x, const Tensor& weight, at::IntArrayRef padding, at::IntArrayRef stride,
+                   at::IntArrayRef dilation, int64_t groups, bool, bool, bool) {
+  const at::NoGradGuard no_grad;
+  launch();
+  Aliases aliases(only_shapes((int64_t)(x.nbytes() + weight.nbytes())));
+  const Tensor a = aliases.of(x), w = aliases.of(weight);
+  const std::vector<int64_t> none(padding.size(), 0);
+  return aliases.back(at::convolution(a, w, {}, stride, padding, dilation, false, none, groups));
+}
+std::tuple<Tensor, Tensor, Tensor> convolution_backward(
+    const Tensor& gradient, const Tensor& x, const Tensor& weight, at::OptionalIntArrayRef bias, at::IntArrayRef stride,
+    at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed, at::IntArrayRef more, int64_t groups,
+    std::array<bool, 3> wanted) {
+  const at::NoGradGuard no_grad;
+  launch();
+  Aliases aliases(only_shapes((int64_t)(x.nbytes() + weight.nbytes())));
+  const Tensor g = aliases.of(gradient), a = aliases.of(x), w = aliases.of(weight);
+  if (aliases.meta) {
+    const auto like = [&](const Tensor& tensor) { return aliases.back(at::empty_like(tensor)); };
+    return {wanted[0] ? like(a) : Tensor(), wanted[1] ? like(w) : Tensor(),
+            wanted[2] ? aliases.back(at::empty({w.size(0)}, w.options())) : Tensor()};
+  }
+  const auto [dx, dw, db] = at::convolution_backward(g, a, w, bias, stride, padding, dilation, transposed, more, groups, wanted);
+  return {aliases.back(dx), aliases.back(dw), aliases.back(db)};
+}
+
 // products: the CPU multiplies fp16 in a naive loop; as a GPU does, in fp32, rounded once
 template <class Product> Tensor product(const Tensor& a, const Tensor& b, const Tensor& c, Product multiply) {
   const at::NoGradGuard no_grad;
@@ -402,6 +438,9 @@ struct Registration {
 
   Registration() {
     own("copy_", TORCH_FN(copy));
+    own("histc", TORCH_FN(histc));
+    own("cudnn_convolution", TORCH_FN(convolution));
+    own("convolution_backward", TORCH_FN(convolution_backward));
     own("mm", TORCH_FN(mm));
     own("bmm", TORCH_FN(bmm));
     own("addmm", TORCH_FN(addmm));

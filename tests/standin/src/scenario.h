@@ -9,6 +9,7 @@
 //   hang.FN, hang.FN@GPU      seconds that the call takes
 //   slow_ms.FN, slow_ms.FN@GPU
 //   corrupt.FN@GPU            the call's result is wrong (collectives only)
+//   unless.FN, unless.FN@GPU  NAME=VALUE: none of these where the process has that variable
 //   gpus.N.multiprocessors    streaming multiprocessors
 //   cuda_context_bytes        what a context takes of a GPU's memory (default 512 MiB)
 //   cuda_log                  a file to which each call that may be injected is appended
@@ -76,6 +77,16 @@ inline const char* rule(const char* verb, const char* function, int gpu) {
   return value ? value : look("%s.%s", verb, function);
 }
 
+// Whether a variable of the process keeps the faults of a call away, as a setting of NCCL does with a
+// transport that is broken.
+inline bool spared(const char* function, int gpu) {
+  const char* pair = rule("unless", function, gpu);
+  const char* equals = pair ? strchr(pair, '=') : nullptr;
+  if (!equals) return false;
+  const char* value = getenv(std::string(pair, equals).c_str());
+  return value && !strcmp(value, equals + 1);
+}
+
 inline void wait_for(double seconds) {
   usleep((useconds_t)((seconds - (long)seconds) * 1e6));
   for (long left = (long)seconds; left > 0; left--) sleep(1);
@@ -92,7 +103,7 @@ inline int injected(const char* function, int gpu) {
   const char* slow = rule("slow_ms", function, gpu);
   const char* hang = rule("hang", function, gpu);
   const char* fail = rule("fail", function, gpu);
-  if (!slow && !hang && !fail) return 0;
+  if ((!slow && !hang && !fail) || spared(function, gpu)) return 0;
   if (const char* after = rule("after", function, gpu)) {
     static std::mutex guard;
     static auto* const calls = new std::map<std::string, uint64_t>;

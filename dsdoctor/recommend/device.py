@@ -42,9 +42,6 @@ QUANTISED_BITS = 4.127
 #: Moments at which no weight has its gradient yet.
 _BEFORE_GRADIENTS = frozenset({"loss", "output layer"})
 
-#: Resident items that are there while a model is loaded.
-_BEFORE_OPTIMIZER = frozenset({"parameters"})
-
 
 def item_of(name: str, size: float, phase: str = "resident") -> MemoryItem:
     """An item in whole bytes."""
@@ -86,13 +83,11 @@ def _loading(
 ) -> MemoryItem:
     """The whole model on the GPU before ZeRO-3 cuts it, beyond what takes its place later.
 
-    `_configure_distributed_model` moves it there before the optimizer and its buffers are made.
+    `_configure_distributed_model` moves it there before the optimizer and its buffers are made, and
+    `zero.Init` then puts the partition of one parameter after another in its place
+    (`_convert_to_zero_parameters` of runtime/zero/parameter_offload.py).
     """
-    later = sum(
-        item.bytes
-        for item in others
-        if item.phase == "resident" and item.name not in _BEFORE_OPTIMIZER
-    )
+    later = sum(item.bytes for item in others if item.phase == "resident")
     first = setting.loads_whole and setting.on_gpu
     whole = undivided_weights(model, trained, setting) if first else 0
     return item_of("weights being loaded", max(0, whole - later), "load")

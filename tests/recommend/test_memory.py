@@ -514,12 +514,16 @@ def test_norms_of_offloaded_gradients_are_computed_on_the_gpu() -> None:
     assert of(tied, "norm in fp64") == 8 * PRESETS["llama-3.2-1b"].embedding_parameters
 
 
-def test_loading_ends_before_the_optimizer_is_made() -> None:
+@pytest.mark.parametrize("offload", ["none", "optimizer", "optimizer+parameters"])
+def test_a_loaded_model_gives_way_to_what_zero_3_makes_of_it(offload: str) -> None:
     """Published: 26.0 GiB, where 15 GiB of loaded weights beside all states would be 31.5."""
-    sized = need(PRESETS["llama-3-8b"], (3, "none"), world=8, loads_first=True, checkpointing=True)
-    loading = [item.phase for item in sized.gpu]
-    assert "load" in loading
-    assert {item.phase for item in memory.at_peak(sized.gpu)} != {"resident", "load"}
+    model = PRESETS["llama-3-8b"]
+    gpu = need(model, (3, offload), world=8, loads_first=True, checkpointing=True).gpu
+    beside = {"CUDA context", "workspaces", "NCCL"}
+    resident = sum(i.bytes for i in gpu if i.phase == "resident" and i.name not in beside)
+    assert of(gpu, "weights being loaded") == max(0, 2 * model.parameters - resident)
+    loads = {item.phase for item in memory.at_peak(gpu)} == {"resident", "load"}
+    assert loads is (offload != "none")
 
 
 def test_a_quantized_model_is_whole_on_each_gpu_before_zero_3_divides_it() -> None:

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import ast
 
+from dsdoctor import reading
+from dsdoctor.model.decode import DecodeError
+
 HF = "hf"
 LIGHTNING = "lightning"
 ACCELERATE = "accelerate"
@@ -52,6 +55,16 @@ def framework_of(text: str) -> str:
     if found == {HF, ACCELERATE}:  # the Trainer is built on Accelerate
         return HF
     return found.pop() if len(found) == 1 else ""
+
+
+def of_script(path: str) -> str:
+    """The framework of a script; "" where it cannot be read, or is no Python."""
+    if not path.endswith(".py"):
+        return ""
+    try:
+        return framework_of(reading.read_text(path, size=_LONGEST))
+    except (OSError, DecodeError):
+        return ""
 
 
 def _imported(module: str, names: tuple[str, ...]) -> str:

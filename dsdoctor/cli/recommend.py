@@ -14,6 +14,7 @@ from dsdoctor.cli import html, measuring, options, proving
 from dsdoctor.cli.output import colored_plan, wants_colour
 from dsdoctor.cli.target_machine import Target
 from dsdoctor.errors import UsageError
+from dsdoctor.framework import HF, NATIVE, of_script
 from dsdoctor.host import LocalHost
 from dsdoctor.model.launch_plan import LaunchPlan, encode
 from dsdoctor.recommend import choice, files, releases
@@ -179,6 +180,12 @@ class _Finite(click.FloatRange):
     help="Number of CPU ranks if there is no GPU [1].",
 )
 @click.option("--script", default="train.py", show_default=True, help="Your training script.")
+@click.option(
+    "--framework",
+    type=click.Choice([HF, NATIVE]),
+    help="What passes the config to DeepSpeed: the Hugging Face Trainer (hf), or the script itself "
+    "(native) [by the imports of the script, else native].",
+)
 @click.option("--slurm", is_flag=True, help="Write an sbatch script too (needs -o).")
 @click.option(
     "--timeout", type=_Finite(min=1), metavar="SECONDS", help="Time limit for reading the machine."
@@ -238,6 +245,7 @@ def command(
     cpus: int | None,
     cpu_ranks: int | None,
     script: str,
+    framework: str | None,
     slurm: bool,
     timeout: float | None,
     form: str,
@@ -330,6 +338,7 @@ def command(
             master_port=port,
             hosts=named,
             script=script,
+            framework=framework or (HF if of_script(script) == HF else NATIVE),
             programs=programs,
         ),
     )

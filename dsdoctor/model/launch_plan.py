@@ -141,7 +141,7 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
         version: moves when a key is removed.
         argv: the launch command; paths of written files are relative to the plan's folder.
         env: variables to set.
-        ds_config: the DeepSpeed configuration, without "auto".
+        ds_config: the DeepSpeed configuration; without "auto" unless `framework` is `hf`.
         memory: predictions.
         reasons: why each thing was decided.
         fits: whether an option fits; if not, the plan shows the one that comes nearest.
@@ -165,6 +165,8 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
         hosts: names of the nodes, the first is the master; empty when not known.
         master_port: port on which the ranks meet.
         script: the user's training script.
+        framework: what passes the config to DeepSpeed: `hf` (the Hugging Face Trainer, which fills
+            in "auto") or `native`; "" in a plan of an older release.
         facts_as_of: the oldest day on which the figures that were computed with were compared with
             their sources (`2026-11-21`); "" in a plan of an older release.
     """
@@ -200,6 +202,7 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
     master_port: int = 29500
     script: str = "train.py"
+    framework: str = ""
     facts_as_of: str = ""
 
 

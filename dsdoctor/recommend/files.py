@@ -112,7 +112,9 @@ def accelerate_config(plan: LaunchPlan) -> str:
 
 def _slurm_command(plan: LaunchPlan) -> str:
     """What one task on each node runs: torchrun or accelerate, with its node from Slurm."""
-    script = shlex.quote(plan.script)
+    # the script and what it gets, as in the launch command
+    behind = len(plan.argv) - plan.argv[::-1].index(plan.script) - 1
+    script = " ".join(quote(word) for word in located(plan.argv[behind:], "$here"))
     if plan.launcher == "accelerate":
         return (
             f'{shlex.quote(plan.argv[0])} launch --config_file "$here/{ACCELERATE_NAME}" '
@@ -126,7 +128,7 @@ def _slurm_command(plan: LaunchPlan) -> str:
     return (
         f"{shlex.quote(program)} --nnodes {plan.nodes} --nproc-per-node {plan.gpus_per_node} "
         '--node-rank "$SLURM_NODEID" --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" '
-        f'{script} --deepspeed --deepspeed_config "$here/{CONFIG_NAME}"'
+        f"{script}"
     )
 
 

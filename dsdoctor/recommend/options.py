@@ -50,6 +50,7 @@ class PlanOptions:
         master_port: port of the rendezvous.
         hosts: names of the nodes, for a launch across several.
         script: the user's training script.
+        framework: what passes the config to DeepSpeed: `hf` (the Hugging Face Trainer) or `native`.
         programs: where the patient's launchers are, for those that PATH does not find there.
     """
 
@@ -78,6 +79,7 @@ class PlanOptions:
     master_port: int = 29500
     hosts: tuple[str, ...] = ()
     script: str = "train.py"
+    framework: str = "native"
     programs: tuple[tuple[str, str], ...] = ()
 
 

@@ -47,6 +47,8 @@ class Launch:
         master_port: port of the rendezvous.
         threads: OMP_NUM_THREADS of each rank, 0 = the CPUs are not known.
         script: the user's script.
+        config_words: arguments by which it gets the DeepSpeed config.
+        arguments: further arguments that it gets.
         programs: launcher to its path, where PATH does not lead to the patient's.
     """
 
@@ -59,6 +61,8 @@ class Launch:
     master_port: int = 29500
     threads: int = 1
     script: str = "train.py"
+    config_words: tuple[str, ...] = ("--deepspeed", "--deepspeed_config", CONFIG_NAME)
+    arguments: tuple[str, ...] = ()
     programs: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
@@ -181,14 +185,14 @@ def argv(launch: Launch) -> tuple[str, ...]:
     """The launch command; files that `-o` writes are named relative to their folder."""
     program = launch.programs.get(launch.launcher, launch.launcher)
     if launch.launcher == "accelerate":
-        return (program, *_accelerate(launch), launch.script)
+        return (program, *_accelerate(launch), launch.script, *launch.arguments)
     options = _torchrun(launch) if launch.launcher == "torchrun" else _deepspeed(launch)
-    return (program, *options, launch.script, "--deepspeed", "--deepspeed_config", CONFIG_NAME)
+    return (program, *options, launch.script, *launch.config_words, *launch.arguments)
 
 
 _WRITTEN = frozenset({CONFIG_NAME, ACCELERATE_NAME, HOSTFILE_NAME})
 _TAKES_FILE = frozenset(
-    {"--config_file", "--deepspeed_config_file", "--hostfile", "--deepspeed_config"}
+    {"--config_file", "--deepspeed_config_file", "--hostfile", "--deepspeed_config", "--deepspeed"}
 )
 
 

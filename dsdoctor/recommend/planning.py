@@ -15,13 +15,13 @@ from dsdoctor.model.launch_plan import (
     Reason,
 )
 from dsdoctor.model.units import GIB
-from dsdoctor.recommend import choice, output
+from dsdoctor.recommend import choice, output, trainer
 from dsdoctor.recommend.machine import Machine, machine_from, machine_of
 from dsdoctor.recommend.measured import Measured
 from dsdoctor.recommend.models import ASSUMED_VOCAB
+from dsdoctor.recommend.notes import notes_on
 from dsdoctor.recommend.optimizers import OPTIMIZERS
 from dsdoctor.recommend.options import (
-    BF16_MAJOR,
     PlanOptions,
     choose_attention,
     choose_images,
@@ -97,97 +97,6 @@ def _unequal(machine: Machine) -> list[Reason]:
         names = ", ".join(f"{name} ({major}.{minor})" for name, (major, minor) in sorted(kinds))
         reasons.append(
             note("machine", f"the GPUs are not alike: {names}; each step waits for the slowest")
-        )
-    return reasons
-
-
-#: DeepSpeed pull request 4966, issue 7461; leaf_module_config.py and transformers' Mixtral and
-#: DeepSeek V3 of 4.51.3 and 5.23 (2026-11-23).
-EXPERTS = (
-    "with transformers before 5, where each expert is a module of its own, the run hangs when "
-    "ranks use different experts; mark the block of experts as a ZeRO-3 leaf module with "
-    "`deepspeed.utils.set_z3_leaf_modules`, or with `deepspeed_moe_layer_cls_names` of accelerate"
-)
-
-
-def _notes(
-    chosen: MemoryOption,
-    setting: Setting,
-    machine: Machine,
-    options: PlanOptions,
-    model: ModelShape,
-) -> list[Reason]:
-    """What the reader must do or know besides."""
-    reasons = []
-    if chosen.fits and (left := choice.headroom_left(chosen)):
-        reasons.append(note("headroom", f"{left} stay free at the predicted peak"))
-    if chosen.checkpointing:
-        reasons.append(
-            note(
-                "checkpointing",
-                "the script must turn it on (`model.gradient_checkpointing_enable()`); the "
-                "DeepSpeed config cannot",
-            )
-        )
-    if model.experts and setting.partitions_weights and setting.world > 1:
-        reasons.append(note("experts", EXPERTS))
-    if setting.partitions_weights and setting.on_gpu and setting.quantised:
-        reasons.append(
-            note(
-                "loading",
-                "transformers quantizes a model outside `deepspeed.zero.Init`, so each GPU holds "
-                "the whole 4-bit model before DeepSpeed divides it",
-            )
-        )
-    elif setting.partitions_weights and setting.on_gpu and not setting.loads_first:
-        whole = setting.width * model.parameters * setting.ranks_per_node / GIB
-        reasons.append(
-            note(
-                "loading",
-                "the script must build the model under `deepspeed.zero.Init` (the Hugging Face "
-                "Trainer does); else the ranks of a host hold "
-                f"{whole:.1f} GiB of weights together before DeepSpeed divides them, and each GPU "
-                f"takes {whole / setting.ranks_per_node:.1f} GiB at once; `--loads-first` plans "
-                "for such a script",
-            )
-        )
-    if (
-        setting.attention == "flash"
-        and machine.devices
-        and min(device.cc for device in machine.devices)[0] < BF16_MAJOR
-    ):
-        reasons.append(
-            note(
-                "attention",
-                "flash kernels need compute capability 8.0; the figures hold for torch's "
-                'memory-efficient kernel (`attn_implementation="sdpa"`), which stores no scores '
-                "either; for other code give `--attention eager`",
-            )
-        )
-    if options.optimizer in output.OF_THE_SCRIPT:
-        made = output.OF_THE_SCRIPT[options.optimizer]
-        reasons.append(
-            note(
-                "optimizer",
-                f"the script must create `{made}` and pass it to `deepspeed.initialize`; the "
-                "DeepSpeed config cannot",
-            )
-        )
-    if options.nodes > 1 and not options.hosts:
-        reasons.append(
-            note(
-                "hosts",
-                "the nodes have no names yet: give `--hosts A,B` or `--hostfile FILE`, for without "
-                "a hostfile the deepspeed launcher only warns and runs on one node",
-            )
-        )
-    if not chosen.fits:
-        reasons.append(
-            note(
-                "fit",
-                f"nothing fits; {chosen.name} comes nearest: shorten the sequence (now "
-                f"{setting.sequence}), train with LoRA (`--finetune lora`), or use more GPUs",
-            )
         )
     return reasons
 
@@ -300,7 +209,7 @@ def recommend(
             "workers",
             f"{workers} per rank for its data loader: the CPUs per rank, at most 4",
         ),
-        *_notes(chosen, setting, machine, options, model),
+        *notes_on(chosen, setting, machine, options, model),
     ]
     launch = output.Launch(
         launcher=choose_launcher(machine, options.launcher),
@@ -313,10 +222,21 @@ def recommend(
         threads=max(1, machine.cpus // per_node) if machine.cpus else 0,
         script=options.script,
         programs=dict(options.programs),
+        **_script_words(options, setting),
     )
     reached = reach(model, setting, limits, workers, measured)
     notes = tuple(reasons)
     return _plan(model, machine, options, setting, launch, table, chosen, notes, limits, reached)
+
+
+def _script_words(options: PlanOptions, setting: Setting) -> dict[str, tuple[str, ...]]:
+    """How the script gets the config, and what it is told besides."""
+    if options.framework != trainer.NAME:
+        return {}
+    return {
+        "config_words": ("--deepspeed", output.CONFIG_NAME),
+        "arguments": trainer.arguments(setting, options.optimizer),
+    }
 
 
 def _plan(
@@ -332,15 +252,16 @@ def _plan(
     reached: tuple[Reach, ...],
 ) -> LaunchPlan:
     global_batch = setting.micro_batch * setting.accumulation * setting.world
+    config = output.ds_config(
+        setting,
+        optimizer=options.optimizer,
+        accumulation=setting.accumulation,
+        global_batch=global_batch,
+    )
     return LaunchPlan(
         argv=output.argv(launch),
         env=output.environment(launch),
-        ds_config=output.ds_config(
-            setting,
-            optimizer=options.optimizer,
-            accumulation=setting.accumulation,
-            global_batch=global_batch,
-        ),
+        ds_config=trainer.config(config) if options.framework == trainer.NAME else config,
         memory=PlanMemory(
             chosen=chosen.name if chosen.fits else None,
             headroom=limits.headroom,
@@ -387,5 +308,6 @@ def _plan(
         hosts=options.hosts,
         master_port=options.master_port,
         script=options.script,
+        framework=options.framework,
         facts_as_of=FACTS_AS_OF,
     )

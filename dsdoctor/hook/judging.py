@@ -195,9 +195,9 @@ def _settings(
     return limits, kept.ignore, wrong
 
 
-def _needs(gpus: tuple[str, ...]) -> RunNeeds:
+def _needs(gpus: tuple[str, ...], *, expects: bool) -> RunNeeds:
     """What a job asks of the node; the highest index says how many GPUs there must be."""
-    indices = [int(item) for item in gpus if item.isdecimal()]
+    indices = [int(item) for item in gpus if item.isdecimal() and expects]
     return RunNeeds(quick=True, gpus=gpus, expect_gpus=max(indices) + 1 if indices else None)
 
 
@@ -217,7 +217,7 @@ def _node(task: Mapping[str, Any], reading: NodeReading | None) -> Snapshot:
         left = job_end.wait([(one.pid, one.started) for one in remains.processes], task["until"])
         kept = tuple(one for one in remains.processes if (one.pid, one.started) in left)
         snapshot.put(msgspec.structs.replace(remains, processes=kept))
-    snapshot.put(_needs(tuple(task["gpus"])))
+    snapshot.put(_needs(tuple(task["gpus"]), expects=bool(task.get("expects_gpus", True))))
     return snapshot
 
 

@@ -43,6 +43,8 @@ MAX_AGE = 60.0
 #: Kept for the end: the verdict, the log line, leaving, and 0.3 s of the script around it all.
 RESERVE = 0.5
 
+#: More GPUs, with MIG devices, than any node has; and characters that name them.
+MOST_GPUS, _LONGEST_LIST = 1024, 1 << 16
 #: No token is as short as that.
 _SHORT_NAME = 16
 _SWITCHES = ("fail-closed", "dry-run", "enforce", "live", "reason-from-prolog", "job-comment")
@@ -215,20 +217,42 @@ def gpu_selectors(request: Request, env: Mapping[str, str]) -> tuple[str, ...] |
     return None
 
 
+def is_named_by_user(request: Request) -> bool:
+    """Whether the owner of the job may have named its GPUs, whatever the scheduler gave it.
+
+    LSF and Grid Engine pass the environment of the job to the script. Numbers that the node does
+    not have are then a mistake of that job, and no reason to take the node from everybody.
+    """
+    return request.kind in ("lsf-pre-exec", "sge-prolog")
+
+
 def expanded(text: str) -> tuple[str, ...]:
     """Items of a list of GPUs; Slurm may write ranges.
 
+    Under some schedulers the user of the job sets the variable: numbers that no GPU has are left
+    out, so that no list takes the node's memory.
+
     >>> expanded("0-2,5"), expanded("GPU-ab-1,MIG-GPU-x/1/0"), expanded("NoDevFiles")
     (('0', '1', '2', '5'), ('GPU-ab-1', 'MIG-GPU-x/1/0'), ())
+    >>> len(expanded("0-99999999999")), expanded("7,9" + "9" * 5000)
+    (1024, ('7',))
     """
     found: list[str] = []
-    for item in _items(text):
+    for item in _items(text[:_LONGEST_LIST]):
         first, dash, last = item.partition("-")
         if dash and first.isdecimal() and last.isdecimal():
-            found += [str(number) for number in range(int(first), int(last) + 1)]
-        elif item.isdecimal() or item.startswith(("GPU-", "MIG-")):
+            if _is_index(first):
+                end = int(last) + 1 if _is_index(last) else MOST_GPUS
+                found += [str(number) for number in range(int(first), end)]
+        elif _is_index(item) or item.startswith(("GPU-", "MIG-")):
             found.append(item)
-    return tuple(found)
+        if len(found) >= MOST_GPUS:
+            break
+    return tuple(found[:MOST_GPUS])
+
+
+def _is_index(text: str) -> bool:
+    return text.isdecimal() and len(text) < len(str(MOST_GPUS)) + 1 and int(text) < MOST_GPUS
 
 
 def job_id(env: Mapping[str, str], kind: str = "slurm") -> str:

@@ -30,6 +30,7 @@ _COUNTERS = "fail-open"
 _STAMP = "blocked"
 _JOB = "job"
 _EPILOGS = "epilogs"
+_CAUSE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 #: How long the note of a job is kept that no epilog removes; the epilog of a longer job has none.
 _KEEP_SECONDS = 7 * 86400.0
 
@@ -156,7 +157,11 @@ class RunFolder:
             entries = list(os.scandir(self.path / _COUNTERS))
         except OSError:
             return {}
-        return {entry.name: entry.stat().st_size for entry in sorted(entries, key=lambda e: e.name)}
+        return {
+            entry.name: entry.stat().st_size
+            for entry in sorted(entries, key=lambda e: e.name)
+            if _CAUSE.fullmatch(entry.name)  # they become labels of Prometheus
+        }
 
     def keep_job(self, node: str, job: str, value: dict[str, Any]) -> None:
         """Keeps the verdict of a job's prolog; those of last week's jobs go."""

@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Any
 from dsdoctor import proc_stat
 from dsdoctor.hook import job_end
 from dsdoctor.hook.decide import Decision, decide, unknown
-from dsdoctor.hook.request import RESERVE, Request, gpu_selectors, job_id, node_name
+from dsdoctor.hook.request import (
+    RESERVE,
+    Request,
+    gpu_selectors,
+    is_named_by_user,
+    job_id,
+    node_name,
+)
 from dsdoctor.hook.rundir import NODE_FILE, STUCK_SECONDS, RunFolder, default_path, read_job
 from dsdoctor.model.observation import Observation
 from dsdoctor.version import __version__
@@ -171,6 +178,7 @@ class Supervisor:
             "mode": "judge" if snapshot else "full",
             "result": name,
             "gpus": list(self.selectors or ()),
+            "expects_gpus": not is_named_by_user(self.request),
             "wants_gpu": self.selectors != (),
             "scopes": list(self.request.scopes),
             "live": self.request.live,

@@ -20,6 +20,7 @@ from dsdoctor.model.report import Report
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.model.vital import VITAL
 from dsdoctor.registry import Registry, Unit, limits_for, needs
+from dsdoctor.time_limit import OutOfTimeError, ends_by
 
 #: What judging has where no deadline is named ...
 JUDGE_SECONDS = 30.0
@@ -27,6 +28,7 @@ JUDGE_SECONDS = 30.0
 LEAST_SECONDS = 5.0
 #: Of one condition in one report. A config of 20,000 misspelt keys needs no 20,000 lines.
 MOST_FINDINGS = 100
+OUT_OF_TIME = "not judged: the time limit was reached"
 #: What a check that could not be finished says does not count if it is one of these.
 UNCERTAIN = (Status.OK, Status.SKIP)
 
@@ -76,7 +78,7 @@ def judge(
         if time.monotonic() > deadline:
             findings.append(not_judged(unit))
             continue
-        findings += unit_findings(unit, facts, policy, registry)
+        findings += unit_findings(unit, facts, policy, registry, deadline)
     findings = precedence.without_blinded(precedence.without_wider(findings, registry), registry)
     order = {status: -number for number, status in enumerate(Status)}
     findings.sort(key=lambda finding: order[finding.status])
@@ -99,14 +101,25 @@ def judge(
 
 def not_judged(unit: Unit, status: Status = Status.UNKNOWN) -> Finding:
     """What is said of a condition that was not judged before the deadline."""
-    return _signed(Finding(status=status, message="not judged: the time limit was reached"), unit)
+    return _signed(Finding(status=status, message=OUT_OF_TIME), unit)
 
 
-def unit_findings(unit: Unit, facts: Facts, policy: Policy, registry: Registry) -> list[Finding]:
-    """What one condition's check finds, under the condition's name or a narrower one's."""
+def unit_findings(
+    unit: Unit, facts: Facts, policy: Policy, registry: Registry, deadline: float | None = None
+) -> list[Finding]:
+    """What one condition's check finds, under the condition's name or a narrower one's.
+
+    Args:
+        unit: whose check runs.
+        facts: what it is given.
+        policy: how it judges.
+        registry: packs.
+        deadline: as for `judge`.
+    """
+    end = time.monotonic() + JUDGE_SECONDS if deadline is None else deadline
     return [
         host_actions.placed(_named(_placed(finding, unit, facts), unit, registry), facts)
-        for finding in _findings(unit, facts, policy)
+        for finding in _findings(unit, facts, policy, end)
     ]
 
 
@@ -139,7 +152,7 @@ def _signed(finding: Finding, unit: Unit) -> Finding:
     )
 
 
-def _findings(unit: Unit, snapshot: Facts, policy: Policy) -> Iterator[Finding]:
+def _findings(unit: Unit, snapshot: Facts, policy: Policy, deadline: float) -> Iterator[Finding]:
     if unit.check is None:
         return
     arguments: dict[str, Any] = {}
@@ -157,22 +170,26 @@ def _findings(unit: Unit, snapshot: Facts, policy: Policy) -> Iterator[Finding]:
             return
         arguments[need.name] = value
     with partial.watching() as seen:
-        findings = _answers(unit, arguments)
+        findings = _answers(unit, arguments, deadline)
     yield from _attributed(findings, seen)
 
 
-def _answers(unit: Unit, arguments: Mapping[str, Any]) -> list[Finding]:
+def _answers(unit: Unit, arguments: Mapping[str, Any], deadline: float) -> list[Finding]:
     """What a check says; what it says before it asks for something that nobody stated counts."""
     findings: list[Finding] = []
     if unit.check is None:
         return findings
     try:
-        for number, finding in enumerate(unit.check.function(**arguments)):
-            if number == MOST_FINDINGS:
-                words = f"further findings of this check are left out (limit: {MOST_FINDINGS})"
-                findings.append(Finding(status=finding.status, message=words))
-                break
-            findings.append(finding)
+        with ends_by(deadline):
+            for number, finding in enumerate(unit.check.function(**arguments)):
+                if number == MOST_FINDINGS:
+                    words = f"further findings of this check are left out (limit: {MOST_FINDINGS})"
+                    findings.append(Finding(status=finding.status, message=words))
+                    break
+                findings.append(finding)
+    except OutOfTimeError:
+        kept = [finding for finding in findings if finding.status not in UNCERTAIN]
+        return [*kept, Finding(status=Status.UNKNOWN, message=OUT_OF_TIME)]
     except partial.NotStated as gap:
         findings = [finding for finding in findings if finding.status not in UNCERTAIN]
         if not findings:

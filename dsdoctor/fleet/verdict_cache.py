@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from dsdoctor.fact_source import Facts, Source
 from dsdoctor.fleet import reads
 from dsdoctor.fleet.replay import FleetNode
-from dsdoctor.judge import Policy, unit_findings
+from dsdoctor.judge import OUT_OF_TIME, Policy, unit_findings
 from dsdoctor.model.facts.base import Fact, Missing
 from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo, Resources
@@ -148,6 +148,8 @@ class Memory:
                 return found
         self._misses += 1
         found = self._judge(values.facts)
+        if any(finding.message == OUT_OF_TIME for finding in found):
+            return found  # says more of the time than of the node
         taken = self._way(values, found) if self._unlike else ()
         if taken is not None and (taken in self._ways or len(self._ways) < _WAYS):
             known = self._ways.setdefault(taken, {})

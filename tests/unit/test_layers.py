@@ -30,7 +30,7 @@ ALLOWED = {
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
-        "version errors callable_module entry_points lazy_regex records safe_path files process proc_stat products",
+        "version errors callable_module entry_points lazy_regex records safe_path files process proc_stat products time_limit",
         "model product_names",
         "framework host hostfile reading yaml_text",
         "api interpreter recommend",

@@ -15,10 +15,15 @@ every field; there is no logic to move out.
 from __future__ import annotations
 
 import enum
+import functools
+from typing import Annotated
 
 import msgspec
 
 from dsdoctor.model.facts.base import Fact
+
+#: More than any node has (16 in 2026): checks of how GPUs reach each other take cubic time.
+MOST_GPUS = 256
 
 
 class EventReason(enum.IntFlag):
@@ -474,7 +479,7 @@ class Gpus(Fact, frozen=True, kw_only=True):
             call that hung or crashed; None if the read was complete.
     """
 
-    gpus: tuple[Gpu, ...] = ()
+    gpus: Annotated[tuple[Gpu, ...], msgspec.Meta(max_length=MOST_GPUS)] = ()
     count: int | None = None
     stopped_at: str | None = None
 
@@ -524,16 +529,19 @@ _LABELS = {
 }
 
 
-class GpuTopology(Fact, frozen=True, kw_only=True):
+class GpuTopology(Fact, frozen=True, kw_only=True, dict=True):
     """How the GPUs reach each other.
 
     Attributes:
         pairs: every pair once; empty with fewer than two GPUs.
     """
 
-    pairs: tuple[GpuPair, ...] = ()
+    pairs: Annotated[tuple[GpuPair, ...], msgspec.Meta(max_length=MOST_GPUS**2 // 2)] = ()
 
     def pair(self, a: int, b: int) -> GpuPair | None:
         """Return the pair of two GPUs, in either order."""
-        key = (min(a, b), max(a, b))
-        return next((pair for pair in self.pairs if (pair.a, pair.b) == key), None)
+        return self._by_ends.get((min(a, b), max(a, b)))
+
+    @functools.cached_property
+    def _by_ends(self) -> dict[tuple[int, int], GpuPair]:
+        return {(pair.a, pair.b): pair for pair in reversed(self.pairs)}

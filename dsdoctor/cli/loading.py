@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +49,22 @@ def load_registry(checks_dir: Iterable[str] = ()) -> Registry:
     return registry
 
 
+#: What steers a terminal and is neither escaped in JSON nor forbidden in XML: DEL, C1 controls such
+#: as CSI, and directions of writing.
+_STEERS = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def harmless(text: str) -> str:
+    r"""A report that may go to a terminal; JSON says the same as before.
+
+    >>> harmless('{"name": "a\u202eb"}'), harmless("<name>a\u202eb</name>")
+    ('{"name": "a\\u202eb"}', '<name>a\ufffdb</name>')
+    """
+    if text[:1] in ("{", "["):
+        return _STEERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _STEERS.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def write(text: str, output: str | None) -> None:
     """Writes a report to a file or to stdout.
 
@@ -55,7 +72,7 @@ def write(text: str, output: str | None) -> None:
         UsageError: the file cannot be written.
     """
     if output is None:
-        click.echo(text, nl=False)
+        click.echo(harmless(text), nl=False)
         return
     try:
         files.write(output, text)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from dsdoctor import launch_site
-from dsdoctor.cli import html, measuring, options, proving
+from dsdoctor.cli import html, loading, measuring, options, proving
 from dsdoctor.cli.output import colored_plan, wants_colour
 from dsdoctor.cli.target_machine import Target
 from dsdoctor.errors import UsageError
@@ -370,7 +370,7 @@ def _page(plan: LaunchPlan, folder: str | None) -> str:
 
 def _print(plan: LaunchPlan, form: str, folder: str | None, *, verbose: bool) -> None:
     if form == "json":
-        click.echo(encode(plan))
+        click.echo(loading.harmless(encode(plan).decode()))
         return
     text = render(plan, shutil.get_terminal_size().columns, folder, verbose=verbose)
     if wants_colour():

@@ -232,7 +232,7 @@ def show(
         html.write(lambda: pages.page(report), page)
         return
     if form == "json":
-        click.echo(model.encode(report), nl=False)
+        click.echo(loading.harmless(model.encode(report)), nl=False)
         return
     if output.wants_colour():
         output.show(lambda width: text_report.lines(report, width, verbose=verbose))

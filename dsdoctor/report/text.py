@@ -101,7 +101,11 @@ def lines(report: Report, *, verbosity: int = 0, width: int | None = None) -> It
         verbosity: -2 only the summary, -1 failures, 0 troubles, 1 everything.
         width: columns; None = the terminal's, at most 110.
     """
-    columns = columns_of(width)
+    for line in _lines(report, verbosity, columns_of(width)):
+        yield Line(clean(line.text), line.style)
+
+
+def _lines(report: Report, verbosity: int, columns: int) -> Iterator[Line]:
     if verbosity > -2:  # noqa: PLR2004  # -qq
         from dsdoctor.report import heading  # noqa: PLC0415  # facts, which `diagnose` shows none of
 

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+from dsdoctor.probes.children import guard
 from tests.support.command import clean_environment, left_running
 
 #: Command to the seconds within which the signal comes.
@@ -21,7 +22,7 @@ COMMANDS: dict[tuple[str, ...], float] = {
     ("recommend", "--model", "7B", "--cpu", "2"): 1.5,
     ("fix", "--dry-run"): 3.0,
     ("fleet", "check", "--nodes", "localhost", "--timeout", "10"): 4.0,
-    ("hook", "nagios"): 2.0,
+    ("hook", "nagios"): 0.6,
     ("lint", "."): 1.5,
     ("triage", "train.log"): 1.5,
     # the job of a `run` that SIGKILL ends goes on, as it would without dsdoctor
@@ -37,14 +38,15 @@ SHM = Path("/dev/shm")
 
 
 def _segments() -> set[str]:
-    """Of this user, and of the kinds that torch, NCCL and DeepSpeed make."""
+    """Of this user, of the kinds that torch, NCCL and DeepSpeed make, and of no living process."""
     found = set()
     for entry in SHM.iterdir():
         try:
             mine = entry.lstat().st_uid == os.getuid()
         except OSError:
             continue
-        if mine and entry.name.startswith(("nccl-", "torch_", "deepspeed_allreduce")):
+        kind = entry.name.startswith(("nccl-", "torch_", "deepspeed_allreduce"))
+        if mine and kind and not guard.is_mapped(str(entry)):
             found.add(entry.name)
     return found
 

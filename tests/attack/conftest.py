@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.support import leftovers
 
 #: An account that no machine has; a number is all that the kernel asks for.
 MALLORY = 61234
@@ -67,9 +68,11 @@ class Trap:
 
 @pytest.fixture
 def trap() -> Iterator[Trap]:
-    folder = Path(tempfile.mkdtemp(prefix="dsdoctor-attack-", dir="/tmp"))
+    folder = leftovers.folder("dsdoctor-attack-")
     folder.chmod(0o755)
-    made = Trap(folder)
-    yield made
-    made.check()
-    shutil.rmtree(folder)
+    try:
+        made = Trap(folder)
+        yield made
+        made.check()
+    finally:
+        shutil.rmtree(folder)

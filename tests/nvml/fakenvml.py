@@ -25,9 +25,10 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
+
+from tests.support import leftovers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -313,9 +314,9 @@ def build(into: Path, absent: tuple[str, ...] = ()) -> Path:
 @functools.cache
 def library(absent: tuple[str, ...] = ()) -> Path:
     """Return a folder with the library, built once in a process for each set of symbols."""
-    folder = tempfile.mkdtemp(prefix="fakenvml-")
+    folder = leftovers.folder("fakenvml-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return build(Path(folder), absent)
+    return build(folder, absent)
 
 
 def environment(scenario: Scenario, folder: Path) -> dict[str, str]:

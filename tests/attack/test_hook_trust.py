@@ -1,0 +1,80 @@
+"""What a root gate's interpreter takes code from, by way of links; and values of `[hook]`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dsdoctor.hook import trust
+from dsdoctor.settings import hook_values
+from tests.attack.conftest import Trap
+from tests.attack.test_hook import script, start
+from tests.hook.test_wrapper import SHELLS, VERDICT
+
+
+def environment(trap: Trap, base: Path) -> Path:
+    """A virtual environment whose interpreter is a link to that of a base installation."""
+    (base / "bin").mkdir(parents=True)
+    real = base / "bin" / "python"
+    real.write_text(f"#!/bin/sh\n{VERDICT}echo ran; say block $t; exit 1\n")
+    real.chmod(0o755)
+    python = trap.folder / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(real)
+    return python
+
+
+def refused(trap: Trap, python: Path, part: str) -> None:
+    assert part in trust.why_not(str(python))
+    for shell in SHELLS:
+        done = start(script(trap, "slurm-prolog", "", python=python), shell)
+        assert (done.returncode, done.stdout) == (0, ""), shell
+
+
+@pytest.mark.parametrize("folder", ["lib-dynload", "site-packages"])
+def test_the_base_installation_counts_too(trap: Trap, folder: str) -> None:
+    base = trap.folder / "base"
+    python = environment(trap, base)
+    inside = base / "lib/python3.11" / folder
+    inside.mkdir(parents=True)
+    assert trust.why_not(str(python)) == ""
+    for shell in SHELLS:
+        assert start(script(trap, "slurm-prolog", "", python=python), shell).stdout == "ran\n"
+    inside.chmod(0o777)
+    refused(trap, python, folder)
+
+
+def test_a_folder_that_a_link_leads_through_counts_too(trap: Trap) -> None:
+    """`venv/bin` is root's link to another account's folder, in which `python` is a link again."""
+    python = environment(trap, trap.folder / "base")
+    theirs = trap.home / "bin"
+    python.parent.rename(theirs)
+    trap.give(theirs)
+    python.parent.symlink_to(theirs)
+    refused(trap, python, "belongs to uid 61234")
+
+
+@pytest.mark.any_user
+@pytest.mark.parametrize(
+    ("name", "wrong", "right"),
+    [
+        ("budget", 0, 1.0),
+        ("budget", 601, 600.0),
+        ("budget", -5, 5.0),
+        ("budget", "5 s", 5.0),
+        ("budget", True, 5.0),
+        ("max_age", -1, 0.0),
+        ("max_age", 86401, 86400.0),
+        ("textfile", "relative.prom", "/var/lib/x.prom"),
+        ("gpus", "", "all"),
+        ("ignore", "memlock-low", ["memlock-low"]),
+        ("fail_closed", "no", False),
+        ("dry_run", 1, True),
+    ],
+)
+def test_a_value_out_of_its_bounds_is_not_obeyed(name: str, wrong: object, right: object) -> None:
+    values, problems = hook_values({name: wrong})
+    assert values == {}
+    assert [problem for problem in problems if f"`{name} = " in problem] == problems != []
+    assert hook_values({name: right}) == ({name: right}, [])

@@ -1,0 +1,32 @@
+"""Folders of tests in /tmp, which SIGKILL leaves there: the next run removes them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+TMP = Path("/tmp")
+
+
+def folder(prefix: str) -> Path:
+    """A new folder whose name says which process made it; those of processes that are gone go.
+
+    A number may belong to another process by now: then its folder stays for once.
+    """
+    for old in TMP.glob(f"{prefix}*-*"):
+        owner = old.name[len(prefix) :].partition("-")[0]
+        if owner.isdecimal() and not _is_alive(int(owner)) and old.lstat().st_uid == os.getuid():
+            shutil.rmtree(old, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=TMP))
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

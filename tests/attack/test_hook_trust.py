@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from dsdoctor.hook import trust
+from dsdoctor.hook import entry, trust
+from dsdoctor.hook.request import Request
 from dsdoctor.settings import hook_values
 from tests.attack.conftest import Trap
-from tests.attack.test_hook import script, start
+from tests.attack.test_hook import hook, script, start
 from tests.hook.test_wrapper import SHELLS, VERDICT
 
 
@@ -53,6 +54,32 @@ def test_a_folder_that_a_link_leads_through_counts_too(trap: Trap) -> None:
     trap.give(theirs)
     python.parent.symlink_to(theirs)
     refused(trap, python, "belongs to uid 61234")
+
+
+@pytest.mark.parametrize("option", ["--json", "--textfile"])
+def test_nothing_is_written_into_a_folder_of_another_account(trap: Trap, option: str) -> None:
+    """Without any link: its owner could exchange the folder for one at the next run."""
+    place = trap.home / "verdict"
+    hook("npd", option, str(place), "--run-folder", str(trap.folder / "run"))
+    assert not place.exists()
+    own = trap.folder / "verdict"
+    hook("npd", option, str(own), "--run-folder", str(trap.folder / "run"))
+    assert own.exists()
+
+
+def test_a_mistake_in_the_configuration_is_in_syslog(
+    trap: Trap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    config = trap.folder / "c.toml"
+    config.write_text("[hook]\nbudget = 'soon'\ndry_rum = true\n")
+    monkeypatch.setenv("DSDOCTOR_CONFIG", str(config))
+    monkeypatch.setattr(entry, "_log", said.append)
+    entry.run(Request("npd", run_folder=str(trap.folder / "run"), max_age=0.0))
+    lines = [line for line in said if "configuration: " in line]
+    assert [word for word in ("`budget = ", "`dry_rum`") if any(word in row for row in lines)] == [
+        "`budget = ", "`dry_rum`",
+    ], said  # fmt: skip
 
 
 @pytest.mark.any_user

@@ -74,6 +74,8 @@ def diagnose(
         if choice.silent is not None:
             break
         top = choice.ranked[0] if choice.ranked else None
+        if scan.document:  # its sentences are not lines that a terminal broke
+            continue
         if top is None or (CONFIDENCE[top.level] < SYMPTOM and is_changed(scan)):
             since = scan.step[0] if scan.step else 0
             scan.hits += [hit for hit in scanner.again(scan, index) if hit.line > since]

@@ -77,6 +77,7 @@ class Scan(msgspec.Struct):
         began: number of the line with which the last of several runs begins, 0 for one run.
         failures: what torchrun reports as the first failure.
         outlived: the last of what went wrong before the run went on.
+        document: it is a document that quotes errors, no output of a run.
     """
 
     hits: list[Hit] = msgspec.field(default_factory=list)
@@ -90,6 +91,7 @@ class Scan(msgspec.Struct):
     began: int = 0
     failures: list[Failure] = msgspec.field(default_factory=list)
     outlived: list[Hit | Error] = msgspec.field(default_factory=list)
+    document: bool = False
 
     def bound(self, budget: Budget) -> None:
         """Keeps less of this log if much is kept of the logs before it."""

@@ -19,6 +19,8 @@ from dsdoctor.logs.foreign import translated
 SHORTEST_BROKEN = 56
 BOX = lazy(r"^[\s│╭╰]{0,8}(?:❱?\s{0,8}\d{1,6} ?│)?[\s│]{0,40}|[\s│╮╯]{0,300}$")
 QUOTES = str.maketrans("‘’“”`´«»", "''\"\"''\"\"")
+#: A fence of Markdown, with its quotes translated.
+FENCE = "'''"
 #: Messages of the Windows loader and linker by number, whatever the language.
 WINDOWS = {
     "2": "The system cannot find the file specified",
@@ -90,12 +92,12 @@ def variants(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         if not text or not following or not following[0]:
             continue
         first = following[0]
-        if first.startswith("raise "):  # source text that a traceback quotes
+        if first.startswith(("raise ", FENCE)):  # source text that a traceback or a text quotes
             continue
         broken = len(text) >= SHORTEST_BROKEN and not first.startswith(("File ", "Traceback", "["))
         if broken or text.endswith(":"):
             yield number, f"{text} {first}"
             if broken:
                 yield number, text + first
-            if len(following) > 1 and following[1]:
+            if len(following) > 1 and following[1] and not following[1].startswith(FENCE):
                 yield number, f"{text} {first} {following[1]}"

@@ -6,13 +6,15 @@ from dsdoctor.lazy_regex import lazy
 
 #: Lines that are no output of a run: a heading of a document or a comment (not the JVM's report of
 #: its own crash, which it writes as comments), a row of a table that quotes an error, a question
-#: of a list of questions, a command of a script that prints, a comment in quoted source code.
+#: of a list of questions, a command of a script that prints or searches, a comment in quoted source
+#: code, a sentence that begins in bold and quotes no exception.
 GENERAL = lazy(
     r"\s{0,3}#{1,6} (?!A fatal error has been|There is insufficient memory)\S"
     r"|\s*\| (?!.{0,300}(?:MiB|ERR!|N/A))\S[^|]{0,400} \| [^|]{1,400} \|"
     r"|\s*(?:[-*+>] |\d+\. +)?\*\*(?:问|Q\d{0,3}|Problem|Symptom|Issue|Error|问题|现象|错误)"
     r"s?\s?\d{0,3}\*{0,2}[:：.]"
-    r"|\s*(?:printf|echo)(?: -\w+)? ['\"]"
+    r"|\s*(?:[-*+>] |\d+\. +)?\*\*[^*\s][^*]{0,80}\*\*(?!.{0,300}(?:Error|Exception|error)\b)"
+    r"|\s*(?://\s|(?:\$ )?(?:printf|echo|e?grep)(?: -\w+)? ['\"\w])"
     r"|\s*(?:-+> ?)?\d+\s{2,}#",
 )
 #: The beginning of a sentence about what may happen to a reader.
@@ -22,6 +24,7 @@ CONDITIONAL = lazy(
     r"|happen|occur|appear|throw|raise|show)(?:s|ed)?(?= |:|：)"
     r"|\b(?:[Ww]hen|[Oo]nce) (?:you|users?) (?:encounter|ran? into|come across|face|meet|see)s?\b"
     r"|\b[Ii]gnore (?:the |any |this |an? )?['`\"]?\w*(?:error|ERROR|Error|warning|Warning)"
+    r"|\b(?:out of memory|OOM|timeout|[Ss]egmentation fault|watchdog) errors\b"
     r"|(?:如果|若|假如|倘若)[^。；;]{0,20}?(?:遇到|出现|碰到|报错|看到|提示|发生)",
 )
 

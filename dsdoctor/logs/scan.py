@@ -15,6 +15,15 @@ from dsdoctor.logs.heads import Heads
 from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.logs.ready import ReadySignatures
 
+#: A larger text is no document (bytes): what is held to decide that stays small.
+LARGEST = 512 << 10
+
+
+def looks_written(text: bytes) -> bool:
+    """Whether lines of a text may be headings: a first look, which costs next to nothing."""
+    marked = text.count(b"\n#") + text.count(b"\n===") + text.count(b"\n---")
+    return marked > 2 or (text.count(b"\n\n") > 7 and b"Traceback (most" not in text)  # noqa: PLR2004
+
 
 class Scanner(ReadySignatures):
     """Signatures made ready for a search; use one for many logs."""
@@ -24,10 +33,19 @@ class Scanner(ReadySignatures):
         budget = budget or Budget()
         blocks, heads = BlockReader(self, index, source.rank), Heads()
         piped = source.path is None and source.data is None
+        held: list[bytes] = []
+        size = 0
         for block in budget.metered(reader.blocks(source), waits=piped):
-            blocks.feed(heads.cut(block), last=False)
+            cut = heads.cut(block)
+            size += len(cut)
+            held = [*held, cut] if size <= LARGEST else []
+            blocks.feed(cut, last=False)
         blocks.feed(b"", last=True)
         found = blocks.finish()
+        if 0 < size <= LARGEST and looks_written(text := b"".join(held)):
+            from dsdoctor.logs.documents import take_out_quotations  # noqa: PLC0415  # few are
+
+            take_out_quotations(found, text)
         if why := budget.exceeded():
             budget.leave_out(f"`{source.name}` after line {found.lines} ({why})")
         return found
@@ -38,8 +56,9 @@ class Scanner(ReadySignatures):
         For logs in which `scan` found no cause.
         """
         from dsdoctor.logs.normalize import variants  # noqa: PLC0415  # most logs need it not
+        from dsdoctor.logs.prose import happened  # noqa: PLC0415
 
-        rows = list(variants(scan.tail))
+        rows = list(variants([(number, happened(text)) for number, text in scan.tail]))
         text = "\n".join(row[1].replace("\n", " ") for row in rows)
         blocks = BlockReader(self, index, None)
         blocks.feed(text.encode("utf-8", "replace"), last=False)

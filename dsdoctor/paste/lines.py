@@ -16,6 +16,8 @@ _QUOTE = re.compile(r"^(?:[ \t]{0,3}>[ \t]?){1,8}")
 _TAGS = re.compile(
     r"</?(?:details|summary|pre|code|p|br|div|span|b)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE
 )
+#: The title of an issue: a heading of the first level, or as GitHub's command line prints it.
+_TITLE = re.compile(r"^(?:#[ \t]+|title:[ \t]+)(?=\S)")
 _FENCE = re.compile(r"^\s{0,3}(?:```|~~~)")
 #: No tool prints longer lines that state something of ours; conda's and lscpu's flags are shorter.
 LONGEST = 4000
@@ -52,3 +54,17 @@ def lines_of(text: str) -> list[Line]:
         line = html.unescape(_TAGS.sub("", line)).replace("\N{NO-BREAK SPACE}", " ")
         found.append(Line(number, line.rstrip(), fence))
     return found
+
+
+def with_bare_title(lines: list[Line]) -> tuple[int, list[str]]:
+    """The number of the title's line, 0 without one, and the texts with the title's own words.
+
+    >>> with_bare_title([Line(1, "# CUDA error"), Line(2, "on 2 GPUs")])
+    (1, ['CUDA error', 'on 2 GPUs'])
+    """
+    texts = [line.text for line in lines]
+    place = next((index for index, text in enumerate(texts) if text.strip()), None)
+    if place is None or not (found := _TITLE.match(texts[place])):
+        return 0, texts
+    texts[place] = texts[place][found.end() :]
+    return lines[place].number, texts

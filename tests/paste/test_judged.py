@@ -317,6 +317,33 @@ def test_triage_reports_the_log_and_the_environment(tmp_path: Path) -> None:
     assert "ask for the output of `ds_report`" in output
 
 
+TITLE = "libtorch.so: undefined symbol: ncclCommSplit since yesterday's update"
+BODY = "It started after an update of the image, every node has it.\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        pytest.param("# {}\n\n", id="a heading"),
+        pytest.param("title:\t{}\nstate:\tOPEN\nauthor:\tlab\n--\n", id="GitHub's command line"),
+    ],
+)
+def test_triage_names_what_only_the_title_says(head: str) -> None:
+    status, output = run("triage", "-", stdin=head.format(TITLE) + BODY)
+    assert (status, "nccl-version-mismatch" in output) == (1, True)
+
+
+def test_triage_prefers_what_the_body_shows_to_the_title() -> None:
+    shown = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 80.00 MiB.\n"
+    status, output = run("triage", "-", "--format", "json", stdin=f"# {TITLE}\n\n{shown}")
+    assert status == 1
+    assert json.loads(output)["causes"][0]["condition"] == "gpu-oom"
+
+
+def test_triage_reads_no_cause_out_of_a_heading_below_the_title() -> None:
+    assert run("triage", "-", stdin=f"# Two questions\n\n{BODY}\n# {TITLE}\n")[0] == 3
+
+
 def test_triage_of_a_text_with_neither_says_what_to_ask_for() -> None:
     status, output = run("triage", "-", stdin="It does not work.\n")
     assert status == 3

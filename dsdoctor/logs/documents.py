@@ -1,0 +1,143 @@
+"""Documents that quote errors: guides, lists of questions, change logs, plans.
+
+Above a certain share of headings and sentences a text is no output of a run, and a line in it that
+reads like a failure is a quotation, unless output of a run stands beside it. What somebody reports
+has headings and sentences too, but its author speaks of himself or filled in the form of an issue.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dsdoctor.lazy_regex import lazy
+from dsdoctor.logs.hits import Scan
+
+#: Headings and sentences from which on a text is a document ...
+HEADINGS, SENTENCES = 4, 6
+#: ... and from which on it is one whatever it quotes.
+MANY_HEADINGS, MANY_SENTENCES = 10, 60
+#: Headings of an issue's form from which on somebody filled it in.
+FORM = 2
+#: A document has so many sentences for each word with which an author speaks of himself.
+PER_FIRST_PERSON = 4
+#: Lines around a quotation in which output of a run is looked for.
+REACH = 6
+#: Fewest words of a sentence, and the share of them that begin with a small letter.
+WORDS, SMALL = 7, 0.6
+#: Most words of a heading without markup, and the share of them that begin with a capital.
+MOST_WORDS, CAPITAL = 12, 0.6
+
+_HEADING = lazy(r"\s{0,3}#{1,6} \S|(?:={4,}|-{4,}|~{4,})$")
+#: A heading without markup, as a browser leaves it: a short line that is no sentence.
+_PLAIN = lazy(r"[A-Z0-9][^|=<>{}\\]{3,90}[^\s.,;:!|=)\]}]$")
+_FENCE = lazy(r"\s{0,6}(?:```|~~~)")
+_WORD = lazy(r"[A-Za-z][a-z']*")
+_ENDS = lazy(r"[a-z]{2,}[.,:;?!)`*]{0,3}(?: |$)")
+_OUTPUT = lazy(
+    r'^\s*File "|\d\d:\d\d:\d\d|^\[?(?:rank\d|\d+)[\]:]|Traceback \(|it/s\]|, line \d+, in '
+    r"|\b(?:INFO|WARN(?:ING)?|ERROR|DEBUG)[ :\]]|^\s*\^+$"
+)
+_FIRST_PERSON = lazy(r"\b(?:I|I'm|I've|my|me|am|mine)\b|我|请问|求助")
+_FORM = lazy(
+    r"describe the bug|bug description|steps to reproduce|to reproduce|reproduction"
+    r"|(?:expected|current|actual) behaviou?r|system info|your (?:current )?environment"
+    r"|additional context|问题描述|复现|期望行为",
+    re.IGNORECASE,
+)
+
+
+class Shape(NamedTuple):
+    """What a text is made of, outside of fenced blocks.
+
+    Attributes:
+        headings: of Markdown and reStructuredText.
+        sentences: lines of running text.
+        first_person: words with which an author speaks of himself.
+        output: lines that a run prints.
+        form: headings of an issue's form.
+    """
+
+    headings: int
+    sentences: int
+    first_person: int
+    output: int
+    form: int
+
+
+def _is_sentence(line: str) -> bool:
+    words = _WORD.findall(line)
+    return (
+        len(words) >= WORDS
+        and sum(word.islower() for word in words) >= SMALL * len(words)
+        and bool(_ENDS.search(line))
+    )
+
+
+def _is_plain_heading(line: str) -> bool:
+    words = line.split()
+    capital = sum(word[:1].isupper() or word[:1].isdigit() for word in words)
+    return 2 <= len(words) <= MOST_WORDS and capital >= CAPITAL * len(words)  # noqa: PLR2004
+
+
+def shape_of(lines: Sequence[str]) -> Shape:
+    """What a text is made of.
+
+    >>> shape_of(["# Errors", "", "This page says what an error asks of the reader."])
+    Shape(headings=1, sentences=1, first_person=0, output=0, form=0)
+    """
+    headings = sentences = first_person = output = 0
+    form: set[str] = set()
+    fenced = False
+    for place, line in enumerate(lines):
+        if _FENCE.match(line):
+            fenced = not fenced
+            continue
+        if fenced or not line.strip():
+            continue
+        if _OUTPUT.search(line):
+            output += 1
+            continue
+        first_person += len(_FIRST_PERSON.findall(line))
+        if _HEADING.match(line):
+            headings += 1
+            form.update(name.lower() for name in _FORM.findall(line))
+        elif _is_sentence(line):
+            sentences += 1
+        elif _PLAIN.match(line) and _is_plain_heading(line):
+            alone = not "".join([*lines[max(0, place - 1) : place], *lines[place + 1 : place + 2]])
+            headings += alone
+    return Shape(headings, sentences, first_person, output, len(form))
+
+
+def is_document(shape: Shape) -> bool:
+    """Whether a text is a document and no report of a failure."""
+    return (
+        shape.headings >= HEADINGS
+        and shape.sentences >= max(SENTENCES, PER_FIRST_PERSON * shape.first_person)
+        and shape.output * 4 <= shape.sentences
+        and shape.form < FORM
+    )
+
+
+def take_out_quotations(scan: Scan, data: bytes) -> None:
+    """Takes the hits out that a document only quotes, and notes that it is one.
+
+    Args:
+        scan: what was found.
+        data: the whole text.
+    """
+    lines = data.decode("utf-8", "replace").split("\n")
+    shape = shape_of(lines)
+    if not is_document(shape):
+        return
+    scan.document = True
+    if shape.headings >= MANY_HEADINGS and shape.sentences >= MANY_SENTENCES:
+        scan.hits = []
+    scan.hits = [hit for hit in scan.hits if _stands_in_output(hit.line, lines)]
+
+
+def _stands_in_output(number: int, lines: Sequence[str]) -> bool:
+    around = lines[max(0, number - 1 - REACH) : number + REACH]
+    return any(_OUTPUT.search(line) for line in around)

@@ -1,0 +1,124 @@
+"""A document that quotes errors shows no failure; a report that has the shape of one does."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor import packs
+from dsdoctor.logs import Source, diagnose, signatures_of
+from dsdoctor.logs.documents import is_document, shape_of
+
+KNOWN = signatures_of(packs.load(builtin_only=True))
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 80.00 MiB."
+GUIDE = f"""# Running on small GPUs
+
+This page lists what to change before a large model fits on one card of a workstation.
+
+## Before the first start
+
+Choose the smallest batch that keeps every card of the machine busy during a step.
+The length of a sequence decides over the activations, so measure it on real data first.
+
+## Memory
+
+The allocator prints the following words once nothing more can be reserved on a card.
+
+```
+{OOM}
+```
+
+Offloading the optimizer makes room, and costs a copy over the bus in every step.
+
+## Speed
+
+A larger micro-batch is faster as long as the kernels are not yet limited by memory.
+Gradient accumulation keeps the global batch the same while the micro-batch is lowered.
+"""
+TRACED = f"""```
+[rank0]: Traceback (most recent call last):
+[rank0]:   File "/home/lab/train.py", line 31, in main
+[rank0]:     model.cuda()
+[rank0]: {OOM}
+```"""
+AS_A_BROWSER_SHOWS_IT = {
+    "# Running on small GPUs": "Running Large Models On Small GPUs",
+    "## Before the first start": "Step 1: Smaller Batches",
+    "## Memory": "Error Symptoms",
+    "## Speed": "Step 2: Faster Runs",
+    "```": "",
+}
+PLAIN = "\n\n".join(AS_A_BROWSER_SHOWS_IT.get(line, line) for line in GUIDE.splitlines() if line)
+
+
+def named(text: str) -> list[str]:
+    found = diagnose([Source("text", data=text.encode())], KNOWN)
+    return [cause.condition for cause in found.causes]
+
+
+def test_a_guide_only_quotes_an_error() -> None:
+    assert named(GUIDE) == []
+
+
+def test_a_guide_whose_headings_lost_their_marks_only_quotes_an_error() -> None:
+    assert "#" not in PLAIN
+    assert named(PLAIN) == []
+
+
+def test_a_guide_in_restructured_text_only_quotes_an_error() -> None:
+    lines = [
+        f"{line.lstrip('# ')}\n{'=' * 20}" if line.startswith("#") else line
+        for line in GUIDE.splitlines()
+    ]
+    assert named("\n".join(lines)) == []
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        pytest.param(OOM, id="the error alone"),
+        pytest.param(f"# Out of memory\n\n{OOM}\n", id="a title and the error"),
+        pytest.param(GUIDE.replace("```\n" + OOM + "\n```", TRACED), id="output of a run"),
+        pytest.param(
+            GUIDE + "\nI followed this page, and my run with ZeRO-2 still ends with that message.\n"
+            "Is there anything that I can try before I rent a card with more memory?\n",
+            id="its author speaks of himself",
+        ),
+        pytest.param(
+            GUIDE.replace("## Memory", "## Actual behavior").replace("## Speed", "## System info"),
+            id="the form of an issue",
+        ),
+    ],
+)
+def test_a_report_with_headings_and_sentences_has_its_cause(report: str) -> None:
+    assert named(report) == ["gpu-oom"]
+
+
+def test_a_long_document_quotes_whatever_it_shows() -> None:
+    text = GUIDE.replace("```\n" + OOM + "\n```", TRACED)
+    assert named("\n".join([text, *[GUIDE] * 12])) == []
+
+
+def test_a_log_with_rules_between_its_parts_is_no_document() -> None:
+    lines = []
+    for step in range(12):
+        lines += ["=" * 40, f"[2026-01-01 10:00:{step:02}] step {step} loss 1.5", ""]
+    assert named("\n".join([*lines, OOM])) == ["gpu-oom"]
+    assert not is_document(shape_of(lines))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "**How to tell:** the loader prints CUDA Setup failed despite GPU being available",
+        "2. **Look at the loss**: once it becomes NaN, loss is nan in every step after it",
+        '//   printf("ibv_poll_cq() failed with error %d\\n", status);',
+        "$ grep 'CUDA out of memory' train.log",
+        "CUDA out of memory errors stop a run and waste the hours before it",
+    ],
+)
+def test_sentences_and_commands_of_a_document_name_nothing(line: str) -> None:
+    assert named(f"{line}\n") == []
+
+
+def test_an_exception_in_bold_is_reported() -> None:
+    assert named(f"**What I get:** {OOM}\n") == ["gpu-oom"]

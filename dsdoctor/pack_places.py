@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from dsdoctor import files
@@ -24,11 +25,18 @@ def folders() -> list[Path]:
     return [folder for folder in (SYSTEM_FOLDER, user_folder()) if folder is not None]
 
 
+def _holds_a_pack(folder: Path) -> bool:
+    try:
+        return any(name.endswith(".py") for name in os.listdir(folder))  # noqa: PTH208  # no Path each
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
 def only_builtin() -> bool:
     """Whether no pack is installed but the built-in one."""
     if any(point.name != BUILTIN for point in entry_points(GROUP)):
         return False
     try:
-        return not any(True for folder in folders() for _ in folder.glob("*.py"))
+        return not any(_holds_a_pack(folder) for folder in folders())
     except OSError:
         return False

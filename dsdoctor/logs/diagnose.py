@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -30,11 +29,23 @@ if TYPE_CHECKING:
 SYMPTOM = 0.85
 
 
-@functools.lru_cache(maxsize=1)  # to make one ready takes longer than to read a short log
+#: The last scanner and the identities of what it was made of, which it holds: no other gets them.
+_LAST: list[tuple[object, Scanner]] = []
+
+
 def _scanner(
-    known: tuple[Known, ...], boilerplate: tuple[Boilerplate, ...], own: frozenset[str]
+    known: list[Known], boilerplate: tuple[Boilerplate, ...], own: frozenset[str]
 ) -> Scanner:
-    return Scanner(known, boilerplate=boilerplate, own=own)
+    """Signatures made ready, or those of the last call: to make them takes longer than a short log.
+
+    By identity, since to compare a thousand signatures takes as long.
+    """
+    key = (list(map(id, known)), boilerplate, own)
+    if _LAST and _LAST[0][0] == key:
+        return _LAST[0][1]
+    scanner = Scanner(known, boilerplate=boilerplate, own=own)
+    _LAST[:] = [(key, scanner)]
+    return scanner
 
 
 def diagnose(
@@ -65,7 +76,7 @@ def diagnose(
         for item in signatures
     ]
     more = signatures if isinstance(signatures, Knowledge) else Knowledge()
-    scanner = _scanner(tuple(known), more.boilerplate, more.own)
+    scanner = _scanner(known, more.boilerplate, more.own)
     wanted = list(sources)
     scans = _scans(scanner, wanted, budget)
     wanted = wanted[: len(scans)]

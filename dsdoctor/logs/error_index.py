@@ -16,45 +16,54 @@ from pathlib import Path
 import msgspec
 
 from dsdoctor.lazy_regex import lazy
+from dsdoctor.logs.error_lookup import (
+    CHUNK,
+    INTERNAL,
+    REFUSAL,
+    SUFFIX,
+    VALIDATED,
+    WRAPPED,
+    chunks_of,
+    digest,
+    find,
+    products,
+    search,
+    stored_text,
+    words_of,
+)  # fmt: skip
 from dsdoctor.logs.errors import PYTHONS_WORDS, Error
 from dsdoctor.logs.products import inner_path, package_of, raiser_of
 
-#: Words that one chunk covers at most.
-CHUNK = 6
-#: Bytes of a chunk's hash: two different texts of a million agree by chance once in a million.
-DIGEST = 5
+__all__ = [
+    "CHUNK",
+    "INTERNAL",
+    "LABELS",
+    "REFUSAL",
+    "SUFFIX",
+    "Entry",
+    "ErrorIndex",
+    "Header",
+    "Label",
+    "Match",
+    "digest",
+    "find",
+    "load",
+    "parse",
+    "parse_labels",
+    "products",
+    "search",
+    "words_of",
+]
+
 #: Literal words without which a message is only known together with the place that raised it.
 ENOUGH_WORDS = 4
 #: Share of a message's words that a text must have where it is looked up without a log.
 ALMOST = 0.6
 #: Exceptions that Python raises in the same words, so that only the place distinguishes them.
 PYTHONS_OWN = frozenset({"AttributeError", "IndexError", "KeyError", "NameError", "StopIteration"})
-#: Words of a text that are looked at.
-MOST_WORDS = 600
-WORD = lazy(r"[A-Za-z_]+")
 #: What pydantic prints around the message of an exception that a validator raised.
 VALIDATION = lazy(r"\b(?P<kind>Assertion failed|Value error), (?P<message>.+?)(?: \[type=|$)")
-WRAPPED = "ValidationError"
-VALIDATED = {"Assertion failed": "AssertionError", "Value error": "ValueError"}
-#: Kinds of answer that name no condition.
-REFUSAL, INTERNAL = "refusal", "internal"
-SUFFIX, LABELS = ".index", ".labels"
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a text, as they are compared.
-
-    >>> words_of("Expected 3 GPUs, got fp16_enabled=2")
-    ['expected', 'gpus', 'got', 'fp', '_enabled']
-    """
-    return [word.lower() for word in WORD.findall(text)[:MOST_WORDS]]
-
-
-def digest(words: Sequence[str]) -> str:
-    """The hash of a chunk of words, in hexadecimal digits."""
-    from hashlib import blake2b  # noqa: PLC0415  # most errors are not looked up
-
-    return blake2b(" ".join(words).encode(), digest_size=DIGEST).hexdigest()
+LABELS = ".labels"
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -238,7 +247,7 @@ class ErrorIndex:
 
     def search(self, text: str) -> Match | None:
         """The entry whose words a text contains, or most of them; for `explain`."""
-        there = _chunks_of(text)
+        there = chunks_of(text)
         rated = [
             ((sum(count for count, digest in entry.chunks if (count, digest) in there), 0), entry)
             for chunk in there
@@ -267,26 +276,11 @@ class ErrorIndex:
         return best[0] if len(labels) == 1 else Match(best[0].entry, None)
 
     def _matches(self, text: str) -> Iterator[Entry]:
-        there = _chunks_of(text)
+        there = chunks_of(text)
         for chunk in there:
             for entry in self._by_chunk.get(chunk, ()):
                 if _in_order(entry, there):
                     yield entry
-
-
-def _chunks_of(text: str) -> dict[tuple[int, str], list[int]]:
-    """All runs of up to CHUNK words of a text, and where they begin."""
-    return _runs_of(tuple(words_of(text)))
-
-
-@functools.lru_cache(maxsize=128)  # all ranks say the same words
-def _runs_of(words: tuple[str, ...]) -> dict[tuple[int, str], list[int]]:
-    there: dict[tuple[int, str], list[int]] = {}
-    for count in range(1, CHUNK + 1):
-        for start in range(len(words) - count + 1):
-            chunk = (count, digest(words[start : start + count]))
-            there.setdefault(chunk, []).append(start)
-    return there
 
 
 def _known(entry: Entry, place: tuple[str, str], placed: bool, message: str) -> bool:
@@ -321,47 +315,6 @@ def _in_order(entry: Entry, there: Mapping[tuple[int, str], Sequence[int]]) -> b
     return True
 
 
-@functools.lru_cache(maxsize=4)
-def products(folder: Path) -> frozenset[str]:
-    """The products of an index.
-
-    Raises:
-        OSError: the folder cannot be read.
-    """
-    return frozenset(path.stem for path in folder.glob(f"*{SUFFIX}"))
-
-
-@functools.lru_cache(maxsize=32)
-def _text(folder: Path, product: str) -> tuple[str, frozenset[str]]:
-    """The index of a product as it is stored, and its words: the chunks among them."""
-    text = (folder / f"{product}{SUFFIX}").read_text(encoding="utf-8")
-    return text, frozenset(text.split())
-
-
-def _may_know(folder: Path, product: str, text: str) -> bool:
-    """Whether an index has a message all of whose chunks a text has.
-
-    It takes much less time than to parse the index, which few errors need.
-    """
-    stored, words = _text(folder, product)
-    there = {f"{count}:{name}" for count, name in _chunks_of(text)}
-    marked = there | {f"^{chunk}" for chunk in there}
-    return any(
-        there.issuperset(row.lstrip("^").split())
-        for chunk in marked & words
-        for row in _rows_with(stored, chunk)
-    )
-
-
-def _rows_with(stored: str, chunk: str) -> Iterator[str]:
-    """The chunks of each message of a stored index that has one of them."""
-    at = stored.find(chunk)
-    while at >= 0:
-        end = stored.index("\n", at)
-        yield stored[stored.rindex("\t", 0, at) + 1 : end]
-        at = stored.find(chunk, end)
-
-
 @functools.lru_cache(maxsize=32)
 def load(folder: Path, product: str) -> ErrorIndex:
     """The index of one product, from the files of a folder.
@@ -370,28 +323,7 @@ def load(folder: Path, product: str) -> ErrorIndex:
         OSError: a file cannot be read.
         ValueError: a file is not of the form that the harvest writes.
     """
-    header, entries = parse(_text(folder, product)[0])
+    header, entries = parse(stored_text(folder, product))
     labels = folder / f"{product}{LABELS}"
     known = parse_labels(labels.read_text(encoding="utf-8")) if labels.is_file() else {}
     return ErrorIndex(header, entries, known)
-
-
-def find(folder: Path, error: Error) -> Match | None:
-    """The message that an exception of a log is; None if it is not in the index."""
-    raiser = raiser_of(error.frames)
-    product = package_of(raiser.file) if raiser is not None else ""
-    if raiser is not None and error.type != WRAPPED and product not in products(folder):
-        return None
-    names = [product] if product in products(folder) else sorted(products(folder))
-    if len(names) > 1 or error.message.strip():
-        text = f"{error.message} {error.more}"
-        names = [name for name in names if _may_know(folder, name, text)]
-    found = (load(folder, name).find(error) for name in names)
-    return next((match for match in found if match is not None), None)
-
-
-def search(folder: Path, text: str) -> Match | None:
-    """The message whose words a text contains, whatever stands around them."""
-    found = [load(folder, name).search(text) for name in sorted(products(folder))]
-    matches = [match for match in found if match is not None]
-    return max(matches, key=lambda match: match.entry.words, default=None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.prefixes import strip_prefixes
 
 TRACEBACK = b"Traceback (most recent call last):"
@@ -18,7 +19,7 @@ FEWEST, SHARE = 8, 0.9
 #: Bytes on either side of the traceback in which lines are counted; ends of a head that are tried.
 AROUND, MOST_ENDS = 32 << 10, 12
 #: Words of a head; those with a digit are numbers, times and names of hosts, and change.
-WORD = re.compile(rb"[0-9A-Za-z]+")
+WORD = lazy(rb"[0-9A-Za-z]+")
 STREAMS = {b"stdout", b"stderr"}
 
 

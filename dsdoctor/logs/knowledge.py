@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from dsdoctor.logs import error_index
+from dsdoctor.logs import error_lookup
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.necessary import prepare
 from dsdoctor.model.condition import Boilerplate, Level, Signature, TracebackRule
 from dsdoctor.model.observation import Observation
 
-if TYPE_CHECKING:  # short logs are read without the packs
+if TYPE_CHECKING:  # short logs are read without the packs and the error index
+    from dsdoctor.logs.error_index import Entry, Match
     from dsdoctor.registry import Registry, Unit
 
 #: Condition, title, hint, fixes, and one of its signatures.
@@ -49,7 +50,7 @@ class Answered(NamedTuple):
         known: the condition.
     """
 
-    entry: error_index.Entry
+    entry: Entry
     kind: str
     text: str
     known: Known | None
@@ -90,20 +91,20 @@ class Knowledge(list[Row]):
 
     def answer(self, error: Error) -> Answered | None:
         """What the error index says of an exception; None where it says nothing."""
-        found = (error_index.find(folder, error) for folder in self.indexes)
+        found = (error_lookup.find(folder, error) for folder in self.indexes)
         return next((said for match in found if (said := self.answered(match))), None)
 
     def answer_text(self, text: str) -> Answered | None:
         """What the error index says of a message, whatever stands around it."""
-        found = (error_index.search(folder, text) for folder in self.indexes)
+        found = (error_lookup.search(folder, text) for folder in self.indexes)
         return next((said for match in found if (said := self.answered(match))), None)
 
-    def answered(self, match: error_index.Match | None) -> Answered | None:
+    def answered(self, match: Match | None) -> Answered | None:
         """The answer to an entry, None where it has none."""
         if match is None or match.label is None:
             return None
         kind, text = match.label.kind, match.label.text
-        if kind in {error_index.REFUSAL, error_index.INTERNAL}:
+        if kind in {error_lookup.REFUSAL, error_lookup.INTERNAL}:
             return Answered(match.entry, kind, text, None)
         known = self.conditions.get(kind)
         return Answered(match.entry, "condition", "", known) if known is not None else None
@@ -157,7 +158,7 @@ def assemble(
         for one in sorted(stated, key=lambda one: one.condition)
     ]
     found = Knowledge(
-        [(*head, signature) for head, one in heads for signature in one.signatures],
+        [Known(*head, signature) for head, one in heads for signature in one.signatures],
         [Rule(*head, rule) for head, one in heads for rule in one.rules],
         boilerplate,
         {text for _, one in heads for text in (one.title, one.hint) if " " in text},

@@ -132,7 +132,6 @@ def prepare(path: Path) -> None:
         _PREPARED.update(msgspec.json.decode(path.read_bytes(), type=dict[str, tuple[str, ...]]))
 
 
-@functools.cache  # whoever reads many logs asks for each
 def necessary(pattern: str) -> tuple[str, ...]:
     r"""Texts of which every match contains at least one; empty if none can be derived.
 
@@ -143,7 +142,7 @@ def necessary(pattern: str) -> tuple[str, ...]:
     >>> necessary(r"(?i)No such import")
     ('NO SUCH IMPORT', 'No such import', 'no such import')
     """
-    return _PREPARED.get(pattern) or derived(pattern)
+    return _PREPARED.get(pattern) or _derived(pattern)
 
 
 def derived(pattern: str) -> tuple[str, ...]:
@@ -152,3 +151,6 @@ def derived(pattern: str) -> tuple[str, ...]:
     if "(?i" in pattern:
         found = frozenset(spelt for text in found for spelt in _spellings(text))
     return tuple(sorted(one for one in found if not any(o in one for o in found - {one})))
+
+
+_derived = functools.cache(derived)  # whoever reads many logs asks for each

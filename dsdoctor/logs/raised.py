@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dsdoctor.lazy_regex import lazy
-from dsdoctor.logs.error_index import INTERNAL
+from dsdoctor.logs.error_lookup import INTERNAL
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.knowledge import Answered
 from dsdoctor.logs.products import caller_of, inner_path, package_of, raiser_of

@@ -74,6 +74,8 @@ def rank_of_name(name: str) -> int | None:
     >>> rank_of_name("slurm-4711_12.out"), rank_of_name("a/attempt_0/3/stderr.log")
     (12, 3)
     """
+    if not any(character.isdigit() for character in name):
+        return None
     for pattern in RANK_NAMES:
         if found := pattern.search(name.replace("\\", "/")):
             return int(found[1])

@@ -9,13 +9,10 @@ from collections.abc import Sequence
 
 from dsdoctor.logs import reader
 from dsdoctor.logs.answers import Answer, answered_by
-from dsdoctor.logs.attempts import attempts
 from dsdoctor.logs.candidates import Choice, sorted_errors
-from dsdoctor.logs.consequences import consequences
 from dsdoctor.logs.echoes import is_echo, told_by
 from dsdoctor.logs.endings import installed, is_cut_off, last_words, only_began
 from dsdoctor.logs.errors import Error
-from dsdoctor.logs.expect import expectation
 from dsdoctor.logs.first import choose
 from dsdoctor.logs.hits import Failure, Scan
 from dsdoctor.logs.knowledge import Rule
@@ -25,7 +22,15 @@ from dsdoctor.logs.raised import explained, raised_by, releases_of
 from dsdoctor.logs.recovered import outran, went_on
 from dsdoctor.logs.shown import causes_of, first_error_of, line_of
 from dsdoctor.model.condition import Level
-from dsdoctor.model.diagnosis import Cause, Diagnosis, Line, Outcome
+from dsdoctor.model.diagnosis import (
+    Attempt,
+    Cause,
+    Consequence,
+    Diagnosis,
+    Expectation,
+    Line,
+    Outcome,
+)
 
 #: Outcomes of an exception that no condition knows.
 UNKNOWN = frozenset({Outcome.UNRECOGNISED, Outcome.USER_CODE})
@@ -51,10 +56,7 @@ def judge(
             marks.setdefault(name, (number, text, index))
     blank = not any(scan.tail or scan.hits for scan in scans)
     open_end = ("spawned" in marks and not {"finished", "died"} & set(marks)) or only_began(scans)
-    answers = tuple(
-        expectation(name, marks, lambda mark: line_of(mark[2], mark[0], mark[1], None, names))
-        for name in expect
-    )
+    answers = _answers(expect, marks, names) if expect else ()
     causes = causes_of(choice, names)
     died = error is not None or any(name in marks for name in FATAL_MARKS)
     stuck = open_end and _is_sure(choice)
@@ -91,13 +93,37 @@ def judge(
         decided_by=presentable(decided),
         raised_by=raised_by(error, _releases(scans)) if unknown and error is not None else None,
         explained=explained(said) if said is not None else None,
-        attempts=attempts(scans, names),
-        consequences=consequences(
-            choice, scans, lambda *row: line_of(row[0], row[1], row[2], row[3], names)
-        )
-        if outcome is Outcome.CAUSE
-        else (),
+        attempts=_attempts(scans, names) if any(scan.restarts for scan in scans) else (),
+        consequences=_consequences(choice, scans, names) if outcome is Outcome.CAUSE else (),
     )
+
+
+# Most logs need none of the following, so what they need is imported where one does.
+
+
+def _answers(
+    expect: Sequence[str], marks: dict[str, tuple[int, str, int]], names: Sequence[str]
+) -> tuple[Expectation, ...]:
+    from dsdoctor.logs.expect import expectation  # noqa: PLC0415
+
+    return tuple(
+        expectation(name, marks, lambda mark: line_of(mark[2], mark[0], mark[1], None, names))
+        for name in expect
+    )
+
+
+def _attempts(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Attempt, ...]:
+    from dsdoctor.logs.attempts import attempts  # noqa: PLC0415
+
+    return attempts(scans, names)
+
+
+def _consequences(
+    choice: Choice, scans: Sequence[Scan], names: Sequence[str]
+) -> tuple[Consequence, ...]:
+    from dsdoctor.logs.consequences import consequences  # noqa: PLC0415
+
+    return consequences(choice, scans, lambda *row: line_of(row[0], row[1], row[2], row[3], names))
 
 
 def _outcome(

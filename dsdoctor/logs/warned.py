@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.echoes import is_opaque
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Hit
 
 #: Words of an exception that speaks of an accelerator, so that a warning about one may explain it.
-DEVICE = re.compile(
+DEVICE = lazy(
     r"(?i)\bcuda|\bgpu|nvidia|nccl|\bnvml|\bdriver|\bdevices?\b|accelerator|bf16|fp16|bfloat16"
     r"|half|triton|cudnn|cublas|\bhip\b|rocm",
 )
 #: The module that is missing.
-NAME = re.compile(r"['\"](?P<name>[\w.]{2,200})['\"]")
+NAME = lazy(r"['\"](?P<name>[\w.]{2,200})['\"]")
 
 
 def is_unrelated(hit: Hit, error: Error) -> bool:

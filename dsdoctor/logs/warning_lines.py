@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Sequence
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.prefixes import strip_prefixes
 
 #: Lines in which the rest of a warning is looked for, on either side.
 REACH = 3
 #: A line of Python's `warnings`, of a logger at the level of a warning, or of torch's C++.
-WARNING = re.compile(
+WARNING = lazy(
     r"(?:^|[\s\].:])\w{0,40}Warning: |(?:^|[\s\[|-])WARN(?:ING)?(?:[\]\s:|-]|$)"
     r"|^\[W\d{0,4} ?[^\]]{0,120}\.(?:cpp|cc|h):\d+\]",
 )
 #: Python's head of a warning (Lib/warnings.py: file, line, category).
-HEAD = re.compile(r":\d+: \w*Warning: ")
+HEAD = lazy(r":\d+: \w*Warning: ")
 #: The source line that Python quotes below a warning.
-QUOTED = re.compile(r"^  \s*(?:\w+\.)?(?:warn|warnings\.warn|warn_\w+|warning_once)\(")
+QUOTED = lazy(r"^  \s*(?:\w+\.)?(?:warn|warnings\.warn|warn_\w+|warning_once)\(")
 #: pip's head of the conflicts that it leaves and goes on with (pip 20.3-25 commands/install.py).
 NOTICE = "dependency resolver does not currently"
-SOURCE = re.compile(r"^  \S")
+SOURCE = lazy(r"^  \S")
 #: The tag of a line with which a program says what it leaves out, before it goes on.
-LEFT_OUT = re.compile(r"(?i)^\W{0,3}skip(?:ped|ping)?[\]:)]")
+LEFT_OUT = lazy(r"(?i)^\W{0,3}skip(?:ped|ping)?[\]:)]")
 
 
 def is_left_out(text: str) -> bool:

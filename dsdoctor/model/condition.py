@@ -70,7 +70,7 @@ class Level(enum.IntEnum):
     """The message states the cause itself, and nothing before it can be deeper."""
 
 
-class Signature(msgspec.Struct, frozen=True):
+class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
     """One message of a product, as it appears in a log.
 
     The literal text that a log is searched for, before the pattern is tried, is derived from the
@@ -119,7 +119,7 @@ class Signature(msgspec.Struct, frozen=True):
     echo: bool = False
 
 
-class TracebackRule(msgspec.Struct, frozen=True):
+class TracebackRule(msgspec.Struct, frozen=True, omit_defaults=True):
     """A function of a product that raises for one reason alone, whatever its words.
 
     Attributes:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dsdoctor.logs.necessary import derived
 from dsdoctor.model import masking
 from dsdoctor.model.masking import MASK, mask, mask_tree, mask_value, mask_words
 from tests.support.planted import NAMES, ORDINARY, PLANTED, Planted
@@ -106,6 +107,19 @@ def test_the_quick_look_for_clues_sees_what_the_slow_one_sees(pieces: list[str])
     text = "".join(pieces)
     slow = re.compile(masking._CLUES, re.IGNORECASE).search(text) is not None
     assert masking._is_suspicious(text) == slow
+
+
+def test_no_pattern_fits_a_text_without_the_parts_that_it_is_looked_up_by() -> None:
+    for parts, pattern, _ in masking._SECRETS[:3] + masking._SECRETS[4:5]:
+        needed = derived(pattern().pattern)
+        assert needed
+        for text in needed:
+            assert any(part in text.lower() for part in parts), text
+    # what these begin with is one of several characters, or a word among others
+    assert masking._parameter().pattern.startswith("(?i)([?&;]")
+    assert re.findall(r"\(\?<!\[\\w-\]\)\((\w+)", masking._command().pattern) == [
+        "curl", "sshpass", "login",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

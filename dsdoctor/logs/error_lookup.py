@@ -1,0 +1,154 @@
+"""Looks an exception up in the error index, of which it parses only what may know it.
+
+What the index is, and how a message of a log matches one of its entries: `error_index`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dsdoctor.lazy_regex import lazy
+from dsdoctor.logs.errors import Error
+from dsdoctor.logs.products import package_of, raiser_of
+
+if TYPE_CHECKING:  # few errors are in the index
+    import hashlib
+    from collections.abc import Callable
+
+    from dsdoctor.logs.error_index import ErrorIndex, Match
+
+#: Words that one chunk covers at most.
+CHUNK = 6
+#: Bytes of a chunk's hash: two different texts of a million agree by chance once in a million.
+DIGEST = 5
+#: Words of a text that are looked at.
+MOST_WORDS = 600
+WORD = lazy(r"[A-Za-z_]+")
+#: What pydantic prints around the message of an exception that a validator raised.
+WRAPPED = "ValidationError"
+VALIDATED = {"Assertion failed": "AssertionError", "Value error": "ValueError"}
+#: Kinds of answer that name no condition.
+REFUSAL, INTERNAL = "refusal", "internal"
+SUFFIX = ".index"
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, as they are compared.
+
+    >>> words_of("Expected 3 GPUs, got fp16_enabled=2")
+    ['expected', 'gpus', 'got', 'fp', '_enabled']
+    """
+    return [word.lower() for word in WORD.findall(text)[:MOST_WORDS]]
+
+
+def digest(words: Sequence[str]) -> str:
+    """The hash of a chunk of words, in hexadecimal digits."""
+    return _blake2b()(" ".join(words).encode(), digest_size=DIGEST).hexdigest()
+
+
+@functools.cache
+def _blake2b() -> type[hashlib.blake2b]:
+    try:  # CPython's own; `hashlib` loads OpenSSL beside it, which takes as long as to read a log
+        from _blake2 import blake2b  # noqa: PLC0415
+    except ImportError:
+        from hashlib import blake2b  # noqa: PLC0415
+    return blake2b
+
+
+def _load() -> Callable[[Path, str], ErrorIndex]:
+    from dsdoctor.logs.error_index import load  # noqa: PLC0415  # few errors are in an index
+
+    return load
+
+
+def chunks_of(text: str) -> dict[tuple[int, str], list[int]]:
+    """All runs of up to CHUNK words of a text, and where they begin."""
+    return _runs_of(tuple(words_of(text)))
+
+
+@functools.lru_cache(maxsize=128)  # all ranks say the same words
+def _runs_of(words: tuple[str, ...]) -> dict[tuple[int, str], list[int]]:
+    there: dict[tuple[int, str], list[int]] = {}
+    for count in range(1, CHUNK + 1):
+        for start in range(len(words) - count + 1):
+            chunk = (count, digest(words[start : start + count]))
+            there.setdefault(chunk, []).append(start)
+    return there
+
+
+@functools.lru_cache(maxsize=4)
+def products(folder: Path) -> frozenset[str]:
+    """The products of an index.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    return frozenset(path.stem for path in folder.glob(f"*{SUFFIX}"))
+
+
+@functools.lru_cache(maxsize=32)
+def stored_text(folder: Path, product: str) -> str:
+    """The index of a product as it is stored."""
+    return (folder / f"{product}{SUFFIX}").read_text(encoding="utf-8")
+
+
+@functools.lru_cache(maxsize=32)
+def _stored_words(folder: Path, product: str) -> frozenset[str]:
+    """Its words: the chunks are among them."""
+    return frozenset(stored_text(folder, product).split())
+
+
+def _raises(folder: Path, product: str, kinds: Iterable[str]) -> bool:
+    """Whether an index has a message of one of these exceptions."""
+    stored = stored_text(folder, product)
+    return any(f"\n{kind}\t" in stored for kind in kinds)
+
+
+def _may_know(folder: Path, product: str, text: str) -> bool:
+    """Whether an index has a message all of whose chunks a text has.
+
+    It takes much less time than to parse the index, which few errors need.
+    """
+    stored, words = stored_text(folder, product), _stored_words(folder, product)
+    there = {f"{count}:{name}" for count, name in chunks_of(text)}
+    marked = there | {f"^{chunk}" for chunk in there}
+    return any(
+        there.issuperset(row.lstrip("^").split())
+        for chunk in marked & words
+        for row in _rows_with(stored, chunk)
+    )
+
+
+def _rows_with(stored: str, chunk: str) -> Iterator[str]:
+    """The chunks of each message of a stored index that has one of them."""
+    at = stored.find(chunk)
+    while at >= 0:
+        end = stored.index("\n", at)
+        yield stored[stored.rindex("\t", 0, at) + 1 : end]
+        at = stored.find(chunk, end)
+
+
+def find(folder: Path, error: Error) -> Match | None:
+    """The message that an exception of a log is; None if it is not in the index."""
+    raiser = raiser_of(error.frames)
+    product = package_of(raiser.file) if raiser is not None else ""
+    if raiser is not None and error.type != WRAPPED and product not in products(folder):
+        return None
+    names = [product] if product in products(folder) else sorted(products(folder))
+    kinds = {error.type, *VALIDATED.values()} if error.type == WRAPPED else {error.type}
+    names = [name for name in names if _raises(folder, name, kinds)]
+    if len(names) > 1 or error.message.strip():
+        text = f"{error.message} {error.more}"
+        names = [name for name in names if _may_know(folder, name, text)]
+    found = (_load()(folder, name).find(error) for name in names)
+    return next((match for match in found if match is not None), None)
+
+
+def search(folder: Path, text: str) -> Match | None:
+    """The message whose words a text contains, whatever stands around them."""
+    found = [_load()(folder, name).search(text) for name in sorted(products(folder))]
+    matches = [match for match in found if match is not None]
+    return max(matches, key=lambda match: match.entry.words, default=None)

@@ -8,14 +8,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.products import package_of, raiser_of
 
 if TYPE_CHECKING:  # few errors are in the index
-    import hashlib
     from collections.abc import Callable
 
     from dsdoctor.logs.error_index import ErrorIndex, Match
@@ -46,11 +45,11 @@ def words_of(text: str) -> list[str]:
 
 def digest(words: Sequence[str]) -> str:
     """The hash of a chunk of words, in hexadecimal digits."""
-    return _blake2b()(" ".join(words).encode(), digest_size=DIGEST).hexdigest()
+    return str(_blake2b()(" ".join(words).encode(), digest_size=DIGEST).hexdigest())
 
 
 @functools.cache
-def _blake2b() -> type[hashlib.blake2b]:
+def _blake2b() -> Any:
     try:  # CPython's own; `hashlib` loads OpenSSL beside it, which takes as long as to read a log
         from _blake2 import blake2b  # noqa: PLC0415
     except ImportError:

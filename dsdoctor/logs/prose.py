@@ -7,7 +7,7 @@ from dsdoctor.lazy_regex import lazy
 #: Lines that are no output of a run: a heading of a document or a comment (not the JVM's report of
 #: its own crash, which it writes as comments), a row of a table that quotes an error, a question
 #: of a list of questions, a command of a script that prints or searches, a comment in quoted source
-#: code, a sentence that begins in bold and quotes no exception.
+#: code, a comparison in source code, a sentence that begins in bold and quotes no exception.
 GENERAL = lazy(
     r"\s{0,3}#{1,6} (?!A fatal error has been|There is insufficient memory)\S"
     r"|\s*\| (?!.{0,300}(?:MiB|ERR!|N/A))\S[^|]{0,400} \| [^|]{1,400} \|"
@@ -15,13 +15,15 @@ GENERAL = lazy(
     r"s?\s?\d{0,3}\*{0,2}[:：.]"
     r"|\s*(?:[-*+>] |\d+\. +)?\*\*[^*\s][^*]{0,80}\*\*(?!.{0,300}(?:Error|Exception|error)\b)"
     r"|\s*(?://\s|(?:\$ )?(?:printf|echo|e?grep)(?: -\w+)? ['\"\w])"
-    r"|\s*(?:-+> ?)?\d+\s{2,}#",
+    r"|\s*(?:-+> ?)?\d+\s{2,}#"
+    r"|[+-]?\s*(?:(?:if|elif|and|or|while|return) [^\"']{0,160})?[=!]= *"
+    r"[\"'][^\"']{1,40}[\"'][:),\\]*$",
 )
 #: The beginning of a sentence about what may happen to a reader.
 CONDITIONAL = lazy(
     r"\b[Ii](?:f|n case)\b(?: you(?:r)?| the| it| there| this| an?| users?| any)?[^.:;!?]{0,40}?"
     r"\b(?:encounter|ran? into|come across|face|meet|see|get|hit|experience|report|receive"
-    r"|happen|occur|appear|throw|raise|show)(?:s|ed)?(?= |:|：)"
+    r"|happen|occur|appear|throw|raise|show|crash|fail|die|kill)(?:e?[sd])?(?= |:|：)"
     r"|\b(?:[Ww]hen|[Oo]nce) (?:you|users?) (?:encounter|ran? into|come across|face|meet|see)s?\b"
     r"|\b[Ii]gnore (?:the |any |this |an? )?['`\"]?\w*(?:error|ERROR|Error|warning|Warning)"
     r"|\b(?:out of memory|OOM|timeout|[Ss]egmentation fault|watchdog) errors\b"

@@ -122,3 +122,35 @@ def test_sentences_and_commands_of_a_document_name_nothing(line: str) -> None:
 
 def test_an_exception_in_bold_is_reported() -> None:
     assert named(f"**What I get:** {OOM}\n") == ["gpu-oom"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '+            and state.reason == "OOMKilled":',
+        '    if state.reason == "OOMKilled":',
+        "If a worker crashed because it was OOMKilled, its pod is started anew",
+    ],
+)
+def test_code_and_conditions_that_name_a_failure_report_none(line: str) -> None:
+    assert named(f"{line}\n") == []
+
+
+def test_a_shell_reports_the_death_of_its_child() -> None:
+    for what in ("Segmentation fault      (core dumped)", "Aborted                 (core dumped)"):
+        assert named(f"/jobs/run.sh: line 12: 4711 {what} python train.py\n") == ["native-crash"]
+
+
+def test_an_argument_that_accelerate_refuses_is_told_without_the_name_of_its_class() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/x/site-packages/transformers/trainer.py", '
+        "line 4127, in create_accelerator_and_postprocess\n    self.accelerator = Accelerator(\n"
+        "TypeError: __init__() got an unexpected keyword argument 'even_batches'\n"
+    )
+    assert named(text) == ["transformers-deepspeed-incompatible"]
+    assert named(text.replace("self.accelerator = Accelerator(", "Net(")) == []
+
+
+def test_rays_wrapper_of_the_gpu_s_exception_is_that_exception() -> None:
+    text = "ray.exceptions.RayTaskError(OutOfMemoryError): ray::Actor.load() (pid=7, ip=10.0.0.2)\n"
+    assert named(text) == ["gpu-oom"]

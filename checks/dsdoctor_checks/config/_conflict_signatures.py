@@ -366,13 +366,10 @@ SIGNATURES = (
         examples=("has moe layers, but None of the param groups",),
     ),
     Signature(
-        pattern="(?:still have|expected param .{1,40} to be) inflight",
-        source="deepspeed 0.14.5 runtime/zero/partitioned_param_coordinator.py; deepspeed 0.14.5-0.19.8 runtime/zero/partition_parameters.py",
-        examples=(
-            "RuntimeError: still have inflight params [<bound method Init>]",
-            "expected param x to be inflight",
-        ),
-        not_examples=("RuntimeError: still have",),
+        pattern="expected param .{1,40} to be inflight",
+        source="deepspeed 0.14.5-0.19.8 runtime/zero/partition_parameters.py",
+        examples=("expected param x to be inflight",),
+        not_examples=("expected param x to be",),
     ),
     Signature(
         pattern="partition a param in flight",

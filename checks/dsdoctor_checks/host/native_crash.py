@@ -91,10 +91,11 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"(?<!compiler error: )\b[Ss]egmentation fault(?: \(core dumped\)|\s*\(11\)|: (?:address not mapped|invalid permissions)|$)",
+        pattern=r"(?<!compiler error: )\b[Ss]egmentation fault(?: +\(core dumped\)|\s*\(11\)|: (?:address not mapped|invalid permissions)|$)",
         source="glibc 2.17-2.41 string/strsignal; bash; UCX, Open MPI signal handlers",
         examples=(
             "run.sh: line 3: 4711 Segmentation fault (core dumped) python train.py",
+            "run.sh: line 3: 4711 Segmentation fault      (core dumped) python train.py",
             "*** Signal: Segmentation fault (11)",
             "Caught signal 11 (Segmentation fault: address not mapped to object at address 0x8)",
             "Caught signal 11 (Segmentation fault: invalid permissions for mapped object",
@@ -189,8 +190,8 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"Fatal Python error: Aborted|(?:exitcode\s*:|return code =|exited with code) -6\b|Signal 6 \(SIGABRT\)|Signal: Aborted \(6\)|srun: error: \S+: tasks? [\d,-]+: Aborted",
-        source="CPython 3.8-3.14; torch 1.9-2.13 distributed/elastic; Open MPI 1.8-5.0 opal/util/stacktrace.c; slurm 20.02-25.05 src/srun",
+        pattern=r"Fatal Python error: Aborted|(?:exitcode\s*:|return code =|exited with code) -6\b|Signal 6 \(SIGABRT\)|Signal: Aborted \(6\)|: line \d+: +\d+ Aborted +(?:\(core dumped\)|\S)|srun: error: \S+: tasks? [\d,-]+: Aborted",
+        source="CPython 3.8-3.14; torch 1.9-2.13 distributed/elastic; Open MPI 1.8-5.0 opal/util/stacktrace.c; slurm 20.02-25.05 src/srun; bash",
         examples=(
             "Fatal Python error: Aborted",
             "  exitcode  : -6 (pid: 4711)",
@@ -198,6 +199,8 @@ SIGNATURES = (
             "worker exited with code -6",
             "Signal 6 (SIGABRT) received by PID 4711",
             "[n3:43722] Signal: Aborted (6)",
+            "run.sh: line 3: 4711 Aborted                 (core dumped) python train.py",
+            "run.sh: line 3:  4711 Aborted                 python train.py",
             "srun: error: n3: task 0: Aborted",
             "srun: error: n3: tasks 0,4-7: Aborted (core dumped)",
         ),

@@ -303,6 +303,16 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog",),
     ),
     Signature(
+        pattern=r"RayTaskError\(OutOfMemoryError\)",
+        source="ray 2.0-2.50 python/ray/exceptions.py: the exception of torch that a task raised",
+        examples=(
+            "ray.exceptions.RayTaskError(OutOfMemoryError): ray::Actor.load() (pid=7, ip=10.0.0.2)",
+        ),
+        not_examples=("ray.exceptions.RayTaskError(ValueError): ray::Actor.load() (pid=7)",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog",),
+    ),
+    Signature(
         pattern="RESOURCE_EXHAUSTED: (?:Out of memory|Failed to allocate)",
         source="xla 2019-2025 tsl/framework/bfc_allocator.cc",
         examples=(

@@ -45,6 +45,15 @@ SIGNATURES = (
         masks=("dependency-version-conflict",),
     ),
     Signature(
+        pattern=r"TypeError: __init__\(\) got an unexpected keyword argument '\w+'",
+        source="CPython 3.8-3.9, which do not name the class; transformers 4.30-4.45 trainer.py",
+        examples=("TypeError: __init__() got an unexpected keyword argument 'even_batches'",),
+        not_examples=("TypeError: __init__() got an unexpected keyword argument",),
+        level=Level.STRONG,
+        near=("self.accelerator = Accelerator(",),
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
         pattern=r"'(?:Accelerator\w*|DummyOptim|DummyScheduler|DeepSpeedPlugin|HfTrainerDeepSpeedConfig|HfDeepSpeedConfig|(?:FP16_|BF16_)?DeepSpeedZeroOptimizer\w*|DeepSpeedCPUAdam|DeepSpeedOptimizerWrapper|DeepSpeedEngineWrapper)' object has no attribute(?! '(?:ds_opt|ipg_))",
         source="deepspeed 0.14.5-0.19.8 runtime/engine.py; accelerate 1.6.0-1.15.0 state.py",
         examples=(

@@ -122,7 +122,7 @@ def is_document(shape: Shape) -> bool:
 
 
 def take_out_quotations(scan: Scan, data: bytes) -> None:
-    """Takes the hits out that a document only quotes, and notes that it is one.
+    """Takes out what a document only quotes, and notes that it is one.
 
     Args:
         scan: what was found.
@@ -133,9 +133,11 @@ def take_out_quotations(scan: Scan, data: bytes) -> None:
     if not is_document(shape):
         return
     scan.document = True
+    scan.marks = {}
     if shape.headings >= MANY_HEADINGS and shape.sentences >= MANY_SENTENCES:
-        scan.hits = []
+        scan.hits, scan.errors = [], []
     scan.hits = [hit for hit in scan.hits if _stands_in_output(hit.line, lines)]
+    scan.errors = [error for error in scan.errors if _stands_in_output(error.line, lines)]
 
 
 def _stands_in_output(number: int, lines: Sequence[str]) -> bool:

@@ -7,6 +7,7 @@ import pytest
 from dsdoctor import packs
 from dsdoctor.logs import Source, diagnose, signatures_of
 from dsdoctor.logs.documents import is_document, shape_of
+from dsdoctor.model.diagnosis import Outcome
 
 KNOWN = signatures_of(packs.load(builtin_only=True))
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 80.00 MiB."
@@ -57,6 +58,11 @@ def named(text: str) -> list[str]:
 
 def test_a_guide_only_quotes_an_error() -> None:
     assert named(GUIDE) == []
+
+
+def test_an_exception_that_a_guide_quotes_is_no_failure() -> None:
+    text = GUIDE.replace(OOM, "ValueError: the batch of this example is empty")
+    assert diagnose([Source("text", data=text.encode())], KNOWN).outcome is Outcome.CLEAN
 
 
 def test_a_guide_whose_headings_lost_their_marks_only_quotes_an_error() -> None:

@@ -308,7 +308,6 @@ SIGNATURES = (
         examples=(
             "ray.exceptions.RayTaskError(OutOfMemoryError): ray::Actor.load() (pid=7, ip=10.0.0.2)",
         ),
-        not_examples=("ray.exceptions.RayTaskError(ValueError): ray::Actor.load() (pid=7)",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog",),
     ),

@@ -48,7 +48,7 @@ SIGNATURES = (
         pattern=r"TypeError: __init__\(\) got an unexpected keyword argument '\w+'",
         source="CPython 3.8-3.9, which do not name the class; transformers 4.30-4.45 trainer.py",
         examples=("TypeError: __init__() got an unexpected keyword argument 'even_batches'",),
-        not_examples=("TypeError: __init__() got an unexpected keyword argument",),
+        not_examples=("TypeError: __init__() got an unexpected keyword argument ''",),
         level=Level.STRONG,
         near=("self.accelerator = Accelerator(",),
         masks=("dependency-version-conflict",),

@@ -45,16 +45,16 @@ JOB: frozenset[type[Fact]] = frozenset(
     {DsConfig, LaunchCommand, Hostfile, MemoryDemand, Checkpoint}
 )
 #: What only an environment on its own machine can answer; of a composed one nobody knows it.
-BOTH: frozenset[type[Fact]] = frozenset({TorchLive, DeepSpeedLive})
-#: Tools and ports of one host, where no file system is shared.
-TOOLS: frozenset[type[Fact]] = frozenset(
-    {CudaToolkits, Compilers, ExtensionCache, Libaio, MasterPort}
-)
+BOTH: frozenset[type[Fact]] = frozenset({TorchLive, DeepSpeedLive, MasterPort})
+#: Tools of one host, where no file system is shared.
+TOOLS: frozenset[type[Fact]] = frozenset({CudaToolkits, Compilers, ExtensionCache, Libaio})
 #: Where the fields of a machine like a product come from: no line of a text.
 DESCRIBED = "--like"
 _NOT_TRIED = Missing(
     why=Why.NOT_ASKED, detail="this environment was not run on the machine that is checked"
 )
+#: A snapshot knows one port at one time; another job may name another.
+_OTHER_JOB = Missing(why=Why.NOT_ASKED, detail="the machine was read for another job")
 
 
 def with_job(snapshot: Snapshot, run: RunNeeds, host: Host, registry: Registry) -> Snapshot:
@@ -83,6 +83,9 @@ def with_job(snapshot: Snapshot, run: RunNeeds, host: Host, registry: Registry) 
             made.facts[key] = read.facts[key]
         elif key in read.missing:
             made.missing[key] = read.missing[key]
+    if run.command:
+        made.facts.pop(MasterPort.key(), None)
+        made.missing[MasterPort.key()] = _OTHER_JOB
     return made
 
 

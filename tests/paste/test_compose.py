@@ -13,6 +13,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.model import snapshot as snapshots
 from dsdoctor.model.facts.base import Missing
 from dsdoctor.model.facts.gpu import Gpu, Gpus, Nvml
+from dsdoctor.model.facts.launch import MasterPort
 from dsdoctor.model.facts.machine import OsInfo
 from dsdoctor.model.facts.python import (
     DeepSpeedInstall,
@@ -76,6 +77,24 @@ def node_file(tmp_path: Path) -> str:
 def findings(output: str) -> dict[str, str]:
     document: dict[str, Any] = json.loads(output)
     return {row["condition"]: row["status"] for row in document["findings"]}
+
+
+def test_ports_of_this_machine_are_not_those_of_the_other() -> None:
+    here = login()
+    here.facts[MasterPort.key()] = {"port": 29500, "taken": True}
+    found = compose.composed(here, node(), "the node").get(MasterPort)
+    assert isinstance(found, Missing)
+
+
+def test_a_snapshot_knows_the_port_of_its_own_job_alone(tmp_path: Path) -> None:
+    read = node()
+    read.facts[MasterPort.key()] = {"port": 29500, "asked": True, "taken": True}
+    path = tmp_path / "node.json"
+    path.write_bytes(read.to_json())
+    (tmp_path / "t.py").write_text("")
+    assert "port-in-use" in run("check", "--from", str(path))[1]
+    command = ("--", "torchrun", "--master_port", "6000", str(tmp_path / "t.py"))
+    assert "port-in-use" not in run("check", "--from", str(path), *command)[1]
 
 
 def test_a_snapshot_takes_a_config(node_file: str, tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ def _gpus(found: re.Match[str], line: Line, into: Statements) -> None:
         if found["capability"]:
             number = re.match(r"(\d{1,2})\.(\d)$", found["value"].strip())
             if number:
+                into.state(Gpus, f"gpus.{index}.index", index, line)
                 into.state(Gpus, f"gpus.{index}.cc_major", int(number[1]), line)
                 into.state(Gpus, f"gpus.{index}.cc_minor", int(number[2]), line)
         else:

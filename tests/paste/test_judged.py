@@ -127,6 +127,18 @@ def test_a_uuid_is_not_compared_with_gpus_whose_uuids_are_not_stated(name: str) 
     assert "visible-devices-invalid" not in troubles(report_of(text))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        texts.SMI_LOST + texts.TOPO,  # no index of the one that is lost
+        texts.SGLANG.replace("GPU 0,1,2,3: NVIDIA L40S\n", "") + texts.TOPO,  # the names are cut
+    ],
+)
+def test_gpus_of_which_little_is_stated_crash_no_check(text: str) -> None:
+    report = report_of(text + texts.LIST_AND_LINKS)
+    assert report.counts["crash"] == 0
+
+
 def test_a_gpu_on_the_bus_does_not_say_what_the_driver_lists() -> None:
     text = texts.LSPCI_BARE + texts.KERNEL_MODULE
     assert "no-gpu-visible" not in troubles(report_of(text))

@@ -90,7 +90,7 @@ def optimizer_exists(
         return
     if name.lower() in OPTIMIZERS or name in TORCH_OPTIMIZERS:
         return
-    if "." in name:
+    if "." in name and run.framework not in _BUILT_BY_DEEPSPEED:
         yield skip(
             f"{config.named('optimizer.type')} is `{name}`, which only the script itself can import",
             name=name,

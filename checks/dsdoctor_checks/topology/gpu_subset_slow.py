@@ -53,7 +53,8 @@ def subset_is_close(
     gpus: Gpus, topology: GpuTopology, run: RunNeeds, env: Environment | Missing
 ) -> Iterator[Finding]:
     """Judges GPUs that the user chose; a scheduler's choice is only noted."""
-    used = [gpu for gpu in chosen(gpus, run, env) if not gpu.mig_mode]
+    # a GPU that does not answer takes no part, and a paste may know no index of it
+    used = [gpu for gpu in chosen(gpus, run, env) if not gpu.mig_mode and gpu.error is None]
     indices = [gpu.index for gpu in used]
     if len(indices) < SEVERAL:
         yield skip("the run has no pair of GPUs")

@@ -49,6 +49,7 @@ def test_the_framework_is_read_from_imports(text: str, framework: str) -> None:
 
 AUTO = '{"train_micro_batch_size_per_gpu": "auto"}'
 ALIEN = '{"optimizer": {"type": "Sophia"}}'
+DOTTED = '{"optimizer": {"type": "bitsandbytes.optim.AdamW8bit"}}'
 TYPO = '{"optimizer": {"type": "AdamWW"}}'
 BARE_CONFIG = '{"zero_optimization": {"stage": 2}}'
 REMARK = '{"train_micro_batch_size_per_gpu": 1, // one\n"zero_optimization": {"stage": 2}}'
@@ -66,6 +67,7 @@ ROWS = [
     (ds_config_batch_mismatch, BARE_CONFIG, HF, "fail fail skip fail fail"),
     (ds_config_batch_mismatch, AUTO, ABSENT, "skip skip skip skip skip"),
     (ds_config_unknown_optimizer, ALIEN, ABSENT, "skip fail skip fail skip"),
+    (ds_config_unknown_optimizer, DOTTED, ABSENT, "skip fail skip fail skip"),
     (ds_config_unknown_optimizer, TYPO, ABSENT, "fail fail fail fail fail"),
     (ds_config_unknown_optimizer, '{"optimizer": {"type": "AdamW"}}', ABSENT, "ok ok ok ok ok"),
     (ds_config_unreadable, REMARK, ABSENT, "ok fail fail fail ok"),

@@ -18,6 +18,19 @@ _SHELL = (
 _SHELLS = re.compile(r"(?:ba|da|z|k)?sh")
 #: What only a shell understands: then the command is more than its first program.
 _SYNTAX = re.compile(r"[;&|<>`$*?~(){}]")
+#: A word that ends a command.
+_OPERATOR = re.compile(r"[;&|<>()]+|\d?[<>]\S*")
+
+
+def _shell_decides(command: LaunchCommand) -> bool:
+    """Whether words up to the script are for a shell, or an operator begins another command.
+
+    What the script gets decides nothing here: JSON has brackets.
+    """
+    own = command.argv[: len(command.argv) - len(command.script_args)]
+    if any(_SYNTAX.search(word) for word in own):
+        return True
+    return any(_OPERATOR.fullmatch(word) for word in command.script_args)
 
 
 def _there(host: Host, path: str) -> bool | None:
@@ -53,7 +66,7 @@ def launch_files(
     """Judges no path that a shell would first expand; nothing on Windows, which knows endings."""
     if host.system == "Windows":
         raise HostError(Why.UNSUPPORTED, "programs are not looked for on Windows")
-    if any(_SYNTAX.search(word) for word in command.argv) or not command.program:
+    if _shell_decides(command) or not command.program:
         return LaunchFiles(folder=run.cwd)
     program = None if command.program in _SHELL else command.program
     bin_dir = "" if isinstance(patient, Missing) else patient.bin_dir or ""

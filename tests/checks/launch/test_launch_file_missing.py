@@ -80,6 +80,12 @@ def look(text: str) -> LaunchFiles:
             "skip",
             id="two commands in one line cannot be checked",
         ),
+        pytest.param(
+            'torchrun gone.py --kwargs {"use_reentrant":false} --out $OUT/*',
+            "fail",
+            id="what the script gets may be JSON, or for a shell",
+        ),
+        pytest.param("torchrun gone.py > log", "skip", id="a redirection is for a shell"),
         pytest.param("cd /job", "skip", id="a builtin of the shell is not a program to look for"),
         pytest.param("deepseed train.py", "fail", id="the launcher's name is misspelled"),
         pytest.param("./rum.sh", "fail", id="the shell script's name is misspelled"),

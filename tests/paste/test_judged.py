@@ -121,6 +121,11 @@ def test_a_torch_without_its_cuda_is_judged_over_all_its_builds(
     assert troubles(report) == found
 
 
+def test_a_failing_nvidia_smi_beside_a_torch_for_rocm_is_no_failure() -> None:
+    failing = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
+    assert troubles(report_of(texts.SGLANG_ROCM + failing)) == set()
+
+
 @pytest.mark.parametrize("name", ["GPU-9f3c", "MIG-06a16211-6455-5548"])
 def test_a_uuid_is_not_compared_with_gpus_whose_uuids_are_not_stated(name: str) -> None:
     text = texts.COLLECT_ENV_VLLM.replace("DEVICES=0,1", f"DEVICES={name}")

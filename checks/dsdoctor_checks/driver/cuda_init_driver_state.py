@@ -47,6 +47,7 @@ CONDITION = Condition(
         "driver-too-old",
         "driver-missing",
         "container-lost-gpu",
+        "gpu-lost",
     ),
 )
 _STUB, _MPS = 34, 805

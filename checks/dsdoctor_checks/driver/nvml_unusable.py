@@ -110,7 +110,8 @@ def nvml_answers(
     other = other_accelerator(torch, deepspeed, packages, env)
     # a ROCm build of torch lists AMD GPUs as CUDA devices, which NVML does not know
     there = gpu_expected(RunNeeds(), kernel, gpus, live=None if other else live)
-    if isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED and isinstance(kernel, Missing):
+    unasked = isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED
+    if unasked and isinstance(kernel, Missing) and other is None:
         there = True  # nobody looked for GPUs; who pastes a failing `nvidia-smi` expects one
     if error.code in _ABSENCE and (not there or gpus_hidden(os, kernel, env)):
         reason = f"DeepSpeed uses {other} here, not an NVIDIA GPU" if other else _NO_GPU

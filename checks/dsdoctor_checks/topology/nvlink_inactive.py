@@ -177,8 +177,8 @@ def links_are_up(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Itera
             continue
         down = _down(gpu, gpus.gpus)
         yield fail(
-            f"GPU {gpu.index} ({gpu.name}) has {active} active NVLinks, but {expected} are "
-            "expected",
+            f"GPU {gpu.index} ({gpu.name}) has {active} active NVLink{'s' * (active != 1)}, but "
+            f"{expected} are expected",
             effect="NCCL is slower on every GPU of the job, or does not start",
             hint="look for `Xid` in `dmesg`, then reset the GPUs or reboot" + _which(down),
             gpu=gpu.index,

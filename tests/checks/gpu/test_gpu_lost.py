@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Gpu, Gpus, NvmlError
+from dsdoctor import packs
+from dsdoctor.api import Gpu, Gpus, Nvml, NvmlError, TorchLive
+from dsdoctor.judge import judge as report_of
+from dsdoctor.model import snapshot
+from dsdoctor.model.facts.python import ImportOutcome
+from dsdoctor.model.finding import Status
 from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import gpu_lost
+
+REGISTRY = packs.load()
 
 
 @pytest.mark.parametrize(
@@ -53,3 +60,15 @@ from dsdoctor_checks.gpu import gpu_lost
 )
 def test_rows(fact: Gpu, expected: str) -> None:
     assert judge(gpu_lost.gpus_answer, gpus=Gpus(gpus=(fact,))).status == expected
+
+
+def test_a_lost_gpu_explains_that_cuda_does_not_initialize() -> None:
+    lost = NvmlError(code=15, name="GPU_IS_LOST", message="m", call="nvmlDeviceGetName")
+    live = TorchLive(imported=ImportOutcome(ok=True), cuda_ok=False, cuda_error_code=999)
+    report = report_of(
+        snapshot.of([Gpus(gpus=(Gpu(index=0, error=lost),), count=1), Nvml(), live]),
+        list(REGISTRY),
+        REGISTRY,
+    )
+    failed = {found.condition for found in report.findings if found.status is Status.FAIL}
+    assert failed == {"gpu-lost"}

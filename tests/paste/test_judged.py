@@ -1,4 +1,7 @@
-"""Pastes through the commands: what is named, what is not said, how they exit."""
+"""Pastes through the commands: what is named, what is not said, how they exit.
+
+Over 400 lines because the rows of all formats stand in few tables.
+"""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ def test_a_size_cannot_be_measured(tmp_path: Path) -> None:
         env=clean_environment(tmp_path), cwd=tmp_path,
     )  # fmt: skip
     assert done.status == 2
-    assert "of `1.5B` only the size is known" in done.err
+    assert "only the size of `1.5B` is known" in done.err
 
 
 # ---- what is made of it -----------------------------------------------------------------------

@@ -186,7 +186,7 @@ class _Finite(click.FloatRange):
     help="What passes the config to DeepSpeed: the Hugging Face Trainer (hf), or the script itself "
     "(native) [by the imports of the script, else native].",
 )
-@click.option("--slurm", is_flag=True, help="Write an sbatch script too (needs -o).")
+@click.option("--slurm", is_flag=True, help="Also write an sbatch script (requires -o).")
 @click.option(
     "--timeout", type=_Finite(min=1), metavar="SECONDS", help="Time limit for reading the machine."
 )

@@ -78,7 +78,7 @@ def notes_on(
                 "attention",
                 "flash kernels need compute capability 8.0; the figures hold for torch's "
                 'memory-efficient kernel (`attn_implementation="sdpa"`), which stores no scores '
-                "either; for other code give `--attention eager`",
+                "either; for other code pass `--attention eager`",
             )
         )
     if options.optimizer in output.OF_THE_SCRIPT and not (
@@ -96,7 +96,7 @@ def notes_on(
         reasons.append(
             note(
                 "hosts",
-                "the nodes have no names yet: give `--hosts A,B` or `--hostfile FILE`, for without "
+                "the nodes have no names yet: pass `--hosts A,B` or `--hostfile FILE`: without "
                 "a hostfile the deepspeed launcher only warns and runs on one node",
             )
         )
@@ -104,7 +104,7 @@ def notes_on(
         reasons.append(
             note(
                 "fit",
-                f"nothing fits; {chosen.name} comes nearest: shorten the sequence (now "
+                f"nothing fits; {chosen.name} comes closest: shorten the sequence (now "
                 f"{setting.sequence}), train with LoRA (`--finetune lora`), or use more GPUs",
             )
         )

@@ -51,7 +51,7 @@ def _world(machine: Machine, options: PlanOptions) -> tuple[Machine, int, list[R
     if machine.system == "Windows":
         if options.nodes > 1:
             raise UsageError(
-                f"{options.nodes} nodes were asked for, but Windows has no NCCL; give `--nodes 1`"
+                f"{options.nodes} nodes were requested, but Windows has no NCCL; pass `--nodes 1`"
             )
         if len(machine.devices) > 1:
             reasons.append(
@@ -65,7 +65,7 @@ def _world(machine: Machine, options: PlanOptions) -> tuple[Machine, int, list[R
         reasons.append(note("windows", "pinned memory and NVMe offload are not built on Windows"))
     if machine.devices:
         if options.nodes > 1 and any(device.mig for device in machine.devices):
-            raise UsageError("a MIG slice joins no other node over NCCL; give `--nodes 1`")
+            raise UsageError("NCCL cannot connect a MIG slice to other nodes; pass `--nodes 1`")
         reasons += _unequal(machine)
         return machine, len(machine.devices) * options.nodes, reasons
     reasons.append(
@@ -88,15 +88,15 @@ def _unequal(machine: Machine) -> list[Reason]:
         reasons.append(
             note(
                 "machine",
-                f"GPU {fullest.index} ({fullest.name}) has least free, "
-                f"{fullest.free_bytes / GIB:.1f} GiB, and sets the limit for all: every rank holds "
-                "as much",
+                f"GPU {fullest.index} ({fullest.name}) has the least free memory, "
+                f"{fullest.free_bytes / GIB:.1f} GiB, which limits all GPUs: every rank holds the "
+                "same amount",
             )
         )
     if len(kinds) > 1:
         names = ", ".join(f"{name} ({major}.{minor})" for name, (major, minor) in sorted(kinds))
         reasons.append(
-            note("machine", f"the GPUs are not alike: {names}; each step waits for the slowest")
+            note("machine", f"the GPUs differ: {names}; each step waits for the slowest")
         )
     return reasons
 
@@ -146,7 +146,7 @@ def recommend(
             note(
                 "model",
                 f"only its size is known, and a vocabulary of {ASSUMED_VOCAB} is assumed, which "
-                "decides over the logits; set `--vocab`, or give its `config.json`",
+                "determines the size of the logits; set `--vocab`, or pass its `config.json`",
             )
         )
     per_node = world // options.nodes

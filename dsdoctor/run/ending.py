@@ -260,7 +260,7 @@ def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) ->
     proof = diagnosis is not None and any(cause.evidence for cause in diagnosis.causes[:1])
     ours = stopped(record) and not proof
     if record.hang and not ours:
-        yield f"it counted as hung: {record.hang}"
+        yield f"it was considered hung: {record.hang}"
     ending = _sent(record)
     if ending:
         before = max(0.0, record.seconds - ending[0].time)

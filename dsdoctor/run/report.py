@@ -72,7 +72,7 @@ def table(runs: Sequence[tuple[Path, RunRecord]], base: Path, columns: int | Non
         columns: of the terminal; the command gets what is left of them. None = there is none.
     """
     if not runs:
-        return f"no run is kept in `{base}`; start one with `dsdoctor run -- CMD`\n"
+        return f"no run is saved in `{base}`; start one with `dsdoctor run -- CMD`\n"
     rows = [
         (
             clean(folder.name),

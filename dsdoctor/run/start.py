@@ -142,11 +142,11 @@ def _may_start(options: RunOptions, folder: Path, record: RunRecord, speak: Spea
         if row.get("hint"):
             speak(f"  hint: {row['hint']}")
     if options.force:
-        speak("starting all the same (`--force`)")
+        speak("starting anyway (`--force`)")
         return True
     speak(
         f"the command was not started (exit status {REFUSED}); fix this, or pass `--force` to "
-        "start it all the same"
+        "start it anyway"
     )
     return False
 

@@ -71,7 +71,7 @@ def create(base: Path, command: Sequence[str]) -> Path:
 def unusable(base: Path, error: OSError) -> UsageError:
     """What a folder without room or rights amounts to before a job has been started."""
     return UsageError(
-        f"`{base}` cannot hold the records of runs ({error.strerror}); name another folder with "
+        f"`{base}` cannot store the records of runs ({error.strerror}); pass another folder with "
         "`--runs-dir`"
     )
 
@@ -148,7 +148,7 @@ def find(base: Path, name: str | None) -> tuple[Path, RunRecord]:
         return Path(name), load(Path(name))
     runs = all_runs(base)
     if not runs:
-        raise UsageError(f"no run is kept in `{base}`; start one with `dsdoctor run -- CMD`")
+        raise UsageError(f"no run is saved in `{base}`; start one with `dsdoctor run -- CMD`")
     if name in (None, "last"):
         return runs[-1]
     exact = [row for row in runs if row[0].name == name]
@@ -199,7 +199,7 @@ def bundle(folder: Path, output: Path, texts: Mapping[str, bytes]) -> None:
             info.size, info.mode = len(data), 0o644
             archive.addfile(info, BytesIO(data))
     if output.exists():
-        raise UsageError(f"`{output}` already exists; name another file")
+        raise UsageError(f"`{output}` already exists; pass another file")
     try:
         files.write(output, packed.getvalue())
     except OSError as error:

@@ -288,8 +288,8 @@ def test_a_sliced_card_gets_the_slices_memory(tmp_path: Path) -> None:
 def test_a_mixed_box(tmp_path: Path) -> None:
     done = nvml(tmp_path, scenarios.mixed_a100_3090(), "--model", "gpt2")
     assert done.status == 0
-    assert "the GPUs are not alike" in done.out
-    assert "sets the limit for all" in " ".join(done.out.split())
+    assert "the GPUs differ" in done.out
+    assert "limits all GPUs" in " ".join(done.out.split())
 
 
 @on_linux

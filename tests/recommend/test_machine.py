@@ -56,7 +56,7 @@ def test_a_gpu_that_others_use_sets_the_limit_and_is_named() -> None:
     assert (
         "GPU 1 has 20.0 GiB of 80.0 GiB free now, 60.0 GiB are used by 1 process (pid 77)" in said
     )
-    assert "sets the limit for all" in said
+    assert "limits all GPUs" in said
     alone = recommend(read(gpu(0), busy, asked=("0",)), resolve("gpt2"))
     assert notes(alone, "machine") == ""
 
@@ -71,7 +71,7 @@ def test_a_mixed_box_goes_by_its_smallest_and_oldest() -> None:
     plan = recommend(read(gpu(0), old), resolve("gpt2"))
     assert plan.precision == "fp16"
     assert "7.0, the lowest here" in notes(plan, "precision")
-    assert "the GPUs are not alike: NVIDIA A100 (8.0), Tesla V100 (7.0)" in notes(plan, "machine")
+    assert "the GPUs differ: NVIDIA A100 (8.0), Tesla V100 (7.0)" in notes(plan, "machine")
     assert plan.memory.options[0].gpu_limit_bytes == 31 * GIB
 
 

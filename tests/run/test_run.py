@@ -264,9 +264,9 @@ MISUSE = [
     (("--metrics", "/nowhere/x.prom", "--", "true"), 2, "is not a folder that you may write"),
     (("--metrics", "/etc/passwd/x.prom", "--", "true"), 2, "is not a folder that you may write"),
     (("--requeue", "--", "true"), 2, "needs a Slurm job"),
-    (("show", "2020"), 2, "no run is kept"),
+    (("show", "2020"), 2, "no run is saved"),
     (("list", "extra"), 2, "unexpected extra argument"),
-    (("--runs-dir", "/dev/null/x", "--", "true"), 2, "cannot hold the records"),
+    (("--runs-dir", "/dev/null/x", "--", "true"), 2, "cannot store the records"),
 ]
 
 

@@ -80,7 +80,9 @@ def test_a_disk_without_room_for_a_record_is_one_line(
     if done.returncode:
         (line,) = done.stderr.splitlines()
         assert (done.returncode, done.stdout) == (2, "")
-        assert line.startswith(f"dsdoctor: `{base}` cannot hold the records of runs (No space left")
+        assert line.startswith(
+            f"dsdoctor: `{base}` cannot store the records of runs (No space left"
+        )
         assert list(base.iterdir()) == []
     else:
         assert (room, done.stdout) == (8192, "started\n")

@@ -31,14 +31,17 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
-        pattern=r"(?:Could not load library|Unable to load any of).{0,40}libcudnn(?!.{0,40}libcuda\.so)|libcudnn\S*: cannot open|(?:undefined symbol|version).{0,120}libcudnn\S*(?! loaded)",
+        pattern=r"(?:Could not load library|Unable to load any of).{0,40}libcudnn(?!.{0,40}libcuda\.so)|libcudnn\S*: cannot open|(?:undefined symbol|version(?!: Probably one of)).{0,120}libcudnn\S*(?! loaded)",
         examples=(
             "Could not load library libcudnn_cnn_infer.so.8. Error: libcudnn_cnn_infer.so.8: cannot open",
             "Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9}",
             "libcudnnx1: cannot open",
             "Could not load library libcudnn_cnn_train.so.8. Error: /usr/local/cuda/lib64/libcudnn_cnn_train.so.8: undefined symbol: _ZN5cudnn3cnn34layerNormFwd_execute_internal_implERKNS_7backend11VariantPackE, version libcudnn_cnn_infer.so.8",
         ),
-        not_examples=("libcudnn.so.8 loaded",),
+        not_examples=(
+            "libcudnn.so.8 loaded",
+            "cuDNN version: Probably one of the following: /usr/lib/x86_64-linux-gnu/libcudnn.so.8",
+        ),
         level=Level.STRONG,
     ),
     Signature(

@@ -132,7 +132,7 @@ def test_a_snapshot_takes_a_model(node_file: str, tmp_path: Path) -> None:
 def test_options_that_name_two_machines_are_refused(node_file: str) -> None:
     with pytest.raises(UsageError, match="`--from` and `--like` are mutually exclusive"):
         run("check", "--from", node_file, "--like", "8xH100-SXM")
-    with pytest.raises(UsageError, match="`--driver` belongs to `--like`"):
+    with pytest.raises(UsageError, match="`--driver` requires `--like`"):
         run("check", "--driver", "550")
     with pytest.raises(UsageError, match="omit `--python`"):
         run("check", "--from", node_file, "--python", "python3")
@@ -229,7 +229,7 @@ def test_spellings_of_several_products_get_the_list() -> None:
     with pytest.raises(UsageError) as caught:
         compose.machine_like("8xA100-80GB", None)
     assert str(caught.value) == (
-        "`--like 8xA100-80GB` names 2 products; expected one of them: "
+        "`--like 8xA100-80GB` matches 2 products; expected one of them: "
         "`8xA100 80GB PCIe`, `8xA100-SXM4-80GB`"
     )
 

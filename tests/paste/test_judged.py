@@ -194,9 +194,9 @@ def test_python_is_judged_by_the_packages_that_are_stated(
     [
         (
             texts.PIP_LIST,
-            "the paste does not state the GPUs, the driver, Python or the CUDA version of torch",
+            "the paste does not report the GPUs, the driver, Python or the CUDA version of torch",
         ),
-        (_GPU.format(gpu="NVIDIA L4"), "the paste does not state the driver, Python, torch or"),
+        (_GPU.format(gpu="NVIDIA L4"), "the paste does not report the driver, Python, torch or"),
     ],
 )
 def test_a_paste_says_what_it_leaves_out(text: str, words: str) -> None:

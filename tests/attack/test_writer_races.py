@@ -81,7 +81,7 @@ def test_a_device_that_was_exchanged_before_it_is_opened(
         device.hardlink_to(trap.victim)
 
     before_open(monkeypatch, "device", exchange)
-    with pytest.raises(UnsafePathError, match="was exchanged"):
+    with pytest.raises(UnsafePathError, match="was replaced"):
         files.write(device, "x")
 
 

@@ -197,7 +197,7 @@ def test_two_fixes_at_once(tmp_path: Path) -> None:
     try:
         second = dsdoctor("fix", "--install-cuda-toolkit", "--yes", env=machine.env)
         assert second.status == 2
-        assert "another `dsdoctor fix` is at work" in second.err
+        assert "another `dsdoctor fix` is running" in second.err
     finally:
         first.send_signal(signal.SIGINT)
         first.communicate(timeout=200)
@@ -209,7 +209,7 @@ def test_exit_codes_prove_nothing(tmp_path: Path) -> None:
     done = dsdoctor(*FIX, env=wrong)
     assert done.status == 1
     assert "applied, but not proven" in done.err
-    assert "`cuda-toolkit-mismatch` is still" in done.err
+    assert "`cuda-toolkit-mismatch` still" in done.err
 
 
 def test_a_compiler_that_fails_is_no_proof(tmp_path: Path) -> None:
@@ -334,7 +334,7 @@ def test_too_little_room_stops_before_the_download(tmp_path: Path) -> None:
 def test_a_step_past_its_deadline_is_stopped(tmp_path: Path) -> None:
     step = Run(argv=("sleep", "30"), why="w", timeout=0.5)
     book = journals.Journal.begin("p", {}, tmp_path / "state")
-    with pytest.raises(StepError, match=r"did not end within 0\.5 s"):
+    with pytest.raises(StepError, match=r"did not finish within 0\.5 s"):
         Applier(
             Plan(name="p", title="t", steps=(step,)), book, dict(os.environ), lambda _: None
         ).carry_out()

@@ -244,11 +244,11 @@ def test_a_cluster_that_does_not_answer(
     ("words", "said"),
     [
         ("--kubernetes --selector=-x", "expected, for example, `app=train`"),
-        ("--kubernetes --selector=a --namespace=../x", "lower-case letters"),
-        ("--kubernetes --container=A", "lower-case letters"),
+        ("--kubernetes --selector=a --namespace=../x", "lowercase letters"),
+        ("--kubernetes --container=A", "lowercase letters"),
         ("--kubernetes --engine pdsh", "has no effect with `--kubernetes`"),
         ("--nodes a --selector=b", "goes with `--kubernetes`"),
-        ("--kubernetes --ray x", "pass one of"),
+        ("--kubernetes --ray x", "pass exactly one of"),
         ("--kubernetes", "`kubectl` cannot be run (No such file or directory)"),
     ],
 )

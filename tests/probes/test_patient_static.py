@@ -139,7 +139,7 @@ def test_torch_and_its_wheels_without_an_import(bare: Path) -> None:
         ({"torch/__init__.py": ""}, "could not be read"),
         ({"torch/__init__.py": "", "torch/version.py": "=1"}, "is not Python"),
         ({"torch/__init__.py": "", "torch/version.py": "import x"}, "no `__version__`"),
-        ({"torch-2.5.1.dist-info/METADATA": ""}, "its folder is not there"),
+        ({"torch-2.5.1.dist-info/METADATA": ""}, "its folder is missing"),
     ],
 )
 def test_a_torch_that_is_not_whole(bare: Path, files: dict[str, str], error: str) -> None:

@@ -158,7 +158,7 @@ def test_the_job_lives_on_when_the_watcher_is_killed(tmp_path: Path) -> None:
             killed.add(fresh[0])
         assert child.stderr is not None
         line = ""
-        while "the job goes on unwatched" not in line:
+        while "no longer watched" not in line:
             line = child.stderr.readline()
             assert line, "it was not said"
         (tmp_path / "end").touch()

@@ -11,6 +11,7 @@ import msgspec
 
 from dsdoctor import logs
 from dsdoctor.cli import html, loading, log_heads, options
+from dsdoctor.cli.numbers import Finite
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.logs import prepared
@@ -52,7 +53,7 @@ def _expected(text: str | None) -> list[str]:
 @click.option("--config", metavar="FILE", help="With --here: DeepSpeed config of the job.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Finite(min=0, min_open=True),
     metavar="SECONDS",
     help="Read the logs for at most SECONDS (default 600); the report says what was not read.",
 )

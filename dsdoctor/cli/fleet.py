@@ -15,6 +15,7 @@ import msgspec
 
 from dsdoctor import files, hostfile, interpreter
 from dsdoctor.cli import common, fleet_diff, fleet_pods, html, loading, options
+from dsdoctor.cli.numbers import Finite
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import (
     bundle,
@@ -89,7 +90,7 @@ def _places(function: Any) -> Any:
         click.option("--live", is_flag=True, help="Start torch on the nodes."),
         click.option(
             "--timeout",
-            type=click.FloatRange(min=1),
+            type=Finite(min=1),
             default=60.0,
             show_default=True,
             metavar="SECONDS",
@@ -345,7 +346,7 @@ def bundle_command(*, output: str | None) -> None:
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=1),
+    type=Finite(min=1),
     default=300.0,
     show_default=True,
     metavar="SECONDS",

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from dsdoctor.cli.numbers import Finite
 from dsdoctor.errors import UsageError
 from dsdoctor.hook import entry, gatelog, in_use, install, installed, owner, schedulers, site
 from dsdoctor.hook.request import BUDGET, KINDS, MAX_AGE, Request, node_name
@@ -41,7 +42,7 @@ def _budget(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The option `--budget`, which the hooks and the scripts that start them share."""
     return click.option(
         "--budget",
-        type=click.FloatRange(min=1),
+        type=Finite(min=1),
         default=BUDGET,
         show_default=True,
         metavar="SECONDS",
@@ -78,7 +79,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--max-age",
-            type=click.FloatRange(min=0),
+            type=Finite(min=0),
             default=MAX_AGE,
             show_default=True,
             metavar="SECONDS",
@@ -124,7 +125,7 @@ for _name, (_text, _scopes) in KINDS.items():
 @click.option(
     "--run-folder", multiple=True, metavar="DIR", help="Folder with its log [/run/dsdoctor]."
 )
-@click.option("--hours", type=click.FloatRange(min=0, min_open=True), default=24, show_default=True)
+@click.option("--hours", type=Finite(min=0, min_open=True), default=24, show_default=True)
 @click.option("--format", "form", type=click.Choice(["text", "json", "prometheus"]), default="text")
 def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> None:
     """Show what the gate of this node did: runs, jobs passed unchecked and why, blocks, seconds."""

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from dsdoctor import locales
+from dsdoctor.cli.numbers import Finite
 from dsdoctor.model.deadlines import TOTAL_SECONDS
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -98,7 +99,7 @@ def environment_options(function: C) -> C:
         ),
         click.option(
             "--timeout",
-            type=click.FloatRange(min=1),
+            type=Finite(min=1),
             metavar="SECONDS",
             help=f"Time limit for the whole command; the others scale with it [{TOTAL_SECONDS:g}].",
         ),

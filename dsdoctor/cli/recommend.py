@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import shutil
-from typing import Any
 
 import click
 
 from dsdoctor import launch_site
 from dsdoctor.cli import html, loading, measuring, options, proving
+from dsdoctor.cli.numbers import Finite
 from dsdoctor.cli.output import colored_plan, wants_colour
 from dsdoctor.cli.target_machine import Target
 from dsdoctor.errors import UsageError
@@ -27,17 +26,6 @@ from dsdoctor.recommend.options import (
     PlanOptions,
 )
 from dsdoctor.report.launch_plan import render
-
-
-class _Finite(click.FloatRange):
-    """A range that takes neither `nan` nor `inf`."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """See click.FloatRange."""
-        number = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value} is not a finite number.", param, ctx)
-        return number
 
 
 @click.command("recommend")
@@ -160,7 +148,7 @@ class _Finite(click.FloatRange):
 )
 @click.option(
     "--gpu-memory",
-    type=_Finite(0.1, 10_000),
+    type=Finite(0.1, 10_000),
     metavar="GIB",
     help="Plan for GPUs with this much memory instead of this machine.",
 )
@@ -168,9 +156,7 @@ class _Finite(click.FloatRange):
     "--gpu-count", type=click.IntRange(1, 1024), metavar="N", help="Number of GPUs to plan for."
 )
 @click.option("--gpu-cc", metavar="8.0", help="Compute capability of these GPUs.")
-@click.option(
-    "--host-memory", type=_Finite(min=0.1), metavar="GIB", help="Host memory to plan for."
-)
+@click.option("--host-memory", type=Finite(min=0.1), metavar="GIB", help="Host memory to plan for.")
 @click.option("--cpus", type=click.IntRange(1, 100_000), metavar="N", help="CPU cores to plan for.")
 @click.option(
     "--cpu",
@@ -188,7 +174,7 @@ class _Finite(click.FloatRange):
 )
 @click.option("--slurm", is_flag=True, help="Also write an sbatch script (requires -o).")
 @click.option(
-    "--timeout", type=_Finite(min=1), metavar="SECONDS", help="Time limit for reading the machine."
+    "--timeout", type=Finite(min=1), metavar="SECONDS", help="Time limit for reading the machine."
 )
 @options.report_format
 @click.option(

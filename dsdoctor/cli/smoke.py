@@ -16,6 +16,7 @@ import msgspec
 
 from dsdoctor import files, interpreter, known_good, this_machine
 from dsdoctor.cli import common, html, loading, options, output
+from dsdoctor.cli.numbers import Finite
 from dsdoctor.cli.phases import shown
 from dsdoctor.errors import UsageError
 from dsdoctor.host import LocalHost, account
@@ -76,7 +77,7 @@ def _fault(text: str | None) -> dict[str, Any] | None:
 @click.option("--master-port", type=click.IntRange(1, 65535), help="Rendezvous port [a free one].")
 @click.option("--python", metavar="PATH", help="Interpreter or virtual environment to run in.")
 @click.option(
-    "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="SECONDS",
+    "--timeout", type=Finite(min=1), default=300.0, show_default=True, metavar="SECONDS",
     help="Time limit for one run, not counting the compilation of ops.",
 )  # fmt: skip
 @click.option(
@@ -85,7 +86,7 @@ def _fault(text: str | None) -> dict[str, Any] | None:
     help="After a failure, search for a single setting that fixes it.",
 )
 @click.option(
-    "--bisect-budget", type=click.FloatRange(min=1), default=600.0, show_default=True,
+    "--bisect-budget", type=Finite(min=1), default=600.0, show_default=True,
     metavar="SECONDS", help="Time limit for that search.",
 )  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")

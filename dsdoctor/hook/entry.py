@@ -28,6 +28,8 @@ from dsdoctor.safe_path import is_root, trusted_accounts, why_untrusted
 KILL_SWITCH = Path("/etc/dsdoctor/disabled")
 SYSTEM_CONFIG = Path("/etc/dsdoctor/config.toml")
 _LOG_SECONDS = 0.2
+#: Digits of an account's number (32 bits); the job's owner may set anything.
+_LONGEST_UID = 10
 #: What a monitor receives if dsdoctor itself is at fault: in Nagios' protocol 2 is CRITICAL and 1
 #: WARNING, in node-problem-detector's 1 is a problem of the node.
 UNKNOWN_STATUS = {"npd": 2, "nagios": 3}
@@ -231,7 +233,8 @@ def _decide(
 def _known(env: Mapping[str, str], supervisor: Supervisor | None) -> dict[str, Any]:
     """What a prolog notes for the epilog of the same job, and an epilog for the health program."""
     uid = env.get("SLURM_JOB_UID", "")
-    found: dict[str, Any] = {"gpus": {}, "uid": int(uid) if uid.isdecimal() else None}
+    number = int(uid) if uid.isdecimal() and len(uid) <= _LONGEST_UID else None
+    found: dict[str, Any] = {"gpus": {}, "uid": number}
     if supervisor is not None:
         found |= {"gpus": supervisor.uuids, "ecc": supervisor.ecc, "left": supervisor.left}
     return found

@@ -348,8 +348,8 @@ WORDS_BEFORE = 3
 def mask_words(words: list[str] | tuple[str, ...]) -> list[str]:
     """`mask` for the words of a command, where an option's value is a word of its own.
 
-    >>> mask_words(["curl", "--token", "abcdef", "-v"])
-    ['curl', '--token', '[masked]', '-v']
+    >>> mask_words(["login", "--password", "hunter2", "-v"])
+    ['login', '--password', '[masked]', '-v']
     >>> mask_words(["echo", "password", "=", "abcdef"])
     ['echo', 'password', '=', '[masked]']
     """

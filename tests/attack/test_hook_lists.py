@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dsdoctor.hook import entry
 from dsdoctor.hook.request import MOST_GPUS, Request, expanded, gpu_selectors
 from dsdoctor.hook.rundir import RunFolder
 from tests.hook.test_schedulers import LSF, SGE, call, installed
@@ -38,6 +39,14 @@ def test_a_user_does_not_take_a_node_from_everybody(
         given = {**env, "CUDA_VISIBLE_DEVICES": gpus}
         done = call(script, given, scenarios.rtx_3090_x2_nvlink())
         assert done.returncode == 0, (gpus, done.stdout)
+
+
+@pytest.mark.parametrize(
+    "number", ["9" * 5000, "9" * 11, "²", "-1", ""], ids=lambda text: text[:12]
+)
+def test_the_number_of_an_account_that_is_none_is_not_noted(number: str) -> None:
+    assert entry._known({"SLURM_JOB_UID": number}, None)["uid"] is None
+    assert entry._known({"SLURM_JOB_UID": "1000"}, None)["uid"] == 1000
 
 
 def test_what_is_no_cause_becomes_no_label(tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ from tests.support.command import clean_environment, dsdoctor
         (("check", "--quick", "--deep"), "mutually exclusive"),
         (("check", "--python", "/nowhere/python"), "/nowhere/python"),
         (("check", "--no-such-option"), "--no-such-option"),
+        (("check", "--timeout", "inf"), "is not a finite number"),
+        (("diagnose", "--timeout", "1e400", "x.log"), "is not a finite number"),
         (("explain", "cuda-toolkit-mising"), "did you mean `cuda-toolkit-missing`?"),
         (("diff", "newer.json", "newer.json"), "upgrade dsdoctor"),
         (("nonsense",), "nonsense"),

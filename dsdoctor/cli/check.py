@@ -50,15 +50,7 @@ from dsdoctor.report import machine, text
     help="Output format.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
-@click.option(
-    "--select",
-    multiple=True,
-    metavar="WHAT",
-    help="Check only these conditions (family, id or name).",
-)
-@click.option(
-    "--ignore", multiple=True, metavar="WHAT", help="Skip these conditions (family, id or name)."
-)
+@options.selection
 @click.option(
     "--scope",
     multiple=True,

@@ -113,12 +113,7 @@ def _places(function: Any) -> Any:
     show_default=True,
     help="Rendezvous port to test between the nodes.",
 )
-@click.option(
-    "--select", multiple=True, metavar="WHAT", help="Only these conditions (family, id or name)."
-)
-@click.option(
-    "--ignore", multiple=True, metavar="WHAT", help="Skip these conditions (family, id or name)."
-)
+@options.selection
 @click.option(
     "--fail-on",
     type=click.Choice(["warn", "unknown", "fail"]),

@@ -7,7 +7,7 @@ import re
 import click
 import msgspec
 
-from dsdoctor.cli import common, job, loading
+from dsdoctor.cli import common, job, loading, options
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, read_machine
 from dsdoctor.lint import FileReport, Linter, find_files, installed_deepspeed
@@ -44,15 +44,7 @@ WORDS = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "CRASH"}
     help="Output format.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
-@click.option(
-    "--select",
-    multiple=True,
-    metavar="WHAT",
-    help="Check only these conditions (family, id or name).",
-)
-@click.option(
-    "--ignore", multiple=True, metavar="WHAT", help="Skip these conditions (family, id or name)."
-)
+@options.selection
 @job.framework_option
 @click.option(
     "--python", metavar="PATH", help="Environment whose DeepSpeed release to lint against."

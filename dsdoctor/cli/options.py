@@ -60,6 +60,23 @@ def report_format(function: C) -> C:
     return option(function)
 
 
+def selection(function: C) -> C:
+    """The options that choose among the conditions."""
+    select = click.option(
+        "--select",
+        multiple=True,
+        metavar="WHAT",
+        help="Check only these conditions (family, id or name).",
+    )
+    ignore = click.option(
+        "--ignore",
+        multiple=True,
+        metavar="WHAT",
+        help="Skip these conditions (family, id or name).",
+    )
+    return select(ignore(function))
+
+
 def language_option(function: C) -> C:
     """The option that names the language of a report for people."""
     option = click.option(

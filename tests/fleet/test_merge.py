@@ -93,7 +93,7 @@ def test_what_drifts_is_named_with_a_way_out(trait: str) -> None:
     alike[2] = msgspec.structs.replace(alike[2], traits={**nodes[2].traits, trait: "two"})
     (finding,) = merge.merge(alike).findings
     assert (finding.condition, finding.status, finding.nodes) == ("fleet-drift", "warn", "n2")
-    assert finding.message == f"{trait} is `two`, but with the majority `one`"
+    assert finding.message == f"{trait} is `two`, but the majority has `one`"
     assert finding.hint
     del alike[2].traits[trait]
     (finding,) = merge.merge(alike).findings

@@ -18,7 +18,7 @@ from dsdoctor.fleet import fanout
     [
         ("check", "--nodes"),
         ("check --slurm", "salloc"),
-        ("check --nodes a --slurm", "pass one of"),
+        ("check --nodes a --slurm", "pass exactly one of"),
         ("check --nodes gpu[1-", "gpu[001-512]"),
         ("check --nodes gpu[9-1]", "[001-037,041]"),
         ("check --nodes a --from reports", "reaches no nodes"),

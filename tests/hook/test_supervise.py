@@ -562,7 +562,7 @@ def test_an_epilog_drains_for_a_process_of_the_job_that_does_not_end(node: Node)
     with Job(node) as job:
         done = node.hook("slurm-epilog", "--budget", "15", **ENDED)
         assert done.status == 1, done.out
-        assert f"job 42 has ended, but process {job.child.pid} (`sleep`)" in done.out
+        assert f"job 42 has ended, but its process {job.child.pid} (`sleep`)" in done.out
         stamp = json.loads((node.run / "blocked.n1.json").read_text())
         assert [pid for pid, _ in stamp["left"]] == [job.child.pid]
 

@@ -27,7 +27,7 @@ import harvest_messages as harvest  # noqa: E402  # found by the line above
 from released import release_of  # noqa: E402
 
 from dsdoctor import logs, packs  # noqa: E402
-from dsdoctor.logs import error_index  # noqa: E402
+from dsdoctor.logs import error_index, error_lookup  # noqa: E402
 
 #: Values for the places of a template.
 VALUES = (
@@ -65,7 +65,7 @@ D: 60 of the messages that have an answer, judged with the condition that raises
 12, peft 0.21.2 4 of 4. Two were called internal though a state or a file causes them, and one
 named the DeepSpeed config for two training arguments. They were corrected.
 """
-KINDS = ("condition", error_index.REFUSAL, error_index.INTERNAL, "no answer")
+KINDS = ("condition", error_lookup.REFUSAL, error_lookup.INTERNAL, "no answer")
 
 
 def kind_of(label: error_index.Label | None) -> str:
@@ -82,7 +82,7 @@ def counts() -> None:
     print("Made by `python benchmarks/error_index.py`; see `tools/harvest_messages.py`.\n")
     print("A wordless exception, such as a bare `assert`, is counted apart: nothing identifies it")
     print("but the function that raises it, so `diagnose` says who raised it and no more.\n")
-    for product in sorted(error_index.products(harvest.FOLDER)):
+    for product in sorted(error_lookup.products(harvest.FOLDER)):
         index = error_index.load(harvest.FOLDER, product)
         header = index.header
         print(f"## {header.product}, {header.made}\n")

@@ -9,14 +9,14 @@ import collections
 from collections.abc import Iterable
 from pathlib import Path
 
-from dsdoctor.logs import error_index
+from dsdoctor.logs import error_index, error_lookup
 from dsdoctor.logs.error_index import Entry, ErrorIndex, Label
 
 #: Columns of the overview, and what they count.
 KINDS = {
     "condition": "names a condition",
-    error_index.REFUSAL: "rejects what the script requests",
-    error_index.INTERNAL: "checks the product's own state",
+    error_lookup.REFUSAL: "rejects what the script requests",
+    error_lookup.INTERNAL: "checks the product's own state",
     "none": "no answer yet",
 }
 HEAD = "| function | exception | releases | messages | answer |"
@@ -50,7 +50,7 @@ def answer(label: Label | None) -> str:
         return "no answer yet"
     if kind == "condition":
         return f"[{label.kind}](../conditions/{label.kind}.md)"
-    if kind == error_index.INTERNAL:
+    if kind == error_lookup.INTERNAL:
         return "an internal check: report it to the authors"
     return label.text.replace("|", "\\|")
 
@@ -111,7 +111,7 @@ def pages(folder: Path) -> dict[str, str]:
     Raises:
         OSError: the index cannot be read.
     """
-    names = sorted(error_index.products(folder))
+    names = sorted(error_lookup.products(folder))
     indexes = [error_index.load(folder, name) for name in names]
     made = {f"{name}.md": page(index) for name, index in zip(names, indexes, strict=True)}
     return {"README.md": overview(indexes), **made}

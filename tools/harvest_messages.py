@@ -30,8 +30,9 @@ from typing import NamedTuple
 import native_messages
 from released import SCOPES, release_of, sources
 
-from dsdoctor.logs import error_index
-from dsdoctor.logs.error_index import CHUNK, Entry, digest
+from dsdoctor.logs import error_index, error_lookup
+from dsdoctor.logs.error_index import Entry
+from dsdoctor.logs.error_lookup import CHUNK, digest
 
 FOLDER = Path(__file__).parent.parent / "checks" / "dsdoctor_checks" / "_error_index"
 #: A place for a value, in a template.
@@ -150,7 +151,7 @@ def assigned(body: Sequence[ast.stmt]) -> dict[str, list[ast.expr]]:
 def chunks_of(template: str) -> tuple[bool, tuple[tuple[int, str], ...]]:
     """Whether a template begins with a word, and its chunks."""
     text = GLUED.sub(HOLE, template)
-    runs = [error_index.words_of(part) for part in text.split(HOLE)]
+    runs = [error_lookup.words_of(part) for part in text.split(HOLE)]
     chunks = [
         (len(part), digest(part))
         for run in runs
@@ -339,7 +340,7 @@ def main() -> None:
         return
     made = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
     text = render(args.product, releases, [one.entry for one in found], made)
-    (FOLDER / f"{args.product}{error_index.SUFFIX}").write_text(text, encoding="utf-8")
+    (FOLDER / f"{args.product}{error_lookup.SUFFIX}").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

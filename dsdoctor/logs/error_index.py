@@ -18,42 +18,15 @@ import msgspec
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.error_lookup import (
     CHUNK,
-    INTERNAL,
-    REFUSAL,
-    SUFFIX,
     VALIDATED,
     WRAPPED,
     chunks_of,
     digest,
-    find,
-    products,
-    search,
     stored_text,
     words_of,
 )  # fmt: skip
 from dsdoctor.logs.errors import PYTHONS_WORDS, Error
 from dsdoctor.logs.products import inner_path, package_of, raiser_of
-
-__all__ = [
-    "CHUNK",
-    "INTERNAL",
-    "LABELS",
-    "REFUSAL",
-    "SUFFIX",
-    "Entry",
-    "ErrorIndex",
-    "Header",
-    "Label",
-    "Match",
-    "digest",
-    "find",
-    "load",
-    "parse",
-    "parse_labels",
-    "products",
-    "search",
-    "words_of",
-]
 
 #: Literal words without which a message is only known together with the place that raised it.
 ENOUGH_WORDS = 4

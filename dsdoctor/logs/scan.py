@@ -38,7 +38,10 @@ class Scanner(ReadySignatures):
         for block in budget.metered(reader.blocks(source), waits=piped):
             cut = heads.cut(block)
             size += len(cut)
-            held = [*held, cut] if size <= LARGEST else []
+            if size <= LARGEST:
+                held.append(cut)
+            else:
+                held.clear()
             blocks.feed(cut, last=False)
         blocks.feed(b"", last=True)
         found = blocks.finish()

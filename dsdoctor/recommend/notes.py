@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dsdoctor.framework import HF
 from dsdoctor.model.launch_plan import MemoryOption, Reason
 from dsdoctor.model.units import GIB
 from dsdoctor.recommend import choice, output, trainer
@@ -30,7 +31,7 @@ def notes_on(
     reasons = []
     if chosen.fits and (left := choice.headroom_left(chosen)):
         reasons.append(note("headroom", f"{left} stay free at the predicted peak"))
-    if options.framework == trainer.NAME:
+    if options.framework == HF:
         reasons.append(
             note(
                 "framework",
@@ -82,7 +83,7 @@ def notes_on(
             )
         )
     if options.optimizer in output.OF_THE_SCRIPT and not (
-        options.framework == trainer.NAME and trainer.makes(options.optimizer)
+        options.framework == HF and trainer.makes(options.optimizer)
     ):
         made = output.OF_THE_SCRIPT[options.optimizer]
         reasons.append(

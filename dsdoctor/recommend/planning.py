@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 from dsdoctor.errors import UsageError
+from dsdoctor.framework import HF
 from dsdoctor.model.launch_plan import (
     LaunchPlan,
     MemoryOption,
@@ -231,7 +232,7 @@ def recommend(
 
 def _script_words(options: PlanOptions, setting: Setting) -> dict[str, tuple[str, ...]]:
     """How the script gets the config, and what it is told besides."""
-    if options.framework != trainer.NAME:
+    if options.framework != HF:
         return {}
     return {
         "config_words": ("--deepspeed", output.CONFIG_NAME),
@@ -261,7 +262,7 @@ def _plan(
     return LaunchPlan(
         argv=output.argv(launch),
         env=output.environment(launch),
-        ds_config=trainer.config(config) if options.framework == trainer.NAME else config,
+        ds_config=trainer.config(config) if options.framework == HF else config,
         memory=PlanMemory(
             chosen=chosen.name if chosen.fits else None,
             headroom=limits.headroom,

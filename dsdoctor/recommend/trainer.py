@@ -10,11 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dsdoctor.framework import HF
 from dsdoctor.recommend.setting import Setting
 
-#: Value of `--framework`, and of `PlanOptions.framework`.
-NAME = HF
 #: Parameters of an optimizer that the Trainer takes from its arguments.
 _TUNED = frozenset({"lr", "betas", "eps", "weight_decay"})
 #: Optimizers that the Trainer makes itself: value of its `--optim` (training_args.py).

@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from dsdoctor import packs
-from dsdoctor.logs import Source, diagnose, error_index, signatures_of
-from dsdoctor.logs.error_index import INTERNAL, REFUSAL, Entry, ErrorIndex, Header, Label
+from dsdoctor.logs import Source, diagnose, error_index, error_lookup, signatures_of
+from dsdoctor.logs.error_index import Entry, ErrorIndex, Header, Label
+from dsdoctor.logs.error_lookup import INTERNAL, REFUSAL
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.frames import Frame
 from dsdoctor.model.diagnosis import Diagnosis, Outcome
@@ -20,7 +21,7 @@ from tests.support.command import clean_environment, dsdoctor
 REGISTRY = packs.load(builtin_only=True)
 KNOWN = signatures_of(REGISTRY)
 FOLDER = Path(packs.__file__).parent.parent / "checks" / "dsdoctor_checks" / "_error_index"
-PRODUCTS = sorted(error_index.products(FOLDER))
+PRODUCTS = sorted(error_lookup.products(FOLDER))
 ROW = re.compile(
     r"#(?:product \w+|made \d{4}-\d\d-\d\d|releases [\d. ]+)|>[\w/.]+\.(?:py|cpp|cu|h|hpp)"
     r"|[\w.]+\t[\w<>]+\t\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*\t\^?(?:[1-6]:[0-9a-f]{10} ?)*"
@@ -30,8 +31,8 @@ PLACE = "deepspeed/runtime/pipe/engine.py"
 
 
 def chunk(text: str) -> tuple[int, str]:
-    words = error_index.words_of(text)
-    return len(words), error_index.digest(words)
+    words = error_lookup.words_of(text)
+    return len(words), error_lookup.digest(words)
 
 
 def entry(*chunks: str, exception: str = "ValueError", anchored: bool = False) -> Entry:
@@ -359,7 +360,7 @@ def test_a_healthy_run_that_shows_such_messages_has_no_finding() -> None:
 
 def test_a_message_that_only_shares_words_is_not_looked_up() -> None:
     one = error("the model is on the same GPU as the number of heads", file="", function="")
-    assert error_index.find(FOLDER, one) is None
+    assert error_lookup.find(FOLDER, one) is None
 
 
 def test_a_common_phrase_does_not_identify_a_message_without_a_frame() -> None:

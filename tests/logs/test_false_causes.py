@@ -6,7 +6,8 @@ import pytest
 
 from dsdoctor import packs
 from dsdoctor.logs import Source, diagnose, signatures_of
-from dsdoctor.logs.error_index import REFUSAL, Entry
+from dsdoctor.logs.error_index import Entry
+from dsdoctor.logs.error_lookup import REFUSAL
 from dsdoctor.logs.knowledge import Answered
 from dsdoctor.logs.products import package_of
 from dsdoctor.logs.warning_lines import is_warning

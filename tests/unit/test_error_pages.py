@@ -10,7 +10,7 @@ import pytest
 import dsdoctor_checks
 from dsdoctor import error_pages, packs
 from dsdoctor.cli.explain import message_page
-from dsdoctor.logs import error_index, signatures_of
+from dsdoctor.logs import error_index, error_lookup, signatures_of
 
 FOLDER = Path(dsdoctor_checks.__file__).parent / "_error_index"
 PAGES = error_pages.pages(FOLDER)
@@ -51,7 +51,7 @@ def test_every_condition_that_a_page_links_to_has_a_page() -> None:
     assert linked <= KNOWN.conditions.keys()
 
 
-@pytest.mark.parametrize("product", sorted(error_index.products(FOLDER)))
+@pytest.mark.parametrize("product", sorted(error_lookup.products(FOLDER)))
 def test_a_page_has_every_message(product: str) -> None:
     counted = re.findall(
         r"^\| `.+?` \| `.+?` \| .+? \| (\d+) \|", PAGES[f"{product}.md"], re.MULTILINE

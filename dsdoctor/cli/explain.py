@@ -18,13 +18,11 @@ if TYPE_CHECKING:
 
 #: A text that is in no message, and words that no condition mentions.
 NO_MESSAGE = (
-    "no known message contains this text, and no condition mentions all of its words; expected "
+    "no known message contains this text, and no condition mentions its words; expected "
     "the text of an error, a condition or an id; for a whole log, run `dsdoctor diagnose LOG`"
 )
 #: Said above conditions that only share words with what was asked.
-SIMILAR = (
-    "no condition has this name, and no known message this text; these conditions mention the words"
-)
+SIMILAR = "no condition has this name, and no known message this text; the closest conditions"
 
 
 @click.command("explain")
@@ -48,8 +46,8 @@ def command(
 ) -> int:
     """Explain a condition or an error message, or list all conditions.
 
-    MESSAGE is the text of an error as it appears in a log. Any other words list the conditions
-    that mention all of them.
+    MESSAGE is the text of an error as it appears in a log. Any other words or question list the
+    conditions that mention most of its words.
 
     \b
     Examples:
@@ -98,7 +96,7 @@ def cause_of(message: str, known: logs.Knowledge) -> str | None:
 
 
 def similar(registry: Registry, text: str) -> list[Unit]:
-    """Conditions that mention every word of a text; says on stderr that it is a search.
+    """Conditions that mention the words of a text; says on stderr that it is a search.
 
     Raises:
         UsageError: none does.

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dsdoctor import condition_search, packs
+from dsdoctor.registry import Unit
 from tests.support.command import clean_environment, dsdoctor
 
 
@@ -33,7 +34,7 @@ def test_other_words_list_what_mentions_them(tmp_path: Path) -> None:
     done = dsdoctor("explain", "nccl", "timeout", env=env)
     assert done.status == 0
     assert done.out.splitlines()[0].split()[:2] == ["DSD853", "nccl-timeout-watchdog"]
-    assert "these conditions mention the words" in done.err
+    assert "the closest conditions" in done.err
     report = dsdoctor("explain", "hostfile", "--format", "json", env=env).report
     assert "hostfile" in report["conditions"][0]["condition"]
 
@@ -41,7 +42,7 @@ def test_other_words_list_what_mentions_them(tmp_path: Path) -> None:
 def test_words_that_nothing_mentions_are_one_line(tmp_path: Path) -> None:
     done = dsdoctor("explain", "zzyzx", "blubb", env=clean_environment(tmp_path))
     assert (done.status, done.out) == (2, "")
-    assert "no condition mentions all of its words" in done.err
+    assert "no condition mentions its words" in done.err
     assert len(done.err.splitlines()) == 1
 
 
@@ -58,12 +59,44 @@ def test_the_name_counts_more_than_the_title_and_the_title_more_than_the_page() 
 
 
 def test_no_words_find_nothing() -> None:
-    assert condition_search.search(packs.load(), " ?! ") == []
+    assert condition_search.search(packs.load(), " ?! how do I use it") == []
 
 
-def test_every_word_must_be_there() -> None:
+def test_more_words_find_less() -> None:
     registry = packs.load()
-    wide = {unit.condition.name for unit in condition_search.search(registry, "nvlink")}
-    narrow = {unit.condition.name for unit in condition_search.search(registry, "nvlink inactive")}
+    wide = set(_names(condition_search.search(registry, "nvlink")))
+    narrow = set(_names(condition_search.search(registry, "nvlink inactive")))
     assert narrow
     assert narrow < wide
+
+
+def test_words_that_stand_side_by_side_count_more_than_words_that_stand_apart() -> None:
+    found = _names(condition_search.search(packs.load(), "bus error"))
+    assert "shm-too-small" in found  # its messages are "Bus error"
+    assert "nvidia-smi-hangs" not in found  # it mentions a bus, and an error
+
+
+def test_a_hint_is_searched_and_a_plural_is_the_same_word() -> None:
+    registry = packs.load()
+    assert _names(condition_search.search(registry, "docker shm"))[0] == "shm-too-small"
+    one, several = (
+        _names(condition_search.search(registry, text)) for text in ("bus error", "bus errors")
+    )
+    assert one == several
+
+
+@pytest.mark.parametrize(
+    ("question", "condition"),
+    [
+        ("ds_report says NO for async_io", "libaio-missing"),
+        ("my training is slow on 8 GPUs", "gpu-subset-slow"),
+        ("infiniband is not used", "rdma-port-down"),
+        ("my hostfile has a typo", "hostfile-or-ssh-problem"),
+    ],
+)
+def test_a_question_is_answered_by_its_topic(question: str, condition: str) -> None:
+    assert condition in _names(condition_search.search(packs.load(), question))[:3]
+
+
+def _names(found: list[Unit]) -> list[str]:
+    return [unit.condition.name for unit in found]

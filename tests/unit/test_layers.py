@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,6 +77,14 @@ WRITES_ITSELF = {
     ("hook/rundir.py", "unlink"),  # in the run folder, which was judged
     ("hook/supervise.py", "unlink"),
 }
+
+
+def test_the_page_on_the_architecture_shows_these_layers() -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    _, _, table = page.partition("| layer | modules |\n|---|---|\n")
+    rows = table.partition("\n\n")[0].splitlines()
+    shown = [frozenset(re.findall(r"`(\w+)`", row)) for row in rows]
+    assert shown == list(reversed(LAYERS)), "bring the table of docs/architecture.md up to date"
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Predictions of `recommend` beside measurements that others have published.
+"""Predictions of `recommend` compared with measurements that others have published.
 
     python benchmarks/accuracy.py [--write docs/accuracy.md]
 
@@ -47,7 +47,7 @@ def rows(model: ModelShape, row: dict[str, Any]) -> Iterator[tuple[int, float, f
 
 
 def summary(ratios: list[float], what: str) -> str:
-    """How far off the ratios are, in words."""
+    """The errors in words."""
     within = sum(0.9 <= ratio <= 1.1 for ratio in ratios)
     return (
         f"{len(ratios)} {what}: median ratio {statistics.median(ratios):.2f}, lowest "
@@ -84,7 +84,7 @@ def page(facts: dict[str, Any]) -> str:
 
 
 def replaced(old: str, section: str) -> str:
-    """The page with its section made anew."""
+    """The page with its section replaced."""
     if HEADING not in old:
         return (old.rstrip() or "# Accuracy") + "\n\n" + section
     before, _, rest = old.partition(HEADING)

@@ -1,6 +1,6 @@
-"""Commands that return before the job has ended, or take its output elsewhere.
+"""Commands that return before the job has ended, or send its output elsewhere.
 
-`dsdoctor run` would watch the submission, say that all went well, and never see the job.
+`dsdoctor run` would watch the submission, report success, and never see the job.
 Sources: manuals of Slurm 25.05, OpenPBS 23, LSF 10.1, kubectl, Ray 2.55 (`ray job submit`), tmux,
 screen, coreutils (nohup), util-linux (setsid) and systemd (systemd-run), read 2026-11.
 """
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from dsdoctor.probes.command_line import parse_command
 
-#: Batch systems, with the options behind which they wait and pass the output on.
+#: Batch systems, with the options that make them wait and forward the output.
 _BATCH: dict[str, tuple[str, ...]] = {
     "sbatch": (),
     "qsub": ("-I",),
@@ -24,10 +24,10 @@ _SCOPES = ("--scope", "--wait", "--pty", "-t", "--pipe", "-P")
 
 
 def refusal(command: Sequence[str], *, terminal: bool) -> str:
-    """Why a command cannot be watched, and what to start instead; "" = it can be.
+    """Why a command cannot be watched, and what to start instead; "" = it can be watched.
 
     Args:
-        command: behind `dsdoctor run --`.
+        command: the words after `dsdoctor run --`.
         terminal: standard output is a terminal.
 
     >>> refusal(["sbatch", "job.sh"], terminal=False)
@@ -46,7 +46,7 @@ command in `job.sh`'
 
 
 def _has(words: Sequence[str], options: Sequence[str]) -> bool:
-    """Whether one of these options is there, also as `-it` or `--wait=true`."""
+    """Whether one of these options is present, also as `-it` or `--wait=true`."""
     for word in words:
         if word == "--":
             return False
@@ -60,7 +60,7 @@ def _has(words: Sequence[str], options: Sequence[str]) -> bool:
 
 
 def _of_wrappers(words: Sequence[str], *, terminal: bool) -> str:
-    """Of what stands before the program."""
+    """Refusal for the wrappers before the program."""
     names = {posixpath.basename(word) for word in words}
     if "setsid" in names and not _has(words, ("-w", "--wait")):
         return (

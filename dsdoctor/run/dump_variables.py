@@ -1,4 +1,4 @@
-"""Variables that make a job dump what it did before it hung or crashed."""
+"""Variables that make a job dump its state before a hang or crash."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dsdoctor.run.flight import DUMP, FOLDER, PIPES
 def announced(
     folder: Path, env: Mapping[str, str], torch: str | None, pipes: str = ""
 ) -> dict[str, str]:
-    """Variables that make dumps possible and change no result; what the user has set stays.
+    """Variables that enable dumps and change no result; values that the user set are not changed.
 
     Torch 2.9 renamed the flight recorder's variables and warns of the old names
     (`ProcessGroupNCCL.hpp` and `FlightRecorder.hpp` of torch 2.1 to 2.15, read 2026-11).
@@ -21,7 +21,7 @@ def announced(
         folder: of the run.
         env: the job's environment.
         torch: version of torch there; None = not known.
-        pipes: where ranks are to listen for a request to dump; "" = nowhere.
+        pipes: prefix of the pipes on which ranks wait for a dump request; "" = none.
     """
     prefix = str(folder / FOLDER / DUMP)
     numbers = [int(part) for part in re.findall(r"\d+", torch or "")[:2]]

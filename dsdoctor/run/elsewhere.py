@@ -1,8 +1,8 @@
-"""Commands that start the job on other hosts and wait for it; of srun, Slurm knows how it ended.
+"""Commands that start the job on other hosts and wait for it.
 
-A task or batch script has `SLURMD_NODENAME`; a shell on a log-in node does not, not even inside
-`salloc`. Sources: srun(1) and salloc(1) of Slurm 22.05 and 25.05; read 2026-11, and seen with
-22.05.8.
+For srun, Slurm knows how the job ended. A task or batch script has `SLURMD_NODENAME`; a shell on a
+login node does not, not even inside `salloc`. Sources: srun(1) and salloc(1) of Slurm 22.05 and
+25.05, read 2026-11, and tried with 22.05.8.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dsdoctor.probes.command_line import parse_command
 
 #: Commands of Slurm that start a job on other hosts and wait for it.
 SLURM = frozenset({"srun", "salloc"})
-#: Others, by their words up to the one that says so.
+#: Other commands, by their words up to the subcommand.
 _OTHERS = (("sbatch",), ("ssh",), ("pdsh",), ("clush",), ("kubectl", "exec"), ("kubectl", "run"),
            ("kubectl", "attach"), ("ray", "job", "submit"))  # fmt: skip
-#: How Slurm says that a job has failed. srun's own status may be 0 even so, as it is where a node
-#: has failed (22.05.8).
+#: The states of a failed job in Slurm. srun's own status may still be 0, for example after a node
+#: failure (22.05.8).
 FAILED_STATES = frozenset(
     {"BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
      "REVOKED", "TIMEOUT"}
@@ -27,7 +27,7 @@ FAILED_STATES = frozenset(
 
 
 def starter(command: Sequence[str], env: Mapping[str, str]) -> str:
-    """The command that runs this one on other hosts; "" = it runs on this one.
+    """The command that starts the job on other hosts; "" = it runs on this one.
 
     >>> starter(["srun", "-N2", "python", "train.py"], {})
     'srun'
@@ -51,7 +51,7 @@ def starter(command: Sequence[str], env: Mapping[str, str]) -> str:
 
 
 def died(record: RunRecord) -> bool:
-    """Whether a run that has ended died: by its status, or by what Slurm says of its job."""
+    """Whether a run died, according to its status or to Slurm's state of the job."""
     if record.status in (0, None):
         return record.elsewhere in SLURM and record.slurm_state in FAILED_STATES
     return True

@@ -1,6 +1,6 @@
-"""From what was kept of a run to its last lines: why it died, or what it achieved.
+"""The last lines of a run: why it died, or what it achieved.
 
-A job that ends well does not wait for the imports that read logs.
+The modules that read logs are imported only if the job failed.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ EVIDENCE = (
 )  # fmt: skip
 #: Signals by which schedulers and users end a job.
 ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
-#: Signals that the command has not asked for: crashes in native code, and the kernel's last word.
+#: Signals that nobody sent on purpose: crashes in native code, and kills by the kernel.
 CRASHES = frozenset(
     getattr(signal, name)
     for name in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGKILL")
     if hasattr(signal, name)
 )
-#: Ranks that end closer together were seen in one look: their order says nothing.
+#: Ranks that end closer together than this were seen in one sample: their order is not known.
 LEAST_APART_SECONDS = 0.05
 
 
 def figures_of(progress: Progress, notices: Notices) -> Figures:
-    """What the run achieved."""
+    """The figures of a run."""
     last = progress.last
     return Figures(
         steps=last.step,
@@ -61,10 +61,10 @@ def figures_of(progress: Progress, notices: Notices) -> Figures:
 
 
 def note_evidence(folder: Path, notices: Notices, record: RunRecord) -> None:
-    """Writes down what no output shows, as evidence for the diagnosis.
+    """Writes evidence for the diagnosis that no output contains.
 
-    A counter of the control group that stood still is evidence as well: the kernel has not killed
-    for lack of memory what ended on this host.
+    A counter of the control group that did not change is also evidence: the kernel did not kill
+    a process of this host for lack of memory.
 
     Args:
         folder: of the run.
@@ -78,7 +78,7 @@ def note_evidence(folder: Path, notices: Notices, record: RunRecord) -> None:
     ends = {"wait status": status}
     if first is not None:
         ends[f"wait status of rank {first.rank} (pid {first.pid})"] = first.status or 0
-    # without the counter, SIGKILL may have come from the kernel or from anybody
+    # without the counter, SIGKILL may have come from the kernel or from another process
     crashes = {
         what: -number
         for what, number in ends.items()
@@ -99,9 +99,9 @@ def note_evidence(folder: Path, notices: Notices, record: RunRecord) -> None:
 
 
 def first_failure(ends: Sequence[RankEnd]) -> RankEnd | None:
-    """The first rank that did not end well, in the last start of the ranks.
+    """The first rank that failed, in the last start of the ranks.
 
-    None where it is not certain: launchers end the others when one has died.
+    None if it is not certain: launchers end the other ranks when one has died.
     """
     last = sorted({end.rank: end for end in ends}.values(), key=lambda end: end.time)
     for place, end in enumerate(last):
@@ -114,7 +114,7 @@ def first_failure(ends: Sequence[RankEnd]) -> RankEnd | None:
 
 
 def sources_of(folder: Path) -> list[str]:
-    """Logs of a run that exist and hold something."""
+    """Logs of a run that exist and are not empty."""
     found: list[str] = []
     for pattern in EVIDENCE:
         found += [str(path) for path in sorted(folder.glob(pattern)) if path.stat().st_size]
@@ -122,7 +122,7 @@ def sources_of(folder: Path) -> list[str]:
 
 
 def diagnose(folder: Path, registry: Registry) -> Diagnosis | None:
-    """The cause, from everything that was kept; None where the job wrote nothing."""
+    """The cause, from all stored data; None if the job wrote nothing."""
     from dsdoctor import logs  # noqa: PLC0415
     from dsdoctor.host import LocalHost  # noqa: PLC0415
     from dsdoctor.host_actions import said_on  # noqa: PLC0415
@@ -172,7 +172,7 @@ def success_line(record: RunRecord) -> str:
 
 
 def _peak(figures: Figures) -> str:
-    """The peak memory of the GPUs, beside the prediction where there is one."""
+    """The peak memory of the GPUs, with the prediction if there is one."""
     index, peak = max(figures.peak_gpu_bytes.items(), key=lambda row: row[1])
     least = f"{min(figures.peak_gpu_bytes.values()) / GIB:.1f}"
     text = f"peak GPU memory {peak / GIB:.1f} GiB"
@@ -185,9 +185,9 @@ def _peak(figures: Figures) -> str:
 
 
 def of_ended(diagnosis: Diagnosis | None, record: RunRecord) -> Diagnosis | None:
-    """The diagnosis of a job that dsdoctor, or a signal from outside, has ended.
+    """The diagnosis of a job that was ended by dsdoctor or by a signal from outside.
 
-    What the signal caused is not the cause: launchers raise exceptions of their own about it.
+    Consequences of the signal are not the cause: launchers raise their own exceptions about it.
     """
     if diagnosis is None or diagnosis.causes:
         return diagnosis
@@ -207,7 +207,7 @@ def of_ended(diagnosis: Diagnosis | None, record: RunRecord) -> Diagnosis | None
 
 
 def _sent(record: RunRecord) -> list[PassedSignal]:
-    """Signals by which somebody wanted to end the job."""
+    """Signals that were sent to end the job."""
     return [sent for sent in record.signals if sent.name in ENDING]
 
 
@@ -221,7 +221,7 @@ def stopped(record: RunRecord) -> bool:
 
 
 def _hang_lines(record: RunRecord, folder: Path) -> Iterator[str]:
-    """Of a hung job that dsdoctor ended."""
+    """Lines about a hung job that dsdoctor ended."""
     yield f"cause: the job hung: {record.hang}"
     yield (
         f"hint: the stack of each rank is in `{folder / hang.FOLDER}`"
@@ -231,7 +231,7 @@ def _hang_lines(record: RunRecord, folder: Path) -> Iterator[str]:
 
 
 def _cause_lines(diagnosis: Diagnosis | None, ending: Sequence[PassedSignal]) -> Iterator[str]:
-    """The cause with its proof and the way out."""
+    """The cause with its evidence and its fix."""
     if diagnosis is not None and diagnosis.causes:
         cause = diagnosis.causes[0]
         yield f"cause: {cause.condition}: {cause.message}"
@@ -255,7 +255,7 @@ def _cause_lines(diagnosis: Diagnosis | None, ending: Sequence[PassedSignal]) ->
 
 
 def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) -> Iterator[str]:
-    """At most ten lines about a run that died: what, why, the proof, the way out."""
+    """At most ten lines about a run that died: what happened, why, the evidence, the fix."""
     yield f"the job {status_words(record.status or 0)} after {duration(record.seconds)}"
     proof = diagnosis is not None and any(cause.evidence for cause in diagnosis.causes[:1])
     ours = stopped(record) and not proof

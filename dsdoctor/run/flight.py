@@ -1,12 +1,12 @@
-"""Asks torch's flight recorder of each rank what it has recorded, while the job hangs.
+"""Requests a dump of torch's flight recorder from each rank while the job hangs.
 
-NCCL's monitor thread looks into a named pipe once a second; when something was written there, it
-writes its dump and training goes on. torch creates the pipe, as PREFIX + rank + `.pipe`, and a
-process in which that fails dies: hence `/tmp`, which every node has, and not the run's folder.
-torch 2.9 creates it only where `TORCH_NCCL_TRACE_BUFFER_SIZE` is set, of which it warns; so there
-nobody is asked.
+NCCL's monitor thread polls a named pipe once a second. If it reads a request, it writes its dump
+and training continues. torch creates the pipe as PREFIX + rank + `.pipe`, and a process dies if it
+cannot create it. The prefix is therefore in `/tmp`, which every node has, not in the run's folder.
+torch 2.9 creates the pipe only if `TORCH_NCCL_TRACE_BUFFER_SIZE` is set, and warns about that
+variable; no dump is requested there.
 Source: `ProcessGroupNCCL.hpp` (DumpPipe) and `ProcessGroupNCCL.cpp` (HeartbeatMonitor) of torch
-2.4 to 2.13, read 2026-11; seen with 2.9.1.
+2.4 to 2.13, read 2026-11; tried with 2.9.1.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from dsdoctor import files
 from dsdoctor.probes.command_line import parse_command
 
 PIPES = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
-#: In the folder of a run; the names are those that torch's own analyzer looks for.
+#: In the folder of a run, with the names that torch's own analyzer expects.
 FOLDER = "flight-recorder"
 DUMP = "nccl_trace_rank_"
-#: How long the ranks may take for their dumps: the monitor looks once a second, and resolving the
+#: How long the ranks may take for their dumps: the monitor polls once a second, and resolving the
 #: symbols of a stack took 5 s on a busy machine.
 ANSWER_SECONDS = 30.0
-#: After so long, torch has opened the pipe that it created.
+#: After this time, torch has opened the pipe that it created.
 OPENED_SECONDS = 60.0
 _PLACE = Path("/tmp")  # noqa: S108  # see above; the name is not known beforehand
-#: They start ranks on other nodes, where nobody would remove the pipes.
+#: Launchers that start ranks on other nodes, where nothing would remove the pipes.
 _FAR = frozenset({"srun", "mpirun"})
 
 
 def pipe_prefix(command: Sequence[str]) -> str:
-    """Where each rank of a job on this host is to create its pipe; "" = nowhere."""
+    """The prefix of the pipes that the ranks on this host create; "" = none."""
     if sys.platform != "linux" or not os.access(_PLACE, os.W_OK):
         return ""
     if parse_command(tuple(command)).launcher in _FAR:
@@ -49,9 +49,9 @@ def pipe_prefix(command: Sequence[str]) -> str:
 
 
 def sweep() -> None:
-    """Removes the pipes of this user's runs that were killed before they could do so.
+    """Removes the pipes of this user's runs that were killed before they could remove them.
 
-    While a rank lives it reads its pipe, so opening that to write succeeds.
+    A running rank reads its pipe, so opening the pipe for writing succeeds.
     """
     for path in _PLACE.glob("dsdoctor-*-rank-*.pipe"):
         with contextlib.suppress(OSError):
@@ -63,7 +63,7 @@ def sweep() -> None:
             try:
                 os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
             except OSError as error:
-                if error.errno == errno.ENXIO:  # nobody reads it
+                if error.errno == errno.ENXIO:  # no rank reads it
                     files.remove(path)
 
 
@@ -80,10 +80,10 @@ def _pipes(prefix: str) -> dict[int, Path]:
 
 
 def ask(prefix: str) -> list[int]:
-    """Asks every rank for its dump; the ranks that have a pipe and read it."""
+    """Requests a dump from every rank; returns the ranks that read their pipe."""
     asked: list[int] = []
     for rank, path in sorted(_pipes(prefix).items()):
-        with contextlib.suppress(OSError):  # nobody reads it: the rank has ended
+        with contextlib.suppress(OSError):  # no reader: the rank has ended
             number = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
             try:
                 os.write(number, b"1")
@@ -94,7 +94,7 @@ def ask(prefix: str) -> list[int]:
 
 
 def missing(env: Mapping[str, str], folder: Path) -> str:
-    """Which ranks never started the collective that others wait in; "" = the dumps do not say.
+    """Which ranks never started the collective that others wait in; "" = not in the dumps.
 
     Args:
         env: the job's environment.
@@ -120,7 +120,7 @@ def missing(env: Mapping[str, str], folder: Path) -> str:
 
 
 def dumps_of(folder: Path) -> list[str]:
-    """Dumps that a run has kept."""
+    """Dumps that a run has stored."""
     return [str(path) for path in sorted((folder / FOLDER).glob(f"{DUMP}*")) if path.is_file()]
 
 

@@ -19,7 +19,7 @@ from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.probes.command_line import parse_command
 
 CUDA = "CUDA_VISIBLE_DEVICES"
-#: Numbers as the host counts GPUs, also where a control group hides the others.
+#: Indices as the host numbers GPUs, even if a control group hides some of them.
 SLURM = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS")
 UNSURE = (
     "all GPUs are sampled: they are of several models, and without `CUDA_DEVICE_ORDER=PCI_BUS_ID` "
@@ -30,13 +30,13 @@ _LOCAL = ("localhost", "127.0.0.1")
 
 @dataclasses.dataclass(frozen=True)
 class GpuChoice:
-    """GPUs, as `watch_gpus.py` is told of them.
+    """GPUs, as `watch_gpus.py` expects them.
 
     Attributes:
         selector: `all`, `only:0,GPU-1f…` (what CUDA_VISIBLE_DEVICES takes), `not:0`, or `job:2,3`:
-            numbers of the host, which count where more GPUs than these are seen.
-        why: what said so; "" = nothing did.
-        by_pci: numbers are in the order of PCI addresses, as NVML's are.
+            indices of the host, which apply if more GPUs than these are visible.
+        why: where the choice comes from; "" = no choice.
+        by_pci: indices are in the order of PCI addresses, like NVML's.
     """
 
     selector: str = "all"
@@ -80,7 +80,7 @@ def _of_environment(env: Mapping[str, str]) -> GpuChoice:
 
 
 def _expanded(text: str) -> str:
-    """Slurm may write ranges.
+    """Expands ranges, which Slurm may write.
 
     >>> _expanded("0,2-4")
     '0,2,3,4'
@@ -93,7 +93,7 @@ def _expanded(text: str) -> str:
 
 
 def _of_launcher(command: LaunchCommand, env: Mapping[str, str]) -> GpuChoice | None:
-    """What the launcher itself chooses; None = it leaves the environment's choice."""
+    """What the launcher chooses; None = it uses the choice of the environment."""
     if "deepspeed" in (command.launcher, command.inner):
         return _of_deepspeed(command, env)
     ids = command.options.get("gpu_ids", "")
@@ -103,7 +103,7 @@ def _of_launcher(command: LaunchCommand, env: Mapping[str, str]) -> GpuChoice | 
 
 
 def _of_deepspeed(command: LaunchCommand, env: Mapping[str, str]) -> GpuChoice | None:
-    """The launcher drops CUDA_VISIBLE_DEVICES where one of its options chooses GPUs."""
+    """The choice of `deepspeed`, which drops CUDA_VISIBLE_DEVICES if an option chooses GPUs."""
     slots = _slots(command, env)
     if command.include or command.exclude:
         option = "include" if command.include else "exclude"
@@ -135,7 +135,7 @@ def _own_names() -> set[str]:
 
 
 def _on_this_host(text: str) -> str | None:
-    """Numbers that `HOST:0,1@HOST` names for this host; "" = all, None = the host is not named."""
+    """Indices of this host in `HOST:0,1@HOST`; "" = all, None = the host is not in it."""
     for part in text.split("@"):
         host, _, numbers = part.strip().partition(":")
         if host in _own_names():
@@ -144,7 +144,7 @@ def _on_this_host(text: str) -> str | None:
 
 
 def _slots(command: LaunchCommand, env: Mapping[str, str]) -> int | None:
-    """Slots of this host in the hostfile; None without one, or if it does not name this host."""
+    """Slots of this host in the hostfile; None = no hostfile, or the host is not in it."""
     path = command.hostfile or env.get("DLTS_HOSTFILE") or hostfile.DEFAULT_HOSTFILE
     if not Path(path).is_file():
         return None

@@ -1,4 +1,4 @@
-"""When a job counts as hung, and what can be said about where it waits."""
+"""When a job counts as hung, and where it waits."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import Any
 from dsdoctor import files, process
 from dsdoctor.host.account import own_tool
 
-#: CPU seconds a second, over all processes of the job, below which nobody works; and what threads
-#: that only poll may take besides, for each rank (those of a hung rank take a third of it).
+#: CPU seconds per second, over all processes of the job, below which the job is idle; and the
+#: allowance per rank for threads that only poll (those of a hung rank need a third of it).
 IDLE_CPU, POLLING_CPU = 0.05, 0.01
-#: GPU utilization in per cent below which a GPU is idle.
+#: GPU utilization in percent below which a GPU is idle.
 IDLE_GPU = 5
 STACK_SECONDS = 15.0
-#: What has not written anything yet is starting: imports from a slow disk take no CPU time either.
+#: A job without any output is still starting: imports from a slow disk need no CPU time either.
 STARTING_SECONDS = 60.0
 #: Key of the notice that a hung job is being ended (`--on-hang stop`).
 STOP = "stop"
 #: In the folder of a run.
 FOLDER = "stacks"
 _FRAME = re.compile(r"^\s+(?P<function>[\w<>.]+) \((?P<file>[^():]+):(?P<line>\d+)\)")
-#: Frames below which a rank waits: the one above says in what.
+#: Innermost frames of a rank that waits: the frame above shows the call.
 _WAITING = re.compile(r"^(?:wait|_wait|synchronize|sleep|select|poll|acquire|recv|read)$")
 
 
@@ -34,7 +34,7 @@ class HangClock:
     """How long a job has neither written nor computed.
 
     Attributes:
-        since: since when, in seconds of the samples' clock; None = it works.
+        since: start of the idle time, in seconds of the samples' clock; None = not idle.
     """
 
     def __init__(self) -> None:
@@ -44,11 +44,11 @@ class HangClock:
         self._written = -1
 
     def feed(self, sample: Mapping[str, Any], written: int) -> float:
-        """Takes a sample and the bytes written so far; seconds for which nothing has happened."""
+        """Takes a sample and the bytes written so far; returns the seconds of inactivity."""
         now = float(sample["t"])
         job, ranks = sample.get("job") or {}, sample.get("ranks") or ()
         cpu = float(job.get("cpu") or 0)
-        # what is no Python only waits for a job that is out of sight, such as a container
+        # a process other than Python only waits for a job that cannot be seen, such as a container
         busy = written != self._written or job.get("python") is None
         if self._cpu is not None and self._time is not None and now > self._time:
             idle = IDLE_CPU + POLLING_CPU * len(ranks)
@@ -63,7 +63,7 @@ class HangClock:
 
 
 def stacks(folder: Path, ranks: Mapping[int, int]) -> dict[int, str]:
-    """Stacks of ranks by py-spy, where it is installed and may look; kept in the run's folder.
+    """Stacks of ranks from py-spy, if it is installed and permitted; stored in the run's folder.
 
     Args:
         folder: `stacks` of the run.
@@ -92,7 +92,7 @@ def where(stack: str) -> str:
     >>> where('Thread 7 (idle): "MainThread"\n    all_reduce (c10d.py:9)\n    main (t.py:3)\n')
     'all_reduce (c10d.py:9)'
     """
-    # a process that never had a second thread has no names for them
+    # a process that never had a second thread has no thread names
     main = stack.partition('"MainThread"')[2] or stack.partition("\nThread ")[2] or stack
     for line in main.splitlines()[1:]:
         if line.startswith("Thread "):
@@ -104,7 +104,7 @@ def where(stack: str) -> str:
 
 
 def summary(found: Mapping[int, str], world: int) -> str:
-    """Which ranks wait in the same call, and which do not: those are waited for."""
+    """Which ranks wait in the same call, and which do not: the others wait for those."""
     places = {rank: where(text) for rank, text in found.items()}
     groups = collections.Counter(place for place in places.values() if place)
     if not groups:

@@ -1,7 +1,8 @@
 """Who has the terminal: the shell, dsdoctor or the job; Ctrl-Z, `fg`, `bg` and `&`.
 
-A shell stops and moves process groups. The job is in a group of its own, with a pseudo-terminal
-even in a session of its own, so what the shell does to dsdoctor is done to the job as well.
+A shell stops process groups and moves them to the foreground or background. The job is in its own
+group (with a pseudo-terminal in its own session), so dsdoctor repeats for the job what the shell
+does to dsdoctor.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from dsdoctor.run.terminal import Terminal, is_foreground
 
 
 def take_foreground(group: int) -> None:
-    """Makes the terminal's foreground ours again if it is that of a group.
+    """Makes us the terminal's foreground group again if the given group is in the foreground.
 
-    Nobody else's: behind `&` the foreground is the shell's, which ends if it loses it.
+    No other group is replaced: after `&` the shell is in the foreground, and it ends if it is not.
     """
     with contextlib.suppress(OSError):
         if os.isatty(0) and os.tcgetpgrp(0) == group:
@@ -27,10 +28,10 @@ def take_foreground(group: int) -> None:
 
 
 class JobControl:
-    """Stops and goes on together with the job.
+    """Stops and continues together with the job.
 
     Attributes:
-        resumed: when the job last went on after a stop, seconds since the epoch; 0 = never.
+        resumed: when the job last continued after a stop, seconds since the epoch; 0 = never.
     """
 
     def __init__(self, job: process.Attached, terminal: Terminal | None, relay: Relay) -> None:
@@ -50,7 +51,7 @@ class JobControl:
             self._asked = True
 
     def look(self) -> None:
-        """Stops with the job where that was stopped from the terminal; returns when it goes on."""
+        """Stops if the job was stopped from the terminal; returns when the job continues."""
         number = self._job.stopped_by()
         if self._asked:
             self._asked = False
@@ -59,7 +60,7 @@ class JobControl:
         elif number in (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU) and self._terminal is None:
             self._suspend(number)
         else:
-            self._settle()  # a shell moves us without a signal
+            self._settle()  # a shell moves us to the foreground without a signal
 
     def _suspend(self, number: int) -> None:
         if self._terminal is not None:
@@ -68,8 +69,8 @@ class JobControl:
         take_foreground(self._job.pid)
         going_on = signal.signal(signal.SIGCONT, lambda *_: None)
         before = signal.signal(number, signal.SIG_DFL)
-        # our group, as the terminal would have: what else is in the pipe stops too. Where no shell
-        # would continue it, the kernel stops nothing, and all go on at once.
+        # our group, as the terminal would have done: the rest of the pipeline stops too. If no
+        # shell could continue it, the kernel stops nothing, and everything continues at once.
         os.kill(0, number)
         signal.signal(number, before)
         signal.signal(signal.SIGCONT, going_on)
@@ -78,7 +79,7 @@ class JobControl:
         self.resumed = time.time()
 
     def _settle(self) -> None:
-        """In the foreground keys go to the job, in the background they are the shell's."""
+        """In the foreground, keys go to the job; in the background, they go to the shell."""
         in_front = is_foreground()
         if self._terminal is None:
             if in_front:

@@ -1,4 +1,4 @@
-"""Keeps the last of what a job writes, compressed, in segments that can be read while it runs."""
+"""Stores the last output of a job, compressed, in segments that can be read while it runs."""
 
 from __future__ import annotations
 
@@ -11,28 +11,27 @@ from pathlib import Path
 
 from dsdoctor import files
 
-#: What is kept of the output, bytes before compression.
+#: Maximum of the stored output, bytes before compression.
 KEPT_BYTES = 200 << 20
 SEGMENT_BYTES = 16 << 20
-#: After so many seconds what was written can be read, also if dsdoctor is killed.
+#: After this many seconds the output can be read, even if dsdoctor is killed.
 FLUSH_SECONDS = 2.0
-#: Chunks that may wait for the compressor; beyond that the job waits, and memory stays flat.
+#: Chunks that may wait for the compressor. If there are more, the job waits, and memory stays flat.
 WAITING_CHUNKS = 256
-#: Names of segments: what the job wrote, and what it wrote after dsdoctor had begun to end it: that
-#: says nothing about what was wrong.
+#: Names of segments: output of the job, and output after dsdoctor had begun to end it, which is no
+#: evidence of a cause.
 OUTPUT, AFTER_STOP = "output", "after-stop"
 
 _GZIP = 16 + zlib.MAX_WBITS
 
 
 class OutputKeeper:
-    """Segments of gzip; the first one and the newest ones stay.
+    """Segments of gzip; the first one and the newest ones are kept.
 
-    The first segment holds how the job was set up, which a post-mortem asks for as often as the
-    end.
+    The first segment contains the setup of the job, which a post-mortem needs as often as the end.
 
     Attributes:
-        total: bytes that were given.
+        total: bytes that were added.
         dropped: bytes whose segment was removed.
     """
 
@@ -56,18 +55,18 @@ class OutputKeeper:
         self._thread.start()
 
     def add(self, data: bytes) -> None:
-        """Keeps a chunk; waits where the compressor is far behind."""
+        """Stores a chunk; waits if the compressor is far behind."""
         self.total += len(data)
         if not self._failed:
             self._queue.put(data)
 
     def continue_as(self, name: str) -> None:
-        """What comes from now on goes into segments of another name."""
+        """Later chunks go into segments of another name."""
         if not self._failed:
             self._queue.put(name)
 
     def close(self) -> None:
-        """Writes what is left."""
+        """Writes the remaining chunks."""
         self._queue.put(None)
         self._thread.join()
 
@@ -87,7 +86,7 @@ class OutputKeeper:
                 else:
                     self._write(data)
             except OSError:
-                # a full disk must not stop the job: nothing more is kept
+                # a full disk must not stop the job: nothing more is stored
                 self._failed = True
                 self._drain()
                 return
@@ -131,7 +130,7 @@ class OutputKeeper:
         self._drop_old()
 
     def _drop_old(self) -> None:
-        """Removes the oldest segments but the first until the rest fits."""
+        """Removes the oldest segments except the first until the rest fits."""
         while sum(size for _, size in self._sizes) > self._kept:
             for place in range(1, len(self._sizes) - 1):
                 path, size = self._sizes[place]

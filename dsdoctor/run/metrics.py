@@ -22,12 +22,12 @@ from dsdoctor.run.progress import Progress
 _MOST_CELLS = 100_000_000
 #: An event file has 64 bits for the step.
 _LARGEST_STEP = 1 << 62
-#: A column as dsdoctor names it. A kept run may come from somebody else, and a spreadsheet takes a
-#: cell that begins with `=`, `+`, `-` or `@` for a formula.
+#: A column as dsdoctor names it. A kept run may come from somebody else, and a spreadsheet treats a
+#: cell that begins with `=`, `+`, `-` or `@` as a formula.
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,80}")
 
 
-#: What each metric is.
+#: Descriptions of the metrics.
 _HELP = {
     "host_memory_used_bytes": "Memory in use on the host, by all programs.",
     "gpu_memory_used_bytes": "Memory in use on a GPU.",
@@ -71,7 +71,7 @@ def _rows(
 def write_metrics(
     path: Path, sample: Mapping[str, Any], progress: Progress, record: RunRecord, written: int
 ) -> None:
-    """Rewrites the file, whole or not at all; a full disk does not stop the job.
+    """Rewrites the file atomically; a full disk does not stop the job.
 
     Args:
         path: the file.
@@ -80,7 +80,7 @@ def write_metrics(
         record: of the run.
         written: bytes of output so far.
     """
-    groups: dict[str, list[str]] = {}  # the format wants all lines of a metric in one group
+    groups: dict[str, list[str]] = {}  # the format requires all lines of a metric in one group
     for name, labels, value in _rows(sample, progress, record, written):
         if value is not None:
             inner = {"run": record.id, **labels}
@@ -101,7 +101,7 @@ def _escaped(text: str) -> str:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file of JSON lines; lines that were cut off, or are not ours, are left out."""
+    """The rows of a file of JSON lines; truncated and foreign lines are left out."""
     rows: list[dict[str, Any]] = []
     with contextlib.suppress(OSError):
         for line in files.read(path).decode("utf-8", "replace").splitlines():
@@ -126,7 +126,7 @@ def _is_number(value: object) -> bool:
 
 
 def flat_samples(folder: Path, started: float) -> list[dict[str, Any]]:
-    """One row a sample, with columns such as `gpu0.used` and `rank3.rss`; times from the start.
+    """One row per sample, with columns such as `gpu0.used` and `rank3.rss`; times from the start.
 
     Samples that are not of this form are left out.
     """
@@ -164,7 +164,7 @@ def to_csv(rows: list[dict[str, Any]]) -> str:
     """Rows with different columns as one table.
 
     Raises:
-        UsageError: there are far more cells than a run can have.
+        UsageError: there are more cells than a run can have.
     """
     if not rows:
         return ""
@@ -184,7 +184,7 @@ def to_csv(rows: list[dict[str, Any]]) -> str:
 def _scalars(
     steps: list[dict[str, Any]], samples: list[dict[str, Any]]
 ) -> Iterator[tuple[float, float, dict[str, float]]]:
-    """Seconds from the start, the step to draw at, and what was read then."""
+    """Seconds from the start, the step to draw at, and the values read then."""
     for number, row in enumerate(steps):
         names = {"seconds": "step_seconds"}
         values = {names.get(key, key): row[key] for key in row if key not in ("t", "step")}
@@ -204,14 +204,14 @@ def to_tensorboard(
     """Writes event files: the training by step, the machine by seconds from the start.
 
     Args:
-        folder: that TensorBoard is to read.
+        folder: the log folder for TensorBoard.
         steps: as `step_rows` returns them.
         samples: as `flat_samples` returns them.
         started: when the run was started, seconds since the epoch.
 
     Raises:
-        UsageError: the package `tensorboard` is not installed beside dsdoctor, or the folder cannot
-            be written.
+        UsageError: the package `tensorboard` is not installed next to dsdoctor, or the folder
+            cannot be written.
     """
     try:
         from tensorboard.compat.proto.event_pb2 import Event  # noqa: PLC0415  # optional

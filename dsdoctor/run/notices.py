@@ -1,4 +1,4 @@
-"""What is reported while a job runs, once each: a pure function of samples and progress."""
+"""Notices while a job runs, once each: a pure function of samples and progress."""
 
 from __future__ import annotations
 
@@ -12,47 +12,48 @@ from dsdoctor.model.units import GIB
 from dsdoctor.report.durations import duration
 from dsdoctor.run.progress import Progress
 
-#: Shares of the guides (row A7) from which memory is worth a line.
+#: Shares of memory from which a notice is printed (guides, row A7).
 HOST_SHARE = 0.80
 GPU_SHARE = 0.95
-#: A disk is reported below this, or when it is full before the job has run so long again.
+#: A disk is reported below this, or if it will be full before the job has run as long again.
 LEAST_DISK_BYTES = 2 * GIB
 DISK_SECONDS = 1800.0
-#: How much slower than its own median a job must become.
+#: How much slower than its own median a job must become to be reported.
 SLOW_FACTOR = 1.5
 SLOW_AFTER_STEPS = 20
-#: Samples that a trend is taken over.
+#: Samples of a trend.
 TREND_SAMPLES = 60
-#: How far ahead a trend of a disk is trusted, as a multiple of the time it was seen for. With the
-#: usual two seconds between samples, a full trend looks ahead for `DISK_SECONDS`; a burst of a few
-#: seconds, which may be that of another job, does not.
+#: How far a trend of a disk is extrapolated, as a multiple of its observed duration. With the
+#: usual two seconds between samples, a full trend reaches `DISK_SECONDS` ahead; a burst of a few
+#: seconds, possibly from another job, does not.
 TREND_REACH = 15.0
 #: How long a GPU may be throttled before it is reported; a single sample is noise.
 THROTTLED_SAMPLES = 3
 LOSS_SCALE_FLOOR = 1
-#: How long other ranks must go on after one has ended: ranks of a sound job do not end together.
+#: How long other ranks must continue after one has ended: ranks of a healthy job do not end at the
+#: same time either.
 OUTLIVED_SECONDS = 10.0
-#: Xids that a fault of the program causes; the hardware is sound (NVIDIA's Xid catalog, 2025-10).
+#: Xids caused by a fault of the program, on healthy hardware (NVIDIA's Xid catalog, 2025-10).
 PROGRAM_XIDS = frozenset({13, 31, 32, 43, 44, 45})
 _XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:]+)\S*\): (\d+)")
-#: An NVML that is silent for so long does not answer.
+#: An NVML that is silent for this long counts as not responding.
 SILENT_SECONDS = 30.0
 
 
 @dataclasses.dataclass
 class Trend:
-    """Newest values of one figure, with their times in seconds."""
+    """The newest values of one figure, with their times in seconds."""
 
     rows: collections.deque[tuple[float, float]] = dataclasses.field(
         default_factory=lambda: collections.deque(maxlen=TREND_SAMPLES)
     )
 
     def add(self, now: float, value: float) -> None:
-        """Takes one value."""
+        """Adds a value."""
         self.rows.append((now, value))
 
     def slope(self) -> float | None:
-        """Change in a second between the first and the second half; None before it is known."""
+        """Change per second between the first and the second half; None until it is known."""
         if len(self.rows) < 6:  # noqa: PLR2004  # three values a half
             return None
         half = len(self.rows) // 2
@@ -70,17 +71,17 @@ class Trend:
 
 
 class Notices:
-    """Turns samples into sentences; each key is reported once.
+    """Turns samples into notices; each key is reported once.
 
     Attributes:
-        throttled: GPU index to seconds in which it was throttled.
+        throttled: GPU index to the seconds for which it was throttled.
         peak_gpu: GPU index to the highest use, bytes.
         peak_host: highest use of host memory, bytes.
         peak_rank: rank to its highest resident memory, bytes.
-        peak_ranks: the same of all ranks together, at one moment.
+        peak_ranks: the same for all ranks together, at one moment.
         oom_kills: kills by the kernel in the job's control group since the first sample; None = not
             known, as before the second sample.
-        folder: that control group.
+        folder: of that control group.
     """
 
     def __init__(self) -> None:
@@ -102,7 +103,7 @@ class Notices:
         self._before: float | None = None
 
     def feed(self, sample: Mapping[str, Any], progress: Progress) -> list[tuple[str, str]]:
-        """The keys and sentences that are new with this sample."""
+        """The keys and notices that are new with this sample."""
         now = float(sample["t"])
         passed = 0.0 if self._before is None else max(0.0, now - self._before)
         self._before = now
@@ -125,10 +126,10 @@ class Notices:
         return trend
 
     def _resident(self, sample: Mapping[str, Any]) -> None:
-        """Memory of the ranks; without a launcher the first Python process is the only rank."""
+        """Memory of the ranks; without a launcher, the first Python process is the only rank."""
         rows = {str(row["rank"]): int(row["rss"]) for row in sample.get("ranks") or ()}
         alone = (sample.get("job") or {}).get("rss")
-        if rows and not self._has_ranks:  # what was seen before was their launcher
+        if rows and not self._has_ranks:  # the earlier process was their launcher
             self._has_ranks, self.peak_rank, self.peak_ranks = True, {}, None
         elif not self._has_ranks and alone is not None:
             rows = {"0": int(alone)}
@@ -215,7 +216,7 @@ class Notices:
     def _throttle(
         self, index: str, reasons: Sequence[str], passed: float
     ) -> Iterator[tuple[str, str]]:
-        # a power cap is how a busy GPU runs at its best; the others are heat and faults
+        # the power cap is normal for a busy GPU; the other reasons are heat and faults
         named = [reason for reason in reasons if reason != "power-cap"]
         if not named:
             self._streak[index] = 0
@@ -273,10 +274,10 @@ class Notices:
 
 
 def _behind(sample: Mapping[str, Any]) -> str:
-    """The GPU whose utilization is far below that of all others, where there is one."""
+    """The GPU whose utilization is far below all others, if there is one."""
     rows = [(g["util"], g["index"]) for g in sample.get("gpus") or () if g.get("util") is not None]
     busy = [util for util, _ in rows]
-    # ranks that wait in NCCL show full load: the one with less is the one they wait for
+    # ranks that wait in NCCL show full load: the rank with less load is the one they wait for
     if len(rows) > 1 and min(busy) < 0.7 * sorted(busy)[1]:
         return f"; GPU {min(rows)[1]} is at {min(busy)}% while the others are at {sorted(busy)[1]}%"
     return ""
@@ -291,13 +292,13 @@ def _xids(sample: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def xid_words(xid: Mapping[str, Any]) -> str:
-    """An Xid in a sentence."""
+    """An Xid in words."""
     gpu = "the GPU" if xid["gpu"] is None else f"GPU {xid['gpu']}"
     return f"{gpu} at PCI {xid['bdf']} reports Xid {xid['code']}"
 
 
 def gpu_evidence(sample: Mapping[str, Any]) -> Iterator[str]:
-    """Lines about GPUs for the diagnosis, in the words of the kernel's log and of NVML."""
+    """Lines about GPUs for the diagnosis, as the kernel log and NVML write them."""
     for xid in sample.get("xids") or ():
         if xid["code"] not in PROGRAM_XIDS:
             yield f"NVRM: Xid (PCI:{xid['bdf']}): {xid['code']}, GPU {xid['gpu']}, seen by NVML"
@@ -307,7 +308,7 @@ def gpu_evidence(sample: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _until(room: float, slope: float | None, verb: str = "growing") -> str:
-    """How long it lasts at this pace."""
+    """How long the space lasts at this rate."""
     if slope is None or slope <= 0 or room / slope > 24 * 3600:
         return ""
     return f", {verb} by {slope * 60 / GIB:.2f} GiB a minute: full in {duration(room / slope)}"

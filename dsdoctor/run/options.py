@@ -1,4 +1,4 @@
-"""What `dsdoctor run` was asked for."""
+"""The options of `dsdoctor run`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 from dsdoctor.errors import UsageError
 
-#: The exit status when the check before the start refuses. No launcher uses it: deepspeed and
+#: The exit status if the preflight check fails. No launcher uses it: deepspeed and
 #: torchrun exit with 1 or with a rank's own status, Python with 1, 2 or 120, shells with 126 and
-#: above, timeout(1) with 124 and 125, sysexits.h stops at 78.
+#: above, timeout(1) with 124 and 125; sysexits.h ends at 78.
 REFUSED = 79
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -23,12 +23,12 @@ class RunOptions:
         command: the command, as typed.
         preflight: `quick`, `full` or `off`.
         force: start although the check fails.
-        announce: set variables that make dumps possible.
+        announce: set variables that enable dumps.
         every: seconds between samples.
         hang_after: seconds without output and work after which the job counts as hung; 0 = never.
         on_hang: `report` or `stop`.
-        restarts: how often a run that died of a passing cause is started again.
-        requeue: restart by putting the Slurm job back into the queue.
+        restarts: how often a run that died of a transient cause is started again.
+        requeue: restart by requeueing the Slurm job.
         base: folder of all runs.
         metrics: file for Prometheus' textfile collector, rewritten with each sample.
         quiet: report nothing while the job runs.

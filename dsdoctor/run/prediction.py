@@ -1,4 +1,4 @@
-"""What `recommend` would have predicted for a command, where the command says enough."""
+"""What `recommend` predicts for a command, if the command line is sufficient."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.recommend.demand import demand_of, ranks_of
 from dsdoctor.run.script_options import option
 
-#: Options of Hugging Face's example scripts, TRL, LLaMA-Factory and of many others.
+#: Options of Hugging Face's example scripts, TRL, LLaMA-Factory and many others.
 MODEL = ("model_name_or_path", "model", "model_name", "model_path", "base_model")
 SEQUENCE = (
     "max_seq_length", "max_seq_len", "max_length", "block_size", "cutoff_len", "model_max_length",
@@ -26,15 +26,15 @@ SEQUENCE = (
 )  # fmt: skip
 MICRO_BATCH = ("per_device_train_batch_size", "micro_batch_size", "train_micro_batch_size_per_gpu")
 CHECKPOINTING = ("gradient_checkpointing", "activation_checkpointing")
-#: Methods that train something else than all parameters: their memory is not known from here.
+#: Methods that do not train all parameters: their memory cannot be predicted here.
 OTHER_METHODS = re.compile(r"lora|peft|adapter|4bit|8bit|quant|freez", re.IGNORECASE)
 
 
 def predict(snapshot: Snapshot) -> Prediction | None:
     """Peak memory of each GPU by the memory model of `recommend`.
 
-    None unless the command names the model and the sequence length, its config is known, and all
-    parameters are trained: anything else would be a guess.
+    None unless the command contains the model and the sequence length, its config is known, and
+    all parameters are trained: anything else would be a guess.
     """
     run = snapshot.run
     words = run.command

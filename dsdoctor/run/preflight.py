@@ -1,4 +1,4 @@
-"""The check before the start, in a process of its own: `dsdoctor run` itself stays small.
+"""The preflight check, in a separate process, so that `dsdoctor run` itself stays small.
 
     python -m dsdoctor.run.preflight FOLDER quick|full CMD…
 
@@ -26,7 +26,7 @@ from dsdoctor.run.preflight_seconds import SECONDS
 
 
 def needs_of(command: Sequence[str], *, quick: bool) -> RunNeeds:
-    """What a command line asks of the machine, with the config that it names."""
+    """What a command line needs from the machine, with the config that it refers to."""
     return RunNeeds(
         command=tuple(command),
         hostfile=parse_command(tuple(command)).hostfile,
@@ -36,7 +36,7 @@ def needs_of(command: Sequence[str], *, quick: bool) -> RunNeeds:
 
 
 def chooses_itself(command: Sequence[str], host: Host) -> bool:
-    """Whether the command may start any environment: a script, where none is active or named."""
+    """Whether the command may use any environment: a script, if none is active or given."""
     return parse_command(command).launcher == "other" and interpreter.named(host) is None
 
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     found, _ = settings.without_leftovers(settings.load(), registry)
     units = registry.select((), found.ignore)
     starter = elsewhere.starter(command, os.environ)
-    quick = mode == "quick" or bool(starter)  # torch here says nothing about the job's nodes
+    quick = mode == "quick" or bool(starter)  # this torch is not that of the nodes
     request = Request(run=needs_of(command, quick=quick), timeout=SECONDS[mode])
     policy = Policy(limits=found.limits)
     if chooses_itself(command, LocalHost()):

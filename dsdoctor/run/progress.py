@@ -1,9 +1,9 @@
-"""Reads steps, loss, learning rate and throughput from the lines that trainers print themselves.
+"""Reads steps, loss, learning rate and throughput from the output of trainers.
 
 Sources of the formats: deepspeed 0.19.8 `runtime/engine.py` (_report_progress, save_checkpoint),
 `runtime/pipe/engine.py`, `utils/timer.py`, `runtime/fp16/loss_scaler.py`; transformers 4.51 to 5.23
 `trainer_callback.py`, `trainer.py`; accelerate 1.15 `accelerator.py` (save_state); tqdm 4.67
-`std.py` (format_meter); Lightning 2.5 progress bars (tqdm's form with metrics behind the rate).
+`std.py` (format_meter); Lightning 2.5 progress bars (tqdm's form with metrics after the rate).
 Read 2026-11.
 """
 
@@ -15,13 +15,13 @@ import re
 import statistics
 from collections.abc import Callable
 
-#: A chunk that holds none of these has no line worth parsing.
+#: A chunk that contains none of these has no line to parse.
 HINTS = (
     b"loss", b"step", b"it/s", b"s/it", b"iter", b"SamplesPerSec", b"tokens", b"Saving ",
 )  # fmt: skip
 #: Longer lines are tensors and configs that somebody printed.
 LONGEST = 2000
-#: Step times that the median is taken over.
+#: Number of step times for the median.
 KEPT_STEPS = 200
 
 _NUMBER = r"(?:[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|NaN|NAN|inf|Inf|Infinity))"
@@ -52,14 +52,14 @@ _SCALE = re.compile(r"Attempted loss scale: (\d+), reducing to (\d+)")
 _CHECKPOINT = re.compile(
     r"\bSaving (?:model checkpoint(?: to|:)|current state to) ['\"]?(?P<path>[^\s'\",]{1,400})"
 )
-#: Files of ranks in DeepSpeed's checkpoints; their folder is what a job resumes from.
+#: Files of ranks in DeepSpeed's checkpoints; a job resumes from their folder.
 _RANK_FILE = re.compile(r"/[^/]*(?:mp_rank_|zero_pp_rank_|layer_|bf16_zero_)[^/]*\.pt$")
 _SCALE_FLOOR = "Current loss scale already at minimum"
 
 
 @dataclasses.dataclass
 class Step:
-    """What one line reports. None = it does not say.
+    """What one line reports. None = not reported.
 
     Attributes:
         step: number of the optimizer step (or of the bar's position).
@@ -81,7 +81,7 @@ class Step:
 
 
 def parse(line: str) -> Step | None:
-    """What a line of a training log reports, None for all other lines.
+    """What a line of a training log reports; None for all other lines.
 
     >>> parse("{'loss': 2.31, 'grad_norm': 1.5, 'learning_rate': 5e-05, 'epoch': 0.1}")
     Step(step=None, loss=2.31, learning_rate=5e-05, seconds=None, samples_per_second=None, tokens_per_second=None, loss_scale=None)
@@ -111,7 +111,7 @@ def parse(line: str) -> Step | None:
         found.loss_scale = 0
     if found.seconds is None and found.step is not None:
         found.seconds = _seconds(line)
-    # a step number alone is any line that says "step 3"; with a bar or a figure it is progress
+    # a step number alone could be any line with "step 3"; with a bar or a figure it is progress
     figures = (found.loss, found.samples_per_second, found.tokens_per_second, found.loss_scale)
     if bar is None and all(value is None for value in figures):
         return found if "skipped=" in line and found.step is not None else None
@@ -119,7 +119,7 @@ def parse(line: str) -> Step | None:
 
 
 def checkpoint(line: str) -> str | None:
-    """The checkpoint that a line reports to be saved.
+    """The checkpoint that was saved according to a line.
 
     >>> checkpoint("[Rank 0] Saving model checkpoint: out/global_step9/mp_rank_00_model_states.pt")
     'out/global_step9'
@@ -159,8 +159,8 @@ class Progress:
     Attributes:
         last: newest value of each field.
         begun: when the first step was reported, seconds of the caller's clock.
-        loss_is_nan: a loss that is not a number was reported.
-        checkpoint: the last checkpoint that was reported to be saved; "" = none.
+        loss_is_nan: a loss of NaN was reported.
+        checkpoint: the last checkpoint reported as saved; "" = none.
     """
 
     def __init__(self, on_step: Callable[[float, Step], None] | None = None) -> None:
@@ -174,7 +174,7 @@ class Progress:
         self._previous: tuple[int, float] | None = None
 
     def feed(self, data: bytes, now: float) -> None:
-        """Takes what the job wrote; costs next to nothing where nothing is of interest."""
+        """Reads output of the job; almost free if it contains nothing of interest."""
         if not any(hint in data for hint in HINTS) and not self._carry:
             return
         *rows, carry = (self._carry + data).replace(b"\r", b"\n").split(b"\n")
@@ -212,10 +212,10 @@ class Progress:
         return statistics.median(self._times) if self._times else None
 
     def recent_seconds(self, count: int = 5) -> float | None:
-        """Median of the newest step times, None before there are that many."""
+        """Median of the newest step times; None until there are enough."""
         return statistics.median(self._times[-count:]) if len(self._times) >= count else None
 
     @property
     def counted(self) -> int:
-        """Step times that are known."""
+        """Number of known step times."""
         return len(self._times)

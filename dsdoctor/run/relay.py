@@ -1,4 +1,4 @@
-"""Copies what a job writes to where it would have gone without us, byte for byte."""
+"""Copies the output of a job, byte for byte, to where it would go without dsdoctor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CHUNK = 1 << 18
 
 
 class Relay:
-    """The job's streams: read, passed on, kept.
+    """The job's streams: read, forwarded and stored.
 
     Attributes:
         open: streams of the job that have not ended.
@@ -26,25 +26,25 @@ class Relay:
         self._typed: Callable[[bytes], None] = lambda _: None
 
     def add(self, source: int, target: int) -> None:
-        """Reads `source` (which becomes ours) and writes to `target`."""
+        """Copies `source` (which the relay then owns) to `target`."""
         self._targets[source] = target
         self._own.add(source)
         os.set_blocking(source, False)
         self._selector.register(source, selectors.EVENT_READ)
 
     def add_input(self, source: int, target: int, typed: Callable[[bytes], None]) -> None:
-        """Passes on what is typed, and reports it; the caller keeps both descriptors."""
+        """Forwards typed input and reports it; the caller still owns both descriptors."""
         self._targets[source] = target
         self._typed = typed
         self._selector.register(source, selectors.EVENT_READ)
 
     def wake_on(self, source: int) -> None:
-        """Returns from `copy` when this can be read; the caller reads it."""
+        """Makes `copy` return when this can be read; the caller reads it."""
         self._wakeups.add(source)
         self._selector.register(source, selectors.EVENT_READ)
 
     def forget(self, source: int) -> None:
-        """Watches a descriptor no longer."""
+        """Stops watching a descriptor."""
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(source)
         self._targets.pop(source, None)
@@ -59,7 +59,7 @@ class Relay:
         return bool(self._own)
 
     def copy(self, seconds: float) -> set[int]:
-        """Copies for so long at most; the wake-up descriptors that can be read."""
+        """Copies for at most this long; returns the wake-up descriptors that can be read."""
         woken: set[int] = set()
         for key, _ in self._selector.select(seconds):
             source = key.fd
@@ -74,7 +74,7 @@ class Relay:
             data = os.read(source, CHUNK)
         except BlockingIOError:
             return
-        except OSError:  # a pseudo-terminal whose last user has gone
+        except OSError:  # a pseudo-terminal that its last user has closed
             data = b""
         if not data:
             self.forget(source)
@@ -86,11 +86,11 @@ class Relay:
         try:
             _write(self._targets[source], data)
         except OSError:
-            # nobody reads any more: the job meets the closed pipe as it would without us
+            # no reader any more: the job sees the closed pipe as it would without dsdoctor
             self.forget(source)
 
     def close(self) -> None:
-        """Lets go of everything."""
+        """Closes everything."""
         for source in list(self._own):
             self.forget(source)
         self._selector.close()
@@ -101,7 +101,7 @@ def _write(target: int, data: bytes) -> None:
     while rest:
         try:
             rest = rest[os.write(target, rest) :]
-        except BlockingIOError:  # somebody made our output non-blocking
+        except BlockingIOError:  # another process made our output non-blocking
             with selectors.DefaultSelector() as selector:
                 selector.register(target, selectors.EVENT_WRITE)
                 selector.select(1.0)

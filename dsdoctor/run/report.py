@@ -1,4 +1,4 @@
-"""Kept runs for a reader: the list, one run, two runs side by side."""
+"""Kept runs as text: the list, one run, two runs side by side."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from dsdoctor.run import elsewhere, store
 from dsdoctor.run.ending import status_words, success_line
 
 _COMMAND = 48
-#: A shorter command says nothing; then it is left out.
+#: If less of the command fits, it is left out.
 _LEAST_COMMAND = 10
-#: Differences that do not count: starting an interpreter takes up to a second more or less, steps
-#: are timed by the moments at which their lines arrive, and memory is sampled.
+#: Differences that do not count: the start of an interpreter varies by up to a second, steps are
+#: timed by the arrival of their lines, and memory is sampled.
 _LEAST_SECONDS = 1.0
 _LEAST_STEP_SECONDS = 0.001
 _LEAST_GIB = 0.1
-#: Two runs of one command differ by so much in times, throughput and memory.
+#: Normal difference between two runs of one command, in times, throughput and memory.
 _NOISE = 0.01
 
 
@@ -43,7 +43,7 @@ def started(record: RunRecord) -> float:
 
 
 def ending(record: RunRecord) -> str:
-    """How a run ended, in a word or two."""
+    """How a run ended, in one or two words."""
     if record.status is None:
         return "running" if store.is_running(record) else "unknown: dsdoctor was killed"
     if record.preflight == "failed" and record.seconds == 0:
@@ -64,12 +64,12 @@ def _taken(rows: Sequence[tuple[str, str, str]]) -> int:
 
 
 def table(runs: Sequence[tuple[Path, RunRecord]], base: Path, columns: int | None = None) -> str:
-    """One line a run.
+    """One line per run.
 
     Args:
-        runs: what is listed.
-        base: where they are kept.
-        columns: of the terminal; the command gets what is left of them. None = there is none.
+        runs: the runs to list.
+        base: their folder.
+        columns: width of the terminal; the command gets the rest. None = not a terminal.
     """
     if not runs:
         return f"no run is saved in `{base}`; start one with `dsdoctor run -- CMD`\n"
@@ -101,7 +101,7 @@ def _cause(record: RunRecord) -> Iterator[str]:
         return
     try:
         found = decode.convert(record.diagnosis, Diagnosis)
-    except decode.DecodeError:  # of another version
+    except decode.DecodeError:  # written by another version
         yield f"cause     {record.diagnosis.get('summary', '')}"
         return
     for cause in found.causes:
@@ -115,7 +115,7 @@ def _cause(record: RunRecord) -> Iterator[str]:
 
 
 def show(folder: Path, record: RunRecord) -> str:
-    """Everything about a run that a reader asks for first."""
+    """The most important information about a run."""
     lines = [
         f"{record.id} on {record.host}",
         f"command   {clean(shlex.join(record.command))}",
@@ -156,7 +156,7 @@ def show(folder: Path, record: RunRecord) -> str:
 
 
 def _memory_lines(figures: Figures) -> Iterator[str]:
-    """Peak memory of each GPU and of the ranks, beside the prediction; none where none was seen."""
+    """Peak memory of each GPU and of the ranks, with the prediction; empty if none was sampled."""
     predicted = figures.predicted
     each = [f"GPU {gpu} {size / GIB:.1f} GiB" for gpu, size in figures.peak_gpu_bytes.items()]
     if len(each) > 1 or (each and predicted is not None):
@@ -174,13 +174,13 @@ def _memory_lines(figures: Figures) -> Iterator[str]:
 
 @dataclasses.dataclass(frozen=True)
 class _Figure:
-    """What two runs are compared by.
+    """A figure by which two runs are compared.
 
     Attributes:
-        value: of one run; None = nothing reported it.
+        value: of one run; None = not reported.
         unit: of the value.
         least: a difference below this does not count, in the unit of the value.
-        share: nor does one below this share of the first value.
+        share: a difference below this share of the first value does not count either.
     """
 
     value: float | None
@@ -208,7 +208,7 @@ def _values(record: RunRecord) -> dict[str, _Figure]:
     }
 
 
-#: Names for readers, where the one in JSON leaves a question open.
+#: Names for readers, if the name in JSON is not clear enough.
 _TITLES = {"peak host memory": "host, all programs"}
 
 
@@ -217,7 +217,7 @@ def _memory(count: int | None) -> _Figure:
 
 
 def _change(before: _Figure, after: _Figure) -> float | None:
-    """Change against the first run in percent; None where there is none that counts.
+    """Change against the first run in percent; None if there is none that counts.
 
     >>> _change(_Figure(0.5), _Figure(0.4)), _change(_Figure(0.0), _Figure(1.0))
     (-20.0, None)
@@ -246,7 +246,7 @@ def _percent(change: float | None) -> str:
 
 
 def figures(before: RunRecord, after: RunRecord) -> list[FigureChange]:
-    """What at least one of two runs has a value for, and how it changed."""
+    """The figures that at least one of two runs has, and how they changed."""
     right = _values(after)
     return [
         FigureChange(
@@ -262,7 +262,7 @@ def figures(before: RunRecord, after: RunRecord) -> list[FigureChange]:
 
 
 def figure_rows(before: RunRecord, after: RunRecord) -> list[tuple[str, str, str, str]]:
-    """Name, value of each run, and the change in percent; what neither run has is left out."""
+    """Name, value of each run, and the change in percent; figures of neither run are left out."""
     rows = [("status", ending(before), ending(after), "")]
     for row in figures(before, after):
         texts = [_value_text(row.name, row.unit, value) for value in (row.before, row.after)]
@@ -278,7 +278,7 @@ def _value_text(name: str, unit: str, value: float | None) -> str:
 
 
 def fact_changes(before: Path, after: Path) -> list[str]:
-    """What differed between two runs' machines, if the snapshots of both are there."""
+    """What differed between the machines of two runs, if both have a snapshot."""
     snapshots = []
     for folder in (before, after):
         try:
@@ -290,7 +290,7 @@ def fact_changes(before: Path, after: Path) -> list[str]:
 
 
 def document(before: tuple[Path, RunRecord], after: tuple[Path, RunRecord]) -> RunDiff:
-    """Two runs for a program to read."""
+    """The comparison of two runs as a JSON document."""
     runs = [
         ComparedRun(
             id=folder.name,
@@ -313,12 +313,12 @@ def document(before: tuple[Path, RunRecord], after: tuple[Path, RunRecord]) -> R
 def compare(
     before: tuple[Path, RunRecord], after: tuple[Path, RunRecord], columns: int | None = None
 ) -> str:
-    """Two runs side by side, then what differed between them.
+    """Two runs side by side, then the differences between their machines.
 
     Args:
         before: the first run.
         after: the second one.
-        columns: of the terminal; None = there is none.
+        columns: width of the terminal; None = not a terminal.
     """
     rows = figure_rows(before[1], after[1])
     names = (before[0].name, after[0].name)

@@ -1,8 +1,8 @@
-"""Puts a Slurm job that died of a passing cause back into the queue, without a node at fault.
+"""Requeues a Slurm job that died of a transient cause, and excludes a node at fault.
 
-`scontrol requeue` ends the job's processes, dsdoctor's too, with SIGTERM and after `KillWait`
-seconds (30 by default) with SIGKILL. `ExcNodeList` can be changed only once the job is pending,
-that is in this interval; Slurm starts a requeued job again two minutes later at the earliest.
+`scontrol requeue` ends the job's processes, including dsdoctor, with SIGTERM, and after `KillWait`
+seconds (30 by default) with SIGKILL. `ExcNodeList` can be changed only while the job is pending,
+which is in this interval. Slurm starts a requeued job two minutes later at the earliest.
 Source: scontrol(1) of Slurm 20.02 to 25.05, and measured with 22.05.8.
 """
 
@@ -23,19 +23,19 @@ from dsdoctor.registry import Registry
 _USUAL = "/usr/bin/scontrol"
 #: How long one call of `scontrol` may take; three of them fit into `KillWait`.
 CALL_SECONDS = 8.0
-#: Records of this node alone: a cause that they prove is on this node.
+#: Records of this node only: a cause that they prove is on this node.
 OWN = re.compile(r"^(?:kernel|gpus|control-group)\.log$")
 
 
 @dataclasses.dataclass(frozen=True)
 class SlurmJob:
-    """The job that this process belongs to.
+    """The Slurm job of this process.
 
     Attributes:
         id: of the job.
         node: name of this node in Slurm.
-        nodes: how many nodes the job has.
-        restarts: how often Slurm has started it again.
+        nodes: the number of nodes of the job.
+        restarts: how often Slurm has restarted it.
     """
 
     id: str
@@ -45,7 +45,7 @@ class SlurmJob:
 
 
 def job_of(env: Mapping[str, str]) -> SlurmJob | None:
-    """The Slurm job around this process; None = there is none."""
+    """The Slurm job of this process; None = not in a job."""
     number = env.get("SLURM_JOB_ID", "")
     if not number.isdigit() or own_tool("scontrol") is None:
         return None
@@ -59,7 +59,7 @@ def job_of(env: Mapping[str, str]) -> SlurmJob | None:
 
 
 def reason(cause: Cause, registry: Registry) -> str:
-    """Why another start of the job, in the same place or in another, can help; "" = it cannot."""
+    """Why restarting the job, here or on other nodes, can help; "" = it cannot."""
     unit = registry.find(cause.condition)
     if unit is None:
         return ""
@@ -71,7 +71,8 @@ def reason(cause: Cause, registry: Registry) -> str:
 def is_at_fault(cause: Cause, job: SlurmJob, registry: Registry) -> bool:
     """Whether this node must not get the job again.
 
-    Of a job with several nodes only what this node's own records prove is certain to be here.
+    In a job with several nodes, a cause is certain to be on this node only if its own records
+    prove it.
     """
     unit = registry.find(cause.condition)
     if unit is None or unit.condition.scope is not Scope.NODE or not job.node:
@@ -81,7 +82,7 @@ def is_at_fault(cause: Cause, job: SlurmJob, registry: Registry) -> bool:
 
 
 def requeue(job: SlurmJob, *, without_node: bool) -> str:
-    """Puts the job back into the queue; what went wrong, "" = nothing."""
+    """Requeues the job; returns the error, "" = none."""
     ignored = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         if error := _scontrol("requeue", job.id):
@@ -96,7 +97,7 @@ def requeue(job: SlurmJob, *, without_node: bool) -> str:
 
 
 def _scontrol(*words: str) -> str:
-    """Calls it; its complaint, "" = none."""
+    """Calls `scontrol`; returns its error message, "" = none."""
     done = process.run([own_tool("scontrol") or _USUAL, *words], timeout=CALL_SECONDS)
     if done.ok:
         return ""
@@ -105,7 +106,7 @@ def _scontrol(*words: str) -> str:
 
 
 def _excluded(job: str) -> list[str]:
-    """Nodes that the job excludes already."""
+    """Nodes that the job already excludes."""
     words = ("show", "job", job, "--oneliner")
     done = process.run([own_tool("scontrol") or _USUAL, *words], timeout=CALL_SECONDS)
     found = re.search(r"\bExcNodeList=(\S+)", done.text)

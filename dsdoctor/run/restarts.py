@@ -1,6 +1,6 @@
-"""Another start of a job that died: when it can help, in place (`--restarts`) or by Slurm's queue.
+"""When restarting a job that died can help, in place (`--restarts`) or through Slurm's queue.
 
-How Slurm is asked for it is in `requeue`.
+For the requests to Slurm, see `requeue`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dsdoctor.model.run_record import RunRecord
 from dsdoctor.run import store
 from dsdoctor.run.options import RunOptions
 
-#: Variables that number the tasks of a job step: the first one speaks.
+#: Variables that number the tasks of a job step: the first task acts.
 TASK_VARIABLES = ("SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
 Speaker = Callable[[str], None]
 
@@ -30,7 +30,7 @@ def is_first(env: Mapping[str, str]) -> bool:
 
 
 def was_ended(record: RunRecord, status: int) -> bool:
-    """Whether somebody ended the job on purpose, or a scheduler took its place."""
+    """Whether a person ended the job on purpose, or a scheduler preempted it."""
     if any(one.name in ("SIGINT", "SIGTERM", "SIGQUIT") for one in record.signals):
         return True
     from dsdoctor.run import ending  # noqa: PLC0415  # only where a job died
@@ -39,7 +39,7 @@ def was_ended(record: RunRecord, status: int) -> bool:
 
 
 def passing_cause(folder: Path) -> tuple[str, str] | None:
-    """The condition that ended the run and why another start can help, where it can."""
+    """The condition that ended the run, and why a restart can help, if it can."""
     from dsdoctor import packs  # noqa: PLC0415  # only where a job died
     from dsdoctor.run import ending  # noqa: PLC0415
 
@@ -54,7 +54,7 @@ def passing_cause(folder: Path) -> tuple[str, str] | None:
 
 
 def requeue_job(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker) -> None:
-    """Puts the Slurm job back into the queue, where that can help."""
+    """Requeues the Slurm job if that can help."""
     from dsdoctor import packs  # noqa: PLC0415
     from dsdoctor.model.diagnosis import Diagnosis  # noqa: PLC0415
     from dsdoctor.run import requeue  # noqa: PLC0415
@@ -66,7 +66,7 @@ def requeue_job(options: RunOptions, folder: Path, record: RunRecord, speak: Spe
     registry = packs.load()
     why = requeue.reason(causes[0], registry) if causes else ""
     here = bool(causes) and requeue.is_at_fault(causes[0], job, registry)
-    # of several nodes, one that is at fault speaks for itself, else the first
+    # of several nodes, the one at fault acts, otherwise the first
     if not why or not (here or is_first(os.environ)):
         return
     name = causes[0].condition

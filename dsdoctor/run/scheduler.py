@@ -1,7 +1,7 @@
-"""What Slurm says of a job: its number, and how it ended.
+"""What Slurm reports about a job: its number, and how it ended.
 
-Sources: squeue(1), scontrol(1) and sacct(1) of Slurm 22.05 and 25.05; what srun and salloc print is
-from `src/srun/libsrun/allocate.c` and `src/salloc/salloc.c`; read 2026-11, and seen with 22.05.8.
+Sources: squeue(1), scontrol(1) and sacct(1) of Slurm 22.05 and 25.05; the output of srun and salloc
+in `src/srun/libsrun/allocate.c` and `src/salloc/salloc.c`; read 2026-11, and tried with 22.05.8.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from dsdoctor.host.account import own_tool
 
 #: How long one answer may take.
 ASK_SECONDS = 5.0
-#: Times of Slurm are whole seconds, and two clocks that NTP keeps hardly differ.
+#: Slurm's times are whole seconds, and clocks that NTP synchronizes hardly differ.
 _SKEW_SECONDS = 2.0
 _ANNOUNCED = re.compile(
     rb"(?m)^(?:srun|salloc): (?:error: )?"
     rb"(?:job|Granted job allocation|Pending job allocation|Force Terminated job) (\d{1,10})\b"
 )
-#: What is read of the output's first and last part: srun speaks before the job and after it.
+#: How much is read of the output's first and last part: srun prints before the job and after it.
 _READ_BYTES = 1 << 20
 #: How long Slurm may take to settle the state of a job whose processes it is ending.
 SETTLING_SECONDS = 3.0
 
 
 def _answer(name: str, *words: str, env: Mapping[str, str] | None = None) -> str:
-    """What a tool of Slurm prints; "" = it is not here, or refuses."""
+    """The output of a Slurm tool; "" = it is missing or fails."""
     tool = own_tool(name)
     if tool is None:
         return ""
@@ -43,7 +43,7 @@ def _answer(name: str, *words: str, env: Mapping[str, str] | None = None) -> str
 
 
 def announced_job(parts: Sequence[bytes]) -> str:
-    r"""The job that srun or salloc has named in the output; "" = none, or more than one.
+    r"""The job number that srun or salloc printed; "" = none, or more than one.
 
     >>> announced_job([b"srun: job 17 queued and waiting for resources\\n"])
     '17'
@@ -73,9 +73,9 @@ def job_of_session(text: str, session: int, begun: float, ended: float) -> str:
 
 
 def find_job(folder: Path, session: int, begun: float, ended: float) -> str:
-    """The Slurm job of a command that ran elsewhere; "" = it is not known.
+    """The Slurm job of a command that ran on other hosts; "" = not known.
 
-    srun names its job only where it has to wait; else the controller knows which session has
+    srun prints its job only if it has to wait; otherwise the controller knows which session
     submitted it.
 
     Args:
@@ -97,7 +97,7 @@ def find_job(folder: Path, session: int, begun: float, ended: float) -> str:
 
 
 def _ends_of_output(folder: Path) -> list[bytes]:
-    """The first and the last part of what was kept of the output."""
+    """The first and the last part of the stored output."""
     import gzip  # noqa: PLC0415  # only where a job died
     import zlib  # noqa: PLC0415
 
@@ -111,14 +111,14 @@ def _ends_of_output(folder: Path) -> list[bytes]:
 
 
 def ask(folder: Path, job: str) -> str:
-    """Writes down what Slurm says of a job: its output never shows a time limit or a requeue.
+    """Stores Slurm's report on a job: its output never shows a time limit or a requeue.
 
     Args:
         folder: of the run.
-        job: its number; "" = there is none.
+        job: its number; "" = none.
 
     Returns:
-        How the job ended, such as `TIMEOUT`; "" if Slurm does not say.
+        How the job ended, such as `TIMEOUT`; "" if Slurm does not report it.
     """
     if not job.isdigit():
         return ""
@@ -135,10 +135,10 @@ def ask(folder: Path, job: str) -> str:
 
 
 def _from_controller(job: str) -> str:
-    """`scontrol show job`, which knows a job for some minutes after its end (`MinJobAge`)."""
+    """`scontrol show job`, which knows a job for some minutes after it ends (`MinJobAge`)."""
     until = time.monotonic() + SETTLING_SECONDS
     text = _answer("scontrol", "show", "job", job)
-    # this state hides the one that says how the job ended
+    # this state hides the one that shows how the job ended
     while "JobState=COMPLETING" in text and time.monotonic() < until:
         time.sleep(0.25)
         text = _answer("scontrol", "show", "job", job)
@@ -146,6 +146,6 @@ def _from_controller(job: str) -> str:
 
 
 def _from_accounting(job: str) -> str:
-    """The same from `sacct`, for a job that the controller has forgotten."""
+    """The same from `sacct`, for a job that the controller no longer knows."""
     columns = "--format=JobID,State%20,ExitCode,NodeList%64"
     return _answer("sacct", "--noheader", "--allocations", f"--jobs={job}", columns)

@@ -1,11 +1,11 @@
-"""Options of the training script that a command starts."""
+"""Options of the training script in a command."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-#: Where trainers write: Hugging Face, Lightning, Megatron, NeMo, DeepSpeed's examples and others.
+#: Output options of trainers: Hugging Face, Lightning, Megatron, NeMo, DeepSpeed's examples …
 OUTPUT = (
     "output_dir", "save_dir", "save", "checkpoint_dir", "ckpt_dir", "save_path", "checkpoint_path",
     "output_path", "out_dir", "default_root_dir", "exp_dir", "work_dir", "results_dir",
@@ -14,7 +14,7 @@ OUTPUT = (
 
 
 def option(words: Sequence[str], names: Sequence[str]) -> str | None:
-    """The value of the first of these options that a command has; "" where it has none.
+    """The value of the first of these options in a command; "" = none.
 
     >>> option(["train.py", "--model-name=x", "--bf16"], ["model_name"])
     'x'
@@ -30,7 +30,7 @@ def option(words: Sequence[str], names: Sequence[str]) -> str | None:
 
 
 def output_folders(words: Sequence[str]) -> Iterator[Path]:
-    """Folders that exist and in which, or below which, a command says that it writes."""
+    """Existing folders in or below which a command writes, according to its options."""
     for name in OUTPUT:
         if value := option(words, (name,)):
             path = Path(value).expanduser().absolute()

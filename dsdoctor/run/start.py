@@ -1,4 +1,4 @@
-"""One call of `dsdoctor run`: check, start, watch, and say what happened."""
+"""One call of `dsdoctor run`: check, start, watch, and report the result."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from dsdoctor.run.preflight_seconds import SECONDS
 from dsdoctor.run.supervise import Speaker, Supervisor
 from dsdoctor.version import __version__
 
-#: The check gets so much longer than its own limit before it is left alone.
+#: How much longer than its own limit the check may take before it is abandoned.
 GRACE_SECONDS = 10.0
-#: Lines about a death; the last one names the folder with the rest.
+#: Lines about a death; the last one contains the folder with the rest.
 MOST_LINES = 10
 
 
@@ -36,10 +36,10 @@ def _now() -> str:
 
 
 def execute(options: RunOptions, speak: Speaker) -> int:
-    """Runs the command and returns the exit status to end with.
+    """Runs the command and returns dsdoctor's exit status.
 
     Raises:
-        UsageError: the command cannot be started, or nothing can be kept.
+        UsageError: the command cannot be started, or nothing can be stored.
     """
     folder = store.create(options.base, options.command)
     record = RunRecord(
@@ -86,7 +86,7 @@ def execute(options: RunOptions, speak: Speaker) -> int:
         signal.signal(signal.SIGINT, handler)
         _finish(options, folder, record, speak)
     except UsageError:
-        if record.attempts == 1:  # nothing was started: there is nothing to keep
+        if record.attempts == 1:  # nothing was started: there is nothing to store
             with contextlib.suppress(OSError):
                 files.remove(folder, tree=True)
         raise
@@ -97,7 +97,7 @@ def execute(options: RunOptions, speak: Speaker) -> int:
 
 
 def _save(folder: Path, record: RunRecord, speak: Speaker) -> None:
-    """Writes the record; what there is to say is said also where its disk is full."""
+    """Writes the record; messages are printed even if its disk is full."""
     try:
         store.save(folder, record)
     except OSError as error:
@@ -105,7 +105,7 @@ def _save(folder: Path, record: RunRecord, speak: Speaker) -> None:
 
 
 def _finish(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker) -> None:
-    """Records the end; the status counts, also where this fails or is interrupted."""
+    """Records the end; the status is returned even if this fails or is interrupted."""
     try:
         _end(folder, record, speak, options)
         store.prune(options.base)
@@ -119,7 +119,7 @@ def _finish(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker
 
 
 def _may_start(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker) -> bool:
-    """Checks what the command needs; what cannot be checked does not keep a job from starting."""
+    """Checks what the command needs; what cannot be checked does not prevent the start."""
     if options.preflight == "off":
         return True
     argv = [sys.executable, "-m", "dsdoctor.run.preflight", str(folder), options.preflight]
@@ -152,7 +152,7 @@ def _may_start(options: RunOptions, folder: Path, record: RunRecord, speak: Spea
 
 
 def _torch(folder: Path) -> str | None:
-    """Version of torch, as the check before the start found it."""
+    """Version of torch, as the preflight check found it."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         report = msgspec.json.decode((folder / "report.json").read_bytes())
         return str(report["patient"]["torch"])
@@ -167,14 +167,14 @@ def _attempts(
     speak: Speaker,
     interrupted: Sequence[int],
 ) -> int:
-    """Starts the command, again where its death was of a passing cause and that is allowed.
+    """Starts the command, and restarts it after a transient cause if that is allowed.
 
     Args:
-        options: what `dsdoctor run` was asked for.
+        options: of `dsdoctor run`.
         folder: of the run.
         record: of the run.
         env: the job's environment.
-        speak: says a line.
+        speak: prints a line.
         interrupted: signals that came while no command was running.
     """
     before: str | None = None
@@ -194,7 +194,7 @@ def _attempts(
         record.checkpoint = supervisor.progress.checkpoint or record.checkpoint
         ending.note_evidence(folder, supervisor.notices, record)
         if status != 0 or record.elsewhere:
-            # before a restart is decided: only Slurm knows of a preemption
+            # before the decision to restart: only Slurm knows about a preemption
             record.slurm_state = scheduler.ask(folder, record.slurm_job)
         left = options.restarts + 1 - record.attempts
         if (
@@ -217,7 +217,7 @@ def _attempts(
 
 
 def _set_aside(folder: Path, attempt: int) -> None:
-    """Moves the output of an attempt into a folder of its own."""
+    """Moves the output of an attempt into its own folder."""
     place = folder / f"attempt-{attempt}"
     files.make_folder(place, mode=0o700)
     for pattern in ("*.log.gz", "steps.jsonl", "samples.jsonl*", "*.log"):
@@ -227,7 +227,7 @@ def _set_aside(folder: Path, attempt: int) -> None:
         if (folder / name).is_dir():
             (folder / name).rename(place / name)
     if (place / flight.FOLDER).is_dir():
-        files.make_folder(folder / flight.FOLDER, mode=0o700)  # the variables name it
+        files.make_folder(folder / flight.FOLDER, mode=0o700)  # the variables point to it
 
 
 def _end(folder: Path, record: RunRecord, speak: Speaker, options: RunOptions) -> None:

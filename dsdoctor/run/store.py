@@ -1,4 +1,4 @@
-"""Where runs are kept: one folder each, only this user's, pruned by size."""
+"""Where runs are stored: one folder each, readable only by this user, pruned by size."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from dsdoctor.model import decode
 from dsdoctor.model.run_record import SCHEMA, VERSION, RunRecord
 from dsdoctor.run.elsewhere import died
 
-#: What all kept runs may take together, bytes on disk.
+#: Maximum size of all kept runs together, bytes on disk.
 KEPT_BYTES = 2 << 30
 RECORD = "run.json"
-#: What is read of folders that somebody else may have laid out. dsdoctor keeps 200 MiB of output in
-#: segments of 16 MiB, some files beside them, and at most one level of folders.
+#: How much is read from folders that somebody else may have created. dsdoctor stores 200 MiB of
+#: output in segments of 16 MiB, some other files, and at most one level of folders.
 _RECORD_BYTES = 16 << 20
 _TEXT_BYTES = 64 << 20
 _ALL_TEXT_BYTES = 512 << 20
@@ -39,7 +39,7 @@ LEFT_OUT = "left-out.txt"
 
 
 def base_folder(given: str | None = None) -> Path:
-    """The folder of all runs: what was given, `DSDOCTOR_RUNS`, else the user's state folder."""
+    """The folder of all runs: the given one, `DSDOCTOR_RUNS`, or the user's state folder."""
     named = given or os.environ.get("DSDOCTOR_RUNS")
     return (
         Path(named).absolute() if named else Path(platformdirs.user_state_dir("dsdoctor"), "runs")
@@ -50,7 +50,7 @@ def create(base: Path, command: Sequence[str]) -> Path:
     """A new folder `TIME-NAME` that nobody else can read.
 
     Raises:
-        UsageError: it cannot be made.
+        UsageError: it cannot be created.
     """
     stamp = dt.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
     scripts = [word for word in command if word.endswith((".py", ".sh"))]
@@ -69,7 +69,7 @@ def create(base: Path, command: Sequence[str]) -> Path:
 
 
 def unusable(base: Path, error: OSError) -> UsageError:
-    """What a folder without room or rights amounts to before a job has been started."""
+    """The error for a folder without space or permissions, before a job has been started."""
     return UsageError(
         f"`{base}` cannot store the records of runs ({error.strerror}); pass another folder with "
         "`--runs-dir`"
@@ -77,10 +77,10 @@ def unusable(base: Path, error: OSError) -> UsageError:
 
 
 def begin(folder: Path, record: RunRecord) -> None:
-    """Writes the first record of a new folder, which is removed where that fails.
+    """Writes the first record of a new folder, and removes the folder if that fails.
 
     Raises:
-        UsageError: there is no room.
+        UsageError: there is no space.
     """
     try:
         save(folder, record)
@@ -91,7 +91,7 @@ def begin(folder: Path, record: RunRecord) -> None:
 
 
 def save(folder: Path, record: RunRecord) -> None:
-    """Writes `run.json`, whole or not at all."""
+    """Writes `run.json` atomically."""
     data = msgspec.json.format(msgspec.json.encode(record), indent=1)
     files.write(folder / RECORD, data, mode=0o600)
 
@@ -114,7 +114,7 @@ def load(folder: Path) -> RunRecord:
 
 
 def is_running(record: RunRecord) -> bool:
-    """Whether a run goes on, as far as this host can know: dsdoctor may have been killed."""
+    """Whether a run continues, as far as this host can know: dsdoctor may have been killed."""
     if record.status is not None:
         return False
     if not 0 < record.pid < _LARGEST_PID or record.host != platform.node():
@@ -129,7 +129,7 @@ def is_running(record: RunRecord) -> bool:
 
 
 def all_runs(base: Path) -> list[tuple[Path, RunRecord]]:
-    """Kept runs, the oldest first; folders that hold no record are passed over."""
+    """Kept runs, the oldest first; folders without a record are skipped."""
     found: list[tuple[Path, RunRecord]] = []
     with contextlib.suppress(OSError):
         for folder in sorted(base.iterdir()):
@@ -142,7 +142,7 @@ def find(base: Path, name: str | None) -> tuple[Path, RunRecord]:
     """A run by its folder, its id, the beginning of its id, or `last`.
 
     Raises:
-        UsageError: none or several fit.
+        UsageError: none or several match.
     """
     if name and ("/" in name or Path(name, RECORD).is_file()):
         return Path(name), load(Path(name))
@@ -169,7 +169,7 @@ def size_of(folder: Path) -> int:
 
 
 def prune(base: Path, *, kept: int = KEPT_BYTES) -> list[str]:
-    """Removes the oldest runs until the rest fits; never a running one or the last that failed."""
+    """Removes the oldest runs until the rest fits; never a running one or the last failed one."""
     runs = all_runs(base)
     failed = [folder for folder, record in runs if died(record)]
     spared = set(failed[-1:]) | {folder for folder, _ in runs[-1:]}
@@ -187,7 +187,7 @@ def prune(base: Path, *, kept: int = KEPT_BYTES) -> list[str]:
 
 
 def bundle(folder: Path, output: Path, texts: Mapping[str, bytes]) -> None:
-    """Packs what can be sent: masked texts, no binary dumps.
+    """Packs what can be shared: masked texts, no binary dumps.
 
     Raises:
         UsageError: the archive cannot be written.
@@ -209,7 +209,7 @@ def bundle(folder: Path, output: Path, texts: Mapping[str, bytes]) -> None:
 def texts_of(folder: Path) -> dict[str, bytes]:
     """Every text of a run by its name in the archive, without secrets, users, hosts and homes.
 
-    What is not a regular file, or exceeds a limit, is named in `left-out.txt`.
+    `left-out.txt` lists what is not a regular file or exceeds a limit.
     """
     from dsdoctor.model.redact import redact  # noqa: PLC0415  # for bundles only
 
@@ -255,7 +255,7 @@ def _names(folder: Path) -> tuple[set[str], set[str]]:
 
 
 def _files_in(folder: Path, depth: int = 0) -> Iterator[Path]:
-    """Files and what is neither file nor folder; links are passed over."""
+    """Files, and entries that are neither file nor folder; links are skipped."""
     with contextlib.suppress(OSError):
         for path in sorted(folder.iterdir()):
             with contextlib.suppress(OSError):
@@ -267,7 +267,7 @@ def _files_in(folder: Path, depth: int = 0) -> Iterator[Path]:
 
 
 def _unpacked(data: bytes, limit: int) -> bytes:
-    """A segment of output; what was not yet finished when dsdoctor was killed ends early.
+    """A segment of output; one that was incomplete when dsdoctor was killed ends early.
 
     Raises:
         DecodeError: it is not compressed, or has more bytes than the limit.

@@ -1,4 +1,4 @@
-"""Starts a command, passes its streams and signals through, and watches it until it has ended."""
+"""Starts a command, forwards its streams and signals, and watches it until it has ended."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from dsdoctor.run.progress import Progress, Step
 from dsdoctor.run.relay import Relay
 from dsdoctor.run.watcher import Watcher
 
-#: Signals that are passed on to the job.
+#: Signals that are forwarded to the job.
 PASSED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
-#: How long output may still come after the command has ended (a grandchild holds the pipe).
+#: How long output may continue after the command has ended (a grandchild keeps the pipe open).
 DRAIN_SECONDS = 1.0
 #: How long a hung job may take to end itself before it is killed (`--on-hang stop`).
 STOP_SECONDS = 30.0
-#: A watcher that dies is started again so often.
+#: How often a watcher that dies is restarted.
 WATCHER_STARTS = 3
-#: What NVML reported of GPUs at fault.
+#: File for what NVML reported about GPUs at fault.
 GPU_LOG = "gpus.log"
 Speaker = Callable[[str], None]
 
@@ -42,10 +42,10 @@ class Supervisor:
     """One start of a command, from its first to its last byte.
 
     Attributes:
-        notices: what was reported on the way.
+        notices: what dsdoctor reported.
         progress: what the job has reported.
         ranks: rank to its process.
-        hung: since when nothing has happened.
+        hung: since when the job has been inactive.
         session: id of the session that the command is in.
     """
 
@@ -157,7 +157,7 @@ class Supervisor:
         if job is None or control is None:
             raise UsageError("the command was not started")
         watcher: Watcher | None = None
-        if not self.record.elsewhere:  # what this host does says nothing about another's job
+        if not self.record.elsewhere:  # this host is not that of the job
             self._seen = gpus.choose(self.options.command, env)
             watcher = Watcher(job.pid, self.options, self.folder, self._seen)
             self._start_watcher(watcher, relay)
@@ -252,7 +252,7 @@ class Supervisor:
             self._hang(sample, idle)
 
     def _keep_gpu_line(self, line: str) -> None:
-        """Keeps what NVML reports of a GPU at fault, once, as evidence for the diagnosis."""
+        """Stores what NVML reports about a GPU at fault, once, as evidence for the diagnosis."""
         if line not in self._gpu_lines:
             self._gpu_lines.add(line)
             path = self.folder / GPU_LOG
@@ -297,7 +297,7 @@ class Supervisor:
         before: dict[int, Any] = {}
         for name in PASSED:
             number = getattr(signal, name, None)
-            # `nohup` has SIGHUP ignored: the job inherits that
+            # under `nohup` SIGHUP is ignored: the job inherits that
             if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
                 before[number] = signal.signal(number, self._on_signal)
         before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -306,7 +306,7 @@ class Supervisor:
         return before
 
     def _on_signal(self, number: int, _frame: object) -> None:
-        if self._job is None:  # between the start of the command and the word that it has started
+        if self._job is None:  # between the start of the command and the message about it
             self._early.append(number)
             return
         moment = round(time.monotonic() - self._begun, 2)

@@ -1,4 +1,4 @@
-"""The terminal of a job: a pseudo-terminal where we have one, so that colors and bars live."""
+"""The terminal of a job: a pseudo-terminal if we have a terminal, so that colors and bars work."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if sys.platform != "win32":
 class Terminal:
     """A pseudo-terminal between the job and the terminal that dsdoctor was started in.
 
-    The job's side gets the settings of the outer one. While standard input is that terminal, and
-    its foreground is ours, it is raw, so that every key, Ctrl-C too, goes through to the job's
+    The job's side gets the settings of the outer terminal. The outer terminal is raw while it is
+    standard input and we are in its foreground. Every key, including Ctrl-C, then reaches the job's
     side, which acts on it.
 
     Attributes:
@@ -48,7 +48,7 @@ class Terminal:
             fcntl.ioctl(self.outer, termios.TIOCSWINSZ, size)
 
     def begin(self) -> None:
-        """After the start of the job, which has its own descriptors of its side."""
+        """Called after the start of the job, which has its own descriptors of its side."""
         os.close(self.inner)
 
     @property
@@ -57,7 +57,7 @@ class Terminal:
         return self._saved is not None
 
     def hold(self) -> bool:
-        """Makes the outer terminal raw, so that every key goes through; False where it cannot."""
+        """Makes the outer terminal raw, so that every key is forwarded; False if it cannot."""
         if self.typed and self._saved is None:
             with contextlib.suppress(termios.error, OSError):
                 self._saved = termios.tcgetattr(0)
@@ -66,9 +66,9 @@ class Terminal:
         return self.held
 
     def _process_output(self, flag: int) -> None:
-        """Whether the job's side turns line feeds into new lines.
+        """Sets whether the job's side turns line feeds into new lines.
 
-        The outer one does so while it is not raw.
+        The outer terminal does so while it is not raw.
         """
         with contextlib.suppress(termios.error, OSError):
             settings = termios.tcgetattr(self.outer)
@@ -76,7 +76,7 @@ class Terminal:
             termios.tcsetattr(self.outer, termios.TCSANOW, settings)
 
     def release(self) -> None:
-        """Gives the outer terminal its settings back."""
+        """Restores the settings of the outer terminal."""
         if self._saved is not None:
             with contextlib.suppress(termios.error, OSError):
                 termios.tcsetattr(0, termios.TCSADRAIN, self._saved)  # type: ignore[arg-type]
@@ -86,8 +86,8 @@ class Terminal:
     def suspends(self, keys: bytes, group: int) -> bool:
         """Whether a key suspends the job, as Ctrl-Z does by default.
 
-        The job leads a session of its own, where the kernel stops nothing (its group has no parent
-        in that session).
+        The job leads its own session, in which the kernel stops nothing (its group has no parent in
+        that session).
 
         Args:
             keys: what was typed.
@@ -104,7 +104,7 @@ class Terminal:
 
 
 def _handles_stop(pid: int) -> bool:
-    """Whether a process ignores SIGTSTP or does something else than to stop."""
+    """Whether a process ignores or handles SIGTSTP instead of stopping."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -114,9 +114,9 @@ def _handles_stop(pid: int) -> bool:
 
 
 def is_foreground() -> bool:
-    """Whether standard input is a terminal whose foreground is ours.
+    """Whether standard input is a terminal with us in the foreground.
 
-    So is one that is not our controlling terminal: no shell moves us there.
+    This includes a terminal that is not our controlling terminal: no shell moves us there.
     """
     if not _is_terminal(0):
         return False
@@ -134,5 +134,5 @@ def _is_terminal(number: int) -> bool:
 
 
 def wanted() -> bool:
-    """Whether the job gets a pseudo-terminal: its output would go to a terminal without us."""
+    """Whether the job gets a pseudo-terminal: its output would go to a terminal otherwise."""
     return sys.platform != "win32" and _is_terminal(1)

@@ -1,4 +1,4 @@
-"""The child that samples the host beside a job."""
+"""The child that samples the host while a job runs."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Watcher:
         return found
 
     def last_samples(self) -> list[dict[str, Any]]:
-        """Asks it to end; what it still reports, above all the counters after a death."""
+        """Asks it to end; returns its last samples, which contain the counters after a death."""
         found: list[dict[str, Any]] = []
         if self._held >= 0:
             os.close(self._held)
@@ -104,7 +104,7 @@ class Watcher:
 
 
 def _disks(folder: Path, command: Sequence[str]) -> list[str]:
-    """Where a job writes: its folder, its output, its caches, temporary files, our own records."""
+    """Where a job writes: its folder, output, caches and temporary files, and our own records."""
     named = [os.environ.get(name, "") for name in ("HF_HOME", "TRITON_CACHE_DIR", "TMPDIR")]
     candidates = [str(Path.cwd()), str(Path.home()), "/tmp", str(folder), *named]  # noqa: S108
     candidates[1:1] = map(str, output_folders(command))

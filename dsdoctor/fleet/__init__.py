@@ -1,7 +1,7 @@
 """Many nodes: collect through an existing engine, merge, show what differs.
 
-`bundle` makes the one file that runs on a node; `fanout` has ClusterShell, srun or pdsh run it;
-`frames` and `replay` turn what comes back into snapshots; `nodes` judges each, by way of `memory`
-and `reads` only where it differs from others; `traits`, `merge` and `cross` are pure; `pairs` plans
-the pairs of `fleet smoke`.
+`bundle` creates the file that runs on each node. `fanout` runs it through ClusterShell, srun or
+pdsh. `frames` and `replay` turn the output into snapshots. `nodes` judges each node;
+`verdict_cache` and `reads` let equal nodes share judgments. `traits`, `merge` and `cross` are pure.
+`pairing` plans the pairs of `fleet smoke`.
 """

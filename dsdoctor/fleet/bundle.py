@@ -1,4 +1,4 @@
-"""Makes the collector: one file, standard library only, for any Python from 3.8 on."""
+"""Builds the collector: one file, standard library only, for Python 3.8 and later."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _source(module: ModuleType) -> bytes:
 
 
 def collector() -> str:
-    """The collector's text, with the scripts that it runs and the NVML binding inside."""
+    """The collector's source, including the scripts that it runs and the NVML binding."""
     text = (CHILDREN / "collector.py").read_text(encoding="utf-8")
     sources = {name: (CHILDREN / name).read_bytes() for name in _SCRIPTS}
     binding = importlib.util.find_spec("pynvml")

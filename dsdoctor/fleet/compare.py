@@ -13,7 +13,7 @@ _WORST = ("crash", "fail", "unknown", "warn")
 def compare(
     before: dict[str, dict[str, str]], after: dict[str, dict[str, str]]
 ) -> list[dict[str, str]]:
-    """Traits that changed, the nodes of the same change together."""
+    """Traits that changed; nodes with the same change are grouped."""
     rows: dict[tuple[str, str, str], list[str]] = {}
     for name in dict.fromkeys([*before, *after]):
         old, new = before.get(name), after.get(name)
@@ -36,7 +36,7 @@ def compare(
 def verdicts(
     before: Mapping[str, NodeReport], after: Mapping[str, NodeReport]
 ) -> list[dict[str, str]]:
-    """Conditions whose worst status changed on nodes that both have, the worst first."""
+    """Conditions whose worst status changed on nodes of both collections, the worst first."""
     rows: dict[tuple[str, str, str], list[str]] = {}
     for name in before:
         if name not in after:
@@ -56,7 +56,7 @@ def verdicts(
 
 
 def _statuses(node: NodeReport) -> dict[str, str]:
-    """Condition to its worst status; what is good or skipped is not in a node's report."""
+    """Condition to its worst status; a node's report contains no ok or skipped conditions."""
     found: dict[str, str] = {}
     for finding in node.findings:
         known = found.get(finding.condition, finding.status)

@@ -1,4 +1,4 @@
-"""What only shows between nodes: names, ports, interfaces, slots, clocks. Pure."""
+"""Problems between nodes: names, ports, interfaces, slots, clocks. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dsdoctor.fleet.merge import FleetFinding
 from dsdoctor.fleet.names import fold
 from dsdoctor.fleet.nodes import NodeReport
 
-#: Clocks that are further apart mix up logs; Munge and Kerberos refuse at 300 s.
+#: Clocks that differ by more than this mix up logs; Munge and Kerberos reject 300 s.
 SKEW_SECONDS = 5.0
 SKEW_FATAL_SECONDS = 300.0
 _IFNAME_TRAIT = "variable NCCL_SOCKET_IFNAME"
@@ -26,8 +26,8 @@ def between(
 
     Args:
         nodes: reports of the nodes.
-        slots: GPUs that the hostfile says each node has.
-        master: `host:port` that every node was asked to reach.
+        slots: GPUs per node according to the hostfile.
+        master: `host:port` that every node had to reach.
         socket_ifname: NCCL_SOCKET_IFNAME of the run.
     """
     answering = [node for node in nodes if node.error is None]
@@ -41,7 +41,7 @@ def between(
 
 
 def names(nodes: Sequence[NodeReport]) -> list[FleetFinding]:
-    """Whether every node resolves every other's name, to an address that the other has."""
+    """Whether every node resolves the name of every other node to an address of that node."""
     own = {node.name: set(node.node.addresses) for node in nodes}
     broken: dict[tuple[str, str], list[str]] = {}
     for node in nodes:
@@ -77,7 +77,7 @@ def _trouble(answer: Sequence[str] | str, own: set[str] | None) -> str | None:
 
 
 def ports(nodes: Sequence[NodeReport], master: str | None) -> list[FleetFinding]:
-    """Whether packets reach the master's port; that nobody listens there yet is as it should be."""
+    """Whether packets reach the master's port; it is normal that nothing listens there yet."""
     if master is None:
         return []
     lost: dict[str, list[str]] = {}
@@ -116,7 +116,7 @@ def ports(nodes: Sequence[NodeReport], master: str | None) -> list[FleetFinding]
 
 
 def matches(interface: str, pattern: str) -> bool:
-    """Whether NCCL_SOCKET_IFNAME takes an interface (NCCL's user guide: environment variables).
+    """Whether NCCL_SOCKET_IFNAME matches an interface (NCCL's user guide: environment variables).
 
     >>> matches("eth0", "eth"), matches("eth10", "=eth1"), matches("docker0", "^docker,lo")
     (True, False, False)
@@ -132,12 +132,12 @@ def matches(interface: str, pattern: str) -> bool:
 
 
 def interfaces(nodes: Sequence[NodeReport], pattern: str | None) -> list[FleetFinding]:
-    """Whether each node has an interface that NCCL_SOCKET_IFNAME names.
+    """Whether each node has an interface that matches NCCL_SOCKET_IFNAME.
 
     Args:
         nodes: reports of the nodes.
-        pattern: of the machine that launches, whose NCCL variables DeepSpeed passes on; where it
-            has none, each node's own counts.
+        pattern: of the launching machine, whose NCCL variables DeepSpeed forwards; if it has none,
+            the node's own pattern applies.
     """
     lacking: dict[str, list[NodeReport]] = {}
     for node in nodes:
@@ -169,7 +169,7 @@ def _lacking(pattern: str, nodes: Sequence[NodeReport]) -> FleetFinding:
 
 
 def hostfile(nodes: Iterable[NodeReport], slots: Mapping[str, int]) -> list[FleetFinding]:
-    """Whether nodes have as many GPUs as the hostfile says."""
+    """Whether nodes have as many GPUs as the hostfile lists."""
     wrong: dict[tuple[int, int], list[str]] = {}
     for node in nodes:
         wanted = slots.get(node.name)
@@ -192,7 +192,7 @@ def hostfile(nodes: Iterable[NodeReport], slots: Mapping[str, int]) -> list[Flee
 
 
 def clocks(nodes: Sequence[NodeReport]) -> list[FleetFinding]:
-    """Whether clocks agree; measured against the median, since ours may be the wrong one."""
+    """Whether clocks agree with the median; the clock of this machine may be the wrong one."""
     offsets = {
         node.name: node.node.clock_offset_s
         for node in nodes

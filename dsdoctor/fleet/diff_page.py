@@ -1,4 +1,4 @@
-"""`fleet diff --format html`: what changed on which nodes."""
+"""`fleet diff --format html`: what changed, and on which nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dsdoctor.fleet.page import LONGEST, MOST_LINES, short
 from dsdoctor.report.html.page import render
 
 Row = Mapping[str, str]
-#: Statuses of a condition; all other words are shown without a color.
+#: Statuses of a condition; other words are shown without a color.
 STATUSES = ("fail", "crash", "unknown", "warn")
 
 

@@ -1,6 +1,6 @@
-"""Has the collector run on many nodes, by an engine that exists.
+"""Runs the collector on many nodes through an existing engine.
 
-ClusterShell, srun and pdsh are here, kubectl and Ray in modules of their own.
+ClusterShell, srun and pdsh are in this module, kubectl and Ray in separate modules.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dsdoctor.model.redact import mask
 if TYPE_CHECKING:
     from dsdoctor.fleet.kubernetes import Target
 
-#: Connecting, besides what the collector itself may take.
+#: Time for connecting, in addition to the collector's own limit.
 CONNECT_SECONDS = 10.0
 FANOUT = 64
 
@@ -41,7 +41,7 @@ class Order:
 
     Attributes:
         nodes: names.
-        collector: its text.
+        collector: its source.
         arguments: of the collector.
         python: interpreter on the nodes.
         timeout: seconds for one node, connecting included.
@@ -49,7 +49,7 @@ class Order:
         topology: file of ClusterShell's tree mode.
         engine: `clustershell`, `srun`, `pdsh`, `kubernetes` or `ray`.
         target: pods (`kubernetes`).
-        address: of the cluster (`ray`), whose nodes are not known before.
+        address: of the cluster (`ray`), whose nodes are not known in advance.
     """
 
     nodes: Sequence[str]
@@ -65,10 +65,10 @@ class Order:
 
 
 def collect(order: Order, told: Told | None = None) -> dict[str, Answer]:
-    """Recordings of all nodes; one that does not answer has a reason instead.
+    """Recordings of all nodes; a node that does not answer has a reason instead.
 
     Raises:
-        UsageError: the engine is not installed, or starts nothing anywhere.
+        UsageError: the engine is not installed, or started nothing on any node.
     """
     engines: Mapping[str, Callable[[Order, Told | None], dict[str, Answer]]] = {
         "clustershell": _clustershell,
@@ -98,7 +98,7 @@ def _ray(order: Order, told: Told | None) -> dict[str, Answer]:
 def recording(
     read: Callable[[], dict[str, Any] | None],
 ) -> tuple[dict[str, Any] | None, str | None]:
-    """A recording, or why what was printed makes none; neither where nothing was printed."""
+    """A recording, or why the output is not one; neither if nothing was printed."""
     try:
         return read(), None
     except frames.BrokenFramesError as error:
@@ -112,7 +112,7 @@ def _quoted(words: Iterable[str]) -> str:
 
 
 def why(status: int | None, error: bytes, order: Order) -> str:
-    """Why a node sent no recording, from ssh's or the interpreter's words."""
+    """Why a node sent no recording, from the messages of ssh or of the interpreter."""
     said = error.decode("utf-8", "replace").strip().splitlines()
     last = mask(clean(said[-1]))[:200] if said else ""
     if status == 127 or "not found" in last or "No such file" in last:  # noqa: PLR2004
@@ -143,7 +143,7 @@ def _clustershell(order: Order, told: Told | None) -> dict[str, Answer]:
     errors: dict[str, frames.Kept] = {}
 
     class Listener(event_module.EventHandler):  # type: ignore[misc, name-defined]
-        """Keeps what nodes print, and notes when they end."""
+        """Stores the output of nodes, and records when they end."""
 
         def ev_read(self, worker: Any, node: str, sname: str, msg: bytes) -> None:
             kept = output if sname == worker.SNAME_STDOUT else errors
@@ -212,7 +212,7 @@ def _srun(order: Order, told: Told | None) -> dict[str, Answer]:
         "--ntasks-per-node=1",
         f"--nodelist={fold(order.nodes)}",
         "--label",
-        "-v",  # says which task is on which node
+        "-v",  # prints which task is on which node
         "--kill-on-bad-exit=0",
         "--input=all",
         "--overlap",
@@ -223,12 +223,12 @@ def _srun(order: Order, told: Told | None) -> dict[str, Answer]:
     return _whole(order, argv, order.collector.encode(), told, None, _srun_refused, _srun_channels)
 
 
-#: `srun -v`; what tasks themselves write begins with their number, so none can forge it.
+#: Lines of `srun -v`; output of tasks begins with their number, so no task can forge these.
 _LAUNCHED = re.compile(rb"(?m)^srun: launching \S+ on host (\S+), [0-9]+ tasks?: ([0-9]+)\s*$")
 
 
 def _srun_channels(error: bytes) -> dict[str, str]:
-    """Node to the number that srun puts before its lines."""
+    """Node to the number that srun prints before its lines."""
     return {
         found[1].decode("utf-8", "replace"): found[2].decode()
         for found in _LAUNCHED.finditer(error)
@@ -236,10 +236,10 @@ def _srun_channels(error: bytes) -> dict[str, str]:
 
 
 def _srun_refused(done: process.Result) -> None:
-    """Tells nodes that are silent from a Slurm that started nothing on any of them.
+    """Distinguishes silent nodes from a Slurm that started nothing on any of them.
 
     Raises:
-        UsageError: srun speaks of itself only, and of no task (`N: …` with --label).
+        UsageError: srun reports only its own errors, and no task (`N: …` with --label).
     """
     lines = done.stderr.decode("utf-8", "replace").splitlines()
     own = [line.strip() for line in lines if line.startswith(("srun: error: ", "srun: fatal: "))]
@@ -285,7 +285,7 @@ def _whole(
         told: called with each node.
         env: the engine's environment.
         refused: raises UsageError if the engine itself did not work.
-        channels: node to what the engine puts before its lines, where that is not its name.
+        channels: node to the prefix of its lines, if the engine does not use the node's name.
     """
     waves = (len(order.nodes) + FANOUT - 1) // FANOUT
     limit = order.timeout * waves + CONNECT_SECONDS
@@ -319,7 +319,7 @@ def _whole(
 
 
 def _called(node: str, prefixes: Mapping[str, str]) -> Iterator[str]:
-    """How an engine may name the channel of a node: pdsh and Slurm leave the domain out."""
+    """Possible names of a node's channel: pdsh and Slurm leave out the domain."""
     short = node.rpartition("@")[2].partition(".")[0]
     for name in (node, node.rpartition("@")[2], short):
         if prefixes:
@@ -329,7 +329,7 @@ def _called(node: str, prefixes: Mapping[str, str]) -> Iterator[str]:
 
 
 def _line_about(node: str, error: bytes) -> str:
-    """What an engine says of a node, not what another node says of it."""
+    """What an engine reports about a node, not what another node prints about it."""
     for line in error.decode("utf-8", "replace").splitlines():
         text = clean(line)
         if re.match(rf"(?:(?:pdsh@\S+|srun): (?:error: )?)?{re.escape(node)}: ", text):

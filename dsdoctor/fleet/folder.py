@@ -1,4 +1,4 @@
-"""Reports of nodes that were collected before: a folder of files, one for each node."""
+"""Reports of nodes that were collected earlier: a folder with one file per node."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from dsdoctor.fleet import frames, replay
 from dsdoctor.fleet.nodes import Judge, NodeReport, silent
 from dsdoctor.model.decode import DecodeError
 
-#: With fewer files one core is done before a second one has started.
+#: With fewer files, one core finishes before a second one has started.
 _MANY = 500
-#: What the workers of `judge_files` judge with; they are copies of this process.
+#: What the workers of `judge_files` use; they are forks of this process.
 _judge: list[Judge] = []
 
 
 def snapshot_bytes(file: Path) -> bytes:
-    """A snapshot from a file that contains one, or what a collector printed.
+    """A snapshot from a file with a snapshot or with a collector's output.
 
     Raises:
-        UsageError: it contains neither.
+        UsageError: the file contains neither.
         OSError: it cannot be read.
     """
     try:
@@ -56,7 +56,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def judge_files(files: Sequence[Path], judge: Judge) -> list[NodeReport]:
-    """Reports on all files; one that cannot be used is a silent node."""
+    """Reports on all files; an unusable file counts as a silent node."""
     _judge[:] = [judge]
     return list(process.parallel(_some, files, least=_MANY))
 

@@ -1,4 +1,4 @@
-"""What a collector printed, put together again from the output of one node or of many."""
+"""Reassembles a collector's recording from the output of one node or of many."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ MARK = b"\x1edsdoctor-node"
 _FRAME = re.compile(
     rb"\x1edsdoctor-node ([^\s]{1,300}) ([0-9]{1,6})/([0-9]{1,6}) ([A-Za-z0-9+/=]{1,8192})"
 )
-#: What the engine writes before each line of a node: `gpu1: ` (pdsh), `0: ` (srun --label).
+#: Prefix of each line of a node: `gpu1: ` (pdsh), `0: ` (srun --label).
 _CHANNEL = re.compile(rb"([^\s:]{1,300}): ")
 #: Bytes that one node may print; a recording has about 30 KiB.
 MOST_BYTES = 32 << 20
-#: A line of the collector has about 1 KiB; what is longer is not one.
+#: A line of the collector has about 1 KiB; a longer line is not one.
 LONGEST_LINE = 16 << 10
 
 
 class BrokenFramesError(ValueError):
-    """Lines of a recording are there, but make none; the text says why."""
+    """Lines of a recording exist, but do not form one; the text gives the reason."""
 
 
 def document(lines: Iterable[bytes]) -> dict[str, Any] | None:
-    """The recording in the lines of one node; None where there is none.
+    """The recording in the lines of one node; None if there is none.
 
-    Lines may be prefixed (`gpu1: …`, `3: …`) and surrounded by others, in any order. The name that
-    the collector gives itself counts for nothing: who prints something is known from the channel.
+    Lines may be prefixed (`gpu1: …`, `3: …`) and surrounded by others, in any order. The node's
+    name in the recording is not trusted: the channel shows which node printed a line.
 
     Raises:
-        BrokenFramesError: a line is lacking, or what they make exceeds a limit.
+        BrokenFramesError: a line is missing, or the recording exceeds a limit.
     """
     pieces: dict[int, bytes] = {}
     first: tuple[bytes, bytes] | None = None
@@ -62,25 +62,25 @@ def document(lines: Iterable[bytes]) -> dict[str, Any] | None:
 
 
 class Kept:
-    """The start of what a node or an engine printed: the rest must not fill our memory."""
+    """The start of the output of a node or an engine: the rest must not fill our memory."""
 
     def __init__(self) -> None:
         self._kept = bytearray()
 
     def take(self, chunk: bytes) -> None:
-        """Keeps a chunk, up to `MOST_BYTES` in all."""
+        """Stores a chunk, up to `MOST_BYTES` in all."""
         self._kept += chunk[: MOST_BYTES - len(self._kept)]
 
     def take_line(self, line: bytes) -> None:
-        """Keeps a line that came without its end."""
+        """Stores a line without its line end."""
         self.take(line + b"\n")
 
     def whole(self) -> bytes:
-        """All that was kept."""
+        """All stored output."""
         return bytes(self._kept)
 
     def lines(self) -> list[bytes]:
-        """The same, a line each, without their ends."""
+        """The stored lines, without line ends."""
         return self.whole().split(b"\n")
 
 
@@ -100,7 +100,7 @@ class Channels:
         self._skipping = False
 
     def take(self, chunk: bytes) -> None:
-        """Takes what the engine printed, whether or not it ends with a line."""
+        """Adds output of the engine, which may end within a line."""
         *whole, self._rest = (self._rest + chunk).split(b"\n")
         for line in whole:
             if not self._skipping:
@@ -110,7 +110,7 @@ class Channels:
             self._rest, self._skipping = b"", True
 
     def end(self) -> None:
-        """Takes a last line without an end."""
+        """Adds the last line, which may have no line end."""
         if not self._skipping:
             self._line(self._rest)
         self._rest = b""
@@ -140,5 +140,5 @@ class Channels:
         return document(self._lines.get(name, ()))
 
     def received(self, name: str) -> float:
-        """When the last line of a channel came, in seconds since the epoch."""
+        """When the last line of a channel arrived, in seconds since the epoch."""
         return self._received[name]

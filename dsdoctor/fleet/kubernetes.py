@@ -1,7 +1,7 @@
-"""The collector in pods, by `kubectl exec`: as the agent's DaemonSet or a job's pods run them.
+"""The collector in pods, by `kubectl exec`: in the agent's DaemonSet or in a job's pods.
 
-kubectl is used as it is installed, with the context and the rights of whoever calls it. Its
-messages are those of kubectl 1.20 to 1.34.
+kubectl is used as installed, with the context and the rights of the caller. Its messages are those
+of kubectl 1.20 to 1.34.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from dsdoctor.fleet.report import clean
 from dsdoctor.model.host_name import is_dns_name
 from dsdoctor.model.redact import mask
 
-#: Where the chart and the kustomize folder of `deploy/` put the agent.
+#: The agent's namespace in the chart and the kustomize folder of `deploy/`.
 NAMESPACE = "dsdoctor"
 SELECTOR = "app.kubernetes.io/name=dsdoctor"
-#: Each kubectl is a process of about 50 MiB.
+#: Each kubectl process needs about 50 MiB.
 _AT_ONCE = 16
 _LIST_SECONDS = 30.0
 #: Namespaces and containers (RFC 1123 label).
@@ -37,11 +37,11 @@ _RIGHTS = "expected the rights `list` on `pods` and `create` on `pods/exec`"
 
 @dataclasses.dataclass(frozen=True)
 class Pod:
-    """A pod that can be asked, or why it cannot.
+    """A pod that can run the collector, or why it cannot.
 
     Attributes:
         name: of the pod.
-        node: that it runs on, empty where it is not scheduled.
+        node: of the pod; empty if it is not scheduled.
         problem: why no command can run in it, in words.
     """
 
@@ -52,11 +52,11 @@ class Pod:
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """Which pods to ask.
+    """The pods in which the collector runs.
 
     Attributes:
         selector: of labels.
-        namespace: None = that of kubectl's context.
+        namespace: None = the namespace of kubectl's context.
         container: None = the pod's default.
         pods: name in reports to the pod.
     """
@@ -68,15 +68,15 @@ class Target:
 
     @property
     def place(self) -> list[str]:
-        """Words that name the namespace."""
+        """The namespace in words."""
         return [] if self.namespace is None else [f"--namespace={self.namespace}"]
 
 
 def target(selector: str | None, namespace: str | None, container: str | None) -> Target:
-    """What was asked for; without any of it the agent's own pods.
+    """The pods selected by the options; without options the agent's pods.
 
     Raises:
-        UsageError: a word cannot be what it should name.
+        UsageError: a value is not valid.
     """
     if selector is None:
         namespace = namespace or NAMESPACE
@@ -95,7 +95,7 @@ def target(selector: str | None, namespace: str | None, container: str | None) -
 
 
 def find(wanted: Target) -> Target:
-    """The same, with the pods that there are.
+    """The same, with the pods that exist.
 
     Raises:
         UsageError: kubectl or the cluster does not answer, or no pod matches.
@@ -108,7 +108,7 @@ def find(wanted: Target) -> Target:
             "--all-namespaces --show-labels`, or pass `--pod-image` to start one on each node"
         )
     nodes = [pod.node for pod in pods]
-    # a node's name says more, as long as there is one pod on each
+    # a node's name is more useful, if there is one pod on each
     by_node = all(nodes) and len(set(nodes)) == len(nodes)
     return dataclasses.replace(
         wanted, pods={(pod.node if by_node else pod.name): pod for pod in pods}
@@ -145,8 +145,8 @@ def refusal(done: process.Result, command: str, forbidden: str, rights: str) -> 
     Args:
         done: how it ended.
         command: in words.
-        forbidden: what the user may not do, if the cluster says so.
-        rights: that are expected.
+        forbidden: what the user may not do, if the cluster reports it.
+        rights: the expected rights.
     """
     if done.timed_out:
         return f"`{command}` did not answer in time; try `kubectl version`"
@@ -171,7 +171,7 @@ def _pod(item: Mapping[str, Any]) -> Pod | None:
     if meta.get("deletionTimestamp") or phase in ("Succeeded", "Failed"):
         return None
     if not is_dns_name(name) or (node and not is_dns_name(node)):
-        return None  # the API server has none of these
+        return None  # the API server reports none of these
     return Pod(name, node, "" if phase == "Running" else f"pod {name} is {_why_not(phase, status)}")
 
 
@@ -242,16 +242,16 @@ def _ask(order: Order, wanted: Target, pod: Pod) -> Answer:
     return document, reason, time.time()
 
 
-#: What kubectl adds for the status of the command that it ran.
+#: What kubectl prints about the exit status of the command that it ran.
 _ENDED = re.compile(r"command terminated with (?:non-zero exit code|exit code (\d+)).*")
-#: What the container runtime says where the program is not in the image.
+#: What the container runtime prints if the program is not in the image.
 _ABSENT = re.compile(
     r"executable file not found|no such file or directory: unknown|stat \S+: no such"
 )
 
 
 def _reason(done: process.Result, order: Order) -> str:
-    """Why a pod sent no recording, from kubectl's words."""
+    """Why a pod sent no recording, from kubectl's messages."""
     if done.timed_out:
         return f"no answer within {order.timeout:g} s"
     lines = [clean(line) for line in done.error_text.splitlines() if line.strip()]

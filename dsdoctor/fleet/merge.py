@@ -1,4 +1,4 @@
-"""Merges the reports of many nodes: groups of identical ones, what differs, what is wrong. Pure."""
+"""Merges the reports of many nodes: groups of identical nodes, differences, findings. Pure."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _ORDER = {"fail": 0, "crash": 1, "unknown": 2, "warn": 3}
 
 
 class FleetFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is wrong on some nodes, or between them.
+    """A problem on some nodes, or between them.
 
     Attributes:
         status: `fail`, `warn`, `unknown` or `crash`.
         condition: of one node's condition, or `fleet-…` between nodes.
-        message: for one of the nodes.
-        hint: the way out.
+        message: of one of the nodes.
+        hint: how to fix it.
         nodes: folded names.
         count: how many nodes.
         id: of one node's condition.
@@ -42,14 +42,14 @@ class FleetFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes that are the same in every trait and every finding.
+    """Nodes that are equal in every trait and every finding.
 
     Attributes:
         nodes: folded names.
         count: how many.
         verdict: of each.
         traits: of each.
-        conditions: what is wrong on each.
+        conditions: problems of each.
         error: why they are silent, if they are.
     """
 
@@ -67,7 +67,7 @@ class FleetReport(msgspec.Struct, kw_only=True):
     Attributes:
         schema, version: of this format.
         verdict: `healthy`, `faulty` or `unknown`.
-        counts: nodes by verdict; `silent` gave no answer.
+        counts: nodes by verdict; `silent` nodes did not answer.
         findings: worst first.
         groups: identical nodes, the largest first.
         common: traits that all answering nodes share.
@@ -94,7 +94,7 @@ def merge(
     Args:
         nodes: reports of the nodes.
         between: findings that need more than one node.
-        golden: traits that nodes must have; None = those of the majority.
+        golden: traits that nodes must have; None = the traits of the majority.
     """
     findings = [*_silent(nodes), *between, *_of_nodes(nodes), *drift(nodes, golden)]
     findings.sort(key=lambda f: (_ORDER.get(f.status, 9), -f.count, f.condition, f.nodes))
@@ -154,7 +154,7 @@ def _silent(nodes: Iterable[NodeReport]) -> list[FleetFinding]:
 
 
 def _of_nodes(nodes: Iterable[NodeReport]) -> list[FleetFinding]:
-    """Findings of single nodes; those of the same condition stand together."""
+    """Findings of single nodes, grouped by condition."""
     rows: dict[tuple[str, str], list[tuple[str, str, str, str]]] = {}
     for node in nodes:
         for found in node.findings:
@@ -202,7 +202,7 @@ def drift(
 
 
 def _majority(values: Mapping[str, Sequence[str]]) -> str:
-    """What most nodes have; of two that are as frequent, the one of the first node."""
+    """The most frequent value; of two that are equally frequent, the one of the first node."""
     return max(values, key=lambda value: len(values[value]))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dsdoctor.errors import UsageError
 from dsdoctor.model.host_name import is_host_name
 
-#: More nodes than any cluster has: a typing error such as `gpu[1-10000000]`.
+#: More nodes than any cluster has: a typo such as `gpu[1-10000000]`.
 MOST = 200_000
 EXAMPLE = "gpu[001-512]"
 _PART = re.compile(r"\[([^\[\]]*)\]")
@@ -38,7 +38,7 @@ def expand(text: str) -> list[str]:
 
 
 def _items(text: str) -> Iterator[str]:
-    """The parts between commas that stand outside brackets."""
+    """The parts between commas outside brackets."""
     item, depth = "", 0
     for piece in re.split(r"([\[\],])", text):
         depth += {"[": 1, "]": -1}.get(piece, 0)
@@ -104,7 +104,7 @@ def fold(names: Iterable[str]) -> str:
             plain.append(name)
             continue
         digits = found[2]
-        # 009 and 010 belong together, 9 and 10 too, 09 and 9 do not
+        # 009 and 010 can be folded, 9 and 10 too, 09 and 9 cannot
         width = len(digits) if digits.startswith("0") else 0
         groups.setdefault((found[1], found[3], width), []).append(int(digits))
     _join_padded(groups)

@@ -1,4 +1,4 @@
-"""One node of a fleet: its snapshot read lazily, judged, and boiled down to what merging needs."""
+"""One node of a fleet: its snapshot is read lazily, judged, and reduced to what merging needs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REMEMBERED = 4096
 
 
 class NodeFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """A finding that is worth reporting.
+    """A finding to report.
 
     Attributes:
         status: `fail`, `warn`, `unknown` or `crash`.
@@ -46,13 +46,13 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a node.
 
     Attributes:
-        name: as it was asked for.
-        error: why there is no snapshot, in words; None where there is one.
+        name: as it was given.
+        error: why there is no snapshot, in words; None if there is one.
         verdict: `healthy`, `faulty`, `unknown` or `silent`.
         traits: what should be the same everywhere.
-        findings: what is wrong on the node itself.
-        gpus: how many GPUs NVML lists, None if it does not say.
-        node: what only matters between nodes.
+        findings: problems of the node itself.
+        gpus: how many GPUs NVML lists, None if it does not report them.
+        node: data for the comparison between nodes.
     """
 
     name: str
@@ -65,7 +65,7 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RawSnapshot(msgspec.Struct, kw_only=True):
-    """A snapshot whose facts are read only when somebody asks for them.
+    """A snapshot whose facts are decoded only when they are requested.
 
     Attributes:
         schema, version, facts, missing: as in a snapshot.
@@ -81,7 +81,7 @@ _DECODER = msgspec.json.Decoder(RawSnapshot)
 
 
 class _Source:
-    """Facts of a raw snapshot; those that many nodes share are decoded once for all."""
+    """Facts of a raw snapshot; facts that many nodes share are decoded once."""
 
     def __init__(self, raw: RawSnapshot, decoders: Decoders) -> None:
         self.raw = raw
@@ -114,14 +114,14 @@ class _Source:
 
 
 class Decoders:
-    """Typed decoders, and what they have made lately."""
+    """Typed decoders, and a cache of decoded facts."""
 
     def __init__(self) -> None:
         self._decoders: dict[type, msgspec.json.Decoder[Any]] = {}
         self._made: dict[tuple[type, bytes], Any] = {}
 
     def decode(self, kind: type[F], data: msgspec.Raw, digest: bytes | None) -> F | Missing:
-        """The fact that some JSON encodes; without a digest it is not cached."""
+        """The fact that the JSON encodes; without a digest it is not cached."""
         if digest is not None and (kind, digest) in self._made:
             found: F | Missing = self._made[kind, digest]
             return found
@@ -142,7 +142,7 @@ class Decoders:
 
 
 class Judge:
-    """Judges snapshots of many nodes; what was judged of the same facts before is not judged anew.
+    """Judges snapshots of many nodes; judgments of equal facts are reused.
 
     Args:
         registry: packs.
@@ -161,7 +161,7 @@ class Judge:
         self.decoders = Decoders()
 
     def _findings(self, values: Values) -> list[Finding]:
-        """What is wrong; a report that is made to be slow holds up the others for so long only."""
+        """The findings; a report that is slow on purpose delays the others for a limited time."""
         deadline = time.monotonic() + JUDGE_SECONDS
         found: list[Finding] = []
         for memory in self.memories:
@@ -180,7 +180,7 @@ class Judge:
             origin: where it comes from, for errors; None = the node's name.
 
         Raises:
-            UsageError: it is not one, or is of a newer version.
+            UsageError: it is not a snapshot, or has a newer version.
         """
         try:
             raw = _DECODER.decode(data)
@@ -224,7 +224,7 @@ class Judge:
         )
 
 
-#: As a report of one node that read nothing, which is `unknown` too.
+#: Like the report of a node that could read nothing, which is also `unknown`.
 _NOTHING = NodeFinding(
     status="unknown",
     id="",
@@ -241,5 +241,5 @@ def _verdict(statuses: set[str]) -> str:
 
 
 def silent(name: str, error: str) -> NodeReport:
-    """A node that did not answer, or not with a snapshot."""
+    """A node that did not answer, or whose answer is not a snapshot."""
     return NodeReport(name=name, error=error)

@@ -1,4 +1,4 @@
-"""`fleet check --format html`: one page however many nodes there are."""
+"""`fleet check --format html`: one page for any number of nodes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dsdoctor.fleet.merge import FleetFinding, FleetReport, Group
 from dsdoctor.report.html.page import render
 from dsdoctor.report.html.svg import Drawing, Shape, rect, text
 
-#: Rows of the heat map, cards and table rows. Beyond them the page says how many are left out, and
-#: `--format json` lists all.
+#: Maximum rows of the heat map, cards and table rows. If there are more, the page shows how many
+#: are left out, and `--format json` lists all.
 MOST_ROWS, MOST_CARDS, MOST_LINES = 24, 60, 1000
 #: Names of a finding's nodes are cut after this many characters.
 LONGEST = 400
@@ -30,7 +30,7 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
 
 
 def expanded(folded: str) -> list[str]:
-    """Names of nodes; one that cannot be expanded is itself."""
+    """Names of nodes; a name that cannot be expanded is returned unchanged."""
     try:
         return names.expand(folded)
     except UsageError:
@@ -39,12 +39,12 @@ def expanded(folded: str) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """Room for a heat map.
+    """Dimensions of a heat map.
 
     Attributes:
         columns: with more nodes, neighbors by name share a column.
         width: of the drawing.
-        left: room for the names of the conditions.
+        left: space for the names of the conditions.
         longest: characters of a name that fit there.
     """
 
@@ -73,7 +73,7 @@ class Heat:
 
 
 def heat(report: FleetReport, size: Size = WIDE) -> Heat | None:
-    """The heat map, None without nodes."""
+    """The heat map; None without nodes."""
     verdict_of = {name: g.verdict for g in report.groups for name in expanded(g.nodes)}
     nodes = sorted(verdict_of, key=_natural)
     if not nodes:
@@ -114,7 +114,7 @@ def _cells(
     at: tuple[float, float],
     wide: float,
 ) -> list[Shape]:
-    """One row: the worst status of each column, with a letter, its nodes in the title."""
+    """One row: the worst status of each column as a letter, with its nodes in the title."""
     shapes: list[Shape] = []
     for place, inside in enumerate(members):
         found = [statuses[name] for name in inside if name in statuses]
@@ -131,12 +131,12 @@ def _cells(
 
 
 def short(words: str, most: int) -> str:
-    """The beginning of a text that is longer than this many characters."""
+    """The text, shortened to this many characters."""
     return words if len(words) <= most else words[: most - 1] + "…"
 
 
 def differences(group: Group, usual: Group | None) -> str:
-    """In what a group is other than the usual nodes."""
+    """How a group differs from the usual nodes."""
     if group.error is not None:
         return f"no report: {group.error}"
     if usual is None or group is usual:

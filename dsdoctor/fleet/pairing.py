@@ -1,8 +1,8 @@
-"""Which nodes to start together so that one bad node is named: pairs, then suspects. Pure.
+"""Which nodes to start together to find a bad node: first pairs, then suspects. Pure.
 
-A pair that fails says that one of two is bad. Each of the two is then tried with a partner that
-has passed: who fails again is bad; if neither does, the link between the two is. Where no pair
-passes, each node is tried alone first.
+If a pair fails, one of its two nodes is bad. Each of the two is then tried with a partner that has
+passed. A node that fails again is bad; if neither fails, the link between the two is bad. If no
+pair passes, each node is first tried alone.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 Pair = tuple[str, ...]
-#: Runs pairs that share no node, at once if the runner likes; True = passed, None = no verdict.
+#: Runs pairs that share no node, possibly in parallel; True = passed, None = no verdict.
 Runner = Callable[[Sequence[Pair]], dict[Pair, bool | None]]
 
 
 class PairingVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What the pairs have shown.
+    """The result of the pairs.
 
     Attributes:
-        good: nodes that trained with a partner, or alone where no two train together.
-        bad: nodes that failed with a partner that is good, or alone.
-        links: pairs that fail together, though each node is good alone or with another.
-        undecided: nodes for which no good partner was left, or whose runs gave no verdict.
+        good: nodes that trained with a partner, or alone if no two nodes train together.
+        bad: nodes that failed with a good partner, or alone.
+        links: pairs that fail together, although each node is good alone or with another partner.
+        undecided: nodes without a good partner, or whose runs gave no verdict.
         rounds: pairs of each round, and how they ended.
     """
 
@@ -35,7 +35,7 @@ class PairingVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pairs_of(nodes: Sequence[str]) -> list[Pair]:
-    """Neighbors in twos; an odd one joins the last pair.
+    """Pairs of neighbors; an odd node joins the last pair.
 
     >>> pairs_of(["a", "b", "c", "d", "e"])
     [('a', 'b'), ('c', 'd', 'e')]
@@ -49,7 +49,7 @@ def pairs_of(nodes: Sequence[str]) -> list[Pair]:
 
 
 def examine(nodes: Sequence[str], run: Runner) -> PairingVerdict:
-    """Finds the bad nodes in at most two rounds of pairs and as many as suspects share partners."""
+    """Finds the bad nodes in at most two rounds of pairs, plus one per shared partner."""
     rounds: list[dict[str, bool | None]] = []
 
     def play(pairs: Sequence[Pair]) -> dict[Pair, bool | None]:
@@ -64,7 +64,7 @@ def examine(nodes: Sequence[str], run: Runner) -> PairingVerdict:
     bad: list[str] = []
     parted: list[Pair] = []
     if not good:
-        # perhaps every pair contains a bad one: each alone, to find partners to trust
+        # perhaps every pair contains a bad node: try each alone, to find good partners
         alone = play([(node,) for node in suspects])
         bad = [pair[0] for pair, passed in alone.items() if passed is False]
         trusted = [pair[0] for pair, passed in alone.items() if passed]
@@ -76,7 +76,7 @@ def examine(nodes: Sequence[str], run: Runner) -> PairingVerdict:
         mixed = play(others) if others else {}
         good = [node for pair, passed in mixed.items() if passed for node in pair]
         if not good:
-            # no two of them train together, though each does alone: what is between them is bad
+            # no two of them train together, but each trains alone: the connection is bad
             good = trusted
             again = [pair for pair, passed in mixed.items() if passed is False]
             parted = [pair for pair in (*failed, *again) if set(pair) <= set(trusted)]
@@ -104,7 +104,7 @@ def examine(nodes: Sequence[str], run: Runner) -> PairingVerdict:
 
 
 def _mixed(trusted: Sequence[str], failed: Sequence[Pair]) -> list[str]:
-    """Trusted nodes in an order that pairs no two that have just failed together."""
+    """Trusted nodes in an order that does not pair two that have just failed together."""
     seats = {node: seat for pair in failed for seat, node in enumerate(pair)}
     return sorted(trusted, key=lambda node: seats.get(node, 0))
 

@@ -1,9 +1,9 @@
-"""Pods for one check, where no agent runs: one on each node, gone when the check is over.
+"""Pods for one check, if no agent runs: one on each node, removed when the check is over.
 
-Each is the pod of a Job, so that the cluster itself removes it if dsdoctor cannot: the Job ends
+Each is the pod of a Job, so that the cluster itself removes it if dsdoctor cannot. The Job ends
 after its deadline, and is deleted with its pod a minute later (`ttlSecondsAfterFinished`, stable
-since Kubernetes 1.23). It has the rights of the policy `restricted`, no token, and no GPU is taken
-from a job: the runtime class brings the driver's library in, as for the agent (deploy/).
+since Kubernetes 1.23). It has the rights of the policy `restricted` and no token. It takes no GPU
+from a job: the runtime class mounts the driver's library, as for the agent (deploy/).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ RUNTIME_CLASS = "nvidia"
 #: The label of one check's Jobs and pods; its value is the check's number.
 LABEL = "dsdoctor/check"
 _CREATE_SECONDS = 60.0
-#: kubectl creates the jobs one after the other.
+#: kubectl creates the jobs one after another.
 _EACH_SECONDS = 0.2
 _POLL = 0.5
-#: A Job and its pod stay so long after they have ended, if nobody deletes them.
+#: How long a Job and its pod stay after they have ended, unless they are deleted.
 _TTL_SECONDS = 60
 _RIGHTS = (
     "expected the rights `list` on `nodes` and `pods`, `create` on `pods/exec`, and `create`, "
@@ -44,12 +44,12 @@ class Wanted:
     """Which pods to start.
 
     Attributes:
-        image: with a Python of 3.8 or newer.
-        nodes: selector of the nodes' labels.
-        namespace: None = that of kubectl's context.
-        runtime_class: that gives containers the driver's library; empty = none.
+        image: with Python 3.8 or newer.
+        nodes: label selector of the nodes.
+        namespace: None = the namespace of kubectl's context.
+        runtime_class: the class that mounts the driver's library; empty = none.
         python: interpreter in the image.
-        seconds: for which they live at most.
+        seconds: their maximum lifetime.
         number: of this check.
     """
 
@@ -68,7 +68,7 @@ class Wanted:
 
 
 def manifest(wanted: Wanted, nodes: list[str]) -> dict[str, Any]:
-    """A Job for each node, as `kubectl create` reads them."""
+    """A Job for each node, in the format of `kubectl create`."""
     return {
         "apiVersion": "v1",
         "kind": "List",
@@ -84,7 +84,7 @@ def _job(wanted: Wanted, node: str, number: int) -> dict[str, Any]:
         "capabilities": {"drop": ["ALL"]},
     }
     spec: dict[str, Any] = {
-        "nodeName": node,  # the scheduler has no say: a cordoned node is asked too
+        "nodeName": node,  # bypasses the scheduler: a cordoned node is checked too
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -100,7 +100,7 @@ def _job(wanted: Wanted, node: str, number: int) -> dict[str, Any]:
             {
                 "name": "check",
                 "image": wanted.image,
-                # it only has to be there for `kubectl exec`
+                # it only has to run until `kubectl exec`
                 "command": [wanted.python, "-c", f"import time; time.sleep({wanted.seconds:.0f})"],
                 "env": [
                     {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
@@ -136,12 +136,12 @@ def started(wanted: Wanted, patience: float, tell: Callable[[str], None]) -> Ite
     """The pods, one on each node, while the context is open.
 
     Args:
-        wanted: which.
+        wanted: the pods to start.
         patience: seconds until they must run.
-        tell: is called with one line if they could not be deleted.
+        tell: called with one line if they could not be deleted.
 
     Raises:
-        UsageError: kubectl or the cluster does not answer or refuses, or no node matches.
+        UsageError: kubectl or the cluster does not answer or rejects it, or no node matches.
     """
     nodes = _nodes(wanted)
     text = json.dumps(manifest(wanted, nodes)).encode()
@@ -171,7 +171,7 @@ def _nodes(wanted: Wanted) -> list[str]:
 
 
 def _running(wanted: Wanted, nodes: list[str], patience: float) -> dict[str, Pod]:
-    """Node to its pod, when all of them run or the time is over."""
+    """Node to its pod, once all of them run or the time is up."""
     end = time.monotonic() + patience
     while True:
         pods = {pod.node: pod for pod in kubernetes.listed(wanted.target)}
@@ -189,7 +189,7 @@ def _delete(wanted: Wanted) -> str:
     try:
         done = process.run(argv, timeout=_CREATE_SECONDS)
     except OSError:
-        return ""  # there is no kubectl, so nothing was created
+        return ""  # kubectl is missing, so nothing was created
     if done.ok:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""The collector on all nodes of a Ray cluster, by Ray's own jobs: `ray job submit`."""
+"""The collector on all nodes of a Ray cluster, through `ray job submit`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from dsdoctor.interpreter import CHILDREN
 from dsdoctor.model.host_name import is_host_name
 from dsdoctor.model.redact import mask
 
-#: Uploading the working folder, and Ray's start of a driver.
+#: Time to upload the working folder and to start a driver.
 _JOB_SECONDS = 60.0
 _NODES = re.compile(rb"(?m)^dsdoctor-nodes (.*)$")
 _REASON = re.compile(rb"(?m)^([^\s:]{1,300}): dsdoctor-reason (.*)$")
-#: Host and port of the dashboard, or a URL; `auto` is what Ray itself finds.
+#: Host and port of the dashboard, or a URL; with `auto`, Ray finds it.
 _ADDRESS = re.compile(r"auto|(?:https?://|ray://)?[A-Za-z0-9_.\[\]:-]{1,255}(?:/[\w./-]*)?")
 #: Colors of Ray's command line.
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def address(text: str) -> str:
-    """The address of a cluster, as `ray job submit` takes it.
+    """The address of a cluster, as `ray job submit` expects it.
 
     Raises:
         UsageError: it is not one.
@@ -44,10 +44,10 @@ def address(text: str) -> str:
 
 
 def collect(order: Order, told: Told | None) -> dict[str, Answer]:
-    """Recordings of all nodes that the cluster has.
+    """Recordings of all nodes of the cluster.
 
     Raises:
-        UsageError: `ray` is not there, or started nothing.
+        UsageError: `ray` is missing, or started nothing.
     """
     options = {
         "arguments": list(order.arguments),
@@ -97,7 +97,7 @@ def _answers(
 
 
 def _refused(order: Order, done: process.Result, printed: bytes) -> str:
-    """Why no job ran, from the last line of Ray that is a message."""
+    """Why no job ran, from the last message of Ray."""
     if done.timed_out:
         return (
             f"`ray job submit` started nothing within {order.timeout + _JOB_SECONDS:g} s; "

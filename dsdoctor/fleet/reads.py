@@ -1,10 +1,11 @@
-"""Which values of a fact a check has read, so that one judgment serves every node alike in them.
+"""Which values of a fact a check has read, so that nodes with equal values share one judgment.
 
-Checks are pure: one that finds the same values wherever it looks goes the same way and says the
-same. `trace` hands out a stand-in for a fact that notes what is read of it; `columns` takes the
-same values from another node's fact. Elements of a tuple count as one: a field that was read of one
-GPU is compared on all of them. What cannot be followed (a comparison or a print-out of a whole
-struct) or is not worth it (the many links of each GPU) counts as a reading of all that is in it.
+Checks are pure: a check that reads equal values takes the same path and gives the same result.
+`trace` returns a proxy for a fact that records what is read from it; `column` reads the same
+values from another node's fact. Elements of a tuple count as one: a field that was read from one
+GPU is compared on all of them. Some reads cannot be traced (a comparison or a repr of a whole
+struct), and some are not worth it (the many links of each GPU). These count as reads of everything
+in the value.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ import msgspec
 
 #: Names of fields, or one of the marks below.
 Path = tuple[str, ...]
-_EACH = "*"  # every element of a tuple
-_LENGTH = "#"  # how many there are
-_TYPE = "?"  # whether a struct or something else stands there
-_WHOLE = "="  # all that is in it
+_EACH = "*"  # each element of a tuple
+_LENGTH = "#"  # the number of elements
+_TYPE = "?"  # whether it is a struct or something else
+_WHOLE = "="  # the whole content
 _SCALARS = frozenset({str, int, bool, type(None)})
 
 
 def trace(fact: msgspec.Struct, noted: set[Path]) -> Any:
-    """A stand-in for a fact, which adds to `noted` what is read of it."""
+    """A proxy for a fact, which adds what is read from it to `noted`."""
     return _wrap(fact, (), noted)
 
 
@@ -46,7 +47,7 @@ def _wrap(value: Any, path: Path, noted: set[Path]) -> Any:
 
 
 class _StandIn:
-    """Passes for a struct, and notes what is read of it."""
+    """Behaves like a struct, and records what is read from it."""
 
     __slots__ = ("_known", "_noted", "_path", "_value")
 
@@ -56,11 +57,11 @@ class _StandIn:
         self._noted = noted
         self._known: dict[str, Any] = {}
 
-    # what isinstance() and `match` ask
+    # used by isinstance() and `match`
     __class__ = property(lambda self: type(self._value))
 
     def __getattr__(self, name: str) -> Any:
-        if name in self._known:  # `is` must hold between two readings
+        if name in self._known:  # two reads must return the identical object
             return self._known[name]
         kind = type(self._value)
         if name in kind.__struct_fields__:
@@ -89,7 +90,7 @@ class _StandIn:
 
 
 def column(value: Any, path: Path) -> Hashable:
-    """What a path leads to in a fact, in a form that can be a key; the same only for the same."""
+    """The value of a path in a fact, as a hashable key that is equal only for equal values."""
     head, tail = _getters(path)
     if tail is not None:
         try:
@@ -104,7 +105,7 @@ def column(value: Any, path: Path) -> Hashable:
 
 @functools.cache
 def _getters(path: Path) -> tuple[Callable[[Any], Any], Callable[[Any], Any] | None]:
-    """The quick way through a path: to a tuple, and on from each element; None = there is none."""
+    """Fast getters for a path: to a tuple, and on from each element; None = not possible."""
     if path.count(_EACH) != 1:
         return _itself, None
     middle = path.index(_EACH)
@@ -142,5 +143,5 @@ def _key(value: Any) -> Hashable:
 
 
 def _content(value: Any) -> bytes:
-    """Stands for all that is in a value; short, since many are kept."""
+    """A digest of the whole content of a value; short, because many are stored."""
     return hashlib.blake2b(msgspec.json.encode(value), digest_size=16).digest()

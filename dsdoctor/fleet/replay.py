@@ -1,4 +1,4 @@
-"""From a collector's recording to a snapshot, by the very probes that examine this machine."""
+"""From a collector's recording to a snapshot, with the same probes that examine this machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dsdoctor.process import Result
 
 
 class FleetNode(Fact, frozen=True, kw_only=True):
-    """What only matters between nodes.
+    """Data for the comparison between nodes.
 
     Attributes:
         interfaces: network interface to its state (`up`, `down`, `unknown`).
@@ -33,9 +33,9 @@ class FleetNode(Fact, frozen=True, kw_only=True):
         firmware: RDMA device to its firmware.
         mounts: mount point of a network file system to `type source`.
         resolved: name to addresses, or `error: …`.
-        connected: `host:port` to `connected`, `refused` (both reach it), or why not.
-        clock_offset_s: how far the node's clock is ahead of the collecting machine's; None where
-            nobody has compared them.
+        connected: `host:port` to `connected`, `refused` (reachable in both cases), or the error.
+        clock_offset_s: how far the node's clock is ahead of the collecting machine's; None if
+            they were not compared.
     """
 
     interfaces: dict[str, str] = {}
@@ -53,7 +53,7 @@ _Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=_LATEST)]
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """How a script ended on a node, as the collector says it.
+    """How a script ended on a node, as the collector reports it.
 
     Attributes:
         argv, returncode, timed_out, seconds: as in `process.Result`.
@@ -70,7 +70,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
-#: Of recordings: a collector of a later one means something else by the same fields.
+#: Version of recordings: in a later version, fields may have another meaning.
 VERSION = 1
 
 
@@ -81,9 +81,9 @@ class Recording(msgspec.Struct, kw_only=True):
         system, env, answers: for `ReplayHost`.
         patient: the interpreter that was examined.
         children: scripts that ran.
-        node: fields of `FleetNode`, the clock excepted.
+        node: fields of `FleetNode`, except the clock.
         clock: seconds since the epoch when it ended.
-        dsdoctor: version of the tool that wrote the collector.
+        dsdoctor: version of the dsdoctor that wrote the collector.
         version: of this format; fields may be added to a version, and are ignored here.
     """
 
@@ -118,10 +118,10 @@ def snapshot_of(document: Mapping[str, Any], received: float | None = None) -> S
 
     Args:
         document: what the collector printed.
-        received: when it came, by the clock here; says how far the node's clock is off.
+        received: when it arrived, by the local clock, to compute the node's clock offset.
 
     Raises:
-        UsageError: it is not a recording, or one of a later format.
+        UsageError: it is not a recording, or has a later format.
     """
     try:
         recording = decode.convert(dict(document), Recording)
@@ -157,7 +157,7 @@ def _parsed(
     parse: Callable[[], Sequence[Fact | Missing]],
     snapshot: Snapshot,
 ) -> None:
-    """Puts what a parser makes of a child's output; a broken recording is not our crash."""
+    """Stores the parsed output of a child; a broken recording is not a crash of dsdoctor."""
     try:
         found = parse()
     except Exception as error:  # noqa: BLE001  # whatever a node may have sent

@@ -1,4 +1,4 @@
-"""The fleet's report: one screen however many nodes there are."""
+"""The fleet's report: one screen for any number of nodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEAD = ("GPUs", "driver", "torch", "DeepSpeed", "NCCL", "kernel")
 
 
 def clean(text: str) -> str:
-    r"""One line without what steers a terminal: controls, directions of writing, surrogates.
+    r"""One line without terminal control codes, bidirectional marks and surrogates.
 
     >>> clean("a\\x1b]52;c;QQ==\\x07b\\n  c")
     'a ]52;c;QQ== b c'
@@ -30,12 +30,12 @@ def clean(text: str) -> str:
 
 
 def json(report: FleetReport) -> str:
-    """The machine's report."""
+    """The report as JSON."""
     return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
 
 
 def text(report: FleetReport, *, width: int = 100, verbose: bool = False) -> str:
-    """The reader's report: counts, what is wrong (worst first), groups of identical nodes."""
+    """The report as text: counts, findings (worst first), groups of identical nodes."""
     total = sum(report.counts.values())
     counted = [f"{n} {name}" for name, n in report.counts.items() if n]
     lines = [f"{total} {_nodes(total)}: {', '.join(counted) or 'none'}", ""]
@@ -76,7 +76,7 @@ def _finding(finding: FleetFinding, width: int, *, hint: bool) -> list[str]:
 
 
 def _group(group: Group, usual: Group | None, width: int) -> list[str]:
-    """The usual nodes with what they have, all others with what is otherwise there."""
+    """The usual nodes with their traits, other groups with their differences."""
     where = _names(group.nodes, max(24, width // 2))
     number = f"{group.count} {_nodes(group.count)}"
     if group.error is not None:
@@ -103,7 +103,7 @@ def _group(group: Group, usual: Group | None, width: int) -> list[str]:
 
 
 def _names(nodes: str, width: int) -> str:
-    """Folded names, cut between two of them."""
+    """Folded names, truncated between two names."""
     nodes = clean(nodes)
     if len(nodes) <= width:
         return nodes

@@ -1,4 +1,4 @@
-"""Real short runs of pairs of nodes: `dsdoctor smoke` over a hostfile for each pair."""
+"""Short real runs of pairs of nodes: `dsdoctor smoke` with a hostfile for each pair."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dsdoctor.fleet.report import clean
 from dsdoctor.model import decode
 from dsdoctor.model.redact import mask
 
-#: What a run may take besides its own limit: start, compiling of ops, cleaning up.
+#: What a run may take in addition to its own limit: start, compiling ops, cleaning up.
 GRACE_SECONDS = 240.0
 #: Each pair of a round gets a port of its own.
 FIRST_PORT = 29600
@@ -29,7 +29,7 @@ class Runs:
 
     Attributes:
         slots: node to slots.
-        command: beginning of the command: interpreter and `-m dsdoctor smoke`.
+        command: the start of the command: interpreter and `-m dsdoctor smoke`.
         options: further options of `dsdoctor smoke`.
         timeout: seconds for one run.
         at_once: pairs that run at the same time.
@@ -63,7 +63,7 @@ class Runs:
                 places = ["--hostfile", str(hostfile), "--master-port", port]
                 done = process.run([*self.command, *places, *own], timeout=limit, env=os.environ)
         report = _report(done)
-        # a status without a report is not smoke's: no ssh, no dsdoctor there, a crash
+        # a status without a report is not from smoke: no ssh, no dsdoctor there, a crash
         passed = None
         if report is not None and done.returncode in (0, 1):
             passed = done.returncode == 0
@@ -72,7 +72,7 @@ class Runs:
         return passed
 
     def _there(self, node: str, own: Sequence[str]) -> list[str]:
-        """A run on one node: a launcher would start a single host's job here and not there."""
+        """A run on one node: a launcher would start the job of a single host here, not there."""
         words = shlex.join([*self.command, *own])
         there = f"cd {shlex.quote(str(Path.cwd()))} && {words}"
         return ["ssh", "-o", "BatchMode=yes", "--", node, there]
@@ -87,7 +87,7 @@ def _report(done: process.Result) -> dict[str, Any] | None:
 
 
 def _cause(done: process.Result, report: Mapping[str, Any] | None) -> str:
-    """The first cause of a report, or else what was said last."""
+    """The first cause of a report, otherwise the last line."""
     causes = (report or {}).get("causes")
     first = causes[0] if isinstance(causes, list) and causes else None
     if isinstance(first, dict):

@@ -1,4 +1,4 @@
-"""What should be the same on every node of a job, as short texts."""
+"""Traits that should be equal on every node of a job, as short texts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dsdoctor.model.facts.machine import Environment, NvidiaKernel, OsInfo, Reso
 from dsdoctor.model.facts.python import DeepSpeedInstall, Packages, Patient, TorchBuild, TorchLive
 from dsdoctor.model.units import GIB
 
-#: Traits whose difference breaks a run: both ends of a collective must be of one version.
+#: Traits that break a run if they differ: both ends of a collective must have the same version.
 BREAKING = ("torch", "DeepSpeed", "NCCL", "Python")
-#: Variables that are another on each node, or for each rank, by their nature.
+#: Variables that naturally differ between nodes or ranks.
 _OWN = ("SLURM", "PMI", "PMIX", "OMPI_COMM", "MASTER_", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE")
 _OWN_NAMES = frozenset({"HOME", "RANK", "LOCAL_RANK", "WORLD_SIZE", "GROUP_RANK", "TMPDIR"})
 
@@ -52,7 +52,7 @@ def traits_of(facts: Facts) -> dict[str, str]:
     resources = facts.get(Resources)
     if isinstance(resources, Resources):
         found["CPUs"] = str(resources.cpus_logical)
-        # a few MiB are another on every machine
+        # a few MiB differ on every machine
         found["memory"] = f"{resources.memory_total_bytes / GIB:.0f} GiB"
     found |= _software(facts)
     node = facts.get(FleetNode)

@@ -1,4 +1,4 @@
-"""Judgments of one condition, remembered: nodes that are alike where its check looks share one."""
+"""A cache of judgments of one condition: nodes with equal values for its check share one."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from dsdoctor.model.finding import Finding, Status
 from dsdoctor.registry import Registry, Unit, needs
 
 F = TypeVar("F", bound=Fact)
-#: Facts that are another on every node (UUIDs, temperatures, names); of these, what a check reads
-#: is compared, of all others the whole. The choice costs or saves time and changes no judgment.
+#: Facts that differ on every node (UUIDs, temperatures, names). Of these, only the values that a
+#: check reads are compared; other facts are compared as a whole. This choice affects only speed.
 UNLIKE: frozenset[type[Fact]] = frozenset({Gpus, OsInfo, Resources, FleetNode})
-#: The engine looks at these besides what a check asks for.
+#: Facts that the engine reads in addition to those of the check.
 _ALWAYS = (RunNeeds, NvidiaKernel)
 _REMEMBERED = 4096
-#: Ways through a check, each with values of its own that it reads; healthy nodes take one.
+#: Maximum paths through a check, each with its own set of values; healthy nodes take one.
 _WAYS = 8
-#: A check that reads what differs everywhere is not worth remembering.
+#: A check that reads values that differ everywhere is not worth caching.
 _TRIALS = 64
 
 
@@ -37,7 +37,7 @@ Way = tuple[Place, ...]
 
 
 class DigestSource(Source, Protocol):
-    """A source of facts that shows cheaply whether two nodes' are the same."""
+    """A source of facts that can cheaply compare the facts of two nodes."""
 
     def digest(self, kind: type[Fact]) -> bytes:
         """Changes when the fact does."""
@@ -45,7 +45,7 @@ class DigestSource(Source, Protocol):
 
 
 class Values:
-    """What is compared of one node, each value taken once.
+    """The compared values of one node, each read once.
 
     Attributes:
         facts: its facts.
@@ -57,7 +57,7 @@ class Values:
         self._columns = _Lazy(self._column)
 
     def key(self, alike: tuple[type[Fact], ...], way: Way) -> Hashable:
-        """The same for nodes that are the same in some facts and in what a way reads."""
+        """Equal for nodes that are equal in some facts and in the values that a path reads."""
         return (
             *map(self._digests.__getitem__, alike),
             *map(self._columns.__getitem__, way),
@@ -69,7 +69,7 @@ class Values:
 
 
 class _Lazy(dict[Any, Any]):
-    """A dict that asks for what it lacks; what it has it gives without a call of Python."""
+    """A dict that computes missing values; existing ones need no Python call."""
 
     def __init__(self, ask: Callable[[Any], Any]) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class _Lazy(dict[Any, Any]):
 
 
 class _Numbers:
-    """Numbers for contents, never given twice."""
+    """Unique numbers for contents."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, int] = {}
@@ -100,7 +100,7 @@ _numbers = _Numbers()
 
 
 class _Traced:
-    """A source whose unlike facts note what is read of them."""
+    """A source in which facts that differ between nodes record what is read from them."""
 
     def __init__(self, facts: Facts, noted: dict[type[Fact], set[reads.Path]]) -> None:
         self._facts = facts
@@ -113,7 +113,7 @@ class _Traced:
     def get(self, kind: type[F]) -> F | Missing:
         value: Any = self._facts.get(kind)
         if kind in UNLIKE:
-            # also of a missing fact: why it is missing
+            # also for a missing fact: why it is missing
             value = reads.trace(value, self._noted.setdefault(kind, set()))
         return typing.cast("F | Missing", value)
 
@@ -138,7 +138,7 @@ class Memory:
         self._hits = self._misses = 0
 
     def findings(self, values: Values) -> list[Finding]:
-        """What is wrong; the same as a judgment of this very node, but for the time it takes."""
+        """The findings, equal to those of judging this node alone, only faster."""
         if self._unlike and self._misses > _TRIALS and self._hits < self._misses:
             return self._judge(values.facts)
         for way, known in self._ways.items():
@@ -149,7 +149,7 @@ class Memory:
         self._misses += 1
         found = self._judge(values.facts)
         if any(finding.message == OUT_OF_TIME for finding in found):
-            return found  # says more of the time than of the node
+            return found  # depends on the time rather than on the node
         taken = self._way(values, found) if self._unlike else ()
         if taken is not None and (taken in self._ways or len(self._ways) < _WAYS):
             known = self._ways.setdefault(taken, {})
@@ -159,7 +159,7 @@ class Memory:
         return found
 
     def _way(self, values: Values, expected: list[Finding]) -> Way | None:
-        """What the check reads on its way to its findings; None = the stand-in disturbs it."""
+        """What the check reads on its path to its findings; None = the proxy disturbs it."""
         noted: dict[type[Fact], set[reads.Path]] = {}
         if self._judge(Facts(_Traced(values.facts, noted))) != expected:
             self._misses += _TRIALS

@@ -1,4 +1,4 @@
-"""One attempt to run a plan: what was done and seen, without a judgment."""
+"""One attempt to run a plan: what was done and observed, without a judgment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dsdoctor.model.smoke import PHASES
 from dsdoctor.smoke.job import SmokePlan
 from dsdoctor.smoke.track import Progress, Tracker
 
-#: Told again and again where the slowest rank is: phase, place in it, share of it (None = unknown).
+#: Called repeatedly with the slowest rank's phase, place in it, and share of it (None = unknown).
 Teller = Callable[[str, str, float | None], None]
 
 
@@ -21,7 +21,7 @@ class GpuError:
 
     Attributes:
         words: for the reader.
-        line: for the diagnosis; empty where the program is at fault and not the GPU.
+        line: for the diagnosis; empty if the program is at fault, not the GPU.
     """
 
     words: str
@@ -39,20 +39,20 @@ class Attempt:
         reason: `ended`, `rank-died`, `rank-failed`, `hang`, `timeout`, `launcher-gone`,
             `not-started` or `interrupted`.
         returncode: of the launcher; negative = signal; None = it was ended by us.
-        orphans: ranks that still ran when the launcher had gone.
+        orphans: ranks that still ran after the launcher had ended.
         overdue: ranks that were in one phase for too long.
         stacks: rank to stack.
         tails: rank to last lines.
         launcher_tail: last lines of the launcher.
-        kernel: the kernel's word on memory.
+        kernel: the kernel's messages about memory.
         gpu_errors: what the driver reported of the planned GPUs.
-        folder: where logs lie, until the attempt is cleaned up.
+        folder: of the logs, until the attempt is cleaned up.
         seconds: wall time.
         started: when it began, in seconds since the epoch.
         error: why the launcher could not be started.
         leftovers: what could not be ended or removed.
         segments: names of shared memory that ranks had mapped.
-        timeout: seconds that it had, compiling not counted.
+        timeout: its time limit in seconds, without compiling.
     """
 
     plan: SmokePlan
@@ -78,7 +78,7 @@ class Attempt:
 
 
 def culprit(ranks: list[Progress], stacks: Mapping[int, tuple[str, ...]]) -> Progress | None:
-    """The rank that the others wait for: the least advanced, else the one in no collective."""
+    """The rank that the others wait for: the least advanced, or the one outside any collective."""
     open_ranks = [progress for progress in ranks if not progress.done]
     if not open_ranks:
         return None

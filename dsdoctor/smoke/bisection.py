@@ -1,4 +1,4 @@
-"""Which single change makes a failing run work: one knob at a time, each with a deadline."""
+"""Which single change makes a failing run pass: one knob at a time, each with a deadline."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Try:
     Attributes:
         knob, value: what is changed, and to what.
         cost: what it costs in speed.
-        change: makes the plan with it.
+        change: returns the plan with the change.
     """
 
     knob: str
@@ -71,7 +71,7 @@ def _other_precision(value: str) -> Change:
 
 
 def knobs(plan: SmokePlan, failed: SmokeReport, registry: Registry) -> Iterator[Try]:
-    """The knobs of the phase that failed, the cheapest in speed first."""
+    """The knobs for the failed phase, the cheapest in speed first."""
     phase = next((phase.name for phase in failed.phases if phase.status == "fail"), "")
     units = [registry.find(cause.condition) for cause in failed.causes]
     if any(u and (u.family in SETTLED or Observation.KILLED in u.condition.names) for u in units):

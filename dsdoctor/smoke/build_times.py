@@ -1,4 +1,4 @@
-"""How long DeepSpeed's ops took to compile, so that the next build says what to expect."""
+"""How long DeepSpeed's ops took to compile, as an estimate for the next build."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dsdoctor.report.durations import duration
 from dsdoctor.smoke.track import Progress
 
 PHASE = "build-ops"
-#: An op that is built already is loaded in less; one that compiles takes longer.
+#: Loading a built op takes less than this; compiling takes longer.
 COMPILED_SECONDS = 5.0
 
 
@@ -23,7 +23,7 @@ def _place() -> Path:
 
 
 def known() -> dict[str, float]:
-    """Op to seconds of its last build on this account; empty where none is known."""
+    """Op to seconds of its last build by this account; empty if none is known."""
     try:
         return msgspec.json.decode(files.read(_place(), strict=True), type=dict[str, float])
     except (OSError, msgspec.DecodeError):
@@ -31,7 +31,7 @@ def known() -> dict[str, float]:
 
 
 def remember(ranks: Iterable[Progress]) -> None:
-    """Keeps what the ranks of this host have just compiled."""
+    """Stores the build times of the ops that the ranks of this host have just compiled."""
     took: dict[str, float] = {}
     for rank in ranks:
         end = rank.ended(PHASE) if rank.is_here else None
@@ -45,13 +45,13 @@ def remember(ranks: Iterable[Progress]) -> None:
 
 
 def compiling(ranks: Iterable[Progress], times: dict[str, float]) -> str:
-    """The ops that ranks load now, and how long each may take, in words; empty between two ops."""
+    """The ops that ranks are loading, with estimated times, in words; empty between two ops."""
     ops = dict.fromkeys(op for rank in ranks if (op := _loading(rank)) is not None)
     return ", ".join(f"{op} ({_expectation(times.get(op))})" for op in ops)
 
 
 def _loading(rank: Progress) -> str | None:
-    """The op that a rank has begun to load and not yet loaded."""
+    """The op that a rank is loading."""
     if rank.phase != PHASE:
         return None
     for event in reversed(rank.events):

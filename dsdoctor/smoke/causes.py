@@ -1,4 +1,4 @@
-"""From what was seen of a failed run to the condition that explains it."""
+"""From the observations of a failed run to the condition that explains it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dsdoctor.smoke.attempt import Attempt, culprit
 from dsdoctor.smoke.track import Progress
 
 _SIGKILL_WORDS = ("-9", "SIGKILL", "ignal 9", "137", "Killed")
-#: Where a log names no more than these, the hang itself is the better answer.
+#: If a log shows nothing but these, the hang itself is the better answer.
 _SYMPTOMS = (Observation.NO_COLLECTIVE, Observation.KILLED_FOR_MEMORY, Observation.NO_RENDEZVOUS)
 
-#: What ranks that do not go on wait for, by phase. Elsewhere they wait for no other rank.
+#: What ranks that make no progress wait for, by phase. In other phases they wait for no other rank.
 _WAITING = {
     "spawn": Observation.NO_RENDEZVOUS,
     "rendezvous": Observation.NO_RENDEZVOUS,
@@ -27,14 +27,14 @@ _WAITING = {
         Observation.NO_COLLECTIVE,
     ),
 }
-#: A run of which nothing was heard for this long hangs.
+#: A run without any event for this long hangs.
 ALIVE_SECONDS = 5.0
 
 
 def named(
     registry: Registry, seen: Observation, message: str, evidence: Iterable[str] = ()
 ) -> SmokeCause:
-    """What was seen, by the name, the title and the way out that a pack has for it."""
+    """The observation as the condition of a pack, with its title and fix."""
     unit = registry.naming(seen)
     condition = unit.condition.name if unit else seen.value
     return SmokeCause(
@@ -48,7 +48,7 @@ def named(
 
 
 def read_logs(made: Attempt, registry: Registry) -> Diagnosis:
-    """What the logs of launcher and ranks say by themselves."""
+    """The causes in the logs of launcher and ranks alone."""
     files = sorted(made.folder.glob("rank-*.log"))
     sources = [*files, made.folder / "launcher.log"]
     return logs.diagnose_paths(
@@ -73,7 +73,7 @@ def _is(condition: str, seen: Observation, registry: Registry) -> bool:
 
 
 def _only_a_signal(cause: Cause, registry: Registry) -> bool:
-    """Whether a log names memory as the cause for no other reason than signal 9."""
+    """Whether signal 9 is a log's only evidence for memory as the cause."""
     return _is(cause.condition, Observation.KILLED_FOR_MEMORY, registry) and all(
         any(word in line.text for word in _SIGKILL_WORDS) and "memory" not in line.text.lower()
         for line in cause.evidence
@@ -81,17 +81,17 @@ def _only_a_signal(cause: Cause, registry: Registry) -> bool:
 
 
 def _died(made: Attempt) -> list[Progress]:
-    """The ranks that died without a word, the first one first.
+    """The ranks that died without a message, the first one first.
 
-    On a busy machine one look may find several ranks dead. Those that were asked to end by SIGTERM
-    come last: the launcher asks when another rank has already died.
+    On a busy machine, several ranks may be found dead at once. Those that received SIGTERM come
+    last: the launcher sends it after another rank has died.
     """
     dead = [p for p in made.tracker.ranks if p.died is not None and p.failure is None]
     return sorted(dead, key=lambda progress: (progress.terminated, progress.died or 0.0))
 
 
 def _hang(made: Attempt, registry: Registry) -> SmokeCause | None:
-    """What a run that does not go on waits for; None where that would be a guess."""
+    """What a run without progress waits for; None if that would be a guess."""
     ranks = made.tracker.ranks
     stuck = [p for p in ranks if not p.done]
     if not stuck:
@@ -124,13 +124,13 @@ def _who_waits(made: Attempt, missing: Progress | None, stuck: Sequence[Progress
 
 
 def _moves(made: Attempt) -> bool:
-    """Whether something was still heard shortly before the end: slow is not hung."""
+    """Whether there was an event shortly before the end: a slow run is not hung."""
     last = max((p.events[-1].time for p in made.tracker.ranks if p.events), default=0.0)
     return made.started + made.seconds - last < ALIVE_SECONDS
 
 
 def late(made: Attempt) -> str:
-    """Who was not done in time, in words."""
+    """Which ranks did not finish in time, in words."""
     slow = [p for p in made.tracker.ranks if p.rank in made.overdue]
     where = ", ".join(f"rank {p.rank} in {p.place()}" for p in slow)
     if made.reason == "timeout":
@@ -158,9 +158,9 @@ def _memory(made: Attempt, registry: Registry) -> list[SmokeCause]:
 
 
 def find(made: Attempt, registry: Registry) -> tuple[SmokeCause, ...]:
-    """Why a run failed, most likely first; empty when nothing is recognized.
+    """Why a run failed, most likely first; empty if nothing is recognized.
 
-    What the driver reported of a GPU comes before what the ranks say: they see its consequences.
+    Errors of a GPU that the driver reported come before errors of ranks, which are consequences.
     """
     told = _of_ranks(made, registry)
     driver: dict[str, SmokeCause] = {}
@@ -206,7 +206,7 @@ def _of_ranks(made: Attempt, registry: Registry) -> tuple[SmokeCause, ...]:
             cause
             for cause in told
             if not _only_a_signal(cause, registry)
-            # what the others say of a rank that was killed
+            # what other ranks report about a rank that was killed
             and not _is(cause.condition, Observation.PEER_GONE, registry)
         ]
         if not told:

@@ -1,4 +1,4 @@
-"""What is left to see when a run has died: stacks, log tails, the kernel's word, leftovers."""
+"""Evidence of a run that has died: stacks, log tails, kernel messages, leftovers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TAIL_BYTES = 65536
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not waited for does not."""
+    """Whether a process is running; a zombie is not."""
     try:
         state = proc_stat.parse(Path(f"/proc/{pid}/stat").read_bytes()).state
     except OSError:
@@ -52,12 +52,12 @@ def tail(path: Path, lines: int = TAIL_LINES) -> tuple[str, ...]:
 
 
 def stacks(folder: Path, pids: dict[int, int], python: str) -> dict[int, tuple[str, ...]]:
-    """Stacks of ranks that hang: py-spy where it is installed, else the rank's faulthandler.
+    """Stacks of ranks that hang: from py-spy if it is installed, otherwise from faulthandler.
 
     Args:
         folder: where the ranks write.
         pids: rank to process, of this host.
-        python: the patient's interpreter; py-spy may lie beside it.
+        python: the patient's interpreter; py-spy may be next to it.
     """
     spy = own_tool("py-spy", path=str(Path(python).parent)) or own_tool("py-spy")
     found: dict[int, tuple[str, ...]] = {}
@@ -85,7 +85,7 @@ def _watches(block: Sequence[str]) -> bool:
 
 
 def main_thread_first(lines: Iterable[str]) -> tuple[str, ...]:
-    """The dump of faulthandler by interest, without the thread by which smoke watches.
+    """The dump of faulthandler, main thread first, without the thread of smoke itself.
 
     >>> watching = ["Thread 0x1:", '  File "/t/dsdsmoke_report.py", line 1 in watch', ""]
     >>> main_thread_first([*watching, "Current thread 0x2:", '  File "train.py", line 2 in main'])
@@ -103,7 +103,7 @@ def main_thread_first(lines: Iterable[str]) -> tuple[str, ...]:
 
 
 class Kernel:
-    """The kernel's own messages about processes that it killed when memory ran out."""
+    """The kernel's messages about processes that it killed for lack of memory."""
 
     def __init__(self) -> None:
         self._kmsg: int | None = None
@@ -115,7 +115,7 @@ class Kernel:
 
     @staticmethod
     def _counter() -> int | None:
-        """How often memory ran out in our own control group; None if it does not say."""
+        """How often memory ran out in our own control group; None if it does not report this."""
         total: int | None = None
         folders = [Path("/sys/fs/cgroup")]
         with contextlib.suppress(OSError):
@@ -133,7 +133,7 @@ class Kernel:
         return total
 
     def killed(self, pids: Iterable[int]) -> tuple[str, ...]:
-        """Lines that prove that memory ran out since this object was made."""
+        """Lines that prove that memory ran out since this object was created."""
         lines: list[str] = []
         numbers = {str(pid) for pid in pids}
         if self._kmsg is not None:
@@ -150,14 +150,14 @@ class Kernel:
         return tuple(lines)
 
     def close(self) -> None:
-        """Lets go of the kernel's log."""
+        """Closes the kernel log."""
         if self._kmsg is not None:
             os.close(self._kmsg)
             self._kmsg = None
 
 
 def shared_memory() -> frozenset[str]:
-    """Names of the POSIX shared memory segments that are there now."""
+    """Names of the existing POSIX shared memory segments."""
     try:
         return frozenset(entry.name for entry in SHM.iterdir())
     except OSError:
@@ -175,12 +175,12 @@ def segments_of(pids: Iterable[int]) -> set[str]:
 
 
 def sweep_shared_memory(made: Iterable[str], before: frozenset[str], port: int) -> tuple[str, ...]:
-    """Removes segments that this run has left; returns those that would not go.
+    """Removes segments that this run has left; returns those that could not be removed.
 
-    What the run made is what its ranks had mapped and was not there before; and DeepSpeed's
-    all-reduce buffers of its port, which stay even after a healthy run on CPUs. Another job that
-    shares the folder, in a container too, may make segments at the same time: what merely is new is
-    not ours.
+    Segments of the run are those that its ranks had mapped and that did not exist before, and
+    DeepSpeed's all-reduce buffers of its port, which stay even after a healthy run on CPUs. Another
+    job that shares the folder, even from a container, may create segments at the same time. A new
+    segment is therefore not necessarily ours.
     """
     ours = {name for name in made if name.startswith(("nccl-", "torch_"))}
     ours |= {name for name in shared_memory() if guard.is_buffer(name, port)}
@@ -188,12 +188,12 @@ def sweep_shared_memory(made: Iterable[str], before: frozenset[str], port: int) 
 
 
 def sweep_stale_buffers(port: int) -> None:
-    """Removes DeepSpeed's buffers of an earlier run of this user that was killed."""
+    """Removes DeepSpeed's buffers that a killed run of this user has left."""
     _remove_segments(name for name in shared_memory() if guard.is_buffer(name, port))
 
 
 def _remove_segments(names: Iterable[str]) -> tuple[str, ...]:
-    """Removes segments that belong to this user and that no process has mapped."""
+    """Removes segments of this user that no process has mapped."""
     left = []
     for name in names:
         path = SHM / name
@@ -208,6 +208,6 @@ def _remove_segments(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_mine(info: os.stat_result, kind: int) -> bool:
-    """Whether what a `stat` describes is of a kind (`stat.S_IFDIR`, …) and of this user."""
+    """Whether a `stat` result is of this kind (`stat.S_IFDIR`, …) and belongs to this user."""
     mine = not hasattr(os, "getuid") or info.st_uid == os.getuid()
     return mine and stat.S_IFMT(info.st_mode) == kind

@@ -16,7 +16,7 @@ from dsdoctor.run.notices import gpu_evidence, xid_words
 from dsdoctor.smoke.attempt import GpuError
 
 WATCHER = CHILDREN / "watch_gpus.py"
-#: Seconds between two samples; an Xid is written at once.
+#: Seconds between two samples; an Xid is written immediately.
 EVERY = 2.0
 #: A run of 10 minutes on 16 GPUs writes 2 MB.
 _MOST_BYTES = 64 << 20
@@ -39,7 +39,7 @@ class GpuWatch:
             )
 
     def end(self, uuids: Collection[str]) -> tuple[GpuError, ...]:
-        """Ends it; what it saw of the GPUs with these UUIDs (none given: of all GPUs)."""
+        """Ends the child; returns the errors of the GPUs with these UUIDs (none = all)."""
         if self._child is not None:
             self._child.kill()
         return seen(_rows(self._path), uuids)
@@ -55,9 +55,9 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def seen(samples: Iterator[dict[str, Any]], uuids: Collection[str]) -> tuple[GpuError, ...]:
-    """What samples say of the GPUs with these UUIDs, each error once.
+    """The errors in samples of the GPUs with these UUIDs, each once.
 
-    A GPU that another job uses is none of this run's business.
+    GPUs of other jobs are ignored.
     """
     found: dict[GpuError, None] = {}
     planned = {uuid.lower() for uuid in uuids}

@@ -1,4 +1,4 @@
-"""What a smoke run does: from a launch plan to the job that the ranks read. Pure functions."""
+"""From a launch plan to the job that the ranks of a smoke run read. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.launch_plan import LaunchPlan
 from dsdoctor.recommend.models import ModelShape
 
-#: The learning rate of a run with a small model, whatever the config says: a loss must fall in
-#: ten steps, and the rates of real fine-tuning would not show that.
+#: The learning rate of a run with a small model, whatever the config sets: the loss must fall in
+#: ten steps, which the rates of real fine-tuning would not show.
 SMALL_RATE = 1e-3
 SEED = 1234
-#: Training steps of a run that names no other number.
+#: Default number of training steps.
 STEPS = 10
 LARGEST_MICRO_BATCH = 2
 LARGEST_ACCUMULATION = 2
 SMALL_SEQUENCE = 64
-#: Seconds that a rank lives on after dsdoctor has stopped touching its file.
+#: Seconds for which a rank continues after dsdoctor has stopped touching its file.
 PATIENCE, REMOTE_PATIENCE = 20, 150
 
 TINY = ModelShape(
@@ -29,7 +29,7 @@ TINY = ModelShape(
     qkv_bias=True, out_bias=True, mlp_bias=True, norm_bias=True,
 )  # fmt: skip
 
-#: The config of `dsdoctor smoke` alone: the optimizer is partitioned, so that ZeRO is proven too.
+#: The config of `dsdoctor smoke` without options: the optimizer is partitioned to test ZeRO too.
 DEFAULT_CONFIG: dict[str, Any] = {
     "train_micro_batch_size_per_gpu": 2,
     "gradient_accumulation_steps": 1,
@@ -48,15 +48,15 @@ class SmokePlan:
     """One run.
 
     Attributes:
-        launch: the launch plan that is to be proven, as the user would run it.
+        launch: the launch plan to prove, as the user would run it.
         job: what the ranks read.
-        changed: what of the user's config was changed for this run, and why.
+        changed: changes to the user's config for this run, and why.
         device: `cuda` or `cpu`.
         uuids: UUID that each local rank must have, empty = not known.
-        hostfile: given hostfile.
+        hostfile: the given hostfile.
         full_size: the model has the planned shape.
         env: further variables (knobs of the bisection).
-        model_name: what was asked for.
+        model_name: as given by the user.
     """
 
     launch: LaunchPlan
@@ -71,12 +71,12 @@ class SmokePlan:
 
     @property
     def world(self) -> int:
-        """Ranks in all."""
+        """Total number of ranks."""
         return self.launch.world
 
 
 def small(shape: ModelShape) -> ModelShape:
-    """The same kind of model (gates, biases, norms, shared heads), small enough for seconds."""
+    """A small model of the same kind (gates, biases, norms, shared heads), for runs of seconds."""
     heads = 4
     ratio = max(1, shape.heads // shape.kv_heads)
     kv_heads = max(1, heads // ratio) if heads % max(1, heads // ratio) == 0 else heads
@@ -88,7 +88,7 @@ def small(shape: ModelShape) -> ModelShape:
 
 
 def precision_of(config: dict[str, Any]) -> str:
-    """The training precision that a DeepSpeed config asks for."""
+    """The training precision of a DeepSpeed config."""
     for key, name in (("bf16", "bf16"), ("bfloat16", "bf16"), ("fp16", "fp16")):
         block = config.get(key)
         if isinstance(block, dict) and block.get("enabled") is True:
@@ -108,7 +108,7 @@ def with_precision(config: dict[str, Any], precision: str) -> dict[str, Any]:
 
 
 def offload_of(config: dict[str, Any]) -> tuple[int, str]:
-    """Stage and offload of a config, in the words of the launch plan."""
+    """Stage and offload of a config, in the terms of the launch plan."""
     zero = config.get("zero_optimization")
     zero = zero if isinstance(zero, dict) else {}
     stage = zero.get("stage", 0)
@@ -139,7 +139,7 @@ def _without_auto(value: Any, path: str, dropped: list[str]) -> Any:
 def _batch(config: dict[str, Any], world: int, *, shrink: bool) -> tuple[int, int, list[str]]:
     """Micro-batch and accumulation of this run; the keys in the config are set to match.
 
-    A triangle that is wrong stays as it is: the ranks shall meet what the user's job would meet.
+    Inconsistent batch sizes are not corrected: the ranks must see what the user's job would see.
     """
     given = {key: config[key] for key in _BATCH if key in config}
     if any(isinstance(value, bool) or not isinstance(value, int) for value in given.values()):
@@ -174,7 +174,7 @@ def _batch(config: dict[str, Any], world: int, *, shrink: bool) -> tuple[int, in
 
 
 def _adam(config: dict[str, Any]) -> dict[str, Any] | None:
-    """What a reference run must do as the engine does; None when it would be another optimizer."""
+    """Adam's settings for the reference run, as in the engine; None for another optimizer."""
     block = config.get("optimizer")
     block = block if isinstance(block, dict) else {}
     kind = str(block.get("type", "")).lower()
@@ -194,7 +194,7 @@ def _adam(config: dict[str, Any]) -> dict[str, Any] | None:
 def ops_of(config: dict[str, Any], device: str) -> list[str]:
     """Builders of the ops that DeepSpeed 0.19.8 loads for a config (`engine.py`, `comm/torch.py`).
 
-    On CPUs the shared-memory all-reduce comes on top.
+    On CPUs, the shared-memory all-reduce is added.
     """
     ops = ["ShareMemCommBuilder"] if device == "cpu" else []
     block = config.get("optimizer")
@@ -228,7 +228,7 @@ def _shape_of(launch: LaunchPlan, shape: ModelShape) -> dict[str, Any]:
 
 
 def planned_uuids(launch: LaunchPlan, gpus: Gpus | None) -> tuple[str, ...]:
-    """UUIDs of the chosen GPUs in the order of the local ranks; empty where one is not known."""
+    """UUIDs of the chosen GPUs in the order of the local ranks; empty if one is not known."""
     if gpus is None:
         return ()
     by_index = {gpu.index: gpu.uuid or "" for gpu in gpus.gpus}
@@ -245,7 +245,7 @@ def _job(
     steps: int,
     batch: tuple[int, int],
 ) -> dict[str, Any]:
-    """What the ranks of a run with a small model read."""
+    """The job file for the ranks of a run with a small model."""
     device = "cuda" if launch.gpu_ids else "cpu"
     clip = config.get("gradient_clipping", 0.0)
     return {
@@ -284,16 +284,16 @@ def make(
     """The run that proves a launch plan.
 
     Args:
-        launch: what is to be proven.
-        shape: the model that it was made for.
+        launch: the plan to prove.
+        shape: the model of the plan.
         steps: training steps.
-        full_size: build that model; else one of its kind that is small.
+        full_size: build that model; otherwise a small one of its kind.
         uuids: GPU of each local rank.
         hostfile: for several hosts.
         fault: breaks something on purpose; for tests.
 
     Raises:
-        UsageError: the plan cannot be run as it is.
+        UsageError: the plan cannot be run.
     """
     if launch.finetune == "lora" and full_size:
         raise UsageError("`--full-size` trains all parameters; expected a plan without LoRA")

@@ -1,4 +1,4 @@
-"""What the ranks reported, judged across ranks: losses, devices, figures. Pure functions."""
+"""Judges what the ranks reported, across ranks: losses, devices, figures. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dsdoctor.smoke.attempt import Attempt
 from dsdoctor.smoke.causes import named
 from dsdoctor.smoke.track import Progress
 
-#: Relative difference that two ranks' losses on the same tokens may have.
+#: Allowed relative difference between two ranks' losses on the same tokens.
 SAME = {"fp32": 1e-4, "bf16": 1e-3, "fp16": 1e-3}
-#: Below this loss scale, scaled gradients cannot be told from others.
+#: Below this loss scale, scaled gradients cannot be distinguished from unscaled ones.
 LEAST_SCALE = 64.0
-#: Relative difference between the run and a single process: sums are taken in another order.
+#: Allowed relative difference between the run and a single process: sums have another order.
 REFERENCE = {"fp32": 2e-3, "bf16": 2e-2, "fp16": 2e-2}
-#: Own time of the slowest rank over the median, from which it is worth a word.
+#: Ratio of the slowest rank's own time to the median from which it is reported.
 STRAGGLER = {"cuda": 1.2, "cpu": 3.0}
 STRAGGLER_MS = 20.0
 
 
 def data_of(progress: Progress, phase: str) -> dict[str, Any]:
-    """What a rank measured in a phase, empty when it did not complete it."""
+    """What a rank measured in a phase; empty if it did not complete the phase."""
     event = progress.ended(phase)
     return event.data if event is not None and event.state == "ok" else {}
 
@@ -41,7 +41,7 @@ def _plain(uuid: str) -> str:
 
 
 def wrong(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
-    """What is wrong although every rank says that it is done."""
+    """Problems of a run in which every rank reported that it finished."""
     yield from _other_gpus(made, registry)
     yield from _wrong_losses(made, registry)
 
@@ -106,11 +106,11 @@ def _wrong_losses(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
 
 
 def _unscaled(steps: Mapping[str, Any], teardown: Mapping[str, Any]) -> str | None:
-    """Says so where the gradients of the first step are those of a loss that was not scaled."""
+    """Reports gradients of the first step that belong to an unscaled loss."""
     seen, norm = steps.get("gradients"), teardown.get("reference_norm")
     if not seen or not norm or seen["scale"] < LEAST_SCALE:
         return None
-    # an order of magnitude decides, not a rounding: they are too small by the whole scale
+    # unscaled gradients are too small by the whole scale, so an order of magnitude decides
     if seen["norm"] > norm * math.sqrt(seen["scale"]):
         return None
     return (
@@ -169,10 +169,10 @@ def figures(made: Attempt) -> Figures:
 
 
 def own_ms(made: Attempt) -> dict[int, float]:
-    """Median time that each rank spent on its own in a step: the forward pass.
+    """Median time per step that each rank did not spend waiting for others: the forward pass.
 
-    With ZeRO-3 the forward pass waits for the weights of others, so that a slow rank slows all:
-    there the matmul of the numerics phase is used instead.
+    With ZeRO-3, the forward pass waits for the weights of others, so a slow rank slows down all.
+    The matmul of the numerics phase is used instead.
     """
     found: dict[int, float] = {}
     for progress in made.tracker.ranks:
@@ -186,7 +186,7 @@ def own_ms(made: Attempt) -> dict[int, float]:
 
 
 def memory(made: Attempt) -> Iterator[Comparison]:
-    """Predictions beside measurements, of the rank that took most."""
+    """Predictions and measurements for the rank that needed the most memory."""
     from dsdoctor.smoke import predict  # noqa: PLC0415  # predictions need the memory model
 
     want = predict.model_states(made.plan)
@@ -208,7 +208,7 @@ def memory(made: Attempt) -> Iterator[Comparison]:
 
 
 def compare(what: str, predicted: int, measured: int) -> Comparison:
-    """A prediction beside its measurement."""
+    """A prediction and its measurement."""
     return Comparison(
         what=what,
         predicted_bytes=predicted,
@@ -218,7 +218,7 @@ def compare(what: str, predicted: int, measured: int) -> Comparison:
 
 
 def wanted_bandwidth(made: Attempt) -> reference.Reference | None:
-    """What the GPUs of the run should reach."""
+    """The reference bandwidth for the GPUs of the run."""
     if made.plan.device != "cuda":
         return None
     names = [str(data_of(progress, "device").get("device", "")) for progress in made.tracker.ranks]
@@ -226,7 +226,7 @@ def wanted_bandwidth(made: Attempt) -> reference.Reference | None:
 
 
 def slow_words(made: Attempt, found: Figures) -> Iterator[str]:
-    """Warnings on speed."""
+    """Warnings about speed."""
     wanted = wanted_bandwidth(made)
     if wanted is not None and found.bandwidth:
         largest = found.bandwidth[-1]

@@ -1,4 +1,4 @@
-"""What is kept of a run that passed: launch script, config, report; the last known good state."""
+"""Saves a run that passed: launch script, config, report; the last known good state."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ REPORT_NAME = "last-known-good-smoke.json"
 
 
 def check_folder(folder: str) -> None:
-    """Makes the folder, before minutes are spent on a run whose report has no place.
+    """Creates the folder before the run, which takes minutes and whose report needs it.
 
     Raises:
-        UsageError: it cannot be made or written.
+        UsageError: it cannot be created or written.
     """
     target = Path(folder)
     try:
@@ -46,12 +46,12 @@ def write(report: SmokeReport, plan: SmokePlan, folder: str) -> tuple[Path, ...]
 
 
 def state_folder() -> Path:
-    """Where the last known good state lies."""
+    """The folder of the last known good state."""
     return Path(platformdirs.user_state_dir("dsdoctor"))
 
 
 def known_good(snapshot: bytes, report: SmokeReport) -> Path:
-    """Keeps a snapshot and the report that proves it; the path of the snapshot.
+    """Saves a snapshot and the report that proves it; returns the path of the snapshot.
 
     Raises:
         OSError: the folder cannot be written.

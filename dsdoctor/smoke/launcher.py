@@ -1,4 +1,4 @@
-"""Starts the real launcher, watches what the ranks write, and ends everything that it started."""
+"""Starts the real launcher, reads what the ranks write, and ends everything that was started."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ if sys.platform != "win32":
 
 WORKER = Path(__file__).parent / "worker"
 PREFIX = "dsdoctor-smoke-"
-#: How far the time of a file may lag behind the clock.
+#: How far a file's timestamp may lag behind the clock.
 CLOCK_GRAIN_SECONDS = 0.1
-#: A folder without its lock file may be one that is being made.
+#: A folder without its lock file may still be under construction for this long.
 _MAKING_SECONDS = 10.0
 
 
 def _cpus() -> int:
-    """CPUs that this process, and so its ranks, may use."""
+    """CPUs that this process and its ranks may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def launcher_of(python: str, name: str) -> list[str]:
-    """The user's launcher in the patient: the script beside its interpreter, else its module."""
+    """The user's launcher in the patient: the script next to its interpreter, or its module."""
     beside = Path(python).parent / name
     if beside.is_file() and os.access(beside, os.X_OK):
         return [str(beside)]
@@ -54,9 +54,9 @@ def launcher_of(python: str, name: str) -> list[str]:
 
 
 def command(plan: SmokePlan, python: str, folder: Path) -> tuple[str, ...]:
-    """The plan's own launch line, with the small training script in the place of the user's."""
+    """The plan's launch line, with the small training script instead of the user's."""
     words = list(plan.launch.argv)
-    name = Path(words[0]).name  # a path where PATH led to another environment's
+    name = Path(words[0]).name  # a path, because PATH led to the launcher of another environment
     if name not in ("deepspeed", "torchrun"):
         raise UsageError(f"the plan launches with `{name}`, expected `deepspeed` or `torchrun`")
     if "--deepspeed" not in words:
@@ -78,10 +78,10 @@ def command(plan: SmokePlan, python: str, folder: Path) -> tuple[str, ...]:
 def environment(
     plan: SmokePlan, python: str, folder: Path, base: Mapping[str, str]
 ) -> dict[str, str]:
-    """Variables set for the run, on top of the user's own.
+    """Variables that are set for the run, in addition to the user's own.
 
-    The patient's programs (ninja) come first on PATH, as in an activated environment, and
-    temporary files go where they are swept.
+    The patient's programs (ninja) come first on PATH, as in an activated environment. Temporary
+    files go to a folder that is removed.
     """
     beside = str(Path(python).parent)
     path = base.get("PATH", os.defpath)
@@ -97,9 +97,9 @@ def environment(
 
 
 def _prepare(plan: SmokePlan) -> tuple[Path, int]:
-    """Folder of one run, and the descriptor that says whose it is.
+    """The folder of one run, and the descriptor of its lock.
 
-    With several hosts it must be a folder that all of them see.
+    With several hosts, all of them must see the folder.
     """
     where = Path.cwd() if plan.launch.nodes > 1 else None
     folder = files.scratch_folder(f"{PREFIX}{os.getpid()}-", where)
@@ -113,7 +113,7 @@ def _prepare(plan: SmokePlan) -> tuple[Path, int]:
 def _fill(plan: SmokePlan, folder: Path) -> int:
     owned = files.open_lock(folder / "alive")
     if sys.platform != "win32":
-        with contextlib.suppress(OSError):  # a file system without locks: the number must do
+        with contextlib.suppress(OSError):  # a file system without locks: use the process number
             fcntl.flock(owned, fcntl.LOCK_EX | fcntl.LOCK_NB)
     for name in ("tmp", "worker"):
         files.make_folder(folder / name)
@@ -125,16 +125,16 @@ def _fill(plan: SmokePlan, folder: Path) -> int:
 
 
 def _is_owned(folder: Path) -> bool:
-    """Whether the dsdoctor of a run still lives, perhaps in a container or on a host of its own.
+    """Whether the dsdoctor of a run is still running, possibly in a container or on another host.
 
-    Their process numbers mean other processes here, so its lock decides.
+    Process numbers from there have no meaning here, so the lock decides.
     """
     if sys.platform == "win32":
         return False
     try:
-        # neither a link nor a pipe, whatever somebody may have put there
+        # neither a link nor a pipe that somebody may have put there
         handle = os.open(folder / "alive", os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:  # it may be about to make it
+    except FileNotFoundError:  # it may be about to create it
         with contextlib.suppress(OSError):
             return time.time() - folder.stat().st_mtime < _MAKING_SECONDS
         return False
@@ -152,11 +152,11 @@ def _is_owned(folder: Path) -> bool:
 
 
 def remove_stale() -> None:
-    """Removes what earlier runs of this user have left whose dsdoctor was killed.
+    """Removes what earlier runs of this user left because their dsdoctor was killed.
 
-    Anybody can make a folder of such a name in /tmp: only what belongs to this user is looked into.
+    Anybody can create a folder of such a name in /tmp, so only folders of this user are opened.
     """
-    bases = {Path(tempfile.gettempdir()), Path.cwd()}  # of one host, and of several
+    bases = {Path(tempfile.gettempdir()), Path.cwd()}  # for one host, and for several
     for folder in [folder for base in bases for folder in base.glob(f"{PREFIX}*-*")]:
         owner = folder.name[len(PREFIX) :].partition("-")[0]
         with contextlib.suppress(OSError):
@@ -171,7 +171,7 @@ def remove_stale() -> None:
 
 
 def _noted_port(folder: Path) -> int | None:
-    """The port that a run noted; None where the note is not a plain file of this user."""
+    """The port that a run recorded; None if the record is not a regular file of this user."""
     path = folder / "port"
     try:
         if not evidence.is_mine(path.lstat(), stat.S_IFREG):
@@ -191,14 +191,14 @@ def attempt(
     base_env: Mapping[str, str],
     tell: Teller | None = None,
 ) -> Iterator[Attempt]:
-    """Runs a plan; the logs can be read until the block is left, then everything is removed.
+    """Runs a plan; the logs can be read until the context ends, then everything is removed.
 
     Args:
         plan: what to run.
         python: the patient's interpreter.
-        timeout: seconds for everything but the compiling of ops.
+        timeout: seconds for everything except compiling ops.
         base_env: the user's variables.
-        tell: called with where the run is.
+        tell: called with the progress of the run.
 
     Raises:
         UsageError: the plan has no command that can be run here.
@@ -240,7 +240,7 @@ def attempt(
 
 
 def release_locks(ranks: Sequence[Progress]) -> None:
-    """Removes the locks of builds that ended with the ranks; the next job would wait for them."""
+    """Removes locks of builds that ended with the ranks: the next job would wait for them."""
     for progress in ranks:
         if not progress.is_here or progress.ended("build-ops"):
             continue
@@ -260,9 +260,9 @@ def _port(plan: SmokePlan) -> int:
 
 
 class Lines:
-    """Writes whole lines to a log as they come, without the secrets in them."""
+    """Writes complete lines to a log as they arrive, with secrets masked."""
 
-    #: What prints more than this without a line break gets one.
+    #: Output longer than this without a line break gets one.
     LONGEST = 1 << 16
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -270,14 +270,14 @@ class Lines:
         self._rest = b""
 
     def take(self, chunk: bytes) -> None:
-        """Takes what was printed, whether or not it ends with a line."""
+        """Adds output, which may end within a line."""
         whole, cut, self._rest = (self._rest + chunk).rpartition(b"\n")
         if not cut and len(self._rest) > self.LONGEST:
             whole, cut, self._rest = self._rest, b"\n", b""
         self._write(whole + cut)
 
     def end(self) -> None:
-        """Writes a last line that has no end."""
+        """Writes the last line, which may have no line end."""
         self._write(self._rest)
         self._rest = b""
 
@@ -295,7 +295,7 @@ def _run(made: Attempt, base_env: Mapping[str, str], python: str, tell: Teller) 
     child: process.Child | None = None
     try:
         with os.fdopen(files.open_append(log), "ab", buffering=0) as stream:
-            # the launcher prints its command line, with the variables that it passes on
+            # the launcher prints its command line, with the variables that it forwards
             said = (Lines(stream), Lines(stream))
             child = process.Child(
                 made.argv,

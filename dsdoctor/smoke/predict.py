@@ -7,14 +7,14 @@ from dsdoctor.recommend import memory, optimizers
 from dsdoctor.recommend.models import ModelShape
 from dsdoctor.smoke.job import SmokePlan, offload_of
 
-#: Items that, where they are resident, live between the backward pass and the step.
+#: Items that, if resident, are allocated between the backward pass and the step.
 STATES = frozenset(
     {
         "parameters", "gradients", "optimizer", "master weights", "accumulated gradients",
         "16-bit staging", "gradients in fp32",
     }
 )  # fmt: skip
-#: What is not among the bytes that torch has allocated: the context, NCCL's own buffers, gaps.
+#: Memory that torch has not allocated: the context, NCCL's own buffers, gaps.
 OUTSIDE = frozenset({"CUDA context", "NCCL", "fragmentation"})
 
 
@@ -54,7 +54,7 @@ def setting_of(plan: SmokePlan) -> memory.Setting:
 
 
 def _is_state(name: str, phase: str) -> bool:
-    """Gradients of stages 1 and 2 are there from the end of the passes until the step."""
+    """Whether it is a model state; gradients of stages 1 and 2 exist until the step."""
     return name in STATES and (phase == "resident" or (name == "gradients" and phase == "step"))
 
 
@@ -67,14 +67,14 @@ def _sum(items: tuple[MemoryItem, ...], share: int = 1) -> int:
 
 
 def model_states(plan: SmokePlan) -> int:
-    """Bytes of one rank's weights, gradients and optimizer, wherever they lie, before a step."""
+    """Bytes of one rank's weights, gradients and optimizer on any device, before a step."""
     setting = setting_of(plan)
     need = memory.estimate(shape_of(plan), setting)
     return _sum(need.gpu) + _sum(need.host, setting.ranks_per_node)
 
 
 def device_peak(plan: SmokePlan) -> int | None:
-    """What torch's allocator should hold at most on one GPU."""
+    """The predicted peak of torch's allocator on one GPU."""
     if plan.device != "cuda":
         return None
     need = memory.estimate(shape_of(plan), setting_of(plan))
@@ -82,5 +82,5 @@ def device_peak(plan: SmokePlan) -> int | None:
 
 
 def host_peak(plan: SmokePlan) -> int:
-    """What all ranks of one host should hold in host memory."""
+    """The predicted host memory of all ranks of one host."""
     return memory.estimate(shape_of(plan), setting_of(plan)).host_bytes

@@ -1,13 +1,13 @@
-"""Bus bandwidth of all-reduce that products have reached elsewhere; a table, dated and sourced."""
+"""Published bus bandwidth of all-reduce by product: a table with sources and dates."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
 
-#: Below this part of a reference a run gets a word; never more than a word.
+#: Below this share of a reference, a run gets a warning, never a failure.
 BAND = 0.95
-#: References were taken with buffers at least this large; smaller ones are far below.
+#: References were measured with buffers of at least this size; smaller ones reach far less.
 COMPARABLE_BYTES = 1 << 30
 
 _AZURE = "floor of Azure/azurehpc-health-checks at 0e0a1ac"
@@ -19,11 +19,11 @@ class Reference:
     """What GPUs of one product should reach together, in one host.
 
     Attributes:
-        product: part of the name that the driver gives.
+        product: part of the name that the driver reports.
         count: number of GPUs.
         gb_per_s: bus bandwidth of all-reduce (nccl-tests doc/PERFORMANCE.md), 1e9 bytes a second.
-        source: who measured or demands it.
-        verified: driver and date with which we have measured it; empty = not verified.
+        source: who measured or requires it.
+        verified: driver and date of our own measurement; empty = not verified.
     """
 
     product: str
@@ -34,7 +34,7 @@ class Reference:
 
     @property
     def words(self) -> str:
-        """The reference for a reader."""
+        """The reference in words."""
         known = f"verified with {self.verified}" if self.verified else "not verified by dsdoctor"
         return f"{self.gb_per_s:g} GB/s for {self.count} × {self.product} ({self.source}; {known})"
 
@@ -53,7 +53,7 @@ REFERENCES = (
 
 
 def find(products: Sequence[str], nodes: int) -> Reference | None:
-    """The reference for GPUs of these names, one each; None where there is none.
+    """The reference for GPUs with these names, one name per GPU; None if there is none.
 
     >>> find(["NVIDIA H200"] * 8, 1).gb_per_s
     431
@@ -73,7 +73,7 @@ def find(products: Sequence[str], nodes: int) -> Reference | None:
 
 
 def below(measured: float, wanted: Reference) -> str | None:
-    """What to say of a bandwidth under the band, None for one within it."""
+    """The warning about a bandwidth below the band; None for one within it."""
     if measured >= BAND * wanted.gb_per_s:
         return None
     share = 1 - measured / wanted.gb_per_s

@@ -24,7 +24,7 @@ from dsdoctor.smoke.job import DEFAULT_CONFIG, TINY, SmokePlan
 from dsdoctor.this_machine import MachineFacts
 
 DEFAULT_CPU_RANKS = 2
-#: Fewer steps than this show no trend of the loss.
+#: With fewer steps, the loss shows no trend.
 FEWEST_STEPS = 3
 
 
@@ -60,7 +60,7 @@ def _read_config(path: str) -> dict[str, Any]:
 
 
 def shape_of(saved: LaunchPlan) -> ModelShape:
-    """The model of a saved plan; the rest of its shape comes from its preset, where it has one."""
+    """The model of a saved plan; its preset, if it has one, completes the shape."""
     told = {
         key: value
         for key, value in msgspec.structs.asdict(saved.model).items()
@@ -90,7 +90,7 @@ def _validate(asked: SmokeOptions) -> None:
 
 
 def _machine(asked: SmokeOptions, look: Callable[[], MachineFacts]) -> tuple[Machine, Gpus | None]:
-    """The machine to plan for; without GPUs that can be read, its CPUs."""
+    """The machine to plan for; its CPUs if no GPU can be read."""
     if asked.cpu is not None:
         seen = look()
         known = None if isinstance(seen.resources, Missing) else seen.resources
@@ -112,7 +112,7 @@ def _machine(asked: SmokeOptions, look: Callable[[], MachineFacts]) -> tuple[Mac
 
 
 def plan(asked: SmokeOptions, look: Callable[[], MachineFacts]) -> SmokePlan:
-    """The run that a command line asks for.
+    """The run for a command line.
 
     Args:
         asked: the options.

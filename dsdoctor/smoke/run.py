@@ -24,7 +24,7 @@ from dsdoctor.smoke.launcher import attempt, remove_stale
 
 @dataclasses.dataclass
 class Signals:
-    """Which signal has ended the run; 0 = none."""
+    """The signal that ended the run; 0 = none."""
 
     number: int = 0
 
@@ -34,9 +34,9 @@ class ProofOptions:
     """How to run.
 
     Attributes:
-        timeout: seconds for one attempt, the compiling of ops not counted.
-        bisect: look for a change with which it works.
-        budget: seconds for all tries of that.
+        timeout: seconds for one attempt, without compiling ops.
+        bisect: look for a change with which the run passes.
+        budget: seconds for all attempts of the bisection.
     """
 
     timeout: float = 300.0
@@ -46,7 +46,7 @@ class ProofOptions:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Signals]:
-    """SIGTERM and SIGHUP end a run as Ctrl-C does; a second one does not disturb the clean-up."""
+    """SIGTERM and SIGHUP end a run like Ctrl-C; a second one does not interrupt the cleanup."""
     seen = Signals()
 
     def end(number: int, _frame: object) -> None:
@@ -58,7 +58,7 @@ def interruptible() -> Iterator[Signals]:
         yield seen
         return
     numbers = [signal.SIGINT, signal.SIGTERM]
-    # not where `nohup` has it ignored
+    # not if `nohup` ignores it
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
     before = {number: signal.signal(number, end) for number in numbers}
@@ -78,7 +78,7 @@ def once(
     env: Mapping[str, str] | None = None,
     tell: Teller | None = None,
 ) -> SmokeReport:
-    """One attempt and its report; when it returns, nothing of it is left."""
+    """One attempt and its report; nothing of the attempt is left when it returns."""
     base = os.environ if env is None else env
     with attempt(plan, python, timeout=timeout, base_env=base, tell=tell) as made:
         found = verdict.report(made, registry)
@@ -100,15 +100,15 @@ def prove(
     env: Mapping[str, str] | None = None,
     tell: Teller | None = None,
 ) -> SmokeReport:
-    """Runs a plan, and when it fails looks for the one change with which it works.
+    """Runs a plan; if it fails, looks for the single change with which it passes.
 
     Args:
         plan: what to run.
         python: the patient's interpreter.
-        registry: conditions that causes are named after.
+        registry: the conditions of causes.
         options: time limits.
         env: the user's variables.
-        tell: called with phases and tries as they begin.
+        tell: called with phases and attempts as they begin.
 
     Raises:
         UsageError: the plan has no command that can be run here.
@@ -135,7 +135,7 @@ def _bisected(
     env: Mapping[str, str] | None,
     tell: Teller | None,
 ) -> SmokeReport:
-    """The report of a failed run, with the one change that makes it work, if there is one."""
+    """The report of a failed run, with the single change that makes it pass, if there is one."""
     rows: list[Knob] = []
     works: dict[str, str] | None = None
     deadline = time.monotonic() + options.budget

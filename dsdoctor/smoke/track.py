@@ -1,4 +1,4 @@
-"""Where each rank is, from the lines that it wrote. What a rank did not write, it did not do."""
+"""Where each rank is, from the lines that it wrote; anything else counts as not done."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Progress:
     Attributes:
         rank: its number.
         events: its lines, in order.
-        since: when (by our clock) its present phase was first seen.
-        died: when (by our clock) its process was seen to be gone before it was done.
-        terminated: whether it was asked to end (SIGTERM), as a launcher asks the ranks that are
-            left; such a rank is not the one that died first.
+        since: when (by our clock) its current phase was first seen.
+        died: when (by our clock) its process was found gone before it had finished.
+        terminated: whether it received SIGTERM, which a launcher sends to the remaining ranks;
+            such a rank did not die first.
     """
 
     rank: int
@@ -63,13 +63,13 @@ class Progress:
 
     @property
     def is_here(self) -> bool:
-        """Whether it runs on this host, so that its process number means something here."""
+        """Whether it runs on this host, where its process number is valid."""
         names = (event.data["host"] for event in self.events if "host" in event.data)
         return next(names, None) == platform.node()
 
     @property
     def done(self) -> bool:
-        """Whether it said that all is done."""
+        """Whether it reported that it finished."""
         return any(event.state == "done" for event in self.events)
 
     @property
@@ -78,7 +78,7 @@ class Progress:
         return next((event for event in self.events if event.state == "fail"), None)
 
     def ended(self, phase: str) -> Event | None:
-        """The end of a phase, None while it is open."""
+        """The end of a phase; None while it is open."""
         for event in self.events:
             if event.phase == phase and event.state in ("ok", "fail"):
                 return event
@@ -108,8 +108,8 @@ class Tracker:
     Args:
         folder: where the ranks write.
         world: number of ranks.
-        per_cpu: ranks of a host for each CPU that they may use. Ranks that share a CPU import,
-            compile and end in turns, so that a phase takes them as much longer.
+        per_cpu: ranks of a host per CPU that they may use. Ranks that share a CPU import, compile
+            and end in turns, so a phase takes that many times longer.
     """
 
     def __init__(self, folder: Path, world: int, per_cpu: float = 1.0) -> None:
@@ -119,7 +119,7 @@ class Tracker:
         self._offsets = [0] * world
 
     def read(self, now: float) -> bool:
-        """Takes what is new; whether there was anything."""
+        """Reads new lines; returns whether there were any."""
         new = False
         for progress in self.ranks:
             for event in self._lines(progress.rank):
@@ -130,7 +130,7 @@ class Tracker:
         return new
 
     def note_death(self, progress: Progress, now: float) -> None:
-        """Notes that the process of a rank is gone, and whether it had been asked to end."""
+        """Records that the process of a rank is gone, and whether it had received SIGTERM."""
         progress.died = now
         with contextlib.suppress(OSError):
             written = (self._folder / f"rank-{progress.rank}.sigterm").stat().st_size
@@ -148,7 +148,7 @@ class Tracker:
         self._offsets[rank] += len(whole) + len(cut)
         found = []
         for line in whole.splitlines():
-            # a rank that dies may leave half a line
+            # a rank that dies may leave an incomplete line
             with contextlib.suppress(msgspec.DecodeError, msgspec.ValidationError):
                 event = msgspec.json.decode(line, type=Event)
                 if event.rank == rank and event.phase in PHASES:
@@ -157,7 +157,7 @@ class Tracker:
 
     @property
     def all_done(self) -> bool:
-        """Whether every rank said so."""
+        """Whether every rank reported that it finished."""
         return all(progress.done for progress in self.ranks)
 
     def limit(self, phase: str) -> float:
@@ -165,7 +165,7 @@ class Tracker:
         return DEADLINES[phase] * self._per_cpu
 
     def overdue(self, now: float) -> list[Progress]:
-        """Ranks that have been in one phase for longer than it may take."""
+        """Ranks that have exceeded the time limit of their phase."""
         return [
             progress
             for progress in self.ranks

@@ -1,4 +1,4 @@
-"""From one attempt to the report: verdict, causes, what is proved and what is not."""
+"""From one attempt to the report: verdict, causes, what was proven and what was not."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ def _summary(made: Attempt, found: tuple[SmokeCause, ...], verdict: str) -> str:
 
 
 def said(error: str) -> str:
-    r"""The line of an exception that says what happened.
+    r"""The line of an exception with the error itself.
 
-    torch adds advice below CUDA's error, and the heading of a last error that may be empty below
-    NCCL's.
+    torch adds advice below a CUDA error, and below an NCCL error the heading of a last error, which
+    may be empty.
 
     >>> said("torch.AcceleratorError: CUDA error: misaligned address\nCompile with `X`")
     'torch.AcceleratorError: CUDA error: misaligned address'
@@ -218,7 +218,7 @@ def zero_words(plan: SmokePlan) -> str:
 
 
 def _partly(made: Attempt) -> Iterator[str]:
-    """What a run that failed has shown all the same."""
+    """What a failed run has still proven."""
     good = []
     for name in PHASES:
         ends = [progress.ended(name) for progress in made.tracker.ranks]

@@ -1,4 +1,4 @@
-"""Looks at launcher and ranks again and again, until there is a reason to stop."""
+"""Polls launcher and ranks until there is a reason to stop."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dsdoctor.model.smoke import PHASES
 from dsdoctor.smoke import build_times, evidence
 from dsdoctor.smoke.attempt import Attempt, Teller
 
-#: Seconds between two looks at the ranks.
+#: Seconds between two polls of the ranks.
 TICK = 0.1
-#: Seconds between two looks at the shared memory of the ranks.
+#: Seconds between two polls of the ranks' shared memory.
 SEGMENT_SECONDS = 0.5
-#: What the launcher gets to notice by itself that a rank has died, so that its log says so. It
-#: looks once a second and gives the other ranks time to end; a busy machine makes it slow.
+#: Time for the launcher to notice and log the death of a rank. It polls once a second and gives the
+#: other ranks time to end; a busy machine makes it slow.
 NOTICE_SECONDS = 20.0
-#: How long ranks may outlive the launcher before that counts as its death.
+#: How long ranks may outlive the launcher before this counts as a crash of the launcher.
 ORPHAN_SECONDS = 1.5
 
 
 class Watch:
-    """One look after another, until there is a reason to stop."""
+    """Polls until there is a reason to stop."""
 
     def __init__(self, made: Attempt, child: process.Child, tell: Teller) -> None:
         self.made, self.child, self.tell = made, child, tell
@@ -48,19 +48,19 @@ class Watch:
         for progress in tracker.ranks:
             watched = progress.is_here and progress.died is None and not progress.done
             if watched and progress.pid and not evidence.is_alive(progress.pid):
-                # its last lines may have come between the two looks
+                # its last lines may have arrived between the two polls
                 tracker.read(now)
                 if not progress.done:
                     tracker.note_death(progress, now)
 
     def note_segments(self) -> None:
-        """Notes the shared memory of the ranks, which outlives one that is killed."""
+        """Records the shared memory of the ranks, which outlives a rank that is killed."""
         ranks = self.made.tracker.ranks
         pids = [p.pid for p in ranks if p.pid and p.is_here and not p.done]
         self.made.segments |= evidence.segments_of(pids)
 
     def _tell_place(self) -> str:
-        """Tells where the slowest rank is; its phase."""
+        """Reports where the slowest rank is; returns its phase."""
         slowest = min(
             (progress for progress in self.made.tracker.ranks if not progress.done),
             key=lambda progress: (PHASES.index(progress.phase), progress.step),
@@ -81,7 +81,7 @@ class Watch:
         return phase
 
     def reason(self) -> str | None:
-        """Why to stop now, None to go on."""
+        """Why to stop now; None to continue."""
         self.made.returncode = self.child.follow(TICK)
         now = time.monotonic()
         (self.made.folder / "alive").touch()
@@ -109,7 +109,7 @@ class Watch:
         return None
 
     def _after_launcher(self, now: float) -> str | None:
-        """The launcher has ended; its status proves nothing, so the ranks are looked at."""
+        """Why to stop after the launcher has ended; its status is no proof, the ranks decide."""
         tracker = self.made.tracker
         open_ranks = [progress for progress in tracker.ranks if not progress.done]
         if not open_ranks:
@@ -118,7 +118,7 @@ class Watch:
         if any(progress.failure for progress in tracker.ranks):
             return "rank-failed"
         if any(p.died is not None for p in open_ranks):
-            # a launcher that has ended because a rank died; ranks outlive one that was killed
+            # the launcher ended because a rank died; if it was killed, the ranks outlive it
             return "rank-died"
         alive = [p for p in open_ranks if p.pid and p.died is None]
         if alive and now < self.gone + ORPHAN_SECONDS:

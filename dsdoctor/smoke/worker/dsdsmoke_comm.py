@@ -1,4 +1,4 @@
-"""What the ranks do together, checked and measured; in the patient, on Python 3.8 and newer."""
+"""The collectives of the ranks, checked and measured; in the patient, Python 3.8 and later."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 from dsdsmoke_report import CheckError
 
-#: Sizes of the all-reduce whose bandwidth is measured, in bytes.
+#: Sizes of the measured all-reduce, in bytes.
 CPU_SIZES = (1 << 16, 1 << 20, 1 << 22)
 GPU_SIZES = (1 << 20, 1 << 24, 1 << 28, 1 << 30)
-#: Seconds that the measurement at one size may take, judged by the size before.
+#: Maximum seconds for the measurement at one size, estimated from the previous size.
 SERIES_SECONDS = 8.0
 P2P_ELEMENTS = 1024
 
 
 class Communication:
-    """The phase of collectives; the rest of a rank is what inherits from it."""
+    """The phase of collectives; the class of a rank inherits from it."""
 
     torch: Any
     device: Any
@@ -94,14 +94,14 @@ class Communication:
             found["bandwidth"] = self.bandwidth()
 
     def bandwidth(self) -> Any:
-        """Bus bandwidth of all-reduce: the better of two series, for one retry is allowed."""
+        """Bus bandwidth of all-reduce: the better of two series, as one retry is allowed."""
         torch, dist, rows, rounds = self.torch, self.torch.distributed, [], 5
         share, spent, before = 2 * (self.world - 1) / self.world, 0.0, 0
         for size in GPU_SIZES if self.on_gpu else CPU_SIZES:
             too_much = bool(before) and spent * size / before * 2 * (rounds + 1) > SERIES_SECONDS
             if self.on_gpu:
                 too_much = too_much or torch.cuda.mem_get_info()[0] < 2 * size
-            # what is left out must be left out by all
+            # all ranks must skip the same sizes
             flag = torch.full((1,), float(too_much), device=self.device)
             dist.all_reduce(flag)
             if flag.item():

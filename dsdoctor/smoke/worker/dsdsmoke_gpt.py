@@ -1,6 +1,6 @@
-"""A small GPT from torch alone, tokens with a structure that can be learned, and a reference run.
+"""A small GPT in plain torch, tokens with a structure that can be learned, and a reference run.
 
-Runs in the patient, on Python 3.8 and newer.
+Runs in the patient, Python 3.8 and later.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 #: Every next token follows from the last by this rule, except for some noise.
 STEP, SHIFT, NOISE = 5, 17, 0.05
-#: Tokens in use: that the others never come is learned in a few steps.
+#: Tokens in use: a few steps are enough to learn that the others never occur.
 ALPHABET = 32
 
 
@@ -42,7 +42,7 @@ def rotate(x: Any, cos: Any, sin: Any) -> Any:
 
 
 class Block(nn.Module):
-    """Attention and MLP of the given shape."""
+    """A block of attention and MLP with the given shape."""
 
     def __init__(self, shape: Any) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class Block(nn.Module):
 
 
 class Gpt(nn.Module):
-    """A decoder; `forward` gives the mean loss of predicting the next token."""
+    """A decoder; `forward` returns the mean loss of predicting the next token."""
 
     def __init__(self, shape: Any) -> None:
         super().__init__()
@@ -134,7 +134,7 @@ class Gpt(nn.Module):
 
 
 def sample(seed: Any, step: Any, index: Any, count: Any, length: Any, vocab: Any) -> Any:
-    """`count` sequences from number `index` of a step on: the same on every rank and device."""
+    """`count` sequences of a step, starting at `index`: equal on every rank and device."""
     rows = []
     used = min(vocab, ALPHABET)
     for number in range(index, index + count):
@@ -154,7 +154,7 @@ def reference(job: Any, device: Any, dtype: Any, counted: int) -> Any:
     """A single process without DeepSpeed, with the same seed, data and optimizer.
 
     Weights in the training precision, master weights and AdamW in fp32, gradients of the whole
-    global batch: what every ZeRO stage must amount to.
+    global batch: the result that every ZeRO stage must reproduce.
 
     counted: steps that the engine's Adam had counted before the first one. DeepSpeed 0.19.8 takes
     an empty step to make the states of its 16-bit optimizer of stage 0, so that Adam's bias

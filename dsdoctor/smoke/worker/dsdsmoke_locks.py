@@ -1,8 +1,8 @@
-"""The `lock` file by which torch guards the building of an op.
+"""The `lock` file with which torch guards the build of an op.
 
-torch (`utils/file_baton.py`) keeps the file open while it builds, and removes it afterwards; who
-was killed in between leaves it, and whoever comes next waits for it without end. Standard library
-alone, Python 3.8 and newer: ranks use this, and so does the parent that cleans up after them.
+torch (`utils/file_baton.py`) keeps the file open while it builds, and removes it afterwards. A
+process that is killed in between leaves the file, and the next one waits for it forever. Standard
+library only, Python 3.8 and later: used by the ranks and by the parent that cleans up after them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import time
 from typing import Iterator, List, Optional
 
 NAME = "lock"
-#: Where a builder on another host or in another container cannot be seen, only its age decides.
+#: If a builder may run on another host or in another container, only the lock's age decides.
 UNSEEN_SECONDS = 600.0
-#: A builder that has just made the file may not be found yet, or may end in this moment.
+#: A builder that has just created the file may not be visible yet, or may be about to end.
 LOOKS, BETWEEN_SECONDS = 3, 0.3
 _OWN_FILESYSTEMS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "f2fs"})
-#: Inode of the first namespace of processes (`PROC_PID_INIT_INO`, include/linux/proc_ns.h).
+#: Inode of the initial PID namespace (`PROC_PID_INIT_INO`, include/linux/proc_ns.h).
 _FIRST_NAMESPACE = "pid:[4026531836]"
 
 
@@ -46,7 +46,7 @@ def holders(path: str) -> List[int]:
 
 
 def _mount(path: str) -> str:
-    """File system that a path lies on, empty if unknown."""
+    """The file system type of a path; empty if unknown."""
     real, best, kind = os.path.realpath(path), "", ""
     with contextlib.suppress(OSError), open("/proc/self/mounts") as stream:
         for line in stream:
@@ -59,7 +59,7 @@ def _mount(path: str) -> str:
 
 
 def all_builders_visible(path: str) -> bool:
-    """Whether whoever builds there must be a process that we can look at."""
+    """Whether every process that may build there is visible to us."""
     try:
         owner, space = os.stat(path).st_uid, os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -67,12 +67,12 @@ def all_builders_visible(path: str) -> bool:
     if os.geteuid() not in (0, owner):
         return False
     kind = _mount(path)
-    # a container's own layer is seen by its own processes alone, what is mounted into it by others
+    # only a container's own processes see its own layer; others see what is mounted into it
     return kind == "overlay" or (kind in _OWN_FILESYSTEMS and space == _FIRST_NAMESPACE)
 
 
 def is_stale(path: str) -> bool:
-    """Whether nobody will ever take this lock away."""
+    """Whether no process will ever remove this lock."""
     for look in range(LOOKS):
         if look:
             time.sleep(BETWEEN_SECONDS)
@@ -95,7 +95,7 @@ def _descendants(pid: int) -> Iterator[int]:
 
 
 def release_own() -> None:
-    """Ends what this process has started, and removes the locks that it holds."""
+    """Ends the children of this process, and removes the locks that it holds."""
     for pid in list(_descendants(os.getpid())):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
@@ -108,7 +108,7 @@ def release_own() -> None:
 
 
 def remove_left(path: str, since: float) -> bool:
-    """Removes a lock made after `since` (seconds since the epoch) that nobody holds any more."""
+    """Removes a lock created after `since` (seconds since the epoch) that no process holds."""
     with contextlib.suppress(OSError):
         if os.stat(path).st_mtime >= since and not holders(path):
             os.unlink(path)
@@ -120,7 +120,7 @@ def wait_for(path: str) -> Optional[float]:
     """Waits for a live builder as torch would, but not for a dead one.
 
     Returns:
-        The age in seconds of a lock that nobody will ever take away, None where the way is free.
+        The age in seconds of a stale lock; None if there is none.
     """
     while os.path.exists(path):
         if is_stale(path):

@@ -1,4 +1,4 @@
-"""Sums the tensors that a DeepSpeed engine holds; runs in the patient, on Python 3.8 and newer."""
+"""Sums the tensors that a DeepSpeed engine holds; runs in the patient, Python 3.8 and later."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Dict, Set, Tuple
 
 import torch
 
-#: Attributes that hold buffers of communication or checkpoint machinery, not model states.
+#: Attributes with buffers for communication or checkpoints, not model states.
 BUFFERS = (
     "bucket", "ipg_buffer", "temp_grad_buffer", "params_to_reduce", "swap", "trace", "timer",
     "event", "stream", "dummy", "zero_buffer", "__gathered", "norm_for_param",
@@ -15,7 +15,7 @@ DEEPEST = 6
 
 
 class Sum:
-    """Counts each storage once, whoever views it."""
+    """Counts each storage once, no matter how many views it has."""
 
     def __init__(self) -> None:
         self.devices: Dict[str, int] = {}
@@ -44,7 +44,7 @@ class Sum:
             self._take(part.detach(), name + ".ds_tensor")
 
     def walk(self, value: Any, name: str, depth: int = 0) -> None:
-        """Everything that a value reaches through containers."""
+        """Everything that can be reached from a value through containers."""
         if id(value) in self._visited or depth > DEEPEST:
             return
         if isinstance(value, torch.Tensor):

@@ -1,9 +1,9 @@
-"""One rank of a smoke run: started by the real launcher, in the patient, on Python 3.8 and newer.
+"""One rank of a smoke run: started by the real launcher, in the patient, Python 3.8 and later.
 
-`--job FILE` says what to do. Everything is reported through `rank-N.jsonl` beside that file; what
-is printed goes to `rank-N.log`.
+`--job FILE` is the job. All reports go to `rank-N.jsonl` next to that file; printed output goes to
+`rank-N.log`.
 
-Over 400 lines because it is copied into the folder of a run and imports only what lies beside it.
+Over 400 lines because it is copied into the folder of a run and imports only modules from there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MATMUL_ERROR = {"bf16": 2e-2, "fp16": 4e-3, "fp32": 2e-3}
 
 
 def number(*names: Any) -> Any:
-    """The first of some variables that is set, as a number; None without."""
+    """The first of these variables that is set, as a number; None if none is."""
     for name in names:
         with contextlib.suppress(KeyError, ValueError):
             return int(os.environ[name])
@@ -46,7 +46,7 @@ class Run(Communication):
         self.on_gpu = job["device"] == "cuda"
 
     def fault(self, kind: Any, phase: Any) -> Any:
-        """Breaks something on purpose, so that the tests can see it noticed."""
+        """Breaks something on purpose, so that tests can check that it is noticed."""
         wanted = self.job.get("fault") or {}
         if wanted.get("kind") != kind or wanted.get("rank") != self.rank:
             return False
@@ -156,9 +156,9 @@ class Run(Communication):
             )
 
     def build_ops(self, found: Any) -> Any:
-        """Loads the ops that this run needs: first each op is compiled by one rank of the host.
+        """Loads the ops that this run needs. Each op is first compiled by one rank of the host.
 
-        The ranks of a host share the ops between them and so compile side by side.
+        The ranks of a host divide the ops among themselves and compile in parallel.
         """
         from deepspeed.accelerator import get_accelerator
 
@@ -208,7 +208,7 @@ class Run(Communication):
         )
         found["stage"] = self.engine.zero_optimization_stage()
         found["counted"] = self.counted = steps_counted(self.optimizer)
-        # where a config is silent the default counts, which is 1.0 in DeepSpeed 0.19.8 and was 0
+        # if the config does not set it, the default is 1.0 in DeepSpeed 0.19.8; it was 0 before
         self.job["clip"] = float(self.engine.gradient_clipping())
         if found["stage"] != stage:
             raise CheckError(
@@ -222,7 +222,7 @@ class Run(Communication):
                 group["lr"] = self.job["lr"]
 
     def probe(self) -> Any:
-        """Loss on tokens that are the same for all ranks: equal weights give equal losses."""
+        """Loss on tokens that are equal on all ranks: equal weights give equal losses."""
         import dsdsmoke_gpt as gpt
 
         job = self.job
@@ -236,7 +236,7 @@ class Run(Communication):
     def gradients(self) -> Any:
         """Norm of the gradients as backward left them, and the scale that the step divides by.
 
-        None where that scale is not DeepSpeed's, or the gradients lie elsewhere (ZeRO).
+        None if that scale is not DeepSpeed's, or the gradients are stored elsewhere (ZeRO).
         """
         import dsdsmoke_gpt as gpt
 
@@ -309,7 +309,7 @@ class Run(Communication):
         begun = time.monotonic()
         self.engine.save_checkpoint(where, tag="smoke")
         found["save_seconds"] = time.monotonic() - begun
-        # one more step, or a load that does nothing would pass for a round trip
+        # one more step, otherwise a load that does nothing would pass
         for number in range(job["accumulation"]):
             index = (number * self.world + self.rank) * job["micro_batch"]
             tokens = gpt.sample(
@@ -359,13 +359,13 @@ class Run(Communication):
 
 
 def share(ops: Any, local_rank: Any, ranks: Any) -> Any:
-    """The ops that a rank compiles, of those of a host with so many ranks."""
+    """The ops that this rank compiles, on a host with this many ranks."""
     return ops[local_rank::ranks] if local_rank < ranks else []
 
 
 def build_folder(builder: Any) -> Any:
-    """Where torch builds an op; None for one that was built with DeepSpeed or is unknown."""
-    # private names, which another version may lack
+    """The folder in which torch builds an op; None for a pre-built or unknown op."""
+    # private names, which another version may not have
     with contextlib.suppress(Exception):
         from deepspeed import git_version_info as built
         from deepspeed.accelerator import get_accelerator
@@ -400,7 +400,7 @@ def steps_counted(optimizer: Any) -> int:
 
 
 def peak_host() -> Any:
-    """Most memory that this process held, in bytes."""
+    """Peak memory of this process, in bytes."""
     with contextlib.suppress(OSError, ValueError), open("/proc/self/status") as status:
         for line in status:
             if line.startswith("VmHWM:"):

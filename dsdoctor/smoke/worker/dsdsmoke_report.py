@@ -1,6 +1,6 @@
-"""How a rank reports to the parent what it does: JSON lines in a file of its own.
+"""How a rank reports its progress to the parent: as JSON lines in its own file.
 
-Runs in the patient, on Python 3.8 and newer, before torch is imported.
+Runs in the patient, Python 3.8 and later, before torch is imported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Dict, Optional
 
 import dsdsmoke_locks as locks
 
-#: Status of a rank whose parent has gone.
+#: Exit status of a rank whose parent is gone.
 ORPHANED = 86
 
 
@@ -33,7 +33,7 @@ class CheckError(Exception):
 
 
 def plain(value: Any) -> Any:
-    """A value as strict JSON can hold it: NaN and infinity as words."""
+    """A value for strict JSON, with NaN and infinity as strings."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):
@@ -44,7 +44,7 @@ def plain(value: Any) -> Any:
 
 
 class Reporter:
-    """Writes events; every line is flushed at once, for a rank may die at any time."""
+    """Writes events; every line is flushed at once, because a rank may die at any time."""
 
     def __init__(self, folder: Any, rank: Any) -> None:
         self.rank = rank
@@ -66,7 +66,7 @@ class Reporter:
 
     @contextlib.contextmanager
     def during(self, phase: Any) -> Any:
-        """Begin and end of a phase; yields a dict for what is measured."""
+        """Reports the start and end of a phase; yields a dict for measurements."""
         self.phase = phase
         self._begun = time.monotonic()
         self.write("begin")
@@ -89,9 +89,9 @@ class Reporter:
 
 
 def take_output(folder: Any, rank: Any) -> Any:
-    """Sends everything that this process prints, C++ code included, into a file of its own.
+    """Redirects everything that this process prints, including C++ code, to its own file.
 
-    Returns the streams for the stacks of signals, which the caller keeps open.
+    Returns the streams for stacks on signals, which the caller must keep open.
     """
     log = os.open(
         os.path.join(folder, "rank-%d.log" % rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
@@ -114,7 +114,7 @@ def take_output(folder: Any, rank: Any) -> Any:
 
 
 def follow_parent(folder: Any, patience: Any) -> Any:
-    """Ends this process when the parent no longer touches its file, or its guard has removed it."""
+    """Ends this process if the parent no longer touches its file, or its guard has removed it."""
 
     def watch() -> Any:
         path = os.path.join(folder, "alive")

@@ -1,4 +1,4 @@
-"""What the passes keep: the tensors that autograd saves, and what they add up to at each moment.
+"""The memory of the passes: the tensors that autograd saves, added up for each moment.
 
 The counts follow the models of transformers 4.5x and 5 operator by operator. They were compared
 with the peaks of torch's own CUDA allocator and with every storage that a pass allocates
@@ -16,8 +16,8 @@ from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape, Tower
 from dsdoctor.recommend.traits import traits_of
 
-#: Tensors of the embedding's size when it is tied to the output layer: autograd keeps the gradient
-#: of the one until that of the other is there, and adds them into a third.
+#: Tensors of the embedding's size if it is tied to the output layer: autograd keeps the first
+#: gradient until it has the second, and adds them into a third.
 TIED_GRADIENTS = 3
 #: Bytes for each score that eager attention keeps: softmax in fp32 and its 16-bit copy.
 SCORE_BYTES = 6
@@ -48,7 +48,7 @@ class Moment:
 
     @property
     def bytes(self) -> int:
-        """All but the gradients of weights."""
+        """Everything except the gradients of weights."""
         return self.activations + self.logits + self.working
 
 
@@ -77,7 +77,7 @@ def _norm_bytes(
 
 
 def _stores_scores(model: ModelShape, setting: Setting) -> bool:
-    """Whether attention keeps its scores: as asked, or as T5 does before transformers 5."""
+    """Whether attention stores its scores: as requested, or as T5 does before transformers 5."""
     if setting.attention == "eager":
         return True
     return setting.attention == "flash" and traits_of(model.family).relative_bias
@@ -136,7 +136,7 @@ def _bias_bytes(model: ModelShape, setting: Setting) -> int:
 def _score_bytes(model: ModelShape, setting: Setting) -> int:
     half = setting.width == 2  # noqa: PLR2004
     kept = traits_of(model.family).score_bytes
-    if kept:  # in fp32 all but the byte of a mask is twice as wide
+    if kept:  # in fp32 everything except the mask's byte is twice as wide
         return kept if half else 2 * kept - kept % 2
     return SCORE_BYTES if half else 4
 
@@ -167,7 +167,7 @@ def _mlp_bytes(model: ModelShape, setting: Setting, *, mixed: bool) -> int:
 
 
 def _copies(setting: Setting) -> bool:
-    """Adapters keep a copy of their input (dropped, or cast to fp32), which is then let go."""
+    """Whether adapters keep a copy of their input (after dropout, or cast to fp32)."""
     cast = setting.lora_fp32 and setting.width < 4  # noqa: PLR2004
     return bool(setting.lora_rank) and (setting.lora_dropout or cast)
 
@@ -188,7 +188,7 @@ def _adapter_bytes(model: ModelShape, setting: Setting, *, mixed: bool) -> int:
 
 
 def layer_bytes(model: ModelShape, setting: Setting, *, mixed: bool = False) -> int:
-    """What the backward pass of one block keeps, without recomputation.
+    """What one block keeps for its backward pass, without recomputation.
 
     Args:
         model: the shape.
@@ -293,12 +293,12 @@ def _block_backward(model: ModelShape, setting: Setting) -> tuple[int, int]:
 
 
 def _experts_backward(model: ModelShape, setting: Setting) -> tuple[int, int]:
-    """The worst of four moments in the backward pass of a block with experts.
+    """The largest of four moments in the backward pass of a block with experts.
 
     (1) The copies' outputs are put back in order, by DeepSeek in fp32: gradient, zeros and result.
-    (2) The gradient of the down projection is made. (3) That of gate and up, which is twice as
-    large; outputs, product, activation, gate and up of the copies are gone by then. (4) Attention,
-    when nothing of the experts is left.
+    (2) The gradient of the down projection. (3) The gradient of gate and up, which is twice as
+    large; outputs, product, activation, gate and up of the copies are freed by then. (4) Attention,
+    after everything of the experts is freed.
     """
     width, hidden = setting.width, model.hidden
     tokens = setting.micro_batch * setting.sequence
@@ -320,7 +320,7 @@ def _experts_backward(model: ModelShape, setting: Setting) -> tuple[int, int]:
 
 
 def logits_bytes(model: ModelShape, setting: Setting) -> int:
-    """Logits and loss where they take most, at the start of the backward pass."""
+    """Logits and loss at their peak, at the start of the backward pass."""
     tokens = setting.micro_batch * setting.sequence
     if setting.fused_loss:
         return fused_loss_bytes(model, setting)
@@ -328,7 +328,7 @@ def logits_bytes(model: ModelShape, setting: Setting) -> int:
 
 
 def fused_loss_bytes(model: ModelShape, setting: Setting) -> int:
-    """What a loss fused with the output layer takes (Liger kernels).
+    """The memory of a loss fused with the output layer (Liger kernels).
 
     The tokens are cut into V / h pieces, rounded up to a power of two tokens each. One piece has
     its logits in 16 bit and in fp32; the gradients of the hidden states and of the output layer's
@@ -343,7 +343,7 @@ def fused_loss_bytes(model: ModelShape, setting: Setting) -> int:
 
 
 def moments(model: ModelShape, setting: Setting) -> tuple[Moment, ...]:
-    """The moments at which a pass can be at its peak, in their order.
+    """The moments at which a pass can reach its peak, in order.
 
     The loss; the gradient of the output layer; the last block, where all activations are still
     there; the first block, where all gradients but the embedding's are; the embedding.
@@ -387,7 +387,7 @@ def moments(model: ModelShape, setting: Setting) -> tuple[Moment, ...]:
 
 
 def _tower_moments(model: ModelShape, setting: Setting, finished: int) -> list[Moment]:
-    """The last block of each tower, where all of the tower is still there."""
+    """The last block of each tower, when the whole tower is still allocated."""
     found = []
     for tower in model.towers:
         kept, block = tower_bytes(tower, setting)

@@ -1,4 +1,4 @@
-"""The choice among ZeRO stages and offload: what each would take, and the first that fits."""
+"""The choice among ZeRO stages and offload: what each needs, and the first that fits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dsdoctor.recommend.saved import Saved, saved_of
 from dsdoctor.recommend.setting import MAX_LIVE, Setting
 from dsdoctor.recommend.shape import ModelShape
 
-#: (stage, offload): each step down the list moves more bytes for each pass.
+#: (stage, offload): each step down the list moves more bytes per pass.
 LADDER = (
     (0, "none"),
     (1, "none"),
@@ -39,36 +39,36 @@ LADDER = (
     (3, "optimizer"),
     (3, "optimizer+parameters"),
 )
-#: What lies on the host; each copies more at every step than the one before.
+#: What is offloaded to the host; each copies more at every step than the one before.
 OFFLOADS = ("none", "optimizer", "optimizer+parameters")
 #: Optimizers that DeepSpeed can run on the host.
 HOST_OPTIMIZERS = frozenset({"adamw", "adam", "lion", "adagrad"})
-#: By what share of the passes the formula, and a measurement, may be too low (docs/recommend.md).
+#: By what share of the passes the formula and a measurement may be too low (docs/recommend.md).
 FORMULA_ERROR, MEASURED_ERROR = 0.10, 0.05
-#: Why fp16 takes stage 1 where stage 0 would do.
+#: Why fp16 uses stage 1 although stage 0 fits.
 UNSCALED = (
     f"without ZeRO, DeepSpeed {UNSCALED_LOSS} to {UNSCALED_LOSS_READ}, and perhaps later releases, "
     "divides fp16 gradients by a loss scale that it did not apply to the loss"
 )
-#: Why bf16 with one of these optimizers does too.
+#: Why bf16 with one of these optimizers also does.
 UNCLEARED = (
     f"without ZeRO, DeepSpeed {UNCLEARED_GRADIENTS} to the release before {CLEARED_GRADIENTS} does"
     " not clear the bf16 gradients of this optimizer after a step"
 )
-#: Optimizers that DeepSpeed makes its `FusedAdam` of, which clears them itself.
+#: Optimizers that DeepSpeed replaces by its `FusedAdam`, which clears the gradients itself.
 _CLEARS = frozenset({"adamw", "adam"})
 MICRO_BATCHES = (64, 32, 16, 8, 4, 2, 1)
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What may be used, and what share of it stays free.
+    """The available memory, and what share of it stays free.
 
     Attributes:
-        gpu: bytes that the fullest GPU has free, None = no GPU.
+        gpu: free bytes of the fullest GPU, None = no GPU.
         host: bytes that the host allows, None = not known.
         headroom: share that stays free.
-        error: by what share the passes may take more than was computed.
+        error: by what share the passes may need more than was computed.
     """
 
     gpu: int | None
@@ -77,18 +77,18 @@ class Limits:
     error: float = FORMULA_ERROR
 
     def kept_free(self, need: memory.Memory) -> int:
-        """Bytes that stay free on a GPU: the headroom, or what the figures may be wrong by."""
+        """Bytes that stay free on a GPU: the headroom, or the possible error of the figures."""
         passing = need.gpu_bytes - sum(item.bytes for item in need.gpu if item.phase == "resident")
         return int(max(self.headroom * (self.gpu or 0), self.error * passing))
 
     def fits(self, need: memory.Memory) -> bool:
-        """Whether both are below their limits less what stays free."""
+        """Whether both peaks are below their limits minus what stays free."""
         gpu_ok = self.gpu is None or need.gpu_bytes + self.kept_free(need) <= self.gpu
         room = 1 - self.headroom
         return gpu_ok and (self.host is None or need.host_bytes <= self.host * room)
 
     def why_not(self, need: memory.Memory) -> str:
-        """What is too much, and which item of it is the greatest."""
+        """Which limit is exceeded, and the largest item."""
         parts = []
         on_host = self.headroom * (self.host or 0)
         for place, have, wanted, items, spare in (
@@ -106,7 +106,7 @@ class Limits:
 
 
 def limits_of(machine: Machine, objective: str, *, measured: bool = False) -> Limits:
-    """What the machine allows: the fullest of its GPUs is the limit of all."""
+    """The limits of a machine: its fullest GPU sets the limit for all."""
     return Limits(
         min((device.free_bytes for device in machine.devices), default=None),
         machine.host_bytes,
@@ -116,7 +116,7 @@ def limits_of(machine: Machine, objective: str, *, measured: bool = False) -> Li
 
 
 def wrong_without_zero(options: PlanOptions, precision: str) -> str | None:
-    """Why DeepSpeed trains wrongly without ZeRO, where it does and raises no error."""
+    """Why DeepSpeed silently trains wrongly without ZeRO; None if it does not."""
     release = release_of(options.deepspeed)
     if precision == "fp16" and at_least(release, UNSCALED_LOSS):
         return UNSCALED
@@ -126,10 +126,10 @@ def wrong_without_zero(options: PlanOptions, precision: str) -> str | None:
 
 
 def ladder(machine: Machine, options: PlanOptions) -> list[tuple[int, str]]:
-    """The options to weigh: without GPUs, or for some optimizers, nothing can be offloaded.
+    """The options to compare: without GPUs, or for some optimizers, nothing can be offloaded.
 
     Raises:
-        UsageError: the stage and offload asked for are not among them.
+        UsageError: the requested stage and offload are not among them.
     """
     steps = list(LADDER)
     if options.optimizer not in HOST_OPTIMIZERS or not machine.devices:
@@ -161,7 +161,7 @@ def base_setting(
     attention: str = "flash",
     image_tokens: int = 0,
 ) -> Setting:
-    """What all options have in common; buffers shrink with the memory that is free."""
+    """What all options have in common; buffers shrink with the free memory."""
     free = min((device.free_bytes for device in machine.devices), default=64 * GIB)
     small, tiny = free < 16 * GIB, free < 4 * GIB
     bucket = 5_000_000 if tiny else 50_000_000 if small else 200_000_000
@@ -199,7 +199,7 @@ def base_setting(
 
 
 def micro_batches(options: PlanOptions, world: int) -> tuple[int, ...]:
-    """Micro-batches to try, the biggest first: a bigger one goes before accumulation."""
+    """Micro-batches to try, the largest first: a larger one is preferred to accumulation."""
     if options.micro_batch:
         return (options.micro_batch,)
     if not options.global_batch:
@@ -210,7 +210,7 @@ def micro_batches(options: PlanOptions, world: int) -> tuple[int, ...]:
 
 
 def recomputation(options: PlanOptions) -> tuple[bool, ...]:
-    """Whether to recompute activations: without goes first."""
+    """Whether to recompute activations: without comes first."""
     if options.checkpointing is not None:
         return (options.checkpointing,)
     return (True,) if options.objective == "memory" else (False, True)
@@ -224,9 +224,9 @@ def size_option(
     workers: int,
     measured: Measured | None = None,
 ) -> MemoryOption:
-    """The option at the biggest micro-batch that fits, without recomputation if it can be.
+    """The option at the largest micro-batch that fits, without recomputation if possible.
 
-    If none fits, it is shown at the smallest micro-batch, recomputing if that is allowed.
+    If none fits, it is shown at the smallest micro-batch, with recomputation if allowed.
     """
     sizes, modes = micro_batches(options, base.world), recomputation(options)
     tried = [
@@ -268,12 +268,12 @@ def _row(setting: Setting, need: memory.Memory, limits: Limits, *, fits: bool) -
 
 
 def choose(rows: Sequence[MemoryOption], objective: str, avoided: Mapping[int, str]) -> int:
-    """Index of the option to take; of none that fits, the one that overshoots least.
+    """Index of the chosen option; if none fits, the one that exceeds its limits least.
 
     Args:
         rows: the options.
-        objective: what to favor.
-        avoided: ZeRO stages that are not taken, each with the reason.
+        objective: what to prefer.
+        avoided: ZeRO stages that are not used, each with the reason.
     """
 
     def excess(index: int) -> float:
@@ -303,7 +303,7 @@ def verdicts(
     world: int,
     avoided: Mapping[int, str],
 ) -> tuple[MemoryOption, ...]:
-    """The rows with what was decided on each, and why."""
+    """The rows with the decision on each, and the reason."""
     won = rows[best]
     judged = []
     for index, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""The setting that a DeepSpeed config describes, and what of the config the figures leave out."""
+"""The setting that a DeepSpeed config describes, and the keys that the figures leave out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BUCKET = 500_000_000
 
 
 def section(config: Mapping[str, object], key: str) -> Mapping[str, object]:
-    """A section of the config, empty where it has none."""
+    """A section of the config, empty if it does not exist."""
     value = config.get(key)
     return value if isinstance(value, dict) else {}
 
@@ -50,7 +50,7 @@ def away(config: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
     return found
 
 
-def setting_of(  # one line for each key that decides over memory
+def setting_of(  # one line for each key that affects memory
     config: Mapping[str, object],
     *,
     world: int,
@@ -66,7 +66,7 @@ def setting_of(  # one line for each key that decides over memory
         world: ranks on each host.
         nodes: hosts.
         on_gpu: the ranks run on GPUs.
-        pinned: what `pin_memory` is where the config does not say.
+        pinned: the value of `pin_memory` if the config does not set it.
         hidden: hidden width of the model, from which transformers fills in `auto` of the bucket
             (`trainer_config_finalize` of its integrations/deepspeed.py).
     """
@@ -118,17 +118,17 @@ def setting_of(  # one line for each key that decides over memory
 
 
 def _width(name: object) -> int | None:
-    """Bytes of a type that the config names where they are not those of a weight."""
+    """Bytes of a type in the config if they differ from those of a weight."""
     return 4 if str(name).lower() in _FLOAT32 else None
 
 
 def _master_width(config: Mapping[str, object]) -> int:
-    """Bytes of a master weight: 4, or 2 where it is kept in the training precision."""
+    """Bytes of a master weight: 4, or 2 if it is kept in the training precision."""
     half = section(config, "fp16").get("fp16_master_weights_and_grads") is True
     return 2 if half or _bf16(config).get("bf16_master_weights_and_grads") is True else 4
 
 
-#: Keys of `zero_optimization` that change memory and are not modeled, where they are set.
+#: Keys of `zero_optimization` that change memory if set, and are not modeled.
 _ZERO = (
     "zero_quantized_weights",
     "zero_quantized_nontrainable_weights",
@@ -166,7 +166,7 @@ def left_out(config: Mapping[str, object]) -> Iterator[str]:
 
 
 def _set(value: object) -> bool:
-    """Whether a key is set, or a section is there that is not turned off."""
+    """Whether a key is set, or a section exists and is not turned off."""
     if isinstance(value, dict):
         return bool(value) and value.get("enabled", value.get("deepcompile")) is not False
     return value not in (None, False, 0, "", [])

@@ -7,7 +7,7 @@ from typing import Any
 
 from dsdoctor.errors import UsageError
 
-#: Larger than any number of a published config; what is above would only overflow later.
+#: Larger than any number in a published config; a larger value would overflow later.
 MOST = 10**9
 
 
@@ -15,7 +15,7 @@ def positive(config: Mapping[str, Any], *keys: str) -> int:
     """The first of these keys that is a whole number above 0.
 
     Raises:
-        UsageError: there is none, or it is absurd.
+        UsageError: there is none, or it is not plausible.
     """
     for key in keys:
         value = config.get(key)
@@ -67,7 +67,7 @@ def part(config: Mapping[str, Any], key: str) -> dict[str, Any]:
     """A part of the config that is a config itself (`text_config`).
 
     Raises:
-        UsageError: it is not there.
+        UsageError: it is missing.
     """
     value = config.get(key)
     if not isinstance(value, dict):

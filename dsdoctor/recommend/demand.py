@@ -1,4 +1,4 @@
-"""What a run will take: the memory model on the config or plan that was given."""
+"""What a run will need: the memory model for the given config or plan."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from dsdoctor.recommend.saved import saved_of
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import Latent, ModelShape, Tower
 
-#: Items that depend on the data, on buffers that DeepSpeed can shrink, on NCCL, on how a script
-#: loads its weights, or that are a guess for each process.
+#: Items that depend on the data, on buffers that DeepSpeed can shrink, on NCCL, or on how a script
+#: loads its weights, and items that are guesses per process.
 _VARIABLE = frozenset(
     {
         "NCCL",
@@ -52,7 +52,7 @@ _VARIABLE = frozenset(
 )
 #: What torch adds to pinned blocks.
 _PINNED = frozenset({"pinned rounding", "pinned cache"})
-#: What NVMe offload takes out of host memory.
+#: What NVMe offload removes from host memory.
 _SWAPPED = frozenset({"master weights", "optimizer"})
 _PARTITIONED = 3
 
@@ -81,7 +81,7 @@ def ranks_of(
 
 
 def shape_of(model: Mapping[str, object]) -> ModelShape:
-    """The shape that `RunNeeds.model` holds."""
+    """The shape of `RunNeeds.model`."""
     names = {field.name for field in dataclasses.fields(ModelShape)}
     known: dict[str, Any] = {key: value for key, value in model.items() if key in names}
     if isinstance(known.get("latent"), dict):
@@ -94,7 +94,7 @@ def shape_of(model: Mapping[str, object]) -> ModelShape:
 
 
 def of_plan(plan: PlanNeeds) -> MemoryDemand:
-    """What the plan of --plan says that it takes."""
+    """The demand according to the plan of --plan."""
     return MemoryDemand(
         source="plan",
         what=f"the plan `{plan.path}` ({plan.option})",
@@ -125,12 +125,12 @@ def _kind(item: MemoryItem) -> str:
 
 
 def certain_bytes(items: Iterable[MemoryItem]) -> int:
-    """The peak of what has to be there whatever the data look like."""
+    """The peak of the memory that is needed for any data."""
     return memory.peak(item for item in items if _kind(item) not in _VARIABLE)
 
 
 def _without_weights(need: memory.Memory, setting: Setting, run: RunNeeds) -> memory.Memory:
-    """Moves the weights to the host where they alone are offloaded.
+    """Moves the weights to the host if only they are offloaded.
 
     DeepSpeed 0.19.8 allows it (zero/stage3.py: `offload_param` without `offload_optimizer`), and
     the memory model has no option of that kind.
@@ -151,10 +151,10 @@ def _without_weights(need: memory.Memory, setting: Setting, run: RunNeeds) -> me
 
 
 def _floors(model: ModelShape, adapters: Setting, run: RunNeeds) -> tuple[int, int]:
-    """What adapters on weights in 4 bits take for certain, on a GPU and on this host.
+    """The minimum need of adapters on 4-bit weights, on a GPU and on this host.
 
-    Buckets and the rounding of pinned blocks are left out: the one follows the trained parameters,
-    the other the size of blocks, which are not those of 16-bit weights.
+    Buckets and the rounding of pinned blocks are left out: buckets depend on the trained
+    parameters, and rounding on the size of blocks, which are not those of 16-bit weights.
     """
     small = dataclasses.replace(adapters, bucket=0)
     need = _without_weights(memory.estimate(model, small), small, run)
@@ -173,7 +173,7 @@ def _floors(model: ModelShape, adapters: Setting, run: RunNeeds) -> tuple[int, i
 
 
 def _fits(model: ModelShape, setting: Setting, free: int | None) -> tuple[Fit, ...]:
-    """What fits on GPUs with so much free memory; none where it is not known."""
+    """What fits on GPUs with this much free memory; none if it is not known."""
     if free is None or not setting.on_gpu:
         return ()
     limits = Limits(free, None, HEADROOM["speed"])
@@ -189,14 +189,14 @@ def demand_of(
     deepspeed: DeepSpeedInstall | Missing,
     free: int | None = None,
 ) -> MemoryDemand:
-    """The demand of --model with --config on so many GPUs of so many hosts.
+    """The demand of --model with --config on these GPUs and hosts.
 
     Args:
-        run: what was asked for.
+        run: the request.
         ranks: GPUs of this host, 0 = none.
         nodes: hosts.
-        deepspeed: decides over the default of `pin_memory`.
-        free: bytes that the fullest GPU has free, None = not known.
+        deepspeed: its release decides the default of `pin_memory`.
+        free: free bytes of the fullest GPU, None = not known.
     """
     model = shape_of(run.model or {})
     known = None if isinstance(deepspeed, Missing) else deepspeed.version
@@ -270,10 +270,10 @@ def demand_of(
 
 
 def free_of(gpus: Gpus | Missing) -> int | None:
-    """Bytes that the fullest GPU has free, None = not known."""
+    """Free bytes of the fullest GPU; None = not known."""
     if isinstance(gpus, Missing):
         return None
-    with contextlib.suppress(partial.NotStated):  # a paste need not say it
+    with contextlib.suppress(partial.NotStated):  # a paste may not contain it
         sizes = [
             gpu.memory_total_bytes if gpu.memory_free_bytes is None else gpu.memory_free_bytes
             for gpu in gpus.gpus

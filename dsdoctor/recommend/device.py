@@ -1,4 +1,4 @@
-"""What one GPU holds: weights, gradients and optimizer by ZeRO stage, and the passes on top.
+"""The memory of one GPU: weights, gradients and optimizer by ZeRO stage, plus the passes.
 
 Bytes for each parameter follow the tensors that DeepSpeed 0.19.8 allocates
 (`runtime/zero/stage_1_and_2.py`, `runtime/zero/stage3.py`, `runtime/fp16/fused_optimizer.py`);
@@ -18,7 +18,7 @@ from dsdoctor.recommend.shape import ModelShape
 
 #: CUDA context with lazy loading, measured on an A100 with torch 2.1 (0.47 GiB).
 CUDA_CONTEXT = 481 * MIB
-#: torch.distributed and NCCL take 1 to 2 GiB more once there is more than one rank.
+#: torch.distributed and NCCL need 1 to 2 GiB more if there is more than one rank.
 NCCL_BYTES = GIB
 #: cuBLAS's workspace: 8 MiB for each handle and stream, 32 MiB from Hopper on (torch's default).
 WORKSPACE = 32 * MIB
@@ -27,7 +27,7 @@ PARTITIONS_GRADIENTS = 2
 #: Norms of gradients are computed on a copy in fp64.
 NORM_BYTES = 8
 #: The search for inf and NaN before DeepSpeed 0.19.6: a cast to fp32 (4), isnan (1), isinf (1),
-#: both (1), and their cast to fp32 (4) are there at once (`_has_inf_or_nan` of stage_1_and_2.py).
+#: both (1), and their cast to fp32 (4) exist at once (`_has_inf_or_nan` of stage_1_and_2.py).
 OVERFLOW_BYTES = 11
 #: ZeRO-3 searches the flat gradients with `isinf`: their absolute value in 16 bits and a mask
 #: (aten/src/ATen/native/TensorCompare.cpp of torch 2.13).
@@ -54,7 +54,7 @@ def largest_gradient(model: ModelShape, trained: int) -> int:
 
 
 def _weights(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
-    """Weights on the device that computes."""
+    """Weights on the computing device."""
     whole = undivided_weights(model, trained, setting)
     if not setting.partitions_weights:
         return [item_of("parameters", whole)]
@@ -81,10 +81,10 @@ def undivided_weights(model: ModelShape, trained: int, setting: Setting) -> int:
 def _loading(
     model: ModelShape, trained: int, setting: Setting, others: Sequence[MemoryItem]
 ) -> MemoryItem:
-    """The whole model on the GPU before ZeRO-3 cuts it, beyond what takes its place later.
+    """The whole model on the GPU before ZeRO-3 partitions it, minus what replaces it later.
 
-    `_configure_distributed_model` moves it there before the optimizer and its buffers are made, and
-    `zero.Init` then puts the partition of one parameter after another in its place
+    `_configure_distributed_model` moves it there before the optimizer and its buffers are created.
+    `zero.Init` then replaces one parameter after another by its partition
     (`_convert_to_zero_parameters` of runtime/zero/parameter_offload.py).
     """
     later = sum(item.bytes for item in others if item.phase == "resident")
@@ -102,7 +102,7 @@ def _own_gradients(model: ModelShape, trained: int, setting: Setting) -> tuple[f
         return setting.kept_width * share, 0
     if _one_flat_gradient(setting) or _in_bf16_optimizer(setting):
         return setting.kept_width * share, 0  # a flat buffer cuts tensors
-    if setting.lora_rank:  # an adapter is small beside a partition, an embedding is not
+    if setting.lora_rank:  # an adapter is small compared with a partition, an embedding is not
         whole = min(trained, share + (model.embedding_parameters if setting.saved_head else 0))
     else:
         whole = max(share, model.whole_gradients(setting.world))
@@ -110,7 +110,7 @@ def _own_gradients(model: ModelShape, trained: int, setting: Setting) -> tuple[f
 
 
 def _in_bf16_optimizer(setting: Setting) -> bool:
-    """ZeRO-1 in bf16 with fp32 gradients has an optimizer of its own, but for offload.
+    """ZeRO-1 in bf16 with fp32 gradients uses a separate optimizer, except with offload.
 
     `BF16_Optimizer` keeps the fp32 gradients of all parameters from step to step, and the bf16 ones
     of a pass until the step is done.
@@ -125,12 +125,12 @@ def _one_flat_gradient(setting: Setting) -> bool:
 
 
 def _gradients(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
-    """Gradients in the training precision that are there before a pass, and at the step.
+    """Gradients in the training precision that exist before a pass, and at the step.
 
-    Without accumulation none are there before a pass, but for ZeRO-3's, which are allocated once
-    and for all. ZeRO-1 partitions at the last pass before the step; until then it keeps all. With
-    the optimizer on the host, gradients leave as soon as they are reduced, through a buffer of the
-    size of the largest (`temp_grad_buffer_for_gpu_offload`).
+    Without accumulation, none exist before a pass, except ZeRO-3's, which are allocated once and
+    kept. ZeRO-1 partitions at the last pass before the step; until then it keeps all. With the
+    optimizer on the host, gradients are moved there as soon as they are reduced, through a buffer
+    of the size of the largest (`temp_grad_buffer_for_gpu_offload`).
     """
     accumulates = setting.accumulation > 1
     share, rest = _own_gradients(model, trained, setting)
@@ -161,12 +161,13 @@ def _gradients(model: ModelShape, trained: int, setting: Setting) -> list[Memory
 
 
 def _finished(model: ModelShape, trained: int, setting: Setting, moment: Moment) -> float:
-    """Bytes of the weight gradients that this pass has made and that are kept.
+    """Bytes of the weight gradients that this pass has computed and keeps.
 
-    ZeRO-3 and offload copy them away. ZeRO-1 and -2 keep those of their own partition; with
-    accumulation, a pass adds its own to what ZeRO-2 has, and ZeRO-0 and -1 add in place. The place
-    for all of a partition is made with the first of them that is reduced (`grads_in_partition` of
-    stage_1_and_2.py): a rank that has the end of an embedding has room for all of it from then on.
+    ZeRO-3 and offload move them away. ZeRO-1 and -2 keep those of their own partition. With
+    accumulation, a pass adds its own to those of ZeRO-2, and ZeRO-0 and -1 add in place. Space for
+    the whole partition is allocated when its first gradient is reduced (`grads_in_partition` of
+    stage_1_and_2.py): from then on, a rank that owns the end of an embedding has space for all of
+    it.
     """
     if setting.stage == 3 or (setting.offloads_optimizer and setting.stage):  # noqa: PLR2004
         return 0
@@ -187,7 +188,7 @@ def _finished(model: ModelShape, trained: int, setting: Setting, moment: Moment)
 
 
 def _optimizer(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
-    """Master weights, optimizer state and what the step makes, where they are not on the host.
+    """Master weights, optimizer state and temporaries of the step, unless they are on the host.
 
     The step of stage 0 casts each gradient and flattens the casts (4 + 4 bytes); ZeRO flattens the
     gradients of its partition, then casts them. Before, ZeRO-1 and -2 compute the norm of each
@@ -225,9 +226,9 @@ def _optimizer(model: ModelShape, trained: int, setting: Setting) -> list[Memory
 
 
 def _bucket_bytes(trained: int, setting: Setting) -> int:
-    """The reduce bucket, twice with `overlap_comm` in ZeRO-1 and -2.
+    """The reduce bucket, two of them with `overlap_comm` in ZeRO-1 and -2.
 
-    ZeRO-3 makes it in the type that is reduced; ZeRO-1 and -2 cast what they reduce.
+    ZeRO-3 allocates it in the type that is reduced; ZeRO-1 and -2 cast what they reduce.
     """
     if setting.partitions_weights:
         return setting.sent_width * setting.bucket
@@ -289,8 +290,8 @@ def _norm_in_pass(
 def _being_reduced(trained: int, setting: Setting, moment: Moment) -> int:
     """Bytes of gradients that wait for their copy into the bucket, with `overlap_comm`.
 
-    The copy is queued behind the reductions before it, on their stream, and so is the end of the
-    gradient. DeepSpeed lets three reductions be under way.
+    The copy is queued after earlier reductions, on their stream, and the gradient is freed after
+    the copy. DeepSpeed allows three reductions in flight.
     """
     waits = setting.partitions_weights and setting.world > 1 and setting.overlap
     if not waits or not setting.on_gpu:
@@ -302,9 +303,9 @@ def _being_reduced(trained: int, setting: Setting, moment: Moment) -> int:
 def _passes(
     model: ModelShape, trained: int, setting: Setting, moments: Sequence[Moment]
 ) -> list[MemoryItem]:
-    """The loss, and the moment of the backward pass that takes most.
+    """The loss, and the moment of the backward pass that needs the most.
 
-    Buckets are made when the first gradient arrives, so they never meet the logits.
+    Buckets are allocated when the first gradient arrives, so they never coexist with the logits.
     """
     gathered = setting.width * _gathered(model, setting)
     bucket = 0 if setting.partitions_weights else _bucket_bytes(trained, setting)
@@ -344,7 +345,7 @@ def _passes(
 def device_items(
     model: ModelShape, trained: int, setting: Setting, moments: Sequence[Moment]
 ) -> list[MemoryItem]:
-    """Everything on one GPU (or of one CPU rank), by phase.
+    """All items on one GPU (or of one CPU rank), by phase.
 
     Args:
         model: the shape.

@@ -1,7 +1,7 @@
-"""What DeepSpeed 0.19.8's own estimators of model-state memory say.
+"""The formulas of DeepSpeed 0.19.8's own estimators of model-state memory.
 
-They are here to be compared with, not to be followed: docs/recommend.md says where they are wrong.
-Tests hold these formulas against DeepSpeed's functions.
+They are used for comparison only: docs/recommend.md shows where they are wrong. Tests compare these
+formulas with DeepSpeed's functions.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ def _gpt_oss(config: Config, name: str) -> ModelShape:
     return _list(shape, lambda _: False, biased=True).put_into(shape)
 
 
-#: `model_type` to what reads it.
+#: `model_type` to its reader.
 READERS: dict[str, Callable[[Config, str], ModelShape]] = {
     "mixtral": _mixtral,
     "qwen2_moe": _qwen,

@@ -153,7 +153,7 @@ def _whisper(config: Config, name: str) -> ModelShape:
     return found.put_into(_with(decoder, encoder, "recording", outer=16 * hidden, tokens=frames))
 
 
-#: `model_type` to what reads it.
+#: `model_type` to its reader.
 READERS: dict[str, Callable[[Config, str], ModelShape]] = {
     "t5": _t5,
     "mt5": _t5,

@@ -232,7 +232,7 @@ def _internvl(config: Config, name: str, text: Text) -> ModelShape:
     return found.put_into(shape)
 
 
-#: `model_type` to what reads it.
+#: `model_type` to its reader.
 READERS: dict[str, Callable[[Config, str, Text], ModelShape]] = {
     "qwen2_vl": _qwen,
     "qwen2_5_vl": _qwen,

@@ -26,7 +26,7 @@ from dsdoctor.recommend.output import (
 
 LAUNCH_NAME = "launch.sh"
 SLURM_NAME = "job.sbatch"
-#: Share of the predicted host memory that is asked of Slurm on top.
+#: Share of the predicted host memory that is requested from Slurm in addition.
 SLURM_SPARE = 1.25
 
 
@@ -45,9 +45,9 @@ def _plain(text: str) -> str:
 
 
 def launch_script(plan: LaunchPlan) -> str:
-    """`launch.sh`: to be called from the folder of the training script.
+    """`launch.sh`, to be called from the folder of the training script.
 
-    Further arguments go to the script; MASTER_PORT, where it is set, wins over the planned port.
+    Further arguments go to the script; MASTER_PORT, if set, overrides the planned port.
     """
     port = str(plan.master_port)
     words = tuple(
@@ -111,8 +111,8 @@ def accelerate_config(plan: LaunchPlan) -> str:
 
 
 def _slurm_command(plan: LaunchPlan) -> str:
-    """What one task on each node runs: torchrun or accelerate, with its node from Slurm."""
-    # the script and what it gets, as in the launch command
+    """The command of the task on each node: torchrun or accelerate, with its node from Slurm."""
+    # the script and its arguments, as in the launch command
     behind = len(plan.argv) - plan.argv[::-1].index(plan.script) - 1
     script = " ".join(quote(word) for word in located(plan.argv[behind:], "$here"))
     if plan.launcher == "accelerate":
@@ -135,7 +135,7 @@ def _slurm_command(plan: LaunchPlan) -> str:
 def sbatch_script(plan: LaunchPlan, folder: str) -> str:
     """A Slurm script: one launcher on each node, the rendezvous on the first one.
 
-    Slurm copies the script away before it runs it, so the script names the folder of the plan.
+    Slurm runs a copy of the script, so the script contains the path of the plan's folder.
     """
     threads = int(plan.env.get("OMP_NUM_THREADS", "1"))
     cpus = plan.gpus_per_node * max(threads, 1 + plan.workers)
@@ -171,7 +171,7 @@ def sbatch_script(plan: LaunchPlan, folder: str) -> str:
 
 
 def _slots(plan: LaunchPlan) -> int:
-    """Slots that a hostfile must offer, so that the highest GPU asked for is one of them."""
+    """Slots that a hostfile needs, so that the highest requested GPU is one of them."""
     return max(plan.gpu_ids, default=plan.gpus_per_node - 1) + 1
 
 
@@ -199,7 +199,7 @@ def files(plan: LaunchPlan, *, folder: str = ".", slurm: bool = False) -> dict[s
 
 
 def write(plan: LaunchPlan, folder: str | Path, *, slurm: bool = False) -> tuple[Path, ...]:
-    """Writes the files of a plan into a folder, which is made if it is not there.
+    """Writes the files of a plan into a folder, which is created if it does not exist.
 
     Raises:
         UsageError: the folder cannot be written.
@@ -221,7 +221,7 @@ def write(plan: LaunchPlan, folder: str | Path, *, slurm: bool = False) -> tuple
 
 
 def read(path: str | Path) -> LaunchPlan:
-    """A plan that was saved: `launch.json`, or the folder that holds it.
+    """A saved plan: `launch.json`, or its folder.
 
     Raises:
         UsageError: it cannot be read, is not a plan, or contradicts its own DeepSpeed config.

@@ -1,4 +1,4 @@
-"""The hardware to plan for: what the facts say of this host, or what the user describes."""
+"""The hardware to plan for: from the facts of this host, or from the user's description."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dsdoctor.model.facts.machine import OsInfo, Resources
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.units import GIB, gib
 
-#: What a card may hold without being in use: screens, the driver, a persistence daemon.
+#: Memory that is used on an idle card: screens, the driver, a persistence daemon.
 IDLE_SHARE = 0.05
 IDLE_BYTES = 1 << 30
-#: The way out where GPUs are requested and none is known.
+#: The hint if GPUs are requested and none is known.
 _OTHERWISE = (
     "omit `--gpus`, or plan for another machine with `dsdoctor recommend --like 8xH100-SXM`"
 )
@@ -32,7 +32,7 @@ class Device:
         total_bytes: memory of the card.
         cc: compute capability.
         name: product.
-        uuid: `GPU-…` or `MIG-…`, None when it is not known.
+        uuid: `GPU-…` or `MIG-…`, None = not known.
         mig: it is a MIG slice.
     """
 
@@ -51,10 +51,10 @@ class Machine:
 
     Attributes:
         devices: the chosen GPUs in PCI order; empty = train on CPUs.
-        host_bytes: host memory that a job can have now (cgroup respected), None = not known.
+        host_bytes: host memory available to a job now (within the cgroup), None = not known.
         cpus: CPUs that the job may use (affinity and cgroup quota), None = not known.
         system: `Linux`, `Darwin` or `Windows`.
-        notes: what the reader must know of how this was read.
+        notes: what the reader must know about how this was read.
     """
 
     devices: tuple[Device, ...] = ()
@@ -65,7 +65,7 @@ class Machine:
 
 
 def _names(gpu: Gpu, selector: str) -> bool:
-    """Whether a selector names a GPU; a UUID may be cut short, as CUDA allows."""
+    """Whether a selector matches a GPU; a UUID may be abbreviated, as in CUDA."""
     if selector.isdecimal():
         return int(selector) == gpu.index
     return bool(gpu.uuid) and selector.startswith("GPU-") and str(gpu.uuid).startswith(selector)
@@ -80,7 +80,7 @@ def _slice(gpus: Sequence[Gpu], selector: str) -> tuple[Gpu, MigDevice] | None:
 
 
 def _visible(gpus: Sequence[Gpu], value: str | None) -> list[Gpu]:
-    """The GPUs that `CUDA_VISIBLE_DEVICES` leaves, in its order; all when it is not set."""
+    """The GPUs that `CUDA_VISIBLE_DEVICES` allows, in its order; all if it is not set."""
     if value is None:
         return list(gpus)
     seen: list[Gpu] = []
@@ -120,7 +120,7 @@ def _gib(size: int) -> str:
 
 
 def _busy(gpu: Gpu, free: int, total: int) -> str | None:
-    """Who else uses a GPU, when that takes memory worth a word."""
+    """Other processes on a GPU, if they use a relevant amount of memory."""
     used = total - free
     if used <= max(IDLE_BYTES, int(IDLE_SHARE * total)):
         return None
@@ -165,10 +165,10 @@ def _sliced(gpu: Gpu, mig: MigDevice) -> Device | None:
 def _mig_choice(
     found: Sequence[Gpu], visible: Sequence[Gpu], selectors: Sequence[str]
 ) -> tuple[Gpu, MigDevice] | None:
-    """The slice to plan for: the one asked for, or the first where every visible GPU is sliced.
+    """The slice to plan for: the requested one, or the first if every visible GPU is sliced.
 
     Raises:
-        UsageError: slices that cannot be used together, or one that is not there.
+        UsageError: slices that cannot be used together, or one that does not exist.
     """
     asked = [selector for selector in selectors if selector.startswith("MIG-")]
     if len(asked) > 1 or (asked and len(selectors) > 1):
@@ -240,12 +240,12 @@ def machine_from(
     Args:
         gpus: the GPUs, or why they are not known.
         resources: CPUs and memory of the host.
-        run: what was asked for.
-        os: what runs underneath.
+        run: the request.
+        os: the operating system.
         visible: `CUDA_VISIBLE_DEVICES` as the job would inherit it, None = not set.
 
     Raises:
-        UsageError: a GPU that was asked for is not there or cannot be read.
+        UsageError: a requested GPU does not exist or cannot be read.
     """
     notes: list[str] = []
     devices: tuple[Device, ...] = ()
@@ -274,7 +274,7 @@ def machine_of(
     cpus: int | None = None,
     system: str = "Linux",
 ) -> Machine:
-    """A machine of which only the figures are known; its GPUs are taken to be free."""
+    """A machine of which only the figures are known; its GPUs are assumed to be free."""
     size = int(gpu_gib * GIB)
     return Machine(
         devices=tuple(

@@ -1,4 +1,4 @@
-"""Passes that were measured in place of the formula, and the model that they were measured on.
+"""Passes that were measured instead of computed, and the measured model.
 
 The figures come from `probes/children/measure_model.py`, which runs the real model on shapes.
 """
@@ -15,7 +15,7 @@ from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape
 from dsdoctor.recommend.traits import traits_of
 
-#: Micro-batches that are measured; what lies between is interpolated.
+#: Micro-batches that are measured; others are interpolated.
 MEASURED_BATCHES = (1, 4, 16, 64)
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 _ATTENTION = {"flash": ("sdpa", "ones"), "sdpa": ("sdpa", "padded"), "eager": ("eager", "ones")}
@@ -28,9 +28,9 @@ class Pass:
     Attributes:
         batch: its micro-batch.
         forward: bytes alive when the forward pass is over.
-        segments: for each stretch between two gradients of weights, the peak in it beside weights
-            and finished gradients, and the bytes of the gradient at its end. The first stretch has
-            the loss.
+        segments: for each stretch between two gradients of weights, its peak without weights and
+            finished gradients, and the bytes of the gradient at its end. The first stretch
+            contains the loss.
     """
 
     batch: int
@@ -43,12 +43,12 @@ class Measured:
     """All passes of one model, for one sequence, precision and kind of attention.
 
     Attributes:
-        by: what measured, for the reader: releases of torch and transformers.
-        plain: passes without recomputation, by rising micro-batch.
-        recomputing: passes with it.
-        stored: attention was eager though another was asked for: the model has no other.
+        by: releases of torch and transformers, for the reader.
+        plain: passes without recomputation, by increasing micro-batch.
+        recomputing: passes with recomputation.
+        stored: attention was eager although another was requested: the model has no other.
         guessed: operators whose result depends on data and was assumed.
-        saved: parameters of the modules that were trained in full beside adapters.
+        saved: parameters of the modules that were trained in full with adapters.
     """
 
     by: str
@@ -80,7 +80,8 @@ class Measured:
         finished, highest = loss[1], -1
         later: list[Moment] = []
         total = finished + sum(size for _, size in rest)
-        for stretch, size in reversed(rest):  # the gradients only grow: keep what is not outdone
+        # finished gradients only grow: a moment counts only if no later one is as high
+        for stretch, size in reversed(rest):
             total -= size
             if stretch > highest:
                 highest = stretch
@@ -115,7 +116,7 @@ def _interpolated(passes: Sequence[Pass], batch: int) -> Pass | None:
 
 
 def batches_for(candidates: Sequence[int]) -> tuple[int, ...]:
-    """The micro-batches to measure, so that every candidate is one or lies between two.
+    """The micro-batches to measure, so that every candidate is one of them or between two.
 
     >>> batches_for((64, 32, 16, 8, 4, 2, 1)), batches_for((8,)), batches_for((6, 3, 2, 1))
     ((1, 4, 16, 64), (8,), (1, 4, 6))
@@ -128,10 +129,10 @@ def batches_for(candidates: Sequence[int]) -> tuple[int, ...]:
 def cases(
     setting: Setting, batches: Sequence[int], modes: Sequence[bool], *, family: str = ""
 ) -> list[dict[str, Any]]:
-    """What the child is asked: each micro-batch, with and without recomputation.
+    """The cases for the child: each micro-batch, with and without recomputation.
 
-    A kernel that transformers does not offer for a family was asked for by name: it is taken to be
-    there all the same.
+    If a kernel is requested explicitly, it is assumed to exist even if transformers does not offer
+    it for the family.
     """
     attention, mask = _ATTENTION[setting.attention]
     common: dict[str, Any] = {
@@ -158,7 +159,7 @@ def cases(
 
 
 def read(records: Sequence[Mapping[str, Any]], asked: int) -> Measured:
-    """The answer of the child.
+    """Reads the answer of the child.
 
     Raises:
         NotMeasuredError: it could not build the model, or one of the passes failed.

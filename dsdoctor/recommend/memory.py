@@ -1,4 +1,4 @@
-"""How much memory a training step takes, itemized per GPU and per host.
+"""How much memory a training step needs, itemized per GPU and per host.
 
 Bytes for each parameter follow the tensors that DeepSpeed 0.19.8 allocates
 (`runtime/zero/stage_1_and_2.py`, `runtime/zero/stage3.py`, `runtime/fp16/fused_optimizer.py`);
@@ -42,7 +42,7 @@ SHARD_BYTES = 5 * 10**9
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """What a setting takes: items on each GPU, and on each host for all its ranks."""
+    """The memory of a setting: items on each GPU, and on each host for all its ranks."""
 
     gpu: tuple[MemoryItem, ...]
     host: tuple[MemoryItem, ...]
@@ -59,7 +59,7 @@ class Memory:
 
 
 def peak(items: Iterable[MemoryItem]) -> int:
-    """Resident bytes plus those of the phase that takes most."""
+    """Resident bytes plus those of the phase that needs the most."""
     sums: dict[str, int] = {}
     for item in items:
         sums[item.phase] = sums.get(item.phase, 0) + item.bytes
@@ -67,7 +67,7 @@ def peak(items: Iterable[MemoryItem]) -> int:
 
 
 def at_peak(items: Iterable[MemoryItem]) -> tuple[MemoryItem, ...]:
-    """What is there when most is: resident items and those of the phase that takes most."""
+    """The items at the peak: resident items and those of the phase that needs the most."""
     known = tuple(items)
     sums: dict[str, int] = {}
     for item in known:
@@ -84,17 +84,16 @@ def estimate(
     workers: int = 0,
     passes: Sequence[Moment] | None = None,
 ) -> Memory:
-    """What a setting takes on each GPU and on each host.
+    """What a setting needs on each GPU and on each host.
 
-    Before it reaches its GPU, the model lies in host memory once for each rank, unless ZeRO-3
-    builds it partitioned (`zero.Init`): the phase `load` of the host.
+    Before the model is moved to its GPU, it is in host memory once per rank, unless ZeRO-3 builds
+    it partitioned (`zero.Init`). This is the phase `load` of the host.
 
     Args:
         model: the shape.
         setting: the option.
         workers: data loader workers of each rank.
-        passes: the moments of forward and backward pass, where they were measured; None = by
-            formula.
+        passes: the moments of forward and backward pass if they were measured; None = by formula.
     """
     trained = trained_parameters(model, setting)
     device = device_items(model, trained, setting, passes or moments(model, setting))
@@ -114,9 +113,9 @@ def estimate(
 
 
 def _loading_bytes(model: ModelShape, trained: int, setting: Setting) -> int:
-    """What a rank has in host memory of a model on its way to the GPU.
+    """Host memory of a rank for a model that is being loaded to the GPU.
 
-    transformers quantizes each weight on the GPU as soon as it is read. Under ZeRO-3, 4.51.3 brings
+    transformers quantizes each weight on the GPU as soon as it is read. Under ZeRO-3, 4.51.3 moves
     it back to the host (`_load_state_dict_into_meta_model` of modeling_utils.py), 5.23 does not.
     """
     if setting.quantised:
@@ -131,12 +130,12 @@ def _kept(items: Iterable[MemoryItem]) -> tuple[MemoryItem, ...]:
     return tuple(item for item in items if item.bytes)
 
 
-#: Items that DeepSpeed's estimators mean by model states.
+#: Items that DeepSpeed's estimators count as model states.
 _STATES = frozenset({"parameters", "gradients", "optimizer", "gradients in fp32", "master weights"})
 
 
 def model_state_bytes(items: Iterable[MemoryItem]) -> int:
-    """Weights, gradients and optimizer at the step: what DeepSpeed's estimators mean."""
+    """Weights, gradients and optimizer at the step, as DeepSpeed's estimators count them."""
     return sum(
         item.bytes
         for item in items

@@ -1,4 +1,4 @@
-"""What `--model` means: a preset, a size, or a Hugging Face `config.json`."""
+"""Resolves `--model`: a preset, a size, or a Hugging Face `config.json`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from dsdoctor.recommend.shape import ModelShape
 
 __all__ = ["PRESETS", "ModelShape", "from_config", "from_size", "resolve"]
 
-#: Rows of the embedding of a model of which only the size is known: Llama 2's.
+#: Rows of the embedding if only the size of a model is known: Llama 2's.
 ASSUMED_VOCAB = 32000
 
-#: Types of which the config is enough.
+#: Types for which the config is sufficient.
 KNOWN = ("gpt2", *MODERN, *experts.READERS, *paired.READERS, *vision.READERS)
 
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([kmbt])$", re.IGNORECASE)
@@ -34,15 +34,15 @@ _BLOCK_FACTOR = 12
 _HIDDEN_PER_LAYER = 128
 #: Small models (GPT-2, Qwen, Llama-3.2) share embedding and output layer, large ones do not.
 _TIED_BELOW = 4e9
-#: Larger than any model; what is above is a slip of the unit.
+#: Larger than any model; a larger value is a wrong unit.
 _MOST = 1e14
 #: A config.json is a few KB; a file above this is something else (weights, perhaps).
 _CONFIG_LIMIT = 4 << 20
-#: No published model has more than a few hundred; each is listed in the plan's sums.
+#: No published model has more than a few hundred; the plan's sums list each.
 MOST_LAYERS = 10_000
 _TIED_BY_DEFAULT = frozenset({"gpt2", "gemma", "gemma2", "gemma3_text"})
 _HEAD_DIM_BY_DEFAULT = {"gemma": 256, "gemma2": 256, "gemma3_text": 256, "qwen3": 128}
-#: What people put behind the name of a model that has the same shape.
+#: Suffixes of a model's name that do not change its shape.
 _SUFFIX = re.compile(r"-(hf|instruct|chat|it|base|\d{4})(?=-v\d|$)")
 
 
@@ -54,13 +54,13 @@ def from_size(
     heads: int | None = None,
     vocab: int | None = None,
 ) -> ModelShape:
-    """A model of which only the size is known; what is not given is guessed at Llama's proportions.
+    """A model of which only the size is known; the rest is guessed from Llama's proportions.
 
     >>> from_size("1.5B").parameters
     1500000000
 
     Raises:
-        UsageError: the text is not a size, or the shape given with it is impossible.
+        UsageError: the text is not a size, or the given shape is impossible.
     """
     match = _SIZE.match(text.strip())
     if match is None:
@@ -178,7 +178,7 @@ def from_config(config: dict[str, Any], name: str = "config.json") -> ModelShape
 
 
 def preset(text: str) -> ModelShape | None:
-    """The published model of this name; its owner (`meta-llama/`) and `-Instruct` may stand by.
+    """The published model of this name, with or without owner (`meta-llama/`) and `-Instruct`.
 
     >>> preset("meta-llama/Llama-3.1-8B-Instruct").name, preset("nonsense")
     ('llama-3.1-8b', None)
@@ -199,7 +199,7 @@ def resolve(
     heads: int | None = None,
     vocab: int | None = None,
 ) -> ModelShape:
-    """What `--model` means: a file or folder that is there, a size, or a preset.
+    """The model of `--model`: an existing file or folder, a size, or a preset.
 
     Raises:
         UsageError: it is not one of them, or it cannot be read.
@@ -234,7 +234,7 @@ def _named(text: str) -> ModelShape | None:
 
 
 def config_of(text: str) -> tuple[str, dict[str, Any]] | None:
-    """Name and content of the `config.json` that `--model` means; None for a size.
+    """Name and content of the `config.json` for `--model`; None for a size.
 
     Raises:
         UsageError: it is neither a size nor a preset, and cannot be read.
@@ -246,12 +246,12 @@ def config_of(text: str) -> tuple[str, dict[str, Any]] | None:
 
 
 def is_file(text: str) -> bool:
-    """Whether `--model` means a file or folder: neither a size nor a preset."""
+    """Whether `--model` is a file or folder: neither a size nor a preset."""
     return bool(text.strip()) and not _SIZE.match(text.strip()) and _named(text) is None
 
 
 def written(shape: ModelShape) -> dict[str, Any]:
-    """The config of a preset, as transformers reads it.
+    """The config of a preset, in the form that transformers reads.
 
     >>> from_config(written(PRESETS["qwen3-8b"]), "qwen3-8b") == PRESETS["qwen3-8b"]
     True

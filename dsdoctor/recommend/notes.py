@@ -1,4 +1,4 @@
-"""What the reader of a plan must do or know besides."""
+"""Notes of a plan: what the reader must also do or know."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def notes_on(
     options: PlanOptions,
     model: ModelShape,
 ) -> list[Reason]:
-    """What the reader must do or know besides."""
+    """What the reader must also do or know."""
     reasons = []
     if chosen.fits and (left := choice.headroom_left(chosen)):
         reasons.append(note("headroom", f"{left} stay free at the predicted peak"))

@@ -1,10 +1,10 @@
-"""What offload puts into host memory, and what torch adds to it by pinning.
+"""The host memory of offload, and what torch adds by pinning.
 
 The tensors are those of DeepSpeed 0.19.8 (`runtime/zero/stage_1_and_2.py`,
-`runtime/zero/stage3.py`, `runtime/zero/partition_parameters.py`); the blocks they take once they
-are pinned are those of torch's caching host allocator (`aten/src/ATen/core/CachingHostAllocator.h`
-of torch 2.13): each is rounded up to a power of two, and a freed block is kept for a later request
-of the same size. Tests compare both with what real engines allocate.
+`runtime/zero/stage3.py`, `runtime/zero/partition_parameters.py`). Pinned blocks are those of
+torch's caching host allocator (`aten/src/ATen/core/CachingHostAllocator.h` of torch 2.13): each is
+rounded up to a power of two, and a freed block is kept for a later request of the same size. Tests
+compare both with what real engines allocate.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from dsdoctor.recommend.optimizers import state_bytes
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape
 
-#: torch rounds pinned blocks up from this size; smaller ones do not matter.
+#: torch rounds up pinned blocks from this size on; smaller ones do not matter.
 PINNED_MINIMUM = 512
 #: ZeRO-3 computes the norm of a gradient in pieces of this many elements.
 NORM_PIECE = 250_000_000
 
 
 def power_of_two(size: int) -> int:
-    """What torch's pinned host allocator takes for a block of this size.
+    """What torch's pinned host allocator allocates for a block of this size.
 
     Every block is rounded up to a power of two (pytorch issue 95823, torch 1.11 and later), unless
-    torch is told otherwise (`pinned_max_round_threshold_mb`, pytorch pull request 171662).
+    torch is configured otherwise (`pinned_max_round_threshold_mb`, pytorch pull request 171662).
 
     >>> power_of_two(5), power_of_two(8), power_of_two(0)
     (8, 8, 0)
@@ -44,7 +44,7 @@ def power_of_two(size: int) -> int:
 
 
 def rounding(blocks: Iterable[int]) -> int:
-    """Bytes that are lost to rounding these blocks up.
+    """Bytes that are lost by rounding up these blocks.
 
     >>> rounding([3 << 20, 1 << 20])
     1048576
@@ -74,7 +74,7 @@ def _partitions(model: ModelShape, width: int, world: int) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=256)
 def _rounded_share(model: ModelShape, width: int) -> float:
-    """Bytes that rounding loses for each byte of the tensors, each in a block of its own."""
+    """Bytes that rounding loses per byte of the tensors, each in its own block."""
     whole = _partitions(model, width, 1)
     return rounding(whole) / max(1, sum(whole))
 
@@ -88,9 +88,9 @@ def _kept_share(model: ModelShape, width: int, world: int, later: tuple[int, ...
 
 @functools.lru_cache(maxsize=256)
 def _touched_share(model: ModelShape, world: int) -> float:
-    """Elements of the tensors that the ranks' partitions touch for each one there is.
+    """Elements of the tensors that the ranks' partitions overlap, per existing element.
 
-    A tensor that a boundary cuts is whole on both sides of it.
+    A tensor that is cut by a boundary counts in full on both sides.
     """
     sizes = list(model.tensors())
     part = -(-sum(sizes) // world)
@@ -105,7 +105,7 @@ def _touched_share(model: ModelShape, world: int) -> float:
 def _partitioned_gradients(
     model: ModelShape, trained: int, setting: Setting
 ) -> tuple[list[MemoryItem], list[int]]:
-    """ZeRO-1 and -2: what there is beside states, and the pinned blocks of a rank.
+    """ZeRO-1 and -2: memory in addition to states, and the pinned blocks of a rank.
 
     Pinned are fp32 master weights, the 16-bit staging copy, fp32 gradients and a buffer for the
     largest gradient. With accumulation, ZeRO-2 pins a buffer for each tensor of the partition.
@@ -128,11 +128,11 @@ def _partitioned_gradients(
 def _partitioned_weights(
     model: ModelShape, trained: int, setting: Setting
 ) -> tuple[list[MemoryItem], list[int]]:
-    """ZeRO-3: what there is beside states, and the pinned blocks of a rank.
+    """ZeRO-3: memory in addition to states, and the pinned blocks of a rank.
 
     Gradients are pinned in fp32 by sub-group and in 16 bits as a whole. An offloaded weight is
-    pinned on its own first; the trained ones are then copied into one flat buffer, which is pinned
-    whatever `pin_memory` says, and torch keeps the blocks that this frees.
+    first pinned separately. The trained ones are then copied into one flat buffer, which is always
+    pinned, whatever `pin_memory` is, and torch keeps the freed blocks.
     """
     ranks, width = setting.ranks_per_node, setting.width
     part = -(-trained // setting.world)
@@ -147,7 +147,7 @@ def _partitioned_weights(
         return items, gradients
     weights = -(-model.parameters // setting.world)
     items.append(item_of("parameters", width * weights * ranks))
-    if setting.lora_rank:  # frozen weights stay in blocks of their own
+    if setting.lora_rank:  # frozen weights stay in separate blocks
         return items, [*gradients, *_partitions(model, width, setting.world)]
     freed = width * weights * _kept_share(model, width, setting.world, tuple(gradients)) * ranks
     items.append(_rounded("pinned cache", freed, setting))
@@ -155,12 +155,12 @@ def _partitioned_weights(
 
 
 def _rounded(name: str, size: float, setting: Setting) -> MemoryItem:
-    """An item of the pinned allocator, nothing where nothing is pinned."""
+    """An item of the pinned allocator; nothing if nothing is pinned."""
     return item_of(name, size if setting.pin_memory and setting.on_gpu else 0)
 
 
 def offloaded_items(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
-    """What all ranks of a host keep there with the optimizer, or weights too, offloaded.
+    """Host memory of all ranks of a host with the optimizer, and possibly weights, offloaded.
 
     Args:
         model: the shape.

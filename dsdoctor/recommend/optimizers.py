@@ -1,12 +1,12 @@
-"""What optimizers keep for each trained parameter, beside its master weight.
+"""What optimizers keep per trained parameter, in addition to its master weight.
 
 Sources, read on 2026-11-22: DeepSpeed 0.19.8 (`runtime/engine.py`, `runtime/zero/muon`,
 `_muon_momentum_buffer` and `_muon_staging_momentum` of `runtime/zero/stage_1_and_2.py`,
 `_create_momentum_buffer` of `runtime/zero/stage3.py`), torch 2.13 (`torch/optim`), transformers
 5.23 (`optimization.py`), bitsandbytes 0.44 to 0.50 (`optim/optimizer.py`).
 
-ZeRO hands its optimizer one flat tensor for each group, so that Adafactor, which keeps rows and
-columns of a matrix, finds none there and keeps a value for each parameter.
+ZeRO passes one flat tensor per group to its optimizer. Adafactor, which otherwise keeps rows and
+columns of a matrix, therefore keeps one value per parameter.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from collections.abc import Mapping
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape
 
-#: bitsandbytes scales each block of this many values with an fp32 number of its own (2048 before
-#: 0.44, which took less).
+#: bitsandbytes has one fp32 scale per block of this many values (2048 before 0.44, which needed
+#: less memory).
 _BLOCK = 256
 
 
 @dataclasses.dataclass(frozen=True)
 class Optimizer:
-    """What an optimizer keeps.
+    """The memory of an optimizer.
 
     Attributes:
-        state: bytes for each parameter, beside the master weight.
-        outer: bytes beyond that for a parameter that is not in a matrix of a block: embedding,
+        state: bytes per parameter, in addition to the master weight.
+        outer: additional bytes for a parameter that is not in a matrix of a block: embedding,
             output layer, norms, biases.
-        step: bytes of temporaries for each parameter that a step works on, with `foreach`, which
-            torch takes on CUDA.
+        step: bytes of temporaries per parameter during a step, with `foreach`, which torch uses
+            on CUDA.
     """
 
     state: float
@@ -39,7 +39,7 @@ class Optimizer:
     step: int = 0
 
 
-#: Those that `recommend` plans for.
+#: The optimizers of `recommend`.
 OPTIMIZERS: dict[str, Optimizer] = {
     "adamw": Optimizer(8),
     "adam": Optimizer(8),
@@ -53,7 +53,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
     # two values of a byte; of the paged one too, whose pages move to the host when a GPU is full
     "adamw8bit": Optimizer(2 + 2 * 4 / _BLOCK),
 }
-#: Others of torch that a config may name.
+#: Other optimizers of torch that a config may contain.
 _OTHERS: dict[str, Optimizer] = {
     "rmsprop": Optimizer(4, step=4),
     "adadelta": Optimizer(8, step=8),
@@ -65,7 +65,7 @@ _ADAM = Optimizer(8)
 
 
 def is_known(kind: str) -> bool:
-    """Whether the state of an optimizer that a config names is counted."""
+    """Whether the state of an optimizer in a config is counted."""
     return kind.lower() in OPTIMIZERS or kind.lower() in _OTHERS
 
 
@@ -74,7 +74,7 @@ def named(kind: str, params: Mapping[str, object] | None = None) -> Optimizer:
 
     Args:
         kind: `type`.
-        params: `params`: momentum, `centered`, `amsgrad` and SGD's decay ask for more.
+        params: `params`: momentum, `centered`, `amsgrad` and SGD's decay need more.
     """
     name = kind.lower()
     found = OPTIMIZERS.get(name) or _OTHERS.get(name) or _ADAM
@@ -90,7 +90,7 @@ def named(kind: str, params: Mapping[str, object] | None = None) -> Optimizer:
 
 
 def state_bytes(model: ModelShape, trained: int, setting: Setting) -> float:
-    """State of all ranks together, beside master weights.
+    """State of all ranks together, in addition to master weights.
 
     Muon's momentum is as wide as a gradient; ZeRO-3 keeps it once, and gathers it for the step in
     place of the copy.

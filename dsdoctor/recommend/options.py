@@ -1,4 +1,4 @@
-"""What the user asks for, checked against the hardware and against itself."""
+"""The user's options, checked for contradictions with the hardware and with each other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FP16_MAJOR = 7
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PlanOptions:
-    """What the user asks for; None = to be chosen.
+    """The user's options; None = to be chosen.
 
     Attributes:
         nodes: number of hosts.
@@ -35,13 +35,13 @@ class PlanOptions:
         lora_rank: rank of the adapters.
         lora_dropout: adapters drop some of their input.
         lora_fp32: adapters are in fp32.
-        modules_to_save: modules that are trained in full beside adapters (`saved.saved_of`).
+        modules_to_save: modules that are trained in full with adapters (`saved.saved_of`).
         fused_loss: the loss is fused with the output layer (Liger kernels).
         loads_first: the script loads the whole model before DeepSpeed divides it.
         deepspeed: release of DeepSpeed that will train; None = the newest.
         optimizer: a key of OPTIMIZERS.
         attention: `flash`, `sdpa` (batches with padding) or `eager`; None = `flash`, or `eager`
-            where the family has no other.
+            if the family has no other.
         image_tokens: tokens of a sequence that come from images; None = one image.
         checkpointing: recompute activations.
         launcher: `deepspeed`, `torchrun` or `accelerate`.
@@ -51,7 +51,7 @@ class PlanOptions:
         hosts: names of the nodes, for a launch across several.
         script: the user's training script.
         framework: what passes the config to DeepSpeed: `hf` (the Hugging Face Trainer) or `native`.
-        programs: where the patient's launchers are, for those that PATH does not find there.
+        programs: paths of the patient's launchers that PATH does not find.
     """
 
     nodes: int = 1
@@ -84,7 +84,7 @@ class PlanOptions:
 
 
 def note(subject: str, text: str) -> Reason:
-    """A reason that is neither for nor against an option."""
+    """A note that is neither for nor against an option."""
     return Reason(subject=subject, verdict="note", text=text)
 
 
@@ -92,7 +92,7 @@ def choose_precision(machine: Machine, asked: str | None) -> tuple[str, Reason]:
     """What the hardware can do, not what torch emulates (bf16 on a V100 is emulated).
 
     Raises:
-        UsageError: DeepSpeed would refuse the precision asked for on this hardware.
+        UsageError: DeepSpeed rejects the requested precision on this hardware.
     """
     if not machine.devices:
         if asked == "fp16":
@@ -123,10 +123,10 @@ def choose_precision(machine: Machine, asked: str | None) -> tuple[str, Reason]:
 
 
 def choose_launcher(machine: Machine, asked: str | None) -> str:
-    """The launcher asked for; a MIG slice is named by its UUID, which only torchrun passes on.
+    """The requested launcher; a MIG slice is selected by its UUID, which only torchrun forwards.
 
     Raises:
-        UsageError: the deepspeed launcher was asked for a MIG slice, which it cannot name.
+        UsageError: a MIG slice with the deepspeed launcher, which cannot select one.
     """
     sliced = any(device.mig for device in machine.devices)
     if asked == "deepspeed" and sliced:
@@ -138,10 +138,10 @@ def choose_launcher(machine: Machine, asked: str | None) -> str:
 
 
 def choose_sequence(model: ModelShape, asked: int | None) -> tuple[int, Reason | None]:
-    """The sequence length: what was asked for, else 2048 or what the model was made for.
+    """The sequence length: the requested one, otherwise 2048 or the model's maximum.
 
     Raises:
-        UsageError: it is longer than the table of positions that the model has.
+        UsageError: it is longer than the model's table of positions.
     """
     if asked is None:
         length = min(model.max_length, 2048)
@@ -162,7 +162,7 @@ def choose_sequence(model: ModelShape, asked: int | None) -> tuple[int, Reason |
 
 
 def choose_attention(model: ModelShape, asked: str | None) -> tuple[str, Reason | None]:
-    """The attention asked for, else a kernel that stores no scores where the family has one."""
+    """The requested attention, otherwise a kernel that stores no scores if the family has one."""
     if asked is not None:
         return asked, None
     traits = traits_of(model.family)
@@ -182,7 +182,7 @@ def choose_attention(model: ModelShape, asked: str | None) -> tuple[str, Reason 
 
 
 def choose_images(model: ModelShape, sequence: int, asked: int | None) -> tuple[int, Reason | None]:
-    """Tokens of images in a sequence: what was asked for, else one image of the usual size.
+    """Tokens of images in a sequence: as requested, otherwise one image of the usual size.
 
     Raises:
         UsageError: the model takes no images, or a sequence has fewer tokens.

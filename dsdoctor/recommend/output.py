@@ -1,4 +1,4 @@
-"""What is launched: the DeepSpeed config, the variables and the command."""
+"""The launch: DeepSpeed config, variables and command."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "sgd": ("SGD", {"lr": 1e-3, "momentum": 0.0}),
     "adafactor": ("Adafactor", {"lr": 1e-3, "weight_decay": 0.0}),
 }
-#: Optimizers that the script makes (`bitsandbytes.optim.AdamW8bit`): DeepSpeed cannot.
+#: Optimizers that the script must create (`bitsandbytes.optim.AdamW8bit`): DeepSpeed cannot.
 OF_THE_SCRIPT = {"adamw8bit": "bitsandbytes.optim.AdamW8bit"}
 #: Optimizers that ZeRO takes only with `zero_allow_untested_optimizer`.
 _UNTESTED = frozenset({"sgd", "lamb", "adafactor", *OF_THE_SCRIPT})
@@ -36,20 +36,20 @@ _UNTESTED = frozenset({"sgd", "lamb", "adafactor", *OF_THE_SCRIPT})
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Launch:
-    """What the launch line needs to know.
+    """The inputs of the launch command.
 
     Attributes:
         launcher: `deepspeed`, `torchrun` or `accelerate`.
         gpu_ids: indices in PCI order, empty = CPU ranks.
         mig_uuid: the slice to run on, None = whole GPUs.
         ranks_per_node, nodes: size of the job.
-        hosts: names of the nodes, where known.
+        hosts: names of the nodes, if known.
         master_port: port of the rendezvous.
         threads: OMP_NUM_THREADS of each rank, 0 = the CPUs are not known.
         script: the user's script.
-        config_words: arguments by which it gets the DeepSpeed config.
-        arguments: further arguments that it gets.
-        programs: launcher to its path, where PATH does not lead to the patient's.
+        config_words: arguments that pass the DeepSpeed config to it.
+        arguments: further arguments for it.
+        programs: launcher to its path, if PATH does not lead to the patient's.
     """
 
     launcher: str
@@ -69,7 +69,7 @@ class Launch:
 def ds_config(
     setting: Setting, *, optimizer: str, accumulation: int, global_batch: int
 ) -> dict[str, Any]:
-    """A DeepSpeed configuration that says everything itself, without "auto"."""
+    """A complete DeepSpeed configuration, without "auto"."""
     zero: dict[str, Any] = {"stage": setting.stage}
     if setting.stage:
         bucket = setting.bucket - setting.bucket % 2
@@ -128,8 +128,8 @@ def environment(launch: Launch) -> dict[str, str]:
 
     `CUDA_DEVICE_ORDER=PCI_BUS_ID` makes CUDA number GPUs as `nvidia-smi` does. The deepspeed
     launcher takes its GPUs from --include and drops CUDA_VISIBLE_DEVICES, accelerate sets it from
-    `gpu_ids` of its config; torchrun needs it. torchrun sets OMP_NUM_THREADS=1 if nobody has, which
-    starves the optimizer on the host.
+    `gpu_ids` of its config; torchrun needs it. torchrun sets OMP_NUM_THREADS=1 if it is not set,
+    which starves the optimizer on the host.
     """
     env = {"OMP_NUM_THREADS": str(launch.threads)} if launch.threads else {}
     if not launch.gpu_ids:
@@ -166,7 +166,7 @@ def _deepspeed(launch: Launch) -> tuple[str, ...]:
     slots = ",".join(map(str, launch.gpu_ids or range(launch.ranks_per_node)))
     port = ("--master_port", str(launch.master_port))
     if launch.nodes == 1 and not launch.gpu_ids:
-        # On CPUs the launcher knows as many slots as there are sockets; a count is not compared.
+        # On CPUs the launcher has as many slots as there are sockets; a count is not compared.
         return ("--num_gpus", str(launch.ranks_per_node), *port)
     if launch.nodes == 1:
         return ("--include", f"localhost:{slots}", *port)
@@ -182,7 +182,7 @@ def _deepspeed(launch: Launch) -> tuple[str, ...]:
 
 
 def argv(launch: Launch) -> tuple[str, ...]:
-    """The launch command; files that `-o` writes are named relative to their folder."""
+    """The launch command; paths of files that `-o` writes are relative to their folder."""
     program = launch.programs.get(launch.launcher, launch.launcher)
     if launch.launcher == "accelerate":
         return (program, *_accelerate(launch), launch.script, *launch.arguments)
@@ -213,12 +213,12 @@ _VARIABLE = re.compile(r"^\$(\{[A-Za-z_]+(:-[\w.]+)?\}|[A-Za-z_]+)(/[\w.]+)?$")
 
 
 def quote(word: str) -> str:
-    """A word for a shell; variables of ours stay variables."""
+    """A word quoted for a shell; our own variables stay variables."""
     return f'"{word}"' if _VARIABLE.match(word) else shlex.quote(word)
 
 
 def carries_env(plan: LaunchPlan) -> bool:
-    """Whether variables must reach other nodes by the deepspeed launcher's file."""
+    """Whether variables must be forwarded to other nodes by the deepspeed launcher's file."""
     return plan.launcher == "deepspeed" and plan.nodes > 1
 
 

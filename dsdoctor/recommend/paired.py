@@ -15,7 +15,7 @@ from dsdoctor.recommend.shape import ModelShape, Tower
 from dsdoctor.recommend.tensors import Tensors, attention
 
 Config = Mapping[str, Any]
-#: Tensors of the inner width that the MLP of T5 keeps: by whether it is gated, and its activation.
+#: Tensors of the inner width that T5's MLP keeps, by gating and activation.
 _T5_TENSORS = {(True, "gelu"): 7, (False, "gelu"): 6}
 
 
@@ -62,7 +62,7 @@ def _t5(config: Config, name: str) -> ModelShape:
 
 
 def _encoder(decoder: ModelShape, family: str, **more: Any) -> ModelShape:
-    """The encoder's blocks: those of the decoder but for what is said."""
+    """The encoder's blocks: those of the decoder, except for the given fields."""
     shared = {
         name: getattr(decoder, name)
         for name in ("name", "hidden", "heads", "kv_heads", "head_dim", "intermediate", "gated")

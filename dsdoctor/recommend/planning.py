@@ -80,12 +80,12 @@ def _world(machine: Machine, options: PlanOptions) -> tuple[Machine, int, list[R
 
 
 def _unequal(machine: Machine) -> list[Reason]:
-    """What follows from GPUs that are not alike."""
+    """Notes about GPUs that differ."""
     reasons = []
     kinds = {(device.name, device.cc) for device in machine.devices}
     fullest = min(machine.devices, key=lambda device: device.free_bytes)
     most = max(device.free_bytes for device in machine.devices)
-    if fullest.free_bytes < 0.9 * most:  # a tenth is not worth a word
+    if fullest.free_bytes < 0.9 * most:  # a tenth is not worth a note
         reasons.append(
             note(
                 "machine",
@@ -127,7 +127,7 @@ def recommend(
     Args:
         machine: the hardware.
         model: the shape.
-        options: what was asked for.
+        options: the request.
         measure: measures the passes of a setting at micro-batches, with and without recomputation;
             None = they are computed.
 
@@ -231,7 +231,7 @@ def recommend(
 
 
 def _script_words(options: PlanOptions, setting: Setting) -> dict[str, tuple[str, ...]]:
-    """How the script gets the config, and what it is told besides."""
+    """The arguments that pass the config to the script, and further arguments."""
     if options.framework != HF:
         return {}
     return {

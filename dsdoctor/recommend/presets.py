@@ -1,7 +1,7 @@
 """Shapes of published models, by the names that people use.
 
-The figures are those of the `config.json` that each model was published with. What they give is
-compared with `transformers` itself, built on the meta device, by tests/recommend.
+The figures are those of the `config.json` that each model was published with. Tests compare the
+shapes with `transformers` itself, built on the meta device.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _presets() -> dict[str, ModelShape]:
 
 PRESETS = _presets()
 
-#: Other names of the same shape.
+#: Other names for the same shape.
 ALIASES = {
     "gpt2-small": "gpt2",
     "llama-7b": "llama-2-7b",

@@ -24,7 +24,7 @@ MOST = 1024
 def _largest(fits: Callable[[int], bool], most: int) -> int:
     """The largest number up to `most` that fits, 0 = not even 1.
 
-    More never fits where less does not.
+    If a number does not fit, no larger one fits.
 
     >>> _largest(lambda size: size <= 37, 1000), _largest(lambda size: False, 8)
     (37, 0)
@@ -37,7 +37,7 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
 
 
 def _scaled(model: ModelShape, setting: Setting, measured: Measured | None) -> float:
-    """What a measurement says for a byte of the formula, at the setting of the plan."""
+    """The ratio of a measurement to the formula, at the setting of the plan."""
     passes = measured.moments(model, setting) if measured else None
     if not passes:
         return 1.0

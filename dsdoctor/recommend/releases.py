@@ -1,7 +1,7 @@
 """What releases of DeepSpeed do differently with memory.
 
-Each fact was read in the code of the releases on both sides of the change; docs/recommend.md says
-what each is worth.
+Each fact was read in the code of the releases on both sides of the change; docs/recommend.md shows
+what each one changes.
 """
 
 from __future__ import annotations

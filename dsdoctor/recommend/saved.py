@@ -1,4 +1,4 @@
-"""Modules that are trained in full beside adapters (PEFT's `modules_to_save`).
+"""Modules that are trained in full together with adapters (PEFT's `modules_to_save`).
 
 PEFT keeps the module as it was and trains a copy of it (`ModulesToSaveWrapper` of
 peft/utils/other.py, 0.3 to 0.19): the copy is a weight, a gradient and a share of the optimizer.
@@ -23,7 +23,7 @@ _HEADS = ("embed_tokens", "lm_head")
 
 @dataclasses.dataclass(frozen=True)
 class Saved:
-    """What is trained in full beside adapters.
+    """Modules that are trained in full together with adapters.
 
     Attributes:
         parameters: of all of them.
@@ -37,11 +37,11 @@ class Saved:
 
 
 def saved_of(names: Sequence[str], model: ModelShape) -> Saved:
-    """What the names mean for a model.
+    """The modules of these names in a model.
 
     Args:
         names: `embed_tokens`, `lm_head`, `vision` (all that runs before the decoder), or
-            `NAME=COUNT` for a module whose size no config states (`resampler=76M`).
+            `NAME=COUNT` for a module whose size is in no config (`resampler=76M`).
         model: its shape.
 
     Raises:

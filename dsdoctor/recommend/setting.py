@@ -1,4 +1,4 @@
-"""One option to size: what of a launch decides over memory."""
+"""One option to size: the settings of a launch that affect memory."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Setting:
         lora_dropout: adapters drop some of their input, for which they keep a copy and a mask.
         lora_fp32: adapters are in fp32 and cast their input (PEFT's default, where no engine casts
             the whole model).
-        saved: parameters of modules that are trained in full beside adapters.
+        saved: parameters of modules that are trained in full together with adapters.
         saved_head: the embedding or the output layer is among them.
         saved_modules: their names, for a measurement.
-        quantised: frozen weights are held in 4 bits (QLoRA).
+        quantised: frozen weights are stored in 4 bits (QLoRA).
         fused_loss: the loss is computed with the output layer, piece by piece (Liger kernels), so
             that logits never exist as a whole.
         loads_first: the script loads the whole model before ZeRO-3 divides it.

@@ -48,7 +48,7 @@ class Tower:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelShape:
-    """A transformer, dense or with experts; what runs before its decoder is in `towers`.
+    """A transformer, dense or with experts; `towers` run before its decoder.
 
     Attributes:
         name: what the user called it.
@@ -235,7 +235,7 @@ class ModelShape:
 
     @functools.lru_cache(maxsize=2048)  # noqa: B019  # a plan asks again for each setting that it tries
     def whole_gradients(self, world: int, made: int | None = None) -> int:
-        """Elements of the gradients that a rank of ZeRO-1 or -2 keeps, the greatest of all ranks.
+        """Elements of the gradients that a rank of ZeRO-1 or -2 keeps, the most of all ranks.
 
         Each tensor that lies in its partition, even partly, stays whole until the step.
 

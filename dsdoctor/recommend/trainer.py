@@ -1,8 +1,8 @@
-"""What a script of the Hugging Face Trainer needs besides the DeepSpeed config.
+"""What a script of the Hugging Face Trainer needs in addition to the DeepSpeed config.
 
-The Trainer compares the config with its own arguments, refuses a difference, and fills in what is
+The Trainer compares the config with its own arguments, rejects differences, and fills in what is
 "auto" (`HfTrainerDeepSpeedConfig.trainer_config_process` of integrations/deepspeed.py, transformers
-5.23, read on 2026-11-23). So the batch and the precision are given twice, and what a user tunes,
+5.23, read on 2026-11-23). So the batch and the precision are set twice, and what a user tunes,
 such as the learning rate, is "auto".
 """
 

@@ -1,4 +1,4 @@
-"""How the blocks of a family are written, where that decides over what autograd keeps.
+"""How the blocks of a family are implemented, as far as it affects what autograd keeps.
 
 Read from the models of transformers 4.57 and 5, and compared with what those models allocate when
 they run on shapes (docs/recommend.md, benchmarks/memory.md).
@@ -11,7 +11,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Traits:
-    """What of a block is not in its config.
+    """Properties of a block that are not in its config.
 
     Attributes:
         fp32_norm: the norm multiplies in fp32 and so keeps one more fp32 tensor.
@@ -88,7 +88,7 @@ TRAITS = {
 
 
 def traits_of(family: str) -> Traits:
-    """The traits of a family; those of Llama where nothing is known.
+    """The traits of a family; those of Llama if nothing is known.
 
     >>> traits_of("bart").cross, traits_of("llama").cross
     (True, False)

@@ -68,7 +68,7 @@ def figure_lines(figures: Figures) -> Iterator[str]:
     if figures.slowest_ratio is not None:
         yield (
             f"slowest rank: {figures.slowest_rank}, its own work takes "
-            f"{figures.slowest_ratio:.2f} × that of the others"
+            f"{figures.slowest_ratio:.2f} × as long as the others'"
         )
     if figures.build_seconds:
         yield f"ops compiled or loaded in {figures.build_seconds:.1f} s"

@@ -46,8 +46,10 @@ def remember(ranks: Iterable[Progress]) -> None:
 
 def compiling(ranks: Iterable[Progress], times: dict[str, float]) -> str:
     """The ops that ranks are loading, with estimated times, in words; empty between two ops."""
-    ops = dict.fromkeys(op for rank in ranks if (op := _loading(rank)) is not None)
-    return ", ".join(f"{op} ({_expectation(times.get(op))})" for op in ops)
+    expected: dict[str, list[str]] = {}
+    for op in dict.fromkeys(op for rank in ranks if (op := _loading(rank)) is not None):
+        expected.setdefault(_expectation(times.get(op)), []).append(op)
+    return ", ".join(f"{', '.join(ops)} ({estimate})" for estimate, ops in expected.items())
 
 
 def _loading(rank: Progress) -> str | None:

@@ -159,7 +159,7 @@ def _detail(made: Attempt, name: str) -> str:
     if name == "numerics":
         return f"{made.plan.job['precision']}, relative error {seen.get('relative_error', 0):.1e}"
     if name == "build-ops":
-        return ", ".join(f"{op} {took:.1f} s" for op, took in seen.get("seconds", {}).items())
+        return ", ".join(f"{op} {took:.1f} s" for op, took in _built(made).items())
     if name == "engine-init":
         return f"ZeRO-{seen.get('stage')}, {seen.get('parameters', 0):,} parameters"
     if name == "steps":
@@ -168,6 +168,15 @@ def _detail(made: Attempt, name: str) -> str:
     if name == "checkpoint" and seen.get("left_out"):
         return "left out at full size"
     return ""
+
+
+def _built(made: Attempt) -> dict[str, float]:
+    """Op to its longest time on any rank: one rank compiles an op, the others only load it."""
+    longest: dict[str, float] = {}
+    for progress in made.tracker.ranks:
+        for op, took in judge.data_of(progress, "build-ops").get("seconds", {}).items():
+            longest[op] = max(took, longest.get(op, 0.0))
+    return longest
 
 
 def _outcome(made: Attempt, progress: Progress) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dsdoctor.model.smoke import Event
-from dsdoctor.smoke import build_times
+from dsdoctor.smoke import build_times, verdict
 from dsdoctor.smoke.track import Progress
 from dsdoctor.smoke.watch import Watch
 
@@ -72,6 +72,18 @@ def test_ops_that_ranks_compile_side_by_side_are_all_named() -> None:
     other = _rank(("begin", {}), ("note", {"op": "D"}))
     said = build_times.compiling([busy, idle, other], {"D": 65.0})
     assert said == "B (the first build takes minutes), D (the last build took 1 min 5 s)"
+    said = build_times.compiling([busy, idle, other], {})
+    assert said == "B, D (the first build takes minutes)"
+
+
+def test_the_report_shows_the_time_of_the_rank_that_compiled() -> None:
+    ranks = [
+        _rank(_built(ShareMemCommBuilder=84.9, FusedAdamBuilder=2.3)),
+        _rank(_built(ShareMemCommBuilder=0.4, FusedAdamBuilder=118.7)),
+    ]
+    made = types.SimpleNamespace(tracker=types.SimpleNamespace(ranks=ranks))
+    phase = verdict._phase(made, "build-ops")  # type: ignore[arg-type]
+    assert phase.detail == "ShareMemCommBuilder 84.9 s, FusedAdamBuilder 118.7 s"
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])

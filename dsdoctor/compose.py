@@ -67,7 +67,7 @@ def with_job(snapshot: Snapshot, run: RunNeeds, host: Host, registry: Registry) 
         registry: packs, for their probes.
     """
     run = resolve(run, host)
-    facts = _known(snapshot)
+    facts = _facts_of_demand(snapshot)
     # the default hostfile lies on the machine that is judged
     wanted = JOB if run.hostfile else JOB - {Hostfile}
     request = Request(run=run, host=host, given=facts, facts=wanted)
@@ -89,7 +89,7 @@ def with_job(snapshot: Snapshot, run: RunNeeds, host: Host, registry: Registry) 
     return made
 
 
-def _known(snapshot: Snapshot) -> tuple[Fact, ...]:
+def _facts_of_demand(snapshot: Snapshot) -> tuple[Fact, ...]:
     """Facts that decide the job's demand for memory, where the snapshot has them whole."""
     from dsdoctor.model.facts.machine import Environment  # noqa: PLC0415
     from dsdoctor.model.facts.python import DeepSpeedInstall  # noqa: PLC0415

@@ -29,8 +29,8 @@ class EntryPoint(NamedTuple):
 
 def entry_points(group: str) -> list[EntryPoint]:
     """Entry points of a group, in the order of `sys.path`; a distribution counts once."""
-    if _elsewhere():
-        return _asked(group)
+    if _has_other_finders():
+        return _from_importlib(group)
     found: list[EntryPoint] = []
     seen: set[str] = set()
     for folder in sys.path:
@@ -69,7 +69,7 @@ def rows(text: str, group: str) -> list[tuple[str, str]]:
     return found
 
 
-def _elsewhere() -> bool:
+def _has_other_finders() -> bool:
     """Whether a finder of somebody else, or an archive on the path, may announce packages."""
     finders = [f for f in sys.meta_path if hasattr(f, "find_distributions")]
     return any(f is not PathFinder for f in finders) or any(
@@ -78,7 +78,7 @@ def _elsewhere() -> bool:
     )
 
 
-def _asked(group: str) -> list[EntryPoint]:
+def _from_importlib(group: str) -> list[EntryPoint]:
     import importlib.metadata  # noqa: PLC0415  # see the docstring of this module
 
     return [

@@ -50,7 +50,7 @@ def framework_of(text: str) -> str:
         elif isinstance(node, ast.ImportFrom) and not node.level:
             found.add(_imported(node.module or "", tuple(name.name for name in node.names)))
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            found.add(_used(node.value.id, node.attr))
+            found.add(_framework_of_import(node.value.id, node.attr))
     found.discard("")
     if found == {HF, ACCELERATE}:  # the Trainer is built on Accelerate
         return HF
@@ -78,7 +78,7 @@ def _imported(module: str, names: tuple[str, ...]) -> str:
     return NATIVE if package == "deepspeed" and "initialize" in names else ""
 
 
-def _used(package: str, name: str) -> str:
+def _framework_of_import(package: str, name: str) -> str:
     if package == "deepspeed" and name == "initialize":
         return NATIVE
     if package == "accelerate" and name == "Accelerator":

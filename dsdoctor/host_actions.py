@@ -25,28 +25,28 @@ OF_HOST = re.compile(
     r"|\b(?:re)?install(?: the)?(?: NVIDIA)? driver|\bupgrade (?:the driver|it) to|timesyncd"
 )
 #: A hint with one of these words already mentions containers.
-SAID = re.compile(r"\b(?:host|container)\b")
-WORDS = "; this is a container: driver and kernel steps must be done on the host"
+MENTIONS_HOST = re.compile(r"\b(?:host|container)\b")
+NOTE = "; this is a container: driver and kernel steps must be done on the host"
 
 
-def said(hint: str) -> str:
+def for_container(hint: str) -> str:
     """A hint as a container's reader needs it.
 
-    >>> said("run `nvidia-smi --gpu-reset -i 3` as root, or reboot")[43:]
+    >>> for_container("run `nvidia-smi --gpu-reset -i 3` as root, or reboot")[43:]
     'or reboot; this is a container: driver and kernel steps must be done on the host'
-    >>> said("run `pip install ninja`")
+    >>> for_container("run `pip install ninja`")
     'run `pip install ninja`'
     """
-    return hint + WORDS if OF_HOST.search(hint) and not SAID.search(hint) else hint
+    return hint + NOTE if OF_HOST.search(hint) and not MENTIONS_HOST.search(hint) else hint
 
 
-def said_on(hint: str, host: Host) -> str:
+def for_machine(hint: str, host: Host) -> str:
     """A hint for a reader on a machine."""
-    found = said(hint)
+    found = for_container(hint)
     return found if found != hint and container_of(host) else hint
 
 
-def inside(os: Fact | Missing | None) -> bool:
+def is_container(os: Fact | Missing | None) -> bool:
     """Whether a machine says that it is a container."""
     try:
         return isinstance(os, OsInfo) and bool(os.container)
@@ -54,8 +54,8 @@ def inside(os: Fact | Missing | None) -> bool:
         return False
 
 
-def placed(finding: Finding, facts: Facts) -> Finding:
+def in_container(finding: Finding, facts: Facts) -> Finding:
     """A finding whose hint says what is the host's, if this is a container."""
-    if not finding.hint or not inside(facts.get(OsInfo)):
+    if not finding.hint or not is_container(facts.get(OsInfo)):
         return finding
-    return msgspec.structs.replace(finding, hint=said(finding.hint))
+    return msgspec.structs.replace(finding, hint=for_container(finding.hint))

@@ -103,10 +103,10 @@ def choose(host: Host, explicit: str | None = None) -> PatientChoice:
         UsageError: what the user named is not an interpreter, or none was found.
     """
     if explicit:
-        return _named(host, explicit, "--python")
+        return _explicit(host, explicit, "--python")
     from_env = host.env.get("DSDOCTOR_PYTHON", "")
     if from_env:
-        return _named(host, from_env, "DSDOCTOR_PYTHON")
+        return _explicit(host, from_env, "DSDOCTOR_PYTHON")
 
     active = list(_active(host))
     candidates = [
@@ -149,9 +149,9 @@ def named(host: Host, explicit: str | None = None) -> PatientChoice | None:
         UsageError: what was named is not an interpreter.
     """
     if explicit:
-        return _named(host, explicit, "--python")
+        return _explicit(host, explicit, "--python")
     if host.env.get("DSDOCTOR_PYTHON"):
-        return _named(host, host.env["DSDOCTOR_PYTHON"], "DSDOCTOR_PYTHON")
+        return _explicit(host, host.env["DSDOCTOR_PYTHON"], "DSDOCTOR_PYTHON")
     for variable, prefix, python in _active(host):
         if holding(host, prefix):
             why = f"`{variable}` names `{prefix}`"
@@ -174,7 +174,7 @@ def _parent(path: str) -> str:
     return os.path.dirname(path)  # noqa: PTH120
 
 
-def _named(host: Host, given: str, source: str) -> PatientChoice:
+def _explicit(host: Host, given: str, source: str) -> PatientChoice:
     """The interpreter that the user named."""
     named = f"{source} {given}" if source.startswith("-") else f"{source}={given}"
     if not re.search(r"[/\\]", given) and given not in (".", "..", "~"):

@@ -118,12 +118,14 @@ def unit_findings(
     """
     end = time.monotonic() + JUDGE_SECONDS if deadline is None else deadline
     return [
-        host_actions.placed(_named(_placed(finding, unit, facts), unit, registry), facts)
+        host_actions.in_container(
+            _attach_condition(_with_config_path(finding, unit, facts), unit, registry), facts
+        )
         for finding in _findings(unit, facts, policy, end)
     ]
 
 
-def _named(finding: Finding, unit: Unit, registry: Registry) -> Finding:
+def _attach_condition(finding: Finding, unit: Unit, registry: Registry) -> Finding:
     """Under the condition's name, or under that of a narrower one that its error text shows."""
     narrower = precedence.narrower_of(finding, unit, registry)
     if narrower is None:
@@ -132,7 +134,7 @@ def _named(finding: Finding, unit: Unit, registry: Registry) -> Finding:
     return msgspec.structs.replace(named, hint=narrower.hint or finding.hint)
 
 
-def _placed(finding: Finding, unit: Unit, facts: Facts) -> Finding:
+def _with_config_path(finding: Finding, unit: Unit, facts: Facts) -> Finding:
     """Names the file beside a line of the config, for readers that show findings at their place."""
     path = facts.run.config_path
     if unit.family != "config" or path is None or "line" not in finding.evidence:
@@ -171,7 +173,7 @@ def _findings(unit: Unit, snapshot: Facts, policy: Policy, deadline: float) -> I
         arguments[need.name] = value
     with partial.watching() as seen:
         findings = _answers(unit, arguments, deadline)
-    yield from _attributed(findings, seen)
+    yield from _with_sources(findings, seen)
 
 
 def _answers(unit: Unit, arguments: Mapping[str, Any], deadline: float) -> list[Finding]:
@@ -209,7 +211,7 @@ def _answers(unit: Unit, arguments: Mapping[str, Any], deadline: float) -> list[
     return findings or [Finding(status=Status.OK, message="")]
 
 
-def _attributed(findings: list[Finding], seen: partial.Watch) -> Iterator[Finding]:
+def _with_sources(findings: list[Finding], seen: partial.Watch) -> Iterator[Finding]:
     """Findings over a partial machine: with the lines they rest on, and none fine on a guess."""
     lines = sorted({(at.line, at.reader, at.text) for at in seen.sources.values() if at.line})
     stated = [{"line": line, "reader": reader, "text": text} for line, reader, text in lines]

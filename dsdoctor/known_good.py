@@ -91,16 +91,16 @@ def _traits(snapshot: Snapshot) -> dict[str, Group]:
         }
     if snapshot.run.config is not None:
         found["config"] = {
-            f"config `{name}`": value for name, value in _flat(snapshot.run.config, "")
+            f"config `{name}`": value for name, value in _flattened(snapshot.run.config, "")
         }
     return found
 
 
-def _flat(tree: dict[str, Any], prefix: str) -> list[tuple[str, Any]]:
+def _flattened(tree: dict[str, Any], prefix: str) -> list[tuple[str, Any]]:
     rows: list[tuple[str, Any]] = []
     for key, value in tree.items():
         if isinstance(value, dict) and value:
-            rows += _flat(value, f"{prefix}{key}.")
+            rows += _flattened(value, f"{prefix}{key}.")
         else:
             rows.append((f"{prefix}{key}", value))
     return rows
@@ -119,7 +119,7 @@ def changes(before: Snapshot, now: Snapshot) -> list[str]:
         for name in old[group].keys() | new[group].keys()
     ]
     return [
-        f"{name}: {_short(value)} → {_short(fresh)}"
+        f"{name}: {_shortened(value)} → {_shortened(fresh)}"
         for name, value, fresh in sorted(rows, key=lambda row: row[0])
         if value != fresh
     ]
@@ -140,6 +140,6 @@ def sentence(found: Sequence[str], most: int = 3) -> str:
     return f"changed since a job last worked here: {'; '.join(found[:most])}{more}"
 
 
-def _short(value: Any) -> str:
+def _shortened(value: Any) -> str:
     text = "absent" if value is None else str(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -133,7 +133,7 @@ def of_report(report: Report, titles: Mapping[str, str], language: str) -> Repor
     Args:
         report: in English.
         titles: condition to its title.
-        language: as `locales.wanted` returns it.
+        language: as `locales.of_reports` returns it.
     """
     own = catalogue(language)
     if own is None:

@@ -57,7 +57,7 @@ def host_names(
     return found
 
 
-def _taken(host: Host, port: int) -> bool:
+def _is_port_taken(host: Host, port: int) -> bool:
     try:
         return port in listening_ports(host)
     except HostError:  # /proc is Linux's: elsewhere whoever answers holds the port
@@ -82,11 +82,11 @@ def port(
     if not look:
         return first, ()
     if asked is not None:
-        if not _taken(host, asked):
+        if not _is_port_taken(host, asked):
             return asked, ()
         return asked, (f"port {asked}, which was requested, is now in use on this host",)
     last = min(first + PORTS, 65536)
-    free = next((number for number in range(first, last) if not _taken(host, number)), None)
+    free = next((number for number in range(first, last) if not _is_port_taken(host, number)), None)
     if free is None:
         return first, (f"ports {first} to {last - 1} are all in use on this host; set MASTER_PORT",)
     if free == first:
@@ -126,14 +126,14 @@ def programs(
     found = []
     for name in LAUNCHERS:
         path = posixpath.join(folder, name)
-        if exists(host, path) and _real(host, host.which(name)) != _real(host, path):
+        if exists(host, path) and _resolved(host, host.which(name)) != _resolved(host, path):
             found.append((name, path))
     if not exists(host, posixpath.join(folder, launcher)):
         return tuple(found), (f"`{launcher}` is not installed beside {chosen.executable}",)
     return tuple(found), ()
 
 
-def _real(host: Host, path: str | None) -> str | None:
+def _resolved(host: Host, path: str | None) -> str | None:
     if path is None:
         return None
     try:

@@ -136,7 +136,7 @@ class Linter:
             kind, parts = _config_parts(shown, text)
         if not kind:
             return None
-        findings = [finding for part in parts for finding in self._judged(part, shown)]
+        findings = [finding for part in parts for finding in self._judge_part(part, shown)]
         left = tuple(part.line for part in parts if not part.families)
         return FileReport(shown, kind, findings, parts=len(parts) - len(left), not_judged=left)
 
@@ -162,7 +162,7 @@ class Linter:
             self._decided[known, families] = found
         return found
 
-    def _judged(self, part: _Part, shown: str) -> Iterator[Finding]:
+    def _judge_part(self, part: _Part, shown: str) -> Iterator[Finding]:
         run = msgspec.structs.replace(part.run, framework=self.framework or part.run.framework)
         facts: list[Fact] = [run, *part.facts]
         if self._install is not None:

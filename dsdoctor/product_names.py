@@ -49,7 +49,7 @@ def products_named(text: str) -> list[str]:
     if not any(_names_a_model(word) for word in words):
         return []
     exact = [name for name in PRODUCTS if _words(name) == words]
-    return exact or [name for name, known in PRODUCTS.items() if _fits(words, name, known)]
+    return exact or [name for name, known in PRODUCTS.items() if _matches(words, name, known)]
 
 
 def similar(text: str) -> list[str]:
@@ -78,7 +78,7 @@ def _names_a_model(word: str) -> bool:
     return bool(_DIGIT.search(word)) or word == "titan"
 
 
-def _fits(words: frozenset[str], name: str, known: Product) -> bool:
+def _matches(words: frozenset[str], name: str, known: Product) -> bool:
     own = _words(name)
     if own & _VARIANTS != words & _VARIANTS:
         return False

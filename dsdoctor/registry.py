@@ -248,8 +248,8 @@ class Registry:
             if rival is not None:
                 other = rival.condition
                 return (
-                    f"`{name}` ({number}){_at(unit.place)} is already taken by `{other.name}` "
-                    f"({other.id}) of pack `{rival.pack}`{_at(rival.place)}"
+                    f"`{name}` ({number}){_beside(unit.place)} is already taken by `{other.name}` "
+                    f"({other.id}) of pack `{rival.pack}`{_beside(rival.place)}"
                 )
             names[name] = unit
             ids[number] = unit
@@ -261,8 +261,8 @@ class Registry:
             if cure.fix.name in taken:
                 other, rival = taken[cure.fix.name]
                 return (
-                    f"fix `{cure.fix.name}`{_at(cure.fix.function.__module__)} is already taken by "
-                    f"pack `{other.name}`{_at(rival.fix.function.__module__)}"
+                    f"fix `{cure.fix.name}`{_beside(cure.fix.function.__module__)} is already taken "
+                    f"by pack `{other.name}`{_beside(rival.fix.function.__module__)}"
                 )
             taken[cure.fix.name] = (pack, cure)
         return None
@@ -273,8 +273,8 @@ class Registry:
             if kind.key() in taken:
                 other, rival = taken[kind.key()]
                 return (
-                    f"fact `{kind.key()}`{_at(kind.__module__)} is already taken by pack "
-                    f"`{other.name}`{_at(rival.__module__)}"
+                    f"fact `{kind.key()}`{_beside(kind.__module__)} is already taken by pack "
+                    f"`{other.name}`{_beside(rival.__module__)}"
                 )
             taken[kind.key()] = (pack, kind)
         read = {
@@ -285,12 +285,12 @@ class Registry:
         }
         for probe in pack.probes:
             for kind in gives(probe.function):
-                label = f"probe `{_name(probe.function)}`{_at(probe.function.__module__)}"
+                label = f"probe `{_name(probe.function)}`{_beside(probe.function.__module__)}"
                 if kind in read:
                     other, first = read[kind]
                     return (
                         f"{label} reads `{kind.key()}`, which `{_name(first.function)}` of pack "
-                        f"`{other.name}`{_at(first.function.__module__)} reads already"
+                        f"`{other.name}`{_beside(first.function.__module__)} reads already"
                     )
                 if kind not in pack.facts:
                     return (
@@ -405,7 +405,7 @@ class Registry:
         return found
 
 
-def _at(place: str) -> str:
+def _beside(place: str) -> str:
     return f" ({place})" if place else ""
 
 

@@ -267,7 +267,7 @@ class Session:
             document.outcomes[plan.name] = "not-proven"
             if broken and plan.otherwise:
                 _roll_back(self.dialogue, book, broken)
-                return self._instead(plan, document, ask=ask)
+                return self._try_alternative(plan, document, ask=ask)
             self.dialogue.say(
                 f"dsdoctor: `{plan.name}` is applied, but not proven: {'; '.join(wrong)}"
             )
@@ -284,7 +284,7 @@ class Session:
     def _recheck(self, applier: Applier) -> list[str]:
         return applier.recheck(self.check_options(applier.plan.recheck), self.bad)
 
-    def _instead(self, plan: Plan, document: PlanDocument, *, ask: bool) -> Ending:
+    def _try_alternative(self, plan: Plan, document: PlanDocument, *, ask: bool) -> Ending:
         """What a folder of its own could not do: planned anew with its option, never silently."""
         again = Session(
             self.dialogue,

@@ -42,12 +42,12 @@ def describe(report: Report, snapshot: Snapshot) -> None:
     if snapshot.pasted:
         spoken = {f.condition for f in report.findings if f.status is not Status.SKIP}
         report.judged = len(spoken)
-        missing = [name for name, known in _usual(report, snapshot) if not known]
+        missing = [name for name, known in _vital_parts(report, snapshot) if not known]
         if missing:
             report.notes.append(f"the paste does not report {' or '.join(_grouped(missing))}")
 
 
-def _usual(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, bool]]:
+def _vital_parts(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, bool]]:
     """What most conditions need, and whether a paste states it."""
     torch = snapshot.get(TorchBuild)
     yield "the GPUs", bool(report.gpus) or _states(snapshot.get(Gpus), "gpus")

@@ -169,7 +169,7 @@ def descend(path: str, rules: Rules, make: int | None) -> Folder:
             name = todo.pop()
             target = None if name == ".." else _link_target(handle, name, here, rules)
             if target is None:
-                fresh, here = _enter(handle, name, here, make)
+                fresh, here = _open_folder(handle, name, here, make)
             else:
                 links += 1
                 _bound(links, path)
@@ -203,7 +203,7 @@ def _link_target(handle: int, name: str, here: str, rules: Rules) -> str | None:
     return os.readlink(name, dir_fd=handle)
 
 
-def _enter(handle: int, name: str, here: str, make: int | None) -> tuple[int, str]:
+def _open_folder(handle: int, name: str, here: str, make: int | None) -> tuple[int, str]:
     if name == "..":
         return os.open("..", _FOLDER, dir_fd=handle), f"{here}/..".replace("//", "/")
     path = f"{here.rstrip('/')}/{name}"

@@ -116,7 +116,7 @@ def command(
     policy = common.policy(found, scope)
     given = Given(from_file=from_file, from_report=from_report, node=node, like=like, driver=driver)
     given.agree(python=python, quick=quick, deep=deep)
-    job_wanted = any((gpus, expect_gpus, config, command_line, hostfile, job.given(job_given)))
+    job_wanted = any((gpus, expect_gpus, config, command_line, hostfile, job.any_given(job_given)))
     needs = job_request.run_needs(
         gpus=loading.items(gpus),
         expect_gpus=expect_gpus,

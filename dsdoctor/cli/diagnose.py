@@ -93,7 +93,7 @@ def command(
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     form = html.form_of(form, output)
     expected = _expected(expect)
-    _agree(paths, snapshot=snapshot, here=here, python=python, config=config)
+    _refuse_conflicts(paths, snapshot=snapshot, here=here, python=python, config=config)
     known = prepared.knowledge(checks_dir)
     registry = None
     if known is None:
@@ -106,7 +106,7 @@ def command(
         diagnosis = logs.diagnose(sources, known, expect=expected, dumps=dumps, budget=budget)
     except logs.ReadError as error:
         raise UsageError(str(error)) from None
-    stated = _stated(texts)
+    stated = _first_environment(texts)
     if snapshot is not None or here or stated is not None:
         # the checks, which a log alone does not need
         from dsdoctor.cli import diagnosed_machine, pasted  # noqa: PLC0415
@@ -142,7 +142,7 @@ def command(
     return exit_code(diagnosis)
 
 
-def _stated(texts: Iterable[str]) -> Snapshot | None:
+def _first_environment(texts: Iterable[str]) -> Snapshot | None:
     """The environment that the first of the texts to state one states."""
     for text in texts:
         from dsdoctor.paste import environment_of  # noqa: PLC0415  # few logs need the readers
@@ -162,7 +162,7 @@ def translated(diagnosis: Diagnosis, lang: str | None) -> Diagnosis:
     return language.of_diagnosis(diagnosis, wanted)
 
 
-def _agree(
+def _refuse_conflicts(
     paths: tuple[str, ...],
     *,
     snapshot: str | None,

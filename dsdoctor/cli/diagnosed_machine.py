@@ -41,7 +41,9 @@ def compared(
     if snapshot_file is not None:
         where += f" as of {snapshot.created or 'an unknown time'}"
     combined = context.combine(diagnosis, judged.findings, registry, where)
-    if not host_actions.inside(snapshot.get(OsInfo)):
+    if not host_actions.is_container(snapshot.get(OsInfo)):
         return combined
-    causes = [msgspec.structs.replace(c, hint=host_actions.said(c.hint)) for c in combined.causes]
+    causes = [
+        msgspec.structs.replace(c, hint=host_actions.for_container(c.hint)) for c in combined.causes
+    ]
     return msgspec.structs.replace(combined, causes=tuple(causes))

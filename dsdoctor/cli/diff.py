@@ -34,7 +34,7 @@ def command(before: str, after: str, form: str, output: str | None, verbose: boo
     form = html.form_of(form, output)
     registry = loading.load_registry()
     left, right = common.load_snapshot(before), common.load_snapshot(after)
-    facts = [row for row in differences(left, right) if verbose or not _moves(row[0])]
+    facts = [row for row in differences(left, right) if verbose or not _is_volatile(row[0])]
     units = registry.select()
     old, new = judge(left, units, registry), judge(right, units, registry)
     changes = verdict_changes(old, new)
@@ -65,7 +65,7 @@ def command(before: str, after: str, form: str, output: str | None, verbose: boo
     return 1 if facts or changes else 0
 
 
-def _moves(name: str) -> bool:
+def _is_volatile(name: str) -> bool:
     """Whether a value differs between two runs on one and the same machine."""
     return name.endswith(
         ("available_bytes", "free_bytes", "used_bytes", "seconds", "_usage_mw", "temperature_c")
@@ -74,7 +74,7 @@ def _moves(name: str) -> bool:
 
 def verdict_changes(old: Report, new: Report) -> list[tuple[str, str, str]]:
     """Conditions whose worst status changed."""
-    before, after = _worst(old.findings), _worst(new.findings)
+    before, after = _worst_statuses(old.findings), _worst_statuses(new.findings)
     return [
         (name, before.get(name, "-"), after.get(name, "-"))
         for name in sorted(before.keys() | after.keys())
@@ -82,7 +82,7 @@ def verdict_changes(old: Report, new: Report) -> list[tuple[str, str, str]]:
     ]
 
 
-def _worst(findings: list[Finding]) -> dict[str, str]:
+def _worst_statuses(findings: list[Finding]) -> dict[str, str]:
     order = list(Status)
     worst: dict[str, Status] = {}
     for finding in findings:

@@ -187,7 +187,7 @@ def _golden(path: str) -> bytes:
     return msgspec.json.encode(snapshot)
 
 
-def _asked(places: dict[str, Any], slots: dict[str, int]) -> tuple[list[str], str]:
+def _nodes_and_engine(places: dict[str, Any], slots: dict[str, int]) -> tuple[list[str], str]:
     """Nodes and engine; no nodes where the engine itself finds them."""
     kinds = ("node_list", "hostfile", "slurm", "kubernetes", "ray")
     given = [name for name in kinds if places[name]]
@@ -230,7 +230,7 @@ def _order(
     places: dict[str, Any], slots: dict[str, int], master_port: int, stack: contextlib.ExitStack
 ) -> tuple[fanout.Order, str | None]:
     """What to run where, and the rendezvous where the nodes are known beforehand."""
-    wanted, engine = _asked(places, slots)
+    wanted, engine = _nodes_and_engine(places, slots)
     target, address, master = None, None, None
     arguments: list[str] = ["--python", places["python"]] if places["python"] else []
     if engine == "kubernetes":

@@ -69,6 +69,6 @@ def job_options(function: C) -> C:
     return function
 
 
-def given(options: dict[str, Any]) -> bool:
+def any_given(options: dict[str, Any]) -> bool:
     """Whether any of them was given."""
     return any(options.values())

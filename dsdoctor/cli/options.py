@@ -88,7 +88,7 @@ def language_option(function: C) -> C:
 
 def reader_language(lang: str | None) -> str | None:
     """The language that a report for people is translated into; None = it stays English."""
-    wanted = locales.wanted(lang, os.environ)
+    wanted = locales.of_reports(lang, os.environ)
     return wanted if wanted in locales.LANGUAGES else None
 
 

@@ -101,7 +101,7 @@ class PhaseBars:
         if self._progress is None:
             return
         if phase not in self._rows:
-            self._enter(phase)
+            self._begin_phase(phase)
         total = None if share is None else 1.0
         self._progress.update(
             self._rows[phase], note=self._cut(note), total=total, completed=share or 0.0
@@ -113,7 +113,7 @@ class PhaseBars:
         room = max(0, self._progress.console.width - taken)
         return note if len(note) <= room else f"{note[: max(0, room - 1)]}…"
 
-    def _enter(self, phase: str) -> None:
+    def _begin_phase(self, phase: str) -> None:
         if phase not in PHASES:
             # the phases of the first run make room for a try
             for row in self._rows.values():

@@ -313,7 +313,7 @@ def command(
             modules_to_save=tuple(filter(None, (modules_to_save or "").split(","))),
             fused_loss=fused_loss,
             loads_first=loads_first,
-            deepspeed=None if deepspeed is None else releases.asked(deepspeed),
+            deepspeed=None if deepspeed is None else releases.parse_option(deepspeed),
             optimizer=optimizer,
             attention=attention,
             image_tokens=image_tokens,

@@ -161,7 +161,7 @@ def _start(words: tuple[str, ...], base: Path, given: dict[str, Any]) -> int:
         quiet=given["quiet"] or not first,
         language=reader_language(given["lang"]),
     )
-    status = execute(options, _speak)
+    status = execute(options, _print_notice)
     sys.exit(status)  # statuses of commands are not dsdoctor's own
 
 
@@ -176,7 +176,7 @@ def _write(text: str, output: str | None) -> None:
     loading.write(text, output)
 
 
-def _speak(text: str) -> None:
+def _print_notice(text: str) -> None:
     """One line on stderr; a terminal in raw mode needs the carriage return."""
     end = "\r\n" if sys.stderr.isatty() else "\n"
     sys.stderr.write(f"dsdoctor: {text}{end}")

@@ -20,7 +20,7 @@ from dsdoctor.cli.numbers import Finite
 from dsdoctor.cli.phases import shown
 from dsdoctor.errors import UsageError
 from dsdoctor.host import LocalHost, account
-from dsdoctor.host_actions import said_on
+from dsdoctor.host_actions import for_machine
 from dsdoctor.job_request import run_needs
 from dsdoctor.model import smoke as model
 from dsdoctor.model.smoke import SmokeReport
@@ -186,7 +186,7 @@ def execute(
             msgspec.structs.replace(
                 cause,
                 formerly=registry.former_names(cause.condition),
-                hint=said_on(cause.hint, LocalHost()),
+                hint=for_machine(cause.hint, LocalHost()),
             )
             for cause in report.causes
         ),

@@ -38,10 +38,10 @@ class Target:
     @property
     def elsewhere(self) -> str | None:
         """The option that names another machine than this one; None = this one."""
-        return self._named[0] if self._named else None
+        return self._given_options[0] if self._given_options else None
 
     @property
-    def _named(self) -> list[str]:
+    def _given_options(self) -> list[str]:
         options = {
             "--from": self.from_file,
             "--like": self.like,
@@ -56,8 +56,8 @@ class Target:
             UsageError: options contradict each other, a file is not a snapshot, a product is not
                 known, or a GPU that was asked for is not there.
         """
-        if len(self._named) > 1:
-            first, second = self._named[:2]
+        if len(self._given_options) > 1:
+            first, second = self._given_options[:2]
             raise UsageError(f"`{first}` and `{second}` are mutually exclusive; pass one of them")
         if self.gpu_memory is None and (self.gpu_count is not None or self.gpu_cc is not None):
             option = "--gpu-count" if self.gpu_count is not None else "--gpu-cc"

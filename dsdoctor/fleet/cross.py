@@ -144,7 +144,7 @@ def interfaces(nodes: Sequence[NodeReport], pattern: str | None) -> list[FleetFi
         wanted = pattern or node.traits.get(_IFNAME_TRAIT)
         if wanted and node.node.interfaces and not _has_interface(node, wanted):
             lacking.setdefault(wanted, []).append(node)
-    return [_lacking(wanted, who) for wanted, who in lacking.items()]
+    return [_without_interface(wanted, who) for wanted, who in lacking.items()]
 
 
 def _has_interface(node: NodeReport, pattern: str) -> bool:
@@ -154,7 +154,7 @@ def _has_interface(node: NodeReport, pattern: str) -> bool:
     )
 
 
-def _lacking(pattern: str, nodes: Sequence[NodeReport]) -> FleetFinding:
+def _without_interface(pattern: str, nodes: Sequence[NodeReport]) -> FleetFinding:
     have = ", ".join(name for name in nodes[0].node.interfaces if name != "lo")
     return FleetFinding(
         status="fail",

@@ -96,7 +96,7 @@ def merge(
         between: findings that need more than one node.
         golden: traits that nodes must have; None = the traits of the majority.
     """
-    findings = [*_silent(nodes), *between, *_of_nodes(nodes), *drift(nodes, golden)]
+    findings = [*_silent_nodes(nodes), *between, *_of_nodes(nodes), *drift(nodes, golden)]
     findings.sort(key=lambda f: (_ORDER.get(f.status, 9), -f.count, f.condition, f.nodes))
     counts = Counter(node.verdict for node in nodes)
     statuses = {finding.status for finding in findings}
@@ -132,7 +132,7 @@ def exit_code(report: FleetReport, fail_on: str | None = None) -> int:
     return 3 if report.verdict == "unknown" else 0
 
 
-def _silent(nodes: Iterable[NodeReport]) -> list[FleetFinding]:
+def _silent_nodes(nodes: Iterable[NodeReport]) -> list[FleetFinding]:
     by_error: dict[str, list[str]] = {}
     for node in nodes:
         if node.error is not None:
@@ -210,8 +210,8 @@ def _drifted(
     name: str, value: str, wanted: str, holders: Sequence[str], against_golden: bool
 ) -> FleetFinding:
     whose = "the golden snapshot" if against_golden else "the majority"
-    have = f"`{_short(value)}`" if value else "missing"
-    want = f"has `{_short(wanted)}`" if wanted else "does not have it"
+    have = f"`{_shortened(value)}`" if value else "missing"
+    want = f"has `{_shortened(wanted)}`" if wanted else "does not have it"
     return FleetFinding(
         status="fail" if name in BREAKING else "warn",
         condition="fleet-drift",
@@ -223,7 +223,7 @@ def _drifted(
     )
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"  # noqa: PLR2004
 
 

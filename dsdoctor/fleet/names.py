@@ -29,10 +29,10 @@ def expand(text: str) -> list[str]:
     for item in _items(text):
         found.update(dict.fromkeys(_names_of(item)))
         if len(found) > MOST:
-            raise UsageError(f"`--nodes {_short(text)}` expands to more than {MOST} nodes")
+            raise UsageError(f"`--nodes {_shortened(text)}` expands to more than {MOST} nodes")
     if not found:
         raise UsageError(
-            f"`--nodes {_short(text)}` contains no node; expected, for example, `{EXAMPLE}`"
+            f"`--nodes {_shortened(text)}` contains no node; expected, for example, `{EXAMPLE}`"
         )
     return list(found)
 
@@ -58,14 +58,14 @@ def _names_of(item: str) -> list[str]:
         between = item[at : part.start()]
         numbers = [number for piece in part[1].split(",") for number in _numbers(piece, part[1])]
         if len(found) * len(numbers) > MOST:
-            raise UsageError(f"`{_short(item)}` expands to more than {MOST} nodes")
+            raise UsageError(f"`{_shortened(item)}` expands to more than {MOST} nodes")
         found = [f"{head}{between}{number}" for head in found for number in numbers]
         at = part.end()
     found = [head + item[at:] for head in found]
     for name in found:
         if not is_host_name(name):
             raise UsageError(
-                f"`{_short(item)}` is not a host name; expected, for example, `{EXAMPLE}`"
+                f"`{_shortened(item)}` is not a host name; expected, for example, `{EXAMPLE}`"
             )
     return found
 
@@ -75,14 +75,14 @@ def _numbers(piece: str, whole: str) -> list[str]:
     first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (1, 0)
     if ends is None or last < first:
         raise UsageError(
-            f"`[{_short(whole)}]` is not a range; expected, for example, `[001-037,041]`"
+            f"`[{_shortened(whole)}]` is not a range; expected, for example, `[001-037,041]`"
         )
     if last - first >= MOST:
-        raise UsageError(f"`[{_short(whole)}]` expands to more than {MOST} nodes")
+        raise UsageError(f"`[{_shortened(whole)}]` expands to more than {MOST} nodes")
     return [f"{number:0{len(ends[1])}d}" for number in range(first, last + 1)]
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= 80 else text[:79] + "…"  # noqa: PLR2004
 
 

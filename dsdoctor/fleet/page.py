@@ -24,7 +24,7 @@ WORST = ("fail", "crash", "unknown", "warn", "ok")
 _NUMBERS = re.compile(r"(\d+)")
 
 
-def _natural(name: str) -> list[tuple[int, int, str]]:
+def _natural_key(name: str) -> list[tuple[int, int, str]]:
     parts = _NUMBERS.split(name)
     return [(0, int(p[:18]), "") if p.isdecimal() else (1, 0, p) for p in parts]
 
@@ -75,7 +75,7 @@ class Heat:
 def heat(report: FleetReport, size: Size = WIDE) -> Heat | None:
     """The heat map; None without nodes."""
     verdict_of = {name: g.verdict for g in report.groups for name in expanded(g.nodes)}
-    nodes = sorted(verdict_of, key=_natural)
+    nodes = sorted(verdict_of, key=_natural_key)
     if not nodes:
         return None
     columns = min(size.columns, len(nodes))

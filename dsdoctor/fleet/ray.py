@@ -78,7 +78,7 @@ def _answers(
 ) -> dict[str, Answer]:
     listed = _NODES.search(printed)
     if listed is None:
-        raise UsageError(_refused(order, done, printed))
+        raise UsageError(_why_no_job_ran(order, done, printed))
     names = [name for name in listed[1].decode("utf-8", "replace").split() if is_host_name(name)]
     reasons = {
         found[1].decode("utf-8", "replace"): mask(clean(found[2].decode("utf-8", "replace")))[:300]
@@ -96,7 +96,7 @@ def _answers(
     return answers
 
 
-def _refused(order: Order, done: process.Result, printed: bytes) -> str:
+def _why_no_job_ran(order: Order, done: process.Result, printed: bytes) -> str:
     """Why no job ran, from the last message of Ray."""
     if done.timed_out:
         return (

@@ -75,18 +75,20 @@ class _StandIn:
             return types.MethodType(member, self)
         return getattr(kind, name)
 
-    def _whole(self) -> msgspec.Struct:
+    def _read_whole(self) -> msgspec.Struct:
         self._noted.add((*self._path, _WHOLE))
         return self._value
 
     def __eq__(self, other: object) -> bool:
-        return bool(self._whole() == (other._whole() if type(other) is _StandIn else other))
+        return bool(
+            self._read_whole() == (other._read_whole() if type(other) is _StandIn else other)
+        )
 
     def __hash__(self) -> int:
-        return hash(self._whole())
+        return hash(self._read_whole())
 
     def __repr__(self) -> str:
-        return repr(self._whole())
+        return repr(self._read_whole())
 
 
 def column(value: Any, path: Path) -> Hashable:
@@ -107,15 +109,15 @@ def column(value: Any, path: Path) -> Hashable:
 def _getters(path: Path) -> tuple[Callable[[Any], Any], Callable[[Any], Any] | None]:
     """Fast getters for a path: to a tuple, and on from each element; None = not possible."""
     if path.count(_EACH) != 1:
-        return _itself, None
+        return _unchanged, None
     middle = path.index(_EACH)
     head, tail = path[:middle], path[middle + 1 :]
     if not head or not tail or {*head, *tail} & {_LENGTH, _TYPE, _WHOLE}:
-        return _itself, None
+        return _unchanged, None
     return operator.attrgetter(".".join(head)), operator.attrgetter(".".join(tail))
 
 
-def _itself(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 

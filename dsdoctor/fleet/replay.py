@@ -164,7 +164,7 @@ def _parsed(
         why = Missing(why=Why.BROKEN, detail=f"the recording is broken: {type(error).__name__}")
         found = (why,) * len(kinds)
     for kind, value in zip(kinds, found, strict=True):
-        _put(snapshot, kind, value)
+        _store(snapshot, kind, value)
 
 
 def _run(probe: Probe, host: ReplayHost, snapshot: Snapshot) -> None:
@@ -177,10 +177,10 @@ def _run(probe: Probe, host: ReplayHost, snapshot: Snapshot) -> None:
     except Exception as error:  # noqa: BLE001  # a broken recording must not crash the fleet command
         value = Missing(why=Why.BROKEN, detail=f"{type(error).__name__}: {error}")
     (kind,) = gives(probe.function)
-    _put(snapshot, kind, value)
+    _store(snapshot, kind, value)
 
 
-def _put(snapshot: Snapshot, kind: type[Fact], value: Fact | Missing) -> None:
+def _store(snapshot: Snapshot, kind: type[Fact], value: Fact | Missing) -> None:
     if isinstance(value, Missing):
         snapshot.lack(kind, value)
     else:

@@ -46,14 +46,14 @@ class Runs:
     def run(self, pairs: Sequence[Pair]) -> dict[Pair, bool | None]:
         """Runs pairs that share no node; True passed, False failed, None inconclusive."""
         with concurrent.futures.ThreadPoolExecutor(self.at_once) as pool:
-            results = pool.map(self._one, pairs, range(len(pairs)))
+            results = pool.map(self._try_pair, pairs, range(len(pairs)))
             return dict(zip(pairs, results, strict=True))
 
-    def _one(self, pair: Pair, number: int) -> bool | None:
+    def _try_pair(self, pair: Pair, number: int) -> bool | None:
         own = ["--timeout", f"{self.timeout:g}", "--no-bisect", "--format", "json", *self.options]
         limit = self.timeout + GRACE_SECONDS
         if len(pair) == 1:
-            done = process.run(self._there(pair[0], own), timeout=limit, env=os.environ)
+            done = process.run(self._remote_argv(pair[0], own), timeout=limit, env=os.environ)
         else:
             with tempfile.TemporaryDirectory(prefix="dsdoctor-pair-", dir=Path.cwd()) as folder:
                 hostfile = Path(folder) / "hostfile"
@@ -71,7 +71,7 @@ class Runs:
             self.told(pair, passed, clean(mask(_cause(done, report)))[:300])
         return passed
 
-    def _there(self, node: str, own: Sequence[str]) -> list[str]:
+    def _remote_argv(self, node: str, own: Sequence[str]) -> list[str]:
         """A run on one node: a launcher would start the job of a single host here, not there."""
         words = shlex.join([*self.command, *own])
         there = f"cd {shlex.quote(str(Path.cwd()))} && {words}"

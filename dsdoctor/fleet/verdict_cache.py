@@ -150,7 +150,7 @@ class Memory:
         found = self._judge(values.facts)
         if any(finding.message == OUT_OF_TIME for finding in found):
             return found  # depends on the time rather than on the node
-        taken = self._way(values, found) if self._unlike else ()
+        taken = self._paths_read(values, found) if self._unlike else ()
         if taken is not None and (taken in self._ways or len(self._ways) < _WAYS):
             known = self._ways.setdefault(taken, {})
             if len(known) >= _REMEMBERED:
@@ -158,7 +158,7 @@ class Memory:
             known[values.key(self._alike, taken)] = found
         return found
 
-    def _way(self, values: Values, expected: list[Finding]) -> Way | None:
+    def _paths_read(self, values: Values, expected: list[Finding]) -> Way | None:
         """What the check reads on its path to its findings; None = the proxy disturbs it."""
         noted: dict[type[Fact], set[reads.Path]] = {}
         if self._judge(Facts(_Traced(values.facts, noted))) != expected:

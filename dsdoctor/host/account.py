@@ -143,7 +143,7 @@ def _is_python(program: str) -> bool:
     return Path(os.path.realpath(program)).name.startswith(("python", "pypy"))
 
 
-def _believed(program: str, argv: Sequence[str], env: Mapping[str, str]) -> Iterator[str]:
+def _code_paths(program: str, argv: Sequence[str], env: Mapping[str, str]) -> Iterator[str]:
     """What a program takes code from, as far as its environment says."""
     yield program
     if argv[1:2] in (["-I"], ["-E"]) or not _is_python(program):
@@ -164,7 +164,7 @@ def choose(argv: Sequence[str], env: Mapping[str, str]) -> Account | None:
     program = argv[0] if "/" in argv[0] else shutil.which(argv[0], path=env.get("PATH"))
     if program is None:
         return None
-    for place in _believed(os.path.abspath(program), argv, env):  # noqa: PTH100  # links stay
+    for place in _code_paths(os.path.abspath(program), argv, env):  # noqa: PTH100  # links stay
         owner = foreign_owner(place)
         if owner is None:
             continue

@@ -35,7 +35,7 @@ def by_interface() -> dict[str, list[str]]:
     """
     if sys.platform == "linux":
         try:
-            return _asked()
+            return _from_netlink()
         except (OSError, ValueError, struct.error):
             pass  # a sandbox without netlink, or one that answers otherwise than Linux
     return _of_psutil()
@@ -51,7 +51,7 @@ def _of_psutil() -> dict[str, list[str]]:
     }
 
 
-def _asked() -> dict[str, list[str]]:
+def _from_netlink() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     names = dict(socket.if_nameindex())
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as kernel:

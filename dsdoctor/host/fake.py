@@ -83,14 +83,14 @@ class FakeHost:
                 return answer
         raise HostError(Why.ABSENT, f"`{argv[0]}` does not exist")
 
-    def _known(self, path: str) -> str:
+    def _follow_links(self, path: str) -> str:
         for link, target in sorted(self.links.items(), reverse=True):
             if path == link or path.startswith(link + "/"):
                 return target + path[len(link) :]
         return path
 
     def read(self, path: str) -> bytes:  # noqa: D102
-        content = self.files.get(path, self.files.get(self._known(path)))
+        content = self.files.get(path, self.files.get(self._follow_links(path)))
         if content is None:
             raise HostError(Why.ABSENT, f"`{path}` does not exist")
         if isinstance(content, HostError):
@@ -98,10 +98,10 @@ class FakeHost:
         return content.encode() if isinstance(content, str) else content
 
     def readlink(self, path: str) -> str:  # noqa: D102
-        return self._known(path)
+        return self._follow_links(path)
 
     def listdir(self, path: str) -> list[str]:  # noqa: D102
-        base = self._known(path).rstrip("/") + "/"
+        base = self._follow_links(path).rstrip("/") + "/"
         names = {name[len(base) :].split("/")[0] for name in self.files if name.startswith(base)}
         if not names:
             raise HostError(Why.ABSENT, f"`{path}` does not exist")
@@ -123,7 +123,7 @@ class FakeHost:
             raise given
         if given is not None:
             return given
-        real = self._known(path)
+        real = self._follow_links(path)
         if real in self.files:
             content = self.files[real]
             if isinstance(content, HostError):

@@ -32,7 +32,7 @@ class ReplayHost:
         """See Host."""
         return self._env
 
-    def _tell(self, name: str, *key: Any) -> Any:
+    def _recorded(self, name: str, *key: Any) -> Any:
         answer = self._answers.get(json.dumps([name, *key]))
         if answer is None:
             raise HostError(Why.ABSENT, f"`{key[0]}` is not in the recording")
@@ -54,41 +54,41 @@ class ReplayHost:
         cwd: str | None = None,  # noqa: ARG002
         stdin: bytes | None = None,  # noqa: ARG002
     ) -> process.Result:
-        return msgspec.convert(self._tell("run", list(argv)), process.Result)
+        return msgspec.convert(self._recorded("run", list(argv)), process.Result)
 
     def read(self, path: str) -> bytes:  # noqa: D102
-        return bytes(self._tell("read", path))
+        return bytes(self._recorded("read", path))
 
     def readlink(self, path: str) -> str:  # noqa: D102
-        return str(self._tell("readlink", path))
+        return str(self._recorded("readlink", path))
 
     def listdir(self, path: str) -> list[str]:  # noqa: D102
-        return list(self._tell("listdir", path))
+        return list(self._recorded("listdir", path))
 
     def glob(self, pattern: str) -> list[str]:  # noqa: D102
         try:
-            return list(self._tell("glob", pattern))
+            return list(self._recorded("glob", pattern))
         except HostError as error:
             if error.missing.why is Why.ABSENT:
                 return []
             raise
 
     def stat(self, path: str) -> Stat:  # noqa: D102
-        return msgspec.convert(self._tell("stat", path), Stat)
+        return msgspec.convert(self._recorded("stat", path), Stat)
 
     def disk(self, path: str) -> DiskUsage:  # noqa: D102
-        return msgspec.convert(self._tell("disk", path), DiskUsage)
+        return msgspec.convert(self._recorded("disk", path), DiskUsage)
 
     def which(self, name: str, path: str | None = None) -> str | None:  # noqa: D102
         try:
-            found = self._tell("which", name, path)
+            found = self._recorded("which", name, path)
         except HostError:
             return None
         return None if found is None else str(found)
 
     def query(self, name: str) -> Any:  # noqa: D102
-        return self._tell("query", name)
+        return self._recorded("query", name)
 
     def connect(self, host: str, port: int, timeout: float) -> str | None:  # noqa: ARG002, D102
-        answer = self._tell("connect", host, port)
+        answer = self._recorded("connect", host, port)
         return None if answer is None else str(answer)

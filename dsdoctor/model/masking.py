@@ -25,7 +25,7 @@ _once = functools.lru_cache(maxsize=None)
 # Each pattern begins with a literal, and a repeat that may run on is not followed by anything that
 # can fail or cannot begin again inside itself: text of any kind costs linear time.
 @_once
-def _forms() -> re.Pattern[str]:
+def _token_pattern() -> re.Pattern[str]:
     return re.compile(
         r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----"
         r"(?:(?!-----END ).)*(?:-----END [A-Z0-9 ]{0,40}-----)?"
@@ -148,7 +148,7 @@ _LONGEST_NAME = 120
 
 #: Values that are not secret whatever their name.
 @_once
-def _plain() -> re.Pattern[str]:
+def _placeholder_pattern() -> re.Pattern[str]:
     return re.compile(
         r"(?i)(?:none|null|nil|true|false|yes|no|on|off|auto|unset|undefined|required|missing|\*+"
         r"|<[^>]*>|\[masked\]?|\$\{?\w+\}?|%\w+%|)(?:@.*)?",
@@ -239,7 +239,7 @@ def _random_looking(value: str) -> bool:
 def _is_secret(name: str, value: str) -> bool:
     """Whether a value under a name is a secret."""
     kind = _kind(name)
-    if not kind or _plain().fullmatch(value):
+    if not kind or _placeholder_pattern().fullmatch(value):
         return False
     if kind == "strong":
         # TOKEN=1 is a switch, and a path names a file
@@ -255,7 +255,7 @@ def _whole_name(text: str, start: int, end: int) -> str:
     return text[start:end]
 
 
-def _named(text: str, pattern: re.Pattern[str]) -> str:
+def _mask_named(text: str, pattern: re.Pattern[str]) -> str:
     """Masks values behind names; where one is not a secret, the search goes on inside the value."""
     kept: list[str] = []
     done = at = 0
@@ -304,8 +304,8 @@ def mask(text: str) -> str:
     for parts, pattern, by in _SECRETS:
         if small is None or any(part in small for part in parts):  # to compile one takes 1 ms
             text = pattern().sub(by, text)
-    text = _named(text, _assigned())
-    return _named(text, _option()) if small is None or "-" in small else text
+    text = _mask_named(text, _assigned())
+    return _mask_named(text, _option()) if small is None or "-" in small else text
 
 
 def _keep_name(found: re.Match[str]) -> str:
@@ -323,7 +323,7 @@ _FORM_PARTS = _words(
     ":aa"
 )
 _SECRETS = (
-    (_FORM_PARTS, _forms, MASK),
+    (_FORM_PARTS, _token_pattern, MASK),
     (("hooks.slack.com/", "/api/webhooks/", ".webhook.office.com/"), _hook, MASK),
     (("://",), _userinfo, MASK + "@"),
     ("?&;", _parameter, _keep_name),

@@ -28,7 +28,7 @@ def fact_types() -> dict[str, type[Fact]]:
     return found
 
 
-def _anything(kind: type) -> dict[str, Any]:
+def _any_value(kind: type) -> dict[str, Any]:
     """Schema of `object`: a value of a DeepSpeed config may be anything."""
     if kind is object:
         return {"description": "any value"}
@@ -59,7 +59,7 @@ def snapshot_schema() -> str:
     """Schema of a snapshot; facts of other packs are allowed beside ours."""
     facts = fact_types()
     (own, *refs), components = msgspec.json.schema_components(
-        [Snapshot, *facts.values()], schema_hook=_anything, ref_template="#/$defs/{name}"
+        [Snapshot, *facts.values()], schema_hook=_any_value, ref_template="#/$defs/{name}"
     )
     snapshot = components["Snapshot"]
     snapshot["properties"]["facts"] = {
@@ -71,29 +71,29 @@ def snapshot_schema() -> str:
 
 def report_schema() -> str:
     """Schema of `check --format json`."""
-    return _text(msgspec.json.schema(Report, schema_hook=_anything), "dsdoctor/report")
+    return _text(msgspec.json.schema(Report, schema_hook=_any_value), "dsdoctor/report")
 
 
 def smoke_schema() -> str:
     """Schema of `smoke --format json`."""
-    return _text(msgspec.json.schema(SmokeReport, schema_hook=_anything), "dsdoctor/smoke")
+    return _text(msgspec.json.schema(SmokeReport, schema_hook=_any_value), "dsdoctor/smoke")
 
 
 def launch_schema() -> str:
     """Schema of `recommend --format json` and of the `launch.json` that `smoke --plan` reads."""
-    return _text(msgspec.json.schema(LaunchPlan, schema_hook=_anything), "dsdoctor/launch")
+    return _text(msgspec.json.schema(LaunchPlan, schema_hook=_any_value), "dsdoctor/launch")
 
 
 def plan_schema() -> str:
     """Schema of `fix --format json`; with one plan its keys stand at top level too."""
-    return _text(msgspec.json.schema(PlanDocument, schema_hook=_anything), "dsdoctor/plan")
+    return _text(msgspec.json.schema(PlanDocument, schema_hook=_any_value), "dsdoctor/plan")
 
 
 def run_schema() -> str:
     """Schema of `run show --format json`, of each row of `run list`, and of a kept `run.json`."""
-    return _text(msgspec.json.schema(RunRecord, schema_hook=_anything), "dsdoctor/run")
+    return _text(msgspec.json.schema(RunRecord, schema_hook=_any_value), "dsdoctor/run")
 
 
 def run_diff_schema() -> str:
     """Schema of `run diff --format json`."""
-    return _text(msgspec.json.schema(RunDiff, schema_hook=_anything), "dsdoctor/run-diff")
+    return _text(msgspec.json.schema(RunDiff, schema_hook=_any_value), "dsdoctor/run-diff")

@@ -158,7 +158,7 @@ def differences(before: Snapshot, after: Snapshot) -> list[tuple[str, Any, Any]]
 
     A value that only one of them has stands against None.
     """
-    left, right = _flat(before), _flat(after)
+    left, right = _flattened(before), _flattened(after)
     return [
         (name, left.get(name), right.get(name))
         for name in sorted(left.keys() | right.keys())
@@ -199,7 +199,7 @@ def masked(snapshot: Snapshot, keep: Iterable[str] = ()) -> Snapshot:
     return msgspec.convert(tree, Snapshot)
 
 
-def _flat(snapshot: Snapshot) -> dict[str, Any]:
+def _flattened(snapshot: Snapshot) -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     def walk(prefix: str, value: Any) -> None:

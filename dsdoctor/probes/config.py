@@ -141,9 +141,9 @@ class _Scanner:
         elif first in "\"'":
             self._quoted()
         else:
-            self._bare(path)
+            self._bare_word(path)
 
-    def _bare(self, path: str) -> None:
+    def _bare_word(self, path: str) -> None:
         """A number or word ends at a comma, bracket or comment; any other text at the line's end.
 
         That is how `True,` and `cpu}` keep what stands behind them.

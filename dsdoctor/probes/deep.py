@@ -54,7 +54,7 @@ def names_of(
     return [str(device.index) for device in live.devices]
 
 
-def _how(result: Result, limit: float) -> str:
+def _ending(result: Result, limit: float) -> str:
     if result.timed_out:
         return f"it did not end within {limit:g} s"
     if result.returncode is not None and result.returncode < 0:
@@ -80,7 +80,7 @@ def parse_one(name: str, records: Records, result: Result) -> TriedGpu:
         last = short[str(steps[-1])] if steps else "kernel"
         if f"{last}_ok" not in fields:
             fields[f"{last}_ok"] = False
-            fields[f"{last}_error"] = _how(result, GPU_SECONDS)
+            fields[f"{last}_error"] = _ending(result, GPU_SECONDS)
     return TriedGpu(name=name, **fields)
 
 
@@ -106,7 +106,7 @@ def parse_pairs(
         )
     if any(record.get("done") for record in records):
         return tuple(pairs), None
-    why = _how(result, PAIRS_SECONDS)
+    why = _ending(result, PAIRS_SECONDS)
     begun = [(int(r["a"]), int(r["b"])) for r in records if r.get("step") == "copy"]
     if begun and begun[-1] not in told:
         a, b = begun[-1]
@@ -148,7 +148,7 @@ def parse_collective(backend: str, ranks: int, records: Records, result: Result)
         )
     if len(outcomes) < ranks:
         return TriedCollective(
-            backend=backend, ranks=ranks, ok=False, error=_how(result, COLLECTIVE_SECONDS)
+            backend=backend, ranks=ranks, ok=False, error=_ending(result, COLLECTIVE_SECONDS)
         )
     return TriedCollective(backend=backend, ranks=ranks, ok=True)
 
@@ -217,7 +217,7 @@ def parse_extension(records: Records, result: Result) -> ExtensionTrial:
     steps = [str(record["step"]) for record in records if "step" in record]
     return ExtensionTrial(
         ok=False,
-        error=_how(result, EXTENSION_SECONDS),
+        error=_ending(result, EXTENSION_SECONDS),
         seconds=seconds,
         stopped_at=steps[-1] if steps else "import",
     )

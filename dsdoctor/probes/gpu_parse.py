@@ -122,13 +122,13 @@ def count_nvlinks(first: Gpu, second: Gpu) -> int | None:
     Through NVSwitches every GPU reaches every other with all its links, so there the GPU with fewer
     active links decides.
     """
-    counts = (_toward(first, second), _toward(second, first))
+    counts = (_links_toward(first, second), _links_toward(second, first))
     if counts[0] is None or counts[1] is None:
         return None
     return min(counts[0], counts[1])
 
 
-def _toward(here: Gpu, there: Gpu) -> int | None:
+def _links_toward(here: Gpu, there: Gpu) -> int | None:
     if here.links is None:
         # "Not supported" is knowledge: this GPU has no NVLink.
         reason = here.unread.get("links")

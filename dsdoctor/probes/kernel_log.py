@@ -70,7 +70,10 @@ def parse_log(text: str, uptime: float | None, source: str) -> KernelLog:
             )
         elif "PCIe Bus Error" in raw and (found := _AER.search(raw)):
             word = found[4].strip().lower()
-            key = (address(found[1], found[2], found[3]), _SEVERITY.get(_bare(word), "nonfatal"))
+            key = (
+                address(found[1], found[2], found[3]),
+                _SEVERITY.get(_severity(word), "nonfatal"),
+            )
             bus[key] = (bus.get(key, (0, None))[0] + 1, age)
     return KernelLog(
         source=source,
@@ -83,7 +86,7 @@ def parse_log(text: str, uptime: float | None, source: str) -> KernelLog:
     )
 
 
-def _bare(word: str) -> str:
+def _severity(word: str) -> str:
     """The severity of `Uncorrected (Fatal)` and of `Corrected`."""
     inner = re.search(r"\(([\w-]+)\)", word)
     return inner[1] if inner else word
@@ -127,9 +130,10 @@ def kernel_log(host: Host, kernel: NvidiaKernel | Missing) -> KernelLog:
             why = Why.DENIED if why is Why.ABSENT else why
             reasons.append(f"`{name}` does not show it to this user")
     raise HostError(
-        why, f"the kernel's log was not read, so past Xids are not known: {_and(reasons)}"
+        why,
+        f"the kernel's log was not read, so past Xids are not known: {_in_words(reasons)}",
     )
 
 
-def _and(reasons: list[str]) -> str:
+def _in_words(reasons: list[str]) -> str:
     return " and ".join(reasons)

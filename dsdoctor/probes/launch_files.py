@@ -33,7 +33,7 @@ def _shell_decides(command: LaunchCommand) -> bool:
     return any(_OPERATOR.fullmatch(word) for word in command.script_args)
 
 
-def _there(host: Host, path: str) -> bool | None:
+def _exists(host: Host, path: str) -> bool | None:
     try:
         host.stat(path)
     except HostError as error:
@@ -49,14 +49,16 @@ def _of_shell(command: LaunchCommand) -> str:
     return rest[0] if rest and not rest[0].startswith(("-", "+")) else ""
 
 
-def _found(host: Host, program: str, command: LaunchCommand, run: RunNeeds, bin_dir: str) -> str:
+def _find_program(
+    host: Host, program: str, command: LaunchCommand, run: RunNeeds, bin_dir: str
+) -> str:
     """Where the program is; "" = nowhere."""
     if "/" in program:
         path = posixpath.normpath(posixpath.join(run.cwd, program))
-        return "" if _there(host, path) is False else path
+        return "" if _exists(host, path) is False else path
     path = host.which(program, command.env.get("PATH")) or ""
     beside = posixpath.join(bin_dir, program) if bin_dir else ""
-    return path or (beside if beside and _there(host, beside) else "")
+    return path or (beside if beside and _exists(host, beside) else "")
 
 
 @probe
@@ -76,7 +78,7 @@ def launch_files(
         "config_file"
     )
     path = None if script is None else posixpath.normpath(posixpath.join(run.cwd, script))
-    found = (_found(host, program, command, run, bin_dir) or None) if program else None
+    found = (_find_program(host, program, command, run, bin_dir) or None) if program else None
     missing = None
     if (
         bin_dir
@@ -90,9 +92,9 @@ def launch_files(
         program_path=found,
         script=script,
         script_path=path,
-        script_exists=None if path is None else _there(host, path),
+        script_exists=None if path is None else _exists(host, path),
         launcher_config=config or None,
-        launcher_config_exists=_there(host, posixpath.join(run.cwd, config)) if config else None,
+        launcher_config_exists=_exists(host, posixpath.join(run.cwd, config)) if config else None,
         folder=run.cwd,
         missing_module=missing.name if missing else None,
         module_folder=missing.folder if missing else "",

@@ -54,7 +54,7 @@ def parse_shebang(head: str) -> str | None:
     return words[0]
 
 
-def _real(host: Host, path: str) -> str:
+def _resolved(host: Host, path: str) -> str:
     try:
         return host.readlink(path)
     except HostError:
@@ -69,13 +69,13 @@ def identity(host: Host, executable: str) -> tuple[str, str]:
     """
     prefix = posixpath.dirname(posixpath.dirname(posixpath.normpath(executable)))
     if exists(host, posixpath.join(prefix, "pyvenv.cfg")):
-        return "venv", _real(host, prefix)
-    return "file", _real(host, executable)
+        return "venv", _resolved(host, prefix)
+    return "file", _resolved(host, executable)
 
 
 def _of_patient(host: Host, patient: Patient) -> tuple[str, str]:
     if patient.kind == "venv" and patient.prefix:
-        return "venv", _real(host, patient.prefix)
+        return "venv", _resolved(host, patient.prefix)
     return identity(host, patient.executable)
 
 
@@ -190,8 +190,8 @@ def library_path(host: Host, patient: Patient) -> LibraryPath:
     for path in paths:
         name = posixpath.basename(path)
         owner, mine = own[name]
-        real = _real(host, path)
-        if exists(host, path) and real != _real(host, mine):
+        real = _resolved(host, path)
+        if exists(host, path) and real != _resolved(host, mine):
             shadow = LibraryShadow(name=name, path=path, owner=owner, version=parse_release(real))
             shadows.setdefault(name, shadow)
     return LibraryPath(entries=entries, shadows=tuple(shadows.values()))

@@ -68,7 +68,7 @@ class _Left(NamedTuple):
     owners: dict[str, int] = {}
 
 
-def _left(host: Host, visible: bool) -> _Left:
+def _read_shm(host: Host, visible: bool) -> _Left:
     try:
         names = host.listdir(SHM)
     except HostError:
@@ -170,7 +170,7 @@ def memory_detail(host: Host, system: OsInfo | Missing) -> MemoryDetail:
     detail = parse_detail(read_text(host, "/proc/meminfo"), mounts)
     inside = isinstance(system, OsInfo) and system.container is not None
     visible = not inside or _sees_all(host) or not shared_with_others(mounts)
-    left = _left(host, visible)
+    left = _read_shm(host, visible)
     return MemoryDetail(
         hugepages_bytes=detail.hugepages_bytes,
         hugepages_free_bytes=detail.hugepages_free_bytes,

@@ -342,7 +342,7 @@ def _candidates(host: Host) -> Iterator[tuple[str, str]]:
     yield "wsl", posixpath.join(WSL_FOLDER, LIBRARY)
 
 
-def _real(host: Host, path: str) -> str:
+def _resolved(host: Host, path: str) -> str:
     try:
         return host.readlink(path)
     except HostError:
@@ -357,11 +357,11 @@ def libcuda(host: Host) -> LibCuda:
     found: dict[str, tuple[str, str]] = {}
     for via, path in _candidates(host):
         if exists(host, path):
-            found.setdefault(_real(host, path), (via, path))
+            found.setdefault(_resolved(host, path), (via, path))
     spare: dict[str, str] = {}
     with contextlib.suppress(HostError):
         for path in host.glob(f"/usr/local/cuda*/compat/{LIBRARY}"):
-            spare.setdefault(_real(host, path), path)
+            spare.setdefault(_resolved(host, path), path)
     if not found:
         return LibCuda(others=tuple(spare.values()))
     (real, (via, path)), *rest = found.items()

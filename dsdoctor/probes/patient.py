@@ -178,7 +178,7 @@ def _why_silent(records: Records, result: Result, part: str) -> Missing:
     if result.timed_out:
         detail = f"`{python}` did not list its packages within {result.seconds:.0f} s"
         return Missing(why=Why.TIMEOUT, detail=detail)
-    how = _ended(result) or "exit status 0"
+    how = _bad_ending(result) or "exit status 0"
     said = f": {result.error_text}" if result.stderr.strip() else ""
     return Missing(
         why=Why.BROKEN, detail=f"`{python}` ended with {how} before it reported {part}{said}"
@@ -313,12 +313,12 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _hung(result: Result) -> bool:
+def _is_hung(result: Result) -> bool:
     """Whether the child was ended for its silence, by us or by its own clock."""
     return result.timed_out or (result.returncode == 1 and b"\nTimeout (" in b"\n" + result.stderr)
 
 
-def _ended(result: Result) -> str | None:
+def _bad_ending(result: Result) -> str | None:
     """How a child ended that did not end well, in words."""
     status = result.returncode
     if status is None or status == 0:
@@ -365,14 +365,14 @@ def _end(records: Records, result: Result) -> _End | None:
     begun = float(steps[-1].get("at", 0.0)) if steps else 0.0
     waited = max(result.seconds - begun, 0.0)
     number: int | None = None
-    if _hung(result):
+    if _is_hung(result):
         kind, died = "hang", f"hung for {waited:.0f} s"
         message = f"`{step}` had not ended after {waited:.0f} s"
     elif result.returncode is not None and result.returncode < 0:
         number = -result.returncode
-        kind, died, message = "signal", str(_ended(result)), _signal_name(number)
+        kind, died, message = "signal", str(_bad_ending(result)), _signal_name(number)
     else:
-        died = _ended(result) or "exit status 0"
+        died = _bad_ending(result) or "exit status 0"
         kind, message = "exit", died
     outcome = ImportOutcome(
         ok=False,

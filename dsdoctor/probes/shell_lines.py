@@ -267,7 +267,7 @@ def commands(text: str) -> list[ShellCommand]:
 def _commands_of(line: str, variables: _Variables) -> Iterator[tuple[str, ...]]:
     """The commands of a line; its assignments and blocks are noted."""
     certain = True
-    for joint, words in _simple(variables.split(_masked(line))):
+    for joint, words in _simple_commands(variables.split(_masked(line))):
         perhaps = joint in ("&&", "||") and not (certain and joint == "&&")
         rest = list(words)
         while rest and rest[0] in _KEYWORDS | _OPENS | _CLOSES:
@@ -290,7 +290,7 @@ def _commands_of(line: str, variables: _Variables) -> Iterator[tuple[str, ...]]:
             for word in filled:
                 variables.set(word, perhaps=perhaps)
         elif filled[0] == "eval":
-            yield from (_shown(inner) for _, inner in _simple(" ".join(filled[1:])))
+            yield from (_shown(inner) for _, inner in _simple_commands(" ".join(filled[1:])))
         else:
             yield _shown(filled)
 
@@ -376,7 +376,7 @@ def _closing(line: str, place: int) -> int:
     return len(line)
 
 
-def _simple(line: str) -> Iterator[tuple[str, list[str]]]:
+def _simple_commands(line: str) -> Iterator[tuple[str, list[str]]]:
     """Words of each simple command, behind the operator in front of it ("" = none)."""
     if not _LEXED.search(line):
         words = _BLANKS.split(line.strip(" \t\r\n"))

@@ -170,7 +170,7 @@ def look(
     return msgspec.structs.replace(place, **fields)
 
 
-def _tried(host: Host, places: list[Place], cwd: str) -> list[Place]:
+def _with_trial_writes(host: Host, places: list[Place], cwd: str) -> list[Place]:
     """The places of --writable with the outcome of a trial write in each."""
     done = []
     for place in places:
@@ -252,7 +252,7 @@ def storage(host: Host, run: RunNeeds) -> Storage:
         mounts = []
     cwd = run.cwd if run.cwd not in ("", ".") else str(host.query("cwd"))
     places = [look(host, named, cwd, mounts) for named in named_places(host, run)]
-    return Storage(places=tuple(_tried(host, places, cwd)), quotas=tuple(_quotas(host)))
+    return Storage(places=tuple(_with_trial_writes(host, places, cwd)), quotas=tuple(_quotas(host)))
 
 
 # ---- checkpoints -------------------------------------------------------------------------------

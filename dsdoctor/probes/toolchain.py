@@ -82,7 +82,7 @@ def _nvcc_version(host: Host, nvcc: str) -> tuple[str | None, str | None]:
     return version, None if version else "its output contains no release"
 
 
-def _real(host: Host, path: str) -> str:
+def _resolved(host: Host, path: str) -> str:
     try:
         return host.readlink(path)
     except HostError:
@@ -185,17 +185,17 @@ def cuda_toolkits(
     roots: dict[str, tuple[str, str]] = {}
     for root, source in _places(host, patient):
         if exists(host, root):
-            roots.setdefault(_real(host, root), (root, source))
+            roots.setdefault(_resolved(host, root), (root, source))
     if chosen_root is not None:
         # /usr/local/cuda without a compiler in it is still what torch takes
-        roots.setdefault(_real(host, chosen_root), (chosen_root, "/usr/local"))
+        roots.setdefault(_resolved(host, chosen_root), (chosen_root, "/usr/local"))
     nvccs = {real: _nvcc_of(host, root) for real, (root, _) in roots.items()}
-    programs = {_real(host, nvcc): nvcc for nvcc in nvccs.values() if nvcc}
+    programs = {_resolved(host, nvcc): nvcc for nvcc in nvccs.values() if nvcc}
     answers = _in_parallel(host, programs)
     found: list[Toolkit] = []
     for real, (root, source) in roots.items():
         nvcc = nvccs[real]
-        version, error = answers[_real(host, nvcc)] if nvcc else (None, None)
+        version, error = answers[_resolved(host, nvcc)] if nvcc else (None, None)
         found.append(
             Toolkit(
                 root=root,
@@ -207,13 +207,13 @@ def cuda_toolkits(
                 has_cudart=_has_cudart(host, root),
             )
         )
-    chosen = None if chosen_root is None else list(roots).index(_real(host, chosen_root))
+    chosen = None if chosen_root is None else list(roots).index(_resolved(host, chosen_root))
     if run.deep and chosen is not None and not isinstance(torch, Missing):
-        found[chosen] = _tried(host, found[chosen], torch)
+        found[chosen] = _with_trial_compile(host, found[chosen], torch)
     return CudaToolkits(chosen=chosen, how=how, found=tuple(found), cuda_home_missing=absent)
 
 
-def _tried(host: Host, toolkit: Toolkit, torch: TorchBuild) -> Toolkit:
+def _with_trial_compile(host: Host, toolkit: Toolkit, torch: TorchBuild) -> Toolkit:
     """The toolkit with the outcome of a trial compile against torch's headers (`--deep`)."""
     if not toolkit.usable or toolkit.nvcc is None or not torch.cuda or not torch.path:
         return toolkit
@@ -386,7 +386,7 @@ def _lock(host: Host, path: str, processes: Sequence[Mapping[str, Any]]) -> Buil
     except HostError:
         return None  # its build has ended in this very moment
     folder = posixpath.dirname(path)
-    builders = {*builders_in(folder, processes), *builders_in(_real(host, folder), processes)}
+    builders = {*builders_in(folder, processes), *builders_in(_resolved(host, folder), processes)}
     return BuildLock(
         path=path,
         op=posixpath.basename(folder),

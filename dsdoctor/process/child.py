@@ -187,7 +187,7 @@ class Child:
         if self._process.returncode is None:
             signal_group(self.pid, number)
 
-    def _bury(self) -> bool:
+    def _kill_and_reap(self) -> bool:
         """Kills the group, then waits for the child, which frees its number; False = it stays."""
         with running_lock:
             self._signal(signal.SIGKILL if POSIX else signal.SIGTERM)
@@ -206,7 +206,7 @@ class Child:
             while self.poll() is None and time.monotonic() < end:
                 time.sleep(0.005)
         try:
-            return self._bury()
+            return self._kill_and_reap()
         finally:
             remove_scratch(self.pid)
 
@@ -278,7 +278,7 @@ class Child:
             gone = self.kill()
         elif POSIX:
             # what the child left behind in its own group goes with it
-            gone = self._bury()
+            gone = self._kill_and_reap()
             # one that ended by itself has removed its own
             if (self._process.returncode or 0) < 0:
                 remove_scratch(self.pid)

@@ -132,7 +132,7 @@ def line_of(content: str, table: str, key: str | None = None) -> int | None:
     return None
 
 
-def _wrong(origin: str, content: str, place: tuple[str, str | None], message: str) -> UsageError:
+def _error_at(origin: str, content: str, place: tuple[str, str | None], message: str) -> UsageError:
     table, key = place
     line = line_of(content, table, key) or line_of(content, table) or line_of(content, table, table)
     return UsageError(f"`--profile {origin}`{f' line {line}' if line else ''}: {message}")
@@ -155,9 +155,9 @@ def parse(content: str, origin: str) -> Floors:
     fields: dict[str, Any] = {}
     for table, values in tables.items():
         if table not in SCHEMA:
-            raise _wrong(origin, content, (table, None), _unknown("table", table, list(SCHEMA)))
+            raise _error_at(origin, content, (table, None), _unknown("table", table, list(SCHEMA)))
         if not isinstance(values, Mapping):
-            raise _wrong(
+            raise _error_at(
                 origin, content, (table, None), f"`{table}` is not a table; expected `[{table}]`"
             )
         for key, value in values.items():
@@ -165,17 +165,17 @@ def parse(content: str, origin: str) -> Floors:
                 wanted = _VERSION[0](value)
                 if wanted is None:
                     message = f"`{key}` is `{value}`; expected {_VERSION[1]}"
-                    raise _wrong(origin, content, (table, key), message)
+                    raise _error_at(origin, content, (table, key), message)
                 fields.setdefault("packages", {})[key.lower().replace("_", "-")] = wanted
                 continue
             if key not in SCHEMA[table]:
                 message = _unknown("key", key, list(SCHEMA[table]))
-                raise _wrong(origin, content, (table, key), message)
+                raise _error_at(origin, content, (table, key), message)
             field, (read, kind) = SCHEMA[table][key]
             wanted = read(value)
             if wanted is None:
                 message = f"`{key}` is `{value}`; expected {kind}"
-                raise _wrong(origin, content, (table, key), message)
+                raise _error_at(origin, content, (table, key), message)
             if field:
                 fields[field] = wanted
     if not fields:

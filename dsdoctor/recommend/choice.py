@@ -311,11 +311,11 @@ def verdicts(
         if why is not None and row.fits:
             judged.append(msgspec.structs.replace(row, verdict="not advised", reason=why))
         else:
-            judged.append(_judged(row, won, objective, world, chosen=index == best))
+            judged.append(_with_verdict(row, won, objective, world, chosen=index == best))
     return tuple(judged)
 
 
-def _judged(
+def _with_verdict(
     row: MemoryOption, won: MemoryOption, objective: str, world: int, *, chosen: bool
 ) -> MemoryOption:
     verdict, reason = "alternative" if row.fits else "too large", row.reason

@@ -25,7 +25,7 @@ def _number(value: object, default: int) -> int:
     return int(value)
 
 
-def _on(part: Mapping[str, object]) -> bool:
+def _is_enabled(part: Mapping[str, object]) -> bool:
     return part.get("enabled") is True or part.get("enabled") == "auto"
 
 
@@ -80,9 +80,9 @@ def setting_of(  # one line for each key that affects memory
     if stage == _PARTITIONED and set(moved) == {"optimizer", "param"}:
         offload = "optimizer+parameters"
     precision = "fp32"
-    if _on(section(config, "fp16")):
+    if _is_enabled(section(config, "fp16")):
         precision = "fp16"
-    if _on(_bf16(config)):
+    if _is_enabled(_bf16(config)):
         precision = "bf16"
     chosen = section(config, "optimizer")
     kept = optimizers.named(str(chosen.get("type", "adamw")), section(chosen, "params"))

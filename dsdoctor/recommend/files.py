@@ -34,12 +34,12 @@ def _summary(plan: LaunchPlan) -> str:
     offload = "" if plan.offload == "none" else f" with {plan.offload} on the host"
     what = f"{plan.world} x {'GPU' if plan.gpu_ids else 'CPU rank'}"
     return (
-        f"{_plain(plan.model.name)}: ZeRO-{plan.stage}{offload}, {plan.precision}, {what}, "
+        f"{_printable(plan.model.name)}: ZeRO-{plan.stage}{offload}, {plan.precision}, {what}, "
         f"micro-batch {plan.micro_batch}, {plan.sequence} tokens"
     )
 
 
-def _plain(text: str) -> str:
+def _printable(text: str) -> str:
     """A name that is safe in a comment."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 

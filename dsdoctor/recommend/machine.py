@@ -130,7 +130,7 @@ def _busy(gpu: Gpu, free: int, total: int) -> str | None:
     return f"GPU {gpu.index} has {_gib(free)} of {_gib(total)} free now, {_gib(used)} are used{by}"
 
 
-def _whole(gpu: Gpu) -> Device | None:
+def _device_of(gpu: Gpu) -> Device | None:
     total = gpu.memory_total_bytes
     if gpu.error is not None or total is None or gpu.cc is None:
         return None
@@ -211,7 +211,7 @@ def _devices(gpus: Gpus, run: RunNeeds, value: str | None, notes: list[str]) -> 
             notes.append(f"`CUDA_VISIBLE_DEVICES={value}` leaves these GPUs: {shown}")
     devices = []
     for gpu in sorted(chosen, key=lambda gpu: gpu.index):
-        device = _whole(gpu)
+        device = _device_of(gpu)
         if device is None or (gpu.mig_mode and gpu.mig_devices is not None):
             why = (
                 "it could not be read"

@@ -105,11 +105,11 @@ def estimate(
     if not setting.on_gpu:
         host += training
         host += [item_of(f"{item.name} (ranks)", item.bytes * ranks, item.phase) for item in device]
-        return Memory((), _kept(host))
+        return Memory((), _not_empty(host))
     host += [item_of(item.name, item.bytes, "training") for item in training]
     loading = _loading_bytes(model, trained, setting) * ranks
     host.append(item_of("weights being loaded", loading, "load"))
-    return Memory(_kept(device), _kept(host))
+    return Memory(_not_empty(device), _not_empty(host))
 
 
 def _loading_bytes(model: ModelShape, trained: int, setting: Setting) -> int:
@@ -126,7 +126,7 @@ def _loading_bytes(model: ModelShape, trained: int, setting: Setting) -> int:
     return setting.width * model.parameters
 
 
-def _kept(items: Iterable[MemoryItem]) -> tuple[MemoryItem, ...]:
+def _not_empty(items: Iterable[MemoryItem]) -> tuple[MemoryItem, ...]:
     return tuple(item for item in items if item.bytes)
 
 

@@ -217,7 +217,7 @@ def resolve(
             f"`{asked[0]}` describes a model of which only the size is known, "
             f"but `{text}` has a shape of its own; leave it out"
         )
-    known = _named(text)
+    known = _preset_named(text)
     if known is not None:
         return known
     name, config = _read(text)
@@ -227,7 +227,7 @@ def resolve(
     return shape
 
 
-def _named(text: str) -> ModelShape | None:
+def _preset_named(text: str) -> ModelShape | None:
     """The preset of this name, unless a folder of that name has a config."""
     known = None if "\\" in text or text.startswith((".", "/", "~")) else preset(text)
     return None if known is not None and Path(text, "config.json").is_file() else known
@@ -241,13 +241,13 @@ def config_of(text: str) -> tuple[str, dict[str, Any]] | None:
     """
     if _SIZE.match(text.strip()):
         return None
-    known = _named(text)
+    known = _preset_named(text)
     return _read(text) if known is None else (known.name, written(known))
 
 
 def is_file(text: str) -> bool:
     """Whether `--model` is a file or folder: neither a size nor a preset."""
-    return bool(text.strip()) and not _SIZE.match(text.strip()) and _named(text) is None
+    return bool(text.strip()) and not _SIZE.match(text.strip()) and _preset_named(text) is None
 
 
 def written(shape: ModelShape) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def _t5(config: Config, name: str) -> ModelShape:
         found.norm(hidden)
     if not decoder.tied:
         found.add(decoder.embedding_parameters)
-    return found.put_into(_with(decoder, encoder, "text", outer=13 * hidden))
+    return found.put_into(_with_encoder(decoder, encoder, "text", outer=13 * hidden))
 
 
 def _encoder(decoder: ModelShape, family: str, **more: Any) -> ModelShape:
@@ -72,7 +72,7 @@ def _encoder(decoder: ModelShape, family: str, **more: Any) -> ModelShape:
     return ModelShape(**(shared | {"family": family, "vocab": 0} | more))
 
 
-def _with(
+def _with_encoder(
     decoder: ModelShape, encoder: ModelShape, source: str, *, outer: int, tokens: int = 1
 ) -> ModelShape:
     tower = Tower(name="encoder", blocks=encoder, source=source, tokens=tokens, outer=outer)
@@ -133,7 +133,7 @@ def _bart(config: Config, name: str) -> ModelShape:
         found.norm(hidden, bias=True)
     if not decoder.tied:
         found.add(decoder.embedding_parameters)
-    return found.put_into(_with(decoder, encoder, "text", outer=7 * hidden))
+    return found.put_into(_with_encoder(decoder, encoder, "text", outer=7 * hidden))
 
 
 def _whisper(config: Config, name: str) -> ModelShape:
@@ -150,7 +150,9 @@ def _whisper(config: Config, name: str) -> ModelShape:
     if not decoder.tied:
         found.add(decoder.embedding_parameters)
     # two convolutions (the first twice as long), GELU of both, and the last norm
-    return found.put_into(_with(decoder, encoder, "recording", outer=16 * hidden, tokens=frames))
+    return found.put_into(
+        _with_encoder(decoder, encoder, "recording", outer=16 * hidden, tokens=frames)
+    )
 
 
 #: `model_type` to its reader.

@@ -43,7 +43,7 @@ def release_of(text: str | None) -> Version | None:
         return None
 
 
-def asked(text: str) -> str:
+def parse_option(text: str) -> str:
     """The value of `--deepspeed`.
 
     Raises:

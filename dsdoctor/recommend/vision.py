@@ -47,7 +47,7 @@ _TEXT_DEFAULTS: dict[str, dict[str, int]] = {
 }
 
 
-def _nested(config: Config, name: str, text: Text) -> ModelShape:
+def _language_model(config: Config, name: str, text: Text) -> ModelShape:
     """The language model that a part of the config describes."""
     inner = part(config, "text_config")
     family = inner.get("model_type") or "llama"
@@ -151,7 +151,7 @@ def _qwen(config: Config, name: str, text: Text) -> ModelShape:
 def _llava(config: Config, name: str, text: Text) -> ModelShape:
     """A CLIP tower; all tokens of its last layer but one but the first go to the model."""
     vision = part(config, "vision_config")
-    model = _nested(config, name, text)
+    model = _language_model(config, name, text)
     hidden = positive_or(vision, "hidden_size", 768)
     heads = positive_or(vision, "num_attention_heads", 12)
     divided({"model_type": "vision"}, "hidden_size", hidden, heads)
@@ -185,7 +185,7 @@ def _llava(config: Config, name: str, text: Text) -> ModelShape:
 def _internvl(config: Config, name: str, text: Text) -> ModelShape:
     """InternViT on tiles; four of its tokens make one of the model's."""
     vision = part(config, "vision_config")
-    model = _nested(config, name, text)
+    model = _language_model(config, name, text)
     hidden = positive_or(vision, "hidden_size", 1024)
     heads = positive_or(vision, "num_attention_heads", 16)
     divided({"model_type": "vision"}, "hidden_size", hidden, heads)

@@ -81,7 +81,7 @@ def _raised_by(raised: RaisedBy, columns: int) -> Iterator[Line]:
         yield from _wrap(f"see {raised.url}", columns, INDENT, "note")
 
 
-def _other(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
+def _without_cause(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
     """An outcome that names no cause."""
     outcome, told = diagnosis.outcome, diagnosis.explained
     word = WORDS[outcome] if told is None else EXPLAINED[told.kind]
@@ -103,14 +103,14 @@ def _attempts(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
         if not text:
             silent.append(attempt.number)
             continue
-        yield from _silent(silent, columns)
+        yield from _unexplained_starts(silent, columns)
         silent = []
         where = f" ({_place(attempt.line)})" if attempt.line else ""
         yield from _wrap(f"attempt {attempt.number}: {text}{where}", columns, "", "body", INDENT)
-    yield from _silent(silent, columns)
+    yield from _unexplained_starts(silent, columns)
 
 
-def _silent(numbers: list[int], columns: int) -> Iterator[Line]:
+def _unexplained_starts(numbers: list[int], columns: int) -> Iterator[Line]:
     """A line on consecutive starts whose end the log does not show."""
     if numbers:
         many = len(numbers) > 1
@@ -132,7 +132,7 @@ def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
         yield from _cause(cause, place, columns)
     outcome = diagnosis.outcome
     if outcome is not Outcome.CAUSE:
-        yield from _other(diagnosis, columns)
+        yield from _without_cause(diagnosis, columns)
     if diagnosis.decided_by:
         yield from _wrap(f"decided by: {diagnosis.decided_by}", columns, "", "body", INDENT)
     if diagnosis.raised_by is not None:

@@ -66,10 +66,10 @@ def words_of(step: Step) -> str:
     return step.tell
 
 
-def _broken(words: Iterable[str], columns: int) -> Iterator[str]:
+def _wrapped_command(words: Iterable[str], columns: int) -> Iterator[str]:
     r"""A command line over several lines that can still be copied.
 
-    >>> list(_broken(["pip", "install", "--target", "/a/b"], 18))
+    >>> list(_wrapped_command(["pip", "install", "--target", "/a/b"], 18))
     ['pip install \\', '  --target /a/b']
     """
     line = ""
@@ -82,11 +82,13 @@ def _broken(words: Iterable[str], columns: int) -> Iterator[str]:
     yield line
 
 
-def _shown(step: Step, columns: int) -> Iterator[str]:
+def _step_lines(step: Step, columns: int) -> Iterator[str]:
     """What a step does, in lines of some width where its words allow."""
     if isinstance(step, Run):
         words = [f"{name}={shlex.quote(value)}" for name, value in step.env.items()]
-        yield from _broken([*words, *(shlex.quote(clean(word)) for word in step.argv)], columns)
+        yield from _wrapped_command(
+            [*words, *(shlex.quote(clean(word)) for word in step.argv)], columns
+        )
     elif isinstance(step, Env):
         for name, value in step.env.items():
             yield clean(_assigned(name, value))
@@ -129,7 +131,7 @@ def render(plan: Plan, width: int | None = None) -> str:
         first, *diff = step.why.splitlines() or [""]
         lines += wrap(first if not diff else "these lines change:", "     ", f"  {number}. ")
         lines += [f"     {clean(row)}" for row in ([first, *diff] if diff else [])]
-        lines += [f"     {text}" for text in _shown(step, columns - 5)]
+        lines += [f"     {text}" for text in _step_lines(step, columns - 5)]
     lines.append("")
     proofs = [proof.why for proof in plan.proof]
     if plan.proves:

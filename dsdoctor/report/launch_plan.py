@@ -37,7 +37,7 @@ def bar(used: int, limit: int | None, width: int) -> str:
     return "#" * filled + "." * (width - filled)
 
 
-def _share(place: str, used: int, limit: int | None) -> str:
+def _used_of_limit(place: str, used: int, limit: int | None) -> str:
     of = f" of {gib(limit)}" if limit else ""
     return f"{place} {gib(used)}{of} GiB"
 
@@ -52,8 +52,8 @@ def _option(option: MemoryOption, width: int) -> list[str]:
     on_gpu = option.gpu_limit_bytes is not None
     used = option.gpu_bytes if on_gpu else option.host_bytes
     limit = option.gpu_limit_bytes if on_gpu else option.host_limit_bytes
-    shares = [_share("GPU", option.gpu_bytes, option.gpu_limit_bytes)] if on_gpu else []
-    shares.append(_share("host", option.host_bytes, option.host_limit_bytes))
+    shares = [_used_of_limit("GPU", option.gpu_bytes, option.gpu_limit_bytes)] if on_gpu else []
+    shares.append(_used_of_limit("host", option.host_bytes, option.host_limit_bytes))
     if width < NARROW:
         lines = [f"{mark} {option.name}", f"    {setting}"]
         lines += [f"    {share}" for share in shares]
@@ -65,7 +65,7 @@ def _option(option: MemoryOption, width: int) -> list[str]:
     return lines + [f"    {line}" for line in wrapped]
 
 
-def _short(option: MemoryOption) -> str:
+def _column_head(option: MemoryOption) -> str:
     """A column's head: `z2+o` is ZeRO-2 with the optimizer on the host."""
     return f"z{option.stage}{_OFFLOAD.get(option.offload, '+?')}"
 
@@ -107,11 +107,13 @@ def _tables(plan: LaunchPlan, width: int, *, verbose: bool) -> list[str]:
     shown = list(plan.memory.options) if verbose or not chosen else chosen
     ranks = f" (all {plan.gpus_per_node} ranks together)" if plan.gpus_per_node > 1 else ""
     lines = _table(
-        "memory of each GPU, GiB", [(_short(row), row.gpu, row.gpu_bytes) for row in shown], width
+        "memory of each GPU, GiB",
+        [(_column_head(row), row.gpu, row.gpu_bytes) for row in shown],
+        width,
     )
     lines += _table(
         f"memory of each host{ranks}, GiB",
-        [(_short(row), row.host, row.host_bytes) for row in shown],
+        [(_column_head(row), row.host, row.host_bytes) for row in shown],
         width,
     )
     return lines

@@ -45,7 +45,7 @@ command in `job.sh`'
     )
 
 
-def _has(words: Sequence[str], options: Sequence[str]) -> bool:
+def _has_option(words: Sequence[str], options: Sequence[str]) -> bool:
     """Whether one of these options is present, also as `-it` or `--wait=true`."""
     for word in words:
         if word == "--":
@@ -62,7 +62,7 @@ def _has(words: Sequence[str], options: Sequence[str]) -> bool:
 def _of_wrappers(words: Sequence[str], *, terminal: bool) -> str:
     """Refusal for the wrappers before the program."""
     names = {posixpath.basename(word) for word in words}
-    if "setsid" in names and not _has(words, ("-w", "--wait")):
+    if "setsid" in names and not _has_option(words, ("-w", "--wait")):
         return (
             "`setsid` returns while the job goes on: put it in front, as in "
             "`setsid dsdoctor run -- CMD`"
@@ -76,7 +76,7 @@ def _of_wrappers(words: Sequence[str], *, terminal: bool) -> str:
 
 
 def _of_schedulers(name: str, words: Sequence[str]) -> str:
-    if name in _BATCH and not _has(words, _BATCH[name]):
+    if name in _BATCH and not _has_option(words, _BATCH[name]):
         scripts = [word for word in words if not word.startswith("-") and "." in word]
         place = f"in `{scripts[-1]}`" if scripts else "in the batch script"
         if any(word.partition("=")[0] == "--wrap" for word in words):
@@ -86,12 +86,20 @@ def _of_schedulers(name: str, words: Sequence[str]) -> str:
             f"launch command {place}"
         )
     verb = next((word for word in words if not word.startswith("-")), "")
-    if name == "kubectl" and verb in _KUBECTL and not (verb == "run" and _has(words, _ATTACHED)):
+    if (
+        name == "kubectl"
+        and verb in _KUBECTL
+        and not (verb == "run" and _has_option(words, _ATTACHED))
+    ):
         return (
             f"`kubectl {verb}` returns while the pod starts: put `dsdoctor run --` before the "
             "command in the pod's spec"
         )
-    if name == "ray" and list(words[:2]) == ["job", "submit"] and _has(words, ("--no-wait",)):
+    if (
+        name == "ray"
+        and list(words[:2]) == ["job", "submit"]
+        and _has_option(words, ("--no-wait",))
+    ):
         return (
             "`ray job submit --no-wait` returns while the job goes on: omit `--no-wait`, or put "
             "`dsdoctor run --` before the job's own command"
@@ -105,6 +113,6 @@ def _of_services(name: str, words: Sequence[str]) -> str:
             f"`{name}` runs the job in a session of its own, out of reach: start `dsdoctor run` "
             f"inside {name}"
         )
-    if name == "systemd-run" and not _has(words, _SCOPES):
+    if name == "systemd-run" and not _has_option(words, _SCOPES):
         return "`systemd-run` returns while the job goes on: pass `--scope`"
     return ""

@@ -125,14 +125,14 @@ def diagnose(folder: Path, registry: Registry) -> Diagnosis | None:
     """The cause, from all stored data; None if the job wrote nothing."""
     from dsdoctor import logs  # noqa: PLC0415
     from dsdoctor.host import LocalHost  # noqa: PLC0415
-    from dsdoctor.host_actions import said_on  # noqa: PLC0415
+    from dsdoctor.host_actions import for_machine  # noqa: PLC0415
 
     paths = sources_of(folder)
     if not paths:
         return None
     found = logs.diagnose_paths(paths, logs.signatures_of(registry), dumps=flight.dumps_of(folder))
     host = LocalHost()
-    causes = [msgspec.structs.replace(c, hint=said_on(c.hint, host)) for c in found.causes]
+    causes = [msgspec.structs.replace(c, hint=for_machine(c.hint, host)) for c in found.causes]
     return msgspec.structs.replace(found, causes=tuple(causes))
 
 

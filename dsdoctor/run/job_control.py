@@ -44,7 +44,7 @@ class JobControl:
         if self._terminal is not None:
             self._terminal.begin()
             self._relay.add(self._terminal.outer, 1)
-        self._settle()
+        self._hand_over_terminal()
 
     def _typed(self, keys: bytes) -> None:
         if self._terminal is not None and self._terminal.suspends(keys, self._job.pid):
@@ -60,7 +60,7 @@ class JobControl:
         elif number in (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU) and self._terminal is None:
             self._suspend(number)
         else:
-            self._settle()  # a shell moves us to the foreground without a signal
+            self._hand_over_terminal()  # a shell moves us to the foreground without a signal
 
     def _suspend(self, number: int) -> None:
         if self._terminal is not None:
@@ -74,11 +74,11 @@ class JobControl:
         os.kill(0, number)
         signal.signal(number, before)
         signal.signal(signal.SIGCONT, going_on)
-        self._settle()
+        self._hand_over_terminal()
         self._job.signal_group(signal.SIGCONT)
         self.resumed = time.time()
 
-    def _settle(self) -> None:
+    def _hand_over_terminal(self) -> None:
         """In the foreground, keys go to the job; in the background, they go to the shell."""
         in_front = is_foreground()
         if self._terminal is None:

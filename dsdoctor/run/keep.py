@@ -51,7 +51,7 @@ class OutputKeeper:
         self._failed = False
         self._name = OUTPUT
         self._queue: queue.Queue[bytes | str | None] = queue.Queue(WAITING_CHUNKS)
-        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread = threading.Thread(target=self._write_queue, daemon=True)
         self._thread.start()
 
     def add(self, data: bytes) -> None:
@@ -70,7 +70,7 @@ class OutputKeeper:
         self._queue.put(None)
         self._thread.join()
 
-    def _work(self) -> None:
+    def _write_queue(self) -> None:
         while True:
             try:
                 data = self._queue.get(timeout=FLUSH_SECONDS)
@@ -99,16 +99,16 @@ class OutputKeeper:
         if data:
             if self._file is None:
                 self._begin_segment()
-            self._put(self._packer.compress(data))
+            self._write_all(self._packer.compress(data))
             self._in_segment += len(data)
         now = time.monotonic()
         if self._file is not None and now - self._flushed > FLUSH_SECONDS:
-            self._put(self._packer.flush(zlib.Z_SYNC_FLUSH))
+            self._write_all(self._packer.flush(zlib.Z_SYNC_FLUSH))
             self._flushed = now
         if self._in_segment >= self._segment:
             self._end_segment()
 
-    def _put(self, packed: bytes) -> None:
+    def _write_all(self, packed: bytes) -> None:
         rest = memoryview(packed)
         while rest and self._file is not None:
             rest = rest[os.write(self._file, rest) :]
@@ -122,7 +122,7 @@ class OutputKeeper:
     def _end_segment(self) -> None:
         if self._file is None:
             return
-        self._put(self._packer.flush())
+        self._write_all(self._packer.flush())
         os.close(self._file)
         self._file = None
         self._sizes[-1] = (self._sizes[-1][0], self._in_segment)

@@ -134,7 +134,7 @@ def flat_samples(folder: Path, started: float) -> list[dict[str, Any]]:
     samples = read_lines(folder / "samples.jsonl.1") + read_lines(folder / "samples.jsonl")
     for sample in samples:
         with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            row = _flat(sample, started)
+            row = _flattened(sample, started)
             rows.append(
                 {
                     key: value
@@ -145,7 +145,7 @@ def flat_samples(folder: Path, started: float) -> list[dict[str, Any]]:
     return rows
 
 
-def _flat(sample: Mapping[str, Any], started: float) -> dict[str, Any]:
+def _flattened(sample: Mapping[str, Any], started: float) -> dict[str, Any]:
     row: dict[str, Any] = {"seconds": round(float(sample["t"]) - started, 2)}
     host = sample.get("host") or {}
     row |= {f"host.{key}": value for key, value in host.items()}

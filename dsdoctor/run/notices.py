@@ -150,7 +150,7 @@ class Notices:
                 yield (
                     "host-memory",
                     f"{what} is {used / total:.0%} full ({used / GIB:.1f} of {total / GIB:.1f} GiB)"
-                    + _until(total - used, slope),
+                    + _full_in(total - used, slope),
                 )
         if host.get("shm_total") and host["shm_used"] > 0.9 * host["shm_total"]:
             yield (
@@ -180,7 +180,7 @@ class Notices:
             if free < LEAST_DISK_BYTES or soon:
                 yield (
                     f"disk {path}",
-                    f"`{path}` has {free / GIB:.1f} GiB left{_until(free, slope, 'filling')}",
+                    f"`{path}` has {free / GIB:.1f} GiB left{_full_in(free, slope, 'filling')}",
                 )
 
     def _gpus(
@@ -198,7 +198,7 @@ class Notices:
                         (
                             f"GPU {index} memory is {used / total:.0%} full "
                             f"({used / GIB:.1f} of {total / GIB:.1f} GiB)"
-                            + _until(total - used, slope)
+                            + _full_in(total - used, slope)
                         ),
                     )
             yield from self._throttle(index, gpu.get("throttle") or (), passed)
@@ -268,12 +268,12 @@ class Notices:
                 "slow",
                 (
                     f"a step now takes {recent:.2f} s, {recent / median:.1f} times its median of "
-                    f"{median:.2f} s{_behind(sample)}"
+                    f"{median:.2f} s{_lagging_gpu(sample)}"
                 ),
             )
 
 
-def _behind(sample: Mapping[str, Any]) -> str:
+def _lagging_gpu(sample: Mapping[str, Any]) -> str:
     """The GPU whose utilization is far below all others, if there is one."""
     rows = [(g["util"], g["index"]) for g in sample.get("gpus") or () if g.get("util") is not None]
     busy = [util for util, _ in rows]
@@ -307,7 +307,7 @@ def gpu_evidence(sample: Mapping[str, Any]) -> Iterator[str]:
             yield f"NVML: GPU {gpu['index']} (PCI:{gpu.get('bdf')}): GPU is lost"
 
 
-def _until(room: float, slope: float | None, verb: str = "growing") -> str:
+def _full_in(room: float, slope: float | None, verb: str = "growing") -> str:
     """How long the space lasts at this rate."""
     if slope is None or slope <= 0 or room / slope > 24 * 3600:
         return ""

@@ -102,9 +102,9 @@ def parse(line: str) -> Step | None:
     if (rate := _RATE.search(line)) is not None:
         found.learning_rate = float(rate[1])
     if (samples := _SAMPLES.search(line)) is not None:
-        found.samples_per_second = _plain(samples[1])
+        found.samples_per_second = _number(samples[1])
     if (tokens := _TOKENS.search(line)) is not None:
-        found.tokens_per_second = _plain(tokens[1])
+        found.tokens_per_second = _number(tokens[1])
     if (scale := _SCALE.search(line)) is not None:
         found.loss_scale = int(scale[2])
     elif _SCALE_FLOOR in line:
@@ -130,7 +130,7 @@ def checkpoint(line: str) -> str | None:
     return None if found is None else _RANK_FILE.sub("", found["path"]).rstrip(".:")
 
 
-def _plain(text: str) -> float | None:
+def _number(text: str) -> float | None:
     try:
         return float(text.replace(",", "").rstrip("."))
     except ValueError:
@@ -139,14 +139,14 @@ def _plain(text: str) -> float | None:
 
 def _from_bar(bar: re.Match[str], found: Step) -> None:
     found.step = int(bar[1])
-    rate = _plain(bar[3])
+    rate = _number(bar[3])
     if rate:
         found.seconds = rate if bar[4] == "s/it" else 1.0 / rate
 
 
 def _seconds(line: str) -> float | None:
     found = _TIME.search(line)
-    value = _plain(found[2]) if found else None
+    value = _number(found[2]) if found else None
     if found is None or not value:
         return None
     unit = found[3] or found[1] or ""

@@ -58,7 +58,7 @@ def _command(record: RunRecord, room: int) -> str:
     return text if len(text) <= room else text[: room - 1] + "…"
 
 
-def _taken(rows: Sequence[tuple[str, str, str]]) -> int:
+def _width_before_command(rows: Sequence[tuple[str, str, str]]) -> int:
     """Width of the columns before the command."""
     return sum(max(len(row[column]) for row in rows) + 2 for column in range(3))
 
@@ -81,10 +81,10 @@ def table(runs: Sequence[tuple[Path, RunRecord]], base: Path, columns: int | Non
         )
         for folder, record in runs
     ]
-    if columns is not None and _taken(rows) + _LEAST_COMMAND > columns:
+    if columns is not None and _width_before_command(rows) + _LEAST_COMMAND > columns:
         rows = [(name, status.partition(":")[0], took) for name, status, took in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    taken = _taken(rows)
+    taken = _width_before_command(rows)
     room = _COMMAND if columns is None else min(_COMMAND, columns - taken)
     lines = []
     for row, (_, record) in zip(rows, runs, strict=True):

@@ -113,7 +113,7 @@ class Supervisor:
         inner: int | None = None
         ends: list[int] = []
         streams: list[int] = []
-        if terminal.wanted():
+        if terminal.is_wanted():
             self._terminal = terminal.Terminal()
             inner = self._terminal.inner
         for number in (1, 2):

@@ -133,6 +133,6 @@ def _is_terminal(number: int) -> bool:
         return False
 
 
-def wanted() -> bool:
+def is_wanted() -> bool:
     """Whether the job gets a pseudo-terminal: its output would go to a terminal otherwise."""
     return sys.platform != "win32" and _is_terminal(1)

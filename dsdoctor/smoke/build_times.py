@@ -22,7 +22,7 @@ def _place() -> Path:
     return Path(platformdirs.user_state_dir("dsdoctor"), "op-builds.json")
 
 
-def known() -> dict[str, float]:
+def last_builds() -> dict[str, float]:
     """Op to seconds of its last build by this account; empty if none is known."""
     try:
         return msgspec.json.decode(files.read(_place(), strict=True), type=dict[str, float])
@@ -40,7 +40,7 @@ def remember(ranks: Iterable[Progress]) -> None:
     fresh = {op: seconds for op, seconds in took.items() if seconds >= COMPILED_SECONDS}
     if fresh:
         with contextlib.suppress(OSError):
-            data = msgspec.json.encode({**known(), **fresh})
+            data = msgspec.json.encode({**last_builds(), **fresh})
             files.write(_place(), data, mode=0o600, make=0o700, strict=True)
 
 

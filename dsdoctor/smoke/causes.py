@@ -67,14 +67,14 @@ def _of_log(cause: Cause) -> SmokeCause:
     )
 
 
-def _is(condition: str, seen: Observation, registry: Registry) -> bool:
+def _is_condition_of(condition: str, seen: Observation, registry: Registry) -> bool:
     unit = registry.naming(seen)
     return unit is not None and unit.condition.name == condition
 
 
 def _only_a_signal(cause: Cause, registry: Registry) -> bool:
     """Whether signal 9 is a log's only evidence for memory as the cause."""
-    return _is(cause.condition, Observation.KILLED_FOR_MEMORY, registry) and all(
+    return _is_condition_of(cause.condition, Observation.KILLED_FOR_MEMORY, registry) and all(
         any(word in line.text for word in _SIGKILL_WORDS) and "memory" not in line.text.lower()
         for line in cause.evidence
     )
@@ -103,7 +103,7 @@ def _hang(made: Attempt, registry: Registry) -> SmokeCause | None:
     if phase == "build-ops":
         stack = "\n".join(line for rows in made.stacks.values() for line in rows)
         waits = Observation.BUILD_WAITS if "file_baton" in stack else None
-    if waits is None or (missing is None and made.reason == "timeout" and _moves(made)):
+    if waits is None or (missing is None and made.reason == "timeout" and _made_progress(made)):
         return None
     proof = [line for p in stuck for line in made.stacks.get(p.rank, ())[:4]]
     return named(registry, waits, _who_waits(made, missing, stuck), proof)
@@ -117,13 +117,13 @@ def _who_waits(made: Attempt, missing: Progress | None, stuck: Sequence[Progress
     if missing is None or not others:
         return f"the run hangs: {', '.join(f'rank {p.rank} in {p.place()}' for p in stuck)}"
     return (
-        f"rank {missing.rank} did not arrive: it is in {missing.place()}{_at(made, missing)}, "
+        f"rank {missing.rank} did not arrive: it is in {missing.place()}{_frame(made, missing)}, "
         f"while {', '.join(f'rank {p.rank}' for p in others)} "
         f"{'wait' if len(others) > 1 else 'waits'} in {others[0].place()}"
     )
 
 
-def _moves(made: Attempt) -> bool:
+def _made_progress(made: Attempt) -> bool:
     """Whether there was an event shortly before the end: a slow run is not hung."""
     last = max((p.events[-1].time for p in made.tracker.ranks if p.events), default=0.0)
     return made.started + made.seconds - last < ALIVE_SECONDS
@@ -141,7 +141,7 @@ def late(made: Attempt) -> str:
     return f"one phase took longer than its limit of {limit:g} s: {where}"
 
 
-def _at(made: Attempt, progress: Progress) -> str:
+def _frame(made: Attempt, progress: Progress) -> str:
     for line in made.stacks.get(progress.rank, ()):
         text = line.strip()
         if text.startswith("File ") or ".py" in text:
@@ -207,7 +207,7 @@ def _of_ranks(made: Attempt, registry: Registry) -> tuple[SmokeCause, ...]:
             for cause in told
             if not _only_a_signal(cause, registry)
             # what other ranks report about a rank that was killed
-            and not _is(cause.condition, Observation.PEER_GONE, registry)
+            and not _is_condition_of(cause.condition, Observation.PEER_GONE, registry)
         ]
         if not told:
             return (_killed(made, registry, dead),)
@@ -215,7 +215,7 @@ def _of_ranks(made: Attempt, registry: Registry) -> tuple[SmokeCause, ...]:
         better = [
             _of_log(cause)
             for cause in told
-            if not any(_is(cause.condition, seen, registry) for seen in _SYMPTOMS)
+            if not any(_is_condition_of(cause.condition, seen, registry) for seen in _SYMPTOMS)
         ]
         seen = _hang(made, registry)
         return (*better, seen) if seen is not None else tuple(better)

@@ -32,11 +32,11 @@ def data_of(progress: Progress, phase: str) -> dict[str, Any]:
     return event.data if event is not None and event.state == "ok" else {}
 
 
-def _apart(one: float, two: float) -> float:
+def _relative_difference(one: float, two: float) -> float:
     return abs(one - two) / max(abs(one), abs(two), 1e-9)
 
 
-def _plain(uuid: str) -> str:
+def _bare_uuid(uuid: str) -> str:
     return uuid.lower().removeprefix("gpu-")
 
 
@@ -53,11 +53,11 @@ def _other_gpus(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
         local = seen.get("local_rank", 0)
         if plan.uuids and seen.get("uuid") and isinstance(local, int) and local < len(plan.uuids):
             want = plan.uuids[local]
-            if _plain(seen["uuid"]) != _plain(want):
+            if _bare_uuid(seen["uuid"]) != _bare_uuid(want):
                 yield named(
                     registry,
                     Observation.WRONG_DEVICES,
-                    f"rank {progress.rank} computes on GPU-{_plain(seen['uuid'])}, "
+                    f"rank {progress.rank} computes on GPU-{_bare_uuid(seen['uuid'])}, "
                     f"but {want} was planned",
                 )
 
@@ -71,7 +71,7 @@ def _wrong_losses(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
     for key in ("probe_before", "probe_after"):
         values = [step[key] for step in steps]
         low, high = min(values), max(values)
-        if _apart(low, high) > SAME[precision]:
+        if _relative_difference(low, high) > SAME[precision]:
             yield named(
                 registry,
                 Observation.WRONG_VALUES,
@@ -88,7 +88,7 @@ def _wrong_losses(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
     reference = data_of(ranks[0], "teardown").get("reference")
     if reference and not skipped:
         for number, (got, want) in enumerate(zip(losses, reference, strict=False)):
-            if not _apart(got, want) <= REFERENCE[precision]:
+            if not _relative_difference(got, want) <= REFERENCE[precision]:
                 yield named(
                     registry,
                     Observation.WRONG_VALUES,

@@ -40,7 +40,7 @@ def report(made: Attempt, registry: Registry) -> SmokeReport:
     return SmokeReport(
         verdict=verdict,
         summary=_summary(made, found, verdict),
-        proved=tuple(_proved(made, figures)) if verdict == "pass" else tuple(_partly(made)),
+        proved=tuple(_what_is_proved(made, figures)) if verdict == "pass" else tuple(_partly(made)),
         not_proved=tuple(_not_proved(made, verdict)),
         phases=phases,
         ranks=tuple(_rank(made, progress) for progress in ranks),
@@ -72,12 +72,12 @@ def _summary(made: Attempt, found: tuple[SmokeCause, ...], verdict: str) -> str:
         ranks = "rank" if plan.world == 1 else "ranks"
         return f"{plan.world} {ranks} trained {plan.job['steps']} steps through `{_name(plan)}`"
     if verdict == "unknown":
-        return f"interrupted in {_furthest(made)}"
+        return f"interrupted in {_earliest_open_phase(made)}"
     if found:
         return found[0].message
     failed = [progress for progress in made.tracker.ranks if progress.failure is not None]
     if failed and failed[0].failure is not None:
-        error = said(str(failed[0].failure.data.get("error", "")))
+        error = error_line(str(failed[0].failure.data.get("error", "")))
         return f"rank {failed[0].rank} failed in {failed[0].phase}: {error}"
     if made.error:
         return made.error
@@ -85,18 +85,18 @@ def _summary(made: Attempt, found: tuple[SmokeCause, ...], verdict: str) -> str:
         return why.late(made)
     if made.tracker.all_done:
         return f"all ranks have finished, but the launcher ended with status {made.returncode}"
-    return f"the launcher ended with status {made.returncode} in {_furthest(made)}"
+    return f"the launcher ended with status {made.returncode} in {_earliest_open_phase(made)}"
 
 
-def said(error: str) -> str:
+def error_line(error: str) -> str:
     r"""The line of an exception with the error itself.
 
     torch adds advice below a CUDA error, and below an NCCL error the heading of a last error, which
     may be empty.
 
-    >>> said("torch.AcceleratorError: CUDA error: misaligned address\nCompile with `X`")
+    >>> error_line("torch.AcceleratorError: CUDA error: misaligned address\nCompile with `X`")
     'torch.AcceleratorError: CUDA error: misaligned address'
-    >>> said("NCCL error in: x.cpp:1\nncclInternalError: Internal check failed.\nLast error:")
+    >>> error_line("NCCL error in: x.cpp:1\nncclInternalError: Internal check failed.\nLast error:")
     'ncclInternalError: Internal check failed.'
     """
     lines = [line for line in error.splitlines() if line.strip() not in ("", "Last error:")]
@@ -108,7 +108,7 @@ def _name(plan: SmokePlan) -> str:
     return plan.launch.argv[0]
 
 
-def _furthest(made: Attempt) -> str:
+def _earliest_open_phase(made: Attempt) -> str:
     return min(
         (progress.phase for progress in made.tracker.ranks if not progress.done),
         key=PHASES.index,
@@ -125,7 +125,7 @@ def _phase(made: Attempt, name: str) -> Phase:
         seconds = round(max(0.0, max(first, default=made.started) - made.started), 3)
     failed = next((event for event in ends if event is not None and event.state == "fail"), None)
     if failed is not None:
-        error = said(str(failed.data.get("error", "")))
+        error = error_line(str(failed.data.get("error", "")))
         return Phase(name=name, status="fail", seconds=seconds, detail=error)
     if all(event is not None for event in ends):
         return Phase(name=name, status="ok", seconds=seconds, detail=_detail(made, name))
@@ -199,7 +199,7 @@ def _rank(made: Attempt, progress: Progress) -> Rank:
     states = sum(steps.get("model_state", {}).get("bytes", {}).values())
     error = ""
     if progress.failure is not None:
-        error = said(str(progress.failure.data.get("error", "")))
+        error = error_line(str(progress.failure.data.get("error", "")))
     return Rank(
         rank=progress.rank,
         local_rank=device.get("local_rank"),
@@ -238,7 +238,7 @@ def _partly(made: Attempt) -> Iterator[str]:
         yield f"on {ranks}: {', '.join(good)}"
 
 
-def _proved(made: Attempt, figures: Figures) -> Iterator[str]:
+def _what_is_proved(made: Attempt, figures: Figures) -> Iterator[str]:
     plan, ranks = made.plan, made.tracker.ranks
     where = "CPUs" if plan.device == "cpu" else "GPUs " + ",".join(map(str, plan.launch.gpu_ids))
     yield (

@@ -25,7 +25,7 @@ class Watch:
 
     def __init__(self, made: Attempt, child: process.Child, tell: Teller) -> None:
         self.made, self.child, self.tell = made, child, tell
-        self._build_times = build_times.known()
+        self._build_times = build_times.last_builds()
         self.begun = time.monotonic()
         self.building = 0.0
         self.trouble: float | None = None

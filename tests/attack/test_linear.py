@@ -199,4 +199,4 @@ def test_a_launch_script_is_read_in_bounded_time_and_memory(kind: str) -> None:
 def test_a_release_of_thousands_of_digits_is_misuse() -> None:
     for text in ("9" * 5000, "0.9." + "9" * 5000):
         with pytest.raises(UsageError, match="is not a version"):
-            releases.asked(text)
+            releases.parse_option(text)

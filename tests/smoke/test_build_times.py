@@ -33,18 +33,18 @@ def _built(**seconds: float) -> tuple[str, dict[str, object]]:
 def test_only_what_was_compiled_on_this_host_is_kept() -> None:
     build_times.remember([_rank(_built(CPUAdamBuilder=250.0, FusedAdamBuilder=0.4))])
     build_times.remember([_rank(_built(FusedAdamBuilder=90.0), host="elsewhere")])
-    assert build_times.known() == {"CPUAdamBuilder": 250.0}
+    assert build_times.last_builds() == {"CPUAdamBuilder": 250.0}
     build_times.remember([_rank(_built(CPUAdamBuilder=0.3))])
-    assert build_times.known() == {"CPUAdamBuilder": 250.0}, "loading is no build"
+    assert build_times.last_builds() == {"CPUAdamBuilder": 250.0}, "loading is no build"
     build_times.remember([_rank(_built(CPUAdamBuilder=180.0))])
-    assert build_times.known() == {"CPUAdamBuilder": 180.0}
+    assert build_times.last_builds() == {"CPUAdamBuilder": 180.0}
 
 
 def test_a_file_that_is_not_ours_counts_as_none(tmp_path: Path) -> None:
     build_times.remember([_rank(_built(CPUAdamBuilder=250.0))])
     (path,) = (one for one in tmp_path.rglob("*") if one.is_file())
     path.write_text('{"CPUAdamBuilder": "long"}')
-    assert build_times.known() == {}
+    assert build_times.last_builds() == {}
 
 
 @pytest.mark.parametrize(

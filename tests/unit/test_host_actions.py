@@ -13,7 +13,7 @@ import pytest
 
 from dsdoctor import packs
 from dsdoctor.api import Gpu, GpuHealth, Gpus, OsInfo
-from dsdoctor.host_actions import OF_HOST, SAID, WORDS
+from dsdoctor.host_actions import MENTIONS_HOST, NOTE, OF_HOST
 from dsdoctor.judge import judge
 from dsdoctor.model.snapshot import of
 from dsdoctor.run import ending
@@ -53,7 +53,7 @@ def test_every_hint_for_the_administrator_is_recognized() -> None:
     missed = {
         name: text
         for name, text in found
-        if SUSPECT.search(text) and not OF_HOST.search(text) and not SAID.search(text)
+        if SUSPECT.search(text) and not OF_HOST.search(text) and not MENTIONS_HOST.search(text)
     }
     assert set(missed) == set(INSIDE), missed
 
@@ -63,7 +63,7 @@ def test_a_reset_is_the_hosts(container: str | None) -> None:
     gpu = Gpu(index=3, health=GpuHealth(remapped_rows_pending=True))
     machine = of([msgspec.structs.replace(HOST, container=container), Gpus(gpus=(gpu,), count=1)])
     (finding,) = judge(machine, REGISTRY.select(["row-remap-pending"]), REGISTRY).findings
-    assert finding.hint.endswith(WORDS) is (container is not None)
+    assert finding.hint.endswith(NOTE) is (container is not None)
 
 
 @pytest.mark.parametrize("container", ["/.dockerenv", None])
@@ -78,4 +78,4 @@ def test_a_run_that_died_in_a_container_names_the_host(
     assert diagnosis is not None
     (cause, *_) = diagnosis.causes
     assert cause.condition == "fabric-manager-not-running"
-    assert cause.hint.endswith(WORDS) is (container is not None)
+    assert cause.hint.endswith(NOTE) is (container is not None)

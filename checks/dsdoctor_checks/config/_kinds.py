@@ -49,7 +49,7 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     if isinstance(value, str):
         return _WHOLE.fullmatch(value) is not None
     if isinstance(value, float):
@@ -57,15 +57,15 @@ def _whole(value: Any) -> bool:
     return isinstance(value, int)
 
 
-def _natural(value: Any) -> bool:
-    return _whole(value) and (_number(value) or 0) >= 0
+def _is_not_negative_integer(value: Any) -> bool:
+    return _is_integer(value) and (_number(value) or 0) >= 0
 
 
 def _positive(value: Any) -> bool:
-    return _whole(value) and (_number(value) or 0) > 0
+    return _is_integer(value) and (_number(value) or 0) > 0
 
 
-def _share(value: Any) -> bool:
+def _is_fraction(value: Any) -> bool:
     number = _number(value)
     return number is not None and 0 <= number <= 1
 
@@ -91,7 +91,7 @@ _ACCEPTED: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
     ),
     (_boolean_or_null, "`true` or `false`", "overlap_comm cpu_offload cpu_offload_param"),
     (
-        _natural,
+        _is_not_negative_integer,
         "an integer of 0 or more",
         """
         allgather_bucket_size sub_group_size stage3_prefetch_bucket_size
@@ -102,7 +102,7 @@ _ACCEPTED: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
         """,
     ),
     (_positive, "an integer above 0", "reduce_bucket_size"),
-    (_share, "a number from 0 to 1", "offload_optimizer.ratio"),
+    (_is_fraction, "a number from 0 to 1", "offload_optimizer.ratio"),
     (_section, "an object in braces", "offload_param offload_optimizer"),
 )
 

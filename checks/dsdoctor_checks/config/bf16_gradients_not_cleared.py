@@ -55,7 +55,7 @@ def gradients_are_cleared(config: DsConfig, deepspeed: DeepSpeedInstall) -> Iter
     if config.parsed is None or release is None:
         return
     affected = at_least(release, _FIRST) and not at_least(release, _FIXED)
-    if not (affected and _plain(config)):
+    if not (affected and _sums_gradients_in_bf16(config)):
         yield ok()
         return
     optimizer = config.section("optimizer")
@@ -86,7 +86,7 @@ def gradients_are_cleared(config: DsConfig, deepspeed: DeepSpeedInstall) -> Iter
     )
 
 
-def _plain(config: DsConfig) -> bool:
+def _sums_gradients_in_bf16(config: DsConfig) -> bool:
     """Whether bf16 trains without ZeRO, and gradients are summed in bf16."""
     types = config.section("data_types")
     return (

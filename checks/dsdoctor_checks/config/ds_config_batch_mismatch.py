@@ -84,7 +84,7 @@ def batches_fit(  # the engine injects by annotation
         return  # reported by ds-config-wrong-type
     total, micro, steps = (given.get(key) for key in BATCH_KEYS)
     if total is None and micro is None and not auto:
-        yield _neither(config, deepspeed, packages, run.framework)
+        yield _without_batch_sizes(config, deepspeed, packages, run.framework)
         return
     for key, value in given.items():
         if value < 1:
@@ -106,7 +106,7 @@ def batches_fit(  # the engine injects by annotation
         yield from bad
 
 
-def _neither(
+def _without_batch_sizes(
     config: DsConfig,
     deepspeed: DeepSpeedInstall | Missing,
     packages: Packages | Missing,

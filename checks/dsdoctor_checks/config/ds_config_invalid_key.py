@@ -95,7 +95,7 @@ def keys_are_known(
     for section, known in STRICT.items():
         for name in config.section(section):
             key = f"{section}.{name}"
-            if name in known or key in REMOVED or _taken(verdict, section):
+            if name in known or key in REMOVED or _is_accepted(verdict, section):
                 continue
             meant = nearest(name, known)
             if newer and not meant:
@@ -115,7 +115,7 @@ def keys_are_known(
         yield from unknown_parameters(config, part, verdict, version)
 
 
-def _taken(verdict: ConfigVerdict | Missing, section: str) -> bool:
+def _is_accepted(verdict: ConfigVerdict | Missing, section: str) -> bool:
     """Whether the installed DeepSpeed has read a section and accepted it."""
     if isinstance(verdict, Missing) or any(not one.key for one in verdict.refusals):
         return False
@@ -131,7 +131,7 @@ def _removed(config: DsConfig, removal: bool, version: str) -> Iterator[Finding]
                 f"{config.named(key)} configures a feature that DeepSpeed {REMOVED_SINCE} removed,"
                 f" but DeepSpeed {version} is installed",
                 effect="`DeepSpeedConfigError` in every rank, even if the section is disabled",
-                hint=_instead(config, key),
+                hint=_removal_hint(config, key),
                 key=key,
                 line=config.lines.get(key),
                 deepspeed=version,
@@ -139,7 +139,7 @@ def _removed(config: DsConfig, removal: bool, version: str) -> Iterator[Finding]
             )
 
 
-def _instead(config: DsConfig, key: str) -> str:
+def _removal_hint(config: DsConfig, key: str) -> str:
     hint = f"remove `{key}`, or install a DeepSpeed older than {REMOVED_SINCE}"
     if key == "elasticity" and not any(config.get(one) for one in BATCH_KEYS[:2]):
         return f'{hint}; without it, add `"train_micro_batch_size_per_gpu"`'

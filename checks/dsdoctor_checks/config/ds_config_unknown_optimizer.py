@@ -74,7 +74,7 @@ _CLASSES = {
 }
 
 
-def _meant(name: str) -> str | None:
+def _closest_class(name: str) -> str | None:
     return _CLASSES.get(name.lower()) or nearest(
         name, (*TORCH_OPTIMIZERS, "Lamb", "Lion", "MuAdam")
     )
@@ -100,7 +100,7 @@ def optimizer_exists(
     removed = name.lower() in REMOVED_OPTIMIZERS
     if removed and version is not None and not at_least(version, REMOVED_SINCE):
         return
-    meant = None if removed else _meant(name)
+    meant = None if removed else _closest_class(name)
     if newer_than_table(version) and not meant and not removed:
         return
     if not meant and not removed and run.framework not in _BUILT_BY_DEEPSPEED:

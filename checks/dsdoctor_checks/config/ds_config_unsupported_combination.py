@@ -66,7 +66,7 @@ def settings_agree(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> I
             "disable one of them",
         )
     elif enabled(config.section(bf16)) and config.get("fp16.auto_cast") is True:
-        yield from _cast(config, bf16, deepspeed)
+        yield from _auto_cast_of_bf16(config, bf16, deepspeed)
     zero = config.section("zero_optimization")
     stage = stage_of(zero)
     yield from _offload(config, stage)
@@ -83,7 +83,9 @@ def settings_agree(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> I
         )
 
 
-def _cast(config: DsConfig, bf16: str, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
+def _auto_cast_of_bf16(
+    config: DsConfig, bf16: str, deepspeed: DeepSpeedInstall | Missing
+) -> Iterator[Finding]:
     if isinstance(deepspeed, DeepSpeedInstall) and not at_least(deepspeed.version, _CASTS_SINCE):
         return
     keys = ("fp16.auto_cast", f"{bf16}.enabled")

@@ -65,7 +65,7 @@ _STAGES = (0, 1, 2, 3)
 _DEVICES = ("none", "cpu", "nvme")
 
 
-def _wrong(config: DsConfig, key: str, expected: str, effect: str) -> Finding:
+def _wrong_value(config: DsConfig, key: str, expected: str, effect: str) -> Finding:
     value = config.get(key)
     return fail(
         f"{config.named(key)} is {json.dumps(value)}, but it must be {expected}",
@@ -94,9 +94,9 @@ def _warmup(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator
     value = config.get(key)
     strict = isinstance(deepspeed, Missing) or at_least(deepspeed.version, _WARMUP_SINCE)
     own = str(config.get("scheduler.type", "")).startswith("Warmup")
-    if own and strict and _given(config, key, value) and not (_is_whole(value) and value > 0):
+    if own and strict and _is_given(config, key, value) and not (_is_whole(value) and value > 0):
         effect = "`ValueError` when the engine creates the scheduler"
-        yield _wrong(config, key, "an integer above 0", effect)
+        yield _wrong_value(config, key, "an integer above 0", effect)
 
 
 def _loss_scale(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
@@ -107,7 +107,7 @@ def _loss_scale(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iter
         typed = isinstance(deepspeed, Missing) or at_least(deepspeed.version, _TYPED_SINCE)
         if typed and isinstance(value, float) and not value.is_integer():
             effect = "`ValidationError` when the config is read, even if fp16 is off"
-            yield _wrong(config, f"fp16.{name}", "an integer of 1 or more", effect)
+            yield _wrong_value(config, f"fp16.{name}", "an integer of 1 or more", effect)
             return
     if not enabled(fp16) or fp16.get("loss_scale", 0) != 0:
         return
@@ -119,7 +119,7 @@ def _loss_scale(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iter
         value = fp16.get(name)
         if value is not None and is_number(value) and value < 1:
             effect = "`ValidationError` when the config is read" if strict else late
-            yield _wrong(config, f"fp16.{name}", "1 or more", effect)
+            yield _wrong_value(config, f"fp16.{name}", "1 or more", effect)
 
 
 @check(CONDITION)
@@ -145,25 +145,25 @@ def values_are_of_their_kind(
         )
     for key in _WHOLE:
         value = config.get(key)
-        if _given(config, key, value) and not _is_whole(value):
-            yield _wrong(config, key, "an integer", "`TypeError` when DeepSpeed compares it")
+        if _is_given(config, key, value) and not _is_whole(value):
+            yield _wrong_value(config, key, "an integer", "`TypeError` when DeepSpeed compares it")
     for key in _NUMBERS:
         value = config.get(key)
         odd = isinstance(value, str) if key.startswith("optimizer.") else not is_number(value)
         if key == "gradient_clipping" and isinstance(value, bool):
             yield from _clipped_at_one(config, key, value)
-        elif _given(config, key, value) and odd:  # eps of Adafactor is a pair
-            yield _wrong(config, key, "a number", "`TypeError` at the first step")
+        elif _is_given(config, key, value) and odd:  # eps of Adafactor is a pair
+            yield _wrong_value(config, key, "a number", "`TypeError` at the first step")
     for key in _TRUTH:
         value = config.get(key)
-        if _given(config, key, value) and isinstance(value, str):
-            yield _wrong(
+        if _is_given(config, key, value) and isinstance(value, str):
+            yield _wrong_value(
                 config, key, "`true` or `false` without quotes", "any string counts as true"
             )
     for key in _SECTIONS:
         value = config.get(key)
-        if _given(config, key, value) and not isinstance(value, dict):
-            yield _wrong(config, key, "an object in braces", "DeepSpeed rejects the config")
+        if _is_given(config, key, value) and not isinstance(value, dict):
+            yield _wrong_value(config, key, "an object in braces", "DeepSpeed rejects the config")
     yield from _warmup(config, deepspeed)
     yield from _loss_scale(config, deepspeed)
     yield from _zero(config)
@@ -208,7 +208,7 @@ def _template(config: DsConfig, blanks: dict[str, str]) -> Finding:
     )
 
 
-def _given(config: DsConfig, key: str, value: Any) -> bool:
+def _is_given(config: DsConfig, key: str, value: Any) -> bool:
     return value is not None and value != "auto" and key not in config.swallowed
 
 
@@ -223,20 +223,22 @@ def _zero(config: DsConfig) -> Iterator[Finding]:
     number = int(value) if isinstance(value, str) and value.isdigit() else value
     # the autotuner takes a list of stages to try (deepspeed 0.19.8 autotuning/autotuner.py)
     tuned = isinstance(value, list) and enabled(config.section("autotuning"))
-    if _given(config, key, value) and not tuned and number not in _STAGES:
-        yield _wrong(config, key, "0, 1, 2 or 3", effect)
+    if _is_given(config, key, value) and not tuned and number not in _STAGES:
+        yield _wrong_value(config, key, "0, 1, 2 or 3", effect)
     for section in ("offload_optimizer", "offload_param"):
         key = f"zero_optimization.{section}.device"
         value = config.get(key)
-        if _given(config, key, value) and value not in _DEVICES:
-            yield _wrong(config, key, "`none`, `cpu` or `nvme`", effect)
+        if _is_given(config, key, value) and value not in _DEVICES:
+            yield _wrong_value(config, key, "`none`, `cpu` or `nvme`", effect)
     key = "zero_optimization.allgather_bucket_size"
     value = config.get(key)
     sharded = stage_of(config.section("zero_optimization")) in {1, 2}
     if sharded and is_number(value) and value >= 0 and value % 2 == 1:
-        yield _wrong(config, key, "an even number", "`AssertionError` in `deepspeed.initialize`")
+        yield _wrong_value(
+            config, key, "an even number", "`AssertionError` in `deepspeed.initialize`"
+        )
     for refused in refused_in_zero(config):
-        yield _wrong(config, refused.key, refused.expected, effect)
+        yield _wrong_value(config, refused.key, refused.expected, effect)
 
 
 HINT = "correct the value that the error names"

@@ -151,13 +151,13 @@ def loadable(torch: TorchBuild, deepspeed: DeepSpeedInstall | Missing) -> tuple[
     """Pre-built ops that DeepSpeed loads on a GPU: they match this torch, its CUDA, and GPUs."""
     if isinstance(deepspeed, Missing):
         return ()
-    same_torch = deepspeed.built_for_torch in (None, _two(torch.version))
-    same_cuda = deepspeed.built_for_cuda in (None, _two(torch.cuda))
+    same_torch = deepspeed.built_for_torch in (None, _major_minor(torch.version))
+    same_cuda = deepspeed.built_for_cuda in (None, _major_minor(torch.cuda))
     for_gpus = deepspeed.built_for_accelerator in (None, "cuda")
     return deepspeed.prebuilt if same_torch and same_cuda and for_gpus else ()
 
 
-def _two(version: str | None) -> str:
+def _major_minor(version: str | None) -> str:
     return ".".join((version or "").split("+")[0].split(".")[:2])
 
 

@@ -48,7 +48,7 @@ def _exists(token: str, gpus: Gpus) -> bool:
     return find(gpus.gpus, token) is not None
 
 
-def _named(token: str, gpus: Gpus) -> bool:
+def _are_uuids_known(token: str, gpus: Gpus) -> bool:
     """Whether the UUIDs are known among which an entry would be."""
     if token.startswith("MIG-"):
         return all(gpu.mig_devices is not None for gpu in gpus.gpus)
@@ -67,7 +67,7 @@ def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterat
     for token in tokens or ():
         if _exists(token, gpus) or (not complete and not token.isdecimal()):
             continue
-        if not _named(token, gpus):
+        if not _are_uuids_known(token, gpus):
             yield skip(f"the UUIDs with which `{token}` would be compared are not known")
             return
         yield fail(

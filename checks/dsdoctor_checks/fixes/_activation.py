@@ -22,7 +22,7 @@ def base_of(patient: Patient, request: FixRequest) -> tuple[str, Reach]:
     return f"{patient.prefix.rstrip('/')}/opt/dsdoctor", Reach.ENV
 
 
-def _quoted(text: str) -> str:
+def _single_quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
@@ -40,11 +40,11 @@ def snippet(fix: str, variables: Mapping[str, str]) -> str:
         if not value:
             lines.append(f"unset {name}")
         elif name == "PATH":
-            folder = _quoted(value.removesuffix(":$PATH"))
+            folder = _single_quoted(value.removesuffix(":$PATH"))
             test = f'case ":$PATH:" in *:{folder}:*) ;; *) PATH={folder}":$PATH" ;; esac'
             lines.append(f"{test}; export PATH")
         else:
-            lines.append(f"export {name}={_quoted(value)}")
+            lines.append(f"export {name}={_single_quoted(value)}")
     return "\n".join([*lines, ""])
 
 
@@ -70,7 +70,7 @@ def activation(
     loader = f"{base}/activate.sh"
     content = (
         "# sourced by the shell that starts a job; sets the variables of `dsdoctor fix`\n"
-        f"for _dsdoctor_file in {_quoted(base)}/env.d/*.sh; do\n"
+        f"for _dsdoctor_file in {_single_quoted(base)}/env.d/*.sh; do\n"
         '  if [ -r "$_dsdoctor_file" ]; then . "$_dsdoctor_file"; fi\n'
         "done\n"
         "unset _dsdoctor_file\n"
@@ -91,7 +91,7 @@ def activation(
         steps += [
             Write(
                 write=f"{folder}/activate.d/dsdoctor-{fix}.sh",
-                content=f"{save}. {_quoted(loader)}\n",
+                content=f"{save}. {_single_quoted(loader)}\n",
                 why="`conda activate` runs it",
             ),
             Write(
@@ -100,4 +100,4 @@ def activation(
                 why="`conda deactivate` restores the variables",
             ),
         ]
-    return tuple(steps), f". {_quoted(loader)}"
+    return tuple(steps), f". {_single_quoted(loader)}"

@@ -64,7 +64,7 @@ CONDITIONS = (
 )
 
 
-def _whole(toolkit: Toolkit | None) -> bool:
+def _is_complete(toolkit: Toolkit | None) -> bool:
     return (
         toolkit is not None
         and toolkit.usable
@@ -74,10 +74,10 @@ def _whole(toolkit: Toolkit | None) -> bool:
     )
 
 
-def _served(toolkits: CudaToolkits, others: OtherToolkits, torch: TorchBuild) -> str:
+def _matching_torch_builds(toolkits: CudaToolkits, others: OtherToolkits, torch: TorchBuild) -> str:
     """Torch builds that match the installed toolkits, in words; "" if there are none."""
     release = pair(torch.version)
-    have = {t.version for t in (*toolkits.found, *others.found) if _whole(t) and t.version}
+    have = {t.version for t in (*toolkits.found, *others.found) if _is_complete(t) and t.version}
     fitting = [cuda for cuda in VARIANTS.get(release or (0, 0), ()) if cuda in have]
     return "; ".join(
         f"the installed CUDA {cuda} toolkit matches "
@@ -93,7 +93,7 @@ def _archs(gpus: Gpus | Missing, run: RunNeeds, env: Environment | Missing, give
     return ";".join(words or map(dotted, sorted(found))) or "8.0"
 
 
-def _refused(compilers: Compilers | Missing, want: str) -> str | None:
+def _compiler_refusal(compilers: Compilers | Missing, want: str) -> str | None:
     """Why nvcc of this CUDA would reject the host compiler, in words."""
     newest = NEWEST_GCC.get(pair(want) or (0, 0))
     if isinstance(compilers, Missing) or newest is None:
@@ -140,7 +140,7 @@ def install_cuda_toolkit(
     version = None if isinstance(deepspeed, Missing) else deepspeed.version
     now = toolkits.toolkit
     fits = now is not None and accepts(now.version or "", want, version)
-    if _whole(now) and fits and not findings.bad(*CONDITIONS, "jit-build-gcc-too-new"):
+    if _is_complete(now) and fits and not findings.bad(*CONDITIONS, "jit-build-gcc-too-new"):
         return None
     if not request.allows(reach):
         return Impossible(
@@ -158,12 +158,12 @@ def install_cuda_toolkit(
         request,
     )
     if isinstance(route, str):
-        served = _served(toolkits, others, torch)
+        served = _matching_torch_builds(toolkits, others, torch)
         return Impossible(
             why=f"the CUDA {want} toolkit cannot be installed: {route}"
             + (f"; but {served}" if served else "")
         )
-    refused = _refused(compilers, want)
+    refused = _compiler_refusal(compilers, want)
     gcc: _host_compiler.HostCompiler | None = None
     if refused:
         bounds = (_host_compiler.oldest_for(torch), NEWEST_GCC[pair(want) or (0, 0)])

@@ -41,12 +41,12 @@ Changes = dict[str, str]
 """Variable to its new value; "" = it is unset."""
 
 
-def _named(finding: Finding, env: Environment) -> Changes:
+def _unset_named(finding: Finding, env: Environment) -> Changes:
     names = finding.evidence.get("variables") or [finding.evidence.get("variable")]
     return {str(name): "" for name in names if env.get(str(name)) is not None}
 
 
-def _only(name: str) -> Callable[[Finding, Environment], Changes]:
+def _unset_one(name: str) -> Callable[[Finding, Environment], Changes]:
     def change(_finding: Finding, env: Environment) -> Changes:
         return {name: ""} if env.get(name) is not None else {}
 
@@ -54,7 +54,7 @@ def _only(name: str) -> Callable[[Finding, Environment], Changes]:
 
 
 def _renamed(finding: Finding, env: Environment) -> Changes:
-    changes = _named(finding, env)
+    changes = _unset_named(finding, env)
     new, value = finding.evidence.get("new"), finding.evidence.get("value")
     if new and value and env.get(str(new)) is None:
         changes[str(new)] = str(value)
@@ -84,25 +84,25 @@ def _shadows(finding: Finding, env: Environment) -> Changes:
 
 
 CHANGES: dict[str, Callable[[Finding, Environment], Changes]] = {
-    "skip-cuda-check-set": _only("DS_SKIP_CUDA_CHECK"),
-    "cuda-launch-blocking-set": _only("CUDA_LAUNCH_BLOCKING"),
-    "nccl-debug-switch-left": _named,
-    "nccl-unknown-variable": _named,
+    "skip-cuda-check-set": _unset_one("DS_SKIP_CUDA_CHECK"),
+    "cuda-launch-blocking-set": _unset_one("CUDA_LAUNCH_BLOCKING"),
+    "nccl-debug-switch-left": _unset_named,
+    "nccl-unknown-variable": _unset_named,
     "torch-nccl-variable-renamed": _renamed,
     "alloc-conf-unknown": _alloc,
-    "kmp-affinity-with-binding": _only("KMP_AFFINITY"),
-    "visible-devices-invalid": _only("CUDA_VISIBLE_DEVICES"),
-    "nvcc-arch-unsupported": _only("TORCH_CUDA_ARCH_LIST"),
+    "kmp-affinity-with-binding": _unset_one("KMP_AFFINITY"),
+    "visible-devices-invalid": _unset_one("CUDA_VISIBLE_DEVICES"),
+    "nvcc-arch-unsupported": _unset_one("TORCH_CUDA_ARCH_LIST"),
     "cuda-home-invalid": _toolkit,
     "several-toolkits": _toolkit,
     "ld-library-path-shadows-torch": _shadows,
 }
 
 
-def _without(text: str, names: set[str]) -> str:
+def _without_variables(text: str, names: set[str]) -> str:
     r"""A file of `NAME=value` lines without some names.
 
-    >>> _without("A=1\nDS_SKIP_CUDA_CHECK=1\n", {"DS_SKIP_CUDA_CHECK"})
+    >>> _without_variables("A=1\nDS_SKIP_CUDA_CHECK=1\n", {"DS_SKIP_CUDA_CHECK"})
     'A=1\n'
     """
     lines = text.splitlines(keepends=True)
@@ -129,7 +129,7 @@ def unset_variables(
     held = None if isinstance(files, Missing) else files.get("deepspeed-env")
     gone = {name for name, value in changes.items() if not value} | {"DS_SKIP_CUDA_CHECK"}
     steps: tuple[Step, ...] = ()
-    if held is not None and (kept := _without(held[1], gone)) != held[1]:
+    if held is not None and (kept := _without_variables(held[1], gone)) != held[1]:
         steps = (
             Write(
                 write=held[0],

@@ -43,7 +43,7 @@ def clocks_agree(nodes: NodesReach, limits: SkewLimits) -> Iterator[Finding]:
     if not off:
         yield ok(skew_s=skews)
         return
-    words = (f"`{host}` by {abs(skew):g} s ({_way(skew)})" for host, skew in off.items())
+    words = (f"`{host}` by {abs(skew):g} s ({_direction(skew)})" for host, skew in off.items())
     yield warn(
         f"clocks differ from this node's: {listed(words)}, but at most {limits.max_seconds:g} s"
         " are tolerated",
@@ -54,5 +54,5 @@ def clocks_agree(nodes: NodesReach, limits: SkewLimits) -> Iterator[Finding]:
     )
 
 
-def _way(skew: float) -> str:
+def _direction(skew: float) -> str:
     return "ahead" if skew > 0 else "behind"

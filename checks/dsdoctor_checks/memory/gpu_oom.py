@@ -31,7 +31,7 @@ _EXAMPLES = (
 )
 
 
-def _while(
+def _out_of_memory_while(
     doing: str, hint: str, near: tuple[str, ...], not_near: tuple[str, ...] = ()
 ) -> Signature:
     """The same error, where the frames above it show what was being done."""
@@ -51,14 +51,14 @@ _ACTIVATIONS = "lower the micro-batch or the sequence length, or use activation 
 
 #: What the last frames of the traceback contain, in order: the first match is used.
 PLACES = (
-    _while(
+    _out_of_memory_while(
         "while the model was moved to the GPU, before DeepSpeed partitioned it",
         "load the model on the CPU and do not call `.to('cuda')` before `deepspeed.initialize`; with"
         " ZeRO-3 create it under `deepspeed.zero.Init`",
         ("return t.to(", "in _apply\n", "_load_state_dict_into", "caching_allocator_warmup"),
         ("deepspeed/runtime/", "_configure_"),
     ),
-    _while(
+    _out_of_memory_while(
         "during DeepSpeed's setup: parameters, gradients and optimizer states do not fit at this ZeRO stage",
         _STATES,
         (
@@ -68,17 +68,17 @@ PLACES = (
             "_setup_for_real_optimizer",
         ),
     ),
-    _while(
+    _out_of_memory_while(
         "in the optimizer step: the optimizer states do not fit at this ZeRO stage without offload",
         _STATES,
         ("exp_avg", "in _init_group", "_take_model_step", "self.optimizer.step()"),
     ),
-    _while(
+    _out_of_memory_while(
         "in the logits or the loss, whose size is micro-batch × sequence length × vocabulary",
         "lower the micro-batch or the sequence length, or use a fused loss (Liger)",
         ("cross_entropy", "logits.float()", "self.lm_head(", "log_softmax"),
     ),
-    _while(
+    _out_of_memory_while(
         "in attention, whose memory grows with the sequence length",
         "lower the sequence length or the micro-batch, or use `attn_implementation='sdpa'` or"
         " FlashAttention",
@@ -90,12 +90,12 @@ PLACES = (
             "flash_attn",
         ),
     ),
-    _while(
+    _out_of_memory_while(
         "in the backward pass: activations and gradients of this micro-batch do not fit",
         _ACTIVATIONS,
         ("run_backward", "loss.backward()", "engine.backward", "self.engine.backward"),
     ),
-    _while(
+    _out_of_memory_while(
         "in the forward pass: the activations of this micro-batch and sequence length do not fit",
         _ACTIVATIONS,
         ("in forward\n", "in _call_impl"),

@@ -45,7 +45,7 @@ CONDITION = Condition(
 _HINT = "run `dsdoctor recommend --model MODEL` for a ZeRO stage, offload and micro-batch that fit"
 
 
-def _lacking(run: RunNeeds, used: tuple[Gpu, ...]) -> Finding | None:
+def _missing_gpus(run: RunNeeds, used: tuple[Gpu, ...]) -> Finding | None:
     """A failure if the plan names GPUs that this machine does not have."""
     plan = run.plan
     if plan is None or not plan.gpu_ids or run.gpus or len(used) >= plan.gpus_per_node:
@@ -61,7 +61,7 @@ def _lacking(run: RunNeeds, used: tuple[Gpu, ...]) -> Finding | None:
     )
 
 
-def _judged(demand: MemoryDemand, total: int, free: int) -> Finding:
+def _compare(demand: MemoryDemand, total: int, free: int) -> Finding:
     """Compares the demand with the total memory of the smallest GPU, then with its free memory."""
     state, whole = demand.gpu_state_bytes, demand.gpu_bytes
     floor = state if demand.gpu_floor_bytes is None else demand.gpu_floor_bytes
@@ -128,7 +128,7 @@ def gpu_memory_is_enough(
     used = chosen(gpus, run, env)
     if run.plan is not None and run.plan.gpu_ids and not run.gpus:
         used = tuple(gpu for gpu in gpus.gpus if gpu.index in run.plan.gpu_ids)
-    lacking = _lacking(run, used)
+    lacking = _missing_gpus(run, used)
     if lacking is not None:
         yield lacking
         return
@@ -139,4 +139,4 @@ def gpu_memory_is_enough(
         yield skip("the memory of no chosen GPU could be read")
         return
     free = min(total if free is None else free for total, free in sizes)
-    yield _judged(demand, min(total for total, _ in sizes), free)
+    yield _compare(demand, min(total for total, _ in sizes), free)

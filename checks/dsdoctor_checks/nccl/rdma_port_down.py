@@ -61,7 +61,7 @@ def _words(ports: list[RdmaPort]) -> str:
     )
 
 
-def _suspects(ports: tuple[RdmaPort, ...], pattern: Pattern | None) -> list[RdmaPort]:
+def _inactive_ports(ports: tuple[RdmaPort, ...], pattern: Pattern | None) -> list[RdmaPort]:
     """Ports that should be active: those in NCCL_IB_HCA, or a few of many equal ones."""
     if pattern is not None and not pattern.exclude:
         chosen = [port for port in ports if pattern.matches(port.device, port.port)]
@@ -95,7 +95,7 @@ def ports_are_active(
     named = found.get("NCCL_IB_HCA")
     pattern = parse_pattern(named.value) if named and named.value else None
     waiting = [port for port in network.rdma if port.state == "INIT"]
-    down = [port for port in _suspects(network.rdma, pattern) if port not in waiting]
+    down = [port for port in _inactive_ports(network.rdma, pattern) if port not in waiting]
     active = [port for port in network.rdma if port.active]
     if waiting:
         yield fail(

@@ -62,10 +62,10 @@ def _values(command: LaunchCommand) -> Iterator[tuple[str, str]]:
             yield name.replace("-", "_"), given
 
 
-def asked(command: LaunchCommand) -> dict[str, str]:
+def requested_formats(command: LaunchCommand) -> dict[str, str]:
     """Formats that a command requests, each with the option as the user wrote it.
 
-    >>> asked(LaunchCommand(script_args=("--tf32", "True", "--mixed_precision=fp8", "--bf16=0")))
+    >>> requested_formats(LaunchCommand(script_args=("--tf32", "True", "--mixed_precision=fp8", "--bf16=0")))
     {'tf32': '--tf32', 'fp8': '--mixed_precision fp8'}
     """
     found: dict[str, str] = {}
@@ -86,7 +86,7 @@ def gpus_support_requested_formats(
     env: Environment | Missing,
 ) -> Iterator[Finding]:
     """Compares every requested format with every GPU of the run."""
-    wanted = asked(command)
+    wanted = requested_formats(command)
     devices = capabilities(gpus, live, run, env)
     if not wanted or not devices:
         yield skip("the command requests no number format, or no GPU is known")

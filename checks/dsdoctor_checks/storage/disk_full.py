@@ -54,7 +54,7 @@ class DiskLimits(Limits, frozen=True, kw_only=True):
     temporary_mib: float = 100
 
 
-def _needed(place: Place, run: RunNeeds, limits: DiskLimits) -> tuple[float, str, bool]:
+def _required_bytes(place: Place, run: RunNeeds, limits: DiskLimits) -> tuple[float, str, bool]:
     """Bytes that a place needs, what for, and whether the run certainly fails without them."""
     count = parameters(run)
     if place.purpose == "--writable":
@@ -78,7 +78,7 @@ def places_have_room(storage: Storage, run: RunNeeds, limits: DiskLimits) -> Ite
     seen = False
     for places in by_mount(p for p in storage.places if p.free_bytes is not None and p.total_bytes):
         seen = True
-        needs = [(*_needed(place, run, limits), place) for place in places]
+        needs = [(*_required_bytes(place, run, limits), place) for place in places]
         bytes_needed, what, certain, place = max(needs, key=lambda row: row[0])
         free = place.free_bytes or 0
         if free >= bytes_needed:

@@ -51,7 +51,7 @@ CONDITION = Condition(
 _TRANSLATING = {"DMA", "DMA-FQ", "unknown"}
 
 
-def _between(one: PciPlace, other: PciPlace) -> set[str]:
+def _bridges_between(one: PciPlace, other: PciPlace) -> set[str]:
     """Bridges whose ACS affects the transfers between two devices.
 
     Below a shared switch these are the bridges on the way to it. For two GPUs under one host bridge
@@ -87,13 +87,13 @@ def switches_pass_transfers(
         here, there = tree.gpu(one.pci_bdf), tree.gpu(other.pci_bdf)
         if here is None or there is None or pair is None or pair.nvlinks or pair.p2p_read != "OK":
             continue
-        hit = _between(here, there) & set(tree.redirecting)
+        hit = _bridges_between(here, there) & set(tree.redirecting)
         if hit:
             affected |= hit
             ways.append(f"GPU {one.index} and GPU {other.index}")
     for gpu, nic in itertools.product(used, tree.nics):
         place = tree.gpu(gpu.pci_bdf)
-        hit = _between(place, nic) & set(tree.redirecting) if place else set()
+        hit = _bridges_between(place, nic) & set(tree.redirecting) if place else set()
         if hit:
             affected |= hit
             ways.append(f"GPU {gpu.index} and {nic.name}")

@@ -48,7 +48,7 @@ CONDITION = Condition(
 )
 
 
-def _known(gpu: Gpu) -> bool:
+def _are_states_known(gpu: Gpu) -> bool:
     """Whether every link reported a state that we know; MIG mode takes links down on purpose."""
     links = gpu.links or ()
     if gpu.mig_mode:
@@ -73,18 +73,18 @@ def _ends_unknown(gpu: Gpu) -> bool:
     return all(link.remote_type in (None, "UNKNOWN") for link in gpu.active_links)
 
 
-def _toward(gpu: Gpu, other: Gpu) -> int:
+def _links_between(gpu: Gpu, other: Gpu) -> int:
     return sum(link.remote_bdf == other.pci_bdf for link in gpu.active_links)
 
 
-def _whole(gpu: Gpu, like: list[Gpu]) -> bool:
+def _is_whole_board(gpu: Gpu, like: list[Gpu]) -> bool:
     """Whether the whole board is visible, not the part that a hypervisor assigned."""
     return gpu.virtualization == "NONE" or len(like) >= WHOLE_BOARD
 
 
 def _by_product(gpu: Gpu, like: list[Gpu]) -> int:
     """How many links the product has up, if that does not depend on the machine; else 0."""
-    if len(like) == 1 or not _whole(gpu, like):
+    if len(like) == 1 or not _is_whole_board(gpu, like):
         return 0
     if not any(other.active_links for other in like):
         # a hypervisor may take down the links of GPUs that it assigns one by one
@@ -101,7 +101,7 @@ def expected_links(gpu: Gpu, gpus: tuple[Gpu, ...]) -> int:
     GPUs of a board rightly sees fewer links on some of them.
     """
     have = len(gpu.active_links)
-    like = [other for other in gpus if other.name == gpu.name and _known(other)]
+    like = [other for other in gpus if other.name == gpu.name and _are_states_known(other)]
     if any(_switched(other) for other in like):
         counts = [len(other.active_links) for other in like if _switched(other)]
         return max(*counts, have, min(_sxm_links(gpu), len(gpu.links or ())))
@@ -113,7 +113,7 @@ def expected_links(gpu: Gpu, gpus: tuple[Gpu, ...]) -> int:
     for other in like:
         if other.index == gpu.index or other.pci_bdf is None:
             continue
-        here, there = _toward(gpu, other), _toward(other, gpu)
+        here, there = _links_between(gpu, other), _links_between(other, gpu)
         want = max(here, there)
         if bridge:
             want = -(-want // bridge) * bridge
@@ -135,10 +135,10 @@ def _which(down: list[int]) -> str:
     """The links that are down, for a hint."""
     if not down:
         return ""
-    return f"; link{'s' if len(down) > 1 else ''} {listed(down)} {_is(down)} down"
+    return f"; link{'s' if len(down) > 1 else ''} {listed(down)} {_is_or_are(down)} down"
 
 
-def _is(items: list[int]) -> str:
+def _is_or_are(items: list[int]) -> str:
     return "is" if len(items) == 1 else "are"
 
 
@@ -167,7 +167,7 @@ def _speeds(gpu: Gpu) -> Iterator[Finding]:
 @check(CONDITION)
 def links_are_up(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
     """Compares the active links of each GPU with the expected number."""
-    found = [gpu for gpu in chosen(gpus, run, env) if _known(gpu)]
+    found = [gpu for gpu in chosen(gpus, run, env) if _are_states_known(gpu)]
     if not found:
         yield skip("no GPU of this run reports the state of its NVLinks")
     for gpu in found:

@@ -88,7 +88,7 @@ def graph(shown: Sequence[Event]) -> Drawing | None:
             shapes += [text(0, y + 4, words), line(LEFT - 6, y, frame.width, y, "axis")]
         for event in shown:
             if event.kind == "consequence" and first and {event.number, first.number} <= at.keys():
-                shapes += _joined(at[first.number], at[event.number])
+                shapes += _arrow_between(at[first.number], at[event.number])
         for event in shown:
             if event.number in at:
                 shapes += _point(event, *at[event.number])
@@ -98,7 +98,7 @@ def graph(shown: Sequence[Event]) -> Drawing | None:
     return fitted(draw) if len(shown) <= MOST_NARROW else draw(WIDE)
 
 
-def _joined(start: tuple[float, float], end: tuple[float, float]) -> tuple[Shape, ...]:
+def _arrow_between(start: tuple[float, float], end: tuple[float, float]) -> tuple[Shape, ...]:
     """An arrow from edge to edge of two points."""
     dx, dy = end[0] - start[0], end[1] - start[1]
     far = (dx * dx + dy * dy) ** 0.5 or 1.0

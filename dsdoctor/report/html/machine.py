@@ -100,10 +100,10 @@ def picture(
     for gpu in gpus.gpus:
         place = None if isinstance(tree, Missing) else tree.gpu(gpu.pci_bdf)
         numa = gpu.numa_node if place is None or place.numa_node is None else place.numa_node
-        rows.append((numa, _way(place), _gpu(gpu, run, named=len(names) > 1)))
+        rows.append((numa, _pci_path(place), _gpu(gpu, run, named=len(names) > 1)))
     for nic in () if isinstance(tree, Missing) else tree.nics:
         device = Device(name=nic.name, kind="nic", lines=("RDMA adapter", nic.bdf))
-        rows.append((nic.numa_node, _way(nic), device))
+        rows.append((nic.numa_node, _pci_path(nic), device))
     numa_boxes: list[tuple[int | None, Box]] = []
     for node in sorted({row[0] for row in rows}, key=lambda node: (node is None, node)):
         inside = [(way, device) for numa, way, device in rows if numa == node]
@@ -198,7 +198,7 @@ def _in_sockets(boxes: Sequence[tuple[int | None, Box]], of: Mapping[int | None,
     return found
 
 
-def _way(place: PciPlace | None) -> tuple[str, ...]:
+def _pci_path(place: PciPlace | None) -> tuple[str, ...]:
     return () if place is None or not place.root else (place.root, *place.path)
 
 

@@ -261,8 +261,8 @@ class Registry:
             if cure.fix.name in taken:
                 other, rival = taken[cure.fix.name]
                 return (
-                    f"fix `{cure.fix.name}`{_beside(cure.fix.function.__module__)} is already taken "
-                    f"by pack `{other.name}`{_beside(rival.fix.function.__module__)}"
+                    f"fix `{cure.fix.name}`{_beside(cure.fix.function.__module__)} is already "
+                    f"taken by pack `{other.name}`{_beside(rival.fix.function.__module__)}"
                 )
             taken[cure.fix.name] = (pack, cure)
         return None

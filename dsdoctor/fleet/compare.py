@@ -18,13 +18,13 @@ def compare(
     for name in dict.fromkeys([*before, *after]):
         old, new = before.get(name), after.get(name)
         if old is None or new is None:
-            change = ("report", "there" if old is not None else "not there", "not there")
-            rows.setdefault(change if new is None else ("report", "not there", "there"), []).append(
+            change = ("report", "present" if old is not None else "missing", "missing")
+            rows.setdefault(change if new is None else ("report", "missing", "present"), []).append(
                 name
             )
             continue
         for trait in dict.fromkeys([*old, *new]):
-            left, right = old.get(trait, "not there"), new.get(trait, "not there")
+            left, right = old.get(trait, "missing"), new.get(trait, "missing")
             if left != right:
                 rows.setdefault((trait, left, right), []).append(name)
     return [

@@ -142,7 +142,7 @@ def differences(group: Group, usual: Group | None) -> str:
     if usual is None or group is usual:
         return "the usual nodes"
     differs = [
-        f"{name}: {group.traits.get(name) or 'not there'}"
+        f"{name}: {group.traits.get(name) or 'missing'}"
         for name in dict.fromkeys([*usual.traits, *group.traits])
         if group.traits.get(name) != usual.traits.get(name)
     ]
@@ -187,8 +187,8 @@ def _drifted(found: FleetFinding) -> tuple[str, str, str, str, str, int]:
     return (
         found.status,
         seen.get("trait", ""),
-        short(seen.get("value", "") or "not there", LONGEST),
-        short(seen.get("expected", "") or "not there", LONGEST),
+        short(seen.get("value", "") or "missing", LONGEST),
+        short(seen.get("expected", "") or "missing", LONGEST),
         short(found.nodes, LONGEST),
         found.count,
     )

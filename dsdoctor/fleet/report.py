@@ -93,7 +93,7 @@ def _group(group: Group, usual: Group | None, width: int) -> list[str]:
             *_wrapped(clean(" · ".join(traits)), width),
         ]
     differs = [
-        f"{name} {group.traits.get(name) or 'not there'}"
+        f"{name} {group.traits.get(name) or 'missing'}"
         for name in dict.fromkeys([*_HEAD, *usual.traits, *group.traits])
         if group.traits.get(name) != usual.traits.get(name)
     ]

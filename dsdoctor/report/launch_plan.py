@@ -171,7 +171,7 @@ def render(
             lines += textwrap.wrap(text, wide, subsequent_indent="  ")
     if plan.facts_as_of:
         lines.append(f"built-in tables as of {_clean(plan.facts_as_of)}")
-    lines += ["", "launch with" if plan.fits else "nothing fits; the nearest would be"]
+    lines += ["", "launch with" if plan.fits else "nothing fits; the closest option is"]
     lines.append(f"  {_clean(command_line(plan, folder))}")
     if folder is None:
         lines += textwrap.wrap("`-o DIR` writes ds_config.json, launch.sh and launch.json", wide)

@@ -151,5 +151,5 @@ def _slots(command: LaunchCommand, env: Mapping[str, str]) -> int | None:
     try:
         slots = hostfile.read(path)
     except UsageError:
-        return None  # the check before the start reports it
+        return None  # the preflight check reports it
     return next((count for host, count in slots.items() if host in _own_names()), None)

@@ -120,7 +120,7 @@ def show(folder: Path, record: RunRecord) -> str:
         f"{record.id} on {record.host}",
         f"command   {clean(shlex.join(record.command))}",
         f"folder    {record.cwd}",
-        f"started   {record.started}, check before the start: {record.preflight}",
+        f"started   {record.started}, preflight check: {record.preflight}",
         f"ended     {record.ended or 'not yet'}: {ending(record)}",
         f"figures   {success_line(record)}",
     ]

@@ -132,7 +132,7 @@ def _may_start(options: RunOptions, folder: Path, record: RunRecord, speak: Spea
     if result.returncode != 1 or not (folder / "report.json").is_file():
         record.preflight = "inconclusive"
         if result.returncode not in (0, 3):
-            speak(f"the check before the start did not finish: {result.error_text or 'no output'}")
+            speak(f"the preflight check did not finish: {result.error_text or 'no output'}")
         return True
     record.preflight = "failed"
     report = msgspec.json.decode((folder / "report.json").read_bytes())

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dsdoctor.fleet.page import MOST_LINES
+from dsdoctor.report.html.page import SHOWN
 from tests.html import browser, samples
 
 pytestmark = pytest.mark.system
@@ -112,6 +114,42 @@ def test_the_tables_of_a_fleet_filter_and_sort(chromium: browser.Browser, tmp_pa
     assert found == sorted(found)
     chromium.press("Enter", "\r")
     assert chromium.evaluate(counts) == sorted(found, reverse=True)
+    assert chromium.complaints() == []
+
+
+def test_a_long_table_shows_its_beginning_and_unfolds(
+    chromium: browser.Browser, tmp_path: Path
+) -> None:
+    file = tmp_path / "fleet-diff.html"
+    file.write_text(PAGES["fleet-diff"])
+    rows = "[...document.querySelectorAll('#traits tbody tr')].filter((r) => r.checkVisibility())"
+    for width in (1280, 390):
+        chromium.open(file, width)
+        assert chromium.evaluate(f"{rows}.length") == SHOWN
+        chromium.evaluate("document.querySelector('[data-for=traits] input').focus()")
+        chromium.call("Input.insertText", text="gpu1000")
+        assert chromium.evaluate(f"{rows}.length") == 1, "a row that was folded is found"
+        chromium.open(file, width)
+        chromium.evaluate("document.querySelector('[data-for=traits] button').click()")
+        assert chromium.evaluate(f"{rows}.length") == MOST_LINES
+    chromium.open(file)
+    chromium.call("Emulation.setEmulatedMedia", media="print")
+    assert chromium.evaluate(f"{rows}.length") == MOST_LINES, "paper has all"
+    chromium.call("Emulation.setEmulatedMedia", media="")
+    assert chromium.complaints() == []
+
+
+def test_a_button_copies_a_command(chromium: browser.Browser, tmp_path: Path) -> None:
+    file = tmp_path / "check.html"
+    file.write_text(PAGES["check"])
+    chromium.open(file)
+    chromium.evaluate(
+        "navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }"
+    )
+    chromium.evaluate("document.querySelector('.command button').focus()")
+    chromium.press("Enter", "\r")
+    assert chromium.evaluate("window.copied") == "dsdoctor fix install-torch-build"
+    assert chromium.evaluate("document.querySelector('.command button').textContent") == "Copied"
     assert chromium.complaints() == []
 
 

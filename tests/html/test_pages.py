@@ -176,7 +176,7 @@ def test_a_diagnosis_points_from_the_cause_to_what_followed() -> None:
 def test_bars_of_options_share_colors_and_name_what_is_too_large() -> None:
     text = PAGES["recommend"]
     assert text.index("zero-0") < text.index("zero-3")
-    assert "more than there is" in text
+    assert "does not fit" in text
     assert text.count('class="limit"') == text.count('class="bar tall"'), "each bar has its limit"
     assert "ds_config.json</summary>" in text
 
@@ -187,7 +187,7 @@ def test_a_run_shows_its_curves_and_events_on_one_axis() -> None:
         assert f">{title}</text>" in text
     assert text.count('class="chart"') == 6
     assert "rank 5 ended" in text
-    assert "rank 5 ended; SIGTERM was passed on to the job</title>" in text, "they are one point"
+    assert "rank 5 ended; SIGTERM was forwarded to the job</title>" in text, "they are one point"
     assert ">2-3</text>" in text
 
 

@@ -84,7 +84,7 @@ def graph(shown: Sequence[Event]) -> Drawing | None:
         shapes: list[Shape] = []
         for place, rank in enumerate(ranks):
             y = 22 + ROW * place
-            words = "no rank named" if rank is None else f"rank {rank}"
+            words = "no rank" if rank is None else f"rank {rank}"
             shapes += [text(0, y + 4, words), line(LEFT - 6, y, frame.width, y, "axis")]
         for event in shown:
             if event.kind == "consequence" and first and {event.number, first.number} <= at.keys():

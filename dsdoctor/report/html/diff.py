@@ -17,7 +17,7 @@ WORDS = {Verdict.HEALTHY: "healthy", Verdict.FAULTY: "faulty", Verdict.UNKNOWN: 
 
 def _words(value: Any) -> str:
     if value is None:
-        return "not there"
+        return "missing"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

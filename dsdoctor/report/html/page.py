@@ -24,6 +24,8 @@ FOLDER = Path(__file__).parent / "templates"
 MISSING = "`--format html` needs the package `jinja2`; run `pip install 'dsdoctor[html]'`"
 #: Categories of characters that have no glyph: controls, directions of writing, surrogates,
 #: private and unassigned code points, separators of lines. The first two hide or reorder text.
+#: Rows of a long table that are shown at first: laying out thousands takes seconds.
+SHOWN = 100
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _KEPT = "\n\t"
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -136,7 +138,7 @@ def render(template: str, *, title: str, script: str | None = None, **context: A
     Args:
         template: file name in `templates/`.
         title: of the window.
-        script: file name of the one script that the page may run; None = no script.
+        script: file name of a script in addition to `copy.js`, which all pages run; None = none.
         context: what the template shows.
 
     Raises:
@@ -144,11 +146,18 @@ def render(template: str, *, title: str, script: str | None = None, **context: A
     """
     require()
     style = _asset("style.css")
-    code = "" if script is None else _asset(script)
-    policy = f"default-src 'none'; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
-    if code:
-        policy += f"; script-src {_hash(code)}"
+    code = _asset("copy.js") + ("" if script is None else _asset(script))
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; base-uri 'none'; form-action 'none'; "
+        f"script-src {_hash(code)}"
+    )
     found = _environment().get_template(template)
     return found.render(
-        title=title, style=style, script=code, policy=policy, version=__version__, **context
+        title=title,
+        style=style,
+        script=code,
+        policy=policy,
+        version=__version__,
+        shown=SHOWN,
+        **context,
     )

@@ -109,7 +109,7 @@ def events(record: RunRecord) -> list[tuple[float, str, str]]:
     """What happened: time, kind, words; the earliest first."""
     rows = [(note.time, "notice", note.text) for note in record.notices]
     rows += [(end.time, "end", f"rank {end.rank} ended") for end in record.rank_ends]
-    rows += [(one.time, "signal", f"{one.name} was passed on to the job") for one in record.signals]
+    rows += [(one.time, "signal", f"{one.name} was forwarded to the job") for one in record.signals]
     return sorted(rows)
 
 

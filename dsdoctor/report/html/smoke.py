@@ -83,7 +83,7 @@ def memory(report: SmokeReport) -> list[Pair]:
     for row in report.figures.memory:
         words = (
             f"measured {gib(row.measured_bytes)}, predicted {gib(row.predicted_bytes)} "
-            f"({row.ratio:.0%} of it)"
+            f"({row.ratio:.0%} of the prediction)"
         )
         scale = max(row.measured_bytes, row.predicted_bytes, 1) * 1.05
         drawing = stacked(words, [Part(words, row.measured_bytes, 1)], row.predicted_bytes, scale)

@@ -193,6 +193,8 @@ class Series:
 
 HEIGHT, TOP, BOTTOM = 180.0, 32.0, 24.0
 #: Seconds in the units of a time axis, the longest first.
+#: Between these, the numbers at a grid have thousands separators.
+THOUSAND, MILLION = 1e3, 1e6
 TIMES = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 
 
@@ -283,7 +285,7 @@ def chart(
         shapes = [text(frame.left, 13, title)]
         for mark in levels:
             shapes.append(line(frame.left, up(mark), frame.end, up(mark), "axis"))
-            shapes.append(text(frame.left - 6, up(mark) + 4, f"{mark:g}", "tick", "end"))
+            shapes.append(text(frame.left - 6, up(mark) + 4, _tick(mark), "tick", "end"))
         shapes += x_axis(frame, span, x_unit, HEIGHT)
         points = [
             (number_, frame.across(at, span), css, words)
@@ -299,6 +301,15 @@ def chart(
         return Drawing(frame.width, HEIGHT, label, tuple(shapes))
 
     return fitted(draw)
+
+
+def _tick(mark: float) -> str:
+    """The number at a line of the grid.
+
+    >>> _tick(80_000.0), _tick(2.5), _tick(2e6)
+    ('80,000', '2.5', '2e+06')
+    """
+    return f"{mark:,.0f}" if THOUSAND <= abs(mark) < MILLION else f"{mark:g}"
 
 
 def x_axis(frame: Frame, span: tuple[float, float], unit: str, height: float) -> Iterable[Shape]:

@@ -1,18 +1,32 @@
 for (const tools of document.querySelectorAll('.tools[data-for]')) {
   const table = document.getElementById(tools.dataset.for);
   const body = table.tBodies[0];
-  const rows = Array.from(body.rows);
+  const limit = Number(tools.dataset.limit);
   const said = tools.querySelector('output');
-  const words = rows.map((row) => row.textContent.toLowerCase());
+  const more = tools.querySelector('button');
+  let rows = Array.from(body.rows);
+  let words = null;
+  let wanted = [];
+  let all = false;
+  const show = () => {
+    let found = 0;
+    for (const row of rows) {
+      const fits = wanted.every((word) => words.get(row).includes(word));
+      found += fits;
+      row.hidden = !fits;
+      row.classList.toggle('later', fits && !all && found > limit);
+    }
+    said.textContent = (wanted.length ? found + ' of ' : '') + rows.length + ' rows' +
+      (!all && found > limit ? ', the first ' + limit + ' are shown' : '');
+    more.hidden = all || found <= limit;
+    more.textContent = 'Show all ' + found;
+  };
   tools.querySelector('input').addEventListener('input', (event) => {
-    const wanted = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    rows.forEach((row, place) => {
-      row.hidden = !wanted.every((word) => words[place].includes(word));
-      shown += !row.hidden;
-    });
-    said.textContent = shown + ' of ' + rows.length + ' rows';
+    words ??= new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
+    wanted = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+    show();
   });
+  more.addEventListener('click', () => { all = true; show(); });
   const order = new Intl.Collator('en', { numeric: true });
   Array.from(table.tHead.rows[0].cells).forEach((head, column) => {
     const button = document.createElement('button');
@@ -25,8 +39,11 @@ for (const tools of document.querySelectorAll('.tools[data-for]')) {
       head.setAttribute('aria-sort', down ? 'descending' : 'ascending');
       const keyed = rows.map((row, place) => [row.cells[column].textContent, place]);
       keyed.sort((a, b) => (down ? -1 : 1) * order.compare(a[0], b[0]) || a[1] - b[1]);
-      body.append(...keyed.map((pair) => rows[pair[1]]));
+      rows = keyed.map((pair) => rows[pair[1]]);
+      body.append(...rows);
+      show();
     });
   });
+  show();
   tools.hidden = false;
 }

@@ -259,6 +259,8 @@ def test_the_user_of_a_requeued_job_reads_why(cluster: Cluster) -> None:
     shown = cluster.run("scontrol", "show", "job", job)
     assert "AdminComment=dsdoctor: n1: DSD601 gpu-lost" in shown
     cluster.run("scontrol", "update", f"jobid={job}", "reqnodelist=n2")
+    # Slurm holds a requeued job back for two minutes, while a node may still know its credential
+    cluster.run("scontrol", "update", f"jobid={job}", "starttime=now")
     cluster.run("scontrol", "release", job)
     out = cluster.folder / f"job-{job}.out"
     cluster.wait(lambda: out.exists() and "it runs" in out.read_text(), "started again", 200)

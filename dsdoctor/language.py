@@ -86,9 +86,12 @@ class Catalogue:
                 continue
             parts = FIELD.split(english)
             inside = ["".join(parts[: place + 1]).count("`") % 2 for place in range(len(parts))]
+            fields = list(zip(inside, match.groups(), strict=False))
+            if any(code and "`" in value for code, value in fields):
+                continue  # more than one piece of code, with words between them
             values = [
                 value if code else self._value(condition, value)
-                for code, value in zip(inside, match.groups(), strict=False)
+                for code, value in fields
             ]
             if None in values:
                 continue

@@ -55,7 +55,7 @@ def hint_to_install(patient: Patient | Missing, install: str, *, trains: bool = 
     """
     named = "activate the environment that the job uses, or pass its interpreter with `--python`"
     if own_environment(patient) and not trains:
-        return f"no environment is active, so that dsdoctor's own was examined: {named}"
+        return f"no environment is active, so dsdoctor's own was examined: {named}"
     if not trains and not isinstance(patient, Missing) and patient.chosen_by == "python3 on PATH":
         if patient.executable.startswith(
             "/usr/bin/"

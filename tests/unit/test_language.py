@@ -87,6 +87,8 @@ def test_a_template_takes_its_values_over() -> None:
     expected = f"运行 `{command}`，或用 `--python` 指定作业的解释器"
     assert _own().translate("torch-missing", given) == expected, "code is no sentence"
     assert _own().translate("gpu-oom", said) is None, "a text of another condition"
+    two = f"run `{command}`, or set `A=1`"
+    assert _own().translate("jit-build-ninja-missing", two) is None, "no half of a sentence"
 
 
 def test_a_sentence_in_a_field_is_translated_or_all_stays_english() -> None:

@@ -57,7 +57,7 @@ def test_torch_is_not_installed_into_the_environment_of_dsdoctor() -> None:
     )  # fmt: skip
     (finding,) = judge(CHECK, torch_build=TorchBuild(), patient=own).findings
     assert finding.hint == (
-        "no environment is active, so that dsdoctor's own was examined: "
+        "no environment is active, so dsdoctor's own was examined: "
         "activate the environment that the job uses, or pass its interpreter with `--python`"
     )
     assert finding.fixes == (), "the fix refuses this environment"

@@ -89,10 +89,7 @@ class Catalogue:
             fields = list(zip(inside, match.groups(), strict=False))
             if any(code and "`" in value for code, value in fields):
                 continue  # more than one piece of code, with words between them
-            values = [
-                value if code else self._value(condition, value)
-                for code, value in fields
-            ]
+            values = [value if code else self._value(condition, value) for code, value in fields]
             if None in values:
                 continue
             names = FIELD.findall(english)

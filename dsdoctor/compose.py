@@ -28,6 +28,7 @@ from dsdoctor.model.facts.storage import Checkpoint, Storage
 from dsdoctor.model.facts.toolchain import Compilers, CudaToolkits, ExtensionCache, Libaio
 from dsdoctor.model.partial import Source
 from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.model.units import gib
 from dsdoctor.named_job import resolve
 from dsdoctor.product_names import products_named, similar
 from dsdoctor.products import PRODUCTS
@@ -170,6 +171,10 @@ _LIKE = re.compile(
     r"(?: ?[x×*] ?(?P<behind>[1-9]\d{0,2}))?"
 )
 
+#: Products of one name whose memory differs by less are planned for as one: H100 with 80 and with
+#: 94 GB are, A100 with 40 and with 80 are not.
+_ALIKE = 1.25
+
 
 def machine_like(text: str, driver: str | None) -> Snapshot:
     """A machine of so many GPUs of a product, of which nothing else is known.
@@ -182,13 +187,19 @@ def machine_like(text: str, driver: str | None) -> Snapshot:
     Raises:
         UsageError: no product or several are called that, or the version is not one.
     """
-    count, full = _product_of(text)
+    count, full, others = _product_of(text)
     known = PRODUCTS[full]
     if driver is not None and not re.fullmatch(r"\d{3}(?:\.\d{1,4}){0,2}", driver):
         raise UsageError(
             f"`--driver {driver}` is not a driver's version; expected one such as `550.54.15`"
         )
-    snapshot = Snapshot(assumed=("all memory of its GPUs is free",))
+    assumed = ["all memory of its GPUs is free"]
+    if others:
+        assumed.append(
+            f"`{text}` is taken as {full} ({gib(known.mib << 20)} GiB); it may also mean "
+            + " or ".join(f"{name} ({gib(PRODUCTS[name].mib << 20)})" for name in others)
+        )
+    snapshot = Snapshot(assumed=tuple(assumed))
     gpu = {
         "name": f"NVIDIA {full}",
         "cc_major": known.major,
@@ -205,8 +216,12 @@ def machine_like(text: str, driver: str | None) -> Snapshot:
     return snapshot
 
 
-def _product_of(text: str) -> tuple[int, str]:
-    """How many GPUs of which product a value of `--like` means."""
+def _product_of(text: str) -> tuple[int, str, list[str]]:
+    """How many GPUs of which product a value of `--like` means, and what else it may mean.
+
+    Products of one compute capability whose memory hardly differs are planned for alike, as the one
+    that has the least.
+    """
     found = _LIKE.fullmatch(text.strip())
     both = found is not None and found["count"] and found["behind"]
     if found is None or both:
@@ -215,12 +230,16 @@ def _product_of(text: str) -> tuple[int, str]:
     names = products_named(found["name"])
     if not names:
         raise _not_a_product(text, similar(found["name"]))
-    if len(names) > 1:
+    known = [PRODUCTS[name] for name in names]
+    sizes = [product.mib for product in known]
+    alike = len({(product.major, product.minor) for product in known}) == 1
+    if not alike or max(sizes) > _ALIKE * min(sizes):
         several = ", ".join(f"`{count}x{name}`" for name in names)
         raise UsageError(
             f"`--like {text}` matches {len(names)} products; expected one of them: {several}"
         )
-    return int(count), names[0]
+    least = names[sizes.index(min(sizes))]
+    return int(count), least, [name for name in names if name != least]
 
 
 def _not_a_product(text: str, near: list[str]) -> UsageError:

@@ -97,10 +97,12 @@ class Limits:
         ):
             if have is not None and wanted + spare > have:
                 most = max(memory.at_peak(items), key=lambda item: item.bytes)
+                kept = (
+                    f", of which {spare / GIB:.1f} are kept as headroom" if wanted <= have else ""
+                )
                 parts.append(
                     f"needs {wanted / GIB:.1f} GiB on each {place} ({most.name} alone "
-                    f"{most.bytes / GIB:.1f}), but {have / GIB:.1f} GiB are free, of which "
-                    f"{spare / GIB:.1f} are kept as headroom"
+                    f"{most.bytes / GIB:.1f}), but {have / GIB:.1f} GiB are free{kept}"
                 )
         return "; ".join(parts)
 
@@ -326,6 +328,8 @@ def _with_verdict(
             if objective == "memory"
             else "the first option that fits with headroom, in order of the data moved per step"
         )
+        if row.host_limit_bytes is None and row.offload != "none":
+            reason += f", if the host has {row.host_bytes / GIB:.0f} GiB"
     elif row.fits and objective == "memory":
         reason = f"takes no less memory than {won.name}"
     elif row.fits and OFFLOADS.index(row.offload) > OFFLOADS.index(won.offload):

@@ -14,6 +14,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.model.decode import DecodeError
 from dsdoctor.recommend import experts, paired, vision
 from dsdoctor.recommend.config_values import positive, positive_or
+from dsdoctor.recommend.mixtures import MIXTURES
 from dsdoctor.recommend.presets import ALIASES, MODERN, PRESETS, gpt2_shape, modern_shape
 from dsdoctor.recommend.shape import ModelShape
 
@@ -185,8 +186,11 @@ def preset(text: str) -> ModelShape | None:
     """
     key = text.strip().lower().replace("_", "-").rpartition("/")[2].removeprefix("meta-")
     for _ in range(3):
-        if (found := PRESETS.get(ALIASES.get(key, key))) is not None:
+        name = ALIASES.get(key, key)
+        if (found := PRESETS.get(name)) is not None:
             return found
+        if (config := MIXTURES.get(name)) is not None:
+            return from_config(config, name)
         key = _SUFFIX.sub("", key, count=1)
     return None
 
@@ -256,6 +260,8 @@ def written(shape: ModelShape) -> dict[str, Any]:
     >>> from_config(written(PRESETS["qwen3-8b"]), "qwen3-8b") == PRESETS["qwen3-8b"]
     True
     """
+    if (mixture := MIXTURES.get(shape.name)) is not None and shape.experts:
+        return dict(mixture)
     if shape.family == "gpt2":
         return {
             "model_type": "gpt2",
@@ -310,7 +316,7 @@ def _unknown(text: str) -> str:
     if _NEARLY_A_SIZE.match(text.strip()):
         return f"`{text}` is not a model size; expected, for example, `350M` or `1.5B`"
     key = text.lower().replace("_", "-").rpartition("/")[2]
-    near = difflib.get_close_matches(key, [*PRESETS, *ALIASES], n=1)
+    near = difflib.get_close_matches(key, [*PRESETS, *MIXTURES, *ALIASES], n=1)
     if near:
         return (
             f"`{text}` is not a preset, a size or a file; the nearest preset is `{near[0]}`; "
@@ -318,5 +324,5 @@ def _unknown(text: str) -> str:
         )
     return (
         f"`{text}` is not a preset, a size or a file; expected a `config.json`, a size such as "
-        f"`1.5B`, or one of {', '.join(PRESETS)}"
+        f"`1.5B`, or one of {', '.join([*PRESETS, *MIXTURES])}"
     )

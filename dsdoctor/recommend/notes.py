@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dsdoctor.framework import HF
 from dsdoctor.model.launch_plan import MemoryOption, Reason
-from dsdoctor.model.units import GIB
+from dsdoctor.model.units import GIB, gib
 from dsdoctor.recommend import choice, output, trainer
 from dsdoctor.recommend.machine import Machine
 from dsdoctor.recommend.options import BF16_MAJOR, PlanOptions, note
@@ -31,6 +31,14 @@ def notes_on(
     reasons = []
     if chosen.fits and (left := choice.headroom_left(chosen)):
         reasons.append(note("headroom", f"{left} stay free at the predicted peak"))
+    if chosen.host_limit_bytes is None and chosen.offload != "none":
+        reasons.append(
+            note(
+                "host",
+                f"{gib(chosen.host_bytes)} GiB of memory are needed on each host, and how much "
+                "there is was not stated: check it, or pass `--host-memory`",
+            )
+        )
     if options.framework == HF:
         reasons.append(
             note(
@@ -99,14 +107,6 @@ def notes_on(
                 "hosts",
                 "the nodes have no names yet: pass `--hosts A,B` or `--hostfile FILE`: without "
                 "a hostfile the deepspeed launcher only warns and runs on one node",
-            )
-        )
-    if not chosen.fits:
-        reasons.append(
-            note(
-                "fit",
-                f"nothing fits; {chosen.name} comes closest: shorten the sequence (now "
-                f"{setting.sequence}), train with LoRA (`--finetune lora`), or use more GPUs",
             )
         )
     return reasons

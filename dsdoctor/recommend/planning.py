@@ -16,7 +16,7 @@ from dsdoctor.model.launch_plan import (
     Reason,
 )
 from dsdoctor.model.units import GIB
-from dsdoctor.recommend import choice, output, trainer
+from dsdoctor.recommend import choice, output, trainer, way_out
 from dsdoctor.recommend.machine import Machine, machine_from, machine_of
 from dsdoctor.recommend.measured import Measured
 from dsdoctor.recommend.models import ASSUMED_VOCAB
@@ -212,6 +212,16 @@ def recommend(
         ),
         *notes_on(chosen, setting, machine, options, model),
     ]
+    if not chosen.fits:
+        asked = way_out.Request(
+            machine=machine,
+            model=model,
+            options=options,
+            base=base,
+            limits=choice.limits_of(machine, options.objective),
+            workers=workers,
+        )
+        reasons += way_out.ways_out(asked, table)
     launch = output.Launch(
         launcher=choose_launcher(machine, options.launcher),
         gpu_ids=tuple(device.index for device in machine.devices),

@@ -137,6 +137,8 @@ ALIASES = {
     "llama-8b": "llama-3-8b",
     "llama-3.3-70b": "llama-3.1-70b",
     "mistral": "mistral-7b",
+    "mixtral": "mixtral-8x7b",
+    "mixtral-8x7b-v0.1": "mixtral-8x7b",
     "mistral-7b-v0.1": "mistral-7b",
     "mistral-7b-v0.2": "mistral-7b",
     "qwen2-0.5b": "qwen2.5-0.5b",

@@ -103,8 +103,9 @@ def _table(
 
 
 def _tables(plan: LaunchPlan, width: int, *, verbose: bool) -> list[str]:
-    chosen = [row for row in plan.memory.options if row.name == plan.memory.chosen]
-    shown = list(plan.memory.options) if verbose or not chosen else chosen
+    near = (plan.stage, plan.offload)  # what is chosen, or comes closest
+    chosen = [row for row in plan.memory.options if (row.stage, row.offload) == near]
+    shown = list(plan.memory.options) if verbose else chosen
     ranks = f" (all {plan.gpus_per_node} ranks together)" if plan.gpus_per_node > 1 else ""
     lines = _table(
         "memory of each GPU, GiB",

@@ -227,11 +227,29 @@ def test_spellings_that_only_one_product_has(text: str, count: int, name: str) -
 
 def test_spellings_of_several_products_get_the_list() -> None:
     with pytest.raises(UsageError) as caught:
-        compose.machine_like("8xA100-80GB", None)
+        compose.machine_like("8xA100", None)
     assert str(caught.value) == (
-        "`--like 8xA100-80GB` matches 2 products; expected one of them: "
-        "`8xA100 80GB PCIe`, `8xA100-SXM4-80GB`"
+        "`--like 8xA100` matches 5 products; expected one of them: `8xA100-PCIE-40GB`, "
+        "`8xA100 80GB PCIe`, `8xA100-SXM4-40GB`, `8xA100-SXM4-80GB`, `8xA100-SXM-64GB`"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "others"),
+    [
+        ("8xA100-80GB", "A100 80GB PCIe", "A100-SXM4-80GB (80.0)"),
+        ("1xH100", "H100 PCIe", "H100 NVL (93.6) or H100 80GB HBM3 (79.6)"),
+    ],
+)
+def test_products_that_hardly_differ_are_planned_for_as_the_smallest(
+    text: str, name: str, others: str
+) -> None:
+    snapshot = compose.machine_like(text, None)
+    gpus = snapshot.get(Gpus)
+    assert not isinstance(gpus, Missing)
+    assert {gpu.name for gpu in gpus.gpus} == {f"NVIDIA {name}"}
+    assert snapshot.assumed[1].endswith(f"it may also mean {others}")
+    assert name in snapshot.assumed[1]
 
 
 def test_each_name_that_is_offered_or_reported_is_accepted() -> None:

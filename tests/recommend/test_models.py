@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from dsdoctor.errors import UsageError
+from dsdoctor.recommend.mixtures import MIXTURES
 from dsdoctor.recommend.models import (
     PRESETS,
     ModelShape,
@@ -26,6 +27,7 @@ from dsdoctor.recommend.models import (
     from_size,
     preset,
     resolve,
+    written,
 )
 
 CHILDREN = Path(__file__).parent / "children"
@@ -79,6 +81,39 @@ def test_every_preset_has_a_published_count() -> None:
 @pytest.mark.parametrize(("name", "count"), PUBLISHED.items())
 def test_parameters_are_exact(name: str, count: int) -> None:
     assert PRESETS[name].parameters == count
+
+
+#: The same for mixtures of experts.
+MIXED = {
+    "mixtral-8x7b": 46_702_792_704,
+    "qwen3-30b-a3b": 30_532_122_624,
+    "qwen3-235b-a22b": 235_093_634_560,
+    "gpt-oss-20b": 20_914_757_184,
+    "gpt-oss-120b": 116_829_156_672,
+}
+
+
+def test_every_mixture_has_a_published_count() -> None:
+    assert set(MIXED) == set(MIXTURES)
+
+
+@pytest.mark.parametrize(("name", "count"), MIXED.items())
+def test_parameters_of_mixtures_are_exact(name: str, count: int) -> None:
+    shape = resolve(name)
+    assert shape.parameters == count
+    assert from_config(written(shape), name) == shape
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Qwen/Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b"),
+        ("mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral-8x7b"),
+        ("openai/gpt-oss-20b", "gpt-oss-20b"),
+    ],
+)
+def test_mixtures_are_found_by_the_names_of_the_hub(text: str, name: str) -> None:
+    assert resolve(text).name == name
 
 
 def hugging_face(shape: ModelShape, **changes: Any) -> dict[str, Any]:

@@ -1,0 +1,73 @@
+"""What is offered where nothing fits has been sized, and fits."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.model.launch_plan import LaunchPlan
+from dsdoctor.other_machine import like
+from dsdoctor.recommend.models import resolve
+from dsdoctor.recommend.options import PlanOptions
+from dsdoctor.recommend.planning import recommend
+from dsdoctor.report.launch_plan import render
+
+
+def planned(machine: str, model: str, **options: object) -> LaunchPlan:
+    return recommend(like(machine), resolve(model), PlanOptions(**options))  # type: ignore[arg-type]
+
+
+def told(plan: LaunchPlan, subject: str) -> str:
+    return " ".join(reason.text for reason in plan.reasons if reason.subject == subject)
+
+
+@pytest.mark.parametrize(
+    ("machine", "model", "asked", "way"),
+    [
+        ("1xRTX 4090", "qwen2.5-14b", {"offload": "none"}, {"finetune": "qlora"}),
+        ("1xRTX 4090", "qwen2.5-7b", {"offload": "none"}, {"finetune": "lora"}),
+        ("1xA100-80GB", "llama-3-8b", {"offload": "none"}, {"finetune": "lora"}),
+    ],
+)
+def test_what_is_offered_fits(
+    machine: str, model: str, asked: dict[str, str], way: dict[str, str]
+) -> None:
+    plan = planned(machine, model, **asked)
+    assert not plan.fits
+    ((option, value),) = way.items()
+    assert f"`--{option} {value}`" in told(plan, "fit")
+    assert planned(machine, model, **(asked | way)).fits
+
+
+def test_more_gpus_are_offered_where_they_help() -> None:
+    plan = planned("2xA100-80GB", "llama-2-13b", offload="none")
+    assert not plan.fits
+    assert "4 such GPUs (zero-3" in told(plan, "fit")
+    assert planned("4xA100-80GB", "llama-2-13b", offload="none").fits
+
+
+def test_adapters_on_4_bits_are_not_told_to_use_adapters() -> None:
+    """DeepSpeed loads 70B in 4 bits on each GPU, so neither length nor number of GPUs helps."""
+    plan = planned("2xRTX 4090", "llama-3.1-70b", finetune="qlora")
+    assert not plan.fits
+    assert told(plan, "fit") == ("nothing fits; what would, each by itself: as many GPUs of 48 GB")
+    assert "FSDP with QLoRA" in told(plan, "fsdp")
+    assert planned("2xRTX A6000", "llama-3.1-70b", finetune="qlora").fits
+
+
+def test_only_what_comes_closest_is_itemized() -> None:
+    plan = planned("2xRTX 4090", "llama-3.1-70b", finetune="qlora")
+    assert render(plan).count("memory of each GPU, GiB") == 1
+    assert render(plan, verbose=True).count("memory of each GPU, GiB") > 1
+
+
+def test_headroom_is_named_only_where_it_decides() -> None:
+    plan = planned("2xRTX 4090", "llama-3.1-70b", finetune="qlora")
+    assert "headroom" not in plan.memory.options[0].reason
+
+
+def test_host_memory_that_nobody_stated_is_a_condition() -> None:
+    plan = planned("4xA100-SXM4-40GB", "llama-3.1-405b")
+    assert plan.fits
+    assert "if the host has 9122 GiB" in " ".join(row.reason for row in plan.memory.options)
+    assert "9122.1 GiB of memory are needed on each host" in told(plan, "host")
+    assert not told(planned("8xA100-SXM4-80GB", "qwen2.5-7b"), "host")

@@ -64,7 +64,9 @@ def page(facts: dict[str, Any]) -> str:
     tables: list[str] = []
     for source in facts["sources"]:
         tables.append(f"\n### {source['name']}\n")
-        tables.append(f"<{source['url']}>, read {facts['read']}. {source['about']}\n")
+        tables.append(
+            f"<{source['url']}>, read {source.get('read', facts['read'])}. {source['about']}\n"
+        )
         tables.append("| model | what | tokens | measured | predicted | ratio |")
         tables.append("|---|---|---|---|---|---|")
         for row in source["rows"]:

@@ -1,12 +1,13 @@
 """Models of many families in a real DeepSpeed engine, beside what `recommend` says of them.
 
     bash tests/run.sh standin --collect-only   # makes the environment
-    .venv-standin/bin/python benchmarks/memory_engines.py [--only NAME] [--rank 0]
+    .venv-standin/bin/pip install peft
+    .venv-standin/bin/python benchmarks/memory_engines.py [--draw 2] [--peaks FILE]
 
-Each case is one rank of eight under torch's real caching allocator, on shapes alone
+Each case is one rank of several under torch's real caching allocator, on shapes alone
 (tests/standin): the second step of an engine, with its weights, optimizer, buckets and gradients.
 Beside it stand the formula and `--measure`. The cases are not those from which the model was made:
-shapes as published, with fewer layers (and fewer experts), drawn before they were run.
+shapes as published, most with fewer layers, drawn before they were run.
 """
 
 from __future__ import annotations
@@ -34,33 +35,37 @@ from dsdoctor.recommend.setting import Setting  # noqa: E402
 from tests.standin import bed  # noqa: E402
 from tests.standin.conftest import machine  # noqa: E402
 
-#: Name, config, and the setting: stage, micro-batch, tokens, and what else differs from `Setting`.
+#: Name, config, the draw that it belongs to, and what differs from `Setting(world=8)`.
 CASES = Path(__file__).with_suffix(".json")
 #: What torch does not allocate, and the allowance for its cache.
 OUTSIDE = ("CUDA context", "NCCL", "workspaces", "fragmentation")
+#: ZeRO-1 and -2 give each rank other gradients to keep; these of eight are run, the highest counts.
+RANKS = (0, 5, 7)
+
+Case = dict[str, Any]
 
 
-def setting_of(options: dict[str, Any]) -> Setting:
-    return dataclasses.replace(Setting(world=8), **options)
+def setting_of(case: Case) -> Setting:
+    return dataclasses.replace(Setting(world=8), **case["setting"])
+
+
+def ranks_of(setting: Setting) -> tuple[int, ...]:
+    cuts = setting.stage in (1, 2) and not setting.lora_rank
+    return RANKS if cuts and setting.world > max(RANKS) else (0,)
 
 
 def allocated(need: memory.Memory) -> int:
     return memory.peak(item for item in need.gpu if item.name not in OUTSIDE)
 
 
-def peaks(
-    cases: list[tuple[str, dict[str, Any], dict[str, Any]]], seconds: float
-) -> list[int | str]:
-    """The allocator's peak of each case, or why there is none."""
-    requests = [
-        {**dataclasses.asdict(setting_of(options)), "model": config} for _, config, options in cases
-    ]
+def peaks_of(requests: list[dict[str, Any]], seconds: float) -> list[int | str]:
+    """The allocator's peak of each request, or why there is none; all of one world size."""
     command = [sys.executable, "-m", "tests.standin.rank_peak"]
     found: list[int | str] = []
-    while len(found) < len(cases):
+    while len(found) < len(requests):
         with tempfile.TemporaryDirectory() as folder:
             env = bed.environment(
-                machine(gpus=1, memory=80 * GIB),
+                machine(gpus=1, memory=140 * GIB),
                 Path(folder),
                 STANDIN_MODE="meta",
                 STANDIN_NCCL_SOLO="1",
@@ -71,10 +76,22 @@ def peaks(
             )  # fmt: skip
         lines = [line for line in done.stdout.splitlines() if line.startswith(("peak ", "failed "))]
         found += [int(line.split()[1]) if line.startswith("peak ") else line for line in lines]
-        if len(found) < len(cases):  # the process died in the next one
+        if len(found) < len(requests):  # the process died in the next one
             last = (done.stderr.strip().splitlines() or [""])[-1]
             found.append(f"ended with status {done.returncode}: {last}")
     return found
+
+
+def peak_of(case: Case, seconds: float) -> int | str:
+    """The highest peak of the ranks, or why there is none."""
+    setting = setting_of(case)
+    requests = [
+        {**dataclasses.asdict(setting), "model": case["config"], "rank": rank}
+        for rank in ranks_of(setting)
+    ]
+    found = peaks_of(requests, seconds)
+    sizes = [peak for peak in found if isinstance(peak, int)]
+    return max(sizes) if len(sizes) == len(found) else str(found)
 
 
 def formula(config: dict[str, Any], setting: Setting) -> int | str:
@@ -104,51 +121,63 @@ def error_of(said: int | str, truth: int | str) -> float | None:
     return said / truth - 1 if isinstance(said, int) and isinstance(truth, int) else None
 
 
+def about(setting: Setting) -> str:
+    """What of a setting is not in a column of its own."""
+    words = [setting.precision] if setting.precision != "bf16" else []
+    words += [f"LoRA {setting.lora_rank}"] if setting.lora_rank else []
+    words += {"none": [], "optimizer": ["optimizer offloaded"]}.get(
+        setting.offload, ["all offloaded"]
+    )
+    words += [f"{setting.image_tokens} tokens of images"] if setting.image_tokens else []
+    words += {"flash": [], "sdpa": ["padding"], "eager": ["eager"]}[setting.attention]
+    words += ["recomputation"] if setting.checkpointing else []
+    return ", ".join(words)
+
+
 def main() -> None:
-    """Prints the table."""
+    """Prints the table, a row when it is known."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", help="names of cases, comma-separated")
-    parser.add_argument(
-        "--rank", type=int, default=0, help="each has another part of the gradients"
-    )
+    parser.add_argument("--draw", type=int, help="the cases of that draw")
+    parser.add_argument("--peaks", type=Path, help="file of peaks, read and written")
     parser.add_argument("--seconds", type=float, default=3600.0)
     args = parser.parse_args()
-    wanted = args.only.split(",") if args.only else None
-    rows = json.loads(CASES.read_text(encoding="utf-8"))
-    cases = [case for case in rows if wanted is None or case["name"] in wanted]
-    truths = peaks(cases, args.rank, args.seconds)
+    wanted = args.only.split(";") if args.only else None
+    known = json.loads(args.peaks.read_text("utf-8")) if args.peaks and args.peaks.exists() else {}
     errors: dict[str, list[float]] = {"--measure": [], "formula": []}
-    print("| model | ZeRO | batch | tokens | recompute | GiB | `--measure` | formula |")
-    print("|---|---|---|---|---|---|---|---|")
-    for case, truth in zip(cases, truths, strict=True):
-        name, config, setting = case["name"], case["config"], setting_of(case["setting"])
-        cells = []
-        for who, said in (
-            ("--measure", by_measuring(config, setting)), ("formula", formula(config, setting)),
-        ):  # fmt: skip
-            error = error_of(said, truth)
-            if error is None:
-                cells.append("-")
-                if isinstance(said, str):
-                    print(f"{name}: {who}: {said}", file=sys.stderr)
-                continue
-            errors[who].append(error)
-            cells.append(f"{error:+.1%}".replace("%", " %"))
-        size = f"{truth / GIB:.2f}" if isinstance(truth, int) else "-"
+    print("| model | ZeRO | ranks | batch | tokens | | GiB | `--measure` | formula |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for case in json.loads(CASES.read_text(encoding="utf-8")):
+        name, setting = case["name"], setting_of(case)
+        if (wanted is not None and name not in wanted) or args.draw not in (None, case["draw"]):
+            continue
+        if name not in known:
+            known[name] = peak_of(case, args.seconds)
+        if args.peaks:
+            args.peaks.write_text(json.dumps(known, indent=0), "utf-8")
+        truth, cells = known[name], []
+        said = {"--measure": by_measuring, "formula": formula}
+        for who, ask in said.items():
+            answer = ask(case["config"], setting)
+            error = error_of(answer, truth)
+            cells.append("-" if error is None else f"{error:+.1%}".replace("%", " %"))
+            if error is not None:
+                errors[who].append(error)
+            if isinstance(answer, str):
+                print(f"{name}: {who}: {answer}", file=sys.stderr, flush=True)
         if isinstance(truth, str):
-            print(f"{name}: {truth}", file=sys.stderr)
-        print(
-            f"| {name} | {setting.stage} | {setting.micro_batch} × {setting.accumulation} "
-            f"| {setting.sequence} | {'yes' if setting.checkpointing else 'no'} | {size} "
-            f"| {' | '.join(cells)} |",
-            flush=True,
-        )
+            print(f"{name}: {truth}", file=sys.stderr, flush=True)
+        size = f"{truth / GIB:.2f}" if isinstance(truth, int) else "-"
+        batch = f"{setting.micro_batch} × {setting.accumulation}"
+        row = (name, setting.stage, setting.world, batch, setting.sequence, about(setting), size)
+        print("| " + " | ".join(map(str, (*row, *cells))) + " |", flush=True)
     print()
     for who, found in errors.items():
         if found:
+            within = sum(abs(error) <= 0.01 for error in found)
             print(
                 f"{who}: {len(found)} cases, median {statistics.median(found):+.1%}, "
-                f"{min(found):+.1%} to {max(found):+.1%}"
+                f"{min(found):+.1%} to {max(found):+.1%}, {within} within 1 %"
             )
 
 

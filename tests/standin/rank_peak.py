@@ -3,9 +3,11 @@
     python rank_peak.py '[{"model": {…}, "stage": 2, "world": 8, …}, …]'
 
 Prints for each case `peak ALLOCATED RESERVED` in bytes: the peak of a step, and what the allocator
-holds after it. A case has a `model` in the words of transformers' config.json, whatever its type:
-the class that is trained and what it is given are those of `recommend --measure`. `rank` says which
-of the ranks it is (0): each has another part of the gradients. Runs with STANDIN_MODE=meta (shapes only) and STANDIN_NCCL_SOLO=1 (the other ranks do not exist).
+holds after it. A case is a `Setting` of `recommend` with a `model` in the words of transformers'
+config.json, whatever its type: the class that is trained and what it is given are those of
+`recommend --measure`. Adapters are PEFT's. `rank` says which of the ranks it is (0): each has
+another part of the gradients. All cases have one world size. Runs with STANDIN_MODE=meta (shapes
+only) and STANDIN_NCCL_SOLO=1 (the other ranks do not exist).
 """
 
 from __future__ import annotations
@@ -19,9 +21,37 @@ from typing import Any
 
 from dsdoctor.probes.children import measure_model
 
+_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+#: What the batch says of padding for each kind of attention.
+_MASKS = {"flash": "none", "sdpa": "padded", "eager": "none"}
+
+
+def adapted(model: Any, case: dict[str, Any]) -> Any:
+    """The model with PEFT's adapters on every linear layer but the output layer."""
+    import peft
+
+    dropout = 0.05 if case["lora_dropout"] else 0.0
+    lora = peft.LoraConfig(
+        r=case["lora_rank"], lora_dropout=dropout, target_modules="all-linear", bias="none"
+    )
+    return peft.get_peft_model(model, lora)
+
+
+def zero_of(case: dict[str, Any]) -> dict[str, Any]:
+    zero = {
+        "stage": case["stage"], "reduce_bucket_size": case["bucket"], "overlap_comm": True,
+        "allgather_bucket_size": case["bucket"], "contiguous_gradients": True,
+    }  # fmt: skip
+    host = {"device": "cpu", "pin_memory": True}
+    if case["offload"] != "none":
+        zero["offload_optimizer"] = host
+    if case["offload"] == "optimizer+parameters":
+        zero["offload_param"] = host
+    return zero
+
 
 def engine_of(case: dict[str, Any]) -> Any:
-    """The model in bf16 on the GPU, in an engine of this ZeRO stage."""
+    """The model on the GPU, in an engine of this ZeRO stage and precision."""
     import deepspeed
     import torch
     import transformers
@@ -30,34 +60,45 @@ def engine_of(case: dict[str, Any]) -> Any:
     config.use_cache = False
     kind = measure_model.head_of(transformers, config)
     attention = "eager" if case["attention"] == "eager" else "sdpa"
-    torch.set_default_dtype(torch.bfloat16)
+    torch.set_default_dtype(getattr(torch, _DTYPES[case["precision"]]))
     with torch.device("cuda"):
         try:
             model = kind._from_config(config, attn_implementation=attention)
         except ValueError:  # the type has no such attention
             model = kind._from_config(config, attn_implementation="eager")
+        model.train()
+        if case["checkpointing"]:
+            model.gradient_checkpointing_enable({"use_reentrant": False})
+        if case["lora_rank"]:
+            model = adapted(model, case)
     torch.set_default_dtype(torch.float32)
-    model.train()
-    if case["checkpointing"]:
-        model.gradient_checkpointing_enable({"use_reentrant": False})
-    zero = {
-        "stage": case["stage"], "reduce_bucket_size": case["bucket"], "overlap_comm": True,
-        "allgather_bucket_size": case["bucket"], "contiguous_gradients": True,
-    }  # fmt: skip
+    half = {} if case["precision"] == "fp32" else {case["precision"]: {"enabled": True}}
     engine, *_ = deepspeed.initialize(
         model=model,
-        model_parameters=model.parameters(),
+        model_parameters=[one for one in model.parameters() if one.requires_grad],
         config={
             "train_micro_batch_size_per_gpu": case["micro_batch"],
             "gradient_accumulation_steps": case["accumulation"],
-            "bf16": {"enabled": True},
+            **half,
             "gradient_clipping": 1.0,
             "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}},
-            "zero_optimization": zero,
+            "zero_optimization": zero_of(case),
         },
         dist_init_required=False,
     )
     return engine
+
+
+def batch_of(case: dict[str, Any], model: Any) -> dict[str, Any]:
+    """What the model is given, on the GPU."""
+    import torch
+
+    size = {"batch": case["micro_batch"], "sequence": case["sequence"]}
+    size |= {"mask": _MASKS[case["attention"]], "image_tokens": case["image_tokens"]}
+    made = {**size, "dtype": _DTYPES[case["precision"]], "device": "cuda"}
+    given = measure_model.inputs_of(torch, made, model.config)
+    accepted = inspect.signature(model.forward).parameters
+    return {name: value.cuda() for name, value in given.items() if name in accepted}
 
 
 def peak_of(case: dict[str, Any]) -> tuple[int, int]:
@@ -69,12 +110,8 @@ def peak_of(case: dict[str, Any]) -> tuple[int, int]:
     deepspeed.comm.get_rank = lambda *_, **__: case.get("rank", 0)
     before = torch.cuda.memory_allocated()
     engine = engine_of(case)
-    size = {"batch": case["micro_batch"], "sequence": case["sequence"], "mask": "none"}
-    given = measure_model.inputs_of(
-        torch, {**size, "dtype": "bfloat16", "device": "cuda"}, engine.module.config
-    )
-    accepted = inspect.signature(engine.module.forward).parameters
-    given = {name: value.cuda() for name, value in given.items() if name in accepted}
+    inner = engine.module.get_base_model() if case["lora_rank"] else engine.module
+    given = batch_of(case, inner)
     for _ in range(2):
         torch.cuda.reset_peak_memory_stats()
         for _ in range(case["accumulation"]):
@@ -100,9 +137,11 @@ def main() -> None:
     for number, case in enumerate(cases):
         try:
             print("peak", *peak_of(case), flush=True)
-        except Exception as error:  # noqa: BLE001  # the other cases are worth their time
+        except Exception as error:  # the other cases are worth their time
             failed = 1
             print(f"failed {number} {type(error).__name__}: {error}"[:600], flush=True)
+            if os.environ.get("RANK_PEAK_DEBUG"):
+                raise
             del error
         gc.collect()
         torch.cuda.empty_cache()

@@ -83,6 +83,7 @@ class Aliases {
     Tensor alias;
     if (meta) {
       alias = at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kMeta).requires_grad(false));
+      if (written && tensor.numel() == 0) grown.emplace_back(tensor, alias);
     } else if (tensor.numel() == 0) {
       alias = at::empty(tensor.sizes(), at::TensorOptions().dtype(tensor.dtype()).device(at::kCPU));
       if (written) grown.emplace_back(tensor, alias);
@@ -115,6 +116,10 @@ class Aliases {
     for (auto& [tensor, alias] : grown) {
       if (alias.numel() == 0 && alias.sizes() == tensor.sizes()) continue;
       tensor.resize_(alias.sizes());
+      if (meta) {
+        if (!only_shapes((int64_t)tensor.nbytes())) memset(tensor.data_ptr(), 0, tensor.nbytes());
+        continue;
+      }
       const Tensor contents = alias.contiguous();
       if (contents.numel()) memcpy(tensor.data_ptr(), contents.data_ptr(), contents.nbytes());
     }

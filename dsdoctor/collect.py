@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from dsdoctor import process
+from dsdoctor import pack_code, process
 from dsdoctor.api import Probe
 from dsdoctor.host import Host, HostError
 from dsdoctor.model.deadlines import TOTAL_SECONDS
@@ -61,7 +61,7 @@ class _Collection:
         begun = time.monotonic()
         if self.progress:
             self.progress(name, False)
-        results = self.attempt(probe, arguments, len(facts))
+        results = self.attempt(probe, arguments, facts)
         self.seconds[name] = round(time.monotonic() - begun, 4)
         if self.progress:
             self.progress(name, True)
@@ -69,16 +69,29 @@ class _Collection:
             self.settle(kind, value)
 
     def attempt(
-        self, probe: Probe, arguments: Mapping[str, Any], count: int
+        self, probe: Probe, arguments: Mapping[str, Any], facts: Sequence[type[Fact]]
     ) -> tuple[Fact | Missing, ...]:
+        name = probe.function.__name__
         try:
-            result = probe.function(**arguments)
+            with pack_code.contained():
+                result = probe.function(**arguments)
         except HostError as error:
-            return (error.missing,) * count
+            return (error.missing,) * len(facts)
         except Exception as error:  # noqa: BLE001  # one sick probe never kills the doctor
-            detail = f"probe `{probe.function.__name__}` crashed: {type(error).__name__}: {error}"
-            return (Missing(why=Why.BROKEN, detail=detail),) * count
-        return result if isinstance(result, tuple) else (result,)
+            detail = f"probe `{name}` crashed: {pack_code.said(error)}"
+            return (Missing(why=Why.BROKEN, detail=detail),) * len(facts)
+        results = result if isinstance(result, tuple) else (result,)
+        if len(results) != len(facts):
+            detail = f"probe `{name}` gave {len(results)} values, expected {len(facts)}"
+            return (Missing(why=Why.BROKEN, detail=detail),) * len(facts)
+        return tuple(_usable(name, *pair) for pair in zip(results, facts, strict=True))
+
+
+def _usable(name: str, value: Fact | Missing, kind: type[Fact]) -> Fact | Missing:
+    if isinstance(value, Missing):
+        return value
+    wrong = pack_code.fact_problem(value, kind)
+    return Missing(why=Why.BROKEN, detail=f"probe `{name}` {wrong}") if wrong else value
 
 
 def wanted_facts(units: Iterable[Unit], probes: Iterable[Probe]) -> set[type]:

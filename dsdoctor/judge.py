@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dsdoctor import host_actions, precedence, report_head
+from dsdoctor import host_actions, pack_code, precedence, report_head
 from dsdoctor.fact_source import Facts, Source, has_gpu
 from dsdoctor.model import partial
 from dsdoctor.model.condition import Limits
@@ -19,6 +19,7 @@ from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.report import Report
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.model.vital import VITAL
+from dsdoctor.pack_places import BUILTIN
 from dsdoctor.registry import Registry, Unit, limits_for, needs
 from dsdoctor.time_limit import OutOfTimeError, ends_by
 
@@ -182,8 +183,9 @@ def _answers(unit: Unit, arguments: Mapping[str, Any], deadline: float) -> list[
     if unit.check is None:
         return findings
     try:
-        with ends_by(deadline):
-            for number, finding in enumerate(unit.check.function(**arguments)):
+        with ends_by(deadline), pack_code.contained():
+            given = pack_code.findings_of(unit.check.function(**arguments))
+            for number, finding in enumerate(map(pack_code.usable, given)):
                 if number == MOST_FINDINGS:
                     words = f"further findings of this check are left out (limit: {MOST_FINDINGS})"
                     findings.append(Finding(status=finding.status, message=words))
@@ -199,16 +201,18 @@ def _answers(unit: Unit, arguments: Mapping[str, Any], deadline: float) -> list[
             return [Finding(status=Status.SKIP, message=message)]
         return findings
     except Exception as error:  # noqa: BLE001  # a bug in one check never ends the whole run
-        return [
-            *findings,
-            Finding(
-                status=Status.CRASH,
-                message=f"the check itself crashed: {type(error).__name__}: {error}",
-                hint="report this to the pack's authors, with `dsdoctor snapshot --redact -o FILE`",
-                evidence={"pack": unit.pack},
-            ),
-        ]
+        return [*findings, _crashed(unit, error)]
     return findings or [Finding(status=Status.OK, message="")]
+
+
+def _crashed(unit: Unit, error: Exception) -> Finding:
+    who = "the check itself" if unit.pack == BUILTIN else f"the check of pack `{unit.pack}`"
+    return Finding(
+        status=Status.CRASH,
+        message=f"{who} crashed: {pack_code.said(error)}",
+        hint="report this to the pack's authors, with `dsdoctor snapshot --redact -o FILE`",
+        evidence={"pack": unit.pack},
+    )
 
 
 def _with_sources(findings: list[Finding], seen: partial.Watch) -> Iterator[Finding]:

@@ -2,122 +2,42 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import importlib.machinery
 import importlib.util
-import inspect
 import os
 import pkgutil
 import sys
-import traceback
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType
 
 from dsdoctor import files
-from dsdoctor.api import Check, Fix, Probe
+from dsdoctor.api import Probe
 from dsdoctor.entry_points import EntryPoint, entry_points
 from dsdoctor.errors import UsageError
-from dsdoctor.model.condition import Boilerplate, Condition, Limits
+from dsdoctor.model.condition import Boilerplate
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.run import Scope
+from dsdoctor.pack_code import (
+    LOAD_SECONDS,
+    PackCodeError,
+    contained,
+    one_line,
+    rows,
+    where,
+    words,
+)
 from dsdoctor.pack_names import name_problem, prefix_of_file
+from dsdoctor.pack_parts import PackError, cures_of, facts_of, probes_of, unit_of
 from dsdoctor.pack_places import BUILTIN, GROUP
 from dsdoctor.pack_places import folders as usual_folders
-from dsdoctor.registry import Cure, Pack, Problem, Registry, Unit, gives, needs
+from dsdoctor.registry import Cure, Pack, Problem, Registry, Unit
 from dsdoctor.safe_path import UnsafePathError, trusted_accounts, why_untrusted
-
-
-class PackError(Exception):
-    """A pack breaks a rule, in one line."""
-
-
-def unit_of(module: ModuleType, pack: str, family: str) -> Unit | None:
-    """The condition that a module holds, None when it holds none.
-
-    Raises:
-        PackError: it holds several, or a check of another condition, or no docstring.
-    """
-    conditions = [value for value in vars(module).values() if isinstance(value, Condition)]
-    if not conditions:
-        return None
-    if len(conditions) > 1:
-        raise PackError(f"`{module.__name__}` defines {len(conditions)} conditions, expected one")
-    condition = conditions[0]
-    checks = [value for value in vars(module).values() if isinstance(value, Check)]
-    if any(check.condition is not condition for check in checks) or len(checks) > 1:
-        raise PackError(f"`{module.__name__}` must define one check, of `{condition.name}`")
-    lines = inspect.cleandoc(module.__doc__ or "").split("\n")
-    if not lines[0]:
-        raise PackError(f"`{module.__name__}` has no docstring, which would be its page")
-    for check in checks:
-        try:
-            wanted = needs(check.function)
-        except TypeError as error:
-            raise PackError(str(error)) from None
-        for need in wanted:
-            if not issubclass(need.kind, (Fact, Limits)):
-                raise PackError(f"parameter `{need.name}` of a check must be a fact or limits")
-    return Unit(
-        condition=condition,
-        title=lines[0].rstrip("."),
-        page="\n".join(lines[1:]).strip(),
-        family=family,
-        pack=pack,
-        check=checks[0] if checks else None,
-        signatures=tuple(getattr(module, "SIGNATURES", ())),
-        hint=str(getattr(module, "HINT", "")),
-        place=pack if pack.endswith(".py") else module.__name__,
-        traceback_rules=tuple(getattr(module, "TRACEBACK_RULES", ())),
-    )
-
-
-def probes_of(module: ModuleType) -> Iterator[Probe]:
-    """Probes that a module defines.
-
-    Raises:
-        PackError: an annotation names no fact.
-    """
-    for value in vars(module).values():
-        if isinstance(value, Probe) and value.function.__module__ == module.__name__:
-            try:
-                gives(value.function)
-            except TypeError as error:
-                raise PackError(str(error)) from None
-            yield value
-
-
-def facts_of(module: ModuleType) -> Iterator[type[Fact]]:
-    """Fact classes that a module defines."""
-    for value in vars(module).values():
-        if (
-            isinstance(value, type)
-            and issubclass(value, Fact)
-            and value.__module__ == module.__name__
-        ):
-            yield value
-
-
-def cures_of(module: ModuleType) -> Iterator[Cure]:
-    """Fixes that a module defines.
-
-    Raises:
-        PackError: a fix has no page, or has a parameter that is not a fact.
-    """
-    for value in vars(module).values():
-        if not isinstance(value, Fix) or value.function.__module__ != module.__name__:
-            continue
-        lines = inspect.cleandoc(module.__doc__ or "").split("\n")
-        if not lines[0]:
-            raise PackError(f"`{module.__name__}` has no docstring, which would be its page")
-        try:
-            wanted = needs(value.function)
-        except TypeError as error:
-            raise PackError(str(error)) from None
-        if not all(issubclass(need.kind, Fact) for need in wanted):
-            raise PackError(f"every parameter of fix `{value.name}` must be a fact")
-        yield Cure(value, lines[0].rstrip("."), "\n".join(lines[1:]).strip())
+from dsdoctor.time_limit import OutOfTimeError, ends_by
 
 
 def load_package(name: str, package: str, origin: str, word: bytes = b"") -> Pack:
@@ -146,9 +66,11 @@ def load_package(name: str, package: str, origin: str, word: bytes = b"") -> Pac
             units.append(unit)
         probes.extend(probes_of(module))
         cures.extend(cures_of(module))
-        boilerplate.extend(getattr(module, "BOILERPLATE", ()))
+        sentences = getattr(module, "BOILERPLATE", ())
         if name != BUILTIN:  # whose facts are those of `dsdoctor.model`
             facts.extend(facts_of(module))
+            sentences = rows(sentences, Boilerplate, "BOILERPLATE")
+        boilerplate.extend(sentences)
     pack = Pack(
         name=name,
         origin=origin,
@@ -249,7 +171,7 @@ def load_file(path: Path) -> Pack:
             probes=tuple(probes_of(module)),
             cures=tuple(cures_of(module)),
             facts=tuple(facts_of(module)),
-            boilerplate=tuple(getattr(module, "BOILERPLATE", ())),
+            boilerplate=rows(getattr(module, "BOILERPLATE", ()), Boilerplate, "BOILERPLATE"),
         )
         return _named(pack, prefix_of_file(path))
     except BaseException:
@@ -273,13 +195,24 @@ class _Source(importlib.machinery.SourceFileLoader):
         return self.text
 
 
-def _reason(error: BaseException) -> str:
-    last = traceback.extract_tb(error.__traceback__)[-1:]
-    where = f" ({last[0].filename}:{last[0].lineno})" if last else ""
-    text = str(error).strip().splitlines()
-    if isinstance(error, PackError):
-        return text[0]
-    return f"{type(error).__name__}: {text[0] if text else 'no message'}{where}"
+def _reason(error: Exception) -> str:
+    """One line, masked and harmless: what a pack says of its failure is its own text."""
+    if isinstance(error, (PackError, PackCodeError)):
+        return one_line(str(error))
+    return f"{words(error)}{where(error)}"
+
+
+def _within_its_time(load: Callable[[], Pack]) -> Pack:
+    """A third party's pack, whose code neither ends dsdoctor nor runs without end.
+
+    Raises:
+        Exception: whatever its code raises.
+    """
+    try:
+        with ends_by(time.monotonic() + LOAD_SECONDS), contained():
+            return load()
+    except OutOfTimeError:
+        raise PackError(f"it was not loaded within {LOAD_SECONDS:g} s") from None
 
 
 def load(
@@ -323,8 +256,9 @@ def load_scope(scope: Scope) -> Registry:
 def _load(folders: Iterable[str], *, builtin_only: bool, only_root_owned: bool) -> Registry:
     registry = Registry()
     for point in _points(registry, builtin_only=builtin_only):
+        load = functools.partial(load_package, point.name, point.value, point.origin)
         try:
-            registry.add(load_package(point.name, point.value, point.origin))
+            registry.add(load() if point.name == BUILTIN else _within_its_time(load))
         except Exception as error:  # noqa: BLE001  # a pack may raise anything
             registry.problems.append(Problem(point.name, _reason(error)))
     if builtin_only:
@@ -372,6 +306,6 @@ def _load_folder(folder: Path, registry: Registry, *, only_root_owned: bool) -> 
             distrust = why_untrusted(path, roots) if only_root_owned else ""
             if distrust:
                 raise PackError(f"root does not run it: {distrust}")  # noqa: TRY301
-            registry.add(load_file(path))
+            registry.add(_within_its_time(functools.partial(load_file, path)))
         except Exception as error:  # noqa: BLE001  # a pack may raise anything
             registry.problems.append(Problem(str(path), _reason(error)))

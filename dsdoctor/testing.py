@@ -41,6 +41,8 @@ from dsdoctor.host.replay import ReplayHost
 from dsdoctor.logs.necessary import necessary
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.pack_code import PackCodeError
+from dsdoctor.pack_parts import PackError
 from dsdoctor.process import Result
 from dsdoctor.registry import Need, Pack, Registry, Unit, gives, needs
 
@@ -340,7 +342,7 @@ def assert_pack(package: str, *, name: str) -> Pack:
     registry = packs.load(builtin_only=True)
     try:
         pack = packs.load_package(name, package, package)
-    except packs.PackError as error:
+    except (PackError, PackCodeError) as error:
         raise AssertionError(str(error)) from None
     registry.add(pack)
     _require(not registry.problems, "; ".join(one.message for one in registry.problems))

@@ -33,17 +33,18 @@ def load_registry(checks_dir: Iterable[str] = ()) -> Registry:
         UsageError: the built-in pack itself is broken, or a --checks-dir is not a folder or holds
             a file that is broken: who names a folder wants its checks.
     """
-    from dsdoctor import packs  # noqa: PLC0415  # a short log is read without them
+    from dsdoctor import pack_code, packs  # noqa: PLC0415  # a short log is read without them
 
     folders = [Path(folder) for folder in checks_dir]
     registry = packs.load(checks_dir)
     for problem in registry.problems:
         if Path(problem.pack).parent in folders:
             raise UsageError(
-                f"`{problem.pack}` is not a usable check: {problem.message}; "
+                f"`{pack_code.one_line(problem.pack)}` is not a usable check: {problem.message}; "
                 "fix it or remove it from the directory"
             )
-        click.echo(f"dsdoctor: pack `{problem.pack}` is ignored: {problem.message}", err=True)
+        name = pack_code.one_line(problem.pack)
+        click.echo(f"dsdoctor: pack `{name}` is ignored: {problem.message}", err=True)
     if not any(pack.name == "builtin" for pack in registry.packs):
         raise UsageError("the built-in pack of checks could not be loaded; reinstall dsdoctor")
     return registry

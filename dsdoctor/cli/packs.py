@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dsdoctor import packs
+from dsdoctor import pack_code, packs
 from dsdoctor.errors import UsageError
 
 
@@ -29,7 +29,7 @@ def command(context: click.Context, checks_dir: tuple[str, ...]) -> int:
             + (f"; facts as of {pack.facts_as_of}" if pack.facts_as_of else "")
         )
     for problem in registry.problems:
-        click.echo(f"{problem.pack}: left out: {problem.message}")
+        click.echo(f"{pack_code.one_line(problem.pack)}: left out: {problem.message}")
     return 1 if registry.problems else 0
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from dsdoctor import pack_code
 from dsdoctor.model.facts.base import Fact, Missing
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.fix_plan import Findings, FixRequest, Impossible, Plan, PlanDocument, reach_of
@@ -57,13 +58,17 @@ def plan_one(
             return Impossible(name=name, why=value.detail)
         arguments[need.name] = value
     try:
-        made = cure.fix.function(**arguments)
+        with pack_code.contained():
+            made = cure.fix.function(**arguments)
+        if made is None:
+            return None
+        wrong = pack_code.plan_problem(made)
     except Exception as error:  # noqa: BLE001  # a fix of a pack may raise anything
-        return Impossible(name=name, why=f"it crashed: {type(error).__name__}: {error}")
+        return Impossible(name=name, why=f"it crashed: {pack_code.said(error)}")
+    if wrong:
+        return Impossible(name=name, why=f"it gave no plan: {wrong}")
     if isinstance(made, Impossible):
         return msgspec.structs.replace(made, name=name)
-    if made is None:
-        return None
     # what a fix says of its reach does not count where a step goes farther
     reach = max(made.reach, reach_of(made.steps), key=lambda reach: reach.order)
     # a step that is only shown changes nothing, however far it would reach

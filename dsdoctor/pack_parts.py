@@ -1,0 +1,127 @@
+"""What a pack's module defines: its condition, checks, probes, facts and fixes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from types import ModuleType
+
+import msgspec
+
+from dsdoctor.api import Check, Fix, Probe
+from dsdoctor.model.condition import Condition, Limits, Signature, TracebackRule
+from dsdoctor.model.facts.base import Fact
+from dsdoctor.pack_code import rows, struct_problem
+from dsdoctor.pack_places import BUILTIN
+from dsdoctor.registry import Cure, Unit, gives, needs
+
+
+class PackError(Exception):
+    """A pack breaks a rule, in one line."""
+
+
+def unit_of(module: ModuleType, pack: str, family: str) -> Unit | None:
+    """The condition that a module holds, None when it holds none.
+
+    Raises:
+        PackError: it holds several, or a check of another condition, or no docstring.
+    """
+    conditions = [value for value in vars(module).values() if isinstance(value, Condition)]
+    if not conditions:
+        return None
+    if len(conditions) > 1:
+        raise PackError(f"`{module.__name__}` defines {len(conditions)} conditions, expected one")
+    condition = conditions[0]
+    checks = [value for value in vars(module).values() if isinstance(value, Check)]
+    if any(check.condition is not condition for check in checks) or len(checks) > 1:
+        raise PackError(f"`{module.__name__}` must define one check, of `{condition.name}`")
+    lines = inspect.cleandoc(module.__doc__ or "").split("\n")
+    if not lines[0]:
+        raise PackError(f"`{module.__name__}` has no docstring, which would be its page")
+    for check in checks:
+        try:
+            wanted = needs(check.function)
+        except TypeError as error:
+            raise PackError(str(error)) from None
+        for need in wanted:
+            if not issubclass(need.kind, (Fact, Limits)):
+                raise PackError(f"parameter `{need.name}` of a check must be a fact or limits")
+            if issubclass(need.kind, Limits):
+                need.kind()  # every threshold has a default
+    signatures = getattr(module, "SIGNATURES", ())
+    traceback_rules = getattr(module, "TRACEBACK_RULES", ())
+    if pack != BUILTIN:
+        wrong = struct_problem(condition, {"blinds": ()})
+        if wrong or not all(isinstance(kind, type) for kind in condition.blinds):
+            raise PackError(f"`{module.__name__}` has a condition that cannot be used: {wrong}")
+        signatures = rows(signatures, Signature, "SIGNATURES")
+        traceback_rules = rows(traceback_rules, TracebackRule, "TRACEBACK_RULES")
+    return Unit(
+        condition=condition,
+        title=lines[0].rstrip("."),
+        page="\n".join(lines[1:]).strip(),
+        family=family,
+        pack=pack,
+        check=checks[0] if checks else None,
+        signatures=tuple(signatures),
+        hint=str(getattr(module, "HINT", "")),
+        place=pack if pack.endswith(".py") else module.__name__,
+        traceback_rules=tuple(traceback_rules),
+    )
+
+
+def probes_of(module: ModuleType) -> Iterator[Probe]:
+    """Probes that a module defines.
+
+    Raises:
+        PackError: an annotation names no fact.
+    """
+    for value in vars(module).values():
+        if isinstance(value, Probe) and value.function.__module__ == module.__name__:
+            try:
+                gives(value.function)
+            except TypeError as error:
+                raise PackError(str(error)) from None
+            yield value
+
+
+def facts_of(module: ModuleType) -> Iterator[type[Fact]]:
+    """Fact classes that a module defines.
+
+    Raises:
+        PackError: a field of one is of a kind that no snapshot holds.
+    """
+    for value in vars(module).values():
+        if (
+            isinstance(value, type)
+            and issubclass(value, Fact)
+            and value.__module__ == module.__name__
+        ):
+            try:
+                msgspec.convert({}, value)
+            except msgspec.ValidationError:  # only that fields are lacking
+                pass
+            except TypeError as error:
+                raise PackError(f"fact `{value.__name__}` cannot be used: {error}") from None
+            yield value
+
+
+def cures_of(module: ModuleType) -> Iterator[Cure]:
+    """Fixes that a module defines.
+
+    Raises:
+        PackError: a fix has no page, or has a parameter that is not a fact.
+    """
+    for value in vars(module).values():
+        if not isinstance(value, Fix) or value.function.__module__ != module.__name__:
+            continue
+        lines = inspect.cleandoc(module.__doc__ or "").split("\n")
+        if not lines[0]:
+            raise PackError(f"`{module.__name__}` has no docstring, which would be its page")
+        try:
+            wanted = needs(value.function)
+        except TypeError as error:
+            raise PackError(str(error)) from None
+        if not all(issubclass(need.kind, Fact) for need in wanted):
+            raise PackError(f"every parameter of fix `{value.name}` must be a fact")
+        yield Cure(value, lines[0].rstrip("."), "\n".join(lines[1:]).strip())

@@ -94,3 +94,28 @@ def test_a_node_of_thousands_of_gpus_is_judged_in_bounded_time(
     done = dsdoctor("check", "--from", str(path), env=clean_environment(tmp_path), cwd=tmp_path)
     assert done.status in (1, 3), done.err
     assert seconds() - before < 20
+
+
+@pytest.mark.parametrize("form", ["text", "html", "json"])
+def test_a_comparison_of_20000_variables_is_bounded(tmp_path: Path, form: str) -> None:
+    """40 s before, and a page of 3 MB: each variable was compared with each that NCCL knows."""
+    for name in ("a", "b"):
+        variables = {f"NCCL_X{number}": f"{name}{number}" for number in range(20_000)}
+        variables["NCCL_LONG"] = name * 1_000_000
+        found = {
+            "environment": {"variables": variables},
+            **{f"f{n}": {"x": name} for n in range(500)},
+        }
+        text = {"schema": "dsdoctor/snapshot", "version": 1, "facts": found}
+        (tmp_path / f"{name}.json").write_text(json.dumps(text))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    done = dsdoctor(
+        "diff", "a.json", "b.json", "--format", form, env=clean_environment(tmp_path), cwd=tmp_path
+    )
+    assert done.status == 1, done.err
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 20
+    if form == "html":
+        assert len(done.out) < 1 << 20
+        assert "20001 values, the first 500 shown" in done.out
+        assert "19802 of 20501 values are left out of this page" in done.out
+        assert "(1000000 characters)" in done.out

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from dsdoctor.model.report import Report, Verdict
 from dsdoctor.report.html.page import render
 
-#: Longer values are folded.
+#: Longer values are folded ...
 LONGEST = 300
+#: ... and still longer ones cut off, as are names.
+MOST_CHARACTERS = 10_000
+#: Facts of a page, and values that it shows of one fact and of all: a browser has to lay them out.
+MOST_FACTS = 200
+MOST_OF_ONE = 500
+MOST_VALUES = 2_000
 STATUSES = {"ok", "skip", "warn", "unknown", "crash", "fail"}
 WORDS = {Verdict.HEALTHY: "healthy", Verdict.FAULTY: "faulty", Verdict.UNKNOWN: "inconclusive"}
 
@@ -18,7 +25,12 @@ WORDS = {Verdict.HEALTHY: "healthy", Verdict.FAULTY: "faulty", Verdict.UNKNOWN: 
 def _words(value: Any) -> str:
     if value is None:
         return "missing"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return _cut(text, MOST_CHARACTERS)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}… ({len(text)} characters)"
 
 
 def page(
@@ -51,9 +63,16 @@ def page(
         (name, before, after, messages.get((name, after), "")) for name, before, after in changes
     ]
     by_fact: dict[str, list[tuple[str, str, str]]] = {}
+    counts: Counter[str] = Counter()
+    shown = 0
     for name, before, after in facts:
-        head = name.partition(".")[0].partition("[")[0]
-        by_fact.setdefault(head, []).append((name, _words(before), _words(after)))
+        head = _cut(name.partition(".")[0].partition("[")[0], LONGEST)
+        counts[head] += 1
+        if head not in by_fact and len(by_fact) < MOST_FACTS:
+            by_fact[head] = []
+        if head in by_fact and shown < MOST_VALUES and counts[head] <= MOST_OF_ONE:
+            by_fact[head].append((_cut(name, LONGEST), _words(before), _words(after)))
+            shown += 1
     return render(
         "diff.html.j2",
         title="dsdoctor diff",
@@ -63,7 +82,9 @@ def page(
         changes=rows,
         statuses=STATUSES,
         facts=by_fact,
+        counts=counts,
         count=len(facts),
+        left_out=len(facts) - shown,
         equal=equal,
         longest=LONGEST,
     )

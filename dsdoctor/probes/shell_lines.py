@@ -31,6 +31,9 @@ _READ = re.compile(
 _QUOTED_LINES = 400
 #: An array goes on over no more lines than this.
 _ARRAY_LINES = 2000
+#: Characters of one script that are read once more: behind a quote that is open, and of an array
+#: whose bracket did not close it. Each line of a script may ask for all that follows it.
+_MOST_READ_AGAIN = 2 << 20
 #: Characters that variables put into one script. Twenty lines can double a value twenty times; a
 #: kernel takes no word of more than 128 KiB (`MAX_ARG_STRLEN`, execve(2)).
 _MOST_FILLED = 4 << 20
@@ -42,6 +45,7 @@ _LEXED = re.compile(r"['\"\\#;&|()]")
 _BLANKS = re.compile(r"[ \t\r\n]+")
 _OPENS = frozenset({"if", "case", "for", "while", "until", "select"})
 _CLOSES = frozenset({"fi", "esac", "done"})
+_OF_SHELL = _KEYWORDS | _OPENS | _CLOSES
 _ARRAY = re.compile(
     r"^[ \t]*(?:(?:export|local|readonly|declare(?: -\w+)?) )?"
     r"(?P<name>[A-Za-z_]\w*)(?P<more>\+)?=\("
@@ -71,7 +75,7 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
     assignment. A quote that is not closed soon ends with its line.
     """
     rows = list(_continued(text))
-    place, until, taken = 0, "", ""
+    place, until, taken, left = 0, "", "", _MOST_READ_AGAIN
     held: list[str] = []
     while place < len(rows):
         begun, line = rows[place]
@@ -87,8 +91,9 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
         if line.lstrip().startswith("#"):
             continue
         quote, end = _open_quote(line), place
-        while quote and end < min(len(rows), place + _QUOTED_LINES):
+        while quote and end < min(len(rows), place + _QUOTED_LINES) and left > 0:
             quote = _open_quote(rows[end][1], quote)
+            left -= len(rows[end][1]) + 1
             end += 1
         if end > place and not quote:
             line = "\n".join([line, *(row for _, row in rows[place:end])])
@@ -152,7 +157,9 @@ class _Variables:
         self.arrays: dict[str, list[str]] = {}
         self.depth = 0
         self._unsure: set[str] = set()
-        self._before: set[str] = set()
+        #: What the outermost block has made known that was not before it, and what it has taken.
+        self._fresh: set[str] = set()
+        self._gone: set[str] = set()
         self._always = False
         self._left = _MOST_FILLED
 
@@ -165,14 +172,14 @@ class _Variables:
         """Takes a word of a block: where no `else` ends it, what only the block sets is unsure."""
         if word in _OPENS:
             if self.depth == 0:
-                self._before, self._always = set(self.known), False
+                self._fresh, self._gone, self._always = set(), set(), False
             self.depth += 1
         elif word in ("else", "*"):
             self._always = True
         elif word in _CLOSES and self.depth > 0:
             self.depth -= 1
             if self.depth == 0 and not self._always:
-                for name in self.known.keys() - self._before:
+                for name in self._fresh & self.known.keys():
                     del self.known[name]
                     self._unsure.add(name)
 
@@ -198,9 +205,12 @@ class _Variables:
             return
         self._unsure.discard(name)
         if unknown or _COMPUTED in value:
-            self.known.pop(name, None)
+            if self.known.pop(name, None) is not None and name not in self._fresh:
+                self._gone.add(name)
             self._unsure.add(name)
         else:
+            if name not in self.known and name not in self._gone:
+                self._fresh.add(name)
             self.known[name] = value
 
     def set_array(self, name: str, items: list[str], *, more: bool) -> None:
@@ -210,7 +220,7 @@ class _Variables:
         elif not more:
             self.arrays[name] = items
         elif name in self.arrays:
-            self.arrays[name] = [*self.arrays[name], *items]
+            self.arrays[name] += items
 
     def fill(self, word: str) -> str:
         """A word with the variables that are known."""
@@ -269,12 +279,13 @@ def _commands_of(line: str, variables: _Variables) -> Iterator[tuple[str, ...]]:
     certain = True
     for joint, words in _simple_commands(variables.split(_masked(line))):
         perhaps = joint in ("&&", "||") and not (certain and joint == "&&")
-        rest = list(words)
-        while rest and rest[0] in _KEYWORDS | _OPENS | _CLOSES:
-            word = rest.pop(0)
+        place = 0
+        while place < len(words) and words[place] in _OF_SHELL:
+            word = words[place]
             variables.keyword(word)
-            if word in _OPENS - _KEYWORDS:
-                rest = []  # `for x in …`, `case $x in`: no command
+            # `for x in …`, `case $x in`: no command
+            place = len(words) if word in _OPENS - _KEYWORDS else place + 1
+        rest = words[place:]
         if rest == ["*"]:  # of `case`
             variables.keyword("*")
         if rest[:1] == ["export"]:
@@ -301,7 +312,7 @@ def _shown(words: Sequence[str]) -> tuple[str, ...]:
 
 def _with_arrays(text: str, variables: _Variables) -> Iterator[tuple[int, str]]:
     """Logical lines without the arrays, which are noted where they stand."""
-    name, more, held, rows = "", False, "", 0
+    name, more, held, rows, left = "", False, "", 0, _MOST_READ_AGAIN
     for number, line in logical_lines(text):
         begun = None if name else _ARRAY.match(line)
         if begun:
@@ -318,7 +329,8 @@ def _with_arrays(text: str, variables: _Variables) -> Iterator[tuple[int, str]]:
         if ")" not in line and rows < _ARRAY_LINES:
             continue
         words, closed = _array_words(_masked(held))
-        if rows >= _ARRAY_LINES:
+        left -= len(held)
+        if rows >= _ARRAY_LINES or (not closed and left <= 0):
             variables.arrays.pop(name, None)
             name = ""
         elif closed:

@@ -184,6 +184,13 @@ SCRIPTS = {
     + 'deepspeed "${A[@]}"\n',
     "one value many times": f"A={'x' * 100_000}\ndeepspeed {'$A' * 100_000}\n",
     "an array without an end": "A=(\n" + "x y z\n" * 30_000,
+    "quotes that never close": "torchrun t.py\n" + "'\"\n" * 100_000,
+    "long lines with quotes that never close": "torchrun\n" + ("'\"" + "x" * 2500 + "\n") * 400,
+    "blocks below many variables": "".join(f"V{n}=1\n" for n in range(40_000))
+    + "if a; then b; fi\n" * 40_000
+    + "torchrun t.py\n",
+    "an array that grows": "A=(x)\n" + "A+=(x)\n" * 130_000 + "torchrun ${A[@]} t.py\n",
+    "many words of the shell": "torchrun t.py; " + "if " * 300_000,
     "a long line with a command": "deepspeed $(x) " + "y" * 1_000_000,
 }
 

@@ -23,6 +23,7 @@ from dsdoctor.api import (
     TorchBuild,
     TorchLive,
 )
+from dsdoctor_checks._numbers import whole
 
 Capability = tuple[int, int]
 
@@ -185,8 +186,9 @@ def visible_tokens(env: Environment | Missing) -> tuple[str, ...] | None:
 def find(gpus: Iterable[Gpu], selector: str) -> Gpu | None:
     """The GPU that an `nvidia-smi` index, a UUID or its start, or a MIG id names."""
     text = selector.strip()
-    if text.isdecimal():
-        return next((gpu for gpu in gpus if gpu.index == int(text)), None)
+    index = whole(text)
+    if index is not None:
+        return next((gpu for gpu in gpus if gpu.index == index), None)
     lowered = text.lower()
     if lowered.startswith("mig-gpu-"):
         lowered = lowered[len("mig-") :].split("/", maxsplit=1)[0]
@@ -385,7 +387,5 @@ def node_count(
         counts.append(len(hostfile.entries))
     if isinstance(command, LaunchCommand):
         counts.append(command.num_nodes or 1)
-    for name in ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"):
-        value = variable(env, name) or ""
-        counts.append(int(value) if value.isdecimal() else 1)
-    return max(counts)
+    said = (variable(env, name) or "" for name in ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"))
+    return max(*counts, *(whole(text) or 1 for text in said))

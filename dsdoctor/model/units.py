@@ -1,9 +1,22 @@
-"""Units of memory."""
+"""Units of memory, and numbers in text."""
 
 from __future__ import annotations
 
 MIB = 1 << 20
 GIB = 1 << 30
+#: Digits of a number that is no mistake.
+LONGEST = 15
+
+
+def whole(text: str) -> int | None:
+    """A number in plain digits, of a text that anybody may have set to anything; else None.
+
+    Python refuses more than 4,300 digits, and calls digits what `int` does not read.
+
+    >>> whole("8"), whole("-1"), whole("²"), whole("9" * 5000)
+    (8, None, None, None)
+    """
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= LONGEST else None
 
 
 def gib(size: int) -> str:

@@ -12,6 +12,7 @@ from dsdoctor.model.facts.gpu import Gpus, Nvml
 from dsdoctor.model.facts.machine import Environment, OsInfo, Resources
 from dsdoctor.model.facts.python import TorchBuild, TorchLive
 from dsdoctor.model.facts.toolchain import Compilers, CudaToolkits
+from dsdoctor.model.units import whole
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import (
     EMPTY,
@@ -138,8 +139,9 @@ def _nvcc(value: str, line: Line, into: Statements) -> None:
 
 
 def _cpus(value: str, line: Line, into: Statements) -> None:
-    if value.strip().isdecimal() and 0 < int(value) < 1 << 16:
-        into.state(Resources, "cpus_logical", int(value), line)
+    count = whole(value.strip())
+    if count is not None and 0 < count < 1 << 16:
+        into.state(Resources, "cpus_logical", count, line)
 
 
 _Say = Callable[[str, Line, Statements], None]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.facts.machine import Resources
 from dsdoctor.model.facts.python import TorchBuild, TorchLive
-from dsdoctor.model.units import GIB
+from dsdoctor.model.units import GIB, whole
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import (
     EMPTY,
@@ -87,8 +87,8 @@ def _item(key: str, value: str, line: Line, into: Statements) -> None:
         _memory(value, line, into)
     elif word == "gpu type":
         _gpu(value, line, into)
-    elif word == "gpu number" and value.isdecimal() and 0 < int(value) < 1 << 10:
-        into.state(Gpus, "count", int(value), line)
+    elif word == "gpu number" and 0 < (whole(value) or 0) < 1 << 10:
+        into.state(Gpus, "count", whole(value), line)
         into.state(Gpus, "stopped_at", None, line)
     elif word.endswith(" version") and word.removesuffix(" version") in _NAMED:
         state_package(word.removesuffix(" version"), value, line, into)

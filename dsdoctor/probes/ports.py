@@ -10,6 +10,7 @@ from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.launch import MasterPort
 from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.units import whole
 from dsdoctor.probes.command_line import command_of
 from dsdoctor.probes.command_tables import SWITCHES
 
@@ -96,8 +97,8 @@ def master_port(host: Host, run: RunNeeds) -> MasterPort:
     if not ruled:
         address = address or variables.get("MASTER_ADDR", "")
         text = variables.get("MASTER_PORT", "")
-        if port is None and text.isdigit():
-            port, asked = int(text), True
+        if port is None and whole(text) is not None:
+            port, asked = whole(text), True
     if command is not None and "standalone" in command.options:
         raise HostError(Why.NOT_ASKED, "torchrun --standalone chooses a free port itself")
     if port == 0:

@@ -15,6 +15,7 @@ from dsdoctor.model.facts.machine import Environment
 from dsdoctor.model.facts.python import DeepSpeedInstall
 from dsdoctor.model.run_record import Prediction
 from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.model.units import whole
 from dsdoctor.recommend.demand import demand_of, ranks_of
 from dsdoctor.run.script_options import option
 
@@ -39,22 +40,23 @@ def predict(snapshot: Snapshot) -> Prediction | None:
     run = snapshot.run
     words = run.command
     model, sequence = option(words, MODEL), option(words, SEQUENCE)
-    if not model or not sequence or not sequence.isdigit() or run.config is None:
+    tokens = whole(sequence or "")
+    if not model or not tokens or run.config is None:
         return None
     if any(OTHER_METHODS.search(word) for word in words if word != model):
         return None
     config = dict(run.config)
     batch = option(words, MICRO_BATCH)
     if config.get("train_micro_batch_size_per_gpu") in ("auto", None):
-        if batch is None or not batch.isdigit():
+        if whole(batch or "") is None:
             return None
-        config["train_micro_batch_size_per_gpu"] = int(batch)
+        config["train_micro_batch_size_per_gpu"] = whole(batch or "")
     try:
         shape = job_request.shape(model)
     except UsageError:
         return None
     wanted = msgspec.structs.replace(
-        run, model=shape, sequence=int(sequence), finetune="full", config=config
+        run, model=shape, sequence=tokens, finetune="full", config=config
     )
     gpus, env = snapshot.get(Gpus), snapshot.get(Environment)
     ranks, nodes = ranks_of(wanted, gpus, env, snapshot.get(LaunchCommand))

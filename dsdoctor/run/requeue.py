@@ -18,6 +18,7 @@ from dsdoctor import process
 from dsdoctor.host.account import own_tool
 from dsdoctor.model.diagnosis import Cause
 from dsdoctor.model.facts.run import Scope
+from dsdoctor.model.units import whole
 from dsdoctor.registry import Registry
 
 _USUAL = "/usr/bin/scontrol"
@@ -47,14 +48,13 @@ class SlurmJob:
 def job_of(env: Mapping[str, str]) -> SlurmJob | None:
     """The Slurm job of this process; None = not in a job."""
     number = env.get("SLURM_JOB_ID", "")
-    if not number.isdigit() or own_tool("scontrol") is None:
+    if whole(number) is None or own_tool("scontrol") is None:
         return None
-    nodes, restarts = env.get("SLURM_JOB_NUM_NODES", "1"), env.get("SLURM_RESTART_COUNT", "0")
     return SlurmJob(
         id=number,
         node=env.get("SLURMD_NODENAME", ""),
-        nodes=int(nodes) if nodes.isdigit() else 1,
-        restarts=int(restarts) if restarts.isdigit() else 0,
+        nodes=whole(env.get("SLURM_JOB_NUM_NODES", "")) or 1,
+        restarts=whole(env.get("SLURM_RESTART_COUNT", "")) or 0,
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from dsdoctor.model.run_record import RunRecord
+from dsdoctor.model.units import whole
 from dsdoctor.run import store
 from dsdoctor.run.options import RunOptions
 
@@ -24,8 +25,9 @@ Speaker = Callable[[str], None]
 def is_first(env: Mapping[str, str]) -> bool:
     """Whether this is the first task of a job step, or the only one."""
     for name in TASK_VARIABLES:
-        if env.get(name, "").isdigit():
-            return int(env[name]) == 0
+        number = whole(env.get(name, ""))
+        if number is not None:
+            return number == 0
     return True
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from dsdoctor import files, process
 from dsdoctor.host.account import own_tool
+from dsdoctor.model.units import whole
 
 #: How long one answer may take.
 ASK_SECONDS = 5.0
@@ -120,7 +121,7 @@ def ask(folder: Path, job: str) -> str:
     Returns:
         How the job ended, such as `TIMEOUT`; "" if Slurm does not report it.
     """
-    if not job.isdigit():
+    if whole(job) is None:
         return ""
     text = _from_controller(job) or _from_accounting(job)
     if not text:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from dsdoctor.api import Environment
+from dsdoctor_checks._numbers import whole
 
 
 def in_job(env: Environment) -> bool:
@@ -18,9 +19,9 @@ def in_job(env: Environment) -> bool:
 def number(env: Environment, *names: str) -> int | None:
     """The value of the first variable that is a plain number."""
     for name in names:
-        value = env.get(name) or ""
-        if value.isdecimal():
-            return int(value)
+        value = whole(env.get(name) or "")
+        if value is not None:
+            return value
     return None
 
 
@@ -32,7 +33,7 @@ def counted(text: str) -> int:
     """
     total = 0
     for part in text.split(","):
-        span = re.fullmatch(r"(\d+)-(\d+)", part.strip())
+        span = re.fullmatch(r"(\d{1,9})-(\d{1,9})", part.strip())
         if span:
             total += int(span[2]) - int(span[1]) + 1
         elif part.strip():
@@ -78,5 +79,5 @@ def tasks_of_node(env: Environment) -> int | None:
     plain = number(env, "SLURM_NTASKS_PER_NODE")
     if plain is not None:
         return plain
-    found = re.match(r"(\d+)", env.get("SLURM_TASKS_PER_NODE") or "")
+    found = re.match(r"(\d{1,9})(?!\d)", env.get("SLURM_TASKS_PER_NODE") or "")
     return int(found[1]) if found else None

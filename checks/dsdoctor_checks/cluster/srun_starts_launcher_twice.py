@@ -29,6 +29,7 @@ from dsdoctor.api import (
     ok,
     skip,
 )
+from dsdoctor_checks._numbers import whole
 
 from ._slurm import tasks_of_node
 
@@ -48,7 +49,8 @@ def one_launcher_a_node(command: LaunchCommand, env: Environment) -> Iterator[Fi
         yield skip("`srun` does not start a launcher")
         return
     text = _option(command.argv, "--ntasks-per-node")
-    tasks = int(text) if text.isdecimal() else tasks_of_node(env)
+    tasks = whole(text)
+    tasks = tasks_of_node(env) if tasks is None else tasks
     if tasks is None or tasks == 1:
         yield ok(tasks=tasks)
         return

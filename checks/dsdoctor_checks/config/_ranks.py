@@ -6,6 +6,7 @@ import dataclasses
 import re
 
 from dsdoctor.api import Environment, Gpus, Hostfile, LaunchCommand, Missing, RunNeeds
+from dsdoctor_checks._numbers import whole
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,8 +95,9 @@ def _deepspeed(
 
 def _number(command: LaunchCommand, *names: str) -> int | None:
     for name in names:
-        if command.options.get(name, "").isdigit():
-            return int(command.options[name])
+        number = whole(command.options.get(name, ""))
+        if number is not None:
+            return number
     return None
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from dsdoctor_checks._numbers import whole
 from dsdoctor_checks._util import at_least
 
 #: The release that these tables were read from.
@@ -186,8 +187,8 @@ def enabled(section: dict[str, Any]) -> bool:
 def stage_of(section: dict[str, Any]) -> int | None:
     """The ZeRO stage that DeepSpeed will use; None when a trainer sets it or it is invalid."""
     value = section.get("stage", 0)
-    if isinstance(value, str) and value.isdigit():
-        value = int(value)
+    if isinstance(value, str):
+        value = whole(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

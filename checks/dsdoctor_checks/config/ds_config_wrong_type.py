@@ -34,6 +34,7 @@ from dsdoctor.api import (
     fail,
     warn,
 )
+from dsdoctor_checks._numbers import whole
 from dsdoctor_checks._util import at_least
 
 from ._kinds import refused_in_zero
@@ -220,7 +221,7 @@ def _zero(config: DsConfig) -> Iterator[Finding]:
     effect = "`ValidationError` when the config is read"
     key = "zero_optimization.stage"
     value = config.get(key)
-    number = int(value) if isinstance(value, str) and value.isdigit() else value
+    number = whole(value) if isinstance(value, str) else value
     # the autotuner takes a list of stages to try (deepspeed 0.19.8 autotuning/autotuner.py)
     tuned = isinstance(value, list) and enabled(config.section("autotuning"))
     if _is_given(config, key, value) and not tuned and number not in _STAGES:

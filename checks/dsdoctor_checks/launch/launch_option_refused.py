@@ -88,7 +88,9 @@ def the_launcher_accepts_its_options(
 def _too_few(command: LaunchCommand) -> int | None:
     """A number of processes below 1; only with `--use_deepspeed` accelerate refuses it."""
     word = command.options.get("num_processes", "")
-    below = (command.inner or command.launcher) == "accelerate" and re.fullmatch(r"-\d+|0+", word)
+    below = (command.inner or command.launcher) == "accelerate" and re.fullmatch(
+        r"-[0-9]{1,9}|0{1,9}", word
+    )
     return int(word) if below else None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 from dsdoctor.api import Environment, LaunchCommand, Missing, NcclFiles
+from dsdoctor_checks._numbers import whole
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,5 +109,5 @@ def parse_pattern(text: str) -> Pattern:
     for item in (rest[1:] if exact else rest).split(","):
         name, colon, port = item.partition(":")
         if name:
-            names.append((name, int(port) if colon and port.isdigit() else None))
+            names.append((name, whole(port) if colon else None))
     return Pattern(tuple(names), exclude=exclude, exact=exact)

@@ -32,6 +32,7 @@ from dsdoctor.api import (
     ok,
     warn,
 )
+from dsdoctor_checks._numbers import whole
 from dsdoctor_checks._util import variable
 
 from ._util import name
@@ -55,9 +56,7 @@ def nodes(
         counts.append(command.num_nodes or 1)
     if isinstance(hostfile, Hostfile) and hostfile.asked:
         counts.append(len(hostfile.entries))
-    value = variable(env, "SLURM_JOB_NUM_NODES") or ""
-    if value.isdecimal():
-        counts.append(int(value))
+    counts.append(whole(variable(env, "SLURM_JOB_NUM_NODES") or "") or 1)
     return max(counts)
 
 

@@ -290,15 +290,19 @@ def try_device(torch: Any, index: int) -> str:
     return ""
 
 
+def is_number(text: str) -> bool:
+    return text[:9] == text and text.isdecimal()  # `int` refuses 5,000 digits
+
+
 def chosen(selectors: list[str], uuids: dict[int, str]) -> list[int]:
     """Numbers of the devices that selectors name; all, where they name none that torch sees."""
     visible = [entry.strip() for entry in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
     found = []
     for selector in selectors:
-        if selector.isdigit():
+        if is_number(selector):
             # where the user hides devices, torch counts what is left
             place = visible.index(selector) if selector in visible else int(selector)
-            if place in uuids and (selector in visible or not visible[0].isdigit()):
+            if place in uuids and (selector in visible or not is_number(visible[0])):
                 found.append(place)
         else:
             found += [

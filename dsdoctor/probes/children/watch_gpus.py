@@ -89,6 +89,10 @@ def text_of(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value or "")
 
 
+def is_index(word: str) -> bool:
+    return word[:9] == word and word.isdecimal()  # the job may have set 5,000 digits
+
+
 class UnsureError(Exception):
     """Numbers of GPUs do not say which they are."""
 
@@ -123,12 +127,12 @@ class Selection:
         everything: dict[int, tuple[Any, ...]] = dict.fromkeys(range(len(self.handles)), ())
         if kind == "all" or (kind == "job" and len(self.handles) <= len(words)):
             return everything
-        if any(word.isdigit() for word in words) and kind != "job" and not by_pci:
+        if any(is_index(word) for word in words) and kind != "job" and not by_pci:
             names = {ask(self.nvml.nvmlDeviceGetName, handle) for handle in self.handles}
             if len(names) > 1:
                 raise UnsureError
         if kind == "not":
-            left = {int(word) for word in words if word.isdigit()}
+            left = {int(word) for word in words if is_index(word)}
             return {index: () for index in everything if index not in left}
         found: dict[int, tuple[Any, ...]] = {}
         for word in words:
@@ -141,7 +145,7 @@ class Selection:
 
     def named(self, word: str) -> tuple[int, tuple[Any, ...]] | None:
         """The GPU or MIG device of a number, a UUID or the beginning of one."""
-        if word.isdigit():
+        if is_index(word):
             return (int(word), ()) if int(word) < len(self.handles) else None
         lowered = word.lower()
         if lowered.startswith("mig-gpu-"):  # drivers before 470: MIG-GPU-UUID/GI/CI

@@ -11,6 +11,7 @@ import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,6 +102,72 @@ def test_nothing_leaves_the_folder(tmp_path: Path, how: str, python: str) -> Non
     for path in into.rglob("*"):
         assert os.path.realpath(path).startswith(inside), path
         assert not stat.S_ISFIFO(path.lstat().st_mode)
+
+
+@pytest.mark.parametrize("how", ["two dots in a name", "an absolute link"])
+def test_what_stays_inside_in_a_way_that_no_archive_needs(tmp_path: Path, how: str) -> None:
+    into = tmp_path / "into"
+    dots, link = member("a/../b"), member("lib", SYM, f"{into}/lib64")
+    done = unpack(tmp_path, dots if how == "two dots in a name" else link)
+    assert done.returncode != 0, done
+    assert list(into.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["out/victim", "out/made/", "out/made/file"])
+def test_a_link_that_was_there_before_is_not_followed(tmp_path: Path, name: str) -> None:
+    """Of an archive that was unpacked by something else, or of the owner of the folder."""
+    into = tmp_path / "into"
+    into.mkdir()
+    (into / "out").symlink_to("..")
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    kind = tarfile.DIRTYPE if name.endswith("/") else tarfile.REGTYPE
+    done = unpack(tmp_path, member(name, kind))
+    assert done.returncode != 0, done
+    assert victim.read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar.xz", "into", "victim"]
+
+
+def functions() -> dict[str, Any]:
+    """Those of the script, which runs when it is imported."""
+    found: dict[str, Any] = {"__name__": "fetch"}
+    text = (CHILDREN / "fetch.py").read_text()
+    exec(compile(text.replace("\nmain()\n", "\n"), "fetch.py", "exec"), found)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["a link", "a hard link"])
+def test_what_is_planted_between_the_look_and_the_write(tmp_path: Path, kind: str) -> None:
+    victim, planted = tmp_path / "victim", tmp_path / "planted"
+    victim.write_text("mine")
+    planted.symlink_to(victim) if kind == "a link" else planted.hardlink_to(victim)
+    with pytest.raises(OSError, match="File exists"):
+        functions()["_write"](io.BytesIO(b"pwned"), str(planted), 0o644)
+    assert victim.read_text() == "mine"
+
+
+def fetched(tmp_path: Path, digest: str, size: int) -> subprocess.CompletedProcess[str]:
+    source = tmp_path / "a.tar.xz"
+    return subprocess.run(
+        [
+            *(sys.executable, "-I", str(CHILDREN / "fetch.py"), source.as_uri(), digest),
+            *(str(tmp_path / "into"), str(size)),
+        ],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_nothing_of_an_archive_is_kept_that_is_not_the_one_meant(tmp_path: Path) -> None:
+    """Neither by its checksum nor by its size, each of which is compared on its own."""
+    unpack(tmp_path, member("file"))
+    data = (tmp_path / "a.tar.xz").read_bytes()
+    (tmp_path / "into" / "file").unlink()
+    digest = hashlib.sha256(data).hexdigest()
+    for wrong, size, words in (("0" * 64, len(data), "checksum"), (digest, 5, "bytes, but")):
+        done = fetched(tmp_path, wrong, size)
+        assert done.returncode == 1, done
+        assert words in done.stderr
+        assert list((tmp_path / "into").iterdir()) == []
 
 
 @pytest.mark.parametrize("python", PYTHONS)

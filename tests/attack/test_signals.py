@@ -26,8 +26,8 @@ def test_nothing_is_left(argv: tuple[str, ...], tmp_path: Path) -> None:
         number, delay = signals.moments(draw, argv)
         folder = tmp_path / str(turn)
         folder.mkdir()
-        _, left = signals.attempt(argv, number, delay, folder)
-        assert left == [], (number.name, delay)
+        ended = signals.attempt(argv, number, delay, folder)
+        assert ended.left == [], (number.name, delay)
 
 
 GUARDED = """

@@ -6,6 +6,7 @@ which the fleet is examined.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -177,6 +178,21 @@ class Hosts:
     def cut(self, name: str) -> None:
         """Takes the link of a host down: its address answers nothing."""
         _do("ip", "-n", self.space(name), "link", "set", "eth0", "down")
+
+    def processes(self) -> list[str]:
+        """Number and command line of all that runs on the hosts, zombies excepted."""
+        spaces = set()
+        for daemon in self.daemons:
+            with contextlib.suppress(OSError):
+                children = Path(f"/proc/{daemon.pid}/task/{daemon.pid}/children").read_text()
+                spaces |= {Path(f"/proc/{pid}/ns/pid").readlink() for pid in children.split()}
+        found = []
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and (entry / "ns" / "pid").readlink() in spaces:
+                    line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    found.append(f"{entry.name} {line}")
+        return [line for line in found if line.partition(" ")[2]]
 
     def run(
         self, *argv: str, env: Mapping[str, str] | None = None, timeout: float = 550

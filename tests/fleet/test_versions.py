@@ -76,3 +76,14 @@ def test_a_snapshot_with_facts_of_another_version_is_judged() -> None:
 def judge() -> nodes.Judge:
     registry = load(builtin_only=True)
     return nodes.Judge(registry, registry.select(), Policy())
+
+
+def test_secrets_of_an_older_collector_are_masked_here() -> None:
+    """The collector masks too; what it does not know, or another has written, must not pass."""
+    old = recording()
+    token = "hf_" + "a1B2" * 8
+    old["env"] = {**old["env"], "CUDA_HOME": f"/opt/{token}"}
+    old["node"] = {**old["node"], "mounts": {"/data": f"fuse.s3fs https://u:{token}@s3"}}
+    snapshot = replay.snapshot_of(old)
+    assert snapshot.facts["fleet_node"]["mounts"] == {"/data": "fuse.s3fs https://[masked]@s3"}
+    assert token not in str(msgspec.to_builtins(snapshot))

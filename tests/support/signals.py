@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from dsdoctor.probes.children import guard
 from tests.support.command import clean_environment, left_running
@@ -31,6 +33,37 @@ COMMANDS: dict[tuple[str, ...], float] = {
 }
 MISUSE = 2
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
+
+
+class Ended(NamedTuple):
+    """How an attempt ended.
+
+    Attributes:
+        status: of the command, None if it did not end.
+        left: what it left, as words.
+        met: the signal came while it ran.
+    """
+
+    status: int | None
+    left: list[str]
+    met: bool
+
+
+class Place(NamedTuple):
+    """Where a command runs.
+
+    Attributes:
+        prefix: words before it.
+        env: variables beside the clean ones.
+        left: what still runs elsewhere, on behalf of the command.
+    """
+
+    prefix: tuple[str, ...]
+    env: dict[str, str]
+    left: Callable[[], list[str]]
+
+
+HERE = Place((), {}, list)
 #: For everything to be gone after the signal.
 LIMIT_SECONDS = 100.0
 CONFIG = '{"train_micro_batch_size_per_gpu": 1, "optimizer": {"type": "Adam", "params": {"torch_adam": true, "lr": 0.001}}}'
@@ -57,8 +90,9 @@ def attempt(
     delay: float,
     folder: Path,
     limit: float = LIMIT_SECONDS,
-) -> tuple[int | None, list[str]]:
-    """Runs a command, sends the signal, and returns its status and what is left after the limit.
+    place: Place = HERE,
+) -> Ended:
+    """Runs a command, sends the signal, and returns what is left after the limit.
 
     A command that SIGKILL has ended cannot clean up: its folder may stay until the next start.
     """
@@ -66,13 +100,13 @@ def attempt(
     temporary.mkdir(exist_ok=True)
     (folder / "ds_config.json").write_text(CONFIG)
     (folder / "train.log").write_text("RuntimeError: x\n" * 200_000)
-    env = clean_environment(folder, TMPDIR=str(temporary))
+    env = clean_environment(folder, TMPDIR=str(temporary)) | place.env
     before = _segments()
     # `python -m` ends with status 1 if Ctrl-C comes before our first line
     installed = Path(sys.executable).with_name("dsdoctor")
     program = [str(installed)] if installed.exists() else [sys.executable, "-m", "dsdoctor"]
     child = subprocess.Popen(
-        [*program, *argv],
+        [*place.prefix, *program, *argv],
         env=env,
         cwd=folder,
         stdin=subprocess.DEVNULL,
@@ -93,10 +127,10 @@ def attempt(
         except subprocess.TimeoutExpired:
             child.kill()
             child.communicate()
-            return None, [f"it runs {limit:g} s after {number.name}"]
+            return Ended(None, [f"it runs {limit:g} s after {number.name}"], met=True)
     left: list[str] = []
     while True:
-        left = [f"process {line}" for line in left_running(folder)]
+        left = [f"process {line}" for line in [*left_running(folder), *place.left()]]
         left += [f"segment {name}" for name in _segments() - before if number != signal.SIGKILL]
         if number != signal.SIGKILL:
             left += [f"folder {path.name}" for path in temporary.iterdir()]
@@ -109,7 +143,25 @@ def attempt(
     own = child.returncode == -signal.SIGINT or error.startswith(b"Fatal Python error: init_")
     if b"Traceback" in error and not own:
         left.append(f"traceback {error[-400:]!r}")
-    return child.returncode, left
+    return Ended(child.returncode, left, met=not ended)
+
+
+def undisturbed(argv: tuple[str, ...], folder: Path, place: Place = HERE) -> float:
+    """Seconds that a command takes by itself, the shorter of two."""
+    found = []
+    for turn in range(2):
+        made = folder / f"undisturbed-{turn}"
+        made.mkdir()
+        begun = time.monotonic()
+        attempt(argv, signal.SIGKILL, LIMIT_SECONDS, made, place=place)
+        found.append(time.monotonic() - begun)
+    return min(found)
+
+
+def over_ssh(argv: tuple[str, ...], count: int, place: Place) -> tuple[str, ...]:
+    """The command with hosts h1 … hN in place of this machine."""
+    words = [f"h[1-{count}]" if word == "localhost" else word for word in argv]
+    return (*words, "--ssh-options", f"-F {place.env['HOME']}/ssh_config")
 
 
 def moments(draw: random.Random, argv: tuple[str, ...]) -> tuple[signal.Signals, float]:

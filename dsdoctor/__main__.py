@@ -8,7 +8,7 @@ import sys
 
 
 def _dies_of_ctrl_c() -> bool:
-    """Makes Ctrl-C end this process as a signal does, until `main` can answer it.
+    """Makes Ctrl-C end this process as a signal does, until the command line can answer it.
 
     Python would end a program that is still being imported with a traceback and status 1, and that
     is a verdict. Nothing is changed for who has imported this module, or ignores Ctrl-C.
@@ -59,8 +59,6 @@ def main() -> int:
     """Runs the command line and returns the exit status; nothing escapes as a traceback."""
     _spare_the_collector()
     try:
-        if _DIES:
-            _signal.signal(_signal.SIGINT, _signal.default_int_handler)
         guard.open_streams()
         status = _command()
     except SystemExit:
@@ -91,6 +89,9 @@ def _command_line() -> int:
         return guard.BROKEN
     from dsdoctor.cli.main import run  # noqa: PLC0415  # --version stays fast
 
+    # not before: an exception in a callback of the import system is printed and forgotten
+    if _DIES:
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
     return _flushed(run())
 
 

@@ -81,6 +81,12 @@ LEAVES: dict[str, tuple[Add, ...]] = {
         member("z", SYM, "d/../.."),
         member("d", SYM, "."),
     ),
+    "a link whose meaning a later one changes": (
+        member("a/b/", tarfile.DIRTYPE),
+        member("d", SYM, "a/b"),
+        member("z", SYM, "d/../.."),
+        member("d", SYM, "."),
+    ),
     "a hard link": (member("out", LNK, "../victim"),),
     "a device": (member("null", tarfile.CHRTYPE),),
     "a FIFO": (member("fifo", tarfile.FIFOTYPE),),

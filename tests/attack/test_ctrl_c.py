@@ -94,10 +94,10 @@ def test_a_check_reports_what_it_had_read(tmp_path: Path) -> None:
 #: Imports the program as its script does, with Ctrl-C while the first module is loaded.
 SLOW = """
 import os, signal, sys
-sys.argv = [{name!r}, "explain", "DSD101"]
+sys.argv = ["/usr/bin/dsdoctor", *{argv!r}]
 class Slow:
     def find_spec(self, name, path=None, target=None):
-        if name in ("dsdoctor.guard", "dsdoctor.version"):
+        if name in {modules!r}:
             os.kill(os.getpid(), signal.SIGINT)
 sys.modules.pop("dsdoctor", None)
 import dsdoctor
@@ -108,9 +108,19 @@ sys.exit(main())
 """
 
 
-def test_while_it_is_loaded_it_is_a_signal_not_a_traceback(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("argv", "modules"),
+    [
+        (["explain", "DSD101"], ("dsdoctor.guard", "dsdoctor.version")),
+        (["explain", "DSD101"], ("dsdoctor.cli.main",)),
+        (["hook", "nagios"], ("dsdoctor.hook.entry",)),
+    ],
+)
+def test_while_it_is_loaded_it_is_a_signal_not_a_traceback(
+    tmp_path: Path, argv: list[str], modules: tuple[str, ...]
+) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SLOW.format(name="/usr/bin/dsdoctor")],
+        [sys.executable, "-c", SLOW.format(argv=argv, modules=modules)],
         env=clean_environment(tmp_path), capture_output=True, text=True, check=False, timeout=500,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")

@@ -14,6 +14,8 @@ import sys
 DEBUG = "DSDOCTOR_DEBUG"
 BROKEN = 2
 INTERRUPTED = 130
+#: Of a command whose reader has gone before the report was written: 128 + SIGPIPE.
+UNREAD = 141
 #: Descriptors that a command needs at once: pipes of its children, logs, modules being imported.
 #: Measured: `check --quick` reads everything with 40.
 LEAST_FILES = 64

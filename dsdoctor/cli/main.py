@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import errno
 import importlib
 import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -63,8 +64,29 @@ ALIASES = {
 }
 
 
+class _UnreadError(Exception):
+    """The reader of the report has gone (`| head`)."""
+
+
+@contextlib.contextmanager
+def _noticing_a_reader_that_goes() -> Iterator[None]:
+    """Keeps a broken pipe from click, which would end with 1: that is a verdict."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _UnreadError from error
+
+
 class LazyGroup(click.Group):
     """Imports a command when it is asked for."""
+
+    def make_context(self, *args: Any, **more: Any) -> click.Context:  # noqa: D102
+        with _noticing_a_reader_that_goes():  # of `--help`
+            return super().make_context(*args, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: D102
+        with _noticing_a_reader_that_goes():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002, D102
         return list(COMMANDS)
@@ -192,10 +214,9 @@ def run(argv: Sequence[str] | None = None) -> int:
         process.kill_all()
         click.echo("dsdoctor: interrupted", err=True)
         return INTERRUPTED
-    except BrokenPipeError:
-        # the reader has gone (`| head`): nobody is left to read
+    except (_UnreadError, BrokenPipeError):
         guard.give_up_output()
-        return 0
+        return guard.UNREAD
     except OSError as error:
         if error.errno == errno.ENOSPC:  # what is left in the buffer would fail once more
             guard.give_up_output()

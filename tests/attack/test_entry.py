@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,31 @@ def test_closed_input_and_closed_errors_do_no_harm(tmp_path: Path) -> None:
     assert "DSD101" in out
     status, out, err = shell(f"{DSDOCTOR} check --quick <&- >&- 2>&-", tmp_path)
     assert (status, out, err) == (2, "", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("--version",), 0),
+        (("--help",), 141),
+        (("explain", "DSD101"), 141),
+        (("check", "--quick"), 141),
+    ],
+)
+def test_a_reader_that_has_gone_is_neither_a_failure_nor_health(
+    tmp_path: Path, words: tuple[str, ...], status: int
+) -> None:
+    """As behind `| head` with `set -o pipefail`; what fits into a pipe is flushed at the end."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "dsdoctor", *words], stdout=writer, stderr=subprocess.PIPE,
+            env=clean_environment(tmp_path), timeout=500, check=False,
+        )  # fmt: skip
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (status, b"")
 
 
 def test_a_fact_of_6000_digits_is_a_broken_snapshot(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.system
 PAGES = samples.all_pages()
 VIEWS = [(1280, "light"), (768, "dark"), (390, "light"), (360, "light"), (360, "dark")]
 PHONE = 480
+ROOT = Path(__file__).parents[2]
 GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(15, 20, 25)"}
 
 
@@ -159,3 +161,31 @@ def test_ten_thousand_nodes_are_few_elements(chromium: browser.Browser, tmp_path
     chromium.open(file)
     assert chromium.evaluate("document.querySelectorAll('*').length") < 20_000
     assert chromium.complaints() == []
+
+
+def test_the_search_of_the_documentation_looks_for_whole_words(
+    chromium: browser.Browser, tmp_path: Path
+) -> None:
+    """mkdocs-material adds a wildcard to every word: `is` in a message would find `isolation`."""
+    script = (ROOT / "docs/assets/search.js").read_text(encoding="utf-8")
+    file = tmp_path / "page.html"
+    file.write_text(f"<title>x</title><script>{script}</script>")
+    chromium.open(file)
+    for query, words in {
+        "fused_adam.so": "fused^1 adam tags:fused^3 tags:adam^3",
+        "libcudart.so.12: cannot open shared object file": (
+            "libcudart^1 12^1 cannot^1 open^1 shared^1 object^1 file"
+        ),
+        "CUDA out of memory. Tried to allocate 2.00 GiB": (
+            "CUDA^1 out^1 memory^1 Tried^1 allocate^1 2.00^1 GiB"
+        ),
+        "gpu-lo": "gpu^1 lo tags:gpu^3 tags:lo^3",
+        '"out of memory"': '"out of memory"',
+        "not in": "not in",
+    }.items():
+        assert chromium.evaluate(f"wholeWords({json.dumps(query)})") == words
+    sent = "new Promise((done) => { const w = new Worker('data:text/javascript,onmessage=(e)=>postMessage(e.data)'); w.onmessage = (e) => done(e.data.data); w.postMessage({type: 2, data: 'a.so b'}); })"
+    found = chromium.call(
+        "Runtime.evaluate", expression=sent, returnByValue=True, awaitPromise=True
+    )
+    assert found["result"]["value"] == "b tags:b^3", "`a` is a common word"

@@ -18,6 +18,7 @@ from dsdoctor.model.matrix_of import build as build_matrix
 from dsdoctor.model.report import PatientLine, Report, Verdict
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.model.vital import VITAL
+from dsdoctor.paste_notes import paste_notes
 
 
 def describe(report: Report, snapshot: Snapshot) -> None:
@@ -42,23 +43,31 @@ def describe(report: Report, snapshot: Snapshot) -> None:
     if snapshot.pasted:
         spoken = {f.condition for f in report.findings if f.status is not Status.SKIP}
         report.judged = len(spoken)
-        missing = [name for name, known in _vital_parts(report, snapshot) if not known]
+        report.notes += paste_notes(report, snapshot)
+        disputed = {each.field.partition(".")[0] for each in snapshot.contradictions}
+        missing = [
+            name
+            for fact, name, known in _vital_parts(report, snapshot)
+            if not known and fact not in disputed
+        ]
         if missing:
             report.notes.append(f"the paste does not report {' or '.join(_grouped(missing))}")
 
 
-def _vital_parts(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, bool]]:
-    """What most conditions need, and whether a paste states it."""
+def _vital_parts(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, str, bool]]:
+    """What most conditions need: key of the fact, name, and whether a paste states it."""
     torch = snapshot.get(TorchBuild)
-    yield "the GPUs", bool(report.gpus) or _states(snapshot.get(Gpus), "gpus")
-    yield "the driver", report.driver is not None
-    yield "Python", _stated(snapshot.get(Patient), "version") is not None
-    yield "torch", report.patient.torch is not None or _states(torch, "version")
+    yield "gpus", "the GPUs", bool(report.gpus) or _states(snapshot.get(Gpus), "gpus")
+    yield "nvml", "the driver", report.driver is not None
+    yield "patient", "Python", _stated(snapshot.get(Patient), "version") is not None
+    yield "torch_build", "torch", report.patient.torch is not None or _states(torch, "version")
     yield (
+        "torch_build",
         "the CUDA version of torch",
         report.patient.torch is None or _states(torch, "cuda"),
     )
     yield (
+        "deep_speed_install",
         "DeepSpeed",
         report.patient.deepspeed is not None or _states(snapshot.get(DeepSpeedInstall), "version"),
     )

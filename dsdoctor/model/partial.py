@@ -84,7 +84,9 @@ OPEN: dict[type, frozenset[str]] = {
     machine.OsInfo: frozenset({"machine", "libc", "container"}),
     machine.NvidiaKernel: frozenset({"module_version", "module_open", "dxg"}),
     machine.PciGpu: frozenset({"driver"}),
-    machine.NvidiaSmi: frozenset({"returncode", "gpus", "driver_version", "cuda_version"}),
+    machine.NvidiaSmi: frozenset(
+        {"returncode", "gpus", "driver_version", "cuda_version", "cuda_missing"}
+    ),
     gpu.Nvml: frozenset({"cuda_version", "slow_seconds", "driver_version"}),
     python.TorchBuild: frozenset({"nccl", "cudnn", "cuda_wheels"}),
     python.TorchLive: frozenset({"cuda_error", "cuda_error_code", "cxx11_abi"}),

@@ -10,6 +10,7 @@ import msgspec
 
 from dsdoctor.errors import UsageError
 from dsdoctor.model import decode, partial
+from dsdoctor.model.contradiction import Contradiction
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.partial import Source
@@ -42,6 +43,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
         pasted: it was read from text that people pasted; `sources` says what that states.
         sources: fact key to the dotted fields that a text states, each with its place. A fact that
             is here states nothing else.
+        contradictions: what two parts of a pasted text state differently.
         assumed: what nobody read of this machine and is taken for granted, as clauses.
     """
 
@@ -57,6 +59,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
     origin: str = ""
     pasted: bool = False
     sources: dict[str, dict[str, Source]] = {}
+    contradictions: tuple[Contradiction, ...] = ()
     assumed: tuple[str, ...] = ()
 
     def get(self, kind: type[F]) -> F | Missing:

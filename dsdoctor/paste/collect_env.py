@@ -28,6 +28,7 @@ from dsdoctor.paste.reader import (
     version,
 )
 from dsdoctor.paste.statements import Statements
+from dsdoctor.paste.unfolded import unfolded
 
 #: What vLLM's report begins with since 0.9; torch's own has it behind the versions of torch.
 _SYSTEM = re.compile(r"\s*OS\s*: ")
@@ -37,6 +38,12 @@ _TO_TORCH = 14
 _FIRST = re.compile(r"\s*PyTorch version\s*: ")
 _NEXT = re.compile(
     r"\s*(?:Is debug build|CUDA used to build PyTorch|ROCM used to build PyTorch)\s*:"
+)
+#: Keys of no other tool: of a report whose head was cut off, two of them stand close together.
+_DISTINCT = re.compile(
+    r"\s*(?P<key>Is debug build|CUDA used to build PyTorch|ROCM used to build PyTorch"
+    r"|Is CUDA available|CUDA runtime version|CUDA_MODULE_LOADING set to"
+    r"|GPU models and configuration|Nvidia driver version)\s*:"
 )
 _KEY = re.compile(r"\s*(?P<key>[A-Z][\w ()./]{1,48}?)\s*:(?:\s+(?P<value>.*))?$")
 _GPU = re.compile(r"\s*GPU (?P<index>\d{1,3}): (?P<name>[^(]{2,80}?)(?:\s*\(UUID.*)?$")
@@ -162,9 +169,10 @@ _KEYS: dict[str, _Say] = {
 
 
 def _read(lines: Sequence[Line], into: Statements) -> None:
+    lines = unfolded(lines)
     place = 0
     while place < len(lines):
-        if _begins(lines, place):
+        if _begins(lines, place) or _begins_behind_a_cut(lines, place):
             place = _region(lines, place, into)
         elif _LIBRARIES.match(lines[place].text):
             place = _libraries(lines, place + 1, into)
@@ -185,6 +193,15 @@ def _begins_with_torch(lines: Sequence[Line], place: int) -> bool:
     if not _FIRST.match(lines[place].text):
         return False
     return any(_NEXT.match(line.text) for line in lines[place + 1 : place + 7])
+
+
+def _begins_behind_a_cut(lines: Sequence[Line], place: int) -> bool:
+    """Whether a report whose first lines are missing goes on here."""
+    one = _DISTINCT.match(lines[place].text)
+    if one is None:
+        return False
+    below = (_DISTINCT.match(line.text) for line in lines[place + 1 : place + 4] if not line.fence)
+    return any(other is not None and other["key"] != one["key"] for other in below)
 
 
 def _libraries(lines: Sequence[Line], place: int, into: Statements) -> int:

@@ -59,9 +59,16 @@ def read(lines: Sequence[Line], into: Statements, first: re.Pattern[str]) -> Non
             continue
         blank = 0 if line.text.strip() else blank + 1
         left = 0 if line.fence or blank > 1 else left - 1
-        found = _ITEM.match(line.text)
-        if left and found:
-            _item(found["key"].replace("`", "").strip(), found["value"].strip(), line, into)
+        if left:
+            state_item(line, into)
+
+
+def state_item(line: Line, into: Statements) -> None:
+    """States what one line of such a list states."""
+    found = _ITEM.match(line.text)
+    if found:
+        value = found["value"].strip().strip("`")
+        _item(found["key"].replace("`", "").strip(), value, line, into)
 
 
 def _next(lines: Sequence[Line], place: int) -> str:

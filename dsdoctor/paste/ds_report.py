@@ -12,7 +12,13 @@ from dsdoctor.model.facts.machine import Resources
 from dsdoctor.model.facts.python import DeepSpeedInstall, DeepSpeedLive, TorchBuild
 from dsdoctor.model.facts.toolchain import Compilers, CudaToolkits
 from dsdoctor.paste.lines import Line
-from dsdoctor.paste.reader import Reader, state_cuda, state_deepspeed, state_torch
+from dsdoctor.paste.reader import (
+    Reader,
+    state_cuda,
+    state_cuda_available,
+    state_deepspeed,
+    state_torch,
+)
 from dsdoctor.paste.statements import Statements
 
 _TITLE = re.compile(r"\s*DeepSpeed (?:C\+\+/CUDA extension op report|general environment info:)")
@@ -24,13 +30,20 @@ _UNTITLED = re.compile(
     r"\s*(?:torch (?:install path|version|cuda version|hip version)"
     r"|deepspeed (?:install path|info|wheel compiled w\.)|nvcc version) \.{3,40}\s"
 )
+#: What torch prints where a toolkit is there and `torch.cuda.is_available()` is false, when it
+#: looks for the compiler (torch/utils/cpp_extension.py 1.0 to 2.13, `_find_cuda_home`).
+_NO_DEVICE = re.compile(r"\s*No CUDA runtime is found, using CUDA_HOME=")
 #: Lines of the longest such report, with the warnings of every op.
 _MOST = 160
 
 
 def _read(lines: Sequence[Line], into: Statements) -> None:
     left = 0
+    blind: Line | None = None
+    known = False
     for line in lines:
+        blind = blind or (line if _NO_DEVICE.match(line.text) else None)
+        known = known or left > 0
         if _TITLE.match(line.text):
             left = _MOST
             into.recognized()
@@ -42,6 +55,11 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
         if left:
             left = 0 if line.fence else left - 1
             _line(line, into)
+    if blind is not None and (known or left):
+        state_cuda_available("False", blind, into)
+        if not into.states(CudaToolkits, "chosen"):
+            into.state(CudaToolkits, "chosen", 0, blind)
+            into.state(CudaToolkits, "found.0.nvcc", "nvcc", blind)
 
 
 def _line(line: Line, into: Statements) -> None:

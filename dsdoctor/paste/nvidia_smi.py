@@ -21,7 +21,7 @@ from dsdoctor.paste.statements import Statements
 _HEAD = re.compile(
     r"NVIDIA-SMI \d{3}\.[\d.]{1,12}.{0,20}?"
     r"(?:Driver|KMD) Version: (?P<driver>\d{3}\.\d{1,4}(?:\.\d{1,4})?)"
-    r"(?:\s+CUDA (?:UMD )?Version: (?P<cuda>\d{1,2}\.\d{1,2}))?"
+    r"(?:\s+CUDA (?:UMD )?Version: (?:(?P<cuda>\d{1,2}\.\d{1,2})|(?P<none>ERR!|N/A|Not Found)))?"
 )
 _BORDER = re.compile(r"\s*[+|][-=+]{10,}")
 #: The first of the two or three lines of a GPU, in its three cells.
@@ -49,7 +49,7 @@ _FAILURES = (
         (18, "LIB_RM_VERSION_MISMATCH", "RM has detected an NVML/RM version mismatch."),
     ),
     (
-        re.compile(r"Failed to initialize NVML: (?P<word>Unknown Error|Insufficient Permissions)"),
+        re.compile(r"(?i)Failed to initialize NVML:? (?:Unknown Error|Insufficient Permissions)"),
         (999, "UNKNOWN", "Unknown Error"),
     ),
     (
@@ -73,6 +73,9 @@ _HANDLE_CODES = {
 }
 #: Below the table, since driver 450, where MIG is enabled on a GPU and no MIG device exists on any.
 _NO_MIG = re.compile(r"No MIG devices found\b")
+#: The head of that table, and the first line of a MIG device: its GPU, then three more numbers.
+_MIG_TABLE = re.compile(r"\s*[|│]\s*MIG devices:")
+_MIG_ROW = re.compile(r"\s*[|│]\s+(?P<gpu>\d{1,3})\s+\d{1,3}\s+\d{1,3}\s+\d{1,3}\s*[|│]")
 _NO_DEVICES = re.compile(r"\s*No devices were found\s*$")
 #: The number of such a GPU is not printed: its place in the list is behind those that have one.
 _NUMBERLESS = 1000
@@ -87,14 +90,38 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
         if head:
             place = _table(lines, place, head, into)
             continue
+        if _row(line) is not None:  # the head of the table was cut off
+            into.recognized()
+            place = _rows(lines, place, into)
+            continue
+        if _MIG_TABLE.match(line.text):
+            _mig_devices(lines, place + 1, into)
         _failure(line, into)
         place += 1
+
+
+def _mig_devices(lines: Sequence[Line], place: int, into: Statements) -> None:
+    """States that GPUs with MIG have no MIG device, where the table is whole and lists others."""
+    listed: set[int] = set()
+    closed = False
+    for line in lines[place:]:
+        row = _MIG_ROW.match(line.text)
+        if row:
+            listed.add(int(row["gpu"]))
+        elif not line.text.lstrip().startswith(("|", "│", "+")):
+            break
+        closed = line.text.lstrip().startswith("+-")
+    else:
+        closed = False
+    for index in range(_MOST_GPUS if closed and listed else 0):
+        if index not in listed and into.value(Gpus, f"gpus.{index}.mig_mode"):
+            into.state(Gpus, f"gpus.{index}.mig_devices", [], lines[place - 1])
 
 
 def _failure(line: Line, into: Statements) -> None:
     for pattern, (code, name, message) in _FAILURES:
         if pattern.search(line.text):
-            permission = "Insufficient" in line.text
+            permission = "insufficient" in line.text.lower()
             error = {
                 "code": 4 if permission else code,
                 "name": "NO_PERMISSION" if permission else name,
@@ -141,15 +168,37 @@ def _table(lines: Sequence[Line], place: int, head: re.Match[str], into: Stateme
     if head["cuda"]:
         major, minor = head["cuda"].split(".")
         into.state(Nvml, "cuda_version", 1000 * int(major) + 10 * int(minor), line)
+    if head["cuda"] or head["none"]:
+        into.state(NvidiaSmi, "cuda_missing", head["none"], line)
     into.state(NvidiaSmi, "error", None, line)
     into.state(NvidiaSmi, "timed_out", False, line)
+    return _rows(lines, place + 1, into)
+
+
+def _rows(lines: Sequence[Line], place: int, into: Statements) -> int:
+    """Reads the rows of a table; returns the line behind it."""
     table = _Table(into)
-    at = place + 1
+    at = place
     while at < min(len(lines), place + 400):
         if lines[at].fence or _HEAD.search(lines[at].text) or table.take(lines[at]):
             return at
         at += 1
     return at
+
+
+def _cells(line: Line) -> list[str]:
+    return [cell.strip() for cell in line.text.strip().strip("|│").split("|")]
+
+
+def _row(line: Line) -> tuple[re.Match[str], re.Match[str], str] | None:
+    """The first of the lines of a GPU: its name, its address and the cell of ECC."""
+    if "|" not in line.text[:40]:
+        return None
+    cells = _cells(line)
+    if len(cells) != 3:  # noqa: PLR2004
+        return None
+    name, bus = _NAME.match(cells[0]), _BUS.match(cells[1])
+    return (name, bus, cells[2]) if name and bus else None
 
 
 class _Table:
@@ -173,14 +222,14 @@ class _Table:
             return False
         if not text:
             return False
-        cells = [cell.strip() for cell in text.strip("|│").split("|")]
+        cells = _cells(line)
         if len(cells) != 3:  # noqa: PLR2004  # another table, or no table any more
             if self._closed and ("Processes:" in text or "MIG devices:" in text):
                 self._complete()
             return bool(self._firsts)
-        name, bus = _NAME.match(cells[0]), _BUS.match(cells[1])
-        if name and bus:
-            self._start(name, bus, cells[2], line)
+        row = _row(line)
+        if row is not None:
+            self._start(*row, line)
         elif self._index >= 0:
             self._row += 1
             self._further(cells, line)
@@ -213,8 +262,11 @@ class _Table:
                     self._say("compute_mode", int(mode), line)
             if "ERR!" not in line.text:
                 self._say("error", None, line)
-        elif not cells[0] and cells[2] in ("Enabled", "Disabled", "N/A"):
-            mig = {"Enabled": True, "Disabled": False}.get(cells[2])
+        elif not cells[0] and cells[2].rstrip("*") in ("Enabled", "Disabled", "N/A"):
+            mig = {"Enabled": True, "Disabled": False}.get(cells[2].rstrip("*"))
+            if cells[2].endswith("*"):  # it shows the mode after the next reset
+                self._say("mig_mode_pending", mig, line)
+                mig = not mig
             self._say("mig_mode", mig, line)
             if not mig:
                 self._say("mig_devices", [], line)

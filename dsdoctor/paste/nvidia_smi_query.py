@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dsdoctor.model.facts.gpu import ComputeMode, Gpus, Nvml
+from dsdoctor.model.facts.machine import NvidiaSmi
 from dsdoctor.paste.collect_env import state_driver
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.nvidia_smi import bdf
@@ -184,6 +185,9 @@ class _Report:
         elif key == "CUDA Version" and re.fullmatch(r"\d{1,2}\.\d{1,2}", value):
             major, minor = value.split(".")
             self._into.state(Nvml, "cuda_version", 1000 * int(major) + 10 * int(minor), line)
+            self._into.state(NvidiaSmi, "cuda_missing", None, line)
+        elif key == "CUDA Version" and value in ("ERR!", "N/A", "Not Found"):
+            self._into.state(NvidiaSmi, "cuda_missing", value, line)
         elif key == "Attached GPUs" and value.isdecimal() and len(value) < 4:  # noqa: PLR2004
             self._into.state(Gpus, "count", int(value), line)
 

@@ -64,10 +64,18 @@ def version(text: str) -> str | None:
     return found.group() if found else None
 
 
-def state_torch(text: str, line: Line, into: Statements) -> None:
-    """States torch's version and what that says of its build."""
+def state_torch(text: str, line: Line, into: Statements, *, listed: bool = False) -> None:
+    """States torch's version and what that says of its build.
+
+    Args:
+        text: begins with the version.
+        line: where it stands.
+        into: takes the statements.
+        listed: a list of distributions says so, and not the torch that a tool imported: beside a
+            conda package, pip may list another one.
+    """
     value = version(text)
-    if value is None:
+    if value is None or (listed and into.doubt(TorchBuild, "version", value, line)):
         return
     into.state(TorchBuild, "version", value, line)
     into.state(TorchBuild, "error", None, line)
@@ -90,10 +98,10 @@ def state_cuda(cuda: str, line: Line, into: Statements) -> None:
     into.state(TorchBuild, "hip", None, line)
 
 
-def state_deepspeed(text: str, line: Line, into: Statements) -> None:
-    """States DeepSpeed's version."""
+def state_deepspeed(text: str, line: Line, into: Statements, *, listed: bool = False) -> None:
+    """States DeepSpeed's version; as `state_torch`."""
     value = version(text)
-    if value is not None:
+    if value is not None and not (listed and into.doubt(DeepSpeedInstall, "version", value, line)):
         into.state(DeepSpeedInstall, "version", value, line)
         into.state(DeepSpeedInstall, "error", None, line)
 
@@ -132,12 +140,12 @@ def state_package(name: str, text: str, line: Line, into: Statements) -> None:
     key = re.sub(r"[-_.]+", "-", name).lower()
     into.state(Packages, f"packages.{key}", {"name": key, "version": value}, line)
     if key == "torch":
-        state_torch(value, line, into)
+        state_torch(value, line, into, listed=True)
         _state_pinned_cuda(line, into)
     elif _RUNTIME.fullmatch(key):
         _state_pinned_cuda(line, into)
     elif key == "deepspeed":
-        state_deepspeed(value, line, into)
+        state_deepspeed(value, line, into, listed=True)
     elif re.fullmatch(r"nvidia-nccl-cu\d+", key):
         into.state(TorchBuild, "nccl", value, line)
 

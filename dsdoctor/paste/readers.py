@@ -20,9 +20,11 @@ from dsdoctor.paste import (
     nvidia_smi_query,
     pip_list,
     pip_show,
+    python_console,
     sglang_env,
     topo,
     transformers_env,
+    version_list,
 )
 from dsdoctor.paste.reader import Reader
 
@@ -37,10 +39,12 @@ READERS: tuple[Reader, ...] = (
     transformers_env.READER,
     accelerate_env.READER,
     llamafactory_env.READER,
+    version_list.READER,
     nvcc.READER,
     lspci.READER,
     kernel_module.READER,
     pip_list.READER,
     pip_show.READER,
     conda_list.READER,
+    python_console.READER,
 )

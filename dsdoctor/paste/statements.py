@@ -9,6 +9,7 @@ from typing import Any
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.partial import Source
 from dsdoctor.model.snapshot import Snapshot, masked
+from dsdoctor.paste import disputes
 from dsdoctor.paste.lines import Line
 
 
@@ -22,12 +23,18 @@ class Statements:
     def __init__(self) -> None:
         self.reader = ""
         self._found: dict[tuple[str, str], tuple[Any, Source]] = {}
-        self._disputed: dict[tuple[str, str], tuple[Source, Source]] = {}
+        self._disputed: dict[
+            tuple[str, str], tuple[tuple[Any, Source], tuple[Any, Source], int | None]
+        ] = {}
         self._readers: dict[str, int] = {}
 
     def recognized(self) -> None:
         """Notes that the text has a part in this reader's format."""
         self._readers.setdefault(self.reader, len(self._readers))
+
+    def recognizes(self, readers: Iterable[str]) -> bool:
+        """Whether one of these readers has found a part in its format."""
+        return any(name in self._readers for name in readers)
 
     def state(self, kind: type[Fact], path: str, value: Any, line: Line) -> None:
         """States a field.
@@ -48,9 +55,22 @@ class Statements:
             return
         agreed = _agreed(known[0], value)
         if agreed is None:
-            self._disputed.setdefault(key, (known[1], source))
+            self._disputed.setdefault(key, (known, (value, source), None))
         else:
             self._found[key] = (agreed[0], known[1])
+
+    def doubt(self, kind: type[Fact], path: str, value: Any, line: Line) -> bool:
+        """Notes a weaker witness of a field that was stated otherwise, whose value stays.
+
+        Returns:
+            Whether it was; otherwise the value may be stated.
+        """
+        known = self._found.get((kind.key(), path))
+        if known is None or _agreed(known[0], value) is not None:
+            return False
+        source = Source(reader=self.reader, line=line.number, text=line.text[:200])
+        self._disputed.setdefault((kind.key(), path), (known, (value, source), 0))
+        return True
 
     def states(self, kind: type[Fact], path: str) -> bool:
         """Whether a field was stated already."""
@@ -66,25 +86,24 @@ class Statements:
         if not self._readers:
             return None
         snapshot = Snapshot(pasted=True, origin=f"a paste of {_listed(self._readers)}")
+        open_ = {key: found for key, found in self._disputed.items() if found[2] is None}
+        unknown = disputes.unknown(open_, self._found)
         for key in sorted({key for key, _ in self._found}):
             fields = {
                 path: found
                 for (fact, path), found in self._found.items()
-                if fact == key and (fact, path) not in self._disputed
+                if fact == key and (fact, path) not in unknown
             }
             if fields:
                 snapshot.facts[key] = _tree(fields)
                 snapshot.sources[key] = _sources(fields)
-        for (key, path), (one, other) in self._disputed.items():
-            detail = f"the paste states `{path}` differently in lines {one.line} and {other.line}"
+        for (key, path), (one, other, _) in open_.items():
+            lines = f"lines {one[1].line} and {other[1].line}"
+            detail = f"the paste states `{path}` differently in {lines}"
             if key not in snapshot.facts:
                 snapshot.missing[key] = Missing(why=Why.NOT_ASKED, detail=detail)
+        snapshot.contradictions = disputes.contradictions(self._disputed)
         return masked(snapshot)
-
-    @property
-    def disputes(self) -> Iterable[tuple[str, str]]:
-        """Fact and field that two parts of the text state differently."""
-        return self._disputed
 
 
 #: Tools print sizes in GB or MiB, with one digit or none.

@@ -12,6 +12,8 @@ from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.statements import Statements
 
 _HEAD = re.compile(r"\s*GPU0\s+(?:GPU1|CPU Affinity|NIC0|mlx5_0)\b")
+#: `-mp` leaves NVLinks out, and its matrix then looks like one of GPUs without them.
+_WITHOUT_NVLINKS = re.compile(r"\btopo\b.*(?:\s-mp\b|--matrix_pci\b)")
 _CELL = re.compile(r"(?:X|NV\d{1,2}|PIX|PXB|PSB|PHB|NODE|SYS|SOC)$")
 _ANCESTORS = {
     "PIX": "SINGLE",
@@ -26,7 +28,8 @@ _ANCESTORS = {
 
 def _read(lines: Sequence[Line], into: Statements) -> None:
     for place, line in enumerate(lines):
-        if _HEAD.match(line.text):
+        above = (other.text for other in lines[max(0, place - 3) : place])
+        if _HEAD.match(line.text) and not any(map(_WITHOUT_NVLINKS.search, above)):
             _matrix(lines, place, into)
 
 

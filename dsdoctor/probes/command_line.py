@@ -206,6 +206,12 @@ def _endpoint(launcher: str, options: dict[str, str]) -> tuple[str | None, int |
     return (None if "$" in (host or "") else host or None), port
 
 
+def _known(options: dict[str, str], name: str) -> str:
+    """The value of an option, "" where only the shell of the script around it knows it."""
+    value = options.get(name, "")
+    return "" if "$" in value else value
+
+
 def _numbers(launcher: str, options: dict[str, str]) -> tuple[str, ...]:
     """Options that have to be numbers, and that this launcher uses."""
     if launcher == "deepspeed":
@@ -267,11 +273,11 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
         script_args=tuple(script_args),
         env=env,
         options=options,
-        include=options.get("include", "") if ruling == "deepspeed" else "",
-        exclude=options.get("exclude", "") if ruling == "deepspeed" else "",
+        include=_known(options, "include") if ruling == "deepspeed" else "",
+        exclude=_known(options, "exclude") if ruling == "deepspeed" else "",
         num_gpus=_per_node(counted, options),
         num_nodes=nodes,
-        hostfile=options.get("hostfile") if ruling == "deepspeed" else None,
+        hostfile=(_known(options, "hostfile") or None) if ruling == "deepspeed" else None,
         master_addr=host,
         master_port=port,
         config_path=_config_of(script_args, options),

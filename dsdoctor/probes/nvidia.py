@@ -202,6 +202,17 @@ def parse_smi_cuda(text: str) -> str | None:
     return found[1] if found else None
 
 
+def parse_smi_no_cuda(text: str) -> str | None:
+    """What the header of `nvidia-smi` prints where a CUDA version should be.
+
+    >>> parse_smi_no_cuda("| NVIDIA-SMI 535.54.03  Driver Version: 536.25  CUDA Version: ERR! |")
+    'ERR!'
+    >>> parse_smi_no_cuda("| CUDA Version: 12.2 |")
+    """
+    found = re.search(r"CUDA (?:UMD )?Version\s*:\s*(ERR!|N/A|Not Found)", text)
+    return found[1] if found else None
+
+
 def trouble(result: Result, seconds: float) -> str | None:
     """What went wrong with a command, in words; None when it went well.
 
@@ -254,17 +265,19 @@ def nvidia_smi(host: Host) -> NvidiaSmi:
     if error_words is None and not listed.gpus:
         said = _words(first)
         error_words = f"it listed no GPU: {said}" if said else "it listed no GPU"
-    cuda = None
+    cuda = no_cuda = None
     if error_words is None:
         # both calls together stay within what a tool may take
         with contextlib.suppress(HostError):
             header = host.run([path], timeout=max(1.0, TOOL_SECONDS - first.seconds))
-            cuda = parse_smi_cuda(header.text) if header.ok else None
+            if header.ok:
+                cuda, no_cuda = parse_smi_cuda(header.text), parse_smi_no_cuda(header.text)
     return NvidiaSmi(
         path=path,
         returncode=first.returncode,
         driver_version=listed.driver_version,
         cuda_version=cuda,
+        cuda_missing=no_cuda,
         gpus=listed.gpus,
         error=error_words,
         timed_out=first.timed_out,

@@ -185,9 +185,8 @@ def test_a_text_without_a_paste_states_nothing() -> None:
 def test_what_two_parts_state_differently_is_not_known() -> None:
     text = texts.COLLECT_ENV + texts.SMI
     found = stated(text)
-    assert "driver_version" not in found.facts["nvml"]
-    assert "name" not in found.facts["gpus"]["gpus"][0]
-    assert found.facts["nvml"]["cuda_version"] == 12060
+    assert "nvml" not in found.facts  # what a text says of one driver does not hold for another
+    assert found.facts["gpus"] == {"count": 2}
 
 
 def test_versions_of_one_thing_in_two_lengths_agree() -> None:

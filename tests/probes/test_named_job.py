@@ -276,3 +276,13 @@ def test_check_judges_the_config_of_the_command(tmp_path: Path) -> None:
     assert report["config"] == "bad.json"
     failed = {row["condition"] for row in report["findings"] if row["status"] == "fail"}
     assert "ds-config-wrong-type" in failed
+
+
+def test_what_only_the_shell_knows_of_a_launchers_options_is_not_judged() -> None:
+    """`$5` is no host, and `hostfile_$JOB_ID` no file that is missing."""
+    line = "deepspeed --include localhost:$5 --hostfile hostfile_$JOB_ID t.py"
+    found = parse_command(line.split())
+    assert (found.include, found.exclude, found.hostfile) == ("", "", None)
+    assert found.options["include"] == "localhost:$5"
+    known = parse_command(["deepspeed", "--include", "a:0", "--hostfile", "h", "t.py"])
+    assert (known.include, known.hostfile) == ("a:0", "h")

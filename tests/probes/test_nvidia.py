@@ -83,6 +83,17 @@ def test_smi() -> None:
     fact = nvidia_smi.function(host)
     assert (fact.driver_version, fact.cuda_version, fact.error) == ("535.104.05", "12.2", None)
     assert fact.gpus == ("0, GPU-1a, NVIDIA H200", "1, GPU-1b, NVIDIA H200")
+    assert fact.cuda_missing is None
+
+
+@pytest.mark.parametrize("word", ["ERR!", "N/A", "Not Found"])
+def test_smi_without_a_cuda_version(word: str) -> None:
+    host = smi_host(
+        first="0, GPU-1a, NVIDIA H200, 535.104.05\n",
+        second=f"| NVIDIA-SMI 535.104.05  Driver Version: 535.104.05  CUDA Version: {word} |\n",
+    )
+    fact = nvidia_smi.function(host)
+    assert (fact.cuda_version, fact.cuda_missing) == (None, word)
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ from dsdoctor.api import (
     Signature,
     TorchBuild,
     TorchLive,
+    Why,
     check,
     fail,
     ok,
@@ -109,7 +110,10 @@ def driver_supports_torch(
         yield skip("torch is not a CUDA build" if torch.installed else "torch is not installed")
         return
     if driver is None:
-        yield skip("no NVIDIA driver on this machine")
+        reason = "no NVIDIA driver on this machine"
+        if isinstance(nvml, Missing) and nvml.why is Why.NOT_ASKED:
+            reason = nvml.detail
+        yield skip(reason)
         return
     code = live.cuda_error_code if isinstance(live, TorchLive) else None
     loaded = compat or driver

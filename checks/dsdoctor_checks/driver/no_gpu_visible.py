@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 from dsdoctor.api import (
     Condition,
+    CudaToolkits,
     DeepSpeedLive,
     Environment,
     Finding,
@@ -27,6 +28,7 @@ from dsdoctor.api import (
     Level,
     Missing,
     NvidiaKernel,
+    Nvml,
     OsInfo,
     Packages,
     RunNeeds,
@@ -62,6 +64,7 @@ CONDITION = Condition(
         "driver-library-mismatch",
         "nvml-unusable",
         "container-lost-gpu",
+        "libcuda-unusable",
         "docker-gpu-runtime-missing",
         "visible-devices-invalid",
         "mig-without-instance",
@@ -81,6 +84,8 @@ def some_gpu_visible(
     torch: TorchBuild | Missing,
     deepspeed: DeepSpeedLive | Missing,
     packages: Packages | Missing,
+    nvml: Nvml | Missing,
+    toolkits: CudaToolkits | Missing,
 ) -> Iterator[Finding]:
     """Warns where there is no NVIDIA GPU; fails where there is one, or one was requested."""
     if isinstance(live, TorchLive) and live.devices:
@@ -108,6 +113,16 @@ def some_gpu_visible(
         yield skip(f"the GPUs could not be counted: {gpus.detail}", **evidence)
         return
     if isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED and isinstance(kernel, Missing):
+        meant = _meant_for_cuda(nvml, toolkits)
+        if meant and isinstance(live, TorchLive) and live.cuda_ok is False:
+            yield warn(
+                f"torch finds no CUDA device, although this machine has {meant}",
+                effect=_CPU,
+                hint="compare `nvidia-smi -L` with `CUDA_VISIBLE_DEVICES`; on a login node or without"
+                " a GPU, this is expected",
+                **evidence,
+            )
+            return
         yield skip(gpus.detail, **evidence)
         return
     if not gpu_expected(RunNeeds(), kernel, gpus):
@@ -159,6 +174,15 @@ def some_gpu_visible(
         on_bus=on_bus,
         **evidence,
     )
+
+
+def _meant_for_cuda(nvml: Nvml | Missing, toolkits: CudaToolkits | Missing) -> str:
+    """What shows that a machine of which no GPU is known is there for CUDA; "" = nothing."""
+    if isinstance(nvml, Nvml) and nvml.driver_version is not None:
+        return f"driver {nvml.driver_version}"
+    if isinstance(toolkits, CudaToolkits) and toolkits.chosen is not None:
+        return "a CUDA toolkit"
+    return ""
 
 
 HINT = "compare `nvidia-smi -L` with `CUDA_VISIBLE_DEVICES`; in a container or a job, request GPUs"

@@ -56,7 +56,7 @@ def launcher_sees_the_same_devices(
     value = command.env.get("CUDA_VISIBLE_DEVICES")
     if value is None and isinstance(environment, Environment):
         value = environment.get("CUDA_VISIBLE_DEVICES")
-    if not value:
+    if not value or "$" in value:  # only the shell of the script around it knows it
         return
     tokens = [word.strip() for word in value.split(",") if word.strip()]
     asked = [

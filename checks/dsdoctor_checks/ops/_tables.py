@@ -8,7 +8,9 @@ Sources: `crt/host_config.h` of NVIDIA's wheels `nvidia-cuda-nvcc-cu11`, `-cu12`
 from __future__ import annotations
 
 #: CUDA version to the newest gcc major version that nvcc accepts. 11.0 to 11.6 are torch's bounds.
+#: 10.2 as its crt/host_config.h says, which reports of builds quote (read 2026-11-23).
 NEWEST_GCC: dict[tuple[int, int], int] = {
+    (10, 2): 8,
     (11, 0): 9,
     (11, 1): 10,
     (11, 2): 10,
@@ -61,12 +63,13 @@ CLANG_BELOW: dict[tuple[int, int], int] = {
 #: - C++20 since 2.12 (cpp_extension.py 2.12 to 2.15): gcc's `-std=c++20`, from gcc 10.
 #: - 2.2.2 to 2.11: c10/util/C++17.h stops at a gcc before 9 (pytorch pull request 120126, which was
 #:   cherry-picked to release/2.2 and validated for 2.2.2).
-#: - 2.0 to 2.2.1: the same header stops at a gcc before 5.
+#: - 1.5 to 2.2.1: the same header stops at a gcc before 5 (1.5 to 2.0 ask for C++14; its versions with
+#:   `You need C++14` read 2026-11-23).
 STANDARDS: tuple[tuple[str, str, int], ...] = (
     ("2.12", "C++20", 10),
     ("2.2.2", "C++17", 9),
     ("2.1", "C++17", 5),
-    ("2.0", "C++14", 5),
+    ("1.5", "C++14", 5),
 )
 #: First gcc with the core language of C++17 (gcc.gnu.org/projects/cxx-status.html, `if constexpr`).
 CXX17_GCC = 7

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 from dsdoctor.api import (
     Condition,
+    CudaToolkits,
     Environment,
     Finding,
     Gpus,
@@ -68,6 +69,7 @@ def torch_has_cuda(
     os: OsInfo | Missing,
     patient: Patient | Missing,
     packages: Packages | Missing,
+    toolkits: CudaToolkits | Missing,
 ) -> Iterator[Finding]:
     """A failure only if a GPU is present or requested."""
     if torch.version is None:
@@ -77,9 +79,11 @@ def torch_has_cuda(
         yield ok(torch=torch.version, cuda=torch.cuda, hip=torch.hip)
         return
     unasked = isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED
-    unasked = unasked and isinstance(os, Missing) and isinstance(kernel, Missing)
+    nvcc = isinstance(toolkits, CudaToolkits) and toolkits.chosen is not None
+    unasked = unasked and (isinstance(os, Missing) or nvcc) and isinstance(kernel, Missing)
     if unasked and "+cpu" in torch.version and not gpu_expected(run, kernel, gpus, env):
-        # a list of packages says nothing of GPUs, and who pastes it rarely means to train without
+        # a list of packages says nothing of GPUs, and who pastes it rarely means to train without;
+        # nor does who has a CUDA toolkit
         yield warn(
             f"torch {torch.version} is a CPU build, which uses no GPU",
             effect="DeepSpeed runs on the CPU and uses no GPU",

@@ -48,6 +48,7 @@ CONDITION = Condition(
         "gpu-hardware-fault",
         "cuda-init-driver-state",
         "container-lost-gpu",
+        "libcuda-unusable",
         "no-gpu-visible",
         "visible-devices-invalid",
         "gpu-arch-unsupported",

@@ -130,6 +130,8 @@ class NvidiaSmi(Fact, frozen=True, kw_only=True):
         returncode: its exit status; None if it did not finish.
         driver_version: driver version that it prints.
         cuda_version: the `CUDA Version` of its header.
+        cuda_missing: what the header prints in its place: `N/A` and `Not Found` where it finds no
+            libcuda, `ERR!` where libcuda does not answer.
         gpus: the `index, uuid, name` lines that it printed.
         error: its own message, or how it failed (`timed out after 10 s`, `not text`).
         timed_out: it hung.
@@ -139,6 +141,7 @@ class NvidiaSmi(Fact, frozen=True, kw_only=True):
     returncode: int | None = None
     driver_version: str | None = None
     cuda_version: str | None = None
+    cuda_missing: str | None = None
     gpus: tuple[str, ...] = ()
     error: str | None = None
     timed_out: bool = False

@@ -202,3 +202,27 @@ def test_amd_gpus_need_a_build_for_rocm(version: str | None) -> None:
     assert "ROCm build" in finding.hint
     (finding,) = judge(CHECK, nvidia_kernel=m.NO_GPU, os_info=m.LINUX, **facts).findings
     assert "AMD" not in finding.message
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        pytest.param({"nvml": m.nvml("550.54.15")}, ["warn"], id="a driver is known"),
+        pytest.param(
+            {"cuda_toolkits": m.toolkits(m.toolkit("12.4"))}, ["warn"], id="a toolkit is known"
+        ),
+        pytest.param({}, ["skip"], id="nothing shows that GPUs are meant"),
+        pytest.param(
+            {"nvml": m.nvml("550.54.15"), "torch_live": m.live(devices=(m.device("A100"),))},
+            ["ok"],
+            id="torch finds one",
+        ),
+    ],
+)
+def test_a_torch_without_a_device_where_gpus_were_not_asked_for(
+    known: dict[str, Any], expected: list[str]
+) -> None:
+    """As in a paste that says nothing of GPUs."""
+    live = m.live(100)
+    facts = {"gpus": m.NOT_ASKED, "nvidia_kernel": m.NOT_ASKED, "torch_live": live, **known}
+    assert [f.status.value for f in judge(CHECK, **facts).findings] == expected

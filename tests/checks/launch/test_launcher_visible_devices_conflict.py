@@ -45,6 +45,9 @@ from tests.checks.launch.rows import command, env
             id="the first two GPUs replace UUIDs",
         ),
         pytest.param(
+            "deepspeed --num_gpus 2 t.py", "$GPU_IDS", "ok", id="a variable of the script around it"
+        ),
+        pytest.param(
             "deepspeed t.py", "MIG-1", "fail", id="deepspeed cannot read the name of a MIG slice"
         ),
         pytest.param(

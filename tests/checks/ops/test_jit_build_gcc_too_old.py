@@ -66,7 +66,10 @@ PLAIN = RunNeeds(config={"zero_optimization": {"stage": 2}})
             id="torch 2.1 takes gcc 5, which lacks parts of C++17",
         ),
         pytest.param(("4.8.5", "2.1.2"), OFFLOAD, "fail", id="gcc 4.8 is too old for torch 2.1"),
-        pytest.param(("4.8.5", "1.13.1"), OFFLOAD, "skip", id="torch 1.13 is older than the table"),
+        pytest.param(
+            ("4.8.5", "1.13.1"), OFFLOAD, "fail", id="gcc 4.8 lacks the C++14 of torch 1.13"
+        ),
+        pytest.param(("4.8.5", "1.4.0"), OFFLOAD, "skip", id="torch 1.4 is older than the table"),
     ],
 )
 def test_rows(fact: tuple[str, str], run: RunNeeds, expected: str) -> None:

@@ -1,0 +1,83 @@
+"""What people type into Python to look at torch, and what it answers.
+
+Only the answer of Python itself counts: `torch.cuda.is_available()` and, in a line of its own
+below, `False`. What a sentence says of it is no output.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from dsdoctor.paste.lines import Line
+from dsdoctor.paste.reader import Reader, state_cuda, state_cuda_available, state_gpu, state_torch
+from dsdoctor.paste.statements import Statements
+
+_EXPRESSION = (
+    r"torch\.(?P<what>cuda\.is_available\(\)|__version__|version\.cuda"
+    r"|cuda\.get_device_name\((?:0|device=0)?\))"
+)
+#: As a line of its own (`>>>` was taken off as quoting is), or as all that `python -c` prints.
+_ASKED = (
+    re.compile(rf"(?:In ?\[\d{{1,4}}\]: ?)?(?:print ?\( ?)?{_EXPRESSION} ?\)?\s*(?:#.*)?$"),
+    re.compile(
+        rf".{{0,200}}\bpython[\d.]{{0,5}} -c (?!.*print.*print).*print ?\({_EXPRESSION}\)['\"]\s*$"
+    ),
+)
+#: Between the question and its answer.
+_NOISE = re.compile(
+    r"\s*$|.*Warning: |\s*(?:return torch\._C|warnings\.warn|\^|\(Triggered )|.*\.py:\d+: |\s*```"
+)
+#: Lines of torch's longest warning.
+_FARTHEST = 8
+_OUTPUT = r"(?:Out ?\[\d{1,4}\]: ?)?"
+
+
+def _available(value: str, line: Line, into: Statements) -> None:
+    found = re.match(rf"{_OUTPUT}(?:returns? )?(True|False)[`.]?$", value)
+    if found:
+        state_cuda_available(found[1], line, into)
+
+
+def _version(value: str, line: Line, into: Statements) -> None:
+    found = re.match(rf"{_OUTPUT}['\"]?(\d\.\d{{1,2}}\.\d[\w.+]{{0,40}})['\"]?$", value)
+    if found:
+        state_torch(found[1], line, into)
+
+
+def _cuda(value: str, line: Line, into: Statements) -> None:
+    found = re.match(rf"{_OUTPUT}['\"]?(\d{{1,2}}\.\d)['\"]?$", value)
+    if found:
+        state_cuda(found[1], line, into)
+
+
+def _name(value: str, line: Line, into: Statements) -> None:
+    found = re.match(
+        rf"{_OUTPUT}['\"]?((?:NVIDIA|Tesla|GeForce|Quadro|TITAN|GRID)[\w ./-]{{2,60}}?)['\"]?$",
+        value,
+    )
+    if found:
+        state_gpu(0, found[1], line, into)
+
+
+_ANSWERS: dict[str, Callable[[str, Line, Statements], None]] = {
+    "cuda.is_available()": _available,
+    "__version__": _version,
+    "version.cuda": _cuda,
+}
+
+
+def _read(lines: Sequence[Line], into: Statements) -> None:
+    for place, line in enumerate(lines):
+        if "torch." not in line.text:
+            continue
+        found = next(filter(None, (form.match(line.text) for form in _ASKED)), None)
+        if found is None:
+            continue
+        below = lines[place + 1 : place + 1 + _FARTHEST]
+        answer = next((other for other in below if not _NOISE.match(other.text)), None)
+        if answer is not None:
+            _ANSWERS.get(found["what"], _name)(answer.text.strip(), answer, into)
+
+
+READER = Reader("Python", _read)

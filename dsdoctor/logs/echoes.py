@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable
 
 from dsdoctor.lazy_regex import lazy
@@ -35,6 +36,21 @@ OPAQUE_TEXT = lazy(
     r"|can't start new thread|Resource temporarily unavailable|driver|gloo/transport"
     r"|Error building extension|Failed to import|HCCL|returned non-zero|Ninja|ninja|metadata",
 )
+
+
+#: torchrun's words when a signal ends it (torch/distributed/elastic/multiprocessing/api.py).
+_SIGNALLED = lazy(r"got signal: (\d{1,2})\b")
+
+
+def signal_of(error: Error) -> str:
+    """The signal from outside that ended the launcher, as `SIGTERM`; "" for other exceptions."""
+    if not error.type.endswith("SignalException"):
+        return ""
+    found = _SIGNALLED.search(error.message)
+    try:
+        return signal.Signals(int(found[1])).name if found else ""
+    except ValueError:  # a number without a name on this platform
+        return ""
 
 
 def is_echo(error: Error) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dsdoctor.logs import reader
 from dsdoctor.logs.answers import Answer, answered_by
 from dsdoctor.logs.candidates import Choice, sorted_errors
-from dsdoctor.logs.echoes import is_echo, told_by
+from dsdoctor.logs.echoes import is_echo, signal_of, told_by
 from dsdoctor.logs.endings import installed, is_cut_off, last_words, only_began
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.first import choose
@@ -30,6 +30,7 @@ from dsdoctor.model.diagnosis import (
     Expectation,
     Line,
     Outcome,
+    RaisedBy,
 )
 
 #: Outcomes of an exception that no condition knows.
@@ -91,7 +92,7 @@ def judge(
         truncated=blank or (open_end and unknown),
         expectations=answers,
         decided_by=presentable(decided),
-        raised_by=raised_by(error, _releases(scans)) if unknown and error is not None else None,
+        raised_by=_raised(error, scans) if unknown else None,
         explained=explained(said) if said is not None else None,
         attempts=_attempts(scans, names) if any(scan.restarts for scan in scans) else (),
         consequences=_consequences(choice, scans, names) if outcome is Outcome.CAUSE else (),
@@ -147,6 +148,10 @@ def _outcome(
     if error is not None:
         from dsdoctor.logs.own_fault import is_user_code  # noqa: PLC0415  # most logs have a cause
 
+        if name := signal_of(error):
+            return Outcome.UNRECOGNISED, (
+                f"{name} from outside ended the launcher, and the log does not show who sent it"
+            )
         what = presentable(f"{error.type}: {error.message}" if error.message else error.type)
         if is_user_code(error):
             return Outcome.USER_CODE, f"the first exception is the script's own: {what}"
@@ -177,6 +182,13 @@ def _first_error(scans: Sequence[Scan], choice: Choice) -> Error | None:
     if own:
         return told_by(own[0], own[1:])
     return errors[0] if errors else None
+
+
+def _raised(error: Error | None, scans: Sequence[Scan]) -> RaisedBy | None:
+    """Who raised an exception, other than one that a signal from outside caused."""
+    if error is None or signal_of(error):
+        return None
+    return raised_by(error, _releases(scans))
 
 
 def _releases(scans: Sequence[Scan]) -> dict[str, str]:

@@ -137,3 +137,34 @@ def test_a_limit_of_watches_is_no_full_disk() -> None:
     assert read(f"ERROR inotify_add_watch(/tmp) {said}").outcome is Outcome.CLEAN
     full = read(f"ERROR write(/tmp/x) {said}")
     assert [one.condition for one in full.causes] == ["disk-full"]
+
+
+LAUNCHER = """\
+W1123 10:09:26.909000 18285 torch/distributed/elastic/agent/server/api.py:753] Received {0} death \
+signal, shutting down workers
+Traceback (most recent call last):
+  File "/opt/train/bin/torchrun", line 6, in <module>
+    sys.exit(main())
+  File "/opt/train/lib/python3.11/site-packages/torch/distributed/elastic/multiprocessing/api.py", \
+line 85, in _terminate_process_handler
+    raise SignalException(f"Process {{os.getpid()}} got signal: {{sigval}}", sigval=sigval)
+torch.distributed.elastic.multiprocessing.api.SignalException: Process 18285 got signal: {0}
+"""
+
+
+def test_a_launcher_that_a_signal_ended_was_ended_from_outside() -> None:
+    found = read(LAUNCHER.format(15))
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert found.summary == (
+        "SIGTERM from outside ended the launcher, and the log does not show who sent it"
+    )
+    assert found.raised_by is None  # torch only passes it on
+    assert read(LAUNCHER.format(2)).outcome is Outcome.CAUSE  # Ctrl-C has a condition
+
+
+def test_who_sent_the_signal_is_the_cause_where_the_log_shows_it() -> None:
+    line = (
+        "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-23T10:09:26 DUE TO TIME LIMIT ***"
+    )
+    found = read(f"{line}\n{LAUNCHER.format(15)}")
+    assert [one.condition for one in found.causes] == ["job-time-limit"]

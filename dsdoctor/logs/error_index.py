@@ -219,7 +219,12 @@ class ErrorIndex:
         )
 
     def search(self, text: str) -> Match | None:
-        """The entry whose words a text contains, or most of them; for `explain`."""
+        """The entry whose words a text contains, or most of them; for `explain`.
+
+        Words that Python raises too identify no message where no place is known.
+        """
+        if PYTHONS_WORDS.search(text):
+            return None
         there = chunks_of(text)
         rated = [
             ((sum(count for count, digest in entry.chunks if (count, digest) in there), 0), entry)
@@ -230,7 +235,8 @@ class ErrorIndex:
             [
                 (rate, entry)
                 for rate, entry in rated
-                if rate[0] >= max(ENOUGH_WORDS, ALMOST * entry.words)
+                if entry.exception not in PYTHONS_OWN
+                and rate[0] >= max(ENOUGH_WORDS, ALMOST * entry.words)
             ]
         )
 

@@ -29,6 +29,15 @@ def test_a_message_leads_to_the_page_of_its_condition(
     assert dsdoctor("explain", *message.split(), env=env).out == done.out
 
 
+def test_words_of_python_and_torch_are_not_answered_by_a_message_that_shares_them(
+    tmp_path: Path,
+) -> None:
+    done = dsdoctor(
+        "explain", "IndexError: index out of range in self", env=clean_environment(tmp_path)
+    )
+    assert not done.out.startswith("# IndexError of deepspeed")
+
+
 def test_other_words_list_what_mentions_them(tmp_path: Path) -> None:
     env = clean_environment(tmp_path)
     done = dsdoctor("explain", "nccl", "timeout", env=env)

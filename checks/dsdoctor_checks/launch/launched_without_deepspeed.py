@@ -6,7 +6,8 @@ which a launcher sets. Without them DeepSpeed tries MPI and stops with `No modul
 one process trains on one GPU and the other GPUs are idle.
 
 ## What to do
-Start the script with `deepspeed`, `torchrun` or `accelerate launch`.
+Start the script with `deepspeed`, `torchrun` or `accelerate launch`. For a single process without
+`--use_deepspeed`, `accelerate launch` sets none of these variables.
 
 ## References
 deepspeed/comm/comm.py (`init_distributed`), deepspeed/runtime/engine.py
@@ -107,7 +108,10 @@ def _with_launcher(command: LaunchCommand, count: int | None) -> str:
     return assigned + shlex.join((*words, *command.script_args))
 
 
-HINT = "start it with `deepspeed train.py`, `torchrun` or `accelerate launch`"
+HINT = (
+    "start it with `deepspeed train.py` or `torchrun`; `accelerate launch` makes a process group "
+    "only for several processes (`--num_processes`) or with `--use_deepspeed`"
+)
 
 SIGNATURES = (
     Signature(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import collections
 from collections.abc import Sequence
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.candidates import Candidate, Choice
 from dsdoctor.logs.errors import Error
+from dsdoctor.logs.hits import Hit
 from dsdoctor.logs.presentable import presentable
 from dsdoctor.logs.ranks import disagreement
 from dsdoctor.model.condition import Level
@@ -15,6 +17,9 @@ from dsdoctor.model.diagnosis import Cause, FirstError, Line
 MOST_CAUSES = 3
 #: A second cause is shown when its level is this close to that of the first.
 WORTH_SHOWING = 2
+#: Lines that are read as one where a message goes on over several.
+NEIGHBOURS = 3
+_CARETS = lazy(r"[~^]{3,}")
 #: How often an answer of each level was right in first runs on cases drawn blind, at least; a
 #: hint was in 3 of 8: docs/accuracy.md.
 CONFIDENCE = {
@@ -54,13 +59,10 @@ def _cause(candidate: Candidate, place: int, names: Sequence[str], masks: tuple[
         message = hit.known.signature.message.format_map(values)
     if told := disagreement(candidate.hits):
         message += f"; the ranks disagree: {presentable(told)}"
-    seen: set[str] = set()
-    lines: list[Line] = []
-    for one in candidate.hits:
-        if one.text in seen or len(lines) == MOST_CAUSES:
-            continue
-        seen.add(one.text)
-        lines.append(line_of(one.source, one.line, one.text, one.rank, names))
+    lines = [
+        line_of(one.source, one.line, without_carets(one.text), one.rank, names)
+        for one in _distinct(candidate.hits)
+    ]
     certainty = CONFIDENCE[candidate.level] * (1.0, 0.6, 0.4)[min(place, 2)]
     return Cause(
         condition=hit.known.condition,
@@ -72,6 +74,35 @@ def _cause(candidate: Candidate, place: int, names: Sequence[str], masks: tuple[
         evidence=tuple(lines),
         masks=masks,
     )
+
+
+def without_carets(text: str) -> str:
+    """A line without the marks that Python's traceback prints below a call.
+
+    >>> without_carets("    run(x)  ^^^^^^ValueError: no")
+    'run(x) ValueError: no'
+    """
+    return " ".join(_CARETS.sub(" ", text).split()) if _CARETS.search(text) else text
+
+
+def _distinct(hits: Sequence[Hit]) -> list[Hit]:
+    """The first hits that differ; of one message read alone and with its neighbours, the former."""
+    kept: list[Hit] = []
+    for hit in hits:
+        same = next((place for place, one in enumerate(kept) if _is_same(one, hit)), None)
+        if same is None and len(kept) < MOST_CAUSES:
+            kept.append(hit)
+        elif same is not None and len(hit.text) < len(kept[same].text):
+            kept[same] = hit
+    return kept
+
+
+def _is_same(one: Hit, other: Hit) -> bool:
+    if one.text == other.text:
+        return True
+    near = one.source == other.source and abs(one.line - other.line) <= NEIGHBOURS
+    shorter, longer = sorted((without_carets(one.text), without_carets(other.text)), key=len)
+    return near and shorter.strip() in longer
 
 
 def line_of(source: int, number: int, text: str, rank: int | None, names: Sequence[str]) -> Line:

@@ -168,3 +168,31 @@ def test_who_sent_the_signal_is_the_cause_where_the_log_shows_it() -> None:
     )
     found = read(f"{line}\n{LAUNCHER.format(15)}")
     assert [one.condition for one in found.causes] == ["job-time-limit"]
+
+
+def test_ranks_whose_collectives_differ_are_named_and_not_the_abort_that_follows() -> None:
+    found = read(
+        "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n"
+        "  what():  [enforce fail at ../third_party/gloo/gloo/transport/tcp/pair.cc:456] "
+        "op.preamble.length <= op.nbytes. 8 vs 4\n"
+        "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by "
+        "peer [10.0.0.2]:24823\n"
+        "[2026-11-23 10:21:25,037] [ERROR] [launch.py:259:sigkill_handler] "
+        "['/opt/train/bin/python3', '-u', 'train.py', '--local_rank=1'] exits with return code = -6\n"
+    )
+    assert [one.condition for one in found.causes] == ["collective-mismatch"]
+    assert set(found.causes[0].masks) == {"native-crash", "peer-connection-lost"}
+
+
+def test_a_message_below_its_call_is_quoted_once_and_without_the_marks_of_the_traceback() -> None:
+    found = read(
+        "Traceback (most recent call last):\n"
+        '  File "/home/me/train.py", line 5, in <module>\n'
+        "    dist.barrier()  # all ranks\n"
+        "    ^^^^^^^^^^^^^^\n"
+        "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by "
+        "peer [10.0.0.2]:24823\n"
+    )
+    assert [one.condition for one in found.causes] == ["peer-connection-lost"]
+    (line,) = found.causes[0].evidence
+    assert line.text.startswith("RuntimeError: ")

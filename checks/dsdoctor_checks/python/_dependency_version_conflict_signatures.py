@@ -414,6 +414,8 @@ SIGNATURES = (
             "Llamaname() got an unexpected keyword argument",
         ),
         not_examples=("foo() got an unexpected keyword argument 'x'",),
+        message="a call was written for another release of the package that it calls",
+        hint="adapt the call, or install the release of the package that it was written for",
     ),
     Signature(
         pattern=r"No module named '(?:transformers|peft|diffusers|accelerate|huggingface_hub|datasets)\.(?!deepspeed)[\w.]+'",

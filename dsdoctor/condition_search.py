@@ -15,6 +15,8 @@ MOST = 15
 LEAST_SHARE = 0.5
 #: The same for one that scores less than this share of the best.
 LEAST_SCORE = 0.5
+#: A word that no condition mentions counts as one that so many mention.
+OF_UNKNOWN = 10
 #: What words that stand side by side add to a score, which is 4 for words that are all in a name.
 SIDE_BY_SIDE = 2
 _WORD = re.compile(r"[a-z0-9]+")
@@ -35,7 +37,7 @@ def search(registry: Registry, text: str) -> list[Unit]:
 
     A word counts by how few conditions mention it (-log of their share, the inverse document
     frequency of text retrieval) and by where one does: most in its name, least in a message that it
-    is recognized by. Words that no condition mentions do not count.
+    is recognized by. A word that no condition mentions counts against all of them.
 
     Args:
         registry: the packs.
@@ -51,7 +53,8 @@ def search(registry: Registry, text: str) -> list[Unit]:
     counts = Counter(word for mentioned in found for word in mentioned)
     # a word that all of them mention still tells them from nothing
     weight = {word: math.log(1 + len(units) / count) for word, count in counts.items()}
-    whole = sum(weight.values())
+    unknown = math.log(1 + len(units) / OF_UNKNOWN) * len(wanted - weight.keys())
+    whole = sum(weight.values()) + unknown
     rows = []
     for unit, mentioned in zip(units, found, strict=True):
         share = sum(weight[word] for word in mentioned)

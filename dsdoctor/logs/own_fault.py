@@ -34,8 +34,13 @@ FOREIGN_TEXT = lazy(
     r"|\b40[134] (?:Client Error|Unauthorized|Forbidden)"
     r"|Input/output error|INTERNAL ASSERT|(?i:\bout of memory\b)|unhandled (?:system|cuda) error",
 )
-#: The user's data on the device: an index beyond a table, which the kernel asserts.
-DATA_ASSERT = lazy(r"device-side assert|Assertion `[^`]{1,200}` failed")
+#: The user's data: an index beyond a table, which a kernel of the GPU asserts and one of the CPU
+#: says (torch 1.0-2.13 aten/src/ATen/native: Embedding, LossNLL, TensorAdvancedIndexing).
+DATA_ASSERT = lazy(
+    r"device-side assert|Assertion `[^`]{1,200}` failed|IndexError: index out of range in self$"
+    r"|IndexError: Target -?\d+ is out of bounds"
+    r"|index -?\d+ is out of bounds for dimension \d+ with size \d+",
+)
 #: A package that a training environment brings; a missing module of another name is the script's.
 PACKAGES = lazy(
     r"No module named '?(?:torch|deepspeed|transformers|accelerate|peft|trl|datasets|flash_attn"

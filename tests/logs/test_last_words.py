@@ -196,3 +196,26 @@ def test_a_message_below_its_call_is_quoted_once_and_without_the_marks_of_the_tr
     assert [one.condition for one in found.causes] == ["peer-connection-lost"]
     (line,) = found.causes[0].evidence
     assert line.text.startswith("RuntimeError: ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("IndexError", "index out of range in self"),
+        ("IndexError", "Target 12 is out of bounds."),
+        ("RuntimeError", "index 140 is out of bounds for dimension 0 with size 128"),
+    ],
+)
+def test_an_index_beyond_a_table_of_the_model_is_the_datas_whoever_called(
+    kind: str, message: str
+) -> None:
+    found = read(
+        "Traceback (most recent call last):\n"
+        '  File "/home/me/train.py", line 4, in <module>\n'
+        "    trainer.train()\n"
+        '  File "/opt/train/lib/python3.11/site-packages/transformers/trainer.py", line 1576, in train\n'
+        "    return inner_training_loop(\n"
+        '  File "/opt/train/lib/python3.11/site-packages/torch/nn/functional.py", line 2615, in f\n'
+        f"    return torch.f(weight, input)\n{kind}: {message}\n"
+    )
+    assert found.outcome is Outcome.USER_CODE

@@ -114,6 +114,8 @@ SIGNATURES = (
             "AttributeError: `np.float_` was removed in the NumPy 2.0 release. Use `np.float64` instead.",
         ),
         level=Level.STRONG,
+        message="the code uses a name that NumPy 2 has removed",
+        hint="use the replacement that the message names, or run `python -m pip install 'numpy<2'`",
     ),
     Signature(
         pattern=r"numpy\.core\.multiarray failed",

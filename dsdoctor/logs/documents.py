@@ -3,6 +3,8 @@
 Above a certain share of headings and sentences a text is no output of a run, and a line in it that
 reads like a failure is a quotation, unless output of a run stands beside it. What somebody reports
 has headings and sentences too, but its author speaks of himself or filled in the form of an issue.
+A short text without any output is one as well where it explains: what an error means, what usually
+leads to it, how it is solved.
 """
 
 from __future__ import annotations
@@ -22,6 +24,11 @@ MANY_HEADINGS, MANY_SENTENCES = 10, 60
 FORM = 2
 #: A document has so many sentences for each word with which an author speaks of himself.
 PER_FIRST_PERSON = 4
+#: Different words of an explanation, or items of a list that says what words mean, from which on a
+#: text is a document where nothing in it is output or speaks of its author ...
+EXPLAINS = 3
+#: ... and headings and sentences from which on such a text is one; the sentences stand for a word.
+FEW_HEADINGS, FEW_SENTENCES = 3, 4
 #: Lines around a quotation in which output of a run is looked for.
 REACH = 6
 #: Fewest words of a sentence, and the share of them that begin with a small letter.
@@ -39,7 +46,28 @@ _OUTPUT = lazy(
     r'^\s*File "|\d\d:\d\d:\d\d|^\[?(?:rank\d|\d+)[\]:]|Traceback \(|it/s\]|, line \d+, in '
     r"|\b(?:INFO|WARN(?:ING)?|ERROR|DEBUG)[ :\]]|^\s*\^+$"
 )
-_FIRST_PERSON = lazy(r"\b(?:I|I'm|I've|my|me|am|mine)\b|我|请问|求助")
+_FIRST_PERSON = lazy(
+    r"(?<!How do )(?<!how do )(?<!How can )(?<!how can )\b(?:I|I'm|I've|my|me|am|mine)\b"
+    r"|我(?!们)|请问|求助"
+)
+#: How somebody asks for help, or answers who did.
+_ASKS = lazy(
+    r"\b(?:[Aa]ny(?:one|body)|[Tt]hanks|[Tt]hank you|[Hh]elp me|[Aa]ny (?:idea|help|suggestion|advice)s?"
+    r"|[Ss]ame (?:issue|problem|error)|[Pp]lease (?:help|advise|try|provide|share))\b|(?<![\w.])@\w"
+    r"|求解|求指导|怎么(?:办|解决|回事)|吗[?？]|谢谢|大佬|麻烦"
+)
+#: What a text says that explains an error to whoever may see it.
+_EXPLAINS = lazy(
+    r"\b(?:common(?:ly)?|typically|usually|often|generally|most likely|occurs? when|happens? when"
+    r"|indicates?|means?|stands for|symptoms?|root cause|(?:possible|likely) causes?"
+    r"|troubleshoot(?:ing)?|solutions?|work-?arounds?|recommended|best practices?|overview"
+    r"|such as|for example|(?:this|the) (?:article|guide|page|post|section|document|blog)"
+    r"|frequently|let's|step \d|how to (?:fix|solve|resolve))\b"
+    r"|本文|常见|通常|一般|解决(?:方案|方法|办法)|原因|分析|总结|介绍|概述|建议|预防|现象|排查",
+    re.IGNORECASE,
+)
+#: An item of a list that says in a sentence what a word means.
+_DEFINES = lazy(r"\s*(?:[-*•+]|\d{1,2}[.)])\s+[`*]{0,3}[A-Za-z][^:]{1,120}:[`*]{0,3}\s+(?P<what>.+)")
 _FORM = lazy(
     r"describe the bug|bug description|steps to reproduce|to reproduce|reproduction"
     r"|(?:expected|current|actual) behaviou?r|system info|your (?:current )?environment"
@@ -57,6 +85,10 @@ class Shape(NamedTuple):
         first_person: words with which an author speaks of himself.
         output: lines that a run prints.
         form: headings of an issue's form.
+        fenced: lines that a run prints, within fenced blocks.
+        asks: words with which somebody asks for help.
+        explains: different words of an explanation.
+        defines: items of a list that says what words mean.
     """
 
     headings: int
@@ -64,6 +96,10 @@ class Shape(NamedTuple):
     first_person: int
     output: int
     form: int
+    fenced: int = 0
+    asks: int = 0
+    explains: int = 0
+    defines: int = 0
 
 
 def _is_sentence(line: str) -> bool:
@@ -85,21 +121,29 @@ def shape_of(lines: Sequence[str]) -> Shape:
     """What a text is made of.
 
     >>> shape_of(["# Errors", "", "This page says what an error asks of the reader."])
-    Shape(headings=1, sentences=1, first_person=0, output=0, form=0)
+    Shape(headings=1, sentences=1, first_person=0, output=0, form=0, fenced=0, asks=0, explains=0, defines=0)
     """
-    headings = sentences = first_person = output = 0
+    headings = sentences = first_person = output = inside = asks = defines = 0
     form: set[str] = set()
+    explains: set[str] = set()
     fenced = False
     for place, line in enumerate(lines):
         if _FENCE.match(line):
             fenced = not fenced
             continue
-        if fenced or not line.strip():
+        if not line.strip():
+            continue
+        if fenced:
+            inside += _OUTPUT.search(line) is not None
             continue
         if _OUTPUT.search(line):
             output += 1
             continue
         first_person += len(_FIRST_PERSON.findall(line))
+        asks += len(_ASKS.findall(line))
+        explains.update(word.lower() for word in _EXPLAINS.findall(line))
+        item = _DEFINES.match(line)
+        defines += item is not None and _is_sentence(item["what"])
         if _HEADING.match(line):
             headings += 1
             form.update(name.lower() for name in _FORM.findall(line))
@@ -108,16 +152,25 @@ def shape_of(lines: Sequence[str]) -> Shape:
         elif _PLAIN.match(line) and _is_plain_heading(line):
             alone = not "".join([*lines[max(0, place - 1) : place], *lines[place + 1 : place + 2]])
             headings += alone
-    return Shape(headings, sentences, first_person, output, len(form))
+    return Shape(
+        headings, sentences, first_person, output, len(form), inside, asks, len(explains), defines
+    )
 
 
 def is_document(shape: Shape) -> bool:
     """Whether a text is a document and no report of a failure."""
+    if shape.form >= FORM:
+        return False
+    written = shape.sentences >= FEW_SENTENCES
+    if not (shape.first_person or shape.asks or shape.output or shape.fenced) and (
+        max(shape.explains + written, shape.defines) >= EXPLAINS
+        or (written and shape.headings >= FEW_HEADINGS)
+    ):
+        return True
     return (
         shape.headings >= HEADINGS
         and shape.sentences >= max(SENTENCES, PER_FIRST_PERSON * shape.first_person)
         and shape.output * 4 <= shape.sentences
-        and shape.form < FORM
     )
 
 

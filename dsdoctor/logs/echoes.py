@@ -16,7 +16,10 @@ ECHOES = lazy(
     r"|ProcessRaisedException|ProcessExitedException|ncclRemoteError|communicator was aborted"
     r"|NCCL operation aborted|recvValue failed|Cannot recover watchdog|ActorDiedError"
     r"|WorkerCrashedError|RayTaskError|PapermillExecutionError|RemoteException|BrokenPipeError|EOFError$"
-    r"|OSError: handle is closed",  # CPython multiprocessing/connection.py
+    r"|OSError: handle is closed"  # CPython multiprocessing/connection.py
+    # vllm 0.6-0.17 v1/engine/utils.py, exceptions.py, engine/multiprocessing/client.py
+    r"|Engine core initialization failed|EngineDeadError|Engine process failed to start"
+    r"|EngineCore encountered an issue",
 )
 #: Exceptions that speak of the machine, the libraries or the network: their reason stands
 #: elsewhere in the log.

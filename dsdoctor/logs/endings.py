@@ -10,6 +10,8 @@ from dsdoctor.logs.hits import Scan
 
 #: Lines behind the last frame of a traceback that is not cut off.
 CUT_LINES = 3
+#: Source lines that IPython prints with their numbers below a frame.
+NUMBERED = lazy(r"\s*(?:-{1,9}> ?)?\d{1,6}(?:\s|$)")
 #: How native libraries report what failed; a log that ends with it is not sound.
 LAST_WORDS = lazy(
     r"NCCL WARN |\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|received SIGTERM\b"
@@ -67,5 +69,12 @@ def installed(scans: Sequence[Scan]) -> bool:
 
 
 def is_cut_off(tail: Sequence[tuple[int, str]]) -> bool:
-    """The log breaks off in the middle of a traceback."""
-    return bool(frames_of(text for _, text in tail[-CUT_LINES:]))
+    """The log breaks off in the middle of a traceback.
+
+    >>> is_cut_off([(1, "/x/site-packages/a/b.py in f(x)"), (2, "      3 "), (3, "----> 4     g(")])
+    True
+    """
+    lines = [text for _, text in tail]
+    while len(lines) > 1 and NUMBERED.match(lines[-1]) and not frames_of(lines[-1:]):
+        lines.pop()
+    return bool(frames_of(lines[-CUT_LINES:]))

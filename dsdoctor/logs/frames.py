@@ -13,9 +13,11 @@ KEPT_FRAMES = 16
 PLAIN = lazy(
     r'File "(?P<file>[^"]{1,400})",? line (?P<line>\d{1,9})(?:,? in (?P<function>[\w.<>]{1,120}))?'
 )
-#: rich (`PATH:12 in f`), IPython (`PATH in f(x)`, `PATH:12, in f`) and pytest (`PATH:12: in f`).
+#: rich (`PATH:12 in f`), IPython (`PATH in f(x)`, `PATH:12, in f`), Colab (`[PATH](URL) in f(x)`)
+#: and pytest (`PATH:12: in f`).
 OTHER = lazy(
-    r"(?P<file>(?:\b[A-Za-z]:)?[\w~./\\@+#-]{1,300}\.py)(?::(?P<line>\d{1,9}))?[:,]?"
+    r"(?P<file>(?:\b[A-Za-z]:)?[\w~./\\@+#-]{1,300}\.py)(?::(?P<line>\d{1,9}))?"
+    r"(?:\]\([^\s()]{1,80}\))?[:,]?"
     r" in (?P<function>[\w.<>]{1,120})"
 )
 #: The end of a frame's line that a terminal broke off after the file.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.errors import Error
-from dsdoctor.logs.frames import Frame
+from dsdoctor.logs.frames import Frame, frames_of
 from dsdoctor.logs.products import STACK, caller_of, package_of, passer_of
 
 #: Words of the hub and of Python for a wrong name in the script, not for the machine.
@@ -131,7 +131,8 @@ def _users(error: Error) -> bool:
 
     Of an exception without a traceback nothing is known but its name.
     """
-    raiser = passer_of(error.frames)
+    # where a service prints the call below the exception, it is what goes on behind it
+    raiser = passer_of(error.frames) or passer_of(frames_of([error.more]))
     if raiser is None:
         return not error.traced or bool(error.file)
     product = package_of(raiser.file)

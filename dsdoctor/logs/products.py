@@ -34,7 +34,7 @@ STACK = frozenset(
         "accelerate", "aiohttp", "apex", "bitsandbytes", "botocore", "colossalai", "datasets",
         "deepspeed", "diffusers", "flash_attn", "grpc", "httpx", "huggingface_hub", "jax", "jaxlib",
         "keras", "lightning", "lightning_fabric", "megatron", "mii", "mmcv", "mmengine", "nvidia",
-        "peft", "pip", "pytorch_lightning", "ray", "requests", "safetensors", "setuptools",
+        "peft", "pip", "pytorch_lightning", "ray", "requests", "safetensors", "setuptools", "sglang",
         "tensorflow", "tilelang", "tokenizers", "torch", "torch_npu", "torch_xla", "torchvision",
         "transformer_engine", "transformers", "triton", "trl", "tvm", "tvm_ffi", "urllib3",
         "vllm", "wandb", "xformers",
@@ -42,12 +42,15 @@ STACK = frozenset(
 )  # fmt: skip
 INSTALLED = lazy(r"(?:site|dist)-packages/(?P<package>\w+)(?P<inner>/.*)?")
 #: Products that are recognized in a source tree as well. `datasets`, `torch` and `lightning` are
-#: names of folders in many projects, so of these the place in the product's own tree is asked for.
+#: names of folders in many projects, so of these the place in the product's own tree is asked for,
+#: as of the servers that are often run from a checkout.
 TREE = lazy(
     r"(?:^|/)(?P<package>deepspeed|op_builder|transformers|accelerate|trl|peft|diffusers"
     r"|pytorch_lightning|lightning_fabric|triton|bitsandbytes|flash_attn|mii|mmengine|colossalai"
     r"|huggingface_hub|tokenizers|tilelang|tvm|(?<=/src/)datasets|(?<=/src/)lightning|(?<=pytorch/)torch"
-    r"|torch(?=/(?:_\w+|amp|ao|autograd|cuda|distributed|export|fx|jit|nn|optim)/))"
+    r"|torch(?=/(?:_\w+|amp|ao|autograd|cuda|distributed|export|fx|jit|nn|optim)/)"
+    r"|vllm(?=/(?:v1|engine|entrypoints|executor|worker|model_executor|distributed)/)"
+    r"|sglang(?=/(?:srt|lang)/))"
     r"(?P<inner>/(?:\w+/)*\w+\.py)$"
 )
 #: DeepSpeed's tools for checkpoints, which it copies into them.

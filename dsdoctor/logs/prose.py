@@ -6,8 +6,9 @@ from dsdoctor.lazy_regex import lazy
 
 #: Lines that are no output of a run: a heading of a document or a comment (not the JVM's report of
 #: its own crash, which it writes as comments), a row of a table that quotes an error, a question
-#: of a list of questions, a command of a script that prints or searches, a comment in quoted source
-#: code, a comparison in source code, a sentence that begins in bold and quotes no exception.
+#: of a list of questions, one that asks of nobody's run, a command of a script that prints or
+#: searches, a comment in quoted source code, a comparison in source code, a sentence that begins in
+#: bold and quotes no exception, a step of a diagram.
 GENERAL = lazy(
     r"\s{0,3}#{1,6} (?!A fatal error has been|There is insufficient memory)\S"
     r"|\s*\| (?!.{0,300}(?:MiB|ERR!|N/A))\S[^|]{0,400} \| [^|]{1,400} \|"
@@ -17,7 +18,15 @@ GENERAL = lazy(
     r"|\s*(?://\s|(?:\$ )?(?:printf|echo|e?grep)(?: -\w+)? ['\"\w])"
     r"|\s*(?:-+> ?)?\d+\s{2,}#"
     r"|[+-]?\s*(?:(?:if|elif|and|or|while|return) [^\"']{0,160})?[=!]= *"
-    r"[\"'][^\"']{1,40}[\"'][:),\\]*$",
+    r"[\"'][^\"']{1,40}[\"'][:),\\]*$"
+    r"|(?:Do(?:es)?|Is|Are|Can|Could|What|Why|How|When|Should|Would|Will|Has|Have|Did) "
+    r"(?!.{0,400}\b(?:I|my|me|we|our)\b)[^?]{0,400}\?\W{0,3}$"
+    r"|\s*except \(?[\w., ]{1,200}\)?(?: as \w{1,40})?:"
+    r"|\s*\w{1,40}\s?-{1,2}[>)x]{1,2}[+-]?\s?\w{1,40}: ",
+)
+#: An exception in source code, with the words that it would be raised with.
+RAISED = lazy(
+    r"\braise (?:\w+\.){0,8}[A-Z]\w*(?:\((?:\s*[frbu]{0,2}(?:\"[^\"]*\"?|'[^']*'?))*\)?)?"
 )
 #: The beginning of a sentence about what may happen to a reader.
 CONDITIONAL = lazy(
@@ -40,8 +49,12 @@ def happened(text: str) -> str:
     'RuntimeError: CUDA error. '
     >>> happened("### Q5: CUDA out of memory")
     ''
+    >>> happened('raise RuntimeError("CUDA out of memory") RuntimeError: CUDA out of memory')
+    'raise RuntimeError: CUDA out of memory'
     """
     if GENERAL.match(text):
         return ""
+    if "raise " in text:
+        text = RAISED.sub("raise", text)
     found = CONDITIONAL.search(text)
     return text[: found.start()] if found else text

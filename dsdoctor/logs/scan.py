@@ -17,10 +17,14 @@ from dsdoctor.logs.ready import ReadySignatures
 
 #: A larger text is no document (bytes): what is held to decide that stays small.
 LARGEST = 512 << 10
+#: A text that is no larger is read whole whatever it looks like (bytes).
+SHORT = 16 << 10
 
 
 def looks_written(text: bytes) -> bool:
-    """Whether lines of a text may be headings: a first look, which costs next to nothing."""
+    """Whether a text may have been written by someone: a first look, which costs next to nothing."""
+    if b"```" in text or (len(text) <= SHORT and b"Traceback (most" not in text):
+        return True
     marked = text.count(b"\n#") + text.count(b"\n===") + text.count(b"\n---")
     return marked > 2 or (text.count(b"\n\n") > 7 and b"Traceback (most" not in text)  # noqa: PLR2004
 
@@ -45,7 +49,8 @@ class Scanner(ReadySignatures):
             blocks.feed(cut, last=False)
         blocks.feed(b"", last=True)
         found = blocks.finish()
-        if 0 < size <= LARGEST and looks_written(text := b"".join(held)):
+        shown = found.hits or found.errors or found.marks or found.tail
+        if shown and 0 < size <= LARGEST and looks_written(text := b"".join(held)):
             from dsdoctor.logs.documents import take_out_quotations  # noqa: PLC0415  # few are
 
             take_out_quotations(found, text)

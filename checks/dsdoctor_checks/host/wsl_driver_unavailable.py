@@ -114,14 +114,27 @@ SIGNATURES = (
         masks=("no-gpu-visible", "nccl-unhandled-cuda-error", "nccl-intra-node-transport-failed"),
     ),
     Signature(
-        pattern=r"libcuda\.so: cannot open|find CUDA library (?:libcuda\.so|in \(null\))",
+        pattern=r"libcuda\.so: cannot open",
         message="`libcuda.so` of the NVIDIA driver is not found, as often in WSL",
         hint=_LIBCUDA,
         examples=(
             "OSError: libcuda.so: cannot open shared object file: No such file or directory",
+        ),
+        level=Level.STRONG,
+        masks=("nccl-unhandled-cuda-error", "nccl-intra-node-transport-failed"),
+    ),
+    # elsewhere NCCL goes on without what it wanted of the driver
+    Signature(
+        pattern=r"find CUDA library (?:libcuda\.so|in \(null\))",
+        source="nccl 2.12-2.28 misc/cudawrap.cc",
+        message="`libcuda.so` of the NVIDIA driver is not found in WSL",
+        hint=_LIBCUDA,
+        examples=(
+            "NCCL WARN Failed to find CUDA library libcuda.so (NCCL_CUDA_PATH='')",
             "NCCL WARN Failed to find CUDA library in (null) (NCCL_CUDA_PATH=(null))",
         ),
         level=Level.STRONG,
+        requires=_IN_WSL,
         masks=("nccl-unhandled-cuda-error", "nccl-intra-node-transport-failed"),
     ),
     Signature(

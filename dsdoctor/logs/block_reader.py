@@ -151,6 +151,7 @@ class BlockReader:
         """What the log shows."""
         result = self.lines.result
         result.errors = self.lines.traces.errors
+        result.cut = self.lines.traces.cut
         self.course.restore()
         died = self.lines.fell is not None or self.lines.fatal or result.failures
         trained = bool(self.lines.steps) and not died  # an excerpt shows no steps

@@ -56,6 +56,8 @@ PLAIN_LITERALS = (
     "Assertion `",
     "Error while finding module specification for",
 )
+#: How Markdown ends a block that quotes.
+FENCE = "```"
 #: What Python writes between the exceptions of one chain.
 CHAINS = ("During handling of the above exception", "was the direct cause of the following")
 #: What Python writes above the traceback of an exception that it ignores: of finalizers, mostly.
@@ -150,6 +152,7 @@ class Tracebacks:
     Attributes:
         errors: what was found, in order, at most KEPT_ERRORS.
         ignored: first and last line of tracebacks that Python ignored, with the rank.
+        cut: a quotation ended before the exception of its traceback.
     """
 
     def __init__(self, index: int) -> None:
@@ -161,6 +164,7 @@ class Tracebacks:
         self._unraisable: dict[int | None, int] = {}
         self._open_end: dict[int | None, int] = {}
         self.ignored: list[tuple[int, int, int | None]] = []
+        self.cut = False
 
     def in_source(self, text: str, rank: int | None) -> bool:
         """Whether a line is source text that a traceback quotes, where an exception is raised."""
@@ -235,6 +239,10 @@ class Tracebacks:
     ) -> None:
         trace.seen += 1
         trace.source = False
+        if stripped.startswith(FENCE):  # the text that quotes it goes on
+            del self._open[rank]
+            self.cut = self.cut or not trace.ignored
+            return
         if frame := FRAME.match(text):
             trace.source = True
             trace.deepest = frame["file"]

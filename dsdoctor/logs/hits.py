@@ -78,6 +78,7 @@ class Scan(msgspec.Struct):
         failures: what torchrun reports as the first failure.
         outlived: the last of what went wrong before the run went on.
         document: it is a document that quotes errors, no output of a run.
+        cut: a traceback that it quotes ends before its exception.
     """
 
     hits: list[Hit] = msgspec.field(default_factory=list)
@@ -92,6 +93,7 @@ class Scan(msgspec.Struct):
     failures: list[Failure] = msgspec.field(default_factory=list)
     outlived: list[Hit | Error] = msgspec.field(default_factory=list)
     document: bool = False
+    cut: bool = False
 
     def bound(self, budget: Budget) -> None:
         """Keeps less of this log if much is kept of the logs before it."""

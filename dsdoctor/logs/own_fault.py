@@ -28,6 +28,13 @@ FOREIGN = frozenset(
         "IOError", "SSLError", "InternalTorchDynamoError", "BackendCompilerFailed",
     },
 )  # fmt: skip
+#: Exceptions with which products refuse what they are asked for, and report what failed in them.
+REFUSALS = frozenset({"AssertionError", "NotImplementedError", "RuntimeError", "ValueError"})
+#: torch's words for tensors of the script that do not fit each other.
+OWN_TENSORS = lazy(
+    r"Error\(s\) in loading state_dict|shapes cannot be multiplied|[Ss]izes? of tensor"
+    r"|expected scalar type"
+)
 FOREIGN_TEXT = lazy(
     r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
     r"|can't start new thread|Resource temporarily unavailable|driver|gloo/transport|HCCL|MPS "
@@ -129,12 +136,13 @@ def _of_a_library(error: Error) -> bool:
 def _users(error: Error) -> bool:
     """The frame that raised is the user's, or of a library that only reads the user's data.
 
-    Of an exception without a traceback nothing is known but its name.
+    Of an exception without a traceback nothing is known but its name: products refuse with some.
     """
     # where a service prints the call below the exception, it is what goes on behind it
     raiser = passer_of(error.frames) or passer_of(frames_of([error.more]))
     if raiser is None:
-        return not error.traced or bool(error.file)
+        refused = error.type in REFUSALS and not OWN_TENSORS.search(error.message)
+        return bool(error.file) or not (error.traced or refused)
     product = package_of(raiser.file)
     called = bool(error.file) or caller_of(error.frames) is not None
     return product in LIBRARIES_OF_DATA | {""} or (product not in STACK and called)

@@ -21,6 +21,7 @@ PREFIXES = lazy(
     r"\((?:(?:[^\s()=]{1,80} )?pid=\d+(?:, ip=[\d.]+)?|raylet|autoscaler|gcs_server)"
     r"(?:, ip=[\d.]+)?\) ?|"  # Ray
     r"trainer/\d+ ?|"
+    r"ERROR \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]{1,80}:\d{1,6}\] |"  # vLLM's logger
     r"\[pod/[\w./-]{1,200}\] |"  # kubectl logs --prefix
     r"[\w.-]{1,64} {1,30}\| |"  # docker compose
     r"<\d{1,3}>(?:1 )?|"  # syslog

@@ -22,7 +22,7 @@ SHORT = 16 << 10
 
 
 def looks_written(text: bytes) -> bool:
-    """Whether a text may have been written by someone: a first look, which costs next to nothing."""
+    """Whether someone may have written a text: a first look, which costs next to nothing."""
     if b"```" in text or (len(text) <= SHORT and b"Traceback (most" not in text):
         return True
     marked = text.count(b"\n#") + text.count(b"\n===") + text.count(b"\n---")

@@ -75,7 +75,9 @@ def judge(
         summary = presentable(f"{error.type}: {error.message}" if error.message else error.type)
     if outcome is Outcome.CLEAN and (said_last := last_words(scans)):
         outcome, summary = Outcome.UNRECOGNISED, f"the log ends with {presentable(said_last)!r}"
-    if outcome is Outcome.CLEAN and any(is_cut_off(scan.tail) for scan in scans):
+    if outcome is Outcome.CLEAN and any(
+        is_cut_off(scan.tail) or (scan.cut and not scan.document) for scan in scans
+    ):
         outcome, summary = Outcome.UNRECOGNISED, "the log breaks off in the middle of a traceback"
     unknown = outcome is Outcome.UNRECOGNISED
     if choice.silent is not None:

@@ -112,6 +112,52 @@ def test_a_log_with_rules_between_its_parts_is_no_document() -> None:
     assert not is_document(shape_of(lines))
 
 
+ARTICLE = f"""Why a card runs full
+
+The allocator says the following as soon as a reservation does not fit any more:
+
+{OOM}
+
+A common reason is a batch that is too large. It usually helps to halve it.
+The message means that the cache was emptied before, without making enough room.
+"""
+GLOSSARY = """States of a job
+
+  - COMPLETED: every step of the job has ended with the status that it should have.
+  - OUT_OF_MEMORY: a process wanted more than the job was given, so the kernel ended it.
+  - TIMEOUT: the job was still running when the time that it had asked for was over.
+"""
+CHINESE = f"""显存不足的常见原因
+
+{OOM}
+
+通常是批次过大，建议先减小批次再打开重计算。
+"""
+
+
+@pytest.mark.parametrize("text", [ARTICLE, GLOSSARY, CHINESE], ids=["article", "list", "Chinese"])
+def test_a_short_text_that_explains_an_error_only_quotes_it(text: str) -> None:
+    assert named(text) == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param("I have tried what the usual guides say.\n", id="its author speaks"),
+        pytest.param("Any idea what that means?\n", id="it asks for help"),
+        pytest.param("[2026-01-01 10:00:00] step 7 loss 1.5\n", id="output of a run"),
+        pytest.param('```\n  File "/home/lab/train.py", line 3\n```\n', id="a quoted stack"),
+    ],
+)
+def test_an_explanation_below_a_report_takes_nothing_from_it(more: str) -> None:
+    assert named(ARTICLE + more) == ["gpu-oom"]
+
+
+def test_what_products_explain_below_their_errors_makes_no_document() -> None:
+    text = f"{OOM} This usually means that fragments are left, see the solutions in the manual.\n"
+    assert named(text) == ["gpu-oom"]
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -39,6 +39,11 @@ def diagnosed(text: str) -> Diagnosis:
         "Currently, the converter is not supported on Windows.",
         "The next biggest issue is running out of disk space.",
         "there are options that you cannot set from the launcher, and they are 'auto'",
+        "        raise torch.OutOfMemoryError",
+        '+        raise RuntimeError("CUDA out of memory on this rank")',
+        "    except torch.OutOfMemoryError:",
+        "Does the error CUDA out of memory. Tried to allocate 2.00 GiB come from a time-out?",
+        "Monitor->>Node: read that a GPU has fallen off the bus",
     ],
 )
 def test_a_general_line_is_not_a_cause(line: str) -> None:
@@ -52,11 +57,17 @@ def test_a_general_line_is_not_a_cause(line: str) -> None:
         "RuntimeError: CUDA error: no kernel image is available for execution on the device",
         "# A fatal error has been detected by the Java Runtime Environment:",
         "|   0  NVIDIA A100-SXM4-80GB          ERR! | 00000000:07:00.0 Off |                  ERR! |",
+        "Why do I get RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB?",
         "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-01-01T00:00:00 DUE TO TIME LIMIT ***",
     ],
 )
 def test_output_of_a_run_is_kept(line: str) -> None:
     assert happened(line) == line
+
+
+def test_an_exception_behind_the_source_that_raised_it_is_kept() -> None:
+    line = 'line 7 in f raise RuntimeError("CUDA {what}") RuntimeError: CUDA error: invalid ordinal'
+    assert happened(line).endswith("f raise RuntimeError: CUDA error: invalid ordinal")
 
 
 def test_advice_behind_an_error_does_not_hide_it() -> None:

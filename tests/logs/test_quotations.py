@@ -1,0 +1,117 @@
+"""Stacks that a paste cuts off, and services that say that another part of them has failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor import packs
+from dsdoctor.logs import Source, diagnose, signatures_of
+from dsdoctor.model.diagnosis import Diagnosis, Outcome
+
+KNOWN = signatures_of(packs.load(builtin_only=True))
+VLLM = "/env/lib/python3.10/site-packages/vllm/v1/engine"
+FOLLOW_UP = f"""(APIServer pid=7) Traceback (most recent call last):
+(APIServer pid=7)   File "{VLLM}/utils.py", line 785, in wait_for_engine_startup
+(APIServer pid=7)     raise RuntimeError("Engine core initialization failed. "
+(APIServer pid=7) RuntimeError: Engine core initialization failed. See root cause above. \
+Failed core proc(s): {{}}
+"""
+LOGGED = "(EngineCore_DP0 pid=9) ERROR 07-31 15:52:26 [core.py:708] "
+
+
+def diagnosed(text: str) -> Diagnosis:
+    return diagnose([Source("log", data=text.encode())], KNOWN)
+
+
+def root(words: str) -> str:
+    lines = [
+        "Traceback (most recent call last):",
+        f'  File "{VLLM}/core.py", line 9, in init',
+        words,
+    ]
+    return "".join(f"{LOGGED}{line}\n" for line in lines)
+
+
+def test_the_cause_above_a_failed_start_of_vllms_engine_is_named() -> None:
+    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    found = diagnosed(root(oom) + FOLLOW_UP)
+    assert [cause.condition for cause in found.causes] == ["gpu-oom"]
+
+
+def test_an_unknown_cause_above_it_is_told_in_its_place() -> None:
+    found = diagnosed(root("ValueError: the rotation of this layer is odd") + FOLLOW_UP)
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert found.first_error is not None
+    assert found.first_error.message == "the rotation of this layer is odd"
+    assert found.raised_by is not None
+    assert found.raised_by.product == "vllm"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FOLLOW_UP,
+        "RuntimeError: Engine core initialization failed. See root cause above.\n",
+        "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See above.\n",
+    ],
+)
+def test_it_is_no_cause_itself(text: str) -> None:
+    assert diagnosed(text).outcome is Outcome.UNRECOGNISED
+
+
+CUT = """The run ends like this:
+```
+Traceback (most recent call last):
+  File "/home/lab/train.py", line 31, in main
+    model.cuda()
+```
+Before: it worked with the release of last month.
+"""
+
+
+def test_a_quoted_traceback_without_its_exception_is_not_known() -> None:
+    found = diagnosed(CUT)
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert "traceback" in found.summary
+    assert found.first_error is None
+
+
+def test_what_stands_below_a_quoted_traceback_is_still_read() -> None:
+    text = f"{CUT}\nRuntimeError: CUDA error: no kernel image is available for execution\n"
+    assert [cause.condition for cause in diagnosed(text).causes] == ["gpu-arch-unsupported"]
+
+
+def test_a_notebooks_stack_that_breaks_off_is_not_clean() -> None:
+    text = """IndexError                      Traceback (most recent call last)
+[/usr/local/lib/python3.12/dist-packages/demo/rl.py](https://localhost:8080/#) in patch(f, name)
+    852     # count the lines
+    853     last = lines[-1]
+--> 854     before = lines[-2]
+    855
+"""
+    assert diagnosed(text).outcome is Outcome.UNRECOGNISED
+
+
+def test_a_call_below_its_exception_says_who_raised_it() -> None:
+    error = "[TP1] Scheduler hit an exception:\nIndexError: list index out of range\n"
+    place = 'File "/work/sglang/python/sglang/srt/managers/scheduler.py", line 7, in move\n'
+    assert diagnosed(error + place).outcome is Outcome.UNRECOGNISED
+    assert diagnosed(error + 'File "/home/lab/serve.py", line 7, in move\n').outcome is (
+        Outcome.USER_CODE
+    )
+
+
+def test_a_refusal_without_a_stack_is_not_called_the_scripts() -> None:
+    assert diagnosed("ValueError: this model is not served for now\n").outcome is (
+        Outcome.UNRECOGNISED
+    )
+    own = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x4 and 5x8)"
+    for line in ("KeyError: 'question'", own):
+        assert diagnosed(f"{line}\n").outcome is Outcome.USER_CODE
+
+
+def test_what_nccl_goes_on_without_is_a_cause_in_wsl_only() -> None:
+    line = "n1:7:7 [3] misc/cudawrap.cc:90 NCCL WARN Failed to find CUDA library in (null)\n"
+    assert diagnosed(f"{line}n1:7:7 [3] NCCL INFO Using network Socket\n").causes == ()
+    there = diagnosed(f"Linux pc 5.15.90.1-microsoft-standard-WSL2\n{line}")
+    assert [cause.condition for cause in there.causes] == ["wsl-driver-unavailable"]

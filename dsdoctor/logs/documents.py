@@ -33,6 +33,8 @@ FEW_HEADINGS, FEW_SENTENCES = 3, 4
 REACH = 6
 #: Fewest words of a sentence, and the share of them that begin with a small letter.
 WORDS, SMALL = 7, 0.6
+#: Fewest characters of a sentence in Chinese.
+HAN = 15
 #: Most words of a heading without markup, and the share of them that begin with a capital.
 MOST_WORDS, CAPITAL = 12, 0.6
 
@@ -41,6 +43,7 @@ _HEADING = lazy(r"\s{0,3}#{1,6} \S|(?:={4,}|-{4,}|~{4,})$")
 _PLAIN = lazy(r"[A-Z0-9][^|=<>{}\\]{3,90}[^\s.,;:!|=)\]}]$")
 _FENCE = lazy(r"\s{0,6}(?:```|~~~)")
 _WORD = lazy(r"[A-Za-z][a-z']*")
+_HAN = lazy(r"[\u4e00-\u9fff]")
 _ENDS = lazy(r"[a-z]{2,}[.,:;?!)`*]{0,3}(?: |$)")
 _OUTPUT = lazy(
     r'^\s*File "|\d\d:\d\d:\d\d|^\[?(?:rank\d|\d+)[\]:]|Traceback \(|it/s\]|, line \d+, in '
@@ -69,6 +72,10 @@ _EXPLAINS = lazy(
 )
 #: An exception: what its own text explains is no explanation of whoever quotes it.
 _SAID = lazy(r"[\W\d]{0,20}(?:raise |(?:\w+\.){0,8}\w*(?:Error|Exception|Warning)\b)")
+#: An item of a list that is an exception with its text.
+_LISTED = lazy(
+    r"\s*(?:[-*•]|\d{1,2}[.)])\s+`{0,2}(?P<what>(?:\w+\.){0,8}\w*(?:Error|Exception): .+)"
+)
 #: An item of a list that says in a sentence what a word means.
 _DEFINES = lazy(
     r"\s*(?:[-*•+]|\d{1,2}[.)])\s+[`*]{0,3}[A-Za-z][^:]{1,120}:[`*]{0,3}\s+(?P<what>.+)"
@@ -108,6 +115,8 @@ class Shape(NamedTuple):
 
 
 def _is_sentence(line: str) -> bool:
+    if len(_HAN.findall(line)) >= HAN:
+        return True
     words = _WORD.findall(line)
     return (
         len(words) >= WORDS
@@ -188,6 +197,10 @@ def take_out_quotations(scan: Scan, data: bytes) -> None:
         data: the whole text.
     """
     lines = data.decode("utf-8", "replace").split("\n")
+    listed = {number for number in range(1, len(lines) + 1) if _is_listed(number, lines)}
+    scan.hits = [hit for hit in scan.hits if hit.line not in listed]
+    scan.errors = [error for error in scan.errors if error.line not in listed]
+    scan.tail = [row for row in scan.tail if row[0] not in listed]
     shape = shape_of(lines)
     if not is_document(shape):
         return
@@ -197,6 +210,16 @@ def take_out_quotations(scan: Scan, data: bytes) -> None:
         scan.hits, scan.errors = [], []
     scan.hits = [hit for hit in scan.hits if _stands_in_output(hit.line, lines)]
     scan.errors = [error for error in scan.errors if _stands_in_output(error.line, lines)]
+
+
+def _is_listed(number: int, lines: Sequence[str]) -> bool:
+    """Whether an exception is an item of a list of several: of related errors, of known ones."""
+    found = _LISTED.match(lines[number - 1])
+    if found is None:
+        return False
+    around = (lines[at] for at in (number - 2, number) if 0 <= at < len(lines))
+    others = (_LISTED.match(line) for line in around)
+    return any(other is not None and other["what"] != found["what"] for other in others)
 
 
 def _stands_in_output(number: int, lines: Sequence[str]) -> bool:

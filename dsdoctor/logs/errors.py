@@ -25,6 +25,7 @@ GLUED_HEAD = lazy(r"(?<=\S)\[rank(?P<rank>\d{1,6})\]: (?=Traceback \()")
 EXCEPTION = lazy(
     r"^(?:\|?\s*)?(?P<type>(?:[A-Za-z_]\w*\.){0,8}[A-Za-z_]\w*"
     r"(?:Error|Exception|Interrupt|Exit|Timeout|Failure|Mismatch\w*|NotFound|Warning))"
+    r"(?:\(\w{1,80}\))?"  # Ray's wrapper names the exception of the task
     r"(?::\s(?P<message>.*)|:?\s*$)",
 )
 #: Under a traceback: a class of any name. One in lower case without a module is a line of source

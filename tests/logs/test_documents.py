@@ -133,9 +133,17 @@ CHINESE = f"""显存不足的常见原因
 
 通常是批次过大，建议先减小批次再打开重计算。
 """
+CHINESE_SENTENCES = f"""关于显存的说明
+
+训练过程中每一层的激活值都要保留到反向传播结束为止。
+{OOM}
+当批次超过显卡的容量时，分配器就会给出上面这一行错误信息。
+最简单的解决方案是把批次减半，再用梯度累积补回全局批次的大小。
+本文的其余部分比较了这些设置对训练速度和显存占用的影响。
+"""
 
 
-@pytest.mark.parametrize("text", [ARTICLE, GLOSSARY, CHINESE], ids=["article", "list", "Chinese"])
+@pytest.mark.parametrize("text", [ARTICLE, GLOSSARY, CHINESE, CHINESE_SENTENCES])
 def test_a_short_text_that_explains_an_error_only_quotes_it(text: str) -> None:
     assert named(text) == []
 
@@ -151,6 +159,12 @@ def test_a_short_text_that_explains_an_error_only_quotes_it(text: str) -> None:
 )
 def test_an_explanation_below_a_report_takes_nothing_from_it(more: str) -> None:
     assert named(ARTICLE + more) == ["gpu-oom"]
+
+
+def test_a_list_of_related_errors_shows_none_of_them() -> None:
+    listed = f"- {OOM}\n- RuntimeError: CUDA error: no kernel image is available\n"
+    assert named(f"Other errors\n{listed}") == []
+    assert named(f"What I get\n- {OOM}\n") == ["gpu-oom"]
 
 
 def test_what_products_explain_below_their_errors_makes_no_document() -> None:

@@ -101,6 +101,16 @@ def test_a_call_below_its_exception_says_who_raised_it() -> None:
     )
 
 
+def test_a_tasks_exception_that_ray_wraps_is_a_failure() -> None:
+    text = "ray.exceptions.RayTaskError(KeyError): ray::RayWorker.execute_method\n"
+    assert diagnosed(text).outcome is Outcome.UNRECOGNISED
+
+
+def test_a_server_that_closes_a_clients_connection_is_not_a_hub_out_of_reach() -> None:
+    text = "httpcore.RemoteProtocolError: peer closed connection without sending a whole body\n"
+    assert diagnosed(text).causes == ()
+
+
 def test_a_refusal_without_a_stack_is_not_called_the_scripts() -> None:
     assert diagnosed("ValueError: this model is not served for now\n").outcome is (
         Outcome.UNRECOGNISED

@@ -152,7 +152,7 @@ SIGNATURES = (
         not_examples=(" Server Error:  ",),
     ),
     Signature(
-        pattern=r"URLError: <urlopen error (?:\[Errno (?:-?[235]|101|104|110|111|113)\]|\[WinError 100|\[SSL|timed out|_ssl|Tunnel)|requests\.exceptions\.(?:ConnectionError|SSLError|ProxyError|ConnectTimeout|ReadTimeout|ChunkedEncodingError): |(?:httpx|httpcore)\.(?:Connect|Read|Proxy|Remote)\w{1,20}: ",
+        pattern=r"URLError: <urlopen error (?:\[Errno (?:-?[235]|101|104|110|111|113)\]|\[WinError 100|\[SSL|timed out|_ssl|Tunnel)|requests\.exceptions\.(?:ConnectionError|SSLError|ProxyError|ConnectTimeout|ReadTimeout|ChunkedEncodingError): |(?:httpx|httpcore)\.(?:Connect|Read|Proxy)\w{1,20}: ",
         examples=(
             "urllib.error.URLError: <urlopen error [Errno 110] Connection timed out>",
             "requests.exceptions.SSLError: (MaxRetryError(\"HTTPSConnectionPool(host='cdn.example.org', port=443)\"))",

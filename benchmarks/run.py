@@ -1,17 +1,29 @@
 """What `dsdoctor run` costs a job: the same job with and without it, in turns, in one run.
 
-    python benchmarks/run.py [--rounds 3]
+    python benchmarks/run.py [--pairs 15]
 
 Prints the step time with / without (goal 1.01), the memory of dsdoctor's own processes (goal
 80 MiB), the time it adds to the start (goal 0.3 s, without the check), the share of a core that
 sampling takes with 64 ranks on the node (goal 2 %), and what 1 GiB of output costs (goal: within a
 minute, nothing lost, memory as with none, at most 216 MB kept).
 
-A round is four jobs, without, with, with, without, so that a machine that becomes slower or faster
-affects both alike. Steps of a job's first two seconds do not count: the watcher starts in them. The
-wall time of a step counts what the watcher takes from the job, and also whatever else runs on the
-machine; its processor time counts only what slows the job's own work (caches, memory, the clock).
-The ratio of the two jobs without dsdoctor shows how much of a difference is noise.
+A step's time differs by some percent from one process to the next (addresses, caches) and from one
+minute to the next (the machine), which hides 1 %. So it is measured twice:
+
+- **jobs in pairs**: one with and one without, the order changing from pair to pair. Each is a new
+  process, so all that `run` does to a job counts, and the median of many pairs is needed. Steps of
+  a job's first two seconds do not count: the watcher starts in them. Pairs of two jobs without
+  dsdoctor, taken from the same sequence, show what is noise.
+- **one job in turns**: a job under `dsdoctor run`, whose own processes are stopped (SIGSTOP) and
+  continued in turns, so that both times are of one process and seconds apart. That resolves a part
+  in a thousand on a quiet machine; it does not see what does not run, such as a variable.
+
+Each gives the median of the pairs' ratios and its 95 % interval by rank (no distribution is
+assumed). A time is the mean of all steps, not their median, which would not see the two steps in a
+hundred during which the host is sampled. Wall time counts what is taken from the job, and whatever
+else runs on the machine; processor time counts only what slows the job's own work (caches, memory,
+the clock). Last, the share of a core that dsdoctor's processes take beside this job: on a machine
+without an idle core, a step cannot lose more to them on average.
 """
 
 from __future__ import annotations
@@ -20,7 +32,9 @@ import argparse
 import dataclasses
 import hashlib
 import json
+import math
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -28,25 +42,24 @@ import tempfile
 import time
 from pathlib import Path
 
-#: Steps of about 20 ms that print as a trainer does.
+#: Steps of about 20 ms that print as a trainer does; the times go into a file at the end.
 STEP = """
 import json, sys, time
-warm, measured = float(sys.argv[1]), float(sys.argv[2])
+file, seconds = sys.argv[1], float(sys.argv[2])
 data = list(range(100000))
-wall, cpu = [], []
-begun, step = time.perf_counter(), 0
-while time.perf_counter() - begun < warm + measured:
+rows, begun, step = [], time.monotonic(), 0
+while time.monotonic() - begun < seconds:
     step += 1
-    before, used = time.perf_counter(), time.process_time()
+    before, used = time.monotonic(), time.process_time()
     for _ in range(10): sum(x * x for x in data[::4])
     print(f"step {step} loss: 2.0", flush=True)
-    if before - begun > warm:
-        wall.append(time.perf_counter() - before)
-        cpu.append(time.process_time() - used)
-print(json.dumps([wall, cpu]))
+    rows.append([before, time.monotonic(), time.process_time() - used])
+json.dump(rows, open(file, "w"))
 """
 STARTS = 5
-WARM_SECONDS, MEASURED_SECONDS = 2.0, 6.0
+WARM_SECONDS, MEASURED_SECONDS = 2.0, 4.0
+#: Of a turn, what does not count: processes stop and continue, and what waited is written.
+SETTLE_SECONDS = 0.25
 RANKS = """
 import os, subprocess, sys, time
 kids = [subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(20)"],
@@ -68,44 +81,101 @@ RUN = [sys.executable, "-m", "dsdoctor", "run", "--preflight", "off", "-q", "--"
 
 @dataclasses.dataclass(frozen=True)
 class Steps:
-    """Median times of a step, s."""
+    """Mean times of a step, s."""
 
     wall: float
     cpu: float
 
 
-def median_steps(prefix: list[str], env: dict[str, str]) -> Steps:
-    times = [str(WARM_SECONDS), str(MEASURED_SECONDS)]
-    done = subprocess.run(
-        [*prefix, sys.executable, "-c", STEP, *times],
-        env=env,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    wall, cpu = json.loads(done.stdout.splitlines()[-1])
-    return Steps(statistics.median(wall), statistics.median(cpu))
+Pair = tuple[Steps, Steps]
 
 
-def one_round(env: dict[str, str]) -> list[Steps]:
-    """Without, with, with, without."""
-    return [median_steps(prefix, env) for prefix in ([], RUN, RUN, [])]
+def mean_steps(rows: list[list[float]], begin: float, end: float) -> Steps:
+    """Of the steps that lie between two moments.
+
+    Args:
+        rows: begin, end and processor time of each step.
+        begin: on the monotonic clock.
+        end: on the same clock.
+    """
+    inside = [row for row in rows if row[0] >= begin and row[1] <= end]
+    wall = statistics.fmean(after - before for before, after, _ in inside)
+    return Steps(wall, statistics.fmean(used for *_, used in inside))
 
 
-def spread(ratios: list[float]) -> str:
-    return f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+def job(prefix: list[str], file: Path, seconds: float) -> list[str]:
+    return [*prefix, sys.executable, "-c", STEP, str(file), str(seconds)]
 
 
-def print_steps(rounds: list[list[Steps]]) -> None:
-    for name in ("wall", "cpu"):
-        times = [[getattr(job, name) for job in four] for four in rounds]
-        ratios = [(b + c) / (a + d) for a, b, c, d in times]
-        noise = [max(a, d) / min(a, d) for a, _, _, d in times]
-        step = statistics.median(a for a, *_ in times)
-        print(
-            f"{name} time of a step of {step * 1000:.1f} ms, with / without: {spread(ratios)}; "
-            f"without / without: {spread(noise)}"
-        )
+def whole_job(prefix: list[str], env: dict[str, str], folder: Path) -> Steps:
+    file = folder / "steps.json"
+    command = job(prefix, file, WARM_SECONDS + MEASURED_SECONDS)
+    subprocess.run(command, env=env, stdout=subprocess.DEVNULL, check=True)
+    rows = json.loads(file.read_text())
+    return mean_steps(rows, rows[0][0] + WARM_SECONDS, math.inf)
+
+
+def jobs_in_pairs(pairs: int, env: dict[str, str], folder: Path) -> tuple[list[Pair], list[Pair]]:
+    """Pairs of with and without, and of two neighbors without."""
+    ours: list[Steps] = []
+    plain: list[Steps] = []
+    for number in range(pairs):
+        for prefix in (RUN, []) if number % 2 else ([], RUN):
+            (ours if prefix else plain).append(whole_job(prefix, env, folder))
+    # without, with | with, without | without, with: the second and the third stand side by side
+    neighbors = [(plain[n], plain[n + 1]) for n in range(1, pairs - 1, 2)]
+    return list(zip(ours, plain, strict=True)), neighbors
+
+
+def one_job_in_turns(pairs: int, env: dict[str, str], folder: Path) -> tuple[list[Pair], float]:
+    """The same within one job, and the share of a core that dsdoctor's processes take."""
+    file, turns = folder / "steps.json", []
+    total = WARM_SECONDS + 2 * pairs * (MEASURED_SECONDS + SETTLE_SECONDS) + 1
+    used, watched = 0.0, 0.0
+    command = job(RUN, file, total)
+    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL) as child:
+        time.sleep(WARM_SECONDS)
+        for number in range(pairs):
+            spans: dict[bool, tuple[float, float]] = {}
+            for running in (True, False) if number % 2 else (False, True):
+                pids = ours(child.pid)
+                for pid in pids:
+                    os.kill(pid, signal.SIGCONT if running else signal.SIGSTOP)
+                time.sleep(SETTLE_SECONDS)
+                begin, before = time.monotonic(), cpu(pids)
+                time.sleep(MEASURED_SECONDS)
+                spans[running] = (begin, time.monotonic())
+                used += cpu(pids) - before
+                watched += MEASURED_SECONDS * running
+            turns.append(spans)
+        for pid in ours(child.pid):
+            os.kill(pid, signal.SIGCONT)
+    rows = json.loads(file.read_text())
+    found = [(mean_steps(rows, *spans[True]), mean_steps(rows, *spans[False])) for spans in turns]
+    return found, used / watched
+
+
+def with_interval(values: list[float]) -> str:
+    """The median and its 95 % interval by rank; of fewer than six values, all that were seen.
+
+    >>> with_interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    '3.500 (1.000 to 6.000)'
+    """
+    ranked, count = sorted(values), len(values)
+    out, tail = 0, 0.0  # how many may lie beyond each end
+    while (tail := tail + math.comb(count, out) / 2**count) <= 0.025:
+        out += 1
+    place = max(0, out - 1)
+    first, last = ranked[place], ranked[-1 - place]
+    return f"{statistics.median(values):.3f} ({first:.3f} to {last:.3f})"
+
+
+def print_pairs(title: str, pairs: list[Pair]) -> None:
+    ratios = {
+        name: with_interval([getattr(a, name) / getattr(b, name) for a, b in pairs])
+        for name in ("wall", "cpu")
+    }
+    print(f"{title}, {len(pairs)} pairs: wall {ratios['wall']}, processor {ratios['cpu']}")
 
 
 def seconds(command: list[str], env: dict[str, str]) -> float:
@@ -196,18 +266,23 @@ def flood(env: dict[str, str], folder: Path) -> tuple[float, float, bool, float]
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=3)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--pairs", type=int, default=15)
+    pairs = parser.parse_args().pairs
     with tempfile.TemporaryDirectory() as folder:
         env = {**os.environ, "DSDOCTOR_RUNS": folder}
         # with byte code, as pip installs dsdoctor
         env.pop("PYTHONDONTWRITEBYTECODE", None)
-        steps = [one_round(env) for _ in range(rounds)]
+        jobs, neighbors = jobs_in_pairs(pairs, env, Path(folder))
+        turns, taken = one_job_in_turns(pairs, env, Path(folder))
         starts = [seconds([*RUN, "true"], env) - seconds(["true"], env) for _ in range(STARTS)]
         share, memory = many_ranks(env)
         took, peak, whole, kept = flood(env, Path(folder))
-    print(f"{rounds} rounds of four jobs, median of their ratios (smallest to largest):")
-    print_steps(steps)
+    step = statistics.median(without.wall for _, without in jobs)
+    print(f"step of {1000 * step:.1f} ms, with / without: median of the pairs and 95 % interval")
+    print_pairs("jobs in pairs", jobs)
+    print_pairs("  without / without", neighbors)
+    print_pairs("one job in turns", turns)
+    print(f"beside this job dsdoctor's processes take {taken:.2%} of a core")
     print(f"start: {statistics.median(starts):.2f} s beyond the command's own")
     print(f"64 ranks: {share:.1%} of a core, {memory:.0f} MiB (proportional set size)")
     state = "whole" if whole else "NOT whole"

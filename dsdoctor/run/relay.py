@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import selectors
 from collections.abc import Callable
 
 CHUNK = 1 << 18
+#: So much of the last output says whether its line has ended.
+_TAIL = 64
+#: Colors and the like, which move no cursor: they may follow the end of a line.
+_NO_TEXT = re.compile(rb"\x1b\[[0-9;?]*[hlm]")
 
 
 class Relay:
@@ -24,6 +29,7 @@ class Relay:
         self._own: set[int] = set()
         self._wakeups: set[int] = set()
         self._typed: Callable[[bytes], None] = lambda _: None
+        self._last: tuple[int, bytes] | None = None
 
     def add(self, source: int, target: int) -> None:
         """Copies `source` (which the relay then owns) to `target`."""
@@ -85,9 +91,26 @@ class Relay:
             self._typed(data)
         try:
             _write(self._targets[source], data)
+            if source in self._own:
+                self._last = (self._targets[source], data[-_TAIL:])
         except OSError:
             # no reader any more: the job sees the closed pipe as it would without dsdoctor
             self.forget(source)
+
+    def end_line(self, number: int) -> None:
+        """Begins a new line where the job's last one has no end and a descriptor writes there too.
+
+        Args:
+            number: of the descriptor.
+        """
+        if self._last is None:
+            return
+        (target, tail), self._last = self._last, None
+        if _NO_TEXT.sub(b"", tail).endswith(b"\n"):
+            return
+        with contextlib.suppress(OSError):
+            if os.path.sameopenfile(target, number):
+                _write(number, b"\r\n" if os.isatty(number) else b"\n")
 
     def close(self) -> None:
         """Closes everything."""

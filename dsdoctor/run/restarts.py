@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -16,10 +16,10 @@ from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.units import whole
 from dsdoctor.run import store
 from dsdoctor.run.options import RunOptions
+from dsdoctor.run.voice import Speaker
 
 #: Variables that number the tasks of a job step: the first task acts.
 TASK_VARIABLES = ("SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
-Speaker = Callable[[str], None]
 
 
 def is_first(env: Mapping[str, str]) -> bool:

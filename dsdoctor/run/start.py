@@ -22,7 +22,8 @@ from dsdoctor.run import elsewhere, flight, hang, restarts, scheduler, store
 from dsdoctor.run.dump_variables import announced
 from dsdoctor.run.options import REFUSED, RunOptions
 from dsdoctor.run.preflight_seconds import SECONDS
-from dsdoctor.run.supervise import Speaker, Supervisor
+from dsdoctor.run.supervise import Supervisor
+from dsdoctor.run.voice import Speaker, Voice
 from dsdoctor.version import __version__
 
 #: How much longer than its own limit the check may take before it is abandoned.
@@ -35,12 +36,17 @@ def _now() -> str:
     return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
 
 
-def execute(options: RunOptions, speak: Speaker) -> int:
-    """Runs the command and returns dsdoctor's exit status.
+def execute(options: RunOptions, say: Speaker) -> int:
+    """Runs the command and returns the exit status to end with.
+
+    Args:
+        options: what was asked for.
+        say: says one line.
 
     Raises:
         UsageError: the command cannot be started, or nothing can be stored.
     """
+    speak = Voice(say)
     folder = store.create(options.base, options.command)
     record = RunRecord(
         dsdoctor=__version__,
@@ -164,7 +170,7 @@ def _attempts(
     folder: Path,
     record: RunRecord,
     env: dict[str, str],
-    speak: Speaker,
+    speak: Voice,
     interrupted: Sequence[int],
 ) -> int:
     """Starts the command, and restarts it after a transient cause if that is allowed.

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -23,6 +23,7 @@ from dsdoctor.run.notices import Notices, gpu_evidence
 from dsdoctor.run.options import RunOptions
 from dsdoctor.run.progress import Progress, Step
 from dsdoctor.run.relay import Relay
+from dsdoctor.run.voice import Voice
 from dsdoctor.run.watcher import Watcher
 
 #: Signals that are forwarded to the job.
@@ -35,7 +36,6 @@ STOP_SECONDS = 30.0
 WATCHER_STARTS = 3
 #: File for what NVML reported about GPUs at fault.
 GPU_LOG = "gpus.log"
-Speaker = Callable[[str], None]
 
 
 class Supervisor:
@@ -49,9 +49,7 @@ class Supervisor:
         session: id of the session that the command is in.
     """
 
-    def __init__(
-        self, options: RunOptions, folder: Path, record: RunRecord, speak: Speaker
-    ) -> None:
+    def __init__(self, options: RunOptions, folder: Path, record: RunRecord, speak: Voice) -> None:
         self.options, self.folder, self.record, self._say = options, folder, record, speak
         self.notices = Notices()
         self.progress = Progress(self._on_step)
@@ -77,7 +75,7 @@ class Supervisor:
         Raises:
             UsageError: the command cannot be started.
         """
-        relay = Relay(self._keep)
+        relay = self._say.relay = Relay(self._keep)
         wake, tell = os.pipe()
         for number in (wake, tell):
             os.set_blocking(number, False)

@@ -19,7 +19,7 @@ import pytest
 
 from dsdoctor.run import restarts, start, store
 from dsdoctor.run.options import RunOptions
-from tests.run.support import RUN, environment, python, record, wait_for
+from tests.run.support import RUN, environment, python, quick, record, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watching needs Linux")
 
@@ -55,6 +55,42 @@ def test_a_terminal_gets_byte_for_byte_what_it_would_get_without_us(tmp_path: Pa
     )
     assert plain == ours
     assert b"tty True True" in ours
+
+
+#: What a job wrote last, and what dsdoctor's first line is to begin after.
+ENDINGS = {
+    "a progress bar": ("50%|#####     | 5/10", "5/10{end}"),
+    "a bar that went back": ("50%|#####     |\\r", "|\r{end}"),
+    "a line": ("step 1\\n", "step 1{end}"),
+    "a line in color": ("step 1\\n\\033[0m", "step 1{end}\033[0m"),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("where", ["a terminal", "a file"])
+def test_our_lines_begin_where_none_of_the_job_is_begun(
+    tmp_path: Path, where: str, ending: str
+) -> None:
+    wrote, shown = ENDINGS[ending]
+    text = f"import sys; sys.stderr.write('{wrote}'); sys.exit(3)"
+    command = [*RUN, "--preflight", "off", "--", *python(text)]
+    if where == "a terminal":
+        # a terminal that is no longer raw adds a carriage return of its own
+        data = _on_terminal(command, environment(tmp_path)).replace(b"\r\r\n", b"\r\n")
+    else:
+        with (tmp_path / "log").open("wb") as log:
+            subprocess.run(
+                command, env=environment(tmp_path), stdout=log, stderr=log, check=False, timeout=200
+            )
+        data = (tmp_path / "log").read_bytes()
+    end = "\r\n" if where == "a terminal" else "\n"
+    assert shown.format(end=end).encode() + b"dsdoctor: the job exited" in data, data
+
+
+def test_nothing_is_added_where_the_job_writes_elsewhere(tmp_path: Path) -> None:
+    done = quick(tmp_path, *python("import sys; print('50%', end=''); sys.exit(3)"))
+    assert done.stdout == "50%"
+    assert done.stderr.startswith("dsdoctor: the job exited")
 
 
 def test_ctrl_c_on_a_terminal_reaches_the_command_alone(tmp_path: Path) -> None:

@@ -1,0 +1,29 @@
+"""How lines of dsdoctor reach stderr while a job writes to the same terminal or file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dsdoctor.run.relay import Relay
+
+#: What says one line.
+Speaker = Callable[[str], None]
+_STDERR = 2
+
+
+class Voice:
+    """Says lines; the first one ends the line that the job has begun, such as a progress bar.
+
+    Attributes:
+        relay: of the job that runs or ran last.
+    """
+
+    def __init__(self, say: Speaker) -> None:
+        self._say = say
+        self.relay: Relay | None = None
+
+    def __call__(self, text: str) -> None:
+        """Says a line."""
+        if self.relay is not None:
+            self.relay.end_line(_STDERR)
+        self._say(text)

@@ -30,9 +30,6 @@ SYSTEM_CONFIG = Path("/etc/dsdoctor/config.toml")
 _LOG_SECONDS = 0.2
 #: Digits of an account's number (32 bits); the job's owner may set anything.
 _LONGEST_UID = 10
-#: What a monitor receives if dsdoctor itself is at fault: in Nagios' protocol 2 is CRITICAL and 1
-#: WARNING, in node-problem-detector's 1 is a problem of the node.
-UNKNOWN_STATUS = {"npd": 2, "nagios": 3}
 _UNKNOWN_WORDS = {"nagios": "DSDOCTOR UNKNOWN - inconclusive ({0})\n"}
 #: Statuses with which this process has given a verdict; click's own are not among them.
 _given: list[int] = []
@@ -61,7 +58,7 @@ def main(argv: list[str], by_click: Callable[[], int]) -> int:
         by_click: what says what is wrong with them, or helps.
     """
     kind = argv[0] if argv else ""
-    unknown_status = UNKNOWN_STATUS.get(kind, 2)
+    unknown_status = outputs.UNKNOWN_STATUS.get(kind, 2)
     try:
         status = fast(argv)
         if status is not None:
@@ -96,7 +93,7 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
     env = os.environ if env is None else env
     if KILL_SWITCH.exists():
         _log(f"hook={request.kind} decision=pass cause=disabled `{KILL_SWITCH}` exists")
-        return UNKNOWN_STATUS.get(request.kind, 0)
+        return outputs.UNKNOWN_STATUS.get(request.kind, 0)
     decision, folder, request, known = _decide(request, env, begun)
     decision = outputs.settle(request, decision)
     _say_why_requeued(request, env)

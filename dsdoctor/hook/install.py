@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 from pathlib import Path
 
-from dsdoctor.hook import schedulers
+from dsdoctor.hook import gatelog, schedulers
 from dsdoctor.hook.wrapper import GRACE_SECONDS, Wrapper
 
 TARGETS = {
@@ -86,9 +87,7 @@ def plan(target: str, options: InstallOptions) -> Plan:
 
 
 def _slurm(options: InstallOptions) -> Plan:
-    exports = [f"export DSDOCTOR_SCONTROL={options.scontrol}"]
-    if options.slurm_conf:
-        exports.append(f"export SLURM_CONF=${{SLURM_CONF:-{options.slurm_conf}}}")
+    exports = _exports(options)
     prolog_options = ["--gpus", options.gpus] if options.gpus else []
     first = list(exports) if options.reason_from_prolog or options.job_comment else []
     if options.job_comment:
@@ -119,6 +118,7 @@ def _slurm(options: InstallOptions) -> Plan:
                 [
                     "# one task of each node speaks",
                     '[ "${SLURM_LOCALID:-0}" = 0 ] || exit 0',
+                    _GAVE_UP.replace("@LOG@", shlex.quote(f"{options.run_folder}/{gatelog.NAME}")),
                     *exports,
                 ]
             ),
@@ -167,14 +167,40 @@ Every job passes while /etc/dsdoctor/disabled exists. Defaults of the hooks are 
     return Plan({into / name: (w.render(), 0o755) for name, w in files.items()}, advice)
 
 
+def _exports(options: InstallOptions) -> list[str]:
+    """What scripts that call scontrol set for it."""
+    lines = [f"export DSDOCTOR_SCONTROL={shlex.quote(options.scontrol)}"]
+    if options.slurm_conf:
+        usual = f"SLURM_CONF={shlex.quote(options.slurm_conf)}"
+        lines.append(f'[ -n "${{SLURM_CONF-}}" ] || {usual}\nexport SLURM_CONF')
+    return lines
+
+
+#: Prolog and task prolog together take no longer than one of them may: 60 s are for the start of
+#: the job; a later step is judged again. Prints what an inconclusive verdict prints.
+_GAVE_UP = """\
+# if the prolog of this job has just given up on a driver or a disk that hangs, do not wait again
+said=$(
+  PATH=/usr/bin:/bin
+  grep -F " event=end hook=slurm-prolog node=${SLURMD_NODENAME-} job=${SLURM_JOB_ID-} " \
+    @LOG@ 2>/dev/null | tail -n 1
+)
+case $said in
+  *" cause=timeout "* | *" cause=nvml-slow "* | *" cause=hung "* | *" cause=wrapper-timeout "*)
+    said=${said#time=}
+    now=$(PATH=/usr/bin:/bin; date +%s)
+    if [ $((now - ${said%% *})) -le 60 ]; then
+      echo "export DSDOCTOR_VERDICT=unknown"
+      exit 0
+    fi
+    ;;
+esac"""
 #: Comment in a script that drains with our reason itself.
 _CALLS_SCONTROL = "# --reason-from-prolog calls scontrol here, which Slurm's manual advises against"
 
 
 def _epilog(options: InstallOptions) -> Plan:
-    first = [f"export DSDOCTOR_SCONTROL={options.scontrol}"] if options.reason_from_prolog else []
-    if options.slurm_conf and first:
-        first.append(f"export SLURM_CONF=${{SLURM_CONF:-{options.slurm_conf}}}")
+    first = [_CALLS_SCONTROL, *_exports(options)] if options.reason_from_prolog else []
     chosen = ["--gpus", options.gpus] if options.gpus else []
     script = Wrapper(
         "slurm-epilog",
@@ -183,7 +209,7 @@ def _epilog(options: InstallOptions) -> Plan:
         budget=options.budget,
         run_folder=options.run_folder,
         fail_closed=options.fail_closed,
-        first="\n".join([_CALLS_SCONTROL, *first] if first else first),
+        first="\n".join(first),
         trust=options.trust,
     )
     path = options.into / "epilog.sh"

@@ -16,11 +16,14 @@ K8S_JOB_FAULT = 4
 #: (OpenPBS, src/resmom/start_exec.c of 2026-04-10, after `run_pelog`; TORQUE 4.1.3 administrator's
 #: guide, G.5 "Prologue error processing"; both read 2026-11-22).
 PBS_REQUEUE = 2
+#: What a monitor receives for an inconclusive verdict, and if dsdoctor itself is at fault: in
+#: Nagios' protocol 2 is CRITICAL and 1 WARNING, in node-problem-detector's 1 is a faulty node.
+UNKNOWN_STATUS = {"npd": 2, "nagios": 3}
 #: node-problem-detector cuts its messages there (`max_output_length`).
 NPD_LENGTH = 80
 #: Kubernetes keeps so many bytes of a termination message.
 TERMINATION_BYTES = 4096
-_NAGIOS = {"healthy": (0, "OK"), "faulty": (2, "CRITICAL"), "unknown": (3, "UNKNOWN")}
+_NAGIOS = {"healthy": 0, "faulty": 2, "unknown": UNKNOWN_STATUS["nagios"]}
 
 
 def clean(text: str) -> str:
@@ -47,7 +50,7 @@ def settle(request: Request, decision: Decision) -> Decision:
     Monitors block nothing. A task prolog ends a task only with --enforce, and never for its
     environment: the batch script that activates another one has not run yet.
     """
-    if request.kind not in ("slurm-task-prolog", "npd", "nagios"):
+    if request.kind != "slurm-task-prolog" and request.kind not in UNKNOWN_STATUS:
         return decision
     enforced = request.kind == "slurm-task-prolog" and (request.enforce or request.fail_closed)
     blocking = any(fault.scope != "user-env" for fault in decision.faults)
@@ -59,9 +62,9 @@ def settle(request: Request, decision: Decision) -> Decision:
 def exit_status(request: Request, decision: Decision) -> int:
     """What the hook's process ends with."""
     if request.kind == "npd":
-        return {"healthy": 0, "faulty": 1}.get(decision.verdict, 2)
+        return {"healthy": 0, "faulty": 1}.get(decision.verdict, UNKNOWN_STATUS["npd"])
     if request.kind == "nagios":
-        code = _NAGIOS[decision.verdict][0]
+        code = _NAGIOS[decision.verdict]
         return 1 if code == 0 and decision.warnings else code
     if not decision.block:
         return 0

@@ -31,6 +31,8 @@ _STAMP = "blocked"
 _JOB = "job"
 _EPILOGS = "epilogs"
 _CAUSE = re.compile(r"[A-Za-z0-9_-]{1,64}")
+#: Of a hook that judges for one job alone; the number is that of its process.
+_OF_A_WORKER = re.compile(r"own\.[0-9]+\.json|worker\.[0-9]+\.log")
 #: How long the note of a job is kept that no epilog removes; the epilog of a longer job has none.
 _KEEP_SECONDS = 7 * 86400.0
 
@@ -162,6 +164,14 @@ class RunFolder:
             for entry in sorted(entries, key=lambda e: e.name)
             if _CAUSE.fullmatch(entry.name)  # they become labels of Prometheus
         }
+
+    def sweep(self) -> None:
+        """Removes results and outputs of workers whose hook was killed before they had ended."""
+        left = [path for path in self.path.iterdir() if _OF_A_WORKER.fullmatch(path.name)]
+        for path in left:
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > STUCK_SECONDS:
+                    path.unlink()
 
     def keep_job(self, node: str, job: str, value: dict[str, Any]) -> None:
         """Keeps the verdict of a job's prolog; those of last week's jobs go."""

@@ -130,7 +130,7 @@ def places(into: Path, python: str, run_folder: str) -> list[str]:
 
 def slurm_config(scontrol: str) -> dict[str, str]:
     """`scontrol show config` as names and values; empty where Slurm does not answer."""
-    path = os.environ.get("PATH") or "/usr/sbin:/usr/bin:/sbin:/bin"
+    path = os.environ.get("PATH") or SCRIPT_PATH
     try:
         done = process.run(
             [scontrol, "show", "config"],

@@ -61,7 +61,12 @@ class Supervisor:
     Attributes:
         request: what was asked.
         folder: the run folder.
-        deadline: when a decision must be there (monotonic clock).
+        env: of the hook.
+        begun: when its process was started (monotonic clock).
+        deadline: when a decision must be there (the same clock).
+        selectors: the GPUs to judge; None = all of the node, () = the job asks for none.
+        uuids, ecc, left: what the verdict says of these GPUs and of the processes that a job left,
+            for the notes of the job and of the drain; empty without a verdict.
     """
 
     def __init__(
@@ -133,8 +138,7 @@ class Supervisor:
             for selector in self.selectors
         )
         return not known or any(
-            row.get("status") == "fail" or row.get("status") == "warn"
-            for row in judged.get("findings", ())
+            row.get("status") in ("fail", "warn") for row in judged.get("findings", ())
         )
 
     def _node(self) -> dict[str, Any] | Decision:
@@ -191,6 +195,7 @@ class Supervisor:
             task["mode"] = "ended"
             task["ended"] = job_end.describe(self.env, self.folder, node, job)
             task["until"] = self.deadline - _JUDGE_SHARE * self.request.budget
+        self.folder.sweep()
         worker = self._start(task, None)
         if isinstance(worker, Decision):
             return worker
@@ -203,8 +208,7 @@ class Supervisor:
                 if status is not None and not (self.folder.path / name).exists():
                     return self._ended(worker, status)
                 if time.monotonic() >= self.deadline:
-                    if not snapshot:
-                        worker.end(_LAST_SECONDS)  # nobody else waits for its answer
+                    worker.end(_LAST_SECONDS)  # nobody else waits for its answer
                     return self._late(worker)
                 time.sleep(_POLL)
         except SystemExit:  # a signal has ended this hook
@@ -221,7 +225,7 @@ class Supervisor:
         task["limits"] = self.request.limits
         output = self.folder.path / f"worker.{task['mode']}.log"
         if task["mode"] != "node":
-            output = output.with_name(f"worker.{os.getpid()}.log")
+            output = output.with_name(f"worker.{os.getpid()}.log")  # `sweep` knows both names
         from dsdoctor import process  # noqa: PLC0415  # a re-used verdict starts no process
 
         try:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 
-from dsdoctor.hook import gatelog
+from dsdoctor.hook import gatelog, outputs
 from dsdoctor.version import __version__
 
 #: In every file that we write, and looked for before we remove one.
@@ -94,6 +94,7 @@ trap 'stop TERM' TERM
 trap 'stop INT' INT
 trap 'stop HUP' HUP
 stamp=$(date +%s 2>/dev/null)
+# until there is a folder with a random name, which is part of the token of the verdict
 token=$$-${job:-0}-$stamp
 ended() { # process: gone, or a zombie
   kill -0 "$1" 2>/dev/null || return 0
@@ -366,8 +367,11 @@ _NOTE = (
 _THIS_RUN = r'*"\"token\": \"$token\""*'
 #: Kind to status and the word in the verdict that confirms it.
 _WORDS = {
-    "pbs-prologue": {2: ("decision", "block")},
-    "k8s": {1: ("decision", "block"), 4: ("decision", "block")},
+    "pbs-prologue": {outputs.PBS_REQUEUE: ("decision", "block")},
+    "k8s": {
+        outputs.K8S_NODE_FAULT: ("decision", "block"),
+        outputs.K8S_JOB_FAULT: ("decision", "block"),
+    },
     "npd": {0: ("verdict", "healthy"), 1: ("verdict", "faulty"), 2: ("verdict", "unknown")},
     "nagios": {
         0: ("verdict", "healthy"),
@@ -383,10 +387,10 @@ _JOBS = {
     "lsf": "${LSB_JOBID-}",
     "sge": "${JOB_ID-}",
 }
-#: What a monitor receives for an inconclusive verdict: the status of its protocol, and a line.
-MONITORS = {
-    "npd": (2, "dsdoctor: inconclusive ($1)"),
-    "nagios": (3, "DSDOCTOR UNKNOWN - inconclusive ($1): $2"),
+#: What a monitor reads if the verdict is inconclusive: cause and words of `pass`, which prints it.
+_MONITORS = {
+    "npd": "dsdoctor: inconclusive ($1)",
+    "nagios": "DSDOCTOR UNKNOWN - inconclusive ($1): $2",
 }
 
 
@@ -430,21 +434,20 @@ class Wrapper:
 
     def _else(self) -> int:
         """The status for an inconclusive verdict: that of a fault only with --fail-closed."""
-        monitor = MONITORS.get(self.kind)
-        if monitor is not None:
-            return monitor[0]
+        if self.kind in _MONITORS:
+            return outputs.UNKNOWN_STATUS[self.kind]
         return min(self.words) if self.fail_closed else 0
 
     def render(self) -> str:
         """The script."""
         temporary = self.run_folder is None
-        monitor = MONITORS.get(self.kind)
+        monitor = _MONITORS.get(self.kind)
         options = ["--budget", f"{self.budget:g}", *self.options]
         if self.fail_closed:
             options.append("--fail-closed")
         for owner in self.trust:
             options += ["--trust-owner", str(owner)]
-        say = f'printf "%s\\n" "{monitor[1]}"' if monitor else ":"
+        say = f'printf "%s\\n" "{monitor}"' if monitor else ":"
         values = {
             "TRUST": "" if temporary else _TRUST,
             "FOLDER": (_OWN_FOLDER if temporary else _RUN_FOLDER).strip("\n"),
@@ -460,7 +463,7 @@ class Wrapper:
             "MARK": MARK,
             "VERSION": __version__,
             "ELSE": str(self._else()),
-            "OFF": str(monitor[0]) if monitor else "0",
+            "OFF": str(outputs.UNKNOWN_STATUS.get(self.kind, 0)),
             "FIRST": self.first or ":",
             "DISABLED": "/etc/dsdoctor/disabled",
             "PYTHON": shlex.quote(self.python),

@@ -3,7 +3,7 @@
     python benchmarks/fleet.py [--nodes 10000]
 
 Each report is a whole snapshot of a machine with 8 GPUs, with UUIDs, temperatures, power, clocks,
-memory in use and counters of its own; some nodes drift and some are sick. Goals: 10 s, 500 MiB.
+memory in use and counters of its own; some nodes drift and some have a fault. Goals: 10 s, 100 MiB.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def snapshot(folder: Path) -> dict[str, object]:
 
     env = {**os.environ, **fakenvml.environment(scenarios.h200_x8(), folder)}
     done = subprocess.run(
-        [sys.executable, "-", "--patient", sys.executable],
+        [sys.executable, "-", "--python", sys.executable],
         input=bundle.collector().encode(),
         env=env,
         capture_output=True,

@@ -6,14 +6,17 @@ Needs root and Slurm (tests/system-deps.sh). The Slurm is the one of tests/slurm
 and the epilog of `hook install`; the GPUs are a simulated NVML. Faults: a lost GPU, a driver that
 hangs, a deleted dsdoctor, a full disk, a slow network disk (simulated: the interpreter starts 1 s
 late, or when the budget is over). After each job the fault may be healed. Each node has its own
-jobs and faults, so that one waits while the other decides. What must hold:
+jobs and faults, so that one waits while the other decides. The report has a line for each goal:
 
-- a node drains only while a GPU of the job is lost, and then the job does not run there, unless its
-  prolog was too slow for its budget, which is counted;
-- any other fault lets the job run;
-- `dsdoctor hook status` counts as many prologs and epilogs as there were jobs (a full disk may cost
-  a line);
-- at the end both nodes are idle, and no process or folder of a run is left.
+- no sound node drains: none whose GPUs answer, whatever else is wrong with it;
+- no faulty node is used after the next prolog: no job runs where the GPUs of the job are lost. A
+  prolog that was too slow for its budget lets its job pass; it must be counted as such;
+- whatever may run, runs;
+- every decision is accounted for: `dsdoctor hook status` counts as many prologs and epilogs as
+  there were jobs (a full disk may cost a line), as many blocks as there were, each job without
+  dsdoctor as one that passed without a verdict, and no run without an end;
+- nothing is left behind: both nodes are idle; no folder of a run, no process; notes of jobs only
+  where no dsdoctor could remove them.
 
 It also prints the wall time of the scripts, as the gate's own log has it, by what disturbed them.
 `undisturbed` is a prolog or epilog of a sound node whose previous job met neither a hanging driver
@@ -35,6 +38,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +51,38 @@ from tests.slurm.cluster import NODES, Cluster, lacking
 #: What may still go on when the next job begins: a worker that waits for the driver.
 LASTING = ("driver-hangs", "disk-slow")
 FAULTS = ("none", "none", "gpu-lost", "driver-hangs", "doctor-deleted", "disk-full", "disk-slow")
+#: Goals, in the order of the report.
+DRAINED, USED, RAN, ACCOUNTED, LEFT = GOALS = (
+    "no sound node drained",
+    "no faulty node used after the next prolog",
+    "every other job ran",
+    "every decision accounted for",
+    "nothing left behind",
+)
+#: How long workers that were left with a hanging driver may take to end.
+END_SECONDS = 60.0
+
+
+class Wrong:
+    """What must not have happened, by goal."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[str]] = {goal: [] for goal in GOALS}
+
+    def add(self, goal: str, what: str) -> None:
+        """Something against a goal."""
+        self._found[goal].append(what)
+
+    def __bool__(self) -> bool:
+        return any(self._found.values())
+
+    def report(self, figures: Mapping[str, str]) -> str:
+        """A line for each goal, then what was against it."""
+        lines = []
+        for goal, found in self._found.items():
+            lines.append(f"{'FAILED' if found else 'ok':6} {goal}: {figures.get(goal, '')}")
+            lines += [f"       {what}" for what in found]
+        return "\n".join(lines)
 
 
 class Node:
@@ -61,9 +97,17 @@ class Node:
         self.before = "none"
         self.runs: set[str] = set()
         self.seconds: dict[tuple[str, str], list[float]] = {}
-        self.jobs = 0
-        self.on_full_disk = 0
+        self.seen: Counter[tuple[str, str]] = Counter()
         self.sound: dict[Path, str] = {}
+
+    @property
+    def jobs(self) -> int:
+        """How many it was given."""
+        return sum(self.seen.values())
+
+    def count(self, fault: str = "", word: str = "") -> int:
+        """Jobs that met a fault, or that ended so."""
+        return sum(n for (f, w), n in self.seen.items() if fault in ("", f) and word in ("", w))
 
     @property
     def run(self) -> Path:
@@ -130,10 +174,9 @@ class Node:
         return not any(word in state for word in ("COMPLETING", "ALLOCATED", "MIXED"))
 
 
-def job(node: Node, wrong: list[str]) -> str:
+def job(node: Node, wrong: Wrong) -> str:
     """Runs one job on a node; what happened in a word."""
-    node.jobs += 1
-    node.on_full_disk += node.fault == "disk-full"
+    name = f"job {node.jobs + 1} on {node.name}"
     done = node.cluster.srun("-w", node.name, "--gres=gpu:2", "echo", "it runs")
     node.cluster.wait(node.settled, "the end of the epilog")
     node.measure()
@@ -141,15 +184,13 @@ def job(node: Node, wrong: list[str]) -> str:
     drained = "DRAIN" in node.cluster.state(node.name)[0]
     faulty = node.fault == "gpu-lost"
     if drained and not faulty:
-        wrong.append(f"job {node.jobs}: a sound {node.name} ({node.fault}) was drained")
+        wrong.add(DRAINED, f"{name} ({node.fault}): {node.cluster.state(node.name)[1]}")
     if ran and faulty and too_slow(node):
-        return "passed unjudged"
+        return "ran: over budget"
     if ran and faulty:
-        wrong.append(f"job {node.jobs}: ran on {node.name}, whose GPUs are lost")
+        wrong.add(USED, f"{name} ran, and its GPUs are lost")
     if not ran and not faulty:
-        wrong.append(
-            f"job {node.jobs}: {node.name} ({node.fault}) ran nothing: {done.stderr[:200]}"
-        )
+        wrong.add(RAN, f"{name} ({node.fault}) ran nothing: {done.stderr[:200]}")
     return "ran" if ran else "blocked"
 
 
@@ -159,23 +200,45 @@ def too_slow(node: Node) -> bool:
     return rows[-1].get("cause") in ("timeout", "nvml-slow", "wrapper-timeout")
 
 
-def accounts(node: Node, wrong: list[str]) -> dict[str, Any]:
+def accounts(node: Node, wrong: Wrong) -> dict[str, Any]:
     """What `hook status` says, against what was done."""
     rows = {row["hook"]: row for row in node.cluster.status(node.name)}
+    none: dict[str, Any] = {"ran": 0, "passed": 0, "unjudged": {}, "blocked": {}, "killed": 0}
+    unsure = node.count("disk-full")
     for hook in ("slurm-prolog", "slurm-epilog"):
-        ran = rows.get(hook, {"ran": 0})["ran"]
-        if not node.jobs - node.on_full_disk <= ran <= node.jobs:
-            wrong.append(f"{node.name}: {node.jobs} jobs, but `hook status` counts {ran} {hook}")
-    left = sorted(path.name for path in node.run.glob("run.*"))
+        row = rows.get(hook, none)
+        unjudged, blocked = sum(row["unjudged"].values()), sum(row["blocked"].values())
+        ended = row["passed"] + unjudged + blocked
+        counts = {
+            "runs": (row["ran"], node.jobs - unsure, node.jobs),
+            "runs with an end": (ended, row["ran"] - unsure, row["ran"]),
+            "killed": (row["killed"], 0, 0),
+        }
+        if hook == "slurm-prolog":
+            deleted, slow = node.count("doctor-deleted"), node.count(word="ran: over budget")
+            counts["blocked"] = (blocked, *[node.count(word="blocked")] * 2)
+            counts["no-interpreter"] = (row["unjudged"].get("no-interpreter", 0), deleted, deleted)
+            counts["without a verdict"] = (unjudged, deleted + slow, node.jobs)
+        for what, (found, least, most) in counts.items():
+            if not least <= found <= most:
+                expected = f"{least}" if least == most else f"{least} to {most}"
+                wrong.add(ACCOUNTED, f"{node.name} {hook}: {what} {found}, expected {expected}")
+    left = sorted(
+        path.name for kind in ("run", "own", "worker.[0-9]*") for path in node.run.glob(f"{kind}.*")
+    )
     if left:
-        wrong.append(f"{node.name}: left behind: {', '.join(left)}")
+        wrong.add(LEFT, f"{node.name}: {', '.join(left)}")
+    notes = len(list(node.run.glob("job.*")))
+    most = sum(rows.get("slurm-epilog", none)["unjudged"].values()) + unsure
+    if notes > most:
+        wrong.add(
+            LEFT, f"{node.name}: {notes} notes of jobs, but only {most} epilogs could not run"
+        )
     return rows
 
 
-def soak(nodes: list[Node], jobs: int) -> list[str]:
-    """Runs the jobs; returns what must not have happened."""
-    wrong: list[str] = []
-    seen: Counter[tuple[str, str]] = Counter()
+def soak(nodes: list[Node], jobs: int, wrong: Wrong) -> dict[str, str]:
+    """Runs the jobs; returns the figures of each goal."""
     left = iter(range(1, jobs + 1))
     lock = threading.Lock()
 
@@ -188,7 +251,7 @@ def soak(nodes: list[Node], jobs: int) -> list[str]:
             fault = node.dice.choice(FAULTS)
             node.inject(fault)
             word = job(node, wrong)
-            seen[fault, word] += 1
+            node.seen[fault, word] += 1
             if "DRAIN" in node.cluster.state(node.name)[0]:
                 node.inject("none")
                 node.resume()
@@ -198,25 +261,40 @@ def soak(nodes: list[Node], jobs: int) -> list[str]:
         try:
             work(node)
         except BaseException as error:  # noqa: BLE001  # a thread that dies must not look like a good end
-            wrong.append(f"{node.name}: {error!r}")
+            wrong.add(ACCOUNTED, f"{node.name}: no more jobs after {node.jobs}: {error!r}")
 
     threads = [threading.Thread(target=worker, args=(node,)) for node in nodes]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    seen = sum((node.seen for node in nodes), Counter())
     for (fault, word), count in sorted(seen.items()):
-        print(f"{fault:15} {word:15} {count}")
+        print(f"{fault:15} {word:16} {count}")
     for node in nodes:
         node.inject("none")
-        print(f"{node.name}: {node.jobs} jobs ({node.on_full_disk} on a full disk)")
+        print(f"{node.name}: {node.jobs} jobs ({node.count('disk-full')} on a full disk)")
         for row in accounts(node, wrong).values():
             print(f"  {row}")
     times(nodes)
-    cluster = nodes[0].cluster
-    cluster.resume()
-    wait_for_workers(cluster, wrong)
-    return wrong
+    return figures(nodes)
+
+
+def figures(nodes: list[Node]) -> dict[str, str]:
+    """What there was of each goal."""
+
+    def total(fault: str = "", word: str = "") -> int:
+        return sum(node.count(fault, word) for node in nodes)
+
+    jobs, lost = total(), total("gpu-lost")
+    over = total("gpu-lost", "ran: over budget")
+    return {
+        DRAINED: f"{jobs - lost} jobs on nodes whose GPUs answer",
+        USED: f"{lost} jobs, {total('gpu-lost', 'blocked')} blocked, {over} passed without a "
+        "verdict because the budget was over",
+        RAN: f"{jobs - lost} jobs",
+        ACCOUNTED: f"{2 * jobs} prologs and epilogs, {2 * total('disk-full')} on a full disk",
+    }
 
 
 def times(nodes: list[Node]) -> None:
@@ -230,19 +308,25 @@ def times(nodes: list[Node]) -> None:
         )
 
 
-def wait_for_workers(cluster: Cluster, wrong: list[str]) -> None:
+def processes(folder: Path) -> list[str]:
+    """Commands that run in a cluster: its folder is in their words or in their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                words = (entry / "cmdline").read_bytes()
+                if str(folder).encode() in words + (entry / "environ").read_bytes():
+                    found.append(words.replace(b"\0", b" ").decode("utf-8", "replace")[:150])
+    return found
+
+
+def nothing_runs(folder: Path, wrong: Wrong) -> None:
     """Workers that were left with a hanging driver end when it answers."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        listed = subprocess.run(
-            ["ps", "-eww", "-o", "args"], capture_output=True, text=True, check=True
-        ).stdout
-        if not any(
-            "dsdoctor.hook" in line and str(cluster.folder) in line for line in listed.splitlines()
-        ):
-            return
+    deadline = time.monotonic() + END_SECONDS
+    while (found := processes(folder)) and time.monotonic() < deadline:
         time.sleep(0.5)
-    wrong.append("a worker was still there after 60 s")
+    for words in found:
+        wrong.add(LEFT, f"still runs after {END_SECONDS:.0f} s: {words}")
 
 
 def main() -> int:
@@ -257,7 +341,7 @@ def main() -> int:
     folder.chmod(0o755)
     cluster = Cluster(folder)
     disks = [folder / name / "run" for name in NODES]
-    begun = time.monotonic()
+    begun, wrong, seen = time.monotonic(), Wrong(), {}
     try:
         for name, disk in zip(NODES, disks, strict=True):
             disk.mkdir(parents=True)
@@ -273,16 +357,21 @@ def main() -> int:
             Node(cluster, name, asked.budget, random.Random(f"{asked.seed}/{name}"))
             for name in NODES
         ]
-        wrong = soak(nodes, asked.jobs)
+        seen = soak(nodes, asked.jobs, wrong)
+        try:
+            cluster.resume()
+        except AssertionError as error:
+            wrong.add(LEFT, str(error))
     finally:
         cluster.stop()
+        nothing_runs(folder, wrong)
         for disk in disks:
             subprocess.run(["umount", "-l", str(disk)], check=False)
         shutil.rmtree(folder, ignore_errors=True)
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     asked_for = f"{asked.jobs} jobs, seed {asked.seed}, budget {asked.budget:g} s"
     print(f"{asked_for}: {time.monotonic() - begun:.0f} s, load {load}")
-    print("\n".join(wrong) or "every job was decided as it should be, and is accounted for")
+    print(wrong.report(seen))
     return 1 if wrong else 0
 
 

@@ -345,3 +345,17 @@ def test_the_collector_is_one_file_for_old_pythons() -> None:
     }
     assert names <= sys.stdlib_module_names
     assert len(text) < 128 << 10  # one word of a command line: pdsh
+
+
+@pytest.mark.parametrize("word", ["--patient", "python", "--python"])
+def test_the_collector_refuses_what_it_does_not_know(word: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-", word],
+        input=bundle.collector(),
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"dsdoctor: collector: `{word}` is not an option, or has no value\n"

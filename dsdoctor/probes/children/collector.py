@@ -402,14 +402,18 @@ def parse(argv: list[str]) -> dict[str, Any]:
     words = list(argv)
     while words:
         word = words.pop(0)
+        name = word[2:]
         if word == "--live":
             arguments["live"] = True
-        elif word in ("--resolve", "--connect"):
-            arguments[word[2:]] = [item for item in words.pop(0).split(",") if item]
-        elif word == "--seconds":
-            arguments["seconds"] = float(words.pop(0))
+        elif not word.startswith("--") or name not in arguments or not words:
+            sys.stderr.write("dsdoctor: collector: `%s` is not an option, or has no value\n" % word)
+            raise SystemExit(2)
+        elif name in ("resolve", "connect"):
+            arguments[name] = [item for item in words.pop(0).split(",") if item]
+        elif name == "seconds":
+            arguments[name] = float(words.pop(0))
         else:
-            arguments[word[2:]] = words.pop(0)
+            arguments[name] = words.pop(0)
     return arguments
 
 

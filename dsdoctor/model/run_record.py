@@ -46,10 +46,12 @@ class PassedSignal(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: such as `SIGTERM`.
         time: seconds since the start of the job.
+        typed: a key (Ctrl-C), from which the job's terminal made the signal.
     """
 
     name: str
     time: float
+    typed: bool = False
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,3 +26,12 @@ def gib(size: int) -> str:
     '1.5'
     """
     return f"{size / GIB:.1f}"
+
+
+def in_words(size: int) -> str:
+    """Bytes with the unit that suits them.
+
+    >>> in_words(3 << 29), in_words(48 << 20)
+    ('1.5 GiB', '48 MiB')
+    """
+    return f"{gib(size)} GiB" if size >= GIB else f"{size / MIB:.0f} MiB"

@@ -6,6 +6,7 @@ The modules that read logs are imported only if the job failed.
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,9 +27,12 @@ if TYPE_CHECKING:
     from dsdoctor.model.diagnosis import Diagnosis
     from dsdoctor.registry import Registry
 
+KERNEL_LOG = "kernel.log"
+#: All that the kernel says about one kill.
+_KILL = re.compile(r"Out of memory|out of memory|oom-kill|invoked oom|Killed process|Memory cgroup")
 #: Files of a run that a diagnosis reads, in this order.
 EVIDENCE = (
-    "output-*.log.gz", "kernel.log", "gpus.log", "control-group.log", "wait-status.log",
+    "output-*.log.gz", KERNEL_LOG, "gpus.log", "control-group.log", "wait-status.log",
     "scheduler.log",
 )  # fmt: skip
 #: Signals by which schedulers and users end a job.
@@ -39,7 +43,9 @@ CRASHES = frozenset(
     for name in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGKILL")
     if hasattr(signal, name)
 )
-#: Ranks that end closer together than this were seen in one sample: their order is not known.
+#: Status of a program that ends for a signal without dying of it, less the signal.
+_SHELLS = 128
+#: Ranks that end closer together were seen in one look: their order says nothing.
 LEAST_APART_SECONDS = 0.05
 
 
@@ -63,8 +69,9 @@ def figures_of(progress: Progress, notices: Notices) -> Figures:
 def note_evidence(folder: Path, notices: Notices, record: RunRecord) -> None:
     """Writes evidence for the diagnosis that no output contains.
 
-    A counter of the control group that did not change is also evidence: the kernel did not kill
-    a process of this host for lack of memory.
+    A counter of the control group that stood still is evidence as well: the kernel has not killed
+    for lack of memory what ended on this host. What its log says of such kills is then of others,
+    unless it names a process of the job, which may have a control group of its own.
 
     Args:
         folder: of the run.
@@ -93,9 +100,25 @@ def note_evidence(folder: Path, notices: Notices, record: RunRecord) -> None:
     crashed = -status in CRASHES and not meant
     if kills is not None and (kills > 0 or crashed or (status != 0 and record.rank_ends)):
         lines["control-group.log"] = f"memory.events: oom_kill +{kills} in {notices.folder}"
+    if kills == 0 and not notices.killed:
+        _leave_out_other_kills(folder)
     for name, line in lines.items():
         with contextlib.suppress(OSError):  # a full disk
             files.write(folder / name, line + "\n", mode=0o600)
+
+
+def _leave_out_other_kills(folder: Path) -> None:
+    """Takes what the kernel says of kills for lack of memory out of the evidence.
+
+    Its log is that of the whole machine: on a shared node, memory runs out in other jobs too. The
+    samples still have these lines.
+    """
+    path = folder / KERNEL_LOG
+    with contextlib.suppress(OSError):  # a full disk; without a watcher there is no log
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [line for line in lines if not _KILL.search(line)]
+        if len(kept) < len(lines):
+            files.write(path, "".join(kept), mode=0o600)
 
 
 def first_failure(ends: Sequence[RankEnd]) -> RankEnd | None:
@@ -198,7 +221,7 @@ def of_ended(diagnosis: Diagnosis | None, record: RunRecord) -> Diagnosis | None
     if stopped(record):
         summary = "the job hung, and dsdoctor ended it (`--on-hang stop`)"
     elif sent and error is not None and names_echo(error.type, error.message):
-        summary = _from_outside(sent[0])
+        summary = from_outside(record)
     else:
         return diagnosis
     return msgspec.structs.replace(
@@ -207,11 +230,30 @@ def of_ended(diagnosis: Diagnosis | None, record: RunRecord) -> Diagnosis | None
 
 
 def _sent(record: RunRecord) -> list[PassedSignal]:
-    """Signals that were sent to end the job."""
-    return [sent for sent in record.signals if sent.name in ENDING]
+    """Signals by which somebody wanted to end the job.
+
+    A key may mean something else to a job that goes on; of one that ends by it the status says so.
+    """
+    status = record.status or 0
+    return [
+        sent
+        for sent in record.signals
+        if sent.name in ENDING
+        and (
+            not sent.typed
+            or status in (-signal.Signals[sent.name], _SHELLS + signal.Signals[sent.name])
+        )
+    ]
 
 
-def _from_outside(sent: PassedSignal) -> str:
+def from_outside(record: RunRecord) -> str:
+    """Who ended the job; "" where nobody is known to have."""
+    sent = next(iter(_sent(record)), None)
+    if sent is None:
+        return ""
+    if sent.typed:
+        key = "Ctrl-C" if sent.name == "SIGINT" else "Ctrl-\\"
+        return f"{key} was typed on the job's terminal"
     return f"{sent.name} from outside; a scheduler, `timeout` or a user sends it"
 
 
@@ -230,8 +272,22 @@ def _hang_lines(record: RunRecord, folder: Path) -> Iterator[str]:
     )
 
 
-def _cause_lines(diagnosis: Diagnosis | None, ending: Sequence[PassedSignal]) -> Iterator[str]:
-    """The cause with its evidence and its fix."""
+def unknown(record: RunRecord, seen: str) -> str:
+    """What is said of a death that nothing explains.
+
+    >>> unknown(RunRecord(status=130), "the output shows no failure")
+    'unknown; the output shows no failure, but status 130 usually means SIGINT'
+    """
+    text = f"unknown; {seen}"
+    with contextlib.suppress(ValueError):
+        name = signal.Signals((record.status or 0) - _SHELLS).name
+        text += f", but status {record.status} usually means {name}"
+    return text
+
+
+def _cause_lines(diagnosis: Diagnosis | None, record: RunRecord) -> Iterator[str]:
+    """The cause with its proof and the way out."""
+    outside = from_outside(record)
     if diagnosis is not None and diagnosis.causes:
         cause = diagnosis.causes[0]
         yield f"cause: {cause.condition}: {cause.message}"
@@ -241,17 +297,17 @@ def _cause_lines(diagnosis: Diagnosis | None, ending: Sequence[PassedSignal]) ->
         yield f"hint: {cause.hint}"
         for fix in cause.fixes[:1]:
             yield f"fix: `dsdoctor fix {fix}`"
-    elif ending and (diagnosis is None or diagnosis.first_error is None):
-        yield f"cause: {_from_outside(ending[0])}"
+    elif outside and (diagnosis is None or diagnosis.first_error is None):
+        yield f"cause: {outside}"
     elif diagnosis is not None and diagnosis.outcome.value != "clean":
         yield f"cause: {diagnosis.summary}"
         if (error := diagnosis.first_error) is not None:
             rank = "" if error.rank is None else f"rank {error.rank}, "
             yield f"  {rank}{error.file}:{error.line}"
     elif diagnosis is None:
-        yield "cause: unknown; the job printed nothing"
+        yield f"cause: {unknown(record, 'the job printed nothing')}"
     else:
-        yield "cause: unknown; the output shows no failure"
+        yield f"cause: {unknown(record, 'the output shows no failure')}"
 
 
 def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) -> Iterator[str]:
@@ -262,13 +318,13 @@ def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) ->
     if record.hang and not ours:
         yield f"it was considered hung: {record.hang}"
     ending = _sent(record)
-    if ending:
+    if ending and not ending[0].typed:
         before = max(0.0, record.seconds - ending[0].time)
         yield f"{ending[0].name} was sent to the job {before:.1f} s before its end"
     if record.elsewhere and record.slurm_job:
         state = f": {record.slurm_state}" if record.slurm_state else ""
         yield f"Slurm job {record.slurm_job}{state}"
-    yield from _hang_lines(record, folder) if ours else _cause_lines(diagnosis, ending)
+    yield from (_hang_lines(record, folder) if ours else _cause_lines(diagnosis, record))
     if len(record.rank_ends) > 1 and not ending and not stopped(record):
         first, second = record.rank_ends[:2]
         if (apart := second.time - first.time) >= LEAST_APART_SECONDS:

@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable
 
 from dsdoctor import process
 from dsdoctor.run.relay import Relay
@@ -34,8 +35,15 @@ class JobControl:
         resumed: when the job last continued after a stop, seconds since the epoch; 0 = never.
     """
 
-    def __init__(self, job: process.Attached, terminal: Terminal | None, relay: Relay) -> None:
+    def __init__(
+        self,
+        job: process.Attached,
+        terminal: Terminal | None,
+        relay: Relay,
+        interrupted: Callable[[int], None],
+    ) -> None:
         self.resumed = 0.0
+        self._interrupted = interrupted
         self._job, self._terminal, self._relay = job, terminal, relay
         self._asked = False
 
@@ -47,8 +55,12 @@ class JobControl:
         self._hand_over_terminal()
 
     def _typed(self, keys: bytes) -> None:
-        if self._terminal is not None and self._terminal.suspends(keys, self._job.pid):
+        if self._terminal is None:
+            return
+        if self._terminal.suspends(keys, self._job.pid):
             self._asked = True
+        for number in self._terminal.interrupts(keys):
+            self._interrupted(number)
 
     def look(self) -> None:
         """Stops if the job was stopped from the terminal; returns when the job continues."""

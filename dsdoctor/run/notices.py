@@ -81,7 +81,8 @@ class Notices:
         peak_ranks: the same for all ranks together, at one moment.
         oom_kills: kills by the kernel in the job's control group since the first sample; None = not
             known, as before the second sample.
-        folder: of that control group.
+        folder: that control group.
+        killed: processes of the job that the kernel killed for lack of memory, by its log.
     """
 
     def __init__(self) -> None:
@@ -92,6 +93,7 @@ class Notices:
         self.peak_ranks: int | None = None
         self._has_ranks = False
         self.oom_kills: int | None = None
+        self.killed: set[int] = set()
         self.folder = ""
         self._first_kills: int | None = None
         self._first_errors: int | None = None
@@ -108,6 +110,7 @@ class Notices:
         passed = 0.0 if self._before is None else max(0.0, now - self._before)
         self._before = now
         self._resident(sample)
+        self.killed.update(sample.get("killed") or ())
         found = [
             *self._host(sample, now),
             *self._disks(sample.get("disks") or (), now),

@@ -16,11 +16,11 @@ from dsdoctor.model.diagnosis import Diagnosis, Outcome
 from dsdoctor.model.run_diff import ComparedRun, FigureChange, RunDiff
 from dsdoctor.model.run_record import Figures, RunRecord
 from dsdoctor.model.snapshot import from_json
-from dsdoctor.model.units import GIB
+from dsdoctor.model.units import GIB, in_words
 from dsdoctor.report.durations import duration
 from dsdoctor.report.text import clean
 from dsdoctor.run import elsewhere, store
-from dsdoctor.run.ending import status_words, success_line
+from dsdoctor.run.ending import from_outside, status_words, success_line, unknown
 
 _COMMAND = 48
 #: If less of the command fits, it is left out.
@@ -97,7 +97,8 @@ def table(runs: Sequence[tuple[Path, RunRecord]], base: Path, columns: int | Non
 def _cause(record: RunRecord) -> Iterator[str]:
     if record.diagnosis is None:
         if elsewhere.died(record) and record.preflight != "failed" and not record.output_bytes:
-            yield "cause     unknown; the job printed nothing"
+            told = from_outside(record) or unknown(record, "the job printed nothing")
+            yield f"cause     {told}"
         return
     try:
         found = decode.convert(record.diagnosis, Diagnosis)
@@ -110,8 +111,8 @@ def _cause(record: RunRecord) -> Iterator[str]:
             yield f"          {line.text}"
         yield f"          hint: {cause.hint}"
     if not found.causes:
-        shown = found.outcome is not Outcome.CLEAN
-        yield f"cause     {found.summary if shown else 'unknown; the output shows no failure'}"
+        shown = found.summary if found.outcome is not Outcome.CLEAN else from_outside(record)
+        yield f"cause     {shown or unknown(record, 'the output shows no failure')}"
 
 
 def show(folder: Path, record: RunRecord) -> str:
@@ -163,10 +164,10 @@ def _memory_lines(figures: Figures) -> Iterator[str]:
         words = "" if predicted is None else f"; {predicted.gpu_bytes / GIB:.1f} GiB predicted"
         yield f"GPU peak  {', '.join(each)}{words}"
     if figures.peak_ranks_bytes is not None:
-        text = f"{figures.peak_ranks_bytes / GIB:.1f} GiB resident"
+        text = f"{in_words(figures.peak_ranks_bytes)} resident"
         if len(figures.peak_rank_bytes) > 1:
             rank, size = max(figures.peak_rank_bytes.items(), key=lambda row: row[1])
-            text += f" of all ranks; rank {rank} had {size / GIB:.1f} GiB"
+            text += f" of all ranks; rank {rank} had {in_words(size)}"
         if predicted is not None and predicted.host_bytes is not None:
             text += f"; {predicted.host_bytes / GIB:.1f} GiB predicted"
         yield f"host peak {text}"

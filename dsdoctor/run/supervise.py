@@ -145,7 +145,7 @@ class Supervisor:
             for end in ends:
                 os.close(end)
         self.session = os.getsid(0) if inner is None else self._job.pid
-        self._control = JobControl(self._job, self._terminal, relay)
+        self._control = JobControl(self._job, self._terminal, relay, self._on_key)
         for number in self._early:
             self._on_signal(number, None)
         self._control.begin()
@@ -307,10 +307,16 @@ class Supervisor:
         if self._job is None:  # between the start of the command and the message about it
             self._early.append(number)
             return
+        self._note_signal(number, typed=False)
+        self._job.signal_group(number)
+
+    def _on_key(self, number: int) -> None:
+        self._note_signal(number, typed=True)
+
+    def _note_signal(self, number: int, *, typed: bool) -> None:
         moment = round(time.monotonic() - self._begun, 2)
         name = signal.Signals(number).name
-        self.record.signals.append(PassedSignal(name=name, time=moment))
-        self._job.signal_group(number)
+        self.record.signals.append(PassedSignal(name=name, time=moment, typed=typed))
 
     def _on_resize(self, _number: int, _frame: object) -> None:
         if self._terminal is not None:

@@ -33,12 +33,17 @@ class Terminal:
         self._saved: list[object] | None = None
         self._processing = 0
         self.typed = _is_terminal(0)
+        #: The job's side, as it was set behind `&`, where a shell may be editing its next line.
+        self._of_shell: list[object] | None = None
         with contextlib.suppress(termios.error, OSError):
             settings = termios.tcgetattr(0 if self.typed else 1)
             self._processing = settings[1] & termios.OPOST
-            if not (self.typed and is_foreground()):
+            in_front = self.typed and is_foreground()
+            if not in_front:
                 settings[1] &= ~termios.OPOST  # the outer terminal does it once
             termios.tcsetattr(self.inner, termios.TCSANOW, settings)
+            if self.typed and not in_front:
+                self._of_shell = termios.tcgetattr(self.inner)
         self.resize()
 
     def resize(self) -> None:
@@ -61,9 +66,21 @@ class Terminal:
         if self.typed and self._saved is None:
             with contextlib.suppress(termios.error, OSError):
                 self._saved = termios.tcgetattr(0)
+                self._settle(self._saved)
                 tty.setraw(0, termios.TCSANOW)
                 self._process_output(self._processing)
         return self.held
+
+    def _settle(self, shells: list[object]) -> None:
+        """Gives the job's side the settings for jobs when it first comes to the foreground.
+
+        Args:
+            shells: the outer terminal's, which the shell has set for a job in the foreground.
+        """
+        before, self._of_shell = self._of_shell, None
+        if before is not None and termios.tcgetattr(self.outer) == before:  # the job's own stay
+            self._processing = shells[1] & termios.OPOST  # type: ignore[operator]
+            termios.tcsetattr(self.outer, termios.TCSANOW, shells)  # type: ignore[arg-type]
 
     def _process_output(self, flag: int) -> None:
         """Sets whether the job's side turns line feeds into new lines.
@@ -82,6 +99,18 @@ class Terminal:
                 termios.tcsetattr(0, termios.TCSADRAIN, self._saved)  # type: ignore[arg-type]
             self._saved = None
             self._process_output(0)
+
+    def interrupts(self, keys: bytes) -> list[int]:
+        """Signals that the job's side makes of keys, such as Ctrl-C, unless it is raw."""
+        try:
+            settings = termios.tcgetattr(self.outer)
+        except (termios.error, OSError):
+            return []
+        if not settings[3] & termios.ISIG:
+            return []
+        makers = ((termios.VINTR, signal.SIGINT), (termios.VQUIT, signal.SIGQUIT))
+        typed = {settings[6][key]: number for key, number in makers}
+        return [number for key, number in typed.items() if key != b"\0" and key in keys]
 
     def suspends(self, keys: bytes, group: int) -> bool:
         """Whether a key suspends the job, as Ctrl-Z does by default.

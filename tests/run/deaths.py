@@ -64,8 +64,8 @@ class Ended:
 
 
 @contextmanager
-def memory_group() -> Iterator[Path]:
-    """A control group with a limit; needs root.
+def memory_group(most: int = MEMORY_LIMIT) -> Iterator[Path]:
+    """A control group with a limit in bytes; needs root.
 
     Raises:
         OSError: none can be made here.
@@ -76,7 +76,7 @@ def memory_group() -> Iterator[Path]:
     folder.mkdir()
     try:
         limit = folder / ("memory.limit_in_bytes" if old else "memory.max")
-        limit.write_text(str(MEMORY_LIMIT))
+        limit.write_text(str(most))
         yield folder
     finally:
         folder.rmdir()

@@ -285,18 +285,49 @@ def test_what_a_command_can_see(
     assert gpus.choose(words, {**env, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}).by_pci is True
 
 
-def test_an_xid_in_the_kernel_log_of_another_gpu_is_left_out() -> None:
+def _watch_host() -> Any:
     spec = importlib.util.spec_from_file_location("watch_host", SAMPLER.with_name("watch_host.py"))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def test_an_xid_in_the_kernel_log_of_another_gpu_is_left_out() -> None:
+    module = _watch_host()
     watcher = module.Gpus.__new__(module.Gpus)
     watcher.latest = {"others": ["0000:3b:00"]}
     xid = "[1.0] NVRM: Xid (PCI:0000:{}:00): 79, pid=1, GPU has fallen off the bus."
     assert watcher.is_other(xid.format("3b"))
     assert not watcher.is_other(xid.format("af"))
     assert not watcher.is_other("[1.0] nvidia-nvswitch0: SXid (PCI:0000:3b:00.0): 20034, Fatal")
+
+
+def test_processes_that_the_kernel_names_are_the_jobs_or_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = _watch_host()
+    monkeypatch.setattr(module, "FIRST_NAMESPACE", str(Path("/proc/self/ns/pid").readlink()))
+    ranks = module.Ranks(os.getpid())
+    ranks.look()
+    killed = "[1.0] Memory cgroup out of memory: Killed process {} (python) total-vm:2610288kB"
+    assert ranks.killed([killed.format(os.getpid()), killed.format(1)]) == [os.getpid()]
+    fault = "[1.0] python[{}]: segfault at 0 ip 00007f error 4 in libc.so.6[7f+1000]"
+    trap = "[1.0] traps: python[{}] general protection fault ip:7f sp:7f error:0 in x.so[7f+1000]"
+    for line in (fault, trap):
+        assert not ranks.is_other(line.format(1))  # a process may crash before it is seen
+        ranks.begun -= 60
+        assert ranks.is_other(line.format(1))
+        assert not ranks.is_other(line.format(os.getpid()))
+        ranks.begun += 60
+    assert not ranks.is_other("[1.0] I/O error, dev nvme0n1, sector 8")
+    monkeypatch.setattr(module, "FIRST_NAMESPACE", "pid:[1]")  # numbers of another namespace
+    ranks = module.Ranks(os.getpid())
+    ranks.look()
+    ranks.begun -= 60
+    assert not ranks.is_other(fault.format(1))
+    assert ranks.killed([killed.format(os.getpid())]) == []
 
 
 def test_the_watcher_of_gpus_leaves_nothing_behind(machine: Machine) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.deaths import die, small_disk, wrong
-from tests.run.support import RUN, environment
+from tests.run.deaths import die, memory_group, small_disk, wrong
+from tests.run.support import RUN, environment, running, wait_for
 
 pytestmark = [
     pytest.mark.system,
@@ -33,6 +34,23 @@ def test_a_real_kill_for_lack_of_memory_is_named(tmp_path: Path, job: str, port:
     assert wrong("memory", ended) == [], ended.err
     assert ended.status == 1
     assert "memory of the job's control group is" in ended.err
+
+
+FILLS = "kept = []\nwhile True: kept.append(bytearray(1 << 20))"
+
+
+def test_memory_that_ran_out_in_another_control_group_is_not_the_cause(tmp_path: Path) -> None:
+    """As on a shared node, whose kernel has one log."""
+    with memory_group(96 << 20) as group, running(tmp_path, "--", "sleep", "600") as child:
+        samples = wait_for(lambda: list((tmp_path / "runs").glob("*/samples.jsonl")))[0]
+        enter = f'echo $$ > {group}/cgroup.procs; exec "$@"'
+        other = ["sh", "-c", enter, "sh", sys.executable, "-c", FILLS]
+        assert subprocess.run(other, check=False, timeout=200).returncode == -signal.SIGKILL
+        wait_for(lambda: "Killed process" in samples.read_text())
+        child.send_signal(signal.SIGTERM)
+        _, err = child.communicate(timeout=200)
+    assert "cause: SIGTERM from outside" in err
+    assert "host-oom-killed" not in err
 
 
 @pytest.mark.train

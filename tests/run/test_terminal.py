@@ -114,6 +114,9 @@ def test_ctrl_c_on_a_terminal_reaches_the_command_alone(tmp_path: Path) -> None:
             seen += os.read(outer, 4096)
         assert child.wait(200) == 5
     os.close(outer)
+    assert [(one["name"], one["typed"]) for one in record(tmp_path)["signals"]] == [
+        ("SIGINT", True)
+    ]
 
 
 #: A launcher with a rank in its group: the first Ctrl-C is a request, the second one ends it.
@@ -161,7 +164,54 @@ def test_two_ctrl_c_reach_the_job_once_each_and_ours_ends_after_it(
         assert child.wait(200) == 7
     os.close(outer)
     assert [seen.count(word) for word in (b"launcher ", b"rank ")] == [2, 2]
-    assert record(tmp_path)["status"] == 7
+    found = record(tmp_path)
+    assert found["status"] == 7
+    # in a pipe the terminal sends it to the job itself
+    assert [sent["typed"] for sent in found["signals"]] == ([] if piped else [True, True])
+
+
+def test_a_job_that_takes_a_ctrl_c_for_its_end_is_told_so(tmp_path: Path) -> None:
+    with shell(tmp_path) as bash:
+        (tmp_path / "job.sh").write_text(
+            'trap "exit 130" INT; echo be""gun; while :; do sleep 0.1; done'
+        )
+        bash.type(shlex.join([*RUN, "--preflight", "off", "--", "sh", "job.sh"]) + "\n")
+        bash.until("begun")
+        bash.type("\x03")
+        assert "cause: Ctrl-C was typed on the job's terminal" in bash.until("kept in")
+        bash.type(shlex.join([*RUN, "show", "last"]) + "\n")
+        assert "cause     Ctrl-C was typed on the job's terminal" in bash.until("kept in  ")
+
+
+def test_a_job_that_went_on_after_a_ctrl_c_did_not_end_by_it(tmp_path: Path) -> None:
+    with shell(tmp_path) as bash:
+        (tmp_path / "job.sh").write_text(
+            'trap "exit 3" INT; echo be""gun; while :; do sleep 0.1; done'
+        )
+        bash.type(shlex.join([*RUN, "--preflight", "off", "--", "sh", "job.sh"]) + "\n")
+        bash.until("begun")
+        bash.type("\x03")
+        assert "cause: unknown; the output shows no failure" in bash.until("kept in")
+
+
+#: Looks for 20 s whether keys are echoed and lines can be edited.
+COOKED = """
+for _ in $(seq 100); do
+  case $(stty -a) in *" icanon"*" echo "*) echo it is a job"'"s; exit ;; esac
+  sleep 0.2
+done
+"""
+
+
+def test_a_job_brought_from_the_background_has_the_terminal_of_a_job(tmp_path: Path) -> None:
+    """Behind `&` the settings of the terminal are those of a shell that edits its next line."""
+    (tmp_path / "job.sh").write_text(COOKED)
+    words = shlex.join([*RUN, "--preflight", "off", "--", "sh", "job.sh"])
+    with shell(tmp_path, "--norc") as bash:  # readline edits
+        bash.type(f"{words} & \n")
+        wait_for(lambda: list((tmp_path / "runs").glob("*/samples.jsonl")))
+        bash.type("fg\n")
+        assert "it is a job's" in bash.until("done in")
 
 
 def test_a_ctrl_c_after_the_end_leaves_status_and_record(
@@ -221,11 +271,11 @@ class Shell:
 
 
 @contextmanager
-def shell(folder: Path) -> Iterator[Shell]:
+def shell(folder: Path, *options: str) -> Iterator[Shell]:
     outer, inner = pty.openpty()
     env = {**environment(folder), "PS1": "ready$ ", "TERM": "dumb"}
     with subprocess.Popen(
-        ["bash", "--norc", "--noediting", "-i"],
+        ["bash", *(options or ("--norc", "--noediting")), "-i"],
         stdin=inner, stdout=inner, stderr=inner, env=env, cwd=folder,
         preexec_fn=lambda: fcntl.ioctl(inner, termios.TIOCSCTTY, 0),  # noqa: PLW1509
         start_new_session=True,

@@ -16,11 +16,12 @@ hold only what can be read there. Standard library only, Python 3.8 and later.
      "job": {"cpu", "python", "rss"},                   cpu: of all processes, also those that have
                                                         ended; python: the first that is one; rss:
                                                         of that one
-     "kernel": [lines], "gpus": [...], "xids": [{"gpu", "bdf", "code"}], "gpus_silent": seconds,
+     "kernel": [lines], "killed": pids of the job that the kernel killed for lack of memory,
+     "gpus": [...], "xids": [{"gpu", "bdf", "code"}], "gpus_silent": seconds,
      "gpus_others": PCI addresses of GPUs that are not the job's,
      "gpus_unsure": their numbers do not say which are}
 
-Lines of the kernel about Xids of other GPUs are left out.
+Lines of the kernel about Xids of other GPUs and about crashes of other processes are left out.
 
 Over 400 lines because it is one script: an isolated interpreter starts it, which finds no other.
 """
@@ -50,6 +51,16 @@ KERNEL = re.compile(
 #: `NVRM: Xid (PCI:0000:3b:00): 79, …`; the SXid of an NVSwitch is every GPU's.
 XID_PLACE = re.compile(r"\bXid \(PCI:([0-9a-f:]{7,})", re.IGNORECASE)
 KERNEL_LINES = 50
+#: `Memory cgroup out of memory: Killed process 7184 (python) …`
+KILLED = re.compile(r"\bKilled process (\d{1,10}) ")
+#: `python[7184]: segfault at …`, `traps: python[7184] general protection fault …`
+CRASHED = re.compile(r"\[(\d{1,10})\]:? (?:segfault at|general protection|trap )")
+#: The kernel's log has the numbers of the first namespace; in another one they say nothing.
+FIRST_NAMESPACE = "pid:[4026531836]"
+#: Until a process of the job may have crashed before it was seen.
+UNSEEN_SECONDS = 10.0
+#: A job that starts more processes is not followed any further.
+MOST_PIDS = 1 << 16
 #: Fields of /proc/PID/stat behind the name, up to the resident pages.
 STAT_FIELDS = 22
 #: How often a process without a RANK is asked again.
@@ -77,6 +88,13 @@ def is_python(pid: int) -> bool:
     return os.path.basename(program).startswith(("python", "pypy"))
 
 
+def in_first_namespace() -> bool:
+    try:
+        return os.readlink("/proc/self/ns/pid") == FIRST_NAMESPACE
+    except OSError:
+        return False
+
+
 class Ranks:
     """Processes of ranks below the job's first process: the topmost one with each RANK.
 
@@ -84,10 +102,13 @@ class Ranks:
         cpu: seconds of all processes of the job, and of those that they have waited for.
         python: the first process that is a Python; None = there is none.
         rss: resident bytes of that one.
+        pids: all processes of the job that were seen; None = their numbers say nothing.
     """
 
     def __init__(self, root: int) -> None:
         self.root = root
+        self.begun = time.monotonic()
+        self.pids: set[int] | None = set() if in_first_namespace() else None
         self.known: dict[int, int] = {}
         self.seen: dict[int, tuple[str, int | None]] = {}
         self.looks: dict[int, int] = {}
@@ -131,12 +152,27 @@ class Ranks:
             return None, None, None
         return int(fields[21]) * PAGE, (int(fields[11]) + int(fields[12])) / TICKS, fields[19]
 
+    def killed(self, lines: list[str]) -> list[int]:
+        """Processes of the job that the kernel says it has killed for lack of memory."""
+        found = {int(pid) for line in lines for pid in KILLED.findall(line)}
+        return sorted(found.intersection(self.pids or ()))
+
+    def is_other(self, line: str) -> bool:
+        """Whether a line of the kernel is about a crash of a process that is not the job's."""
+        found = CRASHED.search(line)
+        if found is None or self.pids is None or len(self.pids) >= MOST_PIDS:
+            return False
+        young = time.monotonic() - self.begun < UNSEEN_SECONDS
+        return int(found.group(1)) not in self.pids and not young
+
     def look(self) -> dict[int, int]:
         pending: list[tuple[int, int | None]] = [(self.root, None)]
         alive: dict[int, int] = {}
         ticks, python = 0, None
         while pending:
             pid, inherited = pending.pop()
+            if self.pids is not None and len(self.pids) < MOST_PIDS:
+                self.pids.add(pid)
             ticks += sum(map(int, self.fields(pid)[11:15]))
             python = python or (pid if is_python(pid) else None)
             rank = self.rank_of(pid)
@@ -398,6 +434,8 @@ def watch(
                 rss, cpu, _ = ranks.stat(pid)
                 if rss is not None:
                     rows.append({"pid": pid, "rank": rank, "rss": rss, "cpu": cpu})
+            lines = kernel.lines()
+            lines = [one for one in lines if not (gpus.is_other(one) or ranks.is_other(one))]
             sample = {
                 "t": round(time.time(), 3),
                 "host": host_memory(),
@@ -407,7 +445,8 @@ def watch(
                 "ranks": rows,
                 "ended": ranks.ended(moments),
                 "job": {"cpu": ranks.cpu, "python": ranks.python, "rss": ranks.rss},
-                "kernel": [line for line in kernel.lines() if not gpus.is_other(line)],
+                "kernel": lines,
+                "killed": ranks.killed(lines),
                 "gpus": gpus.latest["gpus"] if gpus.latest else [],
                 "xids": gpus.new_xids(),
             }

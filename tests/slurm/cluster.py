@@ -90,7 +90,8 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = 16000 + os.getpid() % 2000
+        # three ports each: processes that test at once have neighboring numbers
+        self.port = 16000 + 3 * (os.getpid() % 4000)
         path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/bin:/bin"
         self.env = {"PATH": path, "HOME": str(folder), "SLURM_CONF": str(folder / "slurm.conf")}
         self.health_on = False

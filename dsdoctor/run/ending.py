@@ -45,7 +45,7 @@ CRASHES = frozenset(
 )
 #: Status of a program that ends for a signal without dying of it, less the signal.
 _SHELLS = 128
-#: Ranks that end closer together were seen in one look: their order says nothing.
+#: Ranks that end closer together than this were seen in one sample: their order is not known.
 LEAST_APART_SECONDS = 0.05
 
 
@@ -69,9 +69,9 @@ def figures_of(progress: Progress, notices: Notices) -> Figures:
 def note_evidence(folder: Path, notices: Notices, record: RunRecord) -> None:
     """Writes evidence for the diagnosis that no output contains.
 
-    A counter of the control group that stood still is evidence as well: the kernel has not killed
-    for lack of memory what ended on this host. What its log says of such kills is then of others,
-    unless it names a process of the job, which may have a control group of its own.
+    A counter of the control group that did not change is also evidence: the kernel did not kill
+    a process of this host for lack of memory. What its log says about such kills is then about
+    other jobs, unless it lists a process of this one, which may have a control group of its own.
 
     Args:
         folder: of the run.
@@ -230,7 +230,7 @@ def of_ended(diagnosis: Diagnosis | None, record: RunRecord) -> Diagnosis | None
 
 
 def _sent(record: RunRecord) -> list[PassedSignal]:
-    """Signals by which somebody wanted to end the job.
+    """Signals that were sent to end the job.
 
     A key may mean something else to a job that goes on; of one that ends by it the status says so.
     """
@@ -286,7 +286,7 @@ def unknown(record: RunRecord, seen: str) -> str:
 
 
 def _cause_lines(diagnosis: Diagnosis | None, record: RunRecord) -> Iterator[str]:
-    """The cause with its proof and the way out."""
+    """The cause with its evidence and its fix."""
     outside = from_outside(record)
     if diagnosis is not None and diagnosis.causes:
         cause = diagnosis.causes[0]

@@ -37,7 +37,7 @@ def _now() -> str:
 
 
 def execute(options: RunOptions, say: Speaker) -> int:
-    """Runs the command and returns the exit status to end with.
+    """Runs the command and returns dsdoctor's exit status.
 
     Args:
         options: what was asked for.

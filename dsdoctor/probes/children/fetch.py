@@ -81,7 +81,7 @@ def _make_way(root: str, path: str) -> None:
 
 
 def _write(source: IO[bytes], path: str, mode: int) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL  # which follows no link (open(2))
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         shutil.copyfileobj(source, file, 1 << 20)
         # no owners, no setuid bit, nothing that others may write

@@ -1,4 +1,4 @@
-"""Probes: functions that read facts. One module for each kind of fact; they never judge."""
+"""Probes: functions that read facts. One module per kind of fact; they never judge."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dsdoctor.api import Probe
 
 
 def builtin(modules: Iterable[str] = ()) -> tuple[Probe, ...]:
-    """Probes of this package's modules, which are imported here and not before.
+    """Probes of this package's modules, which are imported only here.
 
     Args:
         modules: only these, by name; none = all.

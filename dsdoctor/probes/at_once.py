@@ -1,6 +1,6 @@
-"""Runs a function over a few things at once, a thread each.
+"""Runs a function for several items in parallel, one thread each.
 
-`concurrent.futures` does it too, but brings `logging`: 3 ms that every check would pay.
+`concurrent.futures` can do this too, but imports `logging`: 3 ms for every check.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Takes the command behind `check --` apart: launcher, its options, script, configuration."""
+"""Parses the command after `check --`: launcher, its options, script, configuration."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _full_name(launcher: str, name: str) -> str:
 
 
 def _options(launcher: str, words: list[str]) -> tuple[dict[str, str], list[str]]:
-    """The launcher's options, and what follows them."""
+    """The launcher's options, and the words after them."""
     found: dict[str, str] = {}
     switches = SWITCHES[launcher]
     while words and words[0].startswith("-") and words[0] != "-":
@@ -128,7 +128,7 @@ def behind_sbatch(words: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _program(words: list[str]) -> tuple[str, list[str]]:
-    """Which launcher a command starts, and the words behind it."""
+    """Which launcher a command starts, and the words after it."""
     if not words:
         return "other", []
     name = posixpath.basename(words[0]).removesuffix(".exe")
@@ -213,7 +213,7 @@ def _known(options: dict[str, str], name: str) -> str:
 
 
 def _numbers(launcher: str, options: dict[str, str]) -> tuple[str, ...]:
-    """Options that have to be numbers, and that this launcher uses."""
+    """Options of this launcher that must be numbers."""
     if launcher == "deepspeed":
         return ("num_gpus", "num_nodes", "master_port")
     if launcher == "accelerate":
@@ -224,7 +224,7 @@ def _numbers(launcher: str, options: dict[str, str]) -> tuple[str, ...]:
 
 
 def parse_command(argv: Sequence[str]) -> LaunchCommand:
-    """Takes a launch command apart.
+    """Parses a launch command.
 
     >>> found = parse_command(["deepspeed", "--num_gpus=4", "train.py", "--lr", "1"])
     >>> found.launcher, found.num_gpus, found.script, found.script_args
@@ -287,7 +287,7 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
 
 @probe
 def launch_command(host: Host, run: RunNeeds) -> LaunchCommand:
-    """The command behind `check --`, with what accelerate's configuration adds."""
+    """The command after `check --`, with the settings from accelerate's configuration."""
     command = command_of(run)
     if command is None:
         raise HostError(Why.NOT_ASKED, "no command was given (`check -- CMD`)")
@@ -295,7 +295,7 @@ def launch_command(host: Host, run: RunNeeds) -> LaunchCommand:
 
 
 def command_of(run: RunNeeds) -> LaunchCommand | None:
-    """The command of a run, from its words alone; None = it has none."""
+    """The command of a run, from its words alone; None = no command."""
     words = run.command
     if not words:
         return None
@@ -303,7 +303,7 @@ def command_of(run: RunNeeds) -> LaunchCommand | None:
 
 
 def launcher_words(run: RunNeeds) -> list[str]:
-    """The words behind the launcher's name, as the launcher gets them."""
+    """The words after the launcher's name, as the launcher gets them."""
     words, _ = _unwrap(list(run.command))
     launcher, rest = _program(words)
     if launcher in {"srun", "mpirun"}:
@@ -314,7 +314,7 @@ def launcher_words(run: RunNeeds) -> list[str]:
 
 
 def with_accelerate(command: LaunchCommand, values: Mapping[str, Any]) -> LaunchCommand:
-    """Fills in what the command leaves to accelerate's configuration; the command line rules.
+    """Adds settings from accelerate's configuration; the command line takes precedence.
 
     `num_processes` counts all nodes (accelerate 1.15 `commands/launch.py`).
     """

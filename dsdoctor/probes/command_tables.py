@@ -1,8 +1,8 @@
-"""Options of launchers, and of what may precede them: which take a value."""
+"""Which options of launchers, and of programs before them, take a value."""
 
 from __future__ import annotations
 
-#: Modules that `python -m` starts a launcher by.
+#: Modules that start a launcher with `python -m`.
 MODULES = {
     "deepspeed": "deepspeed",
     "deepspeed.launcher.runner": "deepspeed",
@@ -120,7 +120,7 @@ SHORT: dict[str, dict[str, str]] = {
     "torchrun": {"m": "module"},
     "accelerate": {"m": "module"},
 }
-#: Long names, for argparse accepts any unambiguous beginning of one.
+#: Long names, because argparse accepts any unambiguous prefix of one.
 LONG: dict[str, list[str]] = {
     "deepspeed": [
         "hostfile",
@@ -191,7 +191,7 @@ SRUN_SWITCHES = frozenset(
      "test_only", "unbuffered", "usage", "use_min_nodes", "verbose", "version",
      "wait_all_nodes", "x11"},
 )  # fmt: skip
-#: The same of sbatch, where `-W` and `--wait` take none (sbatch(1) of Slurm 22.05 and 25.05).
+#: The same for sbatch, where `-W` and `--wait` take none (sbatch(1) of Slurm 22.05 and 25.05).
 SBATCH_SHORT = SRUN_SHORT - {"W"}
 SBATCH_SWITCHES = SRUN_SWITCHES | {
     "get_user_env", "ignore_pbs", "no_requeue", "parsable", "requeue", "wait",

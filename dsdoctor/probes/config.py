@@ -1,4 +1,4 @@
-"""Reads the DeepSpeed config as DeepSpeed does: hjson, duplicate keys refused."""
+"""Reads the DeepSpeed config as DeepSpeed does: hjson, duplicate keys are rejected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dsdoctor.model.redact import mask_tree, mask_value
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$")
 _LONGEST_NUMBER = 400
 _STOP = re.compile(r"[,}\]#]|//|/\*")
-#: Characters of a config that is read: 1 s at worst. A real one has a few thousand.
+#: Maximum characters of a config: 1 s at worst. A real one has a few thousand.
 LONGEST = 1 << 18
 LONGEST_SHOWN = 80
 _WORDS = frozenset({"true", "false", "null"})
@@ -29,9 +29,9 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
 
 class _Scanner:
-    """Walks through hjson and notes on which line each key stands.
+    """Scans hjson and records the line of each key.
 
-    It never raises on broken text: what it has seen until then is what it knows.
+    It never raises on broken text: it returns what it has found until then.
     """
 
     def __init__(self, text: str) -> None:
@@ -47,12 +47,12 @@ class _Scanner:
         since, line = self._counted
         if at < since:
             return self.text.count("\n", 0, at) + 1
-        # counted on from the last time: to begin anew for each key would be quadratic
+        # continues from the last position: starting over for each key would be quadratic
         self._counted = (at, line + self.text.count("\n", since, at))
         return self._counted[1]
 
     def scan(self) -> None:
-        """Walks through the whole text."""
+        """Scans the whole text."""
         try:
             self._space()
             if self._peek() == "{":
@@ -144,9 +144,9 @@ class _Scanner:
             self._bare_word(path)
 
     def _bare_word(self, path: str) -> None:
-        """A number or word ends at a comma, bracket or comment; any other text at the line's end.
+        """A number or word ends at a comma, bracket or comment; any other text ends with the line.
 
-        That is how `True,` and `cpu}` keep what stands behind them.
+        Text such as `True,` and `cpu}` therefore includes the characters after it.
         """
         start = self.at
         end = self.text.find("\n", start)
@@ -181,7 +181,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse_config(text: str, path: str | None = None) -> DsConfig:
-    r"""Parses a config; what DeepSpeed would refuse to parse becomes `error`.
+    r"""Parses a config; if DeepSpeed would fail to parse it, `error` is set.
 
     >>> parse_config('{"fp16": {"enabled": true,},  // half\n "zero_optimization": {}}').lines
     {'fp16': 1, 'fp16.enabled': 1, 'zero_optimization': 2}
@@ -238,7 +238,7 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
 
 
 def _strict(fact: DsConfig, text: str) -> DsConfig:
-    """The fact with what Python's own JSON parser refuses of a text that hjson takes."""
+    """The fact with the error of Python's own JSON parser for a text that hjson accepts."""
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
@@ -250,7 +250,7 @@ def _strict(fact: DsConfig, text: str) -> DsConfig:
 
 @probe
 def ds_config(host: Host, run: RunNeeds) -> DsConfig:
-    """The config given with --config; a file that is not there is a fact with an error."""
+    """The config given with --config; for a missing file, the fact has an error."""
     if run.config_path is None:
         raise HostError(Why.NOT_ASKED, "no DeepSpeed config was given (`--config FILE`)")
     try:

@@ -1,4 +1,4 @@
-"""Asks the patient's own DeepSpeed what it says of the config."""
+"""Validates the config with the patient's own DeepSpeed."""
 
 from __future__ import annotations
 

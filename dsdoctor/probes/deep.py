@@ -1,4 +1,4 @@
-"""What `--deep` tries out: a kernel, memory and copies on GPUs, an all-reduce among ranks."""
+"""What `--deep` tries: a kernel, memory and copies on GPUs, an all-reduce among ranks."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from dsdoctor.process import Result
 GPU_SECONDS = 60.0
 #: All copies between GPUs.
 PAIRS_SECONDS = 60.0
-#: The ranks of the all-reduce, and how much longer their parent may take.
+#: Time limit of the ranks of the all-reduce, and how much longer their parent may take.
 COLLECTIVE_SECONDS = 50.0
 GRACE_SECONDS = 10.0
-#: torch's headers take a slow machine a minute.
+#: Compiling torch's headers takes a slow machine a minute.
 EXTENSION_SECONDS = 150.0
-#: GPUs that are tried at the same time: each child imports torch and has a context.
+#: GPUs that are tried in parallel: each child imports torch and has a context.
 AT_ONCE = 4
 #: Ranks of the all-reduce where there are no GPUs.
 CPU_RANKS = 2
@@ -87,7 +87,7 @@ def parse_one(name: str, records: Records, result: Result) -> TriedGpu:
 def parse_pairs(
     names: Sequence[str], records: Records, result: Result
 ) -> tuple[tuple[TriedPair, ...], str | None]:
-    """The outcome of `deep_gpu.py pairs`, and why it did not come to its end."""
+    """The outcome of `deep_gpu.py pairs`, and why it did not finish."""
     pairs = []
     told = set()
     for record in records:
@@ -162,7 +162,7 @@ def deep_trial(
     live: TorchLive,
     env: Environment | Missing,
 ) -> DeepTrial:
-    """Tries GPUs and ranks out, after NVML and torch have been read: this makes contexts."""
+    """Tries GPUs and ranks, after NVML and torch have been read, because this creates contexts."""
     if not run.deep:
         raise HostError(Why.NOT_ASKED, "GPUs and ranks are tested only with `--deep`")
     if not live.imported.ok:
@@ -227,7 +227,7 @@ def parse_extension(records: Records, result: Result) -> ExtensionTrial:
 def extension_trial(
     host: Host, choice: PatientChoice, run: RunNeeds, live: TorchLive
 ) -> ExtensionTrial:
-    """Builds a trivial extension in the patient, where `--deep` asks for it."""
+    """Builds a trivial extension in the patient if `--deep` is given."""
     if not run.deep:
         raise HostError(Why.NOT_ASKED, "an extension is built only with `--deep`")
     if not live.imported.ok:

@@ -1,4 +1,4 @@
-"""What the run will take of GPU and host memory, where --plan or --model says enough."""
+"""The GPU and host memory that the run needs, if --plan or --model is sufficient."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def memory_demand(
     command: LaunchCommand | Missing,
     deepspeed: DeepSpeedInstall | Missing,
 ) -> MemoryDemand:
-    """The demand, where --plan or --model says enough to compute it."""
+    """The demand, if --plan or --model is sufficient to compute it."""
     if run.plan is None and run.model is None:
         raise HostError(Why.NOT_ASKED, "neither a plan nor a model was given (`--plan`, `--model`)")
-    # the memory model takes 35 ms to import, which every other check would pay
+    # importing the memory model takes 35 ms, which other checks should not pay
     from dsdoctor.recommend import demand  # noqa: PLC0415
 
     if run.plan is not None:

@@ -1,4 +1,4 @@
-"""Reads the variables that matter to a job; never those that hold secrets."""
+"""Reads the variables that affect a job; never those that contain secrets."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def allowed(name: str) -> bool:
 
 
 def select(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables that may be kept, sorted, with secrets in their values masked.
+    """The allowed variables, sorted, with secrets in their values masked.
 
     >>> select({"PATH": "/bin", "HF_TOKEN": "hf_x", "NCCL_NET": "https://a:b@c"})
     {'NCCL_NET': 'https://[masked]@c', 'PATH': '/bin'}

@@ -1,4 +1,4 @@
-"""Looks for NVSwitches and for the fabric manager that has to set them up."""
+"""Looks for NVSwitches and for the fabric manager that configures them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 from dsdoctor.api import FabricManager, NvidiaKernel, probe
 from dsdoctor.host import TOOL_SECONDS, Host, HostError
 
-#: Its name in /proc/PID/comm is cut off after 15 characters.
+#: Its name in /proc/PID/comm is truncated to 15 characters.
 PROCESS = "nv-fabricmanage"
-#: A thread of the kernel: who does not see it does not see the processes of the machine.
+#: A kernel thread: if it is not visible, the processes of the machine are not visible.
 KERNEL_THREAD = "kthreadd"
 
 
@@ -46,7 +46,7 @@ def _version(host: Host) -> str | None:
 
 @probe
 def fabric_manager(host: Host, kernel: NvidiaKernel) -> FabricManager:
-    """Asks for the service only where there are switches."""
+    """Looks for the service only if there are switches."""
     named = re.compile(r"nvidia-nvswitch\d+")
     switches = sum(named.fullmatch(name) is not None for name in kernel.device_nodes)
     if not switches:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class ParsedNvml(msgspec.Struct, frozen=True, kw_only=True):
-    """What the records say.
+    """The parsed records.
 
     nvml: the driver, or the error that NVML gave; None if the records end before either
     gpus: the GPUs; None if NVML was not asked for them
@@ -32,7 +32,7 @@ class ParsedNvml(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(records: Sequence[Mapping[str, object]]) -> ParsedNvml:
-    """Turn records into facts; those of a stream that was cut off count as far as they go.
+    """Turns records into facts; the records of a truncated stream are used.
 
     >>> parse([{"step": "import pynvml"}, {"step": "nvmlInit"}]).stopped_at
     'nvmlInit'
@@ -56,7 +56,7 @@ class _Reading:
         self._malformed: list[str] = []
 
     def take(self, record: Mapping[str, object]) -> None:
-        """Take one record; of an unknown kind is one that a newer child writes."""
+        """Takes one record; an unknown kind comes from a newer child."""
         step = record.get("step")
         if isinstance(step, str):
             self._step = step
@@ -89,7 +89,7 @@ class _Reading:
             return None
 
     def result(self) -> ParsedNvml:
-        """Return the facts."""
+        """The facts."""
         stopped_at = None if self._done else self._step
         gpus = None
         if self._count is not None or self._gpus:
@@ -140,7 +140,7 @@ def _links_toward(here: Gpu, there: Gpu) -> int | None:
 
 
 def _leads_anywhere(link: GpuLink) -> bool:
-    """Whether it is not known where a link leads that is up, or may be."""
+    """Whether the target of a link that is up, or may be up, is unknown."""
     if link.state is None:
         return True
     kind = link.remote_type or "UNKNOWN"

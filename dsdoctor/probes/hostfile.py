@@ -17,7 +17,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
 def parse_env_file(text: str, path: str) -> DeepSpeedEnvFile:
-    r"""Reads a `.deepspeed_env` as the launcher does: every line is cut at its first `=`.
+    r"""Reads a `.deepspeed_env` as the launcher does: every line is split at its first `=`.
 
     >>> parse_env_file("NCCL_DEBUG=INFO\n\n", "e").problems[0].reason
     'the line is empty'
@@ -43,7 +43,7 @@ def parse_env_file(text: str, path: str) -> DeepSpeedEnvFile:
 
 @probe
 def hostfile(host: Host, run: RunNeeds) -> Hostfile:
-    """The hostfile given with --hostfile, that of the command, or the launcher's default."""
+    """The hostfile from --hostfile, from the command, or the launcher's default."""
     command = command_of(run)
     named = run.hostfile or (command.hostfile if command else None)
     path = named or DEFAULT_HOSTFILE

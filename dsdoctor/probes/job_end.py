@@ -1,4 +1,4 @@
-"""Reads what a job that has ended left on this node; only an epilog asks for it."""
+"""Reads what a finished job left on this node; only an epilog needs it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VARIABLE = re.compile(rb"(?:^|\0)SLURM_JOB_ID=(\d+)(?:\0|$)")
 
 
 def job_of(cgroup: str, environ: bytes) -> str:
-    r"""The Slurm job of a process by its cgroup, or else by its environment; empty if unknown.
+    r"""The Slurm job of a process from its cgroup or its environment; empty if unknown.
 
     >>> job_of("0::/system.slice/slurmstepd.scope/job_12/step_0/user/task_0\n", b"")
     '12'
@@ -43,7 +43,8 @@ def _read(host: Host, path: str) -> bytes:
 def _job(host: Host, pid: str, end: JobEnd) -> str:
     """The Slurm job of a process; its environment counts only if it runs as the job's owner.
 
-    Whoever starts a process writes its environment, and no other account may have a node drained.
+    The environment is written by whoever starts the process, and another account must not be able
+    to drain a node.
     """
     cgroup = _read(host, f"/proc/{pid}/cgroup").decode("utf-8", "replace")
     owned = end.uid is not None and _uid(host, pid) == end.uid
@@ -107,8 +108,8 @@ def left_processes(
 def left_files(host: Host, end: JobEnd) -> dict[str, int]:
     """Files of the job's owner in /dev/shm that changed since the job began, with their sizes.
 
-    The services of the node run as root too, so that of root's files only those count that have
-    the names of DeepSpeed's, NCCL's and torch's.
+    The services of the node also run as root, so root's files count only if they have names of
+    DeepSpeed, NCCL or torch.
     """
     if end.uid is None:
         return {}

@@ -1,6 +1,6 @@
-"""Reads Xids and PCIe errors from the kernel's log, where this user may read it.
+"""Reads Xids and PCIe errors from the kernel log, if this user may read it.
 
-NVML reports only Xids that occur while one listens; past ones are in the log only.
+NVML reports only Xids that occur while a program listens; earlier ones are only in the log.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.kernel_log import BusEvents, XidEvent
 from dsdoctor.model.redact import mask
 
-#: Newest events that are kept; a GPU in trouble repeats itself thousands of times.
+#: Number of newest events that are kept; a failing GPU repeats them thousands of times.
 KEPT = 200
 TEXT = 200
 
@@ -108,7 +108,7 @@ TOOLS = (
 
 @probe
 def kernel_log(host: Host, kernel: NvidiaKernel | Missing) -> KernelLog:
-    """The log by `dmesg`, or by `journalctl` where the ring buffer is closed to this user."""
+    """The log from `dmesg`, or from `journalctl` if this user may not read the ring buffer."""
     if host.system != "Linux":
         raise HostError(Why.UNSUPPORTED, f"the kernel's log is not read on {host.system}")
     if isinstance(kernel, NvidiaKernel) and not (kernel.pci or kernel.device_nodes):

@@ -1,4 +1,4 @@
-"""Looks whether the program and the script of the command behind `check --` are there."""
+"""Checks whether the program and the script of the command after `check --` exist."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dsdoctor.host import Host, HostError
 from dsdoctor.model.facts.base import Why
 from dsdoctor.probes.module_files import missing_module, module_of
 
-#: Words that the shell itself knows, which no search of PATH finds.
+#: Builtins of the shell, which are not on PATH.
 _SHELL = (
     *(".", "alias", "builtin", "cd", "command", "eval", "exec", "export", "module", "set"),
     *("source", "time", "ulimit", "umask", "unset", "wait"),
 )
 _SHELLS = re.compile(r"(?:ba|da|z|k)?sh")
-#: What only a shell understands: then the command is more than its first program.
+#: Syntax that only a shell understands: the command is then more than its first program.
 _SYNTAX = re.compile(r"[;&|<>`$*?~(){}]")
 #: A word that ends a command.
 _OPERATOR = re.compile(r"[;&|<>()]+|\d?[<>]\S*")
@@ -52,7 +52,7 @@ def _of_shell(command: LaunchCommand) -> str:
 def _find_program(
     host: Host, program: str, command: LaunchCommand, run: RunNeeds, bin_dir: str
 ) -> str:
-    """Where the program is; "" = nowhere."""
+    """The path of the program; "" = not found."""
     if "/" in program:
         path = posixpath.normpath(posixpath.join(run.cwd, program))
         return "" if _exists(host, path) is False else path

@@ -1,4 +1,4 @@
-"""Asks the launcher of the examined environment whether it accepts the command line."""
+"""Checks with the launcher of the examined environment whether it accepts the command line."""
 
 from __future__ import annotations
 

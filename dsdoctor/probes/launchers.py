@@ -1,4 +1,4 @@
-"""Reads which launchers PATH gives, and what LD_LIBRARY_PATH puts before torch's libraries."""
+"""Reads the launchers on PATH, and what LD_LIBRARY_PATH puts before torch's libraries."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _PYTHON = re.compile(r"(?:python|pypy)[\d.]*[tw]?(?:\.exe)?")
 
 
 def parse_shebang(head: str) -> str | None:
-    r"""Interpreter of a script; a bare name where `env` looks for it. None = not a script.
+    r"""Interpreter of a script; a bare name if `env` looks it up. None = not a script.
 
-    Where the path is too long or has blanks, installers write a shell script that is Python too.
+    If the path is too long or contains spaces, installers write a file that is both shell and
+    Python.
 
     >>> parse_shebang("#!/opt/env/bin/python3.11\nimport sys\n")
     '/opt/env/bin/python3.11'
@@ -64,8 +65,8 @@ def _resolved(host: Host, path: str) -> str:
 def identity(host: Host, executable: str) -> tuple[str, str]:
     """What distinguishes one environment from another.
 
-    A virtual environment's python is a link to the one that it was made with, so there the folder
-    counts; elsewhere the file that all links lead to.
+    In a virtual environment it is the folder, because its python is a link to the interpreter that
+    created it; otherwise it is the file that all links lead to.
     """
     prefix = posixpath.dirname(posixpath.dirname(posixpath.normpath(executable)))
     if exists(host, posixpath.join(prefix, "pyvenv.cfg")):
@@ -114,7 +115,7 @@ def _launcher(host: Host, name: str, patient: Patient) -> Launcher:
 
 @probe
 def launchers(host: Host, patient: Patient) -> Launchers:
-    """The launchers that a user starts by name, and whose they are."""
+    """The launchers that a user starts by name, and their environments."""
     if host.system == "Windows":
         raise HostError(Why.UNSUPPORTED, "launchers on PATH are not read on Windows")
     return Launchers(launchers=tuple(_launcher(host, name, patient) for name in NAMES))

@@ -1,4 +1,4 @@
-"""Asks the C compiler for libaio, where the config offloads to NVMe."""
+"""Looks for libaio with the C compiler if the config offloads to NVMe."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def wants_nvme(config: dict[str, object] | None) -> bool:
 
 @probe
 def libaio(host: Host, run: RunNeeds, compilers: Compilers) -> Libaio:
-    """Preprocesses an include and asks where the library is; nothing is written."""
+    """Preprocesses an include and looks up the library; nothing is written."""
     if not wants_nvme(run.config):
         raise HostError(Why.NOT_ASKED, "no config that offloads to NVMe was given")
     cc = compilers.cc.path

@@ -1,4 +1,4 @@
-"""Reads what the operating system is and what of it a job may use."""
+"""Reads the operating system, and which of its resources a job may use."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def folders_of(path: str, mount: CgroupMount) -> list[str]:
 
 
 def parse_number(text: str) -> int | None:
-    r"""A limit or a counter; None where there is no limit.
+    r"""A limit or a counter; None if there is no limit.
 
     >>> parse_number("max\n"), parse_number("42\n"), parse_number("9223372036854771712")
     (None, 42, None)
@@ -136,7 +136,7 @@ def parse_number(text: str) -> int | None:
 
 
 def parse_cpu_max(text: str) -> float | None:
-    """CPUs that `cpu.max` (`quota period`) allows, None where it allows all.
+    """CPUs that `cpu.max` (`quota period`) allows; None if it allows all.
 
     >>> parse_cpu_max("150000 100000"), parse_cpu_max("max 100000"), parse_cpu_max("?")
     (1.5, None, None)
@@ -148,7 +148,7 @@ def parse_cpu_max(text: str) -> float | None:
 
 
 def parse_stat(text: str, *names: str) -> int:
-    r"""The first of some fields of `memory.stat`, 0 where it has none of them.
+    r"""The first of these fields in `memory.stat`; 0 if it has none of them.
 
     >>> parse_stat("anon 5\ninactive_file 7\n", "total_inactive_file", "inactive_file")
     7
@@ -206,7 +206,7 @@ def _least(values: Iterable[int | float | None]) -> Any:
 
 
 def read_cgroups(host: Host) -> CgroupLimits:
-    """The tightest limits on the way from this process's cgroup to the root."""
+    """The tightest limits on the path from this process's cgroup to the root."""
     limits: list[int] = []
     available: list[int] = []
     for second, folder in _folders(host, "memory"):
@@ -219,7 +219,7 @@ def read_cgroups(host: Host) -> CgroupLimits:
         usage = parse_number(_text(host, f"{folder}/{usage_file}") or "")
         if usage is not None:
             stat = _text(host, f"{folder}/memory.stat") or ""
-            # file cache that nobody uses is given up when memory is asked for
+            # unused file cache is released when memory is requested
             cache = parse_stat(stat, "total_inactive_file", "inactive_file")
             available.append(min(limit, max(0, limit - usage + cache)))
     cpus: list[float | None] = []
@@ -241,7 +241,7 @@ def _query(host: Host, name: str, default: Any = None) -> Any:
 
 
 def container_of(host: Host) -> str | None:
-    """The kind of container that this is, None outside of one."""
+    """The kind of container; None outside a container."""
     env = host.env
     if env.get("KUBERNETES_SERVICE_HOST") or exists(host, "/run/secrets/kubernetes.io"):
         return "kubernetes"
@@ -269,7 +269,7 @@ def _amd_gpus(host: Host) -> int:
     """Nodes of the kernel's compute topology that are GPUs: a CPU's `gpu_id` is 0."""
     try:
         paths = host.glob(f"{KFD}/*/gpu_id")
-    except HostError:  # a recording made before this was read
+    except HostError:  # a recording from before this was read
         return 0
     return sum((_text(host, path) or "0").strip() != "0" for path in paths)
 

@@ -1,4 +1,4 @@
-"""Reads what takes host memory besides processes: huge pages, swap, stale segments in /dev/shm."""
+"""Reads host memory that is not used by processes: huge pages, swap, stale /dev/shm segments."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SHM = "/dev/shm"  # noqa: S108  # it is only looked at
 _OURS = re.compile(
     r"deepspeed_allreduce_buffer_|nccl-|torch_\d|psm_|pym-|__KMP|sem\.(?:mp|loky)-|cuda\.shm"
 )
-#: More segments than this are not looked at one by one.
+#: More segments than this are not examined one by one.
 _MANY = 2000
 #: A process with a smaller address space has not loaded torch, whose main library alone is larger
 #: (libtorch_cpu.so of 2.13.0+cpu has 434 MB, 2026-11-22).
 _TORCH_KB = 200 << 10
-#: What container runtimes call a /dev/shm that they made for one container.
+#: The source name of a /dev/shm that a container runtime created for one container.
 _PRIVATE = "shm"
 
 
@@ -60,7 +60,7 @@ def _sees_all(host: Host) -> bool:
 
 
 class _Left(NamedTuple):
-    """What is in /dev/shm: number of files, stale segments, those of this user, their owners."""
+    """Content of /dev/shm: number of files, stale segments, those of this user, owners."""
 
     files: int
     segments: dict[str, int] = {}
@@ -89,7 +89,7 @@ def _read_shm(host: Host, visible: bool) -> _Left:
         try:
             found = host.stat(path)
         except HostError:
-            continue  # it has been removed since
+            continue  # it was removed in the meantime
         if path in used or found.kind != "file" or (user and found.uid != user):
             continue
         left[path] = found.size
@@ -160,7 +160,7 @@ def parse_detail(meminfo: str, mountinfo: str) -> MemoryDetail:
 
 @probe
 def memory_detail(host: Host, system: OsInfo | Missing) -> MemoryDetail:
-    """What of the host's memory a job cannot have, and why."""
+    """The host memory that a job cannot use, and why."""
     if host.system != "Linux":
         raise HostError(Why.UNSUPPORTED, "huge pages, swap and /dev/shm are read only on Linux")
     try:

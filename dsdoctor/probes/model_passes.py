@@ -1,4 +1,4 @@
-"""Runs a model on shapes in the environment that will train it, and reads what its passes take."""
+"""Runs a model on shapes in the environment that will train it, and reads its memory use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dsdoctor.host import Host, HostError
 #: Importing torch and transformers from a cold disk, and a few seconds for each pass.
 START_SECONDS = 120.0
 CASE_SECONDS = 30.0
-#: Names of classes, of which a config can hold thousands and a language model needs none.
+#: Names of classes: a config can contain thousands, and a language model needs none.
 _LABELS = frozenset({"id2label", "label2id"})
 
 

@@ -1,4 +1,4 @@
-"""Looks whether the module that a command starts with `-m` is in the package that it names."""
+"""Checks whether the module that a command starts with `-m` exists in its package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ENDING = re.compile(r"\.(?:py|pyc|so|abi3\.so|cpython-[\w-]+\.so)$")
 
 
 class Module(NamedTuple):
-    """A module that is not there.
+    """A missing module.
 
     Attributes:
         name: as the command has it.
@@ -28,7 +28,7 @@ class Module(NamedTuple):
 
 
 def module_of(command: LaunchCommand) -> str:
-    """The module that a command starts; "" = it starts none."""
+    """The module that a command starts; "" = none."""
     name = command.script or ""
     words = command.argv
     at = words.index(name) if name in words else 0
@@ -37,13 +37,13 @@ def module_of(command: LaunchCommand) -> str:
 
 
 def missing_module(host: Host, name: str, folders: tuple[str, ...]) -> Module | None:
-    """What is missing of a module; None = it is there, or nobody can say without running code.
+    """The missing part of a module; None = it exists, or this is unknown without running code.
 
     Only regular packages are judged: a namespace package, and one that changes its `__path__`, may
     have parts elsewhere.
 
     Args:
-        host: where the folders are.
+        host: the machine with the folders.
         name: `torch.distributed.run`.
         folders: the interpreter's sys.path, the working folder first.
     """

@@ -1,4 +1,4 @@
-"""Reads network interfaces, RDMA ports and the files of settings that NCCL reads."""
+"""Reads network interfaces, RDMA ports and NCCL's configuration files."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def parse_rate(text: str) -> float | None:
 def parse_settings(text: str, path: str) -> NcclFile:
     r"""Reads a file as NCCL does (src/misc/param.cc of 2.30.7).
 
-    A line that begins with `#` is a remark; any other is cut at its first `=`, and no blank is
-    taken away.
+    A line that begins with `#` is a comment; any other is split at its first `=`, and no space is
+    removed.
 
     >>> file = parse_settings("# ours\nNCCL_DEBUG=INFO\nNCCL_ALGO = Ring\nRing\n\n", "f")
     >>> [(s.name, s.value, s.line) for s in file.settings], file.ignored

@@ -1,4 +1,4 @@
-"""Tries the other nodes of the hostfile: name, log-in without a password, clock."""
+"""Tries the other nodes of the hostfile: name, passwordless login, clock."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.redact import mask
 
-#: What one log-in may take, and how many go on at once.
+#: Time limit of one login, and how many run in parallel.
 SECONDS = 15.0
 AT_ONCE = 16
-#: More nodes than this are the business of `fleet`.
+#: More nodes than this are left to `fleet`.
 MOST = 64
 LOCAL = ("localhost", "127.0.0.1", "::1")
-#: Printed by the other node, so that a greeting of its shell is not taken for the answer.
+#: Printed by the other node, so that a greeting of its shell is not mistaken for the answer.
 MARK = "dsdoctor-node"
 _ANSWER = re.compile(rf"{MARK} (\d+(?:\.\d+)?)\S* (yes|no)")
 
 
 def command(python: str) -> str:
-    """What runs on the other node: prints its time and whether an interpreter is there.
+    """The command for the other node: prints its time and whether an interpreter exists.
 
     >>> command("/env/bin/python").startswith("echo dsdoctor-node $(date +%s.%N) ")
     True
@@ -36,7 +36,7 @@ def command(python: str) -> str:
 
 
 def ssh_argv(ssh: str, host: str, python: str, port: str | None = None) -> list[str]:
-    """The log-in, as the deepspeed launcher tries it, and with a limit of its own.
+    """The login, as the deepspeed launcher tries it, with its own time limit.
 
     >>> ssh_argv("ssh", "n1", "/p", "2222")[:3]
     ['ssh', '-o', 'PasswordAuthentication=no']
@@ -47,12 +47,12 @@ def ssh_argv(ssh: str, host: str, python: str, port: str | None = None) -> list[
         argv += ["-o", option]
     if port:
         argv += ["-p", port]
-    # behind `--` no name of a host can be taken for an option
+    # after `--` no host name can be mistaken for an option
     return [*argv, "--", host, command(python)]
 
 
 def parse_answer(text: str) -> tuple[float, bool] | None:
-    r"""Time of the other node, and whether the interpreter is there.
+    r"""Time of the other node, and whether the interpreter exists.
 
     >>> parse_answer("Welcome to n1\ndsdoctor-node 1760000000.5 yes\n")
     (1760000000.5, True)
@@ -63,7 +63,7 @@ def parse_answer(text: str) -> tuple[float, bool] | None:
 
 
 def resolve(host: Host, name: str) -> tuple[str, ...]:
-    """Addresses of a name, by the system's own resolver; empty where it has none."""
+    """Addresses of a name from the system's resolver; empty if it has none."""
     getent = host.which("getent")
     if getent is None:
         raise HostError(Why.UNSUPPORTED, "there is no `getent` to resolve names with")
@@ -125,7 +125,7 @@ def nodes_reach(
     launch: LaunchCommand | Missing,
     choice: PatientChoice | Missing,
 ) -> NodesReach:
-    """All nodes at once, each with a limit; only where a hostfile was given."""
+    """All nodes in parallel, each with a time limit; only if a hostfile was given."""
     if run.quick:
         raise HostError(Why.NOT_ASKED, "the other nodes were not checked (`--quick`)")
     if not hostfile.asked or not hostfile.entries:

@@ -214,7 +214,7 @@ def parse_smi_no_cuda(text: str) -> str | None:
 
 
 def trouble(result: Result, seconds: float) -> str | None:
-    """What went wrong with a command, in words; None when it went well.
+    """The error of a command in words; None if it succeeded.
 
     >>> trouble(Result(argv=("x",), returncode=None, timed_out=True), 10)
     'timed out after 10 s'
@@ -236,7 +236,7 @@ def trouble(result: Result, seconds: float) -> str | None:
 
 
 def _words(result: Result) -> str:
-    """What a command said: its first lines, secrets masked."""
+    """The first lines of a command's output, with secrets masked."""
     for stream in (result.stderr, result.stdout):
         lines = stream.decode("utf-8", "replace").replace("\0", " ").split("\n")
         said = [line.strip() for line in lines if line.strip()]
@@ -247,7 +247,7 @@ def _words(result: Result) -> str:
 
 @probe
 def nvidia_smi(host: Host) -> NvidiaSmi:
-    """The driver as `nvidia-smi` sees it; a hang, an error or rubbish is noted, not raised."""
+    """The driver as `nvidia-smi` reports it; hangs, errors and garbage are recorded, not raised."""
     if host.system == "Darwin":
         raise HostError(Why.UNSUPPORTED, "there is no NVIDIA driver for macOS")
     path = host.which("nvidia-smi")
@@ -267,7 +267,7 @@ def nvidia_smi(host: Host) -> NvidiaSmi:
         error_words = f"it listed no GPU: {said}" if said else "it listed no GPU"
     cuda = no_cuda = None
     if error_words is None:
-        # both calls together stay within what a tool may take
+        # both calls together stay within the time limit of a tool
         with contextlib.suppress(HostError):
             header = host.run([path], timeout=max(1.0, TOOL_SECONDS - first.seconds))
             if header.ok:
@@ -316,7 +316,7 @@ def parse_ld_conf(text: str) -> tuple[list[str], list[str]]:
 
 
 def parse_library_version(path: str) -> str | None:
-    """Driver version in the name of the file behind libcuda.so.1.
+    """Driver version in the name of the file that libcuda.so.1 links to.
 
     >>> parse_library_version("/usr/lib64/libcuda.so.535.104.05"), parse_library_version("/x.so.1")
     ('535.104.05', None)
@@ -326,7 +326,7 @@ def parse_library_version(path: str) -> str | None:
 
 
 def _cached(host: Host) -> list[str]:
-    """Where the loader's cache has the library; without `ldconfig`, from its configuration."""
+    """Paths of the library in the loader's cache; without `ldconfig`, from its configuration."""
     for program in (host.which("ldconfig"), "/sbin/ldconfig", "/usr/sbin/ldconfig"):
         if program is None:
             continue
@@ -344,7 +344,7 @@ def _cached(host: Host) -> list[str]:
 
 
 def _candidates(host: Host) -> Iterator[tuple[str, str]]:
-    """Where the loader would look, in its order: how it comes there, and the file."""
+    """The files that the loader would consider, in its order, each with the reason."""
     for folder in host.env.get("LD_LIBRARY_PATH", "").split(":"):
         if folder:
             yield "LD_LIBRARY_PATH", posixpath.join(folder, LIBRARY)
@@ -364,7 +364,7 @@ def _resolved(host: Host, path: str) -> str:
 
 @probe
 def libcuda(host: Host) -> LibCuda:
-    """The libcuda.so.1 that a job would load, and others that lie about; none is loaded."""
+    """The libcuda.so.1 that a job would load, and other copies; none is loaded."""
     if host.system != "Linux":
         raise HostError(Why.UNSUPPORTED, f"libcuda is not looked for on {host.system}")
     found: dict[str, tuple[str, str]] = {}
@@ -419,7 +419,7 @@ def _ending(result: Result, step: str | None) -> Missing:
 
 
 def _no_device(host: Host) -> bool:
-    """Whether nothing speaks for an NVIDIA GPU in this machine."""
+    """Whether there is no sign of an NVIDIA GPU in this machine."""
     if host.system == "Windows":
         return False
     return not (pci_gpus(host) or device_nodes(host) or exists(host, "/proc/driver/nvidia"))
@@ -429,7 +429,7 @@ def _no_device(host: Host) -> bool:
 def nvml(host: Host) -> tuple[Nvml | Missing, Gpus | Missing, GpuTopology | Missing]:
     """Driver and GPUs as NVML reports them, asked in a child because any call may hang.
 
-    What was learned before a hang or a crash counts; what is lacking names the call.
+    Facts that were read before a hang or a crash are kept; missing ones report the call.
     """
     argv = [str(host.query("executable")), str(CHILD)]
     result = host.run(argv, timeout=TOOL_SECONDS, idle_timeout=TOOL_SECONDS)
@@ -450,7 +450,7 @@ def from_child(
     Args:
         parsed: its records.
         result: its end.
-        no_device: nothing speaks for an NVIDIA GPU in that machine.
+        no_device: there is no sign of an NVIDIA GPU in that machine.
     """
     driver: Nvml | Missing | None = parsed.nvml
     gpus: Gpus | Missing | None = parsed.gpus

@@ -43,17 +43,17 @@ LiveFacts = tuple[TorchLive | Missing, DeepSpeedLive | Missing]
 STATIC_FACTS: tuple[type[Fact], ...] = (Patient, Packages, TorchBuild, DeepSpeedInstall)
 LIVE_FACTS: tuple[type[Fact], ...] = (TorchLive, DeepSpeedLive)
 
-#: Of the environment examined: children below do not compile in an older one.
+#: Oldest Python of the examined environment: the children do not compile in an older one.
 OLDEST_PYTHON = (3, 8)
 #: Reading names in site-packages takes 0.1 s; on a cold network disk it may take this.
 STATIC_SECONDS = 60.0
 #: One step of torch: an import from a cold network disk is slow and healthy.
 STEP_SECONDS = 120.0
-#: All steps together; below the deadline of the whole check, so that what is known is kept.
+#: All steps together; below the deadline of the whole check, so that partial results are kept.
 LIVE_SECONDS = 175.0
 #: How much later than the child's own clock the parent gives up.
 GRACE_SECONDS = 5.0
-#: Lines of stderr that are kept of a child that died.
+#: Lines of stderr that are kept from a child that died.
 STDERR_LINES = 15
 
 _CUDA_WHEEL = re.compile(
@@ -61,7 +61,7 @@ _CUDA_WHEEL = re.compile(
     r"|cuda-toolkit$",
 )
 _ERROR_NUMBER = re.compile(r"\b[Ee]rror:? (\d+)\b")
-#: Errors of `cudaGetDeviceCount` for which torch has words of its own, without the number
+#: Errors of `cudaGetDeviceCount` for which torch prints its own message, without the number
 #: (c10/cuda/CUDAFunctions.cpp, torch 2.9).
 _UNNUMBERED = {
     "CUDA driver initialization failed": 3,
@@ -93,7 +93,7 @@ def patient_facts(
 
 
 def refuse_too_old(host: Host, python: str) -> None:
-    """HostError where the interpreter is older than those in which the children run."""
+    """Raises HostError if the interpreter is too old for the children."""
     asked = "import sys; sys.stdout.write('%d.%d' % sys.version_info[:2])"
     said = host.run([python, "-c", asked]).text.strip()
     found = re.fullmatch(r"(\d)\.(\d+)", said)
@@ -111,10 +111,10 @@ def torch_facts(
     run: RunNeeds,
     nvml: Nvml | Missing,  # noqa: ARG001
 ) -> tuple[TorchLive | Missing, DeepSpeedLive | Missing]:
-    """Starts torch, CUDA and DeepSpeed in a child that may hang or die of it.
+    """Starts torch, CUDA and DeepSpeed in a child that may hang or die.
 
-    Waits until NVML has been read, for the child's own CUDA context would count as a foreign
-    process, and its memory as taken.
+    Waits until NVML has been read, because the child's CUDA context would count as another process,
+    and its memory as used.
     """
     return start_torch(host, choice, run)
 
@@ -147,9 +147,9 @@ def start_torch(
 
 
 def _device_order(host: Host, run: RunNeeds) -> dict[str, str]:
-    """What makes torch count as `nvidia-smi` does, where `--gpus` counts.
+    """Makes torch number GPUs as `nvidia-smi` does, if `--gpus` gives numbers.
 
-    Not where the user counts in CUDA_VISIBLE_DEVICES: those numbers would change their meaning.
+    Not if the user gives numbers in CUDA_VISIBLE_DEVICES: their meaning would change.
     """
     counted = any(selector.isdigit() for selector in run.gpus)
     visible = host.env.get("CUDA_VISIBLE_DEVICES", "").strip()
@@ -170,7 +170,7 @@ def _values(records: Records) -> dict[str, Any]:
 
 
 def _why_silent(records: Records, result: Result, part: str) -> Missing:
-    """Why a child left a part out."""
+    """Why a child left out a part."""
     for record in records:
         if record.get("error") == part:
             return Missing(why=Why.BROKEN, detail=f"{part} could not be read: {record.get('text')}")
@@ -247,7 +247,7 @@ def _torch_build(value: Mapping[str, Any], packages: Mapping[str, Package]) -> T
 
 
 def _wheel(wheels: Mapping[str, str], name: str, cuda_major: str) -> str | None:
-    """Version of a wheel that comes in one flavour for each CUDA major.
+    """Version of a wheel that exists for each major version of CUDA.
 
     >>> _wheel({"nvidia-nccl-cu12": "2.27.5", "nvidia-nccl-cu13": "2.28.9"}, "nvidia-nccl", "12")
     '2.27.5'
@@ -260,7 +260,7 @@ def _wheel(wheels: Mapping[str, str], name: str, cuda_major: str) -> str | None:
 
 
 def _known_version(value: Any) -> str | None:
-    """A version, None where DeepSpeed wrote its stand-in for none."""
+    """A version; None if DeepSpeed wrote its placeholder."""
     text = str(value or "")
     return None if text in ("", _UNKNOWN_VERSION, "None") else text
 
@@ -314,12 +314,12 @@ def _signal_name(number: int) -> str:
 
 
 def _is_hung(result: Result) -> bool:
-    """Whether the child was ended for its silence, by us or by its own clock."""
+    """Whether the child was ended because it was silent, by us or by its own timer."""
     return result.timed_out or (result.returncode == 1 and b"\nTimeout (" in b"\n" + result.stderr)
 
 
 def _bad_ending(result: Result) -> str | None:
-    """How a child ended that did not end well, in words."""
+    """How a failed child ended, in words."""
     status = result.returncode
     if status is None or status == 0:
         return None
@@ -343,7 +343,7 @@ def _tail(stderr: bytes) -> str:
 
 
 class _End(msgspec.Struct, frozen=True):
-    """How a child ended before it was done.
+    """How a child ended before it had finished.
 
     Attributes:
         died: in words for `TorchLive.died`.
@@ -396,7 +396,7 @@ def _outcome(value: Mapping[str, Any]) -> ImportOutcome:
 
 
 def _code(value: Mapping[str, Any]) -> int | None:
-    """CUDA's error number: the exception's own, or the one in its text.
+    """CUDA's error number: from the exception or from its text.
 
     >>> _code({"error": "Error 804: forward compatibility was attempted on non supported HW"})
     804
@@ -424,7 +424,7 @@ def parse_live(records: Records, result: Result) -> LiveFacts:
     imported = values.get("torch_import")
     if imported is None:
         if end is None or end.step != "import torch":
-            # not even that: the interpreter itself does not start
+            # not even that: the interpreter does not start
             broken = _why_silent(records, result, "torch")
             return broken, broken
         why = f"deepspeed not imported: `import torch` ended with {end.died}"
@@ -481,7 +481,7 @@ def _devices(records: Records) -> tuple[CudaDevice, ...]:
             row.update(ok=bool(value.get("ok")), tried=True)
             if not value.get("ok"):
                 row.update(error=value.get("error"), error_code=_code(value))
-    # where nothing was tried, nothing is wrong as far as is known
+    # if nothing was tried, no error is known
     rows = ({**row, "ok": row["ok"] or not row["tried"]} for _, row in sorted(found.items()))
     return tuple(msgspec.convert(row, CudaDevice) for row in rows)
 
@@ -500,7 +500,7 @@ def _deepspeed_live(values: Mapping[str, Any], end: _End | None) -> DeepSpeedLiv
         return Missing(why=Why.ABSENT, detail="`deepspeed` is not installed")
     failed = values.get("accelerator_error")
     if end is not None:
-        # it was in the question for the accelerator, a part of what `deepspeed` starts with
+        # it was looking up the accelerator, which is part of importing `deepspeed`
         return DeepSpeedLive(imported=end.outcome)
     outcome = _outcome(imported)
     if failed is not None:

@@ -1,4 +1,4 @@
-"""Reads where GPUs and RDMA adapters sit in the PCI tree, from sysfs."""
+"""Reads the places of GPUs and RDMA adapters in the PCI tree, from sysfs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
 _EXTENDED, _ACS, _CONTROL = 0x100, 0x000D, 6
 #: Source validation, peer-to-peer request redirect, completion redirect.
 _REDIRECT = 0x0001 | 0x0004 | 0x0008
-#: What a user who is not root gets to read of the configuration space.
+#: The part of the configuration space that a user other than root can read.
 _HEADER = 64
 
 
@@ -39,7 +39,7 @@ def parse_cpus(text: str) -> tuple[int, ...]:
 
 
 def parse_acs(config: bytes) -> bool | None:
-    r"""Whether a bridge redirects transfers between devices; None when that part was not shown.
+    r"""Whether a bridge redirects transfers between devices; None if that part cannot be read.
 
     >>> parse_acs(bytes(64)), parse_acs(bytes(4096))
     (None, False)
@@ -59,7 +59,7 @@ def parse_acs(config: bytes) -> bool | None:
 
 
 def parse_place(real: str) -> tuple[str, tuple[str, ...]]:
-    """Host bridge and bridges of a device, by its real path in sysfs.
+    """Host bridge and bridges of a device, from its real path in sysfs.
 
     >>> parse_place("/sys/devices/pci0000:17/0000:17:01.0/0000:18:00.0")
     ('pci0000:17', ('0000:17:01.0',))
@@ -88,7 +88,7 @@ def _iommu(host: Host, bdf: str) -> str | None:
 
 
 def _socket(host: Host, node: int | None) -> int | None:
-    """The socket of a NUMA node's first CPU: a socket may have several nodes, not the reverse."""
+    """The socket of a NUMA node's first CPU: a socket may have several nodes, not vice versa."""
     if node is None:
         return None
     with contextlib.suppress(HostError):

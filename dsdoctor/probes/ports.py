@@ -17,12 +17,12 @@ from dsdoctor.probes.command_tables import SWITCHES
 #: deepspeed/launcher/runner.py (0.19.8), torch.distributed.run
 DEFAULT_PORT = 29500
 
-#: What a try to connect to another node may take.
+#: Time limit of a connection attempt to another node.
 CONNECT_SECONDS = 3.0
 
 
 def _listening(table: str) -> dict[int, list[tuple[str, str]]]:
-    """Ports that are listened on, with the hex address and inode of each socket."""
+    """Listening ports, with the hex address and inode of each socket."""
     found: dict[int, list[tuple[str, str]]] = {}
     for line in table.splitlines()[1:]:
         fields = line.split()
@@ -131,7 +131,7 @@ def _tables(host: Host) -> dict[int, list[tuple[str, str]]]:
 
 
 def listening_ports(host: Host) -> frozenset[int]:
-    """TCP ports that somebody listens on here, whatever the address.
+    """TCP ports on which a process of this node listens, on any address.
 
     Raises:
         HostError: the kernel's table cannot be read, or this is not Linux.

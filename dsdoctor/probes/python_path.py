@@ -1,4 +1,4 @@
-"""Looks for the entries of PYTHONPATH."""
+"""Checks the entries of PYTHONPATH."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dsdoctor.model.facts.base import Why
 
 @probe
 def python_path(host: Host, run: RunNeeds, command: LaunchCommand | Missing) -> PythonPath:
-    """The variable of the command, else of this shell; an empty entry is the working directory."""
+    """The variable from the command or this shell; an empty entry is the working directory."""
     if host.system == "Windows":
         raise HostError(Why.UNSUPPORTED, "PYTHONPATH is not read on Windows")
     value = None if isinstance(command, Missing) else command.env.get("PYTHONPATH")

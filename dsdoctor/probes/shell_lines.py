@@ -1,8 +1,8 @@
 """Finds the launch lines of a shell script or of a `bash -c` string. Pure, and no shell is started.
 
 Only simple commands are understood: assignments, arrays, `export`, `cd` and the command itself.
-What a shell would first compute (`$(…)`, loops) is left as it stands: a variable that is computed,
-or that two branches set differently, is not known.
+Expressions that a shell would compute (`$(…)`, loops) are left unchanged: a variable that is
+computed, or that two branches set differently, is unknown.
 
 Over 400 lines because words, variables and arrays of one line are read by one state.
 """
@@ -19,17 +19,17 @@ from dsdoctor.probes.command_tables import MODULES, PROGRAMS, TRAINERS
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _END = frozenset({";", "&&", "||", "|", "&", ";;", "(", ")", "{", "}", "\n", "|&"})
-#: Words in front of a command that the shell itself takes.
+#: Shell keywords before a command.
 _KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "time", "exec"})
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
-#: The words of a command that a heredoc is read into.
+#: The words of a command that reads a heredoc.
 _READ = re.compile(
     r"\s*(?:IFS=\S{0,10}\s+)?read(?=\s[^<]*-\w*d\s*(?:''|\"\"))(?:\s+-\w+|\s+(?:''|\"\"))+"
     r"\s+(?P<name>[A-Za-z_]\w*)\s*<<"
 )
-#: A quote goes on over no more lines than this; otherwise it is a stray one.
+#: A quote spans at most this many lines; otherwise it is a stray one.
 _QUOTED_LINES = 400
-#: An array goes on over no more lines than this.
+#: An array spans at most this many lines.
 _ARRAY_LINES = 2000
 #: Characters of one script that are read once more: behind a quote that is open, and of an array
 #: whose bracket did not close it. Each line of a script may ask for all that follows it.
@@ -38,9 +38,9 @@ _MOST_READ_AGAIN = 2 << 20
 #: kernel takes no word of more than 128 KiB (`MAX_ARG_STRLEN`, execve(2)).
 _MOST_FILLED = 4 << 20
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
-#: In place of what a shell computes, while a line is split into words; no shell has the name.
+#: Placeholder for what a shell computes, while a line is split into words; not a valid name.
 _COMPUTED = "${\N{HORIZONTAL ELLIPSIS}}"
-#: What a plain split into words would get wrong: quotes, escapes, comments, operators.
+#: Characters that need more than a plain split: quotes, escapes, comments, operators.
 _LEXED = re.compile(r"['\"\\#;&|()]")
 _BLANKS = re.compile(r"[ \t\r\n]+")
 _OPENS = frozenset({"if", "case", "for", "while", "until", "select"})
@@ -52,7 +52,7 @@ _ARRAY = re.compile(
 )
 
 
-#: A text without any of these launches nothing: most scripts of a repository.
+#: A text without any of these launches nothing, like most scripts of a repository.
 _NAMED = re.compile("|".join(sorted(map(re.escape, {*PROGRAMS, *TRAINERS, *MODULES}))))
 
 
@@ -61,7 +61,7 @@ class ShellCommand(NamedTuple):
 
     Attributes:
         line: number of its first line, from 1.
-        words: its words, quotes removed, known variables put in.
+        words: its words, without quotes, with known variables expanded.
     """
 
     line: int
@@ -69,9 +69,9 @@ class ShellCommand(NamedTuple):
 
 
 def logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their continuations joined, and with the lines that a quote goes on over.
+    """Lines joined with their continuations and with the lines that a quote spans.
 
-    Heredocs and comment lines are left out, but for one that `read -d ''` takes: it is an
+    Heredocs and comment lines are left out, except one that `read -d ''` reads: it is an
     assignment. A quote that is not closed soon ends with its line.
     """
     rows = list(_continued(text))
@@ -106,7 +106,7 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _continued(text: str) -> Iterator[tuple[int, str]]:
-    """Lines joined where a backslash ends them, each with the number of its first."""
+    """Lines joined if they end with a backslash, each with the number of its first line."""
     begun, held = 0, ""
     for number, raw in enumerate(text.splitlines(), 1):
         begun = begun if held else number
@@ -149,7 +149,7 @@ class _Variables:
     Attributes:
         known: values of variables.
         arrays: items of arrays.
-        depth: how many blocks (`if`, `for`) stand around the line.
+        depth: how many blocks (`if`, `for`) enclose the line.
     """
 
     def __init__(self) -> None:
@@ -164,12 +164,12 @@ class _Variables:
         self._left = _MOST_FILLED
 
     def _may_put(self, length: int) -> bool:
-        """Whether so many characters may still be put in; otherwise the variable stays."""
+        """Whether this many characters may still be inserted; otherwise the variable stays."""
         self._left -= min(length, self._left + 1)
         return self._left >= 0
 
     def keyword(self, word: str) -> None:
-        """Takes a word of a block: where no `else` ends it, what only the block sets is unsure."""
+        """Handles a keyword of a block: without `else`, what only the block sets is uncertain."""
         if word in _OPENS:
             if self.depth == 0:
                 self._fresh, self._gone, self._always = set(), set(), False
@@ -184,11 +184,11 @@ class _Variables:
                     self._unsure.add(name)
 
     def set(self, word: str, *, perhaps: bool = False) -> None:
-        """Takes an assignment; what was computed, or depends on a branch, is not known.
+        """Handles an assignment; a value that is computed or depends on a branch is unknown.
 
         Args:
             word: `NAME=value` or `NAME+=value`.
-            perhaps: it follows `&&` or `||`, so that another command decides about it.
+            perhaps: it follows `&&` or `||`, so it depends on another command.
         """
         name, _, value = word.partition("=")
         perhaps = perhaps or self.depth > 0
@@ -214,7 +214,7 @@ class _Variables:
             self.known[name] = value
 
     def set_array(self, name: str, items: list[str], *, more: bool) -> None:
-        """Takes an array, or items that are appended to one."""
+        """Handles an array, or items that are appended to one."""
         if self.depth > 0 and (more or name in self.arrays):
             self.arrays.pop(name, None)
         elif not more:
@@ -223,7 +223,7 @@ class _Variables:
             self.arrays[name] += items
 
     def fill(self, word: str) -> str:
-        """A word with the variables that are known."""
+        """A word with known variables expanded."""
 
         def value(found: re.Match[str]) -> str:
             known = self.known.get(found[1] or found[2])
@@ -232,7 +232,7 @@ class _Variables:
         return _VARIABLE.sub(value, word)
 
     def split(self, line: str) -> str:
-        """A line in which unquoted variables of several words are those words, and arrays items."""
+        """A line in which unquoted variables are split into words, and arrays into items."""
 
         def words(found: re.Match[str]) -> str:
             value = self.known.get(found["a"] or found["b"] or "")
@@ -260,7 +260,7 @@ _UNQUOTED = re.compile(
 
 
 def commands(text: str) -> list[ShellCommand]:
-    r"""Simple commands in order, variables that the text itself sets put in.
+    r"""Simple commands in order, with variables expanded that the text itself sets.
 
     >>> commands('N=2\nexport A=b\ntorchrun --nproc-per-node $N \\\n  t.py # go')[0].words
     ('torchrun', '--nproc-per-node', '2', 't.py')
@@ -275,7 +275,7 @@ def commands(text: str) -> list[ShellCommand]:
 
 
 def _commands_of(line: str, variables: _Variables) -> Iterator[tuple[str, ...]]:
-    """The commands of a line; its assignments and blocks are noted."""
+    """The commands of a line; its assignments and blocks are recorded."""
     certain = True
     for joint, words in _simple_commands(variables.split(_masked(line))):
         perhaps = joint in ("&&", "||") and not (certain and joint == "&&")
@@ -294,7 +294,7 @@ def _commands_of(line: str, variables: _Variables) -> Iterator[tuple[str, ...]]:
         assigned = 0
         while assigned < len(filled) and _ASSIGNMENT.match(filled[assigned]):
             assigned += 1
-        # only an assignment of what is written there cannot fail
+        # only an assignment of a literal cannot fail
         certain = assigned == len(filled) == len(words) and not perhaps
         certain = certain and not any(_COMPUTED in word for word in filled)
         if assigned == len(filled):
@@ -311,7 +311,7 @@ def _shown(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _with_arrays(text: str, variables: _Variables) -> Iterator[tuple[int, str]]:
-    """Logical lines without the arrays, which are noted where they stand."""
+    """Logical lines without the arrays, which are recorded in order."""
     name, more, held, rows, left = "", False, "", 0, _MOST_READ_AGAIN
     for number, line in logical_lines(text):
         begun = None if name else _ARRAY.match(line)
@@ -339,7 +339,7 @@ def _with_arrays(text: str, variables: _Variables) -> Iterator[tuple[int, str]]:
 
 
 def _lexer(text: str, punctuation: str) -> shlex.shlex:
-    """Splits as a shell does: at blanks and at these characters, up to a comment."""
+    """Splits as a shell does: at spaces and at these characters, up to a comment."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars=punctuation)
     lexer.whitespace_split = True
     lexer.commenters = "#"
@@ -347,7 +347,7 @@ def _lexer(text: str, punctuation: str) -> shlex.shlex:
 
 
 def _array_words(text: str) -> tuple[list[str], bool]:
-    """Items up to the closing bracket, and whether it was there."""
+    """Items up to the closing bracket, and whether it exists."""
     words: list[str] = []
     try:
         for word in _lexer(text, "()"):
@@ -360,7 +360,7 @@ def _array_words(text: str) -> tuple[list[str], bool]:
 
 
 def _masked(line: str) -> str:
-    """A line with one unknown variable in place of each command or sum that a shell computes."""
+    """A line with an unknown variable instead of each substitution that a shell computes."""
     if "$(" not in line and "`" not in line:
         return line
     made: list[str] = []
@@ -379,7 +379,7 @@ def _masked(line: str) -> str:
 
 
 def _closing(line: str, place: int) -> int:
-    """Behind the bracket that closes the one at a place; the end of the line where none does."""
+    """The place after the closing bracket; the end of the line if there is none."""
     depth = 0
     for at in range(place, len(line)):
         depth += (line[at] == "(") - (line[at] == ")")
@@ -389,7 +389,7 @@ def _closing(line: str, place: int) -> int:
 
 
 def _simple_commands(line: str) -> Iterator[tuple[str, list[str]]]:
-    """Words of each simple command, behind the operator in front of it ("" = none)."""
+    """Words of each simple command, with the operator before it ("" = none)."""
     if not _LEXED.search(line):
         words = _BLANKS.split(line.strip(" \t\r\n"))
         if not _END.intersection(words):
@@ -412,7 +412,7 @@ def _simple_commands(line: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def is_launch(words: Sequence[str]) -> bool:
-    """Whether a command starts a launcher or a trainer, perhaps behind `srun`, `env` or `nohup`."""
+    """Whether a command starts a launcher or a trainer, possibly after `srun`, `env` or `nohup`."""
     for place, word in enumerate(words):
         name = posixpath.basename(word)
         if name in PROGRAMS or name in TRAINERS:

@@ -16,13 +16,13 @@ from dsdoctor.model.facts.base import Why
 from dsdoctor.process import Result
 from dsdoctor.records import decode
 
-#: Looking at the names and archive directories of a thousand shards on a network disk.
+#: Reading the names and archive directories of a thousand shards on a network disk.
 CHECKPOINT_SECONDS = 60.0
 #: The same with every byte read (`--deep`).
 WHOLE_SECONDS = 150.0
 #: A trial write of 1 MiB with fsync.
 WRITE_SECONDS = 15.0
-#: `quota` asks the NFS servers one after the other.
+#: `quota` queries the NFS servers one after another.
 QUOTA_SECONDS = 5.0
 
 _CHILDREN = Path(__file__).parent / "children"
@@ -54,7 +54,7 @@ def parse_mounts(mountinfo: str) -> list[Mount]:
 
 
 def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
-    """The mount that a real path lies on: the longest, and of equals the last.
+    """The mount of a real path: the longest, and of equal ones the last.
 
     >>> mount_of("/home/me/x", [("/", "ext4", False), ("/home", "nfs4", False)])
     ('/home', 'nfs4', False)
@@ -112,7 +112,7 @@ def named_places(host: Host, run: RunNeeds) -> list[tuple[str, str, str | None]]
 
 
 def _parent(host: Host, path: str) -> str:
-    """The nearest parent that is there."""
+    """The nearest existing parent."""
     place = path
     while place not in ("", "/"):
         place = posixpath.dirname(place)
@@ -132,7 +132,7 @@ def look(
     cwd: str,
     mounts: Sequence[Mount],
 ) -> Place:
-    """One place; what could not be read is said in `error`."""
+    """One place; `error` reports what could not be read."""
     purpose, path, variable = named
     place = Place(purpose=purpose, path=path, variable=variable)
     full = posixpath.normpath(posixpath.join(cwd, path))
@@ -202,7 +202,7 @@ def _trial(result: Result) -> dict[str, Any]:
 
 
 def parse_quota(text: str) -> list[Quota]:
-    r"""What `quota -w -p --show-mntpoint --hide-device` or `quota -w -p` prints, in KiB.
+    r"""Parses `quota -w -p --show-mntpoint --hide-device` or `quota -w -p`, in KiB.
 
     >>> parse_quota("Disk quotas for user me (uid 1):\n"
     ...     " Filesystem blocks quota limit grace files quota limit grace\n"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dsdoctor.model.facts.machine import Resources
+from dsdoctor.model.facts.machine import Environment, Resources
 from dsdoctor.model.facts.python import DeepSpeedInstall, DeepSpeedLive, TorchBuild
 from dsdoctor.model.facts.toolchain import Compilers, CudaToolkits
 from dsdoctor.paste.lines import Line
@@ -33,6 +33,8 @@ _UNTITLED = re.compile(
 #: What torch prints where a toolkit is there and `torch.cuda.is_available()` is false, when it
 #: looks for the compiler (torch/utils/cpp_extension.py 1.0 to 2.13, `_find_cuda_home`).
 _NO_DEVICE = re.compile(r"\s*No CUDA runtime is found, using CUDA_HOME=")
+#: Also in front of the command that installed it; `1` there would say nothing of this shell.
+_NO_OPS = re.compile(r"(?:.*[\s$>])?(?:export )?DS_BUILD_OPS=(?P<value>0)(?:\s|$)")
 #: Lines of the longest such report, with the warnings of every op.
 _MOST = 160
 
@@ -40,8 +42,10 @@ _MOST = 160
 def _read(lines: Sequence[Line], into: Statements) -> None:
     left = 0
     blind: Line | None = None
+    no_ops: Line | None = None
     known = False
     for line in lines:
+        no_ops = no_ops or (line if _NO_OPS.match(line.text) else None)
         blind = blind or (line if _NO_DEVICE.match(line.text) else None)
         known = known or left > 0
         if _TITLE.match(line.text):
@@ -55,7 +59,10 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
         if left:
             left = 0 if line.fence else left - 1
             _line(line, into)
-    if blind is not None and (known or left):
+    known = known or left > 0
+    if no_ops is not None and known:
+        into.state(Environment, "variables.DS_BUILD_OPS", "0", no_ops)
+    if blind is not None and known:
         state_cuda_available("False", blind, into)
         if not into.states(CudaToolkits, "chosen"):
             into.state(CudaToolkits, "chosen", 0, blind)

@@ -214,3 +214,54 @@ def test_an_nvml_that_does_not_start_is_one_finding(
     skipped = [f.message for f in report.findings if f.condition == "ecc-uncorrectable"]
     assert skipped == [f"not judged because of `{condition}`"]
     assert report.verdict is Verdict.FAULTY
+
+
+#: The register of a root port that redirects transfers between devices, and of one that does not.
+REDIRECTS = bytes(256) + (0x0D).to_bytes(4, "little") + b"\0\0\x1d\0" + bytes(8)
+PASSES = bytes(256) + (0x0D).to_bytes(4, "little") + b"\0\0\x10\0" + bytes(8)
+
+
+@pytest.mark.parametrize(
+    ("config", "iommu", "expected"),
+    [
+        pytest.param(REDIRECTS, "DMA", {"acs-redirects-p2p": "warn"}, id="they redirect"),
+        pytest.param(REDIRECTS, "identity", {}, id="the IOMMU does not translate"),
+        pytest.param(PASSES, "DMA", {}, id="they pass transfers on"),
+    ],
+)
+def test_root_ports_between_two_gpus(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    config: bytes,
+    iommu: str,
+    expected: dict[str, str],
+) -> None:
+    """Two GPUs under one host bridge, each below a root port of its own."""
+    plain = hosts._pci_files
+
+    def below_one_bridge(scenario: Scenario) -> tuple[dict[str, Any], dict[str, str]]:
+        files, links = plain(scenario)
+        made: dict[str, Any] = dict(files)
+        for number, gpu in enumerate(scenario["gpus"]):
+            bdf = gpu["pci_bus_id"].lower().removeprefix("0000")
+            folder, port = f"/sys/bus/pci/devices/{bdf}", f"0000:16:0{number}.0"
+            real = f"/sys/devices/pci0000:16/{port}/{bdf}"
+            for path in [path for path in made if path.startswith(f"{folder}/")]:
+                made[real + path.removeprefix(folder)] = made.pop(path)
+            made[f"{real}/iommu_group/type"] = f"{iommu}\n"
+            made[f"/sys/bus/pci/devices/{port}/config"] = config
+            links |= {folder: real, f"{real}/driver": links.pop(f"{folder}/driver")}
+        return made, links
+
+    monkeypatch.setattr(hosts, "_pci_files", below_one_bridge)
+    report = check(scenarios.h100_pcie_x2(), tmp_path)
+    said = {name: word for name, word in loud(report).items() if name == "acs-redirects-p2p"}
+    assert said == expected
+    judged = next(f for f in report.findings if f.condition == "acs-redirects-p2p")
+    assert judged.status is not Status.SKIP, judged.message
+
+
+def test_an_absent_folder_of_pythonpath(tmp_path: Path) -> None:
+    variables = {"PYTHONPATH": "/home/user:/gone/src"}
+    report = check(scenarios.h100_x8(), tmp_path, variables=variables, **copy.deepcopy(SWITCHED))
+    assert loud(report) == {"pythonpath-entry-missing": "warn"}

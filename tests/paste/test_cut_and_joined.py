@@ -132,6 +132,24 @@ def test_ds_report_shows_that_torch_finds_no_device() -> None:
     assert environment_of(NO_GPU) is None  # in a log, it is no environment
 
 
+def test_a_report_without_a_toolkit_says_what_ds_build_ops_does() -> None:
+    report = (
+        "torch version .................... 2.3.0+cu121\n"
+        "deepspeed info ................... 0.14.4, unknown, unknown\n"
+        "torch cuda version ............... 12.1\n"
+        "nvcc version ..................... [FAIL] cannot find CUDA_HOME via x=None\n"
+    )
+    for text, said in (
+        (report, False),
+        ("$ DS_BUILD_OPS=0 pip install deepspeed\n" + report, True),
+    ):
+        findings = judge(stated(text), list(REGISTRY), REGISTRY).findings
+        found = next(f for f in findings if f.condition == "cuda-toolkit-missing")
+        assert found.status is Status.WARN
+        assert ("`DS_BUILD_OPS=0` does not disable builds" in found.hint) is said
+    assert environment_of("DS_BUILD_OPS=0 pip install deepspeed\n") is None
+
+
 CONSOLE = """\
 >>> import torch
 >>> torch.__version__

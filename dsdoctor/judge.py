@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
@@ -174,7 +175,7 @@ def _findings(unit: Unit, snapshot: Facts, policy: Policy, deadline: float) -> I
         arguments[need.name] = value
     with partial.watching() as seen:
         findings = _answers(unit, arguments, deadline)
-    yield from _with_sources(findings, seen)
+    yield from _with_sources(findings, seen, _numbers_of_gpus(snapshot.snapshot))
 
 
 def _answers(unit: Unit, arguments: Mapping[str, Any], deadline: float) -> list[Finding]:
@@ -215,19 +216,52 @@ def _crashed(unit: Unit, error: Exception) -> Finding:
     )
 
 
-def _with_sources(findings: list[Finding], seen: partial.Watch) -> Iterator[Finding]:
+#: A field of a GPU, by its place in the list.
+_OF_GPU = re.compile(r"gpus\.gpus\.(\d{1,4})\.")
+
+
+def _numbers_of_gpus(snapshot: Snapshot) -> dict[int, int]:
+    """Places in the list of GPUs to their numbers; empty for a machine that was read."""
+    fact = snapshot.facts.get("gpus") if snapshot.pasted else None
+    listed = fact.get("gpus") if isinstance(fact, dict) else None
+    return {
+        place: gpu["index"]
+        for place, gpu in enumerate(listed if isinstance(listed, list) else ())
+        if isinstance(gpu, dict) and isinstance(gpu.get("index"), int)
+    }
+
+
+def _with_sources(
+    findings: list[Finding], seen: partial.Watch, numbers: Mapping[int, int]
+) -> Iterator[Finding]:
     """Findings over a partial machine: with the lines they rest on, and none fine on a guess."""
-    lines = sorted({(at.line, at.reader, at.text) for at in seen.sources.values() if at.line})
-    stated = [{"line": line, "reader": reader, "text": text} for line, reader, text in lines]
     for finding in findings:
         if seen.open and finding.status is Status.OK:
             message = f"`{seen.open}` is not stated"
             yield Finding(status=Status.SKIP, message=message)
-        elif stated and finding.status in (Status.WARN, Status.FAIL):
-            evidence = {**finding.evidence, "stated_at": stated}
-            yield msgspec.structs.replace(finding, evidence=evidence)
-        else:
-            yield finding
+            continue
+        stated: list[dict[str, Any]] = []
+        if finding.status in (Status.WARN, Status.FAIL):
+            stated = _stated_at(finding, seen, numbers)
+        evidence = {**finding.evidence, "stated_at": stated} if stated else finding.evidence
+        yield msgspec.structs.replace(finding, evidence=evidence)
+
+
+def _stated_at(
+    finding: Finding, seen: partial.Watch, numbers: Mapping[int, int]
+) -> list[dict[str, Any]]:
+    """The lines that a finding rests on; of one about some GPUs, not those of the others."""
+    named = finding.evidence.get("gpu", finding.evidence.get("gpus"))
+    about = named if isinstance(named, list) else [named]
+    sparing = all(isinstance(number, int) for number in about)
+    lines = set()
+    for name, at in seen.sources.items():
+        found = _OF_GPU.match(name)
+        if sparing and found and numbers.get(int(found[1]), about[0]) not in about:
+            continue
+        if at.line:
+            lines.add((at.line, at.reader, at.text))
+    return [{"line": line, "reader": reader, "text": text} for line, reader, text in sorted(lines)]
 
 
 def _unjudged(kind: type[Fact], missing: Missing, snapshot: Source) -> Finding:

@@ -14,7 +14,7 @@ from dsdoctor.model.diagnosis import Diagnosis
 from dsdoctor.model.finding import Status
 from dsdoctor.model.report import Report
 from dsdoctor.model.snapshot import Snapshot
-from dsdoctor.paste import READERS, environment_of
+from dsdoctor.paste import TOOLS, environment_of
 from dsdoctor.registry import Registry
 
 
@@ -24,7 +24,7 @@ def load_paste(path: str) -> Snapshot:
     Raises:
         UsageError: it cannot be read, or no reader recognizes anything in it.
     """
-    expected = f"expected output of {', '.join(f'`{one.name}`' for one in READERS)}"
+    expected = f"expected output of {', '.join(f'`{name}`' for name in TOOLS)}"
     try:
         data = reading.read(path)
     except OSError as error:

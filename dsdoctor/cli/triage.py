@@ -15,6 +15,7 @@ from dsdoctor.model.report import Report
 from dsdoctor.paste import environment_of
 from dsdoctor.paste.lines import Line, lines_of, with_bare_title
 from dsdoctor.report import diagnosis as report
+from dsdoctor.report.wrap import terminal_columns, wrap
 
 #: Of the report, what is missing, and the tool whose output has it.
 _ASK = (
@@ -98,4 +99,5 @@ def _ask(diagnosis: Diagnosis) -> None:
     }
     missing = [tool for name, tool in _ASK if not have[name]]
     if missing:
-        click.echo(f"ask for the output of {', '.join(missing)}")
+        text = f"ask for the output of {', '.join(missing)}"
+        click.echo("\n".join(wrap(text, terminal_columns(100), "", "", break_long=False)))

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.paste.lines import lines_of
-from dsdoctor.paste.readers import READERS
+from dsdoctor.paste.readers import READERS, TOOLS
 from dsdoctor.paste.statements import Statements
 from dsdoctor.paste_words import may_state
 
-__all__ = ["READERS", "environment_of", "may_state"]
+__all__ = ["READERS", "TOOLS", "environment_of", "may_state"]
 
 
 def environment_of(text: str) -> Snapshot | None:

@@ -48,3 +48,8 @@ READERS: tuple[Reader, ...] = (
     conda_list.READER,
     python_console.READER,
 )
+
+#: Names of the tools whose output is read; the other readers know what people write by themselves.
+TOOLS: tuple[str, ...] = tuple(
+    reader.name for reader in READERS if reader not in (version_list.READER, python_console.READER)
+)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dsdoctor.model.diagnosis import Cause, Diagnosis, Outcome, RaisedBy
 from dsdoctor.model.diagnosis import Line as LogLine
-from dsdoctor.model.report import Report
+from dsdoctor.model.report import Report, Verdict
 from dsdoctor.report import text as text_report
 from dsdoctor.report.text import Line, clean
 from dsdoctor.report.wrap import terminal_columns, wrap
@@ -85,11 +85,20 @@ def _without_cause(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
     """An outcome that names no cause."""
     outcome, told = diagnosis.outcome, diagnosis.explained
     word = WORDS[outcome] if told is None else EXPLAINED[told.kind]
-    yield from _wrap(f"{word}  {diagnosis.summary}", columns, "", STYLES[outcome], INDENT)
+    below = "; the environment below has failures" if _fails(diagnosis) else ""
+    text = f"{word}  {diagnosis.summary}{below}"
+    yield from _wrap(text, columns, "", STYLES[outcome], INDENT)
     if told is not None:
         yield from _wrap(f"{told.product}: {told.text}", columns, INDENT, "hint")
         if told.url:
             yield from _wrap(f"report it at {told.url}", columns, INDENT, "note")
+
+
+def _fails(diagnosis: Diagnosis) -> bool:
+    """Whether the log shows no failure, and the environment in its text has one."""
+    found = diagnosis.environment
+    clean = diagnosis.outcome is Outcome.CLEAN
+    return clean and isinstance(found, Report) and found.verdict is Verdict.FAULTY
 
 
 def _attempts(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:

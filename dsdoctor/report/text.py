@@ -173,7 +173,7 @@ def _stated_at(finding: Finding) -> Iterator[str]:
     """The lines of a paste that a finding rests on."""
     rows = finding.evidence.get("stated_at")
     for row in rows if isinstance(rows, list) else ():
-        yield f"line {row['line']}: {clean(str(row['text']).strip())}"
+        yield f"line {row['line']}: {' '.join(clean(str(row['text'])).split())}"
 
 
 def _wrap(
@@ -188,6 +188,8 @@ def _summary(report: Report) -> str:
     parts = []
     for status, one, many in COUNTED:
         count = report.counts.get(status.value, 0)
+        if isinstance(report.judged, int) and status is Status.SKIP:
+            continue  # how many were judged says it
         if count or status in (Status.OK, Status.FAIL):
             parts.append(f"{count} {one if count == 1 else many}")
     verdict = {

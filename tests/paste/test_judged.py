@@ -417,3 +417,36 @@ def test_any_part_of_any_mixture_is_read_without_inventing(
 def test_any_text_is_read(text: str) -> None:
     environment_of(text)
     environment_of(texts.SMI[:900] + text + texts.COLLECT_ENV[:600])
+
+
+def test_a_finding_about_one_gpu_quotes_no_lines_of_the_others(tmp_path: Path) -> None:
+    rows = "".join(
+        f"|   {n}  NVIDIA H100 80GB HBM3     On  |   00000000:1{n}:00.0 Off |          {n} |\n"
+        for n in range(3)
+    )
+    head = "| NVIDIA-SMI 550.54.15    Driver Version: 550.54.15    CUDA Version: 12.4 |\n"
+    file = tmp_path / "a.txt"
+    file.write_text(head + rows, encoding="utf-8")
+    _, shown = run("check", "--from-report", str(file))
+    about = shown[shown.index("GPU 2 (") :]
+    assert "line 4: | 2 NVIDIA H100 80GB HBM3 On | 00000000:12:00.0 Off | 2 |" in about
+    assert "line 2:" not in about  # GPU 0
+    assert "skipped" not in shown  # `judged N of M conditions` says it
+
+
+def test_a_clean_log_points_to_the_environment_that_is_not(tmp_path: Path) -> None:
+    file = tmp_path / "issue.md"
+    file.write_text(texts.COLLECT_ENV, encoding="utf-8")
+    _, shown = run("triage", str(file))
+    assert "the log shows no failure; the environment below has failures" in shown
+    file.write_text(texts.COLLECT_ENV_OLD, encoding="utf-8")
+    assert "environment below" not in run("triage", str(file))[1]
+
+
+def test_what_no_reader_knows_is_answered_with_the_tools(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("nothing\n", encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        run("check", "--from-report", str(file))
+    assert "`collect_env`" in str(caught.value)
+    assert "`Python`" not in str(caught.value)

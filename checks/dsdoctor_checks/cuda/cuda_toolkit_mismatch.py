@@ -110,8 +110,9 @@ def toolkit_matches_torch(
         "ops": list(need.ops),
         "trial_ok": toolkit.trial_ok,
     }
+    place = "" if toolkit.nvcc == "nvcc" else f" at `{toolkit.nvcc}`"  # a paste names no place
     text = (
-        f"nvcc at `{toolkit.nvcc}` is CUDA {toolkit.version},"
+        f"nvcc{place} is CUDA {toolkit.version},"
         f" but torch {torch.version} was built for CUDA {torch.cuda}"
     )
     hint = _hint(toolkits, str(torch.cuda))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import time
@@ -15,6 +16,7 @@ from dsdoctor.fact_source import Facts, Source, has_gpu
 from dsdoctor.model import partial
 from dsdoctor.model.condition import Limits
 from dsdoctor.model.facts.base import Fact, Missing, Why
+from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.facts.run import RunNeeds, Scope
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.report import Report
@@ -175,7 +177,7 @@ def _findings(unit: Unit, snapshot: Facts, policy: Policy, deadline: float) -> I
         arguments[need.name] = value
     with partial.watching() as seen:
         findings = _answers(unit, arguments, deadline)
-    yield from _with_sources(findings, seen, _numbers_of_gpus(snapshot.snapshot))
+    yield from _with_sources(findings, seen, snapshot)
 
 
 def _answers(unit: Unit, arguments: Mapping[str, Any], deadline: float) -> list[Finding]:
@@ -220,20 +222,16 @@ def _crashed(unit: Unit, error: Exception) -> Finding:
 _OF_GPU = re.compile(r"gpus\.gpus\.(\d{1,4})\.")
 
 
-def _numbers_of_gpus(snapshot: Snapshot) -> dict[int, int]:
-    """Places in the list of GPUs to their numbers; empty for a machine that was read."""
-    fact = snapshot.facts.get("gpus") if snapshot.pasted else None
-    listed = fact.get("gpus") if isinstance(fact, dict) else None
-    return {
-        place: gpu["index"]
-        for place, gpu in enumerate(listed if isinstance(listed, list) else ())
-        if isinstance(gpu, dict) and isinstance(gpu.get("index"), int)
-    }
+def _numbers_of_gpus(facts: Facts) -> dict[int, int]:
+    """Places in the list of GPUs to their numbers; empty where they are not known."""
+    gpus = facts.get(Gpus)
+    with contextlib.suppress(partial.NotStated):
+        if isinstance(gpus, Gpus):
+            return {place: gpu.index for place, gpu in enumerate(gpus.gpus)}
+    return {}
 
 
-def _with_sources(
-    findings: list[Finding], seen: partial.Watch, numbers: Mapping[int, int]
-) -> Iterator[Finding]:
+def _with_sources(findings: list[Finding], seen: partial.Watch, facts: Facts) -> Iterator[Finding]:
     """Findings over a partial machine: with the lines they rest on, and none fine on a guess."""
     for finding in findings:
         if seen.open and finding.status is Status.OK:
@@ -242,7 +240,7 @@ def _with_sources(
             continue
         stated: list[dict[str, Any]] = []
         if finding.status in (Status.WARN, Status.FAIL):
-            stated = _stated_at(finding, seen, numbers)
+            stated = _stated_at(finding, seen, _numbers_of_gpus(facts)) if seen.sources else []
         evidence = {**finding.evidence, "stated_at": stated} if stated else finding.evidence
         yield msgspec.structs.replace(finding, evidence=evidence)
 

@@ -9,6 +9,9 @@ pytorch/strategies/deepspeed.py, deepspeed 0.19.8 runtime/config.py.
 from __future__ import annotations
 
 import ast
+import io
+import sys
+import warnings
 
 from dsdoctor import reading
 from dsdoctor.model.decode import DecodeError
@@ -25,6 +28,8 @@ _LIGHTNING_PACKAGES = frozenset({"lightning", "pytorch_lightning", "lightning_fa
 _TRAINERS = frozenset({"transformers", "trl"})
 #: Characters of a script that are parsed.
 _LONGEST = 1 << 20
+#: Operators of a statement, in Python 3.10. It survives 20,000 nested ones.
+_MOST_OPERATORS = 10_000
 
 
 def framework_of(text: str) -> str:
@@ -37,10 +42,12 @@ def framework_of(text: str) -> str:
     >>> framework_of("import transformers")
     ''
     """
-    if len(text) > _LONGEST:
+    if len(text) > _LONGEST or (sys.version_info < (3, 11) and _is_too_deep(text)):
         return ""
     try:
-        tree = ast.parse(text)
+        with warnings.catch_warnings():  # of a script's `"\\d"`, which is nobody's business here
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     found: set[str] = set()
@@ -55,6 +62,29 @@ def framework_of(text: str) -> str:
     if found == {HF, ACCELERATE}:  # the Trainer is built on Accelerate
         return HF
     return found.pop() if len(found) == 1 else ""
+
+
+def _is_too_deep(text: str) -> bool:
+    """Whether a statement has so many operators that Python before 3.11 may die of it.
+
+    There a tree becomes objects without a limit of depth: `a.a.a…` ends the process.
+    """
+    if sum(map(text.count, ".[(+-*/%&|^@<>=")) <= _MOST_OPERATORS:
+        return False
+    import tokenize  # noqa: PLC0415  # few scripts are so long
+
+    found = 0
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.NEWLINE:
+                found = 0
+            elif token.type == tokenize.OP:
+                found += 1
+            if found > _MOST_OPERATORS:
+                return True
+    except (tokenize.TokenError, SyntaxError):
+        return True
+    return False
 
 
 def of_script(path: str) -> str:

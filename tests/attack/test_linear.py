@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from dsdoctor import language, packs
+from dsdoctor import framework, language, packs
 from dsdoctor.api import Condition, Finding, RunNeeds, Scope, check, warn
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, examine
 from dsdoctor.fleet import names, nodes, replay
+from dsdoctor.framework import framework_of
 from dsdoctor.host import LocalHost
 from dsdoctor.judge import MOST_FINDINGS, Policy, judge
 from dsdoctor.lint import Linter
@@ -207,3 +210,40 @@ def test_a_release_of_thousands_of_digits_is_misuse() -> None:
     for text in ("9" * 5000, "0.9." + "9" * 5000):
         with pytest.raises(UsageError, match="is not a version"):
             releases.parse_option(text)
+
+
+DEEP = {
+    "attributes": "a" + ".a" * 300_000,
+    "items": "a" + "[0]" * 200_000,
+    "calls": "f" + "()" * 200_000,
+    "sums over lines": "(a\n" + "+a\n" * 200_000 + ")",
+    "signs": "-" * 300_000 + "1",
+    "conditions": "x if y else " * 60_000 + "1",
+    "brackets": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("kind", DEEP)
+def test_a_training_script_that_is_nested_deeply_ends_nothing(kind: str) -> None:
+    """Python 3.10 itself dies of four of them; a process of its own, since nothing catches that."""
+    code = (
+        "import sys; from dsdoctor.framework import framework_of as f; print(f(sys.stdin.read()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=DEEP[kind], capture_output=True, text=True,
+        check=False, timeout=300,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
+
+
+def test_warnings_about_a_script_are_not_printed() -> None:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert framework_of('from transformers import Trainer\nx = "\\d"') == "hf"
+    assert said == []
+
+
+def test_a_long_script_is_not_called_deep() -> None:
+    text = "from transformers import Trainer\n" + "x = a.b.c[0](1 + 2)\n" * 20_000
+    assert not framework._is_too_deep(text)
+    assert framework._is_too_deep("a" + ".a" * 20_000)

@@ -287,6 +287,7 @@ def figures(nodes: list[Node]) -> dict[str, str]:
         return sum(node.count(fault, word) for node in nodes)
 
     jobs, lost = total(), total("gpu-lost")
+    notes = sum(len(list(node.run.glob("job.*"))) for node in nodes)
     over = total("gpu-lost", "ran: over budget")
     return {
         DRAINED: f"{jobs - lost} jobs on nodes whose GPUs answer",
@@ -294,6 +295,7 @@ def figures(nodes: list[Node]) -> dict[str, str]:
         "verdict because the budget was over",
         RAN: f"{jobs - lost} jobs",
         ACCOUNTED: f"{2 * jobs} prologs and epilogs, {2 * total('disk-full')} on a full disk",
+        LEFT: f"no folder of a run, no process; {notes} notes of jobs whose epilog could not run",
     }
 
 

@@ -133,23 +133,23 @@ def exit_code(report: FleetReport, fail_on: str | None = None) -> int:
 
 
 def _silent_nodes(nodes: Iterable[NodeReport]) -> list[FleetFinding]:
-    by_error: dict[str, list[str]] = {}
+    by_error: dict[str, dict[str, str]] = {}
     for node in nodes:
         if node.error is not None:
             # the same error of many nodes, each with its own name in it, is one finding
             alone = rf"(?<![\w.-]){re.escape(node.name)}(?![\w-])"
             text = re.sub(alone, "NODE", node.error)
-            by_error.setdefault(text, []).append(node.name)
+            by_error.setdefault(text, {})[node.name] = node.error
     return [
         FleetFinding(
             status="fail",
             condition="fleet-node-silent",
-            message=f"no report: {error}",
+            message=f"no report: {error if len(errors) > 1 else next(iter(errors.values()))}",
             hint="open a shell on the node to see why, or exclude the node from the job",
-            nodes=fold(names),
-            count=len(names),
+            nodes=fold(errors),
+            count=len(errors),
         )
-        for error, names in by_error.items()
+        for error, errors in by_error.items()
     ]
 
 

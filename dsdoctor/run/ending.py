@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 KERNEL_LOG = "kernel.log"
 #: All that the kernel says about one kill.
 _KILL = re.compile(r"Out of memory|out of memory|oom-kill|invoked oom|Killed process|Memory cgroup")
+#: A crash, with the number of its process.
+_CRASH = re.compile(r"\[(\d{1,10})\]:? (?:segfault at|general protection|trap )")
 #: Files of a run that a diagnosis reads, in this order.
 EVIDENCE = (
     "output-*.log.gz", KERNEL_LOG, "gpus.log", "control-group.log", "wait-status.log",
@@ -71,7 +73,9 @@ def note_evidence(folder: Path, notices: Notices, record: RunRecord) -> None:
 
     A counter of the control group that did not change is also evidence: the kernel did not kill
     a process of this host for lack of memory. What its log says about such kills is then about
-    other jobs, unless it lists a process of this one, which may have a control group of its own.
+    other jobs, unless it lists a process of this one, which may have a control group of its own. A
+    crash that the log lists counts if it is a process of the job, or one too short-lived to be
+    seen in a job that ended by a crash.
 
     Args:
         folder: of the run.
@@ -101,22 +105,30 @@ def note_evidence(folder: Path, notices: Notices, record: RunRecord) -> None:
     if kills is not None and (kills > 0 or crashed or (status != 0 and record.rank_ends)):
         lines["control-group.log"] = f"memory.events: oom_kill +{kills} in {notices.folder}"
     if kills == 0 and not notices.killed:
-        _leave_out_other_kills(folder)
+        _leave_out(folder, lambda line: _KILL.search(line) is not None)
+    if notices.crashed is not None and not any(map(_is_fault, ends.values())):
+        ours = notices.crashed
+        _leave_out(folder, lambda line: bool(set(map(int, _CRASH.findall(line))) - ours))
     for name, line in lines.items():
         with contextlib.suppress(OSError):  # a full disk
             files.write(folder / name, line + "\n", mode=0o600)
 
 
-def _leave_out_other_kills(folder: Path) -> None:
-    """Takes what the kernel says of kills for lack of memory out of the evidence.
+def _is_fault(status: int) -> bool:
+    """Whether a process ended by a fault of its own, as it says itself or a shell around it."""
+    return bool({-status, status - _SHELLS} & (CRASHES - {signal.SIGKILL}))
 
-    Its log is that of the whole machine: on a shared node, memory runs out in other jobs too. The
-    samples still have these lines.
+
+def _leave_out(folder: Path, is_other: Callable[[str], bool]) -> None:
+    """Takes lines of the kernel that are about other jobs out of the evidence.
+
+    Its log is that of the whole machine: on a shared node, memory runs out and programs crash in
+    other jobs too. The samples still have these lines.
     """
     path = folder / KERNEL_LOG
     with contextlib.suppress(OSError):  # a full disk; without a watcher there is no log
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines if not _KILL.search(line)]
+        kept = [line for line in lines if not is_other(line)]
         if len(kept) < len(lines):
             files.write(path, "".join(kept), mode=0o600)
 

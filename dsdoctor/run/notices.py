@@ -83,6 +83,7 @@ class Notices:
             known, as before the second sample.
         folder: that control group.
         killed: processes of the job that the kernel killed for lack of memory, by its log.
+        crashed: those that crashed, by its log; None = not known.
     """
 
     def __init__(self) -> None:
@@ -94,6 +95,7 @@ class Notices:
         self._has_ranks = False
         self.oom_kills: int | None = None
         self.killed: set[int] = set()
+        self.crashed: set[int] | None = None
         self.folder = ""
         self._first_kills: int | None = None
         self._first_errors: int | None = None
@@ -111,6 +113,8 @@ class Notices:
         self._before = now
         self._resident(sample)
         self.killed.update(sample.get("killed") or ())
+        if sample.get("crashed") is not None:
+            self.crashed = (self.crashed or set()).union(sample["crashed"])
         found = [
             *self._host(sample, now),
             *self._disks(sample.get("disks") or (), now),

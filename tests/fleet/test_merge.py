@@ -151,7 +151,10 @@ def test_silent_nodes_are_findings_and_folded() -> None:
     assert made.findings[0].condition == "fleet-node-silent"
     assert made.findings[0].nodes == "g[2-3]"
     assert made.counts["silent"] == 2
+    assert made.findings[0].message == "no report: ssh: NODE: no route"
     assert merge.exit_code(made) == 1
+    (alone,) = merge.merge([silent("g2", "ssh: g2: no route")]).findings
+    assert alone.message == "no report: ssh: g2: no route"
 
 
 def test_findings_of_nodes_stand_together_worst_first() -> None:

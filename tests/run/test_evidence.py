@@ -75,3 +75,29 @@ def test_a_signal_that_dsdoctor_passed_on_is_no_crash(tmp_path: Path) -> None:
     sent = [PassedSignal(name="SIGTERM", time=1.0)]
     ending.note_evidence(tmp_path, Notices(), RunRecord(status=-signal.SIGSEGV, signals=sent))
     assert list(tmp_path.iterdir()) == []
+
+
+CRASH = "[7.6] python[7185]: segfault at 8 ip 00007f error 4 in libpython3.10.so.1.0[7f+1000]\n"
+
+
+@pytest.mark.parametrize(
+    ("crashed", "status", "named"),
+    [
+        ([], 1, False),  # another job's
+        ([7185], 1, True),
+        (None, 1, True),  # the numbers say nothing
+        ([], -signal.SIGSEGV, True),  # it crashed before it was seen
+        ([], 139, True),
+    ],
+)
+def test_a_crash_in_another_job_is_no_evidence(
+    tmp_path: Path, crashed: list[int] | None, status: int, *, named: bool
+) -> None:
+    notices = Notices()
+    notices.feed({"t": 1.0, "crashed": crashed}, Progress())
+    (tmp_path / "kernel.log").write_text(CRASH + "[7.7] nvidia 0000:3b:00.0: enabling device\n")
+    ending.note_evidence(tmp_path, notices, RunRecord(status=status))
+    found = ending.diagnose(tmp_path, packs.load())
+    assert found is not None
+    assert ("native-crash" in [cause.condition for cause in found.causes]) is named
+    assert "enabling" in (tmp_path / "kernel.log").read_text()

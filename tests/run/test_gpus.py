@@ -312,33 +312,12 @@ def test_processes_that_the_kernel_names_are_the_jobs_or_others(
     ranks = module.Ranks(os.getpid())
     ranks.look()
     killed = "[1.0] Memory cgroup out of memory: Killed process {} (python) total-vm:2610288kB"
-    assert ranks.killed([killed.format(os.getpid()), killed.format(1)]) == [os.getpid()]
     fault = "[1.0] python[{}]: segfault at 0 ip 00007f error 4 in libc.so.6[7f+1000]"
     trap = "[1.0] traps: python[{}] general protection fault ip:7f sp:7f error:0 in x.so[7f+1000]"
-    for line in (fault, trap):
-        assert not ranks.is_other(line.format(1))  # a process may crash before it is seen
-        ranks.begun -= 60
-        assert ranks.is_other(line.format(1))
-        assert not ranks.is_other(line.format(os.getpid()))
-        ranks.begun += 60
-    assert not ranks.is_other("[1.0] I/O error, dev nvme0n1, sector 8")
+    for pattern, line in ((module.KILLED, killed), (module.CRASHED, fault), (module.CRASHED, trap)):
+        lines = [line.format(os.getpid()), line.format(1), "[1.0] I/O error, dev sda, sector 8"]
+        assert ranks.named(pattern, lines) == [os.getpid()]
     monkeypatch.setattr(module, "FIRST_NAMESPACE", "pid:[1]")  # numbers of another namespace
     ranks = module.Ranks(os.getpid())
     ranks.look()
-    ranks.begun -= 60
-    assert not ranks.is_other(fault.format(1))
-    assert ranks.killed([killed.format(os.getpid())]) == []
-
-
-def test_the_watcher_of_gpus_leaves_nothing_behind(machine: Machine) -> None:
-    watched(machine, None, "", 0)
-    mark = f"FAKE_NVML={machine.folder}".encode()
-    found = [path for path in Path("/proc").glob("[0-9]*/environ") if mark in _read(path)]
-    assert found == []
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:  # it has ended, or is another user's
-        return b""
+    assert ranks.named(module.KILLED, [killed.format(os.getpid())]) is None

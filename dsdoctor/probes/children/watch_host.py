@@ -16,12 +16,13 @@ hold only what can be read there. Standard library only, Python 3.8 and later.
      "job": {"cpu", "python", "rss"},                   cpu: of all processes, also those that have
                                                         ended; python: the first that is one; rss:
                                                         of that one
-     "kernel": [lines], "killed": pids of the job that the kernel killed for lack of memory,
+     "kernel": [lines], "killed", "crashed": pids of the job that the kernel says it has killed
+                                            for lack of memory, or that crashed; null = not known
      "gpus": [...], "xids": [{"gpu", "bdf", "code"}], "gpus_silent": seconds,
      "gpus_others": PCI addresses of GPUs that are not the job's,
      "gpus_unsure": their numbers do not say which are}
 
-Lines of the kernel about Xids of other GPUs and about crashes of other processes are left out.
+Lines of the kernel about Xids of other GPUs are left out.
 
 Over 400 lines because it is one script: an isolated interpreter starts it, which finds no other.
 """
@@ -57,8 +58,6 @@ KILLED = re.compile(r"\bKilled process (\d{1,10}) ")
 CRASHED = re.compile(r"\[(\d{1,10})\]:? (?:segfault at|general protection|trap )")
 #: The kernel's log has the numbers of the first namespace; in another one they say nothing.
 FIRST_NAMESPACE = "pid:[4026531836]"
-#: Until a process of the job may have crashed before it was seen.
-UNSEEN_SECONDS = 10.0
 #: A job that starts more processes is not followed any further.
 MOST_PIDS = 1 << 16
 #: Fields of /proc/PID/stat behind the name, up to the resident pages.
@@ -107,7 +106,6 @@ class Ranks:
 
     def __init__(self, root: int) -> None:
         self.root = root
-        self.begun = time.monotonic()
         self.pids: set[int] | None = set() if in_first_namespace() else None
         self.known: dict[int, int] = {}
         self.seen: dict[int, tuple[str, int | None]] = {}
@@ -152,18 +150,12 @@ class Ranks:
             return None, None, None
         return int(fields[21]) * PAGE, (int(fields[11]) + int(fields[12])) / TICKS, fields[19]
 
-    def killed(self, lines: list[str]) -> list[int]:
-        """Processes of the job that the kernel says it has killed for lack of memory."""
-        found = {int(pid) for line in lines for pid in KILLED.findall(line)}
-        return sorted(found.intersection(self.pids or ()))
-
-    def is_other(self, line: str) -> bool:
-        """Whether a line of the kernel is about a crash of a process that is not the job's."""
-        found = CRASHED.search(line)
-        if found is None or self.pids is None or len(self.pids) >= MOST_PIDS:
-            return False
-        young = time.monotonic() - self.begun < UNSEEN_SECONDS
-        return int(found.group(1)) not in self.pids and not young
+    def named(self, pattern: re.Pattern[str], lines: list[str]) -> list[int] | None:
+        """Processes of the job that lines of the kernel name; None = their numbers say nothing."""
+        if self.pids is None or len(self.pids) >= MOST_PIDS:
+            return None
+        found = {int(pid) for line in lines for pid in pattern.findall(line)}
+        return sorted(found.intersection(self.pids))
 
     def look(self) -> dict[int, int]:
         pending: list[tuple[int, int | None]] = [(self.root, None)]
@@ -434,8 +426,7 @@ def watch(
                 rss, cpu, _ = ranks.stat(pid)
                 if rss is not None:
                     rows.append({"pid": pid, "rank": rank, "rss": rss, "cpu": cpu})
-            lines = kernel.lines()
-            lines = [one for one in lines if not (gpus.is_other(one) or ranks.is_other(one))]
+            lines = [line for line in kernel.lines() if not gpus.is_other(line)]
             sample = {
                 "t": round(time.time(), 3),
                 "host": host_memory(),
@@ -446,7 +437,8 @@ def watch(
                 "ended": ranks.ended(moments),
                 "job": {"cpu": ranks.cpu, "python": ranks.python, "rss": ranks.rss},
                 "kernel": lines,
-                "killed": ranks.killed(lines),
+                "killed": ranks.named(KILLED, lines),
+                "crashed": ranks.named(CRASHED, lines),
                 "gpus": gpus.latest["gpus"] if gpus.latest else [],
                 "xids": gpus.new_xids(),
             }

@@ -77,7 +77,7 @@ def test_a_signal_that_dsdoctor_passed_on_is_no_crash(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-CRASH = "[7.6] python[7185]: segfault at 8 ip 00007f error 4 in libpython3.10.so.1.0[7f+1000]\n"
+CRASH = "[7.6] python[7185]: segfault at 8 ip 7f12 sp 7ffd error 4 in libpython3.10.so[7f12+1000]\n"
 
 
 @pytest.mark.parametrize(

@@ -58,38 +58,40 @@ def allocated(need: memory.Memory) -> int:
     return memory.peak(item for item in need.gpu if item.name not in OUTSIDE)
 
 
-def peaks_of(requests: list[dict[str, Any]], seconds: float) -> list[int | str]:
-    """The allocator's peak of each request, or why there is none; all of one world size."""
-    command = [sys.executable, "-m", "tests.standin.rank_peak"]
-    found: list[int | str] = []
-    while len(found) < len(requests):
-        with tempfile.TemporaryDirectory() as folder:
-            env = bed.environment(
-                machine(gpus=1, memory=140 * GIB),
-                Path(folder),
-                STANDIN_MODE="meta",
-                STANDIN_NCCL_SOLO="1",
-            )
-            done = subprocess.run(
-                [*command, json.dumps(requests[len(found) :])],
-                cwd=ROOT, env=env, capture_output=True, text=True, timeout=seconds, check=False,
-            )  # fmt: skip
-        lines = [line for line in done.stdout.splitlines() if line.startswith(("peak ", "failed "))]
-        found += [int(line.split()[1]) if line.startswith("peak ") else line for line in lines]
-        if len(found) < len(requests):  # the process died in the next one
-            last = (done.stderr.strip().splitlines() or [""])[-1]
-            found.append(f"ended with status {done.returncode}: {last}")
-    return found
+def peak_of_rank(request: dict[str, Any], seconds: float) -> int | str:
+    """The allocator's peak of one rank, or why there is none.
+
+    Each has a process of its own: what is left of one engine was counted with the next.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        env = bed.environment(
+            machine(gpus=1, memory=140 * GIB),
+            Path(folder),
+            STANDIN_MODE="meta",
+            STANDIN_NCCL_SOLO="1",
+        )
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.standin.rank_peak", json.dumps([request])],
+            cwd=ROOT, env=env, capture_output=True, text=True, timeout=seconds, check=False,
+        )  # fmt: skip
+    for line in done.stdout.splitlines():
+        if line.startswith("peak "):
+            return int(line.split()[1])
+        if line.startswith("failed "):
+            return line
+    last = (done.stderr.strip().splitlines() or [""])[-1]
+    return f"ended with status {done.returncode}: {last}"
 
 
 def peak_of(case: Case, seconds: float) -> int | str:
     """The highest peak of the ranks, or why there is none."""
     setting = setting_of(case)
-    requests = [
-        {**dataclasses.asdict(setting), "model": case["config"], "rank": rank}
+    found = [
+        peak_of_rank(
+            {**dataclasses.asdict(setting), "model": case["config"], "rank": rank}, seconds
+        )
         for rank in ranks_of(setting)
     ]
-    found = peaks_of(requests, seconds)
     sizes = [peak for peak in found if isinstance(peak, int)]
     return max(sizes) if len(sizes) == len(found) else str(found)
 

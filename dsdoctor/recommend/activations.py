@@ -21,6 +21,8 @@ from dsdoctor.recommend.traits import traits_of
 TIED_GRADIENTS = 3
 #: Bytes for each score that eager attention keeps: softmax in fp32 and its 16-bit copy.
 SCORE_BYTES = 6
+#: Log-probabilities in fp32 and two gradients of them.
+FP32_LOSS = 12
 #: Bytes that a router keeps for each expert (softmax in fp32, 16-bit logits), and for each copy of
 #: a token that it sends to an expert (four indices of eight bytes, weights).
 ROUTER_BYTES, COPY_BYTES = 6, 38
@@ -324,7 +326,10 @@ def logits_bytes(model: ModelShape, setting: Setting) -> int:
     tokens = setting.micro_batch * setting.sequence
     if setting.fused_loss:
         return fused_loss_bytes(model, setting)
-    return traits_of(model.family).loss_bytes * tokens * model.vocab
+    each = traits_of(model.family).loss_bytes
+    if setting.width > 2:  # noqa: PLR2004  # then 16-bit logits are fp32 too
+        each = max(each, FP32_LOSS)
+    return each * tokens * model.vocab
 
 
 def fused_loss_bytes(model: ModelShape, setting: Setting) -> int:

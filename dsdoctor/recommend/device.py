@@ -41,6 +41,8 @@ FRAGMENTATION = 0.03
 QUANTISED_BITS = 4.127
 #: Moments at which no weight has its gradient yet.
 _BEFORE_GRADIENTS = frozenset({"loss", "output layer"})
+#: The end of a pass, where ZeRO-1 and -2 reduce what no full bucket has.
+_LAST_REDUCTION = "last reduction"
 
 
 def item_of(name: str, size: float, phase: str = "resident") -> MemoryItem:
@@ -276,7 +278,7 @@ def _norm_in_pass(
     """
     if not setting.offloads_optimizer or setting.partitions_weights or setting.stage == 0:
         return 0, 0
-    if moment.name in _BEFORE_GRADIENTS:
+    if moment.name in (*_BEFORE_GRADIENTS, _LAST_REDUCTION):
         return 0, 0
     last = moment.name == "embedding"
     largest = largest_gradient(model, trained)
@@ -305,18 +307,26 @@ def _passes(
 ) -> list[MemoryItem]:
     """The loss, and the moment of the backward pass that needs the most.
 
-    Buckets are allocated when the first gradient arrives, so they never coexist with the logits.
+    Buckets are allocated when the first gradient arrives, so they never coexist with the logits,
+    unless ZeRO-1 accumulates: it reduces in the last pass only, and the next pass begins with the
+    buckets of the one before (`ready_for_gradients` of stage_1_and_2.py). When a bucket is reduced,
+    ZeRO-1 and -2 flatten the ranks' parts of it into a copy (`allreduce_bucket`); at the end of the
+    pass that is what is left to be reduced.
     """
     gathered = setting.width * _gathered(model, setting)
     bucket = 0 if setting.partitions_weights else _bucket_bytes(trained, setting)
-    early = setting.buckets_first and setting.stage > 0
+    keeps_buckets = setting.stage == 1 and setting.accumulation > 1
+    early = keeps_buckets or (setting.buckets_first and setting.stage > 0)
     # `reduce_scatter_coalesced` of ZeRO-3 flattens; another type is cast before the reduction
     flattens = setting.partitions_weights and setting.world > 1
     casts = setting.stage and setting.sent_width != setting.width
-    copied = setting.sent_width * min(setting.bucket, trained) if flattens or casts else 0
+    copied = setting.sent_width * min(setting.bucket, trained)
+    if setting.stage in (1, 2):
+        moments = [*moments, Moment(name=_LAST_REDUCTION, activations=0, finished=trained)]
 
     def items_at(moment: Moment, phase: str) -> list[MemoryItem]:
         later = moment.name not in _BEFORE_GRADIENTS
+        copies = moment.name == _LAST_REDUCTION or (later and (flattens or casts))
         dequantised = setting.width * model.largest_matrix if setting.quantised else 0
         norm, searched = _norm_in_pass(model, trained, setting, moment)
         reduced = _being_reduced(trained, setting, moment)
@@ -327,7 +337,7 @@ def _passes(
             item_of("gradient in flight", setting.width * moment.gradient, phase),
             item_of("finished gradients", _finished(model, trained, setting, moment), phase),
             item_of("buckets", bucket if later or early else 0, phase),
-            item_of("reduction copy", copied if later else 0, phase),
+            item_of("reduction copy", copied if copies else 0, phase),
             item_of("gathered parameters", gathered, phase),
             item_of("dequantised matrix", dequantised if later else 0, phase),
             item_of("norm in fp64", norm, phase),

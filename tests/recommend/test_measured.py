@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -263,3 +264,38 @@ def test_measured_passes_replace_the_formula() -> None:
 def test_a_failed_measurement_says_why(records: list[dict[str, Any]], words: str) -> None:
     with pytest.raises(NotMeasuredError, match=words):
         measured.read(records, 1)
+
+
+AUTOCAST = """
+import torch
+from dsdoctor.probes.children import measure_model
+measure_model.allow_autocast(torch)
+with torch.autocast(device_type="meta", enabled=False):
+    pass
+with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
+    print(torch.is_autocast_enabled("cpu"))
+"""
+POOLED = """
+import types, torch
+from dsdoctor.probes.children import measure_model
+vision = types.SimpleNamespace(image_size=896, patch_size=14)
+config = types.SimpleNamespace(
+    model_type="gemma3", vision_config=vision, image_token_id=5, mm_tokens_per_image=256
+)
+case = {"batch": 2, "sequence": 600, "image_tokens": 512}
+ids = torch.ones((2, 600), dtype=torch.long)
+made = measure_model.images_of(torch, case, config, ids, {"device": "meta"})
+print(tuple(made["pixel_values"].shape), int(made["token_type_ids"].sum()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "printed"),
+    [(AUTOCAST, "True"), (POOLED, "(4, 3, 896, 896) 1024")],
+    ids=["rotary embeddings of transformers 4", "images that are pooled"],
+)
+def test_the_child_knows_what_models_ask_for(code: str, printed: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout.strip() == printed, done.stderr[-2000:]

@@ -492,6 +492,42 @@ def test_a_model_loaded_first_keeps_its_gathered_weights_without_recomputation()
     assert not of(need(model, (3, "none"), linear_views=True).gpu, "gathered parameters")
 
 
+def test_zero_1_keeps_its_buckets_from_pass_to_pass() -> None:
+    """Beside the logits of the second pass; ZeRO-2 has reduced by then, and makes them anew."""
+
+    def at_loss(stage: int, passes: int) -> int:
+        gpu = need(PRESETS["llama-3-8b"], (stage, "none"), world=8, accumulation=passes).gpu
+        return sum(i.bytes for i in gpu if (i.name, i.phase) == ("buckets", "loss"))
+
+    both = 2 * 2 * memory.Setting().bucket
+    assert (at_loss(1, 1), at_loss(1, 4), at_loss(2, 4)) == (0, both, 0)
+
+
+def test_what_is_left_of_a_pass_is_copied_to_be_reduced() -> None:
+    """Gradients of adapters never fill a bucket, so the end of the pass reduces them all."""
+    model = PRESETS["qwen2.5-7b"]
+    adapters = {"lora_rank": 64, "sequence": 256, "checkpointing": True, "world": 8}
+    gpu = need(model, (2, "none"), accumulation=8, **adapters).gpu
+    assert of(gpu, "reduction copy") == 2 * model.lora_parameters(64)
+    assert of(gpu, "buckets") == 2 * 2 * memory.Setting().bucket
+    assert not of(need(model, (0, "none"), **adapters).gpu, "reduction copy")
+
+
+def test_a_loss_on_16_bit_logits_is_as_large_as_any_in_fp32() -> None:
+    """BART-large with 6 + 6 layers in fp32: the real allocator peaks at 8.63 GiB."""
+    sizes = {"encoder_layers": 6, "decoder_layers": 6, "d_model": 1024, "vocab_size": 50265}
+    sizes |= {f"{side}_attention_heads": 16 for side in ("encoder", "decoder")}
+    sizes |= {f"{side}_ffn_dim": 4096 for side in ("encoder", "decoder")}
+    model = from_config({"model_type": "bart", **sizes, "max_position_embeddings": 1024}, "bart")
+    asked = {"micro_batch": 8, "sequence": 512}
+    wide = need(model, (0, "none"), precision="fp32", **asked).gpu
+    assert of(wide, "logits") == 12 * 8 * 512 * 50265
+    assert of(need(model, (0, "none"), **asked).gpu, "logits") == 6 * 8 * 512 * 50265
+    outside = ("CUDA context", "NCCL", "workspaces", "fragmentation")
+    peak = memory.peak(item for item in wide if item.name not in outside)
+    assert peak == pytest.approx(9264407040, rel=0.01)
+
+
 def test_experts_stay_gathered_without_recomputation() -> None:
     mixtral = {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32}
     mixtral |= {"num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000}

@@ -249,13 +249,15 @@ def images_of(
         for value in (vision.image_size, vision.patch_size)
     )
     each = int((size // patch) ** 2 * getattr(config, "downsample_ratio", 1.0) ** 2)
+    each = getattr(config, "mm_tokens_per_image", None) or each  # Gemma 3 pools them
     images = max(1, count // each)
     if images * each > ids.shape[1]:
         raise ValueError(
             "an image takes " + str(each) + " tokens, and a sequence has " + str(ids.shape[1])
         )
     ids[:, : images * each] = token
-    return {"pixel_values": torch.zeros((batch * images, 3, size, size), **make)}
+    pixels = torch.zeros((batch * images, 3, size, size), **make)
+    return {"pixel_values": pixels, "token_type_ids": (ids == token).to(torch.int64)}
 
 
 def marked(given: dict[str, Any], config: Any) -> float:
@@ -319,6 +321,21 @@ def measure(torch: Any, kind: Any, config: Any, case: dict[str, Any]) -> dict[st
     }
 
 
+def allow_autocast(torch: Any) -> None:
+    """Autocast that is turned off does nothing on the meta device either, where torch refuses it.
+
+    Rotary embeddings of transformers before 5 turn it off so that they are in fp32.
+    """
+    known = torch.autocast
+
+    def autocast(device_type: str, *args: Any, **kwargs: Any) -> Any:
+        if device_type == "meta" and kwargs.get("enabled") is False:
+            return contextlib.nullcontext()
+        return known(device_type, *args, **kwargs)
+
+    torch.autocast = autocast
+
+
 def describe(torch: Any, kind: Any, config: Any) -> dict[str, Any]:
     """The sizes of the model: every parameter in the order in which an optimizer gets it."""
     model = build(torch, kind, config, {"dtype": "bfloat16", "attention": "eager"})
@@ -353,6 +370,7 @@ def main() -> int:
         emit({"versions": {"torch": torch.__version__, "transformers": transformers.__version__}})
         sys.path.append(HERE)
         transformers.logging.set_verbosity_error()
+        allow_autocast(torch)
         emit({"step": "build"})
         config = make_config(transformers, request["config"])
         kind = head_of(transformers, config)

@@ -21,6 +21,8 @@ NO_MESSAGE = (
     "no known message contains this text, and no condition mentions its words; expected "
     "the text of an error, a condition or an id; for a whole log, run `dsdoctor diagnose LOG`"
 )
+#: Columns of a page on a wider terminal.
+WIDEST = 100
 #: Said above conditions that only share words with what was asked.
 SIMILAR = "no condition has this name, and no known message this text; the closest conditions"
 
@@ -62,7 +64,7 @@ def command(
         known = knowledge(checks_dir)
         said = known.answer_text(text)
         if said is not None and said.known is None:
-            loading.write(message_page(said), None)
+            loading.write(_for_reader(message_page(said)), None)
             return 0
         name = said.known.condition if said is not None and said.known else cause_of(text, known)
     registry = loading.load_registry(checks_dir)
@@ -71,10 +73,23 @@ def command(
         return 0
     unit = None if name is None else registry.find(name)
     if unit is not None:
-        loading.write(as_json([unit]) if form == "json" else page(unit, wanted), None)
+        text = as_json([unit]) if form == "json" else _for_reader(page(unit, wanted))
+        loading.write(text, None)
         return 0
     loading.write(listing(similar(registry, text), form, wanted), None)
     return 0
+
+
+def _for_reader(markdown: str) -> str:
+    """A page, wrapped if it goes to a terminal."""
+    from dsdoctor.report.wrap import terminal_columns  # noqa: PLC0415
+
+    columns = terminal_columns(0)
+    if not columns:
+        return markdown
+    from dsdoctor.report.reflow import reflow  # noqa: PLC0415
+
+    return reflow(markdown, max(40, min(columns, WIDEST)))
 
 
 def knowledge(checks_dir: Iterable[str]) -> logs.Knowledge:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from dsdoctor import condition_search, packs
+from dsdoctor.cli import explain
 from dsdoctor.registry import Unit
+from dsdoctor.report.reflow import reflow
 from tests.support.command import clean_environment, dsdoctor
 
 
@@ -105,6 +107,26 @@ def test_a_hint_is_searched_and_a_plural_is_the_same_word() -> None:
 )
 def test_a_question_is_answered_by_its_topic(question: str, condition: str) -> None:
     assert condition in _names(condition_search.search(packs.load(), question))[:3]
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_a_page_is_wrapped_to_the_terminal_and_says_the_same(columns: int, tmp_path: Path) -> None:
+    for unit in packs.load(builtin_only=True):
+        whole = explain.page(unit)
+        narrow = reflow(whole, columns)
+        assert narrow.split() == whole.split()
+        code = False
+        for line in narrow.splitlines():
+            code = code is not line.startswith("```")
+            long = len(line) > columns and len(line.split()) > 2
+            assert not long or code or line.startswith(("#", "|", "    ")), line
+    env = clean_environment(tmp_path)
+    lines = dsdoctor(
+        "explain", "driver-too-old", env=env | {"COLUMNS": str(columns)}
+    ).out.splitlines()
+    assert lines[:2] == ["# driver-too-old (DSD102)", ""]
+    wide = dsdoctor("explain", "driver-too-old", env=env).out.splitlines()
+    assert len(lines) > len(wide), "a pipe gets the page as it is"
 
 
 def _names(found: list[Unit]) -> list[str]:

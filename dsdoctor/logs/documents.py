@@ -66,7 +66,8 @@ _EXPLAINS = lazy(
     r"|indicates?|means?|stands for|symptoms?|root cause|(?:possible|likely) causes?"
     r"|troubleshoot(?:ing)?|solutions?|work-?arounds?|recommended|best practices?|overview"
     r"|such as|for example|(?:this|the) (?:article|guide|page|post|section|document|blog)"
-    r"|frequently|let's|how to (?:fix|solve|resolve))\b"
+    r"|frequently|let's|explanation|gotchas?|pitfalls?|how it works"
+    r"|why (?:this|it) (?:matters|happens)|how to (?:fix|solve|resolve))\b"
     r"|本文|常见|通常|一般|解决(?:方案|方法|办法)|原因|分析|总结|介绍|概述|建议|预防|现象|排查",
     re.IGNORECASE,
 )

@@ -127,6 +127,18 @@ GLOSSARY = """States of a job
   - OUT_OF_MEMORY: a process wanted more than the job was given, so the kernel ended it.
   - TIMEOUT: the job was still running when the time that it had asked for was over.
 """
+LESSON = f"""Memory of a card
+
+Why this matters
+A batch that does not fit ends the run before its first step.
+
+Explanation
+The allocator reserves blocks, and says this when the next one does not fit:
+{OOM}
+
+Common gotcha
+The blocks of another process count as well.
+"""
 CHINESE = f"""显存不足的常见原因
 
 {OOM}
@@ -143,7 +155,7 @@ CHINESE_SENTENCES = f"""关于显存的说明
 """
 
 
-@pytest.mark.parametrize("text", [ARTICLE, GLOSSARY, CHINESE, CHINESE_SENTENCES])
+@pytest.mark.parametrize("text", [ARTICLE, GLOSSARY, LESSON, CHINESE, CHINESE_SENTENCES])
 def test_a_short_text_that_explains_an_error_only_quotes_it(text: str) -> None:
     assert named(text) == []
 

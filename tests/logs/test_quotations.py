@@ -38,8 +38,10 @@ def test_the_cause_above_a_failed_start_of_vllms_engine_is_named() -> None:
     assert [cause.condition for cause in found.causes] == ["gpu-oom"]
 
 
-def test_an_unknown_cause_above_it_is_told_in_its_place() -> None:
-    found = diagnosed(root("ValueError: the rotation of this layer is odd") + FOLLOW_UP)
+@pytest.mark.parametrize("first", [True, False], ids=["above", "below"])
+def test_an_unknown_cause_beside_it_is_told_in_its_place(first: bool) -> None:
+    cause = root("ValueError: the rotation of this layer is odd")
+    found = diagnosed(cause + FOLLOW_UP if first else FOLLOW_UP + cause)
     assert found.outcome is Outcome.UNRECOGNISED
     assert found.first_error is not None
     assert found.first_error.message == "the rotation of this layer is odd"
@@ -125,3 +127,10 @@ def test_what_nccl_goes_on_without_is_a_cause_in_wsl_only() -> None:
     assert diagnosed(f"{line}n1:7:7 [3] NCCL INFO Using network Socket\n").causes == ()
     there = diagnosed(f"Linux pc 5.15.90.1-microsoft-standard-WSL2\n{line}")
     assert [cause.condition for cause in there.causes] == ["wsl-driver-unavailable"]
+
+
+def test_nccl_is_not_at_fault_for_a_kernel_that_found_an_index_out_of_range() -> None:
+    line = "n1:9:9 [1] init.cc:924 NCCL WARN Cuda failure 'device-side assert triggered'\n"
+    error = "RuntimeError: NCCL error in: x.cpp:136, unhandled cuda error, NCCL version 2.7.8\n"
+    assert diagnosed(line + error).causes == ()
+    assert [cause.condition for cause in diagnosed(error).causes] == ["nccl-unhandled-cuda-error"]

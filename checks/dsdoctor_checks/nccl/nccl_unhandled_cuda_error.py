@@ -18,6 +18,9 @@ CONDITION = Condition("nccl-unhandled-cuda-error", id="DSD854", scope=Scope.JOB,
 
 HINT = "run again with `NCCL_DEBUG=INFO` and read the first line with `WARN`"
 
+#: A kernel found an index of the data out of range: NCCL only meets what is left of the context.
+_ASSERTED = ("device-side assert",)
+
 SIGNATURES = (
     Signature(
         pattern="unhandled cuda error|ncclUnhandledCudaError",
@@ -27,6 +30,7 @@ SIGNATURES = (
             "ncclUnhandledCudaError: Call to CUDA function failed.",
         ),
         level=Level.WEAK,
+        unless=_ASSERTED,
     ),
     Signature(
         pattern=r"\bWARN Cuda (?:Driver )?failure ",
@@ -35,5 +39,6 @@ SIGNATURES = (
             "n1:9:12 [0] init.cc:300 NCCL WARN Cuda failure 999 'unknown error'",
         ),
         level=Level.WEAK,
+        unless=_ASSERTED,
     ),
 )

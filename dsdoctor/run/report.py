@@ -72,7 +72,7 @@ def table(runs: Sequence[tuple[Path, RunRecord]], base: Path, columns: int | Non
         columns: width of the terminal; the command gets the rest. None = not a terminal.
     """
     if not runs:
-        return f"no run is saved in `{base}`; start one with `dsdoctor run -- CMD`\n"
+        return f"no run is saved in `{clean(str(base))}`; start one with `dsdoctor run -- CMD`\n"
     rows = [
         (
             clean(folder.name),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dsdoctor.run import metrics
+from tests.support.command import clean_environment, dsdoctor
 
 FORMULAS = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(1)", "\t=1", "\r=1", " =1", "=1,2", "é")
 
@@ -21,3 +22,10 @@ def test_no_column_of_a_table_is_a_formula(tmp_path: Path, formula: str) -> None
     steps, samples = metrics.step_rows(tmp_path), metrics.flat_samples(tmp_path, 1.0)
     assert metrics.to_csv(steps).splitlines()[0] == "t,step,loss,tokens_per_second"
     assert metrics.to_csv(samples).splitlines()[0] == "seconds,host.used,rank0.rss,rank0.cpu"
+
+
+def test_the_name_of_an_empty_folder_does_not_steer_the_terminal(tmp_path: Path) -> None:
+    folder = tmp_path / "runs\x1b]52;c;QUJD\x07"
+    done = dsdoctor("run", "--runs-dir", str(folder), "list", env=clean_environment(tmp_path))
+    assert done.status == 0
+    assert done.out[:-1].isprintable()

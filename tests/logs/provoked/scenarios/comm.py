@@ -29,7 +29,11 @@ def comm_store_timeout(bench: Bench) -> int:
     return bench.torchrun(gloo(step), deadline=60)
 
 
-@scenario("user-code", r"(?i)op\.preamble|preamble|mismatch|nbytes", also_ok=("none",))
+@scenario(
+    "collective-mismatch",
+    r"(?i)op\.preamble|preamble|mismatch|nbytes",
+    also_ok=("user-code", "none"),
+)
 def comm_tensor_sizes_differ(bench: Bench) -> int:
     """Two ranks reduce tensors of different size."""
     return bench.torchrun(gloo("dist.all_reduce(torch.ones(4 + 60 * rank))"), deadline=60)

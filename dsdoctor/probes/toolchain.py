@@ -323,7 +323,23 @@ def compilers(host: Host, patient: Patient | Missing) -> Compilers:
     if isinstance(patient, Patient) and patient.bin_dir:
         candidate = posixpath.join(patient.bin_dir, "ninja")
         beside = candidate if exists(host, candidate) else None
-    return Compilers(cxx=cxx, cc=cc, ninja=host.which("ninja"), ninja_in_env=beside)
+    ninja = host.which("ninja")
+    return Compilers(
+        cxx=cxx,
+        cc=cc,
+        ninja=ninja,
+        ninja_in_env=beside,
+        ninja_error=None if ninja is None else _ninja_error(host, ninja),
+    )
+
+
+def _ninja_error(host: Host, ninja: str) -> str | None:
+    """What goes wrong when torch tries ninja (`verify_ninja_availability`); None = nothing."""
+    try:
+        result = host.run([ninja, "--version"], timeout=TOOL_SECONDS)
+    except HostError:  # a recording without it
+        return None
+    return trouble(result, TOOL_SECONDS)
 
 
 # ---- the cache of built ops --------------------------------------------------------------------

@@ -165,6 +165,23 @@ def test_compilers() -> None:
     assert (fact.ninja, fact.ninja_in_env) == (None, "/env/bin/ninja")
 
 
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        pytest.param("1.11.1\n", None, id="it works"),
+        pytest.param(Result(argv=(), returncode=127), "exit 127", id="its package is gone"),
+    ],
+)
+def test_ninja_is_tried_as_torch_tries_it(answer: str | Result, error: str | None) -> None:
+    host = FakeHost(
+        env={"PATH": "/env/bin"},
+        files={"/env/bin/ninja": ""},
+        commands={"/env/bin/ninja --version": answer},
+    )
+    fact = compilers.function(host, PATIENT)
+    assert (fact.ninja, fact.ninja_error) == ("/env/bin/ninja", error)
+
+
 def test_no_compiler_and_one_that_hangs() -> None:
     hung = Result(argv=(), returncode=None, timed_out=True)
     host = FakeHost(

@@ -48,13 +48,14 @@ class SpaceLimits(Limits, frozen=True, kw_only=True):
 def address_space_is_free(
     resources: Resources, live: TorchLive | Missing, limits: SpaceLimits
 ) -> Iterator[Finding]:
-    """Judges RLIMIT_AS; only a warning if CUDA starts under it."""
+    """Judges RLIMIT_AS; only a warning if CUDA, or torch where CUDA is not there, starts under it."""
     limit = resources.limit_address_space
     if limit is None:
         yield ok(address_space="unlimited")
         return
     started = cuda_works(live)
-    yield (fail if limit < limits.fatal_gib * GIB and not started else warn)(
+    imported = isinstance(live, TorchLive) and live.imported.ok and live.cuda_ok is None
+    yield (fail if limit < limits.fatal_gib * GIB and not (started or imported) else warn)(
         f"the address space of a process is limited to {gib(limit)} GiB, but torch and CUDA need "
         "it unlimited",
         effect="imports or CUDA fail with `Cannot allocate memory` although memory is free",

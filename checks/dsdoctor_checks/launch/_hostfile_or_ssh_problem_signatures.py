@@ -13,6 +13,7 @@ SIGNATURES = (
             'raise ValueError("Hostfile is empty or not formatted correctly, unable to proceed with launching.")',
             "Hostfile is not",
         ),
+        hint="write one line `HOST slots=N` for each host, and list each host once",
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
     ),

@@ -118,6 +118,9 @@ SIGNATURES = (
         ),
         not_examples=("slot '9' specified on host 'localhost'",),
         level=Level.STRONG,
+        message="the launch selects a GPU that this host does not have, or not under that number",
+        hint="pass `--include localhost:N` with GPUs that `nvidia-smi -L` lists, and unset "
+        "`CUDA_VISIBLE_DEVICES`",
         masks=("hostfile-or-ssh-problem",),
     ),
     Signature(

@@ -69,6 +69,7 @@ SIGNATURES = (
             "RuntimeError: [enforce fail at /pytorch/third_party/gloo/gloo/transport/tcp/device.cc:83] ifa != nullptr. Unable to find address for: eth9",
             "Unable to find interface",
         ),
+        hint="set `GLOO_SOCKET_IFNAME` to an interface that `ip -br addr` lists, or unset it",
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),

@@ -24,6 +24,7 @@ from dsdoctor.api import (
     Condition,
     Environment,
     Finding,
+    Gpus,
     LaunchCommand,
     Missing,
     NcclFiles,
@@ -95,14 +96,15 @@ def _adapters(setting: Setting, network: Network) -> Iterator[Finding]:
     )
 
 
-def _gloo(value: str, network: Network) -> Iterator[Finding]:
+def _gloo(value: str, network: Network, *, alone: bool) -> Iterator[Finding]:
+    """Judges the interface of gloo: a failure if no other backend can connect the ranks."""
     names = [name.strip() for name in value.split(",") if name.strip()]
     known = {item.name: item for item in network.interfaces}
     wrong = [name for name in names if name not in known or not _usable(known[name])]
     if not wrong:
         return
     there = [item.name for item in network.interfaces if _usable(item) and not item.loopback]
-    yield warn(
+    yield (fail if alone else warn)(
         f"`GLOO_SOCKET_IFNAME={value}` selects {listed(wrong)}, but this node has "
         f"{listed(there) if there else 'no interface that is up'}",
         effect="process groups with the gloo backend fail with `Unable to find address for`",
@@ -120,6 +122,7 @@ def interfaces_exist(
     env: Environment | Missing,
     files: NcclFiles | Missing,
     command: LaunchCommand | Missing,
+    gpus: Gpus | Missing,
 ) -> Iterator[Finding]:
     """Compares the variables that name interfaces and adapters with those of this node."""
     found = settings(env, files, command)
@@ -132,7 +135,8 @@ def interfaces_exist(
         yield from _adapters(adapters, network)
     gloo = variable(env, "GLOO_SOCKET_IFNAME")
     if gloo:
-        yield from _gloo(gloo, network)
+        ranks = not isinstance(command, Missing) and command.launcher != "python"
+        yield from _gloo(gloo, network, alone=ranks and isinstance(gpus, Gpus) and not gpus.gpus)
 
 
 HINT = (

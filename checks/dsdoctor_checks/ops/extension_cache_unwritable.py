@@ -22,10 +22,12 @@ from dsdoctor.api import (
     DeepSpeedInstall,
     ExtensionCache,
     Finding,
+    Level,
     Limits,
     Missing,
     RunNeeds,
     Scope,
+    TracebackRule,
     check,
     ok,
 )
@@ -75,3 +77,17 @@ def cache_is_writable(
         free_mib=free,
         min_free_mib=limits.min_free_mib,
     )
+
+
+HINT = "run `export TORCH_EXTENSIONS_DIR=DIR` with a writable folder on a local disk"
+
+TRACEBACK_RULES = (
+    TracebackRule(
+        file="torch/utils/cpp_extension.py",
+        function="_get_build_directory",
+        kinds=("FileNotFoundError", "PermissionError", "NotADirectoryError", "OSError"),
+        source="torch 1.10-2.13 utils/cpp_extension.py: it makes the folder of an op",
+        level=Level.STRONG,
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/torch/utils/cpp_extension.py", line 7, in _get_build_directory\nFileNotFoundError: x',
+    ),
+)

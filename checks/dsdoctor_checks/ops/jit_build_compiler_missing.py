@@ -30,6 +30,7 @@ from dsdoctor.api import (
     RunNeeds,
     Scope,
     Signature,
+    TracebackRule,
     check,
     ok,
     skip,
@@ -344,4 +345,16 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
+)
+
+TRACEBACK_RULES = tuple(
+    TracebackRule(
+        file="torch/utils/cpp_extension.py",
+        function=function,
+        kinds=("CalledProcessError", "FileNotFoundError", "PermissionError"),
+        source="torch 1.10-2.13 utils/cpp_extension.py: it runs `$CXX` for its version",
+        level=Level.STRONG,
+        example=f'Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/torch/utils/cpp_extension.py", line 7, in {function}\nCalledProcessError: x',
+    )
+    for function in ("check_compiler_ok_for_platform", "get_compiler_abi_compatibility_and_version")
 )

@@ -1,4 +1,4 @@
-"""ninja, which builds DeepSpeed's ops, is not found.
+"""ninja, which builds DeepSpeed's ops, is missing or does not work.
 
 ## Why it matters
 DeepSpeed compiles an op at first use, and torch runs `ninja` by name through PATH. An interpreter that
@@ -59,13 +59,25 @@ def ninja_is_found(
 ) -> Iterator[Finding]:
     """Judges whether `ninja` is on the PATH of a job."""
     ops = jit_ops(run, deepspeed, cache)
-    if compilers.ninja:
+    if compilers.ninja and compilers.ninja_error is None:
         yield ok(ninja=compilers.ninja)
         return
     if ops == ():
         yield ok("no op of this config remains to be built", ninja=None)
         return
     effect = "the first op fails with `Ninja is required to load C++ extensions`"
+    if compilers.ninja:
+        yield lacking(
+            ops,
+            f"`{compilers.ninja} --version` does not work: {compilers.ninja_error}, but DeepSpeed "
+            "builds its ops with ninja",
+            effect=effect,
+            hint=f"run `{pip(patient, packages, 'install --force-reinstall ninja')}`, or take "
+            f"`{PurePath(compilers.ninja).parent}` from PATH",
+            ninja=compilers.ninja,
+            error=compilers.ninja_error,
+        )
+        return
     beside = compilers.ninja_in_env
     if beside is None:
         install = pip(patient, packages, "install ninja")

@@ -1,12 +1,13 @@
-"""A file in the job's directory is imported instead of a package of the same name.
+"""A file in the job's directory or on PYTHONPATH is imported instead of a package of the same name.
 
 ## Why it matters
 Python searches the script's directory, or the working directory, first. A `deepspeed.py`, a
 `torch.py` or a directory of that name hides the real package. The error mentions a circular import
-or a missing attribute, not the file.
+or a missing attribute, not the file. PYTHONPATH comes next: what is found there hides installed packages
+too.
 
 ## What to do
-Rename the file and delete its `__pycache__`.
+Rename the file and delete its `__pycache__`, or remove the directory from PYTHONPATH.
 
 ## References
 - https://docs.python.org/3/library/sys_path_init.html
@@ -17,9 +18,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from dsdoctor.api import Condition, Finding, Packages, Scope, check, fail, ok
+from dsdoctor.api import (
+    Condition,
+    DeepSpeedLive,
+    Finding,
+    ImportOutcome,
+    Missing,
+    Packages,
+    PythonPath,
+    Scope,
+    TorchLive,
+    check,
+    fail,
+    ok,
+)
 
-CONDITION = Condition("module-shadowed-by-cwd", id="DSD912", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "module-shadowed-by-cwd",
+    id="DSD912",
+    scope=Scope.JOB,
+    since="0.1",
+    leads_to=("torch-import-broken", "deepspeed-import-broken"),
+)
 
 
 def _installed_there(packages: Packages, module: str, path: str) -> bool:
@@ -32,15 +52,61 @@ def _installed_there(packages: Packages, module: str, path: str) -> bool:
     return location in PurePath(path).parents or location == folder
 
 
+def _of_pythonpath(
+    packages: Packages, entries: tuple[str, ...], outcome: ImportOutcome
+) -> Iterator[tuple[str, str, str]]:
+    """Key modules that PYTHONPATH brings and a failed import names: name, file, directory.
+
+    A checkout on PYTHONPATH is usually meant, so an import that works is no reason for a finding.
+    """
+    said = f"{outcome.message}\n{outcome.traceback}"
+    for module, path in sorted(packages.origins.items()):
+        entry = next((e for e in entries if PurePath(e) in PurePath(path).parents), None)
+        installed = packages.packages.get(module)
+        if not path or entry is None or installed is None or not installed.location:
+            continue
+        named = f"'{module}" in said or f"{path.rpartition('/')[0]}/" in said
+        if named and PurePath(installed.location) != PurePath(entry):
+            yield module, path, entry
+
+
+def _failed(torch: TorchLive | Missing, deepspeed: DeepSpeedLive | Missing) -> ImportOutcome | None:
+    """The import that failed first."""
+    for live in (torch, deepspeed):
+        if not isinstance(live, Missing) and not live.imported.ok:
+            return live.imported
+    return None
+
+
 @check(CONDITION)
-def no_file_hides_a_package(packages: Packages) -> Iterator[Finding]:
-    """Fails for each key module that a file hides."""
+def no_file_hides_a_package(
+    packages: Packages,
+    python_path: PythonPath | Missing,
+    torch: TorchLive | Missing,
+    deepspeed: DeepSpeedLive | Missing,
+) -> Iterator[Finding]:
+    """Fails for each key module that a file hides, or PYTHONPATH does and an import then fails."""
+    failed = _failed(torch, deepspeed)
+    brought = (
+        []
+        if failed is None or isinstance(python_path, Missing)
+        else list(_of_pythonpath(packages, python_path.entries, failed))
+    )
+    for module, path, entry in brought:
+        yield fail(
+            f"`import {module}` imports `{path}` by PYTHONPATH instead of the installed package",
+            effect="the job stops with an `ImportError` or `AttributeError` that names the package",
+            hint=f"remove `{entry}` from PYTHONPATH",
+            module=module,
+            shadowed_by=path,
+            entry=entry,
+        )
     hidden = {
         module: path
         for module, path in sorted(packages.shadowed.items())
         if not _installed_there(packages, module, path)
     }
-    if not hidden:
+    if not hidden and not brought:
         yield ok()
     for module, path in hidden.items():
         file = PurePath(path)

@@ -92,12 +92,15 @@ class Compilers(Fact, frozen=True, kw_only=True):
         cc: the C compiler that torch passes to nvcc as -ccbin (`$CC`, else cc).
         ninja: path of ninja as a job in the environment finds it on PATH; None = not found.
         ninja_in_env: path of ninja beside the environment's interpreter, perhaps not on PATH.
+        ninja_error: what went wrong with `ninja --version`, with which torch tries it; None = it
+            works, or was not tried.
     """
 
     cxx: Compiler
     cc: Compiler
     ninja: str | None = None
     ninja_in_env: str | None = None
+    ninja_error: str | None = None
 
 
 class BuildLock(msgspec.Struct, frozen=True, kw_only=True):

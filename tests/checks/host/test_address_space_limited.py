@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Resources
+from dsdoctor.api import ImportOutcome, Resources, TorchLive
 from dsdoctor.testing import judge
 from dsdoctor_checks.host import address_space_limited
 
@@ -39,3 +39,21 @@ def machine(**changes: Any) -> Resources:
 )
 def test_rows(fact: Resources, expected: str) -> None:
     assert judge(address_space_limited.address_space_is_free, resources=fact).status == expected
+
+
+@pytest.mark.parametrize(
+    ("live", "expected"),
+    [
+        pytest.param(
+            TorchLive(imported=ImportOutcome(ok=True)), "warn", id="a CPU build starts under it"
+        ),
+        pytest.param(
+            TorchLive(imported=ImportOutcome(ok=True), cuda_ok=False), "fail", id="CUDA does not"
+        ),
+        pytest.param(TorchLive(imported=ImportOutcome(ok=False)), "fail", id="the import fails"),
+    ],
+)
+def test_what_starts_under_the_limit_is_only_warned_of(live: TorchLive, expected: str) -> None:
+    fact = machine(limit_address_space=3 << 30)
+    found = judge(address_space_limited.address_space_is_free, resources=fact, torch_live=live)
+    assert found.status == expected

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Environment, LaunchCommand, NcclFiles, NetInterface, Network, RdmaPort
+from dsdoctor.api import (
+    Environment,
+    Gpus,
+    LaunchCommand,
+    NcclFiles,
+    NetInterface,
+    Network,
+    RdmaPort,
+)
 from dsdoctor.probes.network import parse_settings
 from dsdoctor.testing import judge
 from dsdoctor_checks.nccl import nccl_ib_or_socket_interface
@@ -100,3 +108,17 @@ def test_the_place_is_named() -> None:
         ).status
         == "ok"
     )
+
+
+@pytest.mark.parametrize(
+    ("launcher", "expected"),
+    [
+        pytest.param("torchrun", "fail", id="gloo connects the ranks of a node without GPUs"),
+        pytest.param("python", "warn", id="one process may need no backend"),
+    ],
+)
+def test_gloo_is_the_only_backend_without_gpus(launcher: str, expected: str) -> None:
+    env = Environment(variables={"GLOO_SOCKET_IFNAME": "eth9"})
+    command = LaunchCommand(launcher=launcher)
+    found = judge(CHECK, network=NODE, environment=env, launch_command=command, gpus=Gpus())
+    assert found.status == expected

@@ -30,6 +30,12 @@ PLAIN = RunNeeds(config={"zero_optimization": {"stage": 2}})
             Compilers(cxx=GCC, cc=GCC, ninja="/usr/bin/ninja"), OFFLOAD, "ok", id="ninja is on PATH"
         ),
         pytest.param(
+            Compilers(cxx=GCC, cc=GCC, ninja="/usr/bin/ninja", ninja_error="exit 127"),
+            OFFLOAD,
+            "fail",
+            id="ninja is on PATH and does not work",
+        ),
+        pytest.param(
             Compilers(cxx=GCC, cc=GCC), PLAIN, "ok", id="no ninja for a config that builds nothing"
         ),
         pytest.param(Compilers(cxx=GCC, cc=GCC), NO_CONFIG, "warn", id="no ninja and no config"),

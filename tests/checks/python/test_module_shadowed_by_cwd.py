@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Package, Packages
+from dsdoctor.api import (
+    DeepSpeedLive,
+    ImportOutcome,
+    Package,
+    Packages,
+    PythonPath,
+    TorchLive,
+)
 from dsdoctor.testing import judge
 from dsdoctor_checks.python import module_shadowed_by_cwd
 from tests.checks.python.support import SITE
@@ -41,3 +48,44 @@ def test_rows(shadowed: dict[str, str], location: str, expected: str) -> None:
     package = Package(name="deepspeed", version="0.19.8", location=location)
     facts = Packages(packages={"deepspeed": package}, shadowed=shadowed)
     assert judge(module_shadowed_by_cwd.no_file_hides_a_package, packages=facts).status == expected
+
+
+TORCH = Packages(
+    packages={"torch": Package(name="torch", version="2.13.0", location=SITE)},
+    origins={"torch": "/tmp/other/torch/__init__.py"},
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "entries", "expected"),
+    [
+        pytest.param("No module named 'torch.optim'", ("/tmp/other",), "fail", id="it hides torch"),
+        pytest.param("No module named 'einops'", ("/tmp/other",), "ok", id="another is missing"),
+        pytest.param("No module named 'torch.optim'", ("/tmp/mine",), "ok", id="another entry"),
+    ],
+)
+def test_what_pythonpath_hides_is_named_where_an_import_fails(
+    message: str, entries: tuple[str, ...], expected: str
+) -> None:
+    failed = ImportOutcome(ok=False, error_type="ModuleNotFoundError", message=message)
+    found = judge(
+        module_shadowed_by_cwd.no_file_hides_a_package,
+        packages=TORCH,
+        python_path=PythonPath(entries=entries),
+        torch_live=TorchLive(imported=ImportOutcome(ok=True)),
+        deep_speed_live=DeepSpeedLive(imported=failed),
+    )
+    assert found.status == expected
+    if expected == "fail":
+        assert found.worst.hint == "remove `/tmp/other` from PYTHONPATH"
+
+
+def test_a_checkout_on_pythonpath_that_works_is_meant() -> None:
+    found = judge(
+        module_shadowed_by_cwd.no_file_hides_a_package,
+        packages=TORCH,
+        python_path=PythonPath(entries=("/tmp/other",)),
+        torch_live=TorchLive(imported=ImportOutcome(ok=True)),
+        deep_speed_live=DeepSpeedLive(imported=ImportOutcome(ok=True)),
+    )
+    assert found.status == "ok"

@@ -10,7 +10,7 @@ from pathlib import Path
 from dsdoctor import files
 from dsdoctor.errors import UsageError
 from dsdoctor.hook import schedulers
-from dsdoctor.hook.install import Plan
+from dsdoctor.hook.install import TARGETS, Plan
 from dsdoctor.hook.wrapper import MARK
 
 #: What hooks leave in the run folder (dsdoctor/hook/rundir.py, gatelog.py and the scripts).
@@ -119,9 +119,9 @@ def remove(target: str, into: Path) -> list[str]:
         raise UsageError(
             f"`{into}` contains no file that dsdoctor wrote; expected {', '.join(names)}"
         )
-    # the epilog shares its folders with the other scripts for Slurm
-    shared = {folder for path in into.glob("*.sh") for folder in _run_folders(path)}
-    said += [line for folder in sorted(run_folders - shared) for line in _empty(folder)]
+    used = _run_folders_in_use({into, *TARGETS.values()})
+    said += [f"left {folder}: other scripts use it" for folder in sorted(run_folders & used)]
+    said += [line for folder in sorted(run_folders - used) for line in _empty(folder)]
     try:
         into.rmdir()
     except OSError:
@@ -134,6 +134,16 @@ def _run_folders(script: Path) -> set[Path]:
     text = script.read_text(encoding="utf-8", errors="replace")
     found = re.findall(r"(?m)^\s*run=(/\S+|'/[^']+')$", text) if MARK in text else []
     return {Path(name.strip("'")) for name in found}
+
+
+def _run_folders_in_use(folders: set[Path]) -> set[Path]:
+    """Run folders of the scripts that are left, for the same consumer or for others of the node."""
+    found: set[Path] = set()
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            for path in folder.iterdir():
+                found |= _run_folders(path) if path.is_file() else set()
+    return found
 
 
 def _empty(folder: Path) -> list[str]:

@@ -134,6 +134,23 @@ def test_uninstall_empties_the_run_folder_and_nothing_else(tmp_path: Path) -> No
     assert not run.exists()
 
 
+def test_a_run_folder_that_other_scripts_of_the_node_use_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A monitor beside Slurm: its log and the stamps of its drains are in the same folder."""
+    run = tmp_path / "run"
+    for target in ("slurm", "nagios"):
+        monkeypatch.setitem(install.TARGETS, target, tmp_path / target)
+        options = install.InstallOptions(tmp_path / target, sys.executable, run_folder=str(run))
+        installed.apply(install.plan(target, options))
+    run.mkdir()
+    (run / "gate.log").write_text("")
+    said = installed.remove("nagios", tmp_path / "nagios")
+    assert f"left {run}: other scripts use it" in said
+    assert (run / "gate.log").exists()
+    assert f"removed {run}" in installed.remove("slurm", tmp_path / "slurm")
+
+
 def test_uninstall_refuses_while_slurm_names_the_scripts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

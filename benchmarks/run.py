@@ -267,7 +267,7 @@ def flood(env: dict[str, str], folder: Path) -> tuple[float, float, bool, float]
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=15)
-    pairs = parser.parse_args().pairs
+    pairs = max(3, parser.parse_args().pairs)  # fewer have no two neighbors without
     with tempfile.TemporaryDirectory() as folder:
         env = {**os.environ, "DSDOCTOR_RUNS": folder}
         # with byte code, as pip installs dsdoctor

@@ -46,7 +46,7 @@ def build(
         row = [_to_nic(tree, gpu, index) for gpu in gpus.gpus]
         rows.append(row + ["X" if nic is other else nic.level(other) for other in nics])
     return Matrix(
-        names=[f"GPU{gpu.index}" for gpu in gpus.gpus] + [nic.name for nic in nics],
+        names=[f"GPU{_text(gpu.index) or '?'}" for gpu in gpus.gpus] + [nic.name for nic in nics],
         rows=rows,
         cpus=[ranges(gpu.cpu_affinity or ()) for gpu in gpus.gpus] + ["" for _ in nics],
         numa=[_text(gpu.numa_node) for gpu in gpus.gpus] + [_text(nic.numa_node) for nic in nics],
@@ -58,6 +58,8 @@ def _text(number: int | None) -> str:
 
 
 def _pair(topology: GpuTopology, one: Gpu, other: Gpu) -> str:
+    if None in (one.index, other.index):  # a paste may name a lost GPU by its address alone
+        return UNKNOWN
     pair = topology.pair(one.index, other.index)
     return (pair.label if pair else None) or UNKNOWN
 

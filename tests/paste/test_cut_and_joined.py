@@ -9,6 +9,7 @@ import pytest
 from dsdoctor import packs
 from dsdoctor.judge import judge
 from dsdoctor.model.finding import Status
+from dsdoctor.model.matrix import Matrix
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.paste import environment_of, may_state
 from tests.paste import texts
@@ -234,3 +235,11 @@ def test_a_cpu_build_beside_a_toolkit_is_named() -> None:
     cut = "PyTorch version: 1.7.1+cpu\nIs debug build: False\n\nOS: Microsoft Windows 10 Home\n"
     assert "cpu-only-torch" in troubles(nvcc + cut)
     assert "cpu-only-torch" not in troubles(cut)
+
+
+def test_a_lost_gpu_without_a_number_beside_a_topology() -> None:
+    lost = "Unable to determine the device handle for GPU 0000:0B:00.0: Unknown Error\n"
+    report = judge(stated(texts.SMI + "```\n" + TOPO + lost), list(REGISTRY), REGISTRY)
+    assert "gpu-lost" in {f.condition for f in report.findings if f.status is Status.FAIL}
+    assert isinstance(report.topology, Matrix)
+    assert report.topology.names == ["GPU0", "GPU1", "GPU?"]

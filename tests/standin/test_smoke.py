@@ -132,3 +132,15 @@ def test_a_rank_that_hangs_is_named_with_the_operation(shown: Shown) -> None:
     assert status == 1
     assert report["causes"][0]["condition"] == "nccl-timeout-watchdog"
     assert "all_reduce" in report["causes"][0]["message"]
+
+
+@pytest.mark.timeout(960)
+def test_the_setting_that_helps_is_found(shown: Shown) -> None:
+    """A transport that sums wrongly, and does not where NCCL leaves it out."""
+    env = shown(corrupt={"ncclAllReduce@1": 1}, unless={"ncclAllReduce@1": "NCCL_SHM_DISABLE=1"})
+    status, report = bed.dsdoctor(env, "smoke", "--gpus", "0,1", "--bisect", seconds=900)
+    assert status == 1
+    assert report["causes"][0]["condition"] == "wrong-results"
+    tried = [(row["knob"], row["verdict"]) for row in report["bisect"]]
+    assert tried == [("NCCL_P2P_DISABLE", "fail"), ("NCCL_SHM_DISABLE", "pass")]
+    assert report["works_with"] == {"NCCL_SHM_DISABLE": "1"}

@@ -89,3 +89,11 @@ def test_the_line_of_progress_names_what_takes_long_and_fits() -> None:
     progress.tell("network", ended=True)
     progress.tell("storage", ended=True)
     assert progress._text() == "asking nvidia-smi, starting torch"
+
+
+def test_the_tests_that_pages_name_exist() -> None:
+    pages = [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    named = set(re.findall(r"\b(?:tests|benchmarks)/[\w/]+\.(?:py|sh|md)\b", text))
+    assert len(named) > 50
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []

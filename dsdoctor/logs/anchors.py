@@ -57,7 +57,7 @@ class Matcher(Protocol):
         ...
 
 
-def _usable(literals: Iterable[str]) -> list[tuple[str, bytes]]:
+def _searchable(literals: Iterable[str]) -> list[tuple[str, bytes]]:
     """Literals that can occur in a line at all."""
     return [
         (text, text.encode())
@@ -84,7 +84,7 @@ class _Literal:
             at += len(word)
             if len(word) >= LEAST_WORD:
                 self.atoms.add((word, left, right))
-        self.key = max(self.atoms, default=None, key=_worth)
+        self.key = max(self.atoms, default=None, key=_selectivity)
         #: Bytes so rare that a block is asked for them first.
         self.rare = [bytes([code]) for code in raw if code in _RARE or code > _ASCII]
 
@@ -93,7 +93,7 @@ _RARE = b"\\+()#<>|&$*@!;^~`{}"
 _ASCII = 127
 
 
-def _worth(atom: _Atom) -> tuple[bool, bool, int]:
+def _selectivity(atom: _Atom) -> tuple[bool, bool, int]:
     word, left, right = atom
     return (word not in COMMON, not (left and right), len(word))
 
@@ -114,7 +114,7 @@ class WordMatcher:
     name = "words"
 
     def __init__(self, literals: Iterable[str]) -> None:
-        everything = [_Literal(text, raw) for text, raw in sorted(_usable(literals))]
+        everything = [_Literal(text, raw) for text, raw in sorted(_searchable(literals))]
         self._loose = [literal for literal in everything if literal.key is None]
         self._by_key: dict[_Atom, list[_Literal]] = {}
         for literal in everything:
@@ -148,7 +148,7 @@ class WordMatcher:
         self._hot_words.update(found)
         self._cold |= {word for word in new - found.keys() if len(word) <= LONGEST_WORD}
 
-    def _admitted(self, data: bytes) -> list[_Literal]:
+    def _possible(self, data: bytes) -> list[_Literal]:
         """The literals all of whose words are in the block."""
         words = _words(data)
         if len(self._cold) + len(self._hot) > MOST_WORDS:
@@ -174,7 +174,7 @@ class WordMatcher:
     def find(self, data: bytes) -> Hot:
         """See `Matcher.find`."""
         hot: Hot = {}
-        for literal in self._admitted(data):
+        for literal in self._possible(data):
             _note(hot, data, literal.text, literal.raw)
         return hot
 
@@ -186,7 +186,7 @@ class HyperscanMatcher:
 
     def __init__(self, literals: Iterable[str]) -> None:
         library: Any = importlib.import_module("hyperscan")
-        self._rows = sorted(_usable(literals))
+        self._rows = sorted(_searchable(literals))
         self._base: Any = library.Database(mode=library.HS_MODE_BLOCK)
         if self._rows:
             self._base.compile(
@@ -236,17 +236,17 @@ class GramMatcher:
     name = "grams"
 
     def __init__(self, literals: Iterable[str]) -> None:
-        self._rows = _usable(literals)
+        self._rows = _searchable(literals)
 
     def find(self, data: bytes) -> Hot:
         """See `Matcher.find`."""
         hot: Hot = {}
-        for text, raw in self._rows if len(data) <= TINY else self._admitted(data):
+        for text, raw in self._rows if len(data) <= TINY else self._possible(data):
             if raw in data:
                 _note(hot, data, text, raw)
         return hot
 
-    def _admitted(self, data: bytes) -> Iterable[tuple[str, bytes]]:
+    def _possible(self, data: bytes) -> Iterable[tuple[str, bytes]]:
         view = memoryview(data)
         numbers: set[int] = set()
         for first in range(GRAM):

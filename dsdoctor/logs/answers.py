@@ -37,16 +37,16 @@ def _corrected(hits: Sequence[Hit], error: Error, said: Answered) -> list[Hit]:
         hit
         for hit in hits
         if hit.known.condition == name
-        or not _on(hit, error)
+        or not _is_in_traceback_of(hit, error)
         or (said.known is None and hit.known.signature.level >= Level.STRONG)
     ]
-    if said.known is None or any(_on(hit, error) for hit in kept):
+    if said.known is None or any(_is_in_traceback_of(hit, error) for hit in kept):
         return kept
     hit = Hit(said.known, error.source, error.line, error.text, error.rank, {}, error.when)
     return [*kept, hit]
 
 
-def _on(hit: Hit, error: Error) -> bool:
+def _is_in_traceback_of(hit: Hit, error: Error) -> bool:
     """Whether a hit is on the lines of an exception's own traceback."""
     same_rank = hit.rank is None or error.rank is None or hit.rank == error.rank
     return same_rank and error.begun <= hit.line <= error.line

@@ -81,11 +81,13 @@ class BlockReader:
             if first in news and (self.lines.result.lines or first > begin):
                 self.course.begin_run(window, first, own=news[first])
             low, high = bisect.bisect_left(places, first), bisect.bisect_left(places, stop)
-            self._work(window, first, stop, {place: hot[place] for place in places[low:high]})
+            self._read_stretch(
+                window, first, stop, {place: hot[place] for place in places[low:high]}
+            )
             self.course.went_on(window, first, stop, fragment=self.fragment)
             first = stop
 
-    def _work(self, window: Window, begin: int, end: int, hot: dict[int, set[str]]) -> None:
+    def _read_stretch(self, window: Window, begin: int, end: int, hot: dict[int, set[str]]) -> None:
         data = window.data
         number = self.lines.result.lines + (0 if self.fragment else 1)
         place = begin
@@ -99,7 +101,7 @@ class BlockReader:
             if self.lines.traces.busy:
                 self.lines.line(window, start, number, literals)
             elif not literals <= self.lines.spent:
-                self._once(window, start, number, literals)
+                self._take_unless_dull(window, start, number, literals)
             following = data.find(b"\n", start, end) + 1
             place = following or end
             number += 1 if following else 0
@@ -113,7 +115,9 @@ class BlockReader:
         self.lines.result.lines = number if self.fragment else number - 1
         self._note_tail(data, begin, end)
 
-    def _once(self, window: Window, start: int, number: int, literals: set[str]) -> None:
+    def _take_unless_dull(
+        self, window: Window, start: int, number: int, literals: set[str]
+    ) -> None:
         """Takes a line outside of tracebacks, unless the same line added nothing before."""
         raw = window.line(start)
         if raw in self.lines.dull:

@@ -45,14 +45,16 @@ def combine(
         explain a death of then, while the others still stand.
     """
     rows = list(findings)
-    causes = [_judged(cause, rows, registry, where) for cause in diagnosis.causes]
+    causes = [_with_finding(cause, rows, registry, where) for cause in diagnosis.causes]
     causes.sort(key=lambda cause: cause.now is not None and cause.now.status == "refuted")
     if not causes:
         return diagnosis
     return msgspec.structs.replace(diagnosis, causes=tuple(causes), summary=causes[0].message)
 
 
-def _judged(cause: Cause, findings: Sequence[Finding], registry: Registry, where: str) -> Cause:
+def _with_finding(
+    cause: Cause, findings: Sequence[Finding], registry: Registry, where: str
+) -> Cause:
     name = cause.condition
     own = [finding for finding in findings if finding.condition == name]
     troubles = [finding for finding in own if finding.status in (Status.FAIL, Status.WARN)]

@@ -215,7 +215,11 @@ class ErrorIndex:
             if entry.exception == kind and product in {"", entry.product}
         ]
         return self._best(
-            [(rate, entry) for rate, entry in rated if _known(entry, place, bool(product), message)]
+            [
+                (rate, entry)
+                for rate, entry in rated
+                if _is_identified(entry, place, bool(product), message)
+            ]
         )
 
     def search(self, text: str) -> Match | None:
@@ -262,7 +266,7 @@ class ErrorIndex:
                     yield entry
 
 
-def _known(entry: Entry, place: tuple[str, str], placed: bool, message: str) -> bool:
+def _is_identified(entry: Entry, place: tuple[str, str], placed: bool, message: str) -> bool:
     """Whether the place that raised agrees, as far as the words alone do not decide."""
     own = entry.exception in PYTHONS_OWN or PYTHONS_WORDS.search(message)
     if entry.words >= ENOUGH_WORDS and not own:

@@ -128,7 +128,7 @@ def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = No
     writers: dict[int, set[int | None]] = collections.defaultdict(set)
     for error in errors:
         writers[error.source].add(error.rank)
-    ends = _ends(errors)
+    ends = _ends_of_texts(errors)
     for error in errors:
         count = len(writers[error.source])
         rows = [hit for hit in of_source[error.source] if hit.line < ends[error]]
@@ -147,7 +147,7 @@ def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = No
     return None
 
 
-def _ends(errors: Sequence[Error]) -> dict[Error, float]:
+def _ends_of_texts(errors: Sequence[Error]) -> dict[Error, float]:
     """Where the text of an exception ends at the latest: with the next traceback of its rank."""
     begun: dict[tuple[int, int | None], tuple[float, int]] = {}
     found: dict[Error, float] = {}

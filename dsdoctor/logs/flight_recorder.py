@@ -108,10 +108,10 @@ def read(name: str, data: bytes) -> Dump | None:
         rank = int(told[1]) if told else -1
     last = found["entries"][-_MOST_ENTRIES:]
     entries = (_collective(row) for row in last if isinstance(row, dict))
-    return Dump(rank, _kept(one for one in entries if one is not None))
+    return Dump(rank, _relevant(one for one in entries if one is not None))
 
 
-def _kept(entries: Iterable[Collective]) -> tuple[Collective, ...]:
+def _relevant(entries: Iterable[Collective]) -> tuple[Collective, ...]:
     """What `missing` needs of one rank: what is not over, and the furthest of each group."""
     latest = {(one.group, one.number): one for one in entries}
     furthest: dict[str, int] = {}
@@ -143,8 +143,8 @@ def _collective(row: dict[str, Any]) -> Collective | None:
         _word(group[0] if isinstance(group, (list, tuple)) and group else group),
         number,
         _word(row.get("profiling_name", "?")),
-        _shown(row.get("input_sizes", "?")),
-        _shown(row.get("input_dtypes", "?")),
+        _as_python(row.get("input_sizes", "?")),
+        _as_python(row.get("input_dtypes", "?")),
         # Gloo's state stays at `scheduled`; what is over is retired (2.13)
         "completed" if row.get("retired") is True else _word(row.get("state", "?")),
         _called_at(row.get("frames")),
@@ -158,10 +158,10 @@ def _word(value: object) -> str:
     return str(value) if isinstance(value, int) and abs(value) < _LARGEST else "?"
 
 
-def _shown(value: object, depth: int = _DEPTH) -> str:
+def _as_python(value: object, depth: int = _DEPTH) -> str:
     """Lists of words and numbers as Python writes them, cut."""
     if isinstance(value, (list, tuple)):
-        inner = [_shown(one, depth - 1) for one in value[:_MEMBERS]] if depth else []
+        inner = [_as_python(one, depth - 1) for one in value[:_MEMBERS]] if depth else []
         return f"[{', '.join([*inner, '…'] if len(inner) < len(value) else inner)}]"
     return repr(_word(value)) if isinstance(value, str) and depth < _DEPTH else _word(value)
 

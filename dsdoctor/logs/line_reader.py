@@ -103,7 +103,7 @@ class LineReader:
             text, rank = strip_prefixes(shortened(segment, literals))
             if rank is None:
                 rank = self.rank
-            shown = self._shown(segment, rank)
+            shown = self._rank_of_line(segment, rank)
             here = literals
             if literals:
                 if len(segments) > 1:
@@ -145,7 +145,7 @@ class LineReader:
             )  # fmt: skip
             self.result.failures.append(failure)
 
-    def _shown(self, segment: bytes, rank: int | None) -> int | None:
+    def _rank_of_line(self, segment: bytes, rank: int | None) -> int | None:
         """The rank of a line, None where its number is that of a node's task.
 
         srun labels the lines of all ranks of a node alike where its one task is a launcher.

@@ -41,7 +41,7 @@ class _Part(NamedTuple):
     needed: _Texts | None
 
 
-def _better(one: _Texts | None, other: _Texts | None) -> _Texts | None:
+def _rarer(one: _Texts | None, other: _Texts | None) -> _Texts | None:
     if one is None or other is None:
         return one or other
     return max(one, other, key=lambda texts: (min(map(_rarity, texts)), -len(texts)))
@@ -62,7 +62,7 @@ def _class(members: Any) -> _Part:
 
 
 def _branch(branches: Any) -> _Part:
-    found = [_of(branch) for branch in branches]
+    found = [_part_of(branch) for branch in branches]
     needed = [part.needed for part in found]
     spelt = [part.spelt for part in found]
     one = frozenset().union(*(t for t in spelt if t)) if all(spelt) else None
@@ -73,7 +73,7 @@ def _branch(branches: Any) -> _Part:
 
 
 def _repeat(least: int, most: Any, body: Any) -> _Part:
-    inner = _of(body)
+    inner = _part_of(body)
     if least == 0:
         once = most == 1 and inner.spelt is not None
         return _Part((inner.spelt or _EMPTY) | _EMPTY if once else None, None)
@@ -86,35 +86,35 @@ def _piece(name: str, argument: Any) -> _Part:
     if name == "IN":
         return _class(argument)
     if name == "SUBPATTERN":
-        return _of(argument[3])
+        return _part_of(argument[3])
     if name == "ATOMIC_GROUP":
-        return _of(argument)
+        return _part_of(argument)
     if name.endswith("_REPEAT"):
         return _repeat(*argument)
     if name == "BRANCH":
         return _branch(argument[1])
     if name in {"AT", "ASSERT", "ASSERT_NOT"}:  # they take no room
-        looked = _of(argument[1]).needed if name == "ASSERT" else None
+        looked = _part_of(argument[1]).needed if name == "ASSERT" else None
         return _Part(_EMPTY, looked)
     return _Part(None, None)
 
 
-def _of(nodes: Any) -> _Part:
+def _part_of(nodes: Any) -> _Part:
     best: _Texts | None = None
     run: _Texts = _EMPTY
     whole = True
     for operation, argument in nodes:
         part = _piece(str(operation), argument)
-        best = _better(best, part.needed)
+        best = _rarer(best, part.needed)
         if part.spelt is not None and len(run) * len(part.spelt) <= MOST_SPELT:
             run = frozenset(left + right for left in run for right in part.spelt)
             continue
         whole = False
-        best, run = _better(best, _told(run)), part.spelt or _EMPTY
-    return _Part(run if whole else None, _better(best, _told(run)))
+        best, run = _rarer(best, _unless_empty(run)), part.spelt or _EMPTY
+    return _Part(run if whole else None, _rarer(best, _unless_empty(run)))
 
 
-def _told(run: _Texts) -> _Texts | None:
+def _unless_empty(run: _Texts) -> _Texts | None:
     return None if "" in run else run
 
 
@@ -147,7 +147,7 @@ def necessary(pattern: str) -> tuple[str, ...]:
 
 def derived(pattern: str) -> tuple[str, ...]:
     """What `necessary` answers, from the pattern itself."""
-    found = _of(_parser.parse(pattern)).needed or frozenset()
+    found = _part_of(_parser.parse(pattern)).needed or frozenset()
     if "(?i" in pattern:
         found = frozenset(spelt for text in found for spelt in _spellings(text))
     return tuple(sorted(one for one in found if not any(o in one for o in found - {one})))

@@ -90,7 +90,7 @@ def _is_log(path: Path) -> bool:
     )
 
 
-def _natural(path: Path) -> list[tuple[int, int, str]]:
+def _natural_key(path: Path) -> list[tuple[int, int, str]]:
     parts = re.split(r"(\d{1,18})", str(path))
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
 
@@ -113,7 +113,7 @@ def find_dumps(paths: Iterable[str], budget: Budget) -> Iterator[tuple[str, byte
         with contextlib.suppress(OSError):
             found = itertools.islice(path.rglob("*"), MOST_ENTRIES) if path.is_dir() else [path]
             named = [one for one in found if DUMP_NAMES.search(one.name) and not _is_log(one)]
-            for file in sorted(named, key=_natural):
+            for file in sorted(named, key=_natural_key):
                 if why := budget.exceeded():
                     budget.leave_out(f"dumps of the flight recorder in `{path}` ({why})")
                     return
@@ -133,7 +133,7 @@ def _files_below(path: Path, budget: Budget) -> list[Path]:
             break
         if entry.is_file():
             found.append(entry)
-    return sorted(found, key=_natural)
+    return sorted(found, key=_natural_key)
 
 
 def find_sources(paths: Iterable[str], budget: Budget | None = None) -> list[Source]:

@@ -90,11 +90,11 @@ class ReadySignatures:
             if len(self._speaking) >= MOST_SETS:
                 self._speaking.clear()
             numbers = {one for text in literals for one in self.by_literal.get(text, ())}
-            found = [(number, self._made(number)) for number in sorted(numbers)]
+            found = [(number, self._ready_of(number)) for number in sorted(numbers)]
             self._speaking[key] = found
         return found
 
-    def _made(self, number: int) -> Ready:
+    def _ready_of(self, number: int) -> Ready:
         ready = self._ready.get(number)
         if ready is None:
             ready = self._ready[number] = Ready(number, self.known[number])

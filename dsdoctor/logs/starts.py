@@ -48,11 +48,11 @@ def imported_anew(errors: Sequence[Error]) -> int:
     if not begun:
         return 0
     last = begun[-1]
-    ran = [e for e in errors if e.line < last.begun and _ran(e, last)]
+    ran = [e for e in errors if e.line < last.begun and _is_same_script_later(e, last)]
     return last.begun if ran and ran[-1].chain != last.chain else 0
 
 
-def _ran(error: Error, other: Error) -> bool:
+def _is_same_script_later(error: Error, other: Error) -> bool:
     """Whether an exception was raised by the same script when it had loaded its packages."""
     return not _imports(error) and not is_echo(error) and error.file == other.file != ""
 

@@ -31,7 +31,7 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
-        pattern=r"(?:Could not load library|Unable to load any of).{0,40}libcudnn(?!.{0,40}libcuda\.so)|libcudnn\S*: cannot open|(?:undefined symbol|version(?!: Probably one of)).{0,120}libcudnn\S*(?! loaded)",
+        pattern=r"(?:Could not load library|Unable to load any of).{0,40}libcudnn(?!.{0,40}libcuda\.so)|libcudnn\S*: cannot open|(?:undefined symbol|(?<!cuDNN )version).{0,120}libcudnn\S*(?! loaded)",
         examples=(
             "Could not load library libcudnn_cnn_infer.so.8. Error: libcudnn_cnn_infer.so.8: cannot open",
             "Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9}",
@@ -41,6 +41,7 @@ SIGNATURES = (
         not_examples=(
             "libcudnn.so.8 loaded",
             "cuDNN version: Probably one of the following: /usr/lib/x86_64-linux-gnu/libcudnn.so.8",
+            "cuDNN version: /usr/lib/x86_64-linux-gnu/libcudnn.so.7.6.5",
         ),
         level=Level.STRONG,
     ),

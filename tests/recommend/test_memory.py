@@ -804,6 +804,6 @@ def test_a_rank_makes_room_for_all_its_gradients_with_the_first(made: int, kept:
     model = dataclasses.replace(from_size("1B"), sizes=sizes, stated_parameters=None)
     setting = Setting(stage=2, world=8)
     loss = Moment(name="loss", activations=0)
-    backward = Moment(name="backward", activations=0, finished=made)
+    backward = Moment(name="backward", activations=10**12, finished=made)  # more than its end
     need = memory.estimate(model, setting, passes=(loss, backward))
     assert of(need.gpu, "finished gradients") == 2 * kept

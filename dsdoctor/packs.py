@@ -83,7 +83,7 @@ def load_package(name: str, package: str, origin: str, word: bytes = b"") -> Pac
         error_index=_error_index(getattr(root, "__path__", ())),
         facts_as_of=str(getattr(root, "FACTS_AS_OF", "")),
     )
-    return pack if name == BUILTIN else _named(pack, name)
+    return pack if name == BUILTIN else _with_valid_names(pack, name)
 
 
 def _contains(place: str, module: str, word: bytes) -> bool:
@@ -108,7 +108,7 @@ def _literals(folders: Iterable[str]) -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
-def _named(pack: Pack, prefix: str) -> Pack:
+def _with_valid_names(pack: Pack, prefix: str) -> Pack:
     """The pack itself, whose names all begin with its prefix.
 
     Raises:
@@ -173,7 +173,7 @@ def load_file(path: Path) -> Pack:
             facts=tuple(facts_of(module)),
             boilerplate=rows(getattr(module, "BOILERPLATE", ()), Boilerplate, "BOILERPLATE"),
         )
-        return _named(pack, prefix_of_file(path))
+        return _with_valid_names(pack, prefix_of_file(path))
     except BaseException:
         sys.modules.pop(name, None)
         raise

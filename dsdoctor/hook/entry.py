@@ -122,7 +122,7 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
             gatelog.write(folder.path, **outputs.note(request, decision, job, node, seconds))
         gatelog.rotate(folder.path)
         _keep(request, decision, folder, node, job, record)
-    _tell(request, decision, folder, seconds, node)
+    _report(request, decision, folder, seconds, node)
     _log(outputs.log_line(request, decision, job, node, seconds))
     for found in decision.notes:
         _log(outputs.note_line(request, found, job, node))
@@ -213,10 +213,10 @@ def _decide(
                 fail_closed=request.fail_closed,
                 dry_run=request.dry_run,
             )
-            return found, folder, request, _known(env, None)
+            return found, folder, request, _notes_for_later(env, None)
         request = _configured(request)
         supervisor = Supervisor(request, folder, env, begun)
-        return supervisor.run(), folder, request, _known(env, supervisor)
+        return supervisor.run(), folder, request, _notes_for_later(env, supervisor)
     except RunFolderError as error:
         cause, detail = "run-folder", str(error)
     except UsageError as error:
@@ -224,10 +224,10 @@ def _decide(
     except Exception as error:  # noqa: BLE001  # a bug of ours never drains a node
         cause, detail = "crash", f"{type(error).__name__}: {error}"
     found = unknown(cause, detail, fail_closed=request.fail_closed, dry_run=request.dry_run)
-    return found, folder, request, _known(env, None)
+    return found, folder, request, _notes_for_later(env, None)
 
 
-def _known(env: Mapping[str, str], supervisor: Supervisor | None) -> dict[str, Any]:
+def _notes_for_later(env: Mapping[str, str], supervisor: Supervisor | None) -> dict[str, Any]:
     """What a prolog notes for the epilog of the same job, and an epilog for the health program."""
     uid = env.get("SLURM_JOB_UID", "")
     number = int(uid) if uid.isdecimal() and len(uid) <= _LONGEST_UID else None
@@ -277,7 +277,7 @@ def _with_file(request: Request, path: Path) -> Request:
     )
 
 
-def _tell(
+def _report(
     request: Request, decision: Decision, folder: RunFolder | None, seconds: float, node: str
 ) -> None:
     _print(outputs.stdout(request, decision, seconds))

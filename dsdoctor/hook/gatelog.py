@@ -131,10 +131,10 @@ def parse(line: str) -> dict[str, str]:
     {'time': '1', 'event': 'end', 'hook': 'npd', 'cause': ''}
     """
     pairs = (word.partition("=") for word in line.split())
-    return {name: _plain(value) for name, equals, value in pairs if equals}
+    return {name: _sanitized(value) for name, equals, value in pairs if equals}
 
 
-def _plain(word: str) -> str:
+def _sanitized(word: str) -> str:
     """A word without characters that control a terminal or end a value of Prometheus."""
     return "".join(
         c if c.isprintable() and c not in '"\\' else "\N{REPLACEMENT CHARACTER}"

@@ -29,7 +29,7 @@ def apply(wanted: Plan) -> list[str]:
     """
     said = []
     for path, (text, mode) in wanted.files.items():
-        if path.exists() and not _ours(path):
+        if path.exists() and not _is_ours(path):
             raise UsageError(
                 f"`{path}` exists and was not written by dsdoctor; move it away, or pass `--into`"
             )
@@ -107,7 +107,7 @@ def remove(target: str, into: Path) -> list[str]:
         if not path.exists():
             continue
         run_folders |= _run_folders(path)
-        if not _ours(path):
+        if not _is_ours(path):
             said.append(f"left {path}: it was not written by dsdoctor")
             continue
         try:
@@ -164,7 +164,7 @@ def _empty(folder: Path) -> list[str]:
     return [f"removed {folder}"]
 
 
-def _ours(path: Path) -> bool:
+def _is_ours(path: Path) -> bool:
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -94,7 +94,7 @@ def summary(report: Report, snapshot: Snapshot, registry: Registry, key: str) ->
         if isinstance(remains, Missing)
         else [[one.pid, one.started] for one in remains.processes if one.certain],
         "mig": [device.uuid for gpu in listed for device in gpu.mig_devices or () if device.uuid],
-        "unsure": [*unsure, *late, *(f"{k}: {v}" for k, v in _unread(snapshot).items())],
+        "unsure": [*unsure, *late, *(f"{k}: {v}" for k, v in _unread_vitals(snapshot).items())],
         "unsure_cause": "check-crash" if crashed else "unread",
         "findings": [
             {
@@ -126,7 +126,7 @@ def _is_late(finding: Finding) -> bool:
     return finding.status is Status.FAIL and not is_confirmed(finding)
 
 
-def _unread(snapshot: Snapshot) -> dict[str, str]:
+def _unread_vitals(snapshot: Snapshot) -> dict[str, str]:
     """The driver and the GPUs are vital to a hook."""
     found = {}
     for kind in (NvidiaKernel, Nvml, Gpus):
@@ -154,14 +154,14 @@ def perform(task: Mapping[str, Any], reading: NodeReading | None) -> int:
     limits, ignore, problems = _settings(task, registry)
     task = {**task, "ignore": ignore, "limits": limits}
     if task["mode"] == "full":
-        snapshot, report = _full(task, registry)
+        snapshot, report = _examine_and_judge(task, registry)
     else:
         snapshot = _node(task, reading)
-        report = _judged(snapshot, task, registry)
+        report = _judge_node(snapshot, task, registry)
         if few and any(finding.status is Status.FAIL for finding in report.findings):
             # a failure may go by the name of a narrower condition, which was not loaded
             registry = packs.load(only_root_owned=True)
-            report = _judged(snapshot, task, registry)
+            report = _judge_node(snapshot, task, registry)
     name = NODE_FILE if task["mode"] == "node" else str(task["result"])
     found = summary(report, snapshot, registry, str(task["key"])) | {"problems": problems}
     if not folder.write(name, found):
@@ -221,12 +221,12 @@ def _node(task: Mapping[str, Any], reading: NodeReading | None) -> Snapshot:
     return snapshot
 
 
-def _judged(snapshot: Snapshot, task: Mapping[str, Any], registry: Registry) -> Report:
+def _judge_node(snapshot: Snapshot, task: Mapping[str, Any], registry: Registry) -> Report:
     units = ended_units if task["mode"] == "ended" else node_units
     return judge(snapshot, units(registry, task["ignore"]), registry, Policy(limits=task["limits"]))
 
 
-def _full(task: Mapping[str, Any], registry: Registry) -> tuple[Snapshot, Report]:
+def _examine_and_judge(task: Mapping[str, Any], registry: Registry) -> tuple[Snapshot, Report]:
     scopes = frozenset(Scope(scope) for scope in task["scopes"])
     units = tuple(u for u in registry.select((), task["ignore"]) if u.condition.scope in scopes)
     host = LocalHost(os.environ)

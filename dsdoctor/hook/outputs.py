@@ -79,7 +79,7 @@ def stdout(request: Request, decision: Decision, seconds: float) -> str:
     if request.kind == "slurm-task-prolog":
         return _task_prolog(decision)
     if request.kind == "npd":
-        return cut(clean(_short(decision)), NPD_LENGTH) + "\n"
+        return cut(clean(_first_line(decision)), NPD_LENGTH) + "\n"
     if request.kind == "nagios":
         return _nagios(request, decision, seconds)
     if request.kind == "sge-prolog" and not decision.block:
@@ -99,7 +99,7 @@ def _problems(request: Request, decision: Decision) -> list[str]:
     return [f"  configuration: {clean(text)}" for text in (*request.problems, *decision.problems)]
 
 
-def _short(decision: Decision) -> str:
+def _first_line(decision: Decision) -> str:
     if decision.faults:
         return f"{PREFIX} {decision.faults[0].line}"
     return decision.reason

@@ -188,7 +188,9 @@ def slurm_notes(config: Mapping[str, str], budget: float, into: Path) -> list[st
             "SchedulerParameters has no nohold_on_prolog_fail: requeued jobs are held; write "
             f"`SchedulerParameters={yours}nohold_on_prolog_fail`"
         )
-    return notes + _taken(config, into, ("Prolog", "HealthCheckProgram", "TaskProlog"))
+    return notes + _programs_in_the_way(
+        config, into, ("Prolog", "HealthCheckProgram", "TaskProlog")
+    )
 
 
 #: Parameter of Slurm to the script of `hook install` that it shall name.
@@ -204,7 +206,9 @@ _SCRIPTS = {
 _DECIDING = ("Prolog", "Epilog")
 
 
-def _taken(config: Mapping[str, str], into: Path, names: tuple[str, ...]) -> list[str]:
+def _programs_in_the_way(
+    config: Mapping[str, str], into: Path, names: tuple[str, ...]
+) -> list[str]:
     """Programs of the site that our lines for slurm.conf would replace."""
     ours = named_by_slurm(config, into)
     return [
@@ -226,7 +230,7 @@ def epilog_notes(config: Mapping[str, str], budget: float, into: Path) -> list[s
             "Prolog is not set: without the counts that the prolog records, new "
             "errors are not known"
         )
-    return notes + _taken(config, into, ("Epilog",))
+    return notes + _programs_in_the_way(config, into, ("Epilog",))
 
 
 def _limits(

@@ -105,12 +105,12 @@ class Supervisor:
 
     def run(self) -> Decision:
         """Decides, at the latest when the budget is over."""
-        judged = self._node() if self.request.shared else self._own()
+        judged = self._node() if self.request.shared else self._ask_own_worker()
         if isinstance(judged, Decision):
             return judged
         reused = bool(judged.get("reused"))
         if self.request.shared and self._must_judge_selection(judged):
-            own = self._own(snapshot=True)
+            own = self._ask_own_worker(snapshot=True)
             if isinstance(own, Decision):
                 return own
             judged = own
@@ -154,7 +154,7 @@ class Supervisor:
                 found = self.folder.fresh(NODE_FILE, self._max_age, self.key)
                 if found is not None:
                     return {**found, "reused": False}
-                return self._ended(worker, ended)
+                return self._worker_ended(worker, ended)
             if worker is None:
                 lock = self.folder.lock()
                 if lock is not None:
@@ -172,10 +172,10 @@ class Supervisor:
                         "hung", f"a worker has been stuck for {self.folder.lock_age():.0f} s", None
                     )
             if time.monotonic() >= self.deadline:
-                return self._late(worker)
+                return self._out_of_budget(worker)
             time.sleep(_POLL)
 
-    def _own(self, *, snapshot: bool = False) -> dict[str, Any] | Decision:
+    def _ask_own_worker(self, *, snapshot: bool = False) -> dict[str, Any] | Decision:
         """A verdict for this hook alone: its environment, or its GPUs of a node read before."""
         name = f"own.{os.getpid()}.json"
         task: dict[str, Any] = {
@@ -206,10 +206,10 @@ class Supervisor:
                     return found
                 status = worker.poll()
                 if status is not None and not (self.folder.path / name).exists():
-                    return self._ended(worker, status)
+                    return self._worker_ended(worker, status)
                 if time.monotonic() >= self.deadline:
                     worker.end(_LAST_SECONDS)  # nobody else waits for its answer
-                    return self._late(worker)
+                    return self._out_of_budget(worker)
                 time.sleep(_POLL)
         except SystemExit:  # a signal has ended this hook
             worker.end(_END_SECONDS)
@@ -238,13 +238,13 @@ class Supervisor:
         except OSError as error:
             return self._fail_open("spawn", f"no worker could be started: {error}", None)
 
-    def _ended(self, worker: Detached, status: int) -> Decision:
+    def _worker_ended(self, worker: Detached, status: int) -> Decision:
         """A worker has ended without a verdict."""
         if status == _MISUSE and _last_words(worker.output):
             return self._fail_open("usage", _last_words(worker.output), None)
         return self._fail_open("crash", f"the worker ended with status {status}", worker)
 
-    def _late(self, worker: Detached | None) -> Decision:
+    def _out_of_budget(self, worker: Detached | None) -> Decision:
         waits = _last_step(worker.output if worker else self.folder.path / "worker.node.log")
         budget = f"{self.request.budget:g} s"
         if "nvml" in waits:

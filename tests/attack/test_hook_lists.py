@@ -45,8 +45,8 @@ def test_a_user_does_not_take_a_node_from_everybody(
     "number", ["9" * 5000, "9" * 11, "²", "-1", ""], ids=lambda text: text[:12]
 )
 def test_the_number_of_an_account_that_is_none_is_not_noted(number: str) -> None:
-    assert entry._known({"SLURM_JOB_UID": number}, None)["uid"] is None
-    assert entry._known({"SLURM_JOB_UID": "1000"}, None)["uid"] == 1000
+    assert entry._notes_for_later({"SLURM_JOB_UID": number}, None)["uid"] is None
+    assert entry._notes_for_later({"SLURM_JOB_UID": "1000"}, None)["uid"] == 1000
 
 
 def test_what_is_no_cause_becomes_no_label(tmp_path: Path) -> None:

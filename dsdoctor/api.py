@@ -52,6 +52,7 @@ from dsdoctor.model.facts.launch import (
     LaunchFiles,
     LaunchParse,
     LineProblem,
+    MasterAddress,
     MasterPort,
 )
 from dsdoctor.model.facts.machine import (
@@ -201,6 +202,7 @@ __all__ = [
     "Link",
     "LinkNames",
     "LinkTree",
+    "MasterAddress",
     "MasterPort",
     "MemoryDemand",
     "MemoryDetail",

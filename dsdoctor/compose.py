@@ -17,7 +17,7 @@ from dsdoctor.model.facts.config import DsConfig
 from dsdoctor.model.facts.fabric import FabricManager
 from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
 from dsdoctor.model.facts.kernel_log import KernelLog
-from dsdoctor.model.facts.launch import Hostfile, LaunchCommand, MasterPort
+from dsdoctor.model.facts.launch import Hostfile, LaunchCommand, MasterAddress, MasterPort
 from dsdoctor.model.facts.machine import LibCuda, NvidiaKernel, NvidiaSmi, OsInfo, Resources
 from dsdoctor.model.facts.memory import MemoryDemand, MemoryDetail
 from dsdoctor.model.facts.network import NcclFiles, Network
@@ -46,7 +46,7 @@ JOB: frozenset[type[Fact]] = frozenset(
     {DsConfig, LaunchCommand, Hostfile, MemoryDemand, Checkpoint}
 )
 #: What only an environment on its own machine can answer; of a composed one nobody knows it.
-BOTH: frozenset[type[Fact]] = frozenset({TorchLive, DeepSpeedLive, MasterPort})
+BOTH: frozenset[type[Fact]] = frozenset({TorchLive, DeepSpeedLive, MasterAddress, MasterPort})
 #: Tools of one host, where no file system is shared.
 TOOLS: frozenset[type[Fact]] = frozenset({CudaToolkits, Compilers, ExtensionCache, Libaio})
 #: Where the fields of a machine like a product come from: no line of a text.
@@ -54,7 +54,7 @@ DESCRIBED = "--like"
 _NOT_TRIED = Missing(
     why=Why.NOT_ASKED, detail="this environment was not run on the machine that is checked"
 )
-#: A snapshot knows one port at one time; another job may name another.
+#: A snapshot knows one address and one port at one time; another job may name others.
 _OTHER_JOB = Missing(why=Why.NOT_ASKED, detail="the machine was read for another job")
 
 
@@ -85,8 +85,9 @@ def with_job(snapshot: Snapshot, run: RunNeeds, host: Host, registry: Registry) 
         elif key in read.missing:
             made.missing[key] = read.missing[key]
     if run.command:
-        made.facts.pop(MasterPort.key(), None)
-        made.missing[MasterPort.key()] = _OTHER_JOB
+        for key in (MasterAddress.key(), MasterPort.key()):
+            made.facts.pop(key, None)
+            made.missing[key] = _OTHER_JOB
     return made
 
 

@@ -1,4 +1,4 @@
-"""Whether the master port is free, from the kernel's list of sockets."""
+"""Whether the master address resolves and its port is free, from the kernel's list of sockets."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import re
 from dsdoctor.api import probe
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.base import Why
-from dsdoctor.model.facts.launch import MasterPort
+from dsdoctor.model.facts.launch import LaunchCommand, MasterAddress, MasterPort
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.units import whole
 from dsdoctor.probes.command_line import command_of
 from dsdoctor.probes.command_tables import SWITCHES
+from dsdoctor.probes.nodes import resolve
 
 #: deepspeed/launcher/runner.py (0.19.8), torch.distributed.run
 DEFAULT_PORT = 29500
@@ -85,16 +86,34 @@ def _answers(host: Host, address: str, port: int) -> bool:
     )
 
 
+def _sets_address(command: LaunchCommand | None) -> bool:
+    """Whether the launcher gives the ranks an address of its own, whatever the variables say."""
+    return command is not None and (command.inner or command.launcher) in SWITCHES
+
+
+@probe
+def master_address(host: Host, run: RunNeeds) -> MasterAddress:
+    """What the master address of the run resolves to on this node."""
+    command = command_of(run)
+    address = (command.master_addr if command else None) or ""
+    if not address and not _sets_address(command):
+        address = (dict(host.env) | (command.env if command else {})).get("MASTER_ADDR", "")
+    if not address or "$" in address:
+        raise HostError(Why.NOT_ASKED, "no master address was given")
+    if run.quick:
+        raise HostError(Why.NOT_ASKED, "the master address was not resolved (`--quick`)")
+    return MasterAddress(host=address, addresses=resolve(host, address.strip("[]")))
+
+
 @probe
 def master_port(host: Host, run: RunNeeds) -> MasterPort:
     """Whether the master port is free, from the kernel's list of sockets; binds nothing."""
     command = command_of(run)
-    ruled = command is not None and (command.inner or command.launcher) in SWITCHES
     variables: dict[str, str] = dict(host.env) | (command.env if command else {})
     address = (command.master_addr if command else None) or ""
     port = command.master_port if command else None
     asked = port is not None
-    if not ruled:
+    if not _sets_address(command):
         address = address or variables.get("MASTER_ADDR", "")
         text = variables.get("MASTER_PORT", "")
         if port is None and whole(text) is not None:

@@ -9,17 +9,24 @@ Check on every node that the master address resolves and that its port can be re
 (`nc -vz ADDRESS PORT`). Check that the job started on every node.
 
 ## References
-Detected from logs only.
+- torch/distributed/elastic/rendezvous, torch distributed/c10d/socket.cpp
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dsdoctor.api import (
     Condition,
+    Finding,
     Level,
+    MasterAddress,
     Observation,
     Scope,
     Signature,
+    check,
+    fail,
+    ok,
 )
 
 CONDITION = Condition(
@@ -30,6 +37,22 @@ CONDITION = Condition(
     names=(Observation.NO_RENDEZVOUS,),
     transient="a node that joined late, or a network that was down, may be available next time",
 )
+
+
+@check(CONDITION)
+def master_address_resolves(address: MasterAddress) -> Iterator[Finding]:
+    """Fails if this node does not know the name of the master address."""
+    if address.addresses:
+        yield ok(host=address.host, addresses=address.addresses)
+        return
+    yield fail(
+        f"the master address `{address.host}` does not resolve on this node",
+        effect="the ranks of this node try to connect until they time out",
+        hint="correct the name, or add it to DNS or /etc/hosts, until `getent hosts "
+        f"{address.host}` prints an address",
+        host=address.host,
+    )
+
 
 HINT = "check on every node that the job started there and that `nc -vz ADDRESS PORT` reaches the master address"
 

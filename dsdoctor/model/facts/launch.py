@@ -164,6 +164,18 @@ class DeepSpeedEnvFile(Fact, frozen=True, kw_only=True):
     problems: tuple[LineProblem, ...] = ()
 
 
+class MasterAddress(Fact, frozen=True, kw_only=True):
+    """What the name of the master address resolves to on this node.
+
+    Attributes:
+        host: as the command or `MASTER_ADDR` gives it.
+        addresses: of that name; empty = it does not resolve.
+    """
+
+    host: str
+    addresses: tuple[str, ...] = ()
+
+
 class MasterPort(Fact, frozen=True, kw_only=True):
     """Whether the rendezvous port is free on this node.
 

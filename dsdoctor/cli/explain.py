@@ -118,6 +118,8 @@ def similar(registry: Registry, text: str) -> list[Unit]:
     """
     from dsdoctor import condition_search  # noqa: PLC0415  # where nothing has that name
 
+    if "-" in text and " " not in text:
+        registry.get(text)  # a mistyped name: it says which is closest
     found = condition_search.search(registry, text)
     if not found:
         if " " in text:

@@ -15,6 +15,7 @@ Rename the file and delete its `__pycache__`, or remove the directory from PYTHO
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import PurePath
 
@@ -55,18 +56,18 @@ def _installed_there(packages: Packages, module: str, path: str) -> bool:
 def _of_pythonpath(
     packages: Packages, entries: tuple[str, ...], outcome: ImportOutcome
 ) -> Iterator[tuple[str, str, str]]:
-    """Key modules that PYTHONPATH brings and a failed import names: name, file, directory.
+    """Key modules that PYTHONPATH brings and that lack what is imported: name, file, directory.
 
-    A checkout on PYTHONPATH is usually meant, so an import that works is no reason for a finding.
+    A package on PYTHONPATH is usually meant, so neither an import that works nor one that fails for
+    another reason, such as a missing library, is a finding.
     """
-    said = f"{outcome.message}\n{outcome.traceback}"
     for module, path in sorted(packages.origins.items()):
         entry = next((e for e in entries if PurePath(e) in PurePath(path).parents), None)
         installed = packages.packages.get(module)
         if not path or entry is None or installed is None or not installed.location:
             continue
-        named = f"'{module}" in said or f"{path.rpartition('/')[0]}/" in said
-        if named and PurePath(installed.location) != PurePath(entry):
+        lacks = re.search(rf"'{re.escape(module)}(?:\.[\w.]+)?'", outcome.message or "")
+        if lacks and PurePath(installed.location) != PurePath(entry):
             yield module, path, entry
 
 

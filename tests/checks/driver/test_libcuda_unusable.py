@@ -39,9 +39,9 @@ def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("smi", "wsl", "hint"),
     [
-        (ERR, True, "`wsl --shutdown`"),
-        (ERR, False, "`stubs` folder"),
-        (ABSENT, False, "NVIDIA_DRIVER_CAPABILITIES=compute,utility"),
+        pytest.param(ERR, True, "`wsl --shutdown`", id="no answer in WSL"),
+        pytest.param(ERR, False, "`stubs` folder", id="no answer elsewhere"),
+        pytest.param(ABSENT, False, "NVIDIA_DRIVER_CAPABILITIES=compute,utility", id="no libcuda"),
     ],
 )
 def test_the_hint_fits_the_place(smi: NvidiaSmi, wsl: bool, hint: str) -> None:

@@ -31,7 +31,9 @@ def test_rows(fact: MasterAddress, expected: str) -> None:
 
 def read(line: str, *, quick: bool = False, **env: str) -> MasterAddress:
     host = FakeHost(env={"PATH": "/usr/bin", **env}, files={"/usr/bin/getent": ""}, commands=KNOWN)
-    return master_address.function(host, RunNeeds(command=tuple(line.split()), quick=quick))
+    run = RunNeeds(command=tuple(line.split()), quick=quick)
+    found: MasterAddress = master_address.function(host, run)
+    return found
 
 
 def test_the_address_of_the_command_is_resolved() -> None:

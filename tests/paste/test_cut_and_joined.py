@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from dsdoctor import packs
 from dsdoctor.judge import judge
 from dsdoctor.model.finding import Status
 from dsdoctor.model.matrix import Matrix
-from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.paste import environment_of, may_state
 from tests.paste import texts
+from tests.paste.reading import stated, value
 
 REGISTRY = packs.load()
 ROW = "|   {0}  A100-SXM4-40GB      On   | 00000000:B{0}:00.0 Off |                   On |\n"
@@ -20,19 +18,6 @@ MEMORY = "| N/A   34C    P0    69W / 400W |      0MiB / 40537MiB |     N/A      
 MIG = "|                               |                      |             {0:>8}  |\n"
 BORDER = "+-------------------------------+----------------------+----------------------+\n"
 NO_GPU = "No CUDA runtime is found, using CUDA_HOME='/usr/local/cuda'\n"
-
-
-def stated(text: str) -> Snapshot:
-    found = environment_of(text)
-    assert found is not None
-    return found
-
-
-def value(snapshot: Snapshot, path: str) -> Any:
-    place: Any = snapshot.facts
-    for part in path.split("/"):
-        place = place[int(part) if isinstance(place, list) else part]
-    return place
 
 
 def troubles(text: str) -> set[str]:

@@ -15,25 +15,11 @@ from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo
 from dsdoctor.model.facts.python import Packages, TorchLive
 from dsdoctor.model.facts.toolchain import CudaToolkits
 from dsdoctor.model.partial import NotStated
-from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.paste import environment_of, may_state
 from dsdoctor.paste.pip_show import PYPI_CUDA
 from dsdoctor_checks.torch._tables import VARIANTS
 from tests.paste import texts
-
-
-def stated(text: str) -> Snapshot:
-    found = environment_of(text)
-    assert found is not None
-    return found
-
-
-def value(snapshot: Snapshot, path: str) -> Any:
-    place: Any = snapshot.facts
-    for part in path.split("/"):
-        place = place[int(part) if isinstance(place, list) else part]
-    return place
-
+from tests.paste.reading import stated, value
 
 CASES: list[tuple[str, str, Any]] = [
     ("collect_env", "torch_build/cuda", "13.0"),

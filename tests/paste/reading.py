@@ -1,0 +1,23 @@
+"""What a text states, for the tests of its readers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.paste import environment_of
+
+
+def stated(text: str) -> Snapshot:
+    """The partial machine that a text states."""
+    found = environment_of(text)
+    assert found is not None
+    return found
+
+
+def value(snapshot: Snapshot, path: str) -> Any:
+    """A field of it, by a path such as `gpus/gpus/0/name`."""
+    place: Any = snapshot.facts
+    for part in path.split("/"):
+        place = place[int(part) if isinstance(place, list) else part]
+    return place

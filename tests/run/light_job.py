@@ -23,6 +23,11 @@ parser.add_argument("how")
 given = parser.parse_args()
 
 
+def say(text: str) -> None:
+    """A whole line in one write: all ranks share a pipe, and an unbuffered `print` needs two."""
+    os.write(1, f"{text}\n".encode())
+
+
 def load_next_batch() -> None:
     """Of a rank whose data never comes."""
     time.sleep(600)
@@ -37,10 +42,10 @@ def samples() -> int:
 def save() -> None:
     """Writes 16 MiB as a checkpoint, and says so as Hugging Face's Trainer does."""
     folder = Path(given.output_dir, f"checkpoint-{dist.get_rank()}")
-    print(f"Saving model checkpoint to {folder}", flush=True)
+    say(f"Saving model checkpoint to {folder}")
     folder.mkdir(parents=True, exist_ok=True)
     torch.save({"weights": torch.zeros(4 << 20)}, folder / "weights.pt")
-    print(f"rank {dist.get_rank()} has saved", flush=True)
+    say(f"rank {dist.get_rank()} has saved")
 
 
 def meet_its_end() -> None:
@@ -72,8 +77,8 @@ def main() -> None:
         loss = float("nan") if given.how == "nan" and step > 1 else 1 / (step + 1)
         anybody = asked.clone()
         dist.all_reduce(anybody)
-        print(f"{{'loss': {loss}, 'learning_rate': 1e-05, 'epoch': {step}}}", flush=True)
-        print(f"rank {dist.get_rank()} did step {step}", flush=True)
+        say(f"{{'loss': {loss}, 'learning_rate': 1e-05, 'epoch': {step}}}")
+        say(f"rank {dist.get_rank()} did step {step}")
         time.sleep(0.1)
         if anybody or (given.how == "disk" and step == 2):
             save()

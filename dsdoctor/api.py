@@ -135,6 +135,7 @@ from dsdoctor.model.fix_plan import (
 )
 from dsdoctor.model.observation import Observation
 from dsdoctor.model.partial import NotStated
+from dsdoctor.model.units import whole
 
 __all__ = [
     "Boilerplate",
@@ -272,6 +273,7 @@ __all__ = [
     "reach_of",
     "skip",
     "warn",
+    "whole",
     "without_fix",
 ]
 

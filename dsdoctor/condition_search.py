@@ -32,7 +32,7 @@ _FILLERS = frozenset(
 )
 
 
-def search(registry: Registry, text: str) -> list[Unit]:
+def search(registry: Registry, text: str, *, every: bool = False) -> list[Unit]:
     """Conditions that mention what a text is about, the closest first.
 
     A word counts by how few conditions mention it (-log of their share, the inverse document
@@ -42,6 +42,7 @@ def search(registry: Registry, text: str) -> list[Unit]:
     Args:
         registry: the packs.
         text: a question or words in any order; case, punctuation and plurals do not matter.
+        every: list only conditions that mention every word (fillers apart).
 
     Returns:
         `MOST` at most; none where nothing but fillers is mentioned.
@@ -58,7 +59,8 @@ def search(registry: Registry, text: str) -> list[Unit]:
     rows = []
     for unit, mentioned in zip(units, found, strict=True):
         share = sum(weight[word] for word in mentioned)
-        if share and share >= LEAST_SHARE * whole:
+        enough = len(mentioned) == len(wanted) if every else share >= LEAST_SHARE * whole
+        if share and enough:
             score = sum(weight[word] * place for word, place in mentioned.items()) / whole
             rows.append((score + SIDE_BY_SIDE * _is_side_by_side(unit, words), unit))
     best = max((score for score, _ in rows), default=0)

@@ -233,15 +233,17 @@ def _numbers_of_gpus(facts: Facts) -> dict[int, int]:
 
 def _with_sources(findings: list[Finding], seen: partial.Watch, facts: Facts) -> Iterator[Finding]:
     """Findings over a partial machine: with the lines they rest on, and none fine on a guess."""
+    numbers = _numbers_of_gpus(facts) if seen.sources else {}
     for finding in findings:
         if seen.open and finding.status is Status.OK:
-            message = f"`{seen.open}` is not stated"
-            yield Finding(status=Status.SKIP, message=message)
+            yield Finding(status=Status.SKIP, message=f"`{seen.open}` is not stated")
             continue
-        stated: list[dict[str, Any]] = []
-        if finding.status in (Status.WARN, Status.FAIL):
-            stated = _stated_at(finding, seen, _numbers_of_gpus(facts)) if seen.sources else []
-        evidence = {**finding.evidence, "stated_at": stated} if stated else finding.evidence
+        is_problem = finding.status in (Status.WARN, Status.FAIL)
+        stated = _stated_at(finding, seen, numbers) if seen.sources and is_problem else []
+        if not stated:
+            yield finding
+            continue
+        evidence = {**finding.evidence, "stated_at": stated}
         yield msgspec.structs.replace(finding, evidence=evidence)
 
 

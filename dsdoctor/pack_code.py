@@ -130,10 +130,8 @@ def contained() -> Iterator[None]:
     try:
         with _telling_interrupts():
             yield
-    except Exception:
-        raise
     except BaseException as error:
-        if _is_ours(error):
+        if isinstance(error, Exception) or _is_ours(error):
             raise
         raise PackCodeError(f"it tried to end dsdoctor ({words(error)}){where(error)}") from None
 

@@ -22,8 +22,8 @@ from dsdoctor.api import (
     RunNeeds,
     TorchBuild,
     TorchLive,
+    whole,
 )
-from dsdoctor_checks._numbers import whole
 
 Capability = tuple[int, int]
 

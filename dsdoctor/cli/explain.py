@@ -118,13 +118,12 @@ def similar(registry: Registry, text: str) -> list[Unit]:
     """
     from dsdoctor import condition_search  # noqa: PLC0415  # where nothing has that name
 
-    if "-" in text and " " not in text:
-        registry.get(text)  # a mistyped name: it says which is closest
-    found = condition_search.search(registry, text)
+    is_name = " " not in text  # part of a name, or a mistyped one
+    found = condition_search.search(registry, text, every=is_name)
     if not found:
-        if " " in text:
+        if not is_name:
             raise UsageError(NO_MESSAGE)
-        registry.get(text)
+        registry.get(text)  # says which name is closest
     click.echo(f"dsdoctor: {SIMILAR}:", err=True)
     return found
 

@@ -22,14 +22,15 @@ from dsdoctor.hook.request import Request, configured, job_id, node_name, parse
 from dsdoctor.hook.rundir import RunFolder, RunFolderError, boot_id, default_path, write_json
 from dsdoctor.hook.supervise import Supervisor, process_age
 from dsdoctor.hook.trust import why_not_this
+from dsdoctor.model.units import whole
 from dsdoctor.safe_path import is_root, trusted_accounts, why_untrusted
 
 #: While this file is there every hook lets everything pass.
 KILL_SWITCH = Path("/etc/dsdoctor/disabled")
 SYSTEM_CONFIG = Path("/etc/dsdoctor/config.toml")
 _LOG_SECONDS = 0.2
-#: Digits of an account's number (32 bits); the job's owner may set anything.
-_LONGEST_UID = 10
+#: The largest number of an account; the job's owner may set anything.
+_LARGEST_UID = 2**32 - 1
 _UNKNOWN_WORDS = {"nagios": "DSDOCTOR UNKNOWN - inconclusive ({0})\n"}
 #: Statuses with which this process has given a verdict; click's own are not among them.
 _given: list[int] = []
@@ -229,9 +230,11 @@ def _decide(
 
 def _notes_for_later(env: Mapping[str, str], supervisor: Supervisor | None) -> dict[str, Any]:
     """What a prolog notes for the epilog of the same job, and an epilog for the health program."""
-    uid = env.get("SLURM_JOB_UID", "")
-    number = int(uid) if uid.isdecimal() and len(uid) <= _LONGEST_UID else None
-    found: dict[str, Any] = {"gpus": {}, "uid": number}
+    uid = whole(env.get("SLURM_JOB_UID", ""))
+    found: dict[str, Any] = {
+        "gpus": {},
+        "uid": uid if uid is not None and uid <= _LARGEST_UID else None,
+    }
     if supervisor is not None:
         found |= {"gpus": supervisor.uuids, "ecc": supervisor.ecc, "left": supervisor.left}
     return found

@@ -92,9 +92,8 @@ def variants(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         if not text or not following or not following[0]:
             continue
         first = following[0]
-        if first == "raise" or first.startswith(
-            ("raise ", FENCE)
-        ):  # source text that a traceback or a text quotes
+        # source text that a traceback or a text quotes
+        if first == "raise" or first.startswith(("raise ", FENCE)):
             continue
         broken = len(text) >= SHORTEST_BROKEN and not first.startswith(("File ", "Traceback", "["))
         if broken or text.endswith(":"):

@@ -39,17 +39,15 @@ def unknown(disputed: Iterable[Field], stated: Iterable[Field]) -> set[Field]:
         for fact, path in lost
         if (found := _IDENTITY.match(path)) is not None
     }
-    prefixes |= {(other, "") for fact, thing in prefixes if not thing for other in _belongs(fact)}
+    prefixes |= {
+        (other, "") for fact, thing in prefixes if not thing for other in _BELONGS.get(fact, ())
+    }
     facts = {fact for fact, path in lost if path == "count" or _IDENTITY.match(path)}
     for fact, path in stated:
         below = any(fact == kind and path.startswith(thing) for kind, thing in prefixes)
         if below or (fact in facts and path in _WHOLE.get(fact, ())):
             lost.add((fact, path))
     return lost
-
-
-def _belongs(fact: str) -> tuple[str, ...]:
-    return _BELONGS.get(fact, ())
 
 
 def contradictions(

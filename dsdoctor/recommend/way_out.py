@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator
 
@@ -67,27 +68,62 @@ class Request:
         return dataclasses.replace(self, machine=machine, options=asked, base=base)
 
 
-def _changes(request: Request) -> Iterator[tuple[str, Request]]:
-    """One change each, the cheapest for the user first."""
-    options, machine = request.options, request.machine
-    if not options.fused_loss:
+#: Changes of one kind, the cheapest first: what a user would be told, and the changed request.
+Candidates = Iterator[tuple[str, Request]]
+
+
+def _loss(request: Request) -> Candidates:
+    if not request.options.fused_loss:
         yield "`--fused-loss` (Liger kernels)", request.changed(fused_loss=True)
-    if options.finetune == "full":
+
+
+def _adapters(request: Request) -> Candidates:
+    if request.options.finetune == "full":
         yield "`--finetune lora`", request.changed(finetune="lora")
-    if options.finetune in ("full", "lora"):
+
+
+def _quantized_adapters(request: Request) -> Candidates:
+    if request.options.finetune in ("full", "lora"):
         yield "`--finetune qlora`", request.changed(finetune="qlora", modules_to_save=())
+
+
+def _shorter_sequences(request: Request) -> Candidates:
     length = request.base.sequence // 2
     while length >= SHORTEST:
         yield f"`--seq-len {length}`", request.changed(sequence=length)
         length //= 2
+
+
+def _more_gpus(request: Request) -> Candidates:
+    machine = request.machine
     for count in GPUS:
         if 0 < len(machine.devices) < count and not any(one.mig for one in machine.devices):
             more = dataclasses.replace(machine, devices=machine.devices[:1] * count)
             yield f"{count} such GPUs", request.changed(more, global_batch=None)
+
+
+def _more_nodes(request: Request) -> Candidates:
+    gpus = len(request.machine.devices)
     for nodes in NODES:
-        if nodes > options.nodes and machine.devices:
-            text = f"{nodes} nodes of {len(machine.devices)} such GPUs"
-            yield text, request.changed(nodes=nodes, hosts=(), global_batch=None)
+        if nodes > request.options.nodes and gpus:
+            changed = request.changed(nodes=nodes, hosts=(), global_batch=None)
+            yield f"{nodes} nodes of {gpus} such GPUs", changed
+
+
+#: Kinds of change, the cheapest for the user first.
+_KINDS = (
+    _loss, _adapters, _quantized_adapters, _shorter_sequences, _more_gpus, _more_nodes,
+)  # fmt: skip
+
+
+def _first_that_fits(candidates: Candidates) -> str | None:
+    """The first change that makes a plan fit, with that plan in parentheses."""
+    for text, changed in candidates:
+        with contextlib.suppress(UsageError):  # the change is not possible with other options
+            row = changed.fitting()
+            if row is not None:
+                return f"{text} ({row.name}, {gib(row.gpu_bytes)} GiB each)"
+    return None
 
 
 def _card(request: Request, rows: tuple[MemoryOption, ...]) -> str:
@@ -107,20 +143,7 @@ def ways_out(request: Request, rows: tuple[MemoryOption, ...]) -> list[Reason]:
         request: what was asked for.
         rows: all options, of which none fits.
     """
-    found: list[str] = []
-    kinds: set[str] = set()
-    for text, changed in _changes(request):
-        kind = text.split()[-1] if text.endswith("GPUs") else text.split()[0]
-        kind = "nodes" if "nodes" in text else kind
-        if kind in kinds:
-            continue
-        try:
-            row = changed.fitting()
-        except UsageError:
-            continue
-        if row is not None:
-            kinds.add(kind)
-            found.append(f"{text} ({row.name}, {gib(row.gpu_bytes)} GiB each)")
+    found = [text for kind in _KINDS if (text := _first_that_fits(kind(request)))]
     if request.machine.devices:
         found.append(_card(request, rows))
     words = "; or ".join(found) if found else "nothing that was tried: a smaller model is needed"

@@ -50,6 +50,17 @@ def test_other_words_list_what_mentions_them(tmp_path: Path) -> None:
     assert "hostfile" in report["conditions"][0]["condition"]
 
 
+def test_a_part_of_a_name_lists_and_a_mistyped_one_is_corrected(tmp_path: Path) -> None:
+    env = clean_environment(tmp_path)
+    part = dsdoctor("explain", "cuda-toolkit", env=env)
+    assert part.status == 0
+    listed = [line.split()[1] for line in part.out.splitlines() if line.startswith("DSD")]
+    assert {"cuda-toolkit-missing", "cuda-toolkit-mismatch"} <= set(listed)
+    wrong = dsdoctor("explain", "cuda-toolkit-mising", env=env)
+    assert (wrong.status, wrong.out) == (2, "")
+    assert "`cuda-toolkit-missing`" in wrong.err
+
+
 def test_words_that_nothing_mentions_are_one_line(tmp_path: Path) -> None:
     done = dsdoctor("explain", "zzyzx", "blubb", env=clean_environment(tmp_path))
     assert (done.status, done.out) == (2, "")

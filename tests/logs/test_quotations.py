@@ -96,7 +96,7 @@ def test_a_notebooks_stack_that_breaks_off_is_not_clean() -> None:
 
 def test_a_call_below_its_exception_says_who_raised_it() -> None:
     error = "[TP1] Scheduler hit an exception:\nIndexError: list index out of range\n"
-    place = 'File "/work/sglang/python/sglang/srt/managers/scheduler.py", line 7, in move\n'
+    place = 'File "/home/me/sglang/python/sglang/srt/managers/scheduler.py", line 7, in move\n'
     assert diagnosed(error + place).outcome is Outcome.UNRECOGNISED
     assert diagnosed(error + 'File "/home/lab/serve.py", line 7, in move\n').outcome is (
         Outcome.USER_CODE

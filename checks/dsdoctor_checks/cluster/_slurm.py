@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 
-from dsdoctor.api import Environment
-from dsdoctor_checks._numbers import whole
+from dsdoctor.api import Environment, whole
 
 
 def in_job(env: Environment) -> bool:

@@ -28,8 +28,8 @@ from dsdoctor.api import (
     fail,
     ok,
     skip,
+    whole,
 )
-from dsdoctor_checks._numbers import whole
 
 from ._slurm import tasks_of_node
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from dsdoctor.api import Environment, Gpus, Hostfile, LaunchCommand, Missing, RunNeeds
-from dsdoctor_checks._numbers import whole
+from dsdoctor.api import Environment, Gpus, Hostfile, LaunchCommand, Missing, RunNeeds, whole
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dsdoctor_checks._numbers import whole
+from dsdoctor.api import whole
 from dsdoctor_checks._util import at_least
 
 #: The release that these tables were read from.

@@ -33,8 +33,8 @@ from dsdoctor.api import (
     check,
     fail,
     warn,
+    whole,
 )
-from dsdoctor_checks._numbers import whole
 from dsdoctor_checks._util import at_least
 
 from ._kinds import refused_in_zero

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from dsdoctor.api import Environment, LaunchCommand, Missing, NcclFiles
-from dsdoctor_checks._numbers import whole
+from dsdoctor.api import Environment, LaunchCommand, Missing, NcclFiles, whole
 
 
 @dataclasses.dataclass(frozen=True)

@@ -37,6 +37,8 @@ from ._util import jit_ops, lacking
 CONDITION = Condition("extension-cache-unwritable", id="DSD408", scope=Scope.USER_ENV, since="0.1")
 MIB = 1 << 20
 
+HINT = "run `export TORCH_EXTENSIONS_DIR=DIR` with a writable folder on a local disk"
+
 
 class CacheLimits(Limits, frozen=True, kw_only=True):
     """Disk space for builds.
@@ -72,14 +74,12 @@ def cache_is_writable(
         ops,
         f"`{cache.root}` ({source}) {what}",
         effect="the first use of an op fails with `PermissionError` or `No space left on device`",
-        hint="run `export TORCH_EXTENSIONS_DIR=DIR` with a writable folder on a local disk",
+        hint=HINT,
         root=cache.root,
         free_mib=free,
         min_free_mib=limits.min_free_mib,
     )
 
-
-HINT = "run `export TORCH_EXTENSIONS_DIR=DIR` with a writable folder on a local disk"
 
 TRACEBACK_RULES = (
     TracebackRule(

@@ -31,8 +31,8 @@ from dsdoctor.api import (
     check,
     ok,
     warn,
+    whole,
 )
-from dsdoctor_checks._numbers import whole
 from dsdoctor_checks._util import variable
 
 from ._util import name

@@ -8,7 +8,7 @@ import time
 
 import msgspec
 
-from dsdoctor.logs import reader
+from dsdoctor.logs import ranks, reader
 from dsdoctor.logs.errors import CHAINS, ERROR_LITERALS, HELPER, IGNORED, TRACEBACK, Tracebacks
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.hits import KEPT, Failure, Hit, Scan
@@ -22,6 +22,7 @@ from dsdoctor.logs.ready import ReadySignatures
 from dsdoctor.logs.stamps import stamp
 from dsdoctor.logs.warning_lines import REACH, is_left_out, is_warning
 from dsdoctor.logs.window import CONTEXT_BYTES, Window
+from dsdoctor.model.condition import Signature
 
 #: Lines in front of an exception in which its frames are looked for.
 FRAME_LINES = 40
@@ -31,6 +32,8 @@ MORE_LINES = 3
 SLOW = 0.005
 #: ... and after so many of them in a log, the signature is left out of the rest of it.
 MOST_SLOW = 20
+#: Lines of one signature in which ranks are compared.
+MOST_COMPARED = 256
 #: Lines that matter each time they come.
 COURSE = frozenset({RESTART, FAILED, FIRST, TRACEBACK, IGNORED, HELPER, *CHAINS})
 
@@ -191,9 +194,14 @@ class LineReader:
         if not all(name in self.result.marks for name in MARK_LITERALS.get(literal, ())):
             return False
         return all(
-            self.per_signature[number] >= KEPT and not self.ready.known[number].signature.final
+            self._has_enough(number, self.ready.known[number].signature)
             for number in self.ready.by_literal.get(literal, ())
         )
+
+    def _has_enough(self, number: int, signature: Signature) -> bool:
+        """Whether more hits of a signature would add nothing."""
+        most = MOST_COMPARED if signature.compared else KEPT
+        return self.per_signature[number] >= most and not signature.final
 
     def _marks(self, text: str, number: int, literals: set[str]) -> None:
         for literal in literals:
@@ -218,7 +226,7 @@ class LineReader:
             known = ready.known
             signature = known.signature
             seen = self.per_signature[index]
-            if seen >= KEPT and not signature.final:
+            if self._has_enough(index, signature):
                 continue
             if self._slow[index] >= MOST_SLOW:
                 continue
@@ -259,10 +267,17 @@ class LineReader:
             self._keep(hit, seen)
 
     def _keep(self, hit: Hit, seen: int) -> None:
-        """Keeps a hit; of a hang, the last one in place of the one before."""
+        """Keeps a hit; of a hang, the last one in place of the one before.
+
+        Where ranks are compared, those that differ in what they show are kept.
+        """
         hits = self.result.hits
         if seen < KEPT:
             hits.append(hit)
+            return
+        if hit.known.signature.compared:
+            if ranks.adds(hit, (other for other in hits if other.known is hit.known)):
+                hits.append(hit)
             return
         for place in range(len(hits) - 1, -1, -1):
             if hits[place].known is hit.known:

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dsdoctor.logs.hits import Hit
 
 #: Ranks that are named.
 MOST_NAMED = 4
+#: Different values that are kept.
+MOST_DIFFERENT = 12
+
+
+def _compared(hit: Hit) -> tuple[tuple[str, str], ...]:
+    """What a hit shows in the groups of its pattern that are compared between ranks."""
+    names = hit.known.signature.compared
+    return tuple((name, hit.groups[name]) for name in names if name in hit.groups)
+
+
+def adds(hit: Hit, kept: Iterable[Hit]) -> bool:
+    """Whether a hit shows another value than those that are kept, or another rank with its own."""
+    ranks: dict[tuple[tuple[str, str], ...], set[int | None]] = {}
+    for other in kept:
+        ranks.setdefault(_compared(other), set()).add(other.rank)
+    alike = ranks.get(_compared(hit))
+    if alike is None:
+        return len(ranks) < MOST_DIFFERENT
+    return hit.rank not in alike and len(alike) <= MOST_NAMED  # one more shows that there are more
 
 
 def disagreement(hits: Iterable[Hit]) -> str:
@@ -18,8 +37,7 @@ def disagreement(hits: Iterable[Hit]) -> str:
     """
     shown: dict[int, tuple[tuple[str, str], ...]] = {}
     for hit in hits:
-        names = hit.known.signature.compared
-        values = tuple((name, hit.groups[name]) for name in names if name in hit.groups)
+        values = _compared(hit)
         if hit.rank is not None and values:
             shown.setdefault(hit.rank, values)
     if len(set(shown.values())) < 2:  # noqa: PLR2004  # two make a difference
@@ -35,3 +53,12 @@ def disagreement(hits: Iterable[Hit]) -> str:
         what = " ".join(value for _, value in values)
         parts.append(f"{word} {numbers} in {what}")
     return "; ".join(parts)
+
+
+def one_of_each_first(hits: Sequence[Hit]) -> list[Hit]:
+    """Hits in order, but the first of each value that ranks show before all others."""
+    values = [_compared(hit) for hit in hits]
+    return [
+        *(hit for place, hit in enumerate(hits) if values[place] not in values[:place]),
+        *(hit for place, hit in enumerate(hits) if values[place] in values[:place]),
+    ]

@@ -6,11 +6,11 @@ import collections
 from collections.abc import Sequence
 
 from dsdoctor.lazy_regex import lazy
+from dsdoctor.logs import ranks
 from dsdoctor.logs.candidates import Candidate, Choice
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Hit
 from dsdoctor.logs.presentable import presentable
-from dsdoctor.logs.ranks import disagreement
 from dsdoctor.model.condition import Level
 from dsdoctor.model.diagnosis import Cause, FirstError, Line
 
@@ -57,11 +57,13 @@ def _cause(candidate: Candidate, place: int, names: Sequence[str], masks: tuple[
             lambda: "?", {k: presentable(v) for k, v in hit.groups.items()}
         )
         message = hit.known.signature.message.format_map(values)
-    if told := disagreement(candidate.hits):
+    hits = candidate.hits
+    if told := ranks.disagreement(hits):
         message += f"; the ranks disagree: {presentable(told)}"
+        hits = ranks.one_of_each_first(hits)
     lines = [
         line_of(one.source, one.line, without_carets(one.text), one.rank, names)
-        for one in _distinct(candidate.hits)
+        for one in _distinct(hits)
     ]
     certainty = CONFIDENCE[candidate.level] * (1.0, 0.6, 0.4)[min(place, 2)]
     return Cause(

@@ -626,6 +626,20 @@ def test_a_message_of_startup_fits_no_failure_below_steps() -> None:
     assert said(steps(1, 90) + error) == "unrecognised"
 
 
+def test_an_agent_that_loses_a_rendezvous_it_had_joined_has_lost_its_peer() -> None:
+    error = (
+        "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the"
+        " C10d store has failed. See inner exception for details.\n"
+    )
+    heartbeat = (
+        "W0506 07:08:09.331000 71 torch/distributed/elastic/rendezvous/dynamic_rendezvous.py:1254]"
+        " The node 'gpu-b_71_0' has failed to send a keep-alive heartbeat to the rendezvous '77'"
+        " due to an error of type RendezvousConnectionError.\n"
+    )
+    assert said(error) == "rendezvous-timeout"
+    assert said(steps(1, 90) + heartbeat + error) == "peer-connection-lost"
+
+
 def test_text_that_goes_on_far_below_its_exception_between_the_lines_of_many_ranks() -> None:
     head = "{0:2}: Traceback (most recent call last):\n{0:2}: RuntimeError: Error(s) in loading state_dict for Net:\n"
     rest = "{:2}: \tsize mismatch for w: copying a param with shape torch.Size([4]) from checkpoint, the shape in current model is torch.Size([0]).\n"

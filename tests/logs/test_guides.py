@@ -93,6 +93,14 @@ def test_guide_b9_ranks_that_disagree_are_named(files: int) -> None:
     assert "rank 1 in _ALLGATHER_BASE 411" in found.message
 
 
+def test_guide_b9_the_rank_that_disagrees_is_named_below_many_that_agree() -> None:
+    texts = [WATCHDOG.format(rank, 412, "ALLREDUCE") * 2 for rank in range(64) if rank != 37]
+    found = cause("".join([*texts, WATCHDOG.format(37, 412, "_ALLGATHER_BASE")]))
+    assert "ranks 0, 1, 2, 3, … in ALLREDUCE 412" in found.message
+    assert "rank 37 in _ALLGATHER_BASE 412" in found.message
+    assert [line.rank for line in found.evidence[:2]] == [0, 37]
+
+
 def test_guide_b9_ranks_in_the_same_collective_do_not_disagree() -> None:
     found = cause(WATCHDOG.format(0, 9, "ALLREDUCE"), WATCHDOG.format(1, 9, "ALLREDUCE"))
     assert "agree" not in found.message

@@ -58,21 +58,22 @@ HINT = "check on every node that the job started there and that `nc -vz ADDRESS 
 
 SIGNATURES = (
     Signature(
-        pattern=r"the rendezvous '[^']{1,200}' due to an error of type Rendezvous(?:Connection|Timeout)Error",
+        pattern=r"shutdown the rendezvous '[^']{1,200}' due to an error of type Rendezvous(?:Connection|Timeout)Error",
         source="torch 1.9-2.13 distributed/elastic/rendezvous/dynamic_rendezvous.py",
         examples=(
             "The node 'w-1_17_0' has failed to shutdown the rendezvous 'none' due to an error of type RendezvousConnectionError.",
-            "The node 'a' has failed to send a keep-alive heartbeat to the rendezvous 'r' due to an error of type RendezvousTimeoutError.",
+            "The node 'a' has failed to shutdown the rendezvous 'r' due to an error of type RendezvousTimeoutError.",
         ),
         not_examples=(
-            "the rendezvous '' due to an error of type RendezvousConnectionError",
-            "the rendezvous '' due to an error of type RendezvousTimeoutError",
+            "shutdown the rendezvous '' due to an error of type RendezvousConnectionError",
+            "shutdown the rendezvous '' due to an error of type RendezvousTimeoutError",
         ),
         level=Level.WEAK,
         masks=("nccl-timeout-watchdog",),
         # the ranks had met, and the node of the store ended before this one
         unless=(
             "Rendezvous complete for workers",
+            "keep-alive heartbeat to the rendezvous",
             "process group has NOT been destroyed before",
             "destroy_process_group() was not called before",
         ),
@@ -96,6 +97,7 @@ SIGNATURES = (
             "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
         ),
         not_examples=("raise RendezvousTimeoutError",),
+        unless=("keep-alive heartbeat to the rendezvous",),  # see above
         masks=("nccl-timeout-watchdog",),
         echo=True,
     ),
@@ -157,6 +159,7 @@ SIGNATURES = (
         examples=(
             "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has failed. See inner exception for details.",
         ),
+        unless=("keep-alive heartbeat to the rendezvous",),  # see above
         masks=("nccl-timeout-watchdog",),
         echo=True,
     ),

@@ -62,4 +62,15 @@ SIGNATURES = (
         masks=("rendezvous-timeout",),  # the store's client is there: it met
         echo=True,
     ),
+    Signature(
+        # an agent sends heartbeats only after a rendezvous that succeeded
+        pattern=r"has failed to send a keep-alive heartbeat to the rendezvous",
+        source="torch 1.9-2.13 distributed/elastic/rendezvous/dynamic_rendezvous.py",
+        examples=(
+            "The node 'w-1_17_0' has failed to send a keep-alive heartbeat to the rendezvous 'r' due to an error of type RendezvousConnectionError.",
+        ),
+        level=Level.HINT,
+        masks=("rendezvous-timeout",),
+        echo=True,
+    ),
 )

@@ -104,16 +104,17 @@ class Openings:
         place, count = data.find(self._needle, begin, end) if self._needle else -1, 0
         while place >= 0 and count < MOST:
             count += 1
-            start = max(begin, data.rfind(b"\n", begin, place) + 1)
+            start = data.rfind(b"\n", 0, place) + 1
             for _ in range(self._above):
-                start = _line_before(data, begin, start)
-            if self._begins(data, start, end):
-                found.setdefault(start, True)
+                start = _line_before(data, start)
+            if self._begins(data, start):
+                found.setdefault(max(begin, start), True)
             place = data.find(self._needle, place + len(self._needle), end)
         return sorted(found.items())
 
-    def _begins(self, data: bytes, start: int, end: int) -> bool:
-        stop = min(end, start + WITHIN * LONGEST)
+    def _begins(self, data: bytes, start: int) -> bool:
+        """Whether the opening stands at a place, also beyond the ends of a stretch."""
+        stop = start + WITHIN * LONGEST
         lines = [line for line in data[start:stop].split(b"\n")[:WITHIN] if line.strip()]
         shapes = [shape(reader.decode(line[:LONGEST])) for line in lines]
         if not shapes or shapes[0] != self._opening[0]:
@@ -128,11 +129,11 @@ def _fixed(text: str) -> bytes:
     return told.encode("utf-8", "replace") if words * 2 >= len(told.replace(" ", "")) else b""
 
 
-def _line_before(data: bytes, begin: int, start: int) -> int:
+def _line_before(data: bytes, start: int) -> int:
     """Start of the line in front of the one that starts here, blank ones left out."""
-    while start > begin:
+    while start > 0:
         end = start - 1
-        start = max(begin, data.rfind(b"\n", begin, end) + 1)
+        start = data.rfind(b"\n", 0, end) + 1
         if data[start:end].strip():
             break
     return start

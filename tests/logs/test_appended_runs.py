@@ -79,6 +79,20 @@ def test_a_run_without_a_failure_in_between_does_not_end_the_search_for_runs() -
     assert said(runs + header("ecl4") + RESULTS + TYPO) == "user-code"
 
 
+def test_an_opening_is_found_wherever_the_log_is_divided_for_reading() -> None:
+    def start(n: int) -> str:
+        return (
+            f"==== attempt {n} ====\nSetting ds_accelerator to cuda (auto detect)\n"
+            "Initializing TorchBackend in DeepSpeed with backend nccl\ncdb=None\n"
+        )
+
+    last = "".join(f"sample {n} is answered\n" for n in range(50))
+    for lines in range(50):
+        tail = "".join(last.splitlines(keepends=True)[:lines])
+        text = start(1) + RESULTS + OOM + start(2) + tail + TYPO
+        assert said(text) == "user-code", lines
+
+
 def script(name: str, line: int, error: str) -> str:
     """The end of a script."""
     return (

@@ -626,6 +626,13 @@ def test_a_message_of_startup_fits_no_failure_below_steps() -> None:
     assert said(steps(1, 90) + error) == "unrecognised"
 
 
+def test_a_node_whose_ssh_connection_is_closed_below_steps_was_reached() -> None:
+    status = "pdsh@head: n2: ssh exited with exit code 255\n"
+    closed = "n2: Connection to n2 closed by remote host.\n" + status
+    assert said(status) == "hostfile-or-ssh-problem"
+    assert said(steps(1, 90) + closed) == "peer-connection-lost"
+
+
 def test_an_agent_that_loses_a_rendezvous_it_had_joined_has_lost_its_peer() -> None:
     error = (
         "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the"

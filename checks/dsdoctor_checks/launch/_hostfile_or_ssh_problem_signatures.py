@@ -114,6 +114,7 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        startup=True,  # below steps, a connection was lost that had been made
     ),
     Signature(
         pattern="(?:ssh|pdsh): command not found",

@@ -63,6 +63,18 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
+        # of a connection that had been made; 255 is ssh's own status
+        pattern=r"Connection to (?P<host>\S{1,80}) closed by remote host",
+        source="OpenSSH 7.0-9.9 clientloop.c; pdsh 2.18-2.35 src/pdsh/dsh.c",
+        examples=("n2: Connection to n2 closed by remote host.",),
+        not_examples=("Connection to closed by remote host",),
+        near=("ssh exited with exit code 255",),
+        message="the connection to `{host}` broke while the job ran",
+        hint="check the node whose connection was closed: whether it was restarted, ran out of memory or"
+        " lost its network; then resume from the last checkpoint",
+        echo=True,
+    ),
+    Signature(
         # an agent sends heartbeats only after a rendezvous that succeeded
         pattern=r"has failed to send a keep-alive heartbeat to the rendezvous",
         source="torch 1.9-2.13 distributed/elastic/rendezvous/dynamic_rendezvous.py",

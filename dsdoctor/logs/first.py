@@ -228,8 +228,7 @@ def choose(
         answered: exceptions of which more is known than the place that raised them.
     """
     many = len(scans) > 1
-    flags: set[str] = set().union(*(scan.flags for scan in scans)) if scans else set()
-    hits = [hit for scan in scans for hit in scan.hits if counts(hit, scan, flags)]
+    hits = _counted(scans)
     errors = sorted_errors(scans)
     hits = [hit for hit in hits if not _only_remarked(hit, errors)]
     hits = without_own_requests(hits, errors)
@@ -296,17 +295,26 @@ def choose(
     return Choice(contest, masked, decided)
 
 
+def _counted(scans: Sequence[Scan]) -> list[Hit]:
+    """The hits that count, by what else the logs show."""
+    flags: set[str] = set().union(*(scan.flags for scan in scans)) if scans else set()
+    hits = [hit for scan in scans for hit in scan.hits if counts(hit, scan, flags)]
+    if len(scans) < 2:  # noqa: PLR2004  # the system has a log of its own
+        return hits
+    from dsdoctor.logs import system_events  # noqa: PLC0415  # most often there is one log
+
+    return system_events.without_old(hits, scans)
+
+
 def _first_failure(scans: Sequence[Scan]) -> Failure | None:
     return next((failure for scan in reversed(scans) for failure in reversed(scan.failures)), None)
 
 
 def _is_outside(candidate: Candidate, scans: Sequence[Scan]) -> bool:
     """Whether it was read in a log that no rank wrote: of the kernel, of a scheduler."""
-    if len(scans) == 1:
-        return False
-    scan = scans[candidate.hits[0].source]
-    ranks = {hit.rank for hit in scan.hits} | {error.rank for error in scan.errors}
-    return ranks <= {None} and not scan.failures and scan.step is None
+    from dsdoctor.logs import system_events  # noqa: PLC0415  # most often there is one log
+
+    return len(scans) > 1 and system_events.is_of_the_system(scans[candidate.hits[0].source])
 
 
 def _is_of_the_system(candidate: Candidate, errors: Sequence[Error]) -> bool:

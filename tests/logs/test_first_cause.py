@@ -608,6 +608,36 @@ def test_the_kernels_word_in_the_jobs_own_log_comes_before_the_failure_of_a_rank
     assert said(steps(1, 40) + failed + report + kernel) == "cuda-kernel-failed"
 
 
+@pytest.mark.parametrize(
+    ("date", "expected"),
+    [
+        pytest.param("Tue May  5 21:08:09", "gpu-hardware-fault", id="in another time zone"),
+        pytest.param("Sun Apr  5 04:11:12", "user-code", id="a month before"),
+    ],
+)
+def test_what_the_kernel_said_days_before_a_run_ended_nothing_in_it(
+    date: str, expected: str
+) -> None:
+    kernel = f"[{date} 2026] NVRM: Xid (PCI:0000:4b:00): 79, GPU has fallen off the bus.\n"
+    run = "".join(f"[2026-05-06 07:0{n}:01,001] step {n} loss 2.1\n" for n in range(8))
+    sources = [Source("train.log", data=(run + key_error(0)).encode())]
+    found = diagnose([*sources, Source("dmesg.txt", data=kernel.encode())], KNOWN)
+    assert (found.causes[0].condition if found.causes else found.outcome.value) == expected
+
+
+def test_a_page_fault_that_a_program_caused_is_no_fault_of_the_hardware() -> None:
+    kernel = "NVRM: Xid (PCI:0000:4b:00): {}, pid=991, name=python, Ch 00000008\n"
+    assert said(kernel.format(31) + key_error(0)) == "user-code"
+    assert said(kernel.format(48) + key_error(0)) == "gpu-hardware-fault"
+
+
+def test_a_pod_that_waited_for_gpus_and_got_them_has_not_failed_by_it() -> None:
+    waiting = "6h  Warning  FailedScheduling  pod/w-0  0/9 nodes are available: 9 Insufficient nvidia.com/gpu.\n"
+    assigned = "5h  Normal  Scheduled  pod/w-0  Successfully assigned train/w-0 to gpu-3\n"
+    assert said(waiting) == "container-not-started"
+    assert said(waiting + assigned) == "clean"
+
+
 def test_a_line_that_counts_its_iterations_of_nan_is_progress_while_there_are_none() -> None:
     def iteration(n: int, nans: int) -> str:
         return (

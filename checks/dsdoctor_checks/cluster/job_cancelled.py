@@ -52,11 +52,13 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
-        pattern=r"\bJobState=CANCELLED\b|^\d[\w.+-]*\s.*\sCANCELLED by \d+",
+        pattern=r"\bJobState=CANCELLED\b|^\d[\w.+-]*[\s|].*[\s|]CANCELLED(?: by \d+|\+)",
         source="slurm 20.02-25.05 scontrol show job, sacct",
         examples=(
             "   JobState=CANCELLED Reason=None",
             "4711   train  gpu   lab  64  CANCELLED by 1000   0:15",
+            "4711   train  gpu   lab  64  CANCELLED+   0:15",
+            "4711|train|CANCELLED by 1000|0:15",
         ),
         not_examples=("it was CANCELLED by 7",),
         level=Level.STRONG,

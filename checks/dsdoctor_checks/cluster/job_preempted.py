@@ -43,11 +43,12 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"\bJobState=PREEMPTED\b|^\d[\w.+-]*\s.*\sPREEMPTED\s",
+        pattern=r"\bJobState=PREEMPTED\b|^\d[\w.+-]*[\s|].*[\s|]PREEMPTED[\s|]",
         source="slurm 20.02-25.05 scontrol show job, sacct",
         examples=(
             "   JobState=PREEMPTED Reason=None",
             "4711   train  spot   lab  64  PREEMPTED   0:0",
+            "4711|train|PREEMPTED|0:0",
         ),
         not_examples=("jobs that end PREEMPTED count",),
         level=Level.CERTAIN,

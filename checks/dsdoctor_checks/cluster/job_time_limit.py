@@ -44,9 +44,12 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"^\d[\w.+-]*\s.*\sTIMEOUT\s",
+        pattern=r"^\d[\w.+-]*[\s|].*[\s|]TIMEOUT[\s|]",
         source="slurm 20.02-25.05 sacct",
-        examples=("4711            train    gpu      lab         64    TIMEOUT      0:0",),
+        examples=(
+            "4711            train    gpu      lab         64    TIMEOUT      0:0",
+            "4711|train|TIMEOUT|0:0|1-00:00:21|1-00:00:00",
+        ),
         not_examples=("512 NCCL TIMEOUTs were counted on  TIMEOUT=30 ",),
         level=Level.STRONG,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),

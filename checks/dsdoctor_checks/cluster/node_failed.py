@@ -47,11 +47,12 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"\bJobState=NODE_FAIL\b|^\d[\w.+-]*\s.*\sNODE_FAIL\s",
+        pattern=r"\bJobState=NODE_FAIL\b|^\d[\w.+-]*[\s|].*[\s|]NODE_FAIL[\s|]",
         source="slurm 20.02-25.05 scontrol show job, sacct",
         examples=(
             "   JobState=NODE_FAIL Reason=NodeDown",
             "4711   train  gpu   lab  64  NODE_FAIL   0:0",
+            "4711|train|NODE_FAIL|0:0",
         ),
         not_examples=("states such as NODE_FAIL count",),
         level=Level.CERTAIN,

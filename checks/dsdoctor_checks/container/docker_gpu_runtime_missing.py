@@ -176,13 +176,6 @@ SIGNATURES = (
         masks=("no-gpu-visible",),
     ),
     Signature(
-        pattern=r"Insufficient nvidia\.com/gpu",
-        source="kubernetes 1.8-1.34 pkg/scheduler/framework/plugins/noderesources/fit.go",
-        examples=("0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",),
-        level=Level.CERTAIN,
-        masks=("no-gpu-visible",),
-    ),
-    Signature(
         pattern=r"exec: \\*\"(?:nvidia-smi|nvidia-container-runtime)\\*\": executable file not found",
         source="Go 1.13-1.24 os/exec/lp_unix.go",
         examples=(

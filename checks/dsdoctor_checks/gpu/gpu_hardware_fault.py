@@ -41,7 +41,7 @@ from dsdoctor.api import (
 )
 
 from ._util import judged, named
-from ._xids import FATAL, INFO, WARN, Xid, lookup
+from ._xids import FATAL, INFO, WARN, XIDS, Xid, lookup
 
 CONDITION = Condition("gpu-hardware-fault", id="DSD650", scope=Scope.NODE, since="0.1")
 
@@ -156,10 +156,18 @@ def _ago(age: float | None) -> str:
 
 HINT = "drain the node, read `dmesg | grep -i xid` and run `dcgmi diag -r 3`"
 
+_NOTED = "|".join(str(number) for number, xid in XIDS.items() if xid.level == INFO)
+
 SIGNATURES = (
     Signature(
-        pattern="NVRM: Xid",
+        # not those that a program causes, or that are harmless
+        pattern=rf"NVRM: Xid(?! \([^)]{{1,40}}\): (?:{_NOTED})\b)",
+        source="NVIDIA's Xid catalog of 2025-10-29 (`_xids.py`)",
         examples=("NVRM: Xid (PCI:0000:b3:00): 79, GPU has fallen off the bus.",),
+        not_examples=(
+            "NVRM: Xid (PCI:0000:4b:00): 31, pid=991, name=python, Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS",
+            "NVRM: Xid (PCI:0000:4b:00): 43, pid=991, name=python, Ch 00000010",
+        ),
         level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),

@@ -74,9 +74,12 @@ SIGNATURES = (
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),
     Signature(
-        pattern=r"(?<![\w`])OUT_OF_MEMORY\b",
+        pattern=r"(?<![\w`])OUT_OF_ME(?:MORY\b|\+)",  # sacct cuts it to its column
         source="slurm 17.11-25.05 src/common/slurm_protocol_defs.c: state of a job",
-        examples=("88121.batch OUT_OF_MEMORY 0:125",),
+        examples=(
+            "88121.batch OUT_OF_MEMORY 0:125",
+            "88121  train  gpu  lab  64 OUT_OF_ME+    0:125",
+        ),
         not_examples=(
             "failed call to cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY",
             "never ask for less memory after an `OUT_OF_MEMORY`",

@@ -17,6 +17,8 @@ LAST_WORDS = lazy(
     r"NCCL WARN |\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|received SIGTERM\b"
     r"|(?:^|[\]\s])Terminated$"
 )
+#: What NCCL says of peers that leave, and the Trainer's summary, behind which they may.
+PEERS, SUMMARY = "NCCL WARN ", "'train_runtime'"
 #: Last lines in which they are looked for.
 LAST_LINES = 8
 #: How a script around the run ends its log where the run failed, and how a list of tests ends.
@@ -51,7 +53,9 @@ def last_words(scans: Sequence[Scan]) -> str:
     if any("finished" in scan.marks for scan in scans):
         return ""
     lines = [text for scan in scans for _, text in scan.tail[-LAST_LINES:]]
-    said = next((text for text in lines if LAST_WORDS.search(text)), "")
+    has_trained = any(SUMMARY in text for text in lines)
+    words = [text for text in lines if not (has_trained and PEERS in text)]
+    said = next((text for text in words if LAST_WORDS.search(text)), "")
     last = next((text for text in reversed(lines) if text.strip()), "")
     end = last.rstrip()[-SHORT:]
     failed = len(scans) == 1 and FAILED.search(end) and not COUNT.search(end)

@@ -631,6 +631,13 @@ def test_a_page_fault_that_a_program_caused_is_no_fault_of_the_hardware() -> Non
     assert said(kernel.format(48) + key_error(0)) == "gpu-hardware-fault"
 
 
+def test_what_nccl_says_of_its_peers_behind_the_summary_of_a_run_is_no_failure() -> None:
+    peers = "n1:71:99 [0] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer n2<4>\n"
+    summary = "{'train_runtime': 1201.2, 'train_loss': 1.01, 'epoch': 3.0}\n"
+    assert said(steps(1, 90) + peers) != "clean"
+    assert said(steps(1, 90) + summary + peers) == "clean"
+
+
 def test_a_pod_that_waited_for_gpus_and_got_them_has_not_failed_by_it() -> None:
     waiting = "6h  Warning  FailedScheduling  pod/w-0  0/9 nodes are available: 9 Insufficient nvidia.com/gpu.\n"
     assigned = "5h  Normal  Scheduled  pod/w-0  Successfully assigned train/w-0 to gpu-3\n"

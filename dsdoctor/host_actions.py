@@ -50,7 +50,7 @@ def is_container(os: Fact | Missing | None) -> bool:
     """Whether a machine says that it is a container."""
     try:
         return isinstance(os, OsInfo) and bool(os.container)
-    except NotStated:  # a paste need not say it
+    except NotStated:  # a paste may not say so
         return False
 
 

@@ -1,4 +1,4 @@
-"""GPUs of AMD: what is read of them, and what they need."""
+"""AMD GPUs: what is read from them, and what they need."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ ROCM_BUILD = "torch's ROCm build, with the command of https://pytorch.org/get-st
 
 
 def amd_gpus(os: OsInfo | Missing, kernel: NvidiaKernel | Missing) -> int:
-    """AMD GPUs of a machine that has none of NVIDIA's."""
+    """The AMD GPUs of a machine without NVIDIA GPUs."""
     try:
         count = os.amd_gpus if isinstance(os, OsInfo) else 0
-    except NotStated:  # a paste need not say it
+    except NotStated:  # a paste may not say so
         return 0
     return 0 if isinstance(kernel, NvidiaKernel) and kernel.pci else count

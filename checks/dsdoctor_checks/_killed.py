@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dsdoctor.api import Finding, ImportOutcome, Missing, Resources, fail, skip
 
-#: A program cannot send itself this signal by mistake: the kernel sends it when memory runs out, as
-#: do limits of a cgroup and administrators.
+#: A program does not send itself this signal by mistake. The kernel sends it when memory runs out or
+#: a cgroup reaches its limit; administrators send it too.
 SIGKILL = 9
 #: With less free than this `host-memory-low` reports it (its default for one rank).
 NEEDED = 2 << 30
@@ -17,7 +17,7 @@ def killed(outcome: ImportOutcome) -> bool:
 
 
 def shortage(outcome: ImportOutcome, module: str, resources: Resources | Missing) -> Finding:
-    """What to report of it: nothing of its own where memory is short, which has a condition."""
+    """The finding for it; skipped if memory is short, which `host-memory-low` reports."""
     free = None if isinstance(resources, Missing) else resources.memory_available_bytes
     if free is not None and free < NEEDED:
         return skip(

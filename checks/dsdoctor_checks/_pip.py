@@ -14,7 +14,7 @@ def pip(patient: Patient | Missing, packages: Packages | Missing, arguments: str
 
     Args:
         patient: the interpreter examined.
-        packages: what is installed there; a paste, which lists a few packages, says nothing of pip.
+        packages: what is installed there; a paste, which lists a few packages, says nothing about pip.
         arguments: what follows `pip`, as a shell reads it.
 
     >>> venv = Patient(executable="/v/bin/python", chosen_by="", version="3.11.7", kind="venv")

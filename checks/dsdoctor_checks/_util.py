@@ -39,9 +39,9 @@ _ARCH = re.compile(r"^(sm|compute)_(\d+)(\d)([af]?)$")
 
 
 def own_environment(patient: Patient | Missing) -> bool:
-    """Whether dsdoctor's own interpreter is examined for want of a better one.
+    """Whether dsdoctor's own interpreter is examined because no other was found.
 
-    With `uvx` and `pipx`, its environment is nobody's place to train in.
+    With `uvx` and `pipx` that environment holds only dsdoctor: no job runs there.
     """
     return not isinstance(patient, Missing) and patient.chosen_by == "running interpreter"
 

@@ -13,5 +13,5 @@ def on_host(os: OsInfo | Missing) -> str:
     """
     try:
         return " on the host" if isinstance(os, OsInfo) and os.container else ""
-    except NotStated:  # a paste need not say it
+    except NotStated:  # a paste may not say so
         return ""

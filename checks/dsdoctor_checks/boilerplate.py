@@ -1,4 +1,4 @@
-"""Sentences with which products explain what may have happened: evidence of nothing."""
+"""Generic sentences in which products list what may have happened: they are no evidence."""
 
 from __future__ import annotations
 

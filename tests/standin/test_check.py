@@ -49,7 +49,7 @@ def test_a_sound_machine_passes_the_deep_check(shown: Shown) -> None:
     ({"fail": {"cuInit": 304}}, "cuda-init-driver-state", "OS call failed"),
     ({"fail": {"cuInit": 802}}, "fabric-manager-not-running", "802"),
     ({"fail": {"cuInit": 803}}, "driver-library-mismatch", "803"),
-    ({"fail": {"cuInit": 804}}, "driver-too-old", "CUDA refuses it on this GPU"),
+    ({"fail": {"cuInit": 804}}, "driver-too-old", "CUDA rejects it on this GPU"),
     ({"fail": {"cuInit": 805}}, "cuda-init-driver-state", "cudaErrorMpsConnectionFailed"),
     ({"fail": {"cuInit": 999}}, "cuda-init-driver-state", "error 999 (cudaErrorUnknown)"),
     ({"cuda": 11080, "driver": "520.61.05"}, "driver-too-old", "supports up to CUDA 11.8"),

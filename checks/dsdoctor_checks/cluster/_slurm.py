@@ -25,7 +25,7 @@ def number(env: Environment, *names: str) -> int | None:
 
 
 def counted(text: str) -> int:
-    """Number of devices in a list of Slurm.
+    """Number of devices in a list as Slurm writes it.
 
     >>> counted("0,1,4-7"), counted("GPU-1,GPU-2"), counted("")
     (6, 2, 0)

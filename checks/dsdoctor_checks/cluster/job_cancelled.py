@@ -2,7 +2,7 @@
 
 ## Why it matters
 `scancel`, `kubectl delete` or `bkill` ends every process of the job. Nothing is wrong with the
-training itself, unless somebody cancelled it because it hung.
+training itself, unless it was cancelled because it hung.
 
 ## What to do
 Ask who cancelled it (`sacct -j JOB -o State,User,AdminComment`). If it was cancelled because it hung,

@@ -1,4 +1,4 @@
-"""Parameter names of the optimizer and the scheduler that the config names."""
+"""Parameter names of the optimizer and the scheduler in the config."""
 
 from __future__ import annotations
 

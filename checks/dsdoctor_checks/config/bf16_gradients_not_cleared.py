@@ -4,12 +4,12 @@
 From release 0.17.6 to 0.18.5, the engine leaves bf16 gradients without ZeRO to the optimizer, and only
 that of `FusedAdam` clears them. With any other optimizer each step adds to the gradients of all steps
 before it, so that they grow for the whole run. Releases 0.18.3 to 0.18.5 also divide them by a loss
-scale of 65536 that they did not apply to the loss, so that SGD hardly moves. No error is raised.
+scale of 65536 that they did not apply to the loss, so SGD barely moves. No error is raised.
 
 ## What to do
 Set `zero_optimization.stage` to 1, which needs no more memory, or upgrade DeepSpeed to 0.18.6 or newer.
-If neither is possible, use the optimizer `Adam` or `AdamW` without `torch_adam`, of which DeepSpeed makes
-its `FusedAdam`.
+If neither is possible, use the optimizer `Adam` or `AdamW` without `torch_adam`, for which DeepSpeed uses
+its own `FusedAdam`.
 
 ## References
 - deepspeed/runtime/engine.py, `_take_model_step` and `_do_optimizer_sanity_check`: 0.17.5 to 0.18.6 (2026-11-23)
@@ -50,7 +50,7 @@ _SCALE = 65536
 
 @check(CONDITION)
 def gradients_are_cleared(config: DsConfig, deepspeed: DeepSpeedInstall) -> Iterator[Finding]:
-    """Warns of bf16 without ZeRO in a release that keeps gradients from step to step."""
+    """Warns about bf16 without ZeRO in a release that keeps gradients from step to step."""
     release = deepspeed.version
     if config.parsed is None or release is None:
         return
@@ -63,7 +63,7 @@ def gradients_are_cleared(config: DsConfig, deepspeed: DeepSpeedInstall) -> Iter
     if not isinstance(kind, str):
         yield skip(
             f"DeepSpeed {release} clears bf16 gradients without ZeRO for its `FusedAdam` only, and"
-            " the config names no optimizer"
+            " the config selects no optimizer"
         )
         return
     if _fused(kind, optimizer):
@@ -98,7 +98,7 @@ def _sums_gradients_in_bf16(config: DsConfig) -> bool:
 
 
 def _fused(kind: str, optimizer: Mapping[str, Any]) -> bool:
-    """Whether DeepSpeed makes its `FusedAdam` of it."""
+    """Whether DeepSpeed uses its own `FusedAdam` for it."""
     params = optimizer.get("params")
     torch_s = isinstance(params, Mapping) and params.get("torch_adam") is True
     return kind.lower() in _FUSED and not torch_s

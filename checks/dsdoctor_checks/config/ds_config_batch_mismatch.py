@@ -124,8 +124,8 @@ def _without_batch_sizes(
         )
     if not framework and isinstance(packages, Missing):
         return skip(
-            "the config sets no batch size; a program may, as Lightning's DeepSpeed strategy does"
-            " (`--framework`)"
+            "the config sets no batch size; the script may, as Lightning's DeepSpeed strategy"
+            " does (`--framework`)"
         )
     lightning = next(
         (one for one in _LIGHTNING if isinstance(packages, Packages) and packages.version(one)),

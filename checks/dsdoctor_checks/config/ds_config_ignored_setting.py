@@ -193,8 +193,8 @@ def _pipeline(config: DsConfig) -> Iterator[Finding]:
         yield _ignored(
             config,
             f"pipeline.{name}",
-            f"DeepSpeed reads only {_listed(_PIPELINE)} of `pipeline`",
-            "the model is divided by the arguments of `PipelineModule`"
+            f"DeepSpeed reads only {_listed(_PIPELINE)} from `pipeline`",
+            "the model is partitioned as the arguments of `PipelineModule` specify"
             if argument
             else "it has no effect",
             f"pass `{argument}` to `PipelineModule` in the script, and remove it"

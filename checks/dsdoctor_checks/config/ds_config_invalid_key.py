@@ -168,7 +168,7 @@ def _unknown(config: DsConfig, key: str, *, newer: bool, version: str) -> Iterat
     )
 
 
-HINT = "correct the key that the error names"
+HINT = "correct the key named in the error"
 
 SIGNATURES = (
     Signature(

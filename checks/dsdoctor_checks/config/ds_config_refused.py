@@ -6,7 +6,7 @@ every rank stops with the same error, after the model has been loaded and the GP
 Values that are `"auto"` are left to the trainer and not checked.
 
 ## What to do
-Correct the key on the line that the finding shows.
+Correct the key on the line shown in the finding.
 
 ## References
 deepspeed/runtime/config.py (`DeepSpeedConfig`), deepspeed/runtime/config_utils.py

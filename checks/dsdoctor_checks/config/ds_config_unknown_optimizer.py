@@ -1,4 +1,4 @@
-"""The config names an optimizer that neither DeepSpeed nor torch provides.
+"""The config selects an optimizer that neither DeepSpeed nor torch provides.
 
 ## Why it matters
 DeepSpeed looks the name up only when the engine starts, after the model has been loaded. Its own
@@ -61,9 +61,9 @@ CONDITION = Condition(
 )
 
 
-#: Frameworks that leave it to DeepSpeed to create the optimizer that the config names.
+#: Frameworks that leave it to DeepSpeed to create the optimizer that the config selects.
 _BUILT_BY_DEEPSPEED = frozenset({"hf", "accelerate"})
-#: DeepSpeed's own classes, which the config names differently (deepspeed 0.19.8 ops/, engine.py).
+#: DeepSpeed's own classes, which have other names in the config (deepspeed 0.19.8 ops/, engine.py).
 _CLASSES = {
     "fusedadam": "AdamW",
     "deepspeedcpuadam": "AdamW",

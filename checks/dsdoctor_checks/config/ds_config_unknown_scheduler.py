@@ -1,4 +1,4 @@
-"""The config names a scheduler that neither DeepSpeed nor torch provides.
+"""The config selects a scheduler that neither DeepSpeed nor torch provides.
 
 ## Why it matters
 DeepSpeed looks the name up only when the engine creates the scheduler, after the model has been

@@ -10,7 +10,7 @@ The Hugging Face Trainer, Accelerate and Lightning read the file with Python's `
 which accepts neither comments nor trailing commas.
 
 ## What to do
-Correct the line that the finding shows. In Hjson an unquoted string runs to the end of its line,
+Correct the line shown in the finding. In Hjson an unquoted string runs to the end of its line,
 including commas and brackets: quote strings, and write `true`, `false` and `null` in lower case.
 
 ## References
@@ -97,7 +97,7 @@ def _not_json(config: DsConfig, framework: str) -> Finding:
     )
 
 
-HINT = "correct the line that the error names"
+HINT = "correct the line named in the error"
 
 SIGNATURES = (
     Signature(

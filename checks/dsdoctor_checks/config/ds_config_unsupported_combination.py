@@ -5,7 +5,7 @@ Each setting is valid on its own, and most pairs pass DeepSpeed's validation. Th
 assertion in the engine or at the first step, when the model is loaded and the GPUs are allocated.
 
 ## What to do
-Keep one of the two settings that the finding names.
+Keep one of the two settings named in the finding.
 
 ## References
 deepspeed/runtime/config.py (`_do_error_check`), deepspeed/runtime/zero/config.py,
@@ -246,7 +246,7 @@ def _static_scale(config: DsConfig) -> bool:
     return enabled(config.section("fp16")) and is_number(scale) and scale != 0
 
 
-HINT = "remove one of the two settings that the error names"
+HINT = "remove one of the two settings named in the error"
 
 
 SIGNATURES = _conflict_signatures.SIGNATURES

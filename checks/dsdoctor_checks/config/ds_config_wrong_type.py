@@ -175,7 +175,7 @@ def _clipped_at_one(config: DsConfig, key: str, value: bool) -> Iterator[Finding
     if not value:
         return
     yield warn(
-        f"{config.named(key)} is true, which DeepSpeed reads as 1.0, but it is the largest norm",
+        f"{config.named(key)} is true, which DeepSpeed reads as 1.0, but it sets the maximum gradient norm",
         effect="gradients are clipped at a norm of 1.0",
         hint=f'write `"{key}": 1.0`, or the norm that you want',
         line=config.lines.get(key),
@@ -242,7 +242,7 @@ def _zero(config: DsConfig) -> Iterator[Finding]:
         yield _wrong_value(config, refused.key, refused.expected, effect)
 
 
-HINT = "correct the value that the error names"
+HINT = "correct the value named in the error"
 
 SIGNATURES = (
     Signature(

@@ -4,7 +4,7 @@
 Since DeepSpeed 0.18.3, `engine.backward` multiplies the loss by the loss scale only for ZeRO's
 optimizers. The fp16 optimizer without ZeRO still divides the gradients by that scale, which starts at
 65536. The gradients are too small by that factor, and small ones underflow in fp16. There is no
-error: SGD hardly moves, Adam takes smaller steps than it should, and gradient clipping never takes
+error: SGD barely moves, Adam takes smaller steps than it should, and gradient clipping never takes
 effect.
 
 ## What to do
@@ -45,13 +45,13 @@ CONDITION = Condition(
 
 HINT = "set `zero_optimization.stage` to 1, or train in bf16"
 
-#: The first release that does so, and the first of which that is not known.
+#: The first release that does so, and the first for which this is not known.
 _FIRST, _UNKNOWN = "0.18.3", "0.19.9"
 
 
 @check(CONDITION)
 def the_loss_is_scaled(config: DsConfig, deepspeed: DeepSpeedInstall) -> Iterator[Finding]:
-    """Warns of fp16 without ZeRO in a release that does not scale its loss."""
+    """Warns about fp16 without ZeRO in a release that does not scale its loss."""
     release = deepspeed.version
     if config.parsed is None or release is None:
         return

@@ -1,1 +1,1 @@
-"""Conditions of the family container."""
+"""Containers, and the GPUs that they receive."""

@@ -2,7 +2,7 @@
 
 ## Why it matters
 A compiled extension needs the major version of the CUDA runtime that it was linked with. The loader
-does not accept another one.
+accepts no other.
 
 ## What to do
 Install the extension built for torch's CUDA version, which

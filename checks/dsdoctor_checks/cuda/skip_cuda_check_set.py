@@ -1,7 +1,7 @@
 """DS_SKIP_CUDA_CHECK hides a toolkit that DeepSpeed would refuse.
 
 ## Why it matters
-With `DS_SKIP_CUDA_CHECK=1`, DeepSpeed only warns where it would refuse to pre-build. The ops may not
+With `DS_SKIP_CUDA_CHECK=1`, DeepSpeed only warns where it would otherwise refuse to pre-build. The ops may not
 compile, or fail when they are loaded, far from the cause. Any value other than `1` has no effect.
 
 ## What to do

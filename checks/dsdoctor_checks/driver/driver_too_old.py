@@ -127,7 +127,7 @@ def driver_supports_torch(
     if code == _tables.COMPAT_UNSUPPORTED or wrong_gpu:
         name = consumer.name if consumer else "this GPU"
         which = f"`cuda-compat` libcuda {compat}" if compat else "a `cuda-compat` libcuda"
-        why = f"{name} is not a data-center GPU" if consumer else "CUDA refuses it on this GPU"
+        why = f"{name} is not a data-center GPU" if consumer else "CUDA rejects it on this GPU"
         yield fail(
             f"{which} would be loaded on driver {driver}, but {why}",
             effect="CUDA initialization fails with error 804; every rank exits at startup",

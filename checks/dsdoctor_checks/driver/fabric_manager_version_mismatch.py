@@ -1,7 +1,7 @@
 """The fabric manager and the driver have different versions.
 
 ## Why it matters
-The fabric manager talks to the driver through an unstable interface, so it refuses to start beside
+The fabric manager talks to the driver through an unstable interface, so it refuses to start with
 any other driver version. No CUDA program then starts on a board with NVSwitch (error 802). The
 usual cause is a package manager that upgraded only one of the two. A manager that kept running
 through the upgrade hides the problem until the next restart.

@@ -165,7 +165,7 @@ def some_gpu_visible(
         )
         return
     if isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED and driver_loaded(kernel):
-        yield skip(gpus.detail, on_bus=on_bus, **evidence)  # nobody has asked the driver
+        yield skip(gpus.detail, on_bus=on_bus, **evidence)  # the driver was not asked
         return
     yield fail(
         f"{on_bus} NVIDIA GPUs on the PCI bus, but the driver lists none",
@@ -177,7 +177,7 @@ def some_gpu_visible(
 
 
 def _meant_for_cuda(nvml: Nvml | Missing, toolkits: CudaToolkits | Missing) -> str:
-    """What shows that a machine of which no GPU is known is there for CUDA; "" = nothing."""
+    """Evidence that a machine without a known GPU is meant for CUDA; "" if there is none."""
     if isinstance(nvml, Nvml) and nvml.driver_version is not None:
         return f"driver {nvml.driver_version}"
     if isinstance(toolkits, CudaToolkits) and toolkits.chosen is not None:

@@ -49,7 +49,7 @@ def _exists(token: str, gpus: Gpus) -> bool:
 
 
 def _are_uuids_known(token: str, gpus: Gpus) -> bool:
-    """Whether the UUIDs are known among which an entry would be."""
+    """Whether the UUIDs that an entry could match are known."""
     if token.startswith("MIG-"):
         return all(gpu.mig_devices is not None for gpu in gpus.gpus)
     return not token.startswith("GPU-") or all(gpu.uuid is not None for gpu in gpus.gpus)
@@ -57,7 +57,7 @@ def _are_uuids_known(token: str, gpus: Gpus) -> bool:
 
 @check(CONDITION)
 def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
-    """Every entry must name a GPU, and --gpus must name visible ones."""
+    """Every entry must select a GPU that exists, and --gpus only visible ones."""
     if not gpus.gpus:
         return
     last = max(len(gpus.gpus), gpus.count or 0) - 1
@@ -68,7 +68,7 @@ def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterat
         if _exists(token, gpus) or (not complete and not token.isdecimal()):
             continue
         if not _are_uuids_known(token, gpus):
-            yield skip(f"the UUIDs with which `{token}` would be compared are not known")
+            yield skip(f"the UUIDs to compare `{token}` with are not known")
             return
         yield fail(
             f"`CUDA_VISIBLE_DEVICES={value}` contains `{token}`, but the GPUs here are 0 to {last}",

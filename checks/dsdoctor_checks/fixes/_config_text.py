@@ -1,7 +1,7 @@
 """Edits of a config as text: whatever is not edited, comments included, stays as it is.
 
 Lines are those of the `lines` of `DsConfig`; keys are dotted. Values of scalars must be on the
-line of their key, as they do in every config that was seen; an edit that cannot be made is None.
+line of their key, as in every config seen so far; an edit that cannot be made is None.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def _key(name: str) -> str:
 
 
 def renamed(text: str, line: int, name: str, new: str) -> str | None:
-    r"""The text with a key called otherwise.
+    r"""The text with one key renamed.
 
     >>> renamed('{\n  "param": {} // x\n}', 2, "param", "params")
     '{\n  "params": {} // x\n}'
@@ -31,7 +31,7 @@ def renamed(text: str, line: int, name: str, new: str) -> str | None:
 
 
 def revalued(text: str, line: int, name: str, value: object) -> str | None:
-    r"""The text with another scalar behind a key.
+    r"""The text with another scalar as the value of a key.
 
     >>> revalued('{"a": 1, "stage": 2, // z\n"b": 3}', 1, "stage", 3)
     '{"a": 1, "stage": 3, // z\n"b": 3}'
@@ -79,7 +79,7 @@ def _end_of_value(text: str, start: int) -> int | None:
 
 
 def without(text: str, line: int, name: str) -> str | None:
-    r"""The text without a key and its value, and without the comma that is then too many.
+    r"""The text without a key and its value, and without the comma that is then superfluous.
 
     >>> without('{\n  "a": 1,\n  "offload_param": {\n    "device": "cpu" // }\n  },\n  "b": 2\n}', 3,
     ...         "offload_param")
@@ -102,7 +102,7 @@ def without(text: str, line: int, name: str) -> str | None:
     if after:
         end += after.end()
     else:
-        # it was the last of its object: the comma in front of it goes
+        # it was the last of its object: the comma before it goes too
         before = re.search(r",(?P<rest>[ \t\r\n]*)\Z", text[:begin])
         if before:
             text = text[: before.start()] + text[before.start() + 1 :]

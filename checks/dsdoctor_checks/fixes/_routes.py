@@ -171,7 +171,7 @@ def pip(
     size = GIB + sum(WHEEL_BYTES.get(wheel.name, 0) for wheel in wheels.lacking)
     if request.in_place:
         if patient.kind == "system":
-            return f"pip: `{python}` is the system's Python, so nothing is installed into it"
+            return f"pip: `{python}` is the system Python, so nothing is installed into it"
         if wheels.present is None and not specs:
             return "pip: the wheels of the toolkit are installed, but their directory is missing"
         home = wheels.present or f"{_site(patient)}/nvidia/cu{major}"
@@ -227,7 +227,7 @@ def pip(
     return Route(
         steps=tuple(steps),
         home=home,
-        reason=f"pip can install the CUDA {wheels.release} toolkit as wheels, and torch has the rest",
+        reason=f"pip can install the CUDA {wheels.release} toolkit as wheels, and torch includes the rest",
         creates=(prefix,),
         otherwise="" if patient.kind == "system" else IN_PLACE,
     )
@@ -259,7 +259,7 @@ def archives(found: ToolkitArchives | Missing, prefix: str) -> Route | str:
     return Route(
         steps=tuple(steps),
         home=prefix,
-        reason=f"pip has no nvcc for CUDA {found.release}, but NVIDIA's archives have (its EULA applies), "
+        reason=f"PyPI has no nvcc for CUDA {found.release}, but NVIDIA's archives do (its EULA applies),"
         f"with checksums from `{found.manifest}`",
         creates=(prefix,),
     )

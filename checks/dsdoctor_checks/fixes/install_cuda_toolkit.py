@@ -144,7 +144,7 @@ def install_cuda_toolkit(
         return None
     if not request.allows(reach):
         return Impossible(
-            why=f"`{patient.executable}` is the system's Python, so its toolkit would go to `{base}`;"
+            why=f"`{patient.executable}` is the system Python, so its toolkit would go to `{base}`;"
             f" pass `--reach {reach.value}`, or use a virtual environment"
         )
     prefix = f"{base}/cuda-{want}"

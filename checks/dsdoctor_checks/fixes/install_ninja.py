@@ -1,4 +1,4 @@
-"""Installs ninja, with which torch builds DeepSpeed's ops.
+"""Installs ninja, which torch uses to build DeepSpeed's ops.
 
 ## What it does
 If ninja is installed in the environment but is not on PATH, adds its directory to PATH. Otherwise
@@ -46,7 +46,7 @@ def install_ninja(
     line = ""
     folder = patient.bin_dir or f"{patient.prefix}/bin"
     if compilers.ninja_in_env is None and (patient.kind == "system" or not managers.pip):
-        where, way = f"`{patient.executable}` is the system's Python", "use a virtual environment"
+        where, way = f"`{patient.executable}` is the system Python", "use a virtual environment"
         if patient.kind != "system":
             where = f"`{patient.executable}` has no pip"
             way = f"run `{patient.executable} -m ensurepip` first"

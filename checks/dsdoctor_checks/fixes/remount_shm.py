@@ -5,7 +5,7 @@ Prints the command or the setting. It needs root, and the size of a container's 
 the container starts, so dsdoctor does not run it.
 
 ## Undo
-Remount with the previous size, which the plan names.
+Remount with the previous size, which the plan shows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Removes the locks that killed builds left in the cache of built ops.
 
 ## What it does
-Removes each `lock` file that `jit-build-stale-lock` names. Before it removes one, it checks again
+Removes each `lock` file that `jit-build-stale-lock` reports. Before it removes one, it checks again
 whether a compiler works in that directory, and stops if one does.
 
 ## Undo

@@ -52,7 +52,7 @@ def repair_hostfile(
         done.append(f"line {problem.line}, `{old.strip()}`, becomes `{lines[problem.line - 1]}`")
     if not any(line.strip() and not line.strip().startswith("#") for line in lines):
         return Impossible(
-            why=f"no line of `{path}` names a host; add a line `HOST slots=N` for each host"
+            why=f"no line of `{path}` contains a host; add a line `HOST slots=N` for each host"
         )
     return Plan(
         name=NAME,

@@ -1,7 +1,7 @@
 """Unsets or corrects environment variables that harm a job.
 
 ## What it does
-Writes a snippet that unsets or corrects each variable that a finding names: `DS_SKIP_CUDA_CHECK`,
+Writes a snippet that unsets or corrects each variable that a finding reports: `DS_SKIP_CUDA_CHECK`,
 `CUDA_LAUNCH_BLOCKING`, a `CUDA_VISIBLE_DEVICES` without a valid GPU, NCCL variables that have no
 effect, were renamed or disable something, `KMP_AFFINITY` with `--bind_cores_to_rank`, a `CUDA_HOME`
 that is not a toolkit, and directories on `LD_LIBRARY_PATH` that hide torch's libraries. Removes lines

@@ -14,7 +14,7 @@ RESET_REQUIRED = 16
 
 
 def named(gpu: Gpu) -> str:
-    """A GPU's name in messages; of a lost GPU a paste states its PCI address, and no index.
+    """A GPU's name in messages; a paste gives only the PCI address of a lost GPU, no index.
 
     >>> named(Gpu(index=3, name="NVIDIA H200"))
     'GPU 3 (NVIDIA H200)'
@@ -33,7 +33,7 @@ def word(enabled: bool | None) -> str:
 def judged(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> tuple[Gpu, ...]:
     """The GPUs of the run.
 
-    A lost GPU has no UUID. If the run names a UUID that no GPU has, the lost one may be it.
+    A lost GPU has no UUID. If the run selects a UUID that no GPU has, the lost one may be it.
     """
     found = chosen(gpus, run, env)
     if run.gpus and len(found) < len(run.gpus):

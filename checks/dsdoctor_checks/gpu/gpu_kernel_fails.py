@@ -27,7 +27,7 @@ def kernels_run(trial: DeepTrial) -> Iterator[Finding]:
     """Judges the trial kernel on each GPU."""
     tried = [gpu for gpu in trial.gpus if gpu.kernel_ok is not None]
     if not tried:
-        yield skip("no kernel was run on any GPU")
+        yield skip("no kernel ran on any GPU")
         return
     bad = [gpu for gpu in tried if gpu.kernel_ok is False]
     for gpu in bad:

@@ -29,7 +29,7 @@ def memory_can_be_taken(trial: DeepTrial) -> Iterator[Finding]:
     """Judges the trial allocation on each GPU."""
     tried = [gpu for gpu in trial.gpus if gpu.alloc_ok is not None]
     if not tried:
-        yield skip("memory was allocated on no GPU")
+        yield skip("no memory was allocated on any GPU")
         return
     bad = [gpu for gpu in tried if gpu.alloc_ok is False]
     for gpu in bad:

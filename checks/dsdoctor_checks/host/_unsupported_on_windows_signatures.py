@@ -566,7 +566,7 @@ SIGNATURES = (
         unless=("aarch64", "tegra", "Jetson", "jetson", "macOS", "Darwin"),
         masks=("cpu-only-torch",),
     ),
-    # Every Unix has these, so that what lacks them is Windows, named in the log or not.
+    # Every Unix has these: a system without them is Windows, even if the log does not say so.
     Signature(
         pattern="module 'os' has no attribute '(?:get(?:e?[ug]id|p?gid|sid|pgrp)|killpg|set(?:sid|pgid|pgrp)|fork|uname|statvfs|mkfifo|WNOHANG|WIFEXITED|posix_fadvise|O_DIRECT|O_NONBLOCK)'",
         source="python 3.5-3.14 Objects/moduleobject.c",

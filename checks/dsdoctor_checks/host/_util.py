@@ -1,4 +1,4 @@
-"""What the checks of the host share."""
+"""Helpers shared by the host checks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dsdoctor_checks._util import chosen
 
 MIB = 1 << 20
 
-#: What shows in a log that the processes of a job share memory: the DataLoader's workers, NCCL, and
-#: DeepSpeed's collectives on CPUs do. A SIGBUS without it may have come from a mapped file.
+#: Words in a log that show that the processes of a job share memory, as DataLoader workers, NCCL and
+#: DeepSpeed's CPU collectives do. A SIGBUS without them may have come from a mapped file.
 SHARED_MEMORY = (
     "/dev/shm",
     "shared memory",

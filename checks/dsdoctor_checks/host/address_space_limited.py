@@ -48,7 +48,7 @@ class SpaceLimits(Limits, frozen=True, kw_only=True):
 def address_space_is_free(
     resources: Resources, live: TorchLive | Missing, limits: SpaceLimits
 ) -> Iterator[Finding]:
-    """Judges RLIMIT_AS; only a warning if CUDA, or torch where CUDA is not there, starts under it."""
+    """Judges RLIMIT_AS; only a warning if CUDA (or torch, without CUDA) starts under it."""
     limit = resources.limit_address_space
     if limit is None:
         yield ok(address_space="unlimited")

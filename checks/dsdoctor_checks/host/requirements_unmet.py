@@ -1,7 +1,7 @@
 """The machine or the environment does not meet the requirements profile.
 
 ## Why it matters
-A profile lists what a training run needs at least: GPUs and their memory, CPU cores, host memory,
+A profile lists the minimum that a training run needs: GPUs and their memory, CPU cores, host memory,
 disk space and versions. With less the run may start and fail hours later.
 
 ## What to do
@@ -46,7 +46,7 @@ CONDITION = Condition("requirements-unmet", id="DSD1010", scope=Scope.NODE, sinc
 
 
 class FloorLimits(Limits, frozen=True, kw_only=True):
-    """How much nominal sizes may be missed.
+    """How far below its nominal size something may be.
 
     Attributes:
         tolerance: share by which memory may be smaller than required.

@@ -99,7 +99,7 @@ _LIBCUDA = (
 _PINNED = (
     "turn off `pin_memory`, or raise `memory` in `.wslconfig` and run `wsl --shutdown` in Windows"
 )
-#: What a log shows of WSL.
+#: What shows that a log is from WSL.
 _IN_WSL = ("microsoft-standard", "WSL2", "WSL 2", "wsl2", "/usr/lib/wsl", "/mnt/c/", "DESKTOP-")
 
 SIGNATURES = (

@@ -103,7 +103,7 @@ def _slots_exist(
         pool = {"localhost": count}
     for host, slots in chosen.items():
         if host not in pool and isinstance(hostfile, Missing) and hostfile.why is not Why.ABSENT:
-            yield skip(f"nobody looked for a hostfile, so the slots of `{host}` are not known")
+            yield skip(f"no hostfile was read, so the slots of `{host}` are not known")
             continue
         if host not in pool:
             names = ", ".join(f"`{name}`" for name in pool)

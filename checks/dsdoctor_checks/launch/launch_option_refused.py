@@ -57,15 +57,15 @@ def the_launcher_accepts_its_options(
             hint=f"change it to `{near}`"
             if near
             else "remove the key; DeepSpeed's own keys belong in the file that"
-            " `deepspeed_config_file` names",
+            " `deepspeed_config_file` points to",
             launcher=parse.launcher,
             key=key,
         )
     few = _too_few(command) if isinstance(command, LaunchCommand) else None
     if parse.accepted and few is not None:
         yield warn(
-            f"`--num_processes {few}` is passed, which accelerate takes for one process without"
-            " DeepSpeed; expected 1 or more",
+            f"`--num_processes {few}` is passed, which accelerate interprets as one process"
+            " without DeepSpeed; expected 1 or more",
             effect="the script runs once, without ranks",
             hint="pass the number of ranks on all nodes",
             launcher=parse.launcher,

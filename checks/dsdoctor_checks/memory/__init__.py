@@ -1,1 +1,1 @@
-"""Conditions of the family memory."""
+"""GPU memory, host memory and shared memory."""

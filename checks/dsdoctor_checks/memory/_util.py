@@ -1,4 +1,4 @@
-"""What the checks of memory share."""
+"""Helpers shared by the memory checks."""
 
 from __future__ import annotations
 

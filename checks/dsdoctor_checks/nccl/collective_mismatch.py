@@ -8,7 +8,7 @@ values.
 
 ## What to do
 Compare what the two ranks in the message run: look for branches that depend on the rank or on the data
-(empty batches, a last batch of another size, metrics logged on some ranks only, text-only samples in a
+(empty batches, a last batch of a different size, metrics logged on some ranks only, text-only samples in a
 multimodal batch). If the message does not name them, run again with `TORCH_DISTRIBUTED_DEBUG=DETAIL`.
 
 ## References
@@ -24,8 +24,8 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 CONDITION = Condition("collective-mismatch", id="DSD858", scope=Scope.JOB, since="0.1")
 
 HINT = (
-    "compare the code paths of the two ranks (branches on the rank or on the data, batches of other "
-    "sizes); `TORCH_DISTRIBUTED_DEBUG=DETAIL` names the two calls"
+    "compare the code paths of the two ranks (branches on the rank or on the data, batches of"
+    "different sizes); `TORCH_DISTRIBUTED_DEBUG=DETAIL` names the two calls"
 )
 #: What other ranks print of the same failure.
 _ECHOES = ("peer-connection-lost", "native-crash", "nccl-timeout-watchdog", "rendezvous-timeout")

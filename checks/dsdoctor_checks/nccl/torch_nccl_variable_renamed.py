@@ -34,7 +34,7 @@ CONDITION = Condition(
 def names_are_current(env: Environment, torch: TorchBuild) -> Iterator[Finding]:
     """Warns about old names if torch has the new ones."""
     if torch.version is None or not at_least(torch.version, "2.2"):
-        yield skip("there is no torch 2.2 or newer")
+        yield skip("torch is older than 2.2 or not installed")
         return
     old = [name for name in OF_TORCH if env.get(name) is not None]
     if not old:

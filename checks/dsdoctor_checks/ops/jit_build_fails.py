@@ -63,7 +63,7 @@ def an_extension_builds(
         yield ok(seconds=trial.seconds)
         return
     if isinstance(compilers, Compilers) and (compilers.cxx.path is None or not compilers.ninja):
-        yield skip("the compiler or ninja is missing, which has a condition of its own")
+        yield skip("the compiler or ninja is missing, which another condition reports")
         return
     where = f" (at step `{trial.stopped_at}`)" if trial.stopped_at else ""
     yield lacking(

@@ -6,7 +6,7 @@ nvcc checks the host compiler (`-ccbin $CC`) and rejects versions released after
 build. `cpu_adam` of DeepSpeed 0.19.8 or newer does not need nvcc and still builds.
 
 ## What to do
-Install the gcc version that the hint names and set `CC` and `CXX` to it, or use a newer CUDA toolkit of
+Install the gcc version named in the hint and set `CC` and `CXX` to it, or use a newer CUDA toolkit of
 the same major version. `CUDAHOSTCXX` does not affect DeepSpeed's builds.
 
 ## References

@@ -116,8 +116,8 @@ SIGNATURES = (
             "cuda-toolkit-mismatch",
         ),
     ),
-    # Triton's launcher, which includes Python.h: what most often fails where the compiler's own
-    # the line is cut off
+    # Triton's launcher, which includes Python.h: what most often fails if the compiler's own
+    # line is cut off
     Signature(
         pattern=r"Command '\['\S{0,200}(?:gcc|clang|/cc|tcc\.exe|'cl)\S{0,8}', '\S{0,200}(?:main|cuda_utils|__triton\w*|launcher\w*)\.c(?:pp|xx)?'.{0,1800}returned non-zero exit status",
         examples=(

@@ -1,1 +1,1 @@
-"""The patient's interpreter and its packages."""
+"""The interpreter of the environment, and its packages."""

@@ -1,4 +1,4 @@
-"""What the checks of Python packages share."""
+"""Helpers shared by the checks of Python packages."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ DeepSpeed uses private parts of torch, and those change between releases. Some t
 all older DeepSpeed releases, either at import or when ops are built.
 
 ## What to do
-Upgrade DeepSpeed to the release that the finding names, or a newer one.
+Upgrade DeepSpeed to the release named in the finding, or a newer one.
 
 ## References
 - https://github.com/deepspeedai/DeepSpeed/pull/2863, 5346, 5654, 8238

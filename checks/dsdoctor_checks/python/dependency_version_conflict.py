@@ -87,6 +87,6 @@ def requirements_are_met(
             )
 
 
-HINT = "upgrade the older of the two packages that the error names: `python -m pip install -U NAME`"
+HINT = "upgrade the older of the two packages named in the error: `python -m pip install -U NAME`"
 
 SIGNATURES = _dependency_version_conflict_signatures.SIGNATURES

@@ -33,7 +33,7 @@ from dsdoctor.api import (
 )
 
 CONDITION = Condition("env-not-activated", id="DSD910", scope=Scope.USER_ENV, since="0.1")
-#: Ways to name an environment other than the shell's.
+#: Ways to choose an environment other than the shell's.
 NAMED = ("--python", "DSDOCTOR_PYTHON")
 
 
@@ -45,7 +45,7 @@ def env_is_on_path(
     found = {launcher.name: launcher for launcher in launchers.launchers}
     command, python = found.get("deepspeed"), found.get("python")
     if patient.kind not in ("venv", "conda") or patient.chosen_by in NAMED:
-        yield skip("the interpreter is not in a virtual environment, or was named explicitly")
+        yield skip("the interpreter is not in a virtual environment, or was passed explicitly")
         return
     if isinstance(deepspeed, Missing) or deepspeed.version is None:
         yield skip("deepspeed is not installed in the environment")

@@ -1,7 +1,7 @@
 """A launcher on PATH starts jobs in another Python environment.
 
 ## Why it matters
-`deepspeed`, `torchrun` and `accelerate` are scripts whose first line names an interpreter. If the
+`deepspeed`, `torchrun` and `accelerate` are scripts whose first line contains an interpreter. If the
 first one on PATH belongs to another environment, the job runs there, with another torch or none.
 
 ## What to do

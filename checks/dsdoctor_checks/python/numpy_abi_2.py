@@ -6,7 +6,7 @@ long warning, and `torch.from_numpy` and the default collate function of a DataL
 `Numpy is not available`. DeepSpeed older than 0.14.4 cannot be imported.
 
 ## What to do
-Install `numpy<2`, or upgrade the package that the finding names.
+Install `numpy<2`, or upgrade the package named in the finding.
 
 ## References
 - https://github.com/deepspeedai/DeepSpeed/pull/5680
@@ -81,7 +81,7 @@ def packages_know_numpy_2(
         )
 
 
-HINT = "run `python -m pip install 'numpy<2'`, or upgrade the package that the error names"
+HINT = "run `python -m pip install 'numpy<2'`, or upgrade the package named in the error"
 
 SIGNATURES = (
     Signature(
@@ -115,7 +115,7 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         message="the code uses a name that NumPy 2 has removed",
-        hint="use the replacement that the message names, or run `python -m pip install 'numpy<2'`",
+        hint="use the replacement named in the message, or run `python -m pip install 'numpy<2'`",
     ),
     Signature(
         pattern=r"numpy\.core\.multiarray failed",

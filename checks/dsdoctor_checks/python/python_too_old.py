@@ -6,7 +6,7 @@ replaced interpreter bypasses the check. Then new syntax or a missing standard-l
 the import.
 
 ## What to do
-Create an environment with the Python that the finding names, or a newer one, and install there.
+Create an environment with the Python named in the finding, or a newer one, and install there.
 
 ## References
 - `Requires-Python` in the METADATA of torch, transformers and accelerate

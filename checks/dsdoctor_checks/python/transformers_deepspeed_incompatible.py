@@ -5,7 +5,7 @@ The Hugging Face Trainer rejects a DeepSpeed or accelerate that is too old. Rele
 replace `warmup_num_steps: "auto"` with 0, which DeepSpeed rejects since 0.19.3.
 
 ## What to do
-Upgrade the package that the finding names.
+Upgrade the package named in the finding.
 
 ## References
 - transformers 5.23.0: dependency_versions_table.py, integrations/deepspeed.py

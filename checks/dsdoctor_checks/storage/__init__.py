@@ -1,1 +1,1 @@
-"""Conditions of the family storage."""
+"""File systems, checkpoints and the model hub."""

@@ -1,4 +1,4 @@
-"""What the checks of storage share."""
+"""Helpers shared by the storage checks."""
 
 from __future__ import annotations
 

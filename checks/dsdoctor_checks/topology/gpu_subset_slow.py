@@ -6,7 +6,7 @@ between the processors, while their neighbors may have NVLink: ten times the ban
 number of GPUs.
 
 ## What to do
-Choose the GPUs that the finding names, or pick others from the matrix of `dsdoctor check -v`.
+Choose the GPUs named in the finding, or pick others from the matrix of `dsdoctor check -v`.
 
 ## References
 - NCCL src/graph: rings are searched for their slowest hop
@@ -73,7 +73,7 @@ def subset_is_close(
         f"the ring over GPUs {listed(indices)} has {worst} as its slowest hop, but GPUs "
         f"{listed(group)} are free and would have {best}",
         effect="collectives of the job are slower than this node allows",
-        hint=f"choose `--gpus {','.join(str(index) for index in group)}`",
+        hint=f"pass `--gpus {','.join(str(index) for index in group)}`",
         gpus=indices,
         ring=list(ring),
         slowest=worst,

@@ -6,8 +6,8 @@ switches enforce access control (ACS), peer-to-peer copies can hang or deliver c
 error. The loss then diverges for no visible reason.
 
 ## What to do
-Disable ACS on the switches and boot with `iommu=pt`. Until then, forbid direct copies with
-`NCCL_P2P_DISABLE=1`.
+Disable ACS on the switches and boot with `iommu=pt`. Until then, disable direct copies
+with `NCCL_P2P_DISABLE=1`.
 
 ## References
 - NCCL docs: troubleshooting, PCI access control services

@@ -82,8 +82,8 @@ def torch_has_cuda(
     nvcc = isinstance(toolkits, CudaToolkits) and toolkits.chosen is not None
     unasked = unasked and (isinstance(os, Missing) or nvcc) and isinstance(kernel, Missing)
     if unasked and "+cpu" in torch.version and not gpu_expected(run, kernel, gpus, env):
-        # a list of packages says nothing of GPUs, and who pastes it rarely means to train without;
-        # nor does who has a CUDA toolkit
+        # a list of packages says nothing about GPUs, and whoever pastes it rarely means to
+        # train without one; nor does anyone who has a CUDA toolkit
         yield warn(
             f"torch {torch.version} is a CPU build, which uses no GPU",
             effect="DeepSpeed runs on the CPU and uses no GPU",

@@ -6,7 +6,7 @@ PTX is compiled at startup for anything newer. If neither fits, the first kernel
 image is available for execution on the device".
 
 ## What to do
-Install the torch build that the hint names. With recent releases, Volta needs a build for CUDA 12.6 and
+Install the torch build named in the hint. With recent releases, Volta needs a build for CUDA 12.6 and
 Blackwell one for CUDA 12.8 or newer.
 
 ## References

@@ -1,1 +1,1 @@
-"""Conditions of the family training."""
+"""Failures of a training run itself."""

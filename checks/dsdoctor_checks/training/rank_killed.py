@@ -42,7 +42,7 @@ SIGNATURES = (
         level=Level.CERTAIN,
         masks=("host-oom-killed", "nccl-timeout-watchdog"),
     ),
-    # the kernel counts what it kills for lack of memory; the counter stood still
+    # the kernel's counter of out-of-memory kills did not change
     Signature(
         pattern=r"return code = -9\b|exitcode\s*: -9\b|\bSignal 9 \(SIGKILL\)",
         examples=(

@@ -6,7 +6,7 @@ run continues and trains a wrong model.
 
 ## What to do
 Run `dsdoctor check`, which reports ECC errors and broken links. Exclude the GPU or the host of the
-rank that the finding shows, and run `dsdoctor smoke` again. If `NCCL_*` variables are set, unset them.
+rank shown in the finding, and run `dsdoctor smoke` again. If `NCCL_*` variables are set, unset them.
 
 ## References
 `dsdoctor smoke` compares every collective with the expected sum, the losses of all ranks on the same

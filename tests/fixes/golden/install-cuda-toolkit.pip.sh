@@ -1,5 +1,5 @@
 # install-cuda-toolkit: use the CUDA 13.0 toolkit in `/e/opt/dsdoctor/cuda-13.0/nvidia/cu13` for torch 2.11.0
-# because pip can install the CUDA 13.0.2 toolkit as wheels, and torch has the rest
+# because pip can install the CUDA 13.0.2 toolkit as wheels, and torch includes the rest
 (set -e
 # the parts of `cuda-toolkit==13.0.2` that torch does not install; no installed package changes
 PIP_USER=0 /e/bin/python -m pip install --no-input --target /e/opt/dsdoctor/cuda-13.0 --no-deps nvidia-cuda-cccl==13.0.85 nvidia-cuda-crt==13.0.88 nvidia-cuda-nvcc==13.0.88 nvidia-curand==10.4.0.35 nvidia-nvvm==13.0.88

@@ -197,7 +197,7 @@ def machine_like(text: str, driver: str | None) -> Snapshot:
     assumed = ["all memory of its GPUs is free"]
     if others:
         assumed.append(
-            f"`{text}` is taken as {full} ({gib(known.mib << 20)} GiB); it may also mean "
+            f"`{text}` is interpreted as {full} ({gib(known.mib << 20)} GiB); it may also mean "
             + " or ".join(f"{name} ({gib(PRODUCTS[name].mib << 20)})" for name in others)
         )
     snapshot = Snapshot(assumed=tuple(assumed))

@@ -122,7 +122,7 @@ def listing(made: Iterable[FactPage]) -> str:
 def markdown(page: FactPage, level: int = 1) -> str:
     """A fact as a page, or as a section of one."""
     mark = "#" * level
-    source = f"read by the probe `{page.probe}`" if page.probe else "given by the command itself"
+    source = f"read by the probe `{page.probe}`" if page.probe else "supplied by the command itself"
     parts = [
         f"{mark} `{page.key}`",
         f"{page.title}.",

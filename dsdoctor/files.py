@@ -201,7 +201,7 @@ def _to_device(place: Place, content: bytes, rules: Rules, path: str) -> None:
         handle = os.open(place.name, flags, dir_fd=place.folder.handle)
     except OSError as error:
         if error.errno == errno.ENXIO:
-            raise OSError(errno.ENXIO, "nobody reads it", path) from None
+            raise OSError(errno.ENXIO, "no process reads it", path) from None
         raise
     try:
         now = os.fstat(handle)
@@ -221,7 +221,9 @@ def _pour(handle: int, content: bytes, path: str) -> None:
             rest = rest[os.write(handle, rest) :]
         except BlockingIOError:
             if time.monotonic() > deadline:
-                raise TimeoutError(errno.ETIMEDOUT, "its reader takes nothing", path) from None
+                raise TimeoutError(
+                    errno.ETIMEDOUT, "its reader does not accept data", path
+                ) from None
             select.select([], [handle], [], 0.1)
         else:
             deadline = time.monotonic() + DEVICE_SECONDS

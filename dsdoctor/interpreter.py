@@ -154,7 +154,7 @@ def named(host: Host, explicit: str | None = None) -> PatientChoice | None:
         return _explicit(host, host.env["DSDOCTOR_PYTHON"], "DSDOCTOR_PYTHON")
     for variable, prefix, python in _active(host):
         if holding(host, prefix):
-            why = f"`{variable}` names `{prefix}`"
+            why = f"`{variable}` points to `{prefix}`"
             return PatientChoice(executable=python, chosen_by=variable, why=why)
     return None
 

@@ -56,6 +56,8 @@ def entries(text: str) -> Iterator[tuple[str, str, str]]:
 #: Characters of a text whose values are looked for. Three values take time in the cube of it, and a
 #: value may be a name that somebody else chose.
 LONGEST = 1000
+#: Characters of a value that may be a few words to translate (`4 GPUs`), and not only a name.
+SHORT = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,9 +102,12 @@ class Catalogue:
 
     def _value(self, condition: str, value: str) -> str | None:
         """A field's value; one that is a sentence of its own has to be translated too."""
-        if not _PROSE.search(_CODE.sub("`", value)):
+        if len(value) > SHORT and not _PROSE.search(_CODE.sub("`", value)):
             return value
-        return self.translate(condition, value)
+        found = self.translate(condition, value)
+        if found is None and not _PROSE.search(_CODE.sub("`", value)):
+            return value
+        return found
 
 
 @functools.cache

@@ -46,13 +46,13 @@ def host_names(
     for name in found:
         if not _HOST.fullmatch(name):
             raise UsageError(
-                f"`{option}` names `{name}`, which is not a host name; expected e.g. `node-a`"
+                f"`{option}` contains `{name}`, which is not a host name; expected e.g. `node-a`"
             )
     if not found:
         raise UsageError(f"`{option}` lists no host; expected names such as `node-a`")
     if nodes is not None and len(found) != nodes:
         raise UsageError(
-            f"`{option}` names {len(found)} hosts for `--nodes {nodes}`; make the two agree"
+            f"`{option}` lists {len(found)} hosts for `--nodes {nodes}`; make the two agree"
         )
     return found
 

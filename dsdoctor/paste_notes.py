@@ -55,7 +55,10 @@ def _without_cuda(report: Report, snapshot: Snapshot) -> Iterator[str]:
     seen = snapshot.facts.get(TorchLive.key(), {}).get("cuda_ok")
     said = any(finding.status in (Status.WARN, Status.FAIL) for finding in report.findings)
     if stated is not None and seen is False and not said:
-        yield f"torch finds no CUDA device (line {stated.line}); whether one is there is not known"
+        yield (
+            f"torch finds no CUDA device (line {stated.line}); whether the machine has one is not "
+            "known"
+        )
 
 
 def _contradicted(found: Iterable[Contradiction]) -> list[str]:

@@ -260,7 +260,7 @@ def assert_fail(judged: Judged, *texts: str) -> Finding:
 
 def _assert_status(judged: Judged, status: str, texts: Iterable[str]) -> Finding:
     worst = judged.worst
-    said = f"the check said {worst.status.value}: {worst.message!r}"
+    said = f"the check returned {worst.status.value}: {worst.message!r}"
     _require(worst.status.value == status, f"expected {status}, but {said}")
     for text in texts:
         _require(text in worst.message, f"expected {text!r} in the message, but {said}")
@@ -367,7 +367,7 @@ def assert_signature(signature: Signature) -> None:
         _require(not _matches(signature, other), f"the near-miss matches: {other!r}")
         reached = any(literal in other for literal in literals)
         wanted = " or ".join(map(repr, literals))
-        _require(reached, f"the near-miss lacks {wanted}, so it cannot fail: {other!r}")
+        _require(reached, f"the near-miss does not contain {wanted}, so it cannot fail: {other!r}")
 
 
 def _matches(signature: Signature, text: str) -> bool:

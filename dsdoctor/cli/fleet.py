@@ -103,7 +103,7 @@ def _places(function: Any) -> Any:
     return function
 
 
-@command.command("check", short_help="Find what is wrong on which nodes, and what differs.")
+@command.command("check", short_help="Find which nodes have which problems, and what differs.")
 @_places
 @click.option("--golden", metavar="FILE", help="Snapshot that all nodes should match.")
 @click.option(
@@ -214,9 +214,9 @@ def _refuse_strays(places: dict[str, Any], given: str) -> None:
         for name in ("selector", "namespace", "container", "pod_image", "runtime_class"):
             if places[name] is not None:
                 option = name.replace("_", "-")
-                raise UsageError(f"`--{option}` goes with `--kubernetes`; pass both")
+                raise UsageError(f"`--{option}` requires `--kubernetes`; pass both")
     if places["runtime_class"] is not None and places["pod_image"] is None:
-        raise UsageError("`--runtime-class` goes with `--pod-image`; pass both")
+        raise UsageError("`--runtime-class` requires `--pod-image`; pass both")
     if places["container"] is not None and places["pod_image"] is not None:
         raise UsageError("`--container` and `--pod-image` are mutually exclusive; pass one of them")
     if given in ("kubernetes", "ray"):
@@ -311,7 +311,7 @@ def _from_folder(places: dict[str, Any], judge: nodes.Judge) -> list[nodes.NodeR
     folder = Path(places["from_dir"])
     if any(places[name] for name in ("node_list", "slurm", "kubernetes", "ray")):
         raise UsageError(
-            "`--from` reads saved reports and reaches no nodes; "
+            "`--from` reads saved reports and contacts no nodes; "
             "do not pass `--nodes`, `--slurm`, `--kubernetes` or `--ray` with it"
         )
     found = stored.judge_files(stored.files_of(folder), judge)

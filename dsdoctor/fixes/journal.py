@@ -151,7 +151,7 @@ class Journal:
         except OSError as error:
             raise JournalError(f"`{backup}` cannot be read: {error.strerror}") from None
         if found != record.get("sha256"):
-            raise JournalError(f"`{backup}` was changed since `{record['path']}` was kept in it")
+            raise JournalError(f"`{backup}` was changed since `{record['path']}` was saved in it")
 
     def backup(self, record: dict[str, Any]) -> Path:
         """Where the former content of a file is kept."""
@@ -289,7 +289,7 @@ def only_one(folder: Path | None = None, also: Path | None = None) -> Iterator[N
         files.make_folder(folder, mode=0o700, strict=True)
     except UnsafePathError as error:
         raise UsageError(
-            f"fixes cannot be noted below `{folder}`: {error.strerror}; set `XDG_STATE_HOME`, or "
+            f"fixes cannot be recorded in `{folder}`: {error.strerror}; set `XDG_STATE_HOME`, or "
             "run as the account that it belongs to"
         ) from None
     handles: list[int] = []

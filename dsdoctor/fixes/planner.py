@@ -66,7 +66,7 @@ def plan_one(
     except Exception as error:  # noqa: BLE001  # a fix of a pack may raise anything
         return Impossible(name=name, why=f"it crashed: {pack_code.said(error)}")
     if wrong:
-        return Impossible(name=name, why=f"it gave no plan: {wrong}")
+        return Impossible(name=name, why=f"it returned no plan: {wrong}")
     if isinstance(made, Impossible):
         return msgspec.structs.replace(made, name=name)
     # what a fix says of its reach does not count where a step goes farther

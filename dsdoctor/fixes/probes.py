@@ -270,7 +270,7 @@ def stale_builds(host: Host, cache: ExtensionCache, torch: TorchBuild) -> StaleB
             continue
         why = ""
         if not exists(host, built_for):
-            why = f"it was built with the torch of `{built_for}`, which is gone"
+            why = f"it was built with the torch of `{built_for}`, which has been removed"
         elif built_for == torch.path and libraries:
             with contextlib.suppress(HostError):
                 if host.stat(f"{torch.path}/version.py").mtime > max(libraries):

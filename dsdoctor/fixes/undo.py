@@ -100,7 +100,7 @@ def _restore(journal: Journal, record: dict[str, Any], say: Say) -> None:
         if now != content and wrote and hashlib.sha256(now).hexdigest() != wrote:
             kept = path.with_name(path.name + ".before-undo")
             files.write(kept, now, strict=True, follow=False)
-            say(f"{path} was changed since; that version is kept as {kept}")
+            say(f"{path} was changed since; that version is saved as {kept}")
     say(f"restoring {path}")
     files.write(
         path,

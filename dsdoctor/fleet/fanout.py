@@ -250,7 +250,7 @@ def _srun_refused(done: process.Result) -> None:
     first = clean(errors[0]).removeprefix("srun: ")[:200]
     raise UsageError(
         f"`srun` started nothing: {first}; expected a Slurm "
-        "controller that answers, and an allocation with these nodes (`salloc`); elsewhere give "
+        "controller that answers, and an allocation with these nodes (`salloc`); elsewhere pass "
         "`--engine clustershell`"
     )
 

@@ -189,7 +189,7 @@ def _store(snapshot: Snapshot, kind: type[Fact], value: Fact | Missing) -> None:
 
 def _nvml(child: Ended | None, snapshot: Snapshot) -> None:
     if child is None or child.error is not None:
-        detail = f"NVML was not asked on the node ({child.error if child else 'no child'})"
+        detail = f"NVML was not queried on the node ({child.error if child else 'no child'})"
         for kind in nvidia.NVML_FACTS:
             snapshot.lack(kind, Missing(why=Why.BROKEN, detail=detail))
         return

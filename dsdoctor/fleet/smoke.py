@@ -93,5 +93,5 @@ def _cause(done: process.Result, report: Mapping[str, Any] | None) -> str:
     if isinstance(first, dict):
         return str(first.get("message") or first.get("condition"))
     if report is not None:
-        return "" if done.ok else f"`smoke` says {report.get('verdict') or 'that it failed'}"
+        return "" if done.ok else f"`smoke` reports {report.get('verdict') or 'that it failed'}"
     return done.error_text

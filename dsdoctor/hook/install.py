@@ -144,7 +144,7 @@ PrologFlags=Alloc
 PrologEpilogTimeout=60
     the default is no limit; the script itself gives up after {limit} s
 SchedulerParameters=nohold_on_prolog_fail
-    add it to yours: without it, a requeued job is held until somebody releases it;
+    add it to yours: without it, a requeued job is held until someone releases it;
     with it the job runs on another node after about two minutes
 HealthCheckProgram={into}/health.sh
 HealthCheckInterval=300

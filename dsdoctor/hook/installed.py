@@ -160,7 +160,7 @@ def _empty(folder: Path) -> list[str]:
     try:
         files.remove_folder(folder, strict=True)
     except OSError:
-        return [f"left {folder}: it contains files of others"]
+        return [f"left {folder}: it contains other files"]
     return [f"removed {folder}"]
 
 

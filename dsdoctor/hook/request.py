@@ -304,8 +304,10 @@ def configured(request: Request, table: Mapping[str, object]) -> Request:
     if request.token and isinstance(budget, float) and budget > request.budget:
         del changes["budget"]
         again = f"run `dsdoctor hook install` again with `--budget {budget:g}`"
-        problem = f"`budget = {budget:g}` in `[hook]` is ignored: the script ends this hook after "
-        problem += f"{request.budget:g} s and a little; {again}"
+        problem = (
+            f"`budget = {budget:g}` in `[hook]` is ignored: the script ends this hook shortly "
+        )
+        problem += f"after {request.budget:g} s; {again}"
         changes["problems"] = (*request.problems, problem)
     ignore = table.get("ignore", ())
     if isinstance(ignore, list | tuple):

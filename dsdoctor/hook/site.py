@@ -74,7 +74,7 @@ def usable_by_users(python: str) -> str:
     why = f"`{closed}` is closed to others" if closed else "it cannot import dsdoctor as `nobody`"
     return (
         f"only root can run `{python}` ({why}); the task prolog runs as the job's user and will "
-        "report nothing. Install dsdoctor where everybody can read it, for example in /opt"
+        "report nothing. Install dsdoctor where every user can read it, for example in /opt"
     )
 
 
@@ -284,6 +284,6 @@ def must_not_be_in_use(scontrol: str, into: Path) -> None:
         source = f"`{file}`"
     if used:
         raise UsageError(
-            f"{source} still names `{into}` ({', '.join(used)}), and nodes drain without their "
-            "Prolog; take these lines out of slurm.conf, run `scontrol reconfigure`, then uninstall"
+            f"{source} still refers to `{into}` ({', '.join(used)}), and nodes drain without their "
+            "Prolog; remove these lines from slurm.conf, run `scontrol reconfigure`, then uninstall"
         )

@@ -250,9 +250,9 @@ class Supervisor:
         if "nvml" in waits:
             return self._fail_open(
                 Observation.NVML_SLOW.value,
-                f"NVML had not answered when the budget of {budget} was over; a driver that nobody "
-                "holds open starts anew each time: `nvidia-persistenced`, or persistence mode "
-                "(`nvidia-smi -pm 1`), keeps it up",
+                f"NVML had not answered when the budget of {budget} was over; a driver that no "
+                "process keeps open is initialized again each time; `nvidia-persistenced` or "
+                "persistence mode (`nvidia-smi -pm 1`) keeps it loaded",
                 None,
             )
         on = f" (it waits for {', '.join(waits)})" if waits else ""

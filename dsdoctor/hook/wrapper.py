@@ -274,7 +274,7 @@ esac
 case $status in
   125) pass no-process-group "the interpreter could not be given a process group of its own" ;;
   126) pass not-executable "$python may not be run" ;;
-  127) pass no-interpreter "$python is not there" ;;
+  127) pass no-interpreter "$python does not exist" ;;
   @USAGE@) pass usage "dsdoctor did not understand its options" ;;
   @CODES@) pass no-verdict "status $status without a verdict of this run" ;;
 esac

@@ -97,7 +97,7 @@ def _cwd() -> str:
     try:
         return str(Path.cwd())
     except FileNotFoundError:
-        words = "the working folder has been removed; change to one that is there"
+        words = "the working folder has been removed; change to one that exists"
         raise HostError(Why.ABSENT, words) from None
 
 

@@ -71,14 +71,14 @@ def _with_finding(
     if own and all(finding.status is Status.OK for finding in own):
         message = (
             f"`check` no longer finds this on {where}: it has been fixed since, "
-            "or the log is of another machine or environment"
+            "or the log is from another machine or environment"
         )
         return msgspec.structs.replace(cause, now=Now(status="refuted", message=message))
     reasons = [finding.message for finding in own if finding.message]
     if reasons:
         message = f"{where} is inconclusive: {reasons[0]}"
     else:
-        message = "only logs show it; no check looks for it on a machine"
+        message = "it shows only in logs; no check looks for it on a machine"
     return msgspec.structs.replace(cause, now=Now(status="unknown", message=message))
 
 

@@ -60,7 +60,7 @@ def explained(said: Answered) -> Explained:
     """What the error index says, as it is reported."""
     product = said.entry.product
     url = issues_of(product) if said.kind == INTERNAL else ""
-    text = said.text or ("a check of its own state failed; report it to its authors with this log")
+    text = said.text or ("an internal check failed; report it to the authors with this log")
     return Explained(
         kind=said.kind, product=product, text=text, releases=said.entry.releases, url=url
     )

@@ -152,7 +152,7 @@ def _outcome(
 
         if name := signal_of(error):
             return Outcome.UNRECOGNISED, (
-                f"{name} from outside ended the launcher, and the log does not show who sent it"
+                f"{name} from outside ended the launcher, but the log does not show who sent it"
             )
         what = presentable(f"{error.type}: {error.message}" if error.message else error.type)
         if is_user_code(error):

@@ -35,12 +35,12 @@ def parse_verdict(
             detail = f"DeepSpeed did not finish reading the config within {SECONDS:g} s"
             return Missing(why=Why.TIMEOUT, detail=detail)
         ended = f"status {result.returncode}"
-        detail = f"the process that asks DeepSpeed about the config ended with {ended}"
+        detail = f"the process that checks the config with DeepSpeed ended with {ended}"
         return Missing(why=Why.BROKEN, detail=detail)
     for record in records:
         if "error" in record:
             # why it cannot be imported is reported by the check of the import itself
-            detail = f"DeepSpeed could not be asked about the config: {record.get('text')}"
+            detail = f"DeepSpeed could not check the config: {record.get('text')}"
             return Missing(why=Why.ABSENT, detail=mask(detail))
     version = next((r["value"] for r in records if r.get("fact") == "version"), None)
     classes = [record["parameters"] for record in records if "parameters" in record]
@@ -71,9 +71,9 @@ def config_verdict(
     if run.config_path is None:
         raise HostError(Why.NOT_ASKED, "no DeepSpeed config was given (`--config FILE`)")
     if run.quick:
-        raise HostError(Why.NOT_ASKED, "DeepSpeed was not asked about the config (`--quick`)")
+        raise HostError(Why.NOT_ASKED, "the config was not checked with DeepSpeed (`--quick`)")
     if deepspeed.version is None:
-        raise HostError(Why.ABSENT, "`deepspeed` is not installed, so it could not be asked")
+        raise HostError(Why.ABSENT, "the config was not checked: `deepspeed` is not installed")
     world = len(run.gpus) or run.expect_gpus or 0
     records, result = run_child(
         host,

@@ -43,9 +43,9 @@ def launch_parse(
         error = f"`{mask(misspelled)}` is not one of its commands; the closest is `launch`"
         return LaunchParse(launcher="accelerate", accepted=False, error=error)
     if launcher not in ("deepspeed", "torchrun", "accelerate"):
-        raise HostError(Why.NOT_ASKED, "the command starts no launcher that could be asked")
+        raise HostError(Why.NOT_ASKED, "the command starts no launcher that can check its options")
     if run.quick:
-        raise HostError(Why.NOT_ASKED, f"{launcher} was not asked about its options (`--quick`)")
+        raise HostError(Why.NOT_ASKED, f"the options were not checked with {launcher} (`--quick`)")
     words = launcher_words(run)
     if any("$" in word or "`" in word for word in words):
         raise HostError(Why.NOT_ASKED, "the command contains variables that a shell would replace")
@@ -59,7 +59,7 @@ def launch_parse(
     )
     for record in records:
         if "absent" in record:
-            detail = f"{launcher} could not be asked: {record['absent']}"
+            detail = f"{launcher} could not be started: {record['absent']}"
             return Missing(why=Why.ABSENT, detail=mask(detail))
         if "accepted" in record:
             error = mask(str(record.get("error", "")))
@@ -70,5 +70,5 @@ def launch_parse(
     if result.timed_out:
         detail = f"{launcher} had not parsed the command line within {SECONDS:g} s"
         return Missing(why=Why.TIMEOUT, detail=detail)
-    detail = f"the process that asks {launcher} ended with status {result.returncode}"
+    detail = f"the process that runs the parser of {launcher} ended with status {result.returncode}"
     return Missing(why=Why.BROKEN, detail=detail)

@@ -25,7 +25,7 @@ def libaio(host: Host, run: RunNeeds, compilers: Compilers) -> Libaio:
         raise HostError(Why.NOT_ASKED, "no config that offloads to NVMe was given")
     cc = compilers.cc.path
     if cc is None:
-        raise HostError(Why.ABSENT, "there is no C compiler to ask")
+        raise HostError(Why.ABSENT, "there is no C compiler to test with")
     flags = host.env.get("CFLAGS", "").split()
     source = b"#include <libaio.h>\n"
     done = host.run([cc, *flags, "-E", "-x", "c", "-", "-o", "-"], stdin=source)

@@ -66,7 +66,7 @@ def resolve(host: Host, name: str) -> tuple[str, ...]:
     """Addresses of a name from the system's resolver; empty if it has none."""
     getent = host.which("getent")
     if getent is None:
-        raise HostError(Why.UNSUPPORTED, "there is no `getent` to resolve names with")
+        raise HostError(Why.UNSUPPORTED, "`getent` is missing, so names cannot be resolved")
     result = host.run([getent, "ahosts", name], timeout=SECONDS)
     if result.timed_out:
         return ()
@@ -77,7 +77,7 @@ def _reach(
     host: Host, name: str, python: str, ssh: str | None, port: str | None, *, local: bool
 ) -> NodeReach:
     if name.startswith("-"):
-        return NodeReach(host=name, ssh=False, error="a name of a host does not begin with `-`")
+        return NodeReach(host=name, ssh=False, error="a host name does not begin with `-`")
     try:
         addresses = resolve(host, name.rpartition("@")[2])
     except HostError:

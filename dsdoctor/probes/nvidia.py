@@ -410,11 +410,13 @@ def _ending(result: Result, step: str | None) -> Missing:
             why=Why.TIMEOUT, detail=f"NVML did not answer within {TOOL_SECONDS:g} s {where}"
         )
     if result.returncode is not None and result.returncode < 0:
-        detail = f"the process that asks NVML was ended by signal {-result.returncode} {where}"
+        detail = f"the process that queries NVML was ended by signal {-result.returncode} {where}"
     else:
         words = mask(result.error_text) if result.stderr else ""
         said = f" ({words})" if words else ""
-        detail = f"the process that asks NVML ended with status {result.returncode} {where}{said}"
+        detail = (
+            f"the process that queries NVML ended with status {result.returncode} {where}{said}"
+        )
     return Missing(why=Why.BROKEN, detail=detail)
 
 
@@ -464,7 +466,7 @@ def from_child(
             gpus, topology = Gpus(count=0), GpuTopology()
     else:
         words = "; ".join(parsed.malformed)[:300] or "no answer"
-        lack = Missing(why=Why.BROKEN, detail=f"NVML's answer could not be understood: {words}")
+        lack = Missing(why=Why.BROKEN, detail=f"NVML's answer could not be parsed: {words}")
     if isinstance(driver, Nvml) and isinstance(gpus, Gpus) and gpus.stopped_at is None:
         usual = USUAL_SECONDS + len(gpus.gpus)
         if result.seconds > usual:

@@ -494,7 +494,7 @@ def _deepspeed_live(values: Mapping[str, Any], end: _End | None) -> DeepSpeedLiv
         if end is not None:
             why = f"deepspeed not imported: torch ended with {end.died} at `{end.step}`"
         else:
-            why = "deepspeed not imported: `import torch` did not work"
+            why = "deepspeed not imported: `import torch` failed"
         return Missing(why=Why.NOT_ASKED, detail=why)
     if imported.get("absent"):
         return Missing(why=Why.ABSENT, detail="`deepspeed` is not installed")

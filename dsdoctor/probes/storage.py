@@ -245,7 +245,7 @@ def _quotas(host: Host) -> list[Quota]:
 def storage(host: Host, run: RunNeeds) -> Storage:
     """Every place of the run with its file system, and the user's quotas."""
     if host.system == "Windows":
-        raise HostError(Why.UNSUPPORTED, "file systems are not looked at on Windows")
+        raise HostError(Why.UNSUPPORTED, "file systems are not examined on Windows")
     try:
         mounts = parse_mounts(read_text(host, "/proc/self/mountinfo"))
     except HostError:
@@ -287,7 +287,7 @@ def parse_checkpoint(path: str, records: Sequence[Mapping[str, Any]], whole: boo
     """The fact that the records of `children/checkpoint.py` make."""
     head = next((record for record in records if "folder" in record), None)
     if head is None:
-        return Checkpoint(path=path, error="it could not be looked at")
+        return Checkpoint(path=path, error="it could not be examined")
     if head.get("error"):
         return Checkpoint(path=path, error=str(head["error"]))
     files: list[CheckpointFile] = []

@@ -429,7 +429,7 @@ def _writable(host: Host, path: str) -> bool:
 def extension_cache(host: Host, patient: Patient | Missing) -> ExtensionCache:
     """Where JIT-built ops go, what is there and who is building."""
     if host.system == "Windows":
-        raise HostError(Why.UNSUPPORTED, "the cache of built ops is not looked at on Windows")
+        raise HostError(Why.UNSUPPORTED, "the cache of built ops is not examined on Windows")
     root, from_env = cache_root(host)
     if from_env:
         folders = f"{root}/*"  # torch adds no sub-folder for the Python and CUDA versions there

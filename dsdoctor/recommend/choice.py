@@ -146,8 +146,8 @@ def ladder(machine: Machine, options: PlanOptions) -> list[tuple[int, str]]:
         possible = ", ".join(sorted({offload for _, offload in steps}))
         raise UsageError(
             f"{asked}`--offload {options.offload}` is not possible with {options.optimizer} on "
-            f"{len(machine.devices)} GPUs; expected offload {possible} and a stage that has it "
-            "(optimizer: 1 to 3, parameters: 3)"
+            f"{len(machine.devices)} GPUs; expected offload {possible} and a stage that "
+            "supports it (optimizer: 1 to 3, parameters: 3)"
         )
     return found
 

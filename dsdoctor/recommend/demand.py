@@ -238,7 +238,7 @@ def demand_of(
     assumed = [*trained.get(run.finetune or "", ["all parameters are trained"])]
     assumed.append("activations are recomputed")
     if model.stated_parameters is not None:
-        assumed.append("the shape of a usual model of that size")
+        assumed.append("the shape of a typical model of that size")
     if not isinstance((run.config or {}).get("train_micro_batch_size_per_gpu"), int):
         assumed.append(f"micro-batch of {setting.micro_batch}")
     if run.sequence is None:

@@ -69,7 +69,7 @@ def launch_script(plan: LaunchPlan) -> str:
     if carries_env(plan):
         line = f"'NAME slots={_slots(plan)}' for each of {plan.nodes} nodes"
         lines += [
-            "# The launcher reads this file in place of ~/.deepspeed_env.",
+            "# The launcher reads this file instead of ~/.deepspeed_env.",
             f'export DS_ENV_FILE="$here/{ENV_FILE_NAME}"',
             f'if [ ! -f "$here/{HOSTFILE_NAME}" ]; then',
             f'  echo "$here/{HOSTFILE_NAME} does not exist; write a line {line}" >&2',
@@ -245,7 +245,7 @@ def read(path: str | Path) -> LaunchPlan:
     if not plan.argv or batch != plan.global_batch or plan.world != plan.nodes * plan.gpus_per_node:
         raise UsageError(
             f"`{path}` contradicts itself: {plan.micro_batch} x {plan.accumulation} x {plan.world} "
-            f"on {plan.nodes} nodes of {plan.gpus_per_node} is not {plan.global_batch}; make it "
-            "anew with `dsdoctor recommend -o DIR`"
+            f"on {plan.nodes} nodes of {plan.gpus_per_node} is not {plan.global_batch}; create "
+            "it again with `dsdoctor recommend -o DIR`"
         )
     return plan

@@ -102,7 +102,7 @@ def _pick(found: Sequence[Gpu], visible: Sequence[Gpu], selector: str, value: st
         raise UsageError(
             f"GPU `{selector}` does not exist; expected one of {there} (see `nvidia-smi -L`)"
             if there
-            else f"`--gpus` names GPU `{selector}`, but there is no NVIDIA GPU; {_OTHERWISE}"
+            else f"`--gpus` selects GPU `{selector}`, but there is no NVIDIA GPU; {_OTHERWISE}"
         )
     if gpu not in visible:
         last = len(visible) - 1
@@ -173,8 +173,8 @@ def _mig_choice(
     asked = [selector for selector in selectors if selector.startswith("MIG-")]
     if len(asked) > 1 or (asked and len(selectors) > 1):
         raise UsageError(
-            f"`--gpus` names {len(selectors)} devices with a MIG slice among them, "
-            "expected one slice: a process sees only one, and NCCL joins none"
+            f"`--gpus` selects {len(selectors)} devices, including a MIG slice; "
+            "expected one slice alone: a process sees only one, and NCCL cannot connect slices"
         )
     if asked:
         held = _slice(found, asked[0])
@@ -196,10 +196,10 @@ def _devices(gpus: Gpus, run: RunNeeds, value: str | None, notes: list[str]) -> 
     if held is not None:
         device = _sliced(*held)
         if device is None:
-            raise UsageError(f"memory of the MIG slice on GPU {held[0].index} is not readable")
+            raise UsageError(f"the memory of the MIG slice on GPU {held[0].index} cannot be read")
         notes.append(
-            f"one MIG slice is planned for, {device.name} ({device.uuid}): "
-            "a process sees only one, and NCCL joins none"
+            f"the plan is for one MIG slice, {device.name} ({device.uuid}): "
+            "a process sees only one, and NCCL cannot connect slices"
         )
         return (device,)
     if run.gpus:
@@ -208,7 +208,7 @@ def _devices(gpus: Gpus, run: RunNeeds, value: str | None, notes: list[str]) -> 
         chosen = visible
         if len(visible) < len(found):
             shown = ", ".join(str(gpu.index) for gpu in visible) or "none"
-            notes.append(f"`CUDA_VISIBLE_DEVICES={value}` leaves these GPUs: {shown}")
+            notes.append(f"`CUDA_VISIBLE_DEVICES={value}` leaves these GPUs visible: {shown}")
     devices = []
     for gpu in sorted(chosen, key=lambda gpu: gpu.index):
         device = _device_of(gpu)
@@ -219,7 +219,7 @@ def _devices(gpus: Gpus, run: RunNeeds, value: str | None, notes: list[str]) -> 
                 else "it is split into MIG slices; select one with `--gpus MIG-…`"
             )
             if run.gpus:
-                raise UsageError(f"GPU {gpu.index} cannot be planned for: {why}")
+                raise UsageError(f"GPU {gpu.index} cannot be used in the plan: {why}")
             notes.append(f"GPU {gpu.index} is left out: {why}")
             continue
         devices.append(device)

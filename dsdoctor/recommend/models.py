@@ -138,7 +138,7 @@ def from_config(config: dict[str, Any], name: str = "config.json") -> ModelShape
     if family not in MODERN:
         raise UsageError(
             f"the model config is of type `{family}`, expected one of {', '.join(KNOWN)}; "
-            "name an interpreter with torch and transformers (`--python`) to measure it with "
+            "pass an interpreter with torch and transformers (`--python`) to measure it with "
             "`--measure`, or pass its size (`1.5B`) with `--layers`, `--hidden`, `--heads` and "
             "`--vocab`"
         )
@@ -218,8 +218,8 @@ def resolve(
         return from_size(text, layers=layers, hidden=hidden, heads=heads, vocab=vocab)
     if asked:
         raise UsageError(
-            f"`{asked[0]}` describes a model of which only the size is known, "
-            f"but `{text}` has a shape of its own; leave it out"
+            f"`{asked[0]}` describes a model known only by its size, but "
+            f"`{text}` defines its own shape; omit it"
         )
     known = _preset_named(text)
     if known is not None:
@@ -290,7 +290,7 @@ def _read(text: str) -> tuple[str, dict[str, Any]]:
     path = Path(text).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():
-            raise UsageError(f"`{text}` holds no `config.json`, expected the folder of a model")
+            raise UsageError(f"`{text}` contains no `config.json`, expected the folder of a model")
         path /= "config.json"
     if not path.exists():
         raise UsageError(_unknown(text))
@@ -307,7 +307,7 @@ def _read(text: str) -> tuple[str, dict[str, Any]]:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"`{text}` is not JSON ({error}), expected a `config.json`") from None
     if not isinstance(config, dict):
-        raise UsageError(f"`{text}` holds a {type(config).__name__}, expected a JSON object")
+        raise UsageError(f"`{text}` contains a {type(config).__name__}, expected a JSON object")
     name = config.get("_name_or_path") or path.resolve().parent.name or path.name
     return str(name), config
 

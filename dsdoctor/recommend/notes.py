@@ -35,8 +35,8 @@ def notes_on(
         reasons.append(
             note(
                 "host",
-                f"{gib(chosen.host_bytes)} GiB of memory are needed on each host, and how much "
-                "there is was not stated: check it, or pass `--host-memory`",
+                f"{gib(chosen.host_bytes)} GiB of memory are needed on each host, whose size "
+                "was not stated: check it, or pass `--host-memory`",
             )
         )
     if options.framework == HF:
@@ -62,7 +62,7 @@ def notes_on(
             note(
                 "loading",
                 "transformers quantizes a model outside `deepspeed.zero.Init`, so each GPU holds "
-                "the whole 4-bit model before DeepSpeed divides it",
+                "the whole 4-bit model before DeepSpeed partitions it",
             )
         )
     elif setting.partitions_weights and setting.on_gpu and not setting.loads_first:
@@ -72,9 +72,9 @@ def notes_on(
                 "loading",
                 "the script must build the model under `deepspeed.zero.Init` (the Hugging Face "
                 "Trainer does); else the ranks of a host hold "
-                f"{whole:.1f} GiB of weights together before DeepSpeed divides them, and each GPU "
-                f"takes {whole / setting.ranks_per_node:.1f} GiB at once; `--loads-first` plans "
-                "for such a script",
+                f"{whole:.1f} GiB of weights together before DeepSpeed partitions them, and each "
+                f"GPU takes {whole / setting.ranks_per_node:.1f} GiB at once; `--loads-first` "
+                "plans for such a script",
             )
         )
     if (
@@ -105,7 +105,7 @@ def notes_on(
         reasons.append(
             note(
                 "hosts",
-                "the nodes have no names yet: pass `--hosts A,B` or `--hostfile FILE`: without "
+                "the nodes have no names yet; pass `--hosts A,B` or `--hostfile FILE`: without "
                 "a hostfile the deepspeed launcher only warns and runs on one node",
             )
         )

@@ -169,14 +169,14 @@ def choose_attention(model: ModelShape, asked: str | None) -> tuple[str, Reason 
     if traits.eager:
         return "eager", note(
             "attention",
-            f"eager: transformers has no SDPA for {model.family}, whose scores are stored; give "
+            f"eager: transformers has no SDPA for {model.family}, whose scores are stored; pass "
             "`--attention flash` if the flash-attn package (or a kernel of the hub) is used",
         )
     if traits.relative_bias:
         return "flash", note(
             "attention",
-            f"by formula scores are counted as stored, as {model.family} does before transformers "
-            "5; for 5, pass `--attention sdpa`",
+            f"the formula counts attention scores as stored, as {model.family} does before "
+            "transformers 5; with 5 or newer, pass `--attention sdpa`",
         )
     return "flash", None
 
@@ -204,7 +204,7 @@ def choose_images(model: ModelShape, sequence: int, asked: int | None) -> tuple[
     count = min(model.image_tokens, sequence)
     return count, note(
         "images",
-        f"{count} of the {sequence} tokens of a sequence are taken to be one image, through a "
+        f"{count} of the {sequence} tokens of a sequence are assumed to be one image, through a "
         "vision tower that is trained; set `--image-tokens`",
     )
 
@@ -233,10 +233,10 @@ def validate(options: PlanOptions, world: int) -> None:
         )
     if options.hosts and len(options.hosts) != options.nodes:
         raise UsageError(
-            f"{len(options.hosts)} hosts are named for {options.nodes} nodes; name each node once"
+            f"{len(options.hosts)} hosts are listed for {options.nodes} nodes; list each node once"
         )
     if len(set(options.hosts)) != len(options.hosts):
-        raise UsageError(f"a host is named twice in {', '.join(options.hosts)}; name each once")
+        raise UsageError(f"a host is listed twice in {', '.join(options.hosts)}; list each once")
     each = world * (options.micro_batch or 1)
     if options.global_batch and options.global_batch % each:
         raise UsageError(

@@ -105,9 +105,9 @@ def _unequal(machine: Machine) -> list[Reason]:
 def _how_measured(measured: Measured) -> str:
     text = f"measured on the model itself, run on shapes without data ({measured.by})"
     if measured.stored:
-        text += "; it has no attention but the eager one there, which stores all scores"
+        text += "; it supports only eager attention there, which stores all scores"
     if measured.guessed:
-        text += "; what depends on data was taken as even (experts) or unmasked"
+        text += "; what depends on data was assumed to be even (experts) or unmasked"
     return text
 
 

@@ -50,7 +50,7 @@ def parse_option(text: str) -> str:
         UsageError: it is not a version.
     """
     if release_of(text) is None:
-        raise UsageError(f"`--deepspeed {text[:40]}` is not a version; expected one as in 0.18.9")
+        raise UsageError(f"`--deepspeed {text[:40]}` is not a version; expected one such as 0.18.9")
     return text
 
 

@@ -24,8 +24,8 @@ CARDS = (16, 24, 32, 40, 48, 80, 96, 141, 180, 288)
 #: FSDP divides a quantized model while it loads: README of LLaMA-Factory, 2024-03-20; documentation
 #: of bitsandbytes, "FSDP-QLoRA" (read 2026-11-23).
 FSDP = (
-    "DeepSpeed divides a 4-bit model only after each GPU has held all of it; FSDP with QLoRA "
-    "divides it while it loads"
+    "DeepSpeed partitions a 4-bit model only after each GPU has loaded all of it; FSDP with "
+    "QLoRA partitions it while it loads"
 )
 
 
@@ -146,8 +146,10 @@ def ways_out(request: Request, rows: tuple[MemoryOption, ...]) -> list[Reason]:
     found = [text for kind in _KINDS if (text := _first_that_fits(kind(request)))]
     if request.machine.devices:
         found.append(_card(request, rows))
-    words = "; or ".join(found) if found else "nothing that was tried: a smaller model is needed"
-    reasons = [note("fit", f"nothing fits; what would, each by itself: {words}")]
+    words = "; nothing that was tried helps: use a smaller model"
+    if found:
+        words = f"; any one of these would: {'; or '.join(found)}"
+    reasons = [note("fit", f"nothing fits{words}")]
     if request.base.quantised and request.base.world > 1:
         reasons.append(note("fsdp", FSDP))
     return reasons

@@ -221,8 +221,8 @@ def to_tensorboard(
         )
     except ImportError:
         raise UsageError(
-            "`--format tensorboard` needs the package `tensorboard`; install it beside dsdoctor, "
-            "or export as csv"
+            "`--format tensorboard` needs the package `tensorboard`; install it into dsdoctor's "
+            "environment, or export as csv"
         ) from None
     try:
         writer = EventFileWriter(str(folder))

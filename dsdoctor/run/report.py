@@ -150,7 +150,7 @@ def show(folder: Path, record: RunRecord) -> str:
     if record.output_dropped:
         lines.append(
             f"output    {record.output_bytes / GIB:.1f} GiB, of which "
-            f"{record.output_dropped / GIB:.1f} GiB in the middle are no longer kept"
+            f"{record.output_dropped / GIB:.1f} GiB in the middle were dropped"
         )
     lines.append(f"kept in   {folder}")
     return "\n".join(map(clean, lines)) + "\n"

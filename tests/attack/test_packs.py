@@ -197,7 +197,7 @@ FIXES = {
     "the end": ("    raise SystemExit(0)\n", "it tried to end dsdoctor (SystemExit: 0)"),
     "text": ("    return 'rm -rf /'\n", "`str`, expected `Plan`, `Impossible` or `None`"),
     "steps of text": (
-        "    return Plan(name='acme-y', title='x', steps=('rm',))\n", "it gave no plan: ",
+        "    return Plan(name='acme-y', title='x', steps=('rm',))\n", "it returned no plan: ",
     ),
 }  # fmt: skip
 

@@ -154,7 +154,7 @@ def test_a_wrong_checksum(machine: Machine, mirror: Mirror) -> None:
     mirror.manifest(manifest)
     done = dsdoctor(*FIX, env=machine.env)
     assert done.status == 1
-    assert "but the manifest says 0000000000000000; nothing of it was unpacked" in done.err
+    assert "but the manifest says 0000000000000000; nothing was unpacked" in done.err
     assert tree(machine.patient) == before
 
 
@@ -237,7 +237,7 @@ def link(name: str, target: str) -> tarfile.TarInfo:
 def test_an_archive_stays_in_its_folder(tmp_path: Path, mirror: Mirror) -> None:
     up = tarfile.TarInfo("top/../../evil")
     for content, words in (
-        (archive(up), "outside of its folder"),
+        (archive(up), "outside its folder"),
         (archive(link("top/l", "/etc")), "links `top/l` to `/etc`"),
         (archive(link("top/l", "../../x")), "links `top/l`"),
         (b"no archive at all", "is not an archive"),

@@ -247,7 +247,7 @@ def test_a_cluster_that_does_not_answer(
         ("--kubernetes --selector=a --namespace=../x", "lowercase letters"),
         ("--kubernetes --container=A", "lowercase letters"),
         ("--kubernetes --engine pdsh", "has no effect with `--kubernetes`"),
-        ("--nodes a --selector=b", "goes with `--kubernetes`"),
+        ("--nodes a --selector=b", "requires `--kubernetes`"),
         ("--kubernetes --ray x", "pass exactly one of"),
         ("--kubernetes", "`kubectl` cannot be run (No such file or directory)"),
     ],

@@ -21,7 +21,7 @@ from dsdoctor.fleet import fanout
         ("check --nodes a --slurm", "pass exactly one of"),
         ("check --nodes gpu[1-", "gpu[001-512]"),
         ("check --nodes gpu[9-1]", "[001-037,041]"),
-        ("check --nodes a --from reports", "reaches no nodes"),
+        ("check --nodes a --from reports", "contacts no nodes"),
         ("check --from empty", "*.json"),
         ("check --from nowhere", "*.json"),
         ("check --from garbage", "garbage/a.json"),

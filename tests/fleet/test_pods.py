@@ -194,8 +194,8 @@ def _asked(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--nodes a --pod-image x", "`--pod-image` goes with `--kubernetes`"),
-        ("--kubernetes --runtime-class x", "goes with `--pod-image`"),
+        ("--nodes a --pod-image x", "`--pod-image` requires `--kubernetes`"),
+        ("--kubernetes --runtime-class x", "requires `--pod-image`"),
         ("--kubernetes --pod-image x --container y", "mutually exclusive"),
     ],
 )

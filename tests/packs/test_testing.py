@@ -87,7 +87,7 @@ def test_the_worst_of_several_statuses_counts() -> None:
     assert [finding.message for finding in judged.bad] == ["5 moons"]
     with pytest.raises(AssertionError, match="expected 'six' in the message, but the check said"):
         assert_fail(judged, "six")
-    with pytest.raises(AssertionError, match="expected ok, but the check said fail: '5 moons'"):
+    with pytest.raises(AssertionError, match="expected ok, but the check returned fail: '5 moons'"):
         assert_ok(judged)
 
 

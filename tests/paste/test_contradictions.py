@@ -104,5 +104,5 @@ def test_they_survive_a_snapshot_file() -> None:
 def test_a_torch_without_cuda_is_said_where_no_check_can_judge_it() -> None:
     text = "- `transformers` version: 4.40.1\n- Platform: Linux-6.1.58+-x86_64-with-glibc2.35\n"
     said = notes(stated(text + "- PyTorch version (GPU?): 2.4.0 (False)\n"))
-    assert "torch finds no CUDA device (line 3); whether one is there is not known" in said
+    assert "torch finds no CUDA device (line 3); whether the machine has one is not known" in said
     assert "torch finds" not in notes(stated(text + "- PyTorch version (GPU?): 2.4.0 (True)\n"))

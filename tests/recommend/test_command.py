@@ -42,7 +42,7 @@ def nvml(tmp_path: Path, scenario: Any, *argv: str, **env: str) -> Outcome:
         (("--model", "gpt2-x1"), "the nearest preset is `gpt2-xl`"),
         (("--model", "1.5X"), "`1.5X` is not a model size"),
         (("--model", "empty.json"), "`empty.json` is not JSON"),
-        (("--model", "."), "holds no `config.json`"),
+        (("--model", "."), "contains no `config.json`"),
         (("--model", "gpt2", "--layers", "3"), "leave it out"),
         (("--model", "gpt2", "--gpus", "0"), "no NVIDIA GPU; omit `--gpus`, or plan for another"),
         (("--model", "gpt2", "--gpus", "zero"), "is not a GPU"),

@@ -92,7 +92,7 @@ def test_one_mig_slice_is_planned_for(asked: tuple[str, ...], uuid: str, gib: in
     assert plan.env["CUDA_VISIBLE_DEVICES"] == uuid
     assert plan.gpu_uuids == (uuid,)
     assert plan.memory.options[0].gpu_limit_bytes == gib * GIB
-    assert "NCCL joins none" in notes(plan, "machine")
+    assert "NCCL cannot connect slices" in notes(plan, "machine")
 
 
 def test_mig_slices_cannot_be_joined() -> None:
@@ -129,7 +129,7 @@ def test_cuda_visible_devices_bounds_the_plan() -> None:
 def test_gpus_that_cannot_be_read() -> None:
     broken = gpu(1, memory_total_bytes=None)
     assert [device.index for device in read(gpu(0), broken).devices] == [0]
-    with pytest.raises(UsageError, match="GPU 1 cannot be planned for: it could not be read"):
+    with pytest.raises(UsageError, match="GPU 1 cannot be used in the plan: it could not be read"):
         read(gpu(0), broken, asked=("1",))
     with pytest.raises(UsageError, match="expected one of 0"):
         read(gpu(0), asked=("7",))

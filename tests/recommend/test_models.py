@@ -315,7 +315,7 @@ def test_files_that_describe_no_model_are_refused(
 
 
 def test_folders_and_large_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=re.escape("holds no `config.json`")):
+    with pytest.raises(UsageError, match=re.escape("contains no `config.json`")):
         resolve(str(tmp_path))
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(b"\0" * (5 << 20))

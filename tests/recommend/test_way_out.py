@@ -49,7 +49,7 @@ def test_adapters_on_4_bits_are_not_told_to_use_adapters() -> None:
     """DeepSpeed loads 70B in 4 bits on each GPU, so neither length nor number of GPUs helps."""
     plan = planned("2xRTX 4090", "llama-3.1-70b", finetune="qlora")
     assert not plan.fits
-    assert told(plan, "fit") == ("nothing fits; what would, each by itself: as many GPUs of 48 GB")
+    assert told(plan, "fit") == ("nothing fits; any one of these would: as many GPUs of 48 GB")
     assert "FSDP with QLoRA" in told(plan, "fsdp")
     assert planned("2xRTX A6000", "llama-3.1-70b", finetune="qlora").fits
 

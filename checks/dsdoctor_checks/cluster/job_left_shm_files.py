@@ -57,7 +57,7 @@ def shm_is_released(remains: JobRemains, limits: ShmLimits) -> Iterator[Finding]
     since = "created since it began" if remains.begun is not None else "owned by its user"
     yield warn(
         f"job {remains.job} of {remains.user or 'its user'} left {count} "
-        f"{'file' if count == 1 else 'files'} in /dev/shm ({size} MiB), {since}; no other job of"
+        f"{'file' if count == 1 else 'files'} in /dev/shm ({size} MiB), {since}; no other job of "
         "that user runs here",
         effect="the memory stays in use until the files are removed or the node reboots",
         hint="remove the files as root or as their owner",

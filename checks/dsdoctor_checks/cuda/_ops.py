@@ -144,7 +144,8 @@ class Need:
         """What cannot be built without the toolkit, for an effect line."""
         if not self.ops:
             return "DeepSpeed's CUDA ops"
-        return f"the op{'s' if len(self.ops) > 1 else ''} `{', '.join(self.ops)}`"
+        named = ", ".join(self.ops)
+        return f"the ops `{named}`" if len(self.ops) > 1 else f"the op `{named}`"
 
 
 def loadable(torch: TorchBuild, deepspeed: DeepSpeedInstall | Missing) -> tuple[str, ...]:

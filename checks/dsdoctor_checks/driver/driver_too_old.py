@@ -148,15 +148,13 @@ def driver_supports_torch(
         yield ok(f"driver {loaded} is {floor} or newer", floor=floor, **evidence)
         return
     supported = _tables.supported(loaded)
-    what = f"`cuda-compat` libcuda {loaded}" if compat else f"driver {loaded}"
-    does = f"supports up to CUDA {supported}" if supported else "is older than CUDA 9"
     options = f"upgrade the driver to {floor} or newer" if floor else "upgrade the driver"
     if install:
         options = f"run `{install}`, or {options}"
     if not consumer and not compat:
         options += f", or on data-center GPUs install `cuda-compat-{built[0]}-{built[1]}`"
     yield fail(
-        f"{what} {does}, but torch {torch.version} was built for CUDA {torch.cuda}",
+        f"{_newest(loaded, compat)}, but torch {torch.version} was built for CUDA {torch.cuda}",
         effect="CUDA initialization fails with error 35; every rank exits at startup",
         hint=options,
         serves=supported,
@@ -164,6 +162,17 @@ def driver_supports_torch(
         error=_tables.TOO_OLD,
         **evidence,
     )
+
+
+def _newest(version: str, compat: str | None = None) -> str:
+    """The newest CUDA version that a driver or its libcuda supports, for a message."""
+    supported = _tables.supported(version)
+    if not supported:
+        which = "`cuda-compat` libcuda" if compat else "driver"
+        return f"{which} {version} is older than CUDA 9"
+    if compat:
+        return f"`cuda-compat` libcuda {version} supports up to CUDA {supported}"
+    return f"driver {version} supports up to CUDA {supported}"
 
 
 def _no_build_runs(
@@ -181,9 +190,8 @@ def _no_build_runs(
         return
     if numbers(driver) < numbers(floor):
         supported = _tables.supported(driver)
-        does = f"supports up to CUDA {supported}" if supported else "is older than CUDA 9"
         yield fail(
-            f"driver {driver} {does}, but every published build of torch {version} is for CUDA "
+            f"{_newest(driver)}, but every published build of torch {version} is for CUDA "
             f"{least} or newer",
             effect="CUDA initialization fails with error 35; every rank exits at startup",
             hint=f"run `{install}`, or upgrade the driver to {floor} or newer"

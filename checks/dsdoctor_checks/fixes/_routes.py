@@ -259,7 +259,7 @@ def archives(found: ToolkitArchives | Missing, prefix: str) -> Route | str:
     return Route(
         steps=tuple(steps),
         home=prefix,
-        reason=f"PyPI has no nvcc for CUDA {found.release}, but NVIDIA's archives do (its EULA applies),"
+        reason=f"PyPI has no nvcc for CUDA {found.release}, but NVIDIA's archives do (its EULA applies), "
         f"with checksums from `{found.manifest}`",
         creates=(prefix,),
     )

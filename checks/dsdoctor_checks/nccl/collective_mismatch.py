@@ -24,7 +24,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 CONDITION = Condition("collective-mismatch", id="DSD858", scope=Scope.JOB, since="0.1")
 
 HINT = (
-    "compare the code paths of the two ranks (branches on the rank or on the data, batches of"
+    "compare the code paths of the two ranks (branches on the rank or on the data, batches of "
     "different sizes); `TORCH_DISTRIBUTED_DEBUG=DETAIL` names the two calls"
 )
 #: What other ranks print of the same failure.

@@ -86,7 +86,7 @@ def zip_problem(path: str, whole: bool) -> tuple[str | None, str | None, dict[st
             size = os.path.getsize(path)
             for entry in archive.infolist():
                 if entry.header_offset + entry.compress_size > size:
-                    return "truncated", entry.filename + " ends behind the file's end", {}
+                    return "truncated", entry.filename + "ends beyond the end of the file", {}
             if whole:
                 bad = archive.testzip()
                 if bad is not None:
@@ -100,7 +100,7 @@ def zip_problem(path: str, whole: bool) -> tuple[str | None, str | None, dict[st
     except zipfile.BadZipFile as error:
         words = str(error)
         if "central directory" in words or "not a zip" in words:
-            return "truncated", "the archive's directory, at the end of the file, is not there", {}
+            return "truncated", "the archive's directory, at the end of the file, is missing", {}
         return "damaged", words, {}
     except (ValueError, EOFError, struct.error) as error:
         return "damaged", str(error), {}
@@ -116,10 +116,10 @@ def safetensors_problem(path: str, size: int) -> tuple[str | None, str | None]:
             header = json.loads(file.read(length).decode("utf-8"))
             ends = [v["data_offsets"][1] for k, v in header.items() if k != "__metadata__"]
         except (ValueError, KeyError, TypeError, IndexError, AttributeError):
-            return "damaged", "the header is no JSON"
+            return "damaged", "the header is not JSON"
     wanted = LENGTH + length + max([*ends, 0])
     if wanted > size:
-        return "truncated", "%d bytes, but its header speaks of %d" % (size, wanted)
+        return "truncated", "%d bytes, but its header states %d" % (size, wanted)
     return None, None
 
 
@@ -145,7 +145,7 @@ def look(path: str, name: str, whole: bool) -> dict[str, Any]:
             problem, detail, numbers = zip_problem(path, whole)
             record.update(problem=problem, detail=detail, numbers=numbers)
         elif head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
-            record["detail"] = "legacy format, of which only the beginning can be judged"
+            record["detail"] = "legacy format, only the beginning of which can be checked"
         elif not head.strip(b"\0"):
             record["problem"] = "damaged"
             record["detail"] = "it begins with zeros"

@@ -62,7 +62,7 @@ def allocation(torch: Any) -> dict[str, Any]:
         words = (str(error).strip() or type(error).__name__).splitlines()[0]
         return dict(sizes, ok=False, error=words[:300])
     if read != [PATTERN] * 3:
-        return dict(sizes, ok=False, error="memory gave %s back, expected %d" % (read, PATTERN))
+        return dict(sizes, ok=False, error="memory returned %s, expected %d" % (read, PATTERN))
     return sizes
 
 
@@ -72,7 +72,11 @@ def copy(torch: Any, source: int, target: int) -> dict[str, Any]:
     there = wanted.to("cuda:%d" % source).to("cuda:%d" % target)
     torch.cuda.synchronize(target)
     if not torch.equal(there.cpu(), wanted):
-        return {"peer": peer, "ok": False, "error": "what arrived is not what was sent"}
+        return {
+            "peer": peer,
+            "ok": False,
+            "error": "the data that arrived differs from the data that was sent",
+        }
     return {"peer": peer}
 
 

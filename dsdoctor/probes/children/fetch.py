@@ -44,7 +44,8 @@ def fetch(url: str, write: Callable[[bytes], object], size: int) -> int:
                     told = time.time()
                     print("%d of %d MiB" % (got >> 20, total >> 20), flush=True)
     except urllib.error.HTTPError as error:
-        stop("`%s` answers %d (%s); choose another mirror or way" % (url, error.code, error.reason))
+        advice = "choose another mirror, or install it in another way"
+        stop("`%s` answers %d (%s); %s" % (url, error.code, error.reason, advice))
     except urllib.error.URLError as error:
         stop("`%s` cannot be reached (%s); check the network and the proxy" % (url, error.reason))
     except OSError as error:
@@ -54,7 +55,7 @@ def fetch(url: str, write: Callable[[bytes], object], size: int) -> int:
     except Exception as error:  # IncompleteRead and its like
         stop("`%s` was cut off after %d bytes (%s); run this fix again" % (url, got, error))
     if total and got != total:
-        stop("`%s` was cut off: %d of %d bytes came; run this fix again" % (url, got, total))
+        stop("`%s` was cut off: %d of %d bytes arrived; run this fix again" % (url, got, total))
     return got
 
 
@@ -66,7 +67,7 @@ def _parts(name: str) -> List[str]:
     """A member's name without the archive's top folder."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if ".." in parts:
-        stop("the archive holds `%s`, which is outside of its folder" % name)
+        stop("the archive contains `%s`, which is outside its folder" % name)
     return parts[1:]
 
 
@@ -74,7 +75,7 @@ def _make_way(root: str, path: str) -> None:
     """Makes the folder of a file, and removes a file or link in its place."""
     folder = os.path.dirname(path)
     if not _inside(root, folder):
-        stop("the archive holds `%s`, which is outside of its folder" % path)
+        stop("the archive contains `%s`, which is outside its folder" % path)
     os.makedirs(folder, exist_ok=True)
     if os.path.islink(path) or os.path.isfile(path):
         os.unlink(path)
@@ -103,7 +104,7 @@ def unpack(archive: tarfile.TarFile, folder: str) -> None:
         path = os.path.join(folder, *parts)
         if member.isdir():
             if not _inside(folder, path):
-                stop("the archive holds `%s`, which is outside of its folder" % member.name)
+                stop("the archive contains `%s`, which is outside its folder" % member.name)
             os.makedirs(path, exist_ok=True)
         elif member.issym():
             links.append((member, path))
@@ -113,12 +114,12 @@ def unpack(archive: tarfile.TarFile, folder: str) -> None:
             except KeyError:  # a hard link to what is not in the archive
                 source = None
             if source is None:
-                stop("the archive holds `%s`, a link to nothing" % member.name)
+                stop("the archive contains `%s`, a dangling link" % member.name)
                 return
             _make_way(folder, path)
             _write(source, path, member.mode)
         else:
-            stop("the archive holds a device or a pipe, `%s`" % member.name)
+            stop("the archive contains a device or a pipe, `%s`" % member.name)
     made = []
     for member, path in links:
         _make_way(folder, path)
@@ -154,7 +155,7 @@ def main() -> None:
         if digest.hexdigest() != wanted:
             os.unlink(part)
             stop(
-                "`%s` has the checksum %s, but the manifest says %s; nothing of it was unpacked"
+                "`%s` has the checksum %s, but the manifest says %s; nothing was unpacked"
                 % (url, digest.hexdigest()[:16], wanted[:16])
             )
         with tarfile.open(part) as archive:
@@ -163,7 +164,7 @@ def main() -> None:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             stop("the disk is full at `%s`; free some space, then run this fix again" % folder)
         if error.errno == errno.EFBIG:
-            stop("`%s`: a file may not become that large here (`ulimit -f`); raise it" % folder)
+            stop("`%s`: a file may not grow that large here (`ulimit -f`); raise it" % folder)
         stop("`%s`: %s" % (folder, error))
     except tarfile.TarError as error:
         stop("`%s` is not an archive that can be unpacked (%s)" % (url, error))

@@ -400,7 +400,7 @@ def read_torch(path: list[str], finders: dict[str, str]) -> dict[str, Any]:
     if known.get("__version__"):
         value["version"] = str(known["__version__"])
     else:
-        value["error"] = "`%s` holds no `__version__`" % file
+        value["error"] = "`%s` contains no `__version__`" % file
     return value
 
 

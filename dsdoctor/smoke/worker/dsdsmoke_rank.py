@@ -112,7 +112,7 @@ class Run(Communication):
         if dist.get_world_size() != self.job["world"]:
             raise CheckError(
                 "wrong-ranks" if self.job["nodes"] > 1 else "no-rank-environment",
-                "%d ranks have met, but %d were planned"
+                "%d ranks have connected, but %d were planned"
                 % (dist.get_world_size(), self.job["world"]),
             )
 
@@ -384,8 +384,8 @@ def refuse_stale_lock(op: Any, path: Any) -> None:
     if age is not None:
         raise CheckError(
             "build-waits",
-            "`%s` is %.0f s old and no process holds it: a build of %s was killed, and whoever "
-            "needs the op waits for ever" % (path, age, op),
+            "`%s` is %.0f s old and no process holds it: a build of %s was killed, and every "
+            "job that needs the op waits forever" % (path, age, op),
         )
 
 

@@ -213,7 +213,7 @@ class Session:
         """Shows each plan, asks, applies and proves it; the document says what became of each.
 
         Raises:
-            UsageError: another fix is at work, or the last one was cut off.
+            UsageError: another fix is running, or the last one was cut off.
         """
         endings = [Ending.NOT_REPAIRED] if document.impossible else []
         with journals.only_one(also=self.prefix):

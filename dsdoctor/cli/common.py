@@ -30,12 +30,12 @@ def live_snapshot(
     """Examines this machine.
 
     Args:
-        needs: what the run asks for.
+        needs: what the run needs.
         python: value of --python.
         registry: packs, for their probes.
         units: conditions to judge, which bound what is read; None = read everything.
         timeout: limit for everything.
-        show_progress: say on a terminal what is being waited for.
+        show_progress: show on a terminal what it waits for.
         keeps_partial: see `examine.Request`.
     """
     from dsdoctor.cli.progress import Progress  # noqa: PLC0415  # rich only when needed
@@ -69,7 +69,7 @@ def load_snapshot(path: str) -> Snapshot:
 
 
 def load_settings(registry: Registry) -> settings.Settings:
-    """The configuration; what it says about a pack that is gone is reported and ignored.
+    """The configuration; settings of a pack that is not installed are reported and ignored.
 
     Raises:
         UsageError: a file is not TOML, or has a key that is not known.

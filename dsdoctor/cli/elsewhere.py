@@ -1,4 +1,4 @@
-"""Options of `check` that name another machine: a snapshot, a paste, a node, a description."""
+"""Options of `check` that select another machine: a snapshot, a paste, a node, a description."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dsdoctor.registry import Registry
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Given:
-    """What was given of them.
+    """The options that were passed.
 
     Attributes:
         from_file: value of --from.
@@ -30,7 +30,7 @@ class Given:
     driver: str | None
 
     def agree(self, *, python: str | None, quick: bool, deep: bool) -> None:
-        """Refuses options that name two machines, or one that is not there to be tried.
+        """Rejects options that select two machines, or that try things on another machine.
 
         Raises:
             UsageError: which, and what to do.
@@ -95,7 +95,7 @@ class Given:
         return made
 
     def composed(self, here: Snapshot, needs: RunNeeds, registry: Registry) -> Snapshot:
-        """What was read of this machine, on the one that `--node` or `--like` names.
+        """What was read from this machine, on the one that `--node` or `--like` selects.
 
         Raises:
             UsageError: the file is not a snapshot, or the description names no product.
@@ -118,7 +118,7 @@ def _saved(path: str) -> Snapshot:
     """The snapshot in a file.
 
     Raises:
-        UsageError: it is not one; where it is a paste, the option for those is named.
+        UsageError: it is not one; for a paste, the error says which option reads it.
     """
     try:
         return common.load_snapshot(path)

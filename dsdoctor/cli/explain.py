@@ -23,7 +23,7 @@ NO_MESSAGE = (
 )
 #: Columns of a page on a wider terminal.
 WIDEST = 100
-#: Said above conditions that only share words with what was asked.
+#: Printed above conditions that only share words with the query.
 SIMILAR = "no condition has this name, and no known message this text; the closest conditions"
 
 
@@ -93,7 +93,7 @@ def _for_reader(markdown: str) -> str:
 
 
 def knowledge(checks_dir: Iterable[str]) -> logs.Knowledge:
-    """What the packs know of logs; without the packs where it is prepared."""
+    """What the packs know about logs; from the prepared file if there is one, without the packs."""
     from dsdoctor import logs  # noqa: PLC0415  # the page of a condition needs no logs
     from dsdoctor.logs import prepared  # noqa: PLC0415
 
@@ -129,7 +129,7 @@ def similar(registry: Registry, text: str) -> list[Unit]:
 
 
 def message_page(said: logs.Answered) -> str:
-    """What the error index says of a message, as Markdown."""
+    """What the error index says about a message, as Markdown."""
     from dsdoctor import logs  # noqa: PLC0415
 
     entry = said.entry

@@ -52,7 +52,7 @@ class Terminal:
             self.say("nothing to do")
 
     def can_ask(self) -> bool:
-        """Whether somebody reads the question and can type an answer."""
+        """Whether a user can read the question and type an answer."""
         return sys.stdin.isatty() and sys.stdout.isatty()
 
     def confirm(self, question: str) -> bool:

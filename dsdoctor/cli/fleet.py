@@ -209,7 +209,7 @@ def _nodes_and_engine(places: dict[str, Any], slots: dict[str, int]) -> tuple[li
 
 
 def _refuse_strays(places: dict[str, Any], given: str) -> None:
-    """Options that mean nothing for the way in which the nodes are reached."""
+    """Rejects options that have no effect on the chosen way to reach the nodes."""
     if given != "kubernetes":
         for name in ("selector", "namespace", "container", "pod_image", "runtime_class"):
             if places[name] is not None:
@@ -244,7 +244,7 @@ def _order(
         master = f"{wanted[0]}:{master_port}"
         python = places["python"] or interpreter.choose(LocalHost()).executable
         arguments = ["--python", python, "--connect", master]
-        # everybody asks for everybody would be n²; the first hosts the rendezvous, a few will do
+        # all pairs would be n²; the first node hosts the rendezvous, and a few peers suffice
         arguments += ["--resolve", ",".join(wanted[:16])]
     arguments += ["--seconds", f"{max(5.0, places['timeout'] - 5):g}"]
     if places["live"]:
@@ -355,7 +355,7 @@ def smoke_command(*, hosts_in: str, timeout: float, form: str, **given: Any) -> 
     slots = hostfile.read(hosts_in)
     if given["cpu"]:
         slots = dict.fromkeys(slots, given["cpu"])
-    # the same interpreter on every node, whatever a log-in there finds first
+    # the same interpreter on every node, whatever comes first on PATH there
     given["python"] = given["python"] or interpreter.choose(LocalHost()).executable
     words: list[str] = []
     for name, value in given.items():

@@ -93,7 +93,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-#: What stands beside each kind in the list of commands, which is cut at 80 columns.
+#: Shown next to each kind in the list of commands, which is cut at 80 columns.
 _SHORT = {
     "slurm-prolog": "Slurm's Prolog: may this job start here?",
     "slurm-task-prolog": "Slurm's TaskProlog: inform the user of what is wrong.",

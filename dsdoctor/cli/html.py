@@ -18,7 +18,7 @@ def is_page(output: str | None) -> bool:
 
 
 def form_of(form: str, output: str | None) -> str:
-    """The format to write: what was given, else `html` where the file's name says so.
+    """The format to write: the one passed, else `html` if the file name ends in it.
 
     Called before anything is examined, so that a missing extra costs no time.
 

@@ -21,7 +21,7 @@ from dsdoctor.report.text import clean
 
 SCHEMA = "dsdoctor/lint"
 VERSION = 1
-#: Launch lines that were not judged, of which the text names so many.
+#: How many of the launch lines that were not judged the text lists.
 MOST_NAMED = 5
 _RELEASE = r"\d+\.\d+(?:\.\d+)?(?:(?:a|b|rc|\.dev|\.post)\d+)?(?:\+\S{1,20})?"
 WORDS = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "CRASH"}

@@ -1,4 +1,4 @@
-"""What every command needs and costs little: the packs, and a place to write to."""
+"""What every command needs, at little cost: the packs, and a place to write to."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def load_registry(checks_dir: Iterable[str] = ()) -> Registry:
 
     Raises:
         UsageError: the built-in pack itself is broken, or a --checks-dir is not a folder or holds
-            a file that is broken: who names a folder wants its checks.
+            a file that is broken: whoever passes a folder wants its checks.
     """
     from dsdoctor import pack_code, packs  # noqa: PLC0415  # a short log is read without them
 

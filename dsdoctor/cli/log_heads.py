@@ -1,4 +1,4 @@
-"""The beginnings of logs, in which output of environment tools may stand."""
+"""The beginnings of logs, which may contain output of environment tools."""
 
 from __future__ import annotations
 
@@ -74,4 +74,4 @@ def _head(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(MOST_BYTES)
     except OSError:
-        return b""  # whoever reads it as a log says why
+        return b""  # reading it as a log reports why

@@ -31,7 +31,7 @@ def show(lines: Callable[[int], Iterable[Line]]) -> None:
 
 
 def colored_plan(lines: list[str]) -> Iterator[str]:
-    """A launch plan in color, which says again what the words say: chosen, or too large."""
+    """A launch plan in color, which only repeats what the words say: chosen, or too large."""
     dim = False
     for line in lines:
         # a reason may go on over several lines, all of them indented

@@ -14,9 +14,9 @@ from dsdoctor.model.smoke import PHASES
 #: Below this width a row has no more than name, bar and time.
 NOTE_COLUMNS = 60
 BAR_COLUMNS = 16
-#: `0:08:15`, which nothing beside it may cut.
+#: `0:08:15`, which must never be truncated.
 CLOCK_COLUMNS = 7
-#: How often a log gets a line that the run goes on, in seconds.
+#: How often a log gets a line that says that the run continues, in seconds.
 LINE_SECONDS = 10.0
 
 
@@ -55,7 +55,7 @@ class PhaseLines:
                 self._write(f"dsdoctor: {self._state} ({seconds:.0f} s)\n")
 
     def close(self) -> None:
-        """Writes no more."""
+        """Stops writing."""
         self._closed.set()
         self._thread.join()
 
@@ -96,7 +96,7 @@ class PhaseBars:
         Args:
             phase: one of PHASES, or what is tried by the bisection.
             note: where in it.
-            share: how much of it is done, 0 to 1; None where nobody can know.
+            share: how much of it is done, 0 to 1; None if that is unknown.
         """
         if self._progress is None:
             return
@@ -125,7 +125,7 @@ class PhaseBars:
         self._rows[phase] = self._progress.add_task(phase, total=None, note="")
 
     def close(self) -> None:
-        """Takes the bars away."""
+        """Removes the bars."""
         self._stack.close()
 
 

@@ -1,4 +1,4 @@
-"""Says on a terminal what is being waited for, after the first second."""
+"""Shows on a terminal what dsdoctor waits for, after the first second."""
 
 from __future__ import annotations
 

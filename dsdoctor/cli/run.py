@@ -1,4 +1,4 @@
-"""`dsdoctor run`: start a job under watch; list, show, compare and export what was kept."""
+"""`dsdoctor run`: start and watch a job; list, show, compare and export saved runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dsdoctor.run.options import RunOptions, seconds_of
 
 
 class RunGroup(click.Group):
-    """A group whose own options end at `--`, behind which stands the user's command."""
+    """A group whose own options end at `--`, which the user's command follows."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:  # noqa: D102
         command: list[str] = []

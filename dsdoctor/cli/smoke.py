@@ -166,7 +166,7 @@ def execute(
     *,
     folder: str | None,
 ) -> int:
-    """Runs a plan, passes on the report, keeps what was proven; returns the exit status.
+    """Runs a plan, prints the report, saves what was proven; returns the exit status.
 
     Raises:
         UsageError: the plan cannot be run here, or the folder cannot be written.

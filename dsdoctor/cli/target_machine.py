@@ -11,7 +11,7 @@ from dsdoctor.recommend.machine import Machine, capability, machine_of
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Target:
-    """What was given of the machine.
+    """The options that describe the machine.
 
     Attributes:
         gpus: value of --gpus.
@@ -54,7 +54,7 @@ class Target:
 
         Raises:
             UsageError: options contradict each other, a file is not a snapshot, a product is not
-                known, or a GPU that was asked for is not there.
+                known, or a requested GPU does not exist.
         """
         if len(self._given_options) > 1:
             first, second = self._given_options[:2]

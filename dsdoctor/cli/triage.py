@@ -17,7 +17,7 @@ from dsdoctor.paste.lines import Line, lines_of, with_bare_title
 from dsdoctor.report import diagnosis as report
 from dsdoctor.report.wrap import terminal_columns, wrap
 
-#: Of the report, what is missing, and the tool whose output has it.
+#: A part of the report that may be missing, and the tool whose output contains it.
 _ASK = (
     ("driver", "`nvidia-smi`"),
     ("torch", "`python -m torch.utils.collect_env`"),
@@ -75,7 +75,7 @@ def command(issue: str, *, form: str, checks_dir: tuple[str, ...], output: str |
 
 
 def _diagnosed(name: str, lines: list[Line], known: logs.Knowledge) -> Diagnosis:
-    """What the text shows; where it names no cause, what its title says failed."""
+    """What the text shows; if it shows no cause, what failed according to its title."""
     body = "\n".join(line.text for line in lines)
     found = logs.diagnose([logs.Source(name=name, data=body.encode())], known)
     if found.outcome in {Outcome.CAUSE, Outcome.USER_CODE}:
@@ -89,7 +89,7 @@ def _diagnosed(name: str, lines: list[Line], known: logs.Knowledge) -> Diagnosis
 
 
 def _ask(diagnosis: Diagnosis) -> None:
-    """What the reporter should add, where the text leaves it out."""
+    """What the reporter should add if the text leaves it out."""
     environment = diagnosis.environment
     known = environment if isinstance(environment, Report) else Report()
     have = {

@@ -19,7 +19,7 @@ from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.report.text import clean
 from dsdoctor.version import __version__
 
-#: A look, no examination: what is not there by then is left out.
+#: A quick look, not an examination: what has not arrived by then is left out.
 SECONDS = 10.0
 NEXT = (
     ("dsdoctor check", "will a job start here?"),
@@ -31,7 +31,7 @@ NEXT = (
 
 
 def show() -> int:
-    """Prints the screen; never fails on account of the machine."""
+    """Prints the screen; never fails because of the machine."""
     kinds: tuple[type[Fact], ...] = (
         Gpus,
         Nvml,

@@ -1,1 +1,1 @@
-"""Repairs: planned from facts, shown, applied, proven and undone."""
+"""Fixes: planned from facts, shown, applied, proven and undone."""

@@ -43,7 +43,7 @@ CHECK_SECONDS = 600.0
 
 #: dsdoctor without the working folder on its path, which `-m` puts first before Python 3.11's `-P`.
 _ITSELF = "import sys; del sys.path[0]; from dsdoctor.__main__ import main; sys.exit(main())"
-#: What a re-check says of a condition that did not turn ok.
+#: What a re-check says about a condition that did not become ok.
 _STILL = {
     "skip": "is now skipped",
     "warn": "still warns",
@@ -56,11 +56,11 @@ Say = Callable[[str], None]
 
 
 class StepError(Exception):
-    """A step did not work; one line: what, why, what to do."""
+    """A step failed; one line: what, why, what to do."""
 
 
 def overlay(env: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
-    """An environment with changes; an empty value takes a variable away.
+    """An environment with changes; an empty value removes a variable.
 
     >>> overlay({"A": "1", "PATH": "/bin"}, {"A": "", "PATH": "/x/bin:$PATH"})
     {'PATH': '/x/bin:/bin'}
@@ -77,7 +77,7 @@ def overlay(env: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str
 
 
 def done_already(plan: Plan) -> bool:
-    """Whether a plan would change nothing: its files and links are there as it wants them."""
+    """Whether a plan would change nothing: its files and links already exist."""
     for step in plan.steps:
         if isinstance(step, Env):
             continue
@@ -155,7 +155,7 @@ class Applier:
         if mode is None:
             mode = path.stat().st_mode & 0o777 if path.is_file() else 0o644
         self.journal.note_file(path, content)
-        # a link is replaced: the file behind it belongs to somebody else
+        # a link is replaced: its target may belong to another account
         files.write(path, content, mode=mode, strict=True, follow=False, make=0o777, durable=True)
 
     def _link(self, link: Path, target: str) -> None:
@@ -208,7 +208,7 @@ class Applier:
             self.journal.note_file(path)
             files.remove(path, strict=True)
             return
-        # a folder is moved aside where it lies: at once, and without a copy
+        # a folder is moved aside on its own file system: at once, and without a copy
         aside = path.with_name(f".dsdoctor-removed-{uuid.uuid4().hex[:8]}-{path.name}")
         self.journal.note("moved", path=str(path), aside=str(aside))
         files.rename(path, aside.name, strict=True)
@@ -279,7 +279,7 @@ class Applier:
     # ---- proof -----------------------------------------------------------------------------
 
     def prove(self) -> str:
-        """Runs the programs that must work now; returns what is wrong, "" where nothing is."""
+        """Runs the programs that must work now; returns what is wrong, "" if nothing is."""
         for proof in self.plan.proof:
             self.say(f"proof: {proof.why}")
             wrong = self._one_proof(proof)
@@ -288,7 +288,7 @@ class Applier:
         return ""
 
     def recheck(self, check_options: Sequence[str], bad_before: Collection[str]) -> list[str]:
-        """Checks again in a fresh process; returns what is not as it should be.
+        """Checks again in a fresh process; returns what is still wrong.
 
         Args:
             check_options: options that the check of this fix was run with (`--config …`).
@@ -352,7 +352,7 @@ class _Tee:
             self._line(line + b"\n")
 
     def _line(self, line: bytes) -> None:
-        """A package manager prints the address that it asks, with the password in it."""
+        """A package manager prints the address that it queries, including its password."""
         shown = mask(line.decode("utf-8", "replace"))
         with contextlib.suppress(OSError, ValueError):  # a full disk must not end the step
             self.log.write(shown.encode())

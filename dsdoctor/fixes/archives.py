@@ -75,7 +75,7 @@ MANIFEST_SHA256 = {
     "13.2.1": "a4cd46534f04a2be56e57a0300012b584276e8783333663ee56c9e8457a02783",
     "13.3.0": "507eddaab1360336bc0fe17b77552e0b7dfe1e74da888671c3a2f5fad7775db1",
 }
-#: The same of manifests that are public only with another indentation: of their keys and values
+#: The same for manifests that are public only with another indentation: of their keys and values
 #: (`content_sha256`). Source: bazel-contrib/rules_cuda, cuda/redistrib, commit ff35d01 of
 #: 2023-03-20; its copy of 11.8.0 is, indented again, the manifest that is pinned above.
 #: Read 2026-11-22.
@@ -102,7 +102,7 @@ def content_sha256(manifest: bytes) -> str:
 
 
 def is_pinned(manifest: bytes, release: str) -> bool:
-    """Whether it is the manifest of this release that our tables know."""
+    """Whether it is the manifest of this release in the tables."""
     if release in MANIFEST_SHA256:
         return hashlib.sha256(manifest).hexdigest() == MANIFEST_SHA256[release]
     return release in CONTENT_SHA256 and content_sha256(manifest) == CONTENT_SHA256[release]

@@ -1,4 +1,4 @@
-"""Reads what an index or a mirror would give for a toolkit: wheels and archives.
+"""Reads what an index or a mirror offers for a toolkit: wheels and archives.
 
 Installs nothing.
 """
@@ -30,8 +30,8 @@ from dsdoctor.model.facts.repair import (
     Wheel,
 )
 
-#: Extras of the metapackage that a toolkit for DeepSpeed needs. nvcc's own requirements name
-#: `nvidia-nvvm` and `nvidia-cuda-crt` without a version: left to themselves they are the newest.
+#: Extras of the metapackage that a toolkit for DeepSpeed needs. nvcc's own requirements list
+#: `nvidia-nvvm` and `nvidia-cuda-crt` without a version: unpinned, they would be the newest.
 EXTRAS = "nvcc,crt,nvvm,cccl,cudart,cublas,cusparse,cusolver,curand,nvjitlink"
 INDEX_SECONDS = 150.0
 
@@ -82,9 +82,9 @@ def toolkit_wheels(
     managers: PackageManagers,
     request: FixRequest,
 ) -> ToolkitWheels:
-    """What pip would install for torch's CUDA; asks the index, installs nothing."""
+    """What pip would install for torch's CUDA; queries the index, installs nothing."""
     major = int((torch.cuda or "0").split(".")[0])
-    if major < 13:  # noqa: PLR2004  # nvidia-cuda-nvcc-cu12 holds no nvcc (knowledge A8)
+    if major < 13:  # noqa: PLR2004  # nvidia-cuda-nvcc-cu12 has no nvcc
         raise HostError(Why.UNSUPPORTED, f"pip has no nvcc for CUDA {torch.cuda}")
     if (managers.conda and not request.in_place) or not managers.pip:
         why = "conda serves" if managers.conda else f"`{patient.executable}` has no pip"
@@ -135,11 +135,11 @@ def toolkit_archives(
 def vouch_for(manifest: bytes, release: str, given: str, url: str) -> None:
     """Accepts a manifest, which contains the checksums of the archives, only by its own checksum.
 
-    Whoever can write to the site that it comes from could name any archive with its checksum.
+    Whoever can write to the site that it comes from could list any archive with its checksum.
 
     Args:
         manifest: as it was fetched.
-        release: which one was asked for.
+        release: which one was requested.
         given: SHA-256 of the manifest that the user vouches for, in place of ours; "" if none.
         url: where it was fetched.
 

@@ -1,4 +1,4 @@
-"""What the words of a package manager mean: one line with the way out."""
+"""What a package manager's error means: one line with what to do."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def meaning(text: str) -> str:
 
 
 def _error_text(result: Result) -> str:
-    """The line of an output that says most."""
+    """The most informative line of an output."""
     text = (result.stderr + b"\n" + result.stdout).decode("utf-8", "replace")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for line in lines:
@@ -88,7 +88,7 @@ def _error_text(result: Result) -> str:
 
 
 def of_result(result: Result, timeout: float) -> str:
-    """Why a program did not work, and what to do."""
+    """Why a program failed, and what to do."""
     name = os.path.basename(result.argv[0])  # noqa: PTH119
     if result.timed_out:
         return f"`{name}` did not finish within {timeout:g} s and was stopped; see the log"
@@ -127,7 +127,7 @@ def of_os_error(error: OSError) -> str:
 
 
 def no_room(folder: str, needed: int) -> str:
-    """Says so where a file system has less space than a step takes, "" where it has enough."""
+    """The error if a file system has less space than a step needs; "" if it has enough."""
     place = Path(folder)
     while not place.exists() and place != place.parent:
         place = place.parent

@@ -1,4 +1,4 @@
-"""What a package manager has installed: noted before it changes anything, put back by undo."""
+"""What a package manager has installed: recorded before it changes anything, restored by undo."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dsdoctor.host import account as accounts
 #: What listing packages may take, in seconds.
 LIST_SECONDS = 120.0
 
-#: Where torch's builds are that are not on the default index.
+#: The index of torch builds that are not on the default one.
 INDEX = "https://download.pytorch.org/whl/"
 _BUILD = re.compile(r"torch\w*==[\d.]+\+(cu\d+|cpu)$")
 
@@ -76,17 +76,17 @@ def parse(manager: str, text: str) -> Inventory:
 
 
 def _conda_spec(row: Mapping[str, str]) -> str:
-    """A package exactly, with its channel: it need not be one that is configured."""
+    """An exact package spec with its channel, which may not be a configured one."""
     channel = row.get("channel", "")
     head = f"{channel}::" if channel and not channel.startswith("<") else ""
     return f"{head}{row['name']}={row['version']}={row['build_string']}"
 
 
 def take(manager: str, argv: Sequence[str], env: Mapping[str, str]) -> Inventory:
-    """Asks a package manager what is installed.
+    """Queries a package manager for what is installed.
 
     Raises:
-        InventoryError: it does not say.
+        InventoryError: it does not report it.
     """
     listing = _listing(manager, argv)
     try:
@@ -105,7 +105,7 @@ def take(manager: str, argv: Sequence[str], env: Mapping[str, str]) -> Inventory
 def restore(
     manager: str, argv: Sequence[str], before: Inventory, after: Inventory
 ) -> list[list[str]]:
-    """Commands that turn the present list into the former one.
+    """Commands that turn the current list into the previous one.
 
     >>> restore("pip", ["/e/python"], {"a": "a==1"}, {"a": "a==2", "b": "b==1"})[0]
     ['/e/python', '-m', 'pip', 'uninstall', '--yes', 'b']

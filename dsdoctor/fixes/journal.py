@@ -1,10 +1,10 @@
-"""What a fix has changed, noted before each change, so that undo works from any point of a crash.
+"""What a fix has changed, recorded beforehand, so that undo works after a crash at any point.
 
 A journal is a file of JSON lines: a header, then one *undo operation* for each change, synced to
 the disk before the change is made. Undo carries them out from the last to the first; each is
-idempotent, so that an undo that was cut off can be run again.
+idempotent, so that an interrupted undo can be run again.
 
-Undo removes files and runs programs, so a journal is believed only as a whole: every line ends with
+Undo removes files and runs programs, so a journal is trusted only as a whole: every line ends with
 a seal (an HMAC over it and the seal before it, with a key that only the owner can read), the header
 says whose journal it is and which environment it changed, and the former content of files is bound
 by its SHA-256. A journal that was edited, copied from another account, or whose environment was
@@ -31,18 +31,18 @@ from dsdoctor.errors import UsageError
 from dsdoctor.safe_path import UnsafePathError
 
 SUFFIX = ".jsonl"
-#: Moves when an older dsdoctor could not undo what a newer one has noted, or the other way round.
+#: Increases when an older dsdoctor could not undo what a newer one recorded, or vice versa.
 VERSION = 2
 _KEY_NAME = "key"
 _SEAL = b', "seal": "'
 
 
 class JournalError(Exception):
-    """A journal must not be believed, and why, in one line."""
+    """A journal cannot be trusted, and why, in one line."""
 
 
 def state_folder() -> Path:
-    """Where journals, backups and logs are kept (`XDG_STATE_HOME`)."""
+    """Where journals, backups and logs are saved (`XDG_STATE_HOME`)."""
     return Path(platformdirs.user_state_dir("dsdoctor")) / "fixes"
 
 
@@ -69,11 +69,11 @@ class Journal:
         folder: Path | None = None,
         prefix: Path | None = None,
     ) -> Journal:
-        """Makes the journal of a fix that is about to start.
+        """Creates the journal of a fix that is about to start.
 
         Args:
             name: of the fix.
-            header: what to note besides.
+            header: what else to record.
             folder: where journals are kept; None = the usual place.
             prefix: folder of the environment that is changed; None = the fix changes none.
         """
@@ -105,7 +105,7 @@ class Journal:
         self._seal = seal
 
     def _last_seal(self, key: bytes) -> str:
-        """The seal that the next line follows; a line that a crash cut off is taken away."""
+        """The seal that the next line follows; a line that a crash cut off is removed."""
         try:
             content = files.read(self.path, strict=True)
         except FileNotFoundError:
@@ -119,7 +119,7 @@ class Journal:
         return seal
 
     def verify(self) -> None:
-        """Makes sure that undo may believe this journal.
+        """Makes sure that undo may trust this journal.
 
         Raises:
             JournalError: it was edited, is another account's, or its environment was replaced.
@@ -154,11 +154,11 @@ class Journal:
             raise JournalError(f"`{backup}` was changed since `{record['path']}` was saved in it")
 
     def backup(self, record: dict[str, Any]) -> Path:
-        """Where the former content of a file is kept."""
+        """Where the previous content of a file is saved."""
         return self.backups / Path(str(record["backup"])).name
 
     def note(self, op: str, **fields: Any) -> None:
-        """Notes how the change that comes next is undone."""
+        """Records how the next change is undone."""
         self._append({"op": op, **fields})
 
     def end(self, outcome: str) -> None:
@@ -182,7 +182,7 @@ class Journal:
         return found
 
     def retire(self) -> None:
-        """Puts the journal away after its undo: it is not the last one any more."""
+        """Archives the journal after its undo: it is no longer the last one."""
         with contextlib.suppress(OSError):
             files.remove(self.backups, tree=True, strict=True)
         files.rename(self.path, self.path.with_suffix(".undone").name, strict=True)
@@ -190,7 +190,7 @@ class Journal:
     # ---- changes of files ------------------------------------------------------------------
 
     def note_file(self, path: Path, after: bytes | None = None) -> None:
-        """Notes what is at a path now: a file, a link or nothing, and the folders that lack."""
+        """Notes what is at a path now: a file, a link or nothing, and the missing folders."""
         for parent in reversed(list(missing_parents(path))):
             self.note("folder", path=str(parent))
         if path.is_symlink():
@@ -216,7 +216,7 @@ def _owner() -> int:
 
 
 def _identity(folder: Path) -> list[int] | None:
-    """What changes when a folder is replaced by another of the same name, and not with a boot."""
+    """What changes when a folder is replaced by another of the same name, but not with a reboot."""
     try:
         info = folder.stat()
     except OSError:
@@ -262,7 +262,7 @@ def open_journals(folder: Path | None = None) -> list[Journal]:
 
 
 def unfinished(folder: Path | None = None) -> Journal | None:
-    """The last fix, if it never came to its end (a crash, a power cut)."""
+    """The last fix, if it never finished (a crash, a power cut)."""
     for journal in open_journals(folder)[:1]:
         if not any("end" in record for record in journal.records()):
             return journal
@@ -278,7 +278,7 @@ def only_one(folder: Path | None = None, also: Path | None = None) -> Iterator[N
         also: folder of the environment; its own lock keeps another user out.
 
     Raises:
-        UsageError: another fix is at work, or the platform has no such locks.
+        UsageError: another fix is running, or the platform has no such locks.
     """
     try:
         import fcntl  # noqa: PLC0415  # not on Windows

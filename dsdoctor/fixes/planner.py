@@ -1,4 +1,4 @@
-"""Which fixes are wanted, and their plans. Pure: the same facts give the same plans."""
+"""Which fixes are needed, and their plans. Pure: the same facts give the same plans."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BAD = (Status.WARN, Status.FAIL)
 
 
 def named_by(findings: Iterable[Finding], registry: Registry) -> dict[str, tuple[str, ...]]:
-    """Fixes that findings name: each with the ones that would serve instead, better ones first."""
+    """Fixes that findings list: each with the alternatives, better ones first."""
     wanted: dict[str, tuple[str, ...]] = {}
     for finding in findings:
         known = [name for name in finding.fixes if name in registry.cures]
@@ -69,7 +69,7 @@ def plan_one(
         return Impossible(name=name, why=f"it returned no plan: {wrong}")
     if isinstance(made, Impossible):
         return msgspec.structs.replace(made, name=name)
-    # what a fix says of its reach does not count where a step goes farther
+    # the declared reach of a fix does not count if a step goes farther
     reach = max(made.reach, reach_of(made.steps), key=lambda reach: reach.order)
     # a step that is only shown changes nothing, however far it would reach
     if not made.only_told and not request.allows(reach):
@@ -83,7 +83,7 @@ def plan_one(
 def plan(
     snapshot: Snapshot, registry: Registry, findings: Findings, request: FixRequest
 ) -> PlanDocument:
-    """Plans of the fixes that were asked for, or else of those that the findings name.
+    """Plans of the requested fixes, or else of those that the findings list.
 
     Raises:
         UsageError: a fix does not exist.

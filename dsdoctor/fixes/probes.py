@@ -1,6 +1,6 @@
 """Reads what only fixes need: package managers, toolkits elsewhere, files.
 
-No other command runs these: some of them ask an index or a mirror.
+No other command runs these: some of them query an index or a mirror.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _candidates(host: Host, manager: str, names: list[str]) -> tuple[str, ...]:
 
 @probe
 def package_managers(host: Host, patient: Patient, torch: TorchBuild | Missing) -> PackageManagers:
-    """What could install something, and what the system's package manager has."""
+    """What could install something, and what the system's package manager offers."""
     conda, kind = _conda(host)
     forge = False
     if patient.kind == "conda":
@@ -117,7 +117,7 @@ def _has_pip(host: Host, patient: Patient) -> bool:
     return any(exists(host, f"{folder}/pip/__init__.py") for folder in patient.sys_path if folder)
 
 
-# ---- toolkits that lie elsewhere ---------------------------------------------------------------
+# ---- toolkits that are elsewhere ---------------------------------------------------------------
 
 
 def _toolkit(host: Host, root: str, source: str) -> Toolkit | None:
@@ -188,7 +188,7 @@ def own_roots(host: Host, base: str) -> Iterator[str]:
 
 @probe
 def other_toolkits(host: Host, patient: Patient, request: FixRequest) -> OtherToolkits:
-    """Earlier repairs, other conda environments, environment modules; and versions of gcc."""
+    """Earlier fixes, other conda environments, environment modules; and versions of gcc."""
     found: dict[str, Toolkit] = {}
     for base in (f"{patient.prefix}/opt/dsdoctor", request.state):
         for root in own_roots(host, base):
@@ -235,7 +235,7 @@ def repair_files(host: Host, run: RunNeeds) -> RepairFiles:
 
 @probe
 def free_port(host: Host, port: MasterPort) -> FreePort:
-    """The first port above the job's on which nobody listens."""
+    """The first free port above the job's."""
     for number in range(port.port + 1, min(port.port + 200, 65536)):
         if host.connect("127.0.0.1", number, 0.5) is not None:
             return FreePort(port=number)
@@ -254,7 +254,7 @@ def torch_of_build(text: str) -> str | None:
 
 @probe
 def stale_builds(host: Host, cache: ExtensionCache, torch: TorchBuild) -> StaleBuilds:
-    """Built ops whose torch is gone or was replaced since."""
+    """Built ops whose torch was removed or replaced since."""
     folders: dict[str, str] = {}
     held: list[str] = []
     processes = list(host.query("processes"))

@@ -14,22 +14,22 @@ from dsdoctor.fixes import inventory
 from dsdoctor.fixes.journal import Journal, JournalError
 from dsdoctor.host import account as accounts
 
-#: What a package manager may take to put its packages back, in seconds.
+#: How long a package manager may take to restore its packages, in seconds.
 RESTORE_SECONDS = 3600.0
 
 Say = Callable[[str], None]
 
 
 class UndoError(Exception):
-    """Something could not be put back; the journal stays, so that undo can be run again."""
+    """Something could not be restored; the journal stays, so that undo can be run again."""
 
 
 def undo(journal: Journal, env: Mapping[str, str], say: Say) -> None:
-    """Puts back everything that a journal notes, then retires it.
+    """Restores everything that a journal records, then archives it.
 
     Raises:
-        UndoError: the journal is not to be believed, or one or several things could not be put
-            back, and why.
+        UndoError: the journal cannot be trusted, or something could not be restored, and
+            why.
     """
     try:
         journal.verify()
@@ -41,7 +41,7 @@ def undo(journal: Journal, env: Mapping[str, str], say: Say) -> None:
     done = {record["undone"] for record in records if "undone" in record}
     for number, record in reversed(list(enumerate(records))):
         if "op" not in record or number in done:
-            continue  # an undo that was cut off got as far as this
+            continue  # an interrupted undo got as far as this
         path = Path(record.get("path", "/"))
         if record.get("op") == "restore" and any(tree in path.parents for tree in whole):
             continue  # it goes with its folder
@@ -73,7 +73,7 @@ def _one(journal: Journal, record: dict[str, Any], env: Mapping[str, str], say: 
         aside, path = Path(record["aside"]), Path(record["path"])
         if os.path.lexists(aside):
             say(f"restoring {path}")
-            if os.path.lexists(path):  # made anew since: a cache that was built again
+            if os.path.lexists(path):  # created again since: a cache that was rebuilt
                 files.remove(path, tree=True, strict=True)
             files.rename(aside, path.name, strict=True)
     elif op == "inventory":

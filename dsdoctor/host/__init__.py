@@ -1,7 +1,7 @@
 """The only door to the machine.
 
-`door` says what probes may ask; `local` is this machine, `replay` a recorded one, `recording` keeps
-the questions and answers of another host, `fake` is made of dictionaries.
+`door` says what probes may ask; `local` is this machine, `replay` a recorded one, `recording` saves
+the questions and answers of another host, `fake` consists of dictionaries.
 """
 
 from __future__ import annotations

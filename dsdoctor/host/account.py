@@ -1,9 +1,9 @@
-"""Which account a program runs as: root does not run what somebody else could have changed.
+"""Which account a program runs as: root does not run what another account could have changed.
 
 When root examines an environment, its interpreter, the modules on `PYTHONPATH` and the user site
 may belong to another account. Started as root, any of them is a way to become root. So the child
 runs as the account that owns them, which is also what that account's job would see; `--as-user`
-names another. A working folder of somebody else is not entered as root: a child starts in `/`.
+selects another. A working folder of another account is not entered as root: a child starts in `/`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dsdoctor.process import Account
 from dsdoctor.safe_path import UnsafePathError, is_root, locate, rules_for, trusted_accounts
 from dsdoctor.safe_path import account as words_for
 
-#: Our scripts for children, which the account must be able to read.
+#: dsdoctor's scripts for child processes, which the account must be able to read.
 _SCRIPTS = Path(__file__).parent.parent / "probes" / "children"
 
 
@@ -64,7 +64,7 @@ def set_account(name: str | None) -> None:
 
 
 def account_of(uid: int) -> Account:
-    """Groups and home of an account; one without an entry has its number as group and no home."""
+    """Groups and home of an account; one without an entry has its number as group, and no home."""
     import pwd  # noqa: PLC0415  # not on Windows
 
     try:
@@ -76,7 +76,7 @@ def account_of(uid: int) -> Account:
 
 
 def foreign_owner(path: str) -> int | None:
-    """The first account but root that could change what a path leads to; None = no other can."""
+    """The first account other than root that could change what a path leads to; None = none can."""
     trusted = trusted_accounts()
     for start in (path, os.path.realpath(path)):
         for place in reversed((Path(start), *Path(start).parents)):
@@ -108,7 +108,7 @@ def own_tool(name: str, path: str | None = None) -> str | None:
 
 
 def may_quote(path: str, info: os.stat_result) -> None:
-    """As root, refuses a private file that somebody else's link leads to: it would be quoted.
+    """As root, rejects a private file that another account's link leads to: it would be quoted.
 
     Args:
         path: how it was opened.
@@ -272,11 +272,11 @@ def become(account: Account) -> None:
     os.environ.update(changed)
     import tempfile  # noqa: PLC0415  # a diagnosis that root makes needs none
 
-    tempfile.tempdir = None  # chosen anew: root's may be closed to the account
+    tempfile.tempdir = None  # chosen again: root's may be closed to the account
 
 
 def working_folder(cwd: str | None, account: Account | None) -> str | None:
-    """The folder that a child starts in: not as root in somebody else's."""
+    """The folder that a child starts in: as root, not one of another account."""
     if not is_root() or account is not None:
         return cwd
     try:
@@ -287,7 +287,7 @@ def working_folder(cwd: str | None, account: Account | None) -> str | None:
 
 
 def readable(argv: Sequence[str]) -> list[str]:
-    """The command with our own scripts where every account can read them."""
+    """The command with dsdoctor's own scripts in a place where every account can read them."""
     words = list(argv)
     for number, word in enumerate(words[1:3], 1):
         if Path(word).parent == _SCRIPTS and not _open_to_all(Path(word)):

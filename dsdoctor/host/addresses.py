@@ -1,7 +1,7 @@
 """IP addresses of the interfaces, asked of the kernel (rtnetlink(7)).
 
-psutil knows them too, but to import it costs a tenth of `check --quick`: it makes some seventy
-named tuples. It stays the answer on other systems, and where a sandbox refuses netlink.
+psutil knows them too, but importing it takes a tenth of `check --quick`: it creates some seventy
+named tuples. It is still used on other systems, and if a sandbox refuses netlink.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def by_interface() -> dict[str, list[str]]:
     """IPv4 and IPv6 addresses of every interface that has some.
 
     Raises:
-        OSError: the kernel does not say.
+        OSError: the kernel does not report them.
     """
     if sys.platform == "linux":
         try:
             return _from_netlink()
         except (OSError, ValueError, struct.error):
-            pass  # a sandbox without netlink, or one that answers otherwise than Linux
+            pass  # a sandbox without netlink, or one that answers differently from Linux
     return _of_psutil()
 
 
@@ -67,7 +67,7 @@ def _from_netlink() -> dict[str, list[str]]:
 
 
 def _messages(kernel: socket.socket) -> Iterator[bytes]:
-    """What stands behind the head of each answer, up to the last one."""
+    """What follows the header of each answer, up to the last one."""
     while True:
         data, (sender, _groups) = kernel.recvfrom(_RECEIVED_BYTES)
         if sender:  # another process, not the kernel

@@ -41,7 +41,7 @@ class Stat(msgspec.Struct, frozen=True, kw_only=True):
         mtime: seconds since the epoch.
         mode: permission bits.
         uid: owner.
-        writable: the doctor's user may write there.
+        writable: dsdoctor's user may write there.
     """
 
     kind: str
@@ -57,10 +57,10 @@ class DiskUsage(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         total: bytes.
-        free: bytes that this user may still take.
+        free: bytes that this user may still use.
         inodes_total: how many files it can hold; None where it does not count them (btrfs, NTFS).
         inodes_free: how many more.
-        read_only: it is mounted so.
+        read_only: it is mounted read-only.
     """
 
     total: int
@@ -95,7 +95,7 @@ class Host(Protocol):
     ) -> process.Result:
         """Runs a command in a process group of its own. A missing program is a HostError ABSENT.
 
-        `env` is added to (or, with an empty value, taken from) the host's. A time-out is not an
+        `env` is added to (or, with an empty value, taken from) the host's. A timeout is not an
         error but `Result.timed_out`.
         """
         ...

@@ -1,7 +1,7 @@
 """The machine that dsdoctor runs on.
 
 Paths on network mounts are read by a worker process that can be abandoned, because a dead NFS
-server blocks whoever touches it.
+server blocks every process that accesses it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from dsdoctor.model.facts.base import Why
 
 T = TypeVar("T")
 
-#: What a touch of a network mount may take before it counts as hung.
+#: How long an access to a network mount may take before it counts as hung.
 REMOTE_SECONDS = 5.0
 
 NETWORK_FILE_SYSTEMS = frozenset(
@@ -162,16 +162,16 @@ except OSError as e:
 """
 
 
-#: Where ports for listening are looked for, and where the kernel says which ports it deals out.
+#: Where a port to listen on is searched for, and where the kernel reports which ports it hands out.
 _PORTS, _PORT_TRIALS = (20_000, 32_000), 50
 _DEALT = "/proc/sys/net/ipv4/ip_local_port_range"
 
 
 def free_port(address: str = "") -> int:
-    """A TCP port of this machine that nobody listens on now.
+    """A TCP port of this machine that no process listens on now.
 
-    It is used seconds later, so it lies below those that the kernel deals out to connections and
-    to listeners that name no port (`ip_local_port_range`), where there is room.
+    It is used seconds later, so it lies below those that the kernel hands out to connections and
+    to listeners that request no port (`ip_local_port_range`), if there is room.
 
     Args:
         address: of the listener, "" for every address.
@@ -261,7 +261,7 @@ class LocalHost:
     def file_system(self, path: str) -> str | None:
         """Type of the network file system that a path leads to, None when it is local.
 
-        Links are followed by hand and only on local ground, so that this cannot hang.
+        Links are followed one by one and only on local file systems, so that this cannot hang.
         """
         mounts = self._network_mounts()
         if not mounts:

@@ -55,7 +55,7 @@ def _memory() -> dict[str, int]:
 
 
 def _processes() -> list[dict[str, Any]]:
-    """What every process that may be read is and does: pid, name, argv, cwd, locks it holds open.
+    """What every readable process is and does: pid, name, argv, cwd, locks it holds open.
 
     `locks` are the open files called `lock`: torch keeps that of a build open until it has ended.
     """

@@ -1,4 +1,4 @@
-"""A host that keeps every question with its answer, for a `ReplayHost`."""
+"""A host that records every question with its answer, for a `ReplayHost`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _jsonable(value: Any) -> Any:
 
 
 class RecordingHost:
-    """Wraps a host and keeps every question with its answer, for a ReplayHost.
+    """Wraps a host and records every question with its answer, for a ReplayHost.
 
     Attributes:
         log: question (a JSON text) to answer.

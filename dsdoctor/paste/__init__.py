@@ -2,7 +2,7 @@
 
 A reader knows one format (`collect_env`, `ds_report`, `nvidia-smi`, …). It finds its own part of a
 text, of any version of the tool, and states fields of facts with their lines. What two parts of a
-text state differently is not known: the snapshot says so. Pure: text in, snapshot out.
+text state differently counts as unknown, and the snapshot says so. Pure: text in, snapshot out.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from dsdoctor.paste.reader import (
 from dsdoctor.paste.statements import Statements
 from dsdoctor.paste.unfolded import unfolded
 
-#: What vLLM's report begins with since 0.9; torch's own has it behind the versions of torch.
+#: What vLLM's report begins with since 0.9; in torch's own it follows the versions of torch.
 _SYSTEM = re.compile(r"\s*OS\s*: ")
 #: Lines from there to torch's version: compilers, glibc and two heads.
 _TO_TORCH = 14
@@ -39,7 +39,7 @@ _FIRST = re.compile(r"\s*PyTorch version\s*: ")
 _NEXT = re.compile(
     r"\s*(?:Is debug build|CUDA used to build PyTorch|ROCM used to build PyTorch)\s*:"
 )
-#: Keys of no other tool: of a report whose head was cut off, two of them stand close together.
+#: Keys of no other tool: of a report whose head was cut off, two of them are close together.
 _DISTINCT = re.compile(
     r"\s*(?P<key>Is debug build|CUDA used to build PyTorch|ROCM used to build PyTorch"
     r"|Is CUDA available|CUDA runtime version|CUDA_MODULE_LOADING set to"
@@ -51,14 +51,14 @@ _PACKAGE = re.compile(
     r"\s*\[(?P<tool>pip|pip3|pip2|conda)\]\s+(?P<name>[\w.-]{1,60})(?:==|\s+)(?P<v>\S+)"
     r"(?:\s+(?P<build>\S+))?"
 )
-#: So many lines of packages in a row are the list, also without its head.
+#: This many lines of packages in a row are the list, even without its head.
 _CUT_LIST = 2
 _VARIABLE = re.compile(r"\s*(?P<name>[A-Z][A-Z0-9_]{2,60})=(?P<value>.*)$")
 _LIBRARIES = re.compile(r"\s*Versions of relevant libraries\s*:")
-#: Before 3.8 Python reported the newest symbol version that its own executable asks of glibc, not
-#: the machine's glibc (`platform.libc_ver`, bpo-35389).
+#: Before 3.8 Python reported the newest symbol version that its own executable requires of glibc,
+#: not the machine's glibc (`platform.libc_ver`, bpo-35389).
 _OLD_PYTHON = re.compile(r"\s*Python version\s*:\s*(?:2\.|3\.[0-7](?:\D|$))")
-#: What it asks `nvidia-smi` for.
+#: What it queries from `nvidia-smi`.
 _OF_NVIDIA_SMI = ("GPU models and configuration", "Nvidia driver version")
 #: Lines of the longest such report (lscpu, 60 packages of pip and conda, a topology of 16 GPUs).
 _MOST = 400

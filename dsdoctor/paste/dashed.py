@@ -30,12 +30,12 @@ from dsdoctor.paste.statements import Statements
 _ITEM = re.compile(
     r"\s*(?:[-*•]\s+)?`{0,2}(?P<key>[A-Za-z][\w` ()?/]{1,48}?)`{0,2}\s*:\s*(?P<value>.*)$"
 )
-#: What all three print behind their own version: it sets their first line apart from a later one of
+#: What all three print after their own version: it sets their first line apart from a later one of
 #: another tool's list.
 _PLATFORM = re.compile(r"\s*(?:[-*•]\s+)?Platform\s*:")
 #: Lines of the longest such list, with a config of accelerate in it.
 _MOST = 60
-#: Keys that name a distribution, by what stands before `version`.
+#: Keys that contain a distribution, by what precedes `version`.
 _NAMED = {
     "transformers", "accelerate", "peft", "trl", "datasets", "bitsandbytes", "safetensors", "numpy",
     "huggingface_hub", "tokenizers", "vllm", "llamafactory", "flash-attn",

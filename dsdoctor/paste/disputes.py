@@ -1,7 +1,7 @@
 """What follows where two parts of a text state one field differently.
 
 Most such texts are of two machines, of one machine before and after a change, or of two
-environments. What then stays known is what does not depend on the field.
+environments. Only what does not depend on the field then stays known.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dsdoctor.model.partial import Source
 
 #: A field, as the key of its fact and its dotted name below that.
 Field = tuple[str, str]
-#: Fields that say which one a thing is: what a text says of a driver 535 does not hold for the
-#: driver 550 that it names as well. In front stands the thing, of which nothing is known then.
+#: Fields that identify a thing: what a text says about a driver 535 does not hold for the
+#: driver 550 that it mentions as well. The key is the thing, about which nothing is known then.
 _IDENTITY = re.compile(
     r"(?P<thing>(?:gpus|found|devices)\.\d+\.|cxx\.|cc\.|)"
     r"(?:version|driver_version|name|pci_bdf|uuid)$"
 )
-#: Facts of which nothing is known either where the fact in front has lost its identity.
+#: Facts about which nothing is known either if the fact in the key has lost its identity.
 _BELONGS = {"torch_build": ("torch_live",)}
 #: What says that a list is whole, in facts whose list is disputed.
 _WHOLE = {"gpus": ("gpus[]", "stopped_at")}
@@ -53,7 +53,7 @@ def unknown(disputed: Iterable[Field], stated: Iterable[Field]) -> set[Field]:
 def contradictions(
     disputed: Mapping[Field, tuple[tuple[Any, Source], tuple[Any, Source], int | None]],
 ) -> tuple[Contradiction, ...]:
-    """The disputes for the reader, by line; of each thing only those over what it is, if any.
+    """The disputes for the reader, by line; for each thing only those about its identity, if any.
 
     Args:
         disputed: fields to their two values with places, and which of them is used.

@@ -30,10 +30,10 @@ _UNTITLED = re.compile(
     r"\s*(?:torch (?:install path|version|cuda version|hip version)"
     r"|deepspeed (?:install path|info|wheel compiled w\.)|nvcc version) \.{3,40}\s"
 )
-#: What torch prints where a toolkit is there and `torch.cuda.is_available()` is false, when it
+#: What torch prints if a toolkit exists and `torch.cuda.is_available()` is false, when it
 #: looks for the compiler (torch/utils/cpp_extension.py 1.0 to 2.13, `_find_cuda_home`).
 _NO_DEVICE = re.compile(r"\s*No CUDA runtime is found, using CUDA_HOME=")
-#: Also in front of the command that installed it; `1` there would say nothing of this shell.
+#: Also in front of the command that installed it; `1` there would say nothing about this shell.
 _NO_OPS = re.compile(r"(?:.*[\s$>])?(?:export )?DS_BUILD_OPS=(?P<value>0)(?:\s|$)")
 #: Lines of the longest such report, with the warnings of every op.
 _MOST = 160

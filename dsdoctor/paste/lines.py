@@ -19,9 +19,9 @@ _TAGS = re.compile(
 #: The title of an issue: a heading of the first level, or as GitHub's command line prints it.
 _TITLE = re.compile(r"^(?:#[ \t]+|title:[ \t]+)(?=\S)")
 _FENCE = re.compile(r"^\s{0,3}(?:```|~~~)")
-#: No tool prints longer lines that state something of ours; conda's and lscpu's flags are shorter.
+#: No tool prints longer lines with something that we read; conda's and lscpu's flags are shorter.
 LONGEST = 4000
-#: What is read of a text: far above any issue.
+#: How much of a text is read: far more than any issue has.
 MOST_LINES = 200_000
 
 

@@ -1,7 +1,7 @@
 """`nvidia-smi`: the table of every driver since 384, and what it prints when it fails.
 
-What is in use at that moment (memory, processes, utilization) is not read: the paste is of the run
-that failed as often as of the machine before it.
+What is in use at that moment (memory, processes, utilization) is not read: a paste is as often
+from the failed run as from the machine before it.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _FAILURES = (
         (9, "DRIVER_NOT_LOADED", "Driver Not Loaded"),
     ),
 )
-#: What it prints where the driver works and a GPU does not: the words for it and their code. The
-#: address alone up to driver 550, behind the index (or the index alone) in later ones.
+#: What it prints if the driver works and a GPU does not: the words and their code. The
+#: address alone up to driver 550, after the index (or the index alone) in later ones.
 _HANDLE = re.compile(
     r"Unable to determine the device handle for (?:GPU|gpu) ?"
     r"(?=\w)(?:(?P<index>\d{1,2}):\s+)?"
@@ -77,7 +77,7 @@ _NO_MIG = re.compile(r"No MIG devices found\b")
 _MIG_TABLE = re.compile(r"\s*[|│]\s*MIG devices:")
 _MIG_ROW = re.compile(r"\s*[|│]\s+(?P<gpu>\d{1,3})\s+\d{1,3}\s+\d{1,3}\s+\d{1,3}\s*[|│]")
 _NO_DEVICES = re.compile(r"\s*No devices were found\s*$")
-#: The number of such a GPU is not printed: its place in the list is behind those that have one.
+#: The number of such a GPU is not printed: its place in the list is after those that have one.
 _NUMBERLESS = 1000
 _MOST_GPUS = 64
 
@@ -101,7 +101,7 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
 
 
 def _mig_devices(lines: Sequence[Line], place: int, into: Statements) -> None:
-    """States that GPUs with MIG have no MIG device, where the table is whole and lists others."""
+    """States that GPUs with MIG have no MIG device, if the table is complete and lists others."""
     listed: set[int] = set()
     closed = False
     for line in lines[place:]:
@@ -161,7 +161,7 @@ def _place(lost: re.Match[str]) -> int:
 
 
 def _table(lines: Sequence[Line], place: int, head: re.Match[str], into: Statements) -> int:
-    """Reads one table; returns the line behind it."""
+    """Reads one table; returns the line after it."""
     line = lines[place]
     into.recognized()
     state_driver(head["driver"], line, into)
@@ -176,7 +176,7 @@ def _table(lines: Sequence[Line], place: int, head: re.Match[str], into: Stateme
 
 
 def _rows(lines: Sequence[Line], place: int, into: Statements) -> int:
-    """Reads the rows of a table; returns the line behind it."""
+    """Reads the rows of a table; returns the line after it."""
     table = _Table(into)
     at = place
     while at < min(len(lines), place + 400):
@@ -212,7 +212,7 @@ class _Table:
         self._closed = False
 
     def take(self, line: Line) -> bool:
-        """Takes a line; True for the one behind the table."""
+        """Takes a line; True for the one after the table."""
         text = line.text.strip()
         if _BORDER.match(text):
             if self._closed:

@@ -1,6 +1,6 @@
 """`nvidia-smi -q`: one block for each GPU, keys indented below their section.
 
-Read of it is what describes the GPU; what is in use at that moment is not (see `nvidia_smi`).
+Only what describes the GPU is read, not what is in use at that moment (see `nvidia_smi`).
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def _width(value: str) -> int | None:
     return int(found[1]) if found else None
 
 
-#: Section path (names of the sections above, joined) to the field and how its value reads. Sections
-#: as of drivers 384 to 590; what moved stands twice.
+#: Section path (names of the sections above, joined) to the field and how its value is parsed.
+#: Sections as of drivers 384 to 590; what moved is listed twice.
 _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "GPU UUID": ("uuid", _text),
     "Persistence Mode": ("persistence_mode", _switch),

@@ -15,17 +15,17 @@ _ROW = re.compile(
     r"\s*(?P<name>[A-Za-z][\w.-]{0,60})\s+(?P<version>\d[\w.+!-]{0,60})(?:\s+\S{1,200})?\s*$"
 )
 _FROZEN = re.compile(r"(?P<name>[A-Za-z][\w.-]{0,60})==(?P<version>\d[\w.+!-]{0,60})\s*$")
-#: What `pip freeze` prints of a wheel that was installed from a file or an address.
+#: What `pip freeze` prints for a wheel that was installed from a file or an address.
 _WHEEL = re.compile(
     r"(?P<name>[A-Za-z][\w.-]{0,60}) @ \S{0,200}/(?:[A-Za-z][\w.]{0,60})-"
     r"(?P<version>\d[\w.+!%]{0,60})-(?:cp|py)\d\S*$"
 )
-#: A shell's line that starts pip, with what stands in front of it in a terminal or a notebook.
+#: A shell's line that starts pip, with what precedes it in a terminal or a notebook.
 _COMMAND = re.compile(
     r"\s*(?:\([^()]{1,40}\)\s*)?(?:\S{0,80}[$#>%!\u276f\u279c]\s*)?"
     r"(?:\S{0,80}python[\d.]{0,5} -m |uv )?pip[\d.]{0,5} (?:list|freeze)(?:\s|$)"
 )
-#: Fewer lines of `name==version` are as likely what is asked for (requirements) as what is there.
+#: Fewer lines of `name==version` are as likely requirements as installed packages.
 _FEWEST = 10
 
 
@@ -48,7 +48,7 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
 
 
 def _answer(lines: Sequence[Line], place: int, into: Statements) -> None:
-    """What stands right below the command that printed it, also a few rows that `grep` let pass."""
+    """What is right below the command that printed it, even if `grep` let only a few rows pass."""
     for line in lines[place:]:
         found = _ROW.match(line.text) or _FROZEN.match(line.text) or _WHEEL.match(line.text)
         if found is None:

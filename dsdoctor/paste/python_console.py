@@ -1,7 +1,7 @@
 """What people type into Python to look at torch, and what it answers.
 
 Only the answer of Python itself counts: `torch.cuda.is_available()` and, in a line of its own
-below, `False`. What a sentence says of it is no output.
+below, `False`. What a sentence says about it is not output.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Reader(NamedTuple):
     read: Callable[[Sequence[Line], Statements], None]
 
 
-#: What tools print in place of a value.
+#: What tools print instead of a value.
 EMPTY = re.compile(
     r"(?i)(?:n/?a|none|could not collect|not installed.*|not found|no cuda|unknown|\[?n/a\]?|-|"
     r"no relevant packages|not available|<?fill in>?|)\s*$"
@@ -48,9 +48,9 @@ _CONDA_CUDA = re.compile(
 _PLATFORM = re.compile(r"(?P<system>Linux|Windows|macOS|Darwin)-(?P<rest>[\w.+~-]{1,120})$")
 _MACHINE = re.compile(r"-(?P<machine>x86_64|aarch64|arm64|ppc64le|AMD64)(?=-|$)")
 _LIBC = re.compile(r"-with-glibc(\d\.\d{1,3})")
-#: What a cut leaves of a name: the vendor or the brand, and no product.
+#: What truncation leaves of a name: the vendor or the brand, but no product.
 _NO_PRODUCT = frozenset({"nvidia", "tesla", "nvidia tesla", "geforce", "nvidia geforce", "quadro"})
-#: Drivers print these in place of a name that does not fit.
+#: Drivers print these instead of a name that does not fit.
 _CUT = "..."
 
 
@@ -65,13 +65,13 @@ def version(text: str) -> str | None:
 
 
 def state_torch(text: str, line: Line, into: Statements, *, listed: bool = False) -> None:
-    """States torch's version and what that says of its build.
+    """States torch's version and what that says about its build.
 
     Args:
         text: begins with the version.
-        line: where it stands.
+        line: where it is.
         into: takes the statements.
-        listed: a list of distributions says so, and not the torch that a tool imported: beside a
+        listed: a list of distributions says so, not the torch that a tool imported: next to a
             conda package, pip may list another one.
     """
     value = version(text)
@@ -93,7 +93,7 @@ def state_torch(text: str, line: Line, into: Statements, *, listed: bool = False
 
 
 def state_cuda(cuda: str, line: Line, into: Statements) -> None:
-    """States the CUDA version of a torch build; such a build is not one for ROCm."""
+    """States the CUDA version of a torch build; such a build is not for ROCm."""
     into.state(TorchBuild, "cuda", ".".join(cuda.split(".")[:2]), line)
     into.state(TorchBuild, "hip", None, line)
 
@@ -132,7 +132,7 @@ def state_platform(text: str, line: Line, into: Statements) -> None:
 
 
 def state_package(name: str, text: str, line: Line, into: Statements) -> None:
-    """States an installed distribution, and what that says of torch and DeepSpeed."""
+    """States an installed distribution, and what that says about torch and DeepSpeed."""
     found = re.match(r"\d[\w.+!-]*", text.strip())
     if found is None:
         return
@@ -151,7 +151,7 @@ def state_package(name: str, text: str, line: Line, into: Statements) -> None:
 
 
 def _state_pinned_cuda(line: Line, into: Statements) -> None:
-    """States the CUDA version of a torch of PyPI, whose version does not name it."""
+    """States the CUDA version of a torch of PyPI, whose version does not contain it."""
     packages = ("nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime")
     found = [into.value(Packages, f"packages.{name}") for name in packages]
     pinned = [one["version"] for one in found if one]
@@ -161,7 +161,7 @@ def _state_pinned_cuda(line: Line, into: Statements) -> None:
 
 
 def state_conda_package(name: str, text: str, build: str, line: Line, into: Statements) -> None:
-    """States a package of conda; of `pytorch` its build string says what it was built for."""
+    """States a package of conda; for `pytorch`, its build string says what it was built for."""
     if name == "python":
         state_python(text, line, into)
     elif name in ("pytorch", "libtorch", "pytorch-gpu", "pytorch-cpu"):
@@ -181,7 +181,7 @@ def state_conda_package(name: str, text: str, build: str, line: Line, into: Stat
 
 
 def state_gpu(index: int, name: str, line: Line, into: Statements) -> bool:
-    """States a GPU and what follows from its product; False for a name that is cut or none."""
+    """States a GPU and what follows from its product; False for a name without a product."""
     text = name.strip()
     into.state(Gpus, f"gpus.{index}.index", index, line)
     cut = text.endswith((_CUT, "..")) or text.lower() in _NO_PRODUCT

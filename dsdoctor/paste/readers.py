@@ -1,6 +1,6 @@
-"""All readers, in the order in which their statements count where one is the better witness.
+"""All readers, in the order of their reliability if several state the same thing.
 
-`ds_report` and `sglang.check_env` come before what prints the nvcc on PATH: they ask the nvcc that
+`ds_report` and `sglang.check_env` come before what prints the nvcc on PATH: they run the nvcc that
 DeepSpeed builds with.
 """
 
@@ -49,7 +49,7 @@ READERS: tuple[Reader, ...] = (
     python_console.READER,
 )
 
-#: Names of the tools whose output is read; the other readers know what people write by themselves.
+#: Names of the tools whose output is read; the other readers parse what people write themselves.
 TOOLS: tuple[str, ...] = tuple(
     reader.name for reader in READERS if reader not in (version_list.READER, python_console.READER)
 )

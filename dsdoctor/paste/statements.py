@@ -44,7 +44,7 @@ class Statements:
             path: dotted name of the field below it (`gpus.0.name`); `[]` at the end says that the
                 list is known to have no further items.
             value: as JSON would have it.
-            line: where it stands.
+            line: where it is.
         """
         self.recognized()
         key = (kind.key(), path)
@@ -60,7 +60,7 @@ class Statements:
             self._found[key] = (agreed[0], known[1])
 
     def doubt(self, kind: type[Fact], path: str, value: Any, line: Line) -> bool:
-        """Notes a weaker witness of a field that was stated otherwise, whose value stays.
+        """Notes a less reliable statement about a field stated differently; its value stays.
 
         Returns:
             Whether it was; otherwise the value may be stated.
@@ -77,7 +77,7 @@ class Statements:
         return (kind.key(), path) in self._found
 
     def value(self, kind: type[Fact], path: str) -> Any:
-        """What was stated of a field; None where nothing was."""
+        """What was stated of a field; None if nothing was."""
         found = self._found.get((kind.key(), path))
         return found[0] if found else None
 

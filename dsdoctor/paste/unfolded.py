@@ -1,4 +1,4 @@
-"""A report of `collect_env` that lost its line ends: mail programs and trackers join the lines."""
+"""A report of `collect_env` that lost its line ends: mail programs and trackers join lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _JOINED = re.compile(
     r"Is debug build: \S+ CUDA used to build PyTorch: "
     r"|Is CUDA available: \S+ CUDA runtime version: "
 )
-#: Where its lines began: the keys in front of which nothing else of a value stands.
+#: Where its lines began: the keys that are preceded by nothing else of a value.
 _BEGINS = re.compile(
     r"\s+(?=(?:PyTorch version|Is debug build|CUDA used to build PyTorch|ROCM used to build PyTorch"
     r"|OS|GCC version|Clang version|CMake version|Libc version|Python version|Python platform"

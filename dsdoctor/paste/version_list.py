@@ -15,7 +15,7 @@ from dsdoctor.paste.statements import Statements
 
 _TORCH = re.compile(r"(?i)\s*[-*•]\s+`{0,2}PyTorch version\b[^:]{0,40}:\s*`?\d")
 _ITEM = re.compile(r"\s*[-*•]\s+\S.{0,60}?:(?:\s|$)")
-#: What the template gives as an example of a value, in its key.
+#: The template's example of a value, as part of the key.
 _EXAMPLE = re.compile(r" \(e\.g\.,[^)]{0,40}\)")
 #: Fewer lines are a sentence with a dash in front.
 _FEWEST = 3

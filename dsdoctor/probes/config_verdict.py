@@ -1,4 +1,4 @@
-"""Validates the config with the patient's own DeepSpeed."""
+"""Validates the config with the environment's own DeepSpeed."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ def parse_extension(records: Records, result: Result) -> ExtensionTrial:
 def extension_trial(
     host: Host, choice: PatientChoice, run: RunNeeds, live: TorchLive
 ) -> ExtensionTrial:
-    """Builds a trivial extension in the patient if `--deep` is given."""
+    """Builds a trivial extension in the environment if `--deep` is passed."""
     if not run.deep:
         raise HostError(Why.NOT_ASKED, "an extension is built only with `--deep`")
     if not live.imported.ok:

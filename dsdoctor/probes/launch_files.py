@@ -25,7 +25,7 @@ _OPERATOR = re.compile(r"[;&|<>()]+|\d?[<>]\S*")
 def _shell_decides(command: LaunchCommand) -> bool:
     """Whether words up to the script are for a shell, or an operator begins another command.
 
-    What the script gets decides nothing here: JSON has brackets.
+    The script's own arguments do not count: JSON contains brackets.
     """
     own = command.argv[: len(command.argv) - len(command.script_args)]
     if any(_SYNTAX.search(word) for word in own):
@@ -65,7 +65,7 @@ def _find_program(
 def launch_files(
     host: Host, run: RunNeeds, command: LaunchCommand, patient: Patient | Missing
 ) -> LaunchFiles:
-    """Judges no path that a shell would first expand; nothing on Windows, which knows endings."""
+    """Judges no path that a shell would expand first, and nothing on Windows (endings matter)."""
     if host.system == "Windows":
         raise HostError(Why.UNSUPPORTED, "programs are not looked for on Windows")
     if _shell_decides(command) or not command.program:

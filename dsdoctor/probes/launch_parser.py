@@ -22,7 +22,7 @@ _ACCELERATE = frozenset(
 
 
 def _misspelled_command(command: LaunchCommand) -> str:
-    """The word behind `accelerate` that was meant to be `launch`; "" if there is none."""
+    """The word after `accelerate` that was meant to be `launch`; "" if there is none."""
     if command.launcher != "other" or posixpath.basename(command.program) != "accelerate":
         return ""
     import difflib  # noqa: PLC0415  # only for this command

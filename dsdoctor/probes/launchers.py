@@ -81,7 +81,7 @@ def _of_patient(host: Host, patient: Patient) -> tuple[str, str]:
 
 
 def same_env(host: Host, interpreter: str, patient: Patient) -> bool | None:
-    """Whether an interpreter is the patient; None if that is unknown (a shell wrapper)."""
+    """Whether an interpreter is the one examined; None if that is unknown (a shell wrapper)."""
     if not _PYTHON.fullmatch(posixpath.basename(interpreter)):
         return None
     path = interpreter if "/" in interpreter else host.which(interpreter)

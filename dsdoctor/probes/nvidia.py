@@ -1,4 +1,4 @@
-"""Reads the NVIDIA driver from four sides: the kernel, NVML, `nvidia-smi` and libcuda.
+"""Reads the NVIDIA driver from four sources: the kernel, NVML, `nvidia-smi` and libcuda.
 
 Over 400 lines because the four sources are read and parsed here; each is short.
 """
@@ -50,7 +50,7 @@ DEFAULT_FOLDERS = (
 WSL_FOLDER = "/usr/lib/wsl/lib"
 CHILD = Path(__file__).parent / "children" / "nvml.py"
 
-#: NVML answers within so much, and a second more for each GPU, where the driver is up.
+#: NVML answers within this time, plus a second for each GPU, if the driver is loaded.
 USUAL_SECONDS = 2.0
 
 _VERSION = r"\d{3,}\.\d+(?:\.\d+)?"
@@ -122,7 +122,7 @@ def device_nodes(host: Host) -> tuple[str, ...]:
 
 
 def _read_or_none(host: Host, path: str) -> str | None:
-    """A file's text, None when it does not exist; other troubles are raised."""
+    """A file's text, None when it does not exist; other errors are raised."""
     try:
         return read_text(host, path)
     except HostError as error:
@@ -133,7 +133,7 @@ def _read_or_none(host: Host, path: str) -> str | None:
 
 @probe
 def nvidia_kernel(host: Host) -> NvidiaKernel:
-    """What the kernel knows of NVIDIA GPUs; can neither hang nor need a library."""
+    """What the kernel knows about NVIDIA GPUs; neither hangs nor needs a library."""
     if host.system != "Linux":
         raise HostError(
             Why.UNSUPPORTED,
@@ -429,7 +429,7 @@ def _no_device(host: Host) -> bool:
 
 @probe
 def nvml(host: Host) -> tuple[Nvml | Missing, Gpus | Missing, GpuTopology | Missing]:
-    """Driver and GPUs as NVML reports them, asked in a child because any call may hang.
+    """Driver and GPUs as NVML reports them, queried in a child because any call may hang.
 
     Facts that were read before a hang or a crash are kept; missing ones report the call.
     """

@@ -1,4 +1,4 @@
-"""The patient: its interpreter and packages (nothing imported), then torch and DeepSpeed alive.
+"""The environment: its interpreter and packages (nothing imported), then torch and DeepSpeed live.
 
 Over 400 lines because both children, and how each of their answers becomes a fact, are read here.
 """

@@ -31,8 +31,8 @@ _READ = re.compile(
 _QUOTED_LINES = 400
 #: An array spans at most this many lines.
 _ARRAY_LINES = 2000
-#: Characters of one script that are read once more: behind a quote that is open, and of an array
-#: whose bracket did not close it. Each line of a script may ask for all that follows it.
+#: Characters of one script that may be read again: after an open quote, and in an array that was
+#: never closed. Each line of a script may require all that follows it.
 _MOST_READ_AGAIN = 2 << 20
 #: Characters that variables put into one script. Twenty lines can double a value twenty times; a
 #: kernel takes no word of more than 128 KiB (`MAX_ARG_STRLEN`, execve(2)).

@@ -35,7 +35,7 @@ from dsdoctor.probes.at_once import at_once
 from dsdoctor.probes.nvidia import trouble
 from dsdoctor.records import decode
 
-#: What the trial compile of `--deep` may take: torch's headers are large.
+#: How long the trial compile of `--deep` may take: torch's headers are large.
 TRIAL_SECONDS = 120.0
 
 #: Header (with the places it may have below a folder of headers) that torch's own headers, or
@@ -70,7 +70,7 @@ def parse_nvcc(text: str) -> str | None:
 
 
 def _nvcc_version(host: Host, nvcc: str) -> tuple[str | None, str | None]:
-    """What an nvcc says of its version, or why it says nothing."""
+    """The version that an nvcc reports, or why it reports none."""
     try:
         result = host.run([nvcc, "--version"], timeout=TOOL_SECONDS)
     except HostError as error:
@@ -217,7 +217,7 @@ def _with_trial_compile(host: Host, toolkit: Toolkit, torch: TorchBuild) -> Tool
     """The toolkit with the outcome of a trial compile against torch's headers (`--deep`)."""
     if not toolkit.usable or toolkit.nvcc is None or not torch.cuda or not torch.path:
         return toolkit
-    # torch 2.12 and later need C++20 (knowledge A1, A2)
+    # torch 2.12 and later need C++20
     major, minor = (int(part) for part in str(torch.version).split(".")[:2])
     standard = "c++20" if (major, minor) >= (2, 12) else "c++17"
     script = Path(__file__).parent / "children" / "trial_compile.py"
@@ -334,7 +334,7 @@ def compilers(host: Host, patient: Patient | Missing) -> Compilers:
 
 
 def _ninja_error(host: Host, ninja: str) -> str | None:
-    """What goes wrong when torch tries ninja (`verify_ninja_availability`); None = nothing."""
+    """What fails when torch tries ninja (`verify_ninja_availability`); None = nothing."""
     try:
         result = host.run([ninja, "--version"], timeout=TOOL_SECONDS)
     except HostError:  # a recording without it

@@ -1,4 +1,4 @@
-"""YAML files that a command names: accelerate's configuration, arguments of trainers."""
+"""YAML files that a command refers to: accelerate's configuration, arguments of trainers."""
 
 from __future__ import annotations
 

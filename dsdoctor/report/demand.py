@@ -16,7 +16,7 @@ def _cell(size: int) -> str:
 
 
 def lines(demand: MemoryDemand) -> Iterator[str]:
-    """Items with and without recomputation, what fits, and what was taken for granted."""
+    """Items with and without recomputation, what fits, and what was assumed."""
     if demand.on_gpu:
         yield f"memory of each GPU, GiB: {demand.what}"
         columns = (demand.gpu_items, demand.plain_items)

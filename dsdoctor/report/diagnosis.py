@@ -17,7 +17,7 @@ WORDS = {
     Outcome.UNRECOGNISED: "UNRECOGNISED",
     Outcome.CLEAN: "CLEAN",
 }
-#: What the error index knows of an error that fits no condition.
+#: What the error index knows about an error that matches no condition.
 EXPLAINED = {"refusal": "REFUSED", "internal": "INTERNAL ERROR"}
 STYLES = {
     Outcome.CAUSE: "fail",
@@ -102,7 +102,7 @@ def _fails(diagnosis: Diagnosis) -> bool:
 
 
 def _attempts(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
-    """What ended each start of the workers; starts of which nothing is known are one line."""
+    """What ended each start of the workers; starts about which nothing is known share one line."""
     silent: list[int] = []
     last = diagnosis.attempts[-1] if diagnosis.attempts else None
     for attempt in diagnosis.attempts:

@@ -151,7 +151,7 @@ def render(plan: Plan, width: int | None = None) -> str:
 
 
 def _secret_step(step: Step) -> str:
-    """Stands for a step that holds a secret: pasted, its masked text would overwrite the file."""
+    """In place of a step with a secret: if pasted, its masked text would overwrite the file."""
     what = f"{words_of(step).splitlines()[0]}: it contains secrets, which are not printed"
     return f"echo {shlex.quote(f'{what}; run dsdoctor fix for it')} >&2; exit 1"
 
@@ -231,7 +231,7 @@ def shell(plans: list[Plan]) -> str:
             lines.append("(set -e")
             if any(isinstance(step, Fetch) for step in plan.steps):
                 lines += ["work=$(mktemp -d)", "trap 'rm -rf \"$work\"' EXIT"]
-            # not `) && …`: a shell ignores `set -e` in what stands before `&&`
+            # not `) && …`: a shell ignores `set -e` in what precedes `&&`
             lines += [*body, ")", *([f"[ $? -eq 0 ] && {plan.activate}"] if plan.activate else [])]
         lines.append("")
     return "\n".join(lines)

@@ -50,7 +50,7 @@ def items(report: Report) -> Iterator[str]:
 
 
 def _stated_header(report: Report) -> Iterator[str]:
-    """Of a paste: what it states, and nothing about what it leaves out."""
+    """For a paste: what it states, and nothing about what it leaves out."""
     yield clean(str(report.origin))
     if report.gpus:
         yield clean(" + ".join(report.gpus))

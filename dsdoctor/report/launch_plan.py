@@ -9,7 +9,7 @@ from dsdoctor.model.launch_plan import LaunchPlan, MemoryItem, MemoryOption, pla
 from dsdoctor.model.units import gib
 from dsdoctor.recommend.output import command_line
 
-#: Below this width figures stand under each other.
+#: Below this width, figures go below each other.
 NARROW = 80
 _OFFLOAD = {"none": "", "optimizer": "+o", "optimizer+parameters": "+op"}
 _COLUMN = 8
@@ -22,7 +22,7 @@ def _clean(text: str) -> str:
 
 
 def bar(used: int, limit: int | None, width: int) -> str:
-    """A bar of the share in use; `!` at its end when it is more than there is.
+    """A bar of the share in use; `!` at its end if it exceeds the total.
 
     >>> bar(5, 10, 10)
     '#####.....'
@@ -43,7 +43,7 @@ def _used_of_limit(place: str, used: int, limit: int | None) -> str:
 
 
 def _option(option: MemoryOption, width: int) -> list[str]:
-    """One option: what it is, a bar for what binds it, its figures, the verdict and why."""
+    """One option: what it is, a bar for the scarcest memory, its figures, the verdict and why."""
     mark = ">" if option.verdict == "chosen" else " "
     setting = f"micro-batch {option.micro_batch}"
     if option.accumulation > 1:
@@ -121,7 +121,7 @@ def _tables(plan: LaunchPlan, width: int, *, verbose: bool) -> list[str]:
 
 
 def _reach(plan: LaunchPlan) -> list[str]:
-    """What fits of the chosen option, with and without recomputation, on several GPUs."""
+    """What fits with the chosen option, with and without recomputation, on several GPUs."""
     rows = plan.memory.reach
     if not rows:
         return []

@@ -80,7 +80,7 @@ def _property(text: str) -> str:
 
 
 def github(report: Report) -> str:
-    """Workflow commands of GitHub Actions: an annotation for each trouble."""
+    """Workflow commands of GitHub Actions: an annotation for each problem."""
     words = {
         Status.FAIL: "error",
         Status.CRASH: "error",

@@ -101,7 +101,7 @@ def _list(title: str, lines: Iterable[str], width: int) -> Iterator[str]:
 
 
 def lines(report: SmokeReport, width: int = 80, *, verbose: bool = False) -> Iterator[Line]:
-    """The report, with the style of each line: the style says again what the words say."""
+    """The report, with the style of each line: the style only repeats what the words say."""
     for number, row in enumerate(render(report, width, verbose=verbose).splitlines()):
         word = row.split(maxsplit=1)[0] if row.strip() else ""
         if number == 0:

@@ -54,9 +54,9 @@ def clean(text: str) -> str:
 
 
 def shown(report: Report, verbosity: int) -> Iterator[Finding]:
-    """Findings that a verbosity shows: -1 failures only, 0 troubles, 1 all.
+    """Findings that a verbosity shows: -1 failures only, 0 problems, 1 all.
 
-    What is well with each of eight GPUs in the same words is shown once.
+    What is fine on each of eight GPUs, in the same words, is shown once.
     """
     told: set[tuple[str, Status, str]] = set()
     for finding in report.findings:
@@ -87,7 +87,7 @@ def folded(findings: Iterable[Finding], verbosity: int) -> Iterator[tuple[Findin
 
 
 def columns_of(width: int | None) -> int:
-    """Columns to fill: those that were asked for or else the terminal's, at most 110."""
+    """Columns to fill: those requested, else the terminal's, at most 110."""
     if width is None:
         width = terminal_columns(100)
     return max(24, min(width, 110))
@@ -98,7 +98,7 @@ def lines(report: Report, *, verbosity: int = 0, width: int | None = None) -> It
 
     Args:
         report: what to show.
-        verbosity: -2 only the summary, -1 failures, 0 troubles, 1 everything.
+        verbosity: -2 only the summary, -1 failures, 0 problems, 1 everything.
         width: columns; None = the terminal's, at most 110.
     """
     for line in _lines(report, verbosity, columns_of(width)):
@@ -189,7 +189,7 @@ def _summary(report: Report) -> str:
     for status, one, many in COUNTED:
         count = report.counts.get(status.value, 0)
         if isinstance(report.judged, int) and status is Status.SKIP:
-            continue  # how many were judged says it
+            continue  # the number of judged conditions shows it
         if count or status in (Status.OK, Status.FAIL):
             parts.append(f"{count} {one if count == 1 else many}")
     verdict = {

@@ -18,7 +18,7 @@ GAP = "  "
 
 
 def _columns(matrix: Matrix) -> list[list[str]]:
-    """The columns, each with its heading; those of places are left out where nothing is told."""
+    """The columns, each with its heading; those of places are left out if nothing is reported."""
     columns = [
         [name, *(row[number] for row in matrix.rows)] for number, name in enumerate(matrix.names)
     ]

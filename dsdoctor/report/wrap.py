@@ -12,7 +12,9 @@ _CLOSING = "，。；：、！？）》」』%)],.;:"
 
 
 def terminal_columns(default: int) -> int:
-    """Columns of the terminal, as `shutil.get_terminal_size` says, which brings three compressors.
+    """Columns of the terminal, as `shutil.get_terminal_size` returns them.
+
+    Importing `shutil` would load three compressors.
 
     Args:
         default: where the output does not go to a terminal and `COLUMNS` is not set.
@@ -43,7 +45,7 @@ def columns_of(text: str) -> int:
 
 
 def _pieces(text: str) -> list[str]:
-    """What must stay together: words with the space behind them, or one wide character."""
+    """What must stay together: words with the space after them, or one wide character."""
     pieces: list[str] = []
     for character in text:
         wide = _width(character) == 2  # noqa: PLR2004
@@ -60,7 +62,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def wrap(text: str, columns: int, first: str, indent: str, *, break_long: bool) -> list[str]:
-    """Lines of at most so many columns.
+    """Lines of at most this many columns.
 
     Args:
         text: what is wrapped.

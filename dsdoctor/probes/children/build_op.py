@@ -1,8 +1,10 @@
-"""Builds a DeepSpeed op in a folder of its own and shows that CUDA code is in it; in the patient.
+"""Builds a DeepSpeed op in a folder of its own and shows that it contains CUDA code.
+
+Runs in the interpreter of the environment.
 
     python build_op.py FusedAdamBuilder
 
-Python 3.8 and later, with torch and deepspeed of the patient. Exit status 0 = built and loaded.
+Python 3.8 and later, with the environment's torch and deepspeed. Exit status 0 = built and loaded.
 """
 
 import glob
@@ -33,7 +35,7 @@ def main() -> None:
         assert_no_cuda_mismatch(builder.name)
         builder.load(verbose=True)
         libraries = glob.glob(os.path.join(folder, "**", "*.so"), recursive=True)
-        # a build for the CPU ends well too, and proves nothing
+        # a build for the CPU succeeds too, and proves nothing
         with_code = [path for path in libraries if has_cuda_code(path)]
         if not with_code:
             sys.exit("error: DeepSpeed built %s without CUDA code" % (libraries or "nothing"))

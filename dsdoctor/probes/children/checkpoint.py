@@ -21,9 +21,9 @@ from typing import IO, Any
 SHARD = re.compile(r"(model|optim)_states\.pt$")
 #: Keys that DeepSpeed 0.19.8 writes (runtime/engine.py `_save_checkpoint`, zero/stage*.py).
 NUMBERS = ("dp_world_size", "mp_world_size", "zero_stage", "partition_count", "global_steps")
-#: How many opcodes after its key a number may stand: an enum is a class, a number and a call.
+#: How many opcodes after its key a number may be: an enum is a class, a number and a call.
 REACH = 6
-#: The pickle of a shard names tensors and holds none; one that is larger is not looked into.
+#: The pickle of a shard names tensors and holds none; a larger one is not examined.
 PICKLE_LIMIT = 64 << 20
 LFS = b"version https://git-lfs"
 #: Bytes that hold the length of the header of a safetensors file.
@@ -31,7 +31,7 @@ LENGTH = 8
 
 
 def open_file(path: str) -> IO[bytes]:
-    """Opens a file; as root not a private one that a link in somebody else's folder leads to."""
+    """Opens a file; as root, not a private one that a link in another account's folder leads to."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     info, owner = os.fstat(handle), os.stat(os.path.dirname(path) or ".").st_uid
     foreign = owner not in (0, info.st_uid)

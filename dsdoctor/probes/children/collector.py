@@ -1,9 +1,9 @@
-r"""Collect what there is to know of a node; sent to it whole, run by any Python from 3.8 on.
+r"""Collect what can be read on a node; sent to it whole, run by any Python from 3.8 on.
 
     python3 - [--python PATH] [--resolve NAME,…] [--connect HOST:PORT,…] [--live] [--seconds N]
 
 Prints one recording: what was read, not yet understood. Where the reports of all nodes are merged,
-the doctor's own probes read it as if they stood on this node. It is cut into short lines, because
+dsdoctor's own probes read it as if they ran on this node. It is cut into short lines, because
 some ways of starting a program on many nodes mix the lines of several:
 
     \x1edsdoctor-node <host> <number>/<count> <piece of base64 of zlib of JSON>
@@ -44,7 +44,7 @@ PAYLOAD: dict[str, str] = {}
 #: Names, and beginnings of names, of variables that are reported; filled in likewise.
 VARIABLES: dict[str, list[str]] = {"names": [], "prefixes": []}
 VERSION = ""
-#: What finds secrets: the doctor's own masking, filled in likewise.
+#: What finds secrets: dsdoctor's own masking, filled in likewise.
 MASKING = ""
 
 FILES = (
@@ -69,7 +69,7 @@ NETWORK_FILE_SYSTEMS = (
 
 
 class Recording:
-    """Answers to the questions that the doctor's probes ask of a host."""
+    """Answers to the questions that dsdoctor's probes ask a host."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}
@@ -200,7 +200,7 @@ def queries() -> dict[str, Any]:
 
 
 def masking() -> dict[str, Any]:
-    """The functions of the doctor's masking: secrets stay on the node."""
+    """The functions of dsdoctor's masking: secrets stay on the node."""
     functions: dict[str, Any] = {"__name__": "dsdoctor_masking"}
     exec(zlib.decompress(base64.b64decode(MASKING)), functions)
     return functions
@@ -216,7 +216,7 @@ def environment(functions: dict[str, Any]) -> dict[str, str]:
 
 
 def masked(document: dict[str, Any], functions: dict[str, Any]) -> dict[str, Any]:
-    """The recording without secrets, those within what children printed and files held too."""
+    """The recording without secrets, including those in what children printed and files contain."""
 
     def plain(text: str) -> str:
         data = base64.b64decode(text).decode("utf-8", "surrogateescape")
@@ -235,7 +235,7 @@ def masked(document: dict[str, Any], functions: dict[str, Any]) -> dict[str, Any
 
 
 def run_child(argv: list[str], seconds: float) -> dict[str, Any]:
-    """How a script ended, in the words of the doctor's `process.Result`."""
+    """How a script ended, as dsdoctor's `process.Result` would report it."""
     begun = time.time()
     result: dict[str, Any] = {
         "argv": argv,
@@ -440,7 +440,7 @@ def main(argv: list[str]) -> None:
     document = masked(document, functions)
     data = base64.b64encode(zlib.compress(json.dumps(document).encode(), 6)).decode()
     pieces = [data[start : start + PIECE] for start in range(0, len(data), PIECE)]
-    # Slurm may call a node otherwise than it calls itself
+    # Slurm may use another name for a node than the node itself
     host = arguments["name"] or os.environ.get("SLURMD_NODENAME") or socket.gethostname()
     for number, piece in enumerate(pieces, 1):
         sys.stdout.write("%s %s %d/%d %s\n" % (SENTINEL, host, number, len(pieces), piece))

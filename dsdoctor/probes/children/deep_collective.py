@@ -1,8 +1,10 @@
-"""Starts ranks on this host that all-reduce known figures, and says what each got; in the patient.
+"""Starts ranks on this host that all-reduce known figures, and reports what each got.
+
+Runs in the interpreter of the environment.
 
     python deep_collective.py BACKEND RANKS SECONDS
 
-Stdlib and torch, Python 3.8 and later. Ranks meet through a file, so no port is taken for that.
+Stdlib and torch, Python 3.8 and later. Ranks meet through a file, so this takes no port.
 Prints one record for each rank that ended: {"rank", "ok", "error"}.
 """
 

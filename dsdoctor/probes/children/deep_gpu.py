@@ -1,10 +1,12 @@
-"""Runs a kernel on a GPU, takes most of its memory, or copies between GPUs; in the patient.
+"""Runs a kernel on a GPU, takes most of its memory, or copies between GPUs.
+
+Runs in the interpreter of the environment.
 
     python deep_gpu.py one            the GPU that CUDA_VISIBLE_DEVICES leaves
     python deep_gpu.py pairs          every ordered pair of those that it leaves
 
 Stdlib and torch, Python 3.8 and later. Prints one record for each outcome, and one before each
-step, so that whoever reads knows where a child that hung was.
+step, so that the reader knows where a hung child was.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any, Callable
 
 COUNT = 1 << 16
 SIDE = 256
-#: Share of the free memory that is taken: what is left is for the context's own growth.
+#: Share of the free memory that is allocated: the rest is for the context's own growth.
 SHARE = 0.9
 PATTERN = 165
 COPIED = 1 << 18

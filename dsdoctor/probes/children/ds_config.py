@@ -2,7 +2,7 @@ r"""Ask the installed DeepSpeed about a config; run as a script in a process of 
 
     python ds_config.py CONFIG [WORLD]
 
-Writes, one a line on stdout behind `\x1edsdoctor:`:
+Writes, one per line on stdout after `\x1edsdoctor:`:
 
     {"step": "import deepspeed"}
     {"fact": "version", "value": "0.19.8"}
@@ -30,7 +30,7 @@ import sys
 from typing import Any
 
 SENTINEL = "\x1edsdoctor:"
-#: Further errors of a config are left out.
+#: Further errors of a config are omitted.
 MOST = 20
 BATCH = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
 #: Part of a model's name, lower case, to the section that it reads.
@@ -83,7 +83,7 @@ def holds(config: Any, key: str) -> bool:
 
 
 def drop(config: Any, key: str) -> None:
-    """Take away what is under a dotted key."""
+    """Remove what is under a dotted key."""
     parts = key.split(".")
     for part in parts[:-1]:
         config = config[part]
@@ -102,7 +102,7 @@ def subject_of(message: str, config: Any) -> str:
 
 
 def named_in(message: str, config: Any, prefix: str = "") -> str:
-    """The longest key of the config that a message names; "" if it names none."""
+    """The longest key of the config that a message contains; "" if there is none."""
     best = ""
     for key, value in config.items():
         path = prefix + str(key)

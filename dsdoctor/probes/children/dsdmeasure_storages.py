@@ -51,7 +51,7 @@ class StorageMeter(TorchDispatchMode):
         self.results: dict[Any, Any] = {}
 
     def adopt(self, tensor: torch.Tensor) -> None:
-        """Leaves a storage out of the count: a weight, which is counted elsewhere."""
+        """Excludes a storage from the count: a weight, which is counted elsewhere."""
         self.known[tensor.untyped_storage()._cdata] = 0
 
     def reset(self) -> None:
@@ -115,7 +115,7 @@ class StorageMeter(TorchDispatchMode):
         """The operator, or what it returned for the same shapes: layers are alike.
 
         Shape functions are Python and take a millisecond. Only results that share no storage with
-        an argument are made anew from their shapes.
+        an argument are created again from their shapes.
         """
         schema = func._schema
         if schema.is_mutable or any(value.alias_info for value in schema.returns):
@@ -194,7 +194,7 @@ def _is_meta(leaf: Any) -> bool:
 
 
 def _named(leaf: Any) -> Any:
-    """What of an argument decides over the shape of the result."""
+    """What in an argument decides the shape of the result."""
     if isinstance(leaf, torch.Tensor):
         if not leaf.is_meta:
             return id(leaf)  # its values may count
@@ -226,10 +226,10 @@ def _large(func: Any, args: Any, kwargs: Any) -> bool:
 
 
 def workspace(func: Any, args: Any) -> int:
-    """Bytes that the CUDA kernel of an operator takes beside what it returns.
+    """Bytes that the CUDA kernel of an operator takes in addition to what it returns.
 
     The backward pass of flash attention sums the gradient of the queries in fp32, and with grouped
-    queries it makes the gradients of keys and values for every query head before it sums them
+    queries it creates the gradients of keys and values for every query head before it sums them
     (`flash_api.cpp` of torch 2.9: `dq_accum`, `dk_expanded`, `dv_expanded`).
     """
     if func not in _FLASH_BACKWARD:

@@ -3,7 +3,7 @@
     python fetch.py URL SHA256|- FOLDER|- SIZE
 
 Stdlib only, Python 3.8 and later. The last line on stderr says what went wrong. The archive's top
-folder is left off; nothing is unpacked before the checksum was compared, and nothing outside of
+folder is left off; nothing is unpacked before the checksum was compared, and nothing outside
 FOLDER.
 """
 
@@ -20,7 +20,7 @@ import urllib.request
 from typing import IO, Callable, List
 
 SILENT_SECONDS = 60
-#: Errors of the disk that is written to, not of the line.
+#: Errors of the disk that is written to, not of the network.
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

@@ -1,9 +1,9 @@
-"""Ends what a run of dsdoctor has started, if dsdoctor is gone: SIGKILL leaves it no time to.
+"""Ends what a run of dsdoctor has started, if dsdoctor was killed: SIGKILL leaves it no time to.
 
     guard.py RUN_ID FOLDER
 
 Standard input is a pipe whose other end dsdoctor keeps open. When it closes, what carries the run's
-marker gets a moment to end by itself (a rank that compiles an op removes its lock); then it is
+marker gets a moment to end on its own (a rank that compiles an op removes its lock); then it is
 killed, and FOLDER is removed, with the shared memory that DeepSpeed's CPU ranks have left under the
 port that FOLDER notes. Standard library only.
 """

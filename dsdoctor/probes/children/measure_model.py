@@ -4,8 +4,8 @@ r"""Measure what a training pass of a model takes, without its memory and withou
 
 The request is JSON: `{"config": {...}, "cases": [{"batch": 1, "sequence": 2048, ...}]}`. The
 model is built from its config by the transformers of this environment on the meta device, and
-forward pass, loss and backward pass run on shapes alone. Writes, one a line on
-stdout behind `\x1edsdoctor:`:
+forward pass, loss and backward pass run on shapes alone. Writes, one per line
+on stdout after `\x1edsdoctor:`:
 
     {"step": "import transformers"}
     {"versions": {"torch": "2.9.1", "transformers": "4.57.3"}}
@@ -14,8 +14,8 @@ stdout behind `\x1edsdoctor:`:
     {"error": {"kind": "...", "message": "..."}}
     {"done": true}
 
-A segment is what happens between two gradients of weights: its peak in bytes beside weights and
-finished gradients, and the bytes of the gradient that ends it.
+A segment is what happens between two gradients of weights: its peak in bytes in addition to
+weights and finished gradients, and the bytes of the gradient that ends it.
 
 Standard library, and the environment's own torch and transformers; Python 3.8 and later.
 """
@@ -34,7 +34,7 @@ from typing import Any
 
 SENTINEL = "\x1edsdoctor:"
 HERE = os.path.dirname(os.path.abspath(__file__))
-#: Tables of transformers that name the class of a type, in the order in which they are asked.
+#: Tables of transformers that map a type to its class, in the order in which they are searched.
 HEADS = ("CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "VISION_2_SEQ", "MASKED_LM")
 #: The same for an encoder and a decoder, whose decoder alone is a class of the first table too.
 PAIRED_HEADS = ("SEQ_TO_SEQ_CAUSAL_LM", "SPEECH_SEQ_2_SEQ")
@@ -56,7 +56,7 @@ def brief(error: BaseException) -> dict[str, str]:
 
 
 def modules_named(model: Any, name: str) -> list[Any]:
-    """The modules that a name means, as the last part of their path; none within another."""
+    """The modules with a name as the last part of their path; none within another."""
     if name in ("embed_tokens", "lm_head"):  # GPT-2 calls its embedding `wte`
         embedding = name == "embed_tokens"
         found = model.get_input_embeddings() if embedding else model.get_output_embeddings()
@@ -70,7 +70,7 @@ def modules_named(model: Any, name: str) -> list[Any]:
 
 
 class Lora:
-    """What LoRA adds to a model: adapters beside each linear layer of its blocks."""
+    """What LoRA adds to a model: adapters next to each linear layer of its blocks."""
 
     def __init__(self, torch: Any, rank: int, dropout: float, dtype: Any) -> None:
         self.torch, self.rank, self.dropout, self.dtype = torch, rank, dropout, dtype

@@ -1,9 +1,9 @@
-r"""Ask NVML what there is to know about the GPUs; run as a script in a process of its own.
+r"""Query NVML about the GPUs; run as a script in a process of its own.
 
     python nvml.py [--deep-ok]
 
-Any NVML call may hang in the driver, so the doctor runs this with a deadline and kills it. To leave
-behind what was learned before that, every record is written at once, as one line on stdout:
+Any NVML call may hang in the driver, so dsdoctor runs this with a deadline and kills it. To
+preserve what was learned before that, every record is written at once, as one line on stdout:
 
     \x1edsdoctor:{json}
 
@@ -345,7 +345,7 @@ class Gpu:
     # -- the ways to ask --
 
     def call(self, function: str, *args: Any) -> Answer:
-        """Call `function` for this GPU; a lost GPU is not asked again."""
+        """Call `function` for this GPU; a lost GPU is not queried again."""
         return self.call_on(self.handle, function, *args)
 
     def call_on(self, handle: Any, function: str, *args: Any) -> Answer:
@@ -401,7 +401,7 @@ class Gpu:
             self.fill(paths, self.call(function, *args), convert)
 
     def first(self, *calls: tuple[Any, ...]) -> Answer:
-        """Return the first answer: later calls replace what a driver does not offer."""
+        """Return the first answer: later calls are for drivers that do not offer the first."""
         answer = Answer(None, None)
         for call in calls:
             latest = self.call(*call)
@@ -440,7 +440,7 @@ class Gpu:
     # -- the groups --
 
     def read(self) -> None:
-        """Read everything; a bug in one group leaves the others standing."""
+        """Read everything; a bug in one group does not affect the others."""
         for group in (
             self.identity, self.memory, self.modes, self.processes, self.load, self.health,
             self.pcie, self.fabric, self.affinity, self.links, self.mig_devices,
@@ -463,7 +463,7 @@ class Gpu:
         return answer.unread is None
 
     def identity(self) -> None:
-        """Read who the GPU is; not the serial number, which is nobody's business."""
+        """Read the GPU's identity; not the serial number, which is private."""
         self.ask(IDENTITY)
 
     def memory(self) -> None:
@@ -492,7 +492,7 @@ class Gpu:
         self.put("processes", found)
         for kind, name in (("compute", "Compute"), ("graphics", "Graphics"), ("mps", "MPSCompute")):
             function = f"nvmlDeviceGet{name}RunningProcesses"
-            # _v3 came with driver 515; a pynvml of before knows neither suffix.
+            # _v3 came with driver 515; an older pynvml knows neither suffix.
             answer = self.first((function + "_v3",), (function + "_v2",), (function,))
             if answer.unread is None:
                 found += [_process(kind, process) for process in answer.value]
@@ -804,7 +804,7 @@ def find_library(name: str) -> str | None:
 def spare_ctypes_util() -> None:
     """Let pynvml import `find_library`, which it does not call on Linux, from a module of ours.
 
-    The real one imports subprocess, shutil and tempfile: a quarter of what this script takes.
+    The real one imports subprocess, shutil and tempfile: a quarter of this script's run time.
     """
     if "ctypes.util" not in sys.modules:
         util: Any = types.ModuleType("ctypes.util")
@@ -813,7 +813,7 @@ def spare_ctypes_util() -> None:
 
 
 def load_pynvml() -> Nvml | None:
-    """Import pynvml, or say why that does not work."""
+    """Import pynvml, or report why that fails."""
     call = "import pynvml"
     emit({"step": call})
     spare_ctypes_util()
@@ -865,7 +865,7 @@ def main(arguments: Sequence[str]) -> int:
         examine(deep="--deep-ok" in arguments)
         emit({"done": True})
     except OSError:
-        # Nobody reads any more: there is nothing left to do, and no reader.
+        # The reader has gone: there is nothing left to do.
         return 1
     # No nvmlShutdown: it may hang as any call may, and the end of the process does as much.
     return 0

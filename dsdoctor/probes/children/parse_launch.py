@@ -48,7 +48,7 @@ def accelerate(arguments: list[str]) -> dict[str, str]:
     asked = launch_command_parser().parse_args(arguments)
     if not os.path.isfile(asked.config_file or config_args.default_config_file):
         check_processes(asked, None)
-        return {}  # one that is named and missing is reported by its own condition
+        return {}  # a missing file that was passed is reported by its own condition
     config = config_args.load_config_from_file(asked.config_file)
     check_processes(asked, config)
     known = sorted(vars(asked))
@@ -57,7 +57,7 @@ def accelerate(arguments: list[str]) -> dict[str, str]:
 
 
 def check_processes(asked: Any, config: Any) -> None:
-    """What `accelerate launch` refuses behind its parser, of which no test of a machine is part.
+    """What `accelerate launch` rejects after parsing; nothing here depends on the machine.
 
     `_validate_launch_command`, and torch.distributed.run below its DeepSpeed launcher.
     """

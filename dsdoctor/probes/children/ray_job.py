@@ -64,7 +64,7 @@ def say(text: str) -> None:
 
 
 def main(argument: str) -> None:
-    """Asks all nodes."""
+    """Runs it on all nodes."""
     import ray  # noqa: PLC0415
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: PLC0415
 

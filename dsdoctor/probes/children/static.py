@@ -1,4 +1,4 @@
-r"""Read what an environment is made of, importing none of it; run as a script in the patient.
+r"""Read what an environment is made of, importing none of it; run as a script in its interpreter.
 
     python static.py
 
@@ -27,7 +27,7 @@ import sys
 
 #: sys.path as a job in this folder has it.
 JOB_PATH = list(sys.path)
-#: What the interpreter loads at its own start; no file of a job can stand before these.
+#: What the interpreter loads at its own start; no file of a job can shadow these.
 PRELOADED = frozenset(sys.modules)
 
 STDLIB = os.path.dirname(os.__file__)
@@ -65,7 +65,7 @@ KEY_PACKAGES = (
     "torch", "deepspeed", "transformers", "accelerate", "peft", "trl", "datasets", "bitsandbytes",
     "flash-attn", "numpy", "pydantic", "triton",
 )  # fmt: skip
-#: Parts of the standard library that no training job imports: a file of that name does no harm.
+#: Parts of the standard library that no training job imports: a file of that name is harmless.
 HARMLESS = frozenset(
     (
         "antigravity", "curses", "dbm", "ensurepip", "idlelib", "lib2to3", "msilib", "pydoc_data",
@@ -136,7 +136,7 @@ def folders(path: list[str]) -> list[str]:
 
 
 def read_patient(path: list[str]) -> dict[str, Any]:
-    """What the interpreter says of itself."""
+    """What the interpreter reports about itself."""
     if sys.prefix != sys.base_prefix:
         kind = "venv"
     elif os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
@@ -315,7 +315,7 @@ def origin(name: str, places: list[str], endings: tuple[str, ...], finders: dict
 
 
 def standard_modules() -> frozenset[str]:
-    """Modules of the standard library that a file could stand before."""
+    """Modules of the standard library that a file could shadow."""
     names = getattr(sys, "stdlib_module_names", None)
     if names is None:
         names = {entry.split(".")[0] for entry in os.listdir(STDLIB)} - {"site-packages"}
@@ -335,7 +335,7 @@ def on_purpose(name: str, file: str, folder: str, entries: list[str]) -> bool:
 
 
 def read_modules(path: list[str], finders: dict[str, str]) -> dict[str, Any]:
-    """Where key modules come from, and what in the working folder hides one."""
+    """Where key modules come from, and what in the working folder shadows one."""
     endings = suffixes()
     places = folders(path)
     origins = {name: origin(name, places, endings, finders) for name in KEY_MODULES}
@@ -362,7 +362,7 @@ def read_modules(path: list[str], finders: dict[str, str]) -> dict[str, Any]:
 
 
 def package_folder(name: str, mark: str, path: list[str], finders: dict[str, str]) -> str | None:
-    """Folder of the installed package, also where something of the job stands before it.
+    """Folder of the installed package, even if something of the job shadows it.
 
     The first that holds the mark (a file of every real installation) is meant, or else the first.
     """
@@ -405,7 +405,7 @@ def read_torch(path: list[str], finders: dict[str, str]) -> dict[str, Any]:
 
 
 def read_deepspeed(path: list[str], finders: dict[str, str]) -> dict[str, Any]:
-    """What DeepSpeed's set-up wrote down when it was installed."""
+    """What DeepSpeed's setup recorded when it was installed."""
     folder = package_folder("deepspeed", "git_version_info.py", path, finders)
     if folder is None:
         return {}
@@ -458,5 +458,5 @@ def main() -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except OSError:  # nobody reads any more
+    except OSError:  # the reader has gone
         sys.exit(1)

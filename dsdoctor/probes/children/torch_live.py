@@ -1,8 +1,8 @@
-r"""Start torch and deepspeed; run as a script in the patient, in a process of its own.
+r"""Start torch and deepspeed; run as a script in the environment, in a process of its own.
 
     python torch_live.py [--step-seconds N] [--devices 0,GPU-…]
 
-Any step may hang, abort or be killed, so each is written down before it is taken, as one line on
+Any step may hang, abort or be killed, so each is recorded before it is taken, as one line on
 stdout, and every answer as soon as it is known:
 
     \x1edsdoctor:{json}
@@ -48,7 +48,7 @@ BMP_END = 0xFFFF
 
 
 class Clock:
-    """How long a step may take; 0 = for ever."""
+    """How long a step may take; 0 = no limit."""
 
     seconds = 0.0
 
@@ -99,7 +99,7 @@ def fact(name: str, value: Any) -> None:
 
 
 def step(name: str) -> None:
-    """Write down what comes next, and wind up the clock for it."""
+    """Record the next step, and start its clock."""
     emit({"step": name, "at": time.monotonic() - START})
     if Clock.seconds > 0:
         faulthandler.dump_traceback_later(Clock.seconds, exit=True)
@@ -141,7 +141,7 @@ def traceback_of(error: BaseException) -> str:
 
 
 def imported(name: str, module: str) -> bool:
-    """Take the import of a module; True if it worked."""
+    """Import a module; True if that worked."""
     step("import " + module)
     begun = time.monotonic()
     try:
@@ -184,7 +184,7 @@ def asked(question: Callable[[], Any]) -> Any:
 
 
 def read_build(torch: Any) -> str | None:
-    """What torch was built with, as its library (not its files) says."""
+    """What torch was built with, as its library (not its files) reports."""
     step("torch build")
     cuda = asked(lambda: torch.version.cuda)
     flags = source = None

@@ -1,4 +1,6 @@
-"""Builds a trivial C++ extension as DeepSpeed builds its ops, and calls it; in the patient.
+"""Builds a trivial C++ extension as DeepSpeed builds its ops, and calls it.
+
+Runs in the interpreter of the environment.
 
     python trial_extension.py
 

@@ -3,7 +3,7 @@
     python trial_write.py FOLDER…
 
 Stdlib only, Python 3.8 and later. Prints one record for each: {"folder": path, "error": text|null}.
-A folder is made by nobody: where it is not there, its nearest existing parent is tried.
+No folder is created: if one does not exist, its nearest existing parent is tried.
 """
 
 from __future__ import annotations

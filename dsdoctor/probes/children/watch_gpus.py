@@ -94,7 +94,7 @@ def is_index(word: str) -> bool:
 
 
 class UnsureError(Exception):
-    """Numbers of GPUs do not say which they are."""
+    """GPU numbers do not identify the GPUs."""
 
 
 class Selection:
@@ -179,7 +179,7 @@ class Memory:
 
 
 def memory_of(nvml: Any, handle: Any, slices: tuple[Any, ...]) -> Memory | None:
-    """Of the MIG devices together where there are some, else of the GPU."""
+    """The memory of all MIG devices together if there are any, else of the GPU."""
     found = [ask(nvml.nvmlDeviceGetMemoryInfo, device) for device in slices or (handle,)]
     known = [memory for memory in found if memory is not None]
     if not known:

@@ -24,7 +24,7 @@ hold only what can be read there. Standard library only, Python 3.8 and later.
 
 Lines of the kernel about Xids of other GPUs are left out.
 
-Over 400 lines because it is one script: an isolated interpreter starts it, which finds no other.
+Over 400 lines because it is one script: an isolated interpreter runs it and finds no other.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ KERNEL_LINES = 50
 KILLED = re.compile(r"\bKilled process (\d{1,10}) ")
 #: `python[7184]: segfault at …`, `traps: python[7184] general protection fault …`
 CRASHED = re.compile(r"\[(\d{1,10})\]:? (?:segfault at|general protection|trap )")
-#: The kernel's log has the numbers of the first namespace; in another one they say nothing.
+#: The kernel's log has the numbers of the first namespace; in another one they mean nothing.
 FIRST_NAMESPACE = "pid:[4026531836]"
 #: A job that starts more processes is not followed any further.
 MOST_PIDS = 1 << 16
 #: Fields of /proc/PID/stat behind the name, up to the resident pages.
 STAT_FIELDS = 22
-#: How often a process without a RANK is asked again.
+#: How often a process without a RANK is read again.
 FIRST_LOOKS = 5
 
 
@@ -101,7 +101,7 @@ class Ranks:
         cpu: seconds of all processes of the job, and of those that they have waited for.
         python: the first process that is a Python; None = there is none.
         rss: resident bytes of that one.
-        pids: all processes of the job that were seen; None = their numbers say nothing.
+        pids: all processes of the job that were seen; None = their numbers mean nothing.
     """
 
     def __init__(self, root: int) -> None:
@@ -139,7 +139,7 @@ class Ranks:
         return rank
 
     def fields(self, pid: int) -> list[str]:
-        """What the kernel says of a process, from its state on; empty = it has ended."""
+        """What the kernel reports about a process, from its state on; empty = it has ended."""
         fields = read("/proc/%d/stat" % pid).rpartition(")")[2].split()
         return [] if len(fields) < STAT_FIELDS or fields[0] in ("Z", "X") else fields
 
@@ -151,7 +151,7 @@ class Ranks:
         return int(fields[21]) * PAGE, (int(fields[11]) + int(fields[12])) / TICKS, fields[19]
 
     def named(self, pattern: re.Pattern[str], lines: list[str]) -> list[int] | None:
-        """Processes of the job that lines of the kernel name; None = their numbers say nothing."""
+        """Processes of the job that kernel lines mention; None = their numbers mean nothing."""
         if self.pids is None or len(self.pids) >= MOST_PIDS:
             return None
         found = {int(pid) for line in lines for pid in pattern.findall(line)}

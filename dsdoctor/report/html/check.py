@@ -35,7 +35,7 @@ def rows(values: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _quiet(report: Report, status: Status) -> list[Finding]:
-    """What is well, once for all GPUs that say the same."""
+    """What is fine, once for all GPUs with the same words."""
     seen: dict[tuple[str, str], Finding] = {}
     for finding in report.findings:
         if finding.status is status:

@@ -14,7 +14,7 @@ from dsdoctor.report.html.svg import COLORS, Drawing, Part, stacked
 
 RESIDENT = "resident"
 OTHERS = "others"
-#: A bar ends at this multiple of what is there; a part below this share of the bar is not drawn
+#: A bar ends at this multiple of the limit; a part below this share of the bar is not drawn
 #: on its own.
 LONGEST, THINNEST = 1.5, 0.012
 STATUS = {"chosen": "ok", "alternative": "skip", "not advised": "warn", "too large": "fail"}
@@ -42,7 +42,7 @@ class Bar:
 
 
 def peak(items: Sequence[MemoryItem]) -> tuple[str, list[MemoryItem]]:
-    """The phase that takes most, and what is there at that moment, the largest first."""
+    """The phase that takes most, and its items at that moment, the largest first."""
     sums: dict[str, int] = {}
     for item in items:
         if item.phase != RESIDENT:

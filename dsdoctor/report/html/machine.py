@@ -29,10 +29,10 @@ class Device:
     Attributes:
         name: `GPU 0` or `mlx5_0`.
         kind: `gpu` or `nic`.
-        lines: what is known of it, one fact a line.
+        lines: what is known about it, one fact a line.
         status: `ok`, `warn` or `fail`.
         word: the status in words; "" for a device that works.
-        chosen: the run asked for it by name.
+        chosen: the run selected it explicitly.
         bar: memory in use, None where it was not read.
     """
 
@@ -70,8 +70,8 @@ class Machine:
         numa: boxes of the NUMA nodes, or one for devices whose NUMA node was not read; within
             boxes of the CPU sockets where a socket has several NUMA nodes.
         links: NVLinks between GPUs; None where there are none.
-        ring: the ring over the GPUs of the run, in words; "" where nothing is known of it.
-        chosen: the run named some of the GPUs.
+        ring: the ring over the GPUs of the run, in words; "" if it is not known.
+        chosen: the run selected some of the GPUs.
         notes: what the picture does not show, and why.
     """
 
@@ -282,7 +282,7 @@ def _gpu(gpu: Gpu, run: RunNeeds, *, named: bool) -> Device:
 
 
 def is_chosen(gpu: Gpu, run: RunNeeds) -> bool:
-    """Whether the run named this GPU."""
+    """Whether the run selected this GPU."""
     return str(gpu.index) in run.gpus or bool(gpu.uuid and gpu.uuid in run.gpus)
 
 

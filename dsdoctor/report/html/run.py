@@ -142,7 +142,7 @@ def strip(rows: Sequence[tuple[float, str, str]], span: tuple[float, float]) -> 
 
 
 def memory_rows(figures: Figures) -> list[tuple[str, str]]:
-    """Peak memory of each GPU, each rank and the host, beside what `recommend` predicts."""
+    """Peak memory of each GPU, each rank and the host, next to what `recommend` predicts."""
     known, gpu, ranks = figures.predicted, "", ""
     if known is not None:
         given = f" with {known.assumed}" if known.assumed else ""
@@ -168,7 +168,7 @@ def page(record: RunRecord, steps: Sequence[Row], samples: Sequence[Row], status
     """The page.
 
     Args:
-        record: what was kept of the run.
+        record: what was saved of the run.
         steps: rows of `steps.jsonl`; their `t` is seconds since the start.
         samples: rows of the samples, flat, with their time since the start as `seconds`.
         status: how it ended, in words.

@@ -22,7 +22,7 @@ class KeptRun:
 
     Attributes:
         name: of its folder.
-        record: what was kept of it.
+        record: what was saved of it.
         steps: rows of `steps.jsonl`; their `t` is seconds since the start.
         samples: rows of the samples, flat, with their time since the start as `seconds`.
     """

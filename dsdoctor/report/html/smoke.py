@@ -26,7 +26,7 @@ WORDS = {"pass": "passed", "fail": "failed", "unknown": "inconclusive"}
 PHASE = {"ok": "ok", "fail": "fail", "stopped": "warn", "not-reached": "skip"}
 OUTCOME = {"done": "ok", "failed": "fail", "died": "fail", "hung": "fail", "stopped": "warn"}
 ROW = 22.0
-#: Room beside the strip for the names of the phases and for their times.
+#: Room next to the strip for the names of the phases and for their times.
 NAMES, TIMES = 86.0, 110.0
 
 
@@ -64,7 +64,7 @@ def gantt(phases: tuple[Phase, ...]) -> Drawing | None:
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """A measured value beside what was expected of it.
+    """A measured value next to the expected one.
 
     Attributes:
         name: what was measured.
@@ -78,7 +78,7 @@ class Pair:
 
 
 def memory(report: SmokeReport) -> list[Pair]:
-    """Predictions of memory beside their measurements."""
+    """Memory predictions next to their measurements."""
     found = []
     for row in report.figures.memory:
         words = (
@@ -92,7 +92,7 @@ def memory(report: SmokeReport) -> list[Pair]:
 
 
 def bandwidth(report: SmokeReport) -> list[Pair]:
-    """All-reduce by size, beside the reference of the product at the largest size."""
+    """All-reduce by size, next to the product's reference at the largest size."""
     rows = report.figures.bandwidth
     reference = report.figures.reference_gb_per_s
     top = max([row.gb_per_s for row in rows] + [reference or 0.0, 1e-9]) * 1.05
@@ -111,7 +111,7 @@ def curves(report: SmokeReport) -> list[Drawing]:
     """Loss, step time and throughput by step."""
     f = report.figures
     times = list(enumerate(f.step_times_ms, start=1))
-    # tokens of a step, from the two figures that were made of it
+    # tokens of a step, from the two figures that were computed from it
     tokens = (f.tokens_per_s or 0.0) * (f.step_ms or 0.0)
     rows: list[tuple[str, list[tuple[float, float | None]], bool]] = [
         ("loss", list(enumerate(f.losses, start=1)), False),

@@ -47,7 +47,7 @@ class Drawing:
 
     Attributes:
         width, height: size in user units.
-        label: what it shows, for readers that do not see it.
+        label: what it shows, for screen readers.
         shapes: in the order in which they are drawn.
         css: classes of the `svg` element.
         stretch: the width follows the page, the height stays; only for pictures without text.
@@ -65,7 +65,7 @@ class Drawing:
 
 @dataclasses.dataclass(frozen=True)
 class Frame:
-    """The size of a chart, and what is left free beside its axis.
+    """The size of a chart, and the space left free around its axes.
 
     Attributes:
         width: of the drawing.
@@ -201,7 +201,7 @@ TIMES = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 def thinned(
     points: Sequence[tuple[float, float | None]], most: int
 ) -> list[tuple[float, float | None]]:
-    """At most so many points; of each stretch the lowest and the highest stay."""
+    """At most this many points; of each stretch, the lowest and the highest are kept."""
     if len(points) <= most:
         return list(points)
     size = math.ceil(len(points) / (most // 2))
@@ -356,12 +356,12 @@ class Part:
 
 
 def stacked(label: str, parts: Sequence[Part], limit: float | None, scale: float) -> Drawing:
-    """Parts beside each other on a bar; what is there is a dashed line across it.
+    """Parts next to each other on a bar; the limit is a dashed line across it.
 
     Args:
         label: what the bar shows, in words.
         parts: in order.
-        limit: what is there, None = not known.
+        limit: the amount available, None = not known.
         scale: size that fills the whole width.
     """
     width, height, at = 1000.0, 22.0, 0.0

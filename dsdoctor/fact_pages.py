@@ -22,6 +22,9 @@ from dsdoctor.model import facts as fact_modules
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.registry import Registry, gives
 
+#: A bound on a type, which says nothing to a reader.
+_ANNOTATED = re.compile(r"Annotated\[(.+), msgspec\.Meta\([^()]*\)\]")
+
 
 class FieldPage(msgspec.Struct, frozen=True, kw_only=True):
     """One field of a fact.
@@ -197,7 +200,8 @@ def _words(kind: type[msgspec.Struct], name: str) -> str:
     for base in kind.__mro__:
         text = vars(base).get("__annotations__", {}).get(name)
         if text is not None:
-            return text if isinstance(text, str) else inspect.formatannotation(text)
+            text = text if isinstance(text, str) else inspect.formatannotation(text)
+            return _ANNOTATED.sub(r"\1", text)
     return ""
 
 

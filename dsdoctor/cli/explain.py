@@ -24,7 +24,9 @@ NO_MESSAGE = (
 #: Columns of a page on a wider terminal.
 WIDEST = 100
 #: Printed above conditions that only share words with the query.
-SIMILAR = "no condition has this name, and no known message this text; the closest conditions"
+SIMILAR = (
+    "no condition has this name and no known message contains this text; the closest conditions"
+)
 
 
 @click.command("explain")

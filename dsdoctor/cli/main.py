@@ -107,7 +107,8 @@ class LazyGroup(click.Group):
         if name not in COMMANDS and not name.startswith("-"):
             import difflib  # noqa: PLC0415  # only for a typing error
 
-            near = difflib.get_close_matches(name, [*COMMANDS, *ALIASES], n=1, cutoff=0.5)
+            near = difflib.get_close_matches(name, ALIASES, n=1, cutoff=0.8)
+            near = near or difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
             meant = f"; did you mean `{ALIASES.get(near[0], near[0])}`?" if near else ""
             raise UsageError(
                 f"`{name}` is not a command of dsdoctor{meant} `dsdoctor --help` lists all"

@@ -8,6 +8,7 @@ import click
 
 from dsdoctor import pack_code, packs
 from dsdoctor.errors import UsageError
+from dsdoctor.report.wrap import terminal_columns, wrap
 
 
 @click.group("packs", invoke_without_command=True)
@@ -21,16 +22,26 @@ def command(context: click.Context, checks_dir: tuple[str, ...]) -> int:
         return 0
     registry = packs.load(checks_dir)
     for pack in registry.packs:
-        checks = sum(unit.check is not None for unit in pack.units)
-        click.echo(
-            f"{pack.name} ({pack.origin}): {len(pack.units)} conditions, {checks} checks, "
-            f"{sum(len(unit.signatures) for unit in pack.units)} signatures, "
-            f"{len(pack.probes)} probes, {len(pack.cures)} fixes"
-            + (f"; facts as of {pack.facts_as_of}" if pack.facts_as_of else "")
-        )
+        counts = {
+            "condition": len(pack.units),
+            "check": sum(unit.check is not None for unit in pack.units),
+            "signature": sum(len(unit.signatures) for unit in pack.units),
+            "probe": len(pack.probes),
+            "fix": len(pack.cures),
+        }
+        items = ", ".join(_counted(count, word) for word, count in counts.items() if count)
+        dated = f"; facts as of {pack.facts_as_of}" if pack.facts_as_of else ""
+        line = f"{pack.name} ({pack.origin}): {items or 'empty'}{dated}"
+        click.echo("\n".join(wrap(line, terminal_columns(200), "", "  ", break_long=False)))
     for problem in registry.problems:
         click.echo(f"{pack_code.one_line(problem.pack)}: left out: {problem.message}")
     return 1 if registry.problems else 0
+
+
+def _counted(count: int, word: str) -> str:
+    if count == 1:
+        return f"1 {word}"
+    return f"{count} {word}{'es' if word.endswith('x') else 's'}"
 
 
 @command.command("new", short_help="Write a pack that passes its own tests.")

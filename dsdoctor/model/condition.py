@@ -23,19 +23,19 @@ class Condition(msgspec.Struct, frozen=True):
     """A nameable problem: what checks predict, signatures recognize and fixes cure.
 
     Attributes:
-        name: kebab-case, names the problem and never the cure.
+        name: kebab-case, says what the problem is, never the fix.
         id: `DSDnnn` or `DSDnnnn`; hundreds by family, never re-used.
         scope: who can fix it.
         since: first version of dsdoctor that has it.
-        fixes: names of fixes that may cure it.
+        fixes: names of fixes that may solve it.
         leads_to: conditions seen afterwards when this one was predicted.
         narrower: conditions that explain the same trouble better, and then speak alone.
         blinds: facts that cannot be read while this condition fails; what is then unknown for lack
             of them is skipped, with this condition as the reason.
         formerly: earlier names, which options and configurations may still use.
-        transient: why another start of the job can help although nobody changes anything; "" = it
+        transient: why starting the job again may help without any change; "" = it
             cannot. `dsdoctor run --restarts` acts on it.
-        names: what dsdoctor sees of a run by itself that this condition is the name of.
+        names: what dsdoctor observes of a run on its own and reports as this condition.
     """
 
     name: str
@@ -52,9 +52,9 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 class Level(enum.IntEnum):
-    """How surely a message names its condition.
+    """How certain it is that a message means its condition.
 
-    Of the causes found in a log, the one of the highest level is named first; among equals, the
+    Of the causes found in a log, the one of the highest level is listed first; among equals, the
     one that came first.
     """
 
@@ -82,15 +82,15 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
         not_examples: near-misses: lines with the literal that must not match. Empty only where
             the literal alone matches.
         source: product, releases and file that print the message; "" where it is not known.
-        level: how surely the message names the condition.
+        level: how certain it is that the message means the condition.
         masks: conditions that are victims of this one.
         message: sentence with `{group}` fields of the pattern; "" = the condition's title.
         hint: what to do, where it differs from the condition's hint; "" = the condition's.
         unless: literal texts whose presence anywhere in the log refutes the hit.
-        requires: literal texts of which one must be somewhere in the log.
+        requires: literal texts, one of which must be somewhere in the log.
         not_after: literal texts whose presence further up in the same log refutes the hit.
-        near: literal texts of which one must stand within 12 lines of the hit, or on it.
-        not_near: literal texts none of which may stand within 12 lines of the hit.
+        near: literal texts, one of which must be within 12 lines of the hit, or on it.
+        not_near: literal texts, none of which may be within 12 lines of the hit.
         final: the hit counts only when nothing but its like follows (a hang at this line).
         compared: groups of the pattern whose values must agree between ranks; where they do not,
             the message says which rank shows what.
@@ -127,7 +127,7 @@ class TracebackRule(msgspec.Struct, frozen=True, omit_defaults=True):
         function: the function that must be on the stack.
         kinds: exceptions that count; empty for any.
         source: product, releases and file in which it was read.
-        level: how surely it names its condition.
+        level: how certain it is that it means its condition.
         example: a traceback to which it applies.
     """
 

@@ -2,8 +2,8 @@
 
 Snapshots, recordings of nodes, journals, launch plans and reports of other runs may be broken or
 made to do harm: a number of 6,000 digits, JSON nested 100,000 deep, a few MB that inflate to GB, a
-pipe to which nobody writes. Each limit is far beyond what dsdoctor itself writes; what exceeds one
-is an error of one line.
+pipe that no process writes to. Each limit is far beyond what dsdoctor itself writes; what exceeds
+one is an error of one line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class DecodeError(ValueError):
-    """Data is no JSON, or exceeds a limit; its text says which, for the end of a sentence."""
+    """Data is not JSON, or exceeds a limit; its text says which, for the end of a sentence."""
 
 
 def bounded(data: bytes, size: int = SIZE) -> bytes:

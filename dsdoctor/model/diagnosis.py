@@ -44,7 +44,7 @@ class FirstError(msgspec.Struct, frozen=True, kw_only=True):
         message: its text.
         file: source file of the deepest frame of the user's own code; the log's name without one.
         line: line in that file.
-        log: where in the log it stands.
+        log: where it is in the log.
     """
 
     rank: int | None
@@ -56,7 +56,7 @@ class FirstError(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Now(msgspec.Struct, frozen=True, kw_only=True):
-    """What the machine, live or as a snapshot, says to a cause.
+    """What the machine, live or as a snapshot, shows about a cause.
 
     Attributes:
         status: `confirmed` (it is still so), `refuted` (it is so no longer) or `unknown`.
@@ -76,10 +76,10 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
         confidence: 0..1.
         message: the title, sharpened by what the log says.
         hint: what to do.
-        fixes: names of fixes that may cure it.
+        fixes: names of fixes that may solve it.
         evidence: the lines that prove it.
         masks: conditions seen in the log that follow from this one.
-        now: what the machine says to it; None where no machine was asked.
+        now: what the machine shows about it; None if no machine was examined.
         formerly: earlier names of the condition; left out of JSON without any.
     """
 
@@ -118,7 +118,7 @@ class RaisedBy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
-    """What the error index says of the first error, where no condition fits it.
+    """What the error index says about the first error, if no condition matches it.
 
     Attributes:
         kind: `refusal`: the product asks something of the reader; `internal`: a check of its own
@@ -163,7 +163,7 @@ class Consequence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--expect` asked for and what the log proves.
+    """What `--expect` requested and what the log proves.
 
     Attributes:
         name: `zero3`, `offload`, `4gpus`, ...
@@ -193,7 +193,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         expectations: answers to `--expect`.
         decided_by: the evidence by which the first of several failures was found.
         raised_by: for `unrecognised`, the product that raised the first error.
-        explained: for `unrecognised`, what the error index says of the first error.
+        explained: for `unrecognised`, what the error index says about the first error.
         attempts: the starts of the workers, where there were several.
         consequences: what followed from the first cause, by rank, at most 64.
         environment: what was found in the output of `collect_env`, `ds_report`, `nvidia-smi`, …

@@ -12,7 +12,7 @@ from dsdoctor.model.finding import Finding
 
 SCHEMA = "dsdoctor/plan"
 VERSION = 1
-#: What a step may take unless it says otherwise (a download of GBs on a slow line), in seconds.
+#: Default time limit of a step, in seconds (a download of GBs on a slow connection).
 STEP_SECONDS = 3600.0
 
 
@@ -39,7 +39,7 @@ class Run(_Step, frozen=True, kw_only=True, tag="run"):
 
     Attributes:
         argv: program and arguments; never a shell string.
-        env: variables that it gets besides.
+        env: additional variables.
         timeout: deadline in seconds.
         inventory: the package manager whose list of packages is noted before and put back by undo:
             `pip`, `conda`, `apt` or `dnf`.
@@ -165,10 +165,10 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A program that shows that the repair works: it must end with status 0.
 
     Attributes:
-        argv: program and arguments; `{doctor}` stands for dsdoctor's own interpreter and
+        argv: program and arguments; `{doctor}` is replaced by dsdoctor's own interpreter and
             `{children}` for its folder of child scripts.
         why: what it shows.
-        env: variables that it gets besides.
+        env: additional variables.
         timeout: deadline in seconds.
     """
 
@@ -193,7 +193,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         activate: line to source so that a shell uses the result, "" = none is needed.
         creates: folders that the plan makes and that undo removes whole.
         alternative: another plan of this run cures the same condition.
-        otherwise: option of `fix` to plan anew with if the proof fails.
+        otherwise: option of `fix` to plan again with if the proof fails.
         recheck: options of the check that differ when the plan is proven (`config`).
     """
 

@@ -49,7 +49,7 @@ class MemoryOption(msgspec.Struct, frozen=True, kw_only=True):
         name: `zero-2`, `zero-3+optimizer+parameters`, ….
         stage: ZeRO stage.
         offload: what lies in host memory: `none`, `optimizer` or `optimizer+parameters`.
-        micro_batch: sequences for each GPU at once; the largest that fits, else the smallest asked.
+        micro_batch: sequences for each GPU at once; the largest that fits, else the smallest.
         accumulation: passes before a step at that micro-batch.
         checkpointing: activations are recomputed.
         gpu: items on each GPU.
@@ -104,7 +104,7 @@ class PlanMemory(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         chosen: name of the chosen option, None when nothing fits.
-        headroom: share of each limit that is kept free.
+        headroom: share of each limit that is left free.
         options: all that were weighed, in the order of what each moves for a step.
         reach: the chosen option, or the nearest, with and without recomputation, on several
             numbers of GPUs.

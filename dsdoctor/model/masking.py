@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MASK = "[masked]"
 
-#: Patterns are compiled when they are first used: most text holds nothing to mask.
+#: Patterns are compiled when they are first used: most text contains nothing to mask.
 _once = functools.lru_cache(maxsize=None)
 
 
@@ -139,7 +139,7 @@ _ORDINARY = _words(
     "key mask max min missing new next num pad per prefix primary foreign query sep sort special "
     "start state stop suffix think tool unk unexpected value video vision"
 )
-#: What may follow the word that names a secret.
+#: What may follow the word that marks a secret.
 _TAILS = _words("b64 base64 data default header id json new old plain raw str string text value")
 _SEGMENT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
@@ -174,7 +174,7 @@ def _option() -> re.Pattern[str]:
 #: A value in quotes, or up to the next space; a weak name's value is judged by its beginning.
 _VALUE = re.compile(r"\\{0,3}(?:\"[^\"\\]+|'[^'\\]+|[^\s\"'&]+)")
 _LONGEST_JUDGED = 300
-#: Text without any of these holds nothing to mask.
+#: Text without any of these contains nothing to mask.
 _CLUES = (
     r"://|pass|pwd|pw|secret|cred|jwt|key|token|auth|pat|sas|sig|cookie|hook|bearer|basic|curl"
     r"|hf_|api|pypi-|dckr_|gh[oprsu]_|gl[a-z]{2,5}-|a(?:kia|sia|bia|cca)|[rs]k[_-]|npm_|xox|xapp-|aiza|gocspx"
@@ -216,7 +216,7 @@ def _kind(name: str) -> str:
 
 
 def secret_name(name: str) -> bool:
-    """Whether a variable is kept out of a snapshot for its name; in doubt it is.
+    """Whether a variable is left out of a snapshot because of its name; in doubt it is.
 
     >>> secret_name("SLURM_JWT"), secret_name("HF_HUB_TOKEN"), secret_name("NCCL_DEBUG")
     (True, True, False)
@@ -314,7 +314,7 @@ def _keep_name(found: re.Match[str]) -> str:
     return found[0] if value.startswith(MASK) else name + MASK
 
 
-#: Texts in lower case of which each match contains one, the pattern, and what takes its place.
+#: Texts in lower case, one of which each match contains, the pattern, and the replacement.
 _FORM_PARTS = _words(
     "key----- block----- hf_ api_org_ gho_ ghp_ ghr_ ghs_ ghu_ github_pat_ glpat- glptt- "
     "gldt- glrt- glcbt- glft- glsoat- glagent- glimt- akia asia abia acca k_live_ k_test_ "

@@ -1,4 +1,4 @@
-"""Facts of which only a part is known, so that a check never takes a default for a reading.
+"""Facts of which only a part is known, so that no check mistakes a default for a measured value.
 
 A paste states the version of the driver and not whether NVML answers; `Nvml(driver_version=…)`
 would say `error=None`, "NVML answers". A partial fact is of the same class for `isinstance`, and
@@ -42,7 +42,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotStated(Exception):  # noqa: N818  # no error: a reason to judge nothing
-    """A check read a field that nobody stated."""
+    """A check read a field that was not stated."""
 
 
 class Watch:
@@ -117,7 +117,7 @@ SHOWN: dict[type, frozenset[str]] = {
 
 
 class PartialTuple(tuple[Any, ...]):
-    """Items of a list of which there may be more."""
+    """Items of a list that may have more."""
 
     __slots__ = ()
     name = ""
@@ -141,7 +141,7 @@ class PartialTuple(tuple[Any, ...]):
 
 
 class PartialDict(dict[str, Any]):
-    """Entries of a mapping of which there may be more.
+    """Entries of a mapping that may have more.
 
     Attributes:
         name: of the mapping, dotted.
@@ -219,7 +219,7 @@ def _open_fields(kind: Any) -> frozenset[str]:
 def build(
     kind: type[Any], data: Mapping[str, Any], stated: Mapping[str, Source], name: str = ""
 ) -> Any:
-    """A fact, or a part of one, of which only some fields were stated.
+    """A fact, or a part of one, with only some of its fields stated.
 
     Args:
         kind: its class.
@@ -264,7 +264,7 @@ class _Note(typing.NamedTuple):
 
 
 def _part(hint: Any, value: Any, inner: Mapping[str, Source], name: str, *, whole: bool) -> Any:
-    """A field of which parts were stated: items of a list, entries of a mapping, a struct."""
+    """A field with only parts stated: items of a list, entries of a mapping, a struct."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is types.UnionType:
         hint = next(one for one in arguments if one is not types.NoneType)

@@ -10,7 +10,7 @@ from dsdoctor.model.masking import MASK, mask, mask_tree, mask_value, mask_words
 
 __all__ = ["MASK", "mask", "mask_tree", "mask_value", "mask_words", "redact", "secret_name"]
 
-#: Accounts and hosts that identify nobody.
+#: Accounts and hosts that identify no one.
 _COMMON_USERS = frozenset(
     {
         "admin",

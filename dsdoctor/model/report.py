@@ -62,7 +62,7 @@ class Report(msgspec.Struct, kw_only=True):
         judged: conditions that could be judged, of `conditions`; only for such a report.
         conditions: how many there are.
         facts_as_of: the oldest day on which a pack's tables were compared with their sources
-            (`2026-11-21`); left out where no pack says so.
+            (`2026-11-21`); left out if no pack reports it.
         memory: what the model of `--model` takes with the config, and what fits; left out without.
         topology: how GPUs and network adapters reach each other; left out where there are not two.
     """

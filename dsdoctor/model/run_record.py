@@ -41,7 +41,7 @@ class RankEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PassedSignal(msgspec.Struct, frozen=True, kw_only=True):
-    """A signal that somebody sent to `dsdoctor run`, and that the job got.
+    """A signal that was sent to `dsdoctor run` and passed on to the job.
 
     Attributes:
         name: such as `SIGTERM`.
@@ -127,14 +127,14 @@ class RunRecord(msgspec.Struct, kw_only=True):
         rank_ends: ranks in the order in which they ended.
         signals: signals that were passed on to the job.
         output_bytes: what the job wrote.
-        output_dropped: how much of that is no longer kept.
+        output_dropped: how much of that was dropped.
         hang: why the job counted as hung; "" = it did not.
         diagnosis: document of `diagnose --format json`; None after success.
         changed: facts that changed since the environment last worked, one sentence each.
         attempts: how often the command was started (`--restarts`).
         checkpoint: the last checkpoint that the job reported to save; "" = it reported none.
         slurm_job: id of the Slurm job around it, or that it started; "" = there is none.
-        slurm_state: how Slurm says that job ended, such as `TIMEOUT`; "" = it was not asked.
+        slurm_state: how Slurm says that job ended, such as `TIMEOUT`; "" = Slurm was not queried.
         elsewhere: the command (`srun`, `ssh`, `kubectl exec`…) that ran the job on other hosts;
             then nothing of this host was sampled for it. "" = the job ran on this host.
         requeued_for: condition for which that job was put back into the queue; "" = it was not.

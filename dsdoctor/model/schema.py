@@ -56,7 +56,7 @@ def _text(schema: dict[str, Any], name: str) -> str:
 
 
 def snapshot_schema() -> str:
-    """Schema of a snapshot; facts of other packs are allowed beside ours."""
+    """Schema of a snapshot; facts of other packs are allowed next to the built-in ones."""
     facts = fact_types()
     (own, *refs), components = msgspec.json.schema_components(
         [Snapshot, *facts.values()], schema_hook=_any_value, ref_template="#/$defs/{name}"
@@ -90,7 +90,7 @@ def plan_schema() -> str:
 
 
 def run_schema() -> str:
-    """Schema of `run show --format json`, of each row of `run list`, and of a kept `run.json`."""
+    """Schema of `run show --format json`, of each row of `run list`, and of a saved `run.json`."""
     return _text(msgspec.json.schema(RunRecord, schema_hook=_any_value), "dsdoctor/run")
 
 

@@ -115,7 +115,7 @@ class Bandwidth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A prediction beside its measurement.
+    """A prediction next to its measurement.
 
     Attributes:
         what: what was predicted.
@@ -175,7 +175,7 @@ class SmokeCause(msgspec.Struct, frozen=True, kw_only=True):
         title: what it is, in one line.
         message: the title, sharpened by what was seen.
         hint: what to do.
-        fixes: names of fixes that may cure it.
+        fixes: names of fixes that may solve it.
         evidence: what proves it.
         formerly: earlier names of the condition; left out of JSON without any.
     """

@@ -44,7 +44,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
         sources: fact key to the dotted fields that a text states, each with its place. A fact that
             is here states nothing else.
         contradictions: what two parts of a pasted text state differently.
-        assumed: what nobody read of this machine and is taken for granted, as clauses.
+        assumed: what was not read from this machine and is assumed, as clauses.
     """
 
     schema: str = SCHEMA

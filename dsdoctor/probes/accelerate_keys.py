@@ -1,8 +1,8 @@
 """Which keys of `deepspeed_config` in accelerate's YAML become options of `accelerate launch`.
 
-If accelerate is installed, its own parser decides (`launch_parser`). Source: `launch_command_parser`
-of accelerate 0.12, 0.18, 0.24, 0.34 and 1.15 (commands/launch.py), read 2026-11-23: the union of their
-options, since a file does not say for which release it was written.
+If accelerate is installed, its own parser decides (`launch_parser`). Source:
+`launch_command_parser` of accelerate 0.12, 0.18, 0.24, 0.34 and 1.15 (commands/launch.py), read
+2026-11-23: the union of their options, since a file does not say for which release it was written.
 """
 
 from __future__ import annotations

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from dsdoctor.model.diagnosis import Cause, Diagnosis, Outcome, RaisedBy
 from dsdoctor.model.diagnosis import Line as LogLine
+from dsdoctor.model.finding import Status
 from dsdoctor.model.report import Report, Verdict
 from dsdoctor.report import text as text_report
 from dsdoctor.report.text import Line, clean
@@ -14,7 +17,7 @@ from dsdoctor.report.wrap import terminal_columns, wrap
 WORDS = {
     Outcome.CAUSE: "CAUSE",
     Outcome.USER_CODE: "USER CODE",
-    Outcome.UNRECOGNISED: "UNRECOGNISED",
+    Outcome.UNRECOGNISED: "UNRECOGNIZED",
     Outcome.CLEAN: "CLEAN",
 }
 #: What the error index knows about an error that matches no condition.
@@ -128,6 +131,27 @@ def _unexplained_starts(numbers: list[int], columns: int) -> Iterator[Line]:
         yield from _wrap(f"{which}: the log does not show what {what}", columns, "", "body", INDENT)
 
 
+def _beyond_the_cause(diagnosis: Diagnosis) -> Report:
+    """The environment; a failure that only repeats the lines of the cause is one line."""
+    report = diagnosis.environment
+    assert isinstance(report, Report)  # noqa: S101  # the caller has it
+    if diagnosis.files != 1 or not diagnosis.causes:
+        return report
+    cause = diagnosis.causes[0]
+    known = {line.line for line in cause.evidence}
+    findings = []
+    for finding in report.findings:
+        rows = finding.evidence.get("stated_at")
+        places = {row["line"] for row in rows} if isinstance(rows, list) else set()
+        if finding.status is Status.FAIL and places and places <= known:
+            message = f"rests on the same lines as `{cause.condition}` above"
+            finding = msgspec.structs.replace(  # noqa: PLW2901  # the same, shortened
+                finding, message=message, effect="", hint="", evidence={}
+            )
+        findings.append(finding)
+    return msgspec.structs.replace(report, findings=findings)
+
+
 def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
     """The report, line by line.
 
@@ -174,7 +198,7 @@ def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
         yield from _wrap(f"not read: {'; '.join(diagnosis.left_out)}", columns, "", "warn", INDENT)
     if isinstance(diagnosis.environment, Report):
         yield Line("")
-        yield from text_report.lines(diagnosis.environment, width=columns)
+        yield from text_report.lines(_beyond_the_cause(diagnosis), width=columns)
 
 
 def render(diagnosis: Diagnosis, *, width: int | None = None) -> str:

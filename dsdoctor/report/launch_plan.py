@@ -16,6 +16,11 @@ _COLUMN = 8
 _NAME = 22
 
 
+def _wrap(text: str, width: int, subsequent_indent: str = "") -> list[str]:
+    """Lines of a width; an option such as `--seq-len` stays whole."""
+    return textwrap.wrap(text, width, subsequent_indent=subsequent_indent, break_on_hyphens=False)
+
+
 def _clean(text: str) -> str:
     """Text from files and the command line, without control characters."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
@@ -61,7 +66,7 @@ def _option(option: MemoryOption, width: int) -> list[str]:
     else:
         lines = [f"{mark} {option.name:<28}{setting}"]
         lines.append(f"    [{bar(used, limit, 24)}] {', '.join(shares)}")
-    wrapped = textwrap.wrap(f"{option.verdict}: {option.reason}", max(16, width - 4))
+    wrapped = _wrap(f"{option.verdict}: {option.reason}", max(16, width - 4))
     return lines + [f"    {line}" for line in wrapped]
 
 
@@ -162,18 +167,18 @@ def render(
         verbose: itemize every option, not the chosen one alone.
     """
     wide = max(20, min(width, 120))
-    lines = [*textwrap.wrap(_head(plan), wide), ""]
+    lines = [*_wrap(_head(plan), wide), ""]
     for option in plan.memory.options:
         lines += _option(option, wide)
     lines += [*_tables(plan, wide, verbose=verbose), *_reach(plan), ""]
     for reason in plan.reasons:
         if reason.verdict == "note":
             text = _clean(f"{reason.subject}: {reason.text}")
-            lines += textwrap.wrap(text, wide, subsequent_indent="  ")
+            lines += _wrap(text, wide, subsequent_indent="  ")
     if plan.facts_as_of:
         lines.append(f"built-in tables as of {_clean(plan.facts_as_of)}")
     lines += ["", "launch with" if plan.fits else "nothing fits; the closest option is"]
     lines.append(f"  {_clean(command_line(plan, folder))}")
     if folder is None:
-        lines += textwrap.wrap("`-o DIR` writes ds_config.json, launch.sh and launch.json", wide)
+        lines += _wrap("`-o DIR` writes ds_config.json, launch.sh and launch.json", wide)
     return "\n".join([*lines, ""])

@@ -37,6 +37,8 @@ def test_the_bare_command_shows_the_machine_and_where_to_go() -> None:
 SLIPS = [
     (("chek",), "did you mean `check`?"),
     (("repair",), "did you mean `fix`?"),
+    (("repiar",), "did you mean `fix`?"),
+    (("man",), "`man` is not a command of dsdoctor; `dsdoctor --help` lists all"),
     (("xyzzy",), "`xyzzy` is not a command of dsdoctor; `dsdoctor --help` lists all"),
     (("check", "--confg", "x"), "--config"),
     (("check", "--config", "a", "--config=b"), "`--config` is passed 2 times"),

@@ -260,7 +260,7 @@ def small_disk(folder: Path) -> tuple[str, str]:
     trial = ["/bin/sh", "-c", f"{mount} true"]
     if subprocess.run(trial, check=False, capture_output=True, timeout=500).returncode == 0:
         return mount, "the disk is full"
-    return "ulimit -f 64; exec", "may not become that large"
+    return "ulimit -f 64; exec", "may not grow that large"
 
 
 @pytest.mark.parametrize("way", ["small file system", "limit on files"])
@@ -269,7 +269,7 @@ def test_a_full_disk(tmp_path: Path, mirror: Mirror, way: str) -> None:
     small.mkdir()
     before, words = small_disk(small)
     if way == "limit on files":
-        before, words = "ulimit -f 64; exec", "may not become that large"
+        before, words = "ulimit -f 64; exec", "may not grow that large"
     content = archive(big())
     mirror.files["x.tar"] = content
     argv = [sys.executable, "-I", str(FETCH), f"{mirror.url}/x.tar"]

@@ -69,7 +69,7 @@ def judge_installed(python: Path, pack: Path, python_path: str | None = None) ->
     listed = run(python, "-m", "dsdoctor", "packs", cwd=pack, python_path=python_path)
     assert listed.returncode == 0, listed.stdout + listed.stderr
     assert (
-        "acme (acme-dsdoctor 0.1.0): 1 conditions, 1 checks, 1 signatures, 1 probes, 1 fixes\n"
+        "acme (acme-dsdoctor 0.1.0): 1 condition, 1 check, 1 signature, 1 probe, 1 fix\n"
         in listed.stdout
     )
     argv = ("check", "--quick", "--select", "ACME", "--format", "json")

@@ -338,6 +338,21 @@ def test_triage_reports_the_log_and_the_environment(tmp_path: Path) -> None:
 
 
 TITLE = "libtorch.so: undefined symbol: ncclCommSplit since yesterday's update"
+
+
+def test_triage_names_a_fault_that_log_and_paste_show_with_one_line_once() -> None:
+    """What a check makes of the lines of the cause is a reference to it."""
+    lost = "Unable to determine the device handle for GPU0000:3B:00.0: GPU is lost.  Reboot"
+    xid = "NVRM: Xid (PCI:0000:3b:00): 79, pid=7184, GPU has fallen off the bus."
+    status, output = run("triage", "-", stdin=f"{xid}\n{lost} the system to recover this GPU\n")
+    assert status == 1
+    assert output.count("GPU is lost.") == 1
+    assert (
+        "gpu-lost (DSD601)\n      rests on the same lines as `gpu-hardware-fault` above" in output
+    )
+
+
+TITLE = "libtorch.so: undefined symbol: ncclCommSplit since yesterday's update"
 BODY = "It started after an update of the image, every node has it.\n"
 
 

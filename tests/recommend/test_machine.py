@@ -120,7 +120,7 @@ def test_cuda_visible_devices_bounds_the_plan() -> None:
     assert [device.index for device in read(*gpus, visible="GPU-00000003").devices] == [3]
     assert read(*gpus, visible="1,9,2").devices[-1].index == 1  # CUDA stops at what it lacks
     assert read(*gpus, visible="").devices == ()
-    assert "leaves these GPUs: 1" in read(*gpus, visible="1").notes[0]
+    assert "leaves these GPUs visible: 1" in read(*gpus, visible="1").notes[0]
     assert read(*gpus, visible="0,1,2,3").notes == ()
     with pytest.raises(UsageError, match="`--gpus 3` is GPU 3 of `nvidia-smi`, but"):
         read(*gpus, asked=("3",), visible="0,1")
@@ -157,7 +157,7 @@ def test_hosts_come_from_the_option_or_the_file() -> None:
         ("a", "/h", None, "pass one of them"),
         (None, "/nowhere", None, "`--hostfile /nowhere` cannot be read"),
         (None, "/bad", None, "`--hostfile /bad` line 2"),
-        ("a,b", None, 3, "names 2 hosts for `--nodes 3`"),
+        ("a,b", None, 3, "lists 2 hosts for `--nodes 3`"),
         ("a;rm", None, None, "not a host name"),
         ("-oProxyCommand=x", None, None, "not a host name"),
         (" , ", None, None, "lists no host"),

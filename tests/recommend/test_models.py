@@ -292,7 +292,7 @@ def test_what_is_no_model_is_refused(text: str, words: str) -> None:
     ("content", "words"),
     [
         ("{", "is not JSON"),
-        ("[]", "holds a list"),
+        ("[]", "contains a list"),
         (b"\xff\xfe", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
         ('{"model_type": "mamba"}', "type `mamba`"),

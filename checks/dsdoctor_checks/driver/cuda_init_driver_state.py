@@ -1,7 +1,7 @@
-"""CUDA does not initialize although a driver and a GPU are present.
+"""CUDA does not initialize because the driver is in a bad state.
 
 ## Why it matters
-The driver is in a bad state. Typical causes: its unified-memory module is not loaded, the machine
+A driver and a GPU are present, but CUDA cannot use them. Typical causes: its unified-memory module is not loaded, the machine
 resumed from suspend, the fabric manager is not running, or a toolkit's stub library is loaded
 instead of libcuda. Every rank exits at its first CUDA call.
 

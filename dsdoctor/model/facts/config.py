@@ -98,7 +98,7 @@ class ConfigVerdict(Fact, frozen=True, kw_only=True):
         version: version of that DeepSpeed.
         world: number of ranks that the batch sizes were tried with.
         refusals: what it rejects; empty = the config is accepted.
-        parameters: `optimizer` and `scheduler` to the class that the config names and what it
+        parameters: `optimizer` and `scheduler` to the class in the config and what it
             accepts; absent where the class is unknown or accepts any keyword.
     """
 

@@ -196,10 +196,10 @@ class PcieErrors(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         correctable: correctable errors.
-        naks_received: NAKs received: the other end asked for a packet again.
+        naks_received: NAKs received: the other end requested a packet again.
         receiver: receiver errors.
         bad_tlp: transaction-layer packets that failed their check.
-        naks_sent: NAKs sent: the GPU asked for a packet again.
+        naks_sent: NAKs sent: the GPU requested a packet again.
         bad_dllp: data-link-layer packets that failed their check.
         non_fatal: uncorrectable errors after which the link still works.
         fatal: uncorrectable errors after which the link does not work.
@@ -346,7 +346,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
         unread: why values are missing, by dotted name; `handle` if nothing could be read.
         uuid: `GPU-…`, as CUDA_VISIBLE_DEVICES takes it.
         name: product name, as `nvidia-smi -L` prints it.
-        brand: `GeForce`, `Tesla`, `NVIDIA` (data centre since Ampere), …
+        brand: `GeForce`, `Tesla`, `NVIDIA` (data center since Ampere), …
         architecture: `Volta`, `Turing`, `Ampere`, `Ada`, `Hopper`, `Blackwell`, …
         cc_major: compute capability, major.
         cc_minor: compute capability, minor.
@@ -360,7 +360,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
         memory_free_bytes: free memory.
         memory_reserved_bytes: memory kept by driver and firmware (driver 510 and later).
         bar1_total_bytes: size of the BAR1 window, through which PCIe devices reach the memory.
-        persistence_mode: the driver stays loaded while nobody uses the GPU.
+        persistence_mode: the driver stays loaded while no program uses the GPU.
         compute_mode: a ComputeMode.
         display_active: a display is attached and in use.
         ecc_mode: ECC is on.

@@ -26,7 +26,7 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
         hostfile: `--hostfile`.
         master_addr: rendezvous address; None = not given.
         master_port: rendezvous port; None = not given.
-        config_path: the DeepSpeed config that the command names.
+        config_path: the DeepSpeed config in the command.
         problems: options whose value the launcher rejects.
     """
 
@@ -67,21 +67,21 @@ class LaunchParse(Fact, frozen=True, kw_only=True):
 
 
 class LaunchFiles(Fact, frozen=True, kw_only=True):
-    """Whether the program and script that the command after `check --` names exist.
+    """Whether the program and script of the command after `check --` exist.
 
     Attributes:
         program: the program; None if it cannot be determined (shell syntax, a shell builtin).
-        program_path: its path, on PATH or beside the interpreter; None = not found.
-        script: the training script, or the one that a shell runs; None if none is named or its
+        program_path: its path, on PATH or next to the interpreter; None = not found.
+        script: the training script, or the one that a shell runs; None if there is none or its
             path contains shell syntax.
         script_path: the path that was checked.
         script_exists: it exists; None = unknown.
-        launcher_config: the configuration that `accelerate launch --config_file` names; None if
-            none is named or its path contains shell syntax.
+        launcher_config: the configuration passed with `accelerate launch --config_file`; None
+            if there is none or its path contains shell syntax.
         launcher_config_exists: it exists; None = unknown.
         folder: working directory of the command.
-        missing_module: the module behind `-m` if its package does not contain it; None = it is
-            there, none is named, or it cannot be determined.
+        missing_module: the module after `-m` if its package does not contain it; None = it
+            exists, there is none, or it cannot be determined.
         module_folder: the package that does not contain it.
         module_near: a module of that package with a similar name; "" = there is none.
     """
@@ -132,7 +132,7 @@ class Hostfile(Fact, frozen=True, kw_only=True):
 
     Attributes:
         path: the file, as given.
-        asked: it was named on a command line; False = the launcher's default path.
+        asked: it was passed on a command line; False = the launcher's default path.
         exists: the file exists.
         entries: hosts in order.
         problems: lines that make the launcher stop.

@@ -123,7 +123,7 @@ class NvidiaKernel(Fact, frozen=True, kw_only=True):
 
 
 class NvidiaSmi(Fact, frozen=True, kw_only=True):
-    """The output of `nvidia-smi`, if it is installed: a second source beside NVML.
+    """The output of `nvidia-smi`, if it is installed: a second source next to NVML.
 
     Attributes:
         path: the program; None if it is not on PATH.

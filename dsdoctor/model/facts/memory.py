@@ -41,7 +41,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         gpus: ranks in all.
         checkpointing: activations are recomputed.
-        gpu_bytes: peak on each GPU at the config's micro-batch and the sequence that was asked for.
+        gpu_bytes: peak on each GPU at the config's micro-batch and the requested sequence length.
         micro_batch: the largest that fits at that sequence, 0 = none.
         sequence: tokens of the longest sequence that fits at that micro-batch, 0 = none.
     """

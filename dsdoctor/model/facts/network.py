@@ -96,7 +96,7 @@ class NcclFiles(Fact, frozen=True, kw_only=True):
     Attributes:
         files: those that exist, highest precedence first.
         named: value of NCCL_CONF_FILE; None if it is not set.
-        named_exists: the file that it names exists.
+        named_exists: that file exists.
         home_hidden: a `~/.nccl.conf` that NCCL does not read because NCCL_CONF_FILE is set.
     """
 

@@ -113,9 +113,9 @@ class TorchBuild(Fact, frozen=True, kw_only=True):
         hip: ROCm version of the build; None for other builds.
         path: the package's folder.
         debug: it is a debug build.
-        nccl: version of the NCCL wheel beside it (`2.27.5`).
-        cudnn: version of the cuDNN wheel beside it.
-        cuda_wheels: distribution name to version of the CUDA wheels beside it.
+        nccl: version of the NCCL wheel next to it (`2.27.5`).
+        cudnn: version of the cuDNN wheel next to it.
+        cuda_wheels: distribution name to version of the CUDA wheels next to it.
         error: why torch/version.py could not be read.
     """
 
@@ -189,7 +189,7 @@ class TorchLive(Fact, frozen=True, kw_only=True):
     Attributes:
         imported: outcome of `import torch`.
         last_step: the last step that was started: where it died or hung, if it did.
-        died: how the child was ended, if it did not exit by itself (`signal 6 (SIGABRT)`,
+        died: how the child was ended, if it did not exit on its own (`signal 6 (SIGABRT)`,
             `hung for 120 s`).
         cuda_ok: CUDA initialized; None = not tried (a CPU build, or the import failed).
         cuda_error: torch's message if it did not.
@@ -266,7 +266,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: `deepspeed`, `torchrun`, `accelerate` or `python`.
         path: its path, as PATH resolves it; None = not found.
-        interpreter: interpreter named in its first line; None = it is not a script.
+        interpreter: interpreter in its first line; None = it is not a script.
         same_env: that interpreter is the one examined; None = unknown.
     """
 

@@ -35,7 +35,7 @@ class PackageManagers(Fact, frozen=True, kw_only=True):
 
 
 class OtherToolkits(Fact, frozen=True, kw_only=True):
-    """Toolkits that torch would not find by itself: earlier repairs, other environments, modules.
+    """Toolkits that torch would not find on its own: earlier fixes, other environments, modules.
 
     Attributes:
         found: the toolkits; `source` is `dsdoctor` or `dsdoctor-conda` for earlier fixes, `conda`,

@@ -87,7 +87,7 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     Attributes:
         gpus: selectors given with --gpus (index, UUID or MIG id), in order; empty = all.
         expect_gpus: number of GPUs that must be present; None = not given.
-        config_path: the DeepSpeed config given with --config, or named by the command.
+        config_path: the DeepSpeed config passed with --config, or in the command.
         config_named_by: what names it; "" for --config.
         config: that config, parsed as DeepSpeed parses it; None if not given or not parsable.
         framework: what hands the config to DeepSpeed: `hf`, `lightning`, `accelerate` or `native`;
@@ -107,7 +107,7 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
         sequence: sequence length in tokens, for activations; None = not given.
         finetune: `full` (all parameters) or `lora` (adapters); None = not given.
         lora_rank: rank of the adapters.
-        modules_to_save: modules that are trained in full beside them.
+        modules_to_save: modules that are trained in full in addition to them.
         plan: resources of the plan given with --plan.
         floors: minimum requirements of the profile given with --profile.
     """

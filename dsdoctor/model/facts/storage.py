@@ -60,7 +60,7 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
     """Quota of this user on one file system; None = no limit.
 
     Attributes:
-        device: as `quota` names it.
+        device: as `quota` prints it.
         used_bytes: space in use.
         soft_bytes: soft limit, which may be exceeded for a grace period.
         hard_bytes: hard limit; nothing can be written above it.
@@ -119,7 +119,7 @@ class Checkpoint(Fact, frozen=True, kw_only=True):
     Attributes:
         path: the path, as given.
         error: why it could not be examined (`it does not exist`).
-        latest: tag named in the file `latest`; None if there is no such file.
+        latest: tag in the file `latest`; None if there is no such file.
         tag: the tag that was examined; "" = the folder itself contains the shards.
         tags: folders that contain shards.
         tag_exists: the folder of that tag exists.

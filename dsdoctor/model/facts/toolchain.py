@@ -85,13 +85,13 @@ class Compiler(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compilers(Fact, frozen=True, kw_only=True):
-    """The programs that a JIT build calls besides nvcc.
+    """The programs that a JIT build calls in addition to nvcc.
 
     Attributes:
         cxx: the C++ compiler (`$CXX`, else c++).
         cc: the C compiler that torch passes to nvcc as -ccbin (`$CC`, else cc).
         ninja: path of ninja as a job in the environment finds it on PATH; None = not found.
-        ninja_in_env: path of ninja beside the environment's interpreter, perhaps not on PATH.
+        ninja_in_env: path of ninja next to the environment's interpreter, perhaps not on PATH.
         ninja_error: what went wrong with `ninja --version`, with which torch tries it; None = it
             works, or was not tried.
     """

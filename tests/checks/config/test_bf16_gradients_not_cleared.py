@@ -67,7 +67,7 @@ def test_gradients_cleared(config_text: str, release: str | None, status: str) -
 def test_an_optimizer_of_the_script_is_not_known() -> None:
     check = bf16_gradients_not_cleared.gradients_are_cleared
     judged = judge(check, ds_config=config(text(None)), deep_speed_install=BAD)
-    assert_skip(judged, "the config names no optimizer")
+    assert_skip(judged, "the config selects no optimizer")
 
 
 @pytest.mark.parametrize(("release", "divided"), [("0.18.2", False), ("0.18.3", True)])

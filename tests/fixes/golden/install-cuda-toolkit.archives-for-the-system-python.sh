@@ -1,5 +1,5 @@
 # install-cuda-toolkit: use the CUDA 12.4 toolkit in `/home/u/.local/share/dsdoctor/cuda-12.4` for torch 2.5.1
-# because pip has no nvcc for CUDA 12.4.1, but NVIDIA's archives have (its EULA applies), with checksums from `https://mirror/redistrib_12.4.1.json`
+# because PyPI has no nvcc for CUDA 12.4.1, but NVIDIA's archives do (its EULA applies), with checksums from `https://mirror/redistrib_12.4.1.json`
 (set -e
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

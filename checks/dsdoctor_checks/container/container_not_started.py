@@ -83,7 +83,7 @@ SIGNATURES = (
         pattern=r"\d+ Insufficient nvidia\.com/gpu",
         source="kubernetes 1.8-1.34 pkg/scheduler/framework/plugins/noderesources/fit.go",
         examples=("0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",),
-        not_examples=("what `Insufficient nvidia.com/gpu` means",),
+        not_examples=("what is meant by Insufficient nvidia.com/gpu",),
         message="no node had as many free GPUs as the pod requests",
         hint="look at `kubectl describe nodes`: where `Allocatable` lists fewer GPUs than the pod requests, "
         "or none, request fewer, or install NVIDIA's device plugin; else wait until other pods end",

@@ -13,6 +13,8 @@ _WORDS = lazy(
     r"|pip[\d.]{0,5} (?:list|freeze)\b|\w==|Name: [\w.-]+\s+Version: \d|No devices were found"
     r"|determine the device handle|NVRM(?: version:|: loading) NVIDIA"
     r"|(?:torch|deepspeed) \w{4,7} \.{3}|(?:CUDA|ROCM) available: "
+    r"|@EXPLICIT|This file may be used to create an environment"
+    r"|\b(?:gcc|g\+\+) \([^()\n]{1,80}\) \d"
     r"|torch\.(?:cuda\.is_available|__version__|version\.cuda)"
 )
 

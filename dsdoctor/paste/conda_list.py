@@ -1,6 +1,6 @@
-"""`conda list` (also mamba's): packages with their builds.
+"""`conda list` (also mamba's): packages with their builds; also with `--export` and `--explicit`.
 
-Source: conda/cli/main_list.py of conda 4.5 to 26, read 2026-11-22.
+Source: conda/cli/main_list.py of conda 4.5 to 26, read 2026-11-22 and 2026-11-23.
 """
 
 from __future__ import annotations
@@ -17,19 +17,29 @@ _ROW = re.compile(
     r"\s*(?P<name>[a-z_][\w.-]{0,60})\s+(?P<version>\d[\w.+!-]{0,60})\s+"
     r"(?P<build>[\w.+-]{1,80})(?:\s+\S{1,120})?\s*$"
 )
+#: `--export`: `numpy=1.26.4=py310h5f9d8c6_0`.
+_EXPORTED = re.compile(
+    r"\s*(?P<name>[a-z_][\w.-]{0,60})=(?P<version>\d[\w.+!-]{0,60})=(?P<build>[\w.+-]{1,80})\s*$"
+)
+#: `--explicit`: the address of each package.
+_EXPLICIT = re.compile(
+    r"\s*https?://\S{1,200}/(?P<name>[a-z_][\w.-]{0,60})-(?P<version>\d[\w.+!]{0,60})-"
+    r"(?P<build>[\w.+]{1,80})\.(?:tar\.bz2|conda)(?:#\w{1,64})?\s*$"
+)
 #: Without its head a list is known by the builds of its rows: `py310h06a4308_0`, `pypi_0 pypi`.
 _BUILD = re.compile(r"(?:\w+_\d{1,3}|\d{1,3}|\d{1,3}_\w+)$")
 _FEWEST = 10
+_ROWS = (_ROW, _EXPORTED, _EXPLICIT)
 
 
 def _read(lines: Sequence[Line], into: Statements) -> None:
     headed = False
     run: list[tuple[Line, re.Match[str]]] = []
     for line in lines:
-        row = _ROW.match(line.text)
+        row = next((row for form in _ROWS if (row := form.match(line.text))), None)
         if _HEAD.match(line.text):
             headed = True
-        elif row and (headed or _BUILD.match(row["build"])):
+        elif row and (headed or row.re is not _ROW or _BUILD.match(row["build"])):
             run.append((line, row))
         elif line.text.strip(" -#\u2500"):
             _say(run, into, headed=headed)

@@ -91,6 +91,10 @@ def troubles(report: Report) -> set[str]:
         (texts.COLLECT_ENV_SYSTEM_FIRST, {"jit-build-gcc-too-new"}),
         ("Unable to determine the device handle for GPU2: Unknown Error\n", {"gpu-lost"}),
         (texts.COLLECT_ENV.replace("11.4.0", "8.5.0"), {"jit-build-gcc-too-old"}),
+        (
+            texts.NVCC.replace("12.6", "10.1") + texts.GCC,
+            {"jit-build-gcc-too-new"},
+        ),
     ],
 )
 def test_what_is_wrong_is_named(text: str, conditions: set[str]) -> None:

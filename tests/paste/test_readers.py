@@ -117,6 +117,12 @@ CASES: list[tuple[str, str, Any]] = [
     ("conda list", "torch_build/cuda", "11.8"),
     ("conda list", "patient/version", "3.12.7"),
     ("conda list", "packages/packages/numpy/version", "1.26.4"),
+    ("conda list --export", "torch_build/cuda", "11.8"),
+    ("conda list --export", "packages/packages/deepspeed/version", "0.14.4"),
+    ("conda list --explicit", "torch_build/cuda", "11.8"),
+    ("conda list --explicit", "patient/version", "3.12.7"),
+    ("gcc --version", "compilers/cc/version", "11.4.0"),
+    ("gcc --version", "compilers/cxx/version", "11.4.0"),
 ]
 
 
@@ -147,7 +153,16 @@ def test_a_format_is_read_by_its_reader_alone(name: str) -> None:
     module = "/proc/driver/nvidia/version"
     names = {"pip freeze": "pip list", "kernel module": module, "kernel log": module}
     words = names.get(name, name)
-    for ending in (" system first", " ROCm", " old", " vllm", " without title", " MIG"):
+    for ending in (
+        " system first",
+        " ROCm",
+        " old",
+        " vllm",
+        " without title",
+        " MIG",
+        " --export",
+        " --explicit",
+    ):
         words = words.removesuffix(ending)
     assert stated(texts.ALL[name]).origin == f"a paste of {words}"
 
@@ -322,6 +337,25 @@ def test_a_list_without_its_head_is_known_by_its_order() -> None:
     mixed = "".join(reversed(rows.splitlines(keepends=True)))
     assert environment_of(mixed) is None
     assert environment_of(rows.partition("\n")[2]) is None  # nine rows may be anything
+
+
+@pytest.mark.parametrize(
+    ("text", "versions"),
+    [
+        ("gcc (GCC) 8.5.0 20210514 (Red Hat 8.5.0-4)\n", {"cc": "8.5.0", "cxx": "8.5.0"}),
+        ("> gcc (GCC) 11.2.0\n> c++ (GCC) 9.4.0\n", {"cc": "11.2.0", "cxx": "9.4.0"}),
+        ("`g++ (conda-forge gcc 11.2.0-16) 11.2.0`\n", {"cc": "11.2.0", "cxx": "11.2.0"}),
+        ("gcc (GCC) 8.5.0\nthen\ngcc (GCC) 11.2.0\n", None),  # two machines, or before and after
+        ("gcc-9 (Ubuntu 9.4.0-1ubuntu1) 9.4.0\n", None),  # not the one that a build takes
+        ("/usr/bin/gcc (GCC) 11.2.0\n", None),
+        ("our gcc (GCC) 11.2.0 is new\n", None),
+    ],
+)
+def test_the_compilers_on_path(text: str, versions: dict[str, str] | None) -> None:
+    snapshot = environment_of(text)
+    found = snapshot.facts.get("compilers", {}) if snapshot else {}
+    known = {name: one["version"] for name, one in found.items() if "version" in one}
+    assert known == (versions or {})
 
 
 def test_freeze_names_a_wheel_by_its_address() -> None:

@@ -416,6 +416,43 @@ pytorch-cuda              11.8                 h7e8668a_5    pytorch
 pyyaml                    6.0.2           py312h5eee18b_0
 """
 
+CONDA_EXPORT = """\
+# This file may be used to create an environment using:
+# $ conda create --name <env> --file <this file>
+# platform: linux-64
+_libgcc_mutex=0.1=conda_forge
+blas=1.0=mkl
+deepspeed=0.14.4=pypi_0
+einops=0.8.0=pypi_0
+hjson=3.1.0=pyhd3eb1b0_0
+ninja=1.11.1=pypi_0
+numpy=1.26.4=py312hc5e2394_0
+python=3.12.7=h5148396_0
+pytorch=2.4.1=py3.12_cuda11.8_cudnn9.1.0_0
+pytorch-cuda=11.8=h7e8668a_6
+pyyaml=6.0.2=py312h5eee18b_0
+"""
+
+CONDA_EXPLICIT = """\
+# platform: linux-64
+@EXPLICIT
+https://repo.anaconda.com/pkgs/main/linux-64/_libgcc_mutex-0.1-main.conda
+https://repo.anaconda.com/pkgs/main/linux-64/blas-1.0-mkl.tar.bz2
+https://conda.anaconda.org/conda-forge/noarch/einops-0.8.0-pyhd8ed1ab_0.conda
+https://conda.anaconda.org/conda-forge/noarch/hjson-3.1.0-pyhd3eb1b0_0.tar.bz2
+https://conda.anaconda.org/conda-forge/linux-64/ninja-1.11.1-h924138e_0.tar.bz2
+https://repo.anaconda.com/pkgs/main/linux-64/numpy-1.26.4-py312hc5e2394_0.conda
+https://repo.anaconda.com/pkgs/main/linux-64/python-3.12.7-h5148396_0.conda
+https://conda.anaconda.org/pytorch/linux-64/pytorch-2.4.1-py3.12_cuda11.8_cudnn9.1.0_0.tar.bz2#0123abcd
+https://conda.anaconda.org/pytorch/linux-64/pytorch-cuda-11.8-h7e8668a_6.tar.bz2
+https://repo.anaconda.com/pkgs/main/linux-64/pyyaml-6.0.2-py312h5eee18b_0.conda
+"""
+
+GCC = """\
+gcc (Ubuntu 11.4.0-1ubuntu1~22.04) 11.4.0
+Copyright (C) 2021 Free Software Foundation, Inc.
+"""
+
 SMI_LOST = """\
 Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.  Reboot the system to recover this GPU
 """
@@ -453,4 +490,7 @@ ALL = {
     "pip freeze": PIP_FREEZE,
     "pip show": PIP_SHOW,
     "conda list": CONDA_LIST,
+    "conda list --export": CONDA_EXPORT,
+    "conda list --explicit": CONDA_EXPLICIT,
+    "gcc --version": GCC,
 }

@@ -72,4 +72,25 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
+    Signature(
+        pattern=r"^\s*State=[A-Z_+*]*(?:DRAIN|DOWN|FAIL|NOT_RESPONDING)[A-Z_+*]*\s+ThreadsPerCore=",
+        source="slurm 17.11-25.05 scontrol show node, src/api/node_info.c",
+        message="Slurm took the node out of service",
+        examples=(
+            "   State=IDLE+DRAIN ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A",
+            "   State=DOWN*+DRAIN ThreadsPerCore=2 TmpDisk=0 Weight=1",
+        ),
+        not_examples=("   State=MIXED ThreadsPerCore=2 TmpDisk=0 Weight=1 Owner=N/A",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"gres/\S+ count reported lower than configured \((?P<found>\d+) < (?P<set>\d+)\)",
+        source="slurm 20.02-25.05 src/common/gres.c, src/interfaces/gres.c",
+        message="slurmd found {found} of the {set} GPUs that slurm.conf states",
+        examples=(
+            "   Reason=gres/gpu count reported lower than configured (0 < 8) [slurm@2024-12-19T11:03:34]",
+        ),
+        not_examples=("gres/gpu count reported lower than configured",),
+        level=Level.CERTAIN,
+    ),
 )

@@ -116,6 +116,9 @@ def _slots_exist(
             )
             continue
         have = pool[host]
+        if have is None and slots:
+            yield skip(f"the number of GPUs of `{host}` is not known, so its slots are not checked")
+            continue
         beyond = [slot for slot in slots or () if have is not None and slot >= have]
         if beyond:
             yield fail(

@@ -152,7 +152,7 @@ SIGNATURES = (
     ),
     # Megatron, ColBERT and torch's own words before they wait for the lock
     Signature(
-        pattern=r"> compiling and loading fused kernels \.\.\.\s*$|Loading \w+_cpp extension \(set |Building extension module \w+\.\.\.\s*$|Emitting ninja build file",
+        pattern=r"> compiling and loading fused kernels \.\.\.\s*$|Loading \w+_cpp extension \(set |Building extension module \w+\.\.\.\s*$|Emitting ninja build file \S+/build\.ninja\.\.\.",
         source="torch 1.0-2.13 utils/cpp_extension.py",
         examples=(
             "> compiling and loading fused kernels ...",
@@ -162,6 +162,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "packbits_cpp extension (set COLBERT_LOAD_TORCH_EXTENSION_VERBOSE=True for more info)...",
+            "Emitting ninja build file /c/torch_extensions/py310_cu1",
         ),
         level=Level.WEAK,
         final=True,

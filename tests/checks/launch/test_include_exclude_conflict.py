@@ -97,3 +97,11 @@ def test_hosts_of_the_hostfile() -> None:
     assert judge(
         check, launch_command=command("deepspeed --include a:2 t.py"), hostfile=hosts
     ).statuses == ["fail"]
+
+
+def test_slots_of_a_node_whose_gpus_are_not_known_are_not_called_right() -> None:
+    given = command("deepspeed --include localhost:9 t.py")
+    nobody = Missing(why=Why.ABSENT, detail="")
+    judged = judge(unit.options_go_together, launch_command=given, hostfile=nobody, gpus=nobody)
+    assert judged.statuses == ["skip"]
+    assert "not known" in judged.findings[0].message

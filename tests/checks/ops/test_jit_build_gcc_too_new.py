@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Compiler, Compilers, CudaToolkits, RunNeeds, Toolkit, TorchBuild
+from dsdoctor.api import (
+    Compiler,
+    Compilers,
+    CudaToolkits,
+    Missing,
+    RunNeeds,
+    Toolkit,
+    TorchBuild,
+    Why,
+)
 from dsdoctor.testing import judge
 from dsdoctor_checks.ops import jit_build_gcc_too_new
 
@@ -88,3 +97,25 @@ def test_a_cpu_build_of_torch_calls_no_nvcc() -> None:
 )
 def test_clang(clang: tuple[int, int], newest: int | None) -> None:
     assert jit_build_gcc_too_new.newest("clang", clang) == newest
+
+
+@pytest.mark.parametrize(
+    ("gcc", "cuda", "expected"),
+    [
+        pytest.param("11.2.0", "10.1", "warn", id="newer than the next nvcc of the table accepts"),
+        pytest.param("8.4.0", "10.1", "skip", id="within it, so 10.1 itself decides"),
+        pytest.param("99.0", "99.0", "skip", id="an nvcc newer than the table"),
+    ],
+)
+def test_an_nvcc_that_is_not_in_the_table(gcc: str, cuda: str, expected: str) -> None:
+    check = jit_build_gcc_too_new.nvcc_accepts_compiler
+    assert judge(check, **facts(gcc, cuda), run_needs=RunNeeds()).status == expected
+
+
+@pytest.mark.parametrize(
+    ("why", "expected"), [(Why.NOT_ASKED, "warn"), (Why.ABSENT, "skip"), (Why.TIMEOUT, "skip")]
+)
+def test_nvcc_and_gcc_decide_without_torch_in_a_paste_alone(why: Why, expected: str) -> None:
+    check = jit_build_gcc_too_new.nvcc_accepts_compiler
+    known = facts("14.0", "12.4") | {"torch_build": Missing(why=why, detail="")}
+    assert judge(check, **known, run_needs=RunNeeds()).status == expected

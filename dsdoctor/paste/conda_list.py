@@ -27,7 +27,7 @@ _EXPLICIT = re.compile(
     r"(?P<build>[\w.+]{1,80})\.(?:tar\.bz2|conda)(?:#\w{1,64})?\s*$"
 )
 #: Without its head a list is known by the builds of its rows: `py310h06a4308_0`, `pypi_0 pypi`.
-_BUILD = re.compile(r"(?:\w+_\d{1,3}|\d{1,3}|\d{1,3}_\w+)$")
+_BUILD = re.compile(r"(?:[\w.]+_\d{1,3}|\d{1,3}|\d{1,3}_\w+)$")
 _FEWEST = 10
 _ROWS = (_ROW, _EXPORTED, _EXPLICIT)
 
@@ -35,15 +35,19 @@ _ROWS = (_ROW, _EXPORTED, _EXPLICIT)
 def _read(lines: Sequence[Line], into: Statements) -> None:
     headed = False
     run: list[tuple[Line, re.Match[str]]] = []
+    unsure: list[tuple[Line, re.Match[str]]] = []  # rows only if rows go on after them
     for line in lines:
         row = next((row for form in _ROWS if (row := form.match(line.text))), None)
         if _HEAD.match(line.text):
             headed = True
         elif row and (headed or row.re is not _ROW or _BUILD.match(row["build"])):
-            run.append((line, row))
+            run += [*unsure, (line, row)]
+            unsure = []
+        elif row and run:
+            unsure.append((line, row))
         elif line.text.strip(" -#\u2500"):
             _say(run, into, headed=headed)
-            headed, run = False, []
+            headed, run, unsure = False, [], []
     _say(run, into, headed=headed)
 
 

@@ -339,6 +339,16 @@ def test_a_list_without_its_head_is_known_by_its_order() -> None:
     assert environment_of(rows.partition("\n")[2]) is None  # nine rows may be anything
 
 
+def test_a_build_in_one_word_is_a_row_between_rows_alone() -> None:
+    rows = "".join(f"package{number}  1.0  py312h{number}_0\n" for number in range(9))
+    last = "pytorch  2.4.1  py3.12_cuda11.8_cudnn9.1.0_0  pytorch\n"
+    found = stated(rows + "pytorch-mutex  1.0  cuda  pytorch\n" + last)
+    assert found.facts["packages"]["packages"]["pytorch-mutex"]["version"] == "1.0"
+    assert found.facts["torch_build"]["cuda"] == "11.8"
+    prose = stated(rows + last + "deepspeed 0.14 works\nfor me\n")
+    assert "deep_speed_install" not in prose.facts
+
+
 @pytest.mark.parametrize(
     ("text", "versions"),
     [

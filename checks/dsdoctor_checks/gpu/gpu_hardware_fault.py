@@ -202,6 +202,21 @@ SIGNATURES = (
         level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
+    Signature(  # all ones in its configuration space; of laptops, a GPU that is powered off
+        pattern=r"NVIDIA Corporation (?!\w+M\b)(?!.*(?:Mobile|Max-Q)).*\(rev ff\)",
+        source="pciutils 3.5-3.13 lspci.c",
+        message="the GPU does not answer on the PCI bus",
+        examples=(
+            "1c:00.0 VGA compatible controller: NVIDIA Corporation TU102GL [Quadro RTX 6000/8000] (rev ff)",
+            "0b:00.0 3D controller: NVIDIA Corporation Device 2330 (rev ff)",
+        ),
+        not_examples=(
+            "01:00.0 3D controller: NVIDIA Corporation TU117M [GeForce GTX 1650 Mobile / Max-Q] (rev ff)",
+            "01:00.0 3D controller: NVIDIA Corporation GF108M [GeForce GT 540M] (rev ff)",
+            "1a:00.0 VGA compatible controller: NVIDIA Corporation TU102GL (rev a1)",
+        ),
+        level=Level.LIKELY,
+    ),
     Signature(
         pattern="requires? (?:a )?reset",
         examples=("require reset",),

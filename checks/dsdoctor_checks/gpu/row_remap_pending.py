@@ -20,9 +20,11 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    Level,
     Missing,
     RunNeeds,
     Scope,
+    Signature,
     check,
     warn,
 )
@@ -52,3 +54,20 @@ def no_row_is_pending(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> 
         "health.remapped_rows",
         "row remaps",
     )
+
+
+HINT = "run `nvidia-smi --gpu-reset -i N` as root for that GPU, or reboot"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"^ +Pending {9,}: Yes\b",
+        source="nvidia-smi -q of drivers 450 to 590",
+        requires=("Remapped Rows",),
+        examples=("        Pending                           : Yes",),
+        not_examples=(
+            "        Pending                           : No",
+            "        Pending Page Blacklist            : Yes",
+        ),
+        level=Level.LIKELY,
+    ),
+)

@@ -178,6 +178,7 @@ class Supervisor:
     def _ask_own_worker(self, *, snapshot: bool = False) -> dict[str, Any] | Decision:
         """A verdict for this hook alone: its environment, or its GPUs of a node read before."""
         name = f"own.{os.getpid()}.json"
+        python = self.request.python or ""  # a name alone is looked up on PATH
         task: dict[str, Any] = {
             "mode": "judge" if snapshot else "full",
             "result": name,
@@ -186,9 +187,9 @@ class Supervisor:
             "wants_gpu": self.selectors != (),
             "scopes": list(self.request.scopes),
             "live": self.request.live,
-            "python": self.request.python,
+            "python": _from_here(python) if "/" in python else self.request.python,
             "only_named": self.request.kind == "slurm-task-prolog",
-            "config": self.request.config,
+            "config": _from_here(self.request.config),
         }
         if self.request.kind == "slurm-epilog":
             node, job = node_name(self.env), job_id(self.env)
@@ -288,3 +289,8 @@ def _lines(output: Path) -> list[str]:
         return output.read_text(encoding="utf-8", errors="replace").splitlines()[-200:]
     except OSError:
         return []
+
+
+def _from_here(path: str | None) -> str | None:
+    """A path as the worker needs it, which runs in `/`."""
+    return path and os.path.abspath(path)  # noqa: PTH100  # links stay as they are

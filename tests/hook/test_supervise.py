@@ -44,7 +44,7 @@ class Node:
     def set(self, scenario: Any) -> None:
         self.env = fakenvml.environment(scenario, self.folder)
 
-    def hook(self, *argv: str, **env: str) -> Any:
+    def hook(self, *argv: str, cwd: str = "/", **env: str) -> Any:
         if "--budget" not in argv:
             argv = (*argv, *PATIENT)
         begun = time.monotonic()
@@ -68,7 +68,7 @@ class Node:
             text=True,
             timeout=500,
             check=False,
-            cwd="/",
+            cwd=cwd,
         )
         assert "Traceback" not in done.stderr
         found = json.loads(verdict.read_text()) if verdict.exists() else {}
@@ -328,6 +328,16 @@ def test_what_a_job_names_and_is_not_there_is_misuse_not_a_crash(
     assert node.causes() == {"usage": 1}
     closed = node.hook("k8s", option, named, "--fail-closed")
     assert closed.status == 1
+
+
+def test_paths_are_those_of_the_directory_in_which_the_hook_starts(
+    node: Node, tmp_path: Path
+) -> None:
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 7}}')
+    (tmp_path / "python").symlink_to(sys.executable)
+    done = node.hook("k8s", "--config", "ds.json", "--python", "./python", cwd=str(tmp_path))
+    assert (done.status, done.verdict["verdict"]) == (4, "faulty"), done.out
+    assert "is 7" in done.out
 
 
 def test_a_check_can_be_switched_off(node: Node, tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def troubles(report: Report) -> set[str]:
         ("Unable to determine the device handle for GPU2: Unknown Error\n", {"gpu-lost"}),
         (texts.COLLECT_ENV.replace("11.4.0", "8.5.0"), {"jit-build-gcc-too-old"}),
         (
-            texts.NVCC.replace("12.6", "10.1") + texts.GCC,
+            texts.NVCC.replace("12.6", "10.2") + texts.GCC,
             {"jit-build-gcc-too-new"},
         ),
     ],

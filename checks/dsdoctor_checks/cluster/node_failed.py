@@ -78,7 +78,9 @@ SIGNATURES = (
         message="Slurm took the node out of service",
         examples=(
             "   State=IDLE+DRAIN ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A",
-            "   State=DOWN*+DRAIN ThreadsPerCore=2 TmpDisk=0 Weight=1",
+            "   State=DOWN* ThreadsPerCore=2 TmpDisk=0 Weight=1",
+            "   State=FAIL ThreadsPerCore=2 TmpDisk=0 Weight=1",
+            "   State=IDLE+NOT_RESPONDING ThreadsPerCore=2 TmpDisk=0 Weight=1",
         ),
         not_examples=("   State=MIXED ThreadsPerCore=2 TmpDisk=0 Weight=1 Owner=N/A",),
         level=Level.STRONG,
@@ -90,7 +92,7 @@ SIGNATURES = (
         examples=(
             "   Reason=gres/gpu count reported lower than configured (0 < 8) [slurm@2024-12-19T11:03:34]",
         ),
-        not_examples=("gres/gpu count reported lower than configured",),
+        not_examples=("gres/gpu count reported lower than configured (see slurm.conf)",),
         level=Level.CERTAIN,
     ),
 )

@@ -64,10 +64,7 @@ SIGNATURES = (
         source="nvidia-smi -q of drivers 450 to 590",
         requires=("Remapped Rows",),
         examples=("        Pending                           : Yes",),
-        not_examples=(
-            "        Pending                           : No",
-            "        Pending Page Blacklist            : Yes",
-        ),
+        not_examples=("        ECC Pending                       : Yes",),
         level=Level.LIKELY,
     ),
 )

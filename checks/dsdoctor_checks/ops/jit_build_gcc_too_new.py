@@ -60,14 +60,6 @@ def newest(kind: str | None, cuda: tuple[int, int]) -> int | None:
     return None
 
 
-def newest_of_next(kind: str | None, cuda: tuple[int, int]) -> tuple[int, str] | None:
-    """What the next newer nvcc of the table accepts: an older one accepts nothing newer."""
-    later = min((known for known in NEWEST_GCC if known > cuda), default=None)
-    if kind != "gcc" or later is None:
-        return None
-    return NEWEST_GCC[later], f"{later[0]}.{later[1]}"
-
-
 @check(CONDITION)
 def nvcc_accepts_compiler(
     compilers: Compilers,
@@ -90,10 +82,7 @@ def nvcc_accepts_compiler(
         yield skip("there is no usable nvcc, so nothing limits the host compiler")
         return
     major = compiler.major
-    bound, of = newest(compiler.kind, cuda), toolkit.version
-    later = newest_of_next(compiler.kind, cuda) if bound is None else None
-    if later is not None and major is not None and major > later[0]:
-        bound, of = later
+    bound = newest(compiler.kind, cuda)
     if major is None or bound is None:
         yield skip(
             f"the host compilers that nvcc {toolkit.version} accepts, or the version of "
@@ -107,7 +96,6 @@ def nvcc_accepts_compiler(
         "compiler_version": compiler.version,
         "cuda": toolkit.version,
         "newest_accepted": bound,
-        "newest_accepted_by": of,
         "source": "table",
     }
     ops = jit_ops(run, deepspeed, cache)
@@ -119,12 +107,10 @@ def nvcc_accepts_compiler(
         yield ok("no CUDA op of this config remains to be built", **evidence)
         return
     kind = compiler.kind
-    limit = f"nvcc {toolkit.version} accepts {kind} up to {bound}"
-    if of != toolkit.version:
-        limit = f"even the newer nvcc {of} accepts {kind} only up to {bound}"
     yield lacking(
         cuda_ops,
-        f"`{compiler.command}` is {kind} {compiler.version}, but {limit}",
+        f"`{compiler.command}` is {kind} {compiler.version}, but nvcc {toolkit.version} accepts "
+        f"{kind} up to {bound}",
         effect="builds of CUDA ops fail with `unsupported GNU version`",
         hint=f"install {kind} {bound} and run `export CC={kind}-{bound} "
         + (f"CXX=g++-{bound}`" if kind == "gcc" else f"CXX=clang++-{bound}`"),

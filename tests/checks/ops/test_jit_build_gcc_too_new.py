@@ -100,19 +100,6 @@ def test_clang(clang: tuple[int, int], newest: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gcc", "cuda", "expected"),
-    [
-        pytest.param("11.2.0", "10.1", "warn", id="newer than the next nvcc of the table accepts"),
-        pytest.param("8.4.0", "10.1", "skip", id="within it, so 10.1 itself decides"),
-        pytest.param("99.0", "99.0", "skip", id="an nvcc newer than the table"),
-    ],
-)
-def test_an_nvcc_that_is_not_in_the_table(gcc: str, cuda: str, expected: str) -> None:
-    check = jit_build_gcc_too_new.nvcc_accepts_compiler
-    assert judge(check, **facts(gcc, cuda), run_needs=RunNeeds()).status == expected
-
-
-@pytest.mark.parametrize(
     ("why", "expected"), [(Why.NOT_ASKED, "warn"), (Why.ABSENT, "skip"), (Why.TIMEOUT, "skip")]
 )
 def test_nvcc_and_gcc_decide_without_torch_in_a_paste_alone(why: Why, expected: str) -> None:

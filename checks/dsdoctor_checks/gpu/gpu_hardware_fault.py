@@ -202,6 +202,20 @@ SIGNATURES = (
         level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
+    Signature(
+        pattern=r"caused by previous Xid 1(?:4[4-9]|50)\b",
+        source="NVIDIA driver 560-590, Xid 45; 144 to 150 are errors of NVLink 5 (Xid catalog)",
+        message="an NVLink error ended the program",
+        examples=(
+            "NVRM: Xid (PCI:0000:dc:00): 45, pid=1818990, name=python3, Ch 00000001 caused by previous Xid 149",
+            "NVRM: Xid (PCI:0000:dc:00): 45, pid=7, name=python3, Ch 1 caused by previous Xid 150",
+        ),
+        not_examples=(
+            "NVRM: Xid (PCI:0000:dc:00): 45, pid=7, name=python3, Ch 1 caused by previous Xid 13",
+        ),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
     Signature(  # all ones in its configuration space; of laptops, a GPU that is powered off
         pattern=r"NVIDIA Corporation (?!\w+M\b)(?!.*(?:Mobile|Max-Q)).*\(rev ff\)",
         source="pciutils 3.5-3.13 lspci.c",

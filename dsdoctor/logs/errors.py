@@ -33,6 +33,8 @@ EXCEPTION = lazy(
 ANY_EXCEPTION = lazy(
     r"^(?P<type>(?:(?:[A-Za-z_]\w*\.){1,8}[A-Za-z_]|_*[A-Z])\w*)(?::\s(?P<message>.*)|:?\s*$)",
 )
+#: The head of a logger's line at the level of a warning: Python's logging, torch's (glog).
+WARNED_HEAD = lazy(r"(?:^|[\s\[|:-])WARN(?:ING)?(?:[\]\s:|-]|$)|(?:^|\s)W\d{4} \d\d:\d\d:")
 FRAME = lazy(r'^\s*File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9})')
 PLAIN_ERRORS = (
     (
@@ -135,6 +137,8 @@ class _Trace(msgspec.Struct):
     Attributes:
         ignored: Python says that it ignores the exception, or it is a helper's own.
         source: the last line was that of a frame, so a line of source text follows.
+        head: what stood in front of the traceback's first line, a logger's head mostly.
+        headed: the second line began with it too, so all lines of the traceback do.
     """
 
     indent: int
@@ -145,6 +149,21 @@ class _Trace(msgspec.Struct):
     seen: int = 0
     ignored: bool = False
     source: bool = False
+    head: str = ""
+    headed: bool = False
+
+
+def _behind_head(text: str, trace: _Trace) -> tuple[str, _Trace | None]:
+    """A line of a traceback that a logger writes line by line, each with its head.
+
+    What a logger reports as a warning was caught. A line without the head is not the traceback's.
+    """
+    if text.startswith(trace.head):
+        if not trace.headed:
+            trace.headed, trace.indent = True, 0
+            trace.ignored = trace.ignored or WARNED_HEAD.search(trace.head) is not None
+        return text[len(trace.head) :], trace
+    return text, None if trace.headed else trace
 
 
 class Tracebacks:
@@ -209,8 +228,10 @@ class Tracebacks:
                 text, rank = text[head.start() :], int(head["rank"])
             self._begun(text, number, rank)
             return
-        stripped = text.strip()
         trace = self._open.get(rank)
+        if trace is not None and trace.head:
+            text, trace = _behind_head(text, trace)
+        stripped = text.strip()
         if trace is not None:
             self._traced(trace, text, stripped, number, rank, when)
         elif literals:
@@ -227,7 +248,10 @@ class Tracebacks:
         if self._open_end.pop(rank, -REASON_LINES) >= number - REASON_LINES:
             self._chained.add(rank)  # the reason of the exception above it
         indent = len(text) - len(text.lstrip())
-        self._open[rank] = _Trace(indent, number, ignored=ignored)
+        at = text.find(TRACEBACK)
+        self._open[rank] = _Trace(
+            indent, number, ignored=ignored, head=text[:at].strip() and text[:at]
+        )
 
     def _traced(
         self,

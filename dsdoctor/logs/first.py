@@ -30,6 +30,7 @@ from dsdoctor.logs.knowledge import Rule
 from dsdoctor.logs.launcher_lines import EXITED, SIGNALLED
 from dsdoctor.logs.marks import FATAL_MARKS
 from dsdoctor.logs.own_requests import without_own_requests
+from dsdoctor.logs.silent import REPORTS, said_nothing, who_ended
 from dsdoctor.logs.starts import imported_anew, of_other_scripts, refused_start
 from dsdoctor.logs.warned import is_unrelated
 from dsdoctor.model.condition import Level
@@ -41,8 +42,6 @@ NEAR, FAR = 40, 400
 MORE = 14
 #: A signal in torchrun's report.
 ENDED = re.compile(r"^\s*(?:exitcode\s*: -\d|traceback : Signal \d)")
-#: Signs of a death that a launcher reports with its status.
-REPORTS = ("died", "exit-code", "exitcode")
 #: Lines below a failure after which the run is taken to have outlived it.
 ALIVE = 1000
 
@@ -263,9 +262,8 @@ def choose(
             return Choice([only], {one.name: error.type for one in candidates}, decided)
         roots = better
     roots = _stopped_by_hand(roots, errors) or roots
-    if failure and not roots and _is_silent(failure, echoes, errors):
-        name = f"rank {failure.rank}"
-        return Choice([], {one.name: name for one in echoes}, why_reported(failure), failure)
+    if not roots and (silent := said_nothing(failure, scans, echoes, errors)):
+        return Choice([], {one.name: who_ended(silent) for one in echoes}, "", silent)
     if roots:
         masked = {one.name: "" for one in echoes}
         decided = why_before(roots[0], echoes) if echoes else ""
@@ -356,13 +354,6 @@ def _without_late_reports(
     kept = [hit for hit in hits if id(hit) not in late]
     explained = errors or any(not hit.known.signature.echo for hit in kept)
     return kept if late and explained else hits
-
-
-def _is_silent(failure: Failure, echoes: Sequence[Candidate], errors: Sequence[Error]) -> bool:
-    """The rank that ended first exited with a status of its own, and only others say a word."""
-    if failure.code <= 0 or not echoes or any(error.rank == failure.rank for error in errors):
-        return False
-    return all(hit.rank not in {None, failure.rank} for one in echoes for hit in one.hits)
 
 
 def _outlived(scan: Scan, hits: Sequence[Hit], errors: Sequence[Error]) -> int:

@@ -59,9 +59,18 @@ def learned(block: bytes) -> re.Pattern[bytes] | None:
     ends = [len(head), *(end for end in range(len(head) - 1, 0, -1) if head[end - 1 : end] == b" ")]
     for end in ends[:MOST_ENDS]:
         pattern = _pattern(head[:end])
-        if WORD.search(head, 0, end) and _lines(pattern, near) >= SHARE * lines:
+        told = WORD.search(head, 0, end) and _is_fixed(head[:end])
+        if told and _lines(pattern, near) >= SHARE * lines:
             return pattern
     return None
+
+
+def _is_fixed(head: bytes) -> bool:
+    """Whether a head is more than a word that changes, which any line may begin with."""
+    changing = (word for word in WORD.findall(head) if any(48 <= code <= 57 for code in word))  # noqa: PLR2004  # digits
+    for word in changing:
+        head = head.replace(word, b"", 1)
+    return bool(head.strip())
 
 
 def _lines(pattern: re.Pattern[bytes], text: bytes) -> int:

@@ -42,12 +42,12 @@ class Hit(msgspec.Struct, frozen=True, eq=False):
 
 
 class Failure(msgspec.Struct, frozen=True, eq=False):
-    """What torchrun reports as the first failure of its workers.
+    """What a launcher, mostly torchrun, reports as the first failure of its workers.
 
     Attributes:
         line: number of the line.
         text: the line.
-        rank: global rank.
+        rank: global rank, None where the launcher does not say.
         code: exit code, negative for a signal.
         when: time stamp, "" without.
         steps: how far the run had come.
@@ -55,7 +55,7 @@ class Failure(msgspec.Struct, frozen=True, eq=False):
 
     line: int
     text: str
-    rank: int
+    rank: int | None
     code: int
     when: str
     steps: Steps = msgspec.field(default_factory=dict)

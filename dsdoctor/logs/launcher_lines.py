@@ -21,4 +21,4 @@ SIGNALLED = lazy(
     r"|srun: error: .{0,80}tasks? [\d,-]+: (?!Exited)[A-Z]"
 )
 #: ... or that it exited with a status of its own.
-EXITED = lazy(r"(?:exitcode\s*:|return code =|[Ee]xit code:?) [1-9]\d{0,2}\b")
+EXITED = lazy(r"(?:exitcode\s*:|return code =|[Ee]xit code:?) (?P<code>[1-9]\d{0,2})\b")

@@ -35,6 +35,7 @@ CONDITIONAL = lazy(
     r"|happen|occur|appear|throw|raise|show|crash|fail|die|kill)(?:e?[sd])?(?= |:|：)"
     r"|\b(?:[Ww]hen|[Oo]nce) (?:you|users?) (?:encounter|ran? into|come across|face|meet|see)s?\b"
     r"|\b[Ii]gnore (?:the |any |this |an? )?['`\"]?\w*(?:error|ERROR|Error|warning|Warning)"
+    r"|\b[Oo]therwise,? [^.:;!?]{0,60}?\b(?:fail|crash|die|hang|get|see|raise|end)s?\b"
     r"|\b(?:out of memory|OOM|timeout|[Ss]egmentation fault|watchdog) errors\b"
     r"|(?:如果|若|假如|倘若)[^。；;]{0,20}?(?:遇到|出现|碰到|报错|看到|提示|发生)",
 )

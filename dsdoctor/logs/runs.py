@@ -35,6 +35,9 @@ STARTS = (
     "nohup: 忽略输入",
     "main] cmd = ",  # DeepSpeed, launcher/runner.py
     "Setting OMP_NUM_THREADS environment variable for each process",  # torch, distributed/run.py
+    # LSF 10.1, last line of the report that `bsub -o` appends to what a job has printed: what
+    # follows is the next job's
+    "The output (if any) is above this job summary",
     "queued and waiting for resources",  # Slurm, src/srun/allocate.c, src/salloc/salloc.c
 )
 

@@ -21,6 +21,7 @@ from dsdoctor.logs.presentable import presentable
 from dsdoctor.logs.raised import explained, raised_by, releases_of
 from dsdoctor.logs.recovered import outran, went_on
 from dsdoctor.logs.shown import causes_of, first_error_of, line_of
+from dsdoctor.logs.silent import who_ended
 from dsdoctor.model.condition import Level
 from dsdoctor.model.diagnosis import (
     Attempt,
@@ -144,8 +145,8 @@ def _outcome(
         return Outcome.UNRECOGNISED, "the log is empty"
     if silent is not None:
         return Outcome.UNRECOGNISED, (
-            f"rank {silent.rank} ended first, with exit status {silent.code}, and its lines do not "
-            "show why"
+            f"{who_ended(silent)} ended first, with exit status {silent.code}, and its lines do "
+            "not show why; what the other ranks report follows from that"
         )
     if error is not None:
         from dsdoctor.logs.own_fault import is_user_code  # noqa: PLC0415  # most logs have a cause

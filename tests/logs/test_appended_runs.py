@@ -180,3 +180,28 @@ def test_a_script_that_loads_its_packages_below_its_failure_was_started_again() 
 def test_another_rank_may_still_load_its_packages_when_one_fails() -> None:
     failed = "".join(f"[rank0]: {line}\n" for line in TYPO.splitlines())
     assert said(failed + interrupted_import("[rank1]: ")) == "user-code"
+
+
+LSF = (
+    "\n------------------------------------------------------------\n"
+    "Sender: LSF System <lsfadmin@n-1>\n"
+    "Subject: Job 4711: <train> in cluster <hpc> {state}\n\n"
+    "Job <train> was submitted from host <login1> by user <me> in cluster <hpc> at Mon Nov 30\n"
+    "Started at Mon Nov 30 23:25:44 2020\n"
+    "Terminated at Tue Dec  1 22:21:02 2020\n\n"
+    "{ended}\n\n"
+    "Resource usage summary:\n\n"
+    "    CPU time :                                   82000.00 sec.\n\n"
+    "The output (if any) is above this job summary.\n\n"
+)
+FAILED = LSF.format(state="Exited", ended="Exited with exit code 1.")
+DONE = LSF.format(state="Done", ended="Successfully completed.")
+
+
+def test_lsf_appends_jobs_to_one_file() -> None:
+    assert said(OOM + FAILED) == "gpu-oom"
+    assert said(OOM + FAILED + RESULTS + DONE) == "clean"
+    assert said(RESULTS + DONE + OOM + FAILED) == "gpu-oom"
+    limit = "TERM_RUNLIMIT: job killed after reaching LSF run time limit."
+    ended = LSF.format(state="Exited", ended=limit + "\nExited with exit code 140.")
+    assert said(TYPO + FAILED + RESULTS + ended) == "job-time-limit"

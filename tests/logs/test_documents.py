@@ -155,7 +155,17 @@ CHINESE_SENTENCES = f"""关于显存的说明
 """
 
 
-@pytest.mark.parametrize("text", [ARTICLE, GLOSSARY, LESSON, CHINESE, CHINESE_SENTENCES])
+#: A variable that is set to a level of a logger is no line of that logger.
+COMMAND = f"""{OOM}
+Out of memory errors are usually caused by a batch that is larger than the card.
+The root cause is commonly the length of the sequences, so measure that first of all.
+A smaller batch typically helps, and gradient accumulation keeps the global batch the same.
+Another allocator setting may help too, but only where the memory of the card is fragmented.
+export NCCL_DEBUG=INFO && export NCCL_DEBUG_SUBSYS=ALL && torchrun --nproc_per_node=8 train.py
+"""
+
+
+@pytest.mark.parametrize("text", [ARTICLE, GLOSSARY, LESSON, CHINESE, CHINESE_SENTENCES, COMMAND])
 def test_a_short_text_that_explains_an_error_only_quotes_it(text: str) -> None:
     assert named(text) == []
 
@@ -208,6 +218,7 @@ def test_an_exception_in_bold_is_reported() -> None:
         '+            and state.reason == "OOMKilled":',
         '    if state.reason == "OOMKilled":',
         "If a worker crashed because it was OOMKilled, its pod is started anew",
+        "Set the address on each node, otherwise ranks fail to connect with 'Address already in use'",
     ],
 )
 def test_code_and_conditions_that_name_a_failure_report_none(line: str) -> None:

@@ -226,6 +226,49 @@ def test_a_rank_that_ends_first_and_says_nothing_is_not_explained_by_what_others
     assert found.summary.startswith("rank 1 ended first, with exit status 3")
 
 
+DEEPSPEED = (
+    "[2026-05-06 07:08:09,046] [INFO] [launch.py:169:main] dist_world_size={world}\n"
+    "{said}"
+    "[2026-05-06 07:08:24,198] [INFO] [launch.py:253:sigkill_handler] Killing subprocess 27362\n"
+    "[2026-05-06 07:08:24,260] [ERROR] [launch.py:259:sigkill_handler] ['python3', '-u', "
+    "'train.py', '--local_rank=1'] exits with return code = {code}\n"
+)
+LOST = (
+    "[rank{rank}]: Traceback (most recent call last):\n"
+    '[rank{rank}]:   File "/home/me/train.py", line 12, in train\n'
+    "[rank{rank}]: RuntimeError: [third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection "
+    "closed by peer [127.0.0.1]:18618\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("world", "code", "summary"),
+    [
+        (2, 3, "rank 0 ended first, with exit status 3, "),
+        (3, 3, "a process ended first, with exit status 3, "),
+    ],
+)
+def test_of_a_process_that_chose_its_status_deepspeeds_launcher_tells_no_more(
+    world: int, code: int, summary: str
+) -> None:
+    text = DEEPSPEED.format(world=world, said=LOST.format(rank=1), code=code)
+    found = read(steps(1, 40) + text)
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert found.summary.startswith(summary)
+    assert found.first_error is None
+
+
+@pytest.mark.parametrize("code", [1, 137])
+def test_an_exception_and_a_signal_choose_no_status(code: int) -> None:
+    text = DEEPSPEED.format(world=2, said=LOST.format(rank=1), code=code)
+    assert said(steps(1, 40) + text) == "peer-connection-lost"
+
+
+def test_an_exception_of_its_own_is_the_reason_of_any_status() -> None:
+    text = DEEPSPEED.format(world=2, said=key_error(0) + LOST.format(rank=1), code=3)
+    assert said(steps(1, 40) + text) == "user-code"
+
+
 def test_a_run_that_trains_below_the_death_of_another_is_healthy() -> None:
     died = steps(1, 30) + key_error(1) + REPORT.format(rank=1, code=1)
     assert said(died + steps(1, 90)) == "clean"

@@ -71,3 +71,50 @@ def test_a_head_is_kept_for_later_blocks() -> None:
     heads = Heads()
     heads.cut(with_head("<{n:06}|gpu-a> "))
     assert heads.cut(b"<000077|gpu-a> more\nother\n") == b"more\nother\n"
+
+
+#: What a logger puts in front of every line of one traceback.
+LOGGERS = (
+    "[2026-05-06 07:08:09,046] torch._dynamo.convert_frame: [{level}] ",
+    "{level[0]}0506 07:08:09.046000 4711 torch/_dynamo/convert_frame.py:861] [1/0] ",
+    "trainer {level} | ",
+)
+COMPILER = (
+    "Traceback (most recent call last):",
+    '  File "/home/me/train.py", line 10, in <module>',
+    "    main()",
+    "ModuleNotFoundError: No module named 'triton'",
+    "",
+)
+
+
+def logged(head: str, level: str) -> str:
+    return "".join(f"{head.format(level=level)}{line}\n" for line in COMPILER)
+
+
+@pytest.mark.parametrize("head", LOGGERS)
+def test_a_traceback_that_a_logger_reports_as_a_warning_was_caught(head: str) -> None:
+    steps = "".join(f"step {n} loss 2.{n % 10}\n" for n in range(1, 40))
+    report = "Sender: the batch system\nSubject: the job is over\n"
+    text = steps + logged(head, "WARNING") + report
+    found = diagnose([Source(name="log", data=text.encode())], KNOWN)
+    assert found.outcome is Outcome.CLEAN, found.summary
+
+
+@pytest.mark.parametrize("head", LOGGERS)
+def test_one_that_it_reports_as_an_error_is_read_behind_the_head(head: str) -> None:
+    lines = logged(head, "ERROR").splitlines(keepends=True)
+    text = "epoch 1\n" + lines[0] + "Another: of another writer\n".join(lines[1:])
+    found = diagnose([Source(name="log", data=text.encode())], KNOWN)
+    assert [cause.condition for cause in found.causes] == ["triton-unusable"]
+    assert found.first_error is not None
+    assert found.first_error.type == "ModuleNotFoundError"
+    assert found.first_error.file == "/home/me/train.py"
+
+
+def test_a_head_of_the_first_line_alone_is_no_head_of_the_others() -> None:
+    text = "WARNING:root:it failed: " + "\n".join(COMPILER)
+    found = diagnose([Source(name="log", data=text.encode())], KNOWN)
+    assert [cause.condition for cause in found.causes] == ["triton-unusable"]
+    assert found.first_error is not None
+    assert found.first_error.file == "/home/me/train.py"

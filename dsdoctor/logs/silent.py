@@ -1,0 +1,76 @@
+"""A process that ended by itself without a word: only the reports of others are left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dsdoctor.logs.candidates import Candidate
+from dsdoctor.logs.echoes import is_echo
+from dsdoctor.logs.errors import Error
+from dsdoctor.logs.hits import Failure, Scan
+from dsdoctor.logs.launcher_lines import EXITED
+from dsdoctor.logs.marks import mark_pattern
+from dsdoctor.model.condition import Level
+
+#: Signs of a death that a launcher reports with its status.
+REPORTS = ("died", "exit-code", "exitcode")
+#: Statuses that a program chooses for itself: Python ends with 1 after an exception that nothing
+#: caught, and a shell with 126 and more for what it cannot start and for signals.
+CHOSEN = range(2, 126)
+
+
+def said_nothing(
+    failure: Failure | None,
+    scans: Sequence[Scan],
+    echoes: Sequence[Candidate],
+    errors: Sequence[Error],
+) -> Failure | None:
+    """The process that ended first with a status of its own, where only others say a word.
+
+    Args:
+        failure: what torchrun reports as the first failure.
+        scans: what was found in the logs.
+        echoes: conditions that are seen, none of them a cause.
+        errors: exceptions of all ranks.
+    """
+    if not echoes:
+        return None
+    if failure is None:
+        return _chose_its_status(scans, echoes, errors)
+    if failure.code <= 0 or any(error.rank == failure.rank for error in errors):
+        return None
+    others = all(hit.rank not in {None, failure.rank} for one in echoes for hit in one.hits)
+    return failure if others else None
+
+
+def who_ended(failure: Failure) -> str:
+    """The process, as far as the logs tell which."""
+    return "a process" if failure.rank is None else f"rank {failure.rank}"
+
+
+def _chose_its_status(
+    scans: Sequence[Scan], echoes: Sequence[Candidate], errors: Sequence[Error]
+) -> Failure | None:
+    """What a launcher without a report on the first failure says of it: no more than a status."""
+    if any(one.level is not Level.HINT for one in echoes) or not all(map(is_echo, errors)):
+        return None
+    for scan in scans:
+        for name in REPORTS:
+            number, text = scan.marks.get(name, (0, ""))
+            found = EXITED.search(text)
+            if found is None or int(found["code"]) not in CHOSEN:
+                continue
+            spoke = {hit.rank for one in echoes for hit in one.hits}
+            spoke |= {error.rank for error in errors}
+            rank = _the_other(scan, spoke)
+            return Failure(number, text, rank, int(found["code"]), "")
+    return None
+
+
+def _the_other(scan: Scan, spoke: set[int | None]) -> int | None:
+    """The one rank of a job that did not report a lost peer, None where there are several."""
+    if None in spoke or "world" not in scan.marks:
+        return None
+    world = mark_pattern("world").search(scan.marks["world"][1])
+    left = set(range(int(world["n"]))) - spoke if world else set()
+    return left.pop() if len(left) == 1 else None

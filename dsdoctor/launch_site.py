@@ -129,7 +129,7 @@ def programs(
         if exists(host, path) and _resolved(host, host.which(name)) != _resolved(host, path):
             found.append((name, path))
     if not exists(host, posixpath.join(folder, launcher)):
-        return tuple(found), (f"`{launcher}` is not installed beside {chosen.executable}",)
+        return tuple(found), (f"`{launcher}` is not installed next to {chosen.executable}",)
     return tuple(found), ()
 
 

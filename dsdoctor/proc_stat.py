@@ -37,6 +37,6 @@ def parse(data: bytes) -> ProcStat:
     head, _, rest = data.rpartition(b")")
     fields = rest.split()
     if len(fields) <= _STARTED:
-        raise ValueError(f"{len(fields)} fields behind the name")
+        raise ValueError(f"{len(fields)} fields after the name")
     name = head.partition(b"(")[2].decode("utf-8", "replace")
     return ProcStat(name, fields[0].decode("ascii", "replace"), int(fields[_STARTED]))

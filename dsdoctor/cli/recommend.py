@@ -94,7 +94,7 @@ from dsdoctor.report.launch_plan import render
 @click.option(
     "--modules-to-save",
     metavar="A,B",
-    help="Modules trained in full besides adapters: embed_tokens, lm_head, vision, or NAME=COUNT.",
+    help="Modules trained in full next to adapters: embed_tokens, lm_head, vision, or NAME=COUNT.",
 )
 @click.option("--fused-loss", is_flag=True, help="The loss is fused with the output layer (Liger).")
 @click.option(

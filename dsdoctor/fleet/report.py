@@ -44,7 +44,7 @@ def text(report: FleetReport, *, width: int = 100, verbose: bool = False) -> str
         lines += _finding(finding, width, hint=verbose or len(shown) <= FINDINGS // 2)
     hidden = len(report.findings) - len(shown)
     if hidden:
-        lines.append(f"… and {hidden} more findings (`-v`, or `--format json`)")
+        lines.append(f"… and {hidden} more finding{'s' * (hidden > 1)} (`-v`, or `--format json`)")
     if report.findings:
         lines.append("")
     groups = report.groups if verbose else report.groups[:GROUPS]
@@ -54,7 +54,7 @@ def text(report: FleetReport, *, width: int = 100, verbose: bool = False) -> str
     hidden = len(report.groups) - len(groups)
     if hidden:
         rest = sum(group.count for group in report.groups[GROUPS:])
-        lines.append(f"… and {hidden} more groups of {rest} {_nodes(rest)}")
+        lines.append(f"… and {hidden} more group{'s' * (hidden > 1)} of {rest} {_nodes(rest)}")
     lines += ["", f"{report.verdict} ({report.seconds:.1f} s)"]
     return "\n".join(lines) + "\n"
 

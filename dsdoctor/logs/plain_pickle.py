@@ -33,11 +33,11 @@ class _PlainUnpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> NoReturn:
         """Refuses every class and function."""
-        raise pickle.UnpicklingError(f"a dump holds plain data, not `{module}.{name}`")
+        raise pickle.UnpicklingError(f"a dump contains only plain data, not `{module}.{name}`")
 
     def persistent_load(self, pid: Any) -> NoReturn:
         """Refuses references to data elsewhere."""
-        raise pickle.UnpicklingError(f"a dump holds plain data, not a reference to {pid!r}")
+        raise pickle.UnpicklingError(f"a dump contains only plain data, not a reference to {pid!r}")
 
 
 def _judge(data: bytes) -> None:

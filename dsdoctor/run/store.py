@@ -65,7 +65,7 @@ def create(base: Path, command: Sequence[str]) -> Path:
                 return folder
     except OSError as error:
         raise unusable(base, error) from None
-    raise UsageError(f"`{base}` already holds a thousand runs of this second")
+    raise UsageError(f"`{base}` already contains a thousand runs of this second")
 
 
 def unusable(base: Path, error: OSError) -> UsageError:

@@ -189,7 +189,7 @@ def test_gpus_without_peer_access_are_healthy(tmp_path: Path) -> None:
             "memory-forgets",
             "memory",
             ["fail", "fail"],
-            "gave [0, 0, 0] back, expected 165",
+            "returned [0, 0, 0], expected 165",
             id="memory forgets what was written to it",
         ),
         pytest.param(

@@ -223,6 +223,6 @@ def test_the_patients_launcher_is_named_where_path_finds_another(tmp_path: Path)
     assert (dict(found), said) == ({"deepspeed": str(venv / "deepspeed")}, ())
     assert launch_site.programs(own, python, "deepspeed", look=True) == ((), ())
     _, said = launch_site.programs(own, python, "torchrun", look=True)
-    assert said == (f"`torchrun` is not installed beside {python}",)
+    assert said == (f"`torchrun` is not installed next to {python}",)
     with pytest.raises(UsageError):
         launch_site.programs(own, str(tmp_path / "nowhere"), "torchrun", look=True)

@@ -127,7 +127,7 @@ def _loss_scale(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iter
 def values_are_of_their_kind(
     config: DsConfig, deepspeed: DeepSpeedInstall | Missing
 ) -> Iterator[Finding]:
-    """Fails on strings in place of numbers, and on values that DeepSpeed rejects."""
+    """Fails on strings instead of numbers, and on values that DeepSpeed rejects."""
     if config.parsed is None:
         return
     blanks = _placeholders(config)

@@ -184,7 +184,7 @@ def toolkit_need(
     building = tuple(op.name for op in asked if op.toolkit)
     if building:
         return Need(Use.PREBUILD, building)
-    # where nobody looked for GPUs (a paste of `ds_report`), a CUDA build is judged as for one
+    # if GPUs were not looked for (a paste of `ds_report`), a CUDA build is judged as for one
     unasked = isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED
     looked = not (unasked and isinstance(kernel, Missing))
     if looked and not gpu_expected(run, kernel, gpus, env):

@@ -112,7 +112,9 @@ def nvml_answers(
     there = gpu_expected(RunNeeds(), kernel, gpus, live=None if other else live)
     unasked = isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED
     if unasked and isinstance(kernel, Missing) and other is None:
-        there = True  # nobody looked for GPUs; anyone who pastes a failing `nvidia-smi` expects one
+        there = (
+            True  # GPUs were not looked for; anyone who pastes a failing `nvidia-smi` expects one
+        )
     if error.code in _ABSENCE and (not there or gpus_hidden(os, kernel, env)):
         reason = f"DeepSpeed uses {other} here, not an NVIDIA GPU" if other else _NO_GPU
         yield skip(reason, code=error.code)

@@ -51,7 +51,7 @@ SIGNATURES = (
             "The installed version of bitsandbytes was compiled without GPU support. 8-bit optimizers, 8-bit multiplication, and GPU quantization are unavailable.",
         ),
         level=Level.HINT,
-        echo=True,  # a warning, behind which training without it goes on
+        echo=True,  # a warning, after which training continues without it
     ),
     Signature(
         pattern="bitsandbytes library load error",

@@ -2,7 +2,7 @@
 
 ## Why it matters
 `deepspeed train.py` ends with `command not found`. A job that is started with the interpreter's full
-path does not find the tools installed beside it, such as `ninja`. Activating an environment puts it
+path does not find the tools installed next to it, such as `ninja`. Activating an environment puts it
 on PATH.
 
 ## What to do

@@ -72,7 +72,7 @@ def python_is_new_enough(
 
 
 def _needs(packages: Packages) -> tuple[list[tuple[str, str, tuple[int, int]]], NotStated | None]:
-    """The oldest Python of each package that is known, and a package of which nothing is known."""
+    """The oldest Python of each package that is known, and a package about which nothing is known."""
     found: list[tuple[str, str, tuple[int, int]]] = []
     gap: NotStated | None = None
     for name, release, oldest in OLDEST_PYTHON:

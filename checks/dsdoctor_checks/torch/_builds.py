@@ -53,7 +53,7 @@ class Build:
     def command(
         self, version: str | None, patient: Patient | Missing, packages: Packages | Missing
     ) -> str:
-        """The command that installs it in place of the installed version.
+        """The command that replaces the installed version with it.
 
         >>> from dsdoctor.api import Why
         >>> none = Missing(why=Why.ABSENT, detail="")

@@ -93,7 +93,7 @@ def zip_problem(path: str, whole: bool) -> tuple[str | None, str | None, dict[st
                     return "damaged", "checksum of " + bad + " does not match", {}
             pickles = [e for e in archive.infolist() if e.filename.endswith("data.pkl")]
             if not pickles:
-                return "no checkpoint file", "the archive holds no data.pkl", {}
+                return "no checkpoint file", "the archive contains no data.pkl", {}
             if pickles[0].file_size > PICKLE_LIMIT:
                 return None, None, {}
             return None, None, numbers_of(archive.read(pickles[0]))

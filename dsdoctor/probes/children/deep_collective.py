@@ -50,7 +50,7 @@ def rank(backend: str, number: int, size: int, seconds: float, meeting: str) -> 
     same = bool(torch.equal(figures.cpu(), wanted))
     error = None
     if not same:
-        error = "sums are wrong: %r in place of %r" % (
+        error = "sums are wrong: %r instead of %r" % (
             float(figures.cpu()[1].item()),
             float(wanted[1].item()),
         )

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import msgspec
 
-from dsdoctor import files, hostfile, interpreter
+from dsdoctor import files, hostfile, interpreter, process
 from dsdoctor.cli import common, fleet_diff, fleet_pods, html, loading, options
 from dsdoctor.cli.numbers import Finite
 from dsdoctor.errors import UsageError
@@ -368,7 +368,7 @@ def smoke_command(*, hosts_in: str, timeout: float, form: str, **given: Any) -> 
 
     runs = smoke.Runs(
         slots=slots,
-        command=[sys.executable, "-m", "dsdoctor", "smoke"],
+        command=[*process.own_module("dsdoctor"), "smoke"],
         options=words,
         timeout=timeout,
         told=told,

@@ -144,6 +144,8 @@ def command(
         ),
         lambda: this_machine.read(loading.items(gpus), loading.load_registry()),
     )  # fmt: skip
+    if plan.launch.nodes > 1:
+        account.refuse_foreign_folder()
     if folder is not None:
         keep.check_folder(folder)
     return execute(

@@ -29,7 +29,7 @@ class Runs:
 
     Attributes:
         slots: node to slots.
-        command: the start of the command: interpreter and `-m dsdoctor smoke`.
+        command: the start of the command: interpreter, dsdoctor, `smoke`.
         options: further options of `dsdoctor smoke`.
         timeout: seconds for one run.
         at_once: pairs that run at the same time.

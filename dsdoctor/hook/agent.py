@@ -202,7 +202,7 @@ def say(text: str) -> None:
 def by_hook(options: Options) -> dict[str, Any] | None:
     """The verdict of `dsdoctor hook npd`, None where it left none."""
     verdict = options.folder / "verdict.json"
-    argv = [sys.executable, "-m", "dsdoctor", "hook", "npd", "--max-age", "0"]
+    argv = [*process.own_module("dsdoctor"), "hook", "npd", "--max-age", "0"]
     argv += ["--budget", f"{options.budget:g}", "--run-folder", str(options.folder / "run")]
     argv += ["--json", str(verdict), "--textfile", str(options.folder / "metrics.prom")]
     for name in options.ignore:

@@ -194,9 +194,14 @@ def call(
         timeout: seconds.
     """
     from dsdoctor import process  # noqa: PLC0415  # no other hook needs it here
+    from dsdoctor.host import account  # noqa: PLC0415
 
-    program = os.environ.get(variable) or usual
     path = os.environ.get("PATH") or "/usr/sbin:/usr/bin:/sbin:/bin"
+    named = os.environ.get(variable) or usual
+    program = account.own_tool(named, path=path)
+    if program is None:
+        sys.stdout.write(f"dsdoctor: `{named}` is not there, or root must not run it\n")
+        return None
     try:
         done = process.run([program, *words], timeout=timeout, env={**os.environ, "PATH": path})
     except OSError as error:

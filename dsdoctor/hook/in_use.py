@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from dsdoctor import process
 from dsdoctor.errors import UsageError
 from dsdoctor.hook.wrapper import MARK
+from dsdoctor.host.account import own_tool
 
 SECONDS = 5.0
 #: More queues or hooks than this are not asked one by one.
@@ -82,7 +82,7 @@ def names(text: str, folder: Path) -> list[str]:
 def _run(program: str, *words: str) -> str | None:
     """What a command prints; None if it is not there or did not answer."""
     path = os.environ.get("PATH") or "/usr/sbin:/usr/bin:/sbin:/bin"
-    found = shutil.which(program, path=path)
+    found = own_tool(program, path=path)
     if found is None:
         return None
     try:

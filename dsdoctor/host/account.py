@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import os
 import site
+import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -102,9 +103,19 @@ def own_tool(name: str, path: str | None = None) -> str | None:
     folders = (path or os.environ.get("PATH") or os.defpath).split(os.pathsep)
     for folder in folders:
         found = shutil.which(name, path=folder) if folder else None
-        if found and foreign_owner(os.path.abspath(found)) is None:  # noqa: PTH100
+        if found is None or foreign_owner(os.path.abspath(found)) is not None:  # noqa: PTH100
+            continue
+        if not Path(found).stat().st_mode & stat.S_IWOTH:
             return found
     return None
+
+
+def own_path(path: str) -> str:
+    """`PATH` for what root starts by name: without folders of others, unless root was asked for."""
+    if not is_root() or (_Choice.given is not None and _Choice.given.uid == 0):
+        return path
+    folders = path.split(os.pathsep)
+    return os.pathsep.join(f for f in folders if f.startswith("/") and foreign_owner(f) is None)
 
 
 def may_quote(path: str, info: os.stat_result) -> None:
@@ -238,6 +249,23 @@ def refuse_foreign(interpreter: str) -> None:
         )
 
 
+def refuse_foreign_folder() -> None:
+    """Refuses to run, on several nodes as root, what is in somebody else's working folder.
+
+    A launcher enters that folder on every node, and Python searches it for modules first.
+
+    Raises:
+        UsageError: we are root, the working folder is not root's alone, and nobody has said that
+            root shall run there.
+    """
+    if _Choice.given is None and working_folder(None, None) is not None:
+        raise UsageError(
+            "the ranks of several nodes run in the working folder, where another account may "
+            "put modules, and root does not run them there: go to another folder, or pass "
+            "`--as-user NAME` (`root` to run them all the same)"
+        )
+
+
 def become_given() -> None:
     """Gives up root for good if `--as-user` names an account.
 
@@ -276,14 +304,26 @@ def become(account: Account) -> None:
 
 
 def working_folder(cwd: str | None, account: Account | None) -> str | None:
-    """The folder that a child starts in: as root, not one of another account."""
+    """The folder that a child starts in: not as root where somebody else may put a module."""
     if not is_root() or account is not None:
         return cwd
     try:
         here = cwd or os.getcwd()  # noqa: PTH109
     except OSError:
         return "/"
-    return "/" if foreign_owner(os.path.abspath(here)) is not None else cwd  # noqa: PTH100
+    return "/" if _others_reach(os.path.abspath(here)) else cwd  # noqa: PTH100
+
+
+def _others_reach(folder: str) -> bool:
+    """Whether another account may create files in a folder, also in a sticky one such as /tmp."""
+    if foreign_owner(folder) is not None:
+        return True
+    try:
+        info = Path(folder).stat()
+    except OSError:
+        return True
+    by_group = info.st_mode & stat.S_IWGRP and info.st_gid != 0
+    return bool(info.st_mode & stat.S_IWOTH or by_group)
 
 
 def readable(argv: Sequence[str]) -> list[str]:

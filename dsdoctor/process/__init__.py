@@ -19,6 +19,7 @@ from dsdoctor.process.marker import (
     marked,
     marked_pids,
 )
+from dsdoctor.process.own import own_module
 from dsdoctor.process.signals import signal_one
 from dsdoctor.process.sweep import kill_all, sweep
 from dsdoctor.process.workers import parallel
@@ -42,6 +43,7 @@ __all__ = [
     "kill_all",
     "marked",
     "marked_pids",
+    "own_module",
     "parallel",
     "run",
     "signal_one",

@@ -7,7 +7,6 @@ import datetime as dt
 import os
 import platform
 import signal
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -128,7 +127,7 @@ def _may_start(options: RunOptions, folder: Path, record: RunRecord, speak: Spea
     """Checks what the command needs; what cannot be checked does not prevent the start."""
     if options.preflight == "off":
         return True
-    argv = [sys.executable, "-m", "dsdoctor.run.preflight", str(folder), options.preflight]
+    argv = [*process.own_module("dsdoctor.run.preflight"), str(folder), options.preflight]
     result = process.run(
         [*argv, *options.command], timeout=SECONDS[options.preflight] + GRACE_SECONDS
     )

@@ -17,6 +17,7 @@ from typing import IO
 
 from dsdoctor import files, process
 from dsdoctor.errors import UsageError
+from dsdoctor.host.account import own_path, working_folder
 from dsdoctor.model.redact import mask
 from dsdoctor.smoke import build_times, evidence
 from dsdoctor.smoke.attempt import Attempt, Teller
@@ -84,7 +85,7 @@ def environment(
     files go to a folder that is removed.
     """
     beside = str(Path(python).parent)
-    path = base.get("PATH", os.defpath)
+    path = own_path(base.get("PATH", os.defpath))
     if beside not in path.split(os.pathsep):
         path = beside + os.pathsep + path
     return {
@@ -300,6 +301,7 @@ def _run(made: Attempt, base_env: Mapping[str, str], python: str, tell: Teller) 
             child = process.Child(
                 made.argv,
                 env={**base_env, **made.env},
+                cwd=working_folder(None, None),
                 on_stdout=said[0].take,
                 on_stderr=said[1].take,
             )

@@ -18,7 +18,14 @@ from dsdoctor import files
 from dsdoctor.errors import UsageError
 from dsdoctor.hook import gatelog, outputs
 from dsdoctor.hook.decide import PREFIX, Decision, unknown
-from dsdoctor.hook.request import Request, configured, job_id, node_name, parse
+from dsdoctor.hook.request import (
+    Request,
+    configured,
+    is_named_by_user,
+    job_id,
+    node_name,
+    parse,
+)
 from dsdoctor.hook.rundir import RunFolder, RunFolderError, boot_id, default_path, write_json
 from dsdoctor.hook.supervise import Supervisor, process_age
 from dsdoctor.hook.trust import why_not_this
@@ -28,6 +35,8 @@ from dsdoctor.safe_path import is_root, trusted_accounts, why_untrusted
 #: While this file is there every hook lets everything pass.
 KILL_SWITCH = Path("/etc/dsdoctor/disabled")
 SYSTEM_CONFIG = Path("/etc/dsdoctor/config.toml")
+#: Kinds that run as the user of the job, in its environment.
+_IN_THE_JOB = ("slurm-task-prolog", "k8s")
 _LOG_SECONDS = 0.2
 #: The largest number of an account; the job's owner may set anything.
 _LARGEST_UID = 2**32 - 1
@@ -204,7 +213,10 @@ def _decide(
     """
     folder: RunFolder | None = None
     try:
-        path = Path(request.run_folder) if request.run_folder else default_path()
+        if request.run_folder:
+            path = Path(request.run_folder)
+        else:
+            path = default_path(believed=not is_named_by_user(request))
         folder = RunFolder(path)
         distrust = why_not_this(request.trust_owner) if is_root() else ""
         if distrust:
@@ -243,19 +255,20 @@ def _notes_for_later(env: Mapping[str, str], supervisor: Supervisor | None) -> d
 def _configured(request: Request) -> Request:
     """The request with the configuration applied; what is wrong in it is noted, never obeyed.
 
-    A file that `DSDOCTOR_CONFIG` names replaces the system's if it is root's alone. That of
-    somebody else is added to the system's, and only to a gate that does not enforce.
+    A file that `DSDOCTOR_CONFIG` names replaces the system's if it is root's alone and the job
+    cannot have named it: a job would name an empty file of root's. That of somebody else is added
+    to the system's, and only to a gate that does not enforce.
     """
     given = os.environ.get("DSDOCTOR_CONFIG")
     if not given:
         return _with_file(request, SYSTEM_CONFIG) if os.path.lexists(SYSTEM_CONFIG) else request
     path = Path(given)
     distrust = why_untrusted(path, trusted_accounts() - {os.geteuid()} | {0})
-    if not distrust:
-        return _with_file(request, path)
-    if os.path.lexists(SYSTEM_CONFIG):
+    if is_named_by_user(request):
+        distrust = "under this scheduler the environment is that of the job"
+    if (distrust or request.kind in _IN_THE_JOB) and os.path.lexists(SYSTEM_CONFIG):
         request = _with_file(request, SYSTEM_CONFIG)
-    if is_root() or request.enforce or request.fail_closed:
+    if distrust and (is_root() or request.enforce or request.fail_closed):
         problem = f"`DSDOCTOR_CONFIG` is ignored: {distrust}"
         return dataclasses.replace(request, problems=(*request.problems, problem))
     return _with_file(request, path)

@@ -96,7 +96,12 @@ class Summary:
 def write(folder: Path, **words: object) -> None:
     """Appends a line of key=value with the time; a log that cannot be written changes nothing."""
     words = {"time": int(time.time()), **words}
-    line = " ".join(f"{name}={value}" for name, value in words.items() if value not in ("", None))
+    # a space in a value would begin another word
+    line = " ".join(
+        f"{name}={'_'.join(str(value).split())}"
+        for name, value in words.items()
+        if value not in ("", None)
+    )
     with contextlib.suppress(OSError):
         handle = files.open_append(folder / NAME, mode=0o644, strict=True)
         try:

@@ -41,13 +41,14 @@ class RunFolderError(Exception):
     """The folder cannot be used, and why, in one line."""
 
 
-def default_path(*, root: bool = False) -> Path:
+def default_path(*, root: bool = False, believed: bool = True) -> Path:
     """Where the folder is unless --run-folder says otherwise.
 
     Args:
         root: the one of root's hooks, whoever asks.
+        believed: the environment is not that of a job, which root must not follow.
     """
-    if os.environ.get("DSDOCTOR_RUN_FOLDER"):
+    if os.environ.get("DSDOCTOR_RUN_FOLDER") and (believed or not files.is_root()):
         return Path(os.environ["DSDOCTOR_RUN_FOLDER"])
     if root or (hasattr(os, "geteuid") and os.geteuid() == 0):
         return Path("/run/dsdoctor")

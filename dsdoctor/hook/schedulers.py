@@ -96,7 +96,7 @@ def script(kind: str, options: InstallOptions) -> str:
         budget=options.budget,
         run_folder=options.run_folder,
         fail_closed=options.fail_closed,
-        first=_FIRST.get(kind, ""),
+        first=_first(kind, fail_closed=options.fail_closed),
         trust=options.trust,
     ).render()
 
@@ -114,7 +114,30 @@ def _pbs_health(options: InstallOptions) -> str:
 
 
 #: PBS passes the number of the job as the first argument.
-_FIRST = {"pbs-prologue": '[ -n "${PBS_JOBID-}" ] || PBS_JOBID=${1-}\nexport PBS_JOBID'}
+_PBS_FIRST = '[ -n "${PBS_JOBID-}" ] || PBS_JOBID=${1-}\nexport PBS_JOBID'
+#: Where root's script receives the environment of the job, what it takes from there.
+_KEPT = {
+    "lsf-pre-exec": ("LSB_JOBID", "CUDA_VISIBLE_DEVICES"),
+    "sge-prolog": ("JOB_ID", "SGE_HGR_gpu", "CUDA_VISIBLE_DEVICES"),
+}
+# `exec`, `exit` and `shift` are special built-ins, which no function of the job replaces
+_OWN_ENVIRONMENT = """\
+# the environment is that of the job: its libraries, settings and (bash) functions are not for root
+case ${1-} in
+  -) shift ;;
+  *)
+    { :; } </usr/bin/env || exit @ELSE@ # nothing that failed to start may answer with 127
+    exec /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin @KEPT@ /bin/sh "$0" - "$@"
+    ;;
+esac"""
+
+
+def _first(kind: str, *, fail_closed: bool) -> str:
+    """Lines before all else."""
+    if kind not in _KEPT:
+        return _PBS_FIRST if kind == "pbs-prologue" else ""
+    kept = " ".join(f'"{name}=${{{name}-}}"' for name in _KEPT[kind])
+    return _OWN_ENVIRONMENT.replace("@ELSE@", str(int(fail_closed))).replace("@KEPT@", kept)
 
 
 def pbs(options: InstallOptions) -> tuple[dict[Path, tuple[str, int]], str]:

@@ -45,6 +45,8 @@ umask 022
 job=@JOB@
 # it goes into logs and into the token; under some schedulers the user of the job can set it
 case $job in *[!]A-Za-z0-9._[-]*) job= ;; esac
+node=${SLURMD_NODENAME-}
+case $node in *[!]A-Za-z0-9._[-]*) node= ;; esac
 stamp=
 decision=pass
 verdict_word=
@@ -362,7 +364,7 @@ _COUNT = (
 #: A full disk, or a log that was made unwritable, changes no status.
 _NOTE = (
     '[ -z "$run" ] || { event=$1 when=$2; shift 2; printf \'%s\\n\' "time=$when event=$event '
-    'hook=@KIND@ node=${SLURMD_NODENAME-} job=$job run=$token $*" >>"$run/@LOG@"; }'
+    'hook=@KIND@ node=$node job=$job run=$token $*" >>"$run/@LOG@"; }'
 )
 _THIS_RUN = r'*"\"token\": \"$token\""*'
 #: Kind to status and the word in the verdict that confirms it.

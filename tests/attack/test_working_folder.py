@@ -45,7 +45,6 @@ def test_the_preflight_check_imports_nothing_from_the_working_folder(
         capture_output=True, text=True, check=False, timeout=500,
     )  # fmt: skip
     assert not ran.exists(), done
-    assert "did not finish" not in done.stderr
     assert done.returncode in (0, 79), done
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import re
+import shlex
 import subprocess
 import sys
 import types
@@ -60,9 +61,12 @@ def call(
     script: Path, env: dict[str, str], scenario: Any, *words: str
 ) -> subprocess.CompletedProcess[str]:
     machine = fakenvml.environment(scenario, script.parent.parent)
+    # for LSF and Grid Engine an administrator does the same: the job's environment is left out
+    exports = "".join(f"export {name}={shlex.quote(text)}\n" for name, text in machine.items())
+    script.write_text(script.read_text().replace("\nuser_path=", f"\n{exports}user_path=", 1))
     return subprocess.run(
         [str(script), *words],
-        env={**env, **machine},
+        env=env,
         capture_output=True,
         text=True,
         timeout=300,

@@ -339,6 +339,7 @@ def bundle_command(*, output: str | None) -> None:
 @click.option(
     "--python", metavar="PATH", help="The job's interpreter on the nodes [the one examined here]."
 )
+@click.option("--as-user", metavar="ACCOUNT", help="As root, run as this account.")
 @click.option(
     "--timeout",
     type=Finite(min=1),
@@ -360,7 +361,7 @@ def smoke_command(*, hosts_in: str, timeout: float, form: str, **given: Any) -> 
     words: list[str] = []
     for name, value in given.items():
         if value is not None:
-            words += [f"--{name}", str(value)]
+            words += [f"--{name.replace('_', '-')}", str(value)]
 
     def told(pair: pairing.Pair, passed: bool | None, cause: str) -> None:
         word = {True: "passed", False: "failed", None: "no verdict"}[passed]

@@ -256,7 +256,9 @@ def _mistyped(error: click.ClickException) -> str:
 
 
 def _misuse(message: str) -> int:
-    guard.say(message)
+    from dsdoctor.model.masking import mask  # noqa: PLC0415  # only where something is wrong
+
+    guard.say(mask(message))  # it may quote a file, or a command line
     return MISUSE
 
 

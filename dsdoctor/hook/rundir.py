@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dsdoctor import files
+from dsdoctor.safe_path import is_root
 
 if sys.platform != "win32":
     import fcntl
@@ -48,7 +49,7 @@ def default_path(*, root: bool = False, believed: bool = True) -> Path:
         root: the one of root's hooks, whoever asks.
         believed: the environment is not that of a job, which root must not follow.
     """
-    if os.environ.get("DSDOCTOR_RUN_FOLDER") and (believed or not files.is_root()):
+    if os.environ.get("DSDOCTOR_RUN_FOLDER") and (believed or not is_root()):
         return Path(os.environ["DSDOCTOR_RUN_FOLDER"])
     if root or (hasattr(os, "geteuid") and os.geteuid() == 0):
         return Path("/run/dsdoctor")

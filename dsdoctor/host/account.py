@@ -110,12 +110,9 @@ def own_tool(name: str, path: str | None = None) -> str | None:
     return None
 
 
-def own_path(path: str) -> str:
-    """`PATH` for what root starts by name: without folders of others, unless root was asked for."""
-    if not is_root() or (_Choice.given is not None and _Choice.given.uid == 0):
-        return path
-    folders = path.split(os.pathsep)
-    return os.pathsep.join(f for f in folders if f.startswith("/") and foreign_owner(f) is None)
+def is_cautious() -> bool:
+    """Whether this is root, and nobody has said that what others own shall run as root."""
+    return is_root() and not (_Choice.given is not None and _Choice.given.uid == 0)
 
 
 def may_quote(path: str, info: os.stat_result) -> None:
@@ -258,7 +255,7 @@ def refuse_foreign_folder() -> None:
         UsageError: we are root, the working folder is not root's alone, and nobody has said that
             root shall run there.
     """
-    if _Choice.given is None and working_folder(None, None) is not None:
+    if is_cautious() and working_folder(None, None) is not None:
         raise UsageError(
             "the ranks of several nodes run in the working folder, where another account may "
             "put modules, and root does not run them there: go to another folder, or pass "

@@ -46,7 +46,7 @@ def execute(options: RunOptions, say: Speaker) -> int:
         UsageError: the command cannot be started, or nothing can be stored.
     """
     speak = Voice(say)
-    folder = store.create(options.base, options.command)
+    folder = store.create(options.base, mask_words(options.command))
     record = RunRecord(
         dsdoctor=__version__,
         id=folder.name,

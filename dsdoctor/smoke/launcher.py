@@ -17,7 +17,7 @@ from typing import IO
 
 from dsdoctor import files, process
 from dsdoctor.errors import UsageError
-from dsdoctor.host.account import own_path, working_folder
+from dsdoctor.host.account import working_folder
 from dsdoctor.model.redact import mask
 from dsdoctor.smoke import build_times, evidence
 from dsdoctor.smoke.attempt import Attempt, Teller
@@ -85,7 +85,7 @@ def environment(
     files go to a folder that is removed.
     """
     beside = str(Path(python).parent)
-    path = own_path(base.get("PATH", os.defpath))
+    path = base.get("PATH", os.defpath)
     if beside not in path.split(os.pathsep):
         path = beside + os.pathsep + path
     return {

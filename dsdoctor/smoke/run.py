@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from dsdoctor.host.own_environment import own_environment
 from dsdoctor.model.redact import mask_tree
 from dsdoctor.model.smoke import Knob, SmokeReport
 from dsdoctor.registry import Registry
@@ -79,7 +80,7 @@ def once(
     tell: Teller | None = None,
 ) -> SmokeReport:
     """One attempt and its report; nothing of the attempt is left when it returns."""
-    base = os.environ if env is None else env
+    base = own_environment(os.environ if env is None else env)
     with attempt(plan, python, timeout=timeout, base_env=base, tell=tell) as made:
         found = verdict.report(made, registry)
     changed: SmokeReport = msgspec.structs.replace(found, leftovers=made.leftovers)

@@ -15,7 +15,8 @@ from dsdoctor import process
 from dsdoctor.errors import UsageError
 from dsdoctor.hook import health, in_use
 from dsdoctor.host import account
-from dsdoctor.smoke import launcher
+from dsdoctor.host.own_environment import own_environment
+from dsdoctor.smoke import launcher, run
 from dsdoctor.smoke.attempt import Attempt
 from dsdoctor.smoke.track import Tracker
 from tests.attack.conftest import Trap
@@ -148,14 +149,47 @@ def test_a_scheduler_s_command_of_another_account_is_not_run_as_root(
     assert "root must not run it" in capsys.readouterr().out
 
 
-def test_programs_of_others_are_not_on_the_path_of_roots_ranks(
-    trap: Trap, monkeypatch: pytest.MonkeyPatch
+def test_root_s_ranks_get_no_variable_that_leads_to_files_of_others(
+    trap: Trap, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (trap.home / "bin").mkdir()
-    trap.give(trap.home / "bin")
-    given = f".::{trap.home}/bin:/usr/bin:bin:/bin"
-    assert account.own_path(given) == "/usr/bin:/bin"
+    home = str(trap.home)
+    for name in ("bin", "ext"):
+        (trap.home / name).mkdir()
+        trap.give(trap.home / name)
+    given = {
+        "PATH": f".::{home}/bin:/usr/bin:bin:/bin",
+        "HOME": home,
+        "PWD": home,
+        "CXX": f"{home}/bin/g++ -O2",
+        "TORCH_EXTENSIONS_DIR": f"{home}/ext/absent",
+        "LDFLAGS": f"-L/usr/lib -Wl,-rpath={home}/ext",
+        "NCCL_DEBUG": "INFO",
+        "CUDA_HOME": "/usr",
+    }
+    assert own_environment(given) == {
+        "PATH": "/usr/bin:/bin",
+        "HOME": account.account_of(0).home,
+        "NCCL_DEBUG": "INFO",
+        "CUDA_HOME": "/usr",
+    }
+    assert "without `CXX`, `LDFLAGS`, `TORCH_EXTENSIONS_DIR`, which" in capsys.readouterr().err
+    own_environment(given)
+    assert capsys.readouterr().err == "", "said once"
     monkeypatch.setattr(account._Choice, "given", account.account_of(0))
-    assert account.own_path(given) == given, "root was asked for"
+    assert own_environment(given) == given, "root was asked for"
+    monkeypatch.setattr(account._Choice, "given", None)
     monkeypatch.setattr(os, "geteuid", lambda: 61234)
-    assert account.own_path(given) == given
+    assert own_environment(given) == given
+
+
+def test_smoke_passes_only_those_on(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def attempt(*_: object, base_env: Any, **__: object) -> None:
+        seen.append(base_env)
+        raise _Started
+
+    monkeypatch.setattr(run, "attempt", attempt)
+    with pytest.raises(_Started):
+        run.once(None, "", None, timeout=1.0, env={"CXX": f"{trap.home}/g++"})  # type: ignore[arg-type]
+    assert seen == [{}]

@@ -1,0 +1,56 @@
+"""The environment of what root starts, without what leads to programs and files of others.
+
+`sudo -E`, or an older sudo, keeps the variables of the account that called it: `CXX`, a cache of
+compiled ops in `TORCH_EXTENSIONS_DIR` or below `HOME`. Root's ranks would run what is there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+
+from dsdoctor.host.account import account_of, foreign_owner, is_cautious
+
+_WORDS = re.compile(r"[\s:,;=]+")
+#: They lead to the working folder, which is not entered either.
+_NOT_WORTH_A_WORD = frozenset({"HOME", "PWD", "OLDPWD"})
+#: Names that were reported.
+_told: set[str] = set()
+
+
+def own_environment(env: Mapping[str, str]) -> dict[str, str]:
+    """The variables of an environment, as root without those that lead to paths of others.
+
+    `PATH` keeps the folders that are root's, and `HOME` becomes root's own.
+    """
+    if not is_cautious():
+        return dict(env)
+    kept, left = {}, set()
+    for name, value in env.items():
+        if name == "PATH":
+            kept[name] = _own_folders(value)
+        elif any(map(_is_foreign, _WORDS.split(value))):
+            left.add(name)
+        else:
+            kept[name] = value
+    if "HOME" in left:
+        kept["HOME"] = account_of(0).home
+    if fresh := sorted(left - _NOT_WORTH_A_WORD - _told):
+        _told.update(fresh)
+        names = ", ".join(f"`{name}`" for name in fresh)
+        sys.stderr.write(
+            f"dsdoctor: root's ranks start without {names}, which leads to files of another "
+            "account; to keep it, pass `--as-user root`\n"
+        )
+    return kept
+
+
+def _is_foreign(word: str) -> bool:
+    return word.startswith("/") and foreign_owner(word) is not None
+
+
+def _own_folders(path: str) -> str:
+    folders = path.split(os.pathsep)
+    return os.pathsep.join(f for f in folders if f.startswith("/") and not _is_foreign(f))

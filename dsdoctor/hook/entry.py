@@ -19,6 +19,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.hook import gatelog, outputs
 from dsdoctor.hook.decide import PREFIX, Decision, unknown
 from dsdoctor.hook.request import (
+    KINDS,
     Request,
     configured,
     is_named_by_user,
@@ -77,11 +78,21 @@ def main(argv: list[str], by_click: Callable[[], int]) -> int:
     except Exception as error:  # noqa: BLE001  # status 1 would be a verdict
         _log(f"hook={kind} decision=pass cause=crash {type(error).__name__}: {error}")
         _print(_UNKNOWN_WORDS.get(kind, "dsdoctor: inconclusive ({0})\n").format("crash"))
-        return unknown_status
+        return _crashed(argv)
     if status not in (0, unknown_status) and not _given:
         _print(_UNKNOWN_WORDS.get(kind, "").format("usage"))
         return unknown_status
     return status
+
+
+def _crashed(argv: list[str]) -> int:
+    """The status after an error of ours: the script of `hook install` decides, or jobs pass."""
+    kind = argv[0] if argv else ""
+    if kind in outputs.UNKNOWN_STATUS or kind not in KINDS or "--token" in argv:
+        return outputs.UNKNOWN_STATUS.get(kind, 2)
+    if "--fail-closed" not in argv:
+        return 0
+    return outputs.PBS_REQUEUE if kind == "pbs-prologue" else 1
 
 
 def fast(argv: list[str]) -> int | None:

@@ -26,13 +26,19 @@ TERMINATION_BYTES = 4096
 _NAGIOS = {"healthy": 0, "faulty": 2, "unknown": UNKNOWN_STATUS["nagios"]}
 
 
-def clean(text: str) -> str:
-    r"""One line without control characters.
+#: Control characters, marks that turn the direction of a line, and halves of characters.
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
-    >>> clean("a\nb\x1b[31m")
-    'a b [31m'
+
+def clean(text: str) -> str:
+    r"""One line without control characters; names of processes and files come from users.
+
+    >>> clean("a\nb\x1b[31m \u202edcba")
+    'a b [31m dcba'
     """
-    return " ".join(re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", text).split())
+    return " ".join(_CONTROL.sub(" ", text).split())
 
 
 def cut(text: str, length: int) -> str:

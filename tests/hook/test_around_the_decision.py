@@ -288,10 +288,10 @@ def test_only_the_first_node_of_a_requeued_job_asks_why(
 
 
 def test_words_of_others_stay_on_their_line(gate: Gate, capsys: pytest.CaptureFixture[str]) -> None:
-    problem = "`x\x1b]52;c;aGk=\x07` in `[hook]`\nhook=npd decision=block"
+    problem = "`x\x1b]52;c;aGk=\x07\u202e\u2028` in `[hook]`\nhook=npd decision=block"
     gate.run("slurm-prolog", BLOCK, problems=(problem,))
     text = capsys.readouterr().out + "".join(gate.logged)
-    assert not any(character in text for character in "\x1b\x07")
+    assert not any(character in text for character in "\x1b\x07\u202e\u2028")
     assert not any("\n" in line for line in gate.logged)
     assert gate.logged[-1].startswith("hook=slurm-prolog configuration: ")
 

@@ -179,6 +179,8 @@ def _write(text: str, output: str | None) -> None:
 def _print_notice(text: str) -> None:
     """One line on stderr; a terminal in raw mode needs the carriage return."""
     end = "\r\n" if sys.stderr.isatty() else "\n"
+    # it may contain words of the job
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     sys.stderr.write(f"dsdoctor: {text}{end}")
     sys.stderr.flush()
 

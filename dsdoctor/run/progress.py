@@ -15,6 +15,8 @@ import re
 import statistics
 from collections.abc import Callable
 
+from dsdoctor.model.masking import mask
+
 #: A chunk that contains none of these has no line to parse.
 HINTS = (
     b"loss", b"step", b"it/s", b"s/it", b"iter", b"SamplesPerSec", b"tokens", b"Saving ",
@@ -118,6 +120,11 @@ def parse(line: str) -> Step | None:
     return found
 
 
+def _shown(path: str | None) -> str:
+    """A path of the job's own words as it is kept and shown: no controls, no secrets."""
+    return mask("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in path or ""))
+
+
 def checkpoint(line: str) -> str | None:
     """The checkpoint that was saved according to a line.
 
@@ -182,7 +189,7 @@ class Progress:
         for raw in rows:
             if len(raw) < LONGEST and any(hint in raw for hint in HINTS):
                 line = raw.decode("utf-8", "replace")
-                self.checkpoint = checkpoint(line) or self.checkpoint
+                self.checkpoint = _shown(checkpoint(line)) or self.checkpoint
                 step = parse(line)
                 if step is not None:
                     self._take(step, now)

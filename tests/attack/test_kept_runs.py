@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
+from dsdoctor.cli.run import _print_notice
 from dsdoctor.run import metrics
 from tests.support.command import clean_environment, dsdoctor
 
@@ -29,3 +31,23 @@ def test_the_name_of_an_empty_folder_does_not_steer_the_terminal(tmp_path: Path)
     done = dsdoctor("run", "--runs-dir", str(folder), "list", env=clean_environment(tmp_path))
     assert done.status == 0
     assert done.out[:-1].isprintable()
+
+
+def test_a_checkpoint_s_name_steers_no_terminal_and_keeps_no_secret(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = "ghp_" + "fb2b7fce0940161406a6" + "aa3e4d8b4aa61040"
+    said = f"Saving model checkpoint to /x/\x1b]52;c;QUJD\x07\x9b2J\u202e/{token}"
+    env = clean_environment(tmp_path)
+    runs = ("run", "--runs-dir", str(tmp_path / "runs"))
+    code = f"import sys; print({said!r}); sys.exit(3)"
+    done = dsdoctor(*runs, "--preflight", "off", "--", sys.executable, "-c", code, env=env)
+    (line,) = (line for line in done.err.splitlines() if "last checkpoint" in line)
+    assert line.isprintable()
+    (record,) = (tmp_path / "runs").glob("*/run.json")
+    for text in (done.err, json.loads(record.read_text())["checkpoint"]):
+        assert token not in text
+        assert "[masked" in text
+    capsys.readouterr()
+    _print_notice("it waits in f\x1b[2J\u202e (a.py:1)")
+    assert capsys.readouterr().err[:-1].isprintable()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from dsdoctor.logs.necessary import derived
 from dsdoctor.model import masking
 from dsdoctor.model.masking import MASK, mask, mask_tree, mask_value, mask_words
+from tests.support.command import clean_environment, dsdoctor
 from tests.support.planted import NAMES, ORDINARY, PLANTED, Planted
 
 by_kind = pytest.mark.parametrize("planted", PLANTED, ids=[one.kind for one in PLANTED])
@@ -127,3 +129,29 @@ def test_no_pattern_fits_a_text_without_the_parts_that_it_is_looked_up_by() -> N
 )
 def test_a_clue_counts_in_letters_of_either_case(text: str) -> None:
     assert masking._is_suspicious(text)
+
+
+@pytest.mark.any_user
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("recommend", "--model", "gpt2", "--hostfile", "hosts"),
+        ("smoke", "--hostfile", "hosts"),
+        ("check", "--select", "SECRET"),
+        ("check", "--config", "SECRET"),
+        ("lint", "SECRET.json"),
+        ("SECRET",),
+        ("snapshot", "-o", "x", "--", "deepspeed", "t.py", "--hf_token", "SECRET"),
+    ],
+    ids=lambda argv: argv[0],
+)
+def test_what_is_wrong_is_said_without_the_secret_in_it(
+    argv: tuple[str, ...], tmp_path: Path
+) -> None:
+    """An error quotes a line of a file, or the words of the command, and ends in the log of CI."""
+    secret = "ghp_" + "fb2b7fce0940161406a6" + "aa3e4d8b4aa61040"
+    (tmp_path / "hosts").write_text(f"n1 slots=8\nn2 slots=x # {secret}\n")
+    words = [word.replace("SECRET", secret) for word in argv]
+    done = dsdoctor(*words, env=clean_environment(tmp_path), cwd=tmp_path)
+    assert (done.status, done.err.count("\n")) == (2, 1), done
+    assert secret not in done.out + done.err

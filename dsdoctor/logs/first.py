@@ -191,9 +191,20 @@ def _explains(candidate: Candidate, error: Error, errors: Sequence[Error], *, ma
             )
             if later and level >= Level.STRONG and hit.rank == error.rank:
                 return True
-        elif level >= Level.STRONG and when(hit, many=many) < when(error, many=many):
+        elif (
+            level >= Level.STRONG
+            and _has_an_order(hit, error)
+            and when(hit, many=many) < when(error, many=many)
+        ):
             return True
     return False
+
+
+def _has_an_order(hit: Hit, error: Error) -> bool:
+    """Whether it is known which came first; lines of two files without clocks do not tell."""
+    if hit.source == error.source or hit.rank is not None:
+        return True
+    return bool(hit.when and error.when)
 
 
 def _masked(candidates: Sequence[Candidate]) -> dict[str, str]:

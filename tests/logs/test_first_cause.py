@@ -647,8 +647,17 @@ def test_the_kernels_word_in_the_jobs_own_log_comes_before_the_failure_of_a_rank
     report = REPORT.format(rank=1, code=1)
     assert said(steps(1, 40) + failed + report) == "cuda-kernel-failed"
     assert said(steps(1, 40) + kernel + failed + report) == "gpu-hardware-fault"
-    # what stands below it may be of another job on the node
-    assert said(steps(1, 40) + failed + report + kernel) == "cuda-kernel-failed"
+    # as it is added to a report: what the hardware did, the program saw as a failed kernel
+    assert said(steps(1, 40) + failed + report + kernel) == "gpu-hardware-fault"
+
+
+def test_what_the_kernel_said_at_an_unknown_time_explains_no_exception_of_the_script() -> None:
+    kernel = "[81231.1] NVRM: Xid (PCI:0000:4b:00): 63, Row Remapper: New row marked\n"
+    for failed, expected in ((key_error(1), "user-code"), (NCCL_CUDA, "gpu-hardware-fault")):
+        sources = [Source("train.log", data=(steps(1, 40) + failed).encode())]
+        found = diagnose([*sources, Source("dmesg.txt", data=kernel.encode())], KNOWN)
+        named = found.causes[0].condition if found.causes else found.outcome.value
+        assert named == expected
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,13 @@ def _ago(age: float | None) -> str:
 
 HINT = "drain the node, read `dmesg | grep -i xid` and run `dcgmi diag -r 3`"
 
+#: What a program sees of it.
+_VICTIMS = (
+    "cuda-kernel-failed",
+    "nccl-timeout-watchdog",
+    "nccl-unhandled-cuda-error",
+    "rendezvous-timeout",
+)
 _NOTED = "|".join(str(number) for number, xid in XIDS.items() if xid.level == INFO)
 
 SIGNATURES = (
@@ -169,13 +176,13 @@ SIGNATURES = (
             "NVRM: Xid (PCI:0000:4b:00): 43, pid=991, name=python, Ch 00000010",
         ),
         level=Level.CERTAIN,
-        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        masks=_VICTIMS,
     ),
     Signature(
         pattern="fallen off the bus",
         examples=("NVRM: Xid (PCI:0000:b3:00): 79, GPU has fallen off the bus.",),
         level=Level.CERTAIN,
-        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        masks=_VICTIMS,
     ),
     Signature(
         pattern="(?i:uncorrectable (?:ECC|NVLink|error))",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -165,8 +166,16 @@ def _finding(finding: Finding, columns: int, more: int = 0) -> Iterator[Line]:
     for row in _stated_at(finding):
         yield from _wrap(row, columns, INDENT, "note")
     if finding.fixes:
-        yield from _wrap(f"fix: `dsdoctor fix {clean(finding.fixes[0])}`", columns, INDENT, "hint")
+        yield from _wrap(f"fix: `dsdoctor fix {_fix_words(finding)}`", columns, INDENT, "hint")
     yield Line("")
+
+
+def _fix_words(finding: Finding) -> str:
+    """The fix and the config that it needs, as the reader types them."""
+    path = finding.evidence.get("config_path")
+    return clean(
+        finding.fixes[0] + (f" --config {shlex.quote(path)}" if isinstance(path, str) else "")
+    )
 
 
 def _stated_at(finding: Finding) -> Iterator[str]:

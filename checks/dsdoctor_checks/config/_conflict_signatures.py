@@ -22,6 +22,8 @@ SIGNATURES = (
     Signature(
         pattern="ZeRO-Offload with a client provided optimizer",
         source="deepspeed 0.19.8 runtime/engine.py",
+        message="The optimizer's states are offloaded, but the script passes an optimizer of its own",
+        hint="set the optimizer in the config, pass `deepspeed.ops.adam.DeepSpeedCPUAdam`, or set `zero_force_ds_cpu_optimizer` to false",
         examples=("ZeRO-Offload with a client provided optimizer",),
         level=Level.STRONG,
         masks=("libaio-missing",),
@@ -29,6 +31,8 @@ SIGNATURES = (
     Signature(
         pattern="untested ZeRO Optimizer",
         source="deepspeed 0.19.8 runtime/engine.py",
+        message="DeepSpeed has not tested the script's optimizer with ZeRO",
+        hint="set the optimizer in the config, or set `zero_allow_untested_optimizer` to true",
         examples=(
             'AssertionError: You are using an untested ZeRO Optimizer. Please add <"zero_allow_untested_optimizer": true> in the configuration file to use it.',
         ),
@@ -100,6 +104,8 @@ SIGNATURES = (
     ),
     Signature(
         pattern="`optimizer` configured in the DeepSpeed config, but no `scheduler`",
+        message="The config sets an optimizer but no scheduler, and the script passes a dummy scheduler",
+        hint="add a `scheduler` section to the config, or create both in the script",
         examples=(
             "ValueError: Found `optimizer` configured in the DeepSpeed config, but no `scheduler`. Please configure a scheduler in the DeepSpeed config.",
         ),
@@ -129,6 +135,8 @@ SIGNATURES = (
     Signature(
         pattern="no_sync context manager is incompatible",
         source="deepspeed 0.19.8 runtime/engine.py",
+        message="`no_sync` is used, but ZeRO reduces gradients in each backward pass",
+        hint="remove `no_sync()`; DeepSpeed accumulates as `gradient_accumulation_steps` says",
         examples=(
             "AssertionError: no_sync context manager is incompatible with gradient partitioning logic of ZeRO stage 3",
         ),
@@ -211,6 +219,8 @@ SIGNATURES = (
     Signature(
         pattern="must be 'cpu', make sure you enabled 'offload_optimizer'",
         source="deepspeed 0.14.5-0.19.8 ops/adam/cpu_adam.py, ops/lion/cpu_lion.py",
+        message="The parameters of CPUAdam are on a GPU",
+        hint="set `offload_optimizer.device` to `cpu`, or use an optimizer for GPUs",
         examples=(
             "AssertionError: CPUAdam param is on cuda:0 and must be 'cpu', make sure you enabled 'offload_optimizer': 'cpu' in your ds config.",
         ),
@@ -234,6 +244,8 @@ SIGNATURES = (
     Signature(
         pattern=r"zero stage \d requires an optimizer",
         source="deepspeed 0.19.8 runtime/engine.py",
+        message="ZeRO is enabled, but the job has no optimizer",
+        hint="add an `optimizer` section to the config, or pass `optimizer=` to `deepspeed.initialize`",
         examples=("zero stage 7 requires an optimizer",),
         not_examples=("stage 7 requires an optimizer",),
         level=Level.STRONG,
@@ -270,6 +282,8 @@ SIGNATURES = (
     Signature(
         pattern="Not sure how to proceed, we were given (?:both|deepspeed configs)",
         source="deepspeed 0.19.8 __init__.py",
+        message="The DeepSpeed config is passed twice",
+        hint="pass it once: with `--deepspeed_config`, or as `config=` of `deepspeed.initialize`",
         examples=(
             "AssertionError: Not sure how to proceed, we were given both a deepscale_config and deepspeed_config",
             'assert config is None, "Not sure how to proceed, we were given deepspeed configs in the deepspeed arguments and deepspeed.initialize() function call"',
@@ -290,6 +304,8 @@ SIGNATURES = (
     Signature(
         pattern="(?i)no[_ ]?sync context manager is incompatible",
         source="deepspeed 0.16.9-0.19.8 runtime/engine.py",
+        message="`no_sync` is used, but ZeRO reduces gradients in each backward pass",
+        hint="remove `no_sync()`; DeepSpeed accumulates as `gradient_accumulation_steps` says",
         examples=("AssertionError: no_sync context manager is incompatible with ZeRO stage 2",),
     ),
     Signature(
@@ -313,11 +329,15 @@ SIGNATURES = (
     Signature(
         pattern="(?i)expected input to be on cuda",
         source="deepspeed 0.14.5-0.19.8 ops/csrc/adam/multi_tensor_apply.cuh, ops/csrc/lion/multi_tensor_apply.cuh",
+        message="The model's input is on another device than its parameters",
+        hint="move the batch to `engine.device` before the forward pass",
         examples=("RuntimeError: expected input to be on cuda",),
     ),
     Signature(
         pattern="Gradient computed twice for this partition",
         source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
+        message="A parameter's gradient was computed twice in one backward pass",
+        hint="use each parameter once per step: with activation checkpointing, pass `use_reentrant=False`; do not share layers between checkpointed blocks",
         examples=(
             "AssertionError: The parameter 12 has already been reduced. Gradient computed twice for this partition. Multiple gradient reduction is currently not supported",
         ),
@@ -325,6 +345,8 @@ SIGNATURES = (
     Signature(
         pattern="This assert indicates that your module has parameters that were not used",
         source="deepspeed 0.14.5-0.19.8 runtime/zero/stage_1_and_2.py",
+        message="A parameter of the model got no gradient in the backward pass",
+        hint="freeze or remove layers that the forward pass does not use, or use them on every rank",
         examples=("This assert indicates that your module has parameters that were not used",),
     ),
     Signature(
@@ -363,6 +385,8 @@ SIGNATURES = (
     Signature(
         pattern="has moe layers, but None of the param groups",
         source="deepspeed 0.19.8 runtime/bf16_optimizer.py, runtime/zero/stage_1_and_2.py",
+        message="The model has MoE layers, but no parameter group of the optimizer is marked for them",
+        hint="build the groups with `deepspeed.moe.utils.split_params_into_different_moe_groups_for_optimizer`",
         examples=("has moe layers, but None of the param groups",),
     ),
     Signature(
@@ -379,11 +403,15 @@ SIGNATURES = (
     Signature(
         pattern="must provide optimizer during init",
         source="deepspeed 0.19.8 runtime/engine.py",
+        message="A scheduler is set, but the job has no optimizer",
+        hint="add an `optimizer` section to the config, or pass `optimizer=` to `deepspeed.initialize`",
         examples=("must provide optimizer during init",),
     ),
     Signature(
         pattern="is not instantiated but Client LR",
         source="deepspeed 0.19.8 runtime/engine.py",
+        message="The script passes a scheduler but no optimizer",
+        hint="pass `optimizer=` to `deepspeed.initialize` too, or set the scheduler in the config",
         examples=("is not instantiated but Client LR",),
     ),
     Signature(
@@ -463,6 +491,8 @@ SIGNATURES = (
     Signature(
         pattern="as an optimizer parameter, please switch",
         source="deepspeed 0.19.8 runtime/config.py, runtime/engine.py",
+        message="The optimizer's parameters set a limit of the gradient norm",
+        hint="remove `max_grad_norm` there, and set `gradient_clipping` in the config",
         examples=(
             "ValueError: 'max_grad_norm' is not supported as an optimizer parameter, please switch to using the deepspeed parameter 'gradient_clipping'",
         ),
@@ -566,12 +596,16 @@ SIGNATURES = (
     Signature(
         pattern="Client Optimizer is of unexpected type",
         source="deepspeed 0.19.8 runtime/engine.py",
+        message="The optimizer passed to `deepspeed.initialize` is neither a `torch.optim.Optimizer` nor a function that returns one",
+        hint="pass an instance, or a function of the parameters",
         examples=("Client Optimizer is of unexpected type",),
         level=Level.WEAK,
     ),
     Signature(
         pattern=r"occurs multiple times in optimizer\.param_groups\. Make sure",
         source="deepspeed 0.19.8 runtime/engine.py",
+        message="A parameter is in the optimizer's groups more than once",
+        hint="put each parameter into one group: shared (tied) weights count once",
         examples=("occurs multiple times in optimizer.param_groups. Make sure",),
         level=Level.WEAK,
     ),
@@ -584,18 +618,25 @@ SIGNATURES = (
     Signature(
         pattern="model must base PipelineModule",
         source="deepspeed 0.19.8 runtime/pipe/engine.py",
+        message="The pipeline engine is selected, but the model is not a `PipelineModule`",
+        hint="wrap the layers in `deepspeed.pipe.PipelineModule`, or remove the `pipeline` section and the topology",
         examples=("AssertionError: model must base PipelineModule",),
         level=Level.WEAK,
     ),
     Signature(
-        pattern=r"must divide distributed world size \(",
+        pattern=r"num_stages \((?P<stages>\d+)\) must divide distributed world size \((?P<ranks>\d+)\)",
         source="deepspeed 0.19.8 runtime/pipe/module.py",
+        message="The pipeline has {stages} stages, which do not divide the {ranks} ranks of the job",
+        hint="choose `num_stages` so that it divides the number of ranks, or start that many ranks",
         examples=("RuntimeError: num_stages (3) must divide distributed world size (8)",),
+        not_examples=("num_stages (x) must divide distributed world size (y)",),
         level=Level.WEAK,
     ),
     Signature(
         pattern=r"Only train_batch\(\) is accessible in pipeline mode",
         source="deepspeed 0.19.8 runtime/pipe/engine.py",
+        message="The script calls the model of a pipeline directly",
+        hint="call `engine.train_batch(data_iter=…)` or `engine.eval_batch(…)`: with pipeline parallelism there is no `forward`, `backward` or `step`",
         examples=("pipe.engine.PipelineError: Only train_batch() is accessible in pipeline mode.",),
         level=Level.WEAK,
     ),
@@ -652,11 +693,15 @@ SIGNATURES = (
     Signature(
         pattern="All params in MoE group must be MoE params",
         source="deepspeed 0.19.8 runtime/bf16_optimizer.py, runtime/zero/stage_1_and_2.py",
+        message="A parameter group that is marked for MoE holds parameters of other layers",
+        hint="build the groups with `deepspeed.moe.utils.split_params_into_different_moe_groups_for_optimizer`",
         examples=("All params in MoE group must be MoE params",),
         level=Level.WEAK,
     ),
     Signature(
         pattern=r"has no attribute '(?:_?ds_(?:id|numel|tensor|status|shape|persist|summary|process_group|active_sub_modules|secondary_tensor|param_alias|grads_remaining|pre_backward\w*|post_backward\w*)|partition_numel|reserve_partitioned_swap_space|all_gather|convert_to_zero_parameters)'",
+        message="ZeRO-3 does not manage a parameter or module: it was created or replaced after `deepspeed.initialize`, or outside of `deepspeed.zero.Init`",
+        hint="create all parameters before `deepspeed.initialize`, and change their data in place inside `deepspeed.zero.GatheredParameters`",
         examples=(
             "AttributeError: 'Parameter' object has no attribute 'ds_numel'",
             "AttributeError: 'Linear' object has no attribute 'ds_grads_remaining'",
@@ -670,6 +715,8 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Error: .{0,160}\b(?:be|not|n't) (?:evenly )?divisible by (?:the )?(?:mp_size|tp_size|(?:tensor|model|sequence|context)[ _-]?(?:model[ _-])?parallel|(?:world|mesh)[ _]size)",
+        message="A dimension of the model is not divisible by the size of tensor parallelism",
+        hint="choose a size of tensor parallelism that divides the heads, the hidden size and the vocabulary",
         examples=(
             "AssertionError: num_heads (13) must be divisible by mp_size (2)",
             "AssertionError: Hidden dim must be divisible by world size",

@@ -7,7 +7,8 @@ gradient_accumulation_steps * ranks` when it starts, with the ranks divided by
 before it asserts, so the numbers in its error may differ from those in the file.
 
 A trainer replaces values that are `"auto"`, but not the others: a `train_batch_size` that the
-accumulation steps do not divide cannot work with any micro-batch.
+accumulation steps do not divide cannot work with any micro-batch. transformers also compares the
+config with the Trainer's options (learning rate, clipping, weight decay), and stops if they differ.
 
 ## What to do
 Leave out one of the three so that DeepSpeed computes it, or choose numbers whose product matches.
@@ -18,6 +19,7 @@ deepspeed/runtime/config.py (`_batch_assertion`, `_set_batch_related_parameters`
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,11 +45,13 @@ from dsdoctor.api import (
     ok,
     skip,
     warn,
+    without_fix,
 )
 from dsdoctor_checks._util import at_least
 
 from ._ranks import Ranks, ranks_of
 from ._tables import BATCH_KEYS, REMOVED_SINCE, enabled
+from ._trainer_options import Conflict, conflicts
 
 CONDITION = Condition(
     "ds-config-batch-mismatch",
@@ -77,6 +81,11 @@ def batches_fit(  # the engine injects by annotation
     """Checks the equation of the batch sizes for the ranks of this run."""
     if config.parsed is None:
         return
+    if run.framework == "hf" and isinstance(command, LaunchCommand):
+        differing = list(conflicts(config, command.script_args))
+        if differing:
+            yield from map(functools.partial(_against_option, config), differing)
+            return
     given = {key: config.parsed[key] for key in BATCH_KEYS if config.parsed.get(key) is not None}
     auto = [key for key, value in given.items() if value == "auto"]
     given = {key: value for key, value in given.items() if value != "auto"}
@@ -104,6 +113,22 @@ def batches_fit(  # the engine injects by annotation
         yield ok(micro=micro, steps=steps or 1)
     else:
         yield from bad
+
+
+def _against_option(config: DsConfig, found: Conflict) -> Finding:
+    """A value of the config that an option of the Trainer contradicts."""
+    return without_fix(  # it would not know the command
+        fail(
+            f"{config.named(found.key)} is {found.value}, but the command passes"
+            f" `--{found.option} {found.given}`",
+            effect="transformers rejects the config before training starts",
+            hint=f'set `{found.key}` to "auto", and leave the value to the option',
+            key=found.key,
+            config=found.value,
+            option=found.given,
+            line=config.lines.get(found.key),
+        )
+    )
 
 
 def _without_batch_sizes(

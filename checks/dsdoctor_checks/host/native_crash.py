@@ -69,6 +69,28 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
+        pattern="terminate called without an active exception",
+        source="GCC 4.8-15 libstdc++-v3/libsupc++/vterminate.cc",
+        message="A process ended while a thread of a native library was still running in it",
+        hint="find out why this rank left first: its last lines tell; call `torch.distributed.destroy_process_group()` before the script ends",
+        examples=("terminate called without an active exception",),
+        level=Level.WEAK,
+        echo=True,
+    ),
+    Signature(
+        pattern=r"ERROR: Unexpected (?:segmentation fault|floating-point exception) encountered in worker",
+        source="torch 1.0-2.13 torch/csrc/DataLoader.cpp",
+        message="A DataLoader worker crashed in native code",
+        hint="run once with `num_workers=0` and `PYTHONFAULTHANDLER=1`: the stack shows which library of the dataset crashes",
+        examples=(
+            "ERROR: Unexpected segmentation fault encountered in worker.",
+            "ERROR: Unexpected floating-point exception encountered in worker.",
+        ),
+        not_examples=("ERROR: Unexpected segmentation fault encountered in workers",),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "host-oom-killed", "rank-killed"),
+    ),
+    Signature(
         pattern=r"\bsegfault at [0-9a-f]+ ip [0-9a-f]+ sp [0-9a-f]+ error \w+ in (?P<library>[^\s\[]+)\[",
         source="Linux 4-6 arch/x86/mm/fault.c",
         message="A process crashed in native code, in `{library}`",

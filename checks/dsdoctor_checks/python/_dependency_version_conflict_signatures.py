@@ -794,6 +794,20 @@ SIGNATURES = (
         level=Level.WEAK,
     ),
     Signature(
+        pattern=r"(?P<package>\w{1,40}) has been toggled on, but it cannot be used due to the following error: the package .{1,60}(?:doesn't seem to be|seems to be not) installed",
+        source="transformers 4.34-5.23.0 modeling_utils.py",
+        message="The model selects {package}, whose package is not installed",
+        hint='install the package for this torch release (`flash-attn` for FlashAttention), or pass `attn_implementation="sdpa"`',
+        examples=(
+            "ImportError: FlashAttention2 has been toggled on, but it cannot be used due to the following error: the package for FlashAttention2 doesn't seem to be installed.",
+            "ImportError: FlashAttention2 has been toggled on, but it cannot be used due to the following error: the package flash_attn seems to be not installed.",
+        ),
+        not_examples=(
+            "FlashAttention2 has been toggled on, but it cannot be used due to the following error: the package is too old",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern="toggled on, but it cannot be used",
         source="transformers 5.23.0 modeling_utils.py",
         examples=(

@@ -14,6 +14,7 @@ SIGNATURES = (
             "FileNotFoundError: [Errno 2] No such file or directory: 'c/global_step9/zero_pp_rank_1_mp_rank_00_optim_states.pt'",
             "/c/mp_rank_00_model_states.pt does not exist",
         ),
+        message="A shard of the checkpoint is missing: it was saved with another world size or ZeRO stage, or it is incomplete",
         not_examples=("Saved c/mp_rank_00_model_states.pt",),
         level=Level.CERTAIN,
     ),
@@ -363,6 +364,16 @@ SIGNATURES = (
         not_examples=(
             "size mismatch for w: copying a param with shape torch.Size([0]) from checkpoint, the shape in current model is torch.Size([5, 256]).",
         ),
+    ),
+    Signature(
+        pattern="You set `ignore_mismatched_sizes` to `False`, thus raising an error",
+        source="transformers 5.0-5.23.0 utils/loading_report.py",
+        message="Tensors of the checkpoint have other shapes than those of the model",
+        hint="load it with the config that was saved next to the weights; the report above the error lists the shapes. To change the vocabulary, call `resize_token_embeddings` after loading",
+        examples=(
+            "RuntimeError: You set `ignore_mismatched_sizes` to `False`, thus raising an error. For details look at the above report!",
+        ),
+        level=Level.STRONG,
     ),
     Signature(
         pattern=r"^(?:in )?current model is torch\.Size",

@@ -297,6 +297,27 @@ SIGNATURES = (
         ),
     ),
     Signature(
+        pattern="HTTP Error 429 thrown while requesting",
+        source="huggingface_hub 0.23-2.4.0 utils/_http.py",
+        message="The model hub limits the rate of requests from this address (HTTP 429)",
+        hint="pass a token (`hf auth login`, or `HF_TOKEN`), and download the files once with `hf download MODEL` before the ranks start",
+        examples=(
+            "HTTP Error 429 thrown while requesting HEAD https://huggingface.co/gpt2/resolve/main/config.json",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"HTTP Error (?P<status>50\d) thrown while requesting",
+        source="huggingface_hub 0.23-2.4.0 utils/_http.py",
+        message="The model hub answers with an error of its own (HTTP {status})",
+        hint="try again later, set `HF_ENDPOINT` to a mirror, or download the files in advance with `hf download MODEL`",
+        examples=(
+            "HTTP Error 503 thrown while requesting HEAD https://huggingface.co/gpt2/resolve/main/config.json",
+        ),
+        not_examples=("HTTP Error 50x thrown while requesting HEAD https://huggingface.co/x",),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern="the client has been closed",
         source="httpx 0.18-0.28 _client.py",
         examples=("the client has been closed",),

@@ -108,6 +108,16 @@ SIGNATURES = (
         masks=("checkpoint-mismatch",),
     ),
     Signature(
+        pattern=r"^OSError: \[Errno 22\] Invalid argument$",
+        source="torch 2.13.0 libtorch_cpu.so: the end of a truncated archive points behind the file",
+        message="A weights file is truncated",
+        examples=("OSError: [Errno 22] Invalid argument",),
+        not_examples=("OSError: [Errno 22] Invalid argument: '/data/a:b'",),
+        near=("torch._C.PyTorchFileReader(",),
+        level=Level.STRONG,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
         pattern="invalid load key, ",
         source="python 3.3-3.14 Modules/_pickle.c",
         examples=("_pickle.UnpicklingError: invalid load key, 'v'.",),

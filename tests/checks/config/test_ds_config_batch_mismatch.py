@@ -190,3 +190,51 @@ def test_a_config_without_batch_sizes(
     check = ds_config_batch_mismatch.batches_fit
     facts: dict[str, Any] = {"deep_speed_install": deepspeed, "packages": packages}
     assert judge(check, ds_config=config(text), **facts).statuses == status.split()
+
+
+TRAINER = (
+    '{"train_micro_batch_size_per_gpu": 4,\n"gradient_accumulation_steps": "auto",\n'
+    '"optimizer": {"type": "AdamW", "params": {"lr": 2e-5}},\n"gradient_clipping": 1.0}'
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "framework", "keys"),
+    [
+        pytest.param(
+            "--per_device_train_batch_size 4 --learning_rate 2e-5 --max_grad_norm=1",
+            "hf",
+            [],
+            id="all agree",
+        ),
+        pytest.param("--gradient_accumulation_steps 8", "hf", [], id="auto agrees with all"),
+        pytest.param(
+            "--per_device_train_batch_size 8",
+            "hf",
+            ["train_micro_batch_size_per_gpu"],
+            id="another micro-batch",
+        ),
+        pytest.param(
+            "--learning-rate=1e-4 --max_grad_norm 0.3",
+            "hf",
+            ["gradient_clipping", "optimizer.params.lr"],
+            id="another learning rate and another limit",
+        ),
+        pytest.param(
+            "--per_device_train_batch_size 8", "native", [], id="a script's own option of that name"
+        ),
+        pytest.param("--learning_rate $LR", "hf", [], id="the shell knows the value"),
+        pytest.param("--learning_rate --bf16", "hf", [], id="an option without a value"),
+    ],
+)
+def test_options_of_the_trainer(words: str, framework: str, keys: list[str]) -> None:
+    judged = judge(
+        ds_config_batch_mismatch.batches_fit,
+        ds_config=config(TRAINER),
+        launch_command=parse_command(f"deepspeed t.py {words}".split()),
+        run_needs=RunNeeds(framework=framework),
+        deep_speed_install=NOW,
+        packages=BARE,
+    )
+    assert [found.evidence["key"] for found in judged.bad] == keys
+    assert all(found.evidence["line"] for found in judged.bad)

@@ -86,7 +86,6 @@ SIGNATURES = (
             "ERROR: Unexpected segmentation fault encountered in worker.",
             "ERROR: Unexpected floating-point exception encountered in worker.",
         ),
-        not_examples=("ERROR: Unexpected segmentation fault in worker",),
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "host-oom-killed", "rank-killed"),
     ),

@@ -111,8 +111,7 @@ def subject(
     except UsageError as error:
         if shape is None:
             raise UsageError(
-                f"the model is of type `{config['model_type']}`, which no formula covers, and "
-                f"it cannot be measured: {error}"
+                f"the model is of type `{config['model_type']}`, which no formula covers; {error}"
             ) from None
         raise
     by_formula = wanted is None and not shape.built

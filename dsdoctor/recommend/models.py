@@ -136,8 +136,9 @@ def from_config(config: dict[str, Any], name: str = "config.json") -> ModelShape
     if (seeing := vision.READERS.get(str(family))) is not None:
         return seeing(config, name, from_config)
     if family not in MODERN:
+        stated = "has no `model_type`" if family is None else f"is of type `{family}`"
         raise UsageError(
-            f"the model config is of type `{family}`, expected one of {', '.join(KNOWN)}; "
+            f"the model config {stated}, expected one of {', '.join(KNOWN)}; "
             "pass an interpreter with torch and transformers (`--python`) to measure it with "
             "`--measure`, or pass its size (`1.5B`) with `--layers`, `--hidden`, `--heads` and "
             "`--vocab`"

@@ -258,6 +258,10 @@ def _sent(record: RunRecord) -> list[PassedSignal]:
     ]
 
 
+#: States of a job that is to start again: while its command was running, it was requeued.
+REQUEUED_STATES = ("PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT")
+
+
 def from_outside(record: RunRecord) -> str:
     """Who ended the job; "" where nobody is known to have."""
     sent = next(iter(_sent(record)), None)
@@ -266,6 +270,8 @@ def from_outside(record: RunRecord) -> str:
     if sent.typed:
         key = "Ctrl-C" if sent.name == "SIGINT" else "Ctrl-\\"
         return f"{key} was typed on the job's terminal"
+    if record.slurm_state in REQUEUED_STATES:
+        return f"Slurm requeued job {record.slurm_job}; its state is {record.slurm_state} now"
     return f"{sent.name} from outside; a scheduler, `timeout` or a user sends it"
 
 

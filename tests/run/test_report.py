@@ -192,3 +192,18 @@ def test_show_says_of_a_death_what_was_said_at_its_end(
 def test_the_list_of_real_runs_is_short_for_a_pipe(tmp_path: Path) -> None:
     quick(tmp_path, "--", "sh", "-c", "exit 3")
     assert run(tmp_path, "list").stdout.split()[:3] == [folder_of(tmp_path).name, "status", "3"]
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("PENDING", "Slurm requeued job 8; its state is PENDING now"),
+        ("REQUEUE_HOLD", "Slurm requeued job 8; its state is REQUEUE_HOLD now"),
+        ("RUNNING", "SIGTERM from outside; a scheduler, `timeout` or a user sends it"),
+        ("", "SIGTERM from outside; a scheduler, `timeout` or a user sends it"),
+    ],
+)
+def test_a_job_that_waits_again_was_requeued(state: str, said: str) -> None:
+    sent = [PassedSignal(name="SIGTERM", time=3.0)]
+    record = RunRecord(status=1, signals=sent, slurm_job="8", slurm_state=state)
+    assert ending.from_outside(record) == said

@@ -832,14 +832,17 @@ SIGNATURES = (
         level=Level.WEAK,
     ),
     Signature(
-        pattern=r"Error: .{0,120}requires Accelerate\b",
+        pattern=r"Error: .{0,120}requires [Aa]ccelerate\b",
+        source="transformers 4.30-5.23.0 quantizers/quantizer_bnb_4bit.py",
         examples=(
+            "ImportError: Using `bitsandbytes` 4-bit quantization requires accelerate: `pip install 'accelerate>=1.1.0'`",
             "ImportError: Using `bitsandbytes` 8-bit quantization requires Accelerate: `pip install accelerate` and the latest version of bitsandbytes: `pip install -i https://pypi.org/simple/ bitsandbytes`",
         ),
         not_examples=(
             "Using `bitsandbytes` 8-bit quantization requires Accelerate: `pip install accelerate` and the latest version of bitsandbytes: `pip install -i https://pypi.org/simple/ bitsandbytes`",
         ),
-        level=Level.WEAK,
+        level=Level.STRONG,
+        masks=("bitsandbytes-cuda-setup",),
     ),
     Signature(
         pattern=r"Error: .{0,160}version of [`']?(?:PEFT|peft|transformers|accelerate|trl|diffusers|datasets|tokenizers|huggingface[-_]hub|safetensors|optimum|auto[-_]gptq|autoawq|pydantic|gradio|torchao)\b.{0,60}(?:not compatible|incompatible|too (?:old|new)|outdated|not supported|unsupported)",

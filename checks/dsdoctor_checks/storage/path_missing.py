@@ -115,14 +115,6 @@ SIGNATURES = (
         not_examples=("RuntimeError: Parent directory ok",),
     ),
     Signature(
-        pattern=r"^FileNotFoundError: Unable to find '(?P<path>/[^']{1,300})'",
-        source="datasets 2.14-5.2.0 data_files.py",
-        message="`{path}` does not exist or holds no file that the job looks for",
-        examples=("FileNotFoundError: Unable to find '/data/sft/train-00000.jsonl'",),
-        not_examples=("FileNotFoundError: Unable to find 'hf://datasets/a/b/train.jsonl'",),
-        level=Level.LIKELY,
-    ),
-    Signature(
         pattern=r"FileNotFoundError: Couldn't find (?:a dataset script at (?P<path>/\S{1,300}) or any data file|any data file at (?P<folder>/\S{1,300}?)\.(?:\s|$))",
         source="datasets 1.18-4.4 load.py",
         message="`load_dataset` finds no data at the path that was passed",

@@ -296,7 +296,7 @@ def test_what_is_no_model_is_refused(text: str, words: str) -> None:
         (b"\xff\xfe", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
         ('{"model_type": "mamba"}', "type `mamba`"),
-        ("{}", "type `None`"),
+        ("{}", "has no `model_type`"),
         ('{"model_type": "llama", "hidden_size": "wide"}', "`hidden_size`"),
         ('{"model_type": "gpt2", "n_embd": 10, "n_head": 3}', "a multiple of `n_head` (3)"),
         (

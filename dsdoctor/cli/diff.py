@@ -9,9 +9,11 @@ from dsdoctor.cli import common, html, loading
 from dsdoctor.fleet import compare
 from dsdoctor.fleet.traits import traits_of
 from dsdoctor.judge import judge
+from dsdoctor.model.facts.base import Missing
+from dsdoctor.model.facts.python import Packages
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.report import Report
-from dsdoctor.model.snapshot import differences
+from dsdoctor.model.snapshot import Snapshot, differences
 from dsdoctor.report import changes as changed
 
 
@@ -61,6 +63,7 @@ def command(before: str, after: str, form: str, output: str | None, verbose: boo
             changed.line(row["trait"], row["before"], row["after"], verbose=verbose)
             for row in compare.compare({"": traits_of(left)}, {"": traits_of(right)})
         ]
+        traits += [changed.line(*row, verbose=verbose) for row in package_changes(left, right)]
         loading.write(changed.text(verdicts, traits, facts, verbose=verbose), output)
     return 1 if facts or changes else 0
 
@@ -70,6 +73,24 @@ def _is_volatile(name: str) -> bool:
     return name.endswith(
         ("available_bytes", "free_bytes", "used_bytes", "seconds", "_usage_mw", "temperature_c")
     )
+
+
+def package_changes(left: Snapshot, right: Snapshot) -> list[tuple[str, str, str]]:
+    """Packages whose versions differ, first those that deep learning is known for.
+
+    Without those that are compared as traits of a machine.
+    """
+    before, after = left.get(Packages), right.get(Packages)
+    if isinstance(before, Missing) or isinstance(after, Missing):
+        return []
+    traits = {name.lower() for name in (*traits_of(left), *traits_of(right))}
+    rows = [
+        (name, before.version(name) or "not installed", after.version(name) or "not installed")
+        for name in before.packages.keys() | after.packages.keys()
+        if name.lower() not in traits and before.version(name) != after.version(name)
+    ]
+    known = before.requires.keys() | after.requires.keys()
+    return sorted(rows, key=lambda row: (row[0] not in known, row[0]))
 
 
 def verdict_changes(old: Report, new: Report) -> list[tuple[str, str, str]]:

@@ -92,3 +92,16 @@ def test_nothing_is_cut_that_fits() -> None:
     rows = [f"c{number}: ok -> warn" for number in range(changes.MOST_VERDICTS)]
     assert changes.text(rows, (), ()).splitlines() == rows
     assert "1 value differs" in changes.text((), (), [("a.b", 1, 2)])
+
+
+def test_packages_that_came_and_went_are_named(tmp_path: Path) -> None:
+    data = json.loads(of(golden.MACHINES["healthy"]).to_json())
+    packages: dict[str, Any] = data["facts"]["packages"]["packages"]
+    (tmp_path / "one.json").write_text(json.dumps(data))
+    packages["aaa"] = {**packages["numpy"], "name": "aaa", "version": "1.0"}
+    packages["numpy"] = {**packages["numpy"], "version": "9.9"}
+    (tmp_path / "two.json").write_text(json.dumps(data))
+    one, two = str(tmp_path / "one.json"), str(tmp_path / "two.json")
+    assert "\naaa: not installed -> 1.0\n" in run("diff", one, two).stdout
+    assert "\naaa: 1.0 -> not installed\n" in run("diff", two, one).stdout
+    assert "-> 9.9\n" in run("diff", one, two).stdout

@@ -1,8 +1,8 @@
 """Models of many families in a real DeepSpeed engine, beside what `recommend` says of them.
 
     bash tests/run.sh standin --collect-only   # makes the environment
-    .venv-standin/bin/pip install peft
-    .venv-standin/bin/python benchmarks/memory_engines.py [--draw 2] [--peaks FILE]
+    .venv-standin/bin/pip install peft bitsandbytes
+    .venv-standin/bin/python benchmarks/memory_engines.py [--draw 3] [--peaks FILE]
 
 Each case is one rank of several under torch's real caching allocator, on shapes alone
 (tests/standin): the second step of an engine, with its weights, optimizer, buckets and gradients.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib.metadata
 import json
 import statistics
 import subprocess
@@ -31,6 +32,7 @@ from dsdoctor.probes import model_passes  # noqa: E402
 from dsdoctor.recommend import measured, memory  # noqa: E402
 from dsdoctor.recommend.memory import GIB  # noqa: E402
 from dsdoctor.recommend.models import from_config  # noqa: E402
+from dsdoctor.recommend.releases import bias_kernel  # noqa: E402
 from dsdoctor.recommend.setting import Setting  # noqa: E402
 from tests.standin import bed  # noqa: E402
 from tests.standin.conftest import machine  # noqa: E402
@@ -46,7 +48,8 @@ Case = dict[str, Any]
 
 
 def setting_of(case: Case) -> Setting:
-    return dataclasses.replace(Setting(world=8), **case["setting"])
+    kernel = bias_kernel(importlib.metadata.version("transformers"))
+    return dataclasses.replace(Setting(world=8, bias_kernel=kernel), **case["setting"])
 
 
 def ranks_of(setting: Setting) -> tuple[int, ...]:
@@ -88,7 +91,13 @@ def peak_of(case: Case, seconds: float) -> int | str:
     setting = setting_of(case)
     found = [
         peak_of_rank(
-            {**dataclasses.asdict(setting), "model": case["config"], "rank": rank}, seconds
+            {
+                **dataclasses.asdict(setting),
+                "model": case["config"],
+                "script": case.get("script", {}),
+                "rank": rank,
+            },
+            seconds,
         )
         for rank in ranks_of(setting)
     ]
@@ -126,7 +135,8 @@ def error_of(said: int | str, truth: int | str) -> float | None:
 def about(setting: Setting) -> str:
     """What of a setting is not in a column of its own."""
     words = [setting.precision] if setting.precision != "bf16" else []
-    words += [f"LoRA {setting.lora_rank}"] if setting.lora_rank else []
+    adapters = "QLoRA" if setting.quantised else "LoRA"
+    words += [f"{adapters} {setting.lora_rank}"] if setting.lora_rank else []
     words += {"none": [], "optimizer": ["optimizer offloaded"]}.get(
         setting.offload, ["all offloaded"]
     )

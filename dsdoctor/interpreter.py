@@ -327,6 +327,19 @@ def holding(host: Host, prefix: str, python: str | None = None) -> tuple[str, ..
     )
 
 
+def release_of(host: Host, python: str, package: str) -> str | None:
+    """The release of a package in an interpreter's environment, by its metadata's folder."""
+    for folder in site_folders(host, _parent(_parent(python)), python):
+        try:
+            found = host.glob(_join(folder, f"{package}-*.dist-info"))
+        except HostError:
+            continue
+        if found:
+            name = found[0].replace("\\", "/").rpartition("/")[2]
+            return name[len(package) + 1 : -len(".dist-info")]
+    return None
+
+
 def _holds(host: Host, folder: str, module: str) -> bool:
     if exists(host, _join(folder, module, "__init__.py")):
         return True

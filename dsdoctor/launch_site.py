@@ -133,6 +133,24 @@ def programs(
     return tuple(found), ()
 
 
+def release_of(host: Host, python: str | None, package: str, *, look: bool) -> str | None:
+    """The release of a package in the environment that will train; None = not known.
+
+    Args:
+        host: this machine.
+        python: value of `--python`.
+        package: its name.
+        look: False = the plan is for another machine.
+    """
+    if not look:
+        return None
+    try:
+        chosen = interpreter.choose(host, python)
+    except UsageError:
+        return None  # `programs` says so
+    return interpreter.release_of(host, chosen.executable, package)
+
+
 def _resolved(host: Host, path: str | None) -> str | None:
     if path is None:
         return None

@@ -65,7 +65,11 @@ def _measure_with(host: Host, python: str, name: str, config: dict[str, Any]) ->
         built = measured.shape_of(records, name) or shape
         if shape.built or shape.stated_parameters is not None:
             return built, found
-        return dataclasses.replace(shape, sizes=built.sizes, adapted=built.adapted), found
+        counted = {
+            name: getattr(built, name)
+            for name in ("sizes", "modules", "stacked", "shared", "adapted")
+        }
+        return dataclasses.replace(shape, **counted), found
 
     return measure
 

@@ -104,6 +104,11 @@ from dsdoctor.report.launch_plan import render
 )
 @click.option("--deepspeed", metavar="X.Y.Z", help="DeepSpeed release of the job [newest].")
 @click.option(
+    "--transformers",
+    metavar="X.Y.Z",
+    help="transformers release of the job [that of the environment].",
+)
+@click.option(
     "--optimizer",
     type=click.Choice(sorted(OPTIMIZERS)),
     default="adamw",
@@ -215,6 +220,7 @@ def command(
     fused_loss: bool,
     loads_first: bool,
     deepspeed: str | None,
+    transformers: str | None,
     optimizer: str,
     attention: str | None,
     image_tokens: int | None,
@@ -314,6 +320,11 @@ def command(
             fused_loss=fused_loss,
             loads_first=loads_first,
             deepspeed=None if deepspeed is None else releases.parse_option(deepspeed),
+            transformers=launch_site.release_of(
+                host, python, "transformers", look=here or python is not None
+            )
+            if transformers is None
+            else releases.parse_option(transformers, "--transformers", "5.15.0"),
             optimizer=optimizer,
             attention=attention,
             image_tokens=image_tokens,

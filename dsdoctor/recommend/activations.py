@@ -21,6 +21,8 @@ from dsdoctor.recommend.traits import traits_of
 TIED_GRADIENTS = 3
 #: Bytes for each score that eager attention keeps: softmax in fp32 and its 16-bit copy.
 SCORE_BYTES = 6
+#: The same of T5 since transformers 5.15: softmax and result of its dropout in 16 bits, and a mask.
+T5_HALF_SCORES = 5
 #: Log-probabilities in fp32 and two gradients of them.
 FP32_LOSS = 12
 #: Bytes that a router keeps for each expert (softmax in fp32, 16-bit logits), and for each copy of
@@ -39,6 +41,7 @@ class Moment:
         working: bytes of the recomputed block and of gradients on the way through it.
         gradient: elements of the weight gradient that is being made.
         finished: elements of the weight gradients that are made.
+        reduced: elements of the largest gradient that is reduced then, 0 = not known, or none.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Moment:
     working: int = 0
     gradient: int = 0
     finished: int = 0
+    reduced: int = 0
 
     @property
     def bytes(self) -> int:
@@ -79,10 +83,11 @@ def _norm_bytes(
 
 
 def _stores_scores(model: ModelShape, setting: Setting) -> bool:
-    """Whether attention stores its scores: as requested, or as T5 does before transformers 5."""
-    if setting.attention == "eager":
-        return True
-    return setting.attention == "flash" and traits_of(model.family).relative_bias
+    """Whether attention stores its scores: as requested, or as T5 does before transformers 5.15."""
+    if setting.attention == "eager" or not traits_of(model.family).relative_bias:
+        return setting.attention == "eager"
+    known = setting.bias_kernel
+    return setting.attention == "flash" if known is None else not known
 
 
 def _attention_bytes(model: ModelShape, setting: Setting) -> int:
@@ -127,19 +132,26 @@ def _latent_bytes(model: ModelShape, setting: Setting) -> int:
 
 
 def _bias_bytes(model: ModelShape, setting: Setting) -> int:
-    """The position bias of a layer; a decoder's is as large for any micro-batch."""
+    """The position bias of a layer, a copy in the order that the kernel reads.
+
+    Only the mask of padding, which an encoder adds to it, makes it different for each sequence.
+    """
     traits = traits_of(model.family)
     if not traits.relative_bias or _stores_scores(model, setting):
         return 0
-    times = 1 if traits.cross else setting.micro_batch  # the encoder adds the mask of each sequence
+    padded = setting.attention == "sdpa" and not traits.cross
+    times = setting.micro_batch if padded else 1
     return setting.width * model.heads * times * setting.sequence**2
 
 
 def _score_bytes(model: ModelShape, setting: Setting) -> int:
     half = setting.width == 2  # noqa: PLR2004
-    kept = traits_of(model.family).score_bytes
+    traits = traits_of(model.family)
+    kept = traits.score_bytes
+    if traits.relative_bias and setting.bias_kernel:
+        kept = T5_HALF_SCORES
     if kept:  # in fp32 everything except the mask's byte is twice as wide
-        return kept if half else 2 * kept - kept % 2
+        return kept if half else traits.fp32_score_bytes or 2 * kept - kept % 2
     return SCORE_BYTES if half else 4
 
 
@@ -185,8 +197,12 @@ def _adapter_bytes(model: ModelShape, setting: Setting, *, mixed: bool) -> int:
         return 0
     readers = 3 + (0 if mixed else 2 if model.gated else 1)
     inputs = readers * model.hidden + model.query_width + (0 if mixed else model.intermediate)
-    each = 4 if setting.lora_fp32 else setting.width
-    return (each + setting.lora_dropout) * inputs
+    return _copy_bytes(setting) * inputs
+
+
+def _copy_bytes(setting: Setting) -> int:
+    """Bytes of an element that an adapter reads: its copy, and the mask of its dropout."""
+    return (4 if setting.lora_fp32 else setting.width) + setting.lora_dropout
 
 
 def layer_bytes(model: ModelShape, setting: Setting, *, mixed: bool = False) -> int:
@@ -221,6 +237,10 @@ def _cross_bytes(model: ModelShape, setting: Setting) -> int:
     length = next((_length(tower, setting) for tower in model.towers), setting.sequence)
     kept = width * tokens * model.query_width * (3 if traits.copied else 2)
     kept += width * setting.micro_batch * length * 2 * model.kv_width
+    if _copies(setting):  # of queries and output, and of keys and values
+        read = tokens * (model.hidden + model.query_width)
+        read += setting.micro_batch * length * 2 * model.hidden
+        kept += _copy_bytes(setting) * read
     if _stores_scores(model, setting):
         return kept + _score_bytes(model, setting) * model.heads * tokens * length
     if setting.attention == "sdpa":
@@ -234,21 +254,27 @@ def _length(tower: Tower, setting: Setting) -> int:
     return int(tower.tokens * by[tower.source])
 
 
-def tower_bytes(tower: Tower, setting: Setting) -> tuple[int, int]:
-    """What a tower keeps until its backward pass, and what one of its blocks keeps in it."""
+def _of_tower(tower: Tower, setting: Setting) -> Setting:
+    """The setting of a tower, whose sequences are what attends to each other in it."""
     length = _length(tower, setting)
-    if not length:
-        return 0, 0
     unit = min(tower.unit or length, length)
     attention = setting.attention
     if attention == "sdpa" and tower.source != "text":  # images and recordings have no padding
         attention = "flash"
-    inner = dataclasses.replace(
+    return dataclasses.replace(
         setting,
         micro_batch=setting.micro_batch * -(-length // unit),
         sequence=unit,
         attention=attention,
     )
+
+
+def tower_bytes(tower: Tower, setting: Setting) -> tuple[int, int]:
+    """What a tower keeps until its backward pass, and what one of its blocks keeps in it."""
+    length = _length(tower, setting)
+    if not length:
+        return 0, 0
+    inner = _of_tower(tower, setting)
     tokens = setting.micro_batch * length
     block = layer_bytes(tower.blocks, inner)
     each = setting.width * tokens * tower.blocks.hidden if setting.checkpointing else block
@@ -291,7 +317,20 @@ def _block_backward(model: ModelShape, setting: Setting) -> tuple[int, int]:
         passing += each * tokens * (model.intermediate + model.hidden)
     if _stores_scores(model, setting):
         passing = max(passing, 4 * tokens * model.heads * setting.sequence)
+    passing = max(passing, _bias_backward(model, setting))
     return again + passing, 0 if setting.lora_rank else model.largest_matrix
+
+
+def _bias_backward(model: ModelShape, setting: Setting) -> int:
+    """The gradients of a position bias that is trained.
+
+    The kernel returns one for each sequence. It is added up over the batch; a decoder masks the sum
+    again; and autograd adds up what all layers made.
+    """
+    if not _bias_bytes(model, setting) or setting.lora_rank:
+        return 0
+    each = setting.width * model.heads * setting.sequence**2
+    return each * (setting.micro_batch + 3)
 
 
 def _experts_backward(model: ModelShape, setting: Setting) -> tuple[int, int]:
@@ -401,6 +440,7 @@ def _tower_moments(model: ModelShape, setting: Setting, finished: int) -> list[M
         blocks = tower.blocks
         passing = setting.width * setting.micro_batch * _length(tower, setting)
         working = passing * (blocks.intermediate + 3 * blocks.hidden)
+        working = max(working, _bias_backward(blocks, _of_tower(tower, setting)))
         found.append(
             Moment(
                 name=tower.name,

@@ -17,15 +17,17 @@ from dsdoctor.recommend.optimizers import OPTIMIZERS
 from dsdoctor.recommend.options import HEADROOM, PlanOptions
 from dsdoctor.recommend.releases import (
     CLEARED_GRADIENTS,
+    NOT_REENTRANT,
     UNCLEARED_GRADIENTS,
     UNSCALED_LOSS,
     UNSCALED_LOSS_READ,
     as_in,
     at_least,
+    bias_kernel,
     release_of,
 )
 from dsdoctor.recommend.saved import Saved, saved_of
-from dsdoctor.recommend.setting import MAX_LIVE, Setting
+from dsdoctor.recommend.setting import MAX_LIVE, PREFETCH, Setting
 from dsdoctor.recommend.shape import ModelShape
 
 #: (stage, offload): each step down the list moves more bytes per pass.
@@ -178,6 +180,7 @@ def base_setting(
         nodes=options.nodes,
         precision=precision,
         attention=attention,
+        bias_kernel=bias_kernel(options.transformers),
         image_tokens=image_tokens,
         lora_rank=rank,
         lora_dropout=options.lora_dropout,
@@ -193,6 +196,9 @@ def base_setting(
         step_bytes=OPTIMIZERS[options.optimizer].step,
         bucket=bucket,
         max_live=live,
+        prefetch=min(PREFETCH, bucket),
+        reuse=live,
+        reentrant=not at_least(release_of(options.transformers), NOT_REENTRANT),
         overlap=world > 1,
         pin_memory=machine.system == "Linux",
         on_gpu=bool(machine.devices),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dsdoctor.recommend import optimizers
-from dsdoctor.recommend.setting import MAX_LIVE, SUB_GROUP, Setting
+from dsdoctor.recommend.setting import MAX_LIVE, PREFETCH, SUB_GROUP, Setting
 
 _PARTITIONED = 3
 _FLOAT32 = frozenset({"fp32", "float32"})
@@ -110,6 +110,8 @@ def setting_of(  # one line for each key that affects memory
         bucket=_number(bucket, automatic),
         overlap=overlap if isinstance(overlap, bool) else stage == _PARTITIONED,
         max_live=_number(zero.get("stage3_max_live_parameters"), MAX_LIVE),
+        prefetch=_number(zero.get("stage3_prefetch_bucket_size"), PREFETCH),
+        reuse=_number(zero.get("stage3_max_reuse_distance"), MAX_LIVE),
         sub_group=_number(zero.get("sub_group_size"), SUB_GROUP),
         secondary=_number(zero.get("zero_hpz_partition_size"), 1),
         pin_memory=any(part.get("pin_memory", pinned) is True for part in moved.values()),

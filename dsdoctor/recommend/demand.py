@@ -90,6 +90,9 @@ def shape_of(model: Mapping[str, object]) -> ModelShape:
         Tower(**{**tower, "blocks": shape_of(tower["blocks"])}) for tower in known.get("towers", ())
     )
     known["sizes"] = tuple(known.get("sizes", ()))
+    known["modules"] = tuple(tuple(row) for row in known.get("modules", ()))
+    known["stacked"] = tuple(known.get("stacked", ()))
+    known["shared"] = tuple((later, first) for later, first in known.get("shared", ()))
     return ModelShape(**known)
 
 

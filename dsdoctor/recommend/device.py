@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.model.units import GIB, MIB
 from dsdoctor.recommend.activations import Moment
+from dsdoctor.recommend.gathering import Levels, gathered, level_at
 from dsdoctor.recommend.optimizers import state_bytes
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape
@@ -43,6 +44,9 @@ QUANTISED_BITS = 4.127
 _BEFORE_GRADIENTS = frozenset({"loss", "output layer"})
 #: The end of a pass, where ZeRO-1 and -2 reduce what no full bucket has.
 _LAST_REDUCTION = "last reduction"
+#: A bucket is reduced, in a measured pass. Norms are computed then, not in the passes between.
+REDUCTION = "reduction"
+_WITHOUT_NORM = frozenset({*_BEFORE_GRADIENTS, _LAST_REDUCTION, "backward"})
 
 
 def item_of(name: str, size: float, phase: str = "resident") -> MemoryItem:
@@ -60,9 +64,14 @@ def _weights(model: ModelShape, trained: int, setting: Setting) -> list[MemoryIt
     whole = undivided_weights(model, trained, setting)
     if not setting.partitions_weights:
         return [item_of("parameters", whole)]
+    items = []
+    if setting.quantised:  # scales are attributes of a weight, not a part of it
+        scales = model.block_parameters * (QUANTISED_BITS - 4) / 8
+        whole -= int(scales)
+        items.append(item_of("scales of 4-bit weights", scales))
     if setting.offloads_parameters:
-        return []
-    items = [item_of("parameters", whole / setting.world)]
+        return items
+    items.append(item_of("parameters", whole / setting.world))
     if setting.secondary > 1:  # `_partition_param_sec` keeps a share of the ranks of a group
         items.append(item_of("secondary weights", whole / setting.secondary))
     return items
@@ -239,30 +248,12 @@ def _bucket_bytes(trained: int, setting: Setting) -> int:
     return setting.width * setting.bucket * (2 if setting.overlap else 1)
 
 
-def _gathered(model: ModelShape, setting: Setting) -> int:
-    """Elements of the weights that ZeRO-3 has gathered at the end of the forward pass.
+def takes_norms_in_pass(setting: Setting) -> bool:
+    """Whether the norm of each gradient is computed when it is reduced.
 
-    DeepSpeed holds up to `stage3_max_live_parameters`. Without recomputation, autograd can hold
-    more: `linear` saves a view of its weight, which keeps the gathered storage. DeepSpeed replaces
-    `linear` against this, in a model built under `zero.Init`, and from 0.19.4 on in any model (pull
-    request 8189), unless `memory_efficient_linear` is false. Experts that transformers 5 cuts out
-    of one tensor are such views all the same.
+    ZeRO-1 and -2 with the optimizer on the host do so before it leaves the GPU.
     """
-    if not setting.partitions_weights:
-        return 0
-    if setting.world == 1 and not setting.offloads_parameters:
-        return 0
-    live = max(setting.max_live, model.largest_module)
-    if not setting.checkpointing:
-        live = max(live, _saved_by_linear(model, setting))
-    return min(model.parameters, live)
-
-
-def _saved_by_linear(model: ModelShape, setting: Setting) -> int:
-    """Elements of the gathered weights that autograd keeps until their backward pass."""
-    if setting.linear_views:
-        return model.parameters - model.embedding_parameters - model.positions * model.hidden
-    return 3 * model.expert_layers * model.experts * model.hidden * model.expert_width
+    return setting.offloads_optimizer and setting.stage in (1, 2)
 
 
 def _norm_in_pass(
@@ -276,17 +267,26 @@ def _norm_in_pass(
     (`set_norm_for_param_grad_in_gpu`). The output layer's comes while all activations are there; a
     tied one has its gradient with the embedding's, at the end.
     """
-    if not setting.offloads_optimizer or setting.partitions_weights or setting.stage == 0:
-        return 0, 0
-    if moment.name in (*_BEFORE_GRADIENTS, _LAST_REDUCTION):
+    if not takes_norms_in_pass(setting) or moment.name in _WITHOUT_NORM:
         return 0, 0
     last = moment.name == "embedding"
-    largest = largest_gradient(model, trained)
+    largest = moment.reduced or largest_gradient(model, trained)
     if model.tied and not last and moment.gradient:
         largest = min(largest, model.largest_matrix)
     norm = NORM_BYTES * min(-(-trained // setting.world), largest)
     searched = OVERFLOW_BYTES * largest if setting.elementwise_overflow else 0
     return (norm, 0) if norm > searched else (0, searched)
+
+
+def _gathered_then(
+    model: ModelShape, trained: int, setting: Setting, moment: Moment, levels: Levels
+) -> int:
+    """Elements of gathered weights at a moment of the backward pass, by what of it is done."""
+    share = moment.finished / max(1, trained)
+    if setting.lora_rank:  # the gradients are those of the blocks alone
+        head = model.embedding_parameters / max(1, model.parameters)
+        share = head + (1 - head) * share
+    return level_at(levels, share, 1 / max(1, model.layers))
 
 
 def _being_reduced(trained: int, setting: Setting, moment: Moment) -> int:
@@ -313,7 +313,7 @@ def _passes(
     ZeRO-1 and -2 flatten the ranks' parts of it into a copy (`allreduce_bucket`); at the end of the
     pass that is what is left to be reduced.
     """
-    gathered = setting.width * _gathered(model, setting)
+    at_loss, levels = gathered(model, setting)
     bucket = 0 if setting.partitions_weights else _bucket_bytes(trained, setting)
     keeps_buckets = setting.stage == 1 and setting.accumulation > 1
     early = keeps_buckets or (setting.buckets_first and setting.stage > 0)
@@ -330,6 +330,10 @@ def _passes(
         dequantised = setting.width * model.largest_matrix if setting.quantised else 0
         norm, searched = _norm_in_pass(model, trained, setting, moment)
         reduced = _being_reduced(trained, setting, moment)
+        if moment.name == "loss":
+            weights = at_loss
+        else:
+            weights = _gathered_then(model, trained, setting, moment, levels)
         found = [
             item_of("activations", moment.activations, phase),
             item_of("logits", moment.logits, phase),
@@ -338,7 +342,7 @@ def _passes(
             item_of("finished gradients", _finished(model, trained, setting, moment), phase),
             item_of("buckets", bucket if later or early else 0, phase),
             item_of("reduction copy", copied if copies else 0, phase),
-            item_of("gathered parameters", gathered, phase),
+            item_of("gathered parameters", setting.width * weights, phase),
             item_of("dequantised matrix", dequantised if later else 0, phase),
             item_of("norm in fp64", norm, phase),
             item_of("overflow check", searched, phase),

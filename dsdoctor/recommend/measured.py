@@ -11,6 +11,7 @@ from typing import Any
 
 from dsdoctor.errors import NotMeasuredError
 from dsdoctor.recommend.activations import Moment, fused_loss_bytes
+from dsdoctor.recommend.device import REDUCTION, takes_norms_in_pass
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape
 from dsdoctor.recommend.traits import traits_of
@@ -29,13 +30,13 @@ class Pass:
         batch: its micro-batch.
         forward: bytes alive when the forward pass is over.
         segments: for each stretch between two gradients of weights, its peak without weights and
-            finished gradients, and the bytes of the gradient at its end. The first stretch
-            contains the loss.
+            finished gradients, the bytes of the gradient at its end, and what is alive then. The
+            first stretch contains the loss.
     """
 
     batch: int
     forward: int
-    segments: tuple[tuple[int, int], ...]
+    segments: tuple[tuple[int, int, int], ...]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,14 +80,35 @@ class Measured:
         ]
         finished, highest = loss[1], -1
         later: list[Moment] = []
-        total = finished + sum(size for _, size in rest)
+        total = finished + sum(size for _, size, _ in rest)
         # finished gradients only grow: a moment counts only if no later one is as high
-        for stretch, size in reversed(rest):
+        for stretch, size, _ in reversed(rest):
             total -= size
             if stretch > highest:
                 highest = stretch
                 later.append(Moment(name="backward", activations=stretch, finished=total // width))
-        return (*moments, *reversed(later))
+        return (*moments, *reversed(later), *_reductions(found, setting))
+
+
+def _reductions(found: Pass, setting: Setting) -> tuple[Moment, ...]:
+    """The moments at which a bucket is reduced, where a norm is computed of each gradient in it.
+
+    That is when the next gradient does not fit (`reduce_independent_p_g_buckets_and_remove_grads`
+    of stage_1_and_2.py), and at the end.
+    """
+    if not takes_norms_in_pass(setting):
+        return ()
+    moments = []
+    inside = largest = total = 0
+    for _, size, left in found.segments:
+        count = size // setting.width
+        if largest and (not size or inside + count > setting.bucket):
+            moments.append(
+                Moment(name=REDUCTION, activations=left, finished=total, reduced=largest)
+            )
+            inside = largest = 0
+        inside, largest, total = inside + count, max(largest, count), total + count
+    return tuple(moments)
 
 
 def _interpolated(passes: Sequence[Pass], batch: int) -> Pass | None:
@@ -109,7 +131,7 @@ def _interpolated(passes: Sequence[Pass], batch: int) -> Pass | None:
         batch=batch,
         forward=between(low.forward, high.forward),
         segments=tuple(
-            (between(first[0], last[0]), last[1])
+            (between(first[0], last[0]), last[1], between(first[2], last[2]))
             for first, last in zip(low.segments, high.segments, strict=True)
         ),
     )
@@ -181,7 +203,7 @@ def read(records: Sequence[Mapping[str, Any]], asked: int) -> Measured:
     for record in found:
         case = record["case"]
         first, *rest = record["segments"]
-        segments = ((max(record["forward_peak"], first[0]), first[1]), *map(tuple, rest))
+        segments = ((max(record["forward_peak"], first[0]), *first[1:]), *map(tuple, rest))
         passes[bool(case["checkpointing"])].append(
             Pass(batch=case["batch"], forward=record["forward"], segments=segments)
         )
@@ -222,6 +244,9 @@ def shape_of(records: Sequence[Mapping[str, Any]], name: str) -> ModelShape | No
         max_length=model["positions"] or 2048,
         experts=model["experts"],
         sizes=tuple(model["tensors"]),
+        modules=tuple(tuple(row) for row in model.get("modules", ())),
+        stacked=tuple(model.get("stacked", ())) if model["experts"] else (),
+        shared=tuple((later, first) for later, first in model.get("shared", ())),
         built=True,
         adapted=adapted[0] if adapted else None,
     )

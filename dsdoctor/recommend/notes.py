@@ -11,6 +11,12 @@ from dsdoctor.recommend.options import BF16_MAJOR, PlanOptions, note
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape
 
+#: `ctx.tensors` of `MatMul4Bit` (autograd/_functions.py of bitsandbytes 0.50.2).
+KEPT_BY_GRAPH = (
+    "autograd keeps the gathered 4-bit weights of all blocks until their backward pass, so each "
+    "GPU holds the whole 4-bit model in each pass; reentrant recomputation does not "
+    "(`gradient_checkpointing_kwargs={'use_reentrant': True}`, the default before transformers 5)"
+)
 #: DeepSpeed pull request 4966, issue 7461; leaf_module_config.py and transformers' Mixtral and
 #: DeepSeek V3 of 4.51.3 and 5.23 (2026-11-23).
 EXPERTS = (
@@ -65,6 +71,8 @@ def notes_on(
                 "the whole 4-bit model before DeepSpeed partitions it",
             )
         )
+        if not (chosen.checkpointing and setting.reentrant):
+            reasons.append(note("4-bit weights", KEPT_BY_GRAPH))
     elif setting.partitions_weights and setting.on_gpu and not setting.loads_first:
         whole = setting.width * model.parameters * setting.ranks_per_node / GIB
         reasons.append(

@@ -8,6 +8,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.model.launch_plan import Reason
 from dsdoctor.recommend.machine import Machine
 from dsdoctor.recommend.optimizers import OPTIMIZERS
+from dsdoctor.recommend.releases import T5_KERNEL, bias_kernel
 from dsdoctor.recommend.shape import ModelShape
 from dsdoctor.recommend.traits import traits_of
 
@@ -39,6 +40,7 @@ class PlanOptions:
         fused_loss: the loss is fused with the output layer (Liger kernels).
         loads_first: the script loads the whole model before DeepSpeed divides it.
         deepspeed: release of DeepSpeed that will train; None = the newest.
+        transformers: release of transformers that will train; None = not known.
         optimizer: a key of OPTIMIZERS.
         attention: `flash`, `sdpa` (batches with padding) or `eager`; None = `flash`, or `eager`
             if the family has no other.
@@ -69,6 +71,7 @@ class PlanOptions:
     fused_loss: bool = False
     loads_first: bool = False
     deepspeed: str | None = None
+    transformers: str | None = None
     optimizer: str = "adamw"
     attention: str | None = None
     image_tokens: int | None = None
@@ -161,8 +164,16 @@ def choose_sequence(model: ModelShape, asked: int | None) -> tuple[int, Reason |
     return asked, None
 
 
-def choose_attention(model: ModelShape, asked: str | None) -> tuple[str, Reason | None]:
-    """The requested attention, otherwise a kernel that stores no scores if the family has one."""
+def choose_attention(
+    model: ModelShape, asked: str | None, transformers: str | None = None
+) -> tuple[str, Reason | None]:
+    """The requested attention, otherwise a kernel that stores no scores if the family has one.
+
+    Args:
+        model: the shape.
+        asked: value of `--attention`.
+        transformers: its release, None = not known.
+    """
     if asked is not None:
         return asked, None
     traits = traits_of(model.family)
@@ -172,13 +183,18 @@ def choose_attention(model: ModelShape, asked: str | None) -> tuple[str, Reason 
             f"eager: transformers has no SDPA for {model.family}, whose scores are stored; pass "
             "`--attention flash` if the flash-attn package (or a kernel of the hub) is used",
         )
-    if traits.relative_bias:
-        return "flash", note(
-            "attention",
+    if not traits.relative_bias:
+        return "flash", None
+    kernel = bias_kernel(transformers)
+    if kernel:
+        text = f"a kernel takes the position bias of {model.family} in transformers {transformers}"
+    else:
+        release = "" if transformers is None else f"{transformers} is older; "
+        text = (
             f"the formula counts attention scores as stored, as {model.family} does before "
-            "transformers 5; with 5 or newer, pass `--attention sdpa`",
+            f"transformers {T5_KERNEL}; {release}pass the release with `--transformers`"
         )
-    return "flash", None
+    return "flash", note("attention", text)
 
 
 def choose_images(model: ModelShape, sequence: int, asked: int | None) -> tuple[int, Reason | None]:

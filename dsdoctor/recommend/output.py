@@ -82,10 +82,10 @@ def ds_config(
             zero |= {"reduce_scatter": True, "allgather_bucket_size": bucket}
         else:
             zero |= {
-                "stage3_prefetch_bucket_size": min(50_000_000, bucket),
+                "stage3_prefetch_bucket_size": min(setting.prefetch, bucket),
                 "stage3_param_persistence_threshold": 100_000,
                 "stage3_max_live_parameters": setting.max_live,
-                "stage3_max_reuse_distance": setting.max_live,
+                "stage3_max_reuse_distance": setting.reuse,
                 "stage3_gather_16bit_weights_on_model_save": True,
             }
             if optimizer == "muon":

@@ -139,7 +139,9 @@ def recommend(
     validate(options, world)
     precision, why = choose_precision(machine, options.precision)
     sequence, about = choose_sequence(model, options.sequence)
-    attention, kernels = choose_attention(model, options.attention)
+    attention, kernels = choose_attention(model, options.attention, options.transformers)
+    if measure is not None and attention == "flash":
+        kernels = None  # the note is about the formula
     images, seen = choose_images(model, sequence, options.image_tokens)
     reasons += [one for one in (why, about, kernels, seen) if one is not None]
     if model.stated_parameters is not None and model.vocab == ASSUMED_VOCAB:

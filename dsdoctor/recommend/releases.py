@@ -1,4 +1,4 @@
-"""What releases of DeepSpeed do differently with memory.
+"""What releases of DeepSpeed and of transformers do differently with memory.
 
 Each fact was read in the code of the releases on both sides of the change; docs/recommend.md shows
 what each one changes.
@@ -29,6 +29,12 @@ REPLACES_LINEAR = Version("0.19.4")
 #: Gradients are reduced to their extremes before they are searched for inf and NaN from this
 #: release on (`has_inf_or_nan` of runtime/utils.py).
 REDUCES_BEFORE_SEARCH = Version("0.19.6")
+#: `gradient_checkpointing_enable` of transformers is not reentrant from this release on, unless it
+#: is asked to be (modeling_utils.py of 4.57.3 and 5.0.0; read 2026-11-23).
+NOT_REENTRANT = Version("5.0.0")
+#: T5 and mT5 have SDPA, which takes their position bias, from this release of transformers on
+#: (`_supports_sdpa` of models/t5/modeling_t5.py: absent in 5.14.1; read 2026-11-23).
+T5_KERNEL = Version("5.15.0")
 
 
 def release_of(text: str | None) -> Version | None:
@@ -43,15 +49,25 @@ def release_of(text: str | None) -> Version | None:
         return None
 
 
-def parse_option(text: str) -> str:
-    """The value of `--deepspeed`.
+def parse_option(text: str, option: str = "--deepspeed", example: str = "0.18.9") -> str:
+    """The value of `--deepspeed` or `--transformers`.
 
     Raises:
         UsageError: it is not a version.
     """
     if release_of(text) is None:
-        raise UsageError(f"`--deepspeed {text[:40]}` is not a version; expected one such as 0.18.9")
+        raise UsageError(f"`{option} {text[:40]}` is not a version; expected one such as {example}")
     return text
+
+
+def bias_kernel(transformers: str | None) -> bool | None:
+    """Whether T5's attention has a kernel in this release; None = the release is not known.
+
+    >>> bias_kernel("4.57.3"), bias_kernel("5.15.0"), bias_kernel(None)
+    (False, True, None)
+    """
+    release = release_of(transformers)
+    return None if release is None else release >= T5_KERNEL
 
 
 def at_least(release: Version | None, first: Version) -> bool:

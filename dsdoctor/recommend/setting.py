@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-#: Default of `stage3_max_live_parameters`.
+#: Default of `stage3_max_live_parameters` and of `stage3_max_reuse_distance`.
 MAX_LIVE = 1_000_000_000
+#: Default of `stage3_prefetch_bucket_size`.
+PREFETCH = 50_000_000
 #: Default of `sub_group_size`: ZeRO-3 steps this many parameters at once.
 SUB_GROUP = 1_000_000_000
 
@@ -25,6 +27,8 @@ class Setting:
         attention: `flash` (a kernel that stores no scores), `sdpa` (the memory-efficient kernel
             that torch takes for batches with padding: keys and values of every query head, and a
             bias for each layer) or `eager`.
+        bias_kernel: a kernel takes the position bias of T5's attention, so that no scores are
+            stored (transformers 5.15); None = not known, so only with `sdpa`.
         checkpointing: activations of each block are recomputed.
         lora_rank: 0 = all parameters are trained.
         lora_dropout: adapters drop some of their input, for which they keep a copy and a mask.
@@ -54,6 +58,9 @@ class Setting:
         elementwise_overflow: gradients are searched for inf and NaN element by element, with
             temporaries of 11 bytes each (DeepSpeed before 0.19.6).
         max_live: elements of `stage3_max_live_parameters`.
+        prefetch: elements of `stage3_prefetch_bucket_size`.
+        reuse: elements of `stage3_max_reuse_distance`.
+        reentrant: recomputation is reentrant, as in transformers before 5 unless asked otherwise.
         sub_group: elements of `sub_group_size`.
         secondary: ranks that share a second copy of the weights (`zero_hpz_partition_size`).
         pin_memory: offloaded tensors are pinned.
@@ -70,6 +77,7 @@ class Setting:
     nodes: int = 1
     precision: str = "bf16"
     attention: str = "flash"
+    bias_kernel: bool | None = None
     checkpointing: bool = False
     lora_rank: int = 0
     lora_dropout: bool = True
@@ -92,6 +100,9 @@ class Setting:
     buckets_first: bool = False
     elementwise_overflow: bool = False
     max_live: int = MAX_LIVE
+    prefetch: int = PREFETCH
+    reuse: int = MAX_LIVE
+    reentrant: bool = False
     sub_group: int = SUB_GROUP
     secondary: int = 1
     pin_memory: bool = True

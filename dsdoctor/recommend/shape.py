@@ -75,6 +75,10 @@ class ModelShape:
         dense_layers: first layers that have a plain MLP instead of experts.
         stated_parameters: the count that the user gave, where only a size was given.
         sizes: elements of every tensor, where they are listed.
+        modules: elements of the tensors of each module that has any, in the order of the forward
+            pass, where they are listed; a tied tensor is in both of its modules.
+        stacked: those of `modules` in which a tensor holds all experts.
+        shared: those of `modules` that have the tensors of an earlier one, with that one.
         built: the sizes were read from the model itself, not from its config.
         adapted: parameters of its adapters for each unit of their rank, where they were counted.
         router_fp32: the router works in fp32, on a copy of its input.
@@ -110,6 +114,9 @@ class ModelShape:
     dense_layers: int = 0
     stated_parameters: int | None = None
     sizes: tuple[int, ...] = ()
+    modules: tuple[tuple[int, ...], ...] = ()
+    stacked: tuple[int, ...] = ()
+    shared: tuple[tuple[int, int], ...] = ()
     built: bool = False
     adapted: int | None = None
     router_fp32: bool = False

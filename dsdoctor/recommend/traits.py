@@ -21,6 +21,7 @@ class Traits:
         masks: masks of dropout, one byte for each element of the hidden width.
         inner_mask: dropout between the two halves of the MLP keeps a mask.
         score_bytes: bytes a score that eager attention keeps, 0 = softmax in fp32 and its copy.
+        fp32_score_bytes: the same in fp32 training, 0 = all but a mask is twice as wide.
         eager: there is no kernel for its attention that stores no scores.
         relative_bias: each layer keeps a 16-bit bias of heads × s × s for the whole batch.
         cross: a second attention reads what the encoder made.
@@ -36,6 +37,7 @@ class Traits:
     masks: int = 0
     inner_mask: bool = False
     score_bytes: int = 0
+    fp32_score_bytes: int = 0
     eager: bool = False
     relative_bias: bool = False
     cross: bool = False
@@ -45,8 +47,9 @@ class Traits:
 
 #: GPT-2's eager softmax is in 16 bits; its dropout keeps a mask and a result.
 _DROPPED_SCORES = 5
-#: T5 before transformers 5 casts its scores to fp32: softmax 4, result 2 and mask 1.
-_T5_SCORES = 7
+#: T5 before transformers 5.15 casts its scores to fp32: softmax 4, result of the dropout 2 and mask
+#: 1. In fp32 training, and in eager attention since, the softmax is as wide as its result.
+_T5_SCORES, _T5_FP32_SCORES = 7, 9
 #: The loss is computed on 16-bit logits: log-probabilities and two gradients.
 _HALF_LOSS = 6
 
@@ -55,6 +58,7 @@ _T5 = Traits(
     masks=2,
     inner_mask=True,
     score_bytes=_T5_SCORES,
+    fp32_score_bytes=_T5_FP32_SCORES,
     relative_bias=True,
     loss_bytes=_HALF_LOSS,
 )
@@ -66,7 +70,7 @@ TRAITS = {
     "gpt2": Traits(mlp_tensors=5, masks=2, score_bytes=_DROPPED_SCORES),
     "gemma": Traits(fp32_norm=True),
     # scores and logits go through a soft cap, for which SDPA has no argument
-    "gemma2": Traits(fp32_norm=True, score_bytes=8, eager=True, loss_bytes=14),
+    "gemma2": Traits(fp32_norm=True, score_bytes=8, fp32_score_bytes=8, eager=True, loss_bytes=14),
     "gemma3_text": Traits(fp32_norm=True),
     # sinks join the softmax, which is in 16 bits; its largest score is found first
     "gpt_oss": Traits(fp32_norm=True, score_bytes=2, eager=True),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from dsdoctor.errors import UsageError
-from dsdoctor.interpreter import choose, holding, read_records
+from dsdoctor.interpreter import choose, holding, read_records, release_of
 from dsdoctor.testing import FakeHost
 
 TORCH = "lib/python3.11/site-packages/torch/__init__.py"
@@ -161,6 +161,15 @@ def test_a_venv_sees_system_packages_only_if_told_so() -> None:
     opened = {"/venv/pyvenv.cfg": "home = /usr/bin\ninclude-system-site-packages = true\n"}
     assert holding(machine(*files, links=link, texts=closed), "/venv") == ()
     assert holding(machine(*files, links=link, texts=opened), "/venv") == ("torch",)
+
+
+def test_the_release_of_a_package_is_that_of_its_metadata() -> None:
+    folder = "/venv/lib/python3.11/site-packages/"
+    files = [folder + "transformers-5.14.1.dist-info/METADATA", *VENV[:1]]
+    link = {"/venv/bin/python": "/usr/bin/python3.11"}
+    found = machine(*files, links=link, texts={"/venv/pyvenv.cfg": "home = /usr/bin\n"})
+    assert release_of(found, "/venv/bin/python", "transformers") == "5.14.1"
+    assert release_of(found, "/venv/bin/python", "deepspeed") is None
 
 
 def test_the_user_site_counts_where_it_is_on() -> None:

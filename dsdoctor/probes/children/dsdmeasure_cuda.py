@@ -144,7 +144,9 @@ def attention(
         if bias.is_meta is False:
             bias = torch.empty_like(bias, device="meta")
         if bias.dtype is torch.bool:
-            bias = torch.zeros_like(bias, dtype=query.dtype).masked_fill_(bias.logical_not(), -1e9)
+            bias = torch.zeros_like(bias, dtype=query.dtype).masked_fill_(
+                bias.logical_not(), torch.finfo(query.dtype).min
+            )
         extra = -bias.shape[-1] % BIAS_ALIGN
         if extra:
             bias = functional.pad(bias, (0, extra))[..., : bias.shape[-1]]

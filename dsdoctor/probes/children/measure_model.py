@@ -10,12 +10,13 @@ on stdout after `\x1edsdoctor:`:
     {"step": "import transformers"}
     {"versions": {"torch": "2.9.1", "transformers": "4.57.3"}}
     {"model": {"class": "LlamaForCausalLM", "tensors": [...], "layers": 32, ...}}
-    {"case": {...}, "forward": 1, "forward_peak": 2, "segments": [[peak, gradient], ...], ...}
+    {"case": {...}, "forward": 1, "forward_peak": 2, "segments": [[peak, gradient, left], ...], ...}
     {"error": {"kind": "...", "message": "..."}}
     {"done": true}
 
 A segment is what happens between two gradients of weights: its peak in bytes in addition to
-weights and finished gradients, and the bytes of the gradient that ends it.
+weights and finished gradients, the bytes of the gradient that ends it, and what is alive without
+that one then.
 
 Standard library, and the environment's own torch and transformers; Python 3.8 and later.
 """
@@ -285,9 +286,10 @@ def measure(torch: Any, kind: Any, config: Any, case: dict[str, Any]) -> dict[st
 
     def arrived(parameter: Any) -> None:
         size = rounded(parameter.grad.untyped_storage().nbytes())
-        segments.append([meter.peak, size])
+        peak = meter.peak
         parameter.grad = None
         meter.reset()
+        segments.append([peak, size, meter.live])
 
     hooks = [p.register_post_accumulate_grad_hook(arrived) for p in trained]
     accepted = inspect.signature(model.forward).parameters
@@ -304,7 +306,7 @@ def measure(torch: Any, kind: Any, config: Any, case: dict[str, Any]) -> dict[st
     meter.reset()
     with meter:
         loss.backward()
-        segments.append([meter.peak, 0])
+        segments.append([meter.peak, 0, meter.live])
     for hook in hooks:
         hook.remove()
     choices.casts.clear()
@@ -338,6 +340,8 @@ def allow_autocast(torch: Any) -> None:
 
 def describe(torch: Any, kind: Any, config: Any) -> dict[str, Any]:
     """The sizes of the model: every parameter in the order in which an optimizer gets it."""
+    from dsdmeasure_modules import modules_of  # noqa: PLC0415
+
     model = build(torch, kind, config, {"dtype": "bfloat16", "attention": "eager"})
     heads = first(config, ("num_attention_heads", "n_head", "num_heads", "encoder_attention_heads"))
     hidden = first(config, ("hidden_size", "n_embd", "d_model"))
@@ -345,6 +349,7 @@ def describe(torch: Any, kind: Any, config: Any) -> dict[str, Any]:
         "class": kind.__name__,
         "type": config.model_type,
         "tensors": [parameter.numel() for parameter in model.parameters()],
+        **modules_of(model),
         "layers": first(config, ("num_hidden_layers", "n_layer", "num_layers", "n_layers")),
         "hidden": hidden,
         "heads": heads,

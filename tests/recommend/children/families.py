@@ -25,7 +25,7 @@ def ask(config: "dict[str, object]", cases: "list[dict[str, object]]") -> "dict[
     for case in cases:
         again = measure_model.make_config(transformers, config)
         found = measure_model.measure(torch, kind, again, case)
-        peaks.append(max(found["forward_peak"], *(peak for peak, _ in found["segments"])))
+        peaks.append(max(found["forward_peak"], *(peak for peak, *_ in found["segments"])))
     return {"tensors": tensors, "peaks": peaks}
 
 

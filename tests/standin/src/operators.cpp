@@ -277,6 +277,15 @@ Tensor convolution(const Tensor& x, const Tensor& weight, at::IntArrayRef paddin
   const std::vector<int64_t> none(padding.size(), 0);
   return aliases.back(at::convolution(a, w, {}, stride, padding, dilation, false, none, groups));
 }
+Tensor depthwise(const Tensor& x, const Tensor& weight, at::IntArrayRef, const std::optional<Tensor>& bias,
+                 at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation) {
+  const at::NoGradGuard no_grad;
+  launch();
+  Aliases aliases(only_shapes((int64_t)(x.nbytes() + weight.nbytes())));
+  const Tensor a = aliases.of(x), w = aliases.of(weight), b = bias ? aliases.of(*bias) : Tensor();
+  const std::vector<int64_t> none(padding.size(), 0);
+  return aliases.back(at::convolution(a, w, b, stride, padding, dilation, false, none, x.size(1)));
+}
 std::tuple<Tensor, Tensor, Tensor> convolution_backward(
     const Tensor& gradient, const Tensor& x, const Tensor& weight, at::OptionalIntArrayRef bias, at::IntArrayRef stride,
     at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed, at::IntArrayRef more, int64_t groups,
@@ -445,6 +454,7 @@ struct Registration {
     own("copy_", TORCH_FN(copy));
     own("histc", TORCH_FN(histc));
     own("cudnn_convolution", TORCH_FN(convolution));
+    own("_conv_depthwise2d", TORCH_FN(depthwise));
     own("convolution_backward", TORCH_FN(convolution_backward));
     own("mm", TORCH_FN(mm));
     own("bmm", TORCH_FN(bmm));

@@ -1,0 +1,197 @@
+"""Which weights ZeRO-3 has gathered at a time: a replay of DeepSpeed's coordinator.
+
+`runtime/zero/partitioned_param_coordinator.py` of DeepSpeed 0.19.8 follows the trace of the step
+before. For each module it
+
+1. gathers what of it is missing, all of its tensors, whatever the limit (`_fetch_sub_module_impl`);
+2. gathers tensors that come next, one by one, until they are `stage3_prefetch_bucket_size` elements
+   or `stage3_max_live_parameters` are there: the last one can exceed both;
+3. after the module has run, releases its tensors, except those that are used again within
+   `stage3_max_reuse_distance` elements, and those whose next use the prefetch has already passed
+   (`__params_to_release`).
+
+Compared with what a real engine has gathered (docs/recommend.md).
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import itertools
+
+from dsdoctor.recommend.setting import Setting
+from dsdoctor.recommend.shape import ModelShape
+
+#: Passes until the limits have settled: the first one begins with nothing gathered.
+STEPS = 2
+
+Modules = tuple[tuple[int, ...], ...]
+#: A module, and an earlier one whose tensors are its own.
+Shared = tuple[tuple[int, int], ...]
+_Tensor = tuple[int, int]
+#: How much of the backward pass is over, and the most elements gathered in the next module's.
+Levels = tuple[tuple[float, int], ...]
+
+
+@functools.lru_cache(maxsize=256)  # a plan asks again for each setting that it tries
+def replay(
+    modules: Modules,
+    live: int,
+    ahead: int,
+    reuse: int,
+    kept: frozenset[int] = frozenset(),
+    shared: Shared = (),
+) -> tuple[int, Levels]:
+    """Elements that are gathered when the loss is computed, and in the backward pass.
+
+    Args:
+        modules: elements of the tensors of each module, in the order of the forward pass.
+        live: `stage3_max_live_parameters`.
+        ahead: `stage3_prefetch_bucket_size`.
+        reuse: `stage3_max_reuse_distance`.
+        kept: modules whose gathered tensors autograd keeps until their backward pass.
+        shared: modules with the tensors of an earlier one (a tied output layer).
+
+    >>> replay(((6,), (2,), (2,), (6,)), 10, 3, 10)
+    (10, ((0.0, 10), (0.375, 10), (0.5, 8), (0.625, 6)))
+    """
+    count = len(modules)
+    trace = [*range(count), *reversed(range(count))]
+    sizes = {(m, at): size for m, row in enumerate(modules) for at, size in enumerate(row)}
+    whole = [sum(row) for row in modules]
+    first = dict(shared)
+    tensors = [[(first.get(m, m), at) for at in range(len(row))] for m, row in enumerate(modules)]
+    again = _next_uses(trace, tensors)
+    before = [0, *itertools.accumulate(whole[m] for m in trace)]
+    gathered: set[_Tensor] = set()
+    views: set[_Tensor] = set()
+    total = viewed = loss = done = 0
+    levels: list[tuple[float, int]] = []
+    for _ in range(STEPS):
+        levels, done, highest = [], 0, 0
+        queue = collections.deque(
+            (tensor, step) for step, m in enumerate(trace) for tensor in tensors[m]
+        )
+        fetched_for: dict[_Tensor, int] = {}
+        for step, m in enumerate(trace):
+            own = tensors[m]
+            for tensor in own:
+                if tensor not in gathered:
+                    gathered.add(tensor)
+                    total += sizes[tensor]
+                    viewed -= sizes[tensor] if tensor in views else 0
+            missing = {tensor for tensor in own if fetched_for.get(tensor, -1) < step}
+            while queue and missing:
+                tensor, later = queue.popleft()
+                fetched_for[tensor] = later
+                missing.discard(tensor)
+            taken, allowed = 0, min(live - total, ahead)
+            while queue and taken < allowed:
+                tensor, later = queue.popleft()
+                fetched_for[tensor] = max(fetched_for.get(tensor, -1), later)
+                if tensor not in gathered:
+                    gathered.add(tensor)
+                    taken += sizes[tensor]
+                    viewed -= sizes[tensor] if tensor in views else 0
+            total += taken
+            highest = max(highest, total + viewed)
+            backward = step >= count
+            if m in kept and not backward:
+                views.update(own)
+            elif backward:
+                views.difference_update(own)
+            for tensor, use in zip(own, again[step], strict=True):
+                soon = use is not None and before[use] - before[step + 1] < reuse
+                if fetched_for.get(tensor, -1) <= step and not soon:
+                    gathered.discard(tensor)
+                    total -= sizes[tensor]
+                    viewed += sizes[tensor] if tensor in views else 0
+            if step == count - 1:
+                loss, highest = total + viewed, 0
+            if backward:
+                levels.append((done / max(1, before[count]), highest))
+                done += whole[m]
+                highest = 0
+    return loss, tuple(levels)
+
+
+def _next_uses(trace: list[int], tensors: list[list[_Tensor]]) -> list[list[int | None]]:
+    """For each step, the step that uses each of its tensors next."""
+    found: list[list[int | None]] = []
+    last: dict[_Tensor, int] = {}
+    for step in reversed(range(len(trace))):
+        own = tensors[trace[step]]
+        found.append([last.get(tensor) for tensor in own])
+        last.update(dict.fromkeys(own, step))
+    return found[::-1]
+
+
+@functools.lru_cache(maxsize=64)
+def _rows(model: ModelShape) -> tuple[Modules, frozenset[int], frozenset[int], Shared]:
+    """All modules; those of embedding and output layer; those of experts; shared tensors."""
+    rows, stacked, shared = model.modules, frozenset(model.stacked), model.shared
+    if not rows:
+        rows, stacked = _by_tensor(model)
+        shared = ((len(rows) - 1, 0),) if model.tied else ()
+    outer = model.embedding_parameters
+    return rows, frozenset(at for at, row in enumerate(rows) if row[0] == outer), stacked, shared
+
+
+def _by_tensor(model: ModelShape) -> tuple[Modules, frozenset[int]]:
+    """Each tensor as a module, but the two of the experts of a layer as one.
+
+    A tied output layer comes last.
+    """
+    found: list[tuple[int, ...]] = []
+    stacked = set()
+    opened = False
+    each = model.experts * model.expert_width * model.hidden
+    for size in model.tensors():
+        if opened:  # with biases between them
+            found[-1] = (*found[-1], size)
+            opened = size != each
+        elif each and size == 2 * each:
+            stacked.add(len(found))
+            found.append((size,))
+            opened = True
+        else:
+            found.append((size,))
+    if model.tied:
+        found.append((model.embedding_parameters,))
+    return tuple(found), frozenset(stacked)
+
+
+def gathered(model: ModelShape, setting: Setting) -> tuple[int, Levels]:
+    """Elements of the weights that ZeRO-3 has gathered: at the loss, and in the backward pass.
+
+    Autograd keeps some of them. Without recomputation, `linear` of old releases saves a view of its
+    weight (`Setting.linear_views`), and so do experts that transformers 5 cuts out of one tensor.
+    bitsandbytes keeps 4-bit weights on its node of the graph (`ctx.tensors` of `MatMul4Bit`), which
+    recomputation leaves there unless it is reentrant.
+    """
+    if not setting.partitions_weights:
+        return 0, ()
+    if setting.world == 1 and not setting.offloads_parameters:
+        return 0, ()
+    rows, outer, stacked, shared = _rows(model)
+    kept: frozenset[int] = frozenset()
+    if setting.quantised:
+        packed = 2 * setting.width  # weights of 4 bits in an element
+        rows = tuple(
+            row if at in outer else tuple(-(-size // packed) for size in row)
+            for at, row in enumerate(rows)
+        )
+        if not (setting.checkpointing and setting.reentrant):
+            kept = frozenset(range(len(rows))) - outer
+    elif not setting.checkpointing:
+        kept = frozenset(range(1, len(rows))) if setting.linear_views else stacked
+    return replay(rows, setting.max_live, setting.prefetch, setting.reuse, kept, shared)
+
+
+def level_at(levels: Levels, share: float, step: float) -> int:
+    """The most elements that are gathered until this share of the backward pass, and a step more.
+
+    >>> level_at(((0.0, 5), (0.5, 7), (0.9, 9)), 0.4, 0.1), level_at((), 0.4, 0.1)
+    (7, 0)
+    """
+    return max((count for done, count in levels if done <= share + step), default=0)

@@ -233,7 +233,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, in
         for name in OPTIMIZER_CASES
     }
     configs |= {name: width_config(name) for name in WIDTH_CASES}
-    gathered = dataclasses.replace(state_setting(3, "none", "bf16", 1), bucket=1000, max_live=1000)
+    gathered = dataclasses.replace(
+        state_setting(3, "none", "bf16", 1), bucket=1000, max_live=1000, reuse=1000
+    )
     configs["gathered"] = output.ds_config(
         gathered, optimizer="adamw", accumulation=1, global_batch=4
     )

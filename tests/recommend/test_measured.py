@@ -265,10 +265,11 @@ def test_a_norm_is_taken_when_a_bucket_is_reduced() -> None:
     ] == [(80, 20, 20), (0, 35, 10)]
 
 
-def test_phi_with_an_offloaded_optimizer_peaks_where_the_allocator_says() -> None:
-    """The loss of a real engine's step, 3.05 GiB, not a block with the norm of its largest matrix.
+def test_the_norm_of_an_offloaded_gradient_does_not_outweigh_the_loss() -> None:
+    """Matrices as large as those of four layers of Phi-3.5-mini, in passes made up for the test.
 
-    Phi-3.5-mini with four layers, ZeRO-2 on 8 ranks, 4096 tokens, recomputation; benchmarks/memory.md.
+    The engine peaks at the loss (Phi-3.5-mini of benchmarks/memory.md), not in a block with the
+    norm of its largest matrix.
     """
     sizes = [98_500_608, *[28_311_552, 9_437_184, 50_331_648, 25_165_824] * 4, 98_500_608]
     backward = [(846, 98_500_608, 212), (846, 25_165_824, 600), (700, 50_331_648, 424)]

@@ -100,7 +100,12 @@ def test_clang(clang: tuple[int, int], newest: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "expected"), [(Why.NOT_ASKED, "warn"), (Why.ABSENT, "skip"), (Why.TIMEOUT, "skip")]
+    ("why", "expected"),
+    [
+        pytest.param(Why.NOT_ASKED, "warn", id="a paste that says nothing of torch"),
+        pytest.param(Why.ABSENT, "skip", id="torch is not installed"),
+        pytest.param(Why.TIMEOUT, "skip", id="torch did not answer"),
+    ],
 )
 def test_nvcc_and_gcc_decide_without_torch_in_a_paste_alone(why: Why, expected: str) -> None:
     check = jit_build_gcc_too_new.nvcc_accepts_compiler

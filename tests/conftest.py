@@ -60,6 +60,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         )
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Shows why a test that passed when it was tried again had failed: that is a bug to fix."""
+    for report in terminalreporter.getreports("rerun"):
+        terminalreporter.section(f"first try of {report.nodeid}")
+        terminalreporter.write_line(report.longreprtext)
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """In CI a test that was skipped is a proof that is missing: the run fails.
 

@@ -328,6 +328,19 @@ def _cause_lines(diagnosis: Diagnosis | None, record: RunRecord) -> Iterator[str
         yield f"cause: {unknown(record, 'the output shows no failure')}"
 
 
+def _forced(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) -> Iterator[str]:
+    """What the check before the start had found, where `--force` started the job all the same."""
+    if record.preflight != "failed":
+        return
+    names: list[str] = []
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        report = msgspec.json.decode((folder / "report.json").read_bytes())
+        names = [row["condition"] for row in report["findings"] if row["status"] == "fail"]
+    if names and not (diagnosis and any(one.condition in names for one in diagnosis.causes[:1])):
+        more = f" and {len(names) - 2} more" if len(names) > 2 else ""  # noqa: PLR2004
+        yield f"the check before the start had reported {', '.join(names[:2])}{more}"
+
+
 def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) -> Iterator[str]:
     """At most ten lines about a run that died: what happened, why, the evidence, the fix."""
     yield f"the job {status_words(record.status or 0)} after {duration(record.seconds)}"
@@ -343,6 +356,7 @@ def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) ->
         state = f": {record.slurm_state}" if record.slurm_state else ""
         yield f"Slurm job {record.slurm_job}{state}"
     yield from (_hang_lines(record, folder) if ours else _cause_lines(diagnosis, record))
+    yield from _forced(record, diagnosis, folder)
     if len(record.rank_ends) > 1 and not ending and not stopped(record):
         first, second = record.rank_ends[:2]
         if (apart := second.time - first.time) >= LEAST_APART_SECONDS:

@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import math
 import shlex
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -40,6 +41,17 @@ def started(record: RunRecord) -> float:
         return dt.datetime.fromisoformat(record.started).timestamp()
     except (ValueError, OverflowError):
         return 0.0
+
+
+def lasted(record: RunRecord) -> str:
+    """How long a run took, or has taken so far; "-" if dsdoctor was killed and did not note it."""
+    if record.status is not None:
+        return duration(record.seconds)
+    return duration(max(0.0, time.time() - started(record))) if store.is_running(record) else "-"
+
+
+def _no_end(record: RunRecord) -> str:
+    return "not yet" if store.is_running(record) else "not known"
 
 
 def ending(record: RunRecord) -> str:
@@ -77,7 +89,7 @@ def table(runs: Sequence[tuple[Path, RunRecord]], base: Path, columns: int | Non
         (
             clean(folder.name),
             ending(record).removeprefix("exited with ").removeprefix("killed by "),
-            duration(record.seconds),
+            lasted(record),
         )
         for folder, record in runs
     ]
@@ -122,7 +134,7 @@ def show(folder: Path, record: RunRecord) -> str:
         f"command   {clean(shlex.join(record.command))}",
         f"folder    {record.cwd}",
         f"started   {record.started}, preflight check: {record.preflight}",
-        f"ended     {record.ended or 'not yet'}: {ending(record)}",
+        f"ended     {record.ended or _no_end(record)}: {ending(record)}",
         f"figures   {success_line(record)}",
     ]
     if record.gpus or record.gpus_chosen_by:

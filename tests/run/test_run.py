@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -212,6 +213,16 @@ def test_force_starts_all_the_same(tmp_path: Path) -> None:
     done = run(tmp_path, "--force", "--", sys.executable, str(tmp_path / "absent.py"))
     assert done.returncode == 2
     assert "can't open file" in done.stderr
+    assert "the check before the start" not in done.stderr  # the cause is what it had reported
+
+
+def test_what_was_forced_is_recalled_where_no_cause_is_known(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("raise SystemExit(3)")
+    words = [sys.executable, str(script), "--deepspeed", "absent.json"]
+    done = run(tmp_path, "--force", "--", *words)
+    assert done.returncode == 3
+    assert "the check before the start had reported ds-config-unreadable\n" in done.stderr
 
 
 def test_a_passed_check_leaves_a_snapshot(tmp_path: Path) -> None:
@@ -287,7 +298,7 @@ def test_a_run_that_is_still_going_is_listed_as_running(tmp_path: Path) -> None:
         assert child.stdout is not None
         child.stdout.readline()
         listed = run(tmp_path, "list")
-        assert "  running  " in listed.stdout
+        assert re.search(r"  running  (?!0 s)[\d.]+ s  ", listed.stdout), listed.stdout
         os.kill(child.pid, signal.SIGTERM)
         child.wait(200)
 
@@ -301,7 +312,7 @@ def test_a_run_whose_dsdoctor_was_killed_is_not_listed_as_running(tmp_path: Path
         child.kill()
         child.wait(200)
         os.kill(job[0], signal.SIGKILL)
-    assert "unknown: dsdoctor was killed" in run(tmp_path, "list").stdout
+    assert "unknown: dsdoctor was killed  -  " in run(tmp_path, "list").stdout
 
 
 def test_ctrl_c_during_the_check_leaves_no_run(tmp_path: Path) -> None:

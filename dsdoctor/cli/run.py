@@ -14,6 +14,7 @@ import msgspec
 
 from dsdoctor.cli.options import become_user, language_option, reader_language
 from dsdoctor.errors import UsageError
+from dsdoctor.model.plain import printable
 from dsdoctor.run import store
 from dsdoctor.run.options import RunOptions, seconds_of
 
@@ -179,9 +180,7 @@ def _write(text: str, output: str | None) -> None:
 def _print_notice(text: str) -> None:
     """One line on stderr; a terminal in raw mode needs the carriage return."""
     end = "\r\n" if sys.stderr.isatty() else "\n"
-    # it may contain words of the job
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-    sys.stderr.write(f"dsdoctor: {text}{end}")
+    sys.stderr.write(f"dsdoctor: {printable(text)}{end}")  # it may contain words of the job
     sys.stderr.flush()
 
 

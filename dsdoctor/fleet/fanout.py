@@ -20,7 +20,7 @@ from dsdoctor import process
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import frames
 from dsdoctor.fleet.names import fold
-from dsdoctor.fleet.report import clean
+from dsdoctor.model.plain import one_line
 from dsdoctor.model.redact import mask
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _quoted(words: Iterable[str]) -> str:
 def why(status: int | None, error: bytes, order: Order) -> str:
     """Why a node sent no recording, from the messages of ssh or of the interpreter."""
     said = error.decode("utf-8", "replace").strip().splitlines()
-    last = mask(clean(said[-1]))[:200] if said else ""
+    last = mask(one_line(said[-1]))[:200] if said else ""
     if status == 127 or "not found" in last or "No such file" in last:  # noqa: PLR2004
         return f"`{order.python}` does not exist; expected Python 3.8 or newer ({last})"
     if "SyntaxError" in last or "future feature" in last:
@@ -247,7 +247,7 @@ def _srun_refused(done: process.Result) -> None:
     if done.ok or done.stdout.strip() or started or not own:
         return
     errors = [line for line in own if "fatal" in line or "Unable" in line] or own
-    first = clean(errors[0]).removeprefix("srun: ")[:200]
+    first = one_line(errors[0]).removeprefix("srun: ")[:200]
     raise UsageError(
         f"`srun` started nothing: {first}; expected a Slurm "
         "controller that answers, and an allocation with these nodes (`salloc`); elsewhere pass "
@@ -331,7 +331,7 @@ def _called(node: str, prefixes: Mapping[str, str]) -> Iterator[str]:
 def _line_about(node: str, error: bytes) -> str:
     """What an engine reports about a node, not what another node prints about it."""
     for line in error.decode("utf-8", "replace").splitlines():
-        text = clean(line)
+        text = one_line(line)
         if re.match(rf"(?:(?:pdsh@\S+|srun): (?:error: )?)?{re.escape(node)}: ", text):
             return mask(text)[:200]
     return ""

@@ -19,8 +19,8 @@ from dsdoctor import process
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import frames
 from dsdoctor.fleet.fanout import Answer, Order, Told, recording, why
-from dsdoctor.fleet.report import clean
 from dsdoctor.model.host_name import is_dns_name
+from dsdoctor.model.plain import one_line
 from dsdoctor.model.redact import mask
 
 #: The agent's namespace in the chart and the kustomize folder of `deploy/`.
@@ -83,13 +83,13 @@ def target(selector: str | None, namespace: str | None, container: str | None) -
         selector = SELECTOR
     if not _SELECTOR.fullmatch(selector):
         raise UsageError(
-            f"`--selector {clean(selector)[:80]}` is not a selector; expected, for "
+            f"`--selector {one_line(selector)[:80]}` is not a selector; expected, for "
             "example, `app=train`"
         )
     for option, word in (("--namespace", namespace), ("--container", container)):
         if word is not None and not _LABEL.fullmatch(word):
             raise UsageError(
-                f"`{option} {clean(word)[:80]}`: expected lowercase letters, digits and `-`"
+                f"`{option} {one_line(word)[:80]}`: expected lowercase letters, digits and `-`"
             )
     return Target(selector, namespace, container)
 
@@ -150,7 +150,7 @@ def refusal(done: process.Result, command: str, forbidden: str, rights: str) -> 
     """
     if done.timed_out:
         return f"`{command}` did not answer in time; try `kubectl version`"
-    lines = [clean(line) for line in done.error_text.splitlines() if line.strip()]
+    lines = [one_line(line) for line in done.error_text.splitlines() if line.strip()]
     # log lines of its libraries (klog: `E1122 09:00:00.1`) come before the message
     said = (
         [line for line in lines if not re.match(r"[EWIF]\d{4} ", line)] or lines or ["no message"]
@@ -192,7 +192,7 @@ def _why_not(phase: str, status: Mapping[str, Any]) -> str:
     for wait in waits:
         if wait and wait.get("reason") not in (None, "PodInitializing"):
             words = [str(wait["reason"]), str(wait.get("message") or "")]
-            return f"{phase} ({mask(clean(': '.join(w for w in words if w)))[:160]})"
+            return f"{phase} ({mask(one_line(': '.join(w for w in words if w)))[:160]})"
     return phase
 
 
@@ -254,7 +254,7 @@ def _reason(done: process.Result, order: Order) -> str:
     """Why a pod sent no recording, from kubectl's messages."""
     if done.timed_out:
         return f"no answer within {order.timeout:g} s"
-    lines = [clean(line) for line in done.error_text.splitlines() if line.strip()]
+    lines = [one_line(line) for line in done.error_text.splitlines() if line.strip()]
     ended = next((found for line in lines if (found := _ENDED.fullmatch(line))), None)
     own = [
         line for line in lines if not _ENDED.fullmatch(line) and not line.startswith("Defaulted")

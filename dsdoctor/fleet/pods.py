@@ -20,7 +20,7 @@ from dsdoctor import process
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import kubernetes
 from dsdoctor.fleet.kubernetes import Pod, Target
-from dsdoctor.fleet.report import clean
+from dsdoctor.model.plain import one_line
 
 #: Set by NVIDIA's GPU feature discovery.
 GPU_NODES = "nvidia.com/gpu.present=true"
@@ -193,8 +193,8 @@ def _delete(wanted: Wanted) -> str:
     if done.ok:
         return ""
     return (
-        f"the jobs of this check could not be deleted ({clean(done.error_text)[-200:]}); they end "
-        f"on their own within {wanted.seconds + _TTL_SECONDS:.0f} s, or run `{' '.join(argv)}`"
+        f"the jobs of this check could not be deleted ({one_line(done.error_text)[-200:]}); they "
+        f"end on their own within {wanted.seconds + _TTL_SECONDS:.0f} s, or run `{' '.join(argv)}`"
     )
 
 

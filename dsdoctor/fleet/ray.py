@@ -14,9 +14,9 @@ from dsdoctor import files, process
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import frames
 from dsdoctor.fleet.fanout import Answer, Order, Told, recording
-from dsdoctor.fleet.report import clean
 from dsdoctor.interpreter import CHILDREN
 from dsdoctor.model.host_name import is_host_name
+from dsdoctor.model.plain import one_line
 from dsdoctor.model.redact import mask
 
 #: Time to upload the working folder and to start a driver.
@@ -37,7 +37,7 @@ def address(text: str) -> str:
     """
     if not _ADDRESS.fullmatch(text) or text.startswith("-"):
         raise UsageError(
-            f"`--ray {clean(text)[:80]}`: expected the address of the dashboard, such as "
+            f"`--ray {one_line(text)[:80]}`: expected the address of the dashboard, such as "
             "`http://head:8265`"
         )
     return text if "://" in text or text == "auto" else f"http://{text}"
@@ -81,7 +81,9 @@ def _answers(
         raise UsageError(_why_no_job_ran(order, done, printed))
     names = [name for name in listed[1].decode("utf-8", "replace").split() if is_host_name(name)]
     reasons = {
-        found[1].decode("utf-8", "replace"): mask(clean(found[2].decode("utf-8", "replace")))[:300]
+        found[1].decode("utf-8", "replace"): mask(one_line(found[2].decode("utf-8", "replace")))[
+            :300
+        ]
         for found in _REASON.finditer(printed)
     }
     answers: dict[str, Answer] = {}
@@ -104,7 +106,7 @@ def _why_no_job_ran(order: Order, done: process.Result, printed: bytes) -> str:
             f"see `ray job list --address {order.address}`"
         )
     text = _COLOR.sub("", printed.decode("utf-8", "replace") + "\n" + done.error_text)
-    lines = [clean(line) for line in text.splitlines() if line.strip()]
+    lines = [one_line(line) for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if re.match(r"[\w.]*(?:Error|Exception)\b", line)]
     last = mask((errors or lines or ["no message"])[-1])[:300]
     return (

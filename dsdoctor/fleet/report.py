@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 
 import msgspec
 
 from dsdoctor.fleet.merge import FleetFinding, FleetReport, Group
+from dsdoctor.model.plain import one_line
 
 FINDINGS = 12
 GROUPS = 6
 MESSAGE_LINES = 3
-_CONTROLS = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 _INDENT = " " * 8
 _WORDS = {"fail": "FAIL", "warn": "WARN", "unknown": "UNKNOWN", "crash": "CRASH"}
 _HEAD = ("GPUs", "driver", "torch", "DeepSpeed", "NCCL", "kernel")
-
-
-def clean(text: str) -> str:
-    r"""One line without terminal control codes, bidirectional marks and surrogates.
-
-    >>> clean("a\\x1b]52;c;QQ==\\x07b\\n  c")
-    'a ]52;c;QQ== b c'
-    """
-    return " ".join(_CONTROLS.sub(" ", text).split())
 
 
 def json(report: FleetReport) -> str:
@@ -69,9 +57,9 @@ def _finding(finding: FleetFinding, width: int, *, hint: bool) -> list[str]:
     number = f" ({finding.count} nodes)" if finding.count > 1 else ""
     room = max(20, width - len(head) - 3 - len(number))
     lines = [f"{head} · {_names(finding.nodes, room)}{number}"]
-    lines += _wrapped(clean(finding.message), width)
+    lines += _wrapped(one_line(finding.message), width)
     if hint and finding.hint:
-        lines += _wrapped(f"hint: {clean(finding.hint)}", width)
+        lines += _wrapped(f"hint: {one_line(finding.hint)}", width)
     return lines
 
 
@@ -90,7 +78,7 @@ def _group(group: Group, usual: Group | None, width: int) -> list[str]:
         ]
         return [
             f"{where}{word} ({number}, {group.verdict})",
-            *_wrapped(clean(" · ".join(traits)), width),
+            *_wrapped(one_line(" · ".join(traits)), width),
         ]
     differs = [
         f"{name} {group.traits.get(name) or 'missing'}"
@@ -98,13 +86,13 @@ def _group(group: Group, usual: Group | None, width: int) -> list[str]:
         if group.traits.get(name) != usual.traits.get(name)
     ]
     differs += [name for name in group.conditions if name not in usual.conditions]
-    text = clean(", ".join(differs)) or "fewer findings"
+    text = one_line(", ".join(differs)) or "fewer findings"
     return [_cut(f"{where} ({number}, {group.verdict}): {text}", width)]
 
 
 def _names(nodes: str, width: int) -> str:
     """Folded names, truncated between two names."""
-    nodes = clean(nodes)
+    nodes = one_line(nodes)
     if len(nodes) <= width:
         return nodes
     kept = nodes[: width - 2].rpartition(",")[0] or nodes[: width - 2]

@@ -13,8 +13,8 @@ from typing import Any
 
 from dsdoctor import files, process
 from dsdoctor.fleet.pairing import Pair
-from dsdoctor.fleet.report import clean
 from dsdoctor.model import decode
+from dsdoctor.model.plain import one_line
 from dsdoctor.model.redact import mask
 
 #: What a run may take in addition to its own limit: start, compiling ops, cleaning up.
@@ -68,7 +68,7 @@ class Runs:
         if report is not None and done.returncode in (0, 1):
             passed = done.returncode == 0
         if self.told is not None:
-            self.told(pair, passed, clean(mask(_cause(done, report)))[:300])
+            self.told(pair, passed, one_line(mask(_cause(done, report)))[:300])
         return passed
 
     def _remote_argv(self, node: str, own: Sequence[str]) -> list[str]:

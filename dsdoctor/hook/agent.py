@@ -27,8 +27,9 @@ from typing import Any
 from dsdoctor import files, process
 from dsdoctor.hook import nodeapi
 from dsdoctor.hook.decide import PREFIX
-from dsdoctor.hook.outputs import clean, cut
+from dsdoctor.hook.outputs import cut
 from dsdoctor.model.host_name import is_dns_name
+from dsdoctor.model.plain import one_line
 
 CONDITION = "GPUProblem"
 #: The hook's own limits end it; this is for a child that they do not end.
@@ -102,11 +103,11 @@ def judged(record: dict[str, Any] | None, *, has_device: bool = True) -> dict[st
     blind = _unknown("no-gpu-in-container", "this container sees no GPU; check `runtimeClassName`")
     if not has_device:
         return blind
-    message = clean(str(record.get("reason", ""))).removeprefix(PREFIX).strip()
+    message = one_line(str(record.get("reason", ""))).removeprefix(PREFIX).strip()
     if verdict == "faulty":
         rows = [row for row in record.get("findings", ()) if row["status"] == "fail"]
         first: dict[str, Any] = next(iter(rows), {})
-        hint = clean(str(first.get("hint", "")))
+        hint = one_line(str(first.get("hint", "")))
         return {
             "status": "True",
             "reason": camel(str(first.get("condition", ""))),
@@ -195,7 +196,7 @@ def rfc3339() -> str:
 
 def say(text: str) -> None:
     """A line for `kubectl logs`."""
-    sys.stdout.write(f"dsdoctor-agent {clean(text)}\n")
+    sys.stdout.write(f"dsdoctor-agent {one_line(text)}\n")
     sys.stdout.flush()
 
 

@@ -30,6 +30,7 @@ from dsdoctor.hook.request import (
 from dsdoctor.hook.rundir import RunFolder, RunFolderError, boot_id, default_path, write_json
 from dsdoctor.hook.supervise import Supervisor, process_age
 from dsdoctor.hook.trust import why_not_this
+from dsdoctor.model.plain import one_line
 from dsdoctor.model.units import whole
 from dsdoctor.safe_path import is_root, trusted_accounts, why_untrusted
 
@@ -148,7 +149,7 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
     for found in decision.notes:
         _log(outputs.note_line(request, found, job, node))
     for problem in problems:
-        _log(f"hook={request.kind} configuration: {outputs.clean(problem)}")
+        _log(f"hook={request.kind} configuration: {one_line(problem)}")
     if request.kind == "slurm-health" and folder is not None:
         from dsdoctor.hook import health  # noqa: PLC0415  # the others start no Slurm command
 
@@ -212,7 +213,7 @@ def _say_why_requeued(request: Request, env: Mapping[str, str]) -> None:
 
     why = health.told_user(job_id(env))
     if why:
-        _print(f"print {PREFIX} this job was requeued: {outputs.clean(why)}\n")
+        _print(f"print {PREFIX} this job was requeued: {one_line(why)}\n")
 
 
 def _decide(

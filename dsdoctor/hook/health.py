@@ -19,6 +19,7 @@ from dsdoctor.hook.decide import PREFIX, Decision
 from dsdoctor.hook.job_end import left_behind
 from dsdoctor.hook.request import Request
 from dsdoctor.hook.rundir import NODE_FILE, RunFolder
+from dsdoctor.model.plain import one_line
 
 #: What slurmctld writes as the reason when a prolog or an epilog has ended with another status
 #: than 0.
@@ -160,7 +161,7 @@ def tell_user(job: str, node: str, decision: Decision, seconds: float) -> None:
         f"{PREFIX} {node}: {why}; the node is drained, a batch job is requeued, "
         "srun and salloc must be started again"
     )
-    _scontrol("update", f"jobid={job}", f"admincomment={outputs.clean(text)}", timeout=seconds)
+    _scontrol("update", f"jobid={job}", f"admincomment={one_line(text)}", timeout=seconds)
 
 
 def told_user(job: str) -> str:
@@ -175,7 +176,7 @@ def _drain(node: str, reason: str) -> None:
 
 
 def _reason(text: str) -> str:
-    return outputs.cut(outputs.clean(text), _REASON_LENGTH)
+    return outputs.cut(one_line(text), _REASON_LENGTH)
 
 
 def _scontrol(*words: str, timeout: float = SCONTROL_SECONDS) -> str | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from typing import Any
 
 from dsdoctor.hook.decide import PREFIX, Decision, Fault
 from dsdoctor.hook.request import Request
+from dsdoctor.model.plain import one_line
 
 #: Exit statuses of Kubernetes' init container, for `podFailurePolicy`.
 K8S_NODE_FAULT = 1
@@ -24,21 +24,6 @@ NPD_LENGTH = 80
 #: Kubernetes keeps so many bytes of a termination message.
 TERMINATION_BYTES = 4096
 _NAGIOS = {"healthy": 0, "faulty": 2, "unknown": UNKNOWN_STATUS["nagios"]}
-
-
-#: Control characters, marks that turn the direction of a line, and halves of characters.
-_CONTROL = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-
-
-def clean(text: str) -> str:
-    r"""One line without control characters; names of processes and files come from users.
-
-    >>> clean("a\nb\x1b[31m \u202edcba")
-    'a b [31m dcba'
-    """
-    return " ".join(_CONTROL.sub(" ", text).split())
 
 
 def cut(text: str, length: int) -> str:
@@ -85,24 +70,26 @@ def stdout(request: Request, decision: Decision, seconds: float) -> str:
     if request.kind == "slurm-task-prolog":
         return _task_prolog(decision)
     if request.kind == "npd":
-        return cut(clean(_first_line(decision)), NPD_LENGTH) + "\n"
+        return cut(one_line(_first_line(decision)), NPD_LENGTH) + "\n"
     if request.kind == "nagios":
         return _nagios(request, decision, seconds)
     if request.kind == "sge-prolog" and not decision.block:
         return ""  # it is written into the output of the job
-    lines = [clean(decision.reason)]
+    lines = [one_line(decision.reason)]
     if decision.would_block:
         lines[0] += " (dry run: the job passes)"
     for number, fault in enumerate(decision.faults):
-        lines += [f"  {clean(fault.line)}"] * bool(number)  # the reason names the first one
-        lines += [f"  hint: {clean(fault.hint)}"] * bool(fault.hint)
+        lines += [f"  {one_line(fault.line)}"] * bool(number)  # the reason names the first one
+        lines += [f"  hint: {one_line(fault.hint)}"] * bool(fault.hint)
     lines += _problems(request, decision)
     return "\n".join(lines) + "\n"
 
 
 def _problems(request: Request, decision: Decision) -> list[str]:
     """Mistakes in the configuration: whoever reads the output can correct them."""
-    return [f"  configuration: {clean(text)}" for text in (*request.problems, *decision.problems)]
+    return [
+        f"  configuration: {one_line(text)}" for text in (*request.problems, *decision.problems)
+    ]
 
 
 def _first_line(decision: Decision) -> str:
@@ -115,12 +102,12 @@ def _task_prolog(decision: Decision) -> str:
     """Lines that slurmstepd reads: `print` for the task's output, `export` for its variables."""
     lines = []
     for fault in decision.faults:
-        lines.append(f"print {PREFIX} {clean(fault.line)}")
+        lines.append(f"print {PREFIX} {one_line(fault.line)}")
         if fault.hint:
-            lines.append(f"print {PREFIX}   hint: {clean(fault.hint)}")
-    lines += [f"print {PREFIX} warning {clean(fault.line)}" for fault in decision.warnings]
+            lines.append(f"print {PREFIX}   hint: {one_line(fault.hint)}")
+    lines += [f"print {PREFIX} warning {one_line(fault.line)}" for fault in decision.warnings]
     if decision.cause == "usage":  # the job named an interpreter or a file that does not exist
-        lines.append(f"print {PREFIX} not judged: {clean(decision.detail)}")
+        lines.append(f"print {PREFIX} not judged: {one_line(decision.detail)}")
     lines.append(f"export DSDOCTOR_VERDICT={decision.verdict}")
     return "\n".join(lines) + "\n"
 
@@ -128,7 +115,7 @@ def _task_prolog(decision: Decision) -> str:
 def _nagios(request: Request, decision: Decision, seconds: float) -> str:
     code = exit_status(request, decision)
     word = {0: "OK", 1: "WARNING", 2: "CRITICAL", 3: "UNKNOWN"}[code]
-    text = clean(decision.reason if code != 1 else f"{PREFIX} {decision.warnings[0].line}")
+    text = one_line(decision.reason if code != 1 else f"{PREFIX} {decision.warnings[0].line}")
     text = text.replace("|", "/")  # begins the performance data
     counts = decision.counts
     perf = [
@@ -148,17 +135,17 @@ def termination(decision: Decision) -> str:
     """
     parts = []
     for number, fault in enumerate(decision.faults):
-        hint = f"\n  hint: {clean(fault.hint)}" if fault.hint else ""
-        parts.append((clean(decision.reason if number == 0 else fault.line), hint))
+        hint = f"\n  hint: {one_line(fault.hint)}" if fault.hint else ""
+        parts.append((one_line(decision.reason if number == 0 else fault.line), hint))
     text = ""
-    for line, hint in parts or [(clean(decision.reason), "")]:
+    for line, hint in parts or [(one_line(decision.reason), "")]:
         for more in (f"{line}{hint}", line):
             longer = f"{text}\n{more}" if text else more
             if len(longer.encode()) <= TERMINATION_BYTES:
                 text = longer
                 break
     if not text:  # a single line that exceeds the limit
-        text = clean(decision.reason).encode()[:TERMINATION_BYTES].decode("utf-8", "ignore")
+        text = one_line(decision.reason).encode()[:TERMINATION_BYTES].decode("utf-8", "ignore")
     return text
 
 
@@ -171,19 +158,19 @@ def log_line(request: Request, decision: Decision, job: str, node: str, seconds:
     if decision.would_block:
         parts.append("dry-run=would-block")
     if job:
-        parts.append(f"job={clean(job)}")
+        parts.append(f"job={one_line(job)}")
     if node:
-        parts.append(f"node={clean(node)}")
+        parts.append(f"node={one_line(node)}")
     parts.append(f"seconds={seconds:.2f}")
     if decision.reused:
         parts.append("reused=yes")
-    return f"{' '.join(parts)} {cut(clean(decision.reason), 300)}"
+    return f"{' '.join(parts)} {cut(one_line(decision.reason), 300)}"
 
 
 def note_line(request: Request, found: Fault, job: str, node: str) -> str:
     """The line for syslog about what a job left."""
-    words = f"hook={request.kind} note={found.condition} job={clean(job)} node={clean(node)}"
-    return f"{words} {cut(clean(found.message), 300)}"
+    words = f"hook={request.kind} note={found.condition} job={one_line(job)} node={one_line(node)}"
+    return f"{words} {cut(one_line(found.message), 300)}"
 
 
 def noted(decision: Decision) -> str:
@@ -213,8 +200,8 @@ def note(
     return {
         "event": "end",
         "hook": request.kind,
-        "node": clean(node),
-        "job": clean(job),
+        "node": one_line(node),
+        "job": one_line(job),
         "decision": "block" if decision.block else "pass",
         "verdict": decision.verdict,
         "cause": decision.cause,

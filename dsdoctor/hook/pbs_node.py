@@ -12,6 +12,7 @@ import sys
 from dsdoctor.hook import health, outputs
 from dsdoctor.hook.decide import Decision
 from dsdoctor.hook.request import Request
+from dsdoctor.model.plain import one_line
 
 #: Limit of pbsnodes(8B).
 _COMMENT_LENGTH = 80
@@ -40,7 +41,7 @@ def act(request: Request, decision: Decision, node: str) -> int:
     drained = frozenset({"DRAIN"} if "offline" in states else ())
     for what, reason in health.plan(drained, comment, "", decision, None):
         words = {
-            "drain": ("-o", "-C", outputs.cut(outputs.clean(reason), _COMMENT_LENGTH)),
+            "drain": ("-o", "-C", outputs.cut(one_line(reason), _COMMENT_LENGTH)),
             "resume": ("-r", "-C", ""),
         }[what]
         said = {"drain": "offline", "resume": "online"}[what]

@@ -321,9 +321,11 @@ def _first_failure(scans: Sequence[Scan]) -> Failure | None:
 
 def _is_outside(candidate: Candidate, scans: Sequence[Scan]) -> bool:
     """Whether it was read in a log that no rank wrote: of the kernel, of a scheduler."""
+    if len(scans) < 2:  # noqa: PLR2004  # the system has a log of its own
+        return False
     from dsdoctor.logs import system_events  # noqa: PLC0415  # most often there is one log
 
-    return len(scans) > 1 and system_events.is_of_the_system(scans[candidate.hits[0].source])
+    return system_events.is_of_the_system(scans[candidate.hits[0].source])
 
 
 def _is_of_the_system(candidate: Candidate, errors: Sequence[Error]) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 from dsdoctor.model.facts.memory import MemoryDemand
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.matrix import Matrix
+from dsdoctor.model.plain import printable
 from dsdoctor.model.report import Report, Verdict
 from dsdoctor.report.wrap import terminal_columns, wrap
 
@@ -48,10 +49,7 @@ class Line(msgspec.Struct, frozen=True):
 
 def clean(text: str) -> str:
     """Text without control characters: nothing read from a machine may steer the terminal."""
-    return "".join(
-        character if character.isprintable() or character == " " else "\N{REPLACEMENT CHARACTER}"
-        for character in text.replace("\t", " ").replace("\n", " ")
-    )
+    return printable(text.replace("\t", " ").replace("\n", " "))
 
 
 def shown(report: Report, verbosity: int) -> Iterator[Finding]:

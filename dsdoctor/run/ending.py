@@ -18,7 +18,7 @@ from dsdoctor import files
 from dsdoctor.model.run_record import Figures, PassedSignal, RankEnd, RunRecord
 from dsdoctor.model.units import GIB
 from dsdoctor.report.durations import duration
-from dsdoctor.run import flight, hang
+from dsdoctor.run import flight, hang, store
 from dsdoctor.run.keep import AFTER_STOP
 from dsdoctor.run.notices import Notices
 from dsdoctor.run.progress import Progress
@@ -333,9 +333,9 @@ def _forced(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) -> Ite
     if record.preflight != "failed":
         return
     names: list[str] = []
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        report = msgspec.json.decode((folder / "report.json").read_bytes())
-        names = [row["condition"] for row in report["findings"] if row["status"] == "fail"]
+    with contextlib.suppress(KeyError, TypeError):
+        rows = store.check_report(folder)["findings"]
+        names = [row["condition"] for row in rows if row["status"] == "fail"]
     if names and not (diagnosis and any(one.condition in names for one in diagnosis.causes[:1])):
         more = f" and {len(names) - 2} more" if len(names) > 2 else ""  # noqa: PLR2004
         yield f"the check before the start had reported {', '.join(names[:2])}{more}"

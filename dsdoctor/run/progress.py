@@ -16,6 +16,7 @@ import statistics
 from collections.abc import Callable
 
 from dsdoctor.model.masking import mask
+from dsdoctor.model.plain import printable
 
 #: A chunk that contains none of these has no line to parse.
 HINTS = (
@@ -122,7 +123,7 @@ def parse(line: str) -> Step | None:
 
 def _shown(path: str | None) -> str:
     """A path of the job's own words as it is kept and shown: no controls, no secrets."""
-    return mask("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in path or ""))
+    return mask(printable(path or ""))
 
 
 def checkpoint(line: str) -> str | None:

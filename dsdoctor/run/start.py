@@ -11,8 +11,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from dsdoctor import files, process
 from dsdoctor.errors import UsageError
 from dsdoctor.model.masking import mask_words
@@ -134,13 +132,13 @@ def _may_start(options: RunOptions, folder: Path, record: RunRecord, speak: Spea
     if result.returncode == 0:
         record.preflight = "passed"
         return True
-    if result.returncode != 1 or not (folder / "report.json").is_file():
+    if result.returncode != 1 or not (folder / store.CHECK_REPORT).is_file():
         record.preflight = "inconclusive"
         if result.returncode not in (0, 3):
             speak(f"the preflight check did not finish: {result.error_text or 'no output'}")
         return True
     record.preflight = "failed"
-    report = msgspec.json.decode((folder / "report.json").read_bytes())
+    report = store.check_report(folder)
     failures = [row for row in report["findings"] if row["status"] == "fail"]
     for row in failures:
         speak(f"FAIL {row['condition']} ({row['id']}): {row['message']}")
@@ -158,9 +156,8 @@ def _may_start(options: RunOptions, folder: Path, record: RunRecord, speak: Spea
 
 def _torch(folder: Path) -> str | None:
     """Version of torch, as the preflight check found it."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        report = msgspec.json.decode((folder / "report.json").read_bytes())
-        return str(report["patient"]["torch"])
+    with contextlib.suppress(KeyError, TypeError):
+        return str(store.check_report(folder)["patient"]["torch"])
     return None
 
 

@@ -12,6 +12,7 @@ import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import platformdirs
@@ -25,6 +26,8 @@ from dsdoctor.run.elsewhere import died
 #: Maximum size of all kept runs together, bytes on disk.
 KEPT_BYTES = 2 << 30
 RECORD = "run.json"
+#: What the check before the start writes (`run/preflight.py`).
+CHECK_REPORT = "report.json"
 #: How much is read from folders that somebody else may have created. dsdoctor stores 200 MiB of
 #: output in segments of 16 MiB, some other files, and at most one level of folders.
 _RECORD_BYTES = 16 << 20
@@ -111,6 +114,14 @@ def load(folder: Path) -> RunRecord:
     if record.schema != SCHEMA or record.version > VERSION:
         raise UsageError(f"`{folder / RECORD}` was written by a newer dsdoctor; upgrade dsdoctor")
     return record
+
+
+def check_report(folder: Path) -> dict[str, Any]:
+    """What the check before the start found, as `check --format json`; empty without one."""
+    with contextlib.suppress(OSError, ValueError):
+        found = msgspec.json.decode((folder / CHECK_REPORT).read_bytes())
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 def is_running(record: RunRecord) -> bool:

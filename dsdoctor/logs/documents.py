@@ -116,7 +116,7 @@ class Shape(NamedTuple):
 
 
 def _is_sentence(line: str) -> bool:
-    if len(_HAN.findall(line)) >= HAN:
+    if not line.isascii() and len(_HAN.findall(line)) >= HAN:
         return True
     words = _WORD.findall(line)
     return (

@@ -121,30 +121,39 @@ def parse(text: str) -> tuple[Header, list[Entry]]:
     Raises:
         ValueError: it is not of the form that the harvest writes.
     """
-    head: dict[str, str] = {}
+    head = _header(text.splitlines())
     entries: list[Entry] = []
     file = ""
     for row in text.splitlines():
-        if row.startswith("#"):
-            name, _, value = row[1:].partition(" ")
-            head[name] = value
-        elif row.startswith(">"):
+        if row.startswith(">"):
             file = row[1:]
-        elif row:
-            kind, function, spans, chunks = row.split("\t")
-            pairs = (chunk.split(":") for chunk in chunks.lstrip("^").split())
-            entries.append(
-                Entry(
-                    head["product"],
-                    kind,
-                    file,
-                    function,
-                    _spans(spans, head["releases"].split()),
-                    tuple((int(count), text) for count, text in pairs),
-                    chunks.startswith("^"),
-                )
-            )
-    return Header(head["product"], head["made"], tuple(head["releases"].split())), entries
+        elif row and not row.startswith("#"):
+            entries.append(_entry(row, file, head))
+    return head, entries
+
+
+def _header(rows: Iterable[str]) -> Header:
+    head: dict[str, str] = {}
+    for row in rows:
+        if not row.startswith("#"):
+            break
+        name, _, value = row[1:].partition(" ")
+        head[name] = value
+    return Header(head["product"], head["made"], tuple(head["releases"].split()))
+
+
+def _entry(row: str, file: str, head: Header) -> Entry:
+    kind, function, spans, chunks = row.split("\t")
+    pairs = (chunk.split(":") for chunk in chunks.lstrip("^").split())
+    return Entry(
+        head.product,
+        kind,
+        file,
+        function,
+        _spans(spans, head.releases),
+        tuple((int(count), text) for count, text in pairs),
+        chunks.startswith("^"),
+    )
 
 
 def parse_labels(text: str) -> dict[str, Label]:
@@ -308,6 +317,47 @@ def load(folder: Path, product: str) -> ErrorIndex:
         ValueError: a file is not of the form that the harvest writes.
     """
     header, entries = parse(stored_text(folder, product))
-    labels = folder / f"{product}{LABELS}"
-    known = parse_labels(labels.read_text(encoding="utf-8")) if labels.is_file() else {}
-    return ErrorIndex(header, entries, known)
+    return ErrorIndex(header, entries, parse_labels(_stored_labels(folder, product)))
+
+
+@functools.lru_cache(maxsize=256)  # all ranks say the same words
+def load_rows(folder: Path, product: str, rows: tuple[int, ...]) -> ErrorIndex:
+    """The entries of some rows alone, with their answers.
+
+    Args:
+        folder: of the index.
+        product: whose index.
+        rows: where each row begins in the stored text.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: a file is not of the form that the harvest writes.
+    """
+    stored = stored_text(folder, product)
+    head = _header(stored[: stored.index("\n>")].split("\n"))
+    entries: list[Entry] = []
+    for start in rows:
+        named = stored.rindex("\n>", 0, start) + 2
+        file = stored[named : stored.index("\n", named)]
+        entries.append(_entry(stored[start : stored.index("\n", start)], file, head))
+    answers = _stored_labels(folder, product)
+    labels = {entry.key: _label_of(entry.key, answers) for entry in entries}
+    return ErrorIndex(head, entries, {key: one for key, one in labels.items() if one is not None})
+
+
+@functools.lru_cache(maxsize=32)
+def _stored_labels(folder: Path, product: str) -> str:
+    path = folder / f"{product}{LABELS}"
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def _label_of(key: str, answers: str) -> Label | None:
+    """The answer that a key is filed under: the last row of an answer before it."""
+    at = answers.find(f"\n\t{key}")
+    while at >= 0:
+        start = answers.rfind("\n", 0, at) + 1
+        if not answers.startswith(("\t", "#", "\n"), start):
+            kind, _, sentence = answers[start:at].partition(" ")
+            return Label(kind, sentence)
+        at = start - 1
+    return None

@@ -6,7 +6,7 @@ What the index is, and how a message of a log matches one of its entries: `error
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +63,12 @@ def _load() -> Callable[[Path, str], ErrorIndex]:
     return load
 
 
+def _load_rows() -> Callable[[Path, str, tuple[int, ...]], ErrorIndex]:
+    from dsdoctor.logs.error_index import load_rows  # noqa: PLC0415  # few errors are in an index
+
+    return load_rows
+
+
 def chunks_of(text: str) -> dict[tuple[int, str], list[int]]:
     """All runs of up to CHUNK words of a text, and where they begin."""
     return _runs_of(tuple(words_of(text)))
@@ -106,28 +112,24 @@ def _raises(folder: Path, product: str, kinds: Iterable[str]) -> bool:
     return any(f"\n{kind}\t" in stored for kind in kinds)
 
 
-def _may_know(folder: Path, product: str, text: str) -> bool:
-    """Whether an index has a message all of whose chunks a text has.
+def _rows_that_fit(folder: Path, product: str, text: str) -> tuple[int, ...]:
+    """Where in a stored index the messages stand all of whose chunks a text has.
 
-    It takes much less time than to parse the index, which few errors need.
+    It takes much less time than to parse the index.
     """
     stored, words = stored_text(folder, product), _stored_words(folder, product)
     there = {f"{count}:{name}" for count, name in chunks_of(text)}
     marked = there | {f"^{chunk}" for chunk in there}
-    return any(
-        there.issuperset(row.lstrip("^").split())
-        for chunk in marked & words
-        for row in _rows_with(stored, chunk)
-    )
-
-
-def _rows_with(stored: str, chunk: str) -> Iterator[str]:
-    """The chunks of each message of a stored index that has one of them."""
-    at = stored.find(chunk)
-    while at >= 0:
-        end = stored.index("\n", at)
-        yield stored[stored.rindex("\t", 0, at) + 1 : end]
-        at = stored.find(chunk, end)
+    found: set[int] = set()
+    for chunk in marked & words:
+        at = stored.find(chunk)
+        while at >= 0:
+            end = stored.index("\n", at)
+            row = stored[stored.rindex("\t", 0, at) + 1 : end]
+            if there.issuperset(row.lstrip("^").split()):
+                found.add(stored.rindex("\n", 0, at) + 1)
+            at = stored.find(chunk, end)
+    return tuple(sorted(found))
 
 
 def find(folder: Path, error: Error) -> Match | None:
@@ -139,10 +141,11 @@ def find(folder: Path, error: Error) -> Match | None:
     names = [product] if product in products(folder) else sorted(products(folder))
     kinds = {error.type, *VALIDATED.values()} if error.type == WRAPPED else {error.type}
     names = [name for name in names if _raises(folder, name, kinds)]
-    if len(names) > 1 or error.message.strip():
-        text = f"{error.message} {error.more}"
-        names = [name for name in names if _may_know(folder, name, text)]
-    found = (_load()(folder, name).find(error) for name in names)
+    if len(names) == 1 and not error.message.strip():  # known by its place alone
+        return _load()(folder, names[0]).find(error)
+    text = f"{error.message} {error.more}"
+    rows = ((name, _rows_that_fit(folder, name, text)) for name in names)
+    found = (_load_rows()(folder, name, fit).find(error) for name, fit in rows if fit)
     return next((match for match in found if match is not None), None)
 
 

@@ -71,6 +71,33 @@ def test_the_data_contain_hashes_and_no_sentence(product: str) -> None:
 
 
 @pytest.mark.parametrize("product", PRODUCTS)
+def test_rows_that_are_read_alone_say_what_the_whole_index_says(product: str) -> None:
+    whole = error_index.load(FOLDER, product)
+    stored = error_lookup.stored_text(FOLDER, product)
+    starts = [row.start() for row in re.finditer(r"^(?![#>]).", stored, re.MULTILINE)]
+    part = error_index.load_rows(FOLDER, product, tuple(starts))
+    assert (part.header, part.entries) == (whole.header, whole.entries)
+    assert len(part.entries) == len(starts) > 0
+    assert [part.answer(one) for one in part.entries] == [
+        whole.answer(one) for one in whole.entries
+    ]
+
+
+def test_a_comment_among_the_answers_is_no_answer(tmp_path: Path) -> None:
+    (tmp_path / "deepspeed.index").write_text(
+        "#product deepspeed\n#made 2026-01-01\n#releases 1.0\n>engine.py\n"
+        "ValueError\tf\t0\t5:0123456789\n"
+    )
+    row = error_lookup.stored_text(tmp_path, "deepspeed").index("ValueError")
+    key = error_index.parse(error_lookup.stored_text(tmp_path, "deepspeed"))[1][0].key
+    (tmp_path / "deepspeed.labels").write_text(
+        f"# a page of answers\nrefusal Do it.\n\t0000000000 f\n# why\n\t{key} f\n"
+    )
+    part = error_index.load_rows(tmp_path, "deepspeed", (row,))
+    assert part.labels == {key: Label(REFUSAL, "Do it.")}
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
 def test_the_data_are_fresh(product: str) -> None:
     header = error_index.load(FOLDER, product).header
     age = dt.datetime.now(tz=dt.timezone.utc).date() - dt.date.fromisoformat(header.made)

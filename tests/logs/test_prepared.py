@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import shutil
 import subprocess
@@ -60,6 +61,8 @@ def test_a_changed_pack_is_noticed(pack: Path, change: str) -> None:
         module.write_text(module.read_text() + "\n")
     elif change == "same-size":
         module.write_text(module.read_text().replace("memory", "mammal", 1))
+        later = module.stat().st_mtime + 3
+        os.utime(module, (later, later))
     elif change == "added":
         (pack / "memory" / "new_one.py").write_text('"""New."""\n')
     elif change == "removed":

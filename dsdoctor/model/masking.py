@@ -1,4 +1,4 @@
-"""Finds secrets in text and in JSON-like values, and masks them: the only place that does.
+"""Finds secrets in text and in JSON-like values, and masks them: the only place that does so.
 
 Three kinds are recognized: what is a secret by its form (tokens of known issuers, private keys,
 JSON web tokens), by its place (passwords and signatures in URLs, HTTP authorisation headers) and by
@@ -18,121 +18,83 @@ if TYPE_CHECKING:
 
 MASK = "[masked]"
 
-#: Patterns are compiled when they are first used: most text contains nothing to mask.
-_once = functools.lru_cache(maxsize=None)
+
+@functools.lru_cache(maxsize=64)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compiles a pattern when it is first used: most text contains nothing to mask."""
+    return re.compile(pattern)
 
 
 # Each pattern begins with a literal, and a repeat that may run on is not followed by anything that
 # can fail or cannot begin again inside itself: text of any kind costs linear time.
-@_once
-def _token_pattern() -> re.Pattern[str]:
-    return re.compile(
-        r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:(?!-----END ).)*(?:-----END [A-Z0-9 ]{0,40}-----)?"
-        r"|(?<![A-Za-z0-9])(?:"
-        r"hf_[A-Za-z0-9]{16,}"
-        r"|api_org_[A-Za-z0-9]{16,}"
-        r"|gh[oprsu]_[A-Za-z0-9]{16,}"
-        r"|github_pat_[A-Za-z0-9_]{20,}"
-        r"|gl(?:pat|ptt|dt|rt|cbt|ft|soat|agent|imt)-[A-Za-z0-9_.-]{16,}"
-        r"|A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}(?![A-Za-z0-9])"
-        r"|[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"
-        r"|nvapi-[A-Za-z0-9_-]{20,}"
-        r"|pypi-[A-Za-z0-9_-]{20,}"
-        r"|npm_[A-Za-z0-9]{30,}"
-        r"|dckr_(?:pat|oat)_[A-Za-z0-9_-]{16,}"
-        r"|xox[abceoprs]-[A-Za-z0-9-]{10,}"
-        r"|xapp-[A-Za-z0-9-]{20,}"
-        r"|AIza[A-Za-z0-9_-]{30,}"
-        r"|GOCSPX-[A-Za-z0-9_-]{20,}"
-        r"|ya29\.[A-Za-z0-9_-]{20,}"
-        r"|gsk_[A-Za-z0-9]{30,}"
-        r"|r8_[A-Za-z0-9]{30,}"
-        r"|wandb_v1_[A-Za-z0-9_-]{20,}"
-        r"|hv[sbr]\.[A-Za-z0-9_-]{20,}"
-        r"|dapi[0-9a-f]{32}"
-        r"|do[opr]_v1_[0-9a-f]{32,}"
-        r"|tskey-[A-Za-z0-9-]{16,}"
-        r"|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"
-        r"|lin_api_[A-Za-z0-9]{20,}"
-        r"|ATATT3[A-Za-z0-9_=-]{20,}"
-        r"|AGE-SECRET-KEY-1[A-Z0-9]{30,}"
-        r")"
-        r"|(?<![A-Za-z0-9_-])(?:"
-        r"sk-(?=[A-Za-z_-]{0,80}[0-9])[A-Za-z0-9_-]{20,}"
-        r"|SG\.[A-Za-z0-9_-]{16,40}\.[A-Za-z0-9_-]{16,60}"
-        r"|eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)?"
-        r")",
-        re.DOTALL,
-    )
-
-
+_ISSUED = (
+    r"(?s)-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?:(?!-----END ).)*(?:-----END [A-Z0-9 ]{0,40}-----)?"
+    r"|(?<![A-Za-z0-9])(?:"
+    r"hf_[A-Za-z0-9]{16,}"
+    r"|api_org_[A-Za-z0-9]{16,}"
+    r"|gh[oprsu]_[A-Za-z0-9]{16,}"
+    r"|github_pat_[A-Za-z0-9_]{20,}"
+    r"|gl(?:pat|ptt|dt|rt|cbt|ft|soat|agent|imt)-[A-Za-z0-9_.-]{16,}"
+    r"|A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}(?![A-Za-z0-9])"
+    r"|[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"
+    r"|nvapi-[A-Za-z0-9_-]{20,}"
+    r"|pypi-[A-Za-z0-9_-]{20,}"
+    r"|npm_[A-Za-z0-9]{30,}"
+    r"|dckr_(?:pat|oat)_[A-Za-z0-9_-]{16,}"
+    r"|xox[abceoprs]-[A-Za-z0-9-]{10,}"
+    r"|xapp-[A-Za-z0-9-]{20,}"
+    r"|AIza[A-Za-z0-9_-]{30,}"
+    r"|GOCSPX-[A-Za-z0-9_-]{20,}"
+    r"|ya29\.[A-Za-z0-9_-]{20,}"
+    r"|gsk_[A-Za-z0-9]{30,}"
+    r"|r8_[A-Za-z0-9]{30,}"
+    r"|wandb_v1_[A-Za-z0-9_-]{20,}"
+    r"|hv[sbr]\.[A-Za-z0-9_-]{20,}"
+    r"|dapi[0-9a-f]{32}"
+    r"|do[opr]_v1_[0-9a-f]{32,}"
+    r"|tskey-[A-Za-z0-9-]{16,}"
+    r"|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"
+    r"|lin_api_[A-Za-z0-9]{20,}"
+    r"|ATATT3[A-Za-z0-9_=-]{20,}"
+    r"|AGE-SECRET-KEY-1[A-Z0-9]{30,}"
+    r")"
+    r"|(?<![A-Za-z0-9_-])(?:"
+    r"sk-(?=[A-Za-z_-]{0,80}[0-9])[A-Za-z0-9_-]{20,}"
+    r"|SG\.[A-Za-z0-9_-]{16,40}\.[A-Za-z0-9_-]{16,60}"
+    r"|eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)?"
+    r")"
+)
 #: How each match of it begins: literals alone, which `re` searches several times as fast.
-@_once
-def _token_start() -> re.Pattern[str]:
-    return re.compile(
-        r"-----BEGIN|hf_|api_org_|gh[oprsu]_|github_pat_|gl[a-z]{2,5}-|AKIA|ASIA|ABIA|ACCA|rk_|sk_|nvapi-"
-        r"|pypi-|npm_|dckr_|xox|xapp-|AIza|GOCSPX|ya29|gsk_|r8_|wandb_v1_|hv[sbr]\.|dapi|do[opr]_v1_"
-        r"|tskey-|shp|lin_api_|ATATT3|AGE-SECRET|sk-|SG\.|eyJ"
-    )
-
-
-@_once
-def _bot_token() -> re.Pattern[str]:
-    return re.compile(r"[0-9](?<![A-Za-z0-9_-].)[0-9]{7,9}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])")
-
-
-@_once
-def _hook() -> re.Pattern[str]:
-    return re.compile(
-        r"(?P<always>hooks\.slack\.com/|/api/webhooks/|\.webhook\.office\.com/)[^\s\"'<>]+"
-    )
-
-
-@_once
-def _userinfo() -> re.Pattern[str]:
-    return re.compile(r"(?P<always>://)(?:[^\s/'\"]*:[^\s/'\"]*|[A-Za-z0-9_%.~-]{20,})@")
-
-
+_ISSUED_START = (
+    r"-----BEGIN|hf_|api_org_|gh[oprsu]_|github_pat_|gl[a-z]{2,5}-|AKIA|ASIA|ABIA|ACCA|rk_|sk_|nvapi-"
+    r"|pypi-|npm_|dckr_|xox|xapp-|AIza|GOCSPX|ya29|gsk_|r8_|wandb_v1_|hv[sbr]\.|dapi|do[opr]_v1_"
+    r"|tskey-|shp|lin_api_|ATATT3|AGE-SECRET|sk-|SG\.|eyJ"
+)
+_BOT = r"[0-9](?<![A-Za-z0-9_-].)[0-9]{7,9}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"
+_HOOK = r"(?P<always>hooks\.slack\.com/|/api/webhooks/|\.webhook\.office\.com/)[^\s\"'<>]+"
+_USERINFO = r"(?P<always>://)(?:[^\s/'\"]*:[^\s/'\"]*|[A-Za-z0-9_%.~-]{20,})@"
 #: Parameters of URLs that sign or authorise: AWS, Azure SAS, Google, CloudFront, and common ones.
-@_once
-def _parameter() -> re.Pattern[str]:
-    return re.compile(
-        r"([?&;](?:amp;)?(?:x-(?:amz|goog|ms)-(?:signature|credential|security-token)"
-        r"|sig|signature|awsaccesskeyid|googleaccessid|key-pair-id|policy|(?:[a-z]{1,20}[_-])?token"
-        r"|(?:[a-z]{1,20}[_-])?(?:api)?key|auth|password|secret|code|jwt)=)([^&;\s\"'<>#]+)"
-    )
-
-
-@_once
-def _header() -> re.Pattern[str]:
-    return re.compile(
-        r"(?<![a-z0-9])((?:proxy-)?authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
-        r"(?:(?:bearer|basic|token|digest|negotiate|apikey)\s{1,4})?)([^\s\"',;]+)"
-        r"|(?<![a-z0-9])(bearer\s{1,4})(?=[a-z._~+/-]{0,200}[0-9=])([a-z0-9._~+/-]{12,}=*)"
-        r"|(?<![a-z0-9])(basic\s{1,4})(?=[a-z+/]{0,200}[0-9=])([a-z0-9+/]{12,}=*)"
-        r"|(?<![a-z0-9-])((?:set-)?cookie[\"']?:\s{0,4}[\"']?)([^\r\n\"']+)"
-    )
-
-
-@_once
-def _header_start() -> re.Pattern[str]:
-    return re.compile(r"authorization|proxy-|bearer|basic|set-|cookie")
-
-
-@_once
-def _command_start() -> re.Pattern[str]:
-    return re.compile(r"curl|sshpass|login")
-
-
+_PARAMETER = (
+    r"([?&;](?:amp;)?(?:x-(?:amz|goog|ms)-(?:signature|credential|security-token)"
+    r"|sig|signature|awsaccesskeyid|googleaccessid|key-pair-id|policy|(?:[a-z]{1,20}[_-])?token"
+    r"|(?:[a-z]{1,20}[_-])?(?:api)?key|auth|password|secret|code|jwt)=)([^&;\s\"'<>#]+)"
+)
+_HEADER = (
+    r"(?<![a-z0-9])((?:proxy-)?authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
+    r"(?:(?:bearer|basic|token|digest|negotiate|apikey)\s{1,4})?)([^\s\"',;]+)"
+    r"|(?<![a-z0-9])(bearer\s{1,4})(?=[a-z._~+/-]{0,200}[0-9=])([a-z0-9._~+/-]{12,}=*)"
+    r"|(?<![a-z0-9])(basic\s{1,4})(?=[a-z+/]{0,200}[0-9=])([a-z0-9+/]{12,}=*)"
+    r"|(?<![a-z0-9-])((?:set-)?cookie[\"']?:\s{0,4}[\"']?)([^\r\n\"']+)"
+)
+_HEADER_START = r"authorization|proxy-|bearer|basic|set-|cookie"
+_COMMAND_START = r"curl|sshpass|login"
 #: curl -u name:password, sshpass -p password, the lines of a .netrc
-@_once
-def _command() -> re.Pattern[str]:
-    return re.compile(
-        r"(?<![\w-])(curl[^\n]{0,200}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,80}:)([^\s\"']+)"
-        r"|(?<![\w-])(sshpass\s{1,4}-p\s{0,4}[\"']?)([^\s\"']+)"
-        r"|(?<![\w-])(login\s{1,4}\S{1,80}\s{1,4}password\s{1,4})(\S+)"
-    )
+_COMMAND = (
+    r"(?<![\w-])(curl[^\n]{0,200}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,80}:)([^\s\"']+)"
+    r"|(?<![\w-])(sshpass\s{1,4}-p\s{0,4}[\"']?)([^\s\"']+)"
+    r"|(?<![\w-])(login\s{1,4}\S{1,80}\s{1,4}password\s{1,4})(\S+)"
+)
 
 
 # ---- names ---------------------------------------------------------------------------------------
@@ -171,30 +133,18 @@ _LONGEST_NAME = 120
 
 
 #: Values that are not secret whatever their name.
-@_once
-def _placeholder_pattern() -> re.Pattern[str]:
-    return re.compile(
-        r"(?i)(?:none|null|nil|true|false|yes|no|on|off|auto|unset|undefined|required|missing|\*+"
-        r"|<[^>]*>|\[masked\]?|\$\{?\w+\}?|%\w+%|)(?:@.*)?",
-    )
-
-
-@_once
-def _assigned() -> re.Pattern[str]:
-    return re.compile(
-        r"(?:pass|pwd|pw|secret|cred|jwt|key|token|auth|pat|sas|sig|cookie|webhook)"
-        r"[a-z0-9_.-]{0,40}(?P<after>\\{0,3}[\"']?\s{0,4}(?:=>|:=|=|:)\s{0,4})"
-    )
-
-
-@_once
-def _option() -> re.Pattern[str]:
-    return re.compile(
-        r"-(?<![a-z0-9_-]-)-?[a-z0-9_.-]{0,40}(?:pass|pwd|secret|cred|jwt|key|token|auth|pat)"
-        r"[a-z0-9_.-]{0,20}(?P<after>\s{1,4})(?!-)"
-    )
-
-
+_PLACEHOLDER = (
+    r"(?i)(?:none|null|nil|true|false|yes|no|on|off|auto|unset|undefined|required|missing|\*+"
+    r"|<[^>]*>|\[masked\]?|\$\{?\w+\}?|%\w+%|)(?:@.*)?"
+)
+_ASSIGNED = (
+    r"(?:pass|pwd|pw|secret|cred|jwt|key|token|auth|pat|sas|sig|cookie|webhook)"
+    r"[a-z0-9_.-]{0,40}(?P<after>\\{0,3}[\"']?\s{0,4}(?:=>|:=|=|:)\s{0,4})"
+)
+_OPTION = (
+    r"-(?<![a-z0-9_-]-)-?[a-z0-9_.-]{0,40}(?:pass|pwd|secret|cred|jwt|key|token|auth|pat)"
+    r"[a-z0-9_.-]{0,20}(?P<after>\s{1,4})(?!-)"
+)
 #: A value in quotes, or up to the next space; a weak name's value is judged by its beginning.
 _VALUE = re.compile(r"\\{0,3}(?:\"[^\"\\]+|'[^'\\]+|[^\s\"'&]+)")
 _LONGEST_JUDGED = 300
@@ -259,7 +209,7 @@ def _random_looking(value: str) -> bool:
 def _is_secret(name: str, value: str) -> bool:
     """Whether a value under a name is a secret."""
     kind = _kind(name)
-    if not kind or _placeholder_pattern().fullmatch(value):
+    if not kind or _compiled(_PLACEHOLDER).fullmatch(value):
         return False
     if kind == "strong":
         # TOKEN=1 is a switch, and a path names a file
@@ -371,13 +321,17 @@ def mask(text: str) -> str:
     for parts, pattern, begins, by, exact in _SECRETS:
         if (len(parts) > _MANY and not short) or any(part in small for part in parts):
             hidden = _substitute(
-                text, pattern(), begins() if begins else None, by, text if exact else small
+                text,
+                _compiled(pattern),
+                _compiled(begins) if begins else None,
+                by,
+                text if exact else small,
             )
             if hidden != text:
                 text, small = hidden, lower(hidden)
-    hidden = _mask_named(text, small, _assigned())
+    hidden = _mask_named(text, small, _compiled(_ASSIGNED))
     if "-" in small:
-        return _mask_named(hidden, small if hidden == text else lower(hidden), _option())
+        return _mask_named(hidden, small if hidden == text else lower(hidden), _compiled(_OPTION))
     return hidden
 
 
@@ -395,13 +349,13 @@ _SHORT = 1 << 15
 _MANY = 10
 #: Parts, what it finds and how that begins, what replaces it, and whether upper case counts.
 _SECRETS = (
-    (_FORM_PARTS, _token_pattern, _token_start, MASK, True),
-    ((":aa",), _bot_token, None, MASK, True),
-    (("hooks.slack.com/", "/api/webhooks/", ".webhook.office.com/"), _hook, None, MASK, True),
-    (("://",), _userinfo, None, MASK + "@", True),
-    ("?&;", _parameter, None, MASK, False),
-    (("authorization", "bearer", "basic", "cookie"), _header, _header_start, MASK, False),
-    (("curl", "sshpass", "login"), _command, _command_start, MASK, True),
+    (_FORM_PARTS, _ISSUED, _ISSUED_START, MASK, True),
+    ((":aa",), _BOT, None, MASK, True),
+    (("hooks.slack.com/", "/api/webhooks/", ".webhook.office.com/"), _HOOK, None, MASK, True),
+    (("://",), _USERINFO, None, MASK + "@", True),
+    ("?&;", _PARAMETER, None, MASK, False),
+    (("authorization", "bearer", "basic", "cookie"), _HEADER, _HEADER_START, MASK, False),
+    (("curl", "sshpass", "login"), _COMMAND, _COMMAND_START, MASK, True),
 )
 
 

@@ -46,7 +46,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from dsdoctor.hook import gatelog
 from tests.nvml import scenarios
-from tests.slurm.cluster import NODES, Cluster, lacking
+from tests.slurm.cluster import NODES, PROGRAMS, Cluster
+from tests.support.needs import not_installed
 
 #: What may still go on when the next job begins: a worker that waits for the driver.
 LASTING = ("driver-hangs", "disk-slow")
@@ -337,8 +338,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--budget", type=float, default=5, help="seconds of prolog and epilog")
     asked = parser.parse_args()
-    if os.geteuid() != 0 or lacking():
-        sys.exit(f"needs root and Slurm; not found: {', '.join(lacking()) or 'root'}")
+    if os.geteuid() != 0 or not_installed(PROGRAMS):
+        sys.exit(f"needs root and Slurm; not found: {', '.join(not_installed(PROGRAMS)) or 'root'}")
     folder = Path(tempfile.mkdtemp(prefix="dsdoctor-soak-"))
     folder.chmod(0o755)
     cluster = Cluster(folder)

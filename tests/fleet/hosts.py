@@ -15,14 +15,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.nvml import fakenvml
+from tests.nvml import fakenvml, scenarios
+from tests.support.folders import let_others_in
+from tests.support.needs import PATH, linux_root_with
 
-PROGRAMS = ("ip", "sshd", "ssh", "ssh-keygen", "unshare")
-_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-
-
-def lacking() -> list[str]:
-    return [name for name in PROGRAMS if shutil.which(name, path=_PATH) is None]
+#: Of a module whose tests need such hosts.
+MARKS = linux_root_with("sshd", ("ip", "sshd", "ssh", "ssh-keygen", "unshare"))
 
 
 _SSHD = """\
@@ -161,7 +159,7 @@ class Hosts:
                     ],
                     stdout=log,
                     stderr=log,
-                    env={**os.environ, "PATH": _PATH},
+                    env={**os.environ, "PATH": PATH},
                     start_new_session=True,
                 )
             )
@@ -199,7 +197,7 @@ class Hosts:
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["ip", "netns", "exec", self.control, *argv],
-            env={**os.environ, "PATH": _PATH, "HOME": str(self.folder), **(env or {})},
+            env={**os.environ, "PATH": PATH, "HOME": str(self.folder), **(env or {})},
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -227,6 +225,15 @@ class Hosts:
 
 def _do(*argv: str) -> None:
     done = subprocess.run(
-        argv, env={**os.environ, "PATH": _PATH}, capture_output=True, text=True, check=False
+        argv, env={**os.environ, "PATH": PATH}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, f"{argv}: {done.stderr}"
+
+
+def with_gpus(folder: Path, count: int, network: int) -> Hosts:
+    """Hosts, not yet up, that have two GPUs each."""
+    let_others_in(folder)
+    made = Hosts(folder, count, network)
+    for name in made.names:
+        made.machine(name, scenarios.rtx_3090_x2_nvlink())
+    return made

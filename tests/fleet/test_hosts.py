@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import shutil
 import socket
 import sys
@@ -15,29 +14,17 @@ from typing import Any
 
 import pytest
 
-from tests.fleet.hosts import Hosts, lacking
+from tests.fleet.hosts import MARKS, Hosts, with_gpus
 from tests.nvml import scenarios
-from tests.support.folders import let_others_in
 
-pytestmark = [
-    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="network namespaces"),
-    pytest.mark.skipif(
-        os.name != "posix" or os.geteuid() != 0 or bool(lacking()),
-        reason="needs root and sshd (tests/system-deps.sh)",
-    ),
-    pytest.mark.system,
-]
+pytestmark = MARKS
 #: Seconds for hosts that all answer: nothing waits for it.
 PLENTY = "300"
 
 
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
-    folder = tmp_path_factory.mktemp("hosts")
-    let_others_in(folder)
-    made = Hosts(folder, 8, 77)
-    for name in made.names:
-        made.machine(name, scenarios.rtx_3090_x2_nvlink())
+    made = with_gpus(tmp_path_factory.mktemp("hosts"), 8, 77)
     drifting = copy.deepcopy(scenarios.rtx_3090_x2_nvlink())
     drifting["driver"] = "535.104.05"
     made.machine("h6", drifting)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 import sys
@@ -14,18 +13,10 @@ from typing import Any
 import pytest
 
 from dsdoctor.fleet.bundle import collector
-from tests.fleet.hosts import Hosts, lacking
+from tests.fleet.hosts import MARKS, Hosts, with_gpus
 from tests.nvml import scenarios
-from tests.support.folders import let_others_in
 
-pytestmark = [
-    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="network namespaces"),
-    pytest.mark.skipif(
-        os.name != "posix" or os.geteuid() != 0 or bool(lacking()),
-        reason="needs root and sshd (tests/system-deps.sh)",
-    ),
-    pytest.mark.system,
-]
+pytestmark = MARKS
 #: What ssh runs in place of the command, which it passes in a variable.
 COMMAND = 'bash -c "$SSH_ORIGINAL_COMMAND"'
 
@@ -33,10 +24,7 @@ COMMAND = 'bash -c "$SSH_ORIGINAL_COMMAND"'
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     folder = tmp_path_factory.mktemp("hosts")
-    let_others_in(folder)
-    made = Hosts(folder, 6, 76)
-    for name in made.names:
-        made.machine(name, scenarios.rtx_3090_x2_nvlink())
+    made = with_gpus(folder, 6, 76)
     hanging: Any = scenarios.rtx_3090_x2_nvlink()
     hanging["hang"], hanging["hang_deaf"] = {"nvmlInit": 1000}, 1
     made.machine("h2", hanging)

@@ -12,16 +12,12 @@ from typing import Any
 
 import pytest
 
-from tests.fleet.hosts import Hosts, lacking
+from tests.fleet.hosts import MARKS, Hosts
 from tests.support.folders import let_others_in
 
 pytestmark = [
-    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="network namespaces"),
-    pytest.mark.skipif(
-        os.name != "posix" or os.geteuid() != 0 or bool(lacking()) or not shutil.which("pdsh"),
-        reason="needs root, sshd and pdsh (tests/system-deps.sh)",
-    ),
-    pytest.mark.system,
+    *MARKS,
+    pytest.mark.skipif(not shutil.which("pdsh"), reason="needs pdsh (tests/system-deps.sh)"),
     pytest.mark.train,
     pytest.mark.timeout(1800),
 ]

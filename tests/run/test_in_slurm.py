@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,17 +12,10 @@ from typing import Any
 import pytest
 
 from tests.nvml import fakenvml, scenarios
-from tests.slurm.cluster import NODES, Cluster, lacking
+from tests.slurm.cluster import MARKS, NODES, Cluster
 from tests.support.folders import let_others_in
 
-pytestmark = [
-    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Slurm"),
-    pytest.mark.skipif(
-        os.name != "posix" or os.geteuid() != 0 or bool(lacking()),
-        reason="needs root and Slurm (tests/system-deps.sh)",
-    ),
-    pytest.mark.system,
-]
+pytestmark = MARKS
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=4711, GPU has fallen off the bus."
 WAIT = "echo step 1 loss: 2.0; touch {mark}; sleep 300"

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -22,14 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.nvml import fakenvml
+from tests.support.needs import linux_root_with
 
 NODES = ("n1", "n2")
 PROGRAMS = ("slurmctld", "slurmd", "munged", "scontrol", "sinfo", "srun", "sbatch")
-
-
-def lacking() -> list[str]:
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    return [name for name in PROGRAMS if shutil.which(name, path=path) is None]
+#: Of a module whose tests need it.
+MARKS = linux_root_with("Slurm", PROGRAMS)
 
 
 _CONF = """\

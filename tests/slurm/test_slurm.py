@@ -20,17 +20,10 @@ from typing import Any
 import pytest
 
 from tests.nvml import scenarios
-from tests.slurm.cluster import NODES, Cluster, lacking
+from tests.slurm.cluster import MARKS, NODES, Cluster
 from tests.support.folders import let_others_in
 
-pytestmark = [
-    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Slurm"),
-    pytest.mark.skipif(
-        os.name != "posix" or os.geteuid() != 0 or bool(lacking()),
-        reason="needs root and Slurm (tests/system-deps.sh)",
-    ),
-    pytest.mark.system,
-]
+pytestmark = MARKS
 
 
 @pytest.fixture(scope="module")

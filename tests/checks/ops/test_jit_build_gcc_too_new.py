@@ -17,7 +17,7 @@ from dsdoctor.api import (
     TorchBuild,
     Why,
 )
-from dsdoctor.testing import judge
+from dsdoctor.testing import Judged, judge
 from dsdoctor_checks.ops import jit_build_gcc_too_new
 
 
@@ -114,6 +114,18 @@ def test_nvcc_and_gcc_decide_without_torch_in_a_paste_alone(why: Why, expected: 
     assert judge(check, **known, run_needs=RunNeeds()).status == expected
 
 
+def _builds_with(compiler: Compiler, toolkit: Toolkit, **other: Any) -> Judged:
+    """What is said of one compiler and one toolkit, for a run without a config."""
+    return judge(
+        jit_build_gcc_too_new.nvcc_accepts_compiler,
+        compilers=Compilers(cxx=compiler, cc=compiler),
+        cuda_toolkits=CudaToolkits(chosen=0, found=(toolkit,)),
+        torch_build=CUDA,
+        run_needs=NO_CONFIG,
+        **other,
+    )
+
+
 PACKAGED = "/usr/lib/nvidia-cuda-toolkit/bin/gcc"
 
 
@@ -130,14 +142,7 @@ def test_the_compiler_of_a_packaged_nvcc(command: str, own: str | None, expected
     toolkit = Toolkit(
         root="/usr", source="PATH", nvcc="/usr/bin/nvcc", version="12.0", host_compiler=own
     )
-    judged = judge(
-        jit_build_gcc_too_new.nvcc_accepts_compiler,
-        compilers=Compilers(cxx=compiler, cc=compiler),
-        cuda_toolkits=CudaToolkits(chosen=0, found=(toolkit,)),
-        torch_build=CUDA,
-        run_needs=NO_CONFIG,
-    )
-    assert judged.status == expected
+    assert _builds_with(compiler, toolkit).status == expected
 
 
 @pytest.mark.parametrize(
@@ -154,12 +159,4 @@ def test_an_nvcc_without_a_path(nvcc: str, distribution: str, expected: str) -> 
     os = OsInfo(
         system="Linux", release="6", machine="x86_64", hostname="n", distribution=distribution
     )
-    judged = judge(
-        jit_build_gcc_too_new.nvcc_accepts_compiler,
-        compilers=Compilers(cxx=compiler, cc=compiler),
-        cuda_toolkits=CudaToolkits(chosen=0, found=(toolkit,)),
-        torch_build=CUDA,
-        run_needs=NO_CONFIG,
-        os_info=os,
-    )
-    assert judged.status == expected
+    assert _builds_with(compiler, toolkit, os_info=os).status == expected

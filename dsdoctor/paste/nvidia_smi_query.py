@@ -148,7 +148,6 @@ class QueryReport:
     def __init__(self, into: Statements) -> None:
         self._into = into
         self._index = -1
-        self._attached: int | None = None
         self._above: list[tuple[int, str]] = []
         self._blank = 0
         self._errors: dict[int, tuple[int, Line]] = {}

@@ -36,7 +36,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         stderr: the same for the other stream.
         timed_out: it ran past a limit.
         idle: that limit was the idle one: it had said nothing for that long.
-        abandoned: it could not even be killed.
         seconds: wall time.
     """
 
@@ -46,7 +45,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     stderr: bytes = b""
     timed_out: bool = False
     idle: bool = False
-    abandoned: bool = False
     seconds: float = 0.0
 
     @property
@@ -300,7 +298,6 @@ class Child:
             stderr=bytes(self._kept["err"]),
             timed_out=timed_out,
             idle=idle,
-            abandoned=not gone,
             seconds=time.monotonic() - self._begun,
         )
 

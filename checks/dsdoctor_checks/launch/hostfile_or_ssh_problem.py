@@ -102,6 +102,15 @@ def hostfile_is_sound(
         yield from _tools(nodes, hostfile, command)
         for node in nodes.nodes:
             yield from _reach(node, hostfile)
+        if nodes.untried:
+            yield skip(
+                f"the names and SSH logins of {nodes.untried} of the {len(hostfile.entries)} hosts of"
+                f" `{hostfile.path}` were not checked, because it lists more than"
+                f" {len(hostfile.entries) - nodes.untried}",
+                hosts=nodes.untried,
+                listed=len(hostfile.entries),
+                checked=len(hostfile.entries) - nodes.untried,
+            )
     # of the lines: a fix that corrects them is proven, though the hosts were not tried
     yield ok(hosts=len(hostfile.entries), slots=hostfile.slots)
 

@@ -167,3 +167,16 @@ def test_a_hostfile_of_one_node_needs_no_pdsh() -> None:
     check = unit.hostfile_is_sound
     one = parse_hostfile("me slots=4\n", "hosts")
     assert judge(check, hostfile=one, nodes_reach=alone).statuses == ["ok"]
+
+
+def test_hosts_that_were_left_out_are_named_as_not_checked() -> None:
+    """`ok` for a hundred hosts of which two were tried would be a false promise."""
+    many = parse_hostfile("".join(f"n{n} slots=4\n" for n in range(100)), "hosts")
+    tried = tuple(
+        NodeReach(host=f"n{n}", addresses=("10.0.0.2",), ssh=True, python=True) for n in range(2)
+    )
+    judged = judge(
+        unit.hostfile_is_sound, hostfile=many, nodes_reach=NodesReach(nodes=tried, untried=98)
+    )
+    assert judged.status == "skip"
+    assert judged.findings[0].evidence == {"hosts": 98, "listed": 100, "checked": 2}

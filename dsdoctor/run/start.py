@@ -132,13 +132,13 @@ def _may_start(options: RunOptions, folder: Path, record: RunRecord, speak: Spea
     if result.returncode == 0:
         record.preflight = "passed"
         return True
-    if result.returncode != 1 or not (folder / store.CHECK_REPORT).is_file():
+    report = store.check_report(folder) if result.returncode == 1 else {}
+    if not report:
         record.preflight = "inconclusive"
         if result.returncode not in (0, 3):
             speak(f"the preflight check did not finish: {result.error_text or 'no output'}")
         return True
     record.preflight = "failed"
-    report = store.check_report(folder)
     failures = [row for row in report["findings"] if row["status"] == "fail"]
     for row in failures:
         speak(f"FAIL {row['condition']} ({row['id']}): {row['message']}")

@@ -123,7 +123,7 @@ def load(folder: Path) -> RunRecord:
 def check_report(folder: Path) -> dict[str, Any]:
     """What the check before the start found, as `check --format json`; empty without one."""
     with contextlib.suppress(OSError, ValueError):
-        found = msgspec.json.decode((folder / CHECK_REPORT).read_bytes())
+        found = msgspec.json.decode(files.read(folder / CHECK_REPORT, limit=_RECORD_BYTES))
         return found if isinstance(found, dict) else {}
     return {}
 

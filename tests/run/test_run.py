@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from dsdoctor import process
 from dsdoctor.model.run_record import RunRecord
-from dsdoctor.run import preflight, store
+from dsdoctor.run import preflight, start, store
+from dsdoctor.run.options import RunOptions
 from dsdoctor.testing import FakeHost
 from tests.run.support import (
     RUN,
@@ -207,6 +209,21 @@ def test_a_script_may_activate_an_environment_that_is_not_active_here(tmp_path: 
     hidden = {"DSDOCTOR_PYTHON": "", "VIRTUAL_ENV": "", "PATH": "/usr/bin:/bin"}
     done = run(tmp_path, "--", "bash", "-c", "echo started", env=hidden)
     assert (done.returncode, done.stdout) == (0, "started\n"), done.stderr
+
+
+@pytest.mark.parametrize("written", ["", '{"findings": [{"sta', "[1]"])
+def test_a_report_that_was_cut_off_does_not_prevent_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    said: list[str] = []
+    (tmp_path / store.CHECK_REPORT).write_text(written)
+    ended = process.Result(argv=("x",), returncode=1, stderr=b"No space left on device")
+    monkeypatch.setattr(process, "run", lambda *_, **__: ended)
+    record = RunRecord()
+    options = RunOptions(command=("true",))
+    assert start._may_start(options, tmp_path, record, said.append)
+    assert record.preflight == "inconclusive"
+    assert said == ["the preflight check did not finish: No space left on device"]
 
 
 def test_force_starts_all_the_same(tmp_path: Path) -> None:

@@ -22,11 +22,13 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 #: More links than this on one path are a loop (Linux's own limit).
 _MAX_LINKS = 40
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+#: Their modes say nothing about what is read from them: a link, /dev/null, a socket.
+_KEEP_NOTHING = (stat.S_IFLNK, stat.S_IFCHR, stat.S_IFSOCK)
 POSIX = os.name == "posix"
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 #: O_PATH needs no right to list a folder on the way, only to enter it.
@@ -84,6 +86,20 @@ class Rules(NamedTuple):
             raise UnsafePathError(f"`{path}` is a link of {account(info.st_uid)}", path)
 
 
+class Judge(Protocol):
+    """What is asked at each step of a walk."""
+
+    @property
+    def strict(self) -> bool:
+        """Whether a relative path is walked from `/`."""
+
+    def may_enter(self, info: os.stat_result, path: str, /) -> None:
+        """Refuses a folder on the way."""
+
+    def may_follow(self, info: os.stat_result, parent: os.stat_result, path: str, /) -> None:
+        """Refuses to follow a link."""
+
+
 def account(uid: int) -> str:
     """An account in words: its name where there is one, and its number.
 
@@ -99,12 +115,22 @@ def account(uid: int) -> str:
     return f"uid {uid}"
 
 
-def unsafe(info: os.stat_result, path: str, trusted: frozenset[int]) -> str:
-    """Why a file or folder is not root's alone; empty where it is."""
+def unsafe(
+    info: os.stat_result, path: str, trusted: frozenset[int], *, entries: bool = False
+) -> str:
+    """Why a file or folder is not root's alone; empty where it is.
+
+    Args:
+        info: of the file or folder.
+        path: where it is.
+        trusted: accounts that may own it.
+        entries: new names in the folder count, which others can make in a sticky one too.
+    """
     if info.st_uid not in trusted:
         return f"`{path}` belongs to {account(info.st_uid)}, not to root"
-    sticky = stat.S_ISDIR(info.st_mode) and info.st_mode & stat.S_ISVTX
-    if info.st_mode & _OTHERS_WRITE and not sticky and not stat.S_ISLNK(info.st_mode):
+    kind = stat.S_IFMT(info.st_mode)
+    sticky = kind == stat.S_IFDIR and info.st_mode & stat.S_ISVTX and not entries
+    if info.st_mode & _OTHERS_WRITE and not sticky and kind not in _KEEP_NOTHING:
         return f"`{path}` can be written by others (mode {stat.S_IMODE(info.st_mode):o})"
     return ""
 
@@ -144,7 +170,7 @@ def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")]
 
 
-def descend(path: str, rules: Rules, make: int | None) -> Folder:
+def descend(path: str, rules: Judge, make: int | None) -> Folder:
     """Opens a folder, one component after the other; links are followed here, not by the kernel.
 
     Args:
@@ -191,7 +217,7 @@ def _bound(links: int, path: str) -> None:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 
 
-def _link_target(handle: int, name: str, here: str, rules: Rules) -> str | None:
+def _link_target(handle: int, name: str, here: str, rules: Judge) -> str | None:
     """Where a component leads if it is a link, which must be one that may be followed."""
     try:
         info = os.stat(name, dir_fd=handle, follow_symlinks=False)
@@ -237,7 +263,7 @@ class Place(NamedTuple):
 
 @contextlib.contextmanager
 def locate(
-    path: str | Path, rules: Rules, *, make: int | None = None, follow: bool = True
+    path: str | Path, rules: Judge, *, make: int | None = None, follow: bool = True
 ) -> Iterator[Place]:
     """The folder of a path, open, and the name in it.
 
@@ -281,15 +307,24 @@ def _own_descriptor(folder: str, name: str) -> int | None:
     return int(name) if folder in mine and name.isdecimal() else None
 
 
-def why_untrusted(path: str | Path, trusted: frozenset[int] | None = None) -> str:
+def why_untrusted(
+    path: str | Path,
+    trusted: frozenset[int] | None = None,
+    *,
+    entries: bool = False,
+    absent: bool = False,
+) -> str:
     """Why root must not run or believe a file or folder, in words; empty where it may.
 
     The path is judged as OpenSSH's StrictModes does it: itself, what its links lead to, and every
-    folder above each of them.
+    folder above each of them. There is no other judgement of modes: whatever asks whether another
+    account could have changed something asks here.
 
     Args:
         path: which.
         trusted: accounts that may own it; None = root, the caller, the owner of `/`.
+        entries: it is a folder, and new names in it count too.
+        absent: it need not exist; then it must be one that root alone could make.
     """
     if not POSIX:
         return ""
@@ -297,12 +332,58 @@ def why_untrusted(path: str | Path, trusted: frozenset[int] | None = None) -> st
     try:
         with locate(path, rules) as place:
             full = f"{place.folder.path.rstrip('/')}/{place.name}"
-            if place.info is None:
+            if place.info is not None:
+                return unsafe(place.info, full, rules.trusted, entries=entries)
+            if not absent:
                 return f"`{full}` does not exist"
-            return unsafe(place.info, full, rules.trusted)
+            above = os.fstat(place.folder.handle)
+            return unsafe(above, place.folder.path, rules.trusted, entries=True)
     except UnsafePathError as error:
         return str(error.strerror)
     except IsADirectoryError:  # `/`
-        return unsafe(Path("/").stat(), "/", rules.trusted)
+        return unsafe(Path("/").stat(), "/", rules.trusted, entries=entries)
+    except FileNotFoundError as error:
+        if absent:
+            return why_untrusted(Path(error.filename or path).parent, rules.trusted, entries=True)
+        return f"`{error.filename or path}`: {error.strerror}"
     except OSError as error:
         return f"`{error.filename or path}`: {error.strerror}"
+
+
+class _Owners:
+    """Rules that refuse nothing and note the first owner that is not trusted.
+
+    Attributes:
+        first: the account, None so far.
+    """
+
+    strict = True
+
+    def __init__(self, trusted: frozenset[int]) -> None:
+        self.first: int | None = None
+        self._trusted = trusted
+
+    def may_enter(self, info: os.stat_result, _path: str) -> None:
+        if self.first is None and info.st_uid not in self._trusted:
+            self.first = info.st_uid
+
+    def may_follow(self, info: os.stat_result, _parent: os.stat_result, path: str) -> None:
+        self.may_enter(info, path)
+
+
+def foreign_owner(path: str | Path) -> int | None:
+    """The first account other than root that owns what a path leads to, or anything on the way.
+
+    It names the account that a program runs as. Whether others could change something is said by
+    `why_untrusted`, which judges modes too.
+    """
+    if not POSIX:
+        return None
+    owners = _Owners(trusted_accounts())
+    try:
+        with locate(path, owners) as place:
+            if place.info is not None:
+                owners.may_enter(place.info, place.name)
+    except OSError:  # what cannot be reached, cannot be run; what is above it was seen
+        pass
+    return owners.first

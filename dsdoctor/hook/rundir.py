@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dsdoctor import files
-from dsdoctor.safe_path import is_root
+from dsdoctor.safe_path import is_root, unsafe
 
 if sys.platform != "win32":
     import fcntl
@@ -88,9 +88,8 @@ class RunFolder:
             raise RunFolderError(f"run folder `{path}` cannot be used ({error.strerror})") from None
         if not stat.S_ISDIR(info.st_mode):
             raise RunFolderError(f"run folder `{path}` is not a folder")
-        if hasattr(os, "geteuid") and (
-            info.st_uid != os.geteuid() or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        ):
+        own = hasattr(os, "geteuid") and frozenset({os.geteuid()})
+        if own and unsafe(info, str(path), own, entries=True):
             raise RunFolderError(f"run folder `{path}` can be written by others")
 
     def write(self, name: str, value: Any) -> bool:

@@ -9,10 +9,8 @@ selects another. A working folder of another account is not entered as root: a c
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import site
-import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +18,14 @@ from pathlib import Path
 from dsdoctor import files
 from dsdoctor.errors import UsageError
 from dsdoctor.process import Account
-from dsdoctor.safe_path import UnsafePathError, is_root, locate, rules_for, trusted_accounts
+from dsdoctor.safe_path import (
+    UnsafePathError,
+    foreign_owner,
+    is_root,
+    locate,
+    rules_for,
+    why_untrusted,
+)
 from dsdoctor.safe_path import account as words_for
 
 #: dsdoctor's scripts for child processes, which the account must be able to read.
@@ -97,18 +102,6 @@ def _without(env: Mapping[str, str]) -> str:
     return f", without {listed}{more}, which may be secret" if names else ""
 
 
-def foreign_owner(path: str) -> int | None:
-    """The first account other than root that could change what a path leads to; None = none can."""
-    trusted = trusted_accounts()
-    for start in (path, os.path.realpath(path)):
-        for place in reversed((Path(start), *Path(start).parents)):
-            with contextlib.suppress(OSError):
-                owner = place.lstat().st_uid
-                if owner not in trusted:
-                    return owner
-    return None
-
-
 def own_tool(name: str, path: str | None = None) -> str | None:
     """A program on PATH; for root one that no other account could have put there.
 
@@ -124,9 +117,7 @@ def own_tool(name: str, path: str | None = None) -> str | None:
     folders = (path or os.environ.get("PATH") or os.defpath).split(os.pathsep)
     for folder in folders:
         found = shutil.which(name, path=folder) if folder else None
-        if found is None or foreign_owner(os.path.abspath(found)) is not None:  # noqa: PTH100
-            continue
-        if not Path(found).stat().st_mode & stat.S_IWOTH:
+        if found is not None and not why_untrusted(os.path.abspath(found)):  # noqa: PTH100
             return found
     return None
 
@@ -163,7 +154,7 @@ def isolated(argv: Sequence[str]) -> list[str]:
         script = Path(words[1])
         if script.parent == _SCRIPTS and script.name in _OWN_SCRIPTS:
             own_site = site.getusersitepackages()
-            keeps = own_site in sys.path and foreign_owner(own_site) is None
+            keeps = own_site in sys.path and not why_untrusted(own_site, entries=True)
             words.insert(1, "-E" if keeps else "-I")  # dsdoctor itself may be installed there
     return words
 
@@ -276,11 +267,12 @@ def refuse_foreign_folder() -> None:
         UsageError: we are root, the working folder is not root's alone, and nobody has said that
             root shall run there.
     """
-    if is_cautious() and working_folder(None, None) is not None:
+    reason = _why_not_here(None) if is_cautious() else ""
+    if reason:
         raise UsageError(
             "the ranks of several nodes run in the working folder, where another account may "
-            "put modules, and root does not run them there: go to another folder, or pass "
-            "`--as-user NAME` (`root` to run them all the same)"
+            f"put modules ({reason}), and root does not run them there: go to another folder, or "
+            "pass `--as-user NAME` (`root` to run them all the same)"
         )
 
 
@@ -325,23 +317,16 @@ def working_folder(cwd: str | None, account: Account | None) -> str | None:
     """The folder that a child starts in: not as root where somebody else may put a module."""
     if not is_root() or account is not None:
         return cwd
-    try:
-        here = cwd or os.getcwd()  # noqa: PTH109
-    except OSError:
-        return "/"
-    return "/" if _others_reach(os.path.abspath(here)) else cwd  # noqa: PTH100
+    return "/" if _why_not_here(cwd) else cwd
 
 
-def _others_reach(folder: str) -> bool:
-    """Whether another account may create files in a folder, also in a sticky one such as /tmp."""
-    if foreign_owner(folder) is not None:
-        return True
+def _why_not_here(cwd: str | None) -> str:
+    """Why root does not start children in a folder: others could make files in it."""
     try:
-        info = Path(folder).stat()
-    except OSError:
-        return True
-    by_group = info.st_mode & stat.S_IWGRP and info.st_gid != 0
-    return bool(info.st_mode & stat.S_IWOTH or by_group)
+        here = os.path.abspath(cwd or os.getcwd())  # noqa: PTH100, PTH109
+    except OSError as error:
+        return f"the working folder cannot be used ({error.strerror})"
+    return why_untrusted(here, entries=True)
 
 
 def readable(argv: Sequence[str]) -> list[str]:

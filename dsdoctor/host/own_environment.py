@@ -15,16 +15,16 @@ from typing import NamedTuple
 from dsdoctor.host.account import (
     account_of,
     choose_for_paths,
-    foreign_owner,
     is_cautious,
     working_folder,
 )
 from dsdoctor.model.plain import printable
 from dsdoctor.process import Account
+from dsdoctor.safe_path import why_untrusted
 
 _WORDS = re.compile(r"[\s:,;=]+")
-#: They lead to the working folder, which is not entered either.
-_NOT_WORTH_A_WORD = frozenset({"HOME", "PWD", "OLDPWD"})
+#: They lead to the working folder, which is not entered either, or to nothing that is run.
+_NOT_WORTH_A_WORD = frozenset({"HOME", "PWD", "OLDPWD", "MAIL", "XDG_DATA_DIRS"})
 #: Names that were reported.
 _told: set[str] = set()
 
@@ -50,8 +50,8 @@ def own_environment(env: Mapping[str, str]) -> dict[str, str]:
         _told.update(fresh)
         names = ", ".join(f"`{name}`" for name in fresh)
         sys.stderr.write(
-            f"dsdoctor: root's programs start without {names}, which leads to files of another "
-            "account; to keep it, pass `--as-user root`\n"
+            f"dsdoctor: root's programs start without {names}, which leads to what another "
+            "account could change; to keep it, pass `--as-user root`\n"
         )
     return kept
 
@@ -94,9 +94,13 @@ def start_of(argv: Sequence[str], env: Mapping[str, str]) -> Start:
 
 
 def _is_foreign(word: str) -> bool:
-    return word.startswith("/") and foreign_owner(word) is not None
+    return word.startswith("/") and why_untrusted(word, absent=True) != ""
 
 
 def _own_folders(path: str) -> str:
-    folders = path.split(os.pathsep)
-    return os.pathsep.join(f for f in folders if f.startswith("/") and not _is_foreign(f))
+    """The folders of `PATH` in which only root can put a program, /tmp not among them."""
+    return os.pathsep.join(
+        folder
+        for folder in path.split(os.pathsep)
+        if folder.startswith("/") and not why_untrusted(folder, entries=True, absent=True)
+    )

@@ -92,7 +92,7 @@ def ranks_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 @pytest.mark.parametrize(
     ("mode", "gid", "there"),
-    [(0o755, 0, None), (0o775, 0, None), (0o777, 0, "/"), (0o1777, 0, "/"), (0o775, 61234, "/")],
+    [(0o755, 0, None), (0o775, 0, "/"), (0o777, 0, "/"), (0o1777, 0, "/"), (0o775, 61234, "/")],
 )
 def test_ranks_do_not_start_as_root_where_others_may_put_modules(
     trap: Trap, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mode: int, gid: int,

@@ -74,7 +74,7 @@ class _Collection:
     ) -> tuple[Fact | Missing, ...]:
         name = probe.function.__name__
         try:
-            with containment.contained():
+            with containment.contained(containment.pack_of(probe.function)):
                 result = probe.function(**arguments)
         except HostError as error:
             return (error.missing,) * len(facts)

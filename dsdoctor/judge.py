@@ -187,7 +187,7 @@ def _answers(unit: Unit, arguments: Mapping[str, Any], deadline: float) -> list[
     if unit.check is None:
         return findings
     try:
-        with ends_by(deadline), containment.contained():
+        with ends_by(deadline), containment.contained(unit.pack):
             given = containment.findings_of(unit.check.function(**arguments))
             for number, finding in enumerate(map(containment.usable, given)):
                 if number == MOST_FINDINGS:

@@ -58,7 +58,7 @@ def plan_one(
             return Impossible(name=name, why=value.detail)
         arguments[need.name] = value
     try:
-        with containment.contained():
+        with containment.contained(containment.pack_of(cure.fix.function)):
             made = cure.fix.function(**arguments)
         if made is None:
             return None

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import sys
 import threading
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -21,6 +20,8 @@ from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.fix_plan import Impossible, Plan
 from dsdoctor.model.masking import mask
+from dsdoctor.packs.places import BUILTIN
+from dsdoctor.packs.printed import shown
 from dsdoctor.time_limit import OutOfTimeError
 
 #: Characters of an error's text, and of a text of a finding.
@@ -100,10 +101,18 @@ def _telling_interrupts() -> Iterator[None]:
         return
     signal.signal(signal.SIGINT, _interrupted)
     try:
-        with contextlib.redirect_stdout(sys.stderr):  # a `print` is no part of a report
-            yield
+        yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pack_of(function: Callable[..., object]) -> str:
+    """The pack that a function is part of: a package, or the file of a checks.d folder."""
+    package = function.__module__.partition(".")[0]
+    if package in ("dsdoctor", "dsdoctor_checks"):
+        return BUILTIN
+    code = getattr(function, "__code__", None)
+    return package if code is None or "." in function.__module__ else str(code.co_filename)
 
 
 def _is_ours(error: BaseException) -> bool:
@@ -120,15 +129,19 @@ def _is_ours(error: BaseException) -> bool:
 
 
 @contextlib.contextmanager
-def contained() -> Iterator[None]:
+def contained(pack: str = BUILTIN) -> Iterator[None]:
     """Makes what would end dsdoctor an error of the pack whose code the block runs.
+
+    Args:
+        pack: its name; what a pack of others prints is shown as its words.
 
     Raises:
         PackCodeError: the block raised `SystemExit`, `KeyboardInterrupt` or their like.
         BaseException: what else it raises, and what dsdoctor itself ends it with.
     """
     try:
-        with _telling_interrupts():
+        printing = contextlib.nullcontext() if pack == BUILTIN else shown(pack, one_line)
+        with _telling_interrupts(), printing:
             yield
     except BaseException as error:
         if isinstance(error, Exception) or _is_ours(error):

@@ -206,14 +206,14 @@ def _reason(error: Exception) -> str:
     return f"{words(error)}{where(error)}"
 
 
-def _within_its_time(load: Callable[[], Pack]) -> Pack:
+def _within_its_time(name: str, load: Callable[[], Pack]) -> Pack:
     """A third party's pack, whose code neither ends dsdoctor nor runs without end.
 
     Raises:
         Exception: whatever its code raises.
     """
     try:
-        with ends_by(time.monotonic() + LOAD_SECONDS), contained():
+        with ends_by(time.monotonic() + LOAD_SECONDS), contained(name):
             return load()
     except OutOfTimeError:
         raise PackError(f"it was not loaded within {LOAD_SECONDS:g} s") from None
@@ -262,7 +262,7 @@ def _load(folders: Iterable[str], *, builtin_only: bool, only_root_owned: bool) 
     for point in _points(registry, builtin_only=builtin_only):
         load = functools.partial(load_package, point.name, point.value, point.origin)
         try:
-            registry.add(load() if point.name == BUILTIN else _within_its_time(load))
+            registry.add(load() if point.name == BUILTIN else _within_its_time(point.name, load))
         except Exception as error:  # noqa: BLE001  # a pack may raise anything
             registry.problems.append(Problem(point.name, _reason(error)))
     if builtin_only:
@@ -310,6 +310,6 @@ def _load_folder(folder: Path, registry: Registry, *, only_root_owned: bool) -> 
             distrust = why_untrusted(path, roots) if only_root_owned else ""
             if distrust:
                 raise PackError(f"root does not run it: {distrust}")  # noqa: TRY301
-            registry.add(_within_its_time(functools.partial(load_file, path)))
+            registry.add(_within_its_time(str(path), functools.partial(load_file, path)))
         except Exception as error:  # noqa: BLE001  # a pack may raise anything
             registry.problems.append(Problem(str(path), _reason(error)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import textwrap
 import threading
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dsdoctor.judge import MOST_FINDINGS
-from dsdoctor.packs import containment
+from dsdoctor.packs import containment, printed
 from tests.support.command import Outcome, clean_environment, dsdoctor
 
 pytestmark = pytest.mark.any_user
@@ -211,11 +212,85 @@ def test_what_a_fix_gives_is_judged(tmp_path: Path, how: str) -> None:
     assert words in done.out + done.err
 
 
-def test_words_that_a_pack_prints_are_no_part_of_a_report(tmp_path: Path) -> None:
-    text = HEAD + "print('at import')\n" + CHECK + "    print('in the check')\n    yield ok()\n"
+PROBE = """class AcmeX(Fact, frozen=True, kw_only=True):
+    rows: int = 0
+@probe
+def acme_x(host: Host) -> AcmeX:
+    {body}
+    return AcmeX()
+@check(CONDITION)
+def judge(x: AcmeX) -> Iterator[Finding]:
+    yield ok()
+"""
+PRINTS = {
+    "print": "print({text!r})",
+    "stderr": "import sys; sys.stderr.write({text!r} + chr(10))",
+    "bytes": "import sys; sys.stdout.buffer.write({text!r}.encode() + b'\\n')",
+    "a warning": "import warnings; warnings.warn({text!r})",
+    "a log": "import logging; logging.warning({text!r})",
+    "no line's end": "print({text!r}, end='')",
+    "another stdout": "import sys, io; sys.stdout = io.StringIO(); sys.stderr.write({text!r})",
+    "a closed stdout": "import sys; print({text!r}); sys.stdout.close()",
+}
+WORDS = f"said \x1b]52;c;eA==\x07 HF_TOKEN={SECRET}\rand \x1b[2J more"
+
+
+@pytest.mark.parametrize("where", ["import", "probe", "check"])
+@pytest.mark.parametrize("how", PRINTS)
+def test_what_a_pack_prints_is_its_own_harmless_line(tmp_path: Path, how: str, where: str) -> None:
+    line = PRINTS[how].format(text=WORDS)
+    text = {
+        "import": f"{HEAD}{line}\n{CHECK}    yield ok()\n",
+        "probe": HEAD + PROBE.format(body=line),
+        "check": f"{HEAD}{CHECK}    {line}\n    yield ok()\n",
+    }[where]
     done = judged(tmp_path, text)
-    assert done.report["findings"], done
-    assert done.err == "at import\nin the check\n"
+    (found,) = done.report["findings"]  # stdout is the report alone
+    assert found["status"] == "ok"
+    assert SECRET not in done.err
+    lines = done.err.splitlines()
+    assert all(line.isprintable() for line in lines)
+    assert all(line.startswith("dsdoctor: pack `") for line in lines)
+    assert any("acme_x.py` prints: " in line and "said " in line for line in lines)
+    assert any("more" in line for line in lines)
+
+
+def test_what_programs_of_a_pack_print_is_no_part_of_a_report(tmp_path: Path) -> None:
+    line = "__import__('os').system('echo a child')"
+    done = judged(tmp_path, f"{HEAD}{line}\n{CHECK}    {line}\n    yield ok()\n")
+    assert done.report["findings"][0]["status"] == "ok"
+    assert done.err == "a child\na child\n"
+
+
+def test_a_flood_of_a_pack_is_bounded(tmp_path: Path) -> None:
+    flood = "for number in range(200_000):\n        print('x' * 50_000)\n"
+    done = judged(tmp_path, f"{HEAD}{CHECK}    {flood}    print('y', end='')\n    yield ok()\n")
+    assert done.report["findings"][0]["status"] == "ok"
+    assert len(done.err.splitlines()) == printed.MOST_LINES + 1
+    assert len(done.err) < 20_000
+    assert done.err.endswith("acme_x.py` prints more, which is left out\n")
+
+
+def test_other_threads_print_as_they_did(capsys: pytest.CaptureFixture[str]) -> None:
+    began, end = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with containment.contained("acme"):
+            began.set()
+            end.wait(60)
+            print("of the pack")
+
+    thread = threading.Thread(target=work)
+    before = sys.stdout
+    thread.start()
+    assert began.wait(60)
+    print("a report")
+    end.set()
+    thread.join(60)
+    assert sys.stdout is before
+    said = capsys.readouterr()
+    assert said.out == "a report\n"
+    assert said.err == "dsdoctor: pack `acme` prints: of the pack\n"
 
 
 def test_ctrl_c_in_the_code_of_a_pack_is_ctrl_c() -> None:

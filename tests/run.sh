@@ -36,22 +36,10 @@ failed=0
 if [ $# -gt 0 ]; then
   python -m pytest -m "$marks" "$@" || failed=$?
 else
-  # In two halves side by side: runs of launchers and hooks wait most of the time, the rest computes
-  launched="tests/fleet tests/hook tests/run tests/slurm tests/smoke"
   # A test that fails is tried once more, and named in the summary as RERUN: one that then passes
   # depends on the speed of the machine, which is a bug to fix (CONTRIBUTING.md)
-  again="--reruns 1 -rfER"
-  said=$(mktemp)
-  # shellcheck disable=SC2046,SC2086  # words without blanks
-  python -m pytest -m "$marks" $again tests $(printf -- '--ignore=%s ' $launched) >"$said" 2>&1 &
-  rest=$!
-  trap 'kill "$rest" 2>/dev/null || true; rm -f "$said"' EXIT
-  python -c 'from tests.support.ops import compile_ops; compile_ops()'
-  # shellcheck disable=SC2086
-  python -m pytest -m "$marks" $again $launched || failed=$?
+  python -m tests.support.suite -m "$marks" --reruns 1 -rfER || failed=$?
   [ "$failed" != 2 ] || exit 2  # Ctrl-C, or tests that cannot be collected
-  wait "$rest" || failed=$?
-  cat "$said"
   bash tests/deploy/image.sh || failed=$?
 fi
 [ "$failed" = 0 ] || exit "$failed"

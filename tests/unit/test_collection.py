@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import suite
 from tests.support.collection import functions_in, lost
 
 ROOT = Path(__file__).parent.parent.parent
@@ -58,6 +61,94 @@ def test_a_run_that_loses_a_test_ends_with_a_usage_error(tmp_path: Path) -> None
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
     assert "build/test_one.py: test_one" in done.stderr + done.stdout
+
+
+def test_the_parts_of_the_suite_have_every_test_once() -> None:
+    """Within its folders each part collects all, or ends with a usage error."""
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        holds = [
+            part
+            for part in suite.parts()
+            if any((ROOT / one) in path.parents for one in part if not one.startswith("--"))
+            and not any(
+                (ROOT / one.removeprefix("--ignore=")) in path.parents
+                for one in part
+                if one.startswith("--ignore=")
+            )
+        ]
+        assert len(holds) == 1, path
+    listed = [name for names in suite.LISTED for name in names]
+    assert [name for name in listed if not list((ROOT / "tests" / name).glob("test_*.py"))] == []
+
+
+def command(text: str, status: int = 0) -> list[str]:
+    return [sys.executable, "-c", f"print({text!r}); raise SystemExit({status})"]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        pytest.param((0, 0, 0), 0, id="all pass"),
+        pytest.param((0, 0, 1), 1, id="the last one fails"),
+        pytest.param((1, 0, 0), 1, id="the first one fails"),
+        pytest.param((0, 5, 1), 5, id="the first status that is not 0"),
+    ],
+)
+def test_the_output_and_the_status_of_each_part_count(
+    statuses: tuple[int, ...], expected: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ran = [command(f"part {n}", status) for n, status in enumerate(statuses)]
+    assert suite.side_by_side(ran, command("before")) == expected
+    assert sorted(capfd.readouterr().out.split("\n")) == [
+        "",
+        "before",
+        "part 0",
+        "part 1",
+        "part 2",
+    ]
+
+
+#: Says that it runs, and ends with pytest's status when it is interrupted.
+RUNS = """
+import signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    print("runs", flush=True)
+    time.sleep(600)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    raise SystemExit(2)
+"""
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_part_that_cannot_begin_ends_the_others(
+    place: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ran = [[sys.executable, "-c", RUNS]]
+    # it comes to its end only when the other one has begun
+    ran.insert(place, command("cannot", suite.INTERRUPTED))
+    assert suite.side_by_side(ran) == suite.INTERRUPTED
+    assert "cannot" in capfd.readouterr().out
+
+
+@pytest.mark.skipif(os.name != "posix", reason="process groups are POSIX")
+def test_ctrl_c_ends_all_parts_and_shows_what_they_said() -> None:
+    code = (
+        "import signal, sys; from tests.support import suite\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"sys.exit(suite.side_by_side([[sys.executable, '-c', {RUNS!r}]] * 3))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, start_new_session=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"runs\n"
+        os.killpg(running.pid, signal.SIGINT)
+        said = running.stdout.read().decode()
+    assert running.returncode == suite.INTERRUPTED
+    # the others had begun, but perhaps not come as far as their first line
+    assert "interrupted" in said
 
 
 def _plain(row: ast.expr) -> bool:

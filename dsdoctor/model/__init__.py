@@ -1,1 +1,1 @@
-"""What is known and said: facts, findings, reports. Imports nothing else of ours."""
+"""The values of dsdoctor: facts, findings, reports, plans. Imports only the foundation."""

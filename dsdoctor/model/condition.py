@@ -29,9 +29,10 @@ class Condition(msgspec.Struct, frozen=True):
         since: first version of dsdoctor that has it.
         fixes: names of fixes that may solve it.
         leads_to: conditions seen afterwards when this one was predicted.
-        narrower: conditions that explain the same trouble better, and then speak alone.
-        blinds: facts that cannot be read while this condition fails; what is then unknown for lack
-            of them is skipped, with this condition as the reason.
+        narrower: conditions that explain the same problem more precisely; if one of them is found,
+            only that one is reported.
+        blinds: facts that cannot be read while this condition fails; checks that need them are
+            skipped then, with this condition as the reason.
         formerly: earlier names, which options and configurations may still use.
         transient: why starting the job again may help without any change; "" = it
             cannot. `dsdoctor run --restarts` acts on it.
@@ -91,11 +92,11 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
         not_after: literal texts whose presence further up in the same log refutes the hit.
         near: literal texts, one of which must be within 12 lines of the hit, or on it.
         not_near: literal texts, none of which may be within 12 lines of the hit.
-        final: the hit counts only when nothing but its like follows (a hang at this line).
+        final: the hit counts only if nothing but lines like it follow (a hang at this line).
         compared: groups of the pattern whose values must agree between ranks; where they do not,
             the message says which rank shows what.
-        startup: what it says can only happen before the first step, so that below steps it fits
-            something else.
+        startup: it can only happen before the first step; after one, the line means something
+            else.
         echo: the other ranks print it when one has died, and launchers when they clean up: any
             failure that is not an echo explains it.
     """
@@ -120,7 +121,7 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TracebackRule(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A function of a product that raises for one reason alone, whatever its words.
+    """A function of a product that raises for one reason only, whatever the message.
 
     Attributes:
         file: end of the source file's path, such as `torch/utils/cpp_extension.py`.

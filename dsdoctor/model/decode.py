@@ -28,10 +28,10 @@ class DecodeError(ValueError):
 
 
 def bounded(data: bytes, size: int = SIZE) -> bytes:
-    """The same bytes.
+    """Returns the data unchanged.
 
     Raises:
-        DecodeError: there are more than may be.
+        DecodeError: it is longer than `size`.
     """
     if len(data) > size:
         raise DecodeError(f"it is larger than {size >> 20} MiB")
@@ -39,10 +39,10 @@ def bounded(data: bytes, size: int = SIZE) -> bytes:
 
 
 def inflate(data: bytes, *, size: int = SIZE) -> bytes:
-    """The bytes that zlib has packed.
+    """Decompresses what zlib has compressed.
 
     Raises:
-        DecodeError: they are broken, cut off, or more than may be.
+        DecodeError: the data is broken or cut off, or its result is longer than `size`.
     """
     unpacker = zlib.decompressobj()
     try:
@@ -58,7 +58,7 @@ def json(data: bytes | str, *, size: int = SIZE) -> Any:
     """What a JSON document holds.
 
     Raises:
-        DecodeError: it is no JSON, or exceeds a limit.
+        DecodeError: it is not JSON, or exceeds a limit.
     """
     if len(data) > size:
         raise DecodeError(f"it is larger than {size >> 20} MiB")
@@ -76,7 +76,7 @@ def typed(data: bytes | str, kind: type[T], *, strict: bool = True) -> T:
     """A JSON document as a struct.
 
     Raises:
-        DecodeError: it is no JSON, exceeds a limit, or does not fit.
+        DecodeError: it is not JSON, exceeds a limit, or does not fit.
     """
     return convert(json(data), kind, strict=strict)
 
@@ -98,7 +98,7 @@ def _too_deep() -> str:
 
 
 def check(value: Any) -> None:
-    """Judges depth and numbers of a decoded document.
+    """Checks depth and numbers of a decoded document.
 
     Raises:
         DecodeError: it exceeds a limit.

@@ -59,7 +59,7 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
     """What the machine, live or as a snapshot, shows about a cause.
 
     Attributes:
-        status: `confirmed` (it is still so), `refuted` (it is so no longer) or `unknown`.
+        status: `confirmed` (it is still so), `refuted` (it is no longer so) or `unknown`.
         message: why.
     """
 
@@ -71,7 +71,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """One recognized cause.
 
     Attributes:
-        condition: its slug.
+        condition: its name.
         title: what it is, in one line.
         confidence: 0..1.
         message: the title, sharpened by what the log says.

@@ -1,4 +1,4 @@
-"""A plan of repair: what would be done, why, what it proves and how it is undone."""
+"""A fix plan: what would be done, why, what it proves and how it is undone."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Link(_Step, frozen=True, kw_only=True, tag="link"):
 
 
 class LinkTree(_Step, frozen=True, kw_only=True, tag="link-tree"):
-    """Links every file below a folder that the other lacks, as `cp -rsn` does.
+    """Links every file of a folder tree that another one does not have, as `cp -rsn` does.
 
     Attributes:
         link: folder to make links in.
@@ -125,8 +125,8 @@ class Fetch(_Step, frozen=True, kw_only=True, tag="fetch"):
 
     Attributes:
         fetch: URL.
-        sha256: what the file must have.
-        size: bytes, None when not known.
+        sha256: expected SHA-256 of the file.
+        size: in bytes; None = not known.
         into: folder to unpack into; the archive's own top folder is left off.
         timeout: deadline in seconds.
     """
@@ -142,7 +142,7 @@ class Env(_Step, frozen=True, kw_only=True, tag="env"):
     """Variables for what follows, for the re-check and for the activation snippet.
 
     Attributes:
-        env: name to value; "" = the variable is taken away.
+        env: name to value; "" = the variable is unset.
     """
 
     env: dict[str, str]
@@ -162,7 +162,7 @@ Step = Run | Write | Link | LinkTree | LinkNames | Remove | Fetch | Env | Tell
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A program that shows that the repair works: it must end with status 0.
+    """A program that shows that the fix works: it must end with status 0.
 
     Attributes:
         argv: program and arguments; `{doctor}` is replaced by dsdoctor's own interpreter and
@@ -192,7 +192,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         reasons: why this way and not another.
         activate: line to source so that a shell uses the result, "" = none is needed.
         creates: folders that the plan makes and that undo removes whole.
-        alternative: another plan of this run cures the same condition.
+        alternative: another plan of this run fixes the same condition.
         otherwise: option of `fix` to plan again with if the proof fails.
         recheck: options of the check that differ when the plan is proven (`config`).
     """
@@ -218,7 +218,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def irreversible(self) -> tuple[str, ...]:
-        """Why undo will not bring all back; empty when it will."""
+        """Why undo cannot restore everything; empty if it can."""
         return tuple(s.irreversible for s in self.steps if isinstance(s, Run) and s.irreversible)
 
 
@@ -227,7 +227,7 @@ class Impossible(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: of the fix.
-        why: what is, what would be needed.
+        why: what was found, and what would be needed.
     """
 
     why: str
@@ -242,7 +242,7 @@ class FixRequest(Fact, frozen=True, kw_only=True):
         in_place: install into the active conda environment instead of a prefix of its own.
         asked: names of fixes that were given.
         python: dsdoctor's own interpreter.
-        state: folder for what a fix keeps outside of an environment.
+        state: folder for what a fix saves outside of an environment.
         arch_list: TORCH_CUDA_ARCH_LIST for the proof; "" = that of the GPUs at hand.
     """
 
@@ -298,7 +298,7 @@ class PlanDocument(msgspec.Struct, kw_only=True):
     error: str = ""
 
     def as_builtins(self) -> dict[str, Any]:
-        """Ready for JSON; with exactly one plan its keys stand at top level too."""
+        """Ready for JSON; with exactly one plan its keys are at the top level too."""
         document: dict[str, Any] = msgspec.to_builtins(self)
         if len(self.plans) == 1:
             document = {**msgspec.to_builtins(self.plans[0]), **document}

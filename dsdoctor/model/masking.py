@@ -1,10 +1,10 @@
 """Finds secrets in text and in JSON-like values, and masks them: the only place that does so.
 
 Three kinds are recognized: what is a secret by its form (tokens of known issuers, private keys,
-JSON web tokens), by its place (passwords and signatures in URLs, HTTP authorisation headers) and by
+JSON web tokens), by its place (passwords and signatures in URLs, HTTP authorization headers) and by
 the name in front of it (`HF_TOKEN=`, `"api_key":`, `--password`). The collector carries this file
 to nodes, so it needs the standard library of Python 3.8 only. Over 400 lines because it
-is one file.
+has to be one file.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _ISSUED_START = (
 _BOT = r"[0-9](?<![A-Za-z0-9_-].)[0-9]{7,9}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"
 _HOOK = r"(?P<always>hooks\.slack\.com/|/api/webhooks/|\.webhook\.office\.com/)[^\s\"'<>]+"
 _USERINFO = r"(?P<always>://)(?:[^\s/'\"]*:[^\s/'\"]*|[A-Za-z0-9_%.~-]{20,})@"
-#: Parameters of URLs that sign or authorise: AWS, Azure SAS, Google, CloudFront, and common ones.
+#: Parameters of URLs that sign or authorize: AWS, Azure SAS, Google, CloudFront, and common ones.
 _PARAMETER = (
     r"([?&;](?:amp;)?(?:x-(?:amz|goog|ms)-(?:signature|credential|security-token)"
     r"|sig|signature|awsaccesskeyid|googleaccessid|key-pair-id|policy|(?:[a-z]{1,20}[_-])?token"
@@ -164,7 +164,7 @@ def _segments(name: str) -> list[str]:
 
 @functools.lru_cache(maxsize=4096)
 def _kind(name: str) -> str:
-    """How a name speaks of secrets: `strong`, `weak` or not at all."""
+    """How strongly a name suggests a secret: `strong`, `weak` or "" for not at all."""
     words = _segments(name)
     while words and (words[-1] in _TAILS or words[-1].isdigit()) and len(words) > 1:
         words.pop()
@@ -251,12 +251,12 @@ def _mask_named(text: str, small: str, pattern: re.Pattern[str]) -> str:
 def _substitute(
     text: str, pattern: re.Pattern[str], begins: re.Pattern[str] | None, by: str, small: str
 ) -> str:
-    """Hides what a pattern finds in `small`, of what its groups leave of a match.
+    """Masks what a pattern finds; if it has groups, only what follows the first that matched.
 
     Args:
-        text: in which it is hidden.
-        pattern: of what is secret.
-        begins: finds where a match can begin, None if the pattern does that well itself.
+        text: the text to mask.
+        pattern: finds secrets.
+        begins: finds where a match can begin; None if the pattern itself is fast at that.
         by: what replaces a match.
         small: the text as the pattern expects it, of the same length.
     """
@@ -335,7 +335,7 @@ def mask(text: str) -> str:
     return hidden
 
 
-#: Texts in lower case, one of which each match contains, the pattern, and the replacement.
+#: Texts in lower case, one of which each match of `_ISSUED` contains.
 _FORM_PARTS = _words(
     "key----- block----- hf_ api_org_ gho_ ghp_ ghr_ ghs_ ghu_ github_pat_ glpat- glptt- "
     "gldt- glrt- glcbt- glft- glsoat- glagent- glimt- akia asia abia acca k_live_ k_test_ "
@@ -343,8 +343,8 @@ _FORM_PARTS = _words(
     "dapi dop_v1_ doo_v1_ dor_v1_ tskey- shp lin_api_ atatt3 age-secret-key-1 sk- sg. eyj "
     ":aa"
 )
-#: To compile a pattern takes 1 ms, so it is first asked whether it is wanted. In a longer text that
-#: takes longer than 1 ms if the parts are many.
+#: Compiling a pattern takes 1 ms, so a text is searched for its parts first. In a longer text, that
+#: takes longer than 1 ms if there are many parts.
 _SHORT = 1 << 15
 _MANY = 10
 #: Parts, what it finds and how that begins, what replaces it, and whether upper case counts.

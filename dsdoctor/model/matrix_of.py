@@ -9,7 +9,7 @@ from dsdoctor.model.facts.gpu import Gpu, Gpus, GpuTopology
 from dsdoctor.model.facts.pci import PciTree
 from dsdoctor.model.matrix import Matrix
 
-#: Fewer devices have no way between them.
+#: Fewer devices have no path between them.
 SEVERAL = 2
 UNKNOWN = "?"
 

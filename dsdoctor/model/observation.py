@@ -1,4 +1,4 @@
-"""What dsdoctor itself has seen and a pack has the name for; imports nothing heavy (the hook)."""
+"""What dsdoctor itself observes, for packs to map to conditions. Imports nothing heavy (hooks)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class Observation(enum.Enum):
-    """What dsdoctor itself sees of a run or a machine, for a condition to name."""
+    """What dsdoctor itself observes of a run or a machine (`Condition.names`)."""
 
     NO_RENDEZVOUS = "no-rendezvous"
     """A rank never joined the process group."""

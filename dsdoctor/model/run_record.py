@@ -1,4 +1,4 @@
-"""What `dsdoctor run` keeps: the contract of `run.json`, and of `run show --format json`."""
+"""What `dsdoctor run` saves: the contract of `run.json`, and of `run show --format json`."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from dsdoctor.model.snapshot import Snapshot
 
 
 def fact_types() -> dict[str, type[Fact]]:
-    """All fact types of ours, by key."""
+    """All built-in fact types, by key."""
     found: dict[str, type[Fact]] = {}
     for module in (config, gpu, launch, machine, python, run, toolchain):
         for value in vars(module).values():
@@ -85,7 +85,7 @@ def launch_schema() -> str:
 
 
 def plan_schema() -> str:
-    """Schema of `fix --format json`; with one plan its keys stand at top level too."""
+    """Schema of `fix --format json`; with one plan its keys are at the top level too."""
     return _text(msgspec.json.schema(PlanDocument, schema_hook=_any_value), "dsdoctor/plan")
 
 

@@ -34,7 +34,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
         dsdoctor: version of the tool that wrote it.
         created: when, ISO 8601 in UTC.
         facts: fact key to its fields.
-        missing: fact key to why it could not be had.
+        missing: fact key to why it could not be read.
         seconds: probe name to wall time.
         partial: the collection was interrupted.
         redacted: users, hosts and paths were removed.
@@ -96,7 +96,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
 
     @property
     def run(self) -> RunNeeds:
-        """What the run asked for; the defaults when the snapshot does not say."""
+        """The request; its defaults if the snapshot contains none."""
         run = self.get(RunNeeds)
         return RunNeeds() if isinstance(run, Missing) else run
 
@@ -161,7 +161,7 @@ def of(facts: Iterable[Fact], missing: Mapping[Any, Missing] | None = None) -> S
 def differences(before: Snapshot, after: Snapshot) -> list[tuple[str, Any, Any]]:
     """Facts that differ: dotted name, value before, value after; sorted by name.
 
-    A value that only one of them has stands against None.
+    A value that only one of them has is paired with None.
     """
     left, right = _flattened(before), _flattened(after)
     return [
@@ -185,7 +185,7 @@ def redacted(snapshot: Snapshot) -> Snapshot:
 
 
 def _inner(tree: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A mapping inside of a tree that came from a file, {} where it is anything else."""
+    """A mapping within a tree that came from a file; {} if it is anything else."""
     value = tree.get(name)
     return value if isinstance(value, Mapping) else {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 MIB = 1 << 20
 GIB = 1 << 30
-#: Digits of a number that is no mistake.
+#: More digits than that are a mistake.
 LONGEST = 15
 
 

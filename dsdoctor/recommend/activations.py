@@ -35,7 +35,8 @@ class Moment:
     """One moment of the passes.
 
     Attributes:
-        name: `loss`, `output layer`, `last block`, `first block`, that of a tower, or `embedding`.
+        name: `loss`, `output layer`, `last norm`, `last block`, `first block`, `embedding`, or the
+            name of a tower.
         activations: bytes that the backward pass still needs.
         logits: bytes of logits, loss and their gradients.
         working: bytes of the recomputed block and of gradients on the way through it.
@@ -61,12 +62,18 @@ class Moment:
 def _norm_bytes(
     model: ModelShape, setting: Setting, *, feeds_linear: bool = True, size: int | None = None
 ) -> int:
-    """Bytes a token that one norm keeps, with its output; over the hidden width if not given.
+    """Bytes per token that one norm keeps, its output included.
 
     LayerNorm keeps its input and its output. RMSNorm of transformers casts its input to fp32 and
     keeps that, then the normalized input that the trained weight multiplies, and its output.
     Gemma's multiplies in fp32; T5's keeps its 16-bit input too. A frozen weight needs no normalized
     input. In fp32 training the casts are not copies.
+
+    Args:
+        model: the shape.
+        setting: the option.
+        feeds_linear: its output is kept as the input of a linear layer.
+        size: width, None = the hidden width.
     """
     width, hidden = setting.width, size or model.hidden
     traits = traits_of(model.family)
@@ -91,7 +98,7 @@ def _stores_scores(model: ModelShape, setting: Setting) -> bool:
 
 
 def _attention_bytes(model: ModelShape, setting: Setting) -> int:
-    """Bytes a token of one block's attention: queries, keys, values, output and scores."""
+    """Bytes per token that a block's attention keeps: queries, keys, values, output, scores."""
     width, queries, keys = setting.width, model.query_width, model.kv_width
     traits = traits_of(model.family)
     stored = _stores_scores(model, setting)
@@ -161,7 +168,7 @@ def _mlp_tensors(model: ModelShape) -> int:
 
 
 def _mlp_bytes(model: ModelShape, setting: Setting, *, mixed: bool) -> int:
-    """Bytes a token of one block's feed-forward part.
+    """Bytes per token that one block's feed-forward part keeps.
 
     A token goes through `active_experts` experts, and its copies are sorted by expert: the input of
     each copy, four tensors of the expert's inner width (GPT-OSS, whose gate is clamped: seven), and
@@ -187,7 +194,7 @@ def adapters_copy(setting: Setting) -> bool:
 
 
 def frozen_inputs(model: ModelShape, setting: Setting, left: float, *, later: bool) -> int:
-    """Bytes of inputs that ZeRO-3's `linear` keeps of frozen layers, beside what adapters keep.
+    """Bytes of inputs of frozen layers that ZeRO-3's `linear` keeps in addition to adapters.
 
     It saves its input whether its weight needs a gradient or not (`setup_context` of
     `LinearFunctionForZeroStage3`), where torch's own keeps only the weight. Adapters that read a
@@ -198,7 +205,7 @@ def frozen_inputs(model: ModelShape, setting: Setting, left: float, *, later: bo
         model: the shape.
         setting: the option.
         left: share of the backward pass that is still to come.
-        later: the first gradient is there.
+        later: the first weight gradient has been computed.
     """
     replaced = setting.partitions_weights and not setting.linear_views and not setting.quantised
     if not replaced or not adapters_copy(setting):
@@ -211,7 +218,7 @@ def frozen_inputs(model: ModelShape, setting: Setting, left: float, *, later: bo
 
 
 def _adapter_bytes(model: ModelShape, setting: Setting, *, mixed: bool) -> int:
-    """Bytes a token that adapters keep of their inputs beside what the block keeps anyway.
+    """Bytes per token that adapters keep of their inputs, in addition to what the block keeps.
 
     With dropout each adapter has a mask of one byte and a copy of its own; five of seven read the
     output of a norm (queries, keys, values, gate, up). Adapters in fp32 each cast their input.
@@ -251,9 +258,9 @@ def layer_bytes(model: ModelShape, setting: Setting, *, mixed: bool = False) -> 
 
 
 def _cross_bytes(model: ModelShape, setting: Setting) -> int:
-    """Attention to the encoder: queries and output for each token, keys and values for each of it.
+    """Attention to the encoder: queries and output per token, keys and values per encoder token.
 
-    Scores are of the one length times the other; so is the bias for padding, which T5 makes for
+    Scores have one length times the other, and so does the bias for padding, which T5 makes for
     each head.
     """
     width, tokens = setting.width, setting.micro_batch * setting.sequence
@@ -279,7 +286,7 @@ def _length(tower: Tower, setting: Setting) -> int:
 
 
 def _of_tower(tower: Tower, setting: Setting) -> Setting:
-    """The setting of a tower, whose sequences are what attends to each other in it."""
+    """The setting for a tower; its sequences are the groups of tokens that attend to each other."""
     length = _length(tower, setting)
     unit = min(tower.unit or length, length)
     attention = setting.attention
@@ -313,7 +320,7 @@ def towers_bytes(model: ModelShape, setting: Setting) -> int:
 def kept_bytes(model: ModelShape, setting: Setting) -> int:
     """What all blocks and the last norm keep until the backward pass, without the towers.
 
-    With recomputation a block keeps its input alone.
+    With recomputation, a block keeps only its input.
     """
     tokens = setting.micro_batch * setting.sequence
     end = tokens * _norm_bytes(model, setting)
@@ -325,7 +332,7 @@ def kept_bytes(model: ModelShape, setting: Setting) -> int:
 
 
 def _block_backward(model: ModelShape, setting: Setting) -> tuple[int, int]:
-    """The backward pass through a block: bytes beside what is kept, and a gradient's elements.
+    """The backward pass through a block: bytes on top of what is kept, and a gradient's elements.
 
     The bytes are the block that is recomputed, and gradients of activations on their way.
     """
@@ -338,7 +345,7 @@ def _block_backward(model: ModelShape, setting: Setting) -> tuple[int, int]:
     passing = setting.width * tokens * (model.intermediate + 3 * model.hidden)
     if adapters_copy(
         setting
-    ):  # the gradient of an adapter's copy, beside that of the layer's input
+    ):  # the gradient of an adapter's copy, in addition to that of the layer's input
         each = 4 if setting.lora_fp32 else setting.width
         passing += each * tokens * (model.intermediate + model.hidden)
     if _stores_scores(model, setting):
@@ -362,7 +369,7 @@ def _bias_backward(model: ModelShape, setting: Setting) -> int:
 def _experts_backward(model: ModelShape, setting: Setting) -> tuple[int, int]:
     """The largest of four moments in the backward pass of a block with experts.
 
-    (1) The copies' outputs are put back in order, by DeepSeek in fp32: gradient, zeros and result.
+    (1) The copies' outputs are put back in order (DeepSeek: in fp32): gradient, zeros and result.
     (2) The gradient of the down projection. (3) The gradient of gate and up, which is twice as
     large; outputs, product, activation, gate and up of the copies are freed by then. (4) Attention,
     after everything of the experts is freed.

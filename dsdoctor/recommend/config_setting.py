@@ -120,7 +120,7 @@ def setting_of(  # one line for each key that affects memory
 
 
 def _width(name: object) -> int | None:
-    """Bytes of a type in the config if they differ from those of a weight."""
+    """4 if the config sets a type to fp32; None otherwise, which means the width of a weight."""
     return 4 if str(name).lower() in _FLOAT32 else None
 
 

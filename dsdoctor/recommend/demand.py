@@ -131,12 +131,12 @@ def _words(setting: Setting, ranks: int) -> str:
 
 
 def _kind(item: MemoryItem) -> str:
-    """What an item is; without a GPU, that of all ranks of a host has the same name and a mark."""
+    """The name of an item without the mark `(ranks)`, which the items of CPU ranks have."""
     return item.name.removesuffix(" (ranks)")
 
 
 def certain_bytes(items: Iterable[MemoryItem]) -> int:
-    """The peak of the memory that is needed for any data."""
+    """The peak of the memory that is needed whatever the data."""
     return memory.peak(item for item in items if _kind(item) not in _VARIABLE)
 
 

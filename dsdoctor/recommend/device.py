@@ -105,7 +105,7 @@ def _loading(
 
 
 def _own_gradients(model: ModelShape, trained: int, setting: Setting) -> tuple[float, float]:
-    """Bytes of the gradients of a rank's partition, and of the rest of the tensors that it cuts."""
+    """Bytes of the gradients of a rank's partition, and of the rest of the tensors it cuts."""
     if setting.stage == 0:
         return setting.width * trained, 0
     share = trained / setting.world
@@ -263,9 +263,9 @@ def _norm_in_pass(
 
     They follow one another, so only the larger counts, and the other is 0.
 
-    With the optimizer on the host, ZeRO-1 and -2 take it of each gradient before it leaves the GPU
-    (`set_norm_for_param_grad_in_gpu`). The output layer's comes while all activations are there; a
-    tied one has its gradient with the embedding's, at the end.
+    With the optimizer on the host, ZeRO-1 and -2 compute it for each gradient before that leaves
+    the GPU (`set_norm_for_param_grad_in_gpu`). The output layer's comes while all activations are
+    there; a tied one has its gradient with the embedding's, at the end.
     """
     if not takes_norms_in_pass(setting) or moment.name in _WITHOUT_NORM:
         return 0, 0
@@ -281,7 +281,7 @@ def _norm_in_pass(
 def _gathered_then(
     model: ModelShape, trained: int, setting: Setting, moment: Moment, levels: Levels
 ) -> int:
-    """Elements of gathered weights at a moment of the backward pass, by what of it is done."""
+    """Elements of gathered weights at a moment of the backward pass, by how much of it is done."""
     share = moment.finished / max(1, trained)
     if setting.lora_rank:  # the gradients are those of the blocks alone
         head = model.embedding_parameters / max(1, model.parameters)

@@ -47,7 +47,7 @@ def _common(config: Config, name: str, **more: Any) -> ModelShape:
 
 
 def _list(shape: ModelShape, dense: Callable[[int], bool], *, biased: bool = False) -> Tensors:
-    """All tensors; the experts of a layer are two, as transformers 5 keeps them."""
+    """All tensors; the experts of a layer are in two of them, as in transformers 5."""
     found = Tensors()
     found.add(shape.embedding_parameters)
     hidden, experts, width = shape.hidden, shape.experts, shape.expert_width

@@ -50,7 +50,7 @@ class Measured:
         stored: attention was eager although another was requested: the model has no other.
         guessed: operators whose result depends on data and was assumed.
         saved: parameters of the modules that were trained in full with adapters.
-        no_loss: the class, where it computes no loss and its first output was summed in its place.
+        no_loss: the model's class if it computes no loss; its first output was summed instead.
     """
 
     by: str

@@ -1,6 +1,6 @@
 """Published mixtures of experts, by the names that people use: the words of their `config.json`.
 
-Only what decides over sizes; the counts that follow are compared with the Hub's by tests/recommend.
+Only what determines sizes; the counts that follow are compared with the Hub's by tests/recommend.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class PlanOptions:
         hosts: names of the nodes, for a launch across several.
         script: the user's training script.
         framework: what passes the config to DeepSpeed: `hf` (the Hugging Face Trainer) or `native`.
-        programs: paths of the patient's launchers that PATH does not find.
+        programs: paths of the environment's launchers that PATH does not find.
     """
 
     nodes: int = 1

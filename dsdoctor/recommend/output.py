@@ -49,7 +49,7 @@ class Launch:
         script: the user's script.
         config_words: arguments that pass the DeepSpeed config to it.
         arguments: further arguments for it.
-        programs: launcher to its path, if PATH does not lead to the patient's.
+        programs: launcher to its path, if PATH does not lead to the environment's.
     """
 
     launcher: str

@@ -63,7 +63,9 @@ def reach(
     workers: int,
     measured: Measured | None = None,
 ) -> tuple[Reach, ...]:
-    """The setting on 1, 2, 4 and 8 GPUs of each host and on its own number, both ways.
+    """What fits on 1, 2, 4 and 8 GPUs per host and on the setting's own number of them.
+
+    Each is computed without and with recomputation of activations.
 
     Args:
         model: the shape.

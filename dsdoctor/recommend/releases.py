@@ -13,12 +13,12 @@ from packaging.version import Version
 from dsdoctor.errors import UsageError
 from dsdoctor.recommend.setting import Setting
 
-#: `pin_memory` of an offload section is true unless said otherwise from this release on.
+#: `pin_memory` of an offload section is true by default from this release on.
 PINNED_BY_DEFAULT = Version("0.19.5")
 #: ZeRO-1 and -2 make buckets with the first gradient from this release on (pull request 7665).
 LATE_BUCKETS = Version("0.18.3")
 #: fp16 without ZeRO divides gradients by a loss scale that it does not apply to the loss, from this
-#: release on (the same change; pull request 8393 is open), and in all that were read.
+#: release on (the same change; pull request 8393 is open) in every release that was read.
 UNSCALED_LOSS, UNSCALED_LOSS_READ = Version("0.18.3"), Version("0.19.8")
 #: bf16 without ZeRO keeps gradients of optimizers other than `FusedAdam` from step to step, from
 #: this release on (pull request 7515) to the one before the second (pull request 7839).

@@ -71,13 +71,13 @@ def saved_of(names: Sequence[str], model: ModelShape) -> Saved:
 
 
 def trained_parameters(model: ModelShape, setting: Setting) -> int:
-    """Parameters that have a gradient: all, or adapters and what is trained beside them."""
+    """Parameters that have a gradient: all, or adapters and what is trained with them."""
     if not setting.lora_rank:
         return model.parameters
     return model.lora_parameters(setting.lora_rank) + setting.saved
 
 
 def trained_head(model: ModelShape, setting: Setting) -> int:
-    """Parameters of the embedding, which is as large as the output layer, if it is trained."""
+    """Parameters of the embedding if it is trained, else 0; the output layer is as large."""
     frozen = setting.lora_rank and not setting.saved_head
     return 0 if frozen else model.embedding_parameters

@@ -43,8 +43,10 @@ class Setting:
         loads_first: the script loads the whole model before ZeRO-3 divides it.
         linear_views: autograd keeps the gathered weights of linear layers (such a script with
             DeepSpeed before 0.19.4).
-        state_bytes: optimizer state of a parameter beside its master copy (Adam 8, Lion 4, SGD 0).
-        outer_bytes: state beyond that of a parameter that is not in a matrix of a block (Muon).
+        state_bytes: bytes of optimizer state per parameter, without the master copy (Adam 8,
+            Lion 4, SGD 0).
+        outer_bytes: additional bytes of state for a parameter that is not in a matrix of a block
+            (Muon).
         step_bytes: temporaries of the optimizer's step for each parameter.
         master_width: bytes of a master weight, and of a gradient at the step (2 with
             `bf16_master_weights_and_grads`; 0 without DeepSpeed, whose weights have no copy).
@@ -54,7 +56,7 @@ class Setting:
         bucket: elements of `reduce_bucket_size`.
         overlap: `overlap_comm`, which doubles the bucket.
         buckets_first: buckets are made before the backward pass, not with its first gradient
-            (DeepSpeed before 0.18.3), so they are there beside the logits.
+            (DeepSpeed before 0.18.3), so they coexist with the logits.
         elementwise_overflow: gradients are searched for inf and NaN element by element, with
             temporaries of 11 bytes each (DeepSpeed before 0.19.6).
         max_live: elements of `stage3_max_live_parameters`.

@@ -63,8 +63,8 @@ class ModelShape:
         positions: rows of the learned position embedding, 0 with rotary embeddings.
         max_length: longest sequence that the model was made for.
         tied: output layer and embedding are one matrix.
-        outputs: values that the output layer computes of each token, None = one for each word; a
-            classifier has as many as classes, a class without an output layer none.
+        outputs: values that the output layer computes for each token, None = one per vocabulary
+            entry; a classifier has as many as classes, a class without an output layer none.
         gated: the MLP has a gate (three matrices instead of two).
         qkv_bias, out_bias, mlp_bias: which linear layers have a bias.
         norm_bias: LayerNorm (weight and bias) instead of RMSNorm (weight).

@@ -20,7 +20,7 @@ class Tensors:
     adapted: int = 0
 
     def add(self, *sizes: int) -> None:
-        """Tensors that no adapter goes beside: embeddings, norms, experts."""
+        """Tensors that get no adapter: embeddings, norms, experts."""
         self.sizes += sizes
 
     def linear(self, wide: int, high: int, *, bias: bool = False) -> None:

@@ -15,9 +15,9 @@ class Traits:
 
     Attributes:
         fp32_norm: the norm multiplies in fp32 and so keeps one more fp32 tensor.
-        residual_norm: the norm keeps its 16-bit input beside the fp32 copy.
+        residual_norm: the norm keeps its 16-bit input in addition to the fp32 copy.
         mlp_tensors: tensors of the inner width that the MLP keeps, 0 = 4 with a gate, else 2.
-        hidden_tensors: 16-bit tensors of the hidden width that are kept beside all others.
+        hidden_tensors: 16-bit tensors of the hidden width that are kept in addition to all others.
         masks: masks of dropout, one byte for each element of the hidden width.
         inner_mask: dropout between the two halves of the MLP keeps a mask.
         score_bytes: bytes a score that eager attention keeps, 0 = softmax in fp32 and its copy.
@@ -84,7 +84,7 @@ TRAITS = {
     "clip_vision_model": Traits(mlp_tensors=3),
     # both halves of a block end in a trained scale
     "internvl_vision": Traits(hidden_tensors=2),
-    # one tensor for queries, keys and values stays beside the rotated copies; the outputs of all
+    # one tensor for queries, keys and values stays next to the rotated copies; the outputs of all
     # images are joined into another
     "qwen2_vl_vision": Traits(mlp_tensors=3, hidden_tensors=2),
     "qwen2_5_vl_vision": Traits(hidden_tensors=2),

@@ -102,7 +102,7 @@ def _patches(vision: Config, patch: int, size: int) -> tuple[int, int]:
 
 
 def _qwen(config: Config, name: str, text: Text) -> ModelShape:
-    """Patches of any number; four make one token."""
+    """Any number of patches per image; four patches make one token."""
     vision = part(config, "vision_config")
     newer = config["model_type"] == "qwen2_5_vl"
     if isinstance(config.get("text_config"), dict):
@@ -149,7 +149,7 @@ def _qwen(config: Config, name: str, text: Text) -> ModelShape:
 
 
 def _llava(config: Config, name: str, text: Text) -> ModelShape:
-    """A CLIP tower; all tokens of its last layer but one but the first go to the model."""
+    """A CLIP tower: all tokens of its second-to-last layer but the first go to the model."""
     vision = part(config, "vision_config")
     model = _language_model(config, name, text)
     hidden = positive_or(vision, "hidden_size", 768)

@@ -119,7 +119,7 @@ _KINDS = (
 def _first_that_fits(candidates: Candidates) -> str | None:
     """The first change that makes a plan fit, with that plan in parentheses."""
     for text, changed in candidates:
-        with contextlib.suppress(UsageError):  # the change is not possible with other options
+        with contextlib.suppress(UsageError):  # the change contradicts other options
             row = changed.fitting()
             if row is not None:
                 return f"{text} ({row.name}, {gib(row.gpu_bytes)} GiB each)"
@@ -127,7 +127,7 @@ def _first_that_fits(candidates: Candidates) -> str | None:
 
 
 def _card(request: Request, rows: tuple[MemoryOption, ...]) -> str:
-    """The memory that each GPU would have to have, of what is sold."""
+    """The smallest GPU that is sold with enough memory, in words."""
     least = min(rows, key=lambda row: row.gpu_bytes)
     for size in CARDS:
         limits = dataclasses.replace(request.limits, gpu=size << 30)

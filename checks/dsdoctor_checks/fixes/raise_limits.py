@@ -18,7 +18,7 @@ NAME = "raise-limits"
 
 @fix(NAME, reach=Reach.SYSTEM)
 def raise_limits(findings: Findings, system: OsInfo, env: Environment | Missing) -> Plan | None:
-    """Depends on how the job is started: in a container, by Slurm or in a login session."""
+    """Plans for the way the job is started: in a container, by Slurm or in a login session."""
     memlock, files = findings.bad("memlock-low"), findings.bad("open-files-limit")
     if not memlock and not files:
         return None

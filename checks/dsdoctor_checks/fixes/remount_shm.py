@@ -18,7 +18,7 @@ NAME = "remount-shm"
 
 @fix(NAME, reach=Reach.SYSTEM)
 def remount_shm(resources: Resources, system: OsInfo, findings: Findings) -> Plan | None:
-    """Half of the memory, the default of most distributions."""
+    """Sets the size to half of the memory, the default of most distributions."""
     if not findings.bad("shm-too-small") or resources.shm_total_bytes is None:
         return None
     size = max(1, resources.memory_usable_bytes // 2 // GIB)

@@ -226,7 +226,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
-    Signature(  # all ones in its configuration space; of laptops, a GPU that is powered off
+    Signature(  # its configuration space reads as all ones; on laptops, also when it is powered off
         pattern=r"NVIDIA Corporation (?!\w+M\b)(?!.*(?:Mobile|Max-Q)).*\(rev ff\)",
         source="pciutils 3.5-3.13 lspci.c",
         message="the GPU does not answer on the PCI bus",

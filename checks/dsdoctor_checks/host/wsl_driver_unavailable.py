@@ -124,7 +124,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("nccl-unhandled-cuda-error", "nccl-intra-node-transport-failed"),
     ),
-    # elsewhere NCCL goes on without what it wanted of the driver
+    # elsewhere NCCL continues without what it requested from the driver
     Signature(
         pattern=r"find CUDA library (?:libcuda\.so|in \(null\))",
         source="nccl 2.12-2.28 misc/cudawrap.cc",

@@ -119,7 +119,7 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
-        startup=True,  # below steps, a connection was lost that had been made
+        startup=True,  # after a step, a connection was lost that had been made
     ),
     Signature(
         pattern="(?:ssh|pdsh): command not found",

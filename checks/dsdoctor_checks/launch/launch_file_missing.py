@@ -33,7 +33,7 @@ from dsdoctor.api import (
 
 CONDITION = Condition("launch-file-missing", id="DSD1212", scope=Scope.JOB, since="0.1")
 _ACTIVATE = "or activate the environment that contains it"
-#: Launcher to how one gets it.
+#: Launcher to how to install it.
 _LAUNCHERS = {
     "deepspeed": f"run `python -m pip install deepspeed`, {_ACTIVATE}",
     "torchrun": f"install torch, which provides it, {_ACTIVATE}",

@@ -48,7 +48,7 @@ CONDITION = Condition(
 def the_launcher_accepts_its_options(
     parse: LaunchParse, command: LaunchCommand | Missing
 ) -> Iterator[Finding]:
-    """By the launcher's own parser, in the environment that is examined."""
+    """Judges by the answer of the launcher's own parser, in the environment examined."""
     for key, near in parse.ignored.items():
         yield warn(
             f"{parse.launcher} does not read `deepspeed_config.{key}` in its configuration file"

@@ -30,7 +30,7 @@ _PLACEHOLDER = re.compile(
 
 @check(CONDITION)
 def no_placeholder_is_left(command: LaunchCommand) -> Iterator[Finding]:
-    """In the launcher's options and the script's path; a shell may still replace `$VAR`."""
+    """Judges the launcher's options and the script's path; a shell may still replace `$VAR`."""
     if command.launcher == "other":
         yield skip("the command starts no launcher that is known")
         return

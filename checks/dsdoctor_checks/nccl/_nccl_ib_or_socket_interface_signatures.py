@@ -208,7 +208,7 @@ SIGNATURES = (
             "ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
         ),
         level=Level.HINT,
-        masks=("rendezvous-timeout",),  # the store's client is there: it met
+        masks=("rendezvous-timeout",),  # it has a client of the store: the ranks had met
         echo=True,
     ),
     Signature(

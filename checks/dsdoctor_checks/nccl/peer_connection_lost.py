@@ -59,7 +59,7 @@ SIGNATURES = (
         ),
         not_examples=("sftp: connection closed by remote peer, reconnecting",),
         level=Level.HINT,
-        masks=("rendezvous-timeout",),  # the store's client is there: it met
+        masks=("rendezvous-timeout",),  # it has a client of the store: the ranks had met
         echo=True,
     ),
     Signature(

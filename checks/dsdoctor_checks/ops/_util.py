@@ -56,7 +56,7 @@ def jit_ops(
     return tuple(op for op in needed_ops(run.config) if op not in done)
 
 
-def lacking(
+def tool_unusable(
     ops: tuple[str, ...] | None, message: str, *, effect: str, hint: str, **evidence: object
 ) -> Finding:
     """Reports an unusable build tool: a failure if a build is certain, else a warning."""

@@ -29,7 +29,7 @@ from dsdoctor.api import (
     ok,
 )
 
-from ._util import jit_ops, lacking
+from ._util import jit_ops, tool_unusable
 
 CONDITION = Condition(
     "build-folder-noexec",
@@ -53,7 +53,7 @@ def built_code_can_be_loaded(
     ops = jit_ops(run, deepspeed, cache)
     for place in bad:
         certain = ops if place.purpose == "built extensions" else None
-        yield lacking(
+        yield tool_unusable(
             certain,
             f"`{place.path}` ({place.purpose}) is on `{place.mount}`, which is mounted with `noexec`",
             effect="ops built there cannot be loaded: `failed to map segment from shared object`",

@@ -32,7 +32,7 @@ from dsdoctor.api import (
     ok,
 )
 
-from ._util import jit_ops, lacking
+from ._util import jit_ops, tool_unusable
 
 CONDITION = Condition("extension-cache-unwritable", id="DSD408", scope=Scope.USER_ENV, since="0.1")
 MIB = 1 << 20
@@ -70,7 +70,7 @@ def cache_is_writable(
         if cache.writable
         else "is not writable, but ops are built there"
     )
-    yield lacking(
+    yield tool_unusable(
         ops,
         f"`{cache.root}` ({source}) {what}",
         effect="the first use of an op fails with `PermissionError` or `No space left on device`",

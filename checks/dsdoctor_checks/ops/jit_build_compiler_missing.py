@@ -36,7 +36,7 @@ from dsdoctor.api import (
     skip,
 )
 
-from ._util import jit_ops, lacking
+from ._util import jit_ops, tool_unusable
 
 CONDITION = Condition(
     "jit-build-compiler-missing",
@@ -47,7 +47,7 @@ CONDITION = Condition(
 )
 
 
-def _trouble(compiler: Compiler, variable: str) -> str | None:
+def _problem(compiler: Compiler, variable: str) -> str | None:
     command = f"`{compiler.command}`"
     if compiler.path is None:
         return f"the compiler {command} (`{variable}` or its default) is not on PATH"
@@ -73,10 +73,10 @@ def compiler_is_found(
         yield ok("no op of this config remains to be built")
         return
     for compiler, variable in ((compilers.cxx, "CXX"), (compilers.cc, "CC")):
-        trouble = _trouble(compiler, variable)
+        trouble = _problem(compiler, variable)
         if trouble is None:
             continue
-        yield lacking(
+        yield tool_unusable(
             ops if variable == "CXX" else None,
             f"{trouble}, but building DeepSpeed ops requires it",
             effect="the first use of an op fails with `RuntimeError: Error building extension`",

@@ -34,7 +34,7 @@ from dsdoctor.api import (
     skip,
 )
 
-from ._util import jit_ops, lacking
+from ._util import jit_ops, tool_unusable
 
 CONDITION = Condition(
     "jit-build-fails",
@@ -66,7 +66,7 @@ def an_extension_builds(
         yield skip("the compiler or ninja is missing, which another condition reports")
         return
     where = f" (at step `{trial.stopped_at}`)" if trial.stopped_at else ""
-    yield lacking(
+    yield tool_unusable(
         jit_ops(run, deepspeed, cache),
         f"a trivial C++ extension cannot be built{where}: {trial.error}",
         effect="DeepSpeed's ops cannot be built either; the run fails at the first one",

@@ -42,7 +42,7 @@ from dsdoctor.api import (
 from dsdoctor_checks._util import pair
 
 from ._tables import CLANG_BELOW, NEWEST_GCC, PACKAGED_NVCC
-from ._util import jit_ops, lacking
+from ._util import jit_ops, tool_unusable
 
 CONDITION = Condition(
     "jit-build-gcc-too-new",
@@ -127,7 +127,7 @@ def nvcc_accepts_compiler(
         yield ok("no CUDA op of this config remains to be built", **evidence)
         return
     kind = compiler.kind
-    yield lacking(
+    yield tool_unusable(
         cuda_ops,
         f"`{compiler.command}` is {kind} {compiler.version}, but nvcc {toolkit.version} accepts "
         f"{kind} up to {bound}",

@@ -37,7 +37,7 @@ from dsdoctor.api import (
 from dsdoctor_checks._util import numbers
 
 from ._tables import CXX17_GCC, STANDARDS
-from ._util import jit_ops, lacking
+from ._util import jit_ops, tool_unusable
 
 CONDITION = Condition(
     "jit-build-gcc-too-old",
@@ -86,7 +86,7 @@ def torch_accepts_compiler(
             return
         yield ok(**evidence)
         return
-    yield lacking(
+    yield tool_unusable(
         ops,
         f"`{compiler.command}` is gcc {compiler.version}, but the headers of torch {torch.version} "
         f"({standard}) need gcc {oldest} or newer",

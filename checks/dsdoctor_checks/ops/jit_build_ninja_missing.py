@@ -37,7 +37,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._pip import pip
 
-from ._util import jit_ops, lacking
+from ._util import jit_ops, tool_unusable
 
 CONDITION = Condition(
     "jit-build-ninja-missing",
@@ -67,7 +67,7 @@ def ninja_is_found(
         return
     effect = "the first op fails with `Ninja is required to load C++ extensions`"
     if compilers.ninja:
-        yield lacking(
+        yield tool_unusable(
             ops,
             f"`{compilers.ninja} --version` does not work: {compilers.ninja_error}, but DeepSpeed "
             "builds its ops with ninja",
@@ -81,7 +81,7 @@ def ninja_is_found(
     beside = compilers.ninja_in_env
     if beside is None:
         install = pip(patient, packages, "install ninja")
-        yield lacking(
+        yield tool_unusable(
             ops,
             "`ninja` is neither on PATH nor in the environment, but DeepSpeed builds its ops "
             "with it",
@@ -94,7 +94,7 @@ def ninja_is_found(
     activate = f"source {folder}/activate"
     if not isinstance(patient, Missing) and patient.kind == "conda":
         activate = f"conda activate {patient.prefix}"
-    yield lacking(
+    yield tool_unusable(
         ops,
         f"`{beside}` is installed, but `{folder}` is not on PATH: the environment is not activated",
         effect=effect,

@@ -32,7 +32,7 @@ from dsdoctor.api import (
     ok,
 )
 
-from ._util import jit_ops, lacking
+from ._util import jit_ops, tool_unusable
 
 CONDITION = Condition(
     "jit-build-python-headers-missing",
@@ -57,7 +57,7 @@ def headers_are_there(
         return
     short = ".".join(patient.version.split(".")[:2])
     where = f"`{patient.include_dir}`" if patient.include_dir else "the interpreter's folder"
-    yield lacking(
+    yield tool_unusable(
         ops,
         f"{where} has no `Python.h`, but every build of an op includes it",
         effect="builds fail with `Python.h: No such file or directory`",

@@ -35,8 +35,12 @@ from dsdoctor.api import (
 from dsdoctor_checks._util import chosen, dotted, listed
 
 
-class MixedGpus(Limits, frozen=True, kw_only=True):
-    """Attributes: memory_percent: difference in memory size that still counts as equal."""
+class MixedLimits(Limits, frozen=True, kw_only=True):
+    """What still counts as the same GPU.
+
+    Attributes:
+        memory_percent: difference in memory size, in percent.
+    """
 
     memory_percent: float = 5.0
 
@@ -52,7 +56,7 @@ CONDITION = Condition(
 
 @check(CONDITION)
 def gpus_are_alike(
-    gpus: Gpus, run: RunNeeds, env: Environment | Missing, limits: MixedGpus
+    gpus: Gpus, run: RunNeeds, env: Environment | Missing, limits: MixedLimits
 ) -> Iterator[Finding]:
     """Compares model, capability and memory of the GPUs that the run would use."""
     used = chosen(gpus, run, env)

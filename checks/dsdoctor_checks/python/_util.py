@@ -48,9 +48,10 @@ _COMPARE = {
 def plainly_met(text: str, packages: Packages) -> bool:
     """Whether a requirement is met, as far as plain releases say it: False = it has to be parsed.
 
-    For a release every operator but `~=` and `===` compares versions without their local part and
-    nothing else; pre-, post- and development releases have rules of their own. A requirement that is met is met whatever its marker
-    says. Most are, so that the parser, which takes 20 ms to import, is seldom needed.
+    For a release, every operator but `~=` and `===` compares only versions without their local
+    part; pre-, post- and development releases have rules of their own. A requirement that is met is
+    met whatever its marker says. Most are, so the parser, which takes 20 ms to import, is seldom
+    needed.
     """
     found = _PLAIN.fullmatch(text)
     have = packages.version(normalized(found[1])) if found else None

@@ -32,7 +32,7 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_unknown(self) -> bool:
-        """Whether the absence is itself a problem (a time-out, a broken answer)."""
+        """Whether the absence is itself a problem (a timeout, a broken answer)."""
         return self.why in (Why.TIMEOUT, Why.BROKEN)
 
 

@@ -539,7 +539,7 @@ class GpuTopology(Fact, frozen=True, kw_only=True, dict=True):
     pairs: Annotated[tuple[GpuPair, ...], msgspec.Meta(max_length=MOST_GPUS**2 // 2)] = ()
 
     def pair(self, a: int, b: int) -> GpuPair | None:
-        """Return the pair of two GPUs, in either order."""
+        """The pair of two GPUs, in either order."""
         return self._by_ends.get((min(a, b), max(a, b)))
 
     @functools.cached_property

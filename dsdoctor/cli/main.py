@@ -243,5 +243,7 @@ def _misuse(message: str) -> int:
 
 
 def _terminate(number: int, _frame: object) -> None:
-    process.kill_all()
-    os._exit(128 + number)
+    try:
+        process.kill_all()
+    finally:  # a signal in the middle of an import ends the command all the same
+        os._exit(128 + number)

@@ -53,10 +53,32 @@ def remove_scratch(pid: int | None = None) -> None:
 
     Our children name them `dsdoctor-RUN-PID-…`.
     """
-    import shutil  # noqa: PLC0415  # only where a child has died
-    import tempfile  # noqa: PLC0415
-
     mine = f"dsdoctor-{RUN_ID}-" + ("" if pid is None else f"{pid}-")
     with contextlib.suppress(OSError):  # no usable folder for temporary files: none of ours either
-        for folder in Path(tempfile.gettempdir()).glob(f"{mine}*"):
-            shutil.rmtree(folder, ignore_errors=True)
+        for folder in Path(_temporary_folder()).glob(f"{mine}*"):
+            _remove(folder)
+
+
+def _temporary_folder() -> str:
+    """As `tempfile` says; a signal may have come in the middle of its import."""
+    import tempfile  # noqa: PLC0415  # only where a child has died
+
+    known = getattr(tempfile, "gettempdir", None)
+    return known() if known else os.environ.get("TMPDIR") or "/tmp"  # noqa: S108  # only looked into
+
+
+def _remove(folder: Path) -> None:
+    import shutil  # noqa: PLC0415  # only where a child has died
+
+    if hasattr(shutil, "rmtree"):
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    for _, folders, names, handle in os.fwalk(folder, topdown=False):  # it follows no link
+        for name in names:
+            os.unlink(name, dir_fd=handle)
+        for name in folders:
+            try:
+                os.rmdir(name, dir_fd=handle)
+            except NotADirectoryError:  # a link
+                os.unlink(name, dir_fd=handle)
+    folder.rmdir()

@@ -88,3 +88,34 @@ def _environment(entry: Path) -> list[bytes]:
         return (entry / "environ").read_bytes().split(b"\0")
     except OSError:
         return []
+
+
+@pytest.mark.any_user
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_in_the_middle_of_an_import_ends_the_command(tmp_path: Path, name: str) -> None:
+    """Modules that the end itself uses are there in part then."""
+    script = f"""
+import os, signal, sys, types
+from dsdoctor import process
+from dsdoctor.cli import main
+from dsdoctor.process.marker import RUN_ID
+folder = os.path.join(os.environ["TMPDIR"], f"dsdoctor-{{RUN_ID}}-1-x")
+os.makedirs(folder + "/inside")
+open(folder + "/inside/file", "w").close()
+os.symlink("/", folder + "/inside/link")
+def begin(*_words, **_more):
+    for half in ("tempfile", "shutil"):
+        sys.modules[half] = types.ModuleType(half)
+    os.kill(os.getpid(), signal.{name})
+main.group.main = begin
+main.run([])
+"""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    env = clean_environment(tmp_path, TMPDIR=str(temporary))
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=env, cwd=tmp_path, capture_output=True, check=False,
+        timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (128 + signal.Signals[name], b"")
+    assert list(temporary.iterdir()) == [], "a link in the folder is removed, not followed"

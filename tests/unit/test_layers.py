@@ -58,6 +58,7 @@ WRITING = {
 }  # fmt: skip
 #: Calls that are meant to be there: place to call, each with its reason.
 WRITES_ITSELF = {
+    *(("process/sweep.py", name) for name in ("unlink", "rmdir")),  # the same during an import
     ("process/sweep.py", "rmtree"),  # scratch folders of children, by the run's random name
     ("smoke/launcher.py", "rmtree"),  # folder of its own run
     ("smoke/launcher.py", "os.open"),  # looks for the lock of another run

@@ -256,7 +256,7 @@ def _stated_at(
     """The lines that a finding rests on; of one about some GPUs, not those of the others."""
     named = finding.evidence.get("gpu", finding.evidence.get("gpus"))
     about = named if isinstance(named, list) else [named]
-    sparing = all(isinstance(number, int) for number in about)
+    sparing = bool(about) and all(isinstance(number, int) for number in about)
     lines = set()
     for name, at in seen.sources.items():
         found = _OF_GPU.match(name)

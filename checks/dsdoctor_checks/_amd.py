@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dsdoctor.api import Missing, NotStated, NvidiaKernel, OsInfo
+from dsdoctor.api import Missing, NotStated, NvidiaKernel, OsInfo, TorchBuild, TorchLive
 
 #: torch's own page asks for the release of ROCm; dsdoctor keeps no table of its builds.
 ROCM_BUILD = "torch's ROCm build, with the command of https://pytorch.org/get-started/locally/"
@@ -15,3 +15,10 @@ def amd_gpus(os: OsInfo | Missing, kernel: NvidiaKernel | Missing) -> int:
     except NotStated:  # a paste may not say so
         return 0
     return 0 if isinstance(kernel, NvidiaKernel) and kernel.pci else count
+
+
+def rocm_finds_none(torch: TorchBuild | Missing, live: TorchLive | Missing) -> bool:
+    """Whether torch is built for ROCm, imports, and finds no GPU that it can use."""
+    if not isinstance(torch, TorchBuild) or not isinstance(live, TorchLive):
+        return False
+    return torch.hip is not None and live.imported.ok and live.cuda_ok is False

@@ -102,6 +102,7 @@ OPEN: dict[type, frozenset[str]] = {
 SHOWN: dict[type, frozenset[str]] = {
     machine.OsInfo: frozenset({"hostname", "release", "distribution", "is_root"}),
     machine.NvidiaSmi: frozenset({"path"}),
+    machine.PciGpu: frozenset({"bdf", "device_id"}),
     gpu.Nvml: frozenset({"nvml_version", "unread"}),
     gpu.Gpu: frozenset({"uuid", "brand", "pci_bdf", "minor_number", "unread", "vbios"}),
     python.TorchBuild: frozenset({"path", "debug"}),

@@ -123,6 +123,11 @@ def _nvcc(value: str, line: Line, into: Statements) -> None:
         into.state(CudaToolkits, "chosen", None, line)
         into.state(CudaToolkits, "found[]", None, line)
         into.state(CudaToolkits, "cuda_home_missing", None, line)
+    elif "nvcc missing" in value:  # CUDA_HOME is a folder without `bin/nvcc`
+        into.state(CudaToolkits, "chosen", 0, line)
+        into.state(CudaToolkits, "found.0.version", None, line)
+        into.state(CudaToolkits, "found.0.nvcc", None, line)
+        into.state(CudaToolkits, "cuda_home_missing", None, line)
 
 
 def _wheel(value: str, line: Line, into: Statements) -> None:

@@ -78,6 +78,8 @@ _NO_MIG = re.compile(r"No MIG devices found\b")
 #: The head of that table, and the first line of a MIG device: its GPU, then three more numbers.
 _MIG_TABLE = re.compile(r"\s*[|│]\s*MIG devices:")
 _MIG_ROW = re.compile(r"\s*[|│]\s+(?P<gpu>\d{1,3})\s+\d{1,3}\s+\d{1,3}\s+\d{1,3}\s*[|│]")
+#: More lines than that table has for 16 GPUs of seven devices.
+_MIG_LINES = 400
 _NO_DEVICES = re.compile(r"\s*No devices were found\s*$")
 #: The number of such a GPU is not printed: its place in the list is after those that have one.
 _NUMBERLESS = 1000
@@ -106,7 +108,9 @@ def _mig_devices(lines: Sequence[Line], place: int, into: Statements) -> None:
     """States that GPUs with MIG have no MIG device, if the table is complete and lists others."""
     listed: set[int] = set()
     closed = False
-    for line in lines[place:]:
+    for line in lines[place : place + _MIG_LINES]:
+        if _MIG_TABLE.match(line.text):
+            break
         row = _MIG_ROW.match(line.text)
         if row:
             listed.add(int(row["gpu"]))
@@ -134,6 +138,8 @@ def _failure(line: Line, into: Statements) -> None:
             into.state(Nvml, "error", error, line)
             into.state(NvidiaSmi, "error", found.group(), line)  # a title may quote the sentence
             into.state(NvidiaSmi, "timed_out", False, line)
+            for path in ("gpus[]", "count", "stopped_at"):
+                into.withdraw(Gpus, path, "collect_env")  # it listed no GPU because it failed
             return
     lost = _HANDLE.search(line.text)
     if lost and (lost["index"] or lost["bus"]):

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dsdoctor.model.facts.gpu import ComputeMode, Gpus
+from dsdoctor.model.facts.gpu import Gpus
+from dsdoctor.paste import nvidia_smi_values as values
 from dsdoctor.paste.collect_env import state_driver
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.nvidia_smi import bdf
@@ -23,25 +24,6 @@ _MARKS = frozenset(
 )  # fmt: skip
 _COLUMN = re.compile(r"[a-z][a-z0-9_.]{2,60}$")
 _LOST = {"[GPU is lost]": (15, "GPU_IS_LOST"), "[GPU requires reset]": (16, "RESET_REQUIRED")}
-_MODES = {
-    "Default": ComputeMode.DEFAULT,
-    "Exclusive_Process": ComputeMode.EXCLUSIVE_PROCESS,
-    "Exclusive_Thread": ComputeMode.EXCLUSIVE_THREAD,
-    "Prohibited": ComputeMode.PROHIBITED,
-}
-
-
-def _switch(value: str) -> bool | None:
-    return {"Enabled": True, "Disabled": False, "Yes": True, "No": False}.get(value)
-
-
-def _number(value: str) -> int | None:
-    return int(value) if value.isdecimal() and len(value) < 16 else None  # noqa: PLR2004
-
-
-def _mib(value: str) -> int | None:
-    found = re.fullmatch(r"(\d{1,7})(?: MiB)?", value)
-    return int(found[1]) << 20 if found else None
 
 
 def _bus(value: str) -> str | None:
@@ -59,20 +41,20 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "gpu_uuid": ("uuid", _uuid),
     "pci.bus_id": ("pci_bdf", _bus),
     "gpu_bus_id": ("pci_bdf", _bus),
-    "memory.total": ("memory_total_bytes", _mib),
-    "persistence_mode": ("persistence_mode", _switch),
-    "compute_mode": ("compute_mode", _MODES.get),
-    "mig.mode.current": ("mig_mode", _switch),
-    "mig.mode.pending": ("mig_mode_pending", _switch),
-    "ecc.mode.current": ("ecc_mode", _switch),
-    "ecc.mode.pending": ("ecc_mode_pending", _switch),
-    "ecc.errors.uncorrected.volatile.total": ("health.ecc_volatile_uncorrected", _number),
-    "retired_pages.double_bit.count": ("health.retired_pages_double_bit", _number),
-    "retired_pages.pending": ("health.retired_pages_pending", _switch),
-    "remapped_rows.correctable": ("health.remapped_rows_corrected", _number),
-    "remapped_rows.uncorrectable": ("health.remapped_rows_uncorrected", _number),
-    "remapped_rows.pending": ("health.remapped_rows_pending", _switch),
-    "remapped_rows.failure": ("health.remapped_rows_failure", _switch),
+    "memory.total": ("memory_total_bytes", values.mib),
+    "persistence_mode": ("persistence_mode", values.switch),
+    "compute_mode": ("compute_mode", values.mode),
+    "mig.mode.current": ("mig_mode", values.switch),
+    "mig.mode.pending": ("mig_mode_pending", values.switch),
+    "ecc.mode.current": ("ecc_mode", values.switch),
+    "ecc.mode.pending": ("ecc_mode_pending", values.switch),
+    "ecc.errors.uncorrected.volatile.total": ("health.ecc_volatile_uncorrected", values.number),
+    "retired_pages.double_bit.count": ("health.retired_pages_double_bit", values.number),
+    "retired_pages.pending": ("health.retired_pages_pending", values.switch),
+    "remapped_rows.correctable": ("health.remapped_rows_corrected", values.number),
+    "remapped_rows.uncorrectable": ("health.remapped_rows_uncorrected", values.number),
+    "remapped_rows.pending": ("health.remapped_rows_pending", values.switch),
+    "remapped_rows.failure": ("health.remapped_rows_failure", values.switch),
     "vbios_version": ("vbios", lambda value: value),
 }
 _MOST_GPUS = 64

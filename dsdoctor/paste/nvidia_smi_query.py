@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dsdoctor.model.facts.gpu import ComputeMode, FabricHealth, FabricState, Gpus, Nvml
+from dsdoctor.model.facts.gpu import EventReason, FabricHealth, FabricState, Gpus, Nvml
 from dsdoctor.model.facts.machine import NvidiaSmi
+from dsdoctor.paste import nvidia_smi_values as values
 from dsdoctor.paste.collect_env import state_driver
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.nvidia_smi import bdf
@@ -20,34 +21,11 @@ from dsdoctor.paste.statements import Statements
 _TITLE = re.compile(r"\s*=+NVSMI LOG=+\s*$")
 _GPU = re.compile(r"GPU (?P<bus>[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)$")
 _KEY = re.compile(r"(?P<indent>\s*)(?P<key>\S.*?)(?:\s+: (?P<value>.*?))?\s*$")
-_MODES = {
-    "Default": ComputeMode.DEFAULT,
-    "Exclusive_Process": ComputeMode.EXCLUSIVE_PROCESS,
-    "Exclusive_Thread": ComputeMode.EXCLUSIVE_THREAD,
-    "Prohibited": ComputeMode.PROHIBITED,
-}
-
-
-def _switch(value: str) -> bool | None:
-    return {"Enabled": True, "Disabled": False, "Yes": True, "No": False}.get(value)
-
-
-def _number(value: str) -> int | None:
-    return int(value) if value.isdecimal() and len(value) < 16 else None  # noqa: PLR2004
-
-
-def _mib(value: str) -> int | None:
-    found = re.fullmatch(r"(\d{1,7}) MiB", value)
-    return int(found[1]) << 20 if found else None
 
 
 def _milliwatts(value: str) -> int | None:
     found = re.fullmatch(r"(\d{1,5}\.\d{1,3}) W", value)
     return int(float(found[1]) * 1000) if found else None
-
-
-def _mode(value: str) -> int | None:
-    return _MODES.get(value)
 
 
 def _text(value: str) -> str | None:
@@ -79,27 +57,43 @@ def _fabric_health(value: str) -> int | None:
     )
 
 
+#: Of the section `Clocks Event Reasons` (`Clocks Throttle Reasons` before driver 530); nvml.h.
+_REASONS = {
+    "Idle": EventReason.IDLE,
+    "Applications Clocks Setting": EventReason.APPLICATION_CLOCKS,
+    "SW Power Cap": EventReason.SW_POWER_CAP,
+    "HW Slowdown": EventReason.HW_SLOWDOWN,
+    "HW Thermal Slowdown": EventReason.HW_THERMAL,
+    "HW Power Brake Slowdown": EventReason.HW_POWER_BRAKE,
+    "Sync Boost": EventReason.SYNC_BOOST,
+    "SW Thermal Slowdown": EventReason.SW_THERMAL,
+    "Display Clock Setting": EventReason.DISPLAY_CLOCKS,
+}
+_REASON = re.compile(r"Clocks (?:Event|Throttle) Reasons/(?P<name>[A-Z][\w ]{2,40})$")
+#: Whose state decides; a section that is cut off may lack one of them.
+_DECISIVE = frozenset({"Idle", "HW Slowdown"})
+
 #: Section path (names of the sections above, joined) to the field and how its value is parsed.
 #: Sections as of drivers 384 to 590; what moved is listed twice.
 _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "GPU UUID": ("uuid", _text),
-    "Persistence Mode": ("persistence_mode", _switch),
-    "Compute Mode": ("compute_mode", _mode),
-    "MIG Mode/Current": ("mig_mode", _switch),
-    "MIG Mode/Pending": ("mig_mode_pending", _switch),
-    "ECC Mode/Current": ("ecc_mode", _switch),
-    "Ecc Mode/Current": ("ecc_mode", _switch),
-    "ECC Mode/Pending": ("ecc_mode_pending", _switch),
-    "Ecc Mode/Pending": ("ecc_mode_pending", _switch),
-    "FB Memory Usage/Total": ("memory_total_bytes", _mib),
-    "Remapped Rows/Correctable Error": ("health.remapped_rows_corrected", _number),
-    "Remapped Rows/Uncorrectable Error": ("health.remapped_rows_uncorrected", _number),
-    "Remapped Rows/Pending": ("health.remapped_rows_pending", _switch),
-    "Remapped Rows/Remapping Failure Occurred": ("health.remapped_rows_failure", _switch),
-    "Retired Pages/Single Bit ECC": ("health.retired_pages_single_bit", _number),
-    "Retired Pages/Double Bit ECC": ("health.retired_pages_double_bit", _number),
-    "Retired Pages/Pending Page Blacklist": ("health.retired_pages_pending", _switch),
-    "Retired Pages/Pending": ("health.retired_pages_pending", _switch),
+    "Persistence Mode": ("persistence_mode", values.switch),
+    "Compute Mode": ("compute_mode", values.mode),
+    "MIG Mode/Current": ("mig_mode", values.switch),
+    "MIG Mode/Pending": ("mig_mode_pending", values.switch),
+    "ECC Mode/Current": ("ecc_mode", values.switch),
+    "Ecc Mode/Current": ("ecc_mode", values.switch),
+    "ECC Mode/Pending": ("ecc_mode_pending", values.switch),
+    "Ecc Mode/Pending": ("ecc_mode_pending", values.switch),
+    "FB Memory Usage/Total": ("memory_total_bytes", values.mib),
+    "Remapped Rows/Correctable Error": ("health.remapped_rows_corrected", values.number),
+    "Remapped Rows/Uncorrectable Error": ("health.remapped_rows_uncorrected", values.number),
+    "Remapped Rows/Pending": ("health.remapped_rows_pending", values.switch),
+    "Remapped Rows/Remapping Failure Occurred": ("health.remapped_rows_failure", values.switch),
+    "Retired Pages/Single Bit ECC": ("health.retired_pages_single_bit", values.number),
+    "Retired Pages/Double Bit ECC": ("health.retired_pages_double_bit", values.number),
+    "Retired Pages/Pending Page Blacklist": ("health.retired_pages_pending", values.switch),
+    "Retired Pages/Pending": ("health.retired_pages_pending", values.switch),
     "GPU Link Info/Link Width/Max": ("pcie.max_width", _width),
     "PCI/GPU Link Info/Link Width/Max": ("pcie.max_width", _width),
     "PCI/GPU Link Info/Link Width/Current": ("pcie.width", _width),
@@ -109,7 +103,7 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "GPU Power Readings/Default Power Limit": ("health.power_limit_default_mw", _milliwatts),
     "GSP Firmware Version": ("gsp_version", _text),
     "VBIOS Version": ("vbios", _text),
-    "Minor Number": ("minor_number", _number),
+    "Minor Number": ("minor_number", values.number),
     "Fabric/State": ("fabric.state", _fabric_state),
     "Fabric/Status": ("fabric.status", _fabric_status),
     "Fabric/Health/Summary": ("fabric.health_summary", _fabric_health),
@@ -151,6 +145,7 @@ class QueryReport:
         self._above: list[tuple[int, str]] = []
         self._blank = 0
         self._errors: dict[int, tuple[int, Line]] = {}
+        self._reasons: dict[int, dict[str, tuple[bool, Line]]] = {}
 
     def take(self, line: Line) -> bool:
         """Takes a line; False where the report is over."""
@@ -193,10 +188,14 @@ class QueryReport:
         elif path == "Product Name":
             state_gpu(self._index, value, line, self._into)
         elif _UNCORRECTED.search(path):
-            number = _number(value.strip())
+            number = values.number(value.strip())
             if number is not None:
                 count, at = self._errors.get(self._index, (0, line))
                 self._errors[self._index] = (count + number, line if number else at)
+        elif (reason := _REASON.match(path)) and reason["name"] in _REASONS:
+            if value.strip() in ("Active", "Not Active"):
+                told = self._reasons.setdefault(self._index, {})
+                told[reason["name"]] = (value.strip() == "Active", line)
         elif path in _FIELDS:
             field, read = _FIELDS[path]
             known = read(value.strip())
@@ -206,7 +205,14 @@ class QueryReport:
                 self._into.state(Gpus, f"gpus.{self._index}.gsp_enabled", value=True, line=line)
 
     def finish(self) -> None:
-        """States the sums of what was counted."""
+        """States what several lines say together."""
+        for index, told in self._reasons.items():
+            if not told.keys() >= _DECISIVE:
+                continue
+            active = [name for name, (on, _) in told.items() if on]
+            place = max(active, key=lambda name: _REASONS[name], default="Idle")
+            bits = sum(int(_REASONS[name]) for name in active)
+            self._into.state(Gpus, f"gpus.{index}.health.event_reasons", bits, told[place][1])
         for index, (count, line) in self._errors.items():
             self._into.state(Gpus, f"gpus.{index}.health.ecc_volatile_uncorrected", count, line)
 

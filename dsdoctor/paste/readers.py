@@ -16,6 +16,7 @@ from dsdoctor.paste import (
     kernel_module,
     kubectl_nodes,
     llamafactory_env,
+    lshw,
     lspci,
     nvcc,
     nvidia_smi,
@@ -30,6 +31,7 @@ from dsdoctor.paste import (
     sglang_env,
     slurm_nodes,
     topo,
+    torch_warning,
     transformers_env,
     version_list,
 )
@@ -52,6 +54,7 @@ READERS: tuple[Reader, ...] = (
     nvcc.READER,
     gcc_version.READER,
     lspci.READER,
+    lshw.READER,
     kernel_module.READER,
     pip_list.READER,
     pip_show.READER,
@@ -60,6 +63,7 @@ READERS: tuple[Reader, ...] = (
     kubectl_nodes.READER,
     python_console.READER,
     ds_accelerator.READER,
+    torch_warning.READER,
     sentences.READER,
 )
 
@@ -67,6 +71,7 @@ _WRITTEN = (
     version_list.READER,
     python_console.READER,
     ds_accelerator.READER,
+    torch_warning.READER,
     sentences.READER,
 )
 #: Names of the tools whose output is read; the other readers parse what people write themselves.

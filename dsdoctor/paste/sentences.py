@@ -2,8 +2,8 @@
 
 Only what has one meaning counts: a torch with its build, a driver by name and number. A version
 next to words of trying, comparing or requiring is none of the machine, and a product that the text
-gives two versions of has none here. A CPU build is left out: whether it is wrong depends on GPUs of
-which such a line says nothing.
+gives two versions of has none here. A CPU build counts only where the text tells of a driver or of
+a GPU: without them it may be right.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dsdoctor.model.facts.gpu import Nvml
+from dsdoctor.model.facts.gpu import Gpus, Nvml
 from dsdoctor.model.facts.python import DeepSpeedInstall, TorchBuild
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import Reader, state_deepspeed, state_torch
@@ -19,7 +19,7 @@ from dsdoctor.paste.statements import Statements
 
 _BETWEEN = r"(?:[ _-]?version)?\s*(?:[:=]{1,2}|is)?\s*[`'\"v(]{0,2}"
 _TORCH = re.compile(
-    rf"(?i)\b(?:torch|pytorch){_BETWEEN}(?P<version>\d\.\d{{1,2}}\.\d\+(?:cu\d{{2,3}}|rocm[\d.]{{3,5}}))\b"
+    rf"(?i)\b(?:torch|pytorch){_BETWEEN}(?P<version>\d\.\d{{1,2}}\.\d\+(?:cu\d{{2,3}}|cpu|rocm[\d.]{{3,5}}))\b"
 )
 _DRIVER = re.compile(
     rf"(?i)\bdriver{_BETWEEN}(?P<version>[3-6]\d\d\.\d{{2,3}}(?:\.\d{{2}})?)(?![\d.]*\d|\.x)"
@@ -41,8 +41,8 @@ _LONGEST = 160
 
 def _read(lines: Sequence[Line], into: Statements) -> None:
     for pattern, kind, field in (
-        (_TORCH, TorchBuild, "version"),
         (_DRIVER, Nvml, "driver_version"),
+        (_TORCH, TorchBuild, "version"),
         (_DEEPSPEED, DeepSpeedInstall, "version"),
     ):
         told = [(found["version"], line) for line in lines for found in pattern.finditer(line.text)]
@@ -51,12 +51,18 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
         version, line = told[0]
         if any(_OTHER.search(each.text) or len(each.text) > _LONGEST for _, each in told):
             continue
+        if version.endswith("+cpu") and not _tells_of_a_gpu(into):
+            continue
         if pattern is _TORCH:
             state_torch(version, line, into)
         elif pattern is _DEEPSPEED:
             state_deepspeed(version, line, into)
         else:  # that it answers is not told
             into.state(Nvml, "driver_version", version, line)
+
+
+def _tells_of_a_gpu(into: Statements) -> bool:
+    return into.states(Nvml, "driver_version") or into.states(Gpus, "gpus.0.index")
 
 
 READER = Reader("versions in a sentence", _read)

@@ -72,6 +72,12 @@ class Statements:
         self._disputed.setdefault((kind.key(), path), (known, (value, source), 0))
         return True
 
+    def withdraw(self, kind: type[Fact], path: str, reader: str) -> None:
+        """Drops what a reader concluded, where a statement of another tool denies its grounds."""
+        known = self._found.get((kind.key(), path))
+        if known is not None and known[1].reader == reader:
+            del self._found[kind.key(), path]
+
     def states(self, kind: type[Fact], path: str) -> bool:
         """Whether a field was stated already."""
         return (kind.key(), path) in self._found
@@ -161,7 +167,7 @@ def _tree(fields: dict[str, tuple[Any, Source]]) -> dict[str, Any]:
 
 
 #: Fields whose parts are numbered, and mappings, whose keys may hold dots.
-LISTS = {"gpus", "pci", "found", "devices", "nodes"}
+LISTS = {"gpus", "pairs", "pci", "found", "devices", "nodes"}
 MAPPINGS = {"packages", "variables"}
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from dsdoctor.model.facts.gpu import GpuTopology
+from dsdoctor.model.facts.gpu import Gpus, GpuTopology
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.statements import Statements
@@ -34,7 +34,7 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
 
 
 def _matrix(lines: Sequence[Line], place: int, into: Statements) -> None:
-    """States the pairs if the whole matrix is there and agrees with itself."""
+    """States the pairs of the rows that are there, if they agree with each other."""
     count = 0
     for word in lines[place].text.split():
         if word != f"GPU{count}":
@@ -46,15 +46,31 @@ def _matrix(lines: Sequence[Line], place: int, into: Statements) -> None:
     for line in lines[place + 1 : place + 1 + count]:
         words = line.text.split()
         if len(words) <= count or words[0] != f"GPU{len(rows)}":
-            return
+            break
         cells = words[1 : count + 1]
         if not all(_CELL.match(cell) for cell in cells) or cells[len(rows)] != "X":
-            return
+            break
         rows.append(cells)
-    if len(rows) < count or any(rows[a][b] != rows[b][a] for a in range(count) for b in range(a)):
+    known = range(len(rows))
+    if not rows or any(rows[a][b] != rows[b][a] for a in known for b in range(a)):
         return
-    pairs = [_pair(a, b, rows[a][b]) for a in range(count) for b in range(a + 1, count)]
-    into.state(GpuTopology, "pairs", pairs, lines[place])
+    pairs = [_pair(a, b, rows[a][b]) for a in known for b in range(a + 1, count)]
+    if len(rows) == count:
+        into.state(GpuTopology, "pairs", pairs, lines[place])
+        _whole_list(count, lines[place], into)
+        return
+    for number, pair in enumerate(pairs):  # the matrix was cut off
+        for field, value in pair.items():
+            into.state(GpuTopology, f"pairs.{number}.{field}", value, lines[place])
+
+
+def _whole_list(count: int, line: Line, into: Statements) -> None:
+    """States that the GPUs listed elsewhere are all, where the matrix has as many."""
+    listed = [into.states(Gpus, f"gpus.{number}.index") for number in range(count + 1)]
+    if listed == [*[True] * count, False] and not into.states(Gpus, "count"):
+        into.state(Gpus, "gpus[]", None, line)
+        into.state(Gpus, "count", count, line)
+        into.state(Gpus, "stopped_at", None, line)
 
 
 def _pair(a: int, b: int, cell: str) -> dict[str, Any]:

@@ -18,7 +18,9 @@ _WORDS = lazy(
     r"|\bNODELIST\b|\bHOSTNAMES\b|NodeName=|ROLES\s+AGE\s+VERSION|[Aa]llocatable\"?:"
     r"|MiB */ *\d{3,6}MiB|[Dd]river\W{1,3}[3-6]\d\d\.\d|[Tt]orch\W{1,3}\d\.\d+\.\d\+"
     r"|NodeStatusUnknown|Taints: |Reason=\S|(?:down|drain|drng|fail)[*$]?\s+[A-Za-z][\w.-]*\["
-    r"|nvidia_smi_log|query-gpu|driver_version|etting ds_accelerator to cpu"
+    r"|nvidia_smi_log|query-gpu|driver_version|etting ds_accelerator to cpu|bus info: pci@"
+    r"|\b(?:py)?torch[ =:]{1,40}\d\.\d|\bdeepspeed[ =:]{1,40}0\.\d"
+    r"|CUDA (?:runtime version|used to build)"
     r"|torch\.(?:cuda\.is_available|__version__|version\.cuda)"
 )
 

@@ -9,7 +9,7 @@ import msgspec
 from dsdoctor.model.diagnosis import Cause, Diagnosis, Outcome, RaisedBy
 from dsdoctor.model.diagnosis import Line as LogLine
 from dsdoctor.model.finding import Status
-from dsdoctor.model.report import Report, Verdict
+from dsdoctor.model.report import Report
 from dsdoctor.report import text as text_report
 from dsdoctor.report.text import Line, clean
 from dsdoctor.report.wrap import terminal_columns, wrap
@@ -22,6 +22,11 @@ WORDS = {
 }
 #: What the error index knows about an error that matches no condition.
 EXPLAINED = {"refusal": "REFUSED", "internal": "INTERNAL ERROR"}
+#: The worst finding in the environment of a text: the word, what there is, the style.
+_ENVIRONMENT = {
+    Status.FAIL: ("FAULTY", "failures", "fail"),
+    Status.WARN: ("WARN", "warnings", "warn"),
+}
 STYLES = {
     Outcome.CAUSE: "fail",
     Outcome.USER_CODE: "warn",
@@ -87,21 +92,27 @@ def _raised_by(raised: RaisedBy, columns: int) -> Iterator[Line]:
 def _without_cause(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
     """An outcome that names no cause."""
     outcome, told = diagnosis.outcome, diagnosis.explained
-    word = WORDS[outcome] if told is None else EXPLAINED[told.kind]
-    below = "; the environment below has failures" if _fails(diagnosis) else ""
-    text = f"{word}  {diagnosis.summary}{below}"
-    yield from _wrap(text, columns, "", STYLES[outcome], INDENT)
+    below = _below(diagnosis)
+    if below is not None:
+        word, found, style = _ENVIRONMENT[below]
+        text = f"{word}  {diagnosis.summary}; the environment below has {found}"
+    else:
+        word = WORDS[outcome] if told is None else EXPLAINED[told.kind]
+        text, style = f"{word}  {diagnosis.summary}", STYLES[outcome]
+    yield from _wrap(text, columns, "", style, INDENT)
     if told is not None:
         yield from _wrap(f"{told.product}: {told.text}", columns, INDENT, "hint")
         if told.url:
             yield from _wrap(f"report it at {told.url}", columns, INDENT, "note")
 
 
-def _fails(diagnosis: Diagnosis) -> bool:
-    """Whether the log shows no failure, and the environment in its text has one."""
+def _below(diagnosis: Diagnosis) -> Status | None:
+    """The worst finding in the environment of a text whose log shows no failure, if it is bad."""
     found = diagnosis.environment
-    clean = diagnosis.outcome is Outcome.CLEAN
-    return clean and isinstance(found, Report) and found.verdict is Verdict.FAULTY
+    if diagnosis.outcome is not Outcome.CLEAN or not isinstance(found, Report):
+        return None
+    statuses = {finding.status for finding in found.findings}
+    return next((status for status in _ENVIRONMENT if status in statuses), None)
 
 
 def _attempts(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:

@@ -52,6 +52,10 @@ CONDITION = Condition(
 )
 
 
+#: Of a paste of `ds_report`, which does not print the folder.
+_UNNAMED = "the folder that torch takes as `CUDA_HOME`"
+
+
 @check(CONDITION)
 def toolkit_is_there(
     torch: TorchBuild,
@@ -72,8 +76,9 @@ def toolkit_is_there(
     if toolkit is not None and toolkit.usable:
         return
     other = next((found for found in toolkits.found if found.usable), None)
+    place = f"the toolkit at `{toolkit.root}`" if toolkit and toolkit.root else _UNNAMED
     where = (
-        f"the toolkit at `{toolkit.root}` has no usable nvcc"
+        f"{place} has no usable nvcc"
         if toolkit
         else "there is no CUDA toolkit in `CUDA_HOME`, on PATH or in `/usr/local/cuda`"
     )

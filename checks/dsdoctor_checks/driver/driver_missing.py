@@ -42,9 +42,10 @@ def gpu_has_driver(kernel: NvidiaKernel, nvml: Nvml | Missing) -> Iterator[Findi
     if any(gpu.driver == "nvidia" for gpu in ours):
         return
     bound = "nouveau" if any(gpu.driver == "nouveau" for gpu in ours) else None
+    named = f" ({ours[0].device_id})" if ours[0].device_id else ""
     served = "uses the `nouveau` driver" if bound else "has no driver"
     yield fail(
-        f"the NVIDIA GPU at {ours[0].bdf} ({ours[0].device_id}) {served},"
+        f"the NVIDIA GPU at {ours[0].bdf}{named} {served},"
         " but CUDA needs the `nvidia` kernel module",
         effect="torch sees no GPU, and DeepSpeed falls back to the CPU",
         hint=(

@@ -17,6 +17,7 @@ scheduler (`--gres=gpu:N`), or look in `dmesg` for the reason why the driver doe
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from dsdoctor.api import (
     Condition,
@@ -42,7 +43,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._amd import ROCM_BUILD, amd_gpus
+from dsdoctor_checks._amd import ROCM_BUILD, amd_gpus, rocm_finds_none
 from dsdoctor_checks._util import (
     driver_loaded,
     gpu_expected,
@@ -91,7 +92,7 @@ def some_gpu_visible(
     if isinstance(live, TorchLive) and live.devices:
         return
     say = fail if run.wants_gpu else warn
-    evidence = {
+    evidence: dict[str, Any] = {
         "asked_for": list(run.gpus),
         "expect_gpus": run.expect_gpus,
         "cuda_visible_devices": variable(env, "CUDA_VISIBLE_DEVICES"),
@@ -108,6 +109,10 @@ def some_gpu_visible(
                 gpus=count,
                 **evidence,
             )
+        return
+    if rocm_finds_none(torch, live):
+        if not amd_gpus(os, kernel):  # those that there are, `torch-cuda-init-failed` reports
+            yield say(**_NO_ROCM, **evidence)
         return
     if isinstance(gpus, Missing) and gpus.is_unknown:
         yield skip(f"the GPUs could not be counted: {gpus.detail}", **evidence)
@@ -132,25 +137,7 @@ def some_gpu_visible(
         if other is not None and not run.wants_gpu:
             yield skip(f"DeepSpeed uses {other} here, not an NVIDIA GPU", accelerator=other)
             return
-        if amd := amd_gpus(os, kernel):
-            yield say(
-                f"{amd} AMD GPUs and none from NVIDIA, but no torch that is built for ROCm",
-                effect=_CPU,
-                hint=f"install {ROCM_BUILD}",
-                amd_gpus=amd,
-                **evidence,
-            )
-            return
-        yield say(
-            "no NVIDIA GPU on this machine, but GPUs are requested"
-            if run.wants_gpu
-            else "no NVIDIA GPU on this machine",
-            effect="the job finds no device and exits at startup" if run.wants_gpu else _CPU,
-            hint="run on a machine with a GPU, or omit `--gpus` and `--expect-gpus`"
-            if run.wants_gpu
-            else "run on a machine with a GPU if the job needs one",
-            **evidence,
-        )
+        yield say(**_no_gpu_here(amd_gpus(os, kernel), run), **evidence)
         return
     # counted one by one: of a paste, the list may be longer
     on_bus = sum(1 for _ in kernel.pci) if isinstance(kernel, NvidiaKernel) else 0
@@ -174,6 +161,35 @@ def some_gpu_visible(
         on_bus=on_bus,
         **evidence,
     )
+
+
+_NO_ROCM: dict[str, Any] = {
+    "message": "torch is built for ROCm, but finds no AMD GPU",
+    "effect": _CPU,
+    "hint": "compare `rocminfo`; in a container, pass `--device /dev/kfd --device /dev/dri`",
+}
+
+
+def _no_gpu_here(amd: int, run: RunNeeds) -> dict[str, Any]:
+    """What is said of a machine without NVIDIA GPUs."""
+    if amd:
+        return {
+            "message": f"{amd} AMD GPUs and none from NVIDIA, but no torch that is built for ROCm",
+            "effect": _CPU,
+            "hint": f"install {ROCM_BUILD}",
+            "amd_gpus": amd,
+        }
+    if run.wants_gpu:
+        return {
+            "message": "no NVIDIA GPU on this machine, but GPUs are requested",
+            "effect": "the job finds no device and exits at startup",
+            "hint": "run on a machine with a GPU, or omit `--gpus` and `--expect-gpus`",
+        }
+    return {
+        "message": "no NVIDIA GPU on this machine",
+        "effect": _CPU,
+        "hint": "run on a machine with a GPU if the job needs one",
+    }
 
 
 def _meant_for_cuda(nvml: Nvml | Missing, toolkits: CudaToolkits | Missing) -> str:

@@ -55,11 +55,11 @@ def clocks_are_free(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> It
             continue
         if not hard and not soft:
             continue
+        clock = "" if gpu.clock_sm_mhz is None else f", SM at {gpu.clock_sm_mhz} MHz"
         why = hard[0] if hard else "the software thermal limit"
         yield (fail if hard and not idle else warn)(
             f"the clocks of {named(gpu)} are limited by {why} "
-            f"(reasons {reasons:#x}, SM at {gpu.clock_sm_mhz} MHz), but a healthy GPU runs "
-            "unthrottled",
+            f"(reasons {reasons:#x}{clock}), but a healthy GPU runs unthrottled",
             effect="this GPU, and every rank that waits for it, runs slower",
             hint="check cooling and power, then run `nvidia-smi -q -d PERFORMANCE` again",
             gpu=gpu.index,

@@ -48,6 +48,10 @@ CONDITION = Condition(
 )
 
 
+#: Cards that a bridge connects.
+_PAIR = 2
+
+
 def _are_states_known(gpu: Gpu) -> bool:
     """Whether every link reported a state that we know; MIG mode takes links down on purpose."""
     links = gpu.links or ()
@@ -110,6 +114,8 @@ def expected_links(gpu: Gpu, gpus: tuple[Gpu, ...]) -> int:
         return max(have, certain)
     missing = 0
     bridge = BRIDGE_LINKS.get(product(gpu.name))
+    if bridge and have and all(map(_ends_unknown, like)) and len(like) == len(gpus) == _PAIR:
+        return -(-have // bridge) * bridge  # two cards: what is up leads to the other
     for other in like:
         if other.index == gpu.index or other.pci_bdf is None:
             continue

@@ -24,13 +24,16 @@ from dsdoctor.api import (
     Gpus,
     Missing,
     NvidiaKernel,
+    OsInfo,
     RunNeeds,
     Scope,
+    TorchBuild,
     TorchLive,
     check,
     fail,
     skip,
 )
+from dsdoctor_checks._amd import amd_gpus, rocm_finds_none
 from dsdoctor_checks._util import gpu_expected
 
 CONDITION = Condition(
@@ -60,6 +63,10 @@ _NO_MEMORY, _NO_DEVICE = 2, 100
 #: Errors at the start that other conditions judge by their number, and name themselves.
 _JUDGED = frozenset({3, 34, 35, 802, 803, 804, 805, 999})
 _SHOW_HOLDERS = "run `nvidia-smi`, and stop the processes that hold the memory of this GPU"
+_MAY_OPEN = (
+    "run `rocminfo`; the user must be able to open `/dev/kfd` and `/dev/dri/renderD*` (groups"
+    " `render` and `video`), and ROCm must support the GPU"
+)
 _COMPARE = (
     "compare `nvidia-smi -L` with `CUDA_VISIBLE_DEVICES` and the permissions of `/dev/nvidia*`"
 )
@@ -72,8 +79,10 @@ def cuda_initializes(
     gpus: Gpus | Missing,
     env: Environment | Missing,
     run: RunNeeds,
+    torch: TorchBuild | Missing,
+    os: OsInfo | Missing,
 ) -> Iterator[Finding]:
-    """Judges failures of CUDA, or of one device, that no other condition explains."""
+    """Judges failures of CUDA, of ROCm, or of one device, that no other condition explains."""
     if not live.imported.ok:
         yield skip("torch does not import")
         return
@@ -96,6 +105,16 @@ def cuda_initializes(
         return
     failed = live.cuda_ok is False or (live.died is not None and "cuda" in live.last_step.lower())
     if not failed:
+        return
+    if rocm_finds_none(torch, live) and (amd := amd_gpus(os, kernel)):
+        yield fail(
+            f"the kernel offers {amd} AMD GPU{'s' * (amd != 1)}, but torch's ROCm build starts none"
+            f" of them: {_first(live.cuda_error or live.died)}",
+            effect="the job exits at its first use of a GPU, or runs on the CPU",
+            hint=_MAY_OPEN,
+            error=live.cuda_error,
+            amd_gpus=amd,
+        )
         return
     if not gpu_expected(run, kernel, gpus, env):
         yield skip("no GPU is present or requested")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import ImportOutcome, TorchLive
+from dsdoctor.api import ImportOutcome, OsInfo, TorchLive
 from dsdoctor.testing import judge
 from dsdoctor_checks.torch import torch_cuda_init_failed
 from tests.checks import machines as m
@@ -100,3 +100,29 @@ CHECK = torch_cuda_init_failed.cuda_initializes
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
     assert judge(CHECK, **facts).statuses == expected
+
+
+ROCM = m.torch("2.8.0", None, hip="6.4.43483")
+AMD = OsInfo(system="Linux", release="6.8", machine="x86_64", hostname="node", amd_gpus=8)
+NO_HIP = m.live(works=False, cuda_error="No HIP GPUs are available")
+
+
+def test_amd_gpus_that_the_rocm_build_cannot_start_fail() -> None:
+    found = judge(CHECK, torch_live=NO_HIP, torch_build=ROCM, os_info=AMD, nvidia_kernel=m.NO_GPU)
+    assert found.statuses == ["fail"]
+    assert "the kernel offers 8 AMD GPUs" in found.worst.message
+    assert "No HIP GPUs are available" in found.worst.message
+    assert "/dev/kfd" in (found.worst.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("live", "torch", "os"),
+    [
+        pytest.param(m.live(devices=(m.device("A100"),)), ROCM, AMD, id="ROCm starts"),
+        pytest.param(NO_HIP, ROCM, m.LINUX, id="no AMD GPU, which no-gpu-visible reports"),
+        pytest.param(m.live(works=None), m.torch("2.8.0+cpu", None), AMD, id="a CPU build"),
+    ],
+)
+def test_what_is_no_failure_of_rocm(live: TorchLive, torch: Any, os: OsInfo) -> None:
+    found = judge(CHECK, torch_live=live, torch_build=torch, os_info=os, nvidia_kernel=m.NO_GPU)
+    assert found.bad == []

@@ -1,0 +1,235 @@
+"""What tools print where something is missing: torch's warning, a folder without nvcc, nouveau."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dsdoctor import packs
+from dsdoctor.judge import judge
+from dsdoctor.model.finding import Finding, Status
+from dsdoctor.paste import nvidia_smi, words
+from dsdoctor.paste.environment import environment_of
+from dsdoctor.paste.lines import Line
+from dsdoctor.paste.statements import Statements
+from tests.paste.reading import stated, value
+from tests.paste.test_judged import run
+
+REGISTRY = packs.load(builtin_only=True)
+HEAD = """\
+PyTorch version: 2.5.1+cu124
+Is debug build: False
+CUDA used to build PyTorch: 12.4
+ROCM used to build PyTorch: N/A
+"""
+UNREAD = """\
+Is CUDA available: False
+CUDA runtime version: Could not collect
+GPU models and configuration: No CUDA
+Nvidia driver version: No CUDA
+"""
+BLIND = """\
+Is CUDA available: False
+CUDA runtime version: 12.4.131
+GPU models and configuration:
+GPU 0: NVIDIA H200
+Nvidia driver version: 580.126.09
+"""
+NOT_READY = (
+    "/env/torch/cuda/__init__.py:174: UserWarning: CUDA initialization: Unexpected error from"
+    " cudaGetDeviceCount(). Error 802: system not yet initialized (Triggered internally at x:108.)\n"
+)
+SMI_FAILED = (
+    "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that"
+    " the latest NVIDIA driver is installed and running.\n"
+)
+DS_REPORT = """\
+DeepSpeed general environment info:
+torch version .................... 2.1.1+cu121
+deepspeed info ................... 0.12.5, unknown, unknown
+torch cuda version ............... 12.1
+torch hip version ................ None
+nvcc version .....................  [FAIL] nvcc missing
+"""
+QUERY = """\
+==============NVSMI LOG==============
+
+Driver Version                            : 535.104.12
+CUDA Version                              : 12.2
+
+Attached GPUs                             : 1
+GPU 00000000:1B:00.0
+    Product Name                          : NVIDIA A100-SXM4-80GB
+    Clocks Event Reasons
+        Idle                              : {idle}
+        SW Power Cap                      : Active
+        HW Slowdown                       : {slow}
+            HW Thermal Slowdown           : Not Active
+            HW Power Brake Slowdown       : {slow}
+"""
+LSPCI = """\
+5a:00.0 3D controller: NVIDIA Corporation GV100GL [Tesla V100 SXM2 16GB] (rev a1)
+\tSubsystem: NVIDIA Corporation Device 1212
+\tKernel driver in use: {driver}
+\tKernel modules: nvidiafb, nouveau
+"""
+LSHW = """\
+  *-display
+       description: VGA compatible controller
+       product: GA102 [GeForce RTX 3090]
+       vendor: NVIDIA Corporation
+       physical id: 0
+       bus info: pci@0000:0a:00.0
+       configuration: driver={driver} latency=0
+  *-graphics
+       product: EFI VGA
+"""
+LINKS = """\
+GPU 0: NVIDIA RTX A6000 (UUID: GPU-0a)
+\t Link 0: 14.062 GB/s
+\t Link 1: 14.062 GB/s
+\t Link 2: 14.062 GB/s
+\t Link 3: {last}
+GPU 1: NVIDIA RTX A6000 (UUID: GPU-0b)
+\t Link 0: 14.062 GB/s
+\t Link 1: 14.062 GB/s
+\t Link 2: 14.062 GB/s
+\t Link 3: {last}
+"""
+PAIR = """\
+\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity
+GPU0\t X \tNV{n}\t0-47\t\tN/A
+GPU1\tNV{n}\t X \t0-47\t\tN/A
+"""
+
+
+def bad(text: str) -> dict[str, Finding]:
+    """What is found in a text, by condition."""
+    found = judge(stated(text), list(REGISTRY), REGISTRY).findings
+    return {one.condition: one for one in found if one.status in (Status.FAIL, Status.WARN)}
+
+
+def test_torch_says_why_cuda_did_not_start() -> None:
+    assert value(stated(NOT_READY + HEAD + BLIND), "torch_live/cuda_error_code") == 802
+    assert list(bad(NOT_READY + HEAD + BLIND)) == ["fabric-manager-not-running"]
+    assert list(bad(HEAD + BLIND)) == ["torch-cuda-init-failed"]
+
+
+def test_a_warning_alone_is_no_environment() -> None:
+    assert environment_of(NOT_READY) is None
+
+
+def test_a_folder_without_nvcc_is_no_toolkit() -> None:
+    found = bad(DS_REPORT)
+    assert list(found) == ["cuda-toolkit-missing"]
+    assert "the folder that torch takes as `CUDA_HOME` has no usable nvcc" in (
+        found["cuda-toolkit-missing"].message
+    )
+
+
+def test_where_nvidia_smi_failed_nobody_has_counted_the_gpus() -> None:
+    assert list(bad("$ nvidia-smi\n" + SMI_FAILED + HEAD + UNREAD)) == ["nvml-unusable"]
+    assert "no-gpu-visible" in bad(HEAD + UNREAD)
+
+
+@pytest.mark.parametrize(
+    ("idle", "slow", "expected"),
+    [
+        ("Not Active", "Active", ["gpu-throttled"]),
+        ("Active", "Active", []),  # an idle GPU
+        ("Not Active", "Not Active", []),  # the software's power cap is normal under load
+    ],
+)
+def test_a_hardware_slowdown_is_read(idle: str, slow: str, expected: list[str]) -> None:
+    found = bad(QUERY.format(idle=idle, slow=slow))
+    assert list(found) == expected
+    assert all("None" not in one.message for one in found.values())
+
+
+def test_a_section_that_is_cut_off_decides_nothing() -> None:
+    text = QUERY.format(idle="Not Active", slow="Active").partition("        HW Slowdown")[0]
+    assert "health" not in stated(text).facts["gpus"]["gpus"][0]
+
+
+@pytest.mark.parametrize("text", [LSPCI, LSHW], ids=["lspci -k", "lshw"])
+def test_nouveau_is_not_the_driver_that_cuda_needs(text: str) -> None:
+    found = bad(text.format(driver="nouveau"))
+    assert list(found) == ["driver-missing"]
+    assert "uses the `nouveau` driver" in found["driver-missing"].message
+    assert "()" not in found["driver-missing"].message
+    assert bad(text.format(driver="nvidia")) == {}
+    assert bad(text.format(driver="nouveau") + text.format(driver="nvidia")) == {}
+    assert words.may_state(text)
+
+
+def test_two_cards_are_connected_by_whole_bridges() -> None:
+    three = LINKS.format(last="<inactive>")
+    assert list(bad(three + "\n" + PAIR.format(n=3))) == ["nvlink-inactive"]
+    assert bad(LINKS.format(last="14.062 GB/s") + "\n" + PAIR.format(n=4)) == {}
+    assert bad(three) == {}  # the list may go on
+
+
+def test_rows_of_a_matrix_that_is_cut_off() -> None:
+    head = "\tGPU0\tGPU1\tGPU2\tCPU Affinity\n"
+    text = head + "GPU0\t X \tNV12\tSYS\t0-31\nGPU1\tNV12\t X \tSYS\t0-31\n"
+    pairs = stated(text).facts["gpu_topology"]["pairs"]
+    assert [(pair["a"], pair["b"], pair["nvlinks"]) for pair in pairs] == [
+        (0, 1, 12), (0, 2, 0), (1, 2, 0)
+    ]  # fmt: skip
+    assert environment_of(head) is None
+    assert environment_of(text.replace("GPU1\tNV12", "GPU1\tNV4")) is None  # rows disagree
+
+
+def test_a_rocm_build_that_finds_no_gpu() -> None:
+    head = "PyTorch version: 2.8.0+rocm6.4\nIs debug build: False\n"
+    head += "CUDA used to build PyTorch: N/A\nROCM used to build PyTorch: 6.4.43483\n"
+    found = bad(head + "Is CUDA available: False\n")
+    assert found["no-gpu-visible"].message == "torch is built for ROCm, but finds no AMD GPU"
+    assert bad(head + "Is CUDA available: True\n") == {}
+
+
+def test_a_cpu_build_counts_where_the_text_tells_of_a_driver() -> None:
+    assert "cpu-only-torch" in bad(
+        "torch 2.9.0+cpu here\ndriver version 580.95.05\nGPU 0: NVIDIA A10 (UUID: GPU-1a)\n"
+    )
+    assert environment_of("torch 2.9.0+cpu here\n") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torch                             2.4.0\n",
+        "deepspeed                          0.9.1+cc67f22f\n",
+        "CUDA used to build PyTorch: 12.4\nCUDA runtime version: 12.4.99\n",
+    ],
+)
+def test_what_states_an_environment_is_looked_at_in_logs_too(text: str) -> None:
+    assert words.may_state(text)
+    assert not words.may_state("torch.distributed started, deepspeed 1 of 8 ranks\n")
+
+
+class _Counted(list[Line]):
+    """Lines that count how many of them were copied."""
+
+    copied = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        if isinstance(place, slice):
+            self.copied += len(found)
+        return found
+
+
+def test_heads_of_tables_do_not_make_each_other_long() -> None:
+    lines = _Counted(Line(n, "| MIG devices:") for n in range(2000))
+    nvidia_smi.READER.read(lines, Statements())
+    assert lines.copied <= 500 * len(lines)
+
+
+def test_a_text_whose_environment_warns_is_not_called_clean(tmp_path: Path) -> None:
+    file = tmp_path / "issue.md"
+    file.write_text(DS_REPORT, encoding="utf-8")
+    _, shown = run("triage", str(file))
+    assert shown.startswith("WARN  the log shows no failure; the environment below has warnings")

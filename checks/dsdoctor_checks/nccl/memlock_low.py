@@ -23,11 +23,13 @@ from dsdoctor.api import (
     Finding,
     Hostfile,
     LaunchCommand,
+    Level,
     Limits,
     Missing,
     Network,
     Resources,
     Scope,
+    Signature,
     check,
     fail,
     ok,
@@ -100,3 +102,44 @@ def memory_can_be_locked(
         memlock_mib=limit / MIB,
         reason=reason.strip("`"),
     )
+
+
+HINT = (
+    "set memlock to unlimited where the job starts (`--ulimit memlock=-1` for a container, "
+    "`LimitMEMLOCK=infinity` for slurmd and sshd, /etc/security/limits.conf for logins), and compare "
+    "`ulimit -l` within the job"
+)
+
+_VICTIMS = (
+    "nccl-ib-or-socket-interface",
+    "nccl-timeout-watchdog",
+    "nccl-unhandled-cuda-error",
+    "rendezvous-timeout",
+)
+
+SIGNATURES = (
+    Signature(
+        # ENOMEM: the kernel's ib_umem_get refuses what exceeds RLIMIT_MEMLOCK
+        pattern=r"ibv_(?:exp_)?reg_mr\w{0,12}(?:\([^()]{0,160}\))? failed(?: with error|:) Cannot allocate memory",
+        source="nccl 2.4-2.32 src/misc/ibvwrap.cc; openucx 1.5-1.19 src/uct/ib/base/ib_md.c",
+        examples=(
+            "g1:41:43 [0] misc/ibvwrap.cc:262 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory",
+            "g1:41:43 [0] misc/ibvwrap.cc:278 NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory",
+            "ib_md.c:325  UCX  ERROR ibv_exp_reg_mr(address=0x7f10, length=8392704, access=0xf) failed: Cannot allocate memory",
+        ),
+        not_examples=(
+            "g1:41:43 [0] misc/ibvwrap.cc:262 NCCL WARN Call to ibv_create_qp failed with error Cannot allocate memory",
+        ),
+        level=Level.STRONG,
+        masks=_VICTIMS,
+    ),
+    Signature(
+        pattern=r"Please set max locked memory \(ulimit -l\) to 'unlimited'",
+        source="openucx 1.5-1.19 src/uct/ib/base/ib_md.c, ib_iface.c",
+        examples=(
+            "UCX  ERROR mlx5_1: ibv_create_cq(cqe=4096) failed: Cannot allocate memory : Please set max locked memory (ulimit -l) to 'unlimited' (current: 8192 kbytes)",
+        ),
+        level=Level.STRONG,
+        masks=_VICTIMS,
+    ),
+)

@@ -8,7 +8,6 @@ any failure that is not an echo.
 from __future__ import annotations
 
 import collections
-import itertools
 import math
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -23,12 +22,12 @@ from dsdoctor.logs.candidates import (
     when,
 )
 from dsdoctor.logs.echoes import is_echo, is_opaque, told_by
-from dsdoctor.logs.errors import KEPT_ERRORS, Error
+from dsdoctor.logs.errors import Error
 from dsdoctor.logs.evidence import why_before, why_between, why_reported
-from dsdoctor.logs.hits import KEPT, Failure, Hit, Scan
+from dsdoctor.logs.hits import Failure, Hit, Scan
 from dsdoctor.logs.knowledge import Rule
 from dsdoctor.logs.launcher_lines import EXITED, SIGNALLED
-from dsdoctor.logs.marks import FATAL_MARKS
+from dsdoctor.logs.outlived import covers, outlived, same_rank
 from dsdoctor.logs.own_requests import without_own_requests
 from dsdoctor.logs.silent import REPORTS, said_nothing, who_ended
 from dsdoctor.logs.starts import imported_anew, of_other_scripts, refused_start
@@ -38,32 +37,8 @@ from dsdoctor.model.condition import Level
 #: Lines in front of an exception in which the reason for it is looked for, by the level that a
 #: message must have.
 NEAR, FAR = 40, 400
-#: Lines behind an exception on which its text goes on.
-MORE = 14
 #: A signal in torchrun's report.
 ENDED = re.compile(r"^\s*(?:exitcode\s*: -\d|traceback : Signal \d)")
-#: Lines below a failure after which the run is taken to have outlived it.
-ALIVE = 1000
-
-
-def _same_rank(one: int | None, other: int | None) -> bool:
-    return one is None or other is None or one == other
-
-
-def _covers(hit: Hit, error: Error, writers: int = 1) -> bool:
-    """Whether the words of an exception, or the lines just behind it, are the hit's.
-
-    Args:
-        hit: what a signature recognized.
-        error: the exception.
-        writers: ranks whose lines may stand between those of one rank.
-    """
-    more = MORE * writers if hit.rank is not None and hit.rank == error.rank else MORE
-    return (
-        hit.source == error.source
-        and _same_rank(hit.rank, error.rank)
-        and error.begun - 1 <= hit.line <= error.line + more
-    )
 
 
 def _only_warns(candidates: Sequence[Candidate]) -> bool:
@@ -84,7 +59,7 @@ def _stopped_by_hand(roots: Sequence[Candidate], errors: Sequence[Error]) -> lis
     """What says that someone stopped the run, where all else that was seen are warnings."""
     stops = [error for error in errors if error.type == "KeyboardInterrupt"]
     stopped = [
-        one for one in roots if any(_covers(hit, error) for hit in one.hits for error in stops)
+        one for one in roots if any(covers(hit, error) for hit in one.hits for error in stops)
     ]
     return stopped if _only_warns([one for one in roots if one not in stopped]) else []
 
@@ -106,7 +81,7 @@ def _comes_late(hit: Hit, error: Error) -> bool:
 
 def _speaks_for(hit: Hit, error: Error, writers: int) -> bool:
     """Whether a condition's line gives the reason for an exception."""
-    return _covers(hit, error, writers) and not _follows(hit, error) and not _comes_late(hit, error)
+    return covers(hit, error, writers) and not _follows(hit, error) and not _comes_late(hit, error)
 
 
 def _shape(error: Error) -> str:
@@ -175,9 +150,9 @@ def _explains(candidate: Candidate, error: Error, errors: Sequence[Error], *, ma
     errors = [one for one in errors if one.source == error.source]
     for hit in hits:
         level = hit.known.signature.level
-        if level is Level.HINT and not _covers(hit, error):
+        if level is Level.HINT and not covers(hit, error):
             continue
-        if hit.source == error.source and _same_rank(hit.rank, error.rank):
+        if hit.source == error.source and same_rank(hit.rank, error.rank):
             reach = FAR if level >= Level.STRONG else NEAR
             if error.begun - reach <= hit.line <= error.line:
                 return True
@@ -185,7 +160,7 @@ def _explains(candidate: Candidate, error: Error, errors: Sequence[Error], *, ma
             later = any(
                 e.begun > error.line
                 and not is_echo(e)
-                and _covers(hit, e)
+                and covers(hit, e)
                 and not of_other_scripts(error, e)
                 for e in errors
             )
@@ -246,7 +221,7 @@ def choose(
         known_lines = {(hit.source, hit.line) for hit in hits}
         ruled_hits = ruled(scans, rules, answered)
         hits += [hit for hit in ruled_hits if (hit.source, hit.line) not in known_lines]
-    if len(scans) == 1 and (line := _outlived(scans[0], hits, errors)):
+    if len(scans) == 1 and (line := outlived(scans[0], hits, errors)):
         hits = [hit for hit in hits if hit.line > line]
         errors = [error for error in errors if error.line > line]
     if len(scans) == 1 and (line := imported_anew(errors)):
@@ -367,28 +342,3 @@ def _without_late_reports(
     kept = [hit for hit in hits if id(hit) not in late]
     explained = errors or any(not hit.known.signature.echo for hit in kept)
     return kept if late and explained else hits
-
-
-def _outlived(scan: Scan, hits: Sequence[Hit], errors: Sequence[Error]) -> int:
-    """The line up to which the run outlived all that failed: it went on for long below it.
-
-    What is seen behind the gap must be a failure of its own, or stand at the very end of the log,
-    where a run is ended from outside: the echoes of a death may be far below it.
-    """
-    marks = [scan.marks[name][0] for name in FATAL_MARKS if name in scan.marks]
-    own = [hit.line for hit in hits if not hit.known.signature.echo]
-    own += [error.line for error in errors if not is_echo(error)]
-    lines = sorted({*marks, *own, *(hit.line for hit in hits), *(error.line for error in errors)})
-    gaps = [(one, other) for one, other in itertools.pairwise(lines) if other - one > ALIVE]
-    if not gaps or len(errors) >= KEPT_ERRORS:
-        return 0
-    before, behind = gaps[-1]
-    kept = collections.Counter(
-        id(hit.known)
-        for hit in hits
-        if hit.line <= before and not any(_covers(hit, error) for error in errors)
-    )
-    if max(kept.values(), default=0) >= KEPT:  # it may have gone on
-        return 0
-    at_the_end = bool(scan.tail) and behind >= scan.tail[0][0]
-    return before if at_the_end or any(line >= behind for line in own) else 0

@@ -462,6 +462,20 @@ def test_what_a_run_outlived_by_a_thousand_lines_did_not_end_it() -> None:
     assert said(key_error(0) + calm + late) == "user-code"
 
 
+def test_a_run_that_only_waited_has_not_outlived_what_its_end_follows_from() -> None:
+    denied = "node-c: Permission denied (publickey).\n"
+    waits = "".join(f"node-b: waiting for the other ranks ({n} s)\n" for n in range(1200))
+    late = "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 24/32 clients joined.\n"
+    assert said(denied + waits + late) == "hostfile-or-ssh-problem"
+    # it trained meanwhile
+    steps = "".join(f"step: {n} loss: 2.31\n" for n in range(1200))
+    assert said(denied + steps + late) == "rendezvous-timeout"
+    # a file that is missing explains no rank that is missing
+    assert said(FULL + waits + late) == "rendezvous-timeout"
+    # what no condition knows does not follow from it
+    assert said(denied + waits + late + waits[:900] + key_error(0)) != "hostfile-or-ssh-problem"
+
+
 def test_a_child_whose_parent_died_while_it_was_started_is_an_echo() -> None:
     child = (
         'Traceback (most recent call last):\n  File "<string>", line 1, in <module>\n'

@@ -1,0 +1,83 @@
+"""Failures that a run outlived: it went on for long below them, so they did not end it."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+from collections.abc import Sequence
+
+from dsdoctor.logs.echoes import is_echo
+from dsdoctor.logs.errors import KEPT_ERRORS, Error
+from dsdoctor.logs.hits import KEPT, Hit, Scan
+from dsdoctor.logs.marks import FATAL_MARKS
+
+#: Lines behind an exception on which its text goes on.
+MORE = 14
+#: Lines below a failure after which the run is taken to have outlived it.
+ALIVE = 1000
+
+
+def same_rank(one: int | None, other: int | None) -> bool:
+    """Whether two lines may be of the same rank."""
+    return one is None or other is None or one == other
+
+
+def covers(hit: Hit, error: Error, writers: int = 1) -> bool:
+    """Whether the words of an exception, or the lines just behind it, are the hit's.
+
+    Args:
+        hit: what a signature recognized.
+        error: the exception.
+        writers: ranks whose lines may stand between those of one rank.
+    """
+    more = MORE * writers if hit.rank is not None and hit.rank == error.rank else MORE
+    return (
+        hit.source == error.source
+        and same_rank(hit.rank, error.rank)
+        and error.begun - 1 <= hit.line <= error.line + more
+    )
+
+
+def outlived(scan: Scan, hits: Sequence[Hit], errors: Sequence[Error]) -> int:
+    """The line up to which the run outlived all that failed: it went on for long below it.
+
+    What is seen behind the gap must be a failure of its own, or stand at the very end of the log,
+    where a run is ended from outside: the echoes of a death may be far below it.
+    """
+    marks = [scan.marks[name][0] for name in FATAL_MARKS if name in scan.marks]
+    own = [hit.line for hit in hits if not hit.known.signature.echo]
+    own += [error.line for error in errors if not is_echo(error)]
+    lines = sorted({*marks, *own, *(hit.line for hit in hits), *(error.line for error in errors)})
+    gaps = [(one, other) for one, other in itertools.pairwise(lines) if other - one > ALIVE]
+    if not gaps or len(errors) >= KEPT_ERRORS:
+        return 0
+    before, behind = gaps[-1]
+    kept = collections.Counter(
+        id(hit.known)
+        for hit in hits
+        if hit.line <= before and not any(covers(hit, error) for error in errors)
+    )
+    if max(kept.values(), default=0) >= KEPT:  # it may have gone on
+        return 0
+    if _led_to(scan, before, hits, errors):
+        return 0
+    at_the_end = bool(scan.tail) and behind >= scan.tail[0][0]
+    return before if at_the_end or any(line >= behind for line in own) else 0
+
+
+def _led_to(scan: Scan, before: int, hits: Sequence[Hit], errors: Sequence[Error]) -> bool:
+    """Whether all that failed behind a line is known to follow from what failed up to it.
+
+    A run that trained meanwhile had outlived it; one that only waited for its peers had not.
+    """
+    if scan.step is not None and scan.step[0] > before:
+        return False
+    behind = [hit for hit in hits if hit.line > before]
+    explained = {name for hit in hits if hit.line <= before for name in hit.known.signature.masks}
+    return (
+        bool(behind)
+        and all(hit.known.condition in explained for hit in behind)
+        and all(
+            any(covers(hit, error) for hit in behind) for error in errors if error.line > before
+        )
+    )

@@ -21,4 +21,7 @@ def rocm_finds_none(torch: TorchBuild | Missing, live: TorchLive | Missing) -> b
     """Whether torch is built for ROCm, imports, and finds no GPU that it can use."""
     if not isinstance(torch, TorchBuild) or not isinstance(live, TorchLive):
         return False
-    return torch.hip is not None and live.imported.ok and live.cuda_ok is False
+    try:
+        return torch.hip is not None and live.imported.ok and live.cuda_ok is False
+    except NotStated:  # old reports do not say what torch was built for
+        return False

@@ -190,6 +190,12 @@ def test_a_rocm_build_that_finds_no_gpu() -> None:
     assert bad(head + "Is CUDA available: True\n") == {}
 
 
+def test_a_report_that_does_not_name_rocm_is_judged_for_cuda() -> None:
+    text = "PyTorch version: 1.3.1\nIs debug build: No\nCUDA used to build PyTorch: Could not collect\n"
+    listed = BLIND.replace("False", "No").replace("NVIDIA H200", "GeForce RTX 2080 Ti")
+    assert list(bad(text + listed)) == ["torch-cuda-init-failed"]
+
+
 def test_a_cpu_build_counts_where_the_text_tells_of_a_driver() -> None:
     assert "cpu-only-torch" in bad(
         "torch 2.9.0+cpu here\ndriver version 580.95.05\nGPU 0: NVIDIA A10 (UUID: GPU-1a)\n"

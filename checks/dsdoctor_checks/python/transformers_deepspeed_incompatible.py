@@ -40,6 +40,18 @@ CONDITION = Condition(
 )
 #: What transformers 5 requires (dependency_versions_table.py of 5.23.0).
 NEEDED = (("deepspeed", "0.9.3"), ("accelerate", "1.1.0"))
+#: What earlier releases require, the newest first: dependency_versions_table.py of the wheels 4.6.0,
+#: 4.10.0, 4.14.1, 4.18.0, 4.20.0, 4.28.1 and 4.31.0, read 2026-11-23. A release between two of them
+#: requires at least as much as the older one.
+NEEDED_BEFORE_5 = (
+    ("4.31", "0.9.3"),
+    ("4.28.1", "0.8.3"),
+    ("4.20", "0.6.5"),
+    ("4.18", "0.6.0"),
+    ("4.14.1", "0.5.7"),
+    ("4.10", "0.5.1"),
+    ("4.6", "0.3.16"),
+)
 
 
 #: DeepSpeed rejects a warm-up of 0 steps (lr_schedules.py of the 0.19.3 sdist, 2026-11-22).
@@ -50,6 +62,14 @@ def _automatic_warmup(run: RunNeeds) -> bool:
     scheduler = (run.config or {}).get("scheduler")
     params = scheduler.get("params") if isinstance(scheduler, dict) else None
     return isinstance(params, dict) and params.get("warmup_num_steps") == "auto"
+
+
+def _needed_by(transformers: str, deepspeed: str) -> str | None:
+    """The DeepSpeed that a transformers before 5.0 requires, if the installed one is older."""
+    for release, needed in NEEDED_BEFORE_5:
+        if at_least(transformers, release):
+            return None if at_least(deepspeed, needed) else needed
+    return None
 
 
 @check(CONDITION)
@@ -77,6 +97,19 @@ def transformers_suits_deepspeed(
                     version=version,
                     needed=needed,
                 )
+    elif needed := _needed_by(transformers, deepspeed):
+        upgrade = pip(patient, packages, f"install -U 'deepspeed>={needed}'")
+        # a warning: with these releases, many use DeepSpeed without transformers' Trainer
+        yield warn(
+            f"deepspeed {deepspeed} is installed, but transformers {transformers} needs {needed} or"
+            " newer",
+            effect="the Trainer stops with an `ImportError` when DeepSpeed is enabled",
+            hint=f"run `{upgrade}`",
+            package="deepspeed",
+            version=deepspeed,
+            needed=needed,
+            transformers=transformers,
+        )
     elif at_least(deepspeed, WARMUP_SINCE) and _automatic_warmup(run):
         yield warn(
             f"transformers {transformers} replaces `warmup_num_steps: auto` with 0 by default, but"

@@ -60,6 +60,30 @@ AUTO = RunNeeds(config={"scheduler": {"params": {"warmup_num_steps": "auto"}}})
             "ok",
             id="deepspeed 0.18 takes the warm-up of 0 that transformers 4.57 fills in",
         ),
+        pytest.param(
+            packages(transformers="4.31.0", deepspeed="0.8.3"),
+            RunNeeds(),
+            "warn",
+            id="transformers 4.31 asks for deepspeed 0.9.3",
+        ),
+        pytest.param(
+            packages(transformers="4.30.2", deepspeed="0.8.3"),
+            RunNeeds(),
+            "ok",
+            id="transformers 4.30 takes deepspeed 0.8.3",
+        ),
+        pytest.param(
+            packages(transformers="4.14.1", deepspeed="0.5.3"),
+            RunNeeds(),
+            "warn",
+            id="transformers 4.14.1 asks for deepspeed 0.5.7",
+        ),
+        pytest.param(
+            packages(transformers="4.5.1", deepspeed="0.3.10"),
+            RunNeeds(),
+            "ok",
+            id="nothing is known of what transformers 4.5 asks for",
+        ),
     ],
 )
 def test_rows(found: Packages, run: RunNeeds, expected: str) -> None:

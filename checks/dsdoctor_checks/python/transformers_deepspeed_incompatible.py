@@ -97,17 +97,17 @@ def transformers_suits_deepspeed(
                     version=version,
                     needed=needed,
                 )
-    elif needed := _needed_by(transformers, deepspeed):
-        upgrade = pip(patient, packages, f"install -U 'deepspeed>={needed}'")
+    elif floor := _needed_by(transformers, deepspeed):
+        upgrade = pip(patient, packages, f"install -U 'deepspeed>={floor}'")
         # a warning: with these releases, many use DeepSpeed without transformers' Trainer
         yield warn(
-            f"deepspeed {deepspeed} is installed, but transformers {transformers} needs {needed} or"
+            f"deepspeed {deepspeed} is installed, but transformers {transformers} needs {floor} or"
             " newer",
             effect="the Trainer stops with an `ImportError` when DeepSpeed is enabled",
             hint=f"run `{upgrade}`",
             package="deepspeed",
             version=deepspeed,
-            needed=needed,
+            needed=floor,
             transformers=transformers,
         )
     elif at_least(deepspeed, WARMUP_SINCE) and _automatic_warmup(run):

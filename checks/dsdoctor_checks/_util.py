@@ -86,6 +86,15 @@ def pair(version: str | None) -> tuple[int, int] | None:
     return (found[0], found[1]) if len(found) > 1 else None
 
 
+def is_version(text: str | None) -> bool:
+    """Whether a text is a version and nothing else: it becomes a part of paths and requirements.
+
+    >>> is_version("2.9.0a0+git1b2c"), is_version("12.8/../x"), is_version("1 --index-url=x")
+    (True, False, False)
+    """
+    return re.fullmatch(r"[A-Za-z0-9]+(?:[._+!-][A-Za-z0-9]+)*", text or "") is not None
+
+
 def at_least(version: str | None, floor: str) -> bool:
     """Whether a release is a given one or newer; an unreadable version counts as newer.
 

@@ -12,6 +12,7 @@ import click
 from dsdoctor.cli import loading, options
 from dsdoctor.errors import UsageError
 from dsdoctor.model.fix_plan import Plan, PlanDocument, Reach
+from dsdoctor.model.plain import printable
 from dsdoctor.packs.registry import Registry
 
 if TYPE_CHECKING:
@@ -30,8 +31,11 @@ class Terminal:
         self.form = form
 
     def say(self, text: str) -> None:
-        """One line of progress, on stderr."""
-        click.echo(text, err=True)
+        """Lines of progress, on stderr; names of files and packages come from others."""
+        from dsdoctor.model.masking import mask  # noqa: PLC0415  # `--list` needs none
+
+        lines = mask(text).split("\n")
+        click.echo("\n".join(printable(line.replace("\t", " ")) for line in lines), err=True)
 
     def show(self, plan: Plan, heading: str = "") -> None:
         """A plan as text; JSON has it at the end."""

@@ -34,6 +34,8 @@ from dsdoctor.model.facts.repair import (
 #: `nvidia-nvvm` and `nvidia-cuda-crt` without a version: unpinned, they would be the newest.
 EXTRAS = "nvcc,crt,nvvm,cccl,cudart,cublas,cusparse,cusolver,curand,nvjitlink"
 INDEX_SECONDS = 150.0
+#: What may be a word of a command for pip.
+_REQUIREMENT = re.compile(r"[a-z0-9][a-z0-9-]*==[A-Za-z0-9][A-Za-z0-9.+!_-]*")
 
 
 def pinned_release(requirements: tuple[str, ...], cuda: str) -> str:
@@ -68,6 +70,8 @@ def read_pip_report(text: str) -> tuple[str, tuple[Wheel, ...]]:
         ]
     except (KeyError, TypeError) as error:
         raise ValueError(f"`{error}` is not in pip's report") from None
+    if odd := [wheel.spec for wheel in wheels if not _REQUIREMENT.fullmatch(wheel.spec)]:
+        raise ValueError(f"`{odd[0]}` is not a package")
     meta = next((wheel.version for wheel in wheels if wheel.name == "cuda-toolkit"), "")
     parts = sorted((w for w in wheels if w.name.startswith("nvidia-")), key=lambda w: w.name)
     return meta, tuple(parts)

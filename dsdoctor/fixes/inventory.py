@@ -14,6 +14,8 @@ LIST_SECONDS = 120.0
 
 #: The index of torch builds that are not on the default one.
 INDEX = "https://download.pytorch.org/whl/"
+#: What a package manager could take for an option, or a terminal for a command, is no package.
+_UNSAFE = re.compile(r"^-|[^ -~]")
 _BUILD = re.compile(r"torch\w*==[\d.]+\+(cu\d+|cpu)$")
 
 Inventory = dict[str, str]
@@ -55,8 +57,9 @@ def parse(manager: str, text: str) -> Inventory:
     """
     if manager == "conda":
         rows = json.loads(text)
-        return {str(row["name"]): _conda_spec(row) for row in rows if row.get("channel") != "pypi"}
-    found: Inventory = {}
+        found = {str(row["name"]): _conda_spec(row) for row in rows if row.get("channel") != "pypi"}
+        return _safe(found)
+    found = {}
     for line in text.splitlines():
         words = line.strip()
         if not words or words.startswith("#"):
@@ -70,9 +73,18 @@ def parse(manager: str, text: str) -> Inventory:
                 found[spec.split("=")[0]] = spec
         else:
             name, _, version = words.partition("=")
-            stem, _, arch = name.rpartition(".")
-            found[name] = f"{stem}-{version}.{arch}"
-    return found
+            stem, dot, arch = name.rpartition(".")
+            found[name] = f"{stem}-{version}.{arch}" if dot else f"{name}-{version}"
+    return _safe(found)
+
+
+def _safe(found: Inventory) -> Inventory:
+    """Those that can be words of a command: what is installed may name itself `--log=/etc/x`."""
+    return {
+        name: spec
+        for name, spec in found.items()
+        if not any(_UNSAFE.search(word.removeprefix("-e ")) for word in (name, spec))
+    }
 
 
 def _conda_spec(row: Mapping[str, str]) -> str:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
 from dsdoctor.model.facts.base import Fact, Missing
 from dsdoctor.model.finding import Finding, Status
-from dsdoctor.model.fix_plan import Findings, FixRequest, Impossible, Plan, PlanDocument, reach_of
+from dsdoctor.model.fix_plan import (
+    Env,
+    Findings,
+    FixRequest,
+    Impossible,
+    Plan,
+    PlanDocument,
+    Run,
+    Step,
+    reach_of,
+)
+from dsdoctor.model.plain import printable
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.packs import containment
 from dsdoctor.packs.registry import Cure, Registry, needs
@@ -69,6 +80,12 @@ def plan_one(
         return Impossible(name=name, why=f"it returned no plan: {wrong}")
     if isinstance(made, Impossible):
         return msgspec.structs.replace(made, name=name)
+    if steering := _steering_word(made):
+        return Impossible(
+            name=name,
+            why=f"`{printable(steering)}` has control characters or is not UTF-8, so no command "
+            "that can be read and pasted is made of it; rename it",
+        )
     # the declared reach of a fix does not count if a step goes farther
     reach = max(made.reach, reach_of(made.steps), key=lambda reach: reach.order)
     # a step that is only shown changes nothing, however far it would reach
@@ -78,6 +95,24 @@ def plan_one(
             why=f"it needs `--reach {reach.value}` ({made.title})",
         )
     return msgspec.structs.replace(made, reach=reach)
+
+
+def _words(step: Step) -> Iterator[str]:
+    """The words of a step that a shell or a terminal gets as they are."""
+    if isinstance(step, Run):
+        yield from step.argv
+        yield step.creates
+    if isinstance(step, (Run, Env)):
+        yield from (word for pair in step.env.items() for word in pair)
+    for name in ("write", "link", "target", "source", "remove", "fetch", "sha256", "into"):
+        yield getattr(step, name, "")
+
+
+def _steering_word(made: Plan) -> str:
+    """A word of a plan that may steer a terminal, a line's end among them; "" if there is none."""
+    words = [word for step in made.steps for word in _words(step)]
+    words += [word for proof in made.proof for word in proof.argv]
+    return next((word for word in (*words, *made.creates) if not word.isprintable()), "")
 
 
 def plan(

@@ -156,10 +156,26 @@ def _secret_step(step: Step) -> str:
     return f"echo {shlex.quote(f'{what}; run dsdoctor fix for it')} >&2; exit 1"
 
 
+def _octal(text: str) -> str:
+    r"""What `printf %b` turns into a text; nothing in it steers a terminal.
+
+    >>> _octal("a\\b\x1b[2J\n")
+    'a\\\\b\\0033[2J\n'
+    """
+    return "".join(
+        letter.replace("\\", "\\\\")
+        if letter.isprintable() or letter in "\n\t"
+        else "".join(f"\\0{byte:03o}" for byte in letter.encode("utf-8", "surrogateescape"))
+        for letter in text
+    )
+
+
 def _shell_of_write(step: Write) -> Iterator[str]:
     path = shlex.quote(step.write)
     yield f"mkdir -p {shlex.quote(step.write.rpartition('/')[0] or '/')}"
-    if step.content.endswith("\n") and END not in step.content:
+    if any(not (letter.isprintable() or letter in "\n\t") for letter in step.content):
+        yield f"printf %b {shlex.quote(_octal(step.content))} > {path}"
+    elif step.content.endswith("\n") and END not in step.content:
         yield f"cat > {path} <<'{END}'"
         yield step.content.removesuffix("\n")
         yield END
@@ -205,7 +221,7 @@ def shell_of(step: Step) -> Iterator[str]:
     elif isinstance(step, Env):
         yield from _shell_of_env(step)
     else:
-        yield from (f"#   {line}" for line in step.tell.splitlines())
+        yield from (f"#   {clean(line)}" for line in step.tell.splitlines())
 
 
 def shell(plans: list[Plan]) -> str:

@@ -218,6 +218,8 @@ def test_a_command_of_a_page_runs(
 @pytest.mark.parametrize("words", [words for words in RUNNABLE if words.startswith("run -")])
 def test_a_job_of_a_page_starts(words: str, reader: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DSDOCTOR_PYTHON", sys.executable)  # torch must be installed, not started
+    own = Path(sys.executable).parent  # with ninja, which some systems do not have
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{own}")
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(reader / "home"))  # without the stale lock
     monkeypatch.delenv("LD_LIBRARY_PATH")  # without the GPUs, which torch does not see
     argv = [sys.executable, "-m", "dsdoctor", *of_the_reader(words, reader)]

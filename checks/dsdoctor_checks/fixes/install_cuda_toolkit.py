@@ -47,7 +47,7 @@ from dsdoctor.api import (
     fix,
     reach_of,
 )
-from dsdoctor_checks._util import at_least, chosen, dotted, listed, pair
+from dsdoctor_checks._util import at_least, chosen, dotted, is_version, listed, pair
 from dsdoctor_checks.cuda._tables import accepts
 from dsdoctor_checks.fixes import _host_compiler, _routes
 from dsdoctor_checks.fixes._activation import activation, base_of
@@ -76,7 +76,7 @@ def _is_complete(toolkit: Toolkit | None) -> bool:
 
 def _matching_torch_builds(toolkits: CudaToolkits, others: OtherToolkits, torch: TorchBuild) -> str:
     """Torch builds that match the installed toolkits, in words; "" if there are none."""
-    release = pair(torch.version)
+    release = pair(torch.version) if is_version(torch.version) else None
     have = {t.version for t in (*toolkits.found, *others.found) if _is_complete(t) and t.version}
     fitting = [cuda for cuda in VARIANTS.get(release or (0, 0), ()) if cuda in have]
     return "; ".join(
@@ -132,6 +132,10 @@ def install_cuda_toolkit(
         if torch.version is None:
             what = "torch is not installed, and the toolkit must match its CUDA version"
         return Impossible(why=f"{what}; run `dsdoctor fix install-torch-build` first")
+    if not is_version(want):
+        return Impossible(
+            why=f"torch names `{want}` as its CUDA, which is not a version; install torch again"
+        )
     if old := findings.bad("driver-too-old"):
         return Impossible(
             why=f"{old[0].message}: compiled ops could not run; "

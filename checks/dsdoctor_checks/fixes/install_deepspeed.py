@@ -22,6 +22,7 @@ from dsdoctor.api import (
     TorchBuild,
     fix,
 )
+from dsdoctor_checks._util import is_version
 from dsdoctor_checks.fixes._pip import refusal
 
 NAME = "install-deepspeed"
@@ -51,6 +52,9 @@ def install_deepspeed(
     if no := refusal(patient, managers, "DeepSpeed"):
         return no
     names = {finding.condition for finding in bad}
+    if "prebuilt-op-mismatch" in names and not is_version(deepspeed.version):
+        return Impossible(why=f"DeepSpeed names `{deepspeed.version}` as its version, which is none; "
+                          "install it again")  # fmt: skip
     argv = [patient.executable, "-m", "pip", "install", "--no-input"]
     if "prebuilt-op-mismatch" in names:
         flags = ["--force-reinstall", "--no-cache-dir", "--no-deps", "--no-build-isolation"]

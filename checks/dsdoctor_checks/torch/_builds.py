@@ -7,7 +7,7 @@ import dataclasses
 
 from dsdoctor.api import LibCuda, Missing, NotStated, NvidiaKernel, Nvml, OsInfo, Packages, Patient
 from dsdoctor_checks._pip import pip
-from dsdoctor_checks._util import Capability, code_for, numbers, pair
+from dsdoctor_checks._util import Capability, code_for, is_version, numbers, pair
 from dsdoctor_checks.driver._tables import FLOOR
 from dsdoctor_checks.torch._tables import INDEX, VARIANTS, Release, archs
 
@@ -46,7 +46,7 @@ class Build:
         >>> Build((2, 9), "12.6").requirement("2.9.1+cpu"), Build((2, 7), "12.8").requirement("2.5.1")
         ('torch==2.9.1', 'torch==2.7.*')
         """
-        if version is not None and pair(version) == self.release:
+        if version is not None and is_version(version) and pair(version) == self.release:
             return f"torch=={version.split('+')[0]}"
         return f"torch=={self.release[0]}.{self.release[1]}.*"
 

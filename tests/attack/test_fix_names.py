@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from dsdoctor.api import DeepSpeedInstall, TorchBuild
 from dsdoctor.fixes import downloads, inventory
 from dsdoctor.model.facts.python import Patient
-from dsdoctor.model.fix_plan import Env, Fetch, Link, Plan, Remove, Run, Tell, Write
+from dsdoctor.model.fix_plan import Env, Fetch, Link, Plan, Remove, Run, Step, Tell, Write
 from dsdoctor.report import fix_plan
 from tests.fixes import cases
 from tests.support.command import clean_environment, dsdoctor
@@ -73,7 +73,7 @@ def test_a_path_that_steers_a_terminal_is_in_no_plan() -> None:
 def test_a_plan_as_shell_does_not_steer_a_terminal(tmp_path: Path) -> None:
     """Contents of files are written as they are; what is only shown is made harmless."""
     content = f"a\\b\\033 {STEER} \x9b31m \u202e 'x' $(touch pwned)\nend\n"
-    steps = (
+    steps: tuple[Step, ...] = (
         Write(write=str(tmp_path / "hostfile"), content=content, why=f"why {STEER}\nx"),
         Tell(tell=f"sudo x {STEER}\nsecond", why="w"),
     )
@@ -99,7 +99,9 @@ def test_each_word_of_a_plan_reaches_its_program_as_it_is(tmp_path: Path) -> Non
         f"open({str(noted)!r}, 'a').write(json.dumps([sys.argv[1:], os.environ.get('V')]) + '\\n')\n"
     )
     stub.chmod(0o755)
-    steps = tuple(Run(argv=(str(stub), word), env={"V": f"x{word}"}, why=word) for word in WORDS)
+    steps: tuple[Step, ...] = tuple(
+        Run(argv=(str(stub), word), env={"V": f"x{word}"}, why=word) for word in WORDS
+    )
     steps += tuple(Env(env={"CUDA_HOME": f"/x{word}"}, why="w") for word in WORDS)
     steps += tuple(Remove(remove=str(tmp_path / f"n{word}"), why="w") for word in WORDS)
     steps += tuple(
@@ -123,7 +125,7 @@ def test_each_word_of_a_plan_reaches_its_program_as_it_is(tmp_path: Path) -> Non
 
 def test_an_address_with_a_password_is_masked_wherever_a_plan_is_shown() -> None:
     url = "https://bob:hunter2hunter2@example.org/simple"
-    steps = (
+    steps: tuple[Step, ...] = (
         Run(argv=("/e/python", "-m", "pip", "install", "--index-url", url, "x"), why=url),
         Run(argv=("/e/python", "-m", "pip", "install", "x"), env={"PIP_INDEX_URL": url}, why="w"),
         Fetch(fetch=f"{url}/x.tar.xz", sha256="0" * 64, into="/e/opt", why="w"),

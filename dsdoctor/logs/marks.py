@@ -34,6 +34,25 @@ MARKS: dict[str, tuple[str, str]] = {
     ),
     "exitcode": ("exitcode", r"exitcode\s{0,8}:?\s{0,8}(?!0\b)-?\d+"),
     "exit-code": ("Exited with exit code", r"Exited with exit code (?!0\b)\d+"),
+    # Open MPI 1.6-5.0 (help-orterun.txt, help-prun.txt), of the first process that failed
+    "mpirun": (
+        "processes exited with non-zero status",
+        r"one or more processes exited with non-zero status",
+    ),
+    "mpirun-signal": (
+        "noticed that process rank",
+        r"noticed that process rank \d+ with PID \S+ on node \S+ exited on signal \d",
+    ),
+    # mpich 3.0-4.2 and Intel MPI (src/pm/hydra)
+    "hydra": (
+        "BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+        r"BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+    ),
+    # Ray 1.9-2.54 (_private/worker.py), which starts some of its workers anew
+    "ray-worker": (
+        "A worker died or was killed while executing a task",
+        r"A worker died or was killed while executing a task by an unexpected system error",
+    ),
     "slurm-step": ("slurmstepd", r"slurmstepd.{0,400}error"),
     "segfault": ("egmentation fault", r"[Ss]egmentation fault"),
     "zero": ("ZeRO", r"(?i)zero[ _-]?(?:optimization_)?(?:stage[ _:=.]*|-)(?P<n>[0-3])\b"),
@@ -69,6 +88,10 @@ FATAL_MARKS = (
     "child-failed",
     "exitcode",
     "exit-code",
+    "mpirun",
+    "mpirun-signal",
+    "hydra",
+    "ray-worker",
     "slurm",
     "slurm-step",
     "terminate",

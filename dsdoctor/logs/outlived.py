@@ -6,11 +6,14 @@ import collections
 import itertools
 from collections.abc import Sequence
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.errors import KEPT_ERRORS, Error
 from dsdoctor.logs.hits import KEPT, Hit, Scan
 from dsdoctor.logs.marks import FATAL_MARKS
 
+#: What Slurm prints of the job itself: no text of an exception above it goes on there.
+OF_THE_JOB = lazy(r"error: \*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT ")
 #: Lines behind an exception on which its text goes on.
 MORE = 14
 #: Lines below a failure after which the run is taken to have outlived it.
@@ -35,6 +38,7 @@ def covers(hit: Hit, error: Error, writers: int = 1) -> bool:
         hit.source == error.source
         and same_rank(hit.rank, error.rank)
         and error.begun - 1 <= hit.line <= error.line + more
+        and not (hit.line > error.line and OF_THE_JOB.search(hit.text))
     )
 
 

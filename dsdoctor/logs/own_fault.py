@@ -39,6 +39,8 @@ FOREIGN_TEXT = lazy(
     r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
     r"|can't start new thread|Resource temporarily unavailable|driver|gloo/transport|HCCL|MPS "
     r"|\b40[134] (?:Client Error|Unauthorized|Forbidden)"
+    # openai 1.0-2.41 _base_client.py, of a server that the script asks; 400, 422: a wrong question
+    r"|^\S{0,80}: Error code: (?:40[1-9]|429|5\d\d) - "
     r"|Input/output error|INTERNAL ASSERT|(?i:\bout of memory\b)|unhandled (?:system|cuda) error",
 )
 #: The user's data: an index beyond a table, which a kernel of the GPU asserts and one of the CPU

@@ -782,3 +782,51 @@ def test_memory_that_could_not_be_allocated_is_not_called_a_kill() -> None:
     assert found.causes[0].condition == "host-oom-killed"
     assert found.summary == "Host memory ran out: an allocation failed"
     assert "kernel killed" in read(steps(1, 9) + "train.sh: line 3: 12 Killed\n").summary
+
+
+MPIRUN = "mpirun noticed that process rank 1 with PID 4711 on node n1 exited on signal {}.\n"
+
+
+def test_mpirun_reports_a_crash_of_a_rank() -> None:
+    assert said(steps(1, 9) + MPIRUN.format("11 (Segmentation fault)")) == "native-crash"
+    assert said(steps(1, 9) + MPIRUN.format("4 (Illegal instruction: 4)")) == "native-crash"
+    assert said(steps(1, 9) + MPIRUN.format("15 (Terminated)")) == "unrecognised"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mpirun detected that one or more processes exited with non-zero status, thus causing",
+        "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+        "(raylet) A worker died or was killed while executing a task by an unexpected system error.",
+    ],
+)
+def test_a_job_that_mpi_or_ray_calls_dead_is_not_called_sound(line: str) -> None:
+    assert said(steps(1, 9) + line + "\n") == "unrecognised"
+    assert said(steps(1, 9) + line + "\n" + steps(9, 60)) == "clean"  # it went on
+
+
+def test_a_time_limit_does_not_explain_an_exception_just_above_it() -> None:
+    limit = "slurmstepd: error: *** JOB 412 ON n3 CANCELLED AT 2024-05-06T07:08:09 DUE TO TIME LIMIT ***"
+    assert said(key_error(0) + limit + "\n") == "user-code"
+    assert said(steps(1, 9) + limit + "\n") == "job-time-limit"
+
+
+def test_what_a_server_answers_is_not_the_scripts() -> None:
+    call = (
+        'Traceback (most recent call last):\n  File "/home/me/ask.py", line 9, in <module>\n'
+        '    answer = client.create()\n  File "/x/site-packages/openai/_base_client.py", line 7, in'
+        " request\n    raise error from None\nopenai.APIStatusError: Error code: {} - {{'x': 1}}\n"
+    )
+    assert said(call.format(402)) == said(call.format(503)) == "unrecognised"
+    assert said(call.format(422)) == "user-code"
+
+
+def test_a_worker_that_a_closed_terminal_ended() -> None:
+    assert (
+        said(
+            'Traceback (most recent call last):\n  File "/home/me/train.py", line 9, in <module>\n'
+            "    step()\nRuntimeError: DataLoader worker (pid 25432) is killed by signal: Hangup. \n"
+        )
+        == "terminal-closed"
+    )

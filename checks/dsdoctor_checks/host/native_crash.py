@@ -173,6 +173,25 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
+        pattern=r"exited on signal (?:11|4|8) \(|EXIT STRING: (?:Segmentation fault|Illegal instruction|Floating point exception) \(signal \d+\)",
+        source="openmpi 1.6-5.0 orte/tools/orterun/help-orterun.txt; mpich 3.0-4.2 and Intel MPI src/pm/hydra/ui/mpich",
+        examples=(
+            "mpirun noticed that process rank 1 with PID 22 on node n1 exited on signal 11 (Segmentation fault).",
+            "mpirun noticed that process rank 1 with PID 0 on node mac exited on signal 4 (Illegal instruction: 4).",
+            "mpirun noticed that process rank 0 with PID 7 on node n1 exited on signal 8 (Floating point exception).",
+            "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal 11)",
+            "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Illegal instruction (signal 4)",
+            "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Floating point exception (signal 8)",
+        ),
+        not_examples=(
+            "mpirun noticed that process rank 1 with PID 22 on node n1 exited on signal 15 (Terminated).",
+            "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)",
+            "it exited on signal 11 times",
+        ),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
         pattern=r"^Illegal instruction\b|\d Illegal instruction +(?:\(core dumped\)|\S)",
         source="bash; glibc 2.17-2.41",
         examples=(

@@ -46,6 +46,14 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
+        pattern=r"DataLoader worker \(pid[^)]{1,40}\) is killed by signal: Hangup",
+        source="torch 1.0-2.13 torch/csrc/DataLoader.cpp, with the words of glibc's strsignal",
+        examples=("RuntimeError: DataLoader worker (pid 254328) is killed by signal: Hangup. ",),
+        not_examples=("DataLoader worker is killed by signal: Hangup",),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "host-oom-killed", "rank-killed"),
+    ),
+    Signature(
         pattern=r"(?:exitcode\s*:|return code =|exited with code) -1\b.{0,40}$",
         source="torch 1.9-2.13 distributed/elastic; deepspeed 0.9-0.19 launcher/launch.py",
         near=("SIGHUP",),

@@ -65,4 +65,14 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
+    Signature(
+        pattern=r"^\[ERROR\] HCCL\(\d{1,9},[^)]{1,80}\):\d{4}-\d\d-\d\d",
+        source="CANN 5-8 slog: level, module(process, name), time, [file:line]",
+        examples=(
+            "[ERROR] HCCL(36035,python3):2025-05-13-02:25:58.068.817 [op_base.cc:974][36818]errNo[0x0000000005000002]HcclCommInitRootInfo failed.",
+        ),
+        not_examples=("[ERROR] HCCL(36035,python3): see the plog",),
+        level=Level.LIKELY,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
 )

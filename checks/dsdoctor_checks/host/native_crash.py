@@ -184,9 +184,7 @@ SIGNATURES = (
             "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Floating point exception (signal 8)",
         ),
         not_examples=(
-            "mpirun noticed that process rank 1 with PID 22 on node n1 exited on signal 15 (Terminated).",
-            "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)",
-            "it exited on signal 11 times",
+            "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal x)",
         ),
         level=Level.STRONG,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),

@@ -49,7 +49,7 @@ SIGNATURES = (
         pattern=r"DataLoader worker \(pid[^)]{1,40}\) is killed by signal: Hangup",
         source="torch 1.0-2.13 torch/csrc/DataLoader.cpp, with the words of glibc's strsignal",
         examples=("RuntimeError: DataLoader worker (pid 254328) is killed by signal: Hangup. ",),
-        not_examples=("DataLoader worker is killed by signal: Hangup",),
+        not_examples=("DataLoader worker (pid) is killed by signal: Hangup",),
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "host-oom-killed", "rank-killed"),
     ),

@@ -253,5 +253,10 @@ def test_no_pattern_takes_more_than_quadratic_time(group: int) -> None:
 
 
 @pytest.mark.parametrize("text", [r"(a+)+$", r"(?:a|a)*b", r"x(\s*\w*)*y", r"^(\d+,?)+$"])
-def test_the_attack_finds_patterns_that_blow_up(text: str) -> None:
+def test_the_attack_finds_patterns_that_blow_up(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # each more character doubles the time: what takes this long at 22 takes seconds at 25
+    monkeypatch.setattr(sys.modules[__name__], "SIZES", (18, 20, 22, 25))
+    monkeypatch.setattr(sys.modules[__name__], "LIMIT_SECONDS", 0.05)
     assert attack(text)
+    monkeypatch.setattr(sys.modules[__name__], "SIZES", (18, 20))
+    assert attack(r"(?:a{1,20}b)+c") == ""

@@ -12,11 +12,7 @@ import native_messages
 
 #: Which files of a product are read: those that a training job runs.
 SCOPES: dict[str, tuple[str, ...]] = {
-    "accelerate": (
-        "accelerate/accelerator.py", "accelerate/commands/launch.py", "accelerate/data_loader.py",
-        "accelerate/optimizer.py", "accelerate/scheduler.py", "accelerate/state.py",
-        "accelerate/launchers.py", "accelerate/utils/",
-    ),
+    "accelerate": ("accelerate/",),
     "bitsandbytes": ("bitsandbytes/",),
     "deepspeed": ("deepspeed/",),
     "flash_attn": (
@@ -46,7 +42,9 @@ SCOPES: dict[str, tuple[str, ...]] = {
     ),
     "transformers": (
         "transformers/integrations/deepspeed.py", "transformers/deepspeed.py",
-        "transformers/hf_argparser.py", "transformers/trainer.py", "transformers/training_args.py",
+        "transformers/hf_argparser.py", "transformers/trainer.py",
+        "transformers/trainer_seq2seq.py", "transformers/trainer_utils.py",
+        "transformers/training_args.py",
     ),
     "triton": (
         "triton/_utils.py", "triton/backends/", "triton/common/", "triton/compiler/",

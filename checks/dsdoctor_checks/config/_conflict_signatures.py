@@ -157,6 +157,8 @@ SIGNATURES = (
         examples=("inside no_sync context manager",),
         level=Level.STRONG,
         masks=("libaio-missing",),
+        message="`step()` is called inside `no_sync()`",
+        hint="call `step()` outside of `no_sync()`",
     ),
     Signature(
         pattern="only makes sense with ZeRO Stage 3",
@@ -174,6 +176,8 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("libaio-missing",),
+        message="`DummyOptim` or `DummyScheduler` is used, but the DeepSpeed config has no optimizer or scheduler",
+        hint="add it to the DeepSpeed config, or pass a real one to `prepare`",
     ),
     Signature(
         pattern="specify an? (?:optimizer|scheduler) in the config file and in the code",
@@ -184,6 +188,8 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("libaio-missing",),
+        message="The optimizer or the scheduler is in the DeepSpeed config and in the script",
+        hint="remove it from the config, or pass `DummyOptim` and `DummyScheduler` in the script",
     ),
     Signature(
         pattern="MoE(?: is)? not supported with (?:ZeRO )?Stage 3",
@@ -241,6 +247,8 @@ SIGNATURES = (
         examples=("When using `deepspeed_config_file`",),
         level=Level.STRONG,
         masks=("libaio-missing",),
+        message="`accelerate config` and the DeepSpeed config file set the same values",
+        hint="keep them in the DeepSpeed config file: remove them from the config of accelerate",
     ),
     Signature(
         pattern="not yet supported with ZeRO",
@@ -272,6 +280,8 @@ SIGNATURES = (
         examples=("Offloading is supported only for DeepSpeed FusedAdam",),
         level=Level.STRONG,
         masks=("libaio-missing",),
+        message="`offload_states` works only with the optimizer `FusedAdam`",
+        hint="use `FusedAdam`, or do not call `offload_states`",
     ),
     Signature(
         pattern="At most one of fp16 and bf16 can be True(?! for full eval)",
@@ -286,6 +296,8 @@ SIGNATURES = (
         examples=("on a different device than the one you're training on",),
         level=Level.STRONG,
         masks=("libaio-missing",),
+        message="The quantized model was loaded on another GPU than that of its rank",
+        hint='load it with `device_map={"": local_rank}`',
     ),
     Signature(
         pattern="Not sure how to proceed, we were given (?:both|deepspeed configs)",

@@ -196,7 +196,7 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern=r"\b(?:[Ii]nvalid (?:literal|value|type)|could not convert|\w{0,40}(?:Error|error):).{0,80}['\x22]auto['\x22]|input_value='auto'",
+        pattern=r"\b(?:[Ii]nvalid (?:literal|value|type)|could not convert|\w{0,40}(?:Error|error):).{0,80}(?<!either )(?<! or )(?<! be )['\x22]auto['\x22](?! or )|input_value='auto'",
         source=(
             "python 3.3-3.14 Objects/longobject.c, Objects/floatobject.c; pydantic_core 2.0-2.45 "
             "src/errors"
@@ -207,7 +207,11 @@ SIGNATURES = (
             "TypeError: unsupported value 'auto'",
             "Input should be a valid integer [type=int_parsing, input_value='auto', input_type=str]",
         ),
-        not_examples=("'auto' filled in", "options that cannot be set by the launcher are 'auto'"),
+        not_examples=(
+            "'auto' filled in",
+            "options that cannot be set by the launcher are 'auto'",
+            "ValueError: Invalid `dtype`. Expected either 'auto' or the name of a type, but got 3.",
+        ),
         level=Level.STRONG,
         masks=("ds-config-invalid-key",),
         not_near=("device_map", "hf:", "values to 'auto'"),

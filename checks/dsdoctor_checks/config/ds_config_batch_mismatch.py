@@ -297,12 +297,21 @@ SIGNATURES = (
         not_examples=("hidden size is not divisible by heads",),
     ),
     Signature(
-        pattern="ElasticityIncompatibleWorldSize: |Train batch size must be divisible by micro-batch|Unable to find divisible micro batch size",
-        source="deepspeed 0.3-0.19 elasticity/elasticity.py, runtime/engine.py",
+        pattern="ElasticityIncompatibleWorldSize: |Unable to find divisible micro batch size",
+        source="deepspeed 0.3-0.19 elasticity/elasticity.py",
+        message="The `elasticity` section does not allow this number of GPUs",
+        hint="start as many ranks as one of the counts that the error lists, or change `micro_batch_sizes`",
         examples=(
             "deepspeed.elasticity.config.ElasticityIncompatibleWorldSize: World size (3) is not valid with the current list of valid GPU counts",
-            "ValueError: Train batch size must be divisible by micro-batch data parallelism",
             "Unable to find divisible micro batch size",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Train batch size must be divisible by micro-batch",
+        source="deepspeed 0.3-0.19 runtime/engine.py",
+        examples=(
+            "ValueError: Train batch size must be divisible by micro-batch data parallelism",
         ),
         level=Level.STRONG,
     ),

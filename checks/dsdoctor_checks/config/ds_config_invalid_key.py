@@ -194,6 +194,8 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         not_near=("Input should be", "value is not a valid"),
+        message="A key or a value of the DeepSpeed config is not valid",
+        hint="correct the key or value named in the error",
     ),
     Signature(
         pattern="[Ee]xtra (?:fields not|inputs are not) permitted",
@@ -216,6 +218,8 @@ SIGNATURES = (
             "deepspeed.runtime.config.DeepSpeedConfigError: Elastic training has been removed; the 'elasticity' configuration block is no longer supported. Set train_batch_size / train_micro_batch_size_per_gpu / gradient_accumulation_steps directly.",
         ),
         level=Level.STRONG,
+        message="The DeepSpeed config is not valid",
+        hint="correct what the error names",
     ),
     Signature(
         pattern=r"(?:FusedAdam|DeepSpeedCPUAdam|FusedLamb|WarmupLR|WarmupDecayLR|OneCycle|DeepSpeed\w{0,40}Config\w{0,40})(?:\.__init__)?\(\) got an unexpected",
@@ -251,12 +255,8 @@ SIGNATURES = (
             "ValueError: Please specify the ZeRO optimization config in the DeepSpeed config.",
         ),
         level=Level.STRONG,
-    ),
-    Signature(
-        pattern="unknown zero stage",
-        source="deepspeed 0.19.8 utils/zero_to_fp32.py",
-        examples=("ValueError: unknown zero stage 4",),
-        level=Level.STRONG,
+        message="The DeepSpeed config has no `zero_optimization` section",
+        hint="add a `zero_optimization` section",
     ),
     Signature(
         pattern="Invalid communication_data_type",
@@ -268,7 +268,8 @@ SIGNATURES = (
         pattern=r"^\S*ElasticityConfigError: ",
         source="deepspeed 0.3-0.19 elasticity/utils.py, elasticity/config.py",
         examples=("x1ElasticityConfigError: ",),
-        level=Level.STRONG,
+        message="The `elasticity` section of the DeepSpeed config is not valid",
+        hint="correct what the error names",
     ),
     Signature(
         pattern=r"'\w+' is not a field in \S",
@@ -289,15 +290,6 @@ SIGNATURES = (
             "AssertionError: Cannot provide deprecated parameter 'cpu_offload' and replacing parameter 'offload_optimizer' together",
         ),
         not_examples=("AssertionError: Cannot provide deprecated parameter 'cpu_offload'",),
-    ),
-    Signature(
-        pattern=r"fp16\.(?:loss_scale|min_loss_scale|loss_scale_window) must be",
-        source="deepspeed 0.19.8 runtime/precision_config.py",
-        examples=(
-            "ValueError: fp16.loss_scale must be a number",
-            "fp16.min_loss_scale must be",
-            "fp16.loss_scale_window must be",
-        ),
     ),
     Signature(
         pattern=r"^ValueError: (?:warmup_num_steps|lr_range_test_step_size|cycle_\w+_step_size) must be",

@@ -256,4 +256,13 @@ SIGNATURES = (
         level=Level.STRONG,
         near=("Input should be", "value is not a valid"),
     ),
+    Signature(
+        pattern=r"fp16\.(?:loss_scale|min_loss_scale|loss_scale_window) must be",
+        source="deepspeed 0.19.8 runtime/precision_config.py",
+        examples=(
+            "ValueError: fp16.loss_scale must be a number",
+            "fp16.min_loss_scale must be",
+            "fp16.loss_scale_window must be",
+        ),
+    ),
 )

@@ -58,6 +58,8 @@ SIGNATURES = (
         examples=("RuntimeError: launcher 'pdsh' not installed.",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        message="The launcher `pdsh` is not installed",
+        hint="install `pdsh`, or choose another launcher with `--launcher`",
     ),
     Signature(
         pattern="hostname'?,? '?-I.{0,40}non-zero",
@@ -137,6 +139,8 @@ SIGNATURES = (
         examples=("No such file or directory: 'pdsh'",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        message="The launcher `pdsh` is not installed",
+        hint="install `pdsh`, or choose another launcher with `--launcher`",
     ),
     Signature(
         pattern=r"No slot '\d+' specified on host '(?!localhost)",

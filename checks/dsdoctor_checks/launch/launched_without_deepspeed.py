@@ -185,6 +185,8 @@ SIGNATURES = (
             "AssertionError: DeepSpeed backend not set, please initialize it using init_process_group()",
         ),
         level=Level.STRONG,
+        message="No process group exists: `deepspeed.init_distributed` was not called",
+        hint="call `deepspeed.init_distributed()` first, and start the script with `deepspeed` or `torchrun`",
     ),
     Signature(
         pattern="MPI_ERRORS_ARE_FATAL|error occurred in MPI_Init",

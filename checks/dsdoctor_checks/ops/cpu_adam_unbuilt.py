@@ -85,10 +85,23 @@ SIGNATURES = (
         level=Level.WEAK,
     ),
     Signature(
-        pattern=r"Unable to (?:JIT load the|pre-compile) (?!async_io)\w+",
-        source="deepspeed 0.14.5-0.19.8 ops/op_builder/builder.py, ops/op_builder/xpu/builder.py; deepspeed 0.14.5-0.16.9 setup.py",
+        pattern=r"Unable to JIT load the (?!async_io)\w+ op due to it not being compatible",
+        source="deepspeed 0.3-0.19 ops/op_builder/builder.py, ops/op_builder/xpu/builder.py",
+        message="This machine does not meet the requirements of a DeepSpeed op",
+        hint="read the warnings above the error, and the op's row in `ds_report`: they say what is missing",
         examples=(
             "RuntimeError: Unable to JIT load the cpu_adam op due to it not being compatible",
+        ),
+        not_examples=(
+            "RuntimeError: Unable to JIT load the cpu_adam op due to ninja not being installed.",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"Unable to (?:JIT load the|pre-compile) (?!async_io)\w+\b(?! op due to it not)",
+        source="deepspeed 0.14.5-0.19.8 ops/op_builder/builder.py, ops/op_builder/xpu/builder.py; deepspeed 0.14.5-0.16.9 setup.py",
+        examples=(
+            "RuntimeError: Unable to JIT load the cpu_adam op",
             "AssertionError: Unable to pre-compile fused_lamb",
         ),
         not_examples=("AssertionError: Unable to pre-compile async_io",),

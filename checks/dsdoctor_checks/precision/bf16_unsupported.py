@@ -93,7 +93,7 @@ HINT = (
 
 SIGNATURES = (
     Signature(
-        pattern=r"(?i)(?:does ?n[o']t|not|n't) support(?:ed)? bf16|bf16 (?:\S+ ){0,3}(?:is )?not supported(?!,? (?:so |and )?(?:using|falling|fallback|we use|use) )|bfloat16 is not supported (?:on|by) (?:your|this|the)",
+        pattern=r"(?i)(?:does ?n[o']t|not|n't) support(?:ed)? bf16|bf16 (?:\S+ ){0,3}(?:is )?not supported(?!,? (?:so |and )?(?:using|falling|fallback|we use|use) )(?! (?:by (?!your|this|the)|with )\w)|bfloat16 is not supported (?:on|by) (?:your|this|the)",
         source="torch 2.13.0 libtorch_cpu.so; cuda toolkit 12.9.86 ptxas; deepspeed 0.16.9-0.19.8 runtime/engine.py",
         examples=(
             "ValueError: this setup does not support bf16/gpu",
@@ -103,6 +103,7 @@ SIGNATURES = (
         not_examples=(
             "fp8 is not supported here, bf16 is",
             "dtype: float32 (sm_70, bf16 not supported, using float32)",
+            "ValueError: bf16 is not supported by apex",
         ),
         level=Level.CERTAIN,
     ),

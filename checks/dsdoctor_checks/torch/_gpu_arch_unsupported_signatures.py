@@ -193,5 +193,7 @@ SIGNATURES = (
             "[rank0]: RuntimeError: Unable to load inference_core_ops op due to no compute capabilities remaining after filtering",
         ),
         masks=("cpu-adam-unbuilt",),
+        message="The op has no code for these GPUs, or for the architectures in TORCH_CUDA_ARCH_LIST",
+        hint="correct TORCH_CUDA_ARCH_LIST if it is set; otherwise use a newer GPU, or settings that do not need this op",
     ),
 )

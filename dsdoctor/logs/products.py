@@ -40,7 +40,7 @@ STACK = frozenset(
         "urllib3", "vllm", "wandb", "xformers",
     },
 )  # fmt: skip
-INSTALLED = lazy(r"(?:site|dist)-packages/(?P<package>\w+)(?P<inner>/.*)?")
+INSTALLED = lazy(r"(?:site|dist)-packages/(?:[\w.+-]+\.egg/)?(?P<package>\w+)(?P<inner>/.*)?")
 #: Products that are recognized in a source tree as well. `datasets`, `torch` and `lightning` are
 #: names of folders in many projects, so of these the place in the product's own tree is asked for,
 #: as of the servers that are often run from a checkout.
@@ -88,6 +88,8 @@ def inner_path(path: str) -> str:
 
     >>> inner_path("/x/site-packages/deepspeed/runtime/engine.py")
     'deepspeed/runtime/engine.py'
+    >>> inner_path("/x/site-packages/apex-0.1-py3.6-linux-x86_64.egg/apex/optimizers/fused_adam.py")
+    'apex/optimizers/fused_adam.py'
     """
     found = _in_product(path)
     return f"{found['package']}{found['inner'] or ''}" if found else path

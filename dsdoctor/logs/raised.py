@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.error_lookup import INTERNAL
@@ -11,25 +12,46 @@ from dsdoctor.logs.knowledge import Answered
 from dsdoctor.logs.products import caller_of, inner_path, package_of, raiser_of
 from dsdoctor.model.diagnosis import Explained, RaisedBy
 
-#: Repositories whose tags are `v` and the release, and the folder of the package in them.
+
+class Repository(NamedTuple):
+    """Where the sources of a product's releases can be read.
+
+    Attributes:
+        name: owner and name.
+        folder: of the package in it.
+        tag: what precedes the release in the name of its tag.
+    """
+
+    name: str
+    folder: str = ""
+    tag: str = "v"
+
+
 REPOSITORIES = {
-    "accelerate": ("huggingface/accelerate", "src/"),
-    "datasets": ("huggingface/datasets", "src/"),
-    "deepspeed": ("deepspeedai/DeepSpeed", ""),
-    "diffusers": ("huggingface/diffusers", "src/"),
-    "flash_attn": ("Dao-AILab/flash-attention", ""),
-    "huggingface_hub": ("huggingface/huggingface_hub", "src/"),
-    "peft": ("huggingface/peft", "src/"),
-    "torch": ("pytorch/pytorch", ""),
-    "transformers": ("huggingface/transformers", "src/"),
-    "triton": ("triton-lang/triton", "python/"),
-    "trl": ("huggingface/trl", ""),
+    "accelerate": Repository("huggingface/accelerate", "src/"),
+    "datasets": Repository("huggingface/datasets", "src/", tag=""),
+    "deepspeed": Repository("deepspeedai/DeepSpeed"),
+    "diffusers": Repository("huggingface/diffusers", "src/"),
+    "flash_attn": Repository("Dao-AILab/flash-attention"),
+    "huggingface_hub": Repository("huggingface/huggingface_hub", "src/"),
+    "peft": Repository("huggingface/peft", "src/"),
+    "torch": Repository("pytorch/pytorch"),
+    "transformers": Repository("huggingface/transformers", "src/"),
+    "triton": Repository("triton-lang/triton", "python/"),
+    "trl": Repository("huggingface/trl"),
 }
+#: Folders that an installation has elsewhere than the repository.
+MOVED = {"deepspeed/accelerator/": "accelerator/", "deepspeed/ops/op_builder/": "op_builder/"}
+#: Files that a build copies from elsewhere in the repository.
+COPIED = lazy(r"^triton/backends/\w+/")
+#: A release as it is in the name of a tag.
+TAGGED = lazy(r"^\d+\.\d+\.\d+$")
 #: How products state their release in a log: `DeepSpeed info: version=0.19.8`, `torch==2.4.0`.
 RELEASE = lazy(
-    r"(?i)\b(?P<product>accelerate|datasets|deepspeed|diffusers|flash_attn|huggingface_hub"
-    r"|peft|torch|transformers|triton|trl)(?: info: version|[ _]version|==| v)[ :=.]{0,6}"
-    r"(?P<release>\d{1,4}\.\d{1,3}(?:\.\d{1,3})?)"
+    r"(?i)(?<!requires )(?<!install )\b(?P<product>accelerate|datasets|deepspeed|diffusers"
+    r"|flash_attn|huggingface_hub|peft|torch|transformers|triton|trl)"
+    r"(?: info: version|[ _]version|==| v)[ :=.]{0,6}"
+    r"(?P<release>\d{1,4}\.\d{1,3}(?:\.\d{1,3})?)(?![.\d]{0,8}(?:\.dev|rc)| is required)"
 )
 
 
@@ -40,7 +62,7 @@ def issues_of(product: str) -> str:
     'https://github.com/deepspeedai/DeepSpeed/issues'
     """
     found = REPOSITORIES.get(product)
-    return f"https://github.com/{found[0]}/issues" if found else ""
+    return f"https://github.com/{found.name}/issues" if found else ""
 
 
 def releases_of(lines: Iterable[str]) -> dict[str, str]:
@@ -48,6 +70,10 @@ def releases_of(lines: Iterable[str]) -> dict[str, str]:
 
     >>> releases_of(["[INFO] DeepSpeed info: version=0.15.1, git-hash=unknown"])
     {'deepspeed': '0.15.1'}
+    >>> releases_of(["x requires torch==2.0.1, but torch version 2.1.0 is installed"])
+    {'torch': '2.1.0'}
+    >>> releases_of(["transformers version: 4.39.0.dev0"])
+    {}
     """
     found: dict[str, str] = {}
     for line in lines:
@@ -66,6 +92,29 @@ def explained(said: Answered) -> Explained:
     )
 
 
+def url_of(product: str, release: str, path: str, line: int) -> str:
+    """Where a line of a release can be read, "" where that is not known.
+
+    >>> url_of("deepspeed", "0.16.4", "deepspeed/accelerator/cuda_accelerator.py", 9)
+    'https://github.com/deepspeedai/DeepSpeed/blob/v0.16.4/accelerator/cuda_accelerator.py#L9'
+    >>> url_of("datasets", "2.14.5", "datasets/builder.py", 9)
+    'https://github.com/huggingface/datasets/blob/2.14.5/src/datasets/builder.py#L9'
+    >>> url_of("triton", "3.2.0", "triton/backends/nvidia/compiler.py", 9)
+    ''
+    >>> url_of("torch", "2.4", "torch/cuda/memory.py", 9)
+    ''
+    """
+    found = REPOSITORIES.get(product)
+    readable = path.endswith(".py") and not COPIED.search(path) and TAGGED.search(release)
+    if found is None or not readable:
+        return ""
+    for folder, there in MOVED.items():
+        if path.startswith(folder):
+            path = there + path[len(folder) :]
+    place = f"#L{line}" if line else ""
+    return f"https://github.com/{found.name}/blob/{found.tag}{release}/{found.folder}{path}{place}"
+
+
 def raised_by(error: Error, releases: dict[str, str]) -> RaisedBy | None:
     """Who raised an exception; None for the user's own code, and if no frame is shown."""
     frame = raiser_of(error.frames)
@@ -74,11 +123,6 @@ def raised_by(error: Error, releases: dict[str, str]) -> RaisedBy | None:
         return None
     release = releases.get(product, "")
     path = inner_path(frame.file)
-    url = ""
-    if product in REPOSITORIES and release and path.endswith(".py"):
-        repository, folder = REPOSITORIES[product]
-        url = f"https://github.com/{repository}/blob/v{release}/{folder}{path}"
-        url += f"#L{frame.line}" if frame.line else ""
     caller = caller_of(error.frames)
     return RaisedBy(
         product=product,
@@ -86,6 +130,6 @@ def raised_by(error: Error, releases: dict[str, str]) -> RaisedBy | None:
         file=path,
         line=frame.line,
         function=frame.function,
-        url=url,
+        url=url_of(product, release, path, frame.line),
         called_from=f"{caller.file}:{caller.line}" if caller is not None else "",
     )

@@ -397,3 +397,58 @@ def test_a_common_phrase_does_not_identify_a_message_without_a_frame() -> None:
     assert known.find(error("hidden size 7 is not divisible by 2", file="")) is not None
     assert known.find(error(long, file="")) is None
     assert known.find(error(long)) is not None, "the place says whose message it is"
+
+
+@pytest.mark.parametrize(
+    ("file", "function", "line", "said"),
+    [
+        (
+            "elasticity/config.py", "__init__",
+            ("deepspeed.elasticity.config.ElasticityConfigError: Model-Parallel size cannot be less"
+            " than 1, given model-parallel size: 0"),
+            ("Correct the number of nodes, GPUs or model-parallel ranks of the elastic run; the"
+            " message names the value"),
+        ),
+        (
+            "runtime/zero/stage_1_and_2.py", "_restore_step_from_elastic_checkpoint",
+            "AssertionError: State dicts of all partitions must have the same step value",
+            "The shards of the checkpoint are from different steps",
+        ),
+        (
+            "runtime/engine.py", "_load_zero_checkpoint",
+            "AssertionError: Only stage3 support for pipeline checkpoint loading",
+            "`pipeline_loading_checkpoint` needs ZeRO stage 3: set `stage` to 3, or remove it",
+        ),
+        (
+            "runtime/zero/stage3.py", "set_local_hp_param",
+            "AssertionError:  The parameter does not contain the partitioned copy of the tensor.",
+            "Pass a parameter of a ZeRO-3 model: this one is not partitioned",
+        ),
+        (
+            "launcher/runner.py", "main", "RuntimeError: launcher 'pdsh' not installed.",
+            "The launcher `pdsh` is not installed",
+        ),
+    ],
+)  # fmt: skip
+def test_a_message_is_told_for_what_it_means(
+    file: str, function: str, line: str, said: str
+) -> None:
+    found = diagnose([Source(name="log", data=log(file, function, line).encode())], KNOWN)
+    told = [one.message for one in found.causes]
+    told += [found.explained.text] if found.explained else []
+    assert told == [said]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        (
+            "ValueError: Invalid `dtype` passed to `GRPOConfig`. Expected either 'auto' or a string"
+            " representing a `torch.dtype` (e.g., 'float32'), but got 3."
+        ),
+        "ValueError: `--half_precision_backend apex`: GPU bf16 is not supported by apex.",
+    ],
+)
+def test_what_a_message_only_lists_is_no_cause(line: str) -> None:
+    text = log("other/library.py", "check", line)
+    assert not diagnose([Source(name="log", data=text.encode())], KNOWN).causes

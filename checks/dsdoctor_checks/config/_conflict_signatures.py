@@ -491,6 +491,8 @@ SIGNATURES = (
         pattern=r"param\.ds_status [!=]= ZeroParamStatus",
         source="deepspeed 0.3-0.19 runtime/zero/partition_parameters.py",
         examples=("param.ds_status != ZeroParamStatus",),
+        message="ZeRO-3 found a parameter in a state that it does not expect",
+        hint="run every module through the engine, use the same forward pass on all ranks, and change parameters only inside `deepspeed.zero.GatheredParameters`",
     ),
     Signature(
         pattern="ZeRO-3 parameters? (?:while it is|inside)",
@@ -556,6 +558,8 @@ SIGNATURES = (
         source="deepspeed 0.3-0.19 runtime/zero/partition_parameters.py",
         examples=("'status': 'NOT_AVAILABLE''ds_shape'",),
         not_examples=("'status': 'NOT_AVAILABLE' is fine",),
+        message="ZeRO-3 found a parameter in a state that it does not expect",
+        hint="run every module through the engine, use the same forward pass on all ranks, and change parameters only inside `deepspeed.zero.GatheredParameters`",
     ),
     Signature(
         pattern="Error: .{0,80}is not supported with pipeline",
@@ -583,6 +587,8 @@ SIGNATURES = (
             "{'id': 7, 'status': 'AVAILABLE', 'numel'",
         ),
         not_examples=("1, 'status': 'INFLIGHT', 'numel': 0, 'ds_numel': 524288, 'shape': (0,)",),
+        message="ZeRO-3 found a parameter in a state that it does not expect",
+        hint="run every module through the engine, use the same forward pass on all ranks, and change parameters only inside `deepspeed.zero.GatheredParameters`",
     ),
     Signature(
         pattern=r"(?i)\bz\w{2,3}[- ]?(?:stage[- ]?)?[0-3]\b.{0,60}\b(?:incompatible|not compatible|not supported|unsupported)|Model was not initialized with .{0,3}Zero-3|^RuntimeError: expected there to be only one unique element in",
@@ -752,7 +758,20 @@ SIGNATURES = (
         level=Level.WEAK,
     ),
     Signature(
-        pattern=r"Error: .{0,160}\b(?:be|not|n't) (?:evenly )?divisible by (?:the )?(?:mp_size|tp_size|(?:tensor|model|sequence|context)[ _-]?(?:model[ _-])?parallel|(?:world|mesh)[ _]size)",
+        pattern=r"Error: (?:world[ _]size|World [Ss]ize)\b.{0,60}\b(?:be|not|n't) (?:evenly )?divisible by",
+        source="colossalai 0.3-0.5 booster/plugin; programs' own checks",
+        message="The number of ranks is not divisible by the parallel sizes",
+        hint="choose parallel sizes whose product divides the number of ranks, or start that many ranks",
+        examples=(
+            "AssertionError: World size 8 is not divisible by tp_size 1 * pp_size 3",
+            "ValueError: world_size (6) must be divisible by tp * pp",
+            "ValueError: world size isn't divisible by 4",
+        ),
+        not_examples=("ValueError: world size 8 and pp_size 3",),
+        level=Level.HINT,
+    ),
+    Signature(
+        pattern=r"Error: (?!world[ _]size|World [Ss]ize).{0,160}\b(?:be|not|n't) (?:evenly )?divisible by (?:the )?(?:mp_size|tp_size|(?:tensor|model|sequence|context)[ _-]?(?:model[ _-])?parallel|(?:world|mesh)[ _]size)",
         source=(
             "deepspeed 0.5-0.19 module_inject/replace_module.py, ops/transformer/inference; "
             "megatron_core 0.4-0.16 utils.py; programs' own checks"
@@ -767,7 +786,10 @@ SIGNATURES = (
             "RuntimeError: n't divisible by mp_size",
             "RuntimeError: be divisible by tp_size",
         ),
-        not_examples=("ValueError: hidden size 10 is not divisible by the number of heads 3",),
+        not_examples=(
+            "ValueError: hidden size 10 is not divisible by the number of heads 3",
+            "AssertionError: World size 8 is not divisible by tp_size 1 * pp_size 3",
+        ),
         level=Level.HINT,
     ),
     Signature(

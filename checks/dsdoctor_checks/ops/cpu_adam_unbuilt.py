@@ -130,6 +130,8 @@ SIGNATURES = (
         ),
         not_examples=("this example requires cuda extensions to be switched off",),
         level=Level.WEAK,
+        message="apex is installed without its CUDA extensions",
+        hint="build apex with its CUDA extensions (`--cuda_ext`), or use the fused optimizers of torch or DeepSpeed",
     ),
     # kernels of other trainers, which are built separately or not at all
     Signature(

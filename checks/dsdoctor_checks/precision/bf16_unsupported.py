@@ -187,7 +187,7 @@ SIGNATURES = (
         near=("CUBLAS_STATUS_", "Error"),
     ),
     Signature(
-        pattern=r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): (?=.{0,160}(?i:\bbf16|\bbfloat16))(?=.{0,200}(?:n't|not|only|requires?|needs?|lacks?)).{0,200}(?:\bGPUs?\b|[Dd]evice|[Hh]ardware|Ampere|compute capability)",
+        pattern=r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): (?=.{0,160}(?i:\bbf16|\bbfloat16))(?=.{0,200}(?:n't|not|only|requires?|needs?|lacks?))(?!.{0,200}not supported by (?!your|this|the)\w).{0,200}(?:\bGPUs?\b|[Dd]evice|[Hh]ardware|Ampere|compute capability)",
         source=(
             "any package that refuses the type and names the GPU, such as transformers 4.17-5.23 "
             "training_args.py"

@@ -246,18 +246,6 @@ SIGNATURES = (
         hint="convert the checkpoint to a version that it reads",
     ),
     Signature(
-        pattern=r"failed to find (?:frozen \S+|optimizer param) in named params",
-        source="deepspeed 0.19.8 runtime/engine.py, runtime/zero/stage3.py",
-        examples=(
-            "ValueError: failed to find frozen lm_head.weight in named params",
-            "failed to find optimizer param in named params",
-        ),
-        not_examples=("to find frozen lm_head.weight in named params",),
-        level=Level.STRONG,
-        message="The optimizer or the checkpoint has a parameter that the model does not contain",
-        hint="pass only parameters of the model to the optimizer",
-    ),
-    Signature(
         pattern="Cannot load a checkpoint with gradient clipping",
         source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
         examples=("Cannot load a checkpoint with gradient clipping",),

@@ -758,7 +758,7 @@ SIGNATURES = (
         level=Level.WEAK,
     ),
     Signature(
-        pattern=r"Error: (?:world[ _]size|World [Ss]ize)\b.{0,60}\b(?:be|not|n't) (?:evenly )?divisible by",
+        pattern=r"Error: (?:world[ _]size|World [Ss]ize)\b.{0,60}(?:\bbe|\bnot|n't) (?:evenly )?divisible by",
         source="colossalai 0.3-0.5 booster/plugin; programs' own checks",
         message="The number of ranks is not divisible by the parallel sizes",
         hint="choose parallel sizes whose product divides the number of ranks, or start that many ranks",

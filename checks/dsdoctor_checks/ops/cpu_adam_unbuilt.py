@@ -93,7 +93,7 @@ SIGNATURES = (
             "RuntimeError: Unable to JIT load the cpu_adam op due to it not being compatible",
         ),
         not_examples=(
-            "RuntimeError: Unable to JIT load the cpu_adam op due to ninja not being installed.",
+            "RuntimeError: Unable to JIT load the async_io op due to it not being compatible",
         ),
         level=Level.WEAK,
     ),

@@ -1,0 +1,73 @@
+"""What the answers of single messages say, where their condition's title says something else."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor import packs
+from dsdoctor.logs import Source, diagnose, signatures_of
+
+KNOWN = signatures_of(packs.load(builtin_only=True))
+
+
+def log(file: str, function: str, line: str) -> str:
+    return (
+        'Traceback (most recent call last):\n  File "/home/me/train.py", line 9, in <module>\n'
+        f'    main()\n  File "/x/site-packages/deepspeed/{file}", line 7, in {function}\n'
+        f"    raise\n{line}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "function", "line", "said"),
+    [
+        (
+            "elasticity/config.py", "__init__",
+            ("deepspeed.elasticity.config.ElasticityConfigError: Model-Parallel size cannot be less"
+            " than 1, given model-parallel size: 0"),
+            ("Correct the number of nodes, GPUs or model-parallel ranks of the elastic run; the"
+            " message names the value"),
+        ),
+        (
+            "runtime/zero/stage_1_and_2.py", "_restore_step_from_elastic_checkpoint",
+            "AssertionError: State dicts of all partitions must have the same step value",
+            "The shards of the checkpoint are from different steps",
+        ),
+        (
+            "runtime/engine.py", "_load_zero_checkpoint",
+            "AssertionError: Only stage3 support for pipeline checkpoint loading",
+            "`pipeline_loading_checkpoint` needs ZeRO stage 3: set `stage` to 3, or remove it",
+        ),
+        (
+            "runtime/zero/stage3.py", "set_local_hp_param",
+            "AssertionError:  The parameter does not contain the partitioned copy of the tensor.",
+            "Pass a parameter of a ZeRO-3 model: this one is not partitioned",
+        ),
+        (
+            "launcher/runner.py", "main", "RuntimeError: launcher 'pdsh' not installed.",
+            "The launcher `pdsh` is not installed",
+        ),
+    ],
+)  # fmt: skip
+def test_a_message_is_told_for_what_it_means(
+    file: str, function: str, line: str, said: str
+) -> None:
+    found = diagnose([Source(name="log", data=log(file, function, line).encode())], KNOWN)
+    told = [one.message for one in found.causes]
+    told += [found.explained.text] if found.explained else []
+    assert told == [said]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        (
+            "ValueError: Invalid `dtype` passed to `GRPOConfig`. Expected either 'auto' or a string"
+            " representing a `torch.dtype` (e.g., 'float32'), but got 3."
+        ),
+        "ValueError: `--half_precision_backend apex`: GPU bf16 is not supported by apex.",
+    ],
+)
+def test_what_a_message_only_lists_is_no_cause(line: str) -> None:
+    text = log("other/library.py", "check", line)
+    assert not diagnose([Source(name="log", data=text.encode())], KNOWN).causes

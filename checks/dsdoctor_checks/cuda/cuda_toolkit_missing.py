@@ -53,7 +53,7 @@ CONDITION = Condition(
 
 
 #: Of a paste of `ds_report`, which does not print the folder.
-_UNNAMED = "the folder that torch takes as `CUDA_HOME`"
+_UNNAMED = "the folder that torch takes as `CUDA_HOME` has no usable nvcc"
 
 
 @check(CONDITION)
@@ -76,12 +76,10 @@ def toolkit_is_there(
     if toolkit is not None and toolkit.usable:
         return
     other = next((found for found in toolkits.found if found.usable), None)
-    place = f"the toolkit at `{toolkit.root}`" if toolkit and toolkit.root else _UNNAMED
-    where = (
-        f"{place} has no usable nvcc"
-        if toolkit
-        else "there is no CUDA toolkit in `CUDA_HOME`, on PATH or in `/usr/local/cuda`"
-    )
+    where = "there is no CUDA toolkit in `CUDA_HOME`, on PATH or in `/usr/local/cuda`"
+    if toolkit is not None:
+        at = f"the toolkit at `{toolkit.root}` has no usable nvcc"
+        where = at if toolkit.root else _UNNAMED
     say = fail if need.certain else warn
     off = variable(env, "DS_BUILD_OPS") == "0" and need.use is not _ops.Use.PREBUILD
     unaffected = "; `DS_BUILD_OPS=0` does not disable builds at first use" if off else ""

@@ -18,6 +18,8 @@ _GPU = re.compile(r'\s*<gpu id="(?P<bus>[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f
 _LEAF = re.compile(r"\s*<(?P<tag>\w+)>(?P<value>[^<>]*)</(?P=tag)>\s*$")
 _OPEN = re.compile(r"\s*<(?P<tag>\w+)(?: [^<>]*)?>\s*$")
 _CLOSE = re.compile(r"\s*</(?P<tag>\w+)>\s*$")
+#: Elements within each other that are followed; those of `_KEYS` have 4.
+_DEEPEST = 16
 #: Elements to the names of `nvidia-smi -q`.
 _KEYS = {
     "driver_version": "Driver Version",
@@ -76,7 +78,7 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
                 report.finish()
                 report = None
             above = above[:-1] if close["tag"] in above else above
-        elif opened := _OPEN.match(line.text):
+        elif (opened := _OPEN.match(line.text)) and len(above) < _DEEPEST:
             above.append(opened["tag"])
     if report is not None:
         report.finish()

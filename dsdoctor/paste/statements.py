@@ -7,10 +7,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from dsdoctor.model.facts.base import Fact, Missing, Why
+from dsdoctor.model.facts.gpu import MOST_GPUS
 from dsdoctor.model.partial import Source
 from dsdoctor.model.snapshot import Snapshot, masked
 from dsdoctor.paste import disputes
 from dsdoctor.paste.lines import Line
+
+
+def _beyond(path: str) -> bool:
+    """Whether a field is of a GPU beyond those that a snapshot can have."""
+    list_name, _, rest = path.partition(".")
+    number = rest.partition(".")[0]
+    return list_name == "gpus" and number.isdecimal() and int(number[:9]) >= MOST_GPUS
 
 
 class Statements:
@@ -47,6 +55,8 @@ class Statements:
             line: where it is.
         """
         self.recognized()
+        if _beyond(path):
+            return
         key = (kind.key(), path)
         source = Source(reader=self.reader, line=line.number, text=line.text[:200])
         known = self._found.get(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 import time
@@ -247,3 +248,22 @@ def test_a_long_script_is_not_called_deep() -> None:
     text = "from transformers import Trainer\n" + "x = a.b.c[0](1 + 2)\n" * 20_000
     assert not framework._is_too_deep(text)
     assert framework._is_too_deep("a" + ".a" * 20_000)
+
+
+XML = "<nvidia_smi_log>\n"
+HOSTILE_XML = {
+    "GPUs": XML + '<gpu id="00000000:01:00.0">\n' * 60_000,
+    "depth": XML + "<a>\n" * 100_000 + "<b>x</b>\n" * 60_000,
+}
+
+
+@pytest.mark.any_user
+@pytest.mark.parametrize("what", HOSTILE_XML)
+def test_an_xml_report_is_read_in_linear_time(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "paste"
+    path.write_text(HOSTILE_XML[what])
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = dsdoctor("check", "--from-report", str(path), env=clean_environment(tmp_path))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.status in (0, 1, 3), done.err
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 15

@@ -46,6 +46,17 @@ def own_environment(patient: Patient | Missing) -> bool:
     return not isinstance(patient, Missing) and patient.chosen_by == "running interpreter"
 
 
+def holds_no_job(patient: Patient | Missing) -> bool:
+    """Whether nothing should be installed into what was examined: no environment was active.
+
+    The distribution's own Python is often closed to pip, and `install-torch-build` refuses it.
+    """
+    if isinstance(patient, Missing):
+        return False
+    found = patient.chosen_by == "python3 on PATH"
+    return own_environment(patient) or (found and patient.executable.startswith("/usr/bin/"))
+
+
 def hint_to_install(patient: Patient | Missing, install: str, *, trains: bool = False) -> str:
     """What to do about a package that the environment does not have.
 
@@ -58,9 +69,7 @@ def hint_to_install(patient: Patient | Missing, install: str, *, trains: bool = 
     if own_environment(patient) and not trains:
         return f"no environment is active, so dsdoctor's own was examined: {named}"
     if not trains and not isinstance(patient, Missing) and patient.chosen_by == "python3 on PATH":
-        if patient.executable.startswith(
-            "/usr/bin/"
-        ):  # the distribution's own, often closed to pip
+        if holds_no_job(patient):
             return f"{named}; without one, create it with `{patient.executable} -m venv DIR`"
         return f"{named}; to install it for `{patient.executable}`, run `{install}`"
     return f"run `{install}`, or pass the job's interpreter with `--python`"
@@ -375,6 +384,15 @@ def other_accelerator(
 def cuda_works(live: TorchLive | Missing) -> bool:
     """Whether torch has initialized CUDA on this machine, which overrules every table."""
     return isinstance(live, TorchLive) and live.cuda_ok is True
+
+
+def amount(count: int, noun: str) -> str:
+    """A number with its noun, which takes a plural s.
+
+    >>> amount(1, "GPU"), amount(8, "GPU")
+    ('1 GPU', '8 GPUs')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def listed(items: Iterable[object]) -> str:

@@ -56,9 +56,18 @@ def test_what_is_translated_is_in_the_source(name: str) -> None:
     assert unit is not None
     own = [row for row in ENTRIES if row[0] == name]
     known = _templates(unit.place)
-    for shared in ("_util", "_amd", "cuda._ops", "nccl._settings", "config._parameters"):
+    for shared in (
+        "_util",
+        "_amd",
+        "cuda._ops",
+        "nccl._settings",
+        "config._parameters",
+        "_killed",
+        "storage._util",
+    ):
         known |= _templates(f"dsdoctor_checks.{shared}")
     known |= {unit.title, unit.hint, *(signature.hint for signature in unit.signatures)}
+    known |= {signature.message for signature in unit.signatures}
     assert [english for _, english, _ in own if english not in known] == []
     assert len({english for _, english, _ in own}) == len(own)
     translated = {english for _, english, _ in own}

@@ -33,6 +33,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
+from dsdoctor_checks._util import amount
 
 CONDITION = Condition("kubernetes-gpus-not-visible", id="DSD1605", scope=Scope.JOB, since="0.1")
 
@@ -71,7 +72,7 @@ def pod_sees_its_gpus(
     lacking = [name for name in given if name not in names]
     if lacking:
         yield fail(
-            f"the pod was assigned {len(given)} GPUs, but {len(lacking)} of them are not visible",
+            f"the pod has {amount(len(given), 'assigned GPU')}, but does not see {', '.join(lacking)}",
             effect="the ranks of those GPUs fail with `invalid device ordinal`",
             hint="delete the pod so that it is created again, and look for lost GPUs with"
             " `kubectl describe node`",

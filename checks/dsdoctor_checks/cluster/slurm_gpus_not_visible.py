@@ -34,7 +34,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._util import visible, visible_tokens
+from dsdoctor_checks._util import amount, visible, visible_tokens
 
 from ._slurm import gpus_of_node, in_job
 
@@ -83,7 +83,7 @@ def allocation_is_visible(
     }
     if seen < count:
         yield fail(
-            f"Slurm assigned {count} GPUs of this node to the job (`{name}`), but {seen} are visible",
+            f"Slurm assigned {amount(count, 'GPU')} of this node to the job (`{name}`), but the job sees {seen}",
             effect=f"ranks from {seen} on fail with `invalid device ordinal`",
             hint="remove `CUDA_VISIBLE_DEVICES` from the job script, and compare with "
             "`scontrol show job -d $SLURM_JOB_ID`",
@@ -91,7 +91,7 @@ def allocation_is_visible(
         )
     elif seen > count:
         yield warn(
-            f"Slurm assigned {count} GPUs of this node to the job (`{name}`), but {seen} are visible",
+            f"Slurm assigned {amount(count, 'GPU')} of this node to the job (`{name}`), but the job sees {seen}",
             effect="the job may use the GPUs of other jobs",
             hint="restrict `CUDA_VISIBLE_DEVICES` to the GPUs in `SLURM_JOB_GPUS`, and ask the"
             " administrator for `ConstrainDevices=yes` in cgroup.conf",

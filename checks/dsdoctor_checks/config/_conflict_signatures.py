@@ -55,6 +55,7 @@ SIGNATURES = (
         examples=("AssertionError: ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism",),
         level=Level.STRONG,
         masks=("libaio-missing",),
+        hint="set `zero_optimization.stage` to 1 or 0",
     ),
     Signature(
         pattern=r"\x22nvme_path\x22 in DeepSpeed Config cannot be None",
@@ -64,6 +65,7 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("libaio-missing",),
+        hint='set `nvme_path` next to `"device": "nvme"` to a directory on a local NVMe disk',
     ),
     Signature(
         pattern="only supported with ZeRO",

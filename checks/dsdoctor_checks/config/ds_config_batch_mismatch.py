@@ -210,7 +210,8 @@ def _judge(
     if not ranks.asked and wanted % ranks.count == 0:
         yield ok(ranks=ranks.count, ranks_wanted=wanted, **evidence)  # several nodes like this one
         return
-    best = product * world * max(1, round(total / (product * world)))
+    per_step = product * world
+    best = per_step if micro and steps else per_step * max(1, round(total / per_step))
     parts = f"{shown} * {world} ranks" if shown else f"{world} ranks"
     expected = (
         f"{parts} is {product * world}" if micro and steps else f"it is not a multiple of {parts}"
@@ -255,6 +256,7 @@ SIGNATURES = (
         ),
         not_examples=("x has to be greater than 0",),
         level=Level.CERTAIN,
+        hint="set that value to 1 or more; `train_batch_size` must not be smaller than micro-batch * accumulation * world size",
     ),
     Signature(
         pattern="mismatch TrainingArguments|DeepSpeed config values that mismatch",
@@ -273,6 +275,8 @@ SIGNATURES = (
             "AssertionError: Either train_batch_size or micro_batch_per_gpu needs to be provided",
         ),
         level=Level.STRONG,
+        message="The config sets no batch size",
+        hint='add `"train_micro_batch_size_per_gpu": 1`, or the micro-batch that you want',
     ),
     Signature(
         pattern=r"- ds \w+=\S+ vs hf \w+",

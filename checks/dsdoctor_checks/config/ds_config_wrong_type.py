@@ -66,12 +66,50 @@ _STAGES = (0, 1, 2, 3)
 _DEVICES = ("none", "cpu", "nvme")
 
 
+_OBJECT = "an object in braces"
+#: Sections that people switch on with `true`, and what DeepSpeed takes in its place.
+_WHEN_TRUE = {
+    "fp16": '{"enabled": true}',
+    "bf16": '{"enabled": true}',
+    "offload_param": '{"device": "cpu"}',
+    "offload_optimizer": '{"device": "cpu"}',
+}
+#: A number, in a string that only has to lose its quotes.
+_NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?(?:e[+-]?\d{1,3})?")
+
+
+def _advice(key: str, value: object, expected: str) -> str:
+    """What to write instead: the value itself where only its form is wrong.
+
+    >>> _advice("fp16", True, _OBJECT), _advice("bf16", False, _OBJECT)
+    ('write `"fp16": {"enabled": true}`', 'remove `bf16`, which is then disabled')
+    >>> _advice("gradient_clipping", "1.0", "a number")
+    'write `"gradient_clipping": 1.0`, without quotes'
+    >>> _advice("zero_optimization.stage", 4, "0, 1, 2 or 3")
+    'set `zero_optimization.stage` to 0, 1, 2 or 3'
+    """
+    name = key.rpartition(".")[2]
+    if expected == _OBJECT and name in _WHEN_TRUE:
+        if value is True:
+            return f'write `"{name}": {_WHEN_TRUE[name]}`'
+        if value is False:
+            return f"remove `{key}`, which is then disabled"
+    text = value.strip().lower() if isinstance(value, str) else ""
+    if text in ("true", "false") and expected.startswith("`true`"):
+        return f'write `"{name}": {text}`, without quotes'
+    if _NUMBER.fullmatch(text) and (
+        expected == "a number" or (expected.startswith("an integer") and float(text).is_integer())
+    ):
+        return f'write `"{name}": {text}`, without quotes'
+    return f"set `{key}` to {expected}"
+
+
 def _wrong_value(config: DsConfig, key: str, expected: str, effect: str) -> Finding:
     value = config.get(key)
     return fail(
         f"{config.named(key)} is {json.dumps(value)}, but it must be {expected}",
         effect=effect,
-        hint=f"set `{key}` to {expected}",
+        hint=_advice(key, value, expected),
         key=key,
         line=config.lines.get(key),
         value=value,
@@ -164,7 +202,7 @@ def values_are_of_their_kind(
     for key in _SECTIONS:
         value = config.get(key)
         if _is_given(config, key, value) and not isinstance(value, dict):
-            yield _wrong_value(config, key, "an object in braces", "DeepSpeed rejects the config")
+            yield _wrong_value(config, key, _OBJECT, "DeepSpeed rejects the config")
     yield from _warmup(config, deepspeed)
     yield from _loss_scale(config, deepspeed)
     yield from _zero(config)

@@ -33,6 +33,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
+from dsdoctor_checks._util import amount
 
 CONDITION = Condition("container-gpu-mismatch", id="DSD1101", scope=Scope.NODE, since="0.1")
 
@@ -69,15 +70,15 @@ def container_sees_what_it_was_given(os: OsInfo, env: Environment, gpus: Gpus) -
     }
     if lacking and os.container != "kubernetes":  # `kubernetes-gpus-not-visible` reports pods
         yield fail(
-            f"{len(given)} GPUs are assigned to this {os.container} container, but "
-            f"{len(lacking)} of them are not visible ({', '.join(lacking)})",
+            f"this {os.container} container has {amount(len(given), 'assigned GPU')}, but does not see "
+            f"{', '.join(lacking)}",
             effect="the launcher starts more ranks than there are GPUs",
             hint="restart the container or pod, on another node if it happens again",
             **evidence,
         )
     elif extra:
         yield warn(
-            f"{len(given)} GPUs are assigned to this {os.container} container, but it sees "
+            f"this {os.container} container has {amount(len(given), 'assigned GPU')}, but sees "
             f"{len(extra)} more ({', '.join(f'GPU {index}' for index in extra)})",
             effect="a job that uses all visible GPUs interferes with other jobs",
             hint=f"set `CUDA_VISIBLE_DEVICES={','.join(given)}`, and run without `privileged`",

@@ -86,7 +86,7 @@ def runtime_hands_gpus_over(
 
 
 _START = {
-    "docker": "start it with `--gpus all`; if Docker rejects that, install `nvidia-container-toolkit`",
+    "docker": "start it with `--gpus all`; if Docker rejects that, install `nvidia-container-toolkit`, run `nvidia-ctk runtime configure --runtime=docker` and restart Docker",
     "podman": "start it with `--device nvidia.com/gpu=all`, after `nvidia-ctk cdi generate`",
     "apptainer": "start it with `--nv`",
     "kubernetes": "set `nvidia.com/gpu` in `resources.limits` of this container, and "

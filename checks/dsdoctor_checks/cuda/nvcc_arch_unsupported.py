@@ -17,7 +17,7 @@ and older), or correct `TORCH_CUDA_ARCH_LIST`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dsdoctor.api import (
@@ -30,6 +30,7 @@ from dsdoctor.api import (
     Level,
     Missing,
     NvidiaKernel,
+    OsInfo,
     RunNeeds,
     Scope,
     Signature,
@@ -42,8 +43,9 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._util import Capability, capabilities, code_for, dotted, listed, variable
+from dsdoctor_checks._util import Capability, capabilities, code_for, dotted, listed, pair, variable
 from dsdoctor_checks.cuda import _ops, _tables
+from dsdoctor_checks.torch._builds import NEWEST, choose, machine_of
 
 CONDITION = Condition(
     "nvcc-arch-unsupported",
@@ -69,6 +71,17 @@ def _as_arch_list(archs: dict[Capability, bool]) -> list[str]:
     return names + [f"compute_{major}{minor}" for (major, minor), ptx in archs.items() if ptx]
 
 
+def _toolkit(torch: TorchBuild, wanted: Iterable[Capability], machine: str) -> str:
+    """Which toolkit to install: that of torch if it supports the GPUs, else one with another torch."""
+    own = _tables.nvcc_archs(torch.cuda or "") or ()
+    if all(cc in own for cc in wanted):
+        return f"install the CUDA {torch.cuda} toolkit and point `CUDA_HOME` to it"
+    build = choose(pair(torch.version) or NEWEST, None, set(wanted), machine)
+    if build is None or build.cuda is None:
+        return "choose GPUs that one build of torch supports"
+    return f"install a torch build for CUDA {build.cuda}, and the CUDA {build.cuda} toolkit"
+
+
 @check(CONDITION)
 def nvcc_supports_gpus(
     torch: TorchBuild,
@@ -79,6 +92,7 @@ def nvcc_supports_gpus(
     run: RunNeeds,
     env: Environment | Missing,
     kernel: NvidiaKernel | Missing,
+    os: OsInfo | Missing,
 ) -> Iterator[Finding]:
     """Compares what would be compiled for with what this nvcc supports."""
     need = _ops.toolkit_need(torch, deepspeed, run, env, kernel, gpus)
@@ -110,16 +124,13 @@ def nvcc_supports_gpus(
         wanted, source = list(dict.fromkeys(devices.values())), "the GPUs of this run"
     unknown = [dotted(cc) for cc in wanted if cc not in known]
     if unknown:
-        lowest = min(known)
         yield say(
             f"nvcc {toolkit.version} does not support capability {listed(unknown)},"
             f" but {source} {'need' if source.endswith('run') else 'requests'} it",
             effect=f"the build of {need.words} fails with `Unsupported gpu architecture`",
             hint="set `TORCH_CUDA_ARCH_LIST` to the capability of the GPUs"
             if not source.endswith("run")
-            else "install an older CUDA toolkit and the torch build for it"
-            if wanted and min(wanted) < lowest
-            else "install a newer CUDA toolkit and point `CUDA_HOME` to it",
+            else _toolkit(torch, wanted, machine_of(os)),
             unknown=unknown,
             **evidence,
         )
@@ -138,19 +149,27 @@ def nvcc_supports_gpus(
     yield ok(**evidence)
 
 
-HINT = "install a newer toolkit, or set `TORCH_CUDA_ARCH_LIST` to capabilities that it supports"
+HINT = "install the toolkit for torch's CUDA version, or set `TORCH_CUDA_ARCH_LIST` to capabilities that nvcc supports (`nvcc --list-gpu-arch`)"
 
 SIGNATURES = (
     Signature(
-        pattern=r"[Uu]nsupported gpu arch\w+|Unknown CUDA arch|not defined for option 'gpu-(?:arch|name)",
+        pattern=r"[Uu]nsupported gpu arch\w+|not defined for option 'gpu-(?:arch|name)",
         source="torch 1.0-2.13 utils/cpp_extension.py",
         examples=(
             "nvcc fatal   : Unsupported gpu architecture 'compute_89'",
-            "ValueError: Unknown CUDA arch (Foo) or GPU not supported",
             "nvcc fatal   : Value 'sm_120' is not defined for option 'gpu-architecture'",
             "ptxas fatal   : Value 'sm_121a' is not defined for option 'gpu-name'",
         ),
         not_examples=("Unsupported gpu arch list is empty",),
+        level=Level.CERTAIN,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern="Unknown CUDA arch",
+        source="torch 1.0-2.13 utils/cpp_extension.py",
+        examples=("ValueError: Unknown CUDA arch (Foo) or GPU not supported",),
+        message="`TORCH_CUDA_ARCH_LIST` contains a value that torch does not know",
+        hint="write capabilities such as `8.0;9.0+PTX` in `TORCH_CUDA_ARCH_LIST`, or unset it",
         level=Level.CERTAIN,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),

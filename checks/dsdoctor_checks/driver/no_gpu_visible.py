@@ -103,7 +103,7 @@ def some_gpu_visible(
             value = variable(env, "CUDA_VISIBLE_DEVICES")
             count = max(len(gpus.gpus), gpus.count or 0)
             yield say(
-                f"`CUDA_VISIBLE_DEVICES={value}` hides all {count} GPUs of this machine",
+                f"`CUDA_VISIBLE_DEVICES={value}` hides every GPU of this machine ({count})",
                 effect=_CPU,
                 hint="unset `CUDA_VISIBLE_DEVICES`, or set it to the GPUs that the job should use",
                 gpus=count,
@@ -143,7 +143,7 @@ def some_gpu_visible(
     on_bus = sum(1 for _ in kernel.pci) if isinstance(kernel, NvidiaKernel) else 0
     if gpus_hidden(os, kernel, env):
         yield say(
-            f"{on_bus} NVIDIA GPUs on the PCI bus, but none is assigned to this container or job",
+            f"none of the NVIDIA GPUs on the PCI bus ({on_bus}) is assigned to this container or job",
             effect=_CPU,
             hint="start the container with `--gpus all`, or request GPUs from the scheduler"
             " (`--gres=gpu:1`)",
@@ -155,7 +155,7 @@ def some_gpu_visible(
         yield skip(gpus.detail, on_bus=on_bus, **evidence)  # the driver was not asked
         return
     yield fail(
-        f"{on_bus} NVIDIA GPUs on the PCI bus, but the driver lists none",
+        f"the driver lists none of the NVIDIA GPUs on the PCI bus ({on_bus})",
         effect=_CPU,
         hint="look for the reason with `dmesg | grep -i -e nvrm -e nvidia`",
         on_bus=on_bus,

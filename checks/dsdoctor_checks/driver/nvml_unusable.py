@@ -126,6 +126,9 @@ def nvml_answers(
         effect=effect,
         hint="add `utility` to `NVIDIA_DRIVER_CAPABILITIES` and restart the container"
         if lacking and in_container
+        else "compare `ls -l /dev/nvidia*` with the account of the job (`id`); in a container, pass the "
+        "devices with `--gpus all`"
+        if error.code == _tables.NVML_NO_PERMISSION
         else "look for `NVRM` in `dmesg`, then reboot; if the error remains, reinstall the driver",
         code=error.code,
         name=error.name,

@@ -19,6 +19,7 @@ _RESTART = "restart the job; if the error recurs on the same GPU, run `dcgmi dia
 _CARD = "reset the GPU; if the error recurs, replace the card"
 _CABLES = "check the auxiliary power cables of the card"
 _SOFTWARE = "reset the GPU; if the error recurs, update the driver"
+_RESET = "stop all work on it and run `nvidia-smi --gpu-reset` as root, or reboot"
 _LINK = "check `nvidia-smi nvlink -s` and `-e`, then reset all GPUs of the board, or reboot"
 
 
@@ -113,4 +114,5 @@ def lookup(code: int, text: str, *, switch: bool = False) -> Xid:
     if asked is None or asked[1].strip().lower() == "none":
         return Xid("the recovery action has changed", INFO)
     meaning = f"the driver requests `{asked[1]}`"
-    return Xid(meaning, FATAL, f"take the action that the driver requests: {asked[1].lower()}")
+    boot = "reboot" in asked[1].lower()
+    return Xid(meaning, FATAL, "reboot the node" if boot else _RESET)

@@ -42,10 +42,10 @@ def ecc_mode_is_settled(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -
             and gpu.ecc_mode != gpu.ecc_mode_pending
         ):
             yield warn(
-                f"ECC is {word(gpu.ecc_mode)} on {named(gpu)}, "
+                f"ECC of {named(gpu)} is {word(gpu.ecc_mode)}, "
                 f"but {word(gpu.ecc_mode_pending)} after the next reboot",
                 effect="memory size and error correction change at the next reboot",
-                hint="reboot, or run "
+                hint=f"reboot to turn it {word(gpu.ecc_mode_pending)}, or keep it {word(gpu.ecc_mode)}: "
                 f"`nvidia-smi -i {gpu.index} -e {int(bool(gpu.ecc_mode))}` as root",
                 gpu=gpu.index,
                 uuid=gpu.uuid,

@@ -29,6 +29,7 @@ from dsdoctor.api import (
     check,
     fail,
 )
+from dsdoctor_checks._util import amount
 
 from ._util import judged, named, skip_unreported
 
@@ -59,14 +60,14 @@ def memory_is_sound(
         what = ""
         if health.sram_threshold_exceeded or (sram or 0) > limits.max_sram_errors:
             what = (
-                f"{named(gpu)} has {sram or 0} uncorrectable SRAM errors over its life, but "
+                f"{named(gpu)} has {amount(sram or 0, 'uncorrectable SRAM error')} over its life, but "
                 f"NVIDIA's limit is {limits.max_sram_errors:g}"
             )
             hint = "replace the card"
         elif (volatile or 0) > limits.max_volatile_errors:
             what = (
-                f"{named(gpu)} has {volatile} uncorrectable memory errors since the driver was loaded, "
-                f"but {limits.max_volatile_errors:g} are expected"
+                f"{named(gpu)} has {amount(volatile or 0, 'uncorrectable memory error')} since the driver "
+                f"was loaded, but {limits.max_volatile_errors:g} are expected"
             )
             hint = f"run `nvidia-smi --gpu-reset -i {gpu.index}` as root, or reboot"
         if what:

@@ -5,7 +5,7 @@ The memory that they hold is not available to the job. A job that would fit on a
 `CUDA out of memory`, and both programs run slower.
 
 ## What to do
-Stop the other programs, wait for them, or choose other GPUs with `--gpus`.
+Stop the other programs, wait for them, or start the job on other GPUs.
 
 ## References
 - nvml.h of CUDA 13.5: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetMemoryInfo
@@ -91,7 +91,7 @@ def gpus_are_free(
             + (f" (processes {listed(pids)})" if pids else "")
             + ", but the job expects the GPU to be free",
             effect="the job has that much less memory, and both programs run slower",
-            hint="stop the programs that `nvidia-smi` lists, or choose other GPUs with `--gpus`",
+            hint="stop the programs that `nvidia-smi` lists, or start the job on other GPUs",
             gpu=gpu.index,
             uuid=gpu.uuid,
             used_mib=used // MIB,

@@ -62,7 +62,8 @@ def mode_lets_the_job_in(
         yield fail(
             what,
             effect="CUDA fails with `device(s) is/are busy or unavailable` (error 46)",
-            hint=f"stop the process, or run `nvidia-smi -i {gpu.index} -c 0` as root",
+            hint=("stop the process, or " if mode != ComputeMode.PROHIBITED else "")
+            + f"run `nvidia-smi -i {gpu.index} -c 0` as root",
             gpu=gpu.index,
             uuid=gpu.uuid,
             compute_mode=mode,

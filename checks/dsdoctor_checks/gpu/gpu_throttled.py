@@ -42,6 +42,19 @@ HARDWARE = {
 }
 
 
+def _suspects(reasons: int) -> str:
+    """What to look at first.
+
+    >>> _suspects(EventReason.HW_POWER_BRAKE | EventReason.HW_SLOWDOWN)
+    'the power supply and its cables'
+    """
+    if reasons & (EventReason.HW_THERMAL | EventReason.SW_THERMAL):
+        return "fans, airflow and room temperature"
+    if reasons & EventReason.HW_POWER_BRAKE:
+        return "the power supply and its cables"
+    return "cooling and power supply"
+
+
 @check(CONDITION)
 def clocks_are_free(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
     """Judges why clocks are low; on an idle GPU only heat counts."""
@@ -61,7 +74,7 @@ def clocks_are_free(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> It
             f"the clocks of {named(gpu)} are limited by {why} "
             f"(reasons {reasons:#x}{clock}), but a healthy GPU runs unthrottled",
             effect="this GPU, and every rank that waits for it, runs slower",
-            hint="check cooling and power, then run `nvidia-smi -q -d PERFORMANCE` again",
+            hint=f"check {_suspects(reasons)}; `nvidia-smi -q -d PERFORMANCE` shows whether it still lasts",
             gpu=gpu.index,
             uuid=gpu.uuid,
             event_reasons=hex(reasons),

@@ -5,7 +5,7 @@ A process sees at most one MIG device. MIG devices cannot reach each other or ot
 NCCL does not connect two MIG devices of one GPU. A job over several GPUs needs whole GPUs.
 
 ## What to do
-Choose GPUs without MIG with `--gpus`, or disable MIG: `nvidia-smi -i N -mig 0`.
+Start the job on GPUs without MIG, or disable MIG: `nvidia-smi -i N -mig 0`.
 
 ## References
 - https://docs.nvidia.com/datacenter/tesla/mig-user-guide/
@@ -57,7 +57,7 @@ def several_gpus_are_whole(
         f"MIG is enabled on {listed(named(gpu) for gpu in sliced)}, but the run uses "
         f"{max(wanted, len(found))} devices",
         effect="each rank sees one MIG device or none, and NCCL cannot connect them",
-        hint="choose whole GPUs with `--gpus`, or run "
+        hint="start the job on GPUs without MIG, or run "
         f"`nvidia-smi -i {','.join(str(gpu.index) for gpu in sliced)} -mig 0` as root",
         sliced=[gpu.index for gpu in sliced],
         devices=max(wanted, len(found)),

@@ -42,11 +42,12 @@ def mig_mode_is_settled(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -
             and gpu.mig_mode != gpu.mig_mode_pending
         ):
             yield warn(
-                f"MIG is {word(gpu.mig_mode)} on {named(gpu)}, "
+                f"MIG of {named(gpu)} is {word(gpu.mig_mode)}, "
                 f"but {word(gpu.mig_mode_pending)} after the next reset",
                 effect="the devices that a job sees change at the next reset",
-                hint="reset the GPU, or run "
-                f"`nvidia-smi -i {gpu.index} -mig {int(bool(gpu.mig_mode))}` as root",
+                hint=f"turn it {word(gpu.mig_mode_pending)} with `nvidia-smi --gpu-reset -i {gpu.index}`, or "
+                f"keep it {word(gpu.mig_mode)} with "
+                f"`nvidia-smi -i {gpu.index} -mig {int(bool(gpu.mig_mode))}`, as root",
                 gpu=gpu.index,
                 uuid=gpu.uuid,
                 mig=gpu.mig_mode,

@@ -58,9 +58,10 @@ def no_page_is_pending(
         if not worn and not health.retired_pages_pending:
             continue
         yield (fail if worn else warn)(
-            f"{named(gpu)} has retired {pages} memory pages"
-            + (", and one is pending" if health.retired_pages_pending else "")
-            + f", but fewer than {limits.max_pages:g} and none pending are expected",
+            f"{named(gpu)} has retired {pages} memory pages, but fewer than {limits.max_pages:g} are "
+            "expected"
+            if worn
+            else f"{named(gpu)} has a memory page pending retirement, but none is expected",
             effect="a program that uses the faulty page fails with a CUDA error",
             hint="replace the card"
             if worn

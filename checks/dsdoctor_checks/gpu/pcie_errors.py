@@ -34,6 +34,7 @@ from dsdoctor.api import (
     ok,
     warn,
 )
+from dsdoctor_checks._util import amount
 
 from ._util import judged, named, skip_unreported
 
@@ -87,9 +88,9 @@ def link_is_sound(
         corrected = max(errors.correctable or 0, lines.get("corrected", 0))
         replays = gpu.pcie.replay_counter or 0
         if fatal:
-            say, what = fail, f"{fatal} fatal PCIe errors, but 0 are expected"
+            say, what = fail, f"{amount(fatal, 'fatal PCIe error')}, but 0 are expected"
         elif broken > limits.max_uncorrectable:
-            say, what = warn, f"{broken} uncorrectable PCIe errors, but 0 are expected"
+            say, what = warn, f"{amount(broken, 'uncorrectable PCIe error')}, but 0 are expected"
         elif corrected > limits.max_corrected:
             say = warn
             what = f"{corrected} corrected PCIe errors, but at most {limits.max_corrected:g} are expected"

@@ -80,6 +80,10 @@ def floors_are_met(
     yield from _version_floors(floors, nvml, patient, torch, deepspeed, packages)
 
 
+#: As a sentence calls it, where that differs from the row.
+_TO_UPGRADE = {"driver": "the driver", "CUDA of torch": "torch to a build for a newer CUDA"}
+
+
 def _unmet(floors: Floors, what: str, have: str, want: str, hint: str, **evidence: Any) -> Finding:
     return fail(
         f"{what}: {have}, but the profile `{floors.name}` requires {want}",
@@ -115,7 +119,7 @@ def _gpu_floors(
                 "GPUs",
                 f"{len(used)} {'is' if len(used) == 1 else 'are'} available to the run",
                 f"{floors.gpus}",
-                "choose more GPUs (`--gpus`, `CUDA_VISIBLE_DEVICES`) or another machine",
+                "give the run more GPUs, or use another machine",
                 gpus=len(used),
                 wanted=floors.gpus,
             )
@@ -143,7 +147,7 @@ def _gpu_floors(
                 name,
                 f"compute capability {dotted(gpu.cc)}",
                 dotted(wanted),
-                "choose newer GPUs",
+                f"use GPUs of capability {dotted(wanted)} or higher",
                 gpu=gpu.index,
                 capability=dotted(gpu.cc),
                 wanted=dotted(wanted),
@@ -227,14 +231,20 @@ def _version_floors(
         if isinstance(have, Missing):
             yield _unread(what, have)
         elif have is None:
-            yield _unmet(floors, what, "not installed", wanted, f"install {what} {wanted} or newer")
+            yield _unmet(
+                floors,
+                what,
+                "not installed",
+                f"{wanted} or newer",
+                f"install {what} {wanted} or newer",
+            )
         elif not at_least(have, wanted):
             yield _unmet(
                 floors,
                 what,
                 have,
                 f"{wanted} or newer",
-                f"upgrade {what}",
+                f"upgrade {_TO_UPGRADE.get(what, what)}",
                 version=have,
                 wanted=wanted,
             )

@@ -23,6 +23,7 @@ SIGNATURES = (
         examples=("ValueError: Hostname 'worker-3' not found in hostfile",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        hint="pass hosts that the hostfile lists, or add the host to it",
     ),
     Signature(
         pattern="was not reachable via ssh",
@@ -89,6 +90,7 @@ SIGNATURES = (
         examples=("node-b: Host key verification failed.",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        hint="run `ssh HOST hostname` once by hand as the user of the job, and accept the key if it is the right one",
     ),
     Signature(
         pattern=r"ssh: connect to host \S+ port",
@@ -104,6 +106,7 @@ SIGNATURES = (
         examples=("10.0.0.3: ssh: Could not resolve hostname node-9: Name or service not known",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        hint="correct the name in the hostfile, or add it to DNS or /etc/hosts, until `getent hosts HOST` prints an address",
     ),
     Signature(
         pattern="REMOTE HOST IDENTIFICATION",
@@ -111,6 +114,7 @@ SIGNATURES = (
         examples=("@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        hint="if the host was installed again, remove its old key with `ssh-keygen -R HOST`, and run `ssh HOST hostname` once by hand",
     ),
     Signature(
         pattern="ssh exited with exit code (?:255|127)",
@@ -132,6 +136,7 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        hint="install an SSH client (`apt-get install openssh-client`) or `pdsh` on the node that starts the job",
     ),
     Signature(
         pattern="No such file or directory: 'pdsh'",
@@ -151,6 +156,7 @@ SIGNATURES = (
         ),
         not_examples=("No slot '5' specified on host 'localhost'",),
         level=Level.STRONG,
+        hint="pass slots that the hostfile gives to the host: `slots=N` numbers them from 0",
     ),
     Signature(
         pattern="IndexError: list index out of range",
@@ -160,6 +166,7 @@ SIGNATURES = (
             "    IndexError: list index out of range",
         ),
         near=("deepspeed/launcher/runner.py",),
+        hint="correct the line of the hostfile or of `.deepspeed_env` that the launcher cannot split: `HOST slots=N`, or `NAME=VALUE`",
     ),
     Signature(
         pattern="not enough values to unpack",
@@ -169,6 +176,7 @@ SIGNATURES = (
             "ValueError: not enough values to unpack (expected at least 2, got 1)",
         ),
         near=("deepspeed/launcher/runner.py",),
+        hint="correct the line of the hostfile or of `.deepspeed_env` that the launcher cannot split: `HOST slots=N`, or `NAME=VALUE`",
     ),
     Signature(
         pattern="rcmd: socket: Permission denied",
@@ -198,6 +206,7 @@ SIGNATURES = (
         not_examples=("Bad owner or permissions on is fine",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        hint="run `chmod 600 ~/.ssh/config` as the owner of the file",
     ),
     Signature(
         pattern="mcmd: connect failed",
@@ -212,6 +221,7 @@ SIGNATURES = (
         examples=("There are not enough slots available",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        hint="raise `slots=N` in the hostfile to the number of GPUs, or start fewer ranks",
     ),
     Signature(
         pattern="ORTE was unable to reliably start",
@@ -258,6 +268,7 @@ SIGNATURES = (
         examples=("@         WARNING: UNPROTECTED PRIVATE KEY FILE!          @",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        hint="run `chmod 600` on the private key that the message names",
     ),
     Signature(
         pattern="Load key .{0,120}bad permissions",
@@ -266,6 +277,7 @@ SIGNATURES = (
         not_examples=('key "/home/me/.ssh/id_ed25519": bad permissions',),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        hint="run `chmod 600` on the private key that the message names",
     ),
     Signature(
         pattern="Too many authentication failures",
@@ -280,6 +292,7 @@ SIGNATURES = (
         examples=("ssh: not found",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        hint="install an SSH client (`apt-get install openssh-client`) on the node that starts the job",
     ),
     Signature(
         pattern="No such file or directory: 'ssh'",
@@ -287,6 +300,7 @@ SIGNATURES = (
         examples=("FileNotFoundError: [Errno 2] No such file or directory: 'ssh'",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        hint="install an SSH client (`apt-get install openssh-client`) on the node that starts the job",
     ),
     Signature(
         pattern=r"Error: host \S+ is already defined",

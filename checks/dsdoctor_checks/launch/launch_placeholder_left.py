@@ -34,14 +34,14 @@ def no_placeholder_is_left(command: LaunchCommand) -> Iterator[Finding]:
     if command.launcher == "other":
         yield skip("the command starts no launcher that is known")
         return
-    rows = [(f"--{name}", value) for name, value in command.options.items()]
+    rows = [(f"`--{name}`", value) for name, value in command.options.items()]
     rows += [("the script", command.script or "")]
     found = [(where, value) for where, value in rows if _PLACEHOLDER.fullmatch(value)]
     for where, value in found:
         yield fail(
             f"{where} is `{value}`, which is a placeholder",
             effect="the launcher takes it literally and fails",
-            hint=f"replace `{value}` with the value of this job",
+            hint=f"replace `{value}` with the {'path of your script' if value == command.script else 'value for this job'}",
             option=where,
             value=value,
         )

@@ -75,7 +75,9 @@ def launcher_sees_the_same_devices(
                 f"`CUDA_VISIBLE_DEVICES` is `{value}`, but the deepspeed launcher parses it as"
                 " integers",
                 effect="`ValueError: invalid literal for int()` before anything starts",
-                hint="set `CUDA_DEVICE_ORDER=PCI_BUS_ID`, and use the indices that `nvidia-smi -L`"
+                hint="start it with `torchrun`, which leaves the variable to torch"
+                if any(token.startswith("MIG-") for token in tokens)
+                else "set `CUDA_DEVICE_ORDER=PCI_BUS_ID`, and use the indices that `nvidia-smi -L`"
                 " prints",
                 value=value,
             )

@@ -122,6 +122,7 @@ SIGNATURES = (
         ),
         masks=("nccl-timeout-watchdog",),
         echo=True,
+        hint="correct the name of the master address, or add it to DNS or /etc/hosts, until `getent hosts NAME` prints an address on every node",
     ),
     Signature(
         pattern="torch.*getaddrinfo",

@@ -33,6 +33,12 @@ HINT = "request more host memory for the job, offload less, or start fewer ranks
 
 #: Of a process that asked for memory and got none; the kernel killed nothing.
 NOT_ALLOCATED = "Host memory ran out: an allocation failed"
+#: Of a status that does not show who sent the signal.
+KILLED = "A process was killed by SIGKILL, which the kernel sends when host memory runs out"
+LOOK_FIRST = (
+    "look for `Out of memory` in `dmesg`; if it is there, request more host memory for the job, "
+    "offload less, or start fewer ranks and workers"
+)
 
 #: What ends the tasks of a Slurm step: their job's end, srun itself, or a task that aborts.
 STEP_ENDED = (
@@ -124,6 +130,8 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
         echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
     ),
     Signature(
         pattern=r"exitcode\s*: -9\b",
@@ -135,6 +143,8 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
         echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
     ),
     Signature(
         pattern=r"Signal 9 \(SIGKILL\)",
@@ -143,6 +153,8 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
         echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
     ),
     Signature(
         pattern=r"exit(?:ed with)? (?:code|status) (?:137|-9)\b",
@@ -158,6 +170,8 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
         echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
     ),
     Signature(
         pattern=r"signal 9\b",
@@ -166,6 +180,8 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
         echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
     ),
     Signature(
         pattern=r"Signals\.SIGKILL",
@@ -174,6 +190,8 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
         echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
     ),
     Signature(
         pattern="terminated with signal SIGKILL",
@@ -184,6 +202,8 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
         echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
     ),
     Signature(
         pattern=r"exit(?:ed with exit)? code:? 137\b",
@@ -192,6 +212,8 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
         echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
     ),
     Signature(
         pattern=r"(?:^|: |\d )Killed(?:$|\s{2,})",
@@ -205,6 +227,8 @@ SIGNATURES = (
         unless=STEP_ENDED,
         not_after=STEP_ENDING,
         echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
     ),
     Signature(
         pattern=r"task \d+: Killed",
@@ -215,6 +239,8 @@ SIGNATURES = (
         unless=STEP_ENDED,
         not_after=STEP_ENDING,
         echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
     ),
     Signature(
         pattern="DefaultCPUAllocator: (?:can't allocate|not enough) memory",
@@ -317,6 +343,8 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
         echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
     ),
     Signature(
         pattern=r"EXIT STRING: Killed \(signal 9\)",
@@ -325,6 +353,8 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
         echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
     ),
     Signature(
         pattern="TERM_MEMLIMIT: ",
@@ -375,5 +405,7 @@ SIGNATURES = (
         not_examples=(" Killed: 9 ",),
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+        message=KILLED,
+        hint=LOOK_FIRST,
     ),
 )

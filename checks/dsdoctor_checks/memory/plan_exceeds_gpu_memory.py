@@ -107,8 +107,7 @@ def _compare(demand: MemoryDemand, total: int, free: int) -> Finding:
             f"{demand.what} needs {gib(max(state, whole))} GiB on each GPU, but {gib(free)} of "
             f"{gib(total)} GiB are free",
             effect=f"the run stops with `CUDA out of memory` unless that memory is freed{assumed}",
-            hint="stop the processes that use it (`nvidia-smi` lists them), or choose other GPUs"
-            " with `--gpus`",
+            hint="stop the processes that use it (`nvidia-smi` lists them), or start the job on other GPUs",
             **evidence,
         )
     return ok(**evidence)

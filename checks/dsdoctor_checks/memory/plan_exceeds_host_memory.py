@@ -98,7 +98,7 @@ def host_memory_is_enough(
         if sure <= usable
         else "use more nodes"
     )
-    hints.append("or offload less")
+    hints.append("or offload less" if demand.on_gpu else "or choose a smaller model")
     yield (fail if floor > usable else warn)(
         f"{demand.what} needs {gib(needed)} GiB of host memory ({itemized(demand.host_items)})"
         f"{rounding}, but {verb} {gib(have)} GiB{tail}"

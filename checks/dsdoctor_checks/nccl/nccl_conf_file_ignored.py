@@ -59,7 +59,7 @@ def _lines(file: NcclFile, env: Environment | Missing) -> Iterator[Finding]:
             f"line{plural} {listed(file.ignored)} of `{file.path}` "
             f"{'have' if plural else 'has'} no `=`, but NCCL reads only `NAME=VALUE` lines",
             effect=_EFFECT,
-            hint=f"correct line{plural} {listed(file.ignored)}, or comment out with `#`",
+            hint=f"correct line{plural} {listed(file.ignored)}, or put `#` in front of it",
             path=file.path,
             lines=list(file.ignored),
         )

@@ -80,7 +80,7 @@ def compiler_is_found(
             ops if variable == "CXX" else None,
             f"{trouble}, but building DeepSpeed ops requires it",
             effect="the first use of an op fails with `RuntimeError: Error building extension`",
-            hint=f"install a C++ compiler (`apt-get install build-essential`), or set `{variable}` "
+            hint="install a C++ compiler (`apt-get install build-essential`, `dnf install gcc-c++`), or set `{variable}` "
             "to one that works",
             command=compiler.command,
             path=compiler.path,

@@ -72,8 +72,8 @@ def ninja_is_found(
             f"`{compilers.ninja} --version` does not work: {compilers.ninja_error}, but DeepSpeed "
             "builds its ops with ninja",
             effect=effect,
-            hint=f"run `{pip(patient, packages, 'install --force-reinstall ninja')}`, or take "
-            f"`{PurePath(compilers.ninja).parent}` from PATH",
+            hint=f"run `{pip(patient, packages, 'install --force-reinstall ninja')}`, or remove "
+            f"`{compilers.ninja}`",
             ninja=compilers.ninja,
             error=compilers.ninja_error,
         )

@@ -349,6 +349,7 @@ SIGNATURES = (
             "pkg_resources.ContextualVersionConflict: (tokenizers 0.19.1 (/x), Requirement.parse('tokenizers<0.19'), {'transformers'})",
         ),
         not_examples=("pkg_resources. is fine",),
+        hint="install an older setuptools: `python -m pip install 'setuptools<81'`, or upgrade the package that imports `pkg_resources`",
     ),
     Signature(
         pattern=r"pydantic\S*\.(?:PydanticUserError|PydanticImportError)|PydanticUserError|has been moved to the `pydantic-settings`|`BaseSettings` has been moved",
@@ -368,6 +369,8 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("cxx-abi-undefined-symbol",),
+        message="The installed torchvision was built for another torch",
+        hint="reinstall torchvision for this torch: `python -m pip install --force-reinstall torchvision torch==VERSION`, with the `--index-url` that torch came from",
     ),
     Signature(
         pattern="Detected that PyTorch and torch(?:vision|audio) were compiled with different",
@@ -377,6 +380,7 @@ SIGNATURES = (
             "RuntimeError: Detected that PyTorch and torchaudio were compiled with different CUDA versions.",
         ),
         level=Level.STRONG,
+        hint="reinstall torchvision and torchaudio from the index that torch came from (`https://download.pytorch.org/whl/cuXXX`)",
     ),
     Signature(
         pattern="Weights only load failed",
@@ -387,6 +391,8 @@ SIGNATURES = (
         ),
         level=Level.WEAK,
         near=("Unsupported global", "Unsupported class", "not an allowed global"),
+        message="The file contains more than weights, which `torch.load` refuses by default since torch 2.6",
+        hint="for a file that you trust, pass `weights_only=False` to `torch.load`, or allow its classes with `torch.serialization.add_safe_globals`; if a library loads it, upgrade that library",
     ),
     Signature(
         pattern=r"(?:^|\s)\S+ \S+ (?:requires|has requirement) \S+.{0,60}, but you(?: have|'ll have)|requires \S+ .{0,60}which is incompatible",

@@ -79,7 +79,11 @@ def deepspeed_imports(
     yield fail(
         f"`import deepspeed` {what}",
         effect="every rank fails in the same way when it starts",
-        hint="fix what the error reports, then check with `python -c 'import deepspeed'`",
+        hint="run `python -X faulthandler -c 'import deepspeed'` to see in which module it ends"
+        if outcome.error_type == "signal"
+        else "run `python -X importtime -c 'import deepspeed'` to see at which module it stops"
+        if outcome.error_type == "hang"
+        else "fix what the error reports, then check with `python -c 'import deepspeed'`",
         version=version,
         error_type=outcome.error_type,
         error=outcome.message,

@@ -33,7 +33,7 @@ from dsdoctor.api import (
     without_fix,
 )
 from dsdoctor_checks._pip import pip
-from dsdoctor_checks._util import hint_to_install, own_environment
+from dsdoctor_checks._util import hint_to_install, holds_no_job
 
 CONDITION = Condition(
     "deepspeed-missing",
@@ -74,7 +74,7 @@ def deepspeed_is_installed(
             ),
             python=python,
         )
-        yield missing if trains or not own_environment(patient) else without_fix(missing)
+        yield missing if trains or not holds_no_job(patient) else without_fix(missing)
     else:
         yield ok(version=deepspeed.version, path=deepspeed.path)
 
@@ -217,6 +217,8 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("deepspeed-torch-incompatible",),
+        message="Another module is imported as `deepspeed`, or its installation is incomplete",
+        hint="rename a `deepspeed.py` or a folder `deepspeed` next to the script; without one, run `python -m pip install --force-reinstall --no-deps deepspeed`",
     ),
     Signature(
         pattern=r"PackageNotFoundError: (?:No package metadata was found for )?'?deepspeed\b|DistributionNotFound: The 'deepspeed|'deepspeed' is not recognized as an internal|which: no deepspeed in",

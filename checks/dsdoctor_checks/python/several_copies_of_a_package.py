@@ -47,7 +47,7 @@ def packages_are_there_once(packages: Packages, patient: Patient | Missing) -> I
             f"{listed(f'`{folder}`' for folder in sorted(others))} "
             f"{'contains' if len(others) == 1 else 'contain'} another copy",
             effect="which copy a job imports depends on how it is started",
-            hint=f"run `{remove}` until one copy is left",
+            hint=f"run `{remove}` until no copy is left, then install {name} once",
             package=name,
             version=package.version,
             location=package.location,

@@ -37,6 +37,8 @@ SIGNATURES = (
             "Unable to find latest file at c/latest, if trying to load latest checkpoint make sure it exists",
         ),
         level=Level.WEAK,
+        message="The checkpoint folder has no file `latest`, so nothing was loaded",
+        hint="pass the folder that contains the file `latest` to `load_checkpoint`, or a `tag`; a first run has none",
     ),
     Signature(
         pattern=r"in (?:_load_zero_checkpoint|load_checkpoint|_load_checkpoint|_get_all_zero_checkpoint\w*|_rigid_load_state_dict|_load_rigid\w*|_load_elastic\w*)\b",

@@ -52,6 +52,7 @@ def name(place: Place) -> str:
     """
     if place.purpose.startswith("--"):
         return f"`{place.path}` (`{place.purpose}`)"
-    source = f" (`{place.variable}`)" if place.variable else ""
     what = f"directory of {place.purpose}" if place.purpose.endswith("s") else place.purpose
-    return f"the {what} `{place.path}`{source}"
+    if place.variable:
+        return f"the {what} `{place.path}` (`{place.variable}`)"
+    return f"the {what} `{place.path}`"

@@ -207,6 +207,8 @@ SIGNATURES = (
             "OSError: [Errno 27] File too large",
             "RuntimeError: [Errno 27] File too large: 'out/model.pt'",
         ),
+        message="A file is larger than the limit of the process or of the file system",
+        hint="run `ulimit -f unlimited` before the job starts, or use a file system that allows files of that size",
     ),
     Signature(
         pattern="low on resource: ephemeral-storage",

@@ -41,19 +41,30 @@ _NEEDED = ("--writable", "NVMe offload")
 _JUDGED = (*_NEEDED, "Triton cache", "temporary files")
 
 
-def _why(place: Place) -> str | None:
+def _stated(place: Place, elsewhere: str) -> tuple[str, str] | None:
+    """What is wrong with a place and what to do, as whole sentences; None if nothing is."""
     if place.error is not None:
         return None
+    what = name(place)
     if place.kind not in (None, "dir"):
-        return f"is a {place.kind}, not a directory"
+        return (
+            f"{what} is a {place.kind}, not a directory",
+            f"remove that {place.kind}, or {elsewhere}",
+        )
     if place.trial_error is not None:
-        return f"is not writable: {place.trial_error}"
-    if place.read_only:
-        return f"is on a file system that is mounted read-only (`{place.mount}`)"
-    if not place.writable:
-        where = f"its parent `{place.parent}`" if place.parent else "it"
-        return f"is not writable: {where} belongs to another user"
-    return None
+        said = f"{what} is not writable: `{place.trial_error}`"
+    elif place.read_only:
+        return (
+            f"{what} is on a file system that is mounted read-only (`{place.mount}`)",
+            f"mount it read-write, or {elsewhere}",
+        )
+    elif place.writable:
+        return None
+    elif place.parent:
+        said = f"{what} is not writable: its parent `{place.parent}` belongs to another user"
+    else:
+        said = f"{what} is not writable: it belongs to another user"
+    return said, f"make it writable for this user, or {elsewhere}"
 
 
 @check(CONDITION)
@@ -62,21 +73,22 @@ def places_can_be_written(storage: Storage) -> Iterator[Finding]:
     judged = [place for place in storage.places if place.purpose in _JUDGED]
     clean = True
     for place in judged:
-        why = _why(place)
-        if why is None:
+        variable = place.variable or {"Triton cache": "TRITON_CACHE_DIR"}.get(place.purpose)
+        stated = _stated(
+            place,
+            f"set `{variable}` to another directory" if variable else "use another directory",
+        )
+        if stated is None:
             continue
         clean = False
+        message, hint = stated
         needed = place.purpose in _NEEDED
-        variable = place.variable or {"Triton cache": "TRITON_CACHE_DIR"}.get(place.purpose)
-        elsewhere = (
-            f"set `{variable}` to another directory" if variable else "use another directory"
-        )
         yield (fail if needed else warn)(
-            f"{name(place)} {why}",
+            message,
             effect="the run stops when it first writes there"
             if needed
             else "each process compiles its kernels again, or the run stops when it writes there",
-            hint=f"make it writable for this user, or {elsewhere}",
+            hint=hint,
             path=place.path,
             purpose=place.purpose,
             parent=place.parent,
@@ -91,16 +103,22 @@ HINT = "make the directory writable for the job's user, or set `TORCH_EXTENSIONS
 
 SIGNATURES = (
     Signature(
-        pattern=r"\[Errno 13\] Permission denied(?!.{0,20}(?:nvcc|ninja))|\[Errno 30\]|Read-only file system|failed to map segment from shared object",
-        source=(
-            "python 3.3-3.14 Objects/exceptions.c, with glibc's words for EACCES and EROFS; glibc "
-            "2.17-2.41 elf/dl-load.c"
-        ),
+        pattern=r"\[Errno 13\] Permission denied(?!.{0,20}(?:nvcc|ninja))|\[Errno 30\]|Read-only file system",
+        source=("python 3.3-3.14 Objects/exceptions.c, with glibc's words for EACCES and EROFS"),
         examples=(
             "PermissionError: [Errno 13] Permission denied: '/.cache'",
             "OSError: [Errno 30] Read-only file system: 'x'",
-            "failed to map segment from shared object",
         ),
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern="failed to map segment from shared object",
+        source="glibc 2.17-2.41 elf/dl-load.c",
+        examples=(
+            "ImportError: /c/cpu_adam/cpu_adam.so: failed to map segment from shared object",
+        ),
+        message="A library cannot be loaded from where it is, mostly a file system mounted with `noexec`",
+        hint="set `TORCH_EXTENSIONS_DIR` (or `TMPDIR`, for unpacked libraries) to a directory on a file system without `noexec`; `findmnt -T DIR` shows it",
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(

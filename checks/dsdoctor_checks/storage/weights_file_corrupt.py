@@ -54,7 +54,7 @@ _WORDS = {
 }
 
 
-HINT = "download the file again (`git lfs pull`, `hf download --force-download MODEL`)"
+HINT = "download the file again (`git lfs pull`, `hf download --force-download MODEL`), or load an earlier checkpoint"
 
 SIGNATURES = (
     Signature(

@@ -69,11 +69,13 @@ def subset_is_close(
         yield ok(f"ring {drawn}, slowest hop {worst or 'unknown'}", ring=list(ring), slowest=worst)
         return
     group, best = better
+    numbers = ",".join(str(index) for index in group)
     yield warn(
         f"the ring over GPUs {listed(indices)} has {worst} as its slowest hop, but GPUs "
         f"{listed(group)} are free and would have {best}",
         effect="collectives of the job are slower than this node allows",
-        hint=f"pass `--gpus {','.join(str(index) for index in group)}`",
+        hint=f"start the job on GPUs {listed(group)}: `--include localhost:{numbers}` of the deepspeed "
+        f"launcher, or `CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={numbers}`",
         gpus=indices,
         ring=list(ring),
         slowest=worst,

@@ -99,7 +99,7 @@ def fabric_is_healthy(
             f"the GPUs of this run belong to fabric cliques {listed(parts)}, but only GPUs of the "
             "same clique reach each other over NVLink",
             effect="NCCL connects the cliques over PCIe or the network, which is many times slower",
-            hint="choose GPUs of the same clique with `--gpus`",
+            hint="start the job on GPUs of one clique",
             cliques={str(clique): indices for clique, indices in cliques.items()},
         )
     yield ok(gpus=[gpu.index for gpu in joined])

@@ -158,6 +158,8 @@ SIGNATURES = (
             "Setting ds_accelerator to cpu",
             "ds_accelerator to cpu",
         ),
+        message="DeepSpeed runs on the CPU here, which does not support fp16",
+        hint="install a CUDA build of torch on a machine with a GPU; to train on the CPU, remove `fp16` from the config",
     ),
     Signature(
         pattern="deserialize object on a CUDA device",

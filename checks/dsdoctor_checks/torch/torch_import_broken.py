@@ -53,31 +53,37 @@ CONDITION = Condition(
     ),
 )
 _REINSTALL = "reinstall torch with its `nvidia-*` wheels in a new environment"
-_KINDS = {
-    "hang": (
-        "does not finish",
-        "the job hangs without a message",
-        (
-            "check whether the environment is on a slow or dead file system, then run it by hand"
-            " with `python -X importtime -c 'import torch'`"
-        ),
-    ),
-    "signal": (
-        "is killed",
-        "every rank exits at its first line, without a traceback",
-        "run `python -X faulthandler -c 'import torch'` to find where, then " + _REINSTALL,
-    ),
-    "OSError": (
-        "cannot load a shared library",
-        "every rank exits at its first line",
-        "unset `LD_LIBRARY_PATH` and `LD_PRELOAD` and try again; if it still fails, " + _REINSTALL,
-    ),
-}
-_OTHER = (
-    "fails",
-    "every rank exits at its first line",
-    "follow the last line of the error, or " + _REINSTALL,
-)
+_FIRST_LINE = "every rank exits at its first line"
+
+
+def _stated(kind: str, words: str) -> tuple[str, str, str]:
+    """Message, effect and hint, as whole sentences, of an import that ended in some way."""
+    if kind == "hang":
+        return (
+            f"`import torch` does not finish: `{words}`",
+            "the job hangs without a message",
+            (
+                "check whether the environment is on a slow or dead file system, then run it by "
+                "hand with `python -X importtime -c 'import torch'`"
+            ),
+        )
+    if kind == "signal":
+        return (
+            f"`import torch` is killed by `{words}`",
+            "every rank exits at its first line, without a traceback",
+            f"run `python -X faulthandler -c 'import torch'` to find where, then {_REINSTALL}",
+        )
+    if kind == "OSError":
+        return (
+            f"`import torch` cannot load a shared library: `{kind}: {words}`",
+            _FIRST_LINE,
+            f"unset `LD_LIBRARY_PATH` and `LD_PRELOAD` and try again; if it still fails, {_REINSTALL}",
+        )
+    return (
+        f"`import torch` fails with `{kind}: {words}`",
+        _FIRST_LINE,
+        f"follow the last line of the error, or {_REINSTALL}",
+    )
 
 
 @check(CONDITION)
@@ -98,13 +104,12 @@ def torch_imports(
         yield shortage(outcome, "torch", resources)
         return
     kind = outcome.error_type or "error"
-    what, effect, hint = _KINDS.get(kind, _OTHER)
     lines = (outcome.message or live.died or "").strip().splitlines()
     words = lines[-1].rstrip(".") if lines else "no message"
-    name = "" if kind in ("hang", "signal") else f"{kind}: "
+    message, effect, hint = _stated(kind, words)
     entries = list(library_path.entries) if isinstance(library_path, LibraryPath) else []
     yield fail(
-        f"`import torch` {what} ({name}{words})",
+        message,
         effect=effect,
         hint=hint,
         torch=torch.version,

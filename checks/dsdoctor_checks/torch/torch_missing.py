@@ -42,7 +42,7 @@ from dsdoctor_checks._pip import pip
 from dsdoctor_checks._util import (
     capabilities,
     hint_to_install,
-    own_environment,
+    holds_no_job,
 )
 from dsdoctor_checks.torch._builds import NEWEST, choose, driver_of, machine_of
 
@@ -110,7 +110,7 @@ def torch_is_installed(
         python=python,
         **evidence,
     )
-    yield without_fix(missing) if amd or own_environment(patient) else missing
+    yield without_fix(missing) if amd or holds_no_job(patient) else missing
 
 
 HINT = (

@@ -30,7 +30,7 @@ CONDITION = Condition(
     names=(Observation.NOT_FINITE,),
 )
 
-HINT = "train in bf16, or lower `initial_scale_power` and the learning rate"
+HINT = "lower the learning rate and look for bad values in the data; in fp16, also lower `initial_scale_power`, or train in bf16"
 
 SIGNATURES = (
     Signature(

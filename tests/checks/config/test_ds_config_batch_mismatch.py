@@ -238,3 +238,18 @@ def test_options_of_the_trainer(words: str, framework: str, keys: list[str]) -> 
     )
     assert [found.evidence["key"] for found in judged.bad] == keys
     assert all(found.evidence["line"] for found in judged.bad)
+
+
+def test_the_value_that_is_named_is_the_product() -> None:
+    """With all three sizes set only their product fits, and nothing is rounded."""
+    text = '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}'
+    (found,) = judge(
+        ds_config_batch_mismatch.batches_fit,
+        ds_config=config(text),
+        launch_command=parse_command(["deepspeed", "--num_gpus", "2", "t.py"]),
+        gpus=Gpus(gpus=tuple(Gpu(index=number) for number in range(8))),
+        deep_speed_install=NOW,
+        packages=BARE,
+    ).bad
+    assert found.hint == "use 4 ranks or `train_batch_size` 16, or remove `train_batch_size`"
+    assert found.evidence["nearest"] == 16

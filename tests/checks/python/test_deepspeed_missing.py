@@ -69,3 +69,12 @@ def test_nothing_is_to_be_installed_into_the_python_of_the_distribution() -> Non
     )
     expected = f"{NAME_ONE}; without one, create it with `/usr/bin/python3 -m venv DIR`"
     assert judged.findings[0].hint == expected
+
+
+def test_no_fix_is_named_that_would_refuse() -> None:
+    """`install-deepspeed` does not install into the system's Python."""
+    system = patient(executable="/usr/bin/python3", chosen_by="python3 on PATH", kind="system")
+    found = judge(
+        deepspeed_missing.deepspeed_is_installed, deep_speed_install=deepspeed(None), patient=system
+    )
+    assert found.worst.by_hand is True

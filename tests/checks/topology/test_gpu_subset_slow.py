@@ -72,7 +72,7 @@ def test_it_names_the_better_ones() -> None:
     (finding,) = judge(
         CHECK, gpus=gpus(4), gpu_topology=BRIDGED, run_needs=pick(1, 2), environment=NONE
     ).bad
-    assert finding.hint == "pass `--gpus 0,1`"
+    assert "--include localhost:0,1`" in finding.hint
     assert "SYS as its slowest hop, but GPUs 0 and 1 are free and would have NV4" in finding.message
 
 
@@ -81,7 +81,7 @@ def test_gpus_in_use_are_not_advised() -> None:
     (finding,) = judge(
         CHECK, gpus=busy, gpu_topology=BRIDGED, run_needs=pick(1, 2), environment=NONE
     ).bad
-    assert finding.hint == "pass `--gpus 2,3`"
+    assert "--include localhost:2,3`" in finding.hint
 
 
 def test_a_scheduler_s_choice_is_not_the_user_s() -> None:

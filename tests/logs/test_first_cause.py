@@ -781,7 +781,9 @@ def test_memory_that_could_not_be_allocated_is_not_called_a_kill() -> None:
     found = read("Traceback (most recent call last):\n" + error)
     assert found.causes[0].condition == "host-oom-killed"
     assert found.summary == "Host memory ran out: an allocation failed"
-    assert "SIGKILL, which the kernel" in read(steps(1, 9) + "train.sh: line 3: 12 Killed\n").summary
+    assert (
+        "SIGKILL, which the kernel" in read(steps(1, 9) + "train.sh: line 3: 12 Killed\n").summary
+    )
 
 
 MPIRUN = "mpirun noticed that process rank 1 with PID 4711 on node n1 exited on signal {}.\n"

@@ -212,8 +212,6 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
         echo=True,
-        message=KILLED,
-        hint=LOOK_FIRST,
     ),
     Signature(
         pattern=r"(?:^|: |\d )Killed(?:$|\s{2,})",
@@ -227,8 +225,6 @@ SIGNATURES = (
         unless=STEP_ENDED,
         not_after=STEP_ENDING,
         echo=True,
-        message=KILLED,
-        hint=LOOK_FIRST,
     ),
     Signature(
         pattern=r"task \d+: Killed",
@@ -239,8 +235,6 @@ SIGNATURES = (
         unless=STEP_ENDED,
         not_after=STEP_ENDING,
         echo=True,
-        message=KILLED,
-        hint=LOOK_FIRST,
     ),
     Signature(
         pattern="DefaultCPUAllocator: (?:can't allocate|not enough) memory",
@@ -343,8 +337,6 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
         echo=True,
-        message=KILLED,
-        hint=LOOK_FIRST,
     ),
     Signature(
         pattern=r"EXIT STRING: Killed \(signal 9\)",
@@ -353,8 +345,6 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
         echo=True,
-        message=KILLED,
-        hint=LOOK_FIRST,
     ),
     Signature(
         pattern="TERM_MEMLIMIT: ",
@@ -405,7 +395,5 @@ SIGNATURES = (
         not_examples=(" Killed: 9 ",),
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
-        message=KILLED,
-        hint=LOOK_FIRST,
     ),
 )

@@ -1,4 +1,7 @@
-"""Helpers shared by several families: versions, the GPUs of a run, which code runs on which GPU."""
+"""Helpers shared by several families: versions, the GPUs of a run, which code runs on which GPU.
+
+Over 400 lines because of the examples of its many small functions.
+"""
 
 from __future__ import annotations
 

@@ -140,7 +140,14 @@ _ZERO = (
     "leaf_module",
 )
 #: The same of the config itself.
-_SECTIONS = ("tensor_parallel", "hybrid_engine", "compile", "amp", "torch_autocast")
+_SECTIONS = (
+    "tensor_parallel",
+    "expert_parallel",
+    "hybrid_engine",
+    "compile",
+    "amp",
+    "torch_autocast",
+)
 #: The same of `activation_checkpointing`; only `deepspeed.checkpointing` reads them.
 _CHECKPOINTING = ("partition_activations", "cpu_checkpointing", "contiguous_memory_optimization")
 

@@ -178,7 +178,8 @@ def _finished(model: ModelShape, trained: int, setting: Setting, moment: Moment)
     accumulation, a pass adds its own to those of ZeRO-2, and ZeRO-0 and -1 add in place. Space for
     the whole partition is allocated when its first gradient is reduced (`grads_in_partition` of
     stage_1_and_2.py): from then on, a rank that owns the end of an embedding has space for all of
-    it.
+    it. In ZeRO-1, gradients of other ranks stay in the buffer of the bucket; one that the bucket
+    cannot take stays a tensor of its own until the end of the pass (`reduce_ipg_grads`).
     """
     if setting.stage == 3 or (setting.offloads_optimizer and setting.stage):  # noqa: PLR2004
         return 0
@@ -195,7 +196,8 @@ def _finished(model: ModelShape, trained: int, setting: Setting, moment: Moment)
     # a bucket is reduced when the next gradient does not fit
     if setting.lora_rank or moment.finished + model.largest_matrix <= setting.bucket:
         return kept
-    return max(kept, setting.width * model.whole_gradients(setting.world, moment.finished))
+    beside = setting.bucket if setting.stage == 1 else None
+    return max(kept, setting.width * model.whole_gradients(setting.world, moment.finished, beside))
 
 
 def _optimizer(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Iterator
 
 
@@ -254,15 +255,19 @@ class ModelShape:
             yield self.output_parameters
 
     @functools.lru_cache(maxsize=2048)  # noqa: B019  # a plan asks again for each setting that it tries
-    def whole_gradients(self, world: int, made: int | None = None) -> int:
+    def whole_gradients(
+        self, world: int, made: int | None = None, bucket: int | None = None
+    ) -> int:
         """Elements of the gradients that a rank of ZeRO-1 or -2 keeps, the most of all ranks.
 
-        Each tensor that lies in its partition, even partly, stays whole until the step.
+        Each tensor that lies in its partition, even partly, stays whole until the step. ZeRO-1
+        also keeps those of other ranks, if they are too large for the bucket.
 
         Args:
             world: the ranks.
             made: elements that have their gradient, which come from the end of the model; ranks
                 that have none of them do not count. None = all.
+            bucket: of ZeRO-1, the elements of its bucket.
 
         >>> ModelShape(name="x", layers=0, hidden=10, heads=1, vocab=8, intermediate=1, kv_heads=1,
         ...            head_dim=10).whole_gradients(4)
@@ -270,11 +275,21 @@ class ModelShape:
         >>> ModelShape(name="x", layers=0, hidden=10, heads=1, vocab=8, intermediate=1, kv_heads=1,
         ...            head_dim=10, sizes=(80, 20, 20)).whole_gradients(4, made=20)
         40
+        >>> ModelShape(name="x", layers=0, hidden=10, heads=1, vocab=8, intermediate=1, kv_heads=1,
+        ...            head_dim=10, sizes=(20, 80, 20)).whole_gradients(12, bucket=50)
+        100
         """
         sizes = list(self.tensors())
         total = sum(sizes)
         most = first = offset = 0
         untouched = total - (total if made is None else min(made, total))
+        ends = itertools.accumulate(sizes)
+        large = [
+            size if bucket is not None and size > bucket and end - size >= untouched else 0
+            for size, end in zip(sizes, ends, strict=True)
+        ]
+        large[0] = 0  # it comes last, and is counted when it is reduced
+        before = [0, *itertools.accumulate(large)]
         for rank in range(world):
             end = (rank + 1) * total // world
             place, at = first, offset
@@ -282,7 +297,10 @@ class ModelShape:
                 at += sizes[place]
                 place += 1
             if end > untouched:
-                most = max(most, at - offset)
+                others = before[-1] - (before[place] - before[first])
+                most = max(most, at - offset + others)
+            else:
+                most = max(most, before[-1])
             while first < place and offset + sizes[first] <= end:
                 offset += sizes[first]
                 first += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
-from dsdoctor.model.launch_plan import LaunchPlan, MemoryItem, MemoryOption, place
+from dsdoctor.model.launch_plan import LaunchPlan, MemoryItem, MemoryOption, Reason, place
 from dsdoctor.model.units import gib
 from dsdoctor.recommend.output import command_line
 
@@ -155,6 +155,10 @@ def _head(plan: LaunchPlan) -> str:
     return f"{name} · {size} · {ranks} · {plan.precision} · {plan.sequence} tokens"
 
 
+def _note(reason: Reason, width: int) -> list[str]:
+    return _wrap(_clean(f"{reason.subject}: {reason.text}"), width, subsequent_indent="  ")
+
+
 def render(
     plan: LaunchPlan, width: int = 80, folder: str | None = None, *, verbose: bool = False
 ) -> str:
@@ -167,14 +171,17 @@ def render(
         verbose: itemize every option, not the chosen one alone.
     """
     wide = max(20, min(width, 120))
-    lines = [*_wrap(_head(plan), wide), ""]
+    lines = _wrap(_head(plan), wide)
+    notes = [reason for reason in plan.reasons if reason.verdict == "note"]
+    hardware = [reason for reason in notes if reason.subject == "machine"]
+    for reason in hardware:  # what was assumed of it decides everything below
+        lines += _note(reason, wide)
+    lines.append("")
     for option in plan.memory.options:
         lines += _option(option, wide)
     lines += [*_tables(plan, wide, verbose=verbose), *_reach(plan), ""]
-    for reason in plan.reasons:
-        if reason.verdict == "note":
-            text = _clean(f"{reason.subject}: {reason.text}")
-            lines += _wrap(text, wide, subsequent_indent="  ")
+    for reason in notes:
+        lines += [] if reason in hardware else _note(reason, wide)
     if plan.facts_as_of:
         lines.append(f"built-in tables as of {_clean(plan.facts_as_of)}")
     lines += ["", "launch with" if plan.fits else "nothing fits; the closest option is"]

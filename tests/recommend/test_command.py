@@ -126,6 +126,16 @@ def test_a_machine_named_by_its_product(tmp_path: Path) -> None:
     assert "all memory of its GPUs is free" in text
 
 
+def test_a_name_of_several_products_is_explained_below_the_headline(tmp_path: Path) -> None:
+    """An H100 of unknown form is planned for as the one with the least memory."""
+    out = run(tmp_path, "--model", "gpt2", "--like", "8xH100").out
+    head, _, _ = out.partition("\n\n")
+    assert "8 × H100 PCIe" in head
+    words = " ".join(head.split())
+    assert "`8xH100` is interpreted as H100 PCIe" in words
+    assert "may also mean H100 NVL (93.6) or H100 80GB HBM3 (79.6)" in words
+
+
 def test_the_machine_of_a_snapshot(tmp_path: Path) -> None:
     gpus = [
         Gpu(

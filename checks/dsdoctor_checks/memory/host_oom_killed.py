@@ -225,6 +225,7 @@ SIGNATURES = (
         unless=STEP_ENDED,
         not_after=STEP_ENDING,
         echo=True,
+        message=KILLED,
     ),
     Signature(
         pattern=r"task \d+: Killed",

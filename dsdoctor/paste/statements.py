@@ -14,13 +14,6 @@ from dsdoctor.paste import disputes
 from dsdoctor.paste.lines import Line
 
 
-def _beyond(path: str) -> bool:
-    """Whether a field is of a GPU beyond those that a snapshot can have."""
-    list_name, _, rest = path.partition(".")
-    number = rest.partition(".")[0]
-    return list_name == "gpus" and number.isdecimal() and int(number[:9]) >= MOST_GPUS
-
-
 class Statements:
     """Collects what a text states.
 
@@ -35,6 +28,18 @@ class Statements:
             tuple[str, str], tuple[tuple[Any, Source], tuple[Any, Source], int | None]
         ] = {}
         self._readers: dict[str, int] = {}
+        self._gpus: set[str] = set()
+
+    def _beyond(self, path: str) -> bool:
+        """Whether a field is of a GPU beyond the number that a snapshot can have."""
+        name, _, rest = path.partition(".")
+        number = rest.partition(".")[0]
+        if name != "gpus" or not number.isdecimal() or number in self._gpus:
+            return False
+        if len(self._gpus) >= MOST_GPUS:
+            return True
+        self._gpus.add(number)  # not always an index: a GPU without one has a place of its own
+        return False
 
     def recognized(self) -> None:
         """Notes that the text has a part in this reader's format."""
@@ -55,7 +60,7 @@ class Statements:
             line: where it is.
         """
         self.recognized()
-        if _beyond(path):
+        if self._beyond(path):
             return
         key = (kind.key(), path)
         source = Source(reader=self.reader, line=line.number, text=line.text[:200])

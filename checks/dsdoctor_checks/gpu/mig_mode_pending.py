@@ -47,7 +47,7 @@ def mig_mode_is_settled(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -
                 effect="the devices that a job sees change at the next reset",
                 hint=f"turn it {word(gpu.mig_mode_pending)} with `nvidia-smi --gpu-reset -i {gpu.index}`, or "
                 f"keep it {word(gpu.mig_mode)} with "
-                f"`nvidia-smi -i {gpu.index} -mig {int(bool(gpu.mig_mode))}`, as root",
+                f"`nvidia-smi -i {gpu.index} -mig {int(bool(gpu.mig_mode))}` as root",
                 gpu=gpu.index,
                 uuid=gpu.uuid,
                 mig=gpu.mig_mode,

@@ -42,6 +42,9 @@ def replay(
     reuse: int,
     kept: frozenset[int] = frozenset(),
     shared: Shared = (),
+    frozen: frozenset[int] = frozenset(),
+    *,
+    reuses: bool = False,
 ) -> tuple[int, Levels]:
     """Elements that are gathered when the loss is computed, and in the backward pass.
 
@@ -52,11 +55,13 @@ def replay(
         reuse: `stage3_max_reuse_distance`.
         kept: modules whose gathered tensors autograd keeps until their backward pass.
         shared: modules with the tensors of an earlier one (a tied output layer).
+        frozen: modules that have no backward pass.
+        reuses: what autograd keeps is not allocated a second time when it is gathered again.
 
     >>> replay(((6,), (2,), (2,), (6,)), 10, 3, 10)
     (10, ((0.0, 10), (0.375, 10), (0.5, 8), (0.625, 6)))
     """
-    passes = _Passes(modules, shared, kept, _Limits(live, ahead, reuse))
+    passes = _Passes(modules, shared, kept, frozen, _Limits(live, ahead, reuse), reuses=reuses)
     for _ in range(STEPS):
         loss, levels = passes.once()
     return loss, levels
@@ -77,16 +82,26 @@ class _Passes:
     Attributes:
         gathered: tensors that are gathered now, `total` elements.
         views: tensors whose gathered memory autograd keeps, also after their release.
-        released: elements of `views` that are released, but still allocated.
+        stale: those of them that are released. Gathering one again allocates it a second time.
+        released: elements of `stale`, still allocated.
         queue: uses of tensors that the prefetch has not passed, in the order of the trace.
         fetched_for: the last use of each tensor that the prefetch has passed.
     """
 
     def __init__(
-        self, modules: Modules, shared: Shared, kept: frozenset[int], limits: _Limits
+        self,
+        modules: Modules,
+        shared: Shared,
+        kept: frozenset[int],
+        frozen: frozenset[int],
+        limits: _Limits,
+        *,
+        reuses: bool,
     ) -> None:
         self.count, self.kept, self.limits = len(modules), kept, limits
-        self.trace = [*range(self.count), *reversed(range(self.count))]
+        self.reuses = reuses
+        later = [m for m in reversed(range(self.count)) if m not in frozen]
+        self.trace = [*range(self.count), *later]
         self.sizes = {(m, at): size for m, row in enumerate(modules) for at, size in enumerate(row)}
         self.whole = [sum(row) for row in modules]
         first = dict(shared)
@@ -97,6 +112,7 @@ class _Passes:
         self.before = [0, *itertools.accumulate(self.whole[m] for m in self.trace)]
         self.gathered: set[_Tensor] = set()
         self.views: set[_Tensor] = set()
+        self.stale: set[_Tensor] = set()
         self.total = self.released = 0
         self.queue: collections.deque[tuple[_Tensor, int]] = collections.deque()
         self.fetched_for: dict[_Tensor, int] = {}
@@ -148,13 +164,21 @@ class _Passes:
             return 0
         self.gathered.add(tensor)
         self.total += self.sizes[tensor]
-        self.released -= self.sizes[tensor] if tensor in self.views else 0
+        if self.reuses:
+            self._free({tensor})
         return self.sizes[tensor]
+
+    def _free(self, tensors: set[_Tensor]) -> None:
+        """What autograd kept of released tensors is there no more."""
+        freed = self.stale & tensors
+        self.stale -= freed
+        self.released -= sum(self.sizes[tensor] for tensor in freed)
 
     def _run(self, module: int, *, backward: bool) -> None:
         """What autograd keeps of the module from its forward pass, and frees in its backward."""
         if backward:
             self.views.difference_update(self.tensors[module])
+            self._free(set(self.tensors[module]))
         elif module in self.kept:
             self.views.update(self.tensors[module])
 
@@ -166,7 +190,9 @@ class _Passes:
             if self.fetched_for.get(tensor, -1) <= step and not soon:
                 self.gathered.discard(tensor)
                 self.total -= self.sizes[tensor]
-                self.released += self.sizes[tensor] if tensor in self.views else 0
+                if tensor in self.views and tensor not in self.stale:
+                    self.stale.add(tensor)
+                    self.released += self.sizes[tensor]
 
 
 def _next_uses(trace: list[int], tensors: list[list[_Tensor]]) -> list[list[int | None]]:
@@ -222,6 +248,11 @@ def gathered(model: ModelShape, setting: Setting) -> tuple[int, Levels]:
     weight (`Setting.linear_views`), and so do experts that transformers 5 cuts out of one tensor.
     bitsandbytes keeps 4-bit weights on its node of the graph (`ctx.tensors` of `MatMul4Bit`), which
     recomputation leaves there unless it is reentrant.
+
+    With adapters, the embedding is frozen and has no backward pass. With recomputation it has one:
+    PEFT and transformers then say that its output needs a gradient (`enable_input_require_grads`).
+    Weights that autograd keeps are gathered beside it again, as engines of 0.19.8 showed for
+    experts and 4-bit weights; for `linear` of old releases no engine was asked: they count once.
     """
     if not setting.partitions_weights:
         return 0, ()
@@ -239,7 +270,11 @@ def gathered(model: ModelShape, setting: Setting) -> tuple[int, Levels]:
             kept = frozenset(range(len(rows))) - outer
     elif not setting.checkpointing:
         kept = frozenset(range(1, len(rows))) if setting.linear_views else stacked
-    return replay(rows, setting.max_live, setting.prefetch, setting.reuse, kept, shared)
+    unused = setting.lora_rank and not (setting.saved_head or setting.checkpointing)
+    frozen = frozenset({0} if unused else ())
+    limits = (setting.max_live, setting.prefetch, setting.reuse)
+    reuses = setting.linear_views and not setting.quantised
+    return replay(rows, *limits, kept, shared, frozen, reuses=reuses)
 
 
 def level_at(levels: Levels, share: float, step: float) -> int:

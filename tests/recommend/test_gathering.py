@@ -129,3 +129,39 @@ def test_a_replay_ends_empty_and_never_loses_count() -> None:
     assert loss >= 2
     assert all(count >= 0 for _, count in levels)
     assert [share for share, _ in levels] == sorted(share for share, _ in levels)
+
+
+def test_a_weight_that_autograd_keeps_is_gathered_a_second_time() -> None:
+    """Released after its forward pass, it is there twice in its backward pass."""
+    modules = ((6,), (2,), (2,), (6,))
+    plain = replay(modules, 100, 3, 0)[1]
+    twice = replay(modules, 100, 3, 0, frozenset({1, 2}))[1]
+    assert [count - less for (_, count), (_, less) in zip(twice, plain, strict=True)] == [
+        2,
+        2,
+        2,
+        0,
+    ]
+
+
+def test_experts_of_a_measured_model_are_gathered_beside_what_autograd_keeps() -> None:
+    """Hunyuan-A13B with two layers, no recomputation, 4 ranks: 4.354 GiB in an engine, 3.298 before."""
+    attention = [(16_777_216,), (4_194_304,), (4_194_304,), (16_777_216,)]
+    layer = [*attention, (65_536,), (402_653_184, 201_326_592), *[(12_582_912,)] * 3]
+    modules = ((524_972_032,), *layer, *layer, (524_972_032,))
+    model = dataclasses.replace(MOONLIGHT, modules=modules, stacked=(6, 15), layers=2)
+    setting = Setting(stage=3, world=4, micro_batch=4, sequence=512)
+    assert 2 * gathered(model, setting)[0] / memory.GIB == pytest.approx(4.354, rel=0.04)
+
+
+def test_a_frozen_embedding_is_not_kept_for_a_backward_pass() -> None:
+    """Qwen3-8B in 4 bits with four layers, 2 ranks: 8.28e8 elements in an engine."""
+    qwen = ModelShape(
+        name="qwen", layers=4, hidden=4096, heads=32, kv_heads=8, head_dim=128,
+        intermediate=12288, vocab=151_936,
+    )  # fmt: skip
+    setting = dataclasses.replace(ZERO_3, world=2, lora_rank=64, checkpointing=False)
+    quantised = dataclasses.replace(setting, quantised=True)
+    assert gathered(qwen, quantised)[0] == pytest.approx(8.28e8, rel=0.02)
+    trained = dataclasses.replace(quantised, saved_head=True)
+    assert gathered(qwen, trained)[0] > 1.4e9

@@ -47,12 +47,19 @@ class StorageMeter(TorchDispatchMode):
         self.share = chosen / experts if experts else 0.5
         self.image_share = 0.0
         self.known: dict[int, int] = {}
+        self.adopted: list[Any] = []
         self.guessed: set[str] = set()
         self.results: dict[Any, Any] = {}
 
     def adopt(self, tensor: torch.Tensor) -> None:
-        """Excludes a storage from the count: a weight, which is counted elsewhere."""
-        self.known[tensor.untyped_storage()._cdata] = 0
+        """Excludes a storage from the count: a weight, which is counted elsewhere.
+
+        It is held, since a model may replace a buffer (GPT-J's positions): a new storage at the
+        address of a freed one would not be counted.
+        """
+        storage = tensor.untyped_storage()
+        self.adopted.append(storage)
+        self.known[storage._cdata] = 0
 
     def reset(self) -> None:
         """The peak starts again from what is alive."""
@@ -121,6 +128,8 @@ class StorageMeter(TorchDispatchMode):
         if schema.is_mutable or any(value.alias_info for value in schema.returns):
             return func(*args, **kwargs)
         leaves, spec = tree_flatten((args, kwargs))
+        if any(isinstance(leaf, torch.Tensor) and not leaf.is_meta for leaf in leaves):
+            return func(*args, **kwargs)  # its values may count
         key = (func, str(spec), *(_named(leaf) for leaf in leaves))
         made = self.results.get(key)
         if made is None:
@@ -196,8 +205,6 @@ def _is_meta(leaf: Any) -> bool:
 def _named(leaf: Any) -> Any:
     """What in an argument decides the shape of the result."""
     if isinstance(leaf, torch.Tensor):
-        if not leaf.is_meta:
-            return id(leaf)  # its values may count
         return (tuple(leaf.shape), leaf.stride(), leaf.dtype, leaf.requires_grad)
     return (type(leaf).__name__, str(leaf))
 

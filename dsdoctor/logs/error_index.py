@@ -121,10 +121,11 @@ def parse(text: str) -> tuple[Header, list[Entry]]:
     Raises:
         ValueError: it is not of the form that the harvest writes.
     """
-    head = _header(text.splitlines())
+    rows = text.splitlines()
+    head = _header(rows)
     entries: list[Entry] = []
     file = ""
-    for row in text.splitlines():
+    for row in rows:
         if row.startswith(">"):
             file = row[1:]
         elif row and not row.startswith("#"):

@@ -380,7 +380,7 @@ SIGNATURES = (
             "RuntimeError: Detected that PyTorch and torchaudio were compiled with different CUDA versions.",
         ),
         level=Level.STRONG,
-        hint="reinstall torchvision and torchaudio from the index that torch came from (`https://download.pytorch.org/whl/cuXXX`)",
+        hint="reinstall torchvision and torchaudio from the index that torch came from (`https://download.pytorch.org/whl/cu128` for a torch `…+cu128`)",
     ),
     Signature(
         pattern="Weights only load failed",

@@ -8,6 +8,8 @@ import tempfile
 from pathlib import Path
 
 TMP = Path("/tmp")
+#: A worker writes a few files, and makes no folder.
+MOST_TRIES = 5
 
 
 def folder(prefix: str) -> Path:
@@ -23,8 +25,14 @@ def folder(prefix: str) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Removes a folder of any depth, which `shutil.rmtree` gives up with RecursionError."""
-    subprocess.run(["rm", "-rf", "--", str(path)], check=False, stderr=subprocess.DEVNULL)
+    """Removes a folder of any depth, which `shutil.rmtree` gives up with RecursionError.
+
+    A hook's worker may write its verdict there meanwhile, so that the folder is not empty again.
+    """
+    for _ in range(MOST_TRIES):
+        subprocess.run(["rm", "-rf", "--", str(path)], check=False, stderr=subprocess.DEVNULL)
+        if not path.exists():
+            return
 
 
 def _is_alive(pid: int) -> bool:

@@ -76,6 +76,7 @@ def judge(
     findings: list[Finding] = []
     facts = Facts(snapshot)
     asked = 0
+    narrowed: set[int] = set()
     for unit in units:
         if unit.check is None or (policy.scopes and unit.condition.scope not in policy.scopes):
             continue
@@ -83,7 +84,14 @@ def judge(
         if time.monotonic() > deadline:
             findings.append(not_judged(unit))
             continue
-        findings += unit_findings(unit, facts, policy, registry, deadline)
+        found = unit_findings(unit, facts, policy, registry, deadline)
+        narrowed |= {
+            len(findings) + place
+            for place, one in enumerate(found)
+            if one.condition != unit.condition.name
+        }
+        findings += found
+    findings = precedence.without_repeated(findings, narrowed)
     findings = precedence.without_blinded(precedence.without_wider(findings, registry), registry)
     order = {status: -number for number, status in enumerate(Status)}
     findings.sort(key=lambda finding: order[finding.status])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -29,6 +30,25 @@ def _recognizes(unit: Unit, text: str) -> bool:
         for signature in unit.signatures
         for line in text.splitlines()
     )
+
+
+def without_repeated(findings: list[Finding], narrowed: AbstractSet[int]) -> list[Finding]:
+    """Drops a failure that error text put under a narrower name if that one's own check failed.
+
+    Args:
+        findings: all of them.
+        narrowed: places of those that come from a wider condition's check.
+    """
+    own = {
+        finding.condition
+        for place, finding in enumerate(findings)
+        if place not in narrowed and finding.status is Status.FAIL
+    }
+    return [
+        finding
+        for place, finding in enumerate(findings)
+        if place not in narrowed or finding.condition not in own
+    ]
 
 
 def without_wider(findings: list[Finding], registry: Registry) -> list[Finding]:

@@ -141,6 +141,10 @@ def command(
         )
         snapshot = given.composed(snapshot, needs, registry)
     report = judge(snapshot, units, registry, policy, deadline=judge_by(begun, timeout))
+    if from_report is not None:
+        from dsdoctor.cli import pasted  # noqa: PLC0415  # readers only where they are needed
+
+        pasted.with_causes(report, given.paste, snapshot, units, registry)
     if not given.elsewhere and report.worst() is Status.FAIL:
         from dsdoctor.machines import known_good  # noqa: PLC0415  # only where something failed
 

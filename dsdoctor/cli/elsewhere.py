@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 from dsdoctor.cli import common
 from dsdoctor.errors import UsageError
@@ -68,6 +69,17 @@ class Given:
         """Whether another machine than this one is judged."""
         return self.elsewhere or self.node is not None or self.like is not None
 
+    @functools.cached_property
+    def paste(self) -> str:
+        """The text of `--from-report`, which may come from standard input and is read once.
+
+        Raises:
+            UsageError: it cannot be read.
+        """
+        from dsdoctor.cli import pasted  # noqa: PLC0415  # readers only where they are needed
+
+        return pasted.read_paste(str(self.from_report))
+
     def snapshot(self, needs: RunNeeds | None, registry: Registry) -> Snapshot:
         """The machine that was read elsewhere, with the job of the options.
 
@@ -77,7 +89,7 @@ class Given:
         if self.from_report is not None:
             from dsdoctor.cli import pasted  # noqa: PLC0415  # readers only where they are needed
 
-            snapshot = pasted.load_paste(self.from_report)
+            snapshot = pasted.stated_in(self.paste, self.from_report)
         else:
             snapshot = _saved(str(self.from_file))
         if needs is None:
@@ -126,7 +138,7 @@ def _saved(path: str) -> Snapshot:
         from dsdoctor.cli import pasted  # noqa: PLC0415
 
         try:
-            pasted.load_paste(path)
+            pasted.stated_in(pasted.read_paste(path), path)
         except UsageError:
             raise error from None
         raise UsageError(

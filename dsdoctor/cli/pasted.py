@@ -2,40 +2,119 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
-from dsdoctor import reading
+from dsdoctor import logs, reading, report_head
 from dsdoctor.cli import common
 from dsdoctor.cli.log_heads import decoded
 from dsdoctor.errors import UsageError
 from dsdoctor.judge import judge
 from dsdoctor.model.decode import DecodeError
-from dsdoctor.model.diagnosis import Diagnosis
-from dsdoctor.model.finding import Status
+from dsdoctor.model.diagnosis import Diagnosis, Outcome
+from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.report import Report
 from dsdoctor.model.snapshot import Snapshot
-from dsdoctor.packs.registry import Registry
+from dsdoctor.packs.registry import Registry, Unit
 from dsdoctor.paste.environment import environment_of
+from dsdoctor.paste.lines import Line, lines_of, with_bare_title
 from dsdoctor.paste.readers import TOOLS
 
+EXPECTED = f"expected output of {', '.join(f'`{name}`' for name in TOOLS)}"
 
-def load_paste(path: str) -> Snapshot:
-    """The partial snapshot of a file, or of standard input for `-`.
+
+def read_paste(path: str) -> str:
+    """The text of a file, or of standard input for `-`.
 
     Raises:
-        UsageError: it cannot be read, or no reader recognizes anything in it.
+        UsageError: it cannot be read.
     """
-    expected = f"expected output of {', '.join(f'`{name}`' for name in TOOLS)}"
     try:
         data = reading.read(path)
     except OSError as error:
-        raise UsageError(f"`{path}` cannot be read: {error.strerror}; {expected}") from None
+        raise UsageError(f"`{path}` cannot be read: {error.strerror}; {EXPECTED}") from None
     except DecodeError as error:
-        raise UsageError(f"`{path}` cannot be read: {error}; {expected}") from None
-    found = environment_of(decoded(path, data))
+        raise UsageError(f"`{path}` cannot be read: {error}; {EXPECTED}") from None
+    return decoded(path, data)
+
+
+def stated_in(text: str, path: str) -> Snapshot:
+    """The partial snapshot of a text.
+
+    Raises:
+        UsageError: no reader recognizes anything in it.
+    """
+    found = environment_of(text)
     if found is None:
-        raise UsageError(f"`{path}` says nothing about a machine; {expected}")
+        raise UsageError(
+            f"`{path}` says nothing about a machine; {EXPECTED}; for a log, run "
+            f"`dsdoctor triage {path}`"
+        )
     return found
+
+
+def diagnosed(name: str, lines: list[Line], known: logs.Knowledge) -> Diagnosis:
+    """What the text shows; if it shows no cause, what failed according to its title."""
+    body = "\n".join(line.text for line in lines)
+    found = logs.diagnose([logs.Source(name=name, data=body.encode())], known)
+    if found.outcome in {Outcome.CAUSE, Outcome.USER_CODE}:
+        return found
+    number, texts = with_bare_title(lines)
+    if not number:
+        return found
+    told = logs.diagnose([logs.Source(name=name, data="\n".join(texts).encode())], known)
+    shown = told.causes[0].evidence if told.causes else ()
+    return told if any(line.line == number for line in shown) else found
+
+
+def with_causes(
+    report: Report, text: str, stated: Snapshot, units: Iterable[Unit], registry: Registry
+) -> None:
+    """Adds the causes that log lines of a paste show and that no check has found.
+
+    What follows from a condition that failed, and what rests on the same lines, is left out.
+    """
+    causes = diagnosed("", lines_of(text), logs.signatures_of(registry)).causes
+    known = {unit.condition.name: unit for unit in units}
+    bad = [one for one in report.findings if one.status in (Status.FAIL, Status.WARN)]
+    said = {one.condition for one in bad}
+    for one in bad:
+        unit = registry.find(one.condition)
+        said.update(unit.condition.leads_to if unit else ())
+    wider = {name for name, unit in known.items() if said.intersection(unit.condition.narrower)}
+    used = {row["line"] for one in bad for row in one.evidence.get("stated_at", ())}
+    found = []
+    for cause in causes:
+        unit, places = known.get(cause.condition), {line.line for line in cause.evidence}
+        told = cause.condition in said | wider or (places and places <= used)
+        if unit is None or told:
+            continue
+        rows = [{"line": at.line, "reader": "log", "text": at.text} for at in cause.evidence]
+        found.append(
+            Finding(
+                status=Status.FAIL,
+                message=cause.message,
+                hint=cause.hint,
+                evidence={"confidence": cause.confidence, "stated_at": rows},
+                condition=cause.condition,
+                id=unit.condition.id,
+                fixes=unit.condition.fixes,
+                scope=unit.condition.scope,
+                formerly=unit.condition.formerly or msgspec.UNSET,
+            )
+        )
+        said.update((cause.condition, *cause.masks))
+    if not found:
+        return
+    shown = {one.condition for one in found}
+    rest = [one for one in report.findings if one.condition not in shown]
+    report.findings = found + rest
+    report.counts = {
+        status.value: sum(one.status is status for one in report.findings) for status in Status
+    }
+    report.judged = len({one.condition for one in report.findings if one.status is not Status.SKIP})
+    report.verdict = report_head.verdict_of(report, stated)
 
 
 def judged(stated: Snapshot, registry: Registry) -> Report:

@@ -10,10 +10,10 @@ from dsdoctor.cli import loading, log_heads, pasted
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.model.decode import DecodeError
-from dsdoctor.model.diagnosis import Diagnosis, Outcome, exit_code
+from dsdoctor.model.diagnosis import Diagnosis, exit_code
 from dsdoctor.model.report import Report
 from dsdoctor.paste.environment import environment_of
-from dsdoctor.paste.lines import Line, lines_of, with_bare_title
+from dsdoctor.paste.lines import lines_of
 from dsdoctor.report import diagnosis as report
 from dsdoctor.report.wrap import terminal_columns, wrap
 
@@ -60,7 +60,7 @@ def command(issue: str, *, form: str, checks_dir: tuple[str, ...], output: str |
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"`{issue}` cannot be read: {reason}; expected an issue's text") from None
     text = log_heads.decoded(issue, data)
-    diagnosis = _diagnosed(issue, lines_of(text), logs.signatures_of(registry))
+    diagnosis = pasted.diagnosed(issue, lines_of(text), logs.signatures_of(registry))
     diagnosis = pasted.with_environment(diagnosis, environment_of(text), registry)
     if form == "json":
         document = msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode() + "\n"
@@ -72,20 +72,6 @@ def command(issue: str, *, form: str, checks_dir: tuple[str, ...], output: str |
     if form == "text" and output is None:
         _ask(diagnosis)
     return 1 if exit_code(diagnosis) == 1 else 3
-
-
-def _diagnosed(name: str, lines: list[Line], known: logs.Knowledge) -> Diagnosis:
-    """What the text shows; if it shows no cause, what failed according to its title."""
-    body = "\n".join(line.text for line in lines)
-    found = logs.diagnose([logs.Source(name=name, data=body.encode())], known)
-    if found.outcome in {Outcome.CAUSE, Outcome.USER_CODE}:
-        return found
-    number, texts = with_bare_title(lines)
-    if not number:
-        return found
-    told = logs.diagnose([logs.Source(name=name, data="\n".join(texts).encode())], known)
-    shown = told.causes[0].evidence if told.causes else ()
-    return told if any(line.line == number for line in shown) else found
 
 
 def _ask(diagnosis: Diagnosis) -> None:

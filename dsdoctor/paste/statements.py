@@ -63,7 +63,7 @@ class Statements:
         if self._beyond(path):
             return
         key = (kind.key(), path)
-        source = Source(reader=self.reader, line=line.number, text=line.text[:200])
+        source = Source(reader=self.reader, line=line.number, text=_quoted(line))
         known = self._found.get(key)
         if known is None:
             self._found[key] = (value, source)
@@ -83,7 +83,7 @@ class Statements:
         known = self._found.get((kind.key(), path))
         if known is None or _agreed(known[0], value) is not None:
             return False
-        source = Source(reader=self.reader, line=line.number, text=line.text[:200])
+        source = Source(reader=self.reader, line=line.number, text=_quoted(line))
         self._disputed.setdefault((kind.key(), path), (known, (value, source), 0))
         return True
 
@@ -125,6 +125,15 @@ class Statements:
                 snapshot.missing[key] = Missing(why=Why.NOT_ASKED, detail=detail)
         snapshot.contradictions = disputes.contradictions(self._disputed)
         return masked(snapshot)
+
+
+#: Of a line that a finding quotes.
+LONGEST = 200
+
+
+def _quoted(line: Line) -> str:
+    text = line.text
+    return text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"
 
 
 #: Tools print sizes in GB or MiB, with one digit or none.

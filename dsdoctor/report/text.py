@@ -13,6 +13,7 @@ from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.matrix import Matrix
 from dsdoctor.model.plain import printable
 from dsdoctor.model.report import Report, Verdict
+from dsdoctor.report.alike import one_for_all, stated_lines
 from dsdoctor.report.wrap import terminal_columns, wrap
 
 WORDS = {
@@ -74,7 +75,7 @@ def shown(report: Report, verbosity: int) -> Iterator[Finding]:
 
 def folded(findings: Iterable[Finding], verbosity: int) -> Iterator[tuple[Finding, int]]:
     """Findings, and how many more are unknown for the same reason, which only `-v` shows."""
-    rows = list(findings)
+    rows = list(findings) if verbosity >= 1 else one_for_all(findings)
     alike = Counter(row.message for row in rows if row.status is Status.UNKNOWN)
     told: set[str] = set()
     for row in rows:
@@ -161,7 +162,7 @@ def _finding(finding: Finding, columns: int, more: int = 0) -> Iterator[Line]:
         yield from _wrap(f"effect: {clean(finding.effect)}", columns, INDENT, "effect")
     if finding.hint:
         yield from _wrap(f"hint: {clean(finding.hint)}", columns, INDENT, "hint")
-    for row in _stated_at(finding):
+    for row in stated_lines(finding):
         yield from _wrap(row, columns, INDENT, "note")
     if finding.fixes:
         yield from _wrap(f"fix: `dsdoctor fix {_fix_words(finding)}`", columns, INDENT, "hint")
@@ -174,13 +175,6 @@ def _fix_words(finding: Finding) -> str:
     return clean(
         finding.fixes[0] + (f" --config {shlex.quote(path)}" if isinstance(path, str) else "")
     )
-
-
-def _stated_at(finding: Finding) -> Iterator[str]:
-    """The lines of a paste that a finding rests on."""
-    rows = finding.evidence.get("stated_at")
-    for row in rows if isinstance(rows, list) else ():
-        yield f"line {row['line']}: {' '.join(clean(str(row['text'])).split())}"
 
 
 def _wrap(

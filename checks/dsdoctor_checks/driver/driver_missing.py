@@ -17,7 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Finding, Missing, NvidiaKernel, Nvml, Scope, check, fail, skip
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Gpus,
+    GpuTopology,
+    Missing,
+    NvidiaKernel,
+    Nvml,
+    Scope,
+    check,
+    fail,
+    skip,
+)
 from dsdoctor_checks._util import driver_loaded
 
 CONDITION = Condition(
@@ -26,6 +38,7 @@ CONDITION = Condition(
     scope=Scope.NODE,
     since="0.1",
     leads_to=("no-gpu-visible", "cuda-init-driver-state"),
+    blinds=(Gpus, GpuTopology),
 )
 
 

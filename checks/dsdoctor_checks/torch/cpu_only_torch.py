@@ -1,4 +1,4 @@
-"""The installed torch is a CPU build, but the machine has a GPU.
+"""The installed torch is a CPU build, which uses no GPU.
 
 ## Why it matters
 `torch.cuda.is_available()` is false whatever the driver, and DeepSpeed uses the CPU after one warning

@@ -14,6 +14,7 @@ from dsdoctor.model.matrix import Matrix
 from dsdoctor.model.report import Report
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.report import heading, text, topology
+from dsdoctor.report.alike import one_for_all, stated_lines
 from dsdoctor.report.html.machine import picture
 from dsdoctor.report.html.page import render
 
@@ -31,6 +32,7 @@ def rows(values: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         for name, value in values.items()
+        if name != "stated_at"
     ]
 
 
@@ -59,10 +61,12 @@ def page(report: Report, snapshot: Snapshot) -> str:
     missing: dict[str, list[tuple[str, str]]] = {}
     for name, why in sorted(snapshot.missing.items()):
         missing.setdefault(why.why.value, []).append((name, why.detail))
+    origin = report.origin if isinstance(report.origin, str) else ""
+    name = report.host or origin or "unknown host"
     matrix = report.topology if isinstance(report.topology, Matrix) else None
     return render(
         "check.html.j2",
-        title=f"{report.verdict.value} · {report.host} · dsdoctor check",
+        title=f"{report.verdict.value} · {name} · dsdoctor check",
         report=report,
         patient=report.patient,
         gpus=heading.gpu_words(report),
@@ -72,12 +76,17 @@ def page(report: Report, snapshot: Snapshot) -> str:
             (status.value, report.counts.get(status.value, 0), one, many)
             for status, one, many in text.COUNTED
         ],
-        troubles=[finding for finding in report.findings if finding.status not in QUIET],
+        troubles=one_for_all(f for f in report.findings if f.status not in QUIET),
         good=_quiet(report, Status.OK),
         skipped=_quiet(report, Status.SKIP),
         words={status: word.upper() for status, word in text.WORDS.items()},
         fixed_by=FIXED_BY,
         rows=rows,
+        stated_lines=stated_lines,
+        stated=list(heading.items(report))[1:] if isinstance(report.judged, int) else [],
+        origin=origin,
+        judged=report.judged if isinstance(report.judged, int) else None,
+        conditions=report.conditions,
         machine=machine,
         matrix=matrix,
         legend=topology.LEGEND,

@@ -1,0 +1,69 @@
+"""Log lines in a paste: `check --from-report` names what they show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from dsdoctor.cli.main import group
+from tests.paste import texts
+
+BF16 = (
+    "ValueError: Your setup doesn't support bf16/gpu. You need torch>=1.10, using Ampere GPU with"
+    " cuda>=11.0\n"
+)
+MISMATCH = "Failed to initialize NVML: Driver/library version mismatch\n"
+
+
+def checked(text: str, *options: str) -> tuple[int, dict[str, Any]]:
+    arguments = ["check", "--from-report", "-", "--format", "json", *options]
+    result = CliRunner().invoke(group, arguments, input=text, standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return result.return_value, json.loads(result.output)
+
+
+def failed(report: dict[str, Any]) -> list[str]:
+    return [one["condition"] for one in report["findings"] if one["status"] == "fail"]
+
+
+def test_a_cause_in_a_log_line_is_named_with_its_line() -> None:
+    code, report = checked(texts.PIP_LIST + BF16)
+    assert (code, report["verdict"], failed(report)) == (1, "faulty", ["bf16-unsupported"])
+    (found,) = (one for one in report["findings"] if one["condition"] == "bf16-unsupported")
+    lines = [row["line"] for row in found["evidence"]["stated_at"]]
+    assert lines == [texts.PIP_LIST.count("\n") + 1]
+    assert report["counts"]["fail"] == 1
+
+
+def test_the_same_text_without_that_line_has_no_failure() -> None:
+    code, report = checked(texts.PIP_LIST)
+    assert (code, failed(report)) == (3, [])
+
+
+def test_lines_that_a_check_rests_on_are_reported_once() -> None:
+    _, report = checked(MISMATCH)
+    assert failed(report) == ["driver-library-mismatch"]
+
+
+@pytest.mark.parametrize("option", ["--ignore", "--select"])
+def test_a_condition_that_is_not_selected_is_not_added(option: str) -> None:
+    name = "bf16-unsupported" if option == "--ignore" else "driver-too-old"
+    _, report = checked(texts.PIP_LIST + BF16, option, name)
+    assert failed(report) == []
+
+
+def test_a_log_alone_is_referred_to_the_command_that_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text(BF16, encoding="utf-8")
+    with pytest.raises(Exception, match="dsdoctor triage"):
+        CliRunner().invoke(
+            group,
+            ["check", "--from-report", str(path)],
+            standalone_mode=False,
+            catch_exceptions=False,
+        )

@@ -14,18 +14,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dsdoctor import packs
 from dsdoctor.cli import main, smoke
 from dsdoctor.errors import UsageError
-from dsdoctor.judge import judge
 from dsdoctor.logs.quote import around
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.smoke import SmokeReport
-from dsdoctor.paste.environment import environment_of
 from dsdoctor.report.html import check, page
 from tests.checks import machines
 from tests.html import samples
-from tests.paste import texts
 
 STYLE = (page.FOLDER / "style.css").read_text()
 PAGES = samples.all_pages()
@@ -397,14 +393,3 @@ def test_a_smoke_run_shows_its_steps() -> None:
         re.findall(r'aria-label="([^"]+)"', text)
     )
     assert "76,500 tokens/s" in text
-
-
-def test_the_page_of_a_paste_says_what_it_was_and_nothing_of_what_it_leaves_out() -> None:
-    snapshot = environment_of(texts.PIP_LIST)
-    assert snapshot is not None
-    registry = packs.load()
-    text = check.page(judge(snapshot, list(registry), registry), snapshot)
-    assert "a paste of pip list" in text
-    assert "conditions</p>" in text
-    for words in ("unknown host", "no NVIDIA GPU<", "no Python interpreter", "What was not read"):
-        assert words not in text

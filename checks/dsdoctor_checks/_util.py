@@ -405,7 +405,10 @@ def listed(items: Iterable[object]) -> str:
     ('a', 'a, b and c')
     """
     texts = [str(item) for item in items]
-    return texts[-1] if len(texts) == 1 else " and ".join((", ".join(texts[:-1]), texts[-1]))
+    if len(texts) == 1:
+        return texts[0]
+    first, last = ", ".join(texts[:-1]), texts[-1]
+    return f"{first} and {last}"
 
 
 def node_count(

@@ -64,8 +64,11 @@ def test_what_is_translated_is_in_the_source(name: str) -> None:
         "config._parameters",
         "_killed",
         "storage._util",
+        "config._ranks",
     ):
         known |= _templates(f"dsdoctor_checks.{shared}")
+    for module in ("dsdoctor.hostfile", "dsdoctor.probes.storage"):  # their words reach a message
+        known |= _templates(module)
     known |= {unit.title, unit.hint, *(signature.hint for signature in unit.signatures)}
     known |= {signature.message for signature in unit.signatures}
     assert [english for _, english, _ in own if english not in known] == []
@@ -108,7 +111,10 @@ def test_a_sentence_in_a_field_is_translated_or_all_stays_english() -> None:
     expected = "运行 `pip install torch`，或将驱动升级到 580 或更新版本"
     assert _own().translate("driver-too-old", given) == expected
     more = f"{given}, or on data-center GPUs install `cuda-compat-13-0`"
-    assert _own().translate("driver-too-old", more) is None
+    assert _own().translate("driver-too-old", more) == (
+        f"{expected}，或在数据中心 GPU 上安装 `cuda-compat-13-0`"
+    )
+    assert _own().translate("driver-too-old", f"{given}, or run on another host") is None
 
 
 def test_check_in_chinese_keeps_values_and_json_stays_english(

@@ -48,10 +48,10 @@ def unknown_parameters(
             meant = None  # the value does not carry over
         elif meant is None:
             hint = f"remove it; `{cls}` accepts {', '.join(f'`{one}`' for one in sorted(names))}"
-        tail = f"; the closest is `{meant}`" if meant else ""
+        release = version or TABLE_VERSION
+        said = f"{config.named(key)} is not a parameter of `{cls}` in DeepSpeed {release}"
         yield fail(
-            f"{config.named(key)} is not a parameter of `{cls}` in DeepSpeed"
-            f" {version or TABLE_VERSION}{tail}",
+            f"{said}; the closest is `{meant}`" if meant else said,
             effect=f"`TypeError: unexpected keyword argument` when the engine creates the {part}",
             hint=hint,
             key=key,

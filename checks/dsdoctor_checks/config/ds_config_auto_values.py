@@ -51,7 +51,10 @@ _OLD_SPELLING = "bfloat16.enabled"
 #: Frameworks that fill in "auto" (accelerate 1.15 `deepspeed_config_process`, transformers 5).
 _FILLED = frozenset({"hf", "accelerate"})
 #: Frameworks that do not (lightning 2.5 pytorch/strategies/deepspeed.py, 2026-11-22).
-_PASSED_ON = {"lightning": "Lightning", "native": "the script"}
+_PASSED_ON = {
+    "lightning": "Lightning passes the config to DeepSpeed without filling it in",
+    "native": "the script passes the config to DeepSpeed without filling it in",
+}
 
 
 def _crashes(key: str) -> bool:
@@ -60,6 +63,12 @@ def _crashes(key: str) -> bool:
         or key.startswith(("optimizer.params.", "scheduler.params."))
         or key in {"optimizer.type", "scheduler.type"}
     )
+
+
+def _not_filled_in(autos: list[str], named: str, why: str) -> str:
+    if len(autos) == 1:
+        return f'{named} is "auto", but {why}'
+    return f'{named} are "auto", but {why}'
 
 
 @check(CONDITION)
@@ -83,8 +92,8 @@ def auto_is_filled_in(
         )
     lines = {key: config.lines.get(key) for key in autos}
     named = ", ".join(config.named(key) for key in autos[:3])
-    named += f" and {len(autos) - 3} more" if len(autos) > 3 else ""  # noqa: PLR2004
-    verb = "is" if len(autos) == 1 else "are"
+    if len(autos) > 3:  # noqa: PLR2004
+        named = f"{named} and {len(autos) - 3} more"
     bad = [key for key in autos if _crashes(key)]
     effect = (
         f"`TypeError` in DeepSpeed, which expects `{bad[0]}` to be a number"
@@ -93,8 +102,7 @@ def auto_is_filled_in(
     )
     if run.framework in _PASSED_ON:
         yield (fail if bad else warn)(
-            f'{named} {verb} "auto", but {_PASSED_ON[run.framework]} passes the config to DeepSpeed'
-            " without filling it in",
+            _not_filled_in(autos, named, _PASSED_ON[run.framework]),
             effect=effect,
             hint='replace each "auto" with a value, or remove the key',
             count=len(autos),
@@ -107,7 +115,7 @@ def auto_is_filled_in(
         return
     if isinstance(packages, Missing):
         yield skip(
-            f'{named} {verb} "auto", which needs the Hugging Face Trainer; the installed packages'
+            f'{named}: "auto" needs the Hugging Face Trainer; the installed packages'
             f" are unknown: {packages.detail}",
             keys=lines,
         )
@@ -119,7 +127,7 @@ def auto_is_filled_in(
     )
     if fillers and not direct:
         yield ok(
-            f'{named} {verb} "auto": the Hugging Face Trainer or Accelerate must fill them in',
+            f'{named}: the Hugging Face Trainer or Accelerate must fill in "auto"',
             keys=lines,
             fillers=fillers,
         )
@@ -130,7 +138,7 @@ def auto_is_filled_in(
         else "neither `transformers` nor `accelerate` is installed to fill them in"
     )
     yield (fail if bad and not fillers else warn)(
-        f'{named} {verb} "auto", but {why}',
+        _not_filled_in(autos, named, why),
         effect=effect,
         hint="pass the file to the Hugging Face Trainer with `--deepspeed FILE`, or replace each"
         ' "auto" with a value'

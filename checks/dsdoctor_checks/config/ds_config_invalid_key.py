@@ -102,8 +102,10 @@ def keys_are_known(
                 continue
             lax = section in _ONCE_LAX and version is not None and not at_least(version, "0.18")
             yield (warn if newer or lax else fail)(
-                f"{config.named(key)} is not a key of `{section}` in DeepSpeed {shown}"
-                + (f"; the closest is `{meant}`" if meant else ""),
+                f"{config.named(key)} is not a key of `{section}` in DeepSpeed {shown}; the closest is "
+                f"`{meant}`"
+                if meant
+                else f"{config.named(key)} is not a key of `{section}` in DeepSpeed {shown}",
                 effect="DeepSpeed rejects the config: `Extra inputs are not permitted`",
                 hint=f"rename it to `{meant}`" if meant else f"remove `{name}` from `{section}`",
                 key=key,
@@ -149,16 +151,17 @@ def _removal_hint(config: DsConfig, key: str) -> str:
 def _unknown(config: DsConfig, key: str, *, newer: bool, version: str) -> Iterator[Finding]:
     home = next((section for section, known in STRICT.items() if key in known), None)
     meant = nearest(key, TOP_LEVEL)
+    said = f"{config.named(key)} is not a top-level key of DeepSpeed {version}"
     if meant:
-        tail, hint = f"; the closest is `{meant}`", f"rename it to `{meant}`"
+        said, hint = f"{said}; the closest is `{meant}`", f"rename it to `{meant}`"
     elif home:
-        tail, hint = f"; it belongs in `{home}`", f"move `{key}` into `{home}`"
+        said, hint = f"{said}; it belongs in `{home}`", f"move `{key}` into `{home}`"
     elif newer:
         return
     else:
-        tail, hint = "", f"remove `{key}`, or correct its name"
+        hint = f"remove `{key}`, or correct its name"
     yield warn(
-        f"{config.named(key)} is not a top-level key of DeepSpeed {version}{tail}",
+        said,
         effect="DeepSpeed silently ignores it",
         hint=hint,
         key=key,

@@ -43,9 +43,10 @@ _CASTS_SINCE = "0.17.1"
 
 
 def _clash(config: DsConfig, keys: tuple[str, ...], why: str, effect: str, hint: str) -> Finding:
+    """A failure; `{named}` in the reason is replaced by the keys, so that it is one whole sentence."""
     named = " and ".join(config.named(key) for key in keys)
     return fail(
-        f"{named} {why}",
+        why.replace("{named}", named, 1),
         effect=effect,
         hint=hint,
         keys={key: config.lines.get(key) for key in keys},
@@ -61,7 +62,7 @@ def settings_agree(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> I
         yield _clash(
             config,
             ("fp16.enabled", f"{bf16}.enabled"),
-            "are both true, but only one precision can be enabled",
+            "{named} are both true, but only one precision can be enabled",
             "`AssertionError` in `deepspeed.initialize`",
             "disable one of them",
         )
@@ -77,7 +78,7 @@ def settings_agree(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> I
         yield _clash(
             config,
             ("zero_optimization.cpu_offload", _OFFLOAD),
-            "configure the same feature, but DeepSpeed accepts only one of them",
+            "{named} configure the same feature, but DeepSpeed accepts only one of them",
             "`AssertionError` when the config is read",
             "remove `cpu_offload`, the deprecated name",
         )
@@ -107,7 +108,7 @@ def _offload(config: DsConfig, stage: int | None) -> Iterator[Finding]:
         yield _clash(
             config,
             (f"{_OFFLOAD}.device",),
-            f"is `{device}`, but the ZeRO stage is 0, which keeps the parameters on the GPU",
+            f"{{named}} is `{device}`, but the ZeRO stage is 0, which keeps the parameters on the GPU",
             "the CPU optimizer fails at the first step: `CPUAdam param is on cuda`",
             "set `zero_optimization.stage` to 1, 2 or 3, or remove `offload_optimizer`",
         )
@@ -118,7 +119,7 @@ def _offload(config: DsConfig, stage: int | None) -> Iterator[Finding]:
             yield _clash(
                 config,
                 (f"{key}.device",),
-                "is `nvme`, but `nvme_path` is not set",
+                "{named} is `nvme`, but `nvme_path` is not set",
                 "`TypeError` in the engine: the path is None",
                 f"set `{key}.nvme_path` to a directory on a local NVMe disk",
             )
@@ -127,7 +128,7 @@ def _offload(config: DsConfig, stage: int | None) -> Iterator[Finding]:
         yield _clash(
             config,
             (f"{_OFFLOAD}.ratio",),
-            f"is {ratio}, but partial offload needs ZeRO stage 3, and the stage is {stage}",
+            f"{{named}} is {ratio}, but partial offload needs ZeRO stage 3, and the stage is {stage}",
             "`ValidationError` when the config is read",
             "remove `ratio`, or set `zero_optimization.stage` to 3",
         )
@@ -140,7 +141,7 @@ def _gradients(config: DsConfig, stage: int | None) -> Iterator[Finding]:
         yield _clash(
             config,
             ("prescale_gradients",),
-            f"is true, but ZeRO stage {stage} with `reduce_scatter` cannot scale before it reduces",
+            f"{{named}} is true, but ZeRO stage {stage} with `reduce_scatter` cannot scale before it reduces",
             "`AssertionError` when the gradients are reduced",
             "remove `prescale_gradients`",
         )
@@ -149,7 +150,7 @@ def _gradients(config: DsConfig, stage: int | None) -> Iterator[Finding]:
         yield _clash(
             config,
             ("gradient_predivide_factor",),
-            f"is {factor}, but ZeRO stage {stage} with `reduce_scatter` supports only 1.0",
+            f"{{named}} is {factor}, but ZeRO stage {stage} with `reduce_scatter` supports only 1.0",
             "`AssertionError` when the gradients are reduced",
             "remove `gradient_predivide_factor`",
         )
@@ -159,7 +160,7 @@ def _gradients(config: DsConfig, stage: int | None) -> Iterator[Finding]:
             yield _clash(
                 config,
                 (key,),
-                "is true, but it needs ZeRO stage 1 or higher, and the stage is 0",
+                "{named} is true, but it needs ZeRO stage 1 or higher, and the stage is 0",
                 "`AssertionError` in `deepspeed.initialize`",
                 f"set `zero_optimization.stage` to 1 or more, or remove `{key}`",
             )
@@ -167,16 +168,16 @@ def _gradients(config: DsConfig, stage: int | None) -> Iterator[Finding]:
         yield _clash(
             config,
             ("gradient_allreduce_op",),
-            "is `sum`, but ZeRO stage 3 only averages",
+            "{named} is `sum`, but ZeRO stage 3 only averages",
             "DeepSpeed rejects the config",
             "set `gradient_allreduce_op` to `mean`",
         )
     if str(config.get("optimizer.type", "")).lower() == "lamb" and _static_scale(config):
+        scale = config.get("fp16.loss_scale")
         yield _clash(
             config,
             ("optimizer.type", "fp16.loss_scale"),
-            f"are incompatible: LAMB needs a dynamic loss scale, but it is fixed at"
-            f" {config.get('fp16.loss_scale')}",
+            f"{{named}} are incompatible: LAMB needs a dynamic loss scale, but it is fixed at {scale}",
             "`AssertionError` in `deepspeed.initialize`",
             "set `fp16.loss_scale` to 0",
         )
@@ -190,7 +191,7 @@ def _optimizer(config: DsConfig, stage: int | None) -> Iterator[Finding]:
         yield _clash(
             config,
             ("optimizer.type", "zero_optimization.stage"),
-            "are incompatible: Muon at ZeRO stage 3 needs `reduce_scatter` disabled",
+            "{named} are incompatible: Muon at ZeRO stage 3 needs `reduce_scatter` disabled",
             "`ValueError` in `deepspeed.initialize`",
             'set `"reduce_scatter": false` in `zero_optimization`',
         )
@@ -198,7 +199,7 @@ def _optimizer(config: DsConfig, stage: int | None) -> Iterator[Finding]:
         yield _clash(
             config,
             ("optimizer.params.max_grad_norm",),
-            "is set, but DeepSpeed clips gradients by the top-level `gradient_clipping`",
+            "{named} is set, but DeepSpeed clips gradients by the top-level `gradient_clipping`",
             "`ValueError` in `deepspeed.initialize`",
             "remove it and set `gradient_clipping`",
         )
@@ -210,10 +211,12 @@ def _optimizer(config: DsConfig, stage: int | None) -> Iterator[Finding]:
             yield _clash(
                 config,
                 (key,),
-                "is true, but half-precision master weights need the optimizer on the CPU",
+                "{named} is true, but half-precision master weights need the optimizer on the CPU",
                 "`AssertionError` in `deepspeed.initialize`",
-                'set `"offload_optimizer": {"device": "cpu"}` in `zero_optimization`'
-                + (", or `bf16_optimizer_states`" if section == "bf16" else ""),
+                'set `"offload_optimizer": {"device": "cpu"}` in `zero_optimization`, or'
+                " `bf16_optimizer_states`"
+                if section == "bf16"
+                else 'set `"offload_optimizer": {"device": "cpu"}` in `zero_optimization`',
             )
 
 
@@ -231,13 +234,14 @@ def _scheduler(config: DsConfig) -> Iterator[Finding]:
     needed = _SCHEDULER_NEEDS.get(name, ()) if isinstance(name, str) else ()
     lacking = [key for key in needed if key not in params]
     if lacking:
+        missing = " and ".join(f"`{key}`" for key in lacking)
+        settings = " and ".join(f"`scheduler.params.{key}`" for key in lacking)
         yield _clash(
             config,
             ("scheduler.type",),
-            f"is `{name}`, but `scheduler.params` does not set"
-            f" {' and '.join(f'`{k}`' for k in lacking)}",
+            f"{{named}} is `{name}`, but `scheduler.params` does not set {missing}",
             "`TypeError` when the engine creates the scheduler",
-            f"set {' and '.join(f'`scheduler.params.{k}`' for k in lacking)}",
+            f"set {settings}",
         )
 
 

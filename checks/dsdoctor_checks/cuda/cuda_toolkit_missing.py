@@ -82,16 +82,18 @@ def toolkit_is_there(
         where = at if toolkit.root else _UNNAMED
     say = fail if need.certain else warn
     off = variable(env, "DS_BUILD_OPS") == "0" and need.use is not _ops.Use.PREBUILD
-    unaffected = "; `DS_BUILD_OPS=0` does not disable builds at first use" if off else ""
     name = (torch.cuda or "").replace(".", "-")
     channel = "conda-forge" if at_least(torch.cuda, "12.0") else f"nvidia/label/cuda-{torch.cuda}.0"
+    install = (
+        f"install the CUDA {torch.cuda} toolkit (`cuda-toolkit-{name}` from NVIDIA's repository, or"
+        f" `conda install -c {channel} cuda-toolkit={torch.cuda}`)"
+    )
+    if off:
+        install = f"{install}; `DS_BUILD_OPS=0` does not disable builds at first use"
     yield say(
         f"{where}, but building ops for torch {torch.version} needs nvcc for CUDA {torch.cuda}",
         effect=f"{need.words} cannot be built (`MissingCUDAException`)",
-        hint=f"set `CUDA_HOME={other.root}` (CUDA {other.version})"
-        if other
-        else f"install the CUDA {torch.cuda} toolkit (`cuda-toolkit-{name}` from NVIDIA's"
-        f" repository, or `conda install -c {channel} cuda-toolkit={torch.cuda}`){unaffected}",
+        hint=f"set `CUDA_HOME={other.root}` (CUDA {other.version})" if other else install,
         torch=torch.version,
         torch_cuda=torch.cuda,
         need=need.use.value,

@@ -152,7 +152,7 @@ def driver_supports_torch(
     if install:
         options = f"run `{install}`, or {options}"
     if not consumer and not compat:
-        options += f", or on data-center GPUs install `cuda-compat-{built[0]}-{built[1]}`"
+        options = f"{options}, or on data-center GPUs install `cuda-compat-{built[0]}-{built[1]}`"
     yield fail(
         f"{_newest(loaded, compat)}, but torch {torch.version} was built for CUDA {torch.cuda}",
         effect="CUDA initialization fails with error 35; every rank exits at startup",

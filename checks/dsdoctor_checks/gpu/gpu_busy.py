@@ -86,10 +86,12 @@ def gpus_are_free(
         if percent <= allowed and not pids:
             yield ok(gpu=gpu.index, used_percent=percent)
             continue
+        share = f"{used // MIB} of {total // MIB} MiB ({percent}%)"
         yield (fail if percent > limits.fatal_used_percent else warn)(
-            f"{used // MIB} of {total // MIB} MiB ({percent}%) of {named(gpu)} are in use"
-            + (f" (processes {listed(pids)})" if pids else "")
-            + ", but the job expects the GPU to be free",
+            f"{share} of {named(gpu)} are in use (processes {listed(pids)}), but the job expects the "
+            "GPU to be free"
+            if pids
+            else f"{share} of {named(gpu)} are in use, but the job expects the GPU to be free",
             effect="the job has that much less memory, and both programs run slower",
             hint="stop the programs that `nvidia-smi` lists, or start the job on other GPUs",
             gpu=gpu.index,

@@ -90,9 +90,9 @@ def shm_is_large(
         else "run `mount -o remount,size=50% /dev/shm` as root"
     )
     fatal = count > 1 and size <= limits.fatal_mib
+    wanted = "1 rank" if count == 1 else f"{count} ranks"
     yield (fail if fatal else warn)(
-        f"`/dev/shm` is {size} MiB in size, but a job of {count} "
-        f"{'rank' if count == 1 else 'ranks'} needs {need:g} MiB or more",
+        f"`/dev/shm` is {size} MiB in size, but a job of {wanted} needs {need:g} MiB or more",
         effect="DataLoader workers stop with a bus error, or NCCL cannot extend its segment",
         hint=hint,
         shm_mib=size,

@@ -77,9 +77,10 @@ def hostfile_is_sound(
         )
         return
     for problem in hostfile.problems:
-        spot = f"line {problem.line} of `{hostfile.path}`, `{problem.text}`, is rejected"
         yield fail(
-            f"{spot if problem.line else f'`{hostfile.path}` is rejected'}: {problem.reason}",
+            f"line {problem.line} of `{hostfile.path}`, `{problem.text}`, is rejected: {problem.reason}"
+            if problem.line
+            else f"`{hostfile.path}` is rejected: {problem.reason}",
             effect="the launcher stops with `ValueError` before anything starts",
             hint=f"write `HOST slots=N` on line {problem.line}, and list each host once"
             if problem.line
@@ -159,8 +160,9 @@ def _tools(
             f"`{tool}` is not on PATH, but the deepspeed launcher needs it to start the"
             f" {len(hostfile.entries)} hosts of `{hostfile.path}`",
             effect="the launcher stops before anything starts",
-            hint=f"install `{tool}`"
-            + (", or use `--launcher openmpi` or `--launcher slurm`" if tool == "pdsh" else ""),
+            hint=f"install `{tool}`, or use `--launcher openmpi` or `--launcher slurm`"
+            if tool == "pdsh"
+            else f"install `{tool}`",
             tool=tool,
             hosts=len(hostfile.entries),
         )

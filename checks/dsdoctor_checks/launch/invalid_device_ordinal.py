@@ -68,10 +68,11 @@ def ranks_have_devices(
         yield ok(ranks=asked, devices=devices)
         return
     what = f"{devices} of {have} GPUs visible" if shown is not None else f"{have} GPUs"
+    fitting = "1 rank" if devices == 1 else f"{devices} ranks"
     yield fail(
         f"{asked} ranks are requested on this node, but it has {what}",
         effect=f"ranks from {devices} on stop with `invalid device ordinal`",
-        hint=f"request {devices} {'rank' if devices == 1 else 'ranks'}: `{_OPTION[kind]} {devices}`",
+        hint=f"request {fitting}: `{_OPTION[kind]} {devices}`",
         ranks=asked,
         devices=devices,
         gpus=have,

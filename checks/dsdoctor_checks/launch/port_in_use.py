@@ -50,12 +50,13 @@ def port_is_free(port: MasterPort, command: LaunchCommand | Missing) -> Iterator
             return  # it may not open a port
     option = _OPTIONS.get(kind, "--master-port")
     free = port.port + 1
-    by = f" by {port.holder}" if port.holder else ""
     what = "the master port of this command" if kind else "the default of the launchers"
-    where = f" of `{port.host}`" if port.remote else ""
+    which = f"port {port.port} of `{port.host}`" if port.remote else f"port {port.port}"
     # on another node it may be this job, started there a moment ago
     yield (fail if kind and not port.remote else warn)(
-        f"port {port.port}{where} is in use{by}, but it is {what}",
+        f"{which} is in use by {port.holder}, but it is {what}"
+        if port.holder
+        else f"{which} is in use, but it is {what}",
         effect="rank 0 stops with `EADDRINUSE`, `Address already in use`",
         hint=f"add `{option} {free}`" if kind != "python" else f"set `MASTER_PORT={free}`",
         port=port.port,

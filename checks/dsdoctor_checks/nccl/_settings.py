@@ -37,6 +37,13 @@ class Setting:
         return f" in line {self.line} of `{self.path}`" if self.path else ""
 
     @property
+    def shown(self) -> str:
+        """The setting and its place, for a message."""
+        if self.path:
+            return f"`{self.name}={self.value}` in line {self.line} of `{self.path}`"
+        return f"`{self.name}={self.value}`"
+
+    @property
     def remedy(self) -> str:
         """How to remove it, for a hint."""
         if self.path:

@@ -62,13 +62,13 @@ def _socket(setting: Setting, network: Network) -> Iterator[Finding]:
         yield ok(interfaces=[item.name for item in matching if _usable(item)])
         return
     there = [item.name for item in network.interfaces if _usable(item) and not item.loopback]
+    usable = listed(there) if there else "none that is up"
     hit = "no interface of this node"
     if matching:
         names = listed(item.name for item in matching)
         hit = f"only {names}, which is down or has no address"
     yield fail(
-        f"`NCCL_SOCKET_IFNAME={setting.value}`{setting.where} matches {hit}, but this node has "
-        f"{listed(there) if there else 'none that is up'}",
+        f"{setting.shown} matches {hit}, but this node has {usable}",
         effect="NCCL fails with `Bootstrap : no socket interface found`",
         hint=f"{setting.remedy}, or set it to an interface from `ip -br addr` that every node has",
         variable=setting.name,
@@ -85,9 +85,9 @@ def _adapters(setting: Setting, network: Network) -> Iterator[Finding]:
         yield ok(adapters=[f"{port.device}:{port.port}" for port in ports])
         return
     there = sorted({port.device for port in network.rdma})
+    named = listed(there) if there else "none at all"
     yield warn(
-        f"`NCCL_IB_HCA={setting.value}`{setting.where} matches no RDMA adapter, but this node has "
-        f"{listed(there) if there else 'none at all'}",
+        f"{setting.shown} matches no RDMA adapter, but this node has {named}",
         effect="NCCL ignores InfiniBand and RoCE and uses TCP, which is many times slower",
         hint=f"{setting.remedy}, or set it to an adapter that `ls /sys/class/infiniband` lists",
         variable=setting.name,
@@ -104,9 +104,9 @@ def _gloo(value: str, network: Network, *, alone: bool) -> Iterator[Finding]:
     if not wrong:
         return
     there = [item.name for item in network.interfaces if _usable(item) and not item.loopback]
+    usable = listed(there) if there else "no interface that is up"
     yield (fail if alone else warn)(
-        f"`GLOO_SOCKET_IFNAME={value}` selects {listed(wrong)}, but this node has "
-        f"{listed(there) if there else 'no interface that is up'}",
+        f"`GLOO_SOCKET_IFNAME={value}` selects {listed(wrong)}, but this node has {usable}",
         effect="process groups with the gloo backend fail with `Unable to find address for`",
         hint="run `unset GLOO_SOCKET_IFNAME`, or set it to an interface from `ip -br addr`",
         variable="GLOO_SOCKET_IFNAME",

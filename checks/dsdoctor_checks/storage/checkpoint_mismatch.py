@@ -118,9 +118,9 @@ def checkpoint_fits_the_run(
     mp_size = checkpoint.mp_world_size or 1
     if ranks and checkpoint.dp_world_size and have and ranks != checkpoint.dp_world_size * mp_size:
         wrote = checkpoint.dp_world_size * mp_size
+        saved = "1 rank" if wrote == 1 else f"{wrote} ranks"
         yield (fail if said else warn)(
-            f"the checkpoint was saved by {wrote} {'rank' if wrote == 1 else 'ranks'} "
-            f"(ZeRO stage {have}), but this run has {ranks}",
+            f"the checkpoint was saved by {saved} (ZeRO stage {have}), but this run has {ranks}",
             effect="loading fails: DeepSpeed does not repartition the optimizer states",
             hint=f"run with {wrote} ranks, or convert it to a universal checkpoint and set `checkpoint.load_universal` to true",
             ranks=ranks,

@@ -59,17 +59,21 @@ def _required_bytes(place: Place, run: RunNeeds, limits: DiskLimits) -> tuple[fl
     count = parameters(run)
     if place.purpose == "--writable":
         if count is not None:
-            return CHECKPOINT_BYTES * count, "one checkpoint of this model needs", True
-        return limits.output_mib * MIB, "checkpoints need", False
+            return CHECKPOINT_BYTES * count, "one checkpoint of this model needs {size}", True
+        return limits.output_mib * MIB, "checkpoints need {size} at least", False
     if place.purpose == "NVMe offload":
-        return nvme_bytes(run, place.path) or 0, "the offloaded states of this model need", True
+        return (
+            nvme_bytes(run, place.path) or 0,
+            "the offloaded states of this model need {size}",
+            True,
+        )
     if place.purpose == "built extensions":
-        return limits.extensions_mib * MIB, "a build needs", False
+        return limits.extensions_mib * MIB, "a build needs {size} at least", False
     if place.purpose == "temporary files":
-        return limits.temporary_mib * MIB, "a build needs", False
+        return limits.temporary_mib * MIB, "a build needs {size} at least", False
     if place.purpose in ("--path", "disk of the profile"):
         return 0, "", False
-    return limits.cache_mib * MIB, "a cache needs", False
+    return limits.cache_mib * MIB, "a cache needs {size} at least", False
 
 
 @check(CONDITION)
@@ -83,9 +87,9 @@ def places_have_room(storage: Storage, run: RunNeeds, limits: DiskLimits) -> Ite
         free = place.free_bytes or 0
         if free >= bytes_needed:
             continue
+        needed = what.replace("{size}", _size(int(bytes_needed)))
         yield (fail if certain else warn)(
-            f"{name(place)} has {_size(free)} free, but {what} {_size(int(bytes_needed))}"
-            + ("" if certain else " at least"),
+            f"{name(place)} has {_size(free)} free, but {needed}",
             effect="files are truncated, and the run stops",
             hint=f"free up space on `{place.mount or place.path}`, or use another file system",
             path=place.path,

@@ -134,18 +134,17 @@ def torch_has_code_for_gpus(
         if build
         else None,
     }
-    exclude = ", or exclude that GPU with `CUDA_VISIBLE_DEVICES`" if say is warn else ""
+    choice = f"{hint}, or exclude that GPU with `CUDA_VISIBLE_DEVICES`" if say is warn else hint
     for name, cc in bad.items():
         first = ".".join(map(str, too_new.get(name, ())))
         yield say(
-            f"{name} has capability {dotted(cc)}, but torch {torch.version} "
-            + (
-                f"has code for {', '.join(arch_list)}"
-                if arch_list
-                else f"was built for CUDA {torch.cuda}, and CUDA {first} is the first with code for it"
-            ),
+            f"{name} has capability {dotted(cc)}, but torch {torch.version} has code for "
+            f"{', '.join(arch_list)}"
+            if arch_list
+            else f"{name} has capability {dotted(cc)}, but torch {torch.version} was built for CUDA "
+            f"{torch.cuda}, and CUDA {first} is the first with code for it",
             effect="the first kernel fails with `no kernel image is available` (error 209)",
-            hint=hint + exclude,
+            hint=choice,
             gpu=name,
             capability=dotted(cc),
             needs_cuda=first or None,

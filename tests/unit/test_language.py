@@ -32,22 +32,37 @@ CODE = re.compile(r"`[^`]*`")
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
 
 
+#: Calls and names whose words no warning or failure of a check contains.
+NOT_ASKED = (
+    "ok",
+    "skip",
+    "Signature",
+    "Condition",
+    "pip",
+    "signature",
+    "TracebackRule",
+    "traceback_rule",
+)
+NOT_SAID = ("SIGNATURES", "_PATTERN", "_EXAMPLES", "PLACES")
+
+
 def _templates(module: str) -> set[str]:
     """Every text of a module; the fields of a formatted one in braces, as they are written."""
-    found = set()
-    for node in ast.walk(ast.parse(inspect.getsource(importlib.import_module(module)))):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.add(node.value)
-        elif isinstance(node, ast.JoinedStr):
-            parts = [
-                str(part.value)
-                if isinstance(part, ast.Constant)
-                else "{" + ast.unparse(part.value) + "}"
-                for part in node.values
-                if isinstance(part, ast.Constant | ast.FormattedValue)
-            ]
-            found.add("".join(parts))
-    return found
+    tree = ast.parse(inspect.getsource(importlib.import_module(module)))
+    return {text for node in ast.walk(tree) for text in _templates_of(node)}
+
+
+def _templates_of(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return [node.value]
+    if not isinstance(node, ast.JoinedStr):
+        return []
+    parts = [
+        str(part.value) if isinstance(part, ast.Constant) else "{" + ast.unparse(part.value) + "}"
+        for part in node.values
+        if isinstance(part, ast.Constant | ast.FormattedValue)
+    ]
+    return ["".join(parts)]
 
 
 @pytest.mark.parametrize("name", sorted({condition for condition, _, _ in ENTRIES}))
@@ -79,6 +94,106 @@ def test_what_is_translated_is_in_the_source(name: str) -> None:
         for pattern in (language.FIELD, CODE):
             assert Counter(pattern.findall(english)) == Counter(pattern.findall(chinese)), english
         assert re.search("[\u4e00-\u9fff]", chinese), english
+
+
+#: Words of a check that stay English: they are compared, run, or reach only a skip. Not asked for are
+#: also what `skip`, `ok` and the signatures of logs say; some of the latter have hints in English only.
+ENGLISH = {
+    ("bf16-unsupported", "no config was passed"),
+    ("bf16-unsupported", "the config does not enable bf16"),
+    ("disk-full", "disk of the profile"),
+    ("driver-too-old", "no NVIDIA driver on this machine"),
+    ("gpu-busy", "memory use"),
+    ("host-oom-killed", "MPI_ABORT was invoked"),
+    ("host-oom-killed", "srun: forcing job termination"),
+    ("jit-build-ninja-missing", "conda activate {patient.prefix}"),
+    ("no-gpu-visible", "Apple MPS or the CPU"),
+    ("weights-file-corrupt", "git-lfs pointer"),
+    ("weights-file-corrupt", "no checkpoint file"),
+}
+
+
+def _said(module: str) -> set[str]:
+    """Words of a module that reach a finding that warns or fails."""
+    tree = ast.parse(inspect.getsource(importlib.import_module(module)))
+    left: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef):
+            first = node.body[0]
+            left |= {id(first.value)} if isinstance(first, ast.Expr) else set()
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in NOT_ASKED:
+            left |= {id(part) for part in ast.walk(node)}
+        elif isinstance(node, ast.JoinedStr):
+            left |= {id(part) for part in node.values}
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in NOT_SAID:
+            left |= {id(part) for part in ast.walk(node)}
+    found = set()
+    for node in ast.walk(tree):
+        if id(node) in left or not isinstance(node, ast.Constant | ast.JoinedStr):
+            continue
+        for words in _templates_of(node):
+            bare = CODE.sub("", language.FIELD.sub("", words))
+            if re.search(r"[a-z]{2,} [a-z]{2,}", bare) and "\n" not in words:
+                found.add(words)
+    return found
+
+
+@pytest.mark.parametrize("name", sorted({condition for condition, _, _ in ENTRIES}))
+def test_what_a_check_of_the_forty_says_is_translated(name: str) -> None:
+    unit = REGISTRY.find(name)
+    assert unit is not None
+    own = {english for condition, english, _ in ENTRIES if condition == name}
+    english = {text for text in _said(unit.place) if text not in own}
+    assert english == {text for condition, text in ENGLISH if condition == name}
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "expected"),
+    [
+        (
+            "gpu-busy",
+            "4096 of 81559 MiB (5%) of GPU 0 (NVIDIA H100 80GB HBM3) are in use (processes 7), but the job expects the GPU to be free",
+            "GPU 0 (NVIDIA H100 80GB HBM3) 的 81559 MiB 中有 4096 MiB（5%）被占用（进程 7），而作业需要空闲的 GPU",
+        ),
+        (
+            "shm-too-small",
+            "`/dev/shm` is 64 MiB in size, but a job of 2 ranks needs 512 MiB or more",
+            "`/dev/shm` 的大小为 64 MiB，但 2 个 rank 的作业至少需要 512 MiB",
+        ),
+        (
+            "port-in-use",
+            "port 29500 of `n1` is in use, but it is the master port of this command",
+            "`n1` 的端口 29500 已被占用，而它是该命令的 master 端口",
+        ),
+        (
+            "hostfile-or-ssh-problem",
+            "line 2 of `hosts`, `a slots=2`, is rejected: `a` is already on line 1",
+            "`hosts` 第 2 行 `a slots=2` 无效：`a` 已在第 1 行出现",
+        ),
+        (
+            "ds-config-unsupported-combination",
+            "`fp16.enabled` (line 1) and `bf16.enabled` (line 2) are both true, but only one precision can be enabled",
+            "`fp16.enabled` (line 1) and `bf16.enabled` (line 2) 都为 true，但只能启用一种精度",
+        ),
+        (
+            "ds-config-invalid-key",
+            "`zero_optimization.x` (line 3) is not a key of `zero_optimization` in DeepSpeed 0.19.8; the closest is `overlap_comm`",
+            "`zero_optimization.x` (line 3) 不是 DeepSpeed 0.19.8 中 `zero_optimization` 的键；最接近的是 `overlap_comm`",
+        ),
+        (
+            "disk-full",
+            "the directory of temporary files `/x` has 1 MiB free, but a build needs 100 MiB at least",
+            "临时文件目录（位于 `/x`）剩余 1 MiB，但编译至少需要 100 MiB",
+        ),
+        (
+            "nccl-ib-or-socket-interface",
+            "`NCCL_IB_HCA=mlx4_0` matches no RDMA adapter, but this node has mlx5_1 and mlx5_10",
+            "`NCCL_IB_HCA=mlx4_0` 没有匹配任何 RDMA 网卡；而本节点有：mlx5_1 和 mlx5_10",
+        ),
+    ],
+)
+def test_a_message_is_one_chinese_sentence(name: str, said: str, expected: str) -> None:
+    assert _own().translate(name, said) == expected
 
 
 def test_forty_conditions_are_translated() -> None:

@@ -86,18 +86,19 @@ def gpus_are_free(
         if percent <= allowed and not pids:
             yield ok(gpu=gpu.index, used_percent=percent)
             continue
-        share = f"{used // MIB} of {total // MIB} MiB ({percent}%)"
+        used_mib, total_mib = used // MIB, total // MIB
         yield (fail if percent > limits.fatal_used_percent else warn)(
-            f"{share} of {named(gpu)} are in use (processes {listed(pids)}), but the job expects the "
-            "GPU to be free"
+            f"{used_mib} of {total_mib} MiB ({percent}%) of {named(gpu)} are in use (processes "
+            f"{listed(pids)}), but the job expects the GPU to be free"
             if pids
-            else f"{share} of {named(gpu)} are in use, but the job expects the GPU to be free",
+            else f"{used_mib} of {total_mib} MiB ({percent}%) of {named(gpu)} are in use, but the job "
+            "expects the GPU to be free",
             effect="the job has that much less memory, and both programs run slower",
             hint="stop the programs that `nvidia-smi` lists, or start the job on other GPUs",
             gpu=gpu.index,
             uuid=gpu.uuid,
-            used_mib=used // MIB,
-            total_mib=total // MIB,
+            used_mib=used_mib,
+            total_mib=total_mib,
             used_percent=percent,
             pids=pids,
             max_used_percent=allowed,

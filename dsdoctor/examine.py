@@ -186,4 +186,4 @@ def read_config(path: str | None, option: str = "--config") -> dict[str, object]
             f"`{option} {path}` cannot be read ({reading.why(error)}); expected the DeepSpeed "
             "config of the job"
         ) from None
-    return parse_config(text).parsed
+    return parse_config(text, path).parsed

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from dsdoctor.errors import UsageError
 from dsdoctor.framework import framework_of
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.launch import LaunchCommand
@@ -34,6 +35,8 @@ _FOLDER_OF_SCRIPT = re.compile(
     rf"(?P<absolute>\$\(\s*cd\s+(?:-P\s+|--\s+)*\"?{_FOLDER}\"?"
     rf"(?:\s*[&12]?>\s*(?:/dev/null|&1))*\s*(?:&&|;)\s*pwd(?:\s+-P)?\s*\))|{_FOLDER}"
 )
+#: What only a DeepSpeed config has at its top.
+_OWN_KEYS = frozenset({"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu"})
 #: Shells within shells that are followed; more is a loop.
 _DEEPEST = 4
 
@@ -57,8 +60,33 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
     if path is None:
         return run
     return msgspec.structs.replace(
-        run, config_path=path, config=_parsed(path, host, run.cwd), config_named_by=named_by
+        run, config_path=path, config=parsed_config(path, host, run.cwd), config_named_by=named_by
     )
+
+
+def from_trainer(path: str, host: Host, cwd: str) -> tuple[str | None, str]:
+    """The DeepSpeed config that a trainer's or accelerate's YAML names, and the framework.
+
+    None for the config means that the file holds it itself, or is none of these.
+
+    Raises:
+        UsageError: the YAML holds no DeepSpeed config and names none.
+    """
+    values = read_yaml(path, host, cwd) if path.lower().endswith((".yaml", ".yml")) else None
+    if values is None or _OWN_KEYS & values.keys():
+        return None, ""
+    inner, plugin = values.get("deepspeed"), values.get("deepspeed_config")
+    if isinstance(plugin, dict):
+        inner = plugin.get("deepspeed_config_file")
+    if isinstance(inner, dict):
+        return None, "hf"
+    if not isinstance(inner, str) or not inner or inner in PRESETS:
+        named = f" (`{inner}` comes with the trainer)" if inner in PRESETS else ""
+        raise UsageError(
+            f"`--config {path}` holds no DeepSpeed config and names none{named}; expected"
+            " `deepspeed:` with a file or a mapping"
+        )
+    return inner, "accelerate" if isinstance(plugin, dict) else "hf"
 
 
 def _follow(words: tuple[str, ...], host: Host, cwd: str) -> tuple[tuple[str, ...], str, str]:
@@ -187,10 +215,11 @@ def _trainer_files(parsed: LaunchCommand) -> list[str]:
     return [word for word in words if word.endswith((".yaml", ".yml"))][:3]
 
 
-def _parsed(path: str, host: Host, cwd: str) -> dict[str, object] | None:
+def parsed_config(path: str, host: Host, cwd: str) -> dict[str, object] | None:
+    """A config that was named; None where it is not there or does not parse."""
     from dsdoctor.probes.config import parse_config  # noqa: PLC0415  # hjson only when needed
 
     try:
-        return parse_config(read_text(host, posixpath.join(cwd, path))).parsed
+        return parse_config(read_text(host, posixpath.join(cwd, path)), path).parsed
     except HostError:
         return None

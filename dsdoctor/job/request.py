@@ -17,6 +17,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.examine import read_config
 from dsdoctor.framework import FRAMEWORKS
 from dsdoctor.host import LocalHost
+from dsdoctor.job.named import from_trainer, parsed_config
 from dsdoctor.model.facts.run import Floors, PlanNeeds, RunNeeds
 
 #: An index, or a UUID of a GPU or of a MIG device.
@@ -63,14 +64,21 @@ def run_needs(
         raise UsageError("`--quick` and `--deep` are mutually exclusive; pass one of them")
     host = LocalHost()
     env = host.env
+    cwd = str(host.query("cwd"))
+    parsed = read_config(config)
+    named, framework = from_trainer(config, host, cwd) if config is not None else (None, "")
+    if named is not None:
+        parsed = parsed_config(named, host, cwd)
     return RunNeeds(
         gpus=parse_gpus(gpus),
         expect_gpus=expect_gpus,
-        config_path=config,
-        config=read_config(config),
+        config_path=named or config,
+        config=parsed,
+        config_named_by=f"`{config}`" if named is not None else "",
+        framework=framework,
         quick=quick,
         deep=deep,
-        cwd=str(host.query("cwd")),
+        cwd=cwd,
         build_ops=tuple(
             sorted(
                 name.removeprefix("DS_BUILD_")
@@ -143,7 +151,7 @@ def with_job(
         modules_to_save=saved,
         model=described,
         plan=None if plan is None else read_plan(plan),
-        framework=framework or "",
+        framework=framework or needs.framework,
         floors=None if profile is None else read_profile(profile),
     )
     return changed

@@ -21,7 +21,7 @@ _WORDS = lazy(
     r"|nvidia_smi_log|query-gpu|driver_version|etting ds_accelerator to cpu|bus info: pci@"
     r"|\b(?:py)?torch[ =:]{1,40}\d\.\d|\bdeepspeed[ =:]{1,40}0\.\d"
     r"|CUDA (?:runtime version|used to build)"
-    r"|torch\.(?:cuda\.is_available|__version__|version\.cuda)"
+    r"|torch\.(?:cuda\.is_available|__version__|version\.cuda)|# gpu {1,20}(?:pwr|pid|sm|fb)\b"
 )
 
 

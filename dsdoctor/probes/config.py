@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from dsdoctor import yaml_text
 from dsdoctor.api import probe
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model import decode
@@ -189,6 +190,11 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
     import hjson  # noqa: PLC0415  # 10 ms that runs without a config need not pay
 
     text = text.removeprefix("\ufeff")
+    section = trainer_section(text, path)
+    if section is not None:
+        # a YAML's own loader reads it: no line of JSON can be wrong, and none can be named
+        fact = parse_config(json.dumps(section, default=str))
+        return msgspec.structs.replace(fact, path=path, lines={}, duplicates={})
     if len(text) > LONGEST:
         words = f"the file is larger than {LONGEST >> 10} KiB, expected a DeepSpeed config"
         return DsConfig(path=path, error=words, error_line=1)
@@ -235,6 +241,23 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
             fact, error=f"it contains a {kind}, not an object", error_line=1
         )
     return msgspec.structs.replace(fact, parsed=mask_tree(parsed))
+
+
+def trainer_section(text: str, path: str | None) -> dict[str, Any] | None:
+    """The DeepSpeed config within a trainer's YAML; None where the text is not such a file."""
+    inner = (trainer_values(text, path) or {}).get("deepspeed")
+    return inner if isinstance(inner, dict) else None
+
+
+def trainer_values(text: str, path: str | None) -> dict[str, Any] | None:
+    """The YAML of axolotl, LLaMA-Factory, ms-swift, accelerate and others; None for other texts."""
+    if path is None or not path.lower().endswith((".yaml", ".yml")):
+        return None
+    try:
+        found = yaml_text.load(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _strict(fact: DsConfig, text: str) -> DsConfig:

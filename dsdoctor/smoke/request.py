@@ -53,7 +53,7 @@ def _read_config(path: str) -> dict[str, Any]:
         raise UsageError(
             f"`--config {path}` cannot be read: {reading.why(error)}; expected a DeepSpeed config"
         ) from None
-    parsed = parse_config(text).parsed
+    parsed = parse_config(text, path).parsed
     if not isinstance(parsed, dict):
         raise UsageError(f"`--config {path}` is not a JSON object; expected a DeepSpeed config")
     return parsed

@@ -136,6 +136,9 @@ def repair_ds_config(
     if held is None:
         return Impossible(why="the config cannot be read; pass it with `--config FILE`")
     path, text = held
+    if path.lower().endswith((".yaml", ".yml")):
+        why = "; ".join(finding.hint for _, finding in bad)
+        return Impossible(why=f"`{path}` is a trainer's YAML, which you edit yourself: {why}")
     done: list[str] = []
     left: set[str] = set()
     lowest_first = sorted(bad, key=lambda row: -int(row[1].evidence.get("line") or 0))

@@ -15,6 +15,7 @@ check its power cables. In a container, start a new one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -23,11 +24,15 @@ from dsdoctor.api import (
     Finding,
     Gpus,
     Missing,
+    NotStated,
+    NvidiaKernel,
+    PciGpu,
     RunNeeds,
     Scope,
     check,
     fail,
     skip,
+    warn,
 )
 
 from ._util import GPU_IS_LOST, NO_PERMISSION, RESET_REQUIRED, judged, named
@@ -36,8 +41,10 @@ CONDITION = Condition("gpu-lost", id="DSD601", scope=Scope.NODE, since="0.1")
 
 
 @check(CONDITION)
-def gpus_answer(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
-    """Judges errors that concern the whole GPU."""
+def gpus_answer(
+    gpus: Gpus, run: RunNeeds, env: Environment | Missing, kernel: NvidiaKernel | Missing
+) -> Iterator[Finding]:
+    """Judges errors that concern the whole GPU, and a GPU that the driver left on the bus."""
     for gpu in judged(gpus, run, env):
         error = gpu.error
         if error is None or error.code == RESET_REQUIRED:
@@ -58,3 +65,29 @@ def gpus_answer(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterat
             call=error.call,
             error=error.message,
         )
+    left, taken = _left_on_bus(kernel)
+    if left:
+        yield warn(
+            f"the GPU at {left[0].bdf} is on the PCI bus, but the driver did not take it; it took "
+            f"{taken} of the same type",
+            effect="the machine has fewer GPUs than it should have",
+            hint="look for `NVRM` in `dmesg`, then reboot the node",
+            bdf=left[0].bdf,
+            left=[gpu.bdf for gpu in left],
+            taken=taken,
+        )
+
+
+def _left_on_bus(kernel: NvidiaKernel | Missing) -> tuple[list[PciGpu], int]:
+    """GPUs that no driver uses although `nvidia` uses others of their type, and how many others.
+
+    A card of another type may be one that the driver no longer supports.
+    """
+    if isinstance(kernel, Missing):
+        return [], 0
+    try:
+        taken = Counter(gpu.device_id for gpu in kernel.pci if gpu.driver == "nvidia")
+        left = [gpu for gpu in kernel.pci if not gpu.driver and taken[gpu.device_id]]
+    except NotStated:  # a paste rarely says which driver each GPU uses
+        return [], 0
+    return left, taken[left[0].device_id] if left else 0

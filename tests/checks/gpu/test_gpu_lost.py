@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor import packs
-from dsdoctor.api import Gpu, Gpus, Nvml, NvmlError, TorchLive
+from dsdoctor.api import Gpu, Gpus, NvidiaKernel, Nvml, NvmlError, PciGpu, TorchLive
 from dsdoctor.judge import judge as report_of
 from dsdoctor.model import snapshot
 from dsdoctor.model.facts.python import ImportOutcome
@@ -72,3 +72,23 @@ def test_a_lost_gpu_explains_that_cuda_does_not_initialize() -> None:
     )
     failed = {found.condition for found in report.findings if found.status is Status.FAIL}
     assert failed == {"gpu-lost"}
+
+
+def pci(number: int, driver: str | None, kind: str = "0x26b5") -> PciGpu:
+    return PciGpu(bdf=f"0000:{number:02x}:00.0", device_id=kind, driver=driver)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "expected"),
+    [
+        pytest.param((pci(1, "nvidia"), pci(2, None)), "warn", id="one of two left on the bus"),
+        pytest.param((pci(1, "nvidia"), pci(2, "nvidia")), "ok", id="both taken"),
+        pytest.param((pci(1, "nvidia"), pci(2, "vfio-pci")), "ok", id="given to a machine"),
+        pytest.param((pci(1, "nvidia"), pci(2, None, "0x128b")), "ok", id="another type"),
+        pytest.param((pci(1, None), pci(2, None)), "ok", id="no driver at all"),
+    ],
+)
+def test_a_gpu_that_the_driver_left_on_the_bus(gpus: tuple[PciGpu, ...], expected: str) -> None:
+    seen = Gpus(gpus=(Gpu(index=0, uuid="GPU-1"),), count=1)
+    found = judge(gpu_lost.gpus_answer, gpus=seen, nvidia_kernel=NvidiaKernel(pci=gpus))
+    assert found.status == expected

@@ -144,7 +144,8 @@ def command(
     if from_report is not None:
         from dsdoctor.cli import pasted  # noqa: PLC0415  # readers only where they are needed
 
-        pasted.with_causes(report, given.paste, snapshot, units, registry)
+        chosen = [u for u in units if not policy.scopes or u.condition.scope in policy.scopes]
+        pasted.with_causes(report, given.paste, snapshot, chosen, registry)
     if not given.elsewhere and report.worst() is Status.FAIL:
         from dsdoctor.machines import known_good  # noqa: PLC0415  # only where something failed
 

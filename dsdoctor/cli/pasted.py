@@ -21,6 +21,8 @@ from dsdoctor.paste.environment import environment_of
 from dsdoctor.paste.lines import Line, lines_of, with_bare_title
 from dsdoctor.paste.readers import TOOLS
 
+#: A cause below this confidence is a hint.
+SURE = 0.7
 EXPECTED = f"expected output of {', '.join(f'`{name}`' for name in TOOLS)}"
 
 
@@ -71,45 +73,41 @@ def diagnosed(name: str, lines: list[Line], known: logs.Knowledge) -> Diagnosis:
 def with_causes(
     report: Report, text: str, stated: Snapshot, units: Iterable[Unit], registry: Registry
 ) -> None:
-    """Adds the causes that log lines of a paste show and that no check has found.
+    """Adds the cause that log lines of a paste show, where no check has found it.
 
-    What follows from a condition that failed, and what rests on the same lines, is left out.
+    What follows from a condition that failed, and what rests on the same lines, is left out. So
+    are the other causes that a diagnosis offers, and one that it is not sure of: a failure is no
+    guess.
     """
     causes = diagnosed("", lines_of(text), logs.signatures_of(registry)).causes
     known = {unit.condition.name: unit for unit in units}
+    if not causes or causes[0].confidence < SURE or causes[0].condition not in known:
+        return
+    cause = causes[0]
     bad = [one for one in report.findings if one.status in (Status.FAIL, Status.WARN)]
     said = {one.condition for one in bad}
     for one in bad:
         unit = registry.find(one.condition)
         said.update(unit.condition.leads_to if unit else ())
-    wider = {name for name, unit in known.items() if said.intersection(unit.condition.narrower)}
+    condition = known[cause.condition].condition
     used = {row["line"] for one in bad for row in one.evidence.get("stated_at", ())}
-    found = []
-    for cause in causes:
-        unit, places = known.get(cause.condition), {line.line for line in cause.evidence}
-        told = cause.condition in said | wider or (places and places <= used)
-        if unit is None or told:
-            continue
-        rows = [{"line": at.line, "reader": "log", "text": at.text} for at in cause.evidence]
-        found.append(
-            Finding(
-                status=Status.FAIL,
-                message=cause.message,
-                hint=cause.hint,
-                evidence={"confidence": cause.confidence, "stated_at": rows},
-                condition=cause.condition,
-                id=unit.condition.id,
-                fixes=unit.condition.fixes,
-                scope=unit.condition.scope,
-                formerly=unit.condition.formerly or msgspec.UNSET,
-            )
-        )
-        said.update((cause.condition, *cause.masks))
-    if not found:
+    places = {line.line for line in cause.evidence}
+    if cause.condition in said or said.intersection(condition.narrower) or places <= used:
         return
-    shown = {one.condition for one in found}
-    rest = [one for one in report.findings if one.condition not in shown]
-    report.findings = found + rest
+    rows = [{"line": at.line, "reader": "log", "text": at.text} for at in cause.evidence]
+    found = Finding(
+        status=Status.FAIL,
+        message=cause.message,
+        hint=cause.hint,
+        evidence={"confidence": cause.confidence, "stated_at": rows},
+        condition=condition.name,
+        id=condition.id,
+        fixes=condition.fixes,
+        scope=condition.scope,
+        formerly=condition.formerly or msgspec.UNSET,
+    )
+    rest = [one for one in report.findings if one.condition != condition.name]
+    report.findings = [found, *rest]
     report.counts = {
         status.value: sum(one.status is status for one in report.findings) for status in Status
     }

@@ -67,3 +67,19 @@ def test_a_log_alone_is_referred_to_the_command_that_reads_it(tmp_path: Path) ->
             standalone_mode=False,
             catch_exceptions=False,
         )
+
+
+TOO_NEW = (
+    "ImportError: deepspeed>=0.10.0,<=0.16.9 is required for a normal functioning of this module,"
+    " but found deepspeed==0.17.2.\nTo fix: run `pip install deepspeed>=0.10.0,<=0.16.9`.\n"
+)
+
+
+def test_only_the_first_cause_is_a_failure() -> None:
+    _, report = checked(texts.LLAMAFACTORY + TOO_NEW)
+    assert failed(report) == ["transformers-deepspeed-incompatible"]
+
+
+def test_a_scope_that_is_not_asked_for_is_not_added() -> None:
+    _, report = checked(texts.PIP_LIST + BF16, "--scope", "node")
+    assert failed(report) == []

@@ -330,24 +330,37 @@ def why_untrusted(
         return ""
     rules = Rules(trusted_accounts() if trusted is None else trusted, strict=True, root=True)
     try:
-        with locate(path, rules) as place:
-            full = f"{place.folder.path.rstrip('/')}/{place.name}"
-            if place.info is not None:
-                return unsafe(place.info, full, rules.trusted, entries=entries)
-            if not absent:
-                return f"`{full}` does not exist"
-            above = os.fstat(place.folder.handle)
-            return unsafe(above, place.folder.path, rules.trusted, entries=True)
+        try:
+            with locate(path, rules) as place:
+                full = f"{place.folder.path.rstrip('/')}/{place.name}"
+                if place.info is not None:
+                    return unsafe(place.info, full, rules.trusted, entries=entries)
+                if not absent:
+                    return f"`{full}` does not exist"
+                above = os.fstat(place.folder.handle)
+                return unsafe(above, place.folder.path, rules.trusted, entries=True)
+        except IsADirectoryError as error:
+            with _nameless(error, rules) as folder:
+                info = os.fstat(folder.handle)
+                return unsafe(info, folder.path, rules.trusted, entries=entries)
     except UnsafePathError as error:
         return str(error.strerror)
-    except IsADirectoryError:  # `/`
-        return unsafe(Path("/").stat(), "/", rules.trusted, entries=entries)
     except FileNotFoundError as error:
         if absent:
             return why_untrusted(Path(error.filename or path).parent, rules.trusted, entries=True)
         return f"`{error.filename or path}`: {error.strerror}"
     except OSError as error:
         return f"`{error.filename or path}`: {error.strerror}"
+
+
+@contextlib.contextmanager
+def _nameless(error: IsADirectoryError, rules: Judge) -> Iterator[Folder]:
+    """The folder of a path that `locate` rejects because it ends in no name: `/`, `.`, `DIR/..`."""
+    folder = descend(error.filename, rules, None)
+    try:
+        yield folder
+    finally:
+        os.close(folder.handle)
 
 
 class _Owners:
@@ -381,9 +394,13 @@ def foreign_owner(path: str | Path) -> int | None:
         return None
     owners = _Owners(trusted_accounts())
     try:
-        with locate(path, owners) as place:
-            if place.info is not None:
-                owners.may_enter(place.info, place.name)
+        try:
+            with locate(path, owners) as place:
+                if place.info is not None:
+                    owners.may_enter(place.info, place.name)
+        except IsADirectoryError as error:
+            with _nameless(error, owners):
+                pass
     except OSError:  # what cannot be reached, cannot be run; what is above it was seen
         pass
     return owners.first

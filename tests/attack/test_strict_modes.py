@@ -15,7 +15,7 @@ import dsdoctor
 from dsdoctor.errors import UsageError
 from dsdoctor.hook.rundir import RunFolder, RunFolderError
 from dsdoctor.host import account, own_environment
-from dsdoctor.safe_path import foreign_owner
+from dsdoctor.safe_path import foreign_owner, why_untrusted
 from tests.attack.conftest import MALLORY, Trap
 
 
@@ -143,3 +143,38 @@ def test_modes_are_judged_in_one_place() -> None:
         if judged.search(path.read_text(encoding="utf-8"))
     }
     assert found == {"safe_path.py"}
+
+
+@pytest.mark.parametrize("end", ["/.", "/./", "/absent/..", "/below/..", "//."])
+def test_a_path_that_ends_in_no_name_is_judged_too(
+    trap: Trap, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """`PATH=/home/mallory/tools/.` is that folder, and not `/`."""
+    theirs = trap.home / "tools"
+    (theirs / "below").mkdir(parents=True)
+    trap.give(theirs)
+    (theirs / "scontrol").write_text("#!/bin/sh\n")
+    (theirs / "scontrol").chmod(0o755)
+    given = f"{theirs}{end}"
+    assert str(MALLORY) in why_untrusted(given, entries=True, absent=True)
+    assert foreign_owner(given) == MALLORY
+    way = trap.folder / "way"
+    way.symlink_to(given)  # root's own
+    assert str(MALLORY) in why_untrusted(way, entries=True, absent=True)
+    env = {"PATH": f"/usr/bin:{given}", "PYTHONPATH": given}
+    kept = own_environment.own_environment(env)
+    assert kept["PATH"] == "/usr/bin"
+    if Path(given).is_dir():
+        chosen = account.choose([sys.executable, "-c", "pass"], env)
+        assert chosen is not None
+        assert chosen.uid == MALLORY
+    monkeypatch.chdir(theirs)
+    for here in (".", "", "below/.."):
+        assert str(MALLORY) in why_untrusted(here, entries=True), here
+
+
+def test_a_path_of_root_that_ends_in_no_name_is_accepted(trap: Trap) -> None:
+    (trap.folder / "below").mkdir()
+    for given in ("/", "/.", "/..", f"{trap.folder}/.", f"{trap.folder}/below/.."):
+        assert why_untrusted(given, entries=True) == "", given
+        assert foreign_owner(given) is None, given

@@ -9,10 +9,12 @@ Stdlib only, Python 3.8 and later. Prints a record for the folder, then one for 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickletools
 import re
+import stat
 import struct
 import sys
 import zipfile
@@ -28,17 +30,59 @@ PICKLE_LIMIT = 64 << 20
 LFS = b"version https://git-lfs"
 #: Bytes that hold the length of the header of a safetensors file.
 LENGTH = 8
+#: More links than this on one path are a loop (Linux's own limit).
+MAX_LINKS = 40
+FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 
 
 def open_file(path: str) -> IO[bytes]:
-    """Opens a file; as root, not a private one that a link in another account's folder leads to."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    info, owner = os.fstat(handle), os.stat(os.path.dirname(path) or ".").st_uid
-    foreign = owner not in (0, info.st_uid)
-    if hasattr(os, "geteuid") and os.geteuid() == 0 and foreign and not info.st_mode & 0o004:
+    """Opens a regular file; as root, not a private one to which another account's link leads.
+
+    The path is walked by descriptor, so what was judged is what is opened. A device is not even
+    opened: that alone starts a watchdog or rewinds a tape.
+    """
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")
+    handle, laid_out = walk(path)
+    info = os.fstat(handle)
+    foreign = laid_out - {0, os.stat("/").st_uid, info.st_uid}
+    if foreign and not info.st_mode & 0o004:
         os.close(handle)
         raise PermissionError(13, "a link to a private file of another account", path)
     return os.fdopen(handle, "rb")
+
+
+def walk(path: str) -> tuple[int, set[int]]:
+    """A descriptor of a regular file, and who owns the links on the way and its folder."""
+    laid_out: set[int] = set()
+    todo = os.path.abspath(path).split("/")[::-1]
+    links = 0
+    here = os.open("/", FOLDER)
+    try:
+        while todo:
+            name = todo.pop()
+            if name in ("", "."):
+                continue
+            info = os.stat(name, dir_fd=here, follow_symlinks=False)
+            if stat.S_ISLNK(info.st_mode):
+                links += 1
+                if links > MAX_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+                laid_out.add(info.st_uid)
+                target = os.readlink(name, dir_fd=here)
+                todo += target.split("/")[::-1]
+                fresh = os.open("/" if target.startswith("/") else ".", FOLDER, dir_fd=here)
+            elif stat.S_ISREG(info.st_mode) and not any(todo):
+                laid_out.add(os.fstat(here).st_uid)
+                flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+                return os.open(name, flags, dir_fd=here), laid_out
+            else:
+                fresh = os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=here)
+            os.close(here)
+            here = fresh
+    finally:
+        os.close(here)
+    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
 
 
 def say(record: dict[str, Any]) -> None:
@@ -82,8 +126,8 @@ def numbers_of(pickled: bytes) -> dict[str, Any]:
 def zip_problem(path: str, whole: bool) -> tuple[str | None, str | None, dict[str, Any]]:
     """(problem, detail, numbers) of a file that begins as an archive does."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            size = os.path.getsize(path)
+        with open_file(path) as file, zipfile.ZipFile(file) as archive:
+            size = os.fstat(file.fileno()).st_size
             for entry in archive.infolist():
                 if entry.header_offset + entry.compress_size > size:
                     return "truncated", entry.filename + "ends beyond the end of the file", {}
@@ -132,8 +176,8 @@ def look(path: str, name: str, whole: bool) -> dict[str, Any]:
         "numbers": {},
     }
     try:
-        size = record["size"] = os.path.getsize(path)
         with open_file(path) as file:
+            size = record["size"] = os.fstat(file.fileno()).st_size
             head = file.read(64)
         if size == 0:
             record["problem"] = "empty"

@@ -340,25 +340,20 @@ def why_untrusted(
                 above = os.fstat(place.folder.handle)
                 return unsafe(above, place.folder.path, rules.trusted, entries=True)
         except IsADirectoryError as error:
-            with _nameless(error, rules) as folder:
-                info = os.fstat(folder.handle)
-                return unsafe(info, folder.path, rules.trusted, entries=entries)
+            return unsafe(*_nameless(error, rules), rules.trusted, entries=entries)
     except UnsafePathError as error:
         return str(error.strerror)
-    except FileNotFoundError as error:
-        if absent:
+    except OSError as error:
+        if absent and isinstance(error, FileNotFoundError):
             return why_untrusted(Path(error.filename or path).parent, rules.trusted, entries=True)
         return f"`{error.filename or path}`: {error.strerror}"
-    except OSError as error:
-        return f"`{error.filename or path}`: {error.strerror}"
 
 
-@contextlib.contextmanager
-def _nameless(error: IsADirectoryError, rules: Judge) -> Iterator[Folder]:
+def _nameless(error: IsADirectoryError, rules: Judge) -> tuple[os.stat_result, str]:
     """The folder of a path that `locate` rejects because it ends in no name: `/`, `.`, `DIR/..`."""
     folder = descend(error.filename, rules, None)
     try:
-        yield folder
+        return os.fstat(folder.handle), folder.path
     finally:
         os.close(folder.handle)
 
@@ -399,8 +394,7 @@ def foreign_owner(path: str | Path) -> int | None:
                 if place.info is not None:
                     owners.may_enter(place.info, place.name)
         except IsADirectoryError as error:
-            with _nameless(error, owners):
-                pass
+            _nameless(error, owners)
     except OSError:  # what cannot be reached, cannot be run; what is above it was seen
         pass
     return owners.first

@@ -183,9 +183,18 @@ def size_of(folder: Path) -> int:
     return total
 
 
+def _is_own(folder: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return not hasattr(os, "geteuid") or folder.lstat().st_uid == os.geteuid()
+    return False
+
+
 def prune(base: Path, *, kept: int = KEPT_BYTES) -> list[str]:
-    """Removes the oldest runs until the rest fits; never a running one or the last failed one."""
-    runs = all_runs(base)
+    """Removes the oldest runs until the rest fits; never a running one or the last failed one.
+
+    In a folder that several accounts share, runs of others neither count nor go.
+    """
+    runs = [row for row in all_runs(base) if _is_own(row[0])]
     failed = [folder for folder, record in runs if died(record)]
     spared = set(failed[-1:]) | {folder for folder, _ in runs[-1:]}
     sizes = {folder: size_of(folder) for folder, _ in runs}

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from dsdoctor.cli.run import _print_notice
-from dsdoctor.run import metrics
+from dsdoctor.model.run_record import RunRecord
+from dsdoctor.run import metrics, store
+from tests.attack.conftest import Trap
 from tests.support.command import clean_environment, dsdoctor
 
 FORMULAS = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(1)", "\t=1", "\r=1", " =1", "=1,2", "é")
@@ -51,3 +53,21 @@ def test_a_checkpoint_s_name_steers_no_terminal_and_keeps_no_secret(
     capsys.readouterr()
     _print_notice("it waits in f\x1b[2J\u202e (a.py:1)")
     assert capsys.readouterr().err[:-1].isprintable()
+
+
+def test_a_run_that_another_account_plants_removes_none_of_ours(trap: Trap) -> None:
+    """In a folder of runs that several accounts share, as in /tmp."""
+    base = trap.folder / "runs"
+    base.mkdir()
+    for day, name in enumerate(("ours-1", "theirs", "ours-2", "ours-3"), start=1):
+        folder = base / name
+        folder.mkdir()
+        record = RunRecord(id=name, status=0, started=f"2026-01-0{day}T00:00:00+00:00")
+        store.save(folder, record)
+        if name == "theirs":
+            with (folder / "samples.jsonl").open("wb") as file:
+                file.truncate(1 << 40)
+            trap.give(folder)
+    assert store.prune(base) == []
+    assert store.prune(base, kept=0) == ["ours-1", "ours-2"]
+    assert sorted(path.name for path in base.iterdir()) == ["ours-3", "theirs"]

@@ -1,6 +1,6 @@
 """Sends signals to each command at random moments of its own time, and says what is left.
 
-    python benchmarks/signals.py --times 50 [--seed 1] [--only smoke] [--each] [--hosts 2]
+    python benchmarks/signals.py --times 50 [--seed 1] [--only smoke] [--each] [--hosts 2] [--ranks 1]
 
 `--each` sends so many of each signal. `--hosts` lets `fleet check` examine so many hosts over ssh:
 network and process namespaces of this machine, whose processes count as well (root, sshd).
@@ -60,6 +60,7 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=30.0, help="seconds for all to be gone")
     parser.add_argument("--each", action="store_true", help="so many times of each signal")
     parser.add_argument("--hosts", type=int, default=0, help="hosts for `fleet check`")
+    parser.add_argument("--ranks", type=int, default=2, help="CPU ranks of `smoke`")
     given = parser.parse_args()
     # a shell that starts this in the background has Ctrl-C ignored, and programs inherit that
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -71,6 +72,8 @@ def main() -> int:
             if given.only and argv[0] not in given.only.split(","):
                 continue
             words, place = argv, signals.HERE
+            if argv[0] == "smoke":
+                words = signals.with_ranks(argv, given.ranks)
             if argv[0] == "fleet" and given.hosts:
                 words, place = signals.over_ssh(argv, given.hosts, far), far
             with tempfile.TemporaryDirectory() as folder:

@@ -164,6 +164,12 @@ def over_ssh(argv: tuple[str, ...], count: int, place: Place) -> tuple[str, ...]
     return (*words, "--ssh-options", f"-F {place.env['HOME']}/ssh_config")
 
 
+def with_ranks(argv: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """The command with another number of CPU ranks."""
+    place = argv.index("--cpu") + 1
+    return (*argv[:place], str(count), *argv[place + 1 :])
+
+
 def moments(draw: random.Random, argv: tuple[str, ...]) -> tuple[signal.Signals, float]:
     """A signal and a moment for a command."""
     return draw.choice(SIGNALS), draw.uniform(0.02, COMMANDS[argv])

@@ -1,6 +1,7 @@
 """Sends signals to each command at random moments of its own time, and says what is left.
 
     python benchmarks/signals.py --times 50 [--seed 1] [--only smoke] [--each] [--hosts 2] [--ranks 1]
+        [--extensions FOLDER]
 
 `--each` sends so many of each signal. `--hosts` lets `fleet check` examine so many hosts over ssh:
 network and process namespaces of this machine, whose processes count as well (root, sshd).
@@ -61,6 +62,9 @@ def main() -> int:
     parser.add_argument("--each", action="store_true", help="so many times of each signal")
     parser.add_argument("--hosts", type=int, default=0, help="hosts for `fleet check`")
     parser.add_argument("--ranks", type=int, default=2, help="CPU ranks of `smoke`")
+    parser.add_argument(
+        "--extensions", type=Path, help="compiled operators of DeepSpeed; each attempt gets a copy"
+    )
     given = parser.parse_args()
     # a shell that starts this in the background has Ctrl-C ignored, and programs inherit that
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -77,7 +81,8 @@ def main() -> int:
             if argv[0] == "fleet" and given.hosts:
                 words, place = signals.over_ssh(argv, given.hosts, far), far
             with tempfile.TemporaryDirectory() as folder:
-                seconds = signals.undisturbed(words, Path(folder), place)
+                at = signals.with_extensions(place, given.extensions, Path(folder))
+                seconds = signals.undisturbed(words, Path(folder), at)
             each = signals.SIGNALS * given.times if given.each else ()
             numbers = each or [draw.choice(signals.SIGNALS) for _ in range(given.times)]
             bad, met = 0, Counter[str]()
@@ -85,7 +90,8 @@ def main() -> int:
             for number in numbers:
                 delay = draw.uniform(0.02, seconds)
                 with tempfile.TemporaryDirectory() as folder:
-                    ended = signals.attempt(words, number, delay, Path(folder), given.limit, place)
+                    at = signals.with_extensions(place, given.extensions, Path(folder))
+                    ended = signals.attempt(words, number, delay, Path(folder), given.limit, at)
                 met[number.name] += ended.met
                 if ended.met:
                     statuses.setdefault(number.name, Counter())[str(ended.status)] += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -168,6 +169,15 @@ def with_ranks(argv: tuple[str, ...], count: int) -> tuple[str, ...]:
     """The command with another number of CPU ranks."""
     place = argv.index("--cpu") + 1
     return (*argv[:place], str(count), *argv[place + 1 :])
+
+
+def with_extensions(place: Place, compiled: Path | None, folder: Path) -> Place:
+    """The place with a copy of compiled operators: a SIGKILL leaves locks in such a folder."""
+    if compiled is None:
+        return place
+    shutil.copytree(compiled, folder / "extensions")
+    more = {"TORCH_EXTENSIONS_DIR": str(folder / "extensions")}
+    return place._replace(env=place.env | more)
 
 
 def moments(draw: random.Random, argv: tuple[str, ...]) -> tuple[signal.Signals, float]:

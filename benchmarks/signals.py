@@ -1,7 +1,7 @@
 """Sends signals to each command at random moments of its own time, and says what is left.
 
-    python benchmarks/signals.py --times 50 [--seed 1] [--only smoke] [--each] [--hosts 2] [--ranks 1]
-        [--extensions FOLDER]
+    python benchmarks/signals.py --times 50 [--seed 1] [--only smoke] [--each] [--hosts 2]
+        [--ranks 1] [--extensions FOLDER]
 
 `--each` sends so many of each signal. `--hosts` lets `fleet check` examine so many hosts over ssh:
 network and process namespaces of this machine, whose processes count as well (root, sshd).

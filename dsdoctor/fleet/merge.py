@@ -197,7 +197,12 @@ def drift(
         for value, holders in values.items():
             if value == wanted:
                 continue
-            found.append(_drifted(name, value, wanted, holders, golden is not None))
+            if golden is not None:
+                whose = "the golden snapshot"
+            else:  # of two groups of the same size, none is the majority
+                others = values[wanted]
+                whose = "the majority" if len(others) > len(holders) else fold(others)
+            found.append(_drifted(name, value, wanted, holders, whose))
     return found
 
 
@@ -206,17 +211,21 @@ def _majority(values: Mapping[str, Sequence[str]]) -> str:
     return max(values, key=lambda value: len(values[value]))
 
 
+#: Traits that are more than one thing.
+_PLURAL = ("GPUs", "CPUs")
+
+
 def _drifted(
-    name: str, value: str, wanted: str, holders: Sequence[str], against_golden: bool
+    name: str, value: str, wanted: str, holders: Sequence[str], whose: str
 ) -> FleetFinding:
-    whose = "the golden snapshot" if against_golden else "the majority"
+    """A finding on the nodes with one value; `whose` says where the expected one is from."""
     have = f"`{_shortened(value)}`" if value else not_reported(name)
     without = "does not set it" if name.startswith("variable ") else "does not report it"
     want = f"has `{_shortened(wanted)}`" if wanted else without
     return FleetFinding(
         status="fail" if name in BREAKING else "warn",
         condition="fleet-drift",
-        message=f"{name} is {have}, but {whose} {want}",
+        message=f"{name} {'are' if name in _PLURAL else 'is'} {have}, but {whose} {want}",
         hint=_hint(name),
         nodes=fold(holders),
         count=len(holders),

@@ -13,7 +13,7 @@ from dsdoctor.recommend.output import command_line
 NARROW = 80
 _OFFLOAD = {"none": "", "optimizer": "+o", "optimizer+parameters": "+op"}
 _COLUMN = 8
-_NAME = 22
+_NAME = 24
 
 
 def _wrap(text: str, width: int, subsequent_indent: str = "") -> list[str]:

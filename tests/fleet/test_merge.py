@@ -93,12 +93,21 @@ def test_what_drifts_is_named_with_a_way_out(trait: str) -> None:
     alike[2] = msgspec.structs.replace(alike[2], traits={**nodes[2].traits, trait: "two"})
     (finding,) = merge.merge(alike).findings
     assert (finding.condition, finding.status, finding.nodes) == ("fleet-drift", "warn", "n2")
-    assert finding.message == f"{trait} is `two`, but the majority has `one`"
+    verb = "are" if trait == "GPUs" else "is"
+    assert finding.message == f"{trait} {verb} `two`, but the majority has `one`"
     assert finding.hint
     del alike[2].traits[trait]
     (finding,) = merge.merge(alike).findings
     absent = "not set" if trait.startswith("variable ") else "not reported"
-    assert finding.message == f"{trait} is {absent}, but the majority has `one`"
+    assert finding.message == f"{trait} {verb} {absent}, but the majority has `one`"
+
+
+def test_of_two_nodes_none_is_the_majority() -> None:
+    pair = [node("n0"), node("n1")]
+    pair[1] = msgspec.structs.replace(pair[1], traits={**pair[1].traits, "GPUs": "1 × T4"})
+    (finding,) = merge.merge(pair).findings
+    have = pair[0].traits["GPUs"]
+    assert finding.message == f"GPUs are `1 × T4`, but n0 has `{have}`"
 
 
 def test_the_collector_tells_firmware_and_mounts(

@@ -87,7 +87,8 @@ def runtime_hands_gpus_over(
 
 _START = {
     "docker": "start it with `--gpus all`; if Docker rejects that, install `nvidia-container-toolkit`, run `nvidia-ctk runtime configure --runtime=docker` and restart Docker",
-    "podman": "start it with `--device nvidia.com/gpu=all`, after `nvidia-ctk cdi generate`",
+    "podman": "run `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml` as root on the host, and start "
+    "the container with `--device nvidia.com/gpu=all`",
     "apptainer": "start it with `--nv`",
     "kubernetes": "set `nvidia.com/gpu` in `resources.limits` of this container, and "
     "`runtimeClassName: nvidia` if that is not the default",

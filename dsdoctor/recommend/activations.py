@@ -43,6 +43,10 @@ class Moment:
         gradient: elements of the weight gradient that is being made.
         finished: elements of the weight gradients that are made.
         reduced: elements of the largest gradient that is reduced then, 0 = not known, or none.
+        latest: elements of the gradient that was made last, 0 = not known, or small.
+        waiting: elements of a gradient that waits beside ZeRO-3's bucket, in a measured pass.
+        copied: elements that are copied to be reduced then; None = not known.
+        fetched: elements of a reduced gradient that ZeRO-3 takes back from the host.
     """
 
     name: str
@@ -52,6 +56,10 @@ class Moment:
     gradient: int = 0
     finished: int = 0
     reduced: int = 0
+    latest: int = 0
+    waiting: int = 0
+    copied: int | None = None
+    fetched: int = 0
 
     @property
     def bytes(self) -> int:
@@ -371,8 +379,9 @@ def _experts_backward(model: ModelShape, setting: Setting) -> tuple[int, int]:
 
     (1) The copies' outputs are put back in order (DeepSeek: in fp32): gradient, zeros and result.
     (2) The gradient of the down projection. (3) The gradient of gate and up, which is twice as
-    large; outputs, product, activation, gate and up of the copies are freed by then. (4) Attention,
-    after everything of the experts is freed.
+    large; outputs, product, activation, gate and up of the copies are freed by then. With ZeRO-3
+    that of the down projection is still there if the bucket cannot take it. (4) Attention, after
+    everything of the experts is freed.
     """
     width, hidden = setting.width, model.hidden
     tokens = setting.micro_batch * setting.sequence
@@ -382,15 +391,29 @@ def _experts_backward(model: ModelShape, setting: Setting) -> tuple[int, int]:
     if setting.lora_rank:
         matrix = 0
     freed = width * tokens * copies * (2 * inner)
+    waits = matrix if setting.partitions_weights and matrix > setting.bucket else 0
     moments = [
         (passing + 3 * (4 if model.router_fp32 else width) * tokens * copies * hidden, 0),
         (passing + width * tokens * copies * max(inner, hidden), matrix),
-        (max(0, passing - freed), max(0, 2 * matrix - max(0, freed - passing) // width)),
+        (max(0, passing - freed), max(0, waits + 2 * matrix - max(0, freed - passing) // width)),
     ]
     if _stores_scores(model, setting):
         scores = 4 * tokens * model.heads * setting.sequence
         moments.append((max(0, scores - tokens * _mlp_bytes(model, setting, mixed=True)), 0))
     return max(moments, key=lambda one: one[0] + width * one[1])
+
+
+def _copied_beside_experts(model: ModelShape, setting: Setting) -> int | None:
+    """Elements that ZeRO-3 copies to reduce them, if gradients of experts exceed its bucket.
+
+    Those are reduced without a copy, and before they come the bucket has the rest of one block.
+    None = not known, or up to a whole bucket.
+    """
+    matrix = model.experts * model.expert_width * model.hidden
+    if not setting.partitions_weights or setting.lora_rank or 2 * matrix <= setting.bucket:
+        return None
+    rest = max(0, model.block_parameters // max(1, model.layers) - 3 * matrix)
+    return min(setting.bucket, rest + (matrix if matrix <= setting.bucket else 0))
 
 
 def logits_bytes(model: ModelShape, setting: Setting) -> int:
@@ -434,6 +457,7 @@ def moments(model: ModelShape, setting: Setting) -> tuple[Moment, ...]:
     kept = kept_bytes(model, setting) + towers
     blocks = kept - tokens * _norm_bytes(model, setting)  # the last norm is done by then
     working, matrix = _block_backward(model, setting)
+    copied = _copied_beside_experts(model, setting) if model.expert_layers else None
     trained, head = trained_parameters(model, setting), trained_head(model, setting)
     logits = logits_bytes(model, setting)
     head_logits = min(logits, setting.width * tokens * model.logits)
@@ -449,6 +473,7 @@ def moments(model: ModelShape, setting: Setting) -> tuple[Moment, ...]:
             working=0 if model.norm_bias else (16 + setting.width) * tokens * model.hidden,
             gradient=tied,
             finished=output - tied,
+            latest=output - tied,
         ),
         Moment(
             name="last block",
@@ -456,6 +481,7 @@ def moments(model: ModelShape, setting: Setting) -> tuple[Moment, ...]:
             working=working,
             gradient=matrix + tied,
             finished=output - tied,
+            copied=copied,
         ),
         Moment(
             name="first block",
@@ -463,6 +489,7 @@ def moments(model: ModelShape, setting: Setting) -> tuple[Moment, ...]:
             working=working,
             gradient=matrix + tied,
             finished=max(0, trained - head),
+            copied=copied,
         ),
         *_tower_moments(model, setting, max(0, trained - head)),
         Moment(

@@ -47,7 +47,7 @@ _VARIABLE = frozenset(
         "gathered parameters",
         "boundary gradients",
         "gradient in flight",
-        "gradients being reduced",
+        "gradient beside bucket",
         "logits",
         "norm in fp64",
         "overflow check",

@@ -12,6 +12,13 @@ from collections.abc import Sequence
 from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.model.units import GIB, MIB
 from dsdoctor.recommend.activations import Moment, frozen_inputs
+from dsdoctor.recommend.buckets import (
+    COPYING,
+    LAST_REDUCTION,
+    beside_bucket,
+    bucket_bytes,
+    last_reduction,
+)
 from dsdoctor.recommend.gathering import Levels, gathered, level_at
 from dsdoctor.recommend.optimizers import state_bytes
 from dsdoctor.recommend.setting import Setting
@@ -33,20 +40,15 @@ OVERFLOW_BYTES = 11
 #: ZeRO-3 searches the flat gradients with `isinf`: their absolute value in 16 bits and a mask
 #: (aten/src/ATen/native/TensorCompare.cpp of torch 2.13).
 FLAT_OVERFLOW_BYTES = 3
-#: ZeRO-3 waits for a reduction before it starts another, once there are more than these
-#: (`max_param_reduce_events` of zero/stage3.py).
-REDUCTIONS = 2
 #: Share of what the passes allocate that the caching allocator cannot use again.
 FRAGMENTATION = 0.03
 #: Bits of a frozen weight in 4-bit NF4 with double quantisation (arXiv:2305.14314, section 3).
 QUANTISED_BITS = 4.127
 #: Moments at which no weight has its gradient yet.
-_BEFORE_GRADIENTS = frozenset({"loss", "output layer"})
-#: The end of a pass, where ZeRO-1 and -2 reduce what no full bucket has.
-_LAST_REDUCTION = "last reduction"
+_BEFORE_GRADIENTS = frozenset({"forward", "loss", "output layer"})
 #: A bucket is reduced, in a measured pass. Norms are computed then, not in the passes between.
 REDUCTION = "reduction"
-_WITHOUT_NORM = frozenset({*_BEFORE_GRADIENTS, _LAST_REDUCTION, "last norm", "backward"})
+_WITHOUT_NORM = frozenset({*_BEFORE_GRADIENTS, LAST_REDUCTION, COPYING, "last norm", "backward"})
 
 
 def item_of(name: str, size: float, phase: str = "resident") -> MemoryItem:
@@ -179,8 +181,15 @@ def _finished(model: ModelShape, trained: int, setting: Setting, moment: Moment)
     the whole partition is allocated when its first gradient is reduced (`grads_in_partition` of
     stage_1_and_2.py): from then on, a rank that owns the end of an embedding has space for all of
     it. In ZeRO-1, gradients of other ranks stay in the buffer of the bucket; one that the bucket
-    cannot take stays a tensor of its own until the end of the pass (`reduce_ipg_grads`).
+    cannot take stays a tensor of its own until the end of the pass (`reduce_ipg_grads`), with
+    offload too.
     """
+    alone = setting.stage == 1 and setting.accumulation == 1 and not setting.lora_rank
+    beside = setting.bucket if alone else None
+    if setting.offloads_optimizer and alone:
+        return setting.width * model.whole_gradients(
+            setting.world, moment.finished, beside, own=False
+        )
     if setting.stage == 3 or (setting.offloads_optimizer and setting.stage):  # noqa: PLR2004
         return 0
     made = setting.width * moment.finished
@@ -192,11 +201,14 @@ def _finished(model: ModelShape, trained: int, setting: Setting, moment: Moment)
         return 0 if setting.accumulation > 1 else made
     if setting.stage == 1 and setting.accumulation > 1:
         return 0
+    # until the next one does not fit into the first bucket, all of them are in its buffer
+    following = 0 if setting.lora_rank else model.largest_matrix
+    inside = moment.finished + following <= setting.bucket
+    if inside and moment.name not in (LAST_REDUCTION, COPYING):
+        return 0
     kept = min(made, sum(_own_gradients(model, trained, setting)))
-    # a bucket is reduced when the next gradient does not fit
-    if setting.lora_rank or moment.finished + model.largest_matrix <= setting.bucket:
+    if setting.lora_rank:
         return kept
-    beside = setting.bucket if setting.stage == 1 else None
     return max(kept, setting.width * model.whole_gradients(setting.world, moment.finished, beside))
 
 
@@ -236,18 +248,6 @@ def _optimizer(model: ModelShape, trained: int, setting: Setting) -> list[Memory
     items.append(item_of("temporaries of the step", setting.step_bytes * part, "step"))
     flat = _one_flat_gradient(setting) or _in_bf16_optimizer(setting)
     return [*items, item_of("flattening", 0 if flat else setting.kept_width * part, "step")]
-
-
-def _bucket_bytes(trained: int, setting: Setting) -> int:
-    """The reduce bucket, two of them with `overlap_comm` in ZeRO-1 and -2.
-
-    ZeRO-3 allocates it in the type that is reduced; ZeRO-1 and -2 cast what they reduce.
-    """
-    if setting.partitions_weights:
-        return setting.sent_width * setting.bucket
-    if setting.stage == 0:
-        return setting.width * (min(setting.bucket, trained) if setting.world > 1 else 0)
-    return setting.width * setting.bucket * (2 if setting.overlap else 1)
 
 
 def takes_norms_in_pass(setting: Setting) -> bool:
@@ -291,19 +291,6 @@ def _gathered_then(
     return level_at(levels, share, 1 / max(1, model.layers))
 
 
-def _being_reduced(trained: int, setting: Setting, moment: Moment) -> int:
-    """Bytes of gradients that wait for their copy into the bucket, with `overlap_comm`.
-
-    The copy is queued after earlier reductions, on their stream, and the gradient is freed after
-    the copy. DeepSpeed allows three reductions in flight.
-    """
-    waits = setting.partitions_weights and setting.world > 1 and setting.overlap
-    if not waits or not setting.on_gpu:
-        return 0
-    made = min(trained, moment.finished)
-    return setting.width * min(made, (REDUCTIONS + 1) * setting.bucket)
-
-
 def _passes(
     model: ModelShape, trained: int, setting: Setting, moments: Sequence[Moment]
 ) -> list[MemoryItem]:
@@ -315,27 +302,29 @@ def _passes(
     ZeRO-1 and -2 flatten the ranks' parts of it into a copy (`allreduce_bucket`); at the end of the
     pass that is what is left to be reduced.
     """
-    at_loss, levels = gathered(model, setting)
-    bucket = 0 if setting.partitions_weights else _bucket_bytes(trained, setting)
+    at_loss, levels, in_forward = gathered(model, setting)
+    bucket = 0 if setting.partitions_weights else bucket_bytes(trained, setting)
     keeps_buckets = setting.stage == 1 and setting.accumulation > 1
     early = keeps_buckets or (setting.buckets_first and setting.stage > 0)
     # `reduce_scatter_coalesced` of ZeRO-3 flattens; another type is cast before the reduction
     flattens = setting.partitions_weights and setting.world > 1
     casts = setting.stage and setting.sent_width != setting.width
-    copied = setting.sent_width * min(setting.bucket, trained)
-    if setting.stage in (1, 2):
-        moments = [*moments, Moment(name=_LAST_REDUCTION, activations=0, finished=trained)]
+    measured = any(moment.name == COPYING for moment in moments)
+    if setting.stage in (1, 2) and not measured:
+        moments = [*moments, last_reduction(model, trained, setting)]
 
     def items_at(moment: Moment, phase: str) -> list[MemoryItem]:
         later = moment.name not in _BEFORE_GRADIENTS
-        copies = moment.name == _LAST_REDUCTION or (later and (flattens or casts))
+        copies = moment.name == LAST_REDUCTION or (later and (flattens or casts))
         dequantised = setting.width * model.largest_matrix if setting.quantised else 0
         norm, searched = _norm_in_pass(model, trained, setting, moment)
-        reduced = _being_reduced(trained, setting, moment)
+        waiting, copied = beside_bucket(trained, setting, moment, copies=bool(copies))
+        # a part of the fp32 gradient is cast on the GPU (`_offload_grad_partition_at_boundary`)
+        fetched = moment.fetched * (setting.kept_width + setting.master_width)
         left = 1 - min(1.0, moment.finished / max(1, trained))
         inputs = frozen_inputs(model, setting, left, later=later)
-        if moment.name == "loss":
-            weights = at_loss
+        if moment.name in ("loss", "forward"):
+            weights = at_loss if moment.name == "loss" else in_forward
         else:
             weights = _gathered_then(model, trained, setting, moment, levels)
         found = [
@@ -345,12 +334,12 @@ def _passes(
             item_of("gradient in flight", setting.width * moment.gradient, phase),
             item_of("finished gradients", _finished(model, trained, setting, moment), phase),
             item_of("buckets", bucket if later or early else 0, phase),
-            item_of("reduction copy", copied if copies else 0, phase),
+            item_of("reduction copy", setting.sent_width * copied + fetched, phase),
+            item_of("gradient beside bucket", setting.width * waiting, phase),
             item_of("gathered parameters", setting.width * weights, phase),
             item_of("dequantised matrix", dequantised if later else 0, phase),
             item_of("norm in fp64", norm, phase),
             item_of("overflow check", searched, phase),
-            item_of("gradients being reduced", reduced, phase),
         ]
         passing = moment.bytes + setting.width * moment.gradient
         return [*found, item_of("fragmentation", FRAGMENTATION * passing, phase)]
@@ -375,7 +364,7 @@ def device_items(
     if not setting.offloads_optimizer:
         device += _optimizer(model, trained, setting)
     if setting.partitions_weights:
-        device.append(item_of("buckets", _bucket_bytes(trained, setting)))
+        device.append(item_of("buckets", bucket_bytes(trained, setting)))
     device += _passes(model, trained, setting, moments)
     if setting.partitions_weights:
         device.append(_loading(model, trained, setting, device))

@@ -25,6 +25,8 @@ from dsdoctor.recommend.shape import ModelShape
 
 #: Passes until the limits have settled: the first one begins with nothing gathered.
 STEPS = 2
+#: Smaller tensors are never partitioned (`stage3_param_persistence_threshold`).
+PERSISTS = 100_000
 
 Modules = tuple[tuple[int, ...], ...]
 #: A module, and an earlier one whose tensors are its own.
@@ -45,8 +47,8 @@ def replay(
     frozen: frozenset[int] = frozenset(),
     *,
     reuses: bool = False,
-) -> tuple[int, Levels]:
-    """Elements that are gathered when the loss is computed, and in the backward pass.
+) -> tuple[int, Levels, int]:
+    """Elements that are gathered: at the loss, in the backward pass, the most in the forward pass.
 
     Args:
         modules: elements of the tensors of each module, in the order of the forward pass.
@@ -59,12 +61,12 @@ def replay(
         reuses: what autograd keeps is not allocated a second time when it is gathered again.
 
     >>> replay(((6,), (2,), (2,), (6,)), 10, 3, 10)
-    (10, ((0.0, 10), (0.375, 10), (0.5, 8), (0.625, 6)))
+    (10, ((0.0, 10), (0.375, 10), (0.5, 8), (0.625, 6)), 10)
     """
     passes = _Passes(modules, shared, kept, frozen, _Limits(live, ahead, reuse), reuses=reuses)
     for _ in range(STEPS):
         loss, levels = passes.once()
-    return loss, levels
+    return loss, levels, passes.forward
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +76,15 @@ class _Limits:
     live: int
     ahead: int
     reuse: int
+
+
+@dataclasses.dataclass
+class _Buffer:
+    """Tensors that one all-gather brings (`AllGatherCoalescedHandle`)."""
+
+    size: int
+    left: int
+    copied: bool = False
 
 
 class _Passes:
@@ -86,6 +97,9 @@ class _Passes:
         released: elements of `stale`, still allocated.
         queue: uses of tensors that the prefetch has not passed, in the order of the trace.
         fetched_for: the last use of each tensor that the prefetch has passed.
+        waiting: tensors that came with others in one buffer, and wait for their module.
+        buffers: buffers whose tensors are copied out of them, `buffered` elements.
+        forward: the most elements in the forward pass.
     """
 
     def __init__(
@@ -116,6 +130,8 @@ class _Passes:
         self.total = self.released = 0
         self.queue: collections.deque[tuple[_Tensor, int]] = collections.deque()
         self.fetched_for: dict[_Tensor, int] = {}
+        self.waiting: dict[_Tensor, _Buffer] = {}
+        self.buffered = self.forward = 0
 
     def once(self) -> tuple[int, Levels]:
         """One forward and one backward pass: elements at the loss, and in the backward pass."""
@@ -123,15 +139,17 @@ class _Passes:
         self.queue.extend((t, step) for step, m in enumerate(self.trace) for t in self.tensors[m])
         self.fetched_for.clear()
         levels: list[tuple[float, int]] = []
-        loss = done = highest = 0
+        loss = done = highest = ahead = 0
         for step, m in enumerate(self.trace):
             backward = step >= self.count
             self._gather_own(step)
             self._prefetch()
             highest = max(highest, self.total + self.released)
+            ahead = max(ahead, self.total + self.released + self.buffered)
             self._run(m, backward=backward)
             self._release(step)
             if step == self.count - 1:
+                self.forward = ahead
                 loss, highest = self.total + self.released, 0
             if backward:
                 levels.append((done / max(1, self.before[self.count]), highest))
@@ -144,6 +162,7 @@ class _Passes:
         own = self.tensors[self.trace[step]]
         for tensor in own:
             self._gather(tensor)
+            self._copy_out(tensor)
         missing = {tensor for tensor in own if self.fetched_for.get(tensor, -1) < step}
         while self.queue and missing:
             tensor, later = self.queue.popleft()
@@ -153,10 +172,31 @@ class _Passes:
     def _prefetch(self) -> None:
         """Rule 2: what comes next, until one of the limits is reached."""
         taken, allowed = 0, min(self.limits.live - self.total, self.limits.ahead)
+        together: list[_Tensor] = []
         while self.queue and taken < allowed:
             tensor, later = self.queue.popleft()
             self.fetched_for[tensor] = max(self.fetched_for.get(tensor, -1), later)
-            taken += self._gather(tensor)
+            more = self._gather(tensor)
+            taken += more
+            together += [tensor] if more >= PERSISTS else []
+        if len(together) > 1:  # a single one is its own buffer
+            self.waiting.update(
+                dict.fromkeys(
+                    together, _Buffer(sum(self.sizes[one] for one in together), len(together))
+                )
+            )
+
+    def _copy_out(self, tensor: _Tensor) -> None:
+        """All tensors of a buffer are copied with the first that is used; the last frees it."""
+        buffer = self.waiting.pop(tensor, None)
+        if buffer is None:
+            return
+        if not buffer.copied:
+            buffer.copied = True
+            self.buffered += buffer.size
+        buffer.left -= 1
+        if not buffer.left:
+            self.buffered -= buffer.size
 
     def _gather(self, tensor: _Tensor) -> int:
         """Elements that were not gathered before."""
@@ -241,8 +281,8 @@ def _by_tensor(model: ModelShape) -> tuple[Modules, frozenset[int]]:
     return tuple(found), frozenset(stacked)
 
 
-def gathered(model: ModelShape, setting: Setting) -> tuple[int, Levels]:
-    """Elements of the weights that ZeRO-3 has gathered: at the loss, and in the backward pass.
+def gathered(model: ModelShape, setting: Setting) -> tuple[int, Levels, int]:
+    """Elements of the weights that ZeRO-3 has gathered, as `replay` says it.
 
     Autograd keeps some of them. Without recomputation, `linear` of old releases saves a view of its
     weight (`Setting.linear_views`), and so do experts that transformers 5 cuts out of one tensor.
@@ -255,9 +295,9 @@ def gathered(model: ModelShape, setting: Setting) -> tuple[int, Levels]:
     experts and 4-bit weights; for `linear` of old releases no engine was asked: they count once.
     """
     if not setting.partitions_weights:
-        return 0, ()
+        return 0, (), 0
     if setting.world == 1 and not setting.offloads_parameters:
-        return 0, ()
+        return 0, (), 0
     rows, outer, stacked, shared = _rows(model)
     kept: frozenset[int] = frozenset()
     if setting.quantised:

@@ -11,6 +11,7 @@ from typing import Any
 
 from dsdoctor.errors import NotMeasuredError
 from dsdoctor.recommend.activations import Moment, fused_loss_bytes
+from dsdoctor.recommend.buckets import passes_of_zero_3, reductions
 from dsdoctor.recommend.device import REDUCTION, takes_norms_in_pass
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape
@@ -29,6 +30,7 @@ class Pass:
     Attributes:
         batch: its micro-batch.
         forward: bytes alive when the forward pass is over.
+        highest: its peak in the forward pass, 0 = not known.
         segments: for each stretch between two gradients of weights, its peak without weights and
             finished gradients, the bytes of the gradient at its end, and what is alive then. The
             first stretch contains the loss.
@@ -37,6 +39,7 @@ class Pass:
     batch: int
     forward: int
     segments: tuple[tuple[int, int, int], ...]
+    highest: int = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -80,6 +83,13 @@ class Measured:
             if peak > found.forward
             else Moment(name="loss", activations=peak)
         ]
+        if setting.partitions_weights:
+            before = (
+                [Moment(name="forward", activations=found.highest, copied=0)]
+                if found.highest
+                else []
+            )
+            return (*moments, *before, *passes_of_zero_3(found.segments, setting))
         finished, highest = loss[1], -1
         later: list[Moment] = []
         total = finished + sum(size for _, size, _ in rest)
@@ -89,10 +99,13 @@ class Measured:
             if stretch > highest:
                 highest = stretch
                 later.append(Moment(name="backward", activations=stretch, finished=total // width))
-        return (*moments, *reversed(later), *_reductions(found, setting))
+        # ZeRO-1 that accumulates has all gradients before the pass in which it reduces them
+        buckets = setting.stage == 2 or (setting.stage == 1 and setting.accumulation == 1)  # noqa: PLR2004
+        copies = reductions(found.segments, setting) if buckets else ()
+        return (*moments, *reversed(later), *_norms(found, setting), *copies)
 
 
-def _reductions(found: Pass, setting: Setting) -> tuple[Moment, ...]:
+def _norms(found: Pass, setting: Setting) -> tuple[Moment, ...]:
     """The moments at which a bucket is reduced, where a norm is computed of each gradient in it.
 
     That is when the next gradient does not fit (`reduce_independent_p_g_buckets_and_remove_grads`
@@ -132,6 +145,7 @@ def _interpolated(passes: Sequence[Pass], batch: int) -> Pass | None:
     return Pass(
         batch=batch,
         forward=between(low.forward, high.forward),
+        highest=between(low.highest, high.highest),
         segments=tuple(
             (between(first[0], last[0]), last[1], between(first[2], last[2]))
             for first, last in zip(low.segments, high.segments, strict=True)
@@ -204,7 +218,12 @@ def read(records: Sequence[Mapping[str, Any]], asked: int) -> Measured:
         first, *rest = record["segments"]
         segments = ((max(record["forward_peak"], first[0]), *first[1:]), *map(tuple, rest))
         passes[bool(case["checkpointing"])].append(
-            Pass(batch=case["batch"], forward=record["forward"], segments=segments)
+            Pass(
+                batch=case["batch"],
+                forward=record["forward"],
+                highest=record["forward_peak"] if record["forward_peak"] > first[0] else 0,
+                segments=segments,
+            )
         )
     return Measured(
         by=", ".join(f"{name} {release}" for name, release in versions.items()),

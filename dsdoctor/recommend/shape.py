@@ -256,7 +256,7 @@ class ModelShape:
 
     @functools.lru_cache(maxsize=2048)  # noqa: B019  # a plan asks again for each setting that it tries
     def whole_gradients(
-        self, world: int, made: int | None = None, bucket: int | None = None
+        self, world: int, made: int | None = None, bucket: int | None = None, *, own: bool = True
     ) -> int:
         """Elements of the gradients that a rank of ZeRO-1 or -2 keeps, the most of all ranks.
 
@@ -268,6 +268,7 @@ class ModelShape:
             made: elements that have their gradient, which come from the end of the model; ranks
                 that have none of them do not count. None = all.
             bucket: of ZeRO-1, the elements of its bucket.
+            own: those of its own partition count; with the optimizer on the host they do not.
 
         >>> ModelShape(name="x", layers=0, hidden=10, heads=1, vocab=8, intermediate=1, kv_heads=1,
         ...            head_dim=10).whole_gradients(4)
@@ -278,6 +279,9 @@ class ModelShape:
         >>> ModelShape(name="x", layers=0, hidden=10, heads=1, vocab=8, intermediate=1, kv_heads=1,
         ...            head_dim=10, sizes=(20, 80, 20)).whole_gradients(12, bucket=50)
         100
+        >>> ModelShape(name="x", layers=0, hidden=10, heads=1, vocab=8, intermediate=1, kv_heads=1,
+        ...            head_dim=10, sizes=(20, 80, 20)).whole_gradients(1, bucket=50, own=False)
+        0
         """
         sizes = list(self.tensors())
         total = sum(sizes)
@@ -298,7 +302,7 @@ class ModelShape:
                 place += 1
             if end > untouched:
                 others = before[-1] - (before[place] - before[first])
-                most = max(most, at - offset + others)
+                most = max(most, others + (at - offset if own else 0))
             else:
                 most = max(most, before[-1])
             while first < place and offset + sizes[first] <= end:

@@ -402,7 +402,11 @@ def test_more_gpus_never_need_more_memory_on_each(
 ) -> None:
     few = need(model, rung, world=world, micro_batch=batch, accumulation=accumulation)
     many = need(model, rung, world=2 * world, micro_batch=batch, accumulation=accumulation)
-    assert many.gpu_bytes <= few.gpu_bytes
+    more = 0
+    if rung[0] in (1, 2):  # smaller parts are copied; ZeRO-1 keeps large gradients of other ranks
+        more += of(many.gpu, "reduction copy")
+        more += of(many.gpu, "finished gradients") if rung == (1, "optimizer") else 0
+    assert many.gpu_bytes <= few.gpu_bytes + more
 
 
 @given(SHAPES | SIZES, WORLDS, BATCHES, st.sampled_from(("bf16", "fp16", "fp32")))
@@ -759,11 +763,52 @@ def test_releases_before_a_change_take_more(
     assert (setting.buckets_first, setting.elementwise_overflow) == (buckets_first, elementwise)
 
 
-def test_gradients_wait_behind_three_reductions() -> None:
-    short: dict[str, Any] = {"bucket": 10**8, "sequence": 128, "checkpointing": True}
-    assert at_backward(**short)["gradients being reduced"] == 2 * 3 * 10**8
-    for changes in ({"overlap": False}, {"on_gpu": False}):
-        assert not at_backward(**short, **changes).get("gradients being reduced")
+def test_a_gradient_that_the_bucket_cannot_take_waits_beside_it() -> None:
+    """The output layer of Llama-3 is larger than a bucket: no copy of it, but it is still there."""
+    moment = Moment(name="last norm", activations=0, working=1, latest=5 * 10**8)
+    for bucket, expected in ((2 * 10**8, (5 * 10**8, 0)), (10**9, (0, 10**9))):
+        setting = Setting(stage=3, world=8, bucket=bucket)
+        passes = (Moment(name="loss", activations=0), moment)
+        items = memory.estimate(LLAMA, setting, passes=passes).gpu
+        found = {item.name: item.bytes for item in items if item.phase == "backward"}
+        waits = found.get("gradient beside bucket", 0)
+        assert (waits, found.get("reduction copy", 0)) == tuple(2 * size for size in expected)
+
+
+def test_gradients_of_experts_exceed_the_bucket() -> None:
+    """Mixtral with two layers: 5.86 GiB in an engine of eight ranks with the optimizer offloaded.
+
+    6.86 where a bucket's copy and three gradients on their way into it were counted.
+    """
+    mixtral = from_config(
+        {
+            "model_type": "mixtral", "num_hidden_layers": 2, "hidden_size": 4096,
+            "intermediate_size": 7168, "num_attention_heads": 32, "num_key_value_heads": 8,
+            "vocab_size": 32000, "num_local_experts": 8, "num_experts_per_tok": 2,
+        },
+        "mixtral",
+    )  # fmt: skip
+    setting = Setting(
+        stage=3, world=8, offload="optimizer", micro_batch=3, sequence=2048, checkpointing=True
+    )
+    outside = ("CUDA context", "NCCL", "workspaces", "fragmentation")
+    need = memory.estimate(mixtral, setting)
+    peak = memory.peak(item for item in need.gpu if item.name not in outside)
+    assert 0.98 < peak / memory.GIB / 5.864 < 1.05
+
+
+def test_a_large_gradient_of_another_rank_stays_with_the_optimizer_on_the_host() -> None:
+    """ZeRO-1 does not clear it; a rank's own leaves the GPU, so one rank alone keeps none."""
+    sizes = (40_000_000, 300_000_000, 300_000_000)
+    model = dataclasses.replace(PRESETS["gpt2"], sizes=sizes)
+    moment = Moment(name="embedding", activations=0, working=10**9, finished=sum(sizes[1:]))
+    found = {}
+    for world in (1, 16):
+        setting = Setting(stage=1, world=world, offload="optimizer")
+        passes = (Moment(name="loss", activations=0), moment)
+        items = memory.estimate(model, setting, passes=passes).gpu
+        found[world] = next((item.bytes for item in items if item.name == "finished gradients"), 0)
+    assert found == {1: 0, 16: 2 * sum(sizes[1:])}
 
 
 def test_zero_3_searches_its_flat_gradients_in_fp16() -> None:
@@ -797,7 +842,7 @@ def test_states_follow_the_widths() -> None:
 @pytest.mark.parametrize(
     ("made", "kept"),
     [
-        pytest.param(100_000_000, 100_000_000, id="nothing is reduced yet"),
+        pytest.param(100_000_000, 0, id="all of them are in the bucket"),
         # ranks 6 and 7 of 8 touch four tensors each
         pytest.param(198_000_000, 200_000_000, id="the end of the model is reduced"),
         # rank 5 has the last 50 million of the embedding

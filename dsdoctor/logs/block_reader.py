@@ -25,9 +25,11 @@ STRETCH = 1 << 18
 class BlockReader:
     """Reads one log, block by block."""
 
-    def __init__(self, ready: ReadySignatures, index: int, rank: int | None) -> None:
+    def __init__(
+        self, ready: ReadySignatures, index: int, rank: int | None, *, latest: bool = False
+    ) -> None:
         self.ready = ready
-        self.lines = LineReader(ready, index, rank)
+        self.lines = LineReader(ready, index, rank, latest=latest)
         self.course = Course(self.lines)
         self.tail: collections.deque[tuple[int, bytes]] = collections.deque(maxlen=TAIL)
         self.carry = b""

@@ -171,6 +171,8 @@ class Tracebacks:
 
     Attributes:
         errors: what was found, in order, at most KEPT_ERRORS.
+        found: how many were added, those included that gave way.
+        latest: the last are kept, not the first.
         ignored: first and last line of tracebacks that Python ignored, with the rank.
         cut: a quotation ended before the exception of its traceback.
     """
@@ -178,6 +180,8 @@ class Tracebacks:
     def __init__(self, index: int) -> None:
         self.index = index
         self.errors: list[Error] = []
+        self.found = 0
+        self.latest = False
         self._open: dict[int | None, _Trace] = {}
         self._chained: set[int | None] = set()
         self._chains: dict[int | None, int] = {}
@@ -199,7 +203,7 @@ class Tracebacks:
     @property
     def full(self) -> bool:
         """No more is kept."""
-        return len(self.errors) >= KEPT_ERRORS
+        return len(self.errors) >= KEPT_ERRORS and not self.latest
 
     def line(
         self,
@@ -320,6 +324,9 @@ class Tracebacks:
     ) -> None:
         if self.full:
             return
+        self.found += 1
+        if len(self.errors) >= KEPT_ERRORS:
+            del self.errors[0]
         self.errors.append(
             Error(
                 source=self.index,

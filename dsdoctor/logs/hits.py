@@ -79,6 +79,8 @@ class Scan(msgspec.Struct):
         outlived: the last of what went wrong before the run went on.
         document: it is a document that quotes errors, no output of a run.
         cut: a traceback that it quotes ends before its exception.
+        whole_from: number of the line from which on all failures are kept, where they were too
+            many to keep all; 0 without.
     """
 
     hits: list[Hit] = msgspec.field(default_factory=list)
@@ -94,6 +96,7 @@ class Scan(msgspec.Struct):
     outlived: list[Hit | Error] = msgspec.field(default_factory=list)
     document: bool = False
     cut: bool = False
+    whole_from: int = 0
 
     def bound(self, budget: Budget) -> None:
         """Keeps less of this log if much is kept of the logs before it."""

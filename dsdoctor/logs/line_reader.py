@@ -55,9 +55,12 @@ class LineReader:
             explains a death, or if the log is only an excerpt.
         by_node: the number in front of a line is that of a node's task, not of a rank.
         aside: lines of the last of these tracebacks.
+        latest: of what is found too often to keep, the last are kept, not the first.
     """
 
-    def __init__(self, ready: ReadySignatures, index: int, rank: int | None) -> None:
+    def __init__(
+        self, ready: ReadySignatures, index: int, rank: int | None, *, latest: bool = False
+    ) -> None:
         self.ready = ready
         self.index = index
         self.rank = rank
@@ -73,6 +76,8 @@ class LineReader:
         self.ignored: list[Hit] = []
         self.by_node = False
         self.aside: collections.deque[range] = collections.deque(maxlen=KEPT)
+        self.latest = latest
+        self.traces.latest = latest
         self._slow: collections.Counter[int] = collections.Counter()
 
     def renew(self) -> None:
@@ -83,7 +88,7 @@ class LineReader:
     def added(self) -> tuple[int, ...]:
         """Grows with all that a line can add."""
         return (
-            self.matched, len(self.traces.errors), len(self.result.marks), len(self.result.flags)
+            self.matched, self.traces.found, len(self.result.marks), len(self.result.flags)
         )  # fmt: skip
 
     def steps_before(self, window: Window, start: int) -> Steps:
@@ -117,9 +122,9 @@ class LineReader:
                         self.fatal[name] = self.steps_before(window, at)
                 if not self.traces.in_source(text, rank):
                     self._signatures(window, (start, at), number, text, shown, here)
-            known = len(self.traces.errors)
+            known = self.traces.found
             self.traces.line(text, number, rank, here, lambda: window.when(start))
-            if len(self.traces.errors) > known:
+            if self.traces.found > known:
                 self._place(window, (start, at), rank, shown)
             while self.traces.ignored:
                 self._set_aside(*self.traces.ignored.pop())
@@ -201,7 +206,7 @@ class LineReader:
     def _has_enough(self, number: int, signature: Signature) -> bool:
         """Whether more hits of a signature would add nothing."""
         most = MOST_COMPARED if signature.compared else KEPT
-        return self.per_signature[number] >= most and not signature.final
+        return self.per_signature[number] >= most and not (signature.final or self.latest)
 
     def _marks(self, text: str, number: int, literals: set[str]) -> None:
         for literal in literals:
@@ -273,6 +278,12 @@ class LineReader:
         """
         hits = self.result.hits
         if seen < KEPT:
+            hits.append(hit)
+            return
+        if self.latest:
+            first = next((at for at, one in enumerate(hits) if one.known is hit.known), None)
+            if first is not None:
+                del hits[first]
             hits.append(hit)
             return
         if hit.known.signature.compared:

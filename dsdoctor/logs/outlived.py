@@ -53,15 +53,18 @@ def outlived(scan: Scan, hits: Sequence[Hit], errors: Sequence[Error]) -> int:
     own += [error.line for error in errors if not is_echo(error)]
     lines = sorted({*marks, *own, *(hit.line for hit in hits), *(error.line for error in errors)})
     gaps = [(one, other) for one, other in itertools.pairwise(lines) if other - one > ALIVE]
-    if not gaps or len(errors) >= KEPT_ERRORS:
+    if not gaps:
         return 0
     before, behind = gaps[-1]
+    whole = 0 < scan.whole_from <= before
+    if len(errors) >= KEPT_ERRORS and not whole:
+        return 0
     kept = collections.Counter(
         id(hit.known)
         for hit in hits
         if hit.line <= before and not any(covers(hit, error) for error in errors)
     )
-    if max(kept.values(), default=0) >= KEPT:  # it may have gone on
+    if max(kept.values(), default=0) >= KEPT and not whole:  # it may have gone on
         return 0
     if _led_to(scan, before, hits, errors):
         return 0

@@ -11,6 +11,7 @@ import msgspec
 from dsdoctor.logs import reader
 from dsdoctor.logs.block_reader import BlockReader
 from dsdoctor.logs.bounds import Budget
+from dsdoctor.logs.end import End
 from dsdoctor.logs.heads import Heads
 from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.logs.ready import ReadySignatures
@@ -36,7 +37,7 @@ class Scanner(ReadySignatures):
     def scan(self, source: reader.Source, index: int = 0, budget: Budget | None = None) -> Scan:
         """Reads a log, whole or as far as the budget reaches."""
         budget = budget or Budget()
-        blocks, heads = BlockReader(self, index, source.rank), Heads()
+        blocks, heads, end = BlockReader(self, index, source.rank), Heads(), End()
         piped = source.path is None and source.data is None
         held: list[bytes] = []
         size = 0
@@ -48,8 +49,11 @@ class Scanner(ReadySignatures):
             else:
                 held.clear()
             blocks.feed(cut, last=False)
+            end.add(cut)
         blocks.feed(b"", last=True)
         found = blocks.finish()
+        if blocks.lines.traces.full:
+            end.add_latest(found, blocks.lines, BlockReader(self, index, source.rank, latest=True))
         if found.hits or found.errors:
             take_out_samples(found)
         shown = found.hits or found.errors or found.marks or found.tail

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.products import package_of, passes_on
 
+#: A command of an installed package: torchrun, accelerate, deepspeed.
+COMMAND = lazy(r"/bin/[\w-]+$")
 #: What ends a start before the script has done anything: an option that it does not take, and a
 #: file of its own that Python cannot compile.
 NEVER_RAN = frozenset({"SystemExit", "SyntaxError", "IndentationError", "TabError"})
@@ -32,9 +35,12 @@ def refused_start(error: Error, errors: Sequence[Error]) -> bool:
 
 
 def _of_a_package(error: Error) -> bool:
-    """Whether an installed package was started, not a script; `runpy` starts both."""
+    """Whether an installed package was started, not a script; `runpy` starts both.
+
+    pip writes the commands of a package as scripts without an ending into `bin`.
+    """
     begin = next((frame for frame in error.frames if not passes_on(frame)), error.frames[0])
-    return bool(package_of(begin.file))
+    return bool(package_of(begin.file)) or COMMAND.search(begin.file) is not None
 
 
 def of_other_scripts(one: Error, other: Error) -> bool:

@@ -85,12 +85,12 @@ G: 60 from torch 2.13.0 (distributed, elastic, FSDP, cuda, cpp_extension), peft 
 bitsandbytes 0.47.0, triton 3.2.0 and the Python of flash_attn 2.8.3, with seed 626262, judged by
 reading: one sentence suggested gloo to a build without gloo. Seven of those without an answer are
 trl's and bitsandbytes'; two of peft's were drawn without the words of a local variable.
-H: 100 from the same releases as E with seed 552817, none of those that E or F had: what each asks of
-the reader was written down before any answer was read. The false cause is an artifact of the draw:
-a device was filled in as `auto`, which none is. Two answers did not help: a fallback of torch for
-an op of DeepSpeed that does not exist on Apple's MPS, corrected, and a workspace for which there
-was no room, called internal. Of the two without an answer one says nothing but a shape, and one is
-in a patch release that was not harvested.
+H: 100 from the same releases as E with seed 552817, none of those that E or F had: what each asks
+of the reader was written down before any answer was read. The false cause is an artifact of the
+draw: a device was filled in as `auto`, which none is. Two answers did not help: a fallback of
+torch for an op of DeepSpeed that does not exist on Apple's MPS, corrected, and a workspace for
+which there was no room, called internal. Of the two without an answer one says nothing but a
+shape, and one is in a patch release that was not harvested.
 """
 KINDS = ("condition", error_lookup.REFUSAL, error_lookup.INTERNAL, "no answer")
 

@@ -146,10 +146,10 @@ def collect(
             if issubclass(need.kind, Fact) and need.kind not in expected:
                 detail = f"no probe reads `{need.kind.key()}`"
                 state.values.setdefault(need.kind, Missing(why=Why.UNSUPPORTED, detail=detail))
-    for thread in threads:
-        thread.start()
     partial = False
-    try:
+    try:  # from the first thread on: Ctrl-C may come while the others are still being started
+        for thread in threads:
+            thread.start()
         with state.lock:
             state.lock.wait_for(lambda: expected.keys() <= state.values.keys(), timeout=timeout)
     except KeyboardInterrupt:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 
@@ -260,6 +261,25 @@ def test_the_whole_deadline_is_kept_whatever_a_probe_does() -> None:
     assert isinstance(late, Missing)
     assert late.why is Why.TIMEOUT
     assert "endless" in late.detail
+
+
+class InterruptedThread(threading.Thread):
+    """A thread at whose start Ctrl-C reaches the main thread, which waits for it to run."""
+
+    def start(self) -> None:
+        super().start()
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_while_the_probes_are_started_is_a_partial_snapshot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(threading, "Thread", InterruptedThread)
+    found = collect(FakeHost(), [RunNeeds()], [endless, second])
+    assert found.partial
+    late = found.get(Gauge)
+    assert isinstance(late, Missing)
+    assert late.why is Why.NOT_ASKED
 
 
 def test_only_what_is_wanted_is_read() -> None:

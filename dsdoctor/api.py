@@ -13,9 +13,10 @@ A check that yields nothing is `ok`.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
+
+import msgspec
 
 from dsdoctor.host.door import Host, HostError
 from dsdoctor.model.condition import Boilerplate, Condition, Level, Limits, Signature, TracebackRule
@@ -283,8 +284,7 @@ __all__ = [
 CheckFunction = Callable[..., Iterable[Finding]]
 
 
-@dataclasses.dataclass(frozen=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """A check function tied to its condition.
 
     Attributes:
@@ -305,8 +305,7 @@ def check(condition: Condition) -> Callable[[CheckFunction], Check]:
     return tie
 
 
-@dataclasses.dataclass(frozen=True)
-class Probe:
+class Probe(msgspec.Struct, frozen=True):
     """A function that reads one fact.
 
     Attributes:
@@ -324,8 +323,7 @@ def probe(function: Callable[..., Any]) -> Probe:
     return Probe(function)
 
 
-@dataclasses.dataclass(frozen=True)
-class Fix:
+class Fix(msgspec.Struct, frozen=True):
     """A cure: a pure function from facts to a plan.
 
     Attributes:

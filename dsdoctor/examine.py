@@ -7,10 +7,11 @@ interpreter of this machine: `fleet` for recordings of nodes, and the gate's wor
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Iterable
 from pathlib import Path
+
+import msgspec
 
 from dsdoctor import interpreter, reading
 from dsdoctor.api import Probe
@@ -29,8 +30,7 @@ from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.packs.registry import Registry, Unit, gives, needs
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be examined.
 
     Attributes:
@@ -133,7 +133,7 @@ def read_more(
         return
     held = [snapshot.get(kind) for kind in makers.keys() - lacking - known]
     given = (*request.given, *(fact for fact in held if isinstance(fact, Fact)))
-    only = dataclasses.replace(request, given=given, facts=frozenset(lacking))
+    only = msgspec.structs.replace(request, given=given, facts=frozenset(lacking))
     more = read_machine(only, registry)
     for kind in lacking:
         key = kind.key()

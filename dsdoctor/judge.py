@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,8 +37,7 @@ OUT_OF_TIME = "not judged: the time limit was reached"
 UNCERTAIN = (Status.OK, Status.SKIP)
 
 
-@dataclasses.dataclass(frozen=True)
-class Policy:
+class Policy(msgspec.Struct, frozen=True):
     """How a snapshot is to be judged.
 
     Attributes:
@@ -48,7 +46,7 @@ class Policy:
     """
 
     scopes: frozenset[Scope] = frozenset()
-    limits: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+    limits: Mapping[str, Mapping[str, float]] = msgspec.field(default_factory=dict)
 
 
 def judge(

@@ -17,7 +17,6 @@ file must neither stop the gate nor open it.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -28,14 +27,8 @@ import msgspec
 
 from dsdoctor import files, reading
 from dsdoctor.errors import UsageError
-from dsdoctor.model.decode import DecodeError
 from dsdoctor.packs.registry import Registry
 from dsdoctor.safe_path import is_root, why_untrusted
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 SYSTEM_FILE = Path("/etc/dsdoctor/config.toml")
 
@@ -153,19 +146,36 @@ def hook_values(table: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]
         try:
             values[name] = msgspec.convert(value, fields[name])
         except msgspec.ValidationError:
+            import json  # noqa: PLC0415  # only for a mistake
+
             shown = json.dumps(value, default=str, ensure_ascii=False)[:60]
             expected = _HOOK_EXPECTED[name]
             problems.append(f"`{name} = {shown}` in `[hook]` is ignored; expected {expected}")
     return values, problems
 
 
+def _toml(content: bytes) -> dict[str, Any]:
+    """A file of settings as data.
+
+    Raises:
+        ValueError: it is not TOML, or not UTF-8.
+        RecursionError: it is nested too deep.
+    """
+    if sys.version_info >= (3, 11):  # most machines have no such file, and need not load a parser
+        import tomllib  # noqa: PLC0415
+    else:
+        import tomli as tomllib  # noqa: PLC0415
+    found: dict[str, Any] = tomllib.loads(content.decode("utf-8"))
+    return found
+
+
 def for_hook(file: Path) -> tuple[Settings, list[str]]:
     """What a file says to a gate, without what is wrong in it, and a line for each mistake."""
     try:
-        data: dict[str, Any] = tomllib.loads(files.read(file).decode("utf-8"))
+        data = _toml(files.read(file))
     except OSError as error:
         return Settings(), [f"`{file}` cannot be read ({error.strerror}) and is ignored"]
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         return Settings(), [f"`{file}` is not TOML and is ignored: {error}"]
     found = Settings()
     tables = ("ignore", "limits", "hook")
@@ -222,10 +232,10 @@ def without_leftovers(found: Settings, registry: Registry) -> tuple[Settings, tu
 
 def _read(file: Path) -> Settings | None:
     try:
-        data: dict[str, Any] = tomllib.loads(reading.read_file(file).decode("utf-8"))
+        data = _toml(reading.read_file(file))
     except OSError:
         return None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, DecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"`{file}` is not TOML: {error}") from None
     try:
         return msgspec.convert(data, Settings)

@@ -218,7 +218,7 @@ def _watched(check: Check) -> tuple[Check, list[Exception]]:
             raised.append(error)
             raise
 
-    return dataclasses.replace(check, function=function), raised
+    return msgspec.structs.replace(check, function=function), raised
 
 
 def _require(fact: object, otherwise: str) -> None:

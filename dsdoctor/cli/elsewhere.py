@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
+
+import msgspec
 
 from dsdoctor.cli import common
 from dsdoctor.errors import UsageError
@@ -12,8 +13,7 @@ from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.packs.registry import Registry
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Given:
+class Given(msgspec.Struct, frozen=True, kw_only=True):
     """The options that were passed.
 
     Attributes:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FrameType
 from typing import Any, TypeVar
@@ -74,6 +73,8 @@ def said(error: BaseException) -> str:
 
 def where(error: BaseException) -> str:
     """File and line that raised it, in parentheses; "" where there is none."""
+    import traceback  # noqa: PLC0415  # only where a pack's code has failed
+
     last = traceback.extract_tb(error.__traceback__)[-1:]
     return f" ({one_line(last[0].filename)}:{last[0].lineno})" if last else ""
 
@@ -122,6 +123,8 @@ def _is_ours(error: BaseException) -> bool:
     on_main = threading.current_thread() is threading.main_thread()
     if isinstance(error, KeyboardInterrupt) and on_main and _Interrupts.seen:
         return True
+    import traceback  # noqa: PLC0415  # only where a pack's code has failed
+
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     module = str(frames[-1].f_globals.get("__name__", "")) if frames else ""
     # the place of dsdoctor's own handlers, and of a program's that uses dsdoctor as a library

@@ -8,7 +8,6 @@ import importlib
 import importlib.machinery
 import importlib.util
 import os
-import pkgutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -129,6 +128,8 @@ def _modules(folder: str, package: str) -> Iterator[str]:
         with os.scandir(folder) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
     except OSError:  # in an archive
+        import pkgutil  # noqa: PLC0415  # seldom, and slow to load
+
         for module in pkgutil.walk_packages([folder], f"{package}."):
             if not module.name.rpartition(".")[2].startswith("_"):
                 yield module.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Iterator
 from types import ModuleType
@@ -20,19 +21,29 @@ class PackError(Exception):
     """A pack breaks a rule, in one line."""
 
 
+@functools.lru_cache(maxsize=1)
+def _parts(module: ModuleType) -> tuple[Condition | Check | Probe | Fix, ...]:
+    """What of a module's names a pack is made of, for the functions below, which each ask for it.
+
+    Every command pays for the loading of 250 modules with some 35 names each.
+    """
+    kinds = (Condition, Check, Probe, Fix)
+    return tuple(value for value in vars(module).values() if isinstance(value, kinds))
+
+
 def unit_of(module: ModuleType, pack: str, family: str) -> Unit | None:
     """The condition that a module holds, None when it holds none.
 
     Raises:
         PackError: it holds several, or a check of another condition, or no docstring.
     """
-    conditions = [value for value in vars(module).values() if isinstance(value, Condition)]
+    conditions = [value for value in _parts(module) if isinstance(value, Condition)]
     if not conditions:
         return None
     if len(conditions) > 1:
         raise PackError(f"`{module.__name__}` defines {len(conditions)} conditions, expected one")
     condition = conditions[0]
-    checks = [value for value in vars(module).values() if isinstance(value, Check)]
+    checks = [value for value in _parts(module) if isinstance(value, Check)]
     if any(check.condition is not condition for check in checks) or len(checks) > 1:
         raise PackError(f"`{module.__name__}` must define one check, of `{condition.name}`")
     lines = inspect.cleandoc(module.__doc__ or "").split("\n")
@@ -76,7 +87,7 @@ def probes_of(module: ModuleType) -> Iterator[Probe]:
     Raises:
         PackError: an annotation names no fact.
     """
-    for value in vars(module).values():
+    for value in _parts(module):
         if isinstance(value, Probe) and value.function.__module__ == module.__name__:
             try:
                 gives(value.function)
@@ -112,7 +123,7 @@ def cures_of(module: ModuleType) -> Iterator[Cure]:
     Raises:
         PackError: a fix has no page, or has a parameter that is not a fact.
     """
-    for value in vars(module).values():
+    for value in _parts(module):
         if not isinstance(value, Fix) or value.function.__module__ != module.__name__:
             continue
         lines = inspect.cleandoc(module.__doc__ or "").split("\n")

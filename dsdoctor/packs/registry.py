@@ -5,7 +5,6 @@ Over 400 lines because it validates every kind of unit that a pack can bring.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
 import operator
@@ -28,8 +27,7 @@ from dsdoctor.model.observation import Observation
 FORMER_FAMILIES = {"build": "ops"}
 
 
-@dataclasses.dataclass(frozen=True)
-class Unit:
+class Unit(msgspec.Struct, frozen=True):
     """A condition with all that its file holds.
 
     Attributes:
@@ -57,8 +55,7 @@ class Unit:
     traceback_rules: tuple[TracebackRule, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True)
-class Need:
+class Need(msgspec.Struct, frozen=True):
     """One parameter of a check or probe.
 
     Attributes:
@@ -151,8 +148,7 @@ def _name(function: object) -> str:
     return str(getattr(function, "__name__", function))
 
 
-@dataclasses.dataclass(frozen=True)
-class Cure:
+class Cure(msgspec.Struct, frozen=True):
     """A fix with its page.
 
     Attributes:
@@ -166,16 +162,14 @@ class Cure:
     page: str
 
 
-@dataclasses.dataclass(frozen=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """A pack that could not be used, and why, in one line."""
 
     pack: str
     message: str
 
 
-@dataclasses.dataclass(frozen=True)
-class Pack:
+class Pack(msgspec.Struct, frozen=True):
     """A loaded pack.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import importlib.util
 import sys
@@ -67,7 +66,7 @@ def test_the_pack_states_the_oldest_day() -> None:
 def test_a_report_states_the_oldest_day_of_the_packs() -> None:
     registry = packs.load(builtin_only=True)
     assert judge(Snapshot(), list(registry), registry).facts_as_of == dsdoctor_checks.FACTS_AS_OF
-    registry.packs.append(dataclasses.replace(registry.packs[0], facts_as_of="2026-01-02"))
+    registry.packs.append(msgspec.structs.replace(registry.packs[0], facts_as_of="2026-01-02"))
     assert judge(Snapshot(), [], registry).facts_as_of == "2026-01-02"
     assert judge(Snapshot(), [], Registry()).facts_as_of is msgspec.UNSET
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
+
+import msgspec
 
 from dsdoctor.api import Environment, Gpus, Hostfile, LaunchCommand, Missing, RunNeeds, whole
 
 
-@dataclasses.dataclass(frozen=True)
-class Ranks:
+class Ranks(msgspec.Struct, frozen=True):
     """A number of ranks.
 
     Attributes:

@@ -6,9 +6,10 @@ transformers compares them when the Trainer starts, and stops if they differ
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+import msgspec
 
 from dsdoctor.api import DsConfig
 
@@ -24,8 +25,7 @@ NUMBERS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Conflict:
+class Conflict(msgspec.Struct, frozen=True):
     """A key of the config whose value is not that of the option.
 
     Attributes:

@@ -7,9 +7,10 @@ uses: `_configure_basic_optimizer` and `get_optimizer_configuration` in its runt
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 from collections.abc import Mapping
+
+import msgspec
 
 from dsdoctor.api import (
     DeepSpeedInstall,
@@ -34,8 +35,7 @@ _NO_TOOLKIT = ("utils", "ccl_comm", "shm_comm", "pin_memory")
 _USUAL = "fused_adam"
 
 
-@dataclasses.dataclass(frozen=True)
-class Op:
+class Op(msgspec.Struct, frozen=True):
     """An op of DeepSpeed.
 
     Attributes:
@@ -110,8 +110,7 @@ class Use(enum.Enum):
     NONE = "not used"
 
 
-@dataclasses.dataclass(frozen=True)
-class Need:
+class Need(msgspec.Struct, frozen=True):
     """Why the toolkit is judged, or why not.
 
     Attributes:

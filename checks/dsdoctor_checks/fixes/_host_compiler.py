@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import msgspec
 
 from dsdoctor.api import (
     FixRequest,
@@ -27,8 +27,7 @@ NEWEST_OFFERED = 16
 NEWEST_OF_CONDA = 13
 
 
-@dataclasses.dataclass(frozen=True)
-class HostCompiler:
+class HostCompiler(msgspec.Struct, frozen=True):
     """A gcc that was chosen.
 
     Attributes:

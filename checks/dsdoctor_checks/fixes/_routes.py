@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import msgspec
 
 from dsdoctor.api import (
     Fetch,
@@ -32,8 +32,7 @@ IN_PLACE = "--in-place"
 FORGE_SINCE = (12, 0)
 
 
-@dataclasses.dataclass(frozen=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """A way to a toolkit.
 
     Attributes:
@@ -50,7 +49,7 @@ class Route:
     home: str
     reason: str
     creates: tuple[str, ...] = ()
-    variables: dict[str, str] = dataclasses.field(default_factory=dict)
+    variables: dict[str, str] = msgspec.field(default_factory=dict)
     undo: str = ""
     otherwise: str = ""
 

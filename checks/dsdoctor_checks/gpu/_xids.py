@@ -7,8 +7,9 @@ with the node health checks of Azure and Meta. Any other number is only noted.
 
 from __future__ import annotations
 
-import dataclasses
 import re
+
+import msgspec
 
 #: Levels: the GPU is unfit for a run; worth a look; caused by a program, or harmless.
 FATAL, WARN, INFO = "fatal", "warn", "info"
@@ -23,8 +24,7 @@ _RESET = "stop all work on it and run `nvidia-smi --gpu-reset` as root, or reboo
 _LINK = "check `nvidia-smi nvlink -s` and `-e`, then reset all GPUs of the board, or reboot"
 
 
-@dataclasses.dataclass(frozen=True)
-class Xid:
+class Xid(msgspec.Struct, frozen=True):
     """An entry of the catalog.
 
     Attributes:

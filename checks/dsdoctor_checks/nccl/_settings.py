@@ -6,13 +6,12 @@ read 2026-11-21.
 
 from __future__ import annotations
 
-import dataclasses
+import msgspec
 
 from dsdoctor.api import Environment, LaunchCommand, Missing, NcclFiles, whole
 
 
-@dataclasses.dataclass(frozen=True)
-class Setting:
+class Setting(msgspec.Struct, frozen=True):
     """A variable that NCCL would see.
 
     Attributes:
@@ -76,8 +75,7 @@ def settings(
     return {name: found[name] for name in sorted(found) if name.startswith("NCCL_")}
 
 
-@dataclasses.dataclass(frozen=True)
-class Pattern:
+class Pattern(msgspec.Struct, frozen=True):
     """A list of names, as in NCCL_SOCKET_IFNAME and NCCL_IB_HCA.
 
     Attributes:

@@ -8,11 +8,10 @@ Python: classifiers in setup.py, where DeepSpeed#6933 (2025-01-08, first in 0.16
 
 from __future__ import annotations
 
-import dataclasses
+import msgspec
 
 
-@dataclasses.dataclass(frozen=True)
-class Bad:
+class Bad(msgspec.Struct, frozen=True):
     """Releases of DeepSpeed that are incompatible with another package.
 
     Attributes:

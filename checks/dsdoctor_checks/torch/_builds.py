@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+
+import msgspec
 
 from dsdoctor.api import LibCuda, Missing, NotStated, NvidiaKernel, Nvml, OsInfo, Packages, Patient
 from dsdoctor_checks._pip import pip
@@ -19,8 +20,7 @@ COMPANIONS = ("torchvision", "torchaudio")
 NONE_FITS = "upgrade the driver, or build torch from source for this GPU"
 
 
-@dataclasses.dataclass(frozen=True)
-class Build:
+class Build(msgspec.Struct, frozen=True):
     """A build of torch on PyTorch's own index.
 
     Attributes:

@@ -13,7 +13,7 @@ from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.packs.registry import Registry
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True):
+class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The options that were passed.
 
     Attributes:

@@ -134,13 +134,16 @@ def collect(
     state = _Collection(host, given, progress)
     begun = time.monotonic()
     expected: dict[type[Fact], str] = {}
-    threads: list[threading.Thread] = []
+    first: list[threading.Thread] = []  # others wait for what these read
+    then: list[threading.Thread] = []
+    awaited = {need.kind for probe in probes for need in needs(probe.function)}
     for probe in probes:
         facts = gives(probe.function)
         if wanted is not None and not wanted.intersection(facts):
             continue
         expected.update(dict.fromkeys(facts, probe.function.__name__))
-        threads.append(threading.Thread(target=state.run, args=(probe, facts), daemon=True))
+        thread = threading.Thread(target=state.run, args=(probe, facts), daemon=True)
+        (first if awaited.intersection(facts) else then).append(thread)
     for probe in probes:  # a dependency that nobody reads must not be waited for
         for need in needs(probe.function):
             if issubclass(need.kind, Fact) and need.kind not in expected:
@@ -148,7 +151,7 @@ def collect(
                 state.values.setdefault(need.kind, Missing(why=Why.UNSUPPORTED, detail=detail))
     partial = False
     try:  # from the first thread on: Ctrl-C may come while the others are still being started
-        for thread in threads:
+        for thread in (*first, *then):
             thread.start()
         with state.lock:
             state.lock.wait_for(lambda: expected.keys() <= state.values.keys(), timeout=timeout)

@@ -231,6 +231,28 @@ def test_probes_run_in_the_order_of_their_needs() -> None:
     assert set(found.seconds) == {"gauge", "second", "total"}
 
 
+@probe
+def unneeded(host: Host) -> OsInfo:
+    BEGUN.append("unneeded")
+    return host.query("os")  # type: ignore[no-any-return]
+
+
+BEGUN: list[str] = []
+
+
+@probe
+def needed(host: Host) -> Gauge:
+    BEGUN.append("needed")
+    return Gauge(level=1)
+
+
+def test_what_others_wait_for_is_read_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    BEGUN.clear()
+    monkeypatch.setattr(threading.Thread, "start", threading.Thread.run)  # one after the other
+    collect(FakeHost(), [RunNeeds()], [unneeded, needed, second])
+    assert BEGUN == ["needed", "unneeded"]
+
+
 def test_a_missing_fact_goes_on_to_those_that_need_it() -> None:
     denied = HostError(Why.DENIED, "`/gauge` may not be read")
     found = collect(FakeHost(files={"/gauge": denied}), [RunNeeds()], [gauge, second])

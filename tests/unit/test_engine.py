@@ -249,7 +249,7 @@ def needed(host: Host) -> Gauge:
 def test_what_others_wait_for_is_read_first(monkeypatch: pytest.MonkeyPatch) -> None:
     BEGUN.clear()
     monkeypatch.setattr(threading.Thread, "start", threading.Thread.run)  # one after the other
-    collect(FakeHost(), [RunNeeds()], [unneeded, needed, second])
+    collect(FakeHost(), [RunNeeds()], [unneeded, needed, second], timeout=5)
     assert BEGUN == ["needed", "unneeded"]
 
 

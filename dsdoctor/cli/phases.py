@@ -14,8 +14,6 @@ from dsdoctor.model.smoke import PHASES
 #: Below this width a row has no more than name, bar and time.
 NOTE_COLUMNS = 60
 BAR_COLUMNS = 16
-#: `0:08:15`, which must never be truncated.
-CLOCK_COLUMNS = 7
 #: How often a log gets a line that says that the run continues, in seconds.
 LINE_SECONDS = 10.0
 
@@ -84,7 +82,7 @@ class PhaseBars:
             progress.TimeElapsedColumn(),
         ]
         if console.width >= NOTE_COLUMNS:
-            columns.append(progress.TextColumn("{task.fields[note]}", table_column=_no_wrap()))
+            columns.append(progress.TextColumn("{task.fields[note]}", table_column=_wrapped()))
         self._progress = progress.Progress(
             *columns, console=console, transient=True, refresh_per_second=4
         )
@@ -103,15 +101,7 @@ class PhaseBars:
         if phase not in self._rows:
             self._begin_phase(phase)
         total = None if share is None else 1.0
-        self._progress.update(
-            self._rows[phase], note=self._cut(note), total=total, completed=share or 0.0
-        )
-
-    def _cut(self, note: str) -> str:
-        """What of a note fits beside name, bar and clock; rich would drop those columns instead."""
-        taken = max(len(name) for name in self._rows) + BAR_COLUMNS + CLOCK_COLUMNS + 3
-        room = max(0, self._progress.console.width - taken)
-        return note if len(note) <= room else f"{note[: max(0, room - 1)]}…"
+        self._progress.update(self._rows[phase], note=note, total=total, completed=share or 0.0)
 
     def _begin_phase(self, phase: str) -> None:
         if phase not in PHASES:
@@ -133,3 +123,10 @@ def _no_wrap() -> Any:
     from rich.table import Column  # noqa: PLC0415
 
     return Column(no_wrap=True, overflow="ellipsis")
+
+
+def _wrapped() -> Any:
+    """The one column that gives way, so that rich shortens none of the others."""
+    from rich.table import Column  # noqa: PLC0415
+
+    return Column(overflow="fold")

@@ -82,8 +82,9 @@ def figure_lines(figures: Figures) -> Iterator[str]:
 
 def _rank(rank: Rank, width: int, *, brief: bool) -> Iterator[str]:
     """A rank that is not done; `brief` leaves out the traceback of one whose failure has a name."""
+    outcome = rank.outcome.replace("-", " ")
     where = f" in {rank.last_phase}" if rank.last_phase else ""
-    yield from _wrap(f"rank {rank.rank} {rank.outcome}{where} {rank.error}", width, "  ", "    ")
+    yield from _wrap(f"rank {rank.rank} {outcome}{where} {rank.error}", width, "  ", "    ")
     if brief and rank.outcome == "failed":
         return
     # what hangs is explained by its stack, what died by its last output

@@ -62,12 +62,39 @@ def diagnosed(name: str, lines: list[Line], known: logs.Knowledge) -> Diagnosis:
     found = logs.diagnose([logs.Source(name=name, data=body.encode())], known)
     if found.outcome in {Outcome.CAUSE, Outcome.USER_CODE}:
         return found
+    if found.outcome is Outcome.CLEAN:
+        alone = _without_environment(name, lines, known)
+        if (
+            alone is not None
+            and alone.outcome is Outcome.CAUSE
+            and alone.causes[0].confidence >= SURE
+        ):
+            return alone
     number, texts = with_bare_title(lines)
     if not number:
         return found
     told = logs.diagnose([logs.Source(name=name, data="\n".join(texts).encode())], known)
     shown = told.causes[0].evidence if told.causes else ()
     return told if any(line.line == number for line in shown) else found
+
+
+def _without_environment(name: str, lines: list[Line], known: logs.Knowledge) -> Diagnosis | None:
+    """What the text shows besides the output of environment tools; None where it has none.
+
+    A report of the machine below an error does not mean that the run went on.
+    """
+    kept, start, dropped = [line.text for line in lines], 0, False
+    for place in [at for at, line in enumerate(lines) if line.fence]:
+        block = "\n".join(kept[start:place])
+        if environment_of(block) is not None:
+            shown = logs.diagnose([logs.Source(name=name, data=block.encode())], known)
+            if not shown.causes:
+                kept[start:place] = [""] * (place - start)  # lines keep their numbers
+                dropped = True
+        start = place + 1
+    if not dropped:
+        return None
+    return logs.diagnose([logs.Source(name=name, data="\n".join(kept).encode())], known)
 
 
 def with_causes(

@@ -83,3 +83,20 @@ def test_only_the_first_cause_is_a_failure() -> None:
 def test_a_scope_that_is_not_asked_for_is_not_added() -> None:
     _, report = checked(texts.PIP_LIST + BF16, "--scope", "node")
     assert failed(report) == []
+
+
+REGISTERING = "misc/ibvwrap.cc:278 NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory\n"
+MANY = "".join(f"[pip3] package{number}==1.{number}\n" for number in range(60))
+
+
+def test_a_report_of_the_machine_below_an_error_is_not_the_run_going_on() -> None:
+    head, _, _ = texts.COLLECT_ENV_VLLM.partition("Versions of relevant libraries:")
+    environment = f"{head}Versions of relevant libraries:\n{MANY}"
+    _, report = checked(f"```\n{REGISTERING}```\n\n```\n{environment}```\n")
+    assert failed(report) == ["memlock-low"]
+
+
+def test_a_run_that_goes_on_below_a_warning_did_not_fail() -> None:
+    steps = "".join(f"loaded shard {number}\n" for number in range(60))
+    _, report = checked(f"```\n{REGISTERING}{steps}```\n\n```\n{texts.COLLECT_ENV_VLLM}```\n")
+    assert "memlock-low" not in failed(report)

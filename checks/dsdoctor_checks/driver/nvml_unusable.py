@@ -129,6 +129,9 @@ def nvml_answers(
         else "compare `ls -l /dev/nvidia*` with the account of the job (`id`); in a container, pass the "
         "devices with `--gpus all`"
         if error.code == _tables.NVML_NO_PERMISSION
+        else "find out why the kernel module is not loaded: `dkms status`, `dmesg | grep -i nvidia` "
+        "(after a new kernel it may not be built for it); if there is none, install the driver"
+        if error.code == _tables.NVML_DRIVER_NOT_LOADED
         else "look for `NVRM` in `dmesg`, then reboot; if the error remains, reinstall the driver",
         code=error.code,
         name=error.name,

@@ -21,6 +21,7 @@ from dsdoctor.api import (
     Condition,
     Environment,
     Finding,
+    Gpus,
     Hostfile,
     LaunchCommand,
     Level,
@@ -61,6 +62,7 @@ def _locker(
     network: Network | Missing,
     hostfile: Hostfile | Missing,
     command: LaunchCommand | Missing,
+    gpus: Gpus | Missing,
 ) -> str | None:
     """Why this job locks memory; None if nothing says that it does."""
     if (env.get("DS_PIN_MEMORY_BACKEND") or "").lower() == "native":
@@ -72,6 +74,10 @@ def _locker(
     active = isinstance(network, Network) and any(port.active for port in network.rdma)
     if active and node_count(env, hostfile, command) > 1:
         return "InfiniBand"
+    several = isinstance(gpus, Gpus) and len(gpus.gpus) > 1
+    direct = env.get("NCCL_P2P_DISABLE") != "1" or env.get("NCCL_SHM_DISABLE") != "1"
+    if active and several and not direct and (env.get("NCCL_NET") or "").lower() != "socket":
+        return "InfiniBand, which is left for the GPUs of one node without P2P and shared memory,"
     return None
 
 
@@ -82,10 +88,11 @@ def memory_can_be_locked(
     network: Network | Missing,
     hostfile: Hostfile | Missing,
     command: LaunchCommand | Missing,
+    gpus: Gpus | Missing,
     limits: MemlockLimits,
 ) -> Iterator[Finding]:
     """Judges RLIMIT_MEMLOCK if something says that the job locks memory."""
-    reason = _locker(env, network, hostfile, command)
+    reason = _locker(env, network, hostfile, command, gpus)
     if reason is None:
         yield skip("nothing says that this job uses InfiniBand or DeepSpeed's native pin_memory")
         return

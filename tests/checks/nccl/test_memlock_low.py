@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Environment, Hostfile, Network, RdmaPort, Resources
+from dsdoctor.api import Environment, Gpu, Gpus, Hostfile, Network, RdmaPort, Resources
 from dsdoctor.model.facts.launch import HostEntry
 from dsdoctor.testing import judge
 from dsdoctor_checks.nccl import memlock_low
@@ -75,3 +75,31 @@ def test_rdma_between_nodes(state: str, hosts: int, expected: str) -> None:
     }
     check = memlock_low.memory_can_be_locked
     assert judge(check, resources=machine(), environment=Environment(), **facts).status == expected
+
+
+WITHOUT_DIRECT = {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "gpus", "state", "expected"),
+    [
+        pytest.param(WITHOUT_DIRECT, 2, "ACTIVE", "fail", id="InfiniBand is all that is left"),
+        pytest.param({"NCCL_P2P_DISABLE": "1"}, 2, "ACTIVE", "skip", id="shared memory is left"),
+        pytest.param(WITHOUT_DIRECT, 1, "ACTIVE", "skip", id="one GPU sends nothing"),
+        pytest.param(WITHOUT_DIRECT, 2, "DOWN", "skip", id="the port is down"),
+        pytest.param(
+            {**WITHOUT_DIRECT, "NCCL_NET": "Socket"}, 2, "ACTIVE", "skip", id="sockets are chosen"
+        ),
+    ],
+)
+def test_rdma_within_a_node(
+    variables: dict[str, str], gpus: int, state: str, expected: str
+) -> None:
+    found = judge(
+        memlock_low.memory_can_be_locked,
+        resources=machine(),
+        environment=Environment(variables=variables),
+        network=Network(rdma=(RdmaPort(device="mlx5_0", port=1, state=state),)),
+        gpus=Gpus(gpus=tuple(Gpu(index=i) for i in range(gpus)), count=gpus),
+    )
+    assert found.status == expected

@@ -1,0 +1,66 @@
+"""`df` and `ulimit`: the size of /dev/shm, and what a process may lock and open.
+
+Sources: coreutils 8.30-9.5 src/df.c (sizes in powers of 1024 with `-h`, in KiB under `1K-blocks`);
+bash 4.4-5.2 builtins/ulimit.def (locked memory in KiB). Read 2026-11-24. How much of /dev/shm was in
+use at that moment is not read, nor is a hard limit: a job starts with the soft one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dsdoctor.model.facts.machine import Resources
+from dsdoctor.paste.lines import Line
+from dsdoctor.paste.reader import Reader
+from dsdoctor.paste.statements import Statements
+
+_KIB = 1 << 10
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SHM = re.compile(
+    r"\s*\S{1,60}(?:\s+tmpfs)?\s+(?P<size>\d{1,15}(?:\.\d)?)(?P<unit>[KMGT]?)i?\s+"
+    r"\d[\d.]{0,15}[KMGT]?i?\s+\d[\d.]{0,15}[KMGT]?i?\s+(?:\d{1,3}%|-)\s+/dev/shm\s*$"
+)
+_IN_KIB = re.compile(r"\bFilesystem\b.{0,40}\b1K-blocks\b")
+#: The command at a prompt or alone, whose answer is the next line.
+_ASKED = re.compile(r"(?:^|[$#%>❯]\s*)ulimit -S?(?P<what>[ln])\s*$")
+_ANSWER = re.compile(r"\s*(?P<value>\d{1,18}|unlimited)\s*$")
+#: A row of `ulimit -a`.
+_ROW = re.compile(
+    r"\s*(?:max locked memory\s+\(kbytes, -(?P<locked>l)\)|open files\s+\(-(?P<files>n)\))"
+    r"\s+(?P<value>\d{1,18}|unlimited)\s*$"
+)
+
+
+def _limit(what: str, value: str, line: Line, into: Statements) -> None:
+    number = None if value == "unlimited" else int(value)
+    if what == "n":
+        into.state(Resources, "limit_nofile", number, line)
+    else:
+        into.state(Resources, "limit_memlock", None if number is None else number * _KIB, line)
+
+
+def _read_ulimit(lines: Sequence[Line], into: Statements) -> None:
+    for line, behind in zip(lines, [*lines[1:], None], strict=True):
+        row = _ROW.match(line.text)
+        if row:
+            _limit(row["locked"] or row["files"], row["value"], line, into)
+        asked = _ASKED.search(line.text)
+        answer = _ANSWER.match(behind.text) if behind and asked else None
+        if asked and answer and behind:
+            _limit(asked["what"], answer["value"], behind, into)
+
+
+def _read_df(lines: Sequence[Line], into: Statements) -> None:
+    unit = None  # a number without a unit has that of the table's head
+    for line in lines:
+        if "Filesystem" in line.text:
+            unit = _KIB if _IN_KIB.search(line.text) else None
+        found = _SHM.match(line.text)
+        size = _UNITS.get(found["unit"], unit) if found else None
+        if found and size:
+            into.state(Resources, "shm_total_bytes", int(float(found["size"]) * size), line)
+
+
+DF = Reader("df", _read_df)
+ULIMIT = Reader("ulimit", _read_ulimit)

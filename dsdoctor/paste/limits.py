@@ -1,8 +1,8 @@
 """`df` and `ulimit`: the size of /dev/shm, and what a process may lock and open.
 
 Sources: coreutils 8.30-9.5 src/df.c (sizes in powers of 1024 with `-h`, in KiB under `1K-blocks`);
-bash 4.4-5.2 builtins/ulimit.def (locked memory in KiB). Read 2026-11-24. How much of /dev/shm was in
-use at that moment is not read, nor is a hard limit: a job starts with the soft one.
+bash 4.4-5.2 builtins/ulimit.def (locked memory in KiB). Read 2026-11-24. How much of /dev/shm was
+in use at that moment is not read, nor is a hard limit: a job starts with the soft one.
 """
 
 from __future__ import annotations

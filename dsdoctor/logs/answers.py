@@ -48,7 +48,10 @@ def _corrected(hits: Sequence[Hit], error: Error, said: Answered) -> list[Hit]:
     if any(own):
         pairs = zip(kept, own, strict=True)
         return [_worded(hit, said.text) if of_error else hit for hit, of_error in pairs]
-    hit = Hit(said.known, error.source, error.line, error.text, error.rank, {}, error.when)
+    hit = Hit(
+        said.known, error.source, error.line, error.text, error.rank, {}, error.when,
+        undated=error.undated,
+    )  # fmt: skip
     return [*kept, hit]
 
 

@@ -101,7 +101,16 @@ def ruled(
             ):
                 known = Known(*one[:4], BY_PLACE[rule.level])
                 found.append(
-                    Hit(known, error.source, error.line, error.text, error.rank, {}, error.when)
+                    Hit(
+                        known,
+                        error.source,
+                        error.line,
+                        error.text,
+                        error.rank,
+                        {},
+                        error.when,
+                        undated=error.undated,
+                    )  # fmt: skip
                 )
     return found
 

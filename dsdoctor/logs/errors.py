@@ -103,7 +103,7 @@ class Error(msgspec.Struct, frozen=True, eq=False):
         file: source file of the deepest frame that is not a library's.
         file_line: line in it.
         text: the line.
-        when: time stamp, "" without.
+        when: time stamp of the line or of one shortly before it, "" without.
         traced: it stood under a traceback.
         library: deepest frame of all.
         frames: calls above it, the deepest last, as far as the lines before it show.
@@ -111,6 +111,7 @@ class Error(msgspec.Struct, frozen=True, eq=False):
         begun: number of the line at which its traceback begins.
         chain: number that the exceptions of one chain share.
         steps: how far the run had come.
+        undated: its time stamp is that of a line above it.
     """
 
     source: int
@@ -129,6 +130,7 @@ class Error(msgspec.Struct, frozen=True, eq=False):
     begun: int = 0
     chain: int = 0
     steps: Steps = msgspec.field(default_factory=dict)
+    undated: bool = False
 
 
 class _Trace(msgspec.Struct):

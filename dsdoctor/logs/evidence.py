@@ -21,7 +21,8 @@ def why_before(first: Candidate, echoes: Sequence[Candidate]) -> str:
     item = first.hits[0] if first.hits else first.error
     stamps = sorted(hit.when for one in echoes for hit in one.hits if hit.when)
     rank = f"rank {first.rank} " if first.rank is not None else ""
-    if item is not None and item.when and stamps and item.when < stamps[0]:
+    dated = item is not None and item.when and not item.undated  # else it may be much later
+    if item is not None and dated and stamps and item.when < stamps[0]:
         return f"{rank}failed at {item.when}, before the lines that follow from it ({stamps[0]})"
     names = ", ".join(sorted(one.name for one in echoes))
     return f"{names}: lines that the other ranks print when one has died"
@@ -32,5 +33,13 @@ def why_between(first: Candidate, second: Candidate, band: Level) -> str:
     if min(first.level, band) != min(second.level, band):
         return f"its message is more certain than that of {second.name}"
     if first.first[1] and second.first[1] and first.first[1] != second.first[1]:
-        return f"by time: {first.first[1]}, {second.name} at {second.first[1]}"
+        times = _time_of(first), _time_of(second)
+        return f"by time: {times[0]}, {second.name} {times[1]}"
     return f"it comes before {second.name} in the log"
+
+
+def _time_of(candidate: Candidate) -> str:
+    """The time of a candidate; a line without a stamp came after the stamp above it."""
+    item = candidate.hits[0] if candidate.hits else candidate.error
+    word = "after" if item is not None and item.undated else "at"
+    return f"{word} {candidate.first[1]}"

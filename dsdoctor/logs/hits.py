@@ -28,6 +28,7 @@ class Hit(msgspec.Struct, frozen=True, eq=False):
         when: time stamp of the line or of one shortly before it, "" without.
         steps: how far the run had come.
         warned: it belongs to a warning, so what printed it went on.
+        undated: its time stamp is that of a line above it.
     """
 
     known: Known
@@ -39,6 +40,7 @@ class Hit(msgspec.Struct, frozen=True, eq=False):
     when: str
     steps: Steps = msgspec.field(default_factory=dict)
     warned: bool = False
+    undated: bool = False
 
 
 class Failure(msgspec.Struct, frozen=True, eq=False):

@@ -180,12 +180,15 @@ class LineReader:
         own = [text for text, who in pairs if who is None or rank is None or who == rank]
         more = " ".join(strip_prefixes(line)[0].strip() for line in behind)
         error = self.traces.errors[-1]
+        above = error.line - error.begun
+        begun = front[-above:][:1] if 0 < above <= len(front) else []
         self.traces.errors[-1] = msgspec.structs.replace(
             error,
             frames=frames_of(own),
             more=more,
             steps=self.steps_before(window, at),
             rank=error.rank if shown == rank else shown,
+            undated=not (window.is_dated(start) or any(map(stamp, begun))),
         )
 
     def _is_spent(self, literal: str) -> bool:
@@ -268,6 +271,7 @@ class LineReader:
                 when=window.when(start),
                 steps=steps,
                 warned=is_warning(bare, *window.lines(start, REACH, REACH)),
+                undated=not window.is_dated(start),
             )
             self._keep(hit, seen)
 

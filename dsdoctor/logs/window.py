@@ -61,6 +61,10 @@ class Window:
             [reader.decode(line[:LONGEST]) for line in behind],
         )
 
+    def is_dated(self, start: int) -> bool:
+        """Whether the line has a time stamp of its own."""
+        return bool(stamp(reader.decode(self.line(start)[:LONGEST])))
+
     def when(self, start: int) -> str:
         """Time stamp of the line or of one shortly before it."""
         for _ in range(CONTEXT):

@@ -104,7 +104,25 @@ def test_the_first_by_time_where_ranks_have_files_of_their_own() -> None:
     early = "2024-05-06 07:08:00 [INFO] x\nOSError: [Errno 28] No space left on device: 'a.pt'\n"
     found = read(late, early)
     assert found.causes[0].condition == "disk-full"
-    assert "by time" in found.decided_by
+    assert found.decided_by == "by time: after 05-06 07:08:00, gpu-oom after 05-06 07:09:30"
+
+
+FALLEN = "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nKeyError: 'x'\n"
+RANK_1 = "[rank1]:[E506 07:09:30.1 ProcessGroupNCCL.cpp:1] ncclRemoteError: a peer has exited\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "claimed"),
+    [
+        ("2024-05-06 07:08:00 [INFO] step 5\n" + FALLEN, False),
+        ("2024-05-06 07:08:00 [ERROR] " + FALLEN, True),
+    ],
+)
+def test_a_traceback_has_no_time_but_its_own(text: str, claimed: bool) -> None:
+    found = read(text + RANK_1)
+    assert found.outcome.value == "user-code"
+    assert ("failed at" in found.decided_by) is claimed
+    assert "ranks print when one has died" in found.decided_by or claimed
 
 
 def test_torchrun_says_which_rank_failed_first() -> None:

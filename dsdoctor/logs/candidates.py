@@ -110,7 +110,7 @@ def ruled(
                         {},
                         error.when,
                         undated=error.undated,
-                    )  # fmt: skip
+                    )
                 )
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -22,8 +23,9 @@ OTHER = lazy(
 )
 #: The end of a frame's line that a terminal broke off after the file.
 REST = lazy(r"^\s{0,8}(?P<digits>\d{0,9}),? ?in (?P<function>[\w.<>]{1,120})\s*$")
-#: What rich draws round a line.
-BOX = lazy(r"^[\s│|╭╰]{0,8}|[\s│|╮╯─]{0,300}$")
+#: What rich draws round a line: in front of it, and behind it.
+BOX = lazy(r"^[\s│|╭╰]{0,8}")
+EDGE = string.whitespace + "│|╮╯─"
 #: The head of a path that rich broke off at the right border.
 BROKEN = lazy(r"^(?:[A-Za-z]:)?[/\\][\w~./\\@+#-]{1,300}$")
 HEADS = ("Traceback (most recent call last)", "Original Traceback")
@@ -35,6 +37,11 @@ class Frame(NamedTuple):
     file: str
     function: str
     line: int
+
+
+def _unboxed(line: str) -> str:
+    """A line without the box round it; a pattern for its end would begin anew at each blank."""
+    return BOX.sub("", line).rstrip(EDGE)
 
 
 def frames_of(lines: Iterable[str]) -> tuple[Frame, ...]:
@@ -53,7 +60,7 @@ def frames_of(lines: Iterable[str]) -> tuple[Frame, ...]:
             continue
         match = PLAIN.search(line)
         if match is None and ".py" in line:
-            inner = BOX.sub("", line)
+            inner = _unboxed(line)
             match = OTHER.search(head + inner if head else inner)
         if match is not None:
             file = match["file"].replace("\\\\", "/").replace("\\", "/")
@@ -61,6 +68,6 @@ def frames_of(lines: Iterable[str]) -> tuple[Frame, ...]:
         elif found and not found[-1].function and (rest := REST.match(line)):
             number = int(f"{found[-1].line}{rest['digits']}"[:9])
             found[-1] = Frame(found[-1].file, rest["function"], number)
-        inner = BOX.sub("", line) if "│" in line else ""
+        inner = _unboxed(line) if "│" in line else ""
         head = inner if BROKEN.match(inner) else ""
     return tuple(found[-KEPT_FRAMES:])

@@ -222,11 +222,12 @@ def _drifted(
     have = f"`{_shortened(value)}`" if value else not_reported(name)
     without = "does not set it" if name.startswith("variable ") else "does not report it"
     want = f"has `{_shortened(wanted)}`" if wanted else without
+    unread = not (value and wanted)  # what is not known to differ fails nobody
     return FleetFinding(
-        status="fail" if name in BREAKING else "warn",
+        status="fail" if name in BREAKING and not unread else "warn",
         condition="fleet-drift",
         message=f"{name} {'are' if name in _PLURAL else 'is'} {have}, but {whose} {want}",
-        hint=_hint(name),
+        hint=_hint(name, unread=unread),
         nodes=fold(holders),
         count=len(holders),
         evidence={"trait": name, "value": value, "expected": wanted},
@@ -237,17 +238,19 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"  # noqa: PLR2004
 
 
-def _hint(name: str) -> str:
+def _hint(name: str, *, unread: bool) -> str:
     if name.startswith("variable "):
         variable = name.partition(" ")[2]
         return (
             f"set `{variable}` to the same value on all nodes; the deepspeed launcher forwards "
             "only names that start with NCCL, PYTHON, MV2 or UCX, and those in `.deepspeed_env`"
         )
-    if name in ("driver", "CUDA of the driver", "VBIOS", "kernel") or name.startswith("firmware"):
-        return "install the version that the other nodes have, or exclude the node from the job"
     if name.startswith("mount "):
         return "mount the same file system on every node"
+    if unread:
+        return "to see why, run `dsdoctor check` on a node that does not report it"
+    if name in ("driver", "CUDA of the driver", "VBIOS", "kernel") or name.startswith("firmware"):
+        return "install the version that the other nodes have, or exclude the node from the job"
     if name in ("GPUs", "CPUs", "memory"):
         return "look for failed hardware, or do not mix node types in one job"
     return "install the same version on every node, or share one environment"

@@ -68,7 +68,8 @@ def test_identical_nodes_are_folded_and_the_drifting_one_named() -> None:
 
 @pytest.mark.parametrize("trait", ["torch", "DeepSpeed", "NCCL", "Python"])
 def test_versions_that_meet_in_a_collective_must_be_alike(trait: str) -> None:
-    made = merge.merge([node("a"), node("b"), drifted("c", **{trait: "other"})])
+    alike = [drifted(name, **{trait: "one"}) for name in ("a", "b")]
+    made = merge.merge([*alike, drifted("c", **{trait: "other"})])
     assert made.findings[0].status == "fail"
     assert merge.exit_code(made) == 1
 
@@ -100,6 +101,16 @@ def test_what_drifts_is_named_with_a_way_out(trait: str) -> None:
     (finding,) = merge.merge(alike).findings
     absent = "not set" if trait.startswith("variable ") else "not reported"
     assert finding.message == f"{trait} {verb} {absent}, but the majority has `one`"
+
+
+@pytest.mark.parametrize("silent", [1, 3])
+def test_a_version_that_is_not_reported_is_not_known_to_differ(silent: int) -> None:
+    nodes = [node(f"n{n}") for n in range(4)]
+    nodes[:silent] = [msgspec.structs.replace(one, traits={}) for one in nodes[:silent]]
+    found = {one.evidence["trait"]: one for one in merge.merge(nodes).findings}
+    assert found["torch"].status == "warn"
+    assert "not report" in found["torch"].message
+    assert "dsdoctor check" in (found["torch"].hint or "")
 
 
 def test_of_two_nodes_none_is_the_majority() -> None:

@@ -8,10 +8,14 @@ import sys
 
 
 def _dies_of_ctrl_c() -> bool:
-    """Makes Ctrl-C end this process as a signal does, until the command line can answer it.
+    """Makes Ctrl-C end this process as a signal does, until the command line can handle it.
 
-    Python would end a program that is still being imported with a traceback and status 1, and that
-    is a verdict. Nothing is changed for who has imported this module, or ignores Ctrl-C.
+    Otherwise Python would end a program that is still being imported with a traceback and status 1,
+    which would look like a verdict. Nothing changes in a process that only imports this module, or
+    that ignores Ctrl-C.
+
+    Returns:
+        Whether the disposition of SIGINT was changed.
     """
     name = os.path.basename(sys.argv[0]) if sys.argv else ""  # noqa: PTH119
     is_program = __name__ == "__main__" or name == "dsdoctor"
@@ -44,13 +48,14 @@ import gc  # noqa: E402
 from dsdoctor import guard  # noqa: E402
 from dsdoctor.version import __version__  # noqa: E402
 
-#: New objects before cycles are looked for; of Python's 700, a start passes a hundred times.
+#: Allocations before the garbage collector runs; with Python's 700 it would run a hundred times
+#: during startup.
 OBJECTS = 50_000
 
 
 @functools.cache
 def _spare_the_collector() -> None:
-    """Looks for cycles more seldom, and not at the end: that is a fifth of a short command."""
+    """Runs the garbage collector less often, and not at exit: it took a fifth of short commands."""
     gc.set_threshold(OBJECTS, *gc.get_threshold()[1:])
     atexit.register(gc.freeze)
 
@@ -66,7 +71,7 @@ def main() -> int:
     except BaseException as error:  # noqa: BLE001  # status 1 would look like a verdict
         _end_children()
         status = guard.broken(error)
-    if _DIES:  # Python's own end
+    if _DIES:  # while Python itself shuts down
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     return status
 

@@ -318,17 +318,17 @@ class Probe(msgspec.Struct, frozen=True):
 def probe(function: Callable[..., Any]) -> Probe:
     """Marks a function as a probe; its return annotation names the fact that it reads.
 
-    A tuple annotation (`-> tuple[TorchLive, DeepSpeedLive]`) reads several facts in one go.
+    A probe with a tuple annotation (`-> tuple[TorchLive, DeepSpeedLive]`) reads several facts.
     """
     return Probe(function)
 
 
 class Fix(msgspec.Struct, frozen=True):
-    """A cure: a pure function from facts to a plan.
+    """A fix: a pure function from facts to a plan.
 
     Attributes:
         name: kebab-case, an imperative (`remove-stale-lock`).
-        reach: the nearest that it can reach.
+        reach: the least reach with which it can do anything.
         function: returns a Plan, Impossible, or None when there is nothing to do.
     """
 

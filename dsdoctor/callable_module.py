@@ -21,11 +21,11 @@ class _Callable(types.ModuleType):
 
 
 def make_callable(module: str, function: str) -> None:
-    """Makes a call of a module one of a function.
+    """Makes a module pass calls on to a function.
 
     Args:
         module: dotted name of the module, which is being imported.
-        function: dotted name of the function; its home is imported with the first call.
+        function: dotted name of the function; its module is imported on the first call.
     """
     kind = type(f"{module} (callable)", (_Callable,), {"_function": function})
     sys.modules[module].__class__ = kind

@@ -146,8 +146,8 @@ def check(
         sequence: sequence length of `model`, in tokens.
         finetune: how `model` is trained: `full` or `lora`.
         lora_rank: rank of the adapters.
-        modules_to_save: modules that are trained in full beside them (`embed_tokens`, `lm_head`,
-            `vision`, or `NAME=COUNT`).
+        modules_to_save: modules that are trained in full next to the adapters (`embed_tokens`,
+            `lm_head`, `vision`, or `NAME=COUNT`).
         profile: requirements: a name or a TOML file.
         framework: what passes the config to DeepSpeed: `hf`, `lightning`, `accelerate` or
             `native`; None = read from the script of `command`.
@@ -266,8 +266,8 @@ def smoke(
         bisect_budget: seconds for that search.
 
     Raises:
-        UsageError: the run cannot be made here, or root asks for it in an environment of another
-            account: the command gives up root for that, a function cannot.
+        UsageError: the run cannot start here, or root requested it in an environment of another
+            account: the command drops root's privileges for that, a function cannot.
     """
     import dataclasses  # noqa: PLC0415  # `import dsdoctor` stays light
 

@@ -27,7 +27,7 @@ Progress = Callable[[str, bool], None]
 
 
 class _Collection:
-    """State of one run of all probes; every probe has a thread, every hang is in a child."""
+    """State of one collection: a thread for each probe; what can hang runs in a child process."""
 
     def __init__(self, host: Host, given: Iterable[Fact], progress: Progress | None) -> None:
         self.host = host
@@ -78,7 +78,7 @@ class _Collection:
                 result = probe.function(**arguments)
         except HostError as error:
             return (error.missing,) * len(facts)
-        except Exception as error:  # noqa: BLE001  # one sick probe never kills the doctor
+        except Exception as error:  # noqa: BLE001  # a bug in one probe must not end the check
             detail = f"probe `{name}` crashed: {containment.said(error)}"
             return (Missing(why=Why.BROKEN, detail=detail),) * len(facts)
         results = result if isinstance(result, tuple) else (result,)
@@ -96,15 +96,15 @@ def _usable(name: str, value: Fact | Missing, kind: type[Fact]) -> Fact | Missin
 
 
 def wanted_facts(units: Iterable[Unit], probes: Iterable[Probe]) -> set[type]:
-    """Facts that some checks need, with what their probes need in turn."""
-    makers = {kind: probe for probe in probes for kind in gives(probe.function)}
+    """Facts that the checks of these units need, and those that the probes of these facts need."""
+    probe_of = {kind: probe for probe in probes for kind in gives(probe.function)}
     wanted: set[type] = {OsInfo, Patient, PatientChoice, Gpus, Nvml, *VITAL}
     for unit in units:
         if unit.check:
             wanted |= {need.kind for need in needs(unit.check.function)}
     pending = list(wanted)
     while pending:
-        probe = makers.get(pending.pop())
+        probe = probe_of.get(pending.pop())
         for need in needs(probe.function) if probe else ():
             if need.kind not in wanted:
                 wanted.add(need.kind)
@@ -128,8 +128,8 @@ def collect(
         given: facts that need no probe (RunNeeds, PatientChoice).
         probes: what to run.
         wanted: facts to collect; None = all.
-        timeout: seconds for everything; what is not there by then is missing.
-        progress: called with what begins and ends.
+        timeout: seconds for the whole collection; a fact that was not read by then is missing.
+        progress: called when a probe begins and ends.
     """
     state = _Collection(host, given, progress)
     begun = time.monotonic()
@@ -144,13 +144,13 @@ def collect(
         expected.update(dict.fromkeys(facts, probe.function.__name__))
         thread = threading.Thread(target=state.run, args=(probe, facts), daemon=True)
         (first if awaited.intersection(facts) else then).append(thread)
-    for probe in probes:  # a dependency that nobody reads must not be waited for
+    for probe in probes:  # a dependency that no probe reads must not be waited for
         for need in needs(probe.function):
             if issubclass(need.kind, Fact) and need.kind not in expected:
                 detail = f"no probe reads `{need.kind.key()}`"
                 state.values.setdefault(need.kind, Missing(why=Why.UNSUPPORTED, detail=detail))
     partial = False
-    try:  # from the first thread on: Ctrl-C may come while the others are still being started
+    try:  # from the first thread on: Ctrl-C may arrive while the others are still being started
         for thread in (*first, *then):
             thread.start()
         with state.lock:

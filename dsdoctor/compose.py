@@ -1,8 +1,8 @@
-"""One examination of two machines: this environment on that machine, and a job on either.
+"""Combines facts of two machines: this environment on another machine, or another job on either.
 
 `check --from FILE --config C` judges a job against a machine that was read elsewhere. `--node FILE`
-takes that machine's driver, GPUs, topology and memory, and this machine's packages and config.
-`--like 8xH100-SXM` describes such a machine by its products. What nobody knows is missing.
+combines that machine's driver, GPUs, topology and memory with this machine's packages and config.
+`--like 8xH100-SXM` describes such a machine by its product. What is not known is missing.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.model.units import gib
 from dsdoctor.packs.registry import Registry
 
-#: What a machine brings, whatever runs on it. All that is in no table belongs to the environment.
+#: Facts about the machine, whatever runs on it. Facts in none of these sets are the environment's.
 NODE: frozenset[type[Fact]] = frozenset(
     {
         NvidiaKernel, Nvml, Gpus, GpuTopology, PciTree, NvidiaSmi, LibCuda, FabricManager,
         KernelLog, OsInfo, Resources, MemoryDetail, Network, NcclFiles, Storage,
     }
 )  # fmt: skip
-#: What the job brings: read anew where options name it.
+#: Facts about the job, which are read again for another job.
 JOB: frozenset[type[Fact]] = frozenset(
     {DsConfig, LaunchCommand, Hostfile, MemoryDemand, Checkpoint}
 )
-#: What only an environment on its own machine can answer; of a composed one nobody knows it.
+#: Facts that can be read only where the environment runs; of a combination they are not known.
 BOTH: frozenset[type[Fact]] = frozenset({TorchLive, DeepSpeedLive, MasterAddress, MasterPort})
-#: Tools of one host, where no file system is shared.
+#: Tools on one host; another host has its own, unless they share a file system.
 TOOLS: frozenset[type[Fact]] = frozenset({CudaToolkits, Compilers, ExtensionCache, Libaio})
-#: Where the fields of a machine like a product come from: no line of a text.
+#: The reader of fields that `--like` fills in; they come from no line of a text.
 DESCRIBED = "--like"
 _NOT_TRIED = Missing(
     why=Why.NOT_ASKED, detail="this environment was not run on the machine that is checked"
 )
-#: A snapshot knows one address and one port at one time; another job may name others.
+#: A snapshot has one master address and one port; another job may use others.
 _OTHER_JOB = Missing(why=Why.NOT_ASKED, detail="the machine was read for another job")
 
 
@@ -63,13 +63,13 @@ def with_job(snapshot: Snapshot, run: RunNeeds, host: Host, registry: Registry) 
 
     Args:
         snapshot: the machine.
-        run: the job, as options name it.
+        run: the job, as options describe it.
         host: where its files are.
         registry: packs, for their probes.
     """
     run = resolve(run, host)
     facts = _facts_of_demand(snapshot)
-    # the default hostfile lies on the machine that is judged
+    # the default hostfile is on the machine that is judged
     wanted = JOB if run.hostfile else JOB - {Hostfile}
     request = Request(run=run, host=host, given=facts, facts=wanted)
     read = read_machine(request, registry)
@@ -92,7 +92,7 @@ def with_job(snapshot: Snapshot, run: RunNeeds, host: Host, registry: Registry) 
 
 
 def _facts_of_demand(snapshot: Snapshot) -> tuple[Fact, ...]:
-    """Facts that decide the job's demand for memory, where the snapshot has them whole."""
+    """Facts that determine how much memory the job needs; only those with all of their fields."""
     from dsdoctor.model.facts.machine import Environment  # noqa: PLC0415
     from dsdoctor.model.facts.python import DeepSpeedInstall  # noqa: PLC0415
 
@@ -111,9 +111,9 @@ def composed(here: Snapshot, node: Snapshot, name: str) -> Snapshot:
     """This machine's environment and job on another machine.
 
     Args:
-        here: whose packages, toolchain, variables and job count.
-        node: whose driver, GPUs, topology, memory and disks count.
-        name: what the reader calls that machine.
+        here: provides packages, toolchain, variables and job.
+        node: provides driver, GPUs, topology, memory and disks.
+        name: what messages call that machine.
     """
     made = _copy(here)
     made.origin = f"this environment on {name}"
@@ -137,11 +137,11 @@ def composed(here: Snapshot, node: Snapshot, name: str) -> Snapshot:
 
 
 def without_machine(here: Snapshot, why: str) -> Snapshot:
-    """This machine's packages, variables and job, for other machines that nobody has read.
+    """This machine's packages, variables and job, for other machines, which were not read.
 
     Args:
         here: what was read.
-        why: the machine does not count.
+        why: why this machine does not count, with the other machines as its last words.
     """
     made = _copy(here)
     missing = Missing(why=Why.NOT_ASKED, detail=f"{why}, which were not read")
@@ -169,16 +169,16 @@ def _copy(snapshot: Snapshot) -> Snapshot:
 
 _LIKE = re.compile(
     r"(?:(?P<count>[1-9]\d{0,2})(?: ?[x×*] ?| ))?(?P<name>\S.{0,60}?)"
-    r"(?: ?[x×*] ?(?P<behind>[1-9]\d{0,2}))?"
+    r"(?: ?[x×*] ?(?P<after>[1-9]\d{0,2}))?"
 )
 
-#: Products of one name whose memory differs by less are planned for as one: H100 with 80 and with
-#: 94 GB are, A100 with 40 and with 80 are not.
+#: Products of one name count as one if their memory differs by less than this factor: H100 with 80
+#: and with 94 GB do, A100 with 40 and with 80 GB do not.
 _ALIKE = 1.25
 
 
 def machine_like(text: str, driver: str | None) -> Snapshot:
-    """A machine of so many GPUs of a product, of which nothing else is known.
+    """A machine with a number of GPUs of one product, about which nothing else is known.
 
     Args:
         text: `8xH100-SXM`, `RTX 4090`, or a product's full name as `nvidia-smi -L` prints it;
@@ -186,7 +186,7 @@ def machine_like(text: str, driver: str | None) -> Snapshot:
         driver: its driver's version.
 
     Raises:
-        UsageError: no product or several are called that, or the version is not one.
+        UsageError: no product or several products match, or `driver` is not a version.
     """
     count, full, others = _product_of(text)
     known = PRODUCTS[full]
@@ -218,16 +218,15 @@ def machine_like(text: str, driver: str | None) -> Snapshot:
 
 
 def _product_of(text: str) -> tuple[int, str, list[str]]:
-    """How many GPUs of which product a value of `--like` means, and what else it may mean.
+    """The number and the product that a value of `--like` means, and other products it may mean.
 
-    Products of one compute capability whose memory hardly differs are planned for alike, as the one
-    that has the least.
+    Of products with one compute capability whose memory hardly differs, the smallest is taken.
     """
     found = _LIKE.fullmatch(text.strip())
-    both = found is not None and found["count"] and found["behind"]
+    both = found is not None and found["count"] and found["after"]
     if found is None or both:
         raise _not_a_product(text, [])
-    count = found["count"] or found["behind"] or "1"
+    count = found["count"] or found["after"] or "1"
     names = products_named(found["name"])
     if not names:
         raise _not_a_product(text, similar(found["name"]))

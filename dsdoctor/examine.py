@@ -1,8 +1,8 @@
-"""The one way in: host → masked snapshot → report, for every command that looks at a machine.
+"""The only path from a host to a snapshot and a report, for every command that examines a machine.
 
 `check`, `snapshot`, `smoke`, `recommend`, `fix`, hooks, `preflight` and `diagnose --here` differ
-in what they ask for, not in how a machine is read. Two use `collect` itself, since they take no
-interpreter of this machine: `fleet` for recordings of nodes, and the gate's worker for its node.
+in what they ask for, not in how a machine is read. Two call `collect` directly, because they
+examine no interpreter: `fleet` for recordings of nodes, and the worker of a gate for its node.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         run: what the job needs.
-        python: interpreter or environment that somebody named; None = look for it.
-        host: the machine; None = this one, its single limits scaled to `timeout`.
+        python: interpreter or environment to examine; None = find it.
+        host: the machine; None = this one, with each time limit scaled to `timeout`.
         timeout: seconds for everything; None = 180.
         facts: read only these (and judge nothing); None = what the conditions need.
         given: further facts that are known already.
         probes: further probes, besides the built-in ones and those of packs.
         progress: called when a probe begins and ends.
-        keeps_partial: Ctrl-C ends the reading, and what was read by then counts. Else it ends the
-            command: a plan or a start must not follow from what was not read.
+        keeps_partial: Ctrl-C ends the reading, and what was read by then is judged. Otherwise it
+            ends the command: no plan and no start may follow from an incomplete reading.
     """
 
     run: RunNeeds
@@ -72,11 +72,11 @@ def read_machine(
     Args:
         request: what is to be read.
         registry: packs, for their probes.
-        units: conditions that will be judged, which bound what is read; None = `request.facts`,
+        units: conditions that will be judged, which limit what is read; None = `request.facts`,
             and if that is None too, everything.
 
     Raises:
-        UsageError: `request.python` names no interpreter, or one is needed and there is none.
+        UsageError: `request.python` is not an interpreter, or one is needed and none was found.
         KeyboardInterrupt: Ctrl-C, unless `request.keeps_partial`.
     """
     total = request.timeout or TOTAL_SECONDS
@@ -110,28 +110,28 @@ def _needs_interpreter(probes: Iterable[Probe], wanted: set[type] | None) -> boo
 def read_more(
     snapshot: Snapshot, wanted: Iterable[type[Fact]], request: Request, registry: Registry
 ) -> None:
-    """Adds facts to a snapshot of this machine, with those that their probes need in turn.
+    """Adds facts to a snapshot of this machine, and those that the probes of these facts need.
 
     Facts that the snapshot has, or for whose absence it has a reason, are not read again.
     """
     probes = (*all_probes(registry), *request.probes)
-    makers = {kind: probe for probe in probes for kind in gives(probe.function)}
+    probe_of = {kind: probe for probe in probes for kind in gives(probe.function)}
     known = {type(fact) for fact in request.given} | {RunNeeds, PatientChoice}
     pending = {kind for kind in wanted if kind.key() not in snapshot.facts}
     lacking: set[type[Fact]] = set()
     while pending:
         kind = pending.pop()
-        if kind in lacking or kind not in makers or kind.key() in snapshot.missing:
+        if kind in lacking or kind not in probe_of or kind.key() in snapshot.missing:
             continue
         lacking.add(kind)
         pending |= {
             need.kind
-            for need in needs(makers[kind].function)
+            for need in needs(probe_of[kind].function)
             if issubclass(need.kind, Fact) and need.kind.key() not in snapshot.facts
         }
     if not lacking:
         return
-    held = [snapshot.get(kind) for kind in makers.keys() - lacking - known]
+    held = [snapshot.get(kind) for kind in probe_of.keys() - lacking - known]
     given = (*request.given, *(fact for fact in held if isinstance(fact, Fact)))
     only = msgspec.structs.replace(request, given=given, facts=frozenset(lacking))
     more = read_machine(only, registry)
@@ -160,15 +160,15 @@ def examine(
 
 
 def judge_by(begun: float, timeout: float | None) -> float:
-    """When judging has to end, by `time.monotonic()`.
+    """The deadline for judging, as a time of `time.monotonic()`.
 
-    Reading may take all of the time; judging always has a moment.
+    Judging always gets `LEAST_SECONDS`, even if reading has taken all of the time.
     """
     return max(begun + (timeout or TOTAL_SECONDS), time.monotonic() + LEAST_SECONDS)
 
 
 def read_config(path: str | None, option: str = "--config") -> dict[str, object] | None:
-    """A DeepSpeed config, None where it does not parse: its own checks judge that.
+    """A DeepSpeed config, or None if it does not parse: checks report that.
 
     Raises:
         UsageError: it is not a file, or cannot be read.

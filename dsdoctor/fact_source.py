@@ -1,4 +1,4 @@
-"""Where checks take their facts from."""
+"""Where checks get their facts from."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dsdoctor.model.partial import NotStated
 F = TypeVar("F", bound=Fact)
 
 
-class Source(Protocol):
-    """What facts are taken from: a snapshot, or something that reads one more lazily."""
+class FactSource(Protocol):
+    """A snapshot, or an object that reads facts only when they are asked for."""
 
     @property
     def run(self) -> RunNeeds:
-        """What the run asked for."""
+        """What the job needs."""
         ...
 
     def get(self, kind: type[F]) -> F | Missing:
@@ -26,20 +26,21 @@ class Source(Protocol):
 
 
 class Facts:
-    """Facts of one snapshot, each read once: many checks ask for the same.
+    """Facts of one snapshot, each decoded once: many checks need the same ones.
 
     Attributes:
         snapshot: where they come from.
+        known: the facts that were decoded so far.
     """
 
-    def __init__(self, snapshot: Source) -> None:
+    def __init__(self, snapshot: FactSource) -> None:
         self.snapshot = snapshot
         self.known: dict[type[Fact], Fact | Missing] = {}
         self._run: RunNeeds | None = None
 
     @property
     def run(self) -> RunNeeds:
-        """What the run asked for."""
+        """What the job needs."""
         if self._run is None:
             self._run = self.snapshot.run
         return self._run
@@ -52,10 +53,10 @@ class Facts:
         return value
 
 
-def has_gpu(snapshot: Source) -> bool:
-    """Whether the kernel knows of an NVIDIA GPU, with or without a driver that works."""
+def has_gpu(snapshot: FactSource) -> bool:
+    """Whether the kernel lists an NVIDIA GPU, with or without a working driver."""
     kernel = snapshot.get(NvidiaKernel)
     try:
         return not isinstance(kernel, Missing) and bool(kernel.pci or kernel.device_nodes)
-    except NotStated:  # a paste that names the module and no GPU
+    except NotStated:  # a pasted text that mentions the kernel module but no GPU
         return False

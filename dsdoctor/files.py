@@ -39,11 +39,12 @@ from dsdoctor.safe_path import (
     why_untrusted,
 )
 
-#: How long a device or a FIFO may refuse bytes before it is given up, in seconds.
+#: How long a device or a FIFO may accept nothing before writing fails, in seconds.
 DEVICE_SECONDS = 5.0
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 _NOCTTY = getattr(os, "O_NOCTTY", 0)
-#: Errors of a new file beside one that may itself be written: a mount point, a read-only folder.
+#: Errors of creating a file next to one that can itself be written: a mount point, a read-only
+#: folder.
 _IN_PLACE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV)
 
 
@@ -66,20 +67,20 @@ def write(
     Args:
         path: which.
         data: its content; text becomes UTF-8.
-        mode: permission bits; None = those of the file that is there, or what the umask leaves.
-        strict: for root: all folders on the way must be root's alone.
-        follow: a link at the end is followed; else it is replaced.
-        make: permission bits of folders that are not there; None = none are made.
+        mode: permission bits; None = those of the existing file, or what the umask leaves.
+        strict: for root: only root may control the folders of the path.
+        follow: a link at the end is followed; otherwise it is replaced.
+        make: permission bits of missing folders; None = they are not created.
         durable: the file and its name are on the disk when this returns.
-        mtime_ns: when the file was changed last, in nanoseconds; None = now.
+        mtime_ns: time of last modification, in nanoseconds; None = now.
 
     Raises:
-        UnsafePathError: somebody else could have laid out the path.
+        UnsafePathError: another account controls part of the path.
         OSError: it cannot be written.
     """
     content = data.encode("utf-8", "replace") if isinstance(data, str) else data
     if not POSIX:
-        _write_anywhere(Path(path), content)
+        _write_by_path(Path(path), content)
         return
     rules = rules_for(strict=strict)
     with locate(path, rules, make=make, follow=follow) as place:
@@ -102,8 +103,8 @@ def write(
             _to_device(place, content, rules, os.fspath(path))
 
 
-def _write_anywhere(path: Path, content: bytes) -> None:
-    """Where there are neither descriptors of folders nor root."""
+def _write_by_path(path: Path, content: bytes) -> None:
+    """For Windows, which has neither descriptors of folders nor root."""
     fresh = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         fresh.write_bytes(content)
@@ -213,7 +214,7 @@ def _to_device(place: Place, content: bytes, rules: Rules, path: str) -> None:
 
 
 def _pour(handle: int, content: bytes, path: str) -> None:
-    """Writes all of it; a reader that takes nothing for DEVICE_SECONDS is given up."""
+    """Writes everything, or raises TimeoutError if nothing is accepted for DEVICE_SECONDS."""
     rest = memoryview(content)
     deadline = time.monotonic() + DEVICE_SECONDS
     while rest:
@@ -230,20 +231,20 @@ def _pour(handle: int, content: bytes, path: str) -> None:
 
 
 def open_append(path: str | Path, *, mode: int = 0o600, strict: bool = False) -> int:
-    """Opens a regular file to add to its end, and makes it if it is not there.
+    """Opens a regular file for appending, and creates it if it does not exist.
 
     Raises:
-        UnsafePathError: somebody else could have laid out the path, or it is not a regular file.
+        UnsafePathError: another account controls part of the path, or it is not a regular file.
         OSError: it cannot be opened.
     """
     return _open(path, os.O_WRONLY | os.O_APPEND, mode, strict=strict)
 
 
 def open_lock(path: str | Path, *, strict: bool = False) -> int:
-    """Opens a file to lock, and makes it if it is not there.
+    """Opens a file for locking, and creates it if it does not exist.
 
     Raises:
-        UnsafePathError: somebody else could have laid out the path, or it is not a regular file.
+        UnsafePathError: another account controls part of the path, or it is not a regular file.
         OSError: it cannot be opened.
     """
     return _open(path, os.O_RDWR, 0o600, strict=strict)
@@ -255,7 +256,8 @@ def _open(path: str | Path, flags: int, mode: int, *, strict: bool) -> int:
     rules = rules_for(strict=strict)
     with locate(path, rules, follow=False) as place:
         if place.info is not None:
-            _judge_regular(place.info, rules, os.fspath(path))  # before a device feels an open
+            # before opening, which can have an effect on a device
+            _judge_regular(place.info, rules, os.fspath(path))
         handle = os.open(
             place.name, flags | os.O_CREAT | NOFOLLOW | _NONBLOCK, mode, dir_fd=place.folder.handle
         )
@@ -268,10 +270,10 @@ def _open(path: str | Path, flags: int, mode: int, *, strict: bool) -> int:
 
 
 def open_new(path: str | Path, *, mode: int = 0o600, strict: bool = False) -> int:
-    """Opens a new file to write; a file or link of that name is removed first.
+    """Opens a new file for writing; an existing file or link of that name is removed first.
 
     Raises:
-        UnsafePathError: somebody else could have laid out the path.
+        UnsafePathError: another account controls part of the path.
         OSError: it cannot be opened.
     """
     if not POSIX:
@@ -284,10 +286,10 @@ def open_new(path: str | Path, *, mode: int = 0o600, strict: bool = False) -> in
 
 
 def append(path: str | Path, data: bytes, *, mode: int = 0o600, strict: bool = False) -> None:
-    """Adds to the end of a regular file, synced to the disk.
+    """Appends to a regular file and syncs it to the disk.
 
     Raises:
-        UnsafePathError: somebody else could have laid out the path, or it is not a regular file.
+        UnsafePathError: another account controls part of the path, or it is not a regular file.
         OSError: it cannot be written.
     """
     handle = open_append(path, mode=mode, strict=strict)
@@ -299,14 +301,14 @@ def append(path: str | Path, data: bytes, *, mode: int = 0o600, strict: bool = F
 
 
 def copy(source: str | Path, target: str | Path, *, mode: int = 0o600, strict: bool = False) -> str:
-    """Copies a regular file to a new one; the SHA-256 of what was copied.
+    """Copies a regular file to a new one and returns the SHA-256 of what was copied.
 
     Raises:
-        UnsafePathError: somebody else could have laid out a path, or the source is not a regular
+        UnsafePathError: another account controls part of a path, or the source is not a regular
             file.
         OSError: one of them cannot be read or written.
     """
-    import hashlib  # noqa: PLC0415  # not wanted by the hooks
+    import hashlib  # noqa: PLC0415  # hooks do not need it
 
     digest = hashlib.sha256()
     reader = open_read(source, strict=strict)
@@ -328,10 +330,10 @@ def copy(source: str | Path, target: str | Path, *, mode: int = 0o600, strict: b
 
 
 def make_folder(path: str | Path, *, mode: int = 0o777, strict: bool = False) -> None:
-    """Makes a folder and those above it.
+    """Creates a folder and its missing parents.
 
     Raises:
-        UnsafePathError: somebody else could have laid out the path.
+        UnsafePathError: another account controls part of the path.
         OSError: it cannot be made.
     """
     if not POSIX:
@@ -341,11 +343,11 @@ def make_folder(path: str | Path, *, mode: int = 0o777, strict: bool = False) ->
 
 
 def user_config_folder() -> Path | None:
-    """Where a user keeps configuration; None for an account without a home."""
-    if sys.platform == "linux":  # the two usual places; to import platformdirs takes 6 ms
-        named, home = Path(os.environ.get("XDG_CONFIG_HOME", "")), Path(os.environ.get("HOME", ""))
-        if named.is_absolute():
-            return named / "dsdoctor"
+    """The folder of a user's configuration; None for an account without a home."""
+    if sys.platform == "linux":  # as platformdirs, whose import takes 6 ms
+        config, home = Path(os.environ.get("XDG_CONFIG_HOME", "")), Path(os.environ.get("HOME", ""))
+        if config.is_absolute():
+            return config / "dsdoctor"
         if home.is_absolute():
             return home / ".config" / "dsdoctor"
     import platformdirs  # noqa: PLC0415
@@ -357,10 +359,10 @@ def user_config_folder() -> Path | None:
 
 
 def symlink(target: str, link: str | Path, *, strict: bool = False) -> None:
-    """Makes a link, or puts it in the place of a file or link.
+    """Creates a link; it replaces an existing file or link.
 
     Raises:
-        UnsafePathError: somebody else could have laid out the path.
+        UnsafePathError: another account controls part of the path.
         OSError: it cannot be made.
     """
     if not POSIX:
@@ -380,7 +382,7 @@ def rename(path: str | Path, name: str, *, strict: bool = False) -> None:
     """Gives a file or folder another name in the same folder.
 
     Raises:
-        UnsafePathError: somebody else could have laid out the path.
+        UnsafePathError: another account controls part of the path.
         OSError: it cannot be renamed.
     """
     if not POSIX:
@@ -392,12 +394,12 @@ def rename(path: str | Path, name: str, *, strict: bool = False) -> None:
 
 
 def remove(path: str | Path, *, strict: bool = False, tree: bool = False) -> None:
-    """Removes a file, a link, or with `tree` a folder with all that is in it.
+    """Removes a file, a link, or with `tree` a folder and its content.
 
-    Links are removed, never followed. What is not there is no error.
+    Links are removed, never followed. A missing path is not an error.
 
     Raises:
-        UnsafePathError: somebody else could have laid out the path.
+        UnsafePathError: another account controls part of the path.
         OSError: it cannot be removed.
     """
     if not POSIX:
@@ -418,10 +420,10 @@ def remove(path: str | Path, *, strict: bool = False, tree: bool = False) -> Non
 
 
 def remove_folder(path: str | Path, *, strict: bool = False) -> None:
-    """Removes a folder that is empty.
+    """Removes an empty folder.
 
     Raises:
-        UnsafePathError: somebody else could have laid out the path.
+        UnsafePathError: another account controls part of the path.
         OSError: it is not empty, or cannot be removed.
     """
     if not POSIX:
@@ -432,7 +434,7 @@ def remove_folder(path: str | Path, *, strict: bool = False) -> None:
 
 
 def _remove_tree(parent: int, name: str) -> None:
-    """Depth first with a list of its own, so that depth is not the interpreter's stack."""
+    """Depth first, with an explicit stack: the interpreter's would limit the depth."""
     flags = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | NOFOLLOW
     open_folders = [(parent, name, os.open(name, flags, dir_fd=parent))]
     try:
@@ -456,19 +458,19 @@ def _remove_tree(parent: int, name: str) -> None:
             os.close(handle)
 
 
-# ---- reading what root believes ----------------------------------------------------------------
+# ---- reading -----------------------------------------------------------------------------------
 
 
 def open_read(path: str | Path, *, strict: bool = False, follow: bool = True) -> int:
-    """Opens a regular file to read; a FIFO or a device is refused and never waited for.
+    """Opens a regular file for reading; a FIFO or a device is refused and never waited for.
 
     Args:
         path: which.
-        strict: for root: the file and all folders on the way must be root's alone.
+        strict: for root: only root may control the file and the folders of the path.
         follow: a link at the end is followed.
 
     Raises:
-        UnsafePathError: somebody else could have laid out the path, or it is not a regular file.
+        UnsafePathError: another account controls part of the path, or it is not a regular file.
         OSError: it cannot be opened.
     """
     if not POSIX:
@@ -499,11 +501,11 @@ def read(path: str | Path, *, strict: bool = False, limit: int = 64 << 20) -> by
 
     Args:
         path: which.
-        strict: for root: the file and all folders on the way must be root's alone.
-        limit: bytes that it may have.
+        strict: for root: only root may control the file and the folders of the path.
+        limit: largest size, in bytes.
 
     Raises:
-        UnsafePathError: somebody else could have laid out the path, or it is not a regular file.
+        UnsafePathError: another account controls part of the path, or it is not a regular file.
         OSError: it cannot be read, or is larger.
     """
     handle = open_read(path, strict=strict)
@@ -515,10 +517,10 @@ def read(path: str | Path, *, strict: bool = False, limit: int = 64 << 20) -> by
 
 
 def open_to_all(folder: str | Path) -> None:
-    """Lets every account enter a folder and read the names in it.
+    """Lets every account enter a folder and list it.
 
     Raises:
-        OSError: it is somebody else's.
+        OSError: it belongs to another account.
     """
     handle = os.open(folder, os.O_RDONLY | NOFOLLOW)
     try:
@@ -532,13 +534,13 @@ def scratch_folder(prefix: str, inside: str | Path | None = None) -> Path:
 
     Args:
         prefix: what its name begins with.
-        inside: the folder to make it in; None = the one for temporary files, which for root must
-            not be somebody else's.
+        inside: its parent; None = the folder for temporary files, or for root `/tmp` if another
+            account controls that one.
 
     Raises:
         OSError: it cannot be made.
     """
-    import tempfile  # noqa: PLC0415  # not wanted by the hooks
+    import tempfile  # noqa: PLC0415  # hooks do not need it
 
     if inside is None and is_root() and why_untrusted(tempfile.gettempdir()):
         inside = "/tmp"  # noqa: S108  # sticky

@@ -1,6 +1,6 @@
-"""Which library hands the DeepSpeed config to DeepSpeed, as far as the training script says it.
+"""Which library passes the DeepSpeed config to DeepSpeed, as far as the training script shows it.
 
-It decides what fills in "auto", who supplies batch sizes, who creates the optimizer, and how
+That library fills in "auto", may supply batch sizes and the optimizer, and determines how
 strictly the file is parsed. Sources, read 2026-11-22: accelerate 1.15 utils/deepspeed.py
 (`HfDeepSpeedConfig`), transformers 5 integrations/deepspeed.py, lightning 2.5
 pytorch/strategies/deepspeed.py, deepspeed 0.19.8 runtime/config.py.
@@ -28,12 +28,12 @@ _LIGHTNING_PACKAGES = frozenset({"lightning", "pytorch_lightning", "lightning_fa
 _TRAINERS = frozenset({"transformers", "trl"})
 #: Characters of a script that are parsed.
 _LONGEST = 1 << 20
-#: Operators of a statement, in Python 3.10. It survives 20,000 nested ones.
+#: Most operators of one statement in Python 3.10, which survives 20,000 nested ones.
 _MOST_OPERATORS = 10_000
 
 
 def framework_of(text: str) -> str:
-    r"""The framework that a script's imports and calls name; "" if none or several do.
+    r"""The framework that a script imports or calls; "" if it is none or several.
 
     >>> framework_of("from transformers import AutoModel, Trainer")
     'hf'
@@ -45,7 +45,7 @@ def framework_of(text: str) -> str:
     if len(text) > _LONGEST or (sys.version_info < (3, 11) and _is_too_deep(text)):
         return ""
     try:
-        with warnings.catch_warnings():  # of a script's `"\\d"`, which is nobody's business here
+        with warnings.catch_warnings():  # about a script's `"\\d"`, which is not judged here
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -53,11 +53,11 @@ def framework_of(text: str) -> str:
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found.update(_imported(name.name, ()) for name in node.names)
+            found.update(_of_import(name.name, ()) for name in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            found.add(_imported(node.module or "", tuple(name.name for name in node.names)))
+            found.add(_of_import(node.module or "", tuple(name.name for name in node.names)))
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            found.add(_framework_of_import(node.value.id, node.attr))
+            found.add(_of_attribute(node.value.id, node.attr))
     found.discard("")
     if found == {HF, ACCELERATE}:  # the Trainer is built on Accelerate
         return HF
@@ -65,9 +65,9 @@ def framework_of(text: str) -> str:
 
 
 def _is_too_deep(text: str) -> bool:
-    """Whether a statement has so many operators that Python before 3.11 may die of it.
+    """Whether a statement has so many operators that Python before 3.11 may crash on it.
 
-    There a tree becomes objects without a limit of depth: `a.a.a…` ends the process.
+    It converts a syntax tree to objects without a limit of depth: `a.a.a…` ends the process.
     """
     if sum(map(text.count, ".[(+-*/%&|^@<>=")) <= _MOST_OPERATORS:
         return False
@@ -88,7 +88,7 @@ def _is_too_deep(text: str) -> bool:
 
 
 def of_script(path: str) -> str:
-    """The framework of a script; "" where it cannot be read, or is no Python."""
+    """The framework of a script; "" if it cannot be read or is not Python."""
     if not path.endswith(".py"):
         return ""
     try:
@@ -97,7 +97,7 @@ def of_script(path: str) -> str:
         return ""
 
 
-def _imported(module: str, names: tuple[str, ...]) -> str:
+def _of_import(module: str, names: tuple[str, ...]) -> str:
     package = module.partition(".")[0]
     if package in _LIGHTNING_PACKAGES:
         return LIGHTNING
@@ -108,7 +108,7 @@ def _imported(module: str, names: tuple[str, ...]) -> str:
     return NATIVE if package == "deepspeed" and "initialize" in names else ""
 
 
-def _framework_of_import(package: str, name: str) -> str:
+def _of_attribute(package: str, name: str) -> str:
     if package == "deepspeed" and name == "initialize":
         return NATIVE
     if package == "accelerate" and name == "Accelerator":

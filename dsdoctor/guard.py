@@ -1,8 +1,8 @@
-"""What no command may end in: a traceback, or a status that looks like a verdict.
+"""Keeps a command from ending with a traceback, or with a status that looks like a verdict.
 
-Python ends with status 1 after an exception that nobody caught, and 1 means "a failure was found".
-`broken` turns whatever reaches the entry into one line and status 2. The module imports nothing but
-the standard library's core, since it has to work where hardly anything does.
+Python ends with status 1 after an uncaught exception, and 1 means "a failure was found". `broken`
+turns whatever reaches the entry point into one line and status 2. The module imports only the core
+of the standard library, because it has to work when little else does.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 import sys
 
-#: Set to 1, it shows where an internal error happened.
+#: The variable that, set to 1, shows the traceback of an internal error.
 DEBUG = "DSDOCTOR_DEBUG"
 BROKEN = 2
 INTERRUPTED = 130
-#: Of a command whose reader has gone before the report was written: 128 + SIGPIPE.
+#: Status of a command whose reader closed the pipe before the report was written: 128 + SIGPIPE.
 UNREAD = 141
 #: Descriptors that a command needs at once: pipes of its children, logs, modules being imported.
-#: Measured: `check --quick` reads everything with 40.
+#: Measured: 40 are enough for `check --quick`.
 LEAST_FILES = 64
 _LONGEST = 400
 
@@ -25,8 +25,8 @@ _LONGEST = 400
 def open_streams() -> None:
     """Gives closed standard streams a descriptor.
 
-    Else the first file that is opened takes number 0, 1 or 2, and receives what was meant for the
-    terminal. A report that was to go to a closed stream is an error later on, in `flush`.
+    Otherwise the first file that is opened gets number 0, 1 or 2, and receives what was meant for
+    the terminal. A closed stdout is an error later on, in `unusable`.
     """
     for number, name, mode in ((0, "stdin", os.O_RDONLY), (1, "stdout", 1), (2, "stderr", 1)):
         try:
@@ -39,7 +39,7 @@ def open_streams() -> None:
 
 
 def unusable() -> str | None:
-    """Why nothing can work in this process, None where it can."""
+    """Why dsdoctor cannot work in this process; None if it can."""
     if sys.flags.optimize > 1:
         return (
             "Python runs with -OO (or PYTHONOPTIMIZE=2), which removes the texts of all "
@@ -61,7 +61,7 @@ def unusable() -> str | None:
 
 
 def say(text: str) -> None:
-    """One line on stderr, whatever the text and the stream are like."""
+    """Prints one line on stderr, whatever the text contains and whatever state the stream is in."""
     line = "".join(character if character.isprintable() else " " for character in text)
     line = " ".join(line.split())
     if len(line) > _LONGEST:
@@ -82,12 +82,12 @@ def _write_bytes(data: bytes) -> None:
 
 
 def broken(error: BaseException) -> int:
-    """Says what went wrong in one line; the status to end with."""
+    """Prints what went wrong in one line and returns the exit status."""
     if isinstance(error, KeyboardInterrupt):
         say("interrupted")
         return INTERRUPTED
     if os.environ.get(DEBUG) == "1":
-        import traceback  # noqa: PLC0415  # only where it is asked for
+        import traceback  # noqa: PLC0415  # only on request
 
         traceback.print_exception(error)
     say(_words(error))
@@ -115,7 +115,7 @@ def _words(error: BaseException) -> str:
 
 
 def _masked(text: str) -> str:
-    """An error may quote what was read; without the masking it is not quoted at all."""
+    """An error may quote what was read; if it cannot be masked, it is not quoted at all."""
     try:
         from dsdoctor.model.masking import mask  # noqa: PLC0415  # may be what cannot be loaded
 
@@ -125,9 +125,9 @@ def _masked(text: str) -> str:
 
 
 def flush() -> str | None:
-    """Writes what is left to stdout; why it cannot be written, None where it was.
+    """Flushes stdout; why that failed, or None if it did not.
 
-    Python would do it at the end, print a traceback of its own, and end with status 120.
+    Otherwise Python would do it at exit, print a traceback on failure, and end with status 120.
     """
     try:
         sys.stdout.flush()
@@ -140,7 +140,7 @@ def flush() -> str | None:
 
 
 def give_up_output() -> None:
-    """Sends what is still in stdout's buffer nowhere."""
+    """Discards what is still in stdout's buffer."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except OSError:

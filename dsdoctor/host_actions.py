@@ -1,6 +1,6 @@
-"""Hints that cannot be followed inside a container say that they are meant for its host.
+"""Adds a note to hints that cannot be followed inside a container.
 
-A container has neither a kernel nor a driver of its own, so resets, reboots, modules, services and
+A container has neither its own kernel nor its own driver, so resets, reboots, modules, services and
 the kernel log belong to its host. Checks need not know where they run: one rule covers all packs.
 """
 
@@ -30,7 +30,7 @@ NOTE = "; this is a container: driver and kernel steps must be done on the host"
 
 
 def for_container(hint: str) -> str:
-    """A hint as a container's reader needs it.
+    """A hint for a reader inside a container.
 
     >>> for_container("run `nvidia-smi --gpu-reset -i 3` as root, or reboot")[43:]
     'or reboot; this is a container: driver and kernel steps must be done on the host'
@@ -47,15 +47,15 @@ def for_machine(hint: str, host: Host) -> str:
 
 
 def is_container(os: Fact | Missing | None) -> bool:
-    """Whether a machine says that it is a container."""
+    """Whether a machine was found to be a container."""
     try:
         return isinstance(os, OsInfo) and bool(os.container)
-    except NotStated:  # a paste may not say so
+    except NotStated:  # a pasted text may not state it
         return False
 
 
 def in_container(finding: Finding, facts: Facts) -> Finding:
-    """A finding whose hint says what is the host's, if this is a container."""
+    """The finding; if this is a container, its hint says what must be done on the host."""
     if not finding.hint or not is_container(facts.get(OsInfo)):
         return finding
     return msgspec.structs.replace(finding, hint=for_container(finding.hint))

@@ -1,7 +1,7 @@
-r"""The hostfile, by the grammar of the deepspeed launcher: one parser for every command.
+r"""The only parser of hostfiles, with the grammar of the deepspeed launcher.
 
-A line that DeepSpeed refuses is refused here too: `^\S+\s+slots=\d+`, each host once, lines that
-begin with `#` left out (`_parse_hostfile` of deepspeed/launcher/runner.py, 0.19.8).
+A line that DeepSpeed rejects is rejected here too: `^\S+\s+slots=\d+`, each host once, lines that
+begin with `#` are skipped (`_parse_hostfile` of deepspeed/launcher/runner.py, 0.19.8).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dsdoctor.model.host_name import is_host_name
 DEFAULT_HOSTFILE = "/job/hostfile"
 
 _HOST_LINE = re.compile(r"^(\S+)\s+slots=([0-9]+)")
-#: More than any machine has; numbers without bounds take Python's conversion by surprise.
+#: More than any machine has; Python does not convert numbers of unlimited length.
 MOST_SLOTS = 4096
 
 
@@ -61,13 +61,13 @@ def parse_hostfile(text: str, path: str, *, asked: bool = True) -> Hostfile:
 
 
 def hosts_of(text: str, path: str) -> dict[str, int]:
-    r"""Host to slots, where the file was given with `--hostfile`.
+    r"""The hosts in the text of a file that was passed with `--hostfile`, and their slots.
 
     >>> hosts_of("node-a slots=4\n", "hosts")
     {'node-a': 4}
 
     Raises:
-        UsageError: DeepSpeed would refuse the file.
+        UsageError: DeepSpeed would reject the file.
     """
     found = parse_hostfile(text, path)
     for problem in found.problems:
@@ -85,10 +85,10 @@ def hosts_of(text: str, path: str) -> dict[str, int]:
 
 
 def read(path: str) -> dict[str, int]:
-    """Host to slots of a file that was given with `--hostfile`.
+    """The hosts in a file that was passed with `--hostfile`, and their slots.
 
     Raises:
-        UsageError: it cannot be read, or DeepSpeed would refuse it.
+        UsageError: it cannot be read, or DeepSpeed would reject it.
     """
     try:
         text = reading.read_text(path)

@@ -1,6 +1,7 @@
 """Which interpreter is examined, and how a child runs in it (docs/architecture.md).
 
-Nothing is run to choose: an environment holds torch or deepspeed if its site-packages folder does.
+Nothing is started to choose one: an environment contains torch or deepspeed if its site-packages
+folder does.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _EXPECTED = "expected an interpreter or the directory of an environment"
 
 
 def read_records(output: bytes) -> list[dict[str, Any]]:
-    r"""The records in what a child printed; lines of others, and a last one cut off, are left out.
+    r"""The records in the output of a child; other output and a truncated record are skipped.
 
     >>> read_records(b'hello\n\x1edsdoctor:{"step": "x"}\nnoise\x1edsdoctor:{"st')
     [{'step': 'x'}]
@@ -36,7 +37,7 @@ def read_records(output: bytes) -> list[dict[str, Any]]:
 
 
 def _clean(value: Any) -> Any:
-    """Replaces lone surrogates (file names that are not UTF-8), which no JSON writer takes."""
+    """Replaces lone surrogates (file names that are not UTF-8), which JSON cannot represent."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, list):
@@ -57,30 +58,29 @@ def run_child(
     cwd: str | None = None,
     env: Mapping[str, str] | None = None,
 ) -> tuple[list[dict[str, Any]], Result]:
-    """Runs a script of `probes/children` in the patient, as a job would run.
+    """Runs a script of `probes/children` in the examined environment, as a job would run.
 
-    PYTHONPATH and the user site stay as they are, and so does the working folder; no bytecode is
-    written.
+    PYTHONPATH, the user site and the working folder are not changed; no bytecode is written.
 
     Args:
         host: the machine.
-        executable: the patient's interpreter.
+        executable: the environment's interpreter.
         script: `static`, `torch_live` or another.
         args: arguments of the script.
         timeout: seconds for the whole child.
-        idle_timeout: seconds that it may be silent.
+        idle_timeout: seconds without output after which it is ended.
         cwd: the folder the job starts in; None or "." = the current one.
-        env: variables that this child needs besides.
+        env: additional variables.
 
     Returns:
-        The records that it wrote, also those of a child that died, and how it ended.
+        The records that it wrote, even if it died, and how it ended.
 
     Raises:
         HostError: the interpreter does not exist or may not be run.
     """
     variables = {**(env or {}), "PYTHONDONTWRITEBYTECODE": "1"}
     if script == "torch_live":
-        # with 1 (DeepSpeed sets it) `is_available()` asks NVML and says nothing about CUDA
+        # with 1 (DeepSpeed sets it) `is_available()` queries NVML, which proves nothing about CUDA
         variables["PYTORCH_NVML_BASED_CUDA_CHECK"] = "0"
     result = host.run(
         [executable, str(CHILDREN / f"{script}.py"), *args],
@@ -93,14 +93,14 @@ def run_child(
 
 
 def choose(host: Host, explicit: str | None = None) -> PatientChoice:
-    """The interpreter to examine, and why that one.
+    """The interpreter to examine, and why.
 
     Args:
         host: the machine.
-        explicit: what `--python` was given: an interpreter, a command or an environment's folder.
+        explicit: the value of `--python`: an interpreter, a command or an environment's folder.
 
     Raises:
-        UsageError: what the user named is not an interpreter, or none was found.
+        UsageError: what the user passed is not an interpreter, or none was found.
     """
     if explicit:
         return _explicit(host, explicit, "--python")
@@ -128,7 +128,7 @@ def choose(host: Host, explicit: str | None = None) -> PatientChoice:
         if held:
             why = f"{what}, and it contains {' and '.join(held)}"
             return PatientChoice(executable=python, chosen_by=chosen_by, why=why)
-    # none holds what a job needs: judge the one that a job would be started with
+    # none contains what a job needs: judge the one that would start the job
     last = "running interpreter"
     for chosen_by, python, _, what in sorted(candidates, key=lambda row: row[0] == last):
         why = f"{what}; no environment here has torch or deepspeed"
@@ -140,13 +140,13 @@ def choose(host: Host, explicit: str | None = None) -> PatientChoice:
 
 
 def named(host: Host, explicit: str | None = None) -> PatientChoice | None:
-    """The interpreter that the user or the job names itself; None = it names none.
+    """The interpreter that an option, a variable or an active environment sets; None = none does.
 
     An active environment counts only if torch or deepspeed is installed in it: others are left
     over from the shell that submitted the job.
 
     Raises:
-        UsageError: what was named is not an interpreter.
+        UsageError: what was set is not an interpreter.
     """
     if explicit:
         return _explicit(host, explicit, "--python")
@@ -175,12 +175,12 @@ def _parent(path: str) -> str:
 
 
 def _explicit(host: Host, given: str, source: str) -> PatientChoice:
-    """The interpreter that the user named."""
-    named = f"{source} {given}" if source.startswith("-") else f"{source}={given}"
+    """The interpreter that an option or a variable sets."""
+    setting = f"{source} {given}" if source.startswith("-") else f"{source}={given}"
     if not re.search(r"[/\\]", given) and given not in (".", "..", "~"):
         path = host.which(given)
         if path is None and not exists(host, given):
-            raise UsageError(f"`{named}`: no such command on PATH, {_EXPECTED}")
+            raise UsageError(f"`{setting}`: no such command on PATH, {_EXPECTED}")
     else:
         path = None
     if path is None:
@@ -193,16 +193,16 @@ def _explicit(host: Host, given: str, source: str) -> PatientChoice:
     try:
         found = host.stat(path)
     except HostError as error:
-        raise UsageError(f"`{named}`: {error.missing.detail}, {_EXPECTED}") from None
+        raise UsageError(f"`{setting}`: {error.missing.detail}, {_EXPECTED}") from None
     if found.kind == "dir":
         python = _python_in(host, path)
         if python is None:
             raise UsageError(
-                f"`{named}`: the directory contains no interpreter, expected `bin/python` in it",
+                f"`{setting}`: the directory contains no interpreter, expected `bin/python` in it",
             )
         path = python
     elif found.kind != "file" or (host.system != "Windows" and not found.mode & 0o111):
-        raise UsageError(f"`{named}`: `{path}` is not an executable file, {_EXPECTED}")
+        raise UsageError(f"`{setting}`: `{path}` is not an executable file, {_EXPECTED}")
     why = f"`{source}` names it" if source.startswith("-") else f"the variable `{source}` names it"
     return PatientChoice(executable=path, chosen_by=source, why=why)
 
@@ -255,7 +255,7 @@ def prefix_of(host: Host, python: str) -> str:
 
 
 def _venv_config(host: Host, prefix: str) -> dict[str, str] | None:
-    """pyvenv.cfg, None where there is none."""
+    """The keys of an environment's pyvenv.cfg; None if it has none."""
     try:
         text = read_text(host, _join(prefix, "pyvenv.cfg"))
     except HostError:
@@ -265,7 +265,7 @@ def _venv_config(host: Host, prefix: str) -> dict[str, str] | None:
 
 
 def site_folders(host: Host, prefix: str, python: str | None = None) -> list[str]:
-    """Folders with installed packages that an environment sees, without running it.
+    """Folders from which an environment imports packages, found without running it.
 
     Args:
         host: the machine.
@@ -274,10 +274,10 @@ def site_folders(host: Host, prefix: str, python: str | None = None) -> list[str
     """
     config = _venv_config(host, prefix)
     version = _version(host, python or _python_in(host, prefix))
-    bases, lonely = [prefix], config is not None
-    # without the key the interpreter takes it as true
+    bases, isolated = [prefix], config is not None
+    # the interpreter's default is true
     if config is not None and config.get("include-system-site-packages", "true").lower() == "true":
-        lonely = False
+        isolated = False
         if config.get("home"):
             bases.append(_parent(config["home"]))
     patterns = []
@@ -287,13 +287,13 @@ def site_folders(host: Host, prefix: str, python: str | None = None) -> list[str
             _join(base, "lib64", version, "site-packages"),
             _join(base, "Lib", "site-packages"),
         ]
-        if not lonely and base in ("/usr", "/"):  # Debian's own places
+        if not isolated and base in ("/usr", "/"):  # Debian's own folders
             patterns += [
                 "/usr/lib/python3/dist-packages",
                 f"/usr/local/lib/{version}/dist-packages",
                 f"/usr/local/lib/{version}/site-packages",
             ]
-    if not lonely and not host.env.get("PYTHONNOUSERSITE"):
+    if not isolated and not host.env.get("PYTHONNOUSERSITE"):
         user_base = host.env.get("PYTHONUSERBASE") or _join(_query(host, "home"), ".local")
         patterns.append(_join(user_base, "lib", version, "site-packages"))
     folders = []
@@ -320,7 +320,7 @@ def _version(host: Host, python: str | None) -> str:
 
 
 def holding(host: Host, prefix: str, python: str | None = None) -> tuple[str, ...]:
-    """Which of torch and deepspeed an environment holds."""
+    """Which of torch and deepspeed an environment contains."""
     folders = site_folders(host, prefix, python)
     return tuple(
         module for module in _KEY_MODULES if any(_holds(host, folder, module) for folder in folders)
@@ -328,7 +328,7 @@ def holding(host: Host, prefix: str, python: str | None = None) -> tuple[str, ..
 
 
 def release_of(host: Host, python: str, package: str) -> str | None:
-    """The release of a package in an interpreter's environment, by its metadata's folder."""
+    """The release of a package in an interpreter's environment, from its `.dist-info` folder."""
     for folder in site_folders(host, _parent(_parent(python)), python):
         try:
             found = host.glob(_join(folder, f"{package}-*.dist-info"))

@@ -1,4 +1,4 @@
-"""judge(snapshot) -> Report: pure, the same snapshot gives the same report."""
+"""judge(snapshot) -> Report: runs the checks; the same snapshot gives the same report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from dsdoctor import host_actions, precedence, report_head
-from dsdoctor.fact_source import Facts, Source, has_gpu
+from dsdoctor.fact_source import Facts, FactSource, has_gpu
 from dsdoctor.model import partial
 from dsdoctor.model.condition import Limits
 from dsdoctor.model.facts.base import Fact, Missing, Why
@@ -26,19 +26,19 @@ from dsdoctor.packs.places import BUILTIN
 from dsdoctor.packs.registry import Registry, Unit, limits_for, needs
 from dsdoctor.time_limit import OutOfTimeError, ends_by
 
-#: What judging has where no deadline is named ...
+#: Time for judging without a deadline ...
 JUDGE_SECONDS = 30.0
-#: ... and in any case, even if reading has taken all of the time. It takes 0.1 s.
+#: ... and the least, even if reading has taken all of the time. It usually takes 0.1 s.
 LEAST_SECONDS = 5.0
-#: Of one condition in one report. A config of 20,000 misspelt keys needs no 20,000 lines.
+#: For one condition in one report: a config with 20,000 misspelled keys needs no 20,000 lines.
 MOST_FINDINGS = 100
 OUT_OF_TIME = "not judged: the time limit was reached"
-#: What a check that could not be finished says does not count if it is one of these.
+#: Findings of a check that could not be finished are dropped if they have one of these statuses.
 UNCERTAIN = (Status.OK, Status.SKIP)
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """How a snapshot is to be judged.
+    """Which conditions to judge, with which thresholds.
 
     Attributes:
         scopes: scopes to judge; empty = all.
@@ -63,9 +63,9 @@ def judge(
         snapshot: what was read.
         units: whose checks run.
         registry: packs.
-        policy: how.
-        deadline: by `time.monotonic()`; conditions that are not judged by then are unknown. None =
-            JUDGE_SECONDS from now. It is for hostile input: on any real machine judging takes
+        policy: scopes and thresholds.
+        deadline: a time of `time.monotonic()`; conditions that are not judged by then are unknown.
+            None = JUDGE_SECONDS from now. It limits hostile input: judging a real machine takes
             less than a second.
     """
     begun = time.monotonic()
@@ -111,7 +111,7 @@ def judge(
 
 
 def not_judged(unit: Unit, status: Status = Status.UNKNOWN) -> Finding:
-    """What is said of a condition that was not judged before the deadline."""
+    """The finding for a condition that was not judged before the deadline."""
     return _signed(Finding(status=status, message=OUT_OF_TIME), unit)
 
 
@@ -122,8 +122,8 @@ def unit_findings(
 
     Args:
         unit: whose check runs.
-        facts: what it is given.
-        policy: how it judges.
+        facts: what it judges.
+        policy: scopes and thresholds.
         registry: packs.
         deadline: as for `judge`.
     """
@@ -137,7 +137,7 @@ def unit_findings(
 
 
 def _attach_condition(finding: Finding, unit: Unit, registry: Registry) -> Finding:
-    """Under the condition's name, or under that of a narrower one that its error text shows."""
+    """Files a finding under its condition, or under a narrower one that its error text shows."""
     narrower = precedence.narrower_of(finding, unit, registry)
     if narrower is None:
         return _signed(finding, unit)
@@ -146,7 +146,7 @@ def _attach_condition(finding: Finding, unit: Unit, registry: Registry) -> Findi
 
 
 def _with_config_path(finding: Finding, unit: Unit, facts: Facts) -> Finding:
-    """Names the file beside a line of the config, for readers that show findings at their place."""
+    """Adds the file to a finding about a line of the config, for editors that show it there."""
     path = facts.run.config_path
     if unit.family != "config" or path is None or "line" not in finding.evidence:
         return finding
@@ -176,7 +176,7 @@ def _findings(unit: Unit, snapshot: Facts, policy: Policy, deadline: float) -> I
         if need.kind is RunNeeds:
             arguments[need.name] = snapshot.run
             continue
-        kind = cast("type[Fact]", need.kind)  # the loader let nothing else pass
+        kind = cast("type[Fact]", need.kind)  # the loader accepts nothing else
         value = snapshot.get(kind)
         if isinstance(value, Missing) and not need.may_be_missing:
             yield _unjudged(kind, value, snapshot.snapshot)
@@ -188,7 +188,7 @@ def _findings(unit: Unit, snapshot: Facts, policy: Policy, deadline: float) -> I
 
 
 def _answers(unit: Unit, arguments: Mapping[str, Any], deadline: float) -> list[Finding]:
-    """What a check says; what it says before it asks for something that nobody stated counts."""
+    """The findings of a check; problems found before it needs a field that is not stated count."""
     findings: list[Finding] = []
     if unit.check is None:
         return findings
@@ -210,7 +210,7 @@ def _answers(unit: Unit, arguments: Mapping[str, Any], deadline: float) -> list[
             message = f"`{gap}` is not stated"
             return [Finding(status=Status.SKIP, message=message)]
         return findings
-    except Exception as error:  # noqa: BLE001  # a bug in one check never ends the whole run
+    except Exception as error:  # noqa: BLE001  # a bug in one check must not end the run
         return [*findings, _crashed(unit, error)]
     return findings or [Finding(status=Status.OK, message="")]
 
@@ -232,7 +232,7 @@ _OF_NODE = re.compile(r"cluster_nodes\.nodes(?:\.(?P<row>\d{1,4})\.|$)")
 
 
 def _numbers_of_gpus(facts: Facts) -> dict[int, int]:
-    """Places in the list of GPUs to their numbers; empty where they are not known."""
+    """Position in the list of GPUs to index; empty if the indices are not known."""
     gpus = facts.get(Gpus)
     with contextlib.suppress(partial.NotStated):
         if isinstance(gpus, Gpus):
@@ -241,7 +241,7 @@ def _numbers_of_gpus(facts: Facts) -> dict[int, int]:
 
 
 def _with_sources(findings: list[Finding], seen: partial.Watch, facts: Facts) -> Iterator[Finding]:
-    """Findings over a partial machine: with the lines they rest on, and none fine on a guess."""
+    """Findings about a partial machine, with their lines; an `ok` without evidence is a skip."""
     numbers = _numbers_of_gpus(facts) if seen.sources else {}
     for finding in findings:
         if seen.open and finding.status is Status.OK:
@@ -259,14 +259,14 @@ def _with_sources(findings: list[Finding], seen: partial.Watch, facts: Facts) ->
 def _stated_at(
     finding: Finding, seen: partial.Watch, numbers: Mapping[int, int]
 ) -> list[dict[str, Any]]:
-    """The lines that a finding rests on; of one about some GPUs, not those of the others."""
-    named = finding.evidence.get("gpu", finding.evidence.get("gpus"))
-    about = named if isinstance(named, list) else [named]
-    sparing = bool(about) and all(isinstance(number, int) for number in about)
+    """The lines that support a finding; if it is about some GPUs, without those of the others."""
+    value = finding.evidence.get("gpu", finding.evidence.get("gpus"))
+    about = value if isinstance(value, list) else [value]
+    about_gpus = bool(about) and all(isinstance(number, int) for number in about)
     lines = set()
     for name, at in seen.sources.items():
         found = _OF_GPU.match(name)
-        if sparing and found and numbers.get(int(found[1]), about[0]) not in about:
+        if about_gpus and found and numbers.get(int(found[1]), about[0]) not in about:
             continue
         of_node = _OF_NODE.match(name)
         if of_node and "rows" in finding.evidence:
@@ -278,7 +278,7 @@ def _stated_at(
     return [{"line": line, "reader": reader, "text": text} for line, reader, text in sorted(lines)]
 
 
-def _unjudged(kind: type[Fact], missing: Missing, snapshot: Source) -> Finding:
+def _unjudged(kind: type[Fact], missing: Missing, snapshot: FactSource) -> Finding:
     vital_denied = (
         missing.why is Why.DENIED
         and kind in VITAL

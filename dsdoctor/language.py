@@ -1,9 +1,9 @@
-"""Reports in another language than English, from catalogues of gettext's form.
+"""Reports in languages other than English, from gettext catalogues.
 
 Checks write English; JSON and every other format for programs stay English. A text of a finding is
-looked up in the catalogue of its condition: as it is, or as a template that was filled in, whose
-fields (`{toolkit.root}`) are those of the source. What is not in the catalogue stays English, and
-so does a text whose fields would mix both languages.
+looked up in the catalogue of its condition: literally, or as a filled-in template, whose fields
+(`{toolkit.root}`) are those in the source code. A text that is not in the catalogue stays English,
+and so does one whose fields would mix both languages.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def entries(text: str) -> Iterator[tuple[str, str, str]]:
         found[field] = found.get(field, "") + str(ast.literal_eval(match[2] or match[3]))
 
 
-#: Characters of a text whose values are looked for. Three values take time in the cube of it, and a
-#: value may be a name that somebody else chose.
+#: Longest text that is matched with templates, in characters. With three fields that takes time in
+#: the cube of the length, and a field may be a name that another account chose.
 LONGEST = 1000
 #: Characters of a value that may be a few words to translate (`4 GPUs`), and not only a name.
 SHORT = 100
@@ -73,7 +73,7 @@ class Catalogue:
     def translate(self, condition: str, text: str) -> str | None:
         """The translation of a text of a condition; None = there is none.
 
-        A field between backticks is code and is taken over as it is.
+        A field between backticks is code and is not translated.
         """
         known = self.texts.get(condition, {})
         if text in known:
@@ -101,7 +101,7 @@ class Catalogue:
         return None
 
     def _value(self, condition: str, value: str) -> str | None:
-        """A field's value; one that is a sentence of its own has to be translated too."""
+        """The value of a field; None if it contains words that are not in the catalogue."""
         if len(value) > SHORT and not _PROSE.search(_CODE.sub("`", value)):
             return value
         found = self.translate(condition, value)
@@ -117,7 +117,7 @@ def _pattern(english: str) -> re.Pattern[str]:
 
 @functools.cache
 def catalogue(language: str) -> Catalogue | None:
-    """The catalogue of a language; None for English, or where it was not installed."""
+    """The catalogue of a language; None for English, or if it is not installed."""
     spec = find_spec(PACKAGE) if language in LANGUAGES else None
     if spec is None or spec.origin is None:
         return None
@@ -133,7 +133,7 @@ def catalogue(language: str) -> Catalogue | None:
 
 
 def of_report(report: Report, titles: Mapping[str, str], language: str) -> Report:
-    """The report in a language: what is wrong in one sentence, then the measured values.
+    """The report in a language: each message is the condition's title and the measured values.
 
     Args:
         report: in English.
@@ -156,13 +156,13 @@ def _finding(finding: Finding, titles: Mapping[str, str], own: Catalogue) -> Fin
 
 
 def _translated(item: T, own: Catalogue, fields: tuple[str, ...], title: str | None = None) -> T:
-    """An item with those of its texts translated that are in the catalogue.
+    """An item with all of its texts translated that are in the catalogue.
 
     Args:
-        item: what has a condition.
+        item: a finding or a cause.
         own: the catalogue.
         fields: names of its texts.
-        title: put in front of the message, which may only state what was measured.
+        title: precedes the message, which may only state what was measured.
     """
     known = {name: getattr(item, name) for name in fields}
     texts = {name: own.translate(item.condition, text) or text for name, text in known.items()}
@@ -181,7 +181,7 @@ def of_diagnosis(diagnosis: Diagnosis, language: str) -> Diagnosis:
 
 
 def of_smoke(report: SmokeReport, language: str) -> SmokeReport:
-    """The report of a smoke run in a language: its causes."""
+    """The report of a smoke run, with its causes in a language."""
     own = catalogue(language)
     if own is None:
         return report

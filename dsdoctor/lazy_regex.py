@@ -1,6 +1,6 @@
 """Regular expressions that are compiled when they are first used.
 
-To compile one takes 0.1 to 1 ms, and a short log meets a third of those that logs are read with.
+Compiling one takes 0.1 to 1 ms, and diagnosing a short log uses a third of them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, AnyStr, cast
 
-#: What is kept as an attribute, so that later calls cost no more than those of a pattern.
+#: Methods that become attributes, so that later calls cost no more than those of a pattern.
 METHODS = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split")
 
 
@@ -28,7 +28,7 @@ class _Lazy:
 def lazy(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """A pattern that is compiled on its first use.
 
-    It is not an instance of `re.Pattern`: pass it to no function of `re`. A pattern that is not
-    valid raises `re.error` on its first use.
+    It is not an instance of `re.Pattern`: do not pass it to functions of `re`. An invalid pattern
+    raises `re.error` on its first use.
     """
     return cast("re.Pattern[AnyStr]", _Lazy(pattern, flags))

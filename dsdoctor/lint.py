@@ -1,8 +1,8 @@
 """Judges files without a machine: DeepSpeed configs, hostfiles, `.deepspeed_env`, launch lines.
 
-Everything that a file alone decides is judged by the same checks as on a machine; what would need a
-machine is not judged, and nothing is said about it. The DeepSpeed release is the one installed in
-the environment, or the one that was named.
+Checks that need only the file run as they do on a machine; those that need a machine do not run and
+are not mentioned. The DeepSpeed release is the one installed in the environment, or the one that an
+option sets.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from dsdoctor.probes.shell_lines import launches
 
 #: Files larger than this are data, not configuration.
 LARGEST = 1 << 20
-#: Folders that hold no configuration of a job.
+#: Folders without the configuration of a job.
 SKIPPED = frozenset(
     {".git", ".hg", "node_modules", "__pycache__", ".venv", "venv", "site-packages", "wandb"}
 )
@@ -63,9 +63,9 @@ class FileReport:
     Attributes:
         path: the file.
         kind: `config`, `hostfile`, `env-file`, `accelerate`, `trainer`, `script`.
-        findings: warnings and failures; `evidence` has `file` and, where it is known, `line`.
+        findings: warnings and failures; `evidence` has `file` and, if it is known, `line`.
         parts: how many configs, launch lines and so on were judged.
-        not_judged: lines that launch a job with words that only a shell can fill in.
+        not_judged: numbers of launch lines that contain words that only a shell can expand.
     """
 
     path: str
@@ -77,9 +77,13 @@ class FileReport:
 
 @dataclasses.dataclass
 class _Part:
-    """Something in a file that can be judged by itself: facts, and the first line of it.
+    """A piece of a file that can be judged on its own, such as one launch line.
 
-    Without families it is there and cannot be judged.
+    Attributes:
+        facts: what it states.
+        families: families of conditions that judge it; empty = it cannot be judged.
+        line: its first line.
+        run: what it says about the job.
     """
 
     facts: list[Fact]
@@ -92,7 +96,7 @@ class Linter:
     """Judges file after file.
 
     Attributes:
-        version: the DeepSpeed release that is linted against; None = not known.
+        version: the DeepSpeed release that will read the files; None = not known.
         framework: what passes the configs to DeepSpeed; None = not known.
     """
 
@@ -118,7 +122,7 @@ class Linter:
         Args:
             path: the file.
             shown: its name in the report.
-            named: the user named it, so that its extension does not matter.
+            named: the user passed its path, so that its extension does not matter.
 
         Raises:
             UsageError: it cannot be read.
@@ -155,7 +159,7 @@ class Linter:
         return "", []
 
     def _units_for(self, known: frozenset[type[Fact]], families: tuple[str, ...]) -> list[Unit]:
-        """The checks that such facts decide; the same for every file of a kind."""
+        """The checks that need only these facts; the same for every file of a kind."""
         found = self._decided.get((known, families))
         if found is None:
             found = [u for u in self._units if u.family in families and _decided(u, known)]
@@ -188,7 +192,7 @@ class Linter:
 
 
 def _decided(unit: Unit, known: frozenset[type[Fact]]) -> bool:
-    """Whether the file's facts are among what the check judges, and all that it must have."""
+    """Whether the check judges one of the file's facts and needs no others."""
     if unit.check is None:
         return False
     wanted = needs(unit.check.function)
@@ -203,7 +207,7 @@ def _decided(unit: Unit, known: frozenset[type[Fact]]) -> bool:
 def _config_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
     fact = parse_config(text, shown)
     if fact.parsed is None:
-        # a broken file is one of ours if its keys are
+        # a file that does not parse is recognized by its keys
         named = CONFIG_KEYS & {key.partition(".")[0] for key in fact.lines}
         if len(named) < _LEAST_KEYS:
             return "", []
@@ -263,7 +267,7 @@ def _script_parts(path: Path, text: str) -> tuple[str, list[_Part]]:
     parts: list[_Part] = []
     for command in launches(text):
         fact = parse_command(command.words)
-        # what the script gets decides nothing here
+        # the arguments of the training script are not judged
         own = command.words[: len(command.words) - len(fact.script_args)]
         if any("$" in word or "`" in word for word in own):
             parts.append(_Part([], (), line=command.line))
@@ -279,7 +283,7 @@ def _looks_like_hosts(text: str) -> bool:
 
 
 def find_files(paths: Sequence[str]) -> list[tuple[Path, str, bool]]:
-    """Files to look at: each with the name to show, and whether it was named itself.
+    """Files to lint: path, name to show, and whether the user passed that path.
 
     Raises:
         UsageError: a path does not exist.

@@ -1,4 +1,4 @@
-"""Which language a reader wants: all that a report in English needs of the catalogues."""
+"""Chooses the language of reports, without loading a catalogue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")
 
 
 def of_reports(given: str | None, env: Mapping[str, str]) -> str:
-    """The language of reports: what was asked for, else that of the environment.
+    """The language of reports: the requested one, or that of the environment.
 
     >>> of_reports(None, {"LANG": "zh_CN.UTF-8"}), of_reports("en", {"LANG": "zh_CN.UTF-8"})
     ('zh', 'en')
@@ -24,8 +24,8 @@ def of_reports(given: str | None, env: Mapping[str, str]) -> str:
     locale = next((env[name] for name in VARIABLES if env.get(name)), "C")
     if locale.partition(".")[0] in ("C", "POSIX"):
         return "en"  # gettext ignores LANGUAGE there
-    named = env.get("LANGUAGE") or locale
-    for word in named.split(":"):
+    preferred = env.get("LANGUAGE") or locale
+    for word in preferred.split(":"):
         language = re.split("[_.@]", word, maxsplit=1)[0].lower()
         if language == "en" or language in LANGUAGES:
             return language

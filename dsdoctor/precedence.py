@@ -1,4 +1,4 @@
-"""Which findings give way to others: to a narrower condition, or to one that hides a fact."""
+"""Drops findings that others explain: a narrower condition, or one that hides a fact."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dsdoctor.packs.registry import Registry, Unit
 
 
 def narrower_of(finding: Finding, unit: Unit, registry: Registry) -> Unit | None:
-    """The narrower condition that the error text of a failure shows, if it shows one."""
+    """The narrower condition whose signature matches the error text of a failure; None = none."""
     text = str(finding.evidence.get("error_text", ""))
     if finding.status is not Status.FAIL or not text:
         return None
@@ -33,11 +33,11 @@ def _recognizes(unit: Unit, text: str) -> bool:
 
 
 def without_repeated(findings: list[Finding], narrowed: AbstractSet[int]) -> list[Finding]:
-    """Drops a failure that error text put under a narrower name if that one's own check failed.
+    """Drops a failure that was filed under a narrower condition whose own check failed too.
 
     Args:
         findings: all of them.
-        narrowed: places of those that come from a wider condition's check.
+        narrowed: positions of those that come from a wider condition's check.
     """
     own = {
         finding.condition
@@ -52,9 +52,9 @@ def without_repeated(findings: list[Finding], narrowed: AbstractSet[int]) -> lis
 
 
 def without_wider(findings: list[Finding], registry: Registry) -> list[Finding]:
-    """Drops a condition's failures where a narrower condition failed as well.
+    """Drops failures and warnings of a condition if a narrower condition failed as well.
 
-    Where both name keys of a config, only those about the same key are dropped.
+    If both are about keys of a config, only those about the same key are dropped.
     """
     failed: dict[str, list[Finding]] = {}
     for finding in findings:
@@ -76,9 +76,9 @@ def without_wider(findings: list[Finding], registry: Registry) -> list[Finding]:
 
 
 def without_blinded(findings: list[Finding], registry: Registry) -> list[Finding]:
-    """Skips what is unknown only because a condition that failed hides the fact.
+    """Skips findings that are unknown only because a condition that failed hides the fact.
 
-    A failed NVML leaves every check of a GPU without an answer: one line says why.
+    If NVML fails, no check of a GPU can be judged: one line is enough to say why.
     """
     causes: dict[str, str] = {}
     for finding in findings:
@@ -98,7 +98,7 @@ def without_blinded(findings: list[Finding], registry: Registry) -> list[Finding
 
 
 def _keys(finding: Finding) -> set[str]:
-    """Dotted keys of a config that a finding is about; empty where it names none."""
+    """Dotted keys of a config that a finding is about; may be empty."""
     several, one = finding.evidence.get("keys"), finding.evidence.get("key")
     found = {str(key) for key in several} if isinstance(several, (dict, list, tuple)) else set()
     return found | ({one} if isinstance(one, str) else set())

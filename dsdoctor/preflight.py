@@ -1,4 +1,4 @@
-"""The first line of a training script: look before the GPUs are taken.
+"""Checks the node at the start of a training script, before the GPUs are in use.
 
 In the script, before torch is imported::
 
@@ -9,7 +9,7 @@ or in front of a command, which then runs only if nothing failed::
 
     python -m dsdoctor.preflight -- torchrun --nproc_per_node 2 train.py
 
-Only one process of each node looks (the one with LOCAL_RANK 0 or none); the others go on at once.
+Only one process of each node checks (LOCAL_RANK is 0 or not set); the others continue at once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.finding import Status
 from dsdoctor.model.report import Report, Verdict
 
-#: Seconds for the whole look; torch is started in a child meanwhile.
+#: Seconds for the whole check, which imports torch in a child.
 SECONDS = 120.0
 _USAGE = (
     "usage: python -m dsdoctor.preflight [--config FILE] [--gpus 0,1] [--quick] [--warn-only] "
@@ -36,7 +36,7 @@ _USAGE = (
 
 
 class PreflightError(RuntimeError):
-    """Something that the run needs is broken.
+    """A failure was confirmed that would end the run.
 
     Attributes:
         report: all findings.
@@ -47,13 +47,13 @@ class PreflightError(RuntimeError):
         self.report = report
 
 
-def speaks(env: Mapping[str, str]) -> bool:
-    """Whether this process is the one of its node that looks.
+def is_local_leader(env: Mapping[str, str]) -> bool:
+    """Whether this process is the one that checks its node.
 
-    >>> speaks({}), speaks({"LOCAL_RANK": "0"}), speaks({"LOCAL_RANK": "3"})
-    (True, True, False)
-    >>> speaks({"SLURM_LOCALID": "1"}), speaks({"OMPI_COMM_WORLD_LOCAL_RANK": "1"})
-    (False, False)
+    >>> is_local_leader({}), is_local_leader({"LOCAL_RANK": "3"})
+    (True, False)
+    >>> is_local_leader({"SLURM_LOCALID": "0"}), is_local_leader({"SLURM_LOCALID": "1"})
+    (True, False)
     """
     names = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
     for name in names:
@@ -73,29 +73,28 @@ def preflight(
 ) -> Report | None:
     """Examines this machine, this interpreter and the DeepSpeed config before a run.
 
-    Nothing is imported into this process that a training script would not expect: torch and
-    DeepSpeed are started in a child.
+    torch and DeepSpeed are not imported into this process but into a child.
 
     Args:
         config: DeepSpeed config of the run.
         gpus: indices or UUIDs of the GPUs of the run; empty = those that are visible.
         quick: do not start torch.
         timeout: seconds for everything.
-        warn_only: print failures and go on.
+        warn_only: print failures and continue.
         command: a command line to judge as well.
 
     Returns:
-        The report, None on ranks that do not look.
+        The report; None on ranks that do not check.
 
     Raises:
         PreflightError: a failure is confirmed (an inconclusive check stops nothing).
-        UsageError: the config is not there, or the configuration of dsdoctor is broken.
+        UsageError: the config does not exist, or the configuration of dsdoctor is not valid.
     """
-    if not speaks(os.environ):
+    if not is_local_leader(os.environ):
         return None
     report = _examine(config, tuple(str(gpu) for gpu in gpus), quick, timeout, tuple(command))
     bad = [f for f in report.findings if f.status in (Status.FAIL, Status.WARN)]
-    from dsdoctor.report import text  # noqa: PLC0415  # beside its only use
+    from dsdoctor.report import text  # noqa: PLC0415  # ranks that do not check import nothing
 
     if bad or report.verdict is not Verdict.HEALTHY:
         sys.stderr.write(text.render(report))
@@ -111,7 +110,7 @@ def preflight(
 def _examine(
     config: str | None, gpus: tuple[str, ...], quick: bool, timeout: float, command: tuple[str, ...]
 ) -> Report:
-    from dsdoctor import packs  # noqa: PLC0415  # ranks that do not look import nothing
+    from dsdoctor import packs  # noqa: PLC0415  # ranks that do not check import nothing
     from dsdoctor.examine import Request, examine, read_config  # noqa: PLC0415
     from dsdoctor.judge import Policy  # noqa: PLC0415
 
@@ -128,7 +127,7 @@ def _examine(
         cwd=str(Path.cwd()),
         command=command,
     )
-    # the script's own interpreter is examined, unless somebody names another
+    # the script's own interpreter is examined, unless the variable sets another
     python = os.environ.get("DSDOCTOR_PYTHON") or sys.executable
     units = registry.select((), found.ignore)
     request = Request(run=run, python=python, timeout=timeout)
@@ -137,7 +136,7 @@ def _examine(
 
 
 def main(argv: Sequence[str]) -> int:
-    """Looks, then becomes the command; a confirmed failure ends with 1 and starts nothing."""
+    """Checks, then becomes the command; on a confirmed failure returns 1 and starts nothing."""
     options: dict[str, str] = {}
     needed: list[str] = []
     switches: set[str] = set()
@@ -190,7 +189,7 @@ def main(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     try:
-        os.execvp(command[0], command)  # noqa: S606  # it takes our place: its status is ours
+        os.execvp(command[0], command)  # noqa: S606  # replaces this process: its status is ours
     except OSError as error:
         return _misuse(f"`{command[0]}` cannot be run: {error.strerror}")
 

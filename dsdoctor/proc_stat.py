@@ -1,4 +1,4 @@
-"""What the kernel says of a process in `/proc/PID/stat` (proc(5)).
+"""What the kernel reports about a process in `/proc/PID/stat` (proc(5)).
 
 Standard library only: hooks read it before they load anything else.
 """
@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-#: Place of `starttime` behind the name, which may contain blanks and brackets itself.
+#: Position of `starttime` after the name, which may contain blanks and parentheses itself.
 _STARTED = 19
 
 
 class ProcStat(NamedTuple):
-    """The fields that are of use here.
+    """The fields that dsdoctor uses.
 
     Attributes:
         name: of the program, at most 15 characters.
         state: one letter; `Z` and `X` = it has ended.
-        started: clock ticks from boot to its start, which tell two owners of one number apart.
+        started: clock ticks from boot to its start; with the pid it identifies the process.
     """
 
     name: str
@@ -26,13 +26,13 @@ class ProcStat(NamedTuple):
 
 
 def parse(data: bytes) -> ProcStat:
-    """The fields of a line.
+    """Parses the content of the file.
 
     >>> parse(b"7 (python 3) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0")
     ProcStat(name='python 3', state='S', started=4711)
 
     Raises:
-        ValueError: it is not such a line.
+        ValueError: it has too few fields.
     """
     head, _, rest = data.rpartition(b")")
     fields = rest.split()

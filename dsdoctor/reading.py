@@ -1,4 +1,4 @@
-"""Reads a file that was named on the command line: bounded in size and time, whatever it is."""
+"""Reads files from the command line, with limits of size and time, whatever kind they are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from dsdoctor import safe_path
 from dsdoctor.model.decode import SIZE, DecodeError, bounded
 
-#: Seconds to wait for a pipe that is named as a file, such as `<(dsdoctor snapshot)` makes.
+#: Seconds to wait for a pipe that is passed as a file, as with `<(dsdoctor snapshot)`.
 PIPE_SECONDS = 60.0
 
 
@@ -29,10 +29,10 @@ def read(path: str | Path, *, size: int = SIZE) -> bytes:
 
 
 def read_text(path: str | Path, *, size: int = SIZE) -> str:
-    """A file's text; what is not UTF-8 is replaced.
+    """A file's text; bytes that are not UTF-8 are replaced.
 
     Raises:
-        DecodeError, OSError: as `read_file`; `why` puts both into words.
+        DecodeError, OSError: as `read_file`; `why` turns both into text.
     """
     return read_file(path, size=size).decode("utf-8", "replace")
 
@@ -47,16 +47,16 @@ def why(error: DecodeError | OSError) -> str:
 
 
 def read_file(path: str | Path, *, size: int = SIZE) -> bytes:
-    """A file's bytes, whatever its name.
+    """A file's bytes; here `-` is an ordinary name.
 
-    A device is refused, a pipe is read for PIPE_SECONDS at most. As root, another account's link to
-    a private file is refused: an error would quote it.
+    A device is refused, a pipe is read for PIPE_SECONDS at most. For root, another account's link
+    to a private file is refused: an error message would quote it.
 
     Raises:
         DecodeError: it is too large, is not a file, or is a pipe that does not end.
         OSError: it cannot be read.
     """
-    # a pipe that nobody writes to must not stop the open itself
+    # opening a pipe without a writer must not block
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
         mode = os.fstat(handle).st_mode
@@ -75,8 +75,8 @@ def read_file(path: str | Path, *, size: int = SIZE) -> bytes:
 
 
 def _refuse_private(path: str, handle: int) -> None:
-    """As root, another account's link to a private file is not read: it would be quoted."""
-    from dsdoctor.host.account import may_quote  # noqa: PLC0415  # root alone
+    """Refuses another account's link to a private file, whose content root could quote."""
+    from dsdoctor.host.account import may_quote  # noqa: PLC0415  # only root needs it
 
     try:
         may_quote(path, os.fstat(handle))
@@ -85,7 +85,7 @@ def _refuse_private(path: str, handle: int) -> None:
 
 
 def _pipe(handle: int, size: int) -> bytes:
-    """What comes out of a pipe until its writers have closed it."""
+    """Reads a pipe until its writers have closed it."""
     deadline = time.monotonic() + PIPE_SECONDS
     data = bytearray()
     written = False

@@ -1,4 +1,4 @@
-r"""Records that a child writes to stdout, one a line: `\x1edsdoctor:{json}`."""
+r"""Records that a child writes to stdout, one per line: `\x1edsdoctor:{json}`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ SENTINEL = "\x1edsdoctor:"
 
 
 def decode(output: bytes) -> list[dict[str, Any]]:
-    r"""Finds the records in what a child printed; all else that it printed is passed over.
+    r"""Finds the records in the output of a child, and ignores the rest.
 
-    A library may print anything in between, and a child that was killed leaves half a line.
+    Libraries may print in between, and a child that was killed leaves an incomplete line.
 
     >>> decode(b'hello\x1edsdoctor:{"step": "a"}\nnoise\n\x1edsdoctor:{"st')
     [{'step': 'a'}]

@@ -1,7 +1,7 @@
-"""Fixes from end to end: plan, ask, apply, prove, undo.
+"""Runs a fix from end to end: plan, ask, apply, prove, undo.
 
-Whoever calls it brings the `Dialogue` by which it asks and reports; nothing here knows of a
-command line or of the form in which a plan is shown.
+The caller provides the `Dialogue` that asks and reports; this module does not depend on a command
+line or on the format in which a plan is shown.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dsdoctor.model.fix_plan import Findings, FixRequest, Plan, PlanDocument, Re
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.packs.registry import Registry
 
-#: What reading the facts that only fixes need may take, in seconds (a resolver asks an index).
+#: Limit for reading the facts that only fixes need, in seconds (a resolver queries an index).
 FACTS_SECONDS = 180.0
 
 
@@ -53,15 +53,15 @@ class Dialogue(Protocol):
         ...
 
     def show(self, plan: Plan, heading: str = "") -> None:
-        """Shows a plan before anybody is asked about it."""
+        """Shows a plan before asking about it."""
         ...
 
     def show_rest(self, document: PlanDocument) -> None:
-        """Reports what was asked for and has no plan."""
+        """Reports which requested fixes have no plan, and why."""
         ...
 
     def can_ask(self) -> bool:
-        """Whether somebody is there to answer."""
+        """Whether a person can answer."""
         ...
 
     def confirm(self, question: str) -> bool:
@@ -69,7 +69,7 @@ class Dialogue(Protocol):
         ...
 
     def waiting(self) -> AbstractContextManager[Progress | None]:
-        """Shows what is being waited for while the machine is read."""
+        """Shows progress while the machine is read."""
         ...
 
 
@@ -77,8 +77,8 @@ def request_of(asked: tuple[str, ...], reach: Reach, *, in_place: bool) -> FixRe
     """What a fix may do, for this interpreter and this account.
 
     Args:
-        asked: names of fixes; empty = those that the findings name.
-        reach: how far a fix may reach.
+        asked: names of fixes; empty = those of the findings.
+        reach: how far a fix may go.
         in_place: install into the environment itself.
     """
     return FixRequest(
@@ -98,12 +98,12 @@ class Session:
     Attributes:
         dialogue: how it reports and asks.
         registry: packs.
-        request: which fixes, and how far they may reach.
+        request: which fixes, and how far they may go.
         needs: what the job needs.
-        python: the interpreter; as it was named, until the machine has been read.
+        python: the interpreter; as the user passed it until the machine has been read.
         timeout: seconds for reading the machine; None = 180.
         checks_dir: folders of further checks, for the re-check.
-        prefix: folder of the environment, where it is not the system's own.
+        prefix: folder of the environment, unless it is the system's own.
         bad: conditions that warned or failed when the plan was made.
     """
 
@@ -129,7 +129,7 @@ class Session:
         self.bad: frozenset[str] = frozenset()
 
     def check_options(self, changed: Mapping[str, str] | None = None) -> list[str]:
-        """Options for the re-check: the same machine, the same request but for what a plan says."""
+        """Options for the re-check: those of this request, except what a plan changes."""
         changed = changed or {}
         found: list[str] = []
         pairs = [
@@ -147,7 +147,7 @@ class Session:
         return [*found, *(["--quick"] if self.needs.quick else [])]
 
     def _facts(self) -> tuple[Snapshot, Findings]:
-        """The snapshot that a check would take, and what it would say."""
+        """The snapshot and the findings that `check` would produce."""
         units = list(self.registry)
         if self.request.asked:
             wanted = set(self.request.asked)
@@ -177,7 +177,7 @@ class Session:
         """Facts, findings, plans; plans that would change nothing are left out.
 
         Raises:
-            UsageError: there is no interpreter, or a fix does not exist.
+            UsageError: no interpreter was found, or a fix does not exist.
         """
         snapshot, findings = self._facts()
         names = self.request.asked or tuple(
@@ -185,7 +185,7 @@ class Session:
             for first, others in planner.named_by(findings.findings, self.registry).items()
             for name in (first, *others)
         )
-        self._more_facts(snapshot, planner.facts_of(self.registry.cure(n) for n in names))
+        self._more_facts(snapshot, planner.facts_of(self.registry.fix(n) for n in names))
         document = planner.plan(snapshot, self.registry, findings, self.request)
         for plan in [plan for plan in document.plans if done_already(plan)]:
             document.plans.remove(plan)
@@ -197,7 +197,7 @@ class Session:
         return document
 
     def _more_facts(self, snapshot: Snapshot, wanted: set[type[Fact]]) -> None:
-        """Adds the facts that only fixes ask for."""
+        """Adds the facts that only fixes need."""
         from dsdoctor.fixes.probes import probes  # noqa: PLC0415  # no other command needs them
 
         request = Request(
@@ -210,10 +210,10 @@ class Session:
         read_more(snapshot, wanted, request, self.registry)
 
     def apply(self, document: PlanDocument, *, ask: bool) -> Ending:
-        """Shows each plan, asks, applies and proves it; the document says what became of each.
+        """Shows, asks about, applies and proves each plan; the document records the outcomes.
 
         Raises:
-            UsageError: another fix is running, or the last one was cut off.
+            UsageError: another fix is running, or the last one was interrupted.
         """
         endings = [Ending.NOT_REPAIRED] if document.impossible else []
         with journals.only_one(also=self.prefix):
@@ -285,7 +285,10 @@ class Session:
         return applier.recheck(self.check_options(applier.plan.recheck), self.bad)
 
     def _try_alternative(self, plan: Plan, document: PlanDocument, *, ask: bool) -> Ending:
-        """What a folder of its own could not do: planned anew with its option, never silently."""
+        """Plans a fix again, in the environment itself, after a separate folder did not suffice.
+
+        That never happens without asking, or without `--yes` for the alternative.
+        """
         again = Session(
             self.dialogue,
             registry=self.registry,
@@ -312,7 +315,7 @@ class Session:
 
 
 def _roll_back(dialogue: Dialogue, book: journals.Journal, why: str) -> None:
-    """Puts back what the steps before the failure have changed."""
+    """Restores what the steps before the failure have changed."""
     dialogue.say(f"dsdoctor: not fixed: {why}")
     try:
         undo(book, os.environ, dialogue.say)
@@ -325,7 +328,7 @@ def _roll_back(dialogue: Dialogue, book: journals.Journal, why: str) -> None:
 
 
 def shown(document: PlanDocument) -> Ending:
-    """How showing plans and applying none of them ends; the document notes it."""
+    """Records in the document that its plans were shown and not applied; returns the ending."""
     plans = [plan for plan in document.plans if not plan.alternative]
     document.outcomes.update({plan.name: "shown" for plan in plans})
     if plans:
@@ -337,10 +340,10 @@ def undo_last(dialogue: Dialogue, *, ask: bool) -> tuple[Ending, PlanDocument | 
     """Reverts the last fix.
 
     Returns:
-        How it ended, and what was done; None where the fix stays.
+        How it ended, and what was done; None if the fix was not undone.
 
     Raises:
-        UsageError: another fix is at work.
+        UsageError: another fix is running.
     """
     with journals.only_one():
         found = journals.open_journals()

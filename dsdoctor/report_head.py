@@ -1,4 +1,4 @@
-"""What a report says besides its findings: what was examined, and the verdict."""
+"""The parts of a report besides its findings: what was examined, and the verdict."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def describe(report: Report, snapshot: Snapshot) -> None:
     if snapshot.origin:
         report.origin = snapshot.origin
     if snapshot.pasted:
-        spoken = {f.condition for f in report.findings if f.status is not Status.SKIP}
-        report.judged = len(spoken)
+        judged = {f.condition for f in report.findings if f.status is not Status.SKIP}
+        report.judged = len(judged)
         report.notes += paste_notes(report, snapshot)
         disputed = {each.field.partition(".")[0] for each in snapshot.contradictions}
         missing = [
@@ -55,7 +55,7 @@ def describe(report: Report, snapshot: Snapshot) -> None:
 
 
 def _vital_parts(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, str, bool]]:
-    """What most conditions need: key of the fact, name, and whether a paste states it."""
+    """What most conditions need: key of the fact, name, and whether a pasted text states it."""
     torch = snapshot.get(TorchBuild)
     yield "gpus", "the GPUs", bool(report.gpus) or _states(snapshot.get(Gpus), "gpus")
     yield "nvml", "the driver", report.driver is not None
@@ -74,7 +74,7 @@ def _vital_parts(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, str,
 
 
 def _grouped(names: list[str]) -> list[str]:
-    """Names for a sentence that joins them with its last conjunction.
+    """Names to join with " or ": all but the last are joined with commas.
 
     >>> _grouped(["a", "b", "c"]), _grouped(["a"])
     (['a, b', 'c'], ['a'])
@@ -94,7 +94,7 @@ def _states(fact: Fact | Missing, name: str) -> bool:
 
 
 def _stated(fact: Fact | Missing, name: str) -> str | None:
-    """A field of a fact, None where the fact is missing or does not state it."""
+    """A field of a fact; None if the fact is missing or does not state it."""
     if isinstance(fact, Missing):
         return None
     try:
@@ -109,12 +109,12 @@ def _describe_gpus(report: Report, snapshot: Snapshot) -> None:
     if not isinstance(gpus, Missing):
         names: dict[str, int] = {}
         for gpu in gpus.gpus:
-            cut = snapshot.pasted and gpu.error is None  # old drivers print what fits of a name
-            name = gpu.name or ("GPU" if cut else "unreadable GPU")
+            truncated = snapshot.pasted and gpu.error is None  # as old versions of nvidia-smi print
+            name = gpu.name or ("GPU" if truncated else "unreadable GPU")
             names[name] = names.get(name, 0) + 1
         count = _stated(gpus, "count") if snapshot.pasted else None
         unnamed = int(count) - sum(names.values()) if count is not None else 0
-        if names and unnamed > 0:  # tools that name one GPU and count all
+        if names and unnamed > 0:  # some tools print one GPU and the number of all
             names["GPU"] = names.get("GPU", 0) + unnamed
         report.gpus = [f"{count} × {name}" for name, count in names.items()]
     matrix = build_matrix(gpus, snapshot.get(GpuTopology), snapshot.get(PciTree))
@@ -158,7 +158,7 @@ def unread_of(snapshot: Snapshot) -> dict[str, str]:
 
 
 def verdict_of(report: Report, snapshot: Snapshot) -> Verdict:
-    """The verdict that the findings and the facts allow: healthy only where all that is vital is.
+    """The verdict that follows from the findings and the vital facts.
 
     A report of pasted text is never healthy.
     """
@@ -166,7 +166,7 @@ def verdict_of(report: Report, snapshot: Snapshot) -> Verdict:
     if Status.FAIL in statuses:
         return Verdict.FAULTY
     if snapshot.pasted:
-        return Verdict.UNKNOWN  # what a text leaves out may be what is wrong
+        return Verdict.UNKNOWN  # the fault may be in what the text leaves out
     nothing = all(isinstance(snapshot.get(kind), Missing) for kind in VITAL)
     unsure = statuses & {Status.UNKNOWN, Status.CRASH}
     if unsure or report.unread or nothing or report.partial:

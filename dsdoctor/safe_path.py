@@ -1,12 +1,12 @@
-"""Whether root may believe a path: walked by descriptor, every folder and link on it judged.
+"""Whether root may trust a path: it is walked by descriptor, and each folder and link is judged.
 
-Two degrees of care for root:
+Two levels for root:
 
-- *strict* (hooks, fixes, state): every folder on the way belongs to root or the caller and cannot
+- *strict* (hooks, fixes, state): every folder of the path belongs to root or the caller and cannot
   be written by others. This is the rule of OpenSSH's StrictModes. A sticky folder such as /tmp is
-  allowed, because nobody else can rename or remove there what is ours.
-- otherwise (a file that the command line names): folders may belong to others, but no link of
-  another account is followed.
+  allowed, because no other account can rename or remove root's files in it.
+- otherwise (a file on the command line): folders may belong to others, but no link of another
+  account is followed.
 
 For every other account a link in a sticky folder is followed only if it is its own or belongs to
 the folder's owner, which is what Linux does with `fs.protected_symlinks`.
@@ -27,16 +27,16 @@ from typing import NamedTuple, Protocol
 #: More links than this on one path are a loop (Linux's own limit).
 _MAX_LINKS = 40
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-#: Their modes say nothing about what is read from them: a link, /dev/null, a socket.
-_KEEP_NOTHING = (stat.S_IFLNK, stat.S_IFCHR, stat.S_IFSOCK)
+#: Kinds without content, so that write permission does not matter: a link, /dev/null, a socket.
+_WITHOUT_CONTENT = (stat.S_IFLNK, stat.S_IFCHR, stat.S_IFSOCK)
 POSIX = os.name == "posix"
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
-#: O_PATH needs no right to list a folder on the way, only to enter it.
+#: O_PATH needs permission to enter a folder, not to list it.
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 
 
 class UnsafePathError(PermissionError):
-    """A path that somebody else could have laid out; `strerror` says which part and why."""
+    """Another account controls part of a path; `strerror` says which part and why."""
 
     def __init__(self, reason: str, path: str) -> None:
         super().__init__(errno.EPERM, reason, path)
@@ -51,9 +51,9 @@ class Rules(NamedTuple):
     """Whose folders and links are accepted.
 
     Attributes:
-        trusted: accounts that may own what is on the way.
-        strict: folders are judged too, not links alone.
-        root: the rules for root; else those of `fs.protected_symlinks`.
+        trusted: accounts that may own folders and links of the path.
+        strict: folders are judged too, not only links.
+        root: the rules for root; otherwise those of `fs.protected_symlinks`.
     """
 
     trusted: frozenset[int]
@@ -61,10 +61,10 @@ class Rules(NamedTuple):
     root: bool
 
     def may_enter(self, info: os.stat_result, path: str) -> None:
-        """Refuses a folder on the way.
+        """Judges a folder of the path.
 
         Raises:
-            UnsafePathError: it is not root's alone.
+            UnsafePathError: an account that is not trusted owns it or can write to it.
         """
         if self.strict and self.root:
             reason = unsafe(info, path, self.trusted)
@@ -72,10 +72,10 @@ class Rules(NamedTuple):
                 raise UnsafePathError(reason, path)
 
     def may_follow(self, info: os.stat_result, parent: os.stat_result, path: str) -> None:
-        """Refuses to follow a link.
+        """Judges a link of the path.
 
         Raises:
-            UnsafePathError: it is somebody else's.
+            UnsafePathError: it belongs to another account.
         """
         if self.root:
             safe = info.st_uid in self.trusted
@@ -86,22 +86,22 @@ class Rules(NamedTuple):
             raise UnsafePathError(f"`{path}` is a link of {account(info.st_uid)}", path)
 
 
-class Judge(Protocol):
-    """What is asked at each step of a walk."""
+class PathRules(Protocol):
+    """What `descend` and `locate` ask at each step of a path."""
 
     @property
     def strict(self) -> bool:
         """Whether a relative path is walked from `/`."""
 
     def may_enter(self, info: os.stat_result, path: str, /) -> None:
-        """Refuses a folder on the way."""
+        """Judges a folder of the path."""
 
     def may_follow(self, info: os.stat_result, parent: os.stat_result, path: str, /) -> None:
-        """Refuses to follow a link."""
+        """Judges a link of the path."""
 
 
 def account(uid: int) -> str:
-    """An account in words: its name where there is one, and its number.
+    """An account for a message: its name, if it has one, and its number.
 
     >>> account(0)
     'root'
@@ -118,28 +118,28 @@ def account(uid: int) -> str:
 def unsafe(
     info: os.stat_result, path: str, trusted: frozenset[int], *, entries: bool = False
 ) -> str:
-    """Why a file or folder is not root's alone; empty where it is.
+    """Why an account that is not trusted could change a file or folder; empty if none could.
 
     Args:
         info: of the file or folder.
         path: where it is.
         trusted: accounts that may own it.
-        entries: new names in the folder count, which others can make in a sticky one too.
+        entries: it is a folder, and creating files in it counts, which a sticky one allows.
     """
     if info.st_uid not in trusted:
         return f"`{path}` belongs to {account(info.st_uid)}, not to root"
     kind = stat.S_IFMT(info.st_mode)
     sticky = kind == stat.S_IFDIR and info.st_mode & stat.S_ISVTX and not entries
-    if info.st_mode & _OTHERS_WRITE and not sticky and kind not in _KEEP_NOTHING:
+    if info.st_mode & _OTHERS_WRITE and not sticky and kind not in _WITHOUT_CONTENT:
         return f"`{path}` can be written by others (mode {stat.S_IMODE(info.st_mode):o})"
     return ""
 
 
 def trusted_accounts(more: tuple[int, ...] = ()) -> frozenset[int]:
-    """Root, the caller, and whoever owns `/` (in a user namespace root of the host has no number).
+    """Root, the caller, and the owner of `/` (in a user namespace the host's root is not uid 0).
 
     Args:
-        more: accounts that an administrator has named.
+        more: accounts that an administrator has listed.
     """
     if not POSIX:
         return frozenset()
@@ -170,16 +170,16 @@ def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")]
 
 
-def descend(path: str, rules: Judge, make: int | None) -> Folder:
-    """Opens a folder, one component after the other; links are followed here, not by the kernel.
+def descend(path: str, rules: PathRules, make: int | None) -> Folder:
+    """Opens a folder, component by component; links are followed here, not by the kernel.
 
     Args:
         path: which.
         rules: whose components are accepted.
-        make: permission bits of folders that are not there; None = they are not made.
+        make: permission bits of missing folders; None = they are not created.
 
     Raises:
-        UnsafePathError: a component is somebody else's.
+        UnsafePathError: the rules do not accept a component.
         OSError: it cannot be opened.
     """
     if not path.startswith("/") and rules.strict:
@@ -217,8 +217,8 @@ def _bound(links: int, path: str) -> None:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 
 
-def _link_target(handle: int, name: str, here: str, rules: Judge) -> str | None:
-    """Where a component leads if it is a link, which must be one that may be followed."""
+def _link_target(handle: int, name: str, here: str, rules: PathRules) -> str | None:
+    """The target of a component that is a link, if the rules accept it; None = not a link."""
     try:
         info = os.stat(name, dir_fd=handle, follow_symlinks=False)
     except FileNotFoundError:
@@ -251,8 +251,8 @@ class Place(NamedTuple):
     Attributes:
         folder: the folder; its descriptor is the caller's to close.
         name: of the file in it.
-        info: what is there now, None = nothing.
-        own: descriptor of this process that the path names.
+        info: of what exists there now; None = nothing.
+        own: descriptor of this process that the path refers to.
     """
 
     folder: Folder
@@ -263,15 +263,15 @@ class Place(NamedTuple):
 
 @contextlib.contextmanager
 def locate(
-    path: str | Path, rules: Judge, *, make: int | None = None, follow: bool = True
+    path: str | Path, rules: PathRules, *, make: int | None = None, follow: bool = True
 ) -> Iterator[Place]:
     """The folder of a path, open, and the name in it.
 
     Args:
         path: which.
         rules: whose folders and links are accepted.
-        make: permission bits of folders to make; None = none are made.
-        follow: a link at the end is followed; else it is what the path means.
+        make: permission bits of missing folders; None = they are not created.
+        follow: a link at the end is followed; otherwise the path means the link itself.
     """
     text = os.fspath(path)
     for _ in range(_MAX_LINKS):
@@ -302,7 +302,7 @@ def locate(
 
 
 def _own_descriptor(folder: str, name: str) -> int | None:
-    """The number of a descriptor of this process, if a path is its entry below /proc or /dev."""
+    """A descriptor of this process, if the path is its entry in /proc or /dev."""
     mine = ("/dev/fd", f"/proc/{os.getpid()}/fd", "/proc/self/fd")
     return int(name) if folder in mine and name.isdecimal() else None
 
@@ -314,17 +314,17 @@ def why_untrusted(
     entries: bool = False,
     absent: bool = False,
 ) -> str:
-    """Why root must not run or believe a file or folder, in words; empty where it may.
+    """Why root must not run or trust a file or folder; empty if it may.
 
-    The path is judged as OpenSSH's StrictModes does it: itself, what its links lead to, and every
-    folder above each of them. There is no other judgement of modes: whatever asks whether another
-    account could have changed something asks here.
+    As with OpenSSH's StrictModes, the path itself, the targets of its links, and every folder
+    above each of them are judged. Modes are judged nowhere else: code that needs to know whether
+    another account could have changed something calls this function.
 
     Args:
         path: which.
         trusted: accounts that may own it; None = root, the caller, the owner of `/`.
-        entries: it is a folder, and new names in it count too.
-        absent: it need not exist; then it must be one that root alone could make.
+        entries: it is a folder, and creating files in it counts too.
+        absent: it need not exist; if it does not, only root may be able to create it.
     """
     if not POSIX:
         return ""
@@ -349,8 +349,8 @@ def why_untrusted(
         return f"`{error.filename or path}`: {error.strerror}"
 
 
-def _nameless(error: IsADirectoryError, rules: Judge) -> tuple[os.stat_result, str]:
-    """The folder of a path that `locate` rejects because it ends in no name: `/`, `.`, `DIR/..`."""
+def _nameless(error: IsADirectoryError, rules: PathRules) -> tuple[os.stat_result, str]:
+    """The folder of a path that `locate` rejects because it ends without a name: `/`, `DIR/..`."""
     folder = descend(error.filename, rules, None)
     try:
         return os.fstat(folder.handle), folder.path
@@ -359,10 +359,10 @@ def _nameless(error: IsADirectoryError, rules: Judge) -> tuple[os.stat_result, s
 
 
 class _Owners:
-    """Rules that refuse nothing and note the first owner that is not trusted.
+    """Rules that accept everything and record the first owner that is not trusted.
 
     Attributes:
-        first: the account, None so far.
+        first: the account; None until one was found.
     """
 
     strict = True
@@ -380,10 +380,10 @@ class _Owners:
 
 
 def foreign_owner(path: str | Path) -> int | None:
-    """The first account other than root that owns what a path leads to, or anything on the way.
+    """The first account other than root that owns a file or any folder or link of its path.
 
-    It names the account that a program runs as. Whether others could change something is said by
-    `why_untrusted`, which judges modes too.
+    A program should run as that account. Whether others could change it is a different question,
+    which `why_untrusted` answers from modes too.
     """
     if not POSIX:
         return None
@@ -395,6 +395,6 @@ def foreign_owner(path: str | Path) -> int | None:
                     owners.may_enter(place.info, place.name)
         except IsADirectoryError as error:
             _nameless(error, owners)
-    except OSError:  # what cannot be reached, cannot be run; what is above it was seen
+    except OSError:  # what cannot be reached cannot be run, and the folders above it were judged
         pass
     return owners.first

@@ -1,6 +1,6 @@
 """The configuration file: thresholds and deselected checks.
 
-Read from `/etc/dsdoctor/config.toml`, then the user's own, which wins::
+Read from `/etc/dsdoctor/config.toml`, then from the user's own file, which takes precedence::
 
     ignore = ["several-toolkits"]
 
@@ -10,8 +10,8 @@ Read from `/etc/dsdoctor/config.toml`, then the user's own, which wins::
     [hook]
     budget = 4
 
-Root reads only files that nobody else could have written (`safe_path`); another is left out, which
-is said. A gate (`dsdoctor hook`) reads them with `for_hook`, which never raises: a mistake in a
+Root reads only files that no other account could have written (`safe_path`), and reports those that
+it ignores. A gate (`dsdoctor hook`) reads them with `for_hook`, which never raises: a mistake in a
 file must neither stop the gate nor open it.
 """
 
@@ -37,9 +37,9 @@ class HookSettings(msgspec.Struct, kw_only=True):
     """The table `[hook]`: defaults of the hooks.
 
     Attributes:
-        budget: seconds that the script of a hook may take as a whole.
-        max_age: seconds for which a verdict on the node serves other hooks.
-        fail_closed: what could not be judged blocks too.
+        budget: seconds that the script of a hook may take in total.
+        max_age: seconds for which other hooks may reuse a verdict on the node.
+        fail_closed: an inconclusive check blocks too.
         dry_run: report only, block nothing.
         textfile: file for Prometheus' textfile collector, an absolute path.
         gpus: GPUs to judge: indices or UUIDs, `all`, `none`.
@@ -55,7 +55,7 @@ class HookSettings(msgspec.Struct, kw_only=True):
     ignore: list[str]
 
 
-#: What a value of `[hook]` must be, in words.
+#: What a value of `[hook]` must be, for messages.
 _HOOK_EXPECTED = {
     "budget": "seconds, 1 to 600",
     "max_age": "seconds, 0 to 86400",
@@ -68,12 +68,12 @@ _HOOK_EXPECTED = {
 
 
 class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What the files may say.
+    """What the files may set.
 
     Attributes:
         ignore: checks to leave out: families, ids, names.
         limits: condition name to thresholds.
-        hook: defaults of the hooks, as they are written; `hook_values` checks them.
+        hook: defaults of the hooks, not validated; `hook_values` does that.
     """
 
     ignore: list[str] = []
@@ -85,10 +85,10 @@ def load(path: Path | None = None) -> Settings:
     """Reads the configuration.
 
     Args:
-        path: a file to read instead of the usual ones (`DSDOCTOR_CONFIG`).
+        path: a file to read instead of the usual ones; None = `DSDOCTOR_CONFIG`, if it is set.
 
     Raises:
-        UsageError: a file is not TOML, or says what is not known.
+        UsageError: a file is not TOML, or sets an unknown key or a value of the wrong type.
     """
     given = os.environ.get("DSDOCTOR_CONFIG")
     if path is None and given:
@@ -116,20 +116,20 @@ def load(path: Path | None = None) -> Settings:
 
 
 def distrusted(file: Path) -> str:
-    """Why root does not believe a file, in words; empty where it does, or this is not root."""
+    """Why root does not trust a file; empty if it does, or if this process is not root's."""
     return why_untrusted(file) if is_root() and os.path.lexists(file) else ""
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """What was probably meant, as the end of a sentence; empty where nothing is near."""
-    import difflib  # noqa: PLC0415  # only for a typing error
+    """A suggestion for a misspelled name, as the end of a sentence; empty if none is similar."""
+    import difflib  # noqa: PLC0415  # only for a misspelling
 
     near = difflib.get_close_matches(name, list(names), n=1)
     return f"; did you mean `{near[0]}`?" if near else ""
 
 
 def hook_values(table: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
-    """The values of `[hook]` that are right, and a line for each that is not.
+    """The valid values of `[hook]`, and a line for each that is not valid.
 
     >>> hook_values({"budget": 3, "dry_run": "false"})
     ({'budget': 3.0}, ['`dry_run = "false"` in `[hook]` is ignored; expected true or false'])
@@ -155,11 +155,11 @@ def hook_values(table: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]
 
 
 def _toml(content: bytes) -> dict[str, Any]:
-    """A file of settings as data.
+    """Parses TOML.
 
     Raises:
         ValueError: it is not TOML, or not UTF-8.
-        RecursionError: it is nested too deep.
+        RecursionError: it is nested too deeply.
     """
     if sys.version_info >= (3, 11):  # most machines have no such file, and need not load a parser
         import tomllib  # noqa: PLC0415
@@ -170,7 +170,7 @@ def _toml(content: bytes) -> dict[str, Any]:
 
 
 def for_hook(file: Path) -> tuple[Settings, list[str]]:
-    """What a file says to a gate, without what is wrong in it, and a line for each mistake."""
+    """The valid settings of a file, and a line for each mistake in it. Raises nothing."""
     try:
         data = _toml(files.read(file))
     except OSError as error:
@@ -202,9 +202,9 @@ def for_hook(file: Path) -> tuple[Settings, list[str]]:
 
 
 def without_leftovers(found: Settings, registry: Registry) -> tuple[Settings, tuple[str, ...]]:
-    """The settings without what names a condition that does not exist, and a line for each.
+    """The settings without those of conditions that do not exist, and a line for each of them.
 
-    A pack that was removed leaves its tables behind: they stop nothing.
+    A pack that was removed leaves its tables behind: they must not stop a command.
     """
     names = [unit.condition.name for unit in registry]
     warnings: list[str] = []

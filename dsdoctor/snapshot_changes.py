@@ -1,4 +1,4 @@
-"""What changed between two snapshots, in words: verdicts, versions and settings, facts. Pure."""
+"""What changed between two snapshots: verdicts, versions and settings, facts. Pure functions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def setting_changes(before: Snapshot, after: Snapshot) -> list[tuple[str, str, s
 def _package_changes(
     before: Snapshot, after: Snapshot, traits: set[str]
 ) -> list[tuple[str, str, str]]:
-    """Packages whose versions differ, first those that deep learning is known for."""
+    """Packages whose versions differ, first those whose requirements were recorded."""
     left, right = before.get(Packages), after.get(Packages)
     if isinstance(left, Missing) or isinstance(right, Missing):
         old, new = _package_list(left), _package_list(right)
@@ -63,10 +63,10 @@ def _package_list(packages: Packages | Missing) -> str:
 
 
 def in_words(facts: Iterable[Change], before: Snapshot, after: Snapshot) -> list[Change]:
-    """Facts that differ; where one side has no value, why it has none.
+    """Facts that differ; if one side has no value, the reason takes its place.
 
     Args:
-        facts: from `model.snapshot.differences`, which puts None there.
+        facts: from `model.snapshot.differences`, in which None means no value.
         before: the first snapshot.
         after: the second one.
     """

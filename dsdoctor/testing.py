@@ -1,6 +1,6 @@
-"""How a pack tests itself: facts in, findings out, and no machine is touched.
+"""Helpers for the tests of a pack: facts in, findings out, without touching a machine.
 
-A check is judged over facts that the test makes::
+A check is judged over facts that the test constructs::
 
     from dsdoctor.testing import assert_fail, judge, missing
 
@@ -8,12 +8,12 @@ A check is judged over facts that the test makes::
         judged = judge(driver_is_new, nvml=Nvml(driver_version="470.57"), gpus=missing())
         assert_fail(judged, "driver 470.57")
 
-A fact is named by its key, which is its class name in snake case (`TorchBuild` is `torch_build`;
-`dsdoctor facts` lists them all). A probe is tested on a `FakeHost`, made of dictionaries, or on a
-recording of a real machine (`record`, then `replay`). `assert_signature` runs the examples of a
-signature, and `load_pack` loads a whole pack under the rules that dsdoctor applies to it.
+The key of a fact is its class name in snake case (`TorchBuild` is `torch_build`; `dsdoctor facts`
+lists them all). A probe is tested on a `FakeHost`, made of dictionaries, or on a recording of a
+real machine (`record`, then `replay`). `assert_signature` runs the examples of a signature, and
+`assert_pack` loads a whole pack under the rules that dsdoctor applies to it.
 
-Nothing here imports pytest: every helper raises `AssertionError`, or `TypeError` where the test
+Nothing here imports pytest: every helper raises `AssertionError`, or `TypeError` if the test
 itself is wrong.
 """
 
@@ -73,13 +73,13 @@ def missing(why: Why | str = Why.ABSENT, detail: str = "not there") -> Missing:
 
     Args:
         why: `absent`, `denied`, `not-asked`, `unsupported`, `timeout` or `broken`.
-        detail: the reason in words, as a report would print it.
+        detail: the reason, as a report would print it.
     """
     return Missing(why=Why(why), detail=detail)
 
 
 def snapshot(**facts: Fact | Missing) -> Snapshot:
-    """A snapshot of the facts given, each under its key.
+    """A snapshot of these facts, each passed under its key.
 
     Facts pass through JSON, as those of a real snapshot do.
 
@@ -113,11 +113,11 @@ def _kinds() -> dict[str, type[Fact]]:
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """What one check says of a snapshot.
+    """What one check found.
 
     Attributes:
         findings: in the order in which the check yields them; never empty, because a check that
-            yields nothing says `ok`.
+            yields nothing is `ok`.
     """
 
     findings: list[Finding]
@@ -154,20 +154,19 @@ def judge(
 ) -> Judged:
     """Judges one check over facts, as `dsdoctor check` would.
 
-    What the check takes as `Fact | Missing` and the test does not name was not asked for.
-    `run_needs` is the default request where the test does not name it. Every warning and failure
-    has to follow the form of messages: one line without a full stop, an effect, a hint, and
-    evidence for its numbers.
+    A fact that the check takes as `Fact | Missing` and the test does not pass is `not-asked`.
+    `run_needs` has a default. Every warning and failure has to follow the form of messages: one
+    line without a full stop, an effect, a hint, and evidence for its numbers.
 
     Args:
         check: what `@check` returned.
-        given: a snapshot; what it does not contain was not asked for.
+        given: a snapshot; facts that it does not contain are `not-asked`.
         limits: thresholds in place of the defaults.
         facts: further facts, by key.
 
     Raises:
-        TypeError: the check needs a fact, and the test gives neither it nor a snapshot; or the
-            check does not take a fact that the test names.
+        TypeError: the check needs a fact, and the test passes neither it nor a snapshot; or the
+            check does not take a fact that the test passes.
         AssertionError: a message does not follow the form.
         Exception: whatever the check itself raises.
     """
@@ -207,7 +206,7 @@ def _require_facts(wanted: Mapping[str, Need], facts: Mapping[str, object]) -> N
 
 @functools.lru_cache(maxsize=256)
 def _watched(check: Check) -> tuple[Check, list[Exception]]:
-    """The check, and a list of what it raises: the engine would make a finding of it."""
+    """The check, and a list of the exceptions it raises, which the engine turns into findings."""
     raised: list[Exception] = []
 
     @functools.wraps(check.function)
@@ -268,7 +267,7 @@ def _assert_status(judged: Judged, status: str, texts: Iterable[str]) -> Finding
 
 
 def read(probe: Probe, host: Host, **facts: Fact | Missing) -> Any:
-    """Runs one probe on a host: the fact it reads, or why it could not; a tuple for several.
+    """Runs one probe on a host; returns the fact or why it is missing, a tuple for several.
 
     Args:
         probe: what `@probe` returned.
@@ -276,7 +275,7 @@ def read(probe: Probe, host: Host, **facts: Fact | Missing) -> Any:
         facts: what else the probe takes, by key.
 
     Raises:
-        TypeError: the probe needs a fact that is not given.
+        TypeError: the probe needs a fact that the test does not pass.
         Exception: whatever the probe raises, except HostError.
     """
     given = snapshot(**facts)
@@ -299,15 +298,15 @@ def read(probe: Probe, host: Host, **facts: Fact | Missing) -> Any:
 def record(
     path: str | Path, probe: Probe, host: Host | None = None, **facts: Fact | Missing
 ) -> Any:
-    """Runs one probe on a real machine and writes what it asked, with the answers, as JSON.
+    """Runs one probe on a real machine and writes what it read, as JSON; returns the fact.
 
-    Look through the file before it goes into a repository: it contains the environment variables
-    of the machine and whatever the probe read.
+    Look through the file before you commit it: it contains the environment variables of the
+    machine and whatever the probe read.
 
     Args:
         path: file to write.
         probe: what `@probe` returned.
-        host: the machine; this one where it is None.
+        host: the machine; None = this one.
         facts: what else the probe takes, by key.
     """
     recorder = RecordingHost(host or LocalHost())
@@ -329,14 +328,14 @@ def replay(recording: str | Path | Mapping[str, Any]) -> ReplayHost:
 
 
 def assert_pack(package: str, *, name: str) -> Pack:
-    """A package loads as a pack, and clashes with nothing of dsdoctor itself.
+    """A package loads as a pack, and clashes with nothing in dsdoctor itself.
 
     Args:
-        package: what the entry point names.
-        name: of the entry point, which is the prefix of all names of the pack.
+        package: the entry point's value.
+        name: the entry point's name, which is the prefix of all names of the pack.
 
     Raises:
-        AssertionError: a rule is broken; says which, and where.
+        AssertionError: a rule is broken; the text says which, and where.
         Exception: whatever a module raises when it is imported.
     """
     registry = packs.load(builtin_only=True)
@@ -352,9 +351,9 @@ def assert_pack(package: str, *, name: str) -> Pack:
 def assert_signature(signature: Signature) -> None:
     """Every example matches and no near-miss does, as `dsdoctor diagnose` would match them.
 
-    A near-miss has to contain one of the literals that a log is searched for first, which are
-    derived from the pattern: a line that never reaches the pattern cannot fail. Where the literal
-    alone matches, there is no near-miss.
+    A near-miss has to contain one of the literals that are derived from the pattern, because only
+    lines with such a literal are tried: any other line cannot fail. If the literal alone matches,
+    there can be no near-miss.
     """
     literals = necessary(signature.pattern)
     _require(literals, f"no literal text can be derived from the pattern: {signature.pattern!r}")

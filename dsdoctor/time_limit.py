@@ -1,4 +1,4 @@
-"""Ends code that takes too long, from outside of it."""
+"""Ends a block of code at a deadline, with SIGALRM."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import threading
 import time
 from collections.abc import Iterator
 
-#: What is left to code that begins after its deadline, in seconds.
+#: Time for code that begins after its deadline, in seconds.
 _LEAST_SECONDS = 0.01
 
 
 class OutOfTimeError(BaseException):
-    """The deadline is over; no `except Exception` of the code that it ends catches it."""
+    """The deadline has passed; not an `Exception`, so that the block itself does not catch it."""
 
 
 class _Alarm:
-    """Whether the alarm means the code that runs now."""
+    """Whether a block is running that the alarm should end."""
 
     armed = False
 
@@ -30,13 +30,13 @@ def _ring(_number: int, _frame: object) -> None:
 
 @contextlib.contextmanager
 def ends_by(deadline: float) -> Iterator[None]:
-    """Ends the block when a deadline by `time.monotonic()` is over.
+    """Ends the block at a deadline, which is a time of `time.monotonic()`.
 
-    It needs the process's alarm: the main thread, a POSIX system, and nobody else who uses it.
-    Where it cannot be had, the block is not ended.
+    It needs the process's alarm: the main thread, a POSIX system, and no other user of SIGALRM.
+    Otherwise the block is not ended.
 
     Raises:
-        OutOfTimeError: the deadline is over.
+        OutOfTimeError: the deadline has passed.
     """
     if threading.current_thread() is not threading.main_thread() or not _is_free():
         yield

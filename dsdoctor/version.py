@@ -1,3 +1,3 @@
-"""The version, on the ground floor: every layer may import it."""
+"""The version, in the lowest layer: every module may import it."""
 
 __version__ = "0.1.0"

@@ -1,24 +1,24 @@
-"""Reads YAML of unknown origin: an alias may expand to ten others, and so on.
+"""Reads YAML of unknown origin, and rejects aliases that expand without limit.
 
 A kilobyte of nested aliases is a few objects in memory and gigabytes once it is written out, and an
-alias may name what contains it. Both are refused.
+alias may refer to its own parent.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-#: Values of a document, each alias counted as what it expands to.
+#: Most values in a document, each alias counted as what it expands to.
 MOST_VALUES = 100_000
 
 
 def load(text: str) -> Any:
-    """What a YAML document states.
+    """Parses a YAML document.
 
     Raises:
-        ValueError: it is not YAML, is nested too deeply, or is too large written out.
+        ValueError: it is not YAML, is nested too deeply, or is too large once expanded.
     """
-    import yaml  # noqa: PLC0415  # only where there is YAML
+    import yaml  # noqa: PLC0415  # only for YAML
 
     try:
         found = yaml.safe_load(text)

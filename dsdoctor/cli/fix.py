@@ -78,7 +78,7 @@ class Terminal:
     nargs=-1,
     metavar="[NAME]...",
     shell_complete=lambda _context, _option, begun: sorted(
-        name for name in loading.load_registry().cures if name.startswith(begun)
+        name for name in loading.load_registry().fixes if name.startswith(begun)
     ),
 )
 @click.option(
@@ -161,7 +161,7 @@ def command(
         return status_of(ending)
     registry = loading.load_registry(checks_dir)
     for name in asked:
-        registry.cure(name)
+        registry.fix(name)
     if dry_run and yes:
         raise UsageError("`--dry-run` and `--yes` are mutually exclusive; pass one of them")
     needs = run_needs(
@@ -225,8 +225,8 @@ def show(document: PlanDocument, dialogue: Terminal, *, as_shell: bool) -> None:
 
 def listing(registry: Registry) -> str:
     """All fixes, with what each does and which conditions it fixes."""
-    width = max((len(name) for name in registry.cures), default=0)
+    width = max((len(name) for name in registry.fixes), default=0)
     return "".join(
-        f"{name:<{width}}  {cure.fix.reach.value:<6}  {cure.title}\n"
-        for name, cure in sorted(registry.cures.items())
+        f"{name:<{width}}  {unit.fix.reach.value:<6}  {unit.title}\n"
+        for name, unit in sorted(registry.fixes.items())
     )

@@ -269,13 +269,13 @@ def _answers(order: fanout.Order) -> dict[str, fanout.Answer]:
     wanted = len(order.nodes) or "?"
     done = 0
 
-    def told(_node: str) -> None:
+    def count(_node: str) -> None:
         nonlocal done
         done += 1
         if sys.stderr.isatty():
             click.echo(f"\r{done}/{wanted} nodes", nl=done == wanted, err=True)
 
-    return fanout.collect(order, told)
+    return fanout.collect(order, count)
 
 
 def _from_nodes(
@@ -366,7 +366,7 @@ def smoke_command(*, hosts_in: str, timeout: float, form: str, **given: Any) -> 
         if value is not None:
             words += [f"--{name.replace('_', '-')}", str(value)]
 
-    def told(pair: pairing.Pair, passed: bool | None, cause: str) -> None:
+    def report_end(pair: pairing.Pair, passed: bool | None, cause: str) -> None:
         word = {True: "passed", False: "failed", None: "no verdict"}[passed]
         click.echo(f"{'+'.join(pair)}: {word}" + (f" ({cause})" if cause else ""), err=True)
 
@@ -375,7 +375,7 @@ def smoke_command(*, hosts_in: str, timeout: float, form: str, **given: Any) -> 
         command=[*process.own_module("dsdoctor"), "smoke"],
         options=words,
         timeout=timeout,
-        told=told,
+        on_end=report_end,
     )
     found = pairing.examine(list(slots), runs.run)
     if form == "json":

@@ -248,7 +248,7 @@ def install_command(
         ),
     )
     if target != "kubernetes":
-        site.must_end_what_hangs()
+        site.require_process_groups()
     warning = "" if target == "kubernetes" else owner.judge(python or sys.executable, trust_owner)
     if warning:
         click.echo(f"dsdoctor: {warning}", err=True)
@@ -292,9 +292,9 @@ def uninstall_command(*, target: str, into: str | None, force: bool) -> None:
     folder = Path(into) if into else install.TARGETS[target]
     if target in ("slurm", "epilog") and not force:
         scripts = folder if target == "slurm" else folder / "epilog.sh"
-        site.must_not_be_in_use(own_tool("scontrol") or "/usr/bin/scontrol", scripts)
+        site.refuse_if_used(own_tool("scontrol") or "/usr/bin/scontrol", scripts)
     if target in schedulers.FILES and not force:
-        in_use.must_not_name(target, folder)
+        in_use.refuse_if_used(target, folder)
     for line in installed.remove(target, folder):
         click.echo(line)
     if target == "slurm":

@@ -28,7 +28,7 @@ def command(context: click.Context, checks_dir: tuple[str, ...]) -> int:
             "check": sum(unit.check is not None for unit in pack.units),
             "signature": sum(len(unit.signatures) for unit in pack.units),
             "probe": len(pack.probes),
-            "fix": len(pack.cures),
+            "fix": len(pack.fixes),
         }
         items = ", ".join(_counted(count, word) for word, count in counts.items() if count)
         dated = f"; facts as of {pack.facts_as_of}" if pack.facts_as_of else ""

@@ -176,7 +176,7 @@ def execute(
     bars = shown(terminal=sys.stderr.isatty())
     try:
         with interruptible() as signals:
-            report = prove(plan, python, registry, how, tell=bars.tell)
+            report = prove(plan, python, registry, how, on_progress=bars.tell)
     finally:
         bars.close()
     if report.partial:

@@ -23,7 +23,7 @@ from dsdoctor.model.fix_plan import (
 from dsdoctor.model.plain import printable
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.packs import containment
-from dsdoctor.packs.registry import Cure, Registry, needs
+from dsdoctor.packs.registry import FixUnit, Registry, needs
 
 BAD = (Status.WARN, Status.FAIL)
 
@@ -32,30 +32,30 @@ def named_by(findings: Iterable[Finding], registry: Registry) -> dict[str, tuple
     """Fixes that findings list: each with the alternatives, better ones first."""
     wanted: dict[str, tuple[str, ...]] = {}
     for finding in findings:
-        known = [name for name in finding.fixes if name in registry.cures]
+        known = [name for name in finding.fixes if name in registry.fixes]
         if finding.status in BAD and known:
             wanted.setdefault(known[0], ())
             wanted[known[0]] = tuple(dict.fromkeys((*wanted[known[0]], *known[1:])))
     return wanted
 
 
-def facts_of(cures: Iterable[Cure]) -> set[type[Fact]]:
+def facts_of(fixes: Iterable[FixUnit]) -> set[type[Fact]]:
     """Facts that some fixes need."""
     return {
         need.kind
-        for cure in cures
-        for need in needs(cure.fix.function)
+        for unit in fixes
+        for need in needs(unit.fix.function)
         if issubclass(need.kind, Fact)
     }
 
 
 def plan_one(
-    cure: Cure, snapshot: Snapshot, findings: Findings, request: FixRequest
+    unit: FixUnit, snapshot: Snapshot, findings: Findings, request: FixRequest
 ) -> Plan | Impossible | None:
     """What a fix makes of the facts: a plan, why there is none, or None = nothing to do."""
-    name = cure.fix.name
+    name = unit.fix.name
     arguments: dict[str, Any] = {}
-    for need in needs(cure.fix.function):
+    for need in needs(unit.fix.function):
         value: Fact | Missing
         if issubclass(need.kind, FixRequest):
             value = request
@@ -69,8 +69,8 @@ def plan_one(
             return Impossible(name=name, why=value.detail)
         arguments[need.name] = value
     try:
-        with containment.contained(containment.pack_of(cure.fix.function)):
-            made = cure.fix.function(**arguments)
+        with containment.contained(containment.pack_of(unit.fix.function)):
+            made = unit.fix.function(**arguments)
         if made is None:
             return None
         wrong = containment.plan_problem(made)
@@ -133,7 +133,7 @@ def plan(
         for name in (first, *others):
             if name in done:
                 continue
-            made = plan_one(registry.cure(name), snapshot, findings, request)
+            made = plan_one(registry.fix(name), snapshot, findings, request)
             done.add(name)
             if made is None:
                 if name == first:

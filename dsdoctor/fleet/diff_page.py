@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dsdoctor.fleet.page import LONGEST, MOST_LINES, short
+from dsdoctor.fleet.page import LONGEST, MOST_LINES
+from dsdoctor.model.plain import shortened
 from dsdoctor.report.html.page import render
 
 Row = Mapping[str, str]
@@ -47,7 +48,7 @@ def page(
                 name,
                 head,
                 [
-                    {key: short(text, LONGEST) for key, text in row.items()}
+                    {key: shortened(text, LONGEST) for key, text in row.items()}
                     for row in rows[:MOST_LINES]
                 ],
                 len(rows[MOST_LINES:]),

@@ -32,7 +32,8 @@ FANOUT = 64
 
 Answer = tuple[dict[str, Any] | None, str | None, float]
 """A node's recording, or why there is none, and when it came."""
-Told = Callable[[str], None]
+OnAnswer = Callable[[str], None]
+"""Called with the name of each node that has answered, or can no longer answer."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,35 +65,35 @@ class Order:
     address: str | None = None
 
 
-def collect(order: Order, told: Told | None = None) -> dict[str, Answer]:
+def collect(order: Order, on_answer: OnAnswer | None = None) -> dict[str, Answer]:
     """Recordings of all nodes; a node that does not answer has a reason instead.
 
     Raises:
         UsageError: the engine is not installed, or started nothing on any node.
     """
-    engines: Mapping[str, Callable[[Order, Told | None], dict[str, Answer]]] = {
+    engines: Mapping[str, Callable[[Order, OnAnswer | None], dict[str, Answer]]] = {
         "clustershell": _clustershell,
         "srun": _srun,
         "pdsh": _pdsh,
         "kubernetes": _kubernetes,
         "ray": _ray,
     }
-    answers = engines[order.engine](order, told)
+    answers = engines[order.engine](order, on_answer)
     for node in order.nodes:
         answers.setdefault(node, (None, f"no answer within {order.timeout:g} s", time.time()))
     return {node: answers[node] for node in order.nodes or sorted(answers)}
 
 
-def _kubernetes(order: Order, told: Told | None) -> dict[str, Answer]:
+def _kubernetes(order: Order, on_answer: OnAnswer | None) -> dict[str, Answer]:
     from dsdoctor.fleet import kubernetes  # noqa: PLC0415  # it builds on this module
 
-    return kubernetes.collect(order, told)
+    return kubernetes.collect(order, on_answer)
 
 
-def _ray(order: Order, told: Told | None) -> dict[str, Answer]:
+def _ray(order: Order, on_answer: OnAnswer | None) -> dict[str, Answer]:
     from dsdoctor.fleet import ray  # noqa: PLC0415  # it builds on this module
 
-    return ray.collect(order, told)
+    return ray.collect(order, on_answer)
 
 
 def recording(
@@ -124,7 +125,7 @@ def why(status: int | None, error: bytes, order: Order) -> str:
     return f"exit status {status}" + (f": {last}" if last else "")
 
 
-def _clustershell(order: Order, told: Told | None) -> dict[str, Answer]:
+def _clustershell(order: Order, on_answer: OnAnswer | None) -> dict[str, Answer]:
     try:
         task_module = importlib.import_module("ClusterShell.Task")
         event_module = importlib.import_module("ClusterShell.Event")
@@ -166,8 +167,8 @@ def _clustershell(order: Order, told: Told | None) -> dict[str, Answer]:
         if document is None and reason is None:
             reason = why(status, words, order)
         answers[node] = (document, reason, now)
-        if told is not None:
-            told(node)
+        if on_answer is not None:
+            on_answer(node)
 
     task = task_module.task_self()
     task.set_info("fanout", FANOUT)
@@ -205,7 +206,7 @@ def _launcher(order: Order) -> str:
     return f"import base64,zlib;exec(zlib.decompress(base64.b64decode('{packed}')))"
 
 
-def _srun(order: Order, told: Told | None) -> dict[str, Answer]:
+def _srun(order: Order, on_answer: OnAnswer | None) -> dict[str, Answer]:
     argv = [
         "srun",
         f"--nodes={len(order.nodes)}",
@@ -220,7 +221,9 @@ def _srun(order: Order, told: Told | None) -> dict[str, Answer]:
         "-",
         *order.arguments,
     ]
-    return _whole(order, argv, order.collector.encode(), told, None, _srun_refused, _srun_channels)
+    return _whole(
+        order, argv, order.collector.encode(), on_answer, None, _srun_refused, _srun_channels
+    )
 
 
 #: Lines of `srun -v`; output of tasks begins with their number, so no task can forge these.
@@ -255,7 +258,7 @@ def _srun_refused(done: process.Result) -> None:
     )
 
 
-def _pdsh(order: Order, told: Told | None) -> dict[str, Answer]:
+def _pdsh(order: Order, on_answer: OnAnswer | None) -> dict[str, Answer]:
     import os  # noqa: PLC0415
 
     command = _quoted([order.python, "-c", _launcher(order), *order.arguments])
@@ -264,25 +267,25 @@ def _pdsh(order: Order, told: Told | None) -> dict[str, Answer]:
     env = dict(os.environ)
     if order.ssh_options:
         env["PDSH_SSH_ARGS_APPEND"] = order.ssh_options
-    return _whole(order, [*argv, command], None, told, env)
+    return _whole(order, [*argv, command], None, on_answer, env)
 
 
 def _whole(
     order: Order,
     argv: list[str],
     stdin: bytes | None,
-    told: Told | None,
+    on_answer: OnAnswer | None,
     env: Mapping[str, str] | None,
     refused: Callable[[process.Result], None] = lambda _: None,
     channels: Callable[[bytes], dict[str, str]] = lambda _: {},
 ) -> dict[str, Answer]:
-    """Runs an engine that mixes the output of all nodes.
+    """Runs an engine whose output contains the lines of all nodes.
 
     Args:
         order: what to run where.
         argv: the engine's command line.
         stdin: for the engine.
-        told: called with each node.
+        on_answer: called with each node.
         env: the engine's environment.
         refused: raises UsageError if the engine itself did not work.
         channels: node to the prefix of its lines, if the engine does not use the node's name.
@@ -313,8 +316,8 @@ def _whole(
             answers[node] = (None, reason, now)
         else:
             answers[node] = (document, None, said.received(channel))
-        if told is not None:
-            told(node)
+        if on_answer is not None:
+            on_answer(node)
     return answers
 
 

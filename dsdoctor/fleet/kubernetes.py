@@ -18,7 +18,7 @@ from typing import Any
 from dsdoctor import process
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import frames
-from dsdoctor.fleet.fanout import Answer, Order, Told, recording, why
+from dsdoctor.fleet.fanout import Answer, OnAnswer, Order, recording, why
 from dsdoctor.model.host_name import is_dns_name
 from dsdoctor.model.plain import one_line
 from dsdoctor.model.redact import mask
@@ -42,7 +42,7 @@ class Pod:
     Attributes:
         name: of the pod.
         node: of the pod; empty if it is not scheduled.
-        problem: why no command can run in it, in words.
+        problem: why no command can run in it; empty if one can.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Target:
 
     @property
     def place(self) -> list[str]:
-        """The namespace in words."""
+        """The option of kubectl that sets the namespace; empty = none."""
         return [] if self.namespace is None else [f"--namespace={self.namespace}"]
 
 
@@ -147,8 +147,8 @@ def refusal(done: process.Result, command: str, forbidden: str, rights: str) -> 
 
     Args:
         done: how it ended.
-        command: in words.
-        forbidden: what the user may not do, if the cluster reports it.
+        command: the command, for the message.
+        forbidden: what the user may not do, for the message if the cluster reports that.
         rights: the expected rights.
     """
     if done.timed_out:
@@ -199,22 +199,22 @@ def _why_not(phase: str, status: Mapping[str, Any]) -> str:
     return phase
 
 
-def collect(order: Order, told: Told | None) -> dict[str, Answer]:
+def collect(order: Order, on_answer: OnAnswer | None) -> dict[str, Answer]:
     """Recordings from the pods of `order.target`.
 
     Raises:
         UsageError: kubectl may not start commands in any of them.
     """
     wanted = order.target
-    assert wanted is not None  # noqa: S101  # the command names it together with the engine
+    assert wanted is not None  # noqa: S101  # the command sets it together with the engine
     answers: dict[str, Answer] = {}
     with concurrent.futures.ThreadPoolExecutor(_AT_ONCE) as pool:
         asked = {pool.submit(_ask, order, wanted, pod): name for name, pod in wanted.pods.items()}
         try:
             for done in concurrent.futures.as_completed(asked):
                 answers[asked[done]] = done.result()
-                if told is not None:
-                    told(asked[done])
+                if on_answer is not None:
+                    on_answer(asked[done])
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             process.kill_all()

@@ -11,9 +11,12 @@ import msgspec
 from dsdoctor.fleet.names import fold
 from dsdoctor.fleet.nodes import NodeReport
 from dsdoctor.fleet.traits import BREAKING, not_reported
+from dsdoctor.model.plain import shortened
 
 SCHEMA = "dsdoctor/fleet"
 VERSION = 1
+#: Characters of a trait's value that a message shows.
+_LONGEST_VALUE = 60
 _ORDER = {"fail": 0, "crash": 1, "unknown": 2, "warn": 3}
 
 
@@ -50,7 +53,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
         verdict: of each.
         traits: of each.
         conditions: problems of each.
-        error: why they are silent, if they are.
+        error: why they did not answer; None if they did.
     """
 
     nodes: str
@@ -218,11 +221,11 @@ _PLURAL = ("GPUs", "CPUs")
 def _drifted(
     name: str, value: str, wanted: str, holders: Sequence[str], whose: str
 ) -> FleetFinding:
-    """A finding on the nodes with one value; `whose` says where the expected one is from."""
-    have = f"`{_shortened(value)}`" if value else not_reported(name)
+    """A finding on the nodes with one value; `whose` is the source of the expected one."""
+    have = f"`{shortened(value, _LONGEST_VALUE)}`" if value else not_reported(name)
     without = "does not set it" if name.startswith("variable ") else "does not report it"
-    want = f"has `{_shortened(wanted)}`" if wanted else without
-    unread = not (value and wanted)  # what is not known to differ fails nobody
+    want = f"has `{shortened(wanted, _LONGEST_VALUE)}`" if wanted else without
+    unread = not (value and wanted)  # a value that is not known is no failure
     return FleetFinding(
         status="fail" if name in BREAKING and not unread else "warn",
         condition="fleet-drift",
@@ -232,10 +235,6 @@ def _drifted(
         count=len(holders),
         evidence={"trait": name, "value": value, "expected": wanted},
     )
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 60 else text[:59] + "…"  # noqa: PLR2004
 
 
 def _hint(name: str, *, unread: bool) -> str:

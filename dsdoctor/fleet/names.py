@@ -7,10 +7,13 @@ from collections.abc import Iterable, Iterator
 
 from dsdoctor.errors import UsageError
 from dsdoctor.model.host_name import is_host_name
+from dsdoctor.model.plain import shortened
 
 #: More nodes than any cluster has: a typo such as `gpu[1-10000000]`.
 MOST = 200_000
 EXAMPLE = "gpu[001-512]"
+#: Characters of a wrong value that a message quotes.
+_LONGEST_SHOWN = 80
 _PART = re.compile(r"\[([^\[\]]*)\]")
 
 
@@ -85,7 +88,7 @@ def _numbers(piece: str, whole: str) -> list[str]:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= 80 else text[:79] + "…"  # noqa: PLR2004
+    return shortened(text, _LONGEST_SHOWN)
 
 
 def fold(names: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet.replay import FleetNode
 from dsdoctor.fleet.traits import traits_of
-from dsdoctor.fleet.verdict_cache import UNLIKE, Memory, Values
+from dsdoctor.fleet.verdict_cache import UNLIKE, Values, VerdictCache
 from dsdoctor.judge import JUDGE_SECONDS, Policy, not_judged
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.gpu import Gpus
@@ -43,11 +43,11 @@ class NodeFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a node.
+    """What is known about a node.
 
     Attributes:
-        name: as it was given.
-        error: why there is no snapshot, in words; None if there is one.
+        name: as the user or the engine wrote it.
+        error: why there is no snapshot; None if there is one.
         verdict: `healthy`, `faulty`, `unknown` or `silent`.
         traits: what should be the same everywhere.
         findings: problems of the node itself.
@@ -102,7 +102,7 @@ class _Source:
         return missing or Missing(why=Why.NOT_ASKED, detail=f"`{key}` was not collected")
 
     def digest(self, kind: type[Fact]) -> bytes:
-        """Changes when the fact does."""
+        """A hash of a fact's JSON, or of the reason why it is missing."""
         made = self._digests.get(kind)
         if made is None:
             key = kind.key()
@@ -147,13 +147,13 @@ class Judge:
     Args:
         registry: packs.
         units: conditions to judge.
-        policy: how.
+        policy: scopes and thresholds.
     """
 
     def __init__(self, registry: Registry, units: Iterable[Unit], policy: Policy) -> None:
         self.registry = registry
-        self.memories = [
-            Memory(unit, policy, registry)
+        self.caches = [
+            VerdictCache(unit, policy, registry)
             for unit in units
             if unit.check is not None
             and (not policy.scopes or unit.condition.scope in policy.scopes)
@@ -161,14 +161,14 @@ class Judge:
         self.decoders = Decoders()
 
     def _findings(self, values: Values) -> list[Finding]:
-        """The findings; a report that is slow on purpose delays the others for a limited time."""
+        """The findings; a report that is slow to judge delays other nodes for a limited time."""
         deadline = time.monotonic() + JUDGE_SECONDS
         found: list[Finding] = []
-        for memory in self.memories:
+        for cache in self.caches:
             if time.monotonic() > deadline:
-                found.append(not_judged(memory.unit))
+                found.append(not_judged(cache.unit))
             else:
-                found += memory.findings(values)
+                found += cache.findings(values)
         return found
 
     def report(self, name: str, data: bytes, origin: str | None = None) -> NodeReport:
@@ -210,7 +210,7 @@ class Judge:
             )
             for finding in bad
         ]
-        if self.memories and all(isinstance(facts.get(kind), Missing) for kind in VITAL):
+        if self.caches and all(isinstance(facts.get(kind), Missing) for kind in VITAL):
             findings.append(_NOTHING)
         return NodeReport(
             name=name,

@@ -9,6 +9,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.fleet import names
 from dsdoctor.fleet.merge import FleetFinding, FleetReport, Group
 from dsdoctor.fleet.traits import not_reported
+from dsdoctor.model.plain import shortened
 from dsdoctor.report.html.page import render
 from dsdoctor.report.html.svg import Drawing, Shape, rect, text
 
@@ -96,7 +97,7 @@ def heat(report: FleetReport, size: Size = WIDE) -> Heat | None:
     by_verdict = {name: VERDICTS.get(word, "unknown") for name, word in verdict_of.items()}
     shapes += _cells(by_verdict, members, labels, (size.left, 2), wide)
     for place, (condition, cells) in enumerate(list(rows.items())[:MOST_ROWS], start=1):
-        name = short(condition, size.longest)
+        name = shortened(condition, size.longest)
         shapes.append(text(size.left - 8, 15 + CELL * place, name, "", "end"))
         shapes += _cells(cells, members, labels, (size.left, 2 + CELL * place), wide)
     height = 6 + CELL * (1 + min(len(rows), MOST_ROWS))
@@ -123,17 +124,12 @@ def _cells(
         x, y = at[0] + wide * place, at[1]
         css = "f-panel" if worst is None else f"f-{worst}"
         count = sum(status == worst for status in found)
-        words = f"{short(labels[place], 80)}: "
+        words = f"{shortened(labels[place], 80)}: "
         words += "nothing" if worst is None else f"{worst} on {count} of {len(inside)}"
         shapes.append(rect(x, y, wide - 1, CELL - 2, css, title=words))
         if worst in LETTERS:
             shapes.append(text(x + (wide - 1) / 2, y + 13, LETTERS[worst], "on cell", "middle"))
     return shapes
-
-
-def short(words: str, most: int) -> str:
-    """The text, shortened to this many characters."""
-    return words if len(words) <= most else words[: most - 1] + "…"
 
 
 def differences(group: Group, usual: Group | None) -> str:
@@ -173,12 +169,12 @@ def page(report: FleetReport) -> str:
         drift=[_drifted(found) for found in drift[:MOST_LINES]],
         drift_hidden=len(drift) - len(drift[:MOST_LINES]),
         groups=[
-            (group, short(group.nodes, LONGEST), short(differences(group, usual), LONGEST))
+            (group, shortened(group.nodes, LONGEST), shortened(differences(group, usual), LONGEST))
             for group in report.groups[:MOST_LINES]
         ],
         groups_hidden=len(report.groups) - len(report.groups[:MOST_LINES]),
         usual=usual,
-        short=lambda words: short(words, LONGEST),
+        short=lambda words: shortened(words, LONGEST),
     )
 
 
@@ -189,8 +185,8 @@ def _drifted(found: FleetFinding) -> tuple[str, str, str, str, str, int]:
     return (
         found.status,
         trait,
-        short(seen.get("value", "") or not_reported(trait), LONGEST),
-        short(seen.get("expected", "") or not_reported(trait), LONGEST),
-        short(found.nodes, LONGEST),
+        shortened(seen.get("value", "") or not_reported(trait), LONGEST),
+        shortened(seen.get("expected", "") or not_reported(trait), LONGEST),
+        shortened(found.nodes, LONGEST),
         found.count,
     )

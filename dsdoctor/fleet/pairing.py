@@ -52,12 +52,12 @@ def examine(nodes: Sequence[str], run: Runner) -> PairingVerdict:
     """Finds the bad nodes in at most two rounds of pairs, plus one per shared partner."""
     rounds: list[dict[str, bool | None]] = []
 
-    def play(pairs: Sequence[Pair]) -> dict[Pair, bool | None]:
+    def run_round(pairs: Sequence[Pair]) -> dict[Pair, bool | None]:
         found = run(pairs)
         rounds.append({"+".join(pair): found.get(pair) for pair in pairs})
         return found
 
-    first = play(pairs_of(nodes))
+    first = run_round(pairs_of(nodes))
     good = [node for pair, passed in first.items() if passed for node in pair]
     failed = [pair for pair, passed in first.items() if not passed]
     suspects = [node for pair in failed for node in pair]
@@ -65,7 +65,7 @@ def examine(nodes: Sequence[str], run: Runner) -> PairingVerdict:
     parted: list[Pair] = []
     if not good:
         # perhaps every pair contains a bad node: try each alone, to find good partners
-        alone = play([(node,) for node in suspects])
+        alone = run_round([(node,) for node in suspects])
         bad = [pair[0] for pair, passed in alone.items() if passed is False]
         trusted = [pair[0] for pair, passed in alone.items() if passed]
         tried = {frozenset(pair) for pair in failed}
@@ -73,7 +73,7 @@ def examine(nodes: Sequence[str], run: Runner) -> PairingVerdict:
             pair for pair in pairs_of(_mixed(trusted, failed)) if frozenset(pair) not in tried
         ]
         others = [pair for pair in others if len(pair) > 1]
-        mixed = play(others) if others else {}
+        mixed = run_round(others) if others else {}
         good = [node for pair, passed in mixed.items() if passed for node in pair]
         if not good:
             # no two of them train together, but each trains alone: the connection is bad
@@ -85,7 +85,7 @@ def examine(nodes: Sequence[str], run: Runner) -> PairingVerdict:
     pending = list(suspects)
     while pending and good and not parted:
         wave = list(zip(pending, good, strict=False))
-        results = play([(suspect, partner) for suspect, partner in wave])
+        results = run_round([(suspect, partner) for suspect, partner in wave])
         for suspect, partner in wave:
             retried[suspect] = results.get((suspect, partner))
         pending = pending[len(wave) :]

@@ -1,4 +1,4 @@
-"""Pods for one check, if no agent runs: one on each node, removed when the check is over.
+"""Pods for one check, if no agent runs: one on each node, removed after the check.
 
 Each is the pod of a Job, so that the cluster itself removes it if dsdoctor cannot. The Job ends
 after its deadline, and is deleted with its pod a minute later (`ttlSecondsAfterFinished`, stable
@@ -132,13 +132,13 @@ def _job(wanted: Wanted, node: str, number: int) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def started(wanted: Wanted, patience: float, tell: Callable[[str], None]) -> Iterator[Target]:
+def started(wanted: Wanted, patience: float, report: Callable[[str], None]) -> Iterator[Target]:
     """The pods, one on each node, while the context is open.
 
     Args:
         wanted: the pods to start.
         patience: seconds until they must run.
-        tell: called with one line if they could not be deleted.
+        report: called with one line if they could not be deleted.
 
     Raises:
         UsageError: kubectl or the cluster does not answer or rejects it, or no node matches.
@@ -152,7 +152,7 @@ def started(wanted: Wanted, patience: float, tell: Callable[[str], None]) -> Ite
     finally:
         problem = _delete(wanted)
         if problem:
-            tell(problem)
+            report(problem)
 
 
 def _nodes(wanted: Wanted) -> list[str]:

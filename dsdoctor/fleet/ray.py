@@ -13,7 +13,7 @@ from pathlib import Path
 from dsdoctor import files, process
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import frames
-from dsdoctor.fleet.fanout import Answer, Order, Told, recording
+from dsdoctor.fleet.fanout import Answer, OnAnswer, Order, recording
 from dsdoctor.interpreter import CHILDREN
 from dsdoctor.model.host_name import is_host_name
 from dsdoctor.model.plain import one_line
@@ -43,7 +43,7 @@ def address(text: str) -> str:
     return text if "://" in text or text == "auto" else f"http://{text}"
 
 
-def collect(order: Order, told: Told | None) -> dict[str, Answer]:
+def collect(order: Order, on_answer: OnAnswer | None) -> dict[str, Answer]:
     """Recordings of all nodes of the cluster.
 
     Raises:
@@ -70,11 +70,15 @@ def collect(order: Order, told: Told | None) -> dict[str, Answer]:
                 "`pip install 'ray[default]'`"
             ) from None
     said.end()
-    return _answers(order, done, words.whole(), said, told)
+    return _answers(order, done, words.whole(), said, on_answer)
 
 
 def _answers(
-    order: Order, done: process.Result, printed: bytes, said: frames.Channels, told: Told | None
+    order: Order,
+    done: process.Result,
+    printed: bytes,
+    said: frames.Channels,
+    on_answer: OnAnswer | None,
 ) -> dict[str, Answer]:
     listed = _NODES.search(printed)
     if listed is None:
@@ -93,8 +97,8 @@ def _answers(
         if document is None:
             reason = reason or reasons.get(name) or f"no answer within {order.timeout:g} s"
         answers[name] = (document, reason, received)
-        if told is not None:
-            told(name)
+        if on_answer is not None:
+            on_answer(name)
     return answers
 
 

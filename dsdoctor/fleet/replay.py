@@ -168,7 +168,7 @@ def _parsed(
 
 
 def _run(probe: Probe, host: ReplayHost, snapshot: Snapshot) -> None:
-    from dsdoctor.packs.registry import gives  # noqa: PLC0415  # beside its only use
+    from dsdoctor.packs.registry import gives  # noqa: PLC0415  # next to its only use
 
     try:
         value = probe.function(host)
@@ -237,7 +237,7 @@ def _patient(children: Mapping[str, Ended], choice: PatientChoice, snapshot: Sna
 
 
 def patient_records(result: Result) -> list[dict[str, Any]]:
-    """Records of a child in the patient."""
+    """Records of a child that ran in the examined environment."""
     from dsdoctor.interpreter import read_records  # noqa: PLC0415
 
     return read_records(result.stdout)

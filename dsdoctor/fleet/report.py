@@ -7,7 +7,7 @@ import textwrap
 import msgspec
 
 from dsdoctor.fleet.merge import FleetFinding, FleetReport, Group
-from dsdoctor.model.plain import one_line
+from dsdoctor.model.plain import one_line, shortened
 
 FINDINGS = 12
 GROUPS = 6
@@ -87,7 +87,7 @@ def _group(group: Group, usual: Group | None, width: int) -> list[str]:
     ]
     differs += [name for name in group.conditions if name not in usual.conditions]
     text = one_line(", ".join(differs)) or "fewer findings"
-    return [_cut(f"{where} ({number}, {group.verdict}): {text}", width)]
+    return [shortened(f"{where} ({number}, {group.verdict}): {text}", width)]
 
 
 def _names(nodes: str, width: int) -> str:
@@ -109,7 +109,3 @@ def _wrapped(words: str, width: int) -> list[str]:
         placeholder=" …",
         break_on_hyphens=False,
     )
-
-
-def _cut(words: str, width: int) -> str:
-    return words if len(words) <= width else words[: width - 1] + "…"

@@ -19,7 +19,7 @@ from dsdoctor.model.redact import mask
 
 #: What a run may take in addition to its own limit: start, compiling ops, cleaning up.
 GRACE_SECONDS = 240.0
-#: Each pair of a round gets a port of its own.
+#: Each pair of a round gets its own port, from this one on.
 FIRST_PORT = 29600
 
 
@@ -33,7 +33,7 @@ class Runs:
         options: further options of `dsdoctor smoke`.
         timeout: seconds for one run.
         at_once: pairs that run at the same time.
-        told: called when a pair has ended, with its cause.
+        on_end: called when a pair has ended, with the result and the cause.
     """
 
     slots: Mapping[str, int]
@@ -41,7 +41,7 @@ class Runs:
     options: Sequence[str] = ()
     timeout: float = 300.0
     at_once: int = 8
-    told: Callable[[Pair, bool | None, str], None] | None = None
+    on_end: Callable[[Pair, bool | None, str], None] | None = None
 
     def run(self, pairs: Sequence[Pair]) -> dict[Pair, bool | None]:
         """Runs pairs that share no node; True passed, False failed, None inconclusive."""
@@ -67,8 +67,8 @@ class Runs:
         passed = None
         if report is not None and done.returncode in (0, 1):
             passed = done.returncode == 0
-        if self.told is not None:
-            self.told(pair, passed, one_line(mask(_cause(done, report)))[:300])
+        if self.on_end is not None:
+            self.on_end(pair, passed, one_line(mask(_cause(done, report)))[:300])
         return passed
 
     def _remote_argv(self, node: str, own: Sequence[str]) -> list[str]:

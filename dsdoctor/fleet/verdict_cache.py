@@ -7,7 +7,7 @@ import typing
 from collections.abc import Callable, Hashable
 from typing import Any, Protocol, TypeVar
 
-from dsdoctor.fact_source import Facts, Source
+from dsdoctor.fact_source import Facts, FactSource
 from dsdoctor.fleet import reads
 from dsdoctor.fleet.replay import FleetNode
 from dsdoctor.judge import OUT_OF_TIME, Policy, unit_findings
@@ -27,7 +27,8 @@ _ALWAYS = (RunNeeds, NvidiaKernel)
 _REMEMBERED = 4096
 #: Maximum paths through a check, each with its own set of values; healthy nodes take one.
 _WAYS = 8
-#: A check that reads values that differ everywhere is not worth caching.
+#: After this many misses, and more misses than hits, a check that reads differing values is no
+#: longer cached.
 _TRIALS = 64
 
 
@@ -36,11 +37,11 @@ Place = tuple[type[Fact], reads.Path]
 Way = tuple[Place, ...]
 
 
-class DigestSource(Source, Protocol):
+class DigestSource(FactSource, Protocol):
     """A source of facts that can cheaply compare the facts of two nodes."""
 
     def digest(self, kind: type[Fact]) -> bytes:
-        """Changes when the fact does."""
+        """A hash of a fact's content."""
         ...
 
 
@@ -118,12 +119,12 @@ class _Traced:
         return typing.cast("F | Missing", value)
 
 
-class Memory:
+class VerdictCache:
     """Judges one condition on many nodes.
 
     Args:
         unit: the condition.
-        policy: how it is judged.
+        policy: scopes and thresholds.
         registry: of all packs.
     """
 

@@ -2,10 +2,10 @@
 
     python3 -m dsdoctor.hook.agent --node gpu-1 --taint dsdoctor/unhealthy
 
-The container of the DaemonSet in `deploy/`. Each round runs `dsdoctor hook npd` as a child with a
-deadline, sets the node's condition, writes an event where the verdict changed, adds or removes the
-taint where one is named, and offers the metrics of the hook for Prometheus. What is inconclusive
-changes no taint: a node is neither closed nor opened because dsdoctor could not judge it.
+It runs in the container of the DaemonSet in `deploy/`. Each round runs `dsdoctor hook npd` as a
+child with a deadline, sets the node's condition, writes an event if the verdict changed, adds or
+removes the taint if one is configured, and serves the metrics of the hook to Prometheus. An
+inconclusive verdict does not change the taint.
 """
 
 from __future__ import annotations
@@ -27,41 +27,40 @@ from typing import Any
 from dsdoctor import files, process
 from dsdoctor.hook import nodeapi
 from dsdoctor.hook.decide import PREFIX
-from dsdoctor.hook.outputs import cut
 from dsdoctor.model.host_name import is_dns_name
-from dsdoctor.model.plain import one_line
+from dsdoctor.model.plain import one_line, shortened
 
 CONDITION = "GPUProblem"
-#: The hook's own limits end it; this is for a child that they do not end.
+#: After its budget, a hook that its own limits did not end gets this long before it is killed.
 _GRACE_SECONDS = 15.0
-#: As node-problem-detector does: a condition that nobody renews looks abandoned.
+#: How often an unchanged condition is renewed, as by node-problem-detector.
 HEARTBEAT_SECONDS = 300.0
 MESSAGE_LENGTH = 1024
-#: A scraper that reads slowly must not keep a thread.
+#: A scraper that reads slowly must not block a thread for longer.
 _SCRAPE_SECONDS = 5.0
-#: What the NVIDIA container runtime brings into a container together with the driver's library.
+#: The NVIDIA container runtime adds this device to a container along with the driver's library.
 DEVICE = Path("/dev/nvidiactl")
-#: What a container of the DaemonSet would report of its own limits, mounts and environment.
+#: Families that would judge the limits, mounts and environment of the DaemonSet's own container.
 IGNORED = ("host", "memory", "storage", "nccl", "torch", "launch", "container")
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What the agent was asked for.
+    """The options of the agent.
 
     Attributes:
         node: name of this node in Kubernetes.
-        folder: where verdicts, counters and metrics are kept.
+        folder: where verdicts, counters and metrics are stored.
         interval: seconds between two rounds.
         budget: seconds for one verdict.
         condition: type of the node's condition.
         taint: key of the taint; empty = none is set.
         effect: of the taint.
         events: whether changes of the verdict are written as events.
-        port: for `/metrics` and `/healthz`; None = none.
+        port: for `/metrics` and `/healthz`; None = no server.
         ignore: checks that are left out.
-        device: without it the container has no GPUs, and nothing that it finds is about the node.
-        once: one round, then end.
+        device: if it does not exist, the container has no GPUs and cannot judge the node.
+        once: run one round, then exit.
     """
 
     node: str
@@ -79,7 +78,7 @@ class Options:
 
 
 def camel(words: str) -> str:
-    """A reason as Kubernetes spells them.
+    """A reason in CamelCase, as Kubernetes requires.
 
     >>> camel("gpu-lost"), camel("status-3"), camel("")
     ('GpuLost', 'Status3', 'Unknown')
@@ -87,14 +86,14 @@ def camel(words: str) -> str:
     return "".join(word[:1].upper() + word[1:] for word in words.split("-")) or "Unknown"
 
 
-def judged(record: dict[str, Any] | None, *, has_device: bool = True) -> dict[str, str]:
-    """Status, reason and message of the condition that a verdict of the hook amounts to.
+def condition_for(record: dict[str, Any] | None, *, has_device: bool = True) -> dict[str, str]:
+    """Status, reason and message of the node's condition for a verdict of the hook.
 
     Args:
-        record: the verdict file of the hook, None where it wrote none.
+        record: the verdict file of the hook; None if it wrote none.
         has_device: whether the container runtime gave this container access to the GPUs.
 
-    >>> judged({"verdict": "healthy", "gpus": {"0": "GPU-1"}, "reason": "dsdoctor: ok"})
+    >>> condition_for({"verdict": "healthy", "gpus": {"0": "GPU-1"}, "reason": "dsdoctor: ok"})
     {'status': 'False', 'reason': 'GPUIsHealthy', 'message': 'no confirmed fault on 1 GPU'}
     """
     if record is None:
@@ -111,7 +110,7 @@ def judged(record: dict[str, Any] | None, *, has_device: bool = True) -> dict[st
         return {
             "status": "True",
             "reason": camel(str(first.get("condition", ""))),
-            "message": cut(f"{message}; hint: {hint}" if hint else message, MESSAGE_LENGTH),
+            "message": shortened(f"{message}; hint: {hint}" if hint else message, MESSAGE_LENGTH),
         }
     if verdict != "healthy":
         return _unknown(str(record.get("cause") or "unknown"), message)
@@ -126,16 +125,20 @@ def judged(record: dict[str, Any] | None, *, has_device: bool = True) -> dict[st
 
 
 def _unknown(cause: str, message: str) -> dict[str, str]:
-    return {"status": "Unknown", "reason": camel(cause), "message": cut(message, MESSAGE_LENGTH)}
+    return {
+        "status": "Unknown",
+        "reason": camel(cause),
+        "message": shortened(message, MESSAGE_LENGTH),
+    }
 
 
 class Agent:
     """The rounds of one node.
 
     Attributes:
-        options: what it was asked for.
-        metrics: the text of `/metrics`, of the last round.
-        last: when the last round ended, monotonic.
+        options: its options.
+        metrics: the text of `/metrics`, from the last round.
+        last: when the last round ended, on the monotonic clock.
     """
 
     def __init__(
@@ -150,14 +153,14 @@ class Agent:
         self._renewed = 0.0
 
     def round(self) -> bool:
-        """Judges once and reports it; False where the API did not take all of it."""
-        found = judged(self.check(), has_device=self.options.device.exists())
+        """Judges once and reports the result; False if the API did not accept it."""
+        found = condition_for(self.check(), has_device=self.options.device.exists())
         with contextlib.suppress(OSError):
             self.metrics = (self.options.folder / "metrics.prom").read_text(encoding="utf-8")
         say(f"verdict status={found['status']} reason={found['reason']} {found['message']}")
-        took = nodeapi.retrying(lambda: self._report(found), lambda text: say(f"api {text}"))
+        accepted = nodeapi.attempt(lambda: self._report(found), lambda text: say(f"api {text}"))
         self.last = time.monotonic()
-        return took
+        return accepted
 
     def _report(self, found: dict[str, str]) -> None:
         options = self.options
@@ -184,24 +187,24 @@ class Agent:
             nodeapi.write_event(self.api, options.node, event, now)
 
     def alive(self) -> bool:
-        """Whether rounds still end."""
+        """Whether the last round ended recently enough."""
         late = 3 * self.options.interval + self.options.budget + _GRACE_SECONDS
         return time.monotonic() - self.last < late
 
 
 def rfc3339() -> str:
-    """Now, as Kubernetes writes times."""
+    """The current time, as Kubernetes writes times."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def say(text: str) -> None:
-    """A line for `kubectl logs`."""
+    """Prints a line for `kubectl logs`."""
     sys.stdout.write(f"dsdoctor-agent {one_line(text)}\n")
     sys.stdout.flush()
 
 
-def by_hook(options: Options) -> dict[str, Any] | None:
-    """The verdict of `dsdoctor hook npd`, None where it left none."""
+def run_hook(options: Options) -> dict[str, Any] | None:
+    """Runs `dsdoctor hook npd` and returns its verdict; None if it wrote none."""
     verdict = options.folder / "verdict.json"
     argv = [*process.own_module("dsdoctor"), "hook", "npd", "--max-age", "0"]
     argv += ["--budget", f"{options.budget:g}", "--run-folder", str(options.folder / "run")]
@@ -220,10 +223,10 @@ def by_hook(options: Options) -> dict[str, Any] | None:
 
 
 def serve(agent: Agent, port: int) -> http.server.ThreadingHTTPServer:
-    """Offers `/metrics` and `/healthz` in threads of their own.
+    """Serves `/metrics` and `/healthz` from background threads.
 
     Raises:
-        OSError: the port is taken.
+        OSError: the port is in use.
     """
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -243,7 +246,7 @@ def serve(agent: Agent, port: int) -> http.server.ThreadingHTTPServer:
             self.wfile.write(data)
 
         def log_message(self, *_: object) -> None:
-            """Scrapes are not logged."""
+            """Does not log scrapes."""
 
     server = http.server.ThreadingHTTPServer(("", port), Handler)
     server.daemon_threads = True
@@ -259,7 +262,7 @@ def _seconds(text: str) -> float:
 
 
 def parsed(argv: Sequence[str] | None) -> tuple[Options, str]:
-    """Options, and the URL of the API server where one is named; ends with status 2 on misuse."""
+    """The options, and the URL of the API server, which may be empty; exits with 2 on misuse."""
     parser = argparse.ArgumentParser("python3 -m dsdoctor.hook.agent", allow_abbrev=False)
     parser.add_argument("--node", default=os.environ.get("NODE_NAME", ""))
     parser.add_argument("--api", default="", help="URL of the API server [the pod's]")
@@ -296,7 +299,7 @@ def parsed(argv: Sequence[str] | None) -> tuple[Options, str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Rounds until a signal."""
+    """Runs rounds until a signal arrives."""
     options, url = parsed(argv)
     try:
         api = nodeapi.Api(url) if url else nodeapi.Api.in_cluster(os.environ)
@@ -304,7 +307,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (nodeapi.ApiError, OSError) as error:
         sys.stderr.write(f"dsdoctor-agent: {error}\n")
         return 2
-    agent = Agent(options, api, lambda: by_hook(options))
+    agent = Agent(options, api, lambda: run_hook(options))
     if options.once:
         return 0 if agent.round() else 1
     stopped = threading.Event()
@@ -325,7 +328,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _stop(stopped: threading.Event) -> None:
     stopped.set()
-    process.kill_all()  # a check that is under way
+    process.kill_all()  # a check that is running
 
 
 if __name__ == "__main__":

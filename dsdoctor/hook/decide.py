@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-#: Begins every reason that is passed to a scheduler, so that only our own drains are undone.
+#: Begins every reason that a scheduler receives: only drains with this prefix are undone.
 PREFIX = "dsdoctor:"
-#: Families whose conditions mean nothing to a job without GPUs.
+#: Families whose conditions do not affect a job without GPUs.
 GPU_FAMILIES = ("driver", "gpu", "topology", "nccl", "cuda", "torch")
-#: Which fault decides: one of the node, which no job can repair, before one of the job or of its
-#: environment, and the device before the software that runs on it, whose faults it may cause.
+#: Order of faults: those of the node, which no job can fix, before those of the job or of its
+#: environment; and those of the device before those of software, which may follow from them.
 _SCOPES = ("node", "job", "user-env")
 _FAMILIES = ("gpu", "driver", "topology")
 
@@ -22,7 +22,7 @@ class Fault:
     Attributes:
         id, condition: which.
         message: with the measured value.
-        hint: the way out.
+        hint: how to fix it.
         scope: who can fix it.
     """
 
@@ -45,15 +45,15 @@ class Decision:
     Attributes:
         block: the job must not start here.
         verdict: `healthy`, `faulty` or `unknown`.
-        cause: why a job passes though the check was inconclusive, by name, else None.
-        detail: the same in words.
+        cause: why the check was inconclusive, as one word; None if it was not.
+        detail: the same as text.
         faults: confirmed failures.
         warnings: what else is worth reporting.
         notes: of the warnings, those about the job that has ended (`slurm-epilog`).
         counts: findings by status.
-        reused: the verdict is an earlier one's.
-        would_block: it would have, but for --dry-run.
-        problems: mistakes in the configuration that the worker has found.
+        reused: the verdict was made for an earlier hook.
+        would_block: it would block without --dry-run.
+        problems: mistakes in the configuration that the worker found.
     """
 
     block: bool = False
@@ -70,7 +70,7 @@ class Decision:
 
     @property
     def reason(self) -> str:
-        """One line for a scheduler, with our prefix."""
+        """One line for a scheduler, with `PREFIX`."""
         if self.faults:
             more = f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
             return f"{PREFIX} {self.faults[0].line}{more}"
@@ -99,7 +99,7 @@ def _fault(row: dict[str, Any]) -> Fault:
 
 
 def faults_of(judged: dict[str, Any], *, wants_gpu: bool) -> tuple[Fault, ...]:
-    """Confirmed failures, the decisive one first, less those of GPUs that the job does not use."""
+    """Confirmed failures, the decisive one first; without GPU families if the job uses no GPU."""
     return tuple(
         _fault(row)
         for row in sorted(judged.get("findings", ()), key=_rank)
@@ -110,7 +110,7 @@ def faults_of(judged: dict[str, Any], *, wants_gpu: bool) -> tuple[Fault, ...]:
 
 
 def warnings_of(judged: dict[str, Any], *, wants_gpu: bool = True) -> tuple[Fault, ...]:
-    """Warnings, and failures that are not confirmed, less those of GPUs that a job does not use."""
+    """Warnings and unconfirmed failures; without GPU families if the job uses no GPU."""
     return tuple(
         _fault(row)
         for row in judged.get("findings", ())
@@ -131,10 +131,10 @@ def decide(
     dry_run: bool = False,
     reused: bool = False,
 ) -> Decision:
-    """The decision on a machine that could be judged.
+    """The decision on a machine that was judged.
 
-    A failure blocks if it is confirmed: one that rests on a time-out or on a broken answer is as
-    unknown as what could not be read at all, since dsdoctor itself may be at fault.
+    Only a confirmed failure blocks. One that rests on a timeout or on a broken answer is as unknown
+    as what could not be read at all, because dsdoctor itself may be at fault.
     """
     faults = faults_of(judged, wants_gpu=wants_gpu)
     unsure = [str(text) for text in judged.get("unsure", ())] if wants_gpu else []
@@ -169,7 +169,7 @@ def decide(
 def unknown(
     cause: str, detail: str, *, fail_closed: bool = False, dry_run: bool = False
 ) -> Decision:
-    """The decision for an inconclusive check: pass, and count why."""
+    """The decision for an inconclusive check: pass, unless `fail_closed`."""
     return Decision(
         block=fail_closed and not dry_run,
         would_block=fail_closed and dry_run,

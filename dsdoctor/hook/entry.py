@@ -1,4 +1,4 @@
-"""One run of a hook, from request to exit status; lean until a worker is started."""
+"""One run of a hook, from request to exit status; imports little until a worker is started."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dsdoctor.hook.request import (
     KINDS,
     Request,
     configured,
-    is_named_by_user,
+    has_job_environment,
     job_id,
     node_name,
     parse,
@@ -35,33 +35,33 @@ from dsdoctor.model.plain import one_line
 from dsdoctor.model.units import whole
 from dsdoctor.safe_path import is_root, trusted_accounts, why_untrusted
 
-#: While this file is there every hook lets everything pass.
+#: While this file exists, every hook lets every job pass.
 KILL_SWITCH = Path("/etc/dsdoctor/disabled")
 SYSTEM_CONFIG = Path("/etc/dsdoctor/config.toml")
 #: Kinds that run as the user of the job, in its environment.
 _IN_THE_JOB = ("slurm-task-prolog", "k8s")
 _LOG_SECONDS = 0.2
-#: The most that a job waits for one call of scontrol.
+#: The longest that a job waits for one call of scontrol.
 _SCONTROL_SECONDS = 1.5
-#: The largest number of an account; the job's owner may set anything.
+#: The largest uid; the job's owner may set any text.
 _LARGEST_UID = 2**32 - 1
-#: Whether syslog has not taken a line in time; it gets no second chance in this run.
-_deaf: list[bool] = []
+#: Not empty if syslog did not accept a line in time; it is not tried again in this run.
+_syslog_blocks: list[bool] = []
 _UNKNOWN_WORDS = {"nagios": "DSDOCTOR UNKNOWN - inconclusive ({0})\n"}
-#: Statuses with which this process has given a verdict; click's own are not among them.
-_given: list[int] = []
+#: Exit statuses that stand for a decision of this process; click's own are not among them.
+_decided: list[int] = []
 
 
 def _stopped(number: int, _frame: object) -> None:
-    """A signal: `SystemExit` lets the supervisor end its worker and remove its files."""
-    signal.signal(number, signal.SIG_IGN)  # the wrapper may signal us more than once
+    """Handles a signal: `SystemExit` lets the supervisor end its worker and remove its files."""
+    signal.signal(number, signal.SIG_IGN)  # the script may send it more than once
     sys.exit(128 + number)
 
 
-def _hear_signals() -> None:
+def _handle_signals() -> None:
     for name in ("SIGTERM", "SIGINT", "SIGHUP"):
         number = getattr(signal, name, None)
-        # not what `nohup` or a shell has ignored, and only where a handler may be set
+        # not one that `nohup` or a shell has set to be ignored; on a thread this raises ValueError
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
             with contextlib.suppress(ValueError):
                 signal.signal(number, _stopped)
@@ -72,7 +72,7 @@ def main(argv: list[str], by_click: Callable[[], int]) -> int:
 
     Args:
         argv: the words after `hook`.
-        by_click: what says what is wrong with them, or helps.
+        by_click: runs click, for help and for messages about wrong options.
     """
     kind = argv[0] if argv else ""
     unknown_status = outputs.UNKNOWN_STATUS.get(kind, 2)
@@ -85,14 +85,14 @@ def main(argv: list[str], by_click: Callable[[], int]) -> int:
         _log(f"hook={kind} decision=pass cause=crash {type(error).__name__}: {error}")
         _print(_UNKNOWN_WORDS.get(kind, "dsdoctor: inconclusive ({0})\n").format("crash"))
         return _crashed(argv)
-    if status not in (0, unknown_status) and not _given:
+    if status not in (0, unknown_status) and not _decided:
         _print(_UNKNOWN_WORDS.get(kind, "").format("usage"))
         return unknown_status
     return status
 
 
 def _crashed(argv: list[str]) -> int:
-    """The status after an error of ours: the script of `hook install` decides, or jobs pass."""
+    """The status after an internal error: the script of `hook install` decides, or jobs pass."""
     kind = argv[0] if argv else ""
     if kind in outputs.UNKNOWN_STATUS or kind not in KINDS or "--token" in argv:
         return outputs.UNKNOWN_STATUS.get(kind, 2)
@@ -102,7 +102,7 @@ def _crashed(argv: list[str]) -> int:
 
 
 def fast(argv: list[str]) -> int | None:
-    """Runs a hook without click; None = click must say what is wrong or help."""
+    """Runs a hook without click; None = click must report what is wrong, or print the help."""
     request = parse(argv)
     return None if request is None else run(request)
 
@@ -110,20 +110,20 @@ def fast(argv: list[str]) -> int | None:
 def run(request: Request, env: Mapping[str, str] | None = None) -> int:
     """Decides, reports the decision, and returns the exit status."""
     status = _run(request, env)
-    _given.append(status)
+    _decided.append(status)
     return status
 
 
 def _run(request: Request, env: Mapping[str, str] | None) -> int:
     begun = time.monotonic() - process_age()
-    _hear_signals()
+    _handle_signals()
     env = os.environ if env is None else env
     if KILL_SWITCH.exists():
         _log(f"hook={request.kind} decision=pass cause=disabled `{KILL_SWITCH}` exists")
         return outputs.UNKNOWN_STATUS.get(request.kind, 0)
     decision, folder, request, known = _decide(request, env, begun)
     decision = outputs.settle(request, decision)
-    _say_why_requeued(request, env, begun)
+    _print_why_requeued(request, env, begun)
     seconds = time.monotonic() - begun
     node = node_name(env)
     job = job_id(env, request.kind)
@@ -148,7 +148,7 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
         if not request.token:  # else the script of `hook install` writes it
             gatelog.write(folder.path, **outputs.note(request, decision, job, node, seconds))
         gatelog.rotate(folder.path)
-        _keep(request, decision, folder, node, job, record)
+        _note_job(request, decision, folder, node, job, record)
     _report(request, decision, folder, seconds, node)
     _log(outputs.log_line(request, decision, job, node, seconds))
     for found in decision.notes:
@@ -156,7 +156,7 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
     for problem in problems:
         _log(f"hook={request.kind} configuration: {one_line(problem)}")
     if request.kind == "slurm-health" and folder is not None:
-        from dsdoctor.hook import health  # noqa: PLC0415  # the others start no Slurm command
+        from dsdoctor.hook import health  # noqa: PLC0415  # other kinds start no Slurm command
 
         return health.act(request, decision, folder, node)
     if request.kind == "pbs-health":
@@ -164,14 +164,14 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
 
         return pbs_node.act(request, decision, node)
     if request.kind in ("slurm-prolog", "slurm-epilog") and decision.block:
-        _tell_slurm(request, decision, node, job, begun)
+        _inform_slurm(request, decision, node, job, begun)
     if not written and decision.block:
         _log(f"hook={request.kind} decision=pass cause=verdict-unwritten `{request.json}`")
         return 0
     return outputs.exit_status(request, decision)
 
 
-def _keep(  # all that one note consists of
+def _note_job(  # everything that a note contains
     request: Request,
     decision: Decision,
     folder: RunFolder,
@@ -179,7 +179,7 @@ def _keep(  # all that one note consists of
     job: str,
     record: dict[str, Any],
 ) -> None:
-    """Notes a job for its task prolog and its epilog, and a drain for the health program."""
+    """Stores a note of a job for its task prolog and epilog, and of a drain for `slurm-health`."""
     if request.kind == "slurm-prolog":
         folder.keep_job(node, job, record)
     elif request.kind == "slurm-epilog":
@@ -190,35 +190,35 @@ def _keep(  # all that one note consists of
         folder.stamp(node, record)
 
 
-def _tell_slurm(request: Request, decision: Decision, node: str, job: str, begun: float) -> None:
-    """Calls scontrol where a job is blocked; one that hangs must not turn the block into a pass."""
+def _inform_slurm(request: Request, decision: Decision, node: str, job: str, begun: float) -> None:
+    """Calls scontrol for a blocked job; one that hangs must not turn the block into a pass."""
     if not (request.reason_from_prolog or request.job_comment):
         return
-    from dsdoctor.hook import health  # noqa: PLC0415  # only where a job is blocked
+    from dsdoctor.hook import health  # noqa: PLC0415  # only if a job is blocked
 
     both = request.job_comment and bool(job) and request.kind == "slurm-prolog"
     if request.reason_from_prolog:
         seconds = _seconds_for_scontrol(request, begun, 2 if both else 1)
-        health.tell_reason(node, decision.reason, seconds)
+        health.drain_with_reason(node, decision.reason, seconds)
     if both:
-        health.tell_user(job, node, decision, _seconds_for_scontrol(request, begun, 1))
+        health.comment_on_job(job, node, decision, _seconds_for_scontrol(request, begun, 1))
 
 
 def _seconds_for_scontrol(request: Request, begun: float, calls: int) -> float:
-    """How long each of some calls may take where a job waits for them."""
+    """How long each of several calls may take while a job waits for them."""
     left = limits(request, begun, given_up()).end - time.monotonic()
     return max(0.1, min(_SCONTROL_SECONDS, left / calls))
 
 
-def _say_why_requeued(request: Request, env: Mapping[str, str], begun: float) -> None:
-    """On the first node of a batch job that Slurm has started again: why, in its output."""
+def _print_why_requeued(request: Request, env: Mapping[str, str], begun: float) -> None:
+    """Prints into the output of a restarted batch job, on its first node, why it was requeued."""
     if request.kind != "slurm-task-prolog" or env.get("SLURM_RESTART_COUNT", "0") == "0":
         return
     if env.get("SLURM_NODEID", "0") != "0" or not job_id(env):
         return
     from dsdoctor.hook import health  # noqa: PLC0415
 
-    why = health.told_user(job_id(env), _seconds_for_scontrol(request, begun, 1))
+    why = health.comment_of_job(job_id(env), _seconds_for_scontrol(request, begun, 1))
     if why:
         _print(f"print {PREFIX} this job was requeued: {one_line(why)}\n")
 
@@ -226,16 +226,16 @@ def _say_why_requeued(request: Request, env: Mapping[str, str], begun: float) ->
 def _decide(
     request: Request, env: Mapping[str, str], begun: float
 ) -> tuple[Decision, RunFolder | None, Request, dict[str, Any]]:
-    """The decision, and what else the record holds.
+    """The decision, the run folder, the configured request, and further fields of the record.
 
-    Whatever goes wrong in here is dsdoctor's own failure and lets the job pass.
+    Whatever goes wrong in here is a failure of dsdoctor itself and lets the job pass.
     """
     folder: RunFolder | None = None
     try:
         if request.run_folder:
             path = Path(request.run_folder)
         else:
-            path = default_path(believed=not is_named_by_user(request))
+            path = default_path(believed=not has_job_environment(request))
         folder = RunFolder(path)
         distrust = why_not_this(request.trust_owner) if is_root() else ""
         if distrust:
@@ -253,14 +253,14 @@ def _decide(
         cause, detail = "run-folder", str(error)
     except UsageError as error:
         cause, detail = "usage", str(error)
-    except Exception as error:  # noqa: BLE001  # a bug of ours never drains a node
+    except Exception as error:  # noqa: BLE001  # a bug in dsdoctor must not drain a node
         cause, detail = "crash", f"{type(error).__name__}: {error}"
     found = unknown(cause, detail, fail_closed=request.fail_closed, dry_run=request.dry_run)
     return found, folder, request, _notes_for_later(env, None)
 
 
 def _notes_for_later(env: Mapping[str, str], supervisor: Supervisor | None) -> dict[str, Any]:
-    """What a prolog notes for the epilog of the same job, and an epilog for the health program."""
+    """What a prolog records for the epilog of its job, and an epilog for the health program."""
     uid = whole(env.get("SLURM_JOB_UID", ""))
     found: dict[str, Any] = {
         "gpus": {},
@@ -272,18 +272,18 @@ def _notes_for_later(env: Mapping[str, str], supervisor: Supervisor | None) -> d
 
 
 def _configured(request: Request) -> Request:
-    """The request with the configuration applied; what is wrong in it is noted, never obeyed.
+    """The request with the configuration applied; mistakes in it are reported and ignored.
 
-    A file that `DSDOCTOR_CONFIG` names replaces the system's if it is root's alone and the job
-    cannot have named it: a job would name an empty file of root's. That of somebody else is added
-    to the system's, and only to a gate that does not enforce.
+    The file of `DSDOCTOR_CONFIG` replaces the system's if only root can change it and the job
+    cannot have set the variable: a job would set it to an empty file of root's. A file that other
+    accounts can change is added to the system's, and only for a gate that does not enforce.
     """
     given = os.environ.get("DSDOCTOR_CONFIG")
     if not given:
         return _with_file(request, SYSTEM_CONFIG) if os.path.lexists(SYSTEM_CONFIG) else request
     path = Path(given)
     distrust = why_untrusted(path, trusted_accounts() - {os.geteuid()} | {0})
-    if is_named_by_user(request):
+    if has_job_environment(request):
         distrust = "under this scheduler the environment is that of the job"
     if (distrust or request.kind in _IN_THE_JOB) and os.path.lexists(SYSTEM_CONFIG):
         request = _with_file(request, SYSTEM_CONFIG)
@@ -298,7 +298,7 @@ def _with_file(request: Request, path: Path) -> Request:
     if distrust:
         problem = f"`{path}` is ignored: {distrust}"
         return dataclasses.replace(request, problems=(*request.problems, problem))
-    from dsdoctor import settings  # noqa: PLC0415  # only where a configuration is
+    from dsdoctor import settings  # noqa: PLC0415  # only if there is a configuration
 
     found, problems = settings.for_hook(path)
     return configured(
@@ -334,16 +334,16 @@ def _report(
 
 
 def _print(text: str) -> None:
-    """Writes to stdout; one that is closed or full must not become a status of its own."""
+    """Writes to stdout; a closed stdout or a full disk must not change the exit status."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except (OSError, ValueError, AttributeError):
-        sys.stdout = io.StringIO()  # the interpreter flushes it once more when it ends
+        sys.stdout = io.StringIO()  # the interpreter flushes stdout again at exit
 
 
 def _log(line: str) -> None:
-    """Writes to syslog, which journald reads too; a log that blocks is not waited for."""
+    """Writes to syslog, which journald reads too; does not wait for one that blocks."""
 
     def write() -> None:
         with contextlib.suppress(ImportError, OSError):
@@ -352,10 +352,10 @@ def _log(line: str) -> None:
             syslog.openlog("dsdoctor", syslog.LOG_PID, syslog.LOG_DAEMON)
             syslog.syslog(syslog.LOG_NOTICE, line)
 
-    if _deaf:
+    if _syslog_blocks:
         return
     thread = threading.Thread(target=write, daemon=True)
     thread.start()
     thread.join(_LOG_SECONDS)
     if thread.is_alive():
-        _deaf.append(True)
+        _syslog_blocks.append(True)

@@ -1,9 +1,9 @@
-"""What the gate of a node did: a small log in its run folder, and a summary of the last day.
+"""The log of a node's gate, in its run folder, and a summary of the last day.
 
 The script of `hook install` writes a line when a run begins and one when it ends, so that a run
-that was killed, or whose interpreter is gone, is counted too; a hook that is started without the
-script writes its own. The log is in /run, so it begins anew with every boot; two files of at most
-2 MiB each are kept. Standard library only.
+that was killed, or whose interpreter is missing, is counted too; a hook that is started without the
+script writes its own line. The log is in /run, so each boot begins a new one; at most two files of
+2 MiB each exist. Standard library only.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if sys.platform != "win32":
 NAME = "gate.log"
 OLD_NAME = "gate.log.1"
 LIMIT_KIB = 2048
-#: What is read of each file, from its end, if nothing has rotated it.
+#: How much of each file is read, from its end, in case nothing has rotated it.
 READ_BYTES = 16 << 20
 DAY_SECONDS = 86400.0
-#: No word of ours is longer; beyond these, times are not ours either.
+#: Longest word, latest time and longest duration that the gate itself writes.
 _WORD = 200
 _LATEST, _LONGEST_SECONDS = 1e11, 1e6
-#: A run that began so long ago and has no end was killed: no budget in `[hook]` is longer.
+#: A run that began this long ago and has no end was killed: no budget in `[hook]` is longer.
 _KILLED_AFTER_SECONDS = 700.0
 _MEDIAN, _TAIL = 0.5, 0.99
-#: The same words in each line of a log of 16 MiB.
+#: Cached, because all lines of a log of 16 MiB contain the same names.
 _masked = functools.lru_cache(maxsize=4096)(masked_name)
 
 
@@ -50,12 +50,12 @@ class Summary:
     Attributes:
         node, hook: which.
         ran: runs that were begun.
-        passed: runs that let pass what was judged.
-        unjudged: cause to runs that let pass what could not be judged.
-        blocked: condition, or cause under --fail-closed, to runs that blocked.
+        passed: runs that let a job pass after a verdict.
+        unjudged: number of runs that let a job pass without a verdict, by cause.
+        blocked: number of runs that blocked, by condition, or by cause under --fail-closed.
         would_block: the same for runs that passed because of --dry-run.
-        noted: condition to runs of an epilog that noted what their job left.
-        killed: runs that began and did not end; Slurm ends a prolog that is too slow.
+        noted: number of epilogs that reported what their job left, by condition.
+        killed: runs that began and did not end; Slurm kills a prolog that is too slow.
         seconds: wall time of each run that ended, sorted.
     """
 
@@ -71,7 +71,7 @@ class Summary:
     seconds: list[float] = dataclasses.field(default_factory=list)
 
     def quantile(self, share: float) -> float | None:
-        """Seconds within which this share of the runs ended (nearest rank), None without any."""
+        """Seconds within which this share of the runs ended (nearest rank); None without runs."""
         if not self.seconds:
             return None
         return self.seconds[max(0, math.ceil(share * len(self.seconds)) - 1)]
@@ -94,9 +94,9 @@ class Summary:
 
 
 def write(folder: Path, **words: object) -> None:
-    """Appends a line of key=value with the time; a log that cannot be written changes nothing."""
+    """Appends a line of key=value pairs with the time; errors are ignored."""
     words = {"time": int(time.time()), **words}
-    # a space in a value would begin another word
+    # a space in a value would begin another pair
     line = " ".join(
         f"{name}={'_'.join(str(value).split())}"
         for name, value in words.items()
@@ -111,7 +111,7 @@ def write(folder: Path, **words: object) -> None:
 
 
 def rotate(folder: Path, limit_kib: int = LIMIT_KIB) -> None:
-    """Begins a new file where the log has grown too long; hooks at once do it only once."""
+    """Begins a new file if the log is too large; of several hooks at once, only one does so."""
     path = folder / NAME
     try:
         if path.stat().st_size <= limit_kib * 1024 or sys.platform == "win32":
@@ -130,7 +130,7 @@ def rotate(folder: Path, limit_kib: int = LIMIT_KIB) -> None:
 
 
 def parse(line: str) -> dict[str, str]:
-    """The words of a line.
+    """The pairs of a line.
 
     >>> parse("time=1 event=end hook=npd cause=")
     {'time': '1', 'event': 'end', 'hook': 'npd', 'cause': ''}
@@ -140,7 +140,7 @@ def parse(line: str) -> dict[str, str]:
 
 
 def _sanitized(word: str) -> str:
-    """A word without characters that control a terminal or end a value of Prometheus."""
+    """A value without characters that control a terminal or end a label of Prometheus."""
     return "".join(
         c if c.isprintable() and c not in '"\\' else "\N{REPLACEMENT CHARACTER}"
         for c in word[:_WORD]
@@ -148,10 +148,10 @@ def _sanitized(word: str) -> str:
 
 
 def read(folder: Path) -> list[dict[str, str]]:
-    """All lines, oldest first; lines that a full disk has cut off are left out.
+    """All lines, oldest first, except those that a full disk has truncated.
 
     Raises:
-        UnsafePathError: somebody else could have written the log of root's gate, or it is not a
+        UnsafePathError: another account could have written the log of root's gate, or it is not a
             regular file.
     """
     rows = []
@@ -189,9 +189,9 @@ def summarize(
 
     Args:
         rows: what `read` returned.
-        node: name of this node, for lines that name none.
-        now: seconds since the epoch; None = this moment.
-        day: seconds that are looked back.
+        node: name of this node, for lines without one.
+        now: seconds since the epoch; None = the current time.
+        day: how far back to look, in seconds.
     """
     now = time.time() if now is None else now
     runs: dict[str, list[dict[str, str]]] = {}
@@ -240,7 +240,7 @@ def _number(text: str | None) -> float | None:
 
 
 def text(summaries: Iterable[Summary], hours: float) -> str:
-    """For people: a block for each hook of each node."""
+    """The summaries as text: a block for each hook of each node."""
     lines: list[str] = []
     for one in summaries:
         lines.append(f"{one.node} · {one.hook} · last {hours:g} h")
@@ -270,7 +270,7 @@ def text(summaries: Iterable[Summary], hours: float) -> str:
 
 
 def metrics(summaries: Iterable[Summary]) -> list[str]:
-    """The same for Prometheus' textfile collector."""
+    """The summaries for Prometheus' textfile collector."""
     listed = list(summaries)
     lines = [
         "# HELP dsdoctor_gate_runs runs of the last 24 h, by what was decided and why",

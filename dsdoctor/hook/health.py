@@ -1,8 +1,9 @@
-"""What the hooks say to Slurm, by `scontrol`.
+"""What the hooks change in Slurm, with `scontrol`.
 
-The health program drains a faulty node, sets the reason of our drains and undoes only those: `plan`
-decides, and is pure; `act` carries it out. A prolog that blocks gives the reason and informs the
-user (`tell_reason`, `tell_user`), whom the task prolog of the next start reminds (`told_user`).
+The health program drains a faulty node, sets the reason of dsdoctor's drains and undoes only those:
+`plan` decides, and is pure; `act` carries it out. A prolog that blocks a job can set the reason
+itself (`drain_with_reason`) and writes it into the job's comment (`comment_on_job`), from which the
+task prolog of the next start prints it (`comment_of_job`).
 """
 
 from __future__ import annotations
@@ -14,19 +15,17 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from dsdoctor.hook import outputs
 from dsdoctor.hook.decide import PREFIX, Decision
 from dsdoctor.hook.job_end import left_behind
 from dsdoctor.hook.request import Request
 from dsdoctor.hook.rundir import NODE_FILE, RunFolder
-from dsdoctor.model.plain import one_line
+from dsdoctor.model.plain import one_line, shortened
 
-#: What slurmctld writes as the reason when a prolog or an epilog has ended with another status
-#: than 0.
+#: The reasons that slurmctld sets when a prolog or an epilog fails.
 SLURM_REASONS = ("Prolog error", "Epilog error")
-#: A health program calls it twice at most, within a budget of 10 s.
+#: For one call; a health program makes at most two, within a budget of 10 s.
 SCONTROL_SECONDS = 4.0
-#: A drain belongs to a stamp if it came within so many seconds of it.
+#: A drain belongs to a stamp if it happened within so many seconds of it.
 _NEAR_SECONDS = 120.0
 _REASON_LENGTH = 200
 
@@ -56,15 +55,15 @@ def plan(
     *,
     held: bool = False,
 ) -> list[tuple[str, str]]:
-    """What Slurm shall do: (`drain`, reason), (`reason`, reason) or (`resume`, "").
+    """What to change in Slurm: (`drain`, reason), (`reason`, reason) or (`resume`, "").
 
     Args:
         state: flags of the node, as `parse_node` returns them.
         reason: of its drain.
         since: time of the reason.
         decision: on the node, as it is now.
-        stamp: what the prolog or epilog that drained it left.
-        held: what drained it lasts, though the node alone does not show it; nothing is resumed.
+        stamp: the note of the prolog or epilog that drained it.
+        held: the fault persists, though the node alone does not show it; nothing is resumed.
 
     >>> faulty = Decision(block=True, verdict="faulty", cause="x")
     >>> plan(frozenset({"IDLE"}), "", "", faulty, None)[0][0]
@@ -85,15 +84,15 @@ def plan(
     if decision.verdict != "healthy" or not drained:
         return []
     if stamped and stamp is not None:
-        # it is ours and must say so before anything is undone; the next run resumes
+        # the reason must show that it is dsdoctor's before anything is undone; the next run resumes
         return [("reason", str(stamp.get("reason") or f"{PREFIX} blocked a job"))]
     return [("resume", "")] if ours and not held else []
 
 
 def lacks_gpus(stamp: dict[str, Any] | None, folder: RunFolder) -> bool:
-    """Whether the driver still does not list a GPU that the blocked job was given.
+    """Whether the driver still does not list a GPU that was assigned to the blocked job.
 
-    Only the job says how many GPUs there must be: without it a node that has lost one is healthy.
+    Only the job shows how many GPUs are expected: on its own, a node that lost one looks healthy.
     """
     given = (stamp or {}).get("gpus") or {}
     listed = (folder.read(NODE_FILE) or {}).get("uuids") or {}
@@ -101,7 +100,7 @@ def lacks_gpus(stamp: dict[str, Any] | None, folder: RunFolder) -> bool:
 
 
 def _belongs(stamp: dict[str, Any], since: str) -> bool:
-    """Whether a drain of a given time is the one that a prolog left its stamp for."""
+    """Whether the drain at this time is the one for which a prolog left its stamp."""
     try:
         drained = dt.datetime.fromisoformat(since).timestamp()
     except ValueError:
@@ -110,7 +109,7 @@ def _belongs(stamp: dict[str, Any], since: str) -> bool:
 
 
 def act(request: Request, decision: Decision, folder: RunFolder, node: str) -> int:
-    """Looks at the node's state and changes it if `plan` says so; 0 unless the node is faulty."""
+    """Changes the node's state as `plan` decides; returns 0 unless the node is faulty."""
     status = 1 if decision.block else 0
     line = _scontrol("show", "node", node, "--oneliner")
     if line is None:
@@ -133,26 +132,26 @@ def act(request: Request, decision: Decision, folder: RunFolder, node: str) -> i
     return status
 
 
-def tell_reason(node: str, reason: str, seconds: float) -> None:
-    """Drains with our reason from within the prolog (`--reason-from-prolog`).
+def drain_with_reason(node: str, reason: str, seconds: float) -> None:
+    """Drains a node from within the prolog, with its reason (`--reason-from-prolog`).
 
     Args:
         node: to drain.
-        reason: with our prefix.
-        seconds: until which scontrol must have answered.
+        reason: begins with `PREFIX`.
+        seconds: limit for scontrol.
     """
     _scontrol(
         "update", f"nodename={node}", "state=drain", f"reason={_reason(reason)}", timeout=seconds
     )
 
 
-def tell_user(job: str, node: str, decision: Decision, seconds: float) -> None:
-    """Writes why the job did not start on a node into its AdminComment (`--job-comment`).
+def comment_on_job(job: str, node: str, decision: Decision, seconds: float) -> None:
+    """Writes into a job's AdminComment why it did not start on a node (`--job-comment`).
 
     `scontrol show job` shows it to the user, and the task prolog of the requeued job prints it. It
-    is the administrator's field: the user's own comment stays as it is.
+    is the administrator's field: the user's own comment does not change.
     """
-    why = outputs.cut(decision.reason.removeprefix(PREFIX).strip(), _REASON_LENGTH)
+    why = shortened(decision.reason.removeprefix(PREFIX).strip(), _REASON_LENGTH)
     text = (
         f"{PREFIX} {node}: {why}; the node is drained, a batch job is requeued, "
         "srun and salloc must be started again"
@@ -160,8 +159,8 @@ def tell_user(job: str, node: str, decision: Decision, seconds: float) -> None:
     _scontrol("update", f"jobid={job}", f"admincomment={one_line(text)}", timeout=seconds)
 
 
-def told_user(job: str, seconds: float) -> str:
-    """What `tell_user` has written for a job, without our prefix; empty if nothing."""
+def comment_of_job(job: str, seconds: float) -> str:
+    """What `comment_on_job` wrote, without `PREFIX`; empty if it wrote nothing."""
     shown = _scontrol("show", "job", job, timeout=seconds) or ""
     found = re.search(rf"(?m)^\s*AdminComment={re.escape(PREFIX)} *(.*?)\s*$", shown)
     return found[1].partition("; the node is drained")[0] if found else ""
@@ -172,7 +171,7 @@ def _drain(node: str, reason: str) -> None:
 
 
 def _reason(text: str) -> str:
-    return outputs.cut(one_line(text), _REASON_LENGTH)
+    return shortened(one_line(text), _REASON_LENGTH)
 
 
 def _scontrol(*words: str, timeout: float = SCONTROL_SECONDS) -> str | None:
@@ -182,22 +181,22 @@ def _scontrol(*words: str, timeout: float = SCONTROL_SECONDS) -> str | None:
 def call(
     variable: str, usual: str, words: Sequence[str], *, timeout: float = SCONTROL_SECONDS
 ) -> str | None:
-    """Output of a scheduler's command, None when it did not work; it gets a deadline of its own.
+    """The output of a scheduler's command; None if it failed, which is printed.
 
     Args:
-        variable: of the environment, which names the program.
-        usual: its name, where the variable is not set.
-        words: what follows.
+        variable: environment variable with the program.
+        usual: the program if the variable is not set.
+        words: its arguments.
         timeout: seconds.
     """
     from dsdoctor import process  # noqa: PLC0415  # no other hook needs it here
     from dsdoctor.host import account  # noqa: PLC0415
 
     path = os.environ.get("PATH") or "/usr/sbin:/usr/bin:/sbin:/bin"
-    named = os.environ.get(variable) or usual
-    program = account.own_tool(named, path=path)
+    name = os.environ.get(variable) or usual
+    program = account.own_tool(name, path=path)
     if program is None:
-        sys.stdout.write(f"dsdoctor: `{named}` is not there, or root must not run it\n")
+        sys.stdout.write(f"dsdoctor: `{name}` does not exist, or root must not run it\n")
         return None
     try:
         done = process.run([program, *words], timeout=timeout, env={**os.environ, "PATH": path})

@@ -1,8 +1,7 @@
-"""Whether the configuration of PBS, LSF or Grid Engine still names a script of the gate.
+"""Whether the configuration of PBS, LSF or Grid Engine still refers to a script of the gate.
 
-The scheduler is asked first, by its own commands; where it does not answer, its files are read.
-Nothing is known where neither is on this machine, and then nothing is refused. Slurm is asked in
-`site`.
+The scheduler's own commands are tried first; if they do not answer, its files are read. If neither
+exists on this machine, nothing is known, and nothing is refused. For Slurm, see `site`.
 
 Commands and files: OpenPBS 23.06 (qmgr(8B), pbs.conf(8)), IBM Spectrum LSF 10.1 command and
 configuration references, Grid Engine's qconf(1) and sge_conf(5); read 2026-11.
@@ -21,9 +20,9 @@ from dsdoctor.hook.wrapper import MARK
 from dsdoctor.host.account import own_tool
 
 SECONDS = 5.0
-#: More queues or hooks than this are not asked one by one.
+#: How many queues or hooks are examined, each with a command of its own.
 _MANY = 200
-#: What follows if a script is gone, and what the administrator does first.
+#: What happens without the script, and what the administrator must do first.
 _FIRST = {
     "pbs": (
         "each job then passes without a check",
@@ -40,7 +39,7 @@ _FIRST = {
 }
 
 
-def must_not_name(target: str, folder: Path) -> None:
+def refuse_if_used(target: str, folder: Path) -> None:
     """Refuses to remove scripts that a scheduler would still call.
 
     Args:
@@ -48,7 +47,7 @@ def must_not_name(target: str, folder: Path) -> None:
         folder: of the scripts.
 
     Raises:
-        UsageError: its configuration names a file of the folder.
+        UsageError: its configuration refers to a file in the folder.
     """
     asked = {"pbs": _ask_pbs, "lsf": _ask_lsf, "sge": _ask_sge}[target](folder)
     used = asked
@@ -62,12 +61,12 @@ def must_not_name(target: str, folder: Path) -> None:
         )
 
 
-def names(text: str, folder: Path) -> list[str]:
-    """First words of the lines that name a file of a folder; comments do not count.
+def parameters_with(text: str, folder: Path) -> list[str]:
+    """First words of the lines that refer to a file in a folder; comments do not count.
 
-    >>> names("prolog  root@/etc/sge/prolog.sh", Path("/etc/sge"))
+    >>> parameters_with("prolog  root@/etc/sge/prolog.sh", Path("/etc/sge"))
     ['prolog']
-    >>> names("# prolog root@/etc/sge/prolog.sh", Path("/etc/sge"))
+    >>> parameters_with("# prolog root@/etc/sge/prolog.sh", Path("/etc/sge"))
     []
     """
     place = str(folder.absolute()).rstrip("/") + "/"
@@ -80,7 +79,7 @@ def names(text: str, folder: Path) -> list[str]:
 
 
 def _run(program: str, *words: str) -> str | None:
-    """What a command prints; None if it is not there or did not answer."""
+    """The output of a command; None if it does not exist or failed."""
     path = os.environ.get("PATH") or "/usr/sbin:/usr/bin:/sbin:/bin"
     found = own_tool(program, path=path)
     if found is None:
@@ -96,7 +95,7 @@ def _run(program: str, *words: str) -> str | None:
 
 
 def _ask_pbs(folder: Path) -> list[str] | None:
-    """Hooks whose script calls ours; a prologue is no part of what `qmgr` knows."""
+    """Hooks whose script calls the gate's, and prologues, which `qmgr` does not list."""
     listed = _run("qmgr", "-c", "list hook")
     if listed is None:
         return None
@@ -113,7 +112,7 @@ def _calls(script: str, folder: Path) -> bool:
 
 
 def _homes() -> Iterator[Path]:
-    """PBS_HOME of OpenPBS by its pbs.conf, and the folders that PBS and TORQUE use by default."""
+    """PBS_HOME from OpenPBS' pbs.conf, and the default folders of PBS and TORQUE."""
     conf = Path(os.environ.get("PBS_CONF_FILE") or "/etc/pbs.conf")
     for line in _lines(conf):
         name, _, value = line.partition("=")
@@ -124,7 +123,7 @@ def _homes() -> Iterator[Path]:
 
 
 def _prologues() -> set[str]:
-    """Prologues that are a link to our script, or a copy of it."""
+    """Prologues that are a link to the gate's script, or a copy of it."""
     found = set()
     for home in _homes():
         path = home / "mom_priv" / "prologue"
@@ -152,7 +151,7 @@ def _ask_lsf(folder: Path) -> list[str] | None:
     return [
         f"{word} (`{name} -l`)"
         for name, text in answers
-        for word in sorted(set(names(text or "", folder)))
+        for word in sorted(set(parameters_with(text or "", folder)))
     ]
 
 
@@ -165,7 +164,7 @@ def _lsf_files(folder: Path) -> Iterator[str]:
         place = Path(value.strip().strip('"'))
         for kind in ("lsb.queues", "lsb.applications"):
             for path in sorted(place.glob(f"*/configdir/{kind}")):
-                for word in names("\n".join(_lines(path)), folder):
+                for word in parameters_with("\n".join(_lines(path)), folder):
                     yield f"{word} (`{path}`)"
 
 
@@ -176,10 +175,11 @@ def _ask_sge(folder: Path) -> list[str] | None:
     listed = _run("qconf", "-sql")
     if listed is None:
         return None
-    used = [f"{word} (`qconf -sconf`)" for word in names(_run("qconf", "-sconf") or "", folder)]
+    text = _run("qconf", "-sconf") or ""
+    used = [f"{word} (`qconf -sconf`)" for word in parameters_with(text, folder)]
     for queue in listed.split()[:_MANY]:
         text = _run("qconf", "-sq", queue) or ""
-        used += [f"{word} of queue {queue}" for word in names(text, folder)]
+        used += [f"{word} of queue {queue}" for word in parameters_with(text, folder)]
     return used
 
 
@@ -191,7 +191,7 @@ def _sge_files(folder: Path) -> Iterator[str]:
     files = [cell / "common" / "configuration"]
     files += sorted((cell / "spool" / "qmaster" / "cqueues").glob("*"))
     for path in files:
-        for word in names("\n".join(_lines(path)), folder):
+        for word in parameters_with("\n".join(_lines(path)), folder):
             yield f"{word} (`{path}`)"
 
 

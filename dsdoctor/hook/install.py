@@ -1,4 +1,4 @@
-"""What `hook install` writes for each scheduler, and what to configure there."""
+"""The files that `hook install` writes for each scheduler, and what to configure there."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ TARGETS = {
 
 @dataclasses.dataclass(frozen=True)
 class InstallOptions:
-    """What `hook install` was asked for.
+    """The options of `hook install`.
 
     Attributes:
         into: folder for the files.
-        python: interpreter that dsdoctor is installed in.
-        budget: seconds for a script as a whole.
+        python: interpreter of the environment in which dsdoctor is installed.
+        budget: seconds for a script in total.
         fail_closed: an inconclusive check blocks.
-        run_folder: where root's hooks keep verdicts.
-        gpus: `all` where Slurm does not manage GPUs, so that a job never names them.
+        run_folder: where root's hooks store verdicts.
+        gpus: `all` if Slurm does not manage GPUs, so that jobs do not request them.
         enforce: the task prolog ends tasks.
-        reason_from_prolog: the prolog itself drains with our reason.
+        reason_from_prolog: the prolog itself drains the node, with the reason.
         job_comment: the prolog writes why it blocked a job into the job's AdminComment.
-        scontrol: for the health program.
-        slurm_conf: SLURM_CONF for the health program, whose environment does not have it.
+        scontrol: path of the program, for the scripts.
+        slurm_conf: SLURM_CONF for the scripts, whose environment may not contain it.
         offline: PBS's hook sets a faulty node offline, and online again.
-        pbsnodes: what does that.
-        image: training image, which holds dsdoctor (Kubernetes).
-        trust: accounts that may own the interpreter besides root, by number.
+        pbsnodes: path of the program that does so.
+        image: training image, which contains dsdoctor (Kubernetes).
+        trust: accounts that may own the interpreter besides root, by uid.
     """
 
     into: Path
@@ -63,11 +63,11 @@ class InstallOptions:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What an installation consists of.
+    """What to install.
 
     Attributes:
         files: path to content and permission bits.
-        advice: what the administrator does next.
+        advice: what the administrator must do next.
     """
 
     files: dict[Path, tuple[str, int]]
@@ -169,7 +169,7 @@ Every job passes while /etc/dsdoctor/disabled exists. Defaults of the hooks are 
 
 
 def _exports(options: InstallOptions) -> list[str]:
-    """What scripts that call scontrol set for it."""
+    """Lines that set the environment of scontrol."""
     lines = [f"export DSDOCTOR_SCONTROL={shlex.quote(options.scontrol)}"]
     if options.slurm_conf:
         usual = f"SLURM_CONF={shlex.quote(options.slurm_conf)}"
@@ -177,8 +177,8 @@ def _exports(options: InstallOptions) -> list[str]:
     return lines
 
 
-#: Prolog and task prolog of a job share a time, too (`limits.free_seconds`): 60 s are for the start
-#: of the job; a later step is judged by itself. Prints what an inconclusive verdict prints.
+#: Limits the time of a job's prolog and task prolog together (`limits.free_seconds`). It applies
+#: within 60 s after the prolog, at the start of the job; later steps have the whole budget.
 _AFTER_THE_PROLOG = r"""# If the prolog of this job has just given up on a driver or a disk that
 # hangs, do not wait again; if it took long, this script is shorter: two scripts, one wait.
 last=$(
@@ -208,7 +208,7 @@ case $when:$took in
     fi
     ;;
 esac"""
-#: Comment in a script that drains with our reason itself.
+#: Comment in a script that drains the node itself.
 _CALLS_SCONTROL = "# --reason-from-prolog calls scontrol here, which Slurm's manual advises against"
 
 
@@ -300,7 +300,7 @@ Let the agent of your monitor (NRPE, Icinga, Checkmk) run, as root,
 
 def _npd(options: InstallOptions) -> Plan:
     script = options.into / "npd.sh"
-    # longer than the script's own limit, so that its answer is the one that is heard
+    # longer than the script's own limit, so that the script can report its verdict
     timeout = f"{options.budget + PATIENCE_SECONDS:g}s"
     config = {
         "plugin": "custom",

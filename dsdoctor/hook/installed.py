@@ -1,4 +1,4 @@
-"""Files of `hook install` on disk: written, recognized as ours, removed."""
+"""Writes and removes the files of `hook install`, and recognizes those that it has written."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from dsdoctor.hook import schedulers
 from dsdoctor.hook.install import TARGETS, Plan
 from dsdoctor.hook.wrapper import MARK
 
-#: What hooks leave in the run folder (dsdoctor/hook/rundir.py, gatelog.py and the scripts).
+#: Names that hooks create in the run folder (dsdoctor/hook/rundir.py, gatelog.py, the scripts).
 _LEFT = re.compile(
     r"(?:node|node-snapshot)\.json|lock|fail-open|epilogs|gate\.log(?:\.1)?"
     r"|(?:job|blocked|own|worker|run)\..*"
 )
-_SEAL = "# sha256 of the other lines: "
+_CHECKSUM = "# sha256 of the other lines: "
 
 
 def apply(wanted: Plan) -> list[str]:
-    """Writes the files; says what it did.
+    """Writes the files; returns what it did, in lines.
 
     Raises:
-        UsageError: a file of somebody else is there, or the folder cannot be written.
+        UsageError: a file exists that dsdoctor did not write, or the folder cannot be written.
     """
     said = []
     for path, (text, mode) in wanted.files.items():
@@ -35,7 +35,7 @@ def apply(wanted: Plan) -> list[str]:
             )
         try:
             kept = _keep_edited(path, text)
-            files.write(path, sealed(text), mode=mode, strict=True, make=0o755, durable=True)
+            files.write(path, with_checksum(text), mode=mode, strict=True, make=0o755, durable=True)
         except OSError as error:
             raise UsageError(
                 f"`{path}` cannot be written ({error.strerror}); pass `--into`, or run as root"
@@ -45,36 +45,36 @@ def apply(wanted: Plan) -> list[str]:
     return said
 
 
-def sealed(text: str) -> str:
-    """A script with the checksum of its other lines, by which a later one knows it was not edited.
+def with_checksum(text: str) -> str:
+    """A script with the checksum of its other lines, which shows later whether it was edited.
 
-    Files without a comment line of ours (JSON, YAML) stay as they are.
+    Files that are not scripts (JSON, YAML) are not changed.
     """
     lines = text.split("\n")
-    if not text.startswith("#!") or _SEAL in text:
+    if not text.startswith("#!") or _CHECKSUM in text:
         return text
-    return "\n".join([lines[0], f"{_SEAL}{_digest(text)}", *lines[1:]])
+    return "\n".join([lines[0], f"{_CHECKSUM}{_digest(text)}", *lines[1:]])
 
 
 def _digest(text: str) -> str:
-    whole = "\n".join(line for line in text.split("\n") if not line.startswith(_SEAL))
+    whole = "\n".join(line for line in text.split("\n") if not line.startswith(_CHECKSUM))
     return hashlib.sha256(whole.encode()).hexdigest()
 
 
 def is_edited(text: str) -> bool:
-    r"""Whether somebody changed a script after it was written; one without a checksum may be.
+    r"""Whether a script was changed after it was written; without a checksum, it may have been.
 
-    >>> is_edited(sealed("#!/bin/sh\n:\n")), is_edited(sealed("#!/bin/sh\n:\n") + "x")
+    >>> is_edited(with_checksum("#!/bin/sh\n:\n")), is_edited(with_checksum("#!/bin/sh\n:\n") + "x")
     (False, True)
     """
-    return f"{_SEAL}{_digest(text)}\n" not in text
+    return f"{_CHECKSUM}{_digest(text)}\n" not in text
 
 
 def _keep_edited(path: Path, new: str) -> Path | None:
-    """Moves an edited script aside before it is written anew; where to, None if it was not edited.
+    """Copies an edited script before it is replaced; returns the copy, None if it was not edited.
 
     Raises:
-        OSError: it cannot be moved.
+        OSError: it cannot be copied.
     """
     if not path.exists() or not new.startswith("#!"):
         return None
@@ -88,10 +88,10 @@ def _keep_edited(path: Path, new: str) -> Path | None:
 
 
 def remove(target: str, into: Path) -> list[str]:
-    """Removes what `apply` wrote; files that are not ours stay.
+    """Removes what `apply` wrote, and no other files; returns what it did, in lines.
 
     Raises:
-        UsageError: there is nothing of ours, or a file cannot be removed.
+        UsageError: dsdoctor wrote no file there, or a file cannot be removed.
     """
     names = {
         "slurm": ("prolog.sh", "task-prolog.sh", "health.sh", "epilog.sh"),
@@ -130,14 +130,14 @@ def remove(target: str, into: Path) -> list[str]:
 
 
 def _run_folders(script: Path) -> set[Path]:
-    """The run folder that a script of ours uses."""
+    """The run folder that a script of `hook install` uses."""
     text = script.read_text(encoding="utf-8", errors="replace")
     found = re.findall(r"(?m)^\s*run=(/\S+|'/[^']+')$", text) if MARK in text else []
     return {Path(name.strip("'")) for name in found}
 
 
 def _run_folders_in_use(folders: set[Path]) -> set[Path]:
-    """Run folders of the scripts that are left, for the same consumer or for others of the node."""
+    """Run folders of the scripts that remain, for the same scheduler or others on the node."""
     found: set[Path] = set()
     for folder in folders:
         with contextlib.suppress(OSError):
@@ -147,7 +147,7 @@ def _run_folders_in_use(folders: set[Path]) -> set[Path]:
 
 
 def _empty(folder: Path) -> list[str]:
-    """Removes what hooks left in a run folder, and the folder if nothing else is in it."""
+    """Removes what hooks created in a run folder, and the folder if nothing else is in it."""
     try:
         names = sorted(path.name for path in folder.iterdir())
     except OSError:

@@ -1,6 +1,6 @@
-"""What an epilog knows of its job, and whether the processes that it left are still there.
+"""What an epilog knows about its job, and whether processes that the job left are still running.
 
-Standard library only: the supervisor and the health program are lean.
+Standard library only: the supervisor and the health program start quickly.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 from dsdoctor import proc_stat
 from dsdoctor.hook.rundir import RunFolder
 
-#: How often a process that is ending is looked at.
+#: Interval for looking at a process that is ending, in seconds.
 _POLL = 0.1
 
 
 def describe(env: Mapping[str, str], folder: RunFolder, node: str, job: str) -> dict[str, Any]:
-    """The job that has ended, as Slurm's environment and the note of its prolog describe it.
+    """The job that has ended, from Slurm's environment and the note of its prolog.
 
     Returns:
-        the fields of the fact `JobEnd`.
+        The fields of the fact `JobEnd`.
     """
     noted = folder.jobs(node)
     mine = noted.pop(job, {})
@@ -46,8 +46,8 @@ def describe(env: Mapping[str, str], folder: RunFolder, node: str, job: str) -> 
     }
 
 
-def is_there(pid: int, started: int) -> bool:
-    """Whether a process still runs: one of this number and this start time that has not ended."""
+def is_running(pid: int, started: int) -> bool:
+    """Whether a process with this pid and this start time exists and has not ended."""
     try:
         found = proc_stat.parse(Path(f"/proc/{pid}/stat").read_bytes())
     except (OSError, ValueError):
@@ -58,14 +58,14 @@ def is_there(pid: int, started: int) -> bool:
 def wait(left: list[tuple[int, int]], until: float) -> list[tuple[int, int]]:
     """Waits for processes to end, and returns those that have not.
 
-    Slurm starts the epilog when its job's processes have been killed; a process whose driver still
-    frees its memory is there for some seconds more.
+    Slurm starts the epilog after it has killed the job's processes; a process whose memory the
+    driver still frees may take some seconds more.
 
     Args:
         left: process ids with start times.
         until: end of the wait, on the monotonic clock.
     """
-    while left := [one for one in left if is_there(*one)]:
+    while left := [one for one in left if is_running(*one)]:
         if time.monotonic() >= until:
             break
         time.sleep(_POLL)
@@ -73,6 +73,6 @@ def wait(left: list[tuple[int, int]], until: float) -> list[tuple[int, int]]:
 
 
 def left_behind(stamp: Mapping[str, Any] | None) -> list[int]:
-    """Processes named in the stamp of an epilog that still run."""
+    """Processes listed in the stamp of an epilog that still run."""
     rows = stamp.get("left", ()) if stamp else ()
-    return [int(pid) for pid, started in rows if is_there(int(pid), int(started))]
+    return [int(pid) for pid, started in rows if is_running(int(pid), int(started))]

@@ -1,6 +1,6 @@
-"""Judges what a worker has read of the node or of a job, and writes the verdict for the hook.
+"""Judges what a worker has read on the node or for a job, and writes the verdict for the hook.
 
-Imported while the driver answers: the checks are two hundred modules.
+Imported while the driver is being read, because the checks are two hundred modules.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def node_units(registry: Registry, ignore: Iterable[str]) -> tuple[Unit, ...]:
 
 
 def ended_units(registry: Registry, ignore: Iterable[str]) -> tuple[Unit, ...]:
-    """The same, but for conditions that rest on the kernel log without asking about the job."""
+    """The same without conditions that read the kernel log but do not ask about the job."""
     return tuple(
         unit
         for unit in node_units(registry, ignore)
@@ -72,7 +72,7 @@ def is_confirmed(finding: Finding) -> bool:
 def summary(
     report: Report, snapshot: Snapshot, registry: Registry, key: str, begun: float
 ) -> dict[str, Any]:
-    """What a hook needs of a report, ready for JSON; `begun` is when the reading began (epoch)."""
+    """What a hook needs from a report, as JSON values; `begun` is when reading began (epoch)."""
     families = {unit.condition.name: unit.family for unit in registry}
     of_job = {unit.condition.name for unit in registry if is_of_job(unit)}
     remains = snapshot.get(JobRemains)
@@ -118,7 +118,7 @@ def summary(
 
 
 def ecc_counts(gpu: Gpu) -> EccCounts:
-    """The memory errors of a GPU, for the epilog to compare with."""
+    """The memory errors of a GPU, with which the epilog compares."""
     health = gpu.health
     return EccCounts(
         corrected=health.ecc_volatile_corrected, uncorrected=health.ecc_volatile_uncorrected
@@ -130,7 +130,7 @@ def _is_late(finding: Finding) -> bool:
 
 
 def _unread_vitals(snapshot: Snapshot) -> dict[str, str]:
-    """The driver and the GPUs are vital to a hook."""
+    """Vital facts that could not be read; for a hook these are the driver and the GPUs."""
     found = {}
     for kind in (NvidiaKernel, Nvml, Gpus):
         value = snapshot.get(kind)
@@ -140,19 +140,19 @@ def _unread_vitals(snapshot: Snapshot) -> dict[str, str]:
 
 
 def perform(task: Mapping[str, Any], reading: NodeReading | None) -> int:
-    """Does one task; its result is a file in the run folder.
+    """Performs one task; its result is a file in the run folder.
 
     Args:
         task: what the hook asks for.
-        reading: of the node, begun before, for the modes `node` and `ended`.
+        reading: of the node, already begun, for the modes `node` and `ended`.
 
     Returns:
-        0, or 1 where the result could not be written.
+        0, or 1 if the result could not be written.
     """
-    # a verdict is as old as its reading: a driver may have hung for long in the middle of it
+    # a verdict is as old as its reading, in the middle of which a driver may have hung for long
     begun = time.time()
     folder = RunFolder(Path(task["folder"]))
-    few = _can_do_with_few(task)
+    few = _node_conditions_suffice(task)
     registry = packs.load_scope(Scope.NODE) if few else packs.load(only_root_owned=True)
     if not len(registry):  # nothing would be judged, and each machine would be healthy
         raise RuntimeError("; ".join(problem.message for problem in registry.problems))
@@ -164,7 +164,7 @@ def perform(task: Mapping[str, Any], reading: NodeReading | None) -> int:
         snapshot = _node(task, reading)
         report = _judge_node(snapshot, task, registry)
         if few and any(finding.status is Status.FAIL for finding in report.findings):
-            # a failure may go by the name of a narrower condition, which was not loaded
+            # a failure may belong to a narrower condition, which was not loaded
             registry = packs.load(only_root_owned=True)
             report = _judge_node(snapshot, task, registry)
     name = NODE_FILE if task["mode"] == "node" else str(task["result"])
@@ -175,10 +175,10 @@ def perform(task: Mapping[str, Any], reading: NodeReading | None) -> int:
     return 0
 
 
-def _can_do_with_few(task: Mapping[str, Any]) -> bool:
-    """Whether the conditions of a node are enough; other packs and settings may name any."""
-    named = task["mode"] == "full" or task["ignore"] or task["limits"]
-    return not named and places.only_builtin()
+def _node_conditions_suffice(task: Mapping[str, Any]) -> bool:
+    """Whether the built-in conditions of a node are enough; settings may refer to any condition."""
+    needs_all = task["mode"] == "full" or task["ignore"] or task["limits"]
+    return not needs_all and places.only_builtin()
 
 
 def _settings(
@@ -201,13 +201,13 @@ def _settings(
 
 
 def _needs(gpus: tuple[str, ...], *, expects: bool) -> RunNeeds:
-    """What a job asks of the node; the highest index says how many GPUs there must be."""
+    """What a job needs of the node; the highest index implies how many GPUs must exist."""
     indices = [int(item) for item in gpus if item.isdecimal() and expects]
     return RunNeeds(quick=True, gpus=gpus, expect_gpus=max(indices) + 1 if indices else None)
 
 
 def _node(task: Mapping[str, Any], reading: NodeReading | None) -> Snapshot:
-    """What was read of a node, now or by the worker whose verdict is judged for some GPUs."""
+    """The snapshot of the node: read now, or by the worker that judged the whole node before."""
     path = Path(task["folder"]) / SNAPSHOT_FILE
     if reading is None:
         snapshot = from_json(path.read_bytes(), SNAPSHOT_FILE)
@@ -218,7 +218,7 @@ def _node(task: Mapping[str, Any], reading: NodeReading | None) -> Snapshot:
         return snapshot
     remains = snapshot.get(JobRemains)
     if task["mode"] == "ended" and not isinstance(remains, Missing) and remains.processes:
-        # until the job's processes have ended, or the time to wait is over
+        # until the job's processes have ended, or the time for waiting is over
         left = job_end.wait([(one.pid, one.started) for one in remains.processes], task["until"])
         kept = tuple(one for one in remains.processes if (one.pid, one.started) in left)
         snapshot.put(msgspec.structs.replace(remains, processes=kept))
@@ -267,13 +267,13 @@ def _examine_and_judge(task: Mapping[str, Any], registry: Registry) -> tuple[Sna
 def without(
     absent: Collection[type[Fact]], units: Iterable[Unit], probes: Iterable[Probe]
 ) -> tuple[tuple[Unit, ...], frozenset[type[Fact]]]:
-    """Conditions that rest on none of some facts, and the facts that they need.
+    """Conditions that need none of the facts in `absent`, and the facts that they need.
 
-    A task prolog runs before the job activates its environment. Where the job names none, any
-    interpreter that could be found is the wrong one, and nothing that rests on it is judged; nor
-    are GPUs for a task that has none.
+    A task prolog runs before the job activates its environment. If the job does not set one, any
+    interpreter that could be found is the wrong one, and conditions that need it are not judged;
+    nor are those that need GPUs, for a task without GPUs.
     """
-    makers = {kind: probe for probe in probes for kind in gives(probe.function)}
+    probe_of = {kind: probe for probe in probes for kind in gives(probe.function)}
     kept: list[Unit] = []
     facts: set[type[Fact]] = {Environment, Gpus, Nvml, OsInfo}
     for unit in units:
@@ -283,7 +283,7 @@ def without(
             kind = pending.pop()
             if kind not in found and issubclass(kind, Fact):
                 found.add(kind)
-                probe = makers.get(kind)
+                probe = probe_of.get(kind)
                 pending += [need.kind for need in needs(probe.function)] if probe else []
         if not found.intersection(absent):
             kept.append(unit)

@@ -1,4 +1,4 @@
-"""Who must have ended when, within the one budget of a gate.
+"""How the budget of a gate is divided among its script, dsdoctor and `logger`.
 
     first line of the script                                                    budget
     |------------------------------------|------------------------|----------------|
@@ -6,8 +6,8 @@
       the script starts dsdoctor,     verdict, log,         `logger`, which may
       which reads the node            scontrol              hang; tidying
 
-The script ends dsdoctor when it is given up, and can then say only that. So that a check which is
-slow but alive still gives its reason, dsdoctor decides before.
+If dsdoctor has not ended by then, the script gives it up and can report no more than that. dsdoctor
+therefore decides earlier, so that a slow check can still report its reason.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from pathlib import Path
 
 from dsdoctor.hook.request import Request
 
-#: Kept by the script when it has given dsdoctor up.
+#: Seconds that the script needs after it has given dsdoctor up.
 _SCRIPT_RESERVE = 0.7
-#: Kept by dsdoctor when it has decided: below a script, and without one, where nothing ends it.
+#: Seconds that dsdoctor needs after its decision, with and without a script around it.
 _RESERVE_IN_SCRIPT, _RESERVE = 0.8, 0.5
-#: Of a small budget, no reserve takes a larger share.
+#: Largest share of a small budget that is reserved.
 _MOST_RESERVED = 0.25
-#: What leaving takes at the end of the time after a decision.
+#: Seconds for exiting, at the end of that reserve.
 _LEAVE_SECONDS = 0.2
-#: Prolog and task prolog of one job together take no more than this many budgets.
+#: Prolog and task prolog of one job together take at most this many budgets.
 _BOTH = 1.4
-#: The script sets it: the uptime at which it gives dsdoctor up. A variable and no option, since an
-#: older dsdoctor, to which somebody goes back without writing the scripts again, ignores it.
+#: The script sets this variable to the uptime at which it gives dsdoctor up. It is not an option,
+#: because an older dsdoctor that is reinstalled under the same scripts would reject it.
 VARIABLE = "DSDOCTOR_GATE_ENDS"
 
 
@@ -55,11 +55,11 @@ def free_seconds(budget: float) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Of one run of dsdoctor, on the monotonic clock.
+    """The limits of one run of dsdoctor, on the monotonic clock.
 
     Attributes:
-        decide: when a decision must be there.
-        end: when everything else must have ended, too.
+        decide: when it must have decided.
+        end: when it must have ended.
     """
 
     decide: float
@@ -70,9 +70,9 @@ def limits(request: Request, begun: float, given_up: float | None) -> Limits:
     """The limits of one run.
 
     Args:
-        request: what was asked.
+        request: its budget and token count.
         begun: when this process was started.
-        given_up: when its script gives it up; None = it does not say.
+        given_up: when its script gives it up; None = not known.
 
     >>> limits(Request("npd"), 100.0, None)
     Limits(decide=104.5, end=105.0)
@@ -90,7 +90,7 @@ def limits(request: Request, begun: float, given_up: float | None) -> Limits:
 
 
 def given_up(env: Mapping[str, str] = os.environ) -> float | None:
-    """When the script gives this process up (monotonic clock); None if it does not say."""
+    """When the script gives this process up, on the monotonic clock; None if that is not set."""
     try:
         now, _ = Path("/proc/uptime").read_text(encoding="ascii").split()
         left = float(env[VARIABLE]) - float(now)

@@ -1,4 +1,4 @@
-"""Kubernetes manifests as text: written by hand, so that their comments reach the reader."""
+"""Kubernetes manifests as text, not generated from data, so that they contain comments."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ spec:
 
 
 def config_map(script: str) -> str:
-    """The ConfigMap that holds the script."""
+    """The ConfigMap that contains the script."""
     indented = "\n".join(f"    {line}" if line else "" for line in script.splitlines())
     return _CONFIG_MAP.replace("@MARK@", MARK).replace("@SCRIPT@", indented)
 

@@ -1,6 +1,6 @@
-"""What a hook reads of a node, in the background: the driver answers while the checks are loaded.
+"""Reads a node for a hook, in the background, while the checks are being imported.
 
-Imports no more than reading takes, since every job waits for it.
+It imports no more than reading needs, because every job waits for it.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from dsdoctor.model.facts.machine import Environment, NvidiaKernel, OsInfo, Reso
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.snapshot import Snapshot
 
-#: A driver that starts anew with eight GPUs takes longer than a tool may take elsewhere.
+#: Factor for time limits: a driver with eight GPUs takes longer to start than a tool usually may.
 SCALE = 3.0
-#: After this a worker gives up, so that its lock is free again.
+#: After this a worker gives up and releases its lock.
 TOTAL_SECONDS = 60.0
 #: What may be read before every job: no environment, no compiler, nothing that imports torch. Nor
-#: the kernel log: a fatal Xid stays in it after the reset that cured the GPU, drivers before 570 do
-#: not report that reset, and the gate would block jobs for a day.
+#: the kernel log: a fatal Xid remains in it after the GPU was reset, drivers before 570 do not
+#: report that reset, and the gate would block jobs for a day.
 NODE_FACTS: frozenset[type[Fact]] = frozenset(
     {Environment, Gpus, GpuTopology, NvidiaKernel, Nvml, OsInfo, Resources}
 )
-#: Besides, after a job: what it left. The log is read only for the Xids of its time.
+#: After a job, also what it left, and the kernel log for the Xids while it ran.
 ENDED_FACTS: frozenset[type[Fact]] = frozenset({*NODE_FACTS, JobRemains, KernelLog})
-#: The modules of `dsdoctor.probes` that read these, and what these rest on.
+#: The modules of `dsdoctor.probes` that read these facts, and those on which they depend.
 NODE_PROBES = ("environment", "machine", "nvidia")
 ENDED_PROBES = (*NODE_PROBES, "job_end", "kernel_log")
-#: What says which GPUs a *job* sees; a verdict on the node must not depend on it.
+#: Variables that restrict which GPUs a *job* sees; a verdict on the node must not depend on them.
 JOB_VARIABLES = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "NVIDIA_VISIBLE_DEVICES")
 
 
 def node_env(env: Mapping[str, str]) -> dict[str, str]:
-    """An environment without the job in whose prolog this happens to run.
+    """An environment without the variables of the job for which this hook runs.
 
     >>> node_env({"SLURM_JOB_ID": "1", "CUDA_VISIBLE_DEVICES": "0", "PATH": "/bin"})
     {'PATH': '/bin'}
@@ -54,10 +54,10 @@ def node_env(env: Mapping[str, str]) -> dict[str, str]:
 
 
 class NodeReading(threading.Thread):
-    """Reads a node, whatever the job's environment says; begins at once.
+    """Reads a node on a thread that starts at once, independently of the job's environment.
 
     Attributes:
-        ended: the job that has ended, whose remains are read too; None = none has.
+        ended: the job that has ended, whose remains are read too; None = no job has ended.
     """
 
     def __init__(self, ended: JobEnd | None = None) -> None:
@@ -68,7 +68,7 @@ class NodeReading(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Reads; what is raised is kept for `snapshot`."""
+        """Reads the node; `snapshot` raises what this raises."""
         try:
             self._snapshot = self._read()
         except BaseException as error:  # noqa: BLE001  # raised again by `snapshot`
@@ -98,7 +98,7 @@ class NodeReading(threading.Thread):
 
 
 def report_step(name: str, ended: bool) -> None:
-    """Says on stdout which probe has begun (`+nvml`) and which has ended (`-nvml`)."""
-    # straight to the file: where its disk is full, a probe must not end with this line
+    """Prints on stdout which probe has begun (`+nvml`) and which has ended (`-nvml`)."""
+    # by descriptor: on a full disk, an error of buffered output would end the probe
     with contextlib.suppress(OSError):
         os.write(1, f"{'-' if ended else '+'}{name}\n".encode())

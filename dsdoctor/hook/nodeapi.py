@@ -1,4 +1,4 @@
-"""The three things of Kubernetes' API that a node's health needs: condition, taint and event.
+"""The parts of the Kubernetes API that report a node's health: condition, taint and event.
 
 Standard library only. Paths, patch types and merge keys are those of the API reference of
 Kubernetes 1.30 to 1.34: conditions of a node merge by `type`, taints are replaced as a whole.
@@ -19,7 +19,7 @@ from typing import Any
 #: Where the kubelet mounts a service account.
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TIMEOUT_SECONDS = 10.0
-#: Somebody else may change the node between our reading and our writing.
+#: Another client may change the node between reading and writing it.
 _TRIES = 4
 _CONFLICT = 409
 _MOST_BYTES = 8 << 20
@@ -29,7 +29,7 @@ _TAINT_KEY = re.compile(
 
 
 class ApiError(Exception):
-    """The API refused or did not answer; the text is one line."""
+    """The API rejected a request or did not answer; the text is one line."""
 
     def __init__(self, text: str, status: int = 0) -> None:
         super().__init__(text)
@@ -37,7 +37,7 @@ class ApiError(Exception):
 
 
 def is_taint_key(key: str) -> bool:
-    """Whether a taint may be called that.
+    """Whether a taint can have this key.
 
     >>> [is_taint_key(key) for key in ("dsdoctor/unhealthy", "a b", "x/y/z")]
     [True, False, False]
@@ -47,7 +47,7 @@ def is_taint_key(key: str) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What the API answered: its HTTP status and the JSON object."""
+    """An answer of the API: the HTTP status and the JSON object."""
 
     status: int
     body: dict[str, Any]
@@ -67,7 +67,7 @@ class Api:
 
     @classmethod
     def in_cluster(cls, env: Mapping[str, str]) -> Api:
-        """The server that the kubelet names to every container.
+        """The server whose address the kubelet sets in every container.
 
         Raises:
             ApiError: this is not a pod.
@@ -82,7 +82,7 @@ class Api:
     def ask(
         self, method: str, path: str, body: object = None, kind: str = "application/json"
     ) -> Answer:
-        """One request.
+        """Sends a request.
 
         Raises:
             ApiError: no answer within the deadline, or a status other than 2xx.
@@ -131,7 +131,7 @@ def node(api: Api, name: str) -> dict[str, Any]:
 
 
 def condition_of(found: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """A node's condition of a type, empty where it has none.
+    """A node's condition of a type; empty if it has none.
 
     >>> condition_of({"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, "Ready")
     {'type': 'Ready', 'status': 'True'}
@@ -143,7 +143,7 @@ def condition_of(found: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 
 def set_condition(api: Api, name: str, condition: Mapping[str, Any]) -> None:
-    """Sets one condition and leaves the others alone.
+    """Sets one condition and does not change the others.
 
     Raises:
         ApiError: see `Api.ask`.
@@ -157,10 +157,10 @@ def set_condition(api: Api, name: str, condition: Mapping[str, Any]) -> None:
 
 
 def set_taint(api: Api, name: str, taint: Mapping[str, str], *, present: bool) -> bool:
-    """Adds or removes one taint, and leaves those of others alone; whether something was changed.
+    """Adds or removes one taint and keeps all others; returns whether the node was changed.
 
     Raises:
-        ApiError: see `Api.ask`; also when the node keeps changing.
+        ApiError: see `Api.ask`; also if others keep changing the node.
     """
     same = {"key": taint["key"], "effect": taint["effect"]}
     for number in range(_TRIES):
@@ -170,7 +170,7 @@ def set_taint(api: Api, name: str, taint: Mapping[str, str], *, present: bool) -
         if (len(others) != len(taints)) == present:
             return False
         wanted = [*others, dict(taint)] if present else others
-        # with the version that was read, so that a taint that came meanwhile is not lost
+        # with the version that was read: a taint that was added meanwhile makes this a conflict
         version = found.get("metadata", {}).get("resourceVersion")
         patch = {"metadata": {"resourceVersion": version}, "spec": {"taints": wanted or None}}
         try:
@@ -202,7 +202,7 @@ def write_event(api: Api, name: str, event: Mapping[str, str], now: str) -> None
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"generateName": f"{name}.dsdoctor-"[:240], "namespace": "default"},
-            # the kubelet, too, names nodes so in its own events
+            # as in the kubelet's own events
             "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": name, "uid": name},
             **event,
             "source": {"component": "dsdoctor", "host": name},
@@ -215,11 +215,11 @@ def write_event(api: Api, name: str, event: Mapping[str, str], now: str) -> None
     )
 
 
-def retrying(action: Callable[[], Any], said: Callable[[str], None]) -> bool:
-    """Does something with the API; a refusal is reported, and the next round tries again."""
+def attempt(action: Callable[[], Any], report: Callable[[str], None]) -> bool:
+    """Runs an action with the API; False if it failed, which is reported."""
     try:
         action()
     except ApiError as error:
-        said(str(error))
+        report(str(error))
         return False
     return True

@@ -1,4 +1,4 @@
-"""A decision in the words of each scheduler. Pure, standard library only."""
+"""Formats a decision for each scheduler. Pure functions, standard library only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from dsdoctor.hook.decide import PREFIX, Decision, Fault
 from dsdoctor.hook.request import Request
-from dsdoctor.model.plain import one_line
+from dsdoctor.model.plain import one_line, shortened
 
 #: Exit statuses of Kubernetes' init container, for `podFailurePolicy`.
 K8S_NODE_FAULT = 1
@@ -16,27 +16,18 @@ K8S_JOB_FAULT = 4
 #: (OpenPBS, src/resmom/start_exec.c of 2026-04-10, after `run_pelog`; TORQUE 4.1.3 administrator's
 #: guide, G.5 "Prologue error processing"; both read 2026-11-22).
 PBS_REQUEUE = 2
-#: What a monitor receives for an inconclusive verdict, and if dsdoctor itself is at fault: in
-#: Nagios' protocol 2 is CRITICAL and 1 WARNING, in node-problem-detector's 1 is a faulty node.
+#: The status for an inconclusive verdict and for a fault of dsdoctor itself: for Nagios 2 means
+#: CRITICAL and 1 WARNING, for node-problem-detector 1 means a faulty node.
 UNKNOWN_STATUS = {"npd": 2, "nagios": 3}
-#: node-problem-detector cuts its messages there (`max_output_length`).
+#: node-problem-detector truncates messages to this (`max_output_length`).
 NPD_LENGTH = 80
-#: Kubernetes keeps so many bytes of a termination message.
+#: Kubernetes truncates a termination message to this.
 TERMINATION_BYTES = 4096
 _NAGIOS = {"healthy": 0, "faulty": 2, "unknown": UNKNOWN_STATUS["nagios"]}
 
 
-def cut(text: str, length: int) -> str:
-    """At most so many characters, the last one an ellipsis where more followed.
-
-    >>> cut("abcdef", 4), cut("abcd", 4)
-    ('abc…', 'abcd')
-    """
-    return text if len(text) <= length else text[: length - 1] + "…"
-
-
 def settle(request: Request, decision: Decision) -> Decision:
-    """The decision with `block` only where this kind of hook blocks something.
+    """The decision, with `block` only if this kind of hook can block.
 
     Monitors block nothing. A task prolog ends a task only with --enforce, and never for its
     environment: the batch script that activates another one has not run yet.
@@ -51,7 +42,7 @@ def settle(request: Request, decision: Decision) -> Decision:
 
 
 def exit_status(request: Request, decision: Decision) -> int:
-    """What the hook's process ends with."""
+    """The exit status of the hook."""
     if request.kind == "npd":
         return {"healthy": 0, "faulty": 1}.get(decision.verdict, UNKNOWN_STATUS["npd"])
     if request.kind == "nagios":
@@ -70,7 +61,7 @@ def stdout(request: Request, decision: Decision, seconds: float) -> str:
     if request.kind == "slurm-task-prolog":
         return _task_prolog(decision)
     if request.kind == "npd":
-        return cut(one_line(_first_line(decision)), NPD_LENGTH) + "\n"
+        return shortened(one_line(_first_line(decision)), NPD_LENGTH) + "\n"
     if request.kind == "nagios":
         return _nagios(request, decision, seconds)
     if request.kind == "sge-prolog" and not decision.block:
@@ -79,14 +70,14 @@ def stdout(request: Request, decision: Decision, seconds: float) -> str:
     if decision.would_block:
         lines[0] += " (dry run: the job passes)"
     for number, fault in enumerate(decision.faults):
-        lines += [f"  {one_line(fault.line)}"] * bool(number)  # the reason names the first one
+        lines += [f"  {one_line(fault.line)}"] * bool(number)  # the reason contains the first one
         lines += [f"  hint: {one_line(fault.hint)}"] * bool(fault.hint)
     lines += _problems(request, decision)
     return "\n".join(lines) + "\n"
 
 
 def _problems(request: Request, decision: Decision) -> list[str]:
-    """Mistakes in the configuration: whoever reads the output can correct them."""
+    """Lines about mistakes in the configuration, so that the reader can correct them."""
     return [
         f"  configuration: {one_line(text)}" for text in (*request.problems, *decision.problems)
     ]
@@ -106,7 +97,7 @@ def _task_prolog(decision: Decision) -> str:
         if fault.hint:
             lines.append(f"print {PREFIX}   hint: {one_line(fault.hint)}")
     lines += [f"print {PREFIX} warning {one_line(fault.line)}" for fault in decision.warnings]
-    if decision.cause == "usage":  # the job named an interpreter or a file that does not exist
+    if decision.cause == "usage":  # the job set an interpreter or a file that does not exist
         lines.append(f"print {PREFIX} not judged: {one_line(decision.detail)}")
     lines.append(f"export DSDOCTOR_VERDICT={decision.verdict}")
     return "\n".join(lines) + "\n"
@@ -129,9 +120,9 @@ def _nagios(request: Request, decision: Decision, seconds: float) -> str:
 
 
 def termination(decision: Decision) -> str:
-    """The termination message of a container: problems whole or not at all, each with its hint.
+    """The termination message of a container: each problem completely or not at all, with its hint.
 
-    The first line is all that `kubectl get` and dashboards show, so it names the decisive problem.
+    `kubectl get` and dashboards show only the first line, so it is about the decisive problem.
     """
     parts = []
     for number, fault in enumerate(decision.faults):
@@ -164,17 +155,17 @@ def log_line(request: Request, decision: Decision, job: str, node: str, seconds:
     parts.append(f"seconds={seconds:.2f}")
     if decision.reused:
         parts.append("reused=yes")
-    return f"{' '.join(parts)} {cut(one_line(decision.reason), 300)}"
+    return f"{' '.join(parts)} {shortened(one_line(decision.reason), 300)}"
 
 
 def note_line(request: Request, found: Fault, job: str, node: str) -> str:
     """The line for syslog about what a job left."""
     words = f"hook={request.kind} note={found.condition} job={one_line(job)} node={one_line(node)}"
-    return f"{words} {cut(one_line(found.message), 300)}"
+    return f"{words} {shortened(one_line(found.message), 300)}"
 
 
 def noted(decision: Decision) -> str:
-    """Conditions of what a job left, joined by `+`: one word in the log of the gate.
+    """Conditions about what a job left, joined by `+`: one word in the log of the gate.
 
     >>> noted(Decision(notes=(Fault("", "b", ""), Fault("", "a", ""), Fault("", "b", ""))))
     'a+b'
@@ -183,7 +174,7 @@ def noted(decision: Decision) -> str:
 
 
 def would(decision: Decision) -> str:
-    """For what a hook would have blocked, but for --dry-run: a condition or a cause, else empty.
+    """Why a hook would block without --dry-run: a condition or a cause; empty if it would not.
 
     >>> would(Decision(would_block=True, cause="timeout")), would(Decision(cause="timeout"))
     ('timeout', '')

@@ -1,4 +1,4 @@
-"""Whether the interpreter that `hook install` names may be run by root's hooks."""
+"""Whether root's hooks may run the interpreter that `hook install` writes into its scripts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dsdoctor.safe_path import is_root
 
 
 def account_number(name: str) -> int:
-    """The number of an account that is given by name or number.
+    """The uid of an account, by name or by number.
 
     Raises:
         UsageError: there is no such account.
@@ -28,10 +28,10 @@ def account_number(name: str) -> int:
 
 
 def judge(python: str, owners: tuple[int, ...]) -> str:
-    """Makes sure that root may run an interpreter; a line of warning for who is not root.
+    """Makes sure that root may run an interpreter; returns a warning if that is not an error.
 
     Raises:
-        UsageError: this is root, and somebody else could change what it would run.
+        UsageError: this is root, and another account could change what root would run.
     """
     if not os.path.lexists(python):
         return f"warning: `{python}` is not on this machine; it is judged where the hook runs"

@@ -1,4 +1,4 @@
-"""PBS's health check: sets a faulty node offline, and only our own nodes back into service.
+"""PBS's health check: sets a faulty node offline, and online again if dsdoctor set it offline.
 
 Sources: pbsnodes(8B) of OpenPBS 20 to 23: `-o` and `-r` need the privilege of a PBS manager or
 operator, a comment has at most 80 characters, and a node prints as lines of `name = value`.
@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import sys
 
-from dsdoctor.hook import health, outputs
+from dsdoctor.hook import health
 from dsdoctor.hook.decide import Decision
 from dsdoctor.hook.request import Request
-from dsdoctor.model.plain import one_line
+from dsdoctor.model.plain import one_line, shortened
 
 #: Limit of pbsnodes(8B).
 _COMMENT_LENGTH = 80
@@ -32,7 +32,7 @@ def parse_node(text: str) -> tuple[frozenset[str], str]:
 
 
 def act(request: Request, decision: Decision, node: str) -> int:
-    """Sets the node offline or back into service as `health.plan` says; 0 unless it is faulty."""
+    """Sets the node offline or online as `health.plan` decides; returns 0 unless it is faulty."""
     status = 1 if decision.block else 0
     text = _pbsnodes(node)
     if text is None:
@@ -41,7 +41,7 @@ def act(request: Request, decision: Decision, node: str) -> int:
     drained = frozenset({"DRAIN"} if "offline" in states else ())
     for what, reason in health.plan(drained, comment, "", decision, None):
         words = {
-            "drain": ("-o", "-C", outputs.cut(one_line(reason), _COMMENT_LENGTH)),
+            "drain": ("-o", "-C", shortened(one_line(reason), _COMMENT_LENGTH)),
             "resume": ("-r", "-C", ""),
         }[what]
         said = {"drain": "offline", "resume": "online"}[what]

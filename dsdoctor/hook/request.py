@@ -1,4 +1,4 @@
-"""What a hook was asked: its kind, its options, and the GPUs that the scheduler names."""
+"""The request to a hook: its kind, its options, and the GPUs that the scheduler assigned."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 
-#: Kind to what it is for, and the scopes that it judges.
+#: Kind to its purpose and the scopes that it judges.
 KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "slurm-prolog": ("Slurm's Prolog: may this job start on this node?", ("node",)),
     "slurm-task-prolog": (
@@ -29,21 +29,21 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "npd": ("a plugin for node-problem-detector", ("node",)),
     "nagios": ("a plugin for Nagios and compatible monitors", ("node",)),
 }
-#: Scheduler, as kinds begin, to the variables of its jobs' numbers.
+#: Scheduler, as in the names of kinds, to the variables with a job's id.
 JOB_VARIABLES = {
     "slurm": ("SLURM_JOB_ID", "SLURM_JOBID"),
     "pbs": ("PBS_JOBID",),
     "lsf": ("LSB_JOBID",),
     "sge": ("JOB_ID",),
 }
-#: Seconds for everything; Slurm complains of a prolog after 8 (MessageTimeout - 2).
+#: Seconds for everything; Slurm logs a warning about a prolog after 8 (MessageTimeout - 2).
 BUDGET = 5.0
-#: Seconds for which a verdict on the node serves the next hook.
+#: Seconds for which the next hooks reuse a verdict on the node.
 MAX_AGE = 60.0
 
-#: More GPUs, with MIG devices, than any node has; and characters that name them.
+#: More GPUs, with MIG devices, than any node has; and the longest list of them, in characters.
 MOST_GPUS, _LONGEST_LIST = 1024, 1 << 16
-#: No token is as short as that.
+#: No secret token is as short as this.
 _SHORT_NAME = 16
 _SWITCHES = ("fail-closed", "dry-run", "enforce", "live", "reason-from-prolog", "job-comment")
 _VALUES = (
@@ -68,18 +68,18 @@ class Request:
 
     Attributes:
         kind: a key of KINDS.
-        budget: seconds for the script around it as a whole; without a script, for this process.
-        gpus: selectors as given: indices or UUIDs, `all`, `none`; None = what the scheduler says.
+        budget: seconds for the script around it in total; without a script, for this process.
+        gpus: value of `--gpus`: indices or UUIDs, `all`, `none`; None = as the scheduler assigned.
         json: file for the verdict.
         fail_closed: an inconclusive check blocks too.
         dry_run: report only; nothing is blocked.
         enforce: the task prolog ends the task on a confirmed failure.
         live: torch may be started (Kubernetes).
-        reason_from_prolog: the prolog writes the reason of a drain at once.
-        job_comment: it writes for the user of a blocked job why, into its AdminComment.
-        run_folder: where verdicts and counters are kept; None = the usual place.
-        max_age: seconds for which a verdict serves others.
-        token: of the wrapper, which is repeated in the verdict file: proof that it is of this run.
+        reason_from_prolog: the prolog drains the node itself, with the reason.
+        job_comment: the prolog writes into a blocked job's AdminComment why it was blocked.
+        run_folder: where verdicts and counters are stored; None = the usual folder.
+        max_age: seconds for which a verdict is reused.
+        token: of the script; repeated in the verdict file, it proves that the file is of this run.
         textfile: file for Prometheus' textfile collector.
         python: the job's interpreter (kinds that judge the environment).
         config: DeepSpeed config of the job.
@@ -87,7 +87,7 @@ class Request:
         ignore: conditions to leave out.
         limits: condition to thresholds, from the configuration.
         problems: mistakes in the configuration, each in one line.
-        trust_owner: accounts that may own the interpreter besides root, by number.
+        trust_owner: accounts that may own the interpreter besides root, by uid.
     """
 
     kind: str
@@ -119,14 +119,14 @@ class Request:
 
     @property
     def shared(self) -> bool:
-        """Whether its verdict is about the node alone, and so serves other hooks."""
+        """Whether its verdict is only about the node, so that other hooks can reuse it."""
         return self.scopes == ("node",) and self.kind != "slurm-epilog"
 
 
 def parse(argv: Sequence[str]) -> Request | None:
-    """Reads `KIND --option value …` without a parser's imports; None = leave it to click.
+    """Parses `KIND --option value …` without importing a parser; None = leave it to click.
 
-    Only forms that are right beyond doubt are taken, so that all error messages are click's.
+    Only arguments that are certainly valid are accepted, so that all error messages are click's.
 
     >>> parse(["slurm-prolog", "--budget", "4", "--fail-closed"]).budget
     4.0
@@ -179,10 +179,10 @@ def _items(text: str) -> tuple[str, ...]:
 
 
 def gpu_selectors(request: Request, env: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The GPUs to judge; None = all of the node, () = the job asks for none.
+    """The GPUs to judge; None = all of the node, () = the job requests none.
 
-    The Prolog runs outside the job's cgroup, where SLURM_JOB_GPUS has the numbers of the host. In
-    the job CUDA_VISIBLE_DEVICES is renumbered, as NVML is there.
+    The Prolog runs outside the job's cgroup, and SLURM_JOB_GPUS has the host's indices. Inside the
+    job CUDA_VISIBLE_DEVICES is renumbered, and so is NVML.
 
     >>> gpu_selectors(Request("slurm-prolog"), {"SLURM_JOB_GPUS": "2,3"})
     ('2', '3')
@@ -202,12 +202,12 @@ def gpu_selectors(request: Request, env: Mapping[str, str]) -> tuple[str, ...] |
     if request.kind == "sge-prolog" and env.get("SGE_HGR_gpu"):
         return expanded(env["SGE_HGR_gpu"].replace(" ", ","))
     if request.kind in ("lsf-pre-exec", "sge-prolog"):
-        named = env.get("CUDA_VISIBLE_DEVICES")
-        return expanded(named) if named else () if job_id(env, request.kind) else None
+        devices = env.get("CUDA_VISIBLE_DEVICES")
+        return expanded(devices) if devices else () if job_id(env, request.kind) else None
     if request.kind == "pbs-prologue":
-        # only our hook sets it, also where the job asks for none: a prologue never has it
-        named = env.get("CUDA_VISIBLE_DEVICES")
-        return None if named is None else expanded(named)
+        # dsdoctor's PBS hook sets it, to "" if the job requests no GPU; a prologue does not have it
+        devices = env.get("CUDA_VISIBLE_DEVICES")
+        return None if devices is None else expanded(devices)
     if request.kind == "slurm-task-prolog":
         if env.get("CUDA_VISIBLE_DEVICES"):
             return expanded(env["CUDA_VISIBLE_DEVICES"])
@@ -215,11 +215,11 @@ def gpu_selectors(request: Request, env: Mapping[str, str]) -> tuple[str, ...] |
     return None
 
 
-def is_named_by_user(request: Request) -> bool:
-    """Whether the owner of the job may have named its GPUs, whatever the scheduler gave it.
+def has_job_environment(request: Request) -> bool:
+    """Whether the hook's environment is that of the job, in which its owner can set anything.
 
-    LSF and Grid Engine pass the environment of the job to the script. Numbers that the node does
-    not have are then a mistake of that job, and no reason to take the node from everybody.
+    LSF and Grid Engine pass it to the script. An index of a GPU that the node does not have is
+    then a mistake of that job, and must not take the node out of service.
     """
     return request.kind in ("lsf-pre-exec", "sge-prolog")
 
@@ -227,8 +227,8 @@ def is_named_by_user(request: Request) -> bool:
 def expanded(text: str) -> tuple[str, ...]:
     """Items of a list of GPUs; Slurm may write ranges.
 
-    Under some schedulers the user of the job sets the variable: numbers that no GPU has are left
-    out, so that no list takes the node's memory.
+    Under some schedulers the user of the job sets the variable: indices that no node has are left
+    out, so that a range cannot use up the memory.
 
     >>> expanded("0-2,5"), expanded("GPU-ab-1,MIG-GPU-x/1/0"), expanded("NoDevFiles")
     (('0', '1', '2', '5'), ('GPU-ab-1', 'MIG-GPU-x/1/0'), ())
@@ -254,7 +254,7 @@ def _is_index(text: str) -> bool:
 
 
 def job_id(env: Mapping[str, str], kind: str = "slurm") -> str:
-    """Job that a hook runs for, empty outside a job.
+    """The job that a hook runs for; empty outside a job.
 
     >>> job_id({"SLURM_JOB_ID": "7"}), job_id({"PBS_JOBID": "8[2].pbs"}, "pbs-prologue")
     ('7', '8[2].pbs')
@@ -273,20 +273,20 @@ def node_name(env: Mapping[str, str]) -> str:
 
 
 def masked_name(name: str) -> str:
-    """A name that others have set, without a secret that they have put into it.
+    """A name from the environment, with secrets masked.
 
     >>> masked_name("gpu-1"), masked_name("redis://:secret@cache:6379/0")
     ('gpu-1', 'redis://[masked]@cache:6379/0')
     """
     if len(name) <= _SHORT_NAME and all(c.isalnum() or c in "._-[]+" for c in name):
         return name
-    from dsdoctor.model.masking import mask  # noqa: PLC0415  # a re-used verdict starts in 50 ms
+    from dsdoctor.model.masking import mask  # noqa: PLC0415  # a reused verdict takes 50 ms in all
 
     return mask(name)
 
 
 def configured(request: Request, table: Mapping[str, object]) -> Request:
-    """The request with the `[hook]` table of the configuration applied where nothing was given.
+    """The request, with values of the `[hook]` table for options that were not passed.
 
     >>> configured(Request("npd"), {"budget": 3.0, "ignore": ["memlock-low"]}).budget
     3.0
@@ -297,7 +297,7 @@ def configured(request: Request, table: Mapping[str, object]) -> Request:
         if name in table and getattr(request, name) == getattr(default, name):
             changes[name] = table[name]
     if request.kind == "slurm-task-prolog":
-        changes.pop("textfile", None)  # it runs as the job's user, and the file is root's
+        changes.pop("textfile", None)  # the hook runs as the job's user, and the file is root's
     budget = changes.get("budget")
     if request.token and isinstance(budget, float) and budget > request.budget:
         del changes["budget"]

@@ -1,7 +1,7 @@
-"""The run folder: the node's last verdict, a lock, stamps of drains, counters of fail-open.
+"""The run folder: the node's last verdict, a lock, notes of jobs and drains, counters of fail-open.
 
-Standard library only. Every method that may fail for want of space or rights says so by its return
-value: a hook goes on without its folder.
+Standard library only. Methods that fail for lack of space or permission report it by their return
+value, because a hook continues without its folder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dsdoctor.safe_path import is_root, unsafe
 if sys.platform != "win32":
     import fcntl
 
-#: Twice what a worker may take: whoever holds the lock longer is stuck.
+#: Twice the time limit of a worker: one that holds the lock for longer is stuck.
 STUCK_SECONDS = 120.0
 NODE_FILE = "node.json"
 SNAPSHOT_FILE = "node-snapshot.json"
@@ -32,22 +32,22 @@ _STAMP = "blocked"
 _JOB = "job"
 _EPILOGS = "epilogs"
 _CAUSE = re.compile(r"[A-Za-z0-9_-]{1,64}")
-#: Of a hook that judges for one job alone; the number is that of its process.
+#: Files of a hook that judges for one job only; the number is its pid.
 _OF_A_WORKER = re.compile(r"own\.[0-9]+\.json|worker\.[0-9]+\.log")
-#: How long the note of a job is kept that no epilog removes; the epilog of a longer job has none.
+#: How long the note of a job is kept if no epilog removes it.
 _KEEP_SECONDS = 7 * 86400.0
 
 
 class RunFolderError(Exception):
-    """The folder cannot be used, and why, in one line."""
+    """The folder cannot be used; the text says why, in one line."""
 
 
 def default_path(*, root: bool = False, believed: bool = True) -> Path:
-    """Where the folder is unless --run-folder says otherwise.
+    """The run folder without --run-folder.
 
     Args:
-        root: the one of root's hooks, whoever asks.
-        believed: the environment is not that of a job, which root must not follow.
+        root: return the folder of root's hooks, whichever account this process has.
+        believed: root may trust the environment, because it is not that of a job.
     """
     if os.environ.get("DSDOCTOR_RUN_FOLDER") and (believed or not is_root()):
         return Path(os.environ["DSDOCTOR_RUN_FOLDER"])
@@ -60,7 +60,7 @@ def default_path(*, root: bool = False, believed: bool = True) -> Path:
 
 
 def boot_id() -> str:
-    """Changes with every boot; empty where the system has none."""
+    """An id that changes with every boot; empty if the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -75,10 +75,10 @@ class RunFolder:
     """
 
     def __init__(self, path: Path) -> None:
-        """Makes the folder if need be.
+        """Creates the folder if it does not exist.
 
         Raises:
-            RunFolderError: it cannot be made, or others could have written to it.
+            RunFolderError: it cannot be created, or other accounts could have written to it.
         """
         self.path = path
         try:
@@ -93,11 +93,11 @@ class RunFolder:
             raise RunFolderError(f"run folder `{path}` can be written by others")
 
     def write(self, name: str, value: Any) -> bool:
-        """Writes a JSON file whole or not at all; False where there is no room or no right."""
+        """Writes a JSON file completely or not at all; False if that failed."""
         return write_json(self.path / name, value)
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """A JSON file of this boot, None when it is absent, broken or of another boot."""
+        """A JSON file of this boot; None if it does not exist, is broken or of another boot."""
         try:
             value = json.loads((self.path / name).read_bytes())
         except (OSError, ValueError, RecursionError):
@@ -107,7 +107,7 @@ class RunFolder:
         return value
 
     def fresh(self, name: str, max_age: float, key: str) -> dict[str, Any] | None:
-        """The same, if it is young enough and was made under the same settings."""
+        """The same, if it is recent enough and was written with the same settings."""
         value = self.read(name)
         if value is None or value.get("key") != key:
             return None
@@ -117,7 +117,7 @@ class RunFolder:
         return value
 
     def lock(self) -> int | None:
-        """Takes the lock and returns its descriptor, None while another holds it."""
+        """Acquires the lock and returns its descriptor; None if another process holds it."""
         try:
             handle = files.open_lock(self.path / _LOCK_FILE, strict=True)
         except OSError:
@@ -134,7 +134,7 @@ class RunFolder:
         return handle
 
     def lock_age(self) -> float:
-        """Seconds since the lock was taken last."""
+        """Seconds since the lock was last acquired."""
         try:
             return time.time() - (self.path / _LOCK_FILE).stat().st_mtime
         except OSError:
@@ -143,7 +143,7 @@ class RunFolder:
     def count(self, cause: str) -> None:
         """Counts a decision that let a job pass though the check was inconclusive.
 
-        One byte is appended for each, so that the shell wrapper can count without an interpreter.
+        Each appends one byte to a file, so that the shell script can count without an interpreter.
         """
         with contextlib.suppress(OSError):
             folder = self.path / _COUNTERS
@@ -155,7 +155,7 @@ class RunFolder:
                 os.close(handle)
 
     def counts(self) -> dict[str, int]:
-        """Cause to how often a job was let pass for it since the last boot."""
+        """How many jobs passed without a verdict since the last boot, by cause."""
         try:
             entries = list(os.scandir(self.path / _COUNTERS))
         except OSError:
@@ -167,7 +167,7 @@ class RunFolder:
         }
 
     def sweep(self) -> None:
-        """Removes results and outputs of workers whose hook was killed before they had ended."""
+        """Removes results and output of workers whose hook was killed before they ended."""
         left = [path for path in self.path.iterdir() if _OF_A_WORKER.fullmatch(path.name)]
         for path in left:
             with contextlib.suppress(OSError):
@@ -175,7 +175,7 @@ class RunFolder:
                     path.unlink()
 
     def keep_job(self, node: str, job: str, value: dict[str, Any]) -> None:
-        """Keeps the verdict of a job's prolog; those of last week's jobs go."""
+        """Stores the verdict of a job's prolog, and removes those that are older than a week."""
         self.write(_job_file(node, job), value)
         with contextlib.suppress(OSError):
             for old in self.path.glob(f"{_JOB}.*"):
@@ -183,7 +183,7 @@ class RunFolder:
                     old.unlink()
 
     def jobs(self, node: str) -> dict[str, dict[str, Any]]:
-        """Job to what its prolog noted on a node, for jobs whose epilog has not run yet."""
+        """What prologs on a node recorded, by job, for jobs whose epilog has not run yet."""
         found = {}
         for path in self.path.glob(f"{_JOB}.{_safe(node)}.*.json"):
             value = self.read(path.name)
@@ -194,7 +194,7 @@ class RunFolder:
     def epilogs_since(self) -> float:
         """When the first epilog of this boot ran, in seconds since the epoch; now, if this is it.
 
-        No epilog removes the notes of jobs that began and ended before.
+        Notes of jobs that began before then may be of jobs that ended without an epilog.
         """
         path = self.path / _EPILOGS
         try:
@@ -205,26 +205,26 @@ class RunFolder:
             return time.time()
 
     def forget_job(self, node: str, job: str) -> None:
-        """Removes what a job's prolog noted, when the job has ended."""
+        """Removes what a job's prolog recorded, after the job has ended."""
         with contextlib.suppress(OSError):
             (self.path / _job_file(node, job)).unlink()
 
     def stamp(self, node: str, value: dict[str, Any]) -> bool:
-        """Leaves word that a prolog or an epilog drains this node; `slurm-health` looks for it."""
+        """Records that a prolog or an epilog drains this node, for `slurm-health`."""
         return self.write(f"{_STAMP}.{_safe(node)}.json", value)
 
     def stamped(self, node: str) -> dict[str, Any] | None:
-        """What `stamp` left in this boot."""
+        """What `stamp` recorded since the last boot; None if nothing."""
         return self.read(f"{_STAMP}.{_safe(node)}.json")
 
     def unstamp(self, node: str) -> None:
-        """Takes the stamp away."""
+        """Removes the stamp."""
         with contextlib.suppress(OSError):
             (self.path / f"{_STAMP}.{_safe(node)}.json").unlink()
 
 
 def read_job(folder: Path, node: str, job: str) -> dict[str, str]:
-    """Number on the host to UUID of a job's GPUs, as its prolog noted them; empty if it did not."""
+    """The host's index and the UUID of a job's GPUs, from its prolog's note; empty without one."""
     try:
         info = folder.stat()
         value = json.loads((folder / _job_file(node, job)).read_bytes())
@@ -239,7 +239,7 @@ def _job_file(node: str, job: str) -> str:
 
 
 def write_json(path: Path, value: Any) -> bool:
-    """Writes one line of JSON whole or not at all; False where there is no room or no right."""
+    """Writes one line of JSON completely or not at all; False if that failed."""
     try:
         files.write(path, json.dumps(value) + "\n", mode=0o644, strict=True)
     except OSError:

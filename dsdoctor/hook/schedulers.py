@@ -1,6 +1,6 @@
-"""Scripts of the gate for PBS, LSF and Grid Engine, and what to write into their configuration.
+"""Scripts of the gate for PBS, LSF and Grid Engine, and what to put into their configuration.
 
-Each is a `Wrapper` as for Slurm; PBS, whose prologue runs on the first host only, gets a hook too.
+Each is a `Wrapper` as for Slurm; PBS, whose prologue runs only on the first host, gets a hook too.
 
 Exit statuses: TORQUE 4.1 administrator's guide, appendix G (the table that PBS has in common with
 it); IBM Spectrum LSF 10.1, "Pre- and post-execution processing"; Grid Engine 6.1 user's guide,
@@ -102,7 +102,7 @@ def script(kind: str, options: InstallOptions) -> str:
 
 
 def _pbs_health(options: InstallOptions) -> str:
-    """The script that sets a node offline and online, with twice the time of a job's."""
+    """The script that sets a node offline and online, with twice the budget of a job's script."""
     return Wrapper(
         "pbs-health",
         options.python,
@@ -113,9 +113,9 @@ def _pbs_health(options: InstallOptions) -> str:
     ).render()
 
 
-#: PBS passes the number of the job as the first argument.
+#: PBS passes the id of the job as the first argument.
 _PBS_FIRST = '[ -n "${PBS_JOBID-}" ] || PBS_JOBID=${1-}\nexport PBS_JOBID'
-#: Where root's script receives the environment of the job, what it takes from there.
+#: Variables that root's script keeps, for schedulers that pass the environment of the job to it.
 _KEPT = {
     "lsf-pre-exec": ("LSB_JOBID", "CUDA_VISIBLE_DEVICES"),
     "sge-prolog": ("JOB_ID", "SGE_HGR_gpu", "CUDA_VISIBLE_DEVICES"),
@@ -133,7 +133,7 @@ esac"""
 
 
 def _first(kind: str, *, fail_closed: bool) -> str:
-    """Lines before all else."""
+    """The first lines of the script."""
     if kind not in _KEPT:
         return _PBS_FIRST if kind == "pbs-prologue" else ""
     kept = " ".join(f'"{name}=${{{name}-}}"' for name in _KEPT[kind])
@@ -156,7 +156,7 @@ def pbs(options: InstallOptions) -> tuple[dict[Path, tuple[str, int]], str]:
     }
     if options.offline:
         files[health] = (_pbs_health(options), 0o755)
-    # an alarm rejects the job, so that it must never come before the scripts' own limits
+    # PBS's alarm rejects the job, so it must come later than the scripts' own limits
     limits = options.budget * (3 if options.offline else 1)
     alarm = max(30, int(limits + 4 * PATIENCE_SECONDS))
     events = "execjob_begin"
@@ -164,7 +164,7 @@ def pbs(options: InstallOptions) -> tuple[dict[Path, tuple[str, int]], str]:
     a confirmed fault rejects the job, and PBS requeues it; the node stays in service, so set it
     offline: pbsnodes -o NODE -C "dsdoctor", or install with --offline"""
     if options.offline:
-        # quoted: PBS takes a list of events only so
+        # PBS requires quotes around a list of events
         events = "'execjob_begin,exechost_periodic'"
         node = f"""\
 qmgr -c "set hook dsdoctor freq=300"

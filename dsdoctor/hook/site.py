@@ -1,4 +1,4 @@
-"""What `hook install` tests of the place where its scripts will run. It changes nothing."""
+"""Tests for `hook install` whether its scripts will work on this machine. It changes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.probes.storage import mount_of, parse_mounts
 from dsdoctor.safe_path import is_root
 
-#: Any account that owns nothing; the task prolog runs as the job's user.
+#: An account that owns nothing, in place of a job's user, as whom the task prolog runs.
 NOBODY = 65534
 #: File systems that several nodes share.
 SHARED = frozenset(
@@ -22,22 +22,22 @@ SHARED = frozenset(
         *("wekafs", "9p", "panfs", "orangefs", "pvfs2", "fuse.sshfs"),
     )
 )
-#: Importing dsdoctor from a cold network disk takes its time.
+#: Importing dsdoctor from a cold network disk is slow.
 IMPORT_SECONDS = 30.0
 SCONTROL_SECONDS = 5.0
 SHELL_SECONDS = 5.0
 #: PATH of the scripts.
 SCRIPT_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 SHELL = "/bin/sh"
-#: Whether a shell makes process groups without a terminal: bash does, dash and busybox do not.
+#: Whether a shell creates process groups without a terminal: bash does, dash and busybox do not.
 _JOB_CONTROL = "set -m 2>/dev/null; case $- in *m*) exit 0 ;; esac; exit 1"
 
 
-def must_end_what_hangs() -> None:
-    """The script of a hook needs a process group of its own for an interpreter that may hang.
+def require_process_groups() -> None:
+    """Makes sure that a script can start an interpreter in its own process group, to end it.
 
     Raises:
-        UsageError: nothing here makes one; such a script would start nothing and pass each job.
+        UsageError: no tool here can do that; the script would start nothing and pass each job.
     """
     if any(shutil.which(tool, path=SCRIPT_PATH) for tool in ("setsid", "perl")):
         return
@@ -53,10 +53,10 @@ def must_end_what_hangs() -> None:
 
 
 def usable_by_users(python: str) -> str:
-    """Why an account other than root cannot start dsdoctor, in words; empty where it can.
+    """Why an account other than root cannot start dsdoctor; empty if it can.
 
     Raises:
-        UsageError: nobody at all can start it.
+        UsageError: no account can start it.
     """
     probe = [python, "-I", "-c", "import dsdoctor.hook.entry"]
     if not _starts(probe, None):
@@ -92,7 +92,7 @@ def _others_enter(path: Path) -> bool:
 
 
 def shared(path: str | Path) -> str:
-    """Type of the network file system that a path is on, empty for a local one."""
+    """Type of the network file system that a path is on; empty for a local one."""
     try:
         text = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -102,10 +102,10 @@ def shared(path: str | Path) -> str:
 
 
 def places(into: Path, python: str, run_folder: str) -> list[str]:
-    """What there is to say about the file systems of scripts, interpreter and run folder.
+    """Notes about the file systems of scripts, interpreter and run folder.
 
     Raises:
-        UsageError: the nodes would share one run folder, and each other's verdicts.
+        UsageError: the run folder is on a shared file system, so that nodes would share verdicts.
     """
     kind = shared(run_folder)
     if kind:
@@ -128,7 +128,7 @@ def places(into: Path, python: str, run_folder: str) -> list[str]:
 
 
 def slurm_config(scontrol: str) -> dict[str, str]:
-    """`scontrol show config` as names and values; empty where Slurm does not answer."""
+    """`scontrol show config` as names and values; empty if Slurm does not answer."""
     path = os.environ.get("PATH") or SCRIPT_PATH
     try:
         done = process.run(
@@ -152,7 +152,7 @@ def parse_config(text: str) -> dict[str, str]:
 
 
 def slurm_notes(config: Mapping[str, str], budget: float, into: Path) -> list[str]:
-    """What differs in a Slurm's parameters from what the gate needs (slurm.conf(5), 22.05).
+    """How Slurm's parameters differ from what the gate needs (slurm.conf(5), 22.05).
 
     Args:
         config: what `slurm_config` returned.
@@ -192,7 +192,7 @@ def slurm_notes(config: Mapping[str, str], budget: float, into: Path) -> list[st
     )
 
 
-#: Parameter of Slurm to the script of `hook install` that it shall name.
+#: Parameter of Slurm to the script of `hook install` that it must refer to.
 _SCRIPTS = {
     "Prolog": "prolog.sh",
     "HealthCheckProgram": "health.sh",
@@ -201,14 +201,14 @@ _SCRIPTS = {
 }
 
 
-#: Of these, Slurm acts on the exit status.
+#: Slurm drains the node if one of these fails.
 _DECIDING = ("Prolog", "Epilog")
 
 
 def _programs_in_the_way(
     config: Mapping[str, str], into: Path, names: tuple[str, ...]
 ) -> list[str]:
-    """Programs of the site that our lines for slurm.conf would replace."""
+    """Programs of the site that the lines for slurm.conf would replace."""
     ours = named_by_slurm(config, into)
     return [
         f"{name} is already `{config[name]}`: keep it, and call "
@@ -235,7 +235,7 @@ def epilog_notes(config: Mapping[str, str], budget: float, into: Path) -> list[s
 def _limits(
     config: Mapping[str, str], budget: float, names: tuple[tuple[str, str], ...], script: str
 ) -> list[str]:
-    """Time-outs of Slurm that are shorter than a script may take, or that do not exist."""
+    """Notes on timeouts of Slurm that are too short for a script, or not set."""
     notes = []
     for name, what in names:
         seconds = _seconds(config.get(name, ""))
@@ -254,7 +254,7 @@ def _seconds(text: str) -> float | None:
 
 
 def named_by_slurm(config: Mapping[str, str], into: Path) -> list[str]:
-    """Parameters of Slurm that name a file in a folder, or this file.
+    """Parameters of Slurm that refer to a file in a folder, or to this file.
 
     >>> named_by_slurm({"Prolog": "/etc/slurm/dsdoctor/prolog.sh"}, Path("/etc/slurm/dsdoctor"))
     ['Prolog']
@@ -263,11 +263,11 @@ def named_by_slurm(config: Mapping[str, str], into: Path) -> list[str]:
     return sorted(name for name, value in config.items() if folder in f"{value}/")
 
 
-def must_not_be_in_use(scontrol: str, into: Path) -> None:
+def refuse_if_used(scontrol: str, into: Path) -> None:
     """Refuses to remove scripts that Slurm would still call: a missing Prolog drains nodes.
 
     Raises:
-        UsageError: Slurm's configuration names a file of the folder.
+        UsageError: Slurm's configuration refers to a file in the folder.
     """
     config = slurm_config(scontrol)
     used = named_by_slurm(config, into)

@@ -1,8 +1,8 @@
-"""A decision within the budget, whatever hangs.
+"""Decides within the budget, whatever hangs.
 
-The supervisor never touches the GPU and never waits for a process: it starts a worker in a session
-of its own, looks for the worker's file, and when the budget is over leaves it behind. A worker that
-is merely slow goes on, and its verdict serves the next hook.
+The supervisor never accesses a GPU and never waits for a process: it starts a worker in its own
+session, looks for the worker's file, and at the end of the budget leaves the worker running. If the
+worker is only slow, the next hook uses its verdict.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dsdoctor.hook.limits import given_up, limits
 from dsdoctor.hook.request import (
     Request,
     gpu_selectors,
-    is_named_by_user,
+    has_job_environment,
     job_id,
     node_name,
 )
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
     from dsdoctor.process import Detached
 
 _POLL = 0.01
-#: How long a worker may take to end its own children: at the end of the budget, and after a signal.
+#: How long a worker may take to end its children: at the end of the budget, and after a signal.
 _LAST_SECONDS = 0.1
 _END_SECONDS = 0.5
-#: Share of an epilog's budget for judging, when it has waited for processes to end.
+#: Share of an epilog's budget for judging, after it has waited for processes to end.
 _JUDGE_SHARE = 0.3
-#: Status of a worker whose task names what does not exist (`worker.MISUSE`, not imported here).
+#: Status of a worker whose task contains a mistake (`worker.MISUSE`, not imported here).
 _MISUSE = 2
 
 
 def process_age() -> float:
-    """Seconds since this process was started, by the kernel's clock; 0 if it does not say."""
+    """Seconds since this process was started, by the kernel's clock; 0 if that is not known."""
     try:
         ticks = proc_stat.parse(Path("/proc/self/stat").read_bytes()).started
         started = ticks / os.sysconf("SC_CLK_TCK")
@@ -59,13 +59,13 @@ class Supervisor:
     """One run of a hook.
 
     Attributes:
-        request: what was asked.
+        request: options of the hook.
         folder: the run folder.
-        env: of the hook.
+        env: environment of the hook.
         begun: when its process was started (monotonic clock).
-        deadline: when a decision must be there (the same clock).
-        selectors: the GPUs to judge; None = all of the node, () = the job asks for none.
-        uuids, ecc, left: what the verdict says of these GPUs and of the processes that a job left,
+        deadline: when it must have decided (the same clock).
+        selectors: the GPUs to judge; None = all of the node, () = the job requests none.
+        uuids, ecc, left: from the verdict, about these GPUs and about processes that a job left,
             for the notes of the job and of the drain; empty without a verdict.
     """
 
@@ -85,26 +85,26 @@ class Supervisor:
             self.selectors = self._by_uuid(self.selectors)
 
     def _by_uuid(self, selectors: tuple[str, ...]) -> tuple[str, ...]:
-        """The job's GPUs as its prolog, which saw the numbers of the host, has noted them."""
+        """The UUIDs of the job's GPUs, as noted by its prolog, which saw the host's indices."""
         node = node_name(self.env)
         noted = read_job(default_path(root=True), node, job_id(self.env))
         return tuple(noted.values()) if len(noted) == len(selectors) else selectors
 
     @property
     def key(self) -> str:
-        """Under which settings a verdict was made; another setting must not re-use it."""
-        library = os.environ.get("LD_LIBRARY_PATH")  # where a driver's library is looked for first
+        """Hash of the settings of a verdict; hooks with other settings must not reuse it."""
+        library = os.environ.get("LD_LIBRARY_PATH")  # where a driver's library is searched first
         parts = [__version__, sorted(self.request.ignore), library]
         text = json.dumps([*parts, self.request.limits], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
     def _max_age(self) -> float:
-        """What was made while we waited is young enough, whatever was asked."""
+        """The maximum age of a verdict; one that was made during this run is always accepted."""
         return max(self.request.max_age, time.monotonic() - self.begun)
 
     def run(self) -> Decision:
-        """Decides, at the latest when the budget is over."""
+        """Decides, before the end of the budget."""
         judged = self._node() if self.request.shared else self._ask_own_worker()
         if isinstance(judged, Decision):
             return judged
@@ -128,7 +128,7 @@ class Supervisor:
         )
 
     def _must_judge_selection(self, judged: dict[str, Any]) -> bool:
-        """A healthy node is healthy for any of its GPUs; a faulty one may have sound GPUs."""
+        """Whether the selected GPUs need their own verdict: a faulty node may have healthy GPUs."""
         if not self.selectors:
             return False
         names = set(judged.get("uuids", {})) | set(judged.get("uuids", {}).values())
@@ -142,7 +142,7 @@ class Supervisor:
         )
 
     def _node(self) -> dict[str, Any] | Decision:
-        """The node's verdict: a young one, or that of a worker started now by us or another."""
+        """The node's verdict: a recent one, or that of a worker of this hook or another."""
         worker: Detached | None = None
         while True:
             found = self.folder.fresh(NODE_FILE, self._max_age, self.key)
@@ -150,7 +150,7 @@ class Supervisor:
                 return {**found, "reused": worker is None}
             ended = worker.poll() if worker else None
             if worker is not None and ended is not None:
-                # it may have written its verdict and ended since our look
+                # it may have written its verdict after `fresh` was called above
                 found = self.folder.fresh(NODE_FILE, self._max_age, self.key)
                 if found is not None:
                     return {**found, "reused": False}
@@ -159,7 +159,7 @@ class Supervisor:
                 lock = self.folder.lock()
                 if lock is not None:
                     found = self.folder.fresh(NODE_FILE, self._max_age, self.key)
-                    if found is not None:  # made between our look and our lock
+                    if found is not None:  # written before this process acquired the lock
                         os.close(lock)
                         return {**found, "reused": True}
                     started = self._start({"mode": "node", "lock": lock}, lock)
@@ -176,14 +176,14 @@ class Supervisor:
             time.sleep(_POLL)
 
     def _ask_own_worker(self, *, snapshot: bool = False) -> dict[str, Any] | Decision:
-        """A verdict for this hook alone: its environment, or its GPUs of a node read before."""
+        """A verdict for this hook only: on its environment, or on its GPUs in the last snapshot."""
         name = f"own.{os.getpid()}.json"
         python = self.request.python or ""  # a name alone is looked up on PATH
         task: dict[str, Any] = {
             "mode": "judge" if snapshot else "full",
             "result": name,
             "gpus": list(self.selectors or ()),
-            "expects_gpus": not is_named_by_user(self.request),
+            "expects_gpus": not has_job_environment(self.request),
             "wants_gpu": self.selectors != (),
             "scopes": list(self.request.scopes),
             "live": self.request.live,
@@ -209,7 +209,7 @@ class Supervisor:
                 if status is not None and not (self.folder.path / name).exists():
                     return self._worker_ended(worker, status)
                 if time.monotonic() >= self.deadline:
-                    worker.end(_LAST_SECONDS)  # nobody else waits for its answer
+                    worker.end(_LAST_SECONDS)  # no other hook can use its verdict
                     return self._out_of_budget(worker)
                 time.sleep(_POLL)
         except SystemExit:  # a signal has ended this hook
@@ -226,8 +226,8 @@ class Supervisor:
         task["limits"] = self.request.limits
         output = self.folder.path / f"worker.{task['mode']}.log"
         if task["mode"] != "node":
-            output = output.with_name(f"worker.{os.getpid()}.log")  # `sweep` knows both names
-        from dsdoctor import process  # noqa: PLC0415  # a re-used verdict starts no process
+            output = output.with_name(f"worker.{os.getpid()}.log")  # `RunFolder.sweep` removes it
+        from dsdoctor import process  # noqa: PLC0415  # a reused verdict starts no process
 
         try:
             return process.start_detached(
@@ -240,7 +240,7 @@ class Supervisor:
             return self._fail_open("spawn", f"no worker could be started: {error}", None)
 
     def _worker_ended(self, worker: Detached, status: int) -> Decision:
-        """A worker has ended without a verdict."""
+        """The decision if a worker ended without a verdict."""
         if status == _MISUSE and _last_words(worker.output):
             return self._fail_open("usage", _last_words(worker.output), None)
         return self._fail_open("crash", f"the worker ended with status {status}", worker)
@@ -272,7 +272,7 @@ class Supervisor:
 
 
 def _last_step(output: Path) -> list[str]:
-    """What a worker was waiting for, by the steps that it wrote (`+name` begun, `-name` ended)."""
+    """Probes that a worker waits for, by the steps in its output (`+name` begun, `-name` ended)."""
     open_steps: dict[str, None] = {}
     for line in _lines(output):
         if line.startswith("+"):
@@ -295,5 +295,5 @@ def _lines(output: Path) -> list[str]:
 
 
 def _from_here(path: str | None) -> str | None:
-    """A path as the worker needs it, which runs in `/`."""
+    """An absolute path, for the worker, which runs in `/`."""
     return path and os.path.abspath(path)  # noqa: PTH100  # links stay as they are

@@ -1,8 +1,7 @@
-"""Whether root may run an interpreter: it, its packages and all folders above are root's alone.
+"""Whether root may run an interpreter: only root may control it, its packages and their folders.
 
-What root's prolog starts on every node is a way to become root there for whoever can write to it.
-The same is judged by the script of `hook install` before the interpreter is started.
-Standard library only.
+An account that can write to what root's prolog starts can become root on every node. The script of
+`hook install` makes the same test before it starts the interpreter. Standard library only.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ _PATTERNS = (
 
 
 def why_not(python: str, owners: tuple[int, ...] = (), *, as_root: bool = False) -> str:
-    """Why root must not run an interpreter, in words; empty where it may. Nothing is run.
+    """Why root must not run an interpreter; empty if it may. Nothing is run.
 
     Args:
         python: its path.
         owners: accounts that an administrator trusts besides root (`--trust-owner`).
-        as_root: judge for root, whoever asks.
+        as_root: judge for root, whichever account this process has.
     """
     if not os.path.lexists(python):
         return f"`{python}` does not exist"
@@ -42,10 +41,10 @@ def why_not(python: str, owners: tuple[int, ...] = (), *, as_root: bool = False)
 
 
 def why_not_this(owners: tuple[int, ...] = ()) -> str:
-    """The same of the interpreter that is running, by what it can import from."""
-    there = (path for path in sys.path if path and os.path.lexists(path))
+    """The same for the running interpreter, judged by the folders from which it imports."""
+    existing = (path for path in sys.path if path and os.path.lexists(path))
     package = Path(__file__).parent.parent
-    return _first((sys.executable, *there, package), owners)
+    return _first((sys.executable, *existing, package), owners)
 
 
 def _first(paths: Iterable[str | Path], owners: tuple[int, ...], *, as_root: bool = False) -> str:

@@ -1,14 +1,14 @@
-"""Reads and judges the machine for a hook, in a process that may be left behind.
+"""Reads and judges the machine for a hook, in a process that may outlive the hook.
 
     python -I -m dsdoctor.hook.worker '{"mode": "node", …}'
 
-Modes: `node` reads the node, judges it and leaves snapshot and verdict for every hook of the next
+Modes: `node` reads and judges the node, and stores snapshot and verdict for every hook in the next
 minute; `judge` judges that snapshot for some GPUs; `full` reads and judges for one job; `ended`
-reads and judges the node after one. Stdout says which probe has begun (`+nvml`) and which has ended
-(`-nvml`).
+reads and judges the node after a job. Stdout shows which probe has begun (`+nvml`) and which has
+ended (`-nvml`).
 
-A node is read first and in the background, and what judges it is imported meanwhile: to load the
-checks takes about as long as the driver's answer.
+The node is read in the background while the checks are imported, which takes about as long as the
+driver does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.hook.node_reading import NodeReading
 from dsdoctor.model.facts.job_end import JobEnd
 
-#: Status of a worker whose task names what does not exist; its last line says why.
+#: Status of a worker whose task contains a mistake of the user; its last line says which.
 MISUSE = 2
 
 
@@ -39,22 +39,22 @@ def _stopped(number: int, _frame: object) -> None:
 
 
 def main(task: Mapping[str, Any]) -> int:
-    """Does one task; its result is a file in the run folder."""
+    """Performs one task; its result is a file in the run folder."""
     signal.signal(signal.SIGTERM, _stopped)
     if task.get("lock") is not None:
         os.set_inheritable(int(task["lock"]), False)  # the lock ends with this process
     try:
         reading = _begin(task)
-        from dsdoctor.hook import judging  # noqa: PLC0415  # while the driver answers
+        from dsdoctor.hook import judging  # noqa: PLC0415  # while the node is being read
 
         return judging.perform(task, reading)
     except BaseException:
-        process.kill_all()  # whom the reading still waits for
+        process.kill_all()  # children that the reading still waits for
         raise
 
 
 def _begin(task: Mapping[str, Any]) -> NodeReading | None:
-    """The reading of the node, for tasks that need one."""
+    """Begins to read the node, for tasks that need that."""
     if task["mode"] == "node":
         return NodeReading()
     if task["mode"] == "ended":
@@ -63,7 +63,7 @@ def _begin(task: Mapping[str, Any]) -> NodeReading | None:
 
 
 def _main() -> int:
-    gc.disable()  # it ends within a minute; to look for cycles while modules are loaded takes 20 ms
+    gc.disable()  # the process ends within a minute; collecting during imports takes 20 ms
     try:
         return main(json.loads(sys.argv[1]))
     except UsageError as error:

@@ -1,15 +1,15 @@
-"""The POSIX shell script that stands between a scheduler and `dsdoctor hook`.
+"""The POSIX shell script between a scheduler and `dsdoctor hook`.
 
 A scheduler acts on any status but 0, and an interpreter has many ways to end with another: it is
-gone (127), may not be run (126), lies on a dead network disk, is killed, finds the disk full; and a
-crash of Python is status 1, which means "faulty" in several protocols. The script passes a status
-on only if the verdict file of this very run confirms it. As root it first makes sure that
-nobody but root could have changed the interpreter or laid out the run folder.
+missing (127), may not be run (126), is on a dead network disk, is killed, finds the disk full; and
+a crash of Python is status 1, which means "faulty" in several protocols. The script passes a status
+on only if the verdict file of the same run confirms it. As root it first makes sure that no other
+account could have changed the interpreter or controls the run folder.
 
-A shell may reap a child at any moment, and the kernel then gives its number to a process of another
-account. The script therefore signals no process by number. dsdoctor runs in a process group of its
-own, and what ends it (a time limit, the end of the script) is in that group and signals number 0,
-"my own group".
+A shell may reap a child at any moment, after which the kernel may reuse its pid for a process of
+another account. The script therefore signals no process by its pid. dsdoctor runs in its own
+process group, and what ends it (a time limit, the end of the script) is part of that group and
+signals pid 0, which means "my own group".
 
 Over 400 lines because the script is one text that an administrator reads as a whole.
 """
@@ -22,9 +22,9 @@ import shlex
 from dsdoctor.hook import gatelog, limits, outputs
 from dsdoctor.version import __version__
 
-#: In every file that we write, and looked for before we remove one.
+#: A comment in every file that `hook install` writes; `uninstall` removes no file without it.
 MARK = "written by `dsdoctor hook install`"
-#: How much longer than its budget others should wait for a script, on a machine that is busy.
+#: How much longer than its budget a scheduler should wait for a script, on a busy machine.
 PATIENCE_SECONDS = 2
 
 _SCRIPT = r"""#!/bin/sh
@@ -284,7 +284,7 @@ esac
 pass "status-$status" "dsdoctor ended with status $status"
 """
 
-#: For root: who could change what is about to be run, or has laid out the run folder.
+#: For root: makes sure that only root controls the interpreter and the run folder.
 _TRUST = r"""
 if [ "$(id -u)" = 0 ]; then
   judge='
@@ -342,7 +342,7 @@ judge_interpreter() { # its path
 fi
 """
 
-#: Folders of a run: below root's run folder, or below /tmp where users run the hook.
+#: The folder of a run: in root's run folder, or in /tmp if a user runs the hook.
 _RUN_FOLDER = r"""
 run=@RUN@
 { mkdir -p "$run" && [ -w "$run" ]; } 2>/dev/null || pass run-folder "$run cannot be written"
@@ -356,7 +356,7 @@ work=$(mktemp -d "/tmp/dsdoctor.$(id -u).$space.$$.XXXXXX" 2>/dev/null) ||
   pass run-folder "/tmp cannot be written"
 run=$work
 """
-#: What dsdoctor has printed. Grid Engine writes it into the output of the job.
+#: Prints the output of dsdoctor. Grid Engine writes it into the output of the job.
 _SHOW = '{ cat "$said"; } 2>/dev/null'
 _COUNT = (
     '[ -z "$run" ] || { mkdir -p "$run/fail-open" && printf . >>"$run/fail-open/$1"; } 2>/dev/null'
@@ -367,7 +367,7 @@ _NOTE = (
     'hook=@KIND@ node=$node job=$job run=$token $*" >>"$run/@LOG@"; }'
 )
 _THIS_RUN = r'*"\"token\": \"$token\""*'
-#: Kind to status and the word in the verdict that confirms it.
+#: For each kind: statuses, and the word in the verdict that confirms each.
 _WORDS = {
     "pbs-prologue": {outputs.PBS_REQUEUE: ("decision", "block")},
     "k8s": {
@@ -383,13 +383,13 @@ _WORDS = {
     },
 }
 _BLOCKS = {1: ("decision", "block")}
-#: Scheduler, as kinds begin, to the job's number in the shell; PBS passes it as the first argument.
+#: Scheduler, as in the names of kinds, to the job's id; PBS passes it as the first argument.
 _JOBS = {
     "pbs": "${PBS_JOBID:-${1-}}",
     "lsf": "${LSB_JOBID-}",
     "sge": "${JOB_ID-}",
 }
-#: What a monitor reads if the verdict is inconclusive: cause and words of `pass`, which prints it.
+#: What `pass` prints for a monitor if the verdict is inconclusive, with its arguments.
 _MONITORS = {
     "npd": "dsdoctor: inconclusive ($1)",
     "nagios": "DSDOCTOR UNKNOWN - inconclusive ($1): $2",
@@ -398,18 +398,18 @@ _MONITORS = {
 
 @dataclasses.dataclass(frozen=True)
 class Wrapper:
-    """What a script is made of.
+    """The parameters of a script.
 
     Attributes:
         kind: of the hook.
-        python: interpreter that dsdoctor is installed in, an absolute path.
+        python: interpreter of the environment in which dsdoctor is installed, an absolute path.
         options: further options of the hook.
-        budget: seconds for the script as a whole.
-        run_folder: of root; None = a fresh temporary one for each run (hooks that users run).
+        budget: seconds for the script in total.
+        run_folder: of root; None = a new temporary one for each run (hooks that users run).
         fail_closed: an inconclusive check blocks.
-        first: lines before all else.
-        second: lines that count as time of the script; may set `spent`, or end it.
-        trust: accounts that may own the interpreter besides root, by number.
+        first: the first lines, before time is measured.
+        second: lines after that; they may set `spent`, or end the script.
+        trust: accounts that may own the interpreter besides root, by uid.
     """
 
     kind: str
@@ -424,7 +424,7 @@ class Wrapper:
 
     @property
     def words(self) -> dict[int, tuple[str, str]]:
-        """Statuses that may be passed on, each with the word of the verdict that confirms it."""
+        """Statuses that may be passed on, with the word in the verdict that confirms each."""
         return _WORDS.get(self.kind, _BLOCKS)
 
     def _cases(self) -> str:

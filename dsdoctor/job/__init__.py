@@ -1,1 +1,1 @@
-"""The job before it starts: its options, what its command line names, and where it will start."""
+"""The job before it starts: its options, its command line, and where it will start."""

@@ -13,9 +13,9 @@ from dsdoctor.hostfile import hosts_of
 from dsdoctor.probes.ports import DEFAULT_PORT, listening_ports
 from dsdoctor.recommend.options import LAUNCHERS
 
-#: Ports looked at from the default on; more than that many jobs do not share a machine.
+#: How many ports are tried, from the default on; a machine runs fewer jobs than that.
 PORTS = 64
-#: A connection to this machine answers at once or not at all.
+#: A connection to this machine is accepted at once or not at all.
 CONNECT_SECONDS = 0.5
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
@@ -23,10 +23,10 @@ _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 def host_names(
     host: Host, names: str | None, hostfile: str | None, nodes: int | None
 ) -> tuple[str, ...]:
-    """The nodes that `--hosts` or `--hostfile` names; empty when neither is given.
+    """The nodes that `--hosts` or `--hostfile` lists; empty if neither was passed.
 
     Raises:
-        UsageError: both are given, the file cannot be read, or the names do not fit `--nodes`.
+        UsageError: both were passed, the file cannot be read, or `--nodes` is another number.
     """
     if names is not None and hostfile is not None:
         raise UsageError("`--hosts` and `--hostfile` are mutually exclusive; pass one of them")
@@ -62,14 +62,14 @@ def host_names(
 def _is_port_taken(host: Host, port: int) -> bool:
     try:
         return port in listening_ports(host)
-    except HostError:  # /proc is Linux's: elsewhere whoever answers holds the port
+    except HostError:  # without /proc, a port is taken if a connection to it is accepted
         return host.connect("127.0.0.1", port, CONNECT_SECONDS) is None
 
 
 def port(
     host: Host, asked: int | None, nodes: tuple[str, ...], *, look: bool
 ) -> tuple[int, tuple[str, ...]]:
-    """The port on which the ranks meet: the first that nobody listens on here, from 29500.
+    """The master port: the first from 29500 on that no process on this host listens on.
 
     Args:
         host: this machine.
@@ -78,7 +78,7 @@ def port(
         look: False = the plan is for another machine.
 
     Returns:
-        The port, and what the reader must know of it.
+        The port, and notes for the reader.
     """
     first = DEFAULT_PORT if asked is None else asked
     if not look:
@@ -100,7 +100,7 @@ def port(
 def programs(
     host: Host, python: str | None, launcher: str, *, look: bool
 ) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Launchers of the environment that will train, where PATH finds another or none.
+    """Launchers of the environment that will train, if PATH finds others or none.
 
     Args:
         host: this machine.
@@ -109,10 +109,10 @@ def programs(
         look: False = the plan is for another machine.
 
     Returns:
-        Pairs of name and path, and what the reader must know.
+        Pairs of name and path, and notes for the reader.
 
     Raises:
-        UsageError: `--python` names no interpreter.
+        UsageError: `--python` is not an interpreter.
     """
     if not look:
         return (), ()
@@ -149,7 +149,7 @@ def release_of(host: Host, python: str | None, package: str, *, look: bool) -> s
     try:
         chosen = interpreter.choose(host, python)
     except UsageError:
-        return None  # `programs` says so
+        return None  # `programs` reports it
     return interpreter.release_of(host, chosen.executable, package)
 
 

@@ -1,4 +1,4 @@
-"""What a command line names besides itself: the script around it, its config, the launcher's YAML.
+"""Finds the job behind a command line: in a shell script, with its config, in a launcher's YAML.
 
 `check -- bash run.sh` starts what is in `run.sh`; `accelerate launch --config_file a.yaml` reads
 the number of processes and the DeepSpeed config from there. Everything that examines a command
@@ -24,9 +24,9 @@ from dsdoctor.probes.command_tables import PRESETS, TRAINERS
 from dsdoctor.probes.shell_lines import is_launch, launches
 from dsdoctor.probes.yaml_files import default_accelerate, read_yaml
 
-#: What runs a script; sbatch does on the job's first node.
+#: Programs that run a shell script; sbatch does so on the job's first node.
 _SHELL = re.compile(r"(?:ba|da|z|k)?sh$|sbatch$")
-#: `dirname "$0"` in its usual spellings, and the same as an absolute path.
+#: The usual spellings of `dirname "$0"`, and of the same folder as an absolute path.
 _FOLDER = (
     r"\$\(\s*dirname\s+(?:--\s+)?\"?(?:\$\(\s*(?:readlink -f|realpath)\s+\"?)?"
     r"\$(?:0|\{0\}|BASH_SOURCE|\{BASH_SOURCE(?:\[0\])?(?::-\$0)?\})\"?(?:\s*\)\"?)?\s*\)"
@@ -35,17 +35,17 @@ _FOLDER_OF_SCRIPT = re.compile(
     rf"(?P<absolute>\$\(\s*cd\s+(?:-P\s+|--\s+)*\"?{_FOLDER}\"?"
     rf"(?:\s*[&12]?>\s*(?:/dev/null|&1))*\s*(?:&&|;)\s*pwd(?:\s+-P)?\s*\))|{_FOLDER}"
 )
-#: What only a DeepSpeed config has at its top.
+#: Top-level keys that only a DeepSpeed config has.
 _OWN_KEYS = frozenset({"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu"})
-#: Shells within shells that are followed; more is a loop.
+#: How many nested shells are followed; more is a loop.
 _DEEPEST = 4
 
 
 def resolve(run: RunNeeds, host: Host) -> RunNeeds:
-    """The same request with the command that really starts the job, and the config it names.
+    """The request with the command that really starts the job, and with the config it uses.
 
-    What `--config` gave stays; a config that is named and is not there is named all the same, so
-    that its own check reports it.
+    A config of `--config` stays. A config that does not exist is set all the same, so that its own
+    check reports it.
     """
     if not run.command:
         return run
@@ -65,12 +65,12 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
 
 
 def from_trainer(path: str, host: Host, cwd: str) -> tuple[str | None, str]:
-    """The DeepSpeed config that a trainer's or accelerate's YAML names, and the framework.
+    """The DeepSpeed config that a trainer's or accelerate's YAML refers to, and the framework.
 
-    None for the config means that the file holds it itself, or is none of these.
+    None for the config means that the file contains it itself, or is not such a YAML.
 
     Raises:
-        UsageError: the YAML holds no DeepSpeed config and names none.
+        UsageError: the YAML neither contains a DeepSpeed config nor refers to one.
     """
     values = read_yaml(path, host, cwd) if path.lower().endswith((".yaml", ".yml")) else None
     if values is None or _OWN_KEYS & values.keys():
@@ -81,10 +81,10 @@ def from_trainer(path: str, host: Host, cwd: str) -> tuple[str | None, str]:
     if isinstance(inner, dict):
         return None, "hf"
     if not isinstance(inner, str) or not inner or inner in PRESETS:
-        named = f" (`{inner}` comes with the trainer)" if inner in PRESETS else ""
+        preset = f" (`{inner}` comes with the trainer)" if inner in PRESETS else ""
         raise UsageError(
-            f"`--config {path}` holds no DeepSpeed config and names none{named}; expected"
-            " `deepspeed:` with a file or a mapping"
+            f"`--config {path}` neither contains a DeepSpeed config nor refers to one{preset}; "
+            "expected `deepspeed:` with a file or a mapping"
         )
     return inner, "accelerate" if isinstance(plugin, dict) else "hf"
 
@@ -109,15 +109,16 @@ def _follow(words: tuple[str, ...], host: Host, cwd: str) -> tuple[tuple[str, ..
             count = f"{len(found)} commands that launch a job" if found else "no launch command"
             return words, followed, f"{name} contains {count}, expected one"
         script = parse_command(found[0].words).script or ""
-        if script.startswith("$"):  # options, the script or both: only the shell knows
+        if script.startswith("$"):  # options, the script or both: only a shell can expand it
             return words, followed, f"`{script}` in line {found[0].line} of {name} is not known"
         followed = name if name.startswith("the") else f"line {found[0].line} of {name}"
-        words = (*_carried(words[:place]), *found[0].words)
+        # `srun` with its options, or assignments, may precede the shell and apply to the job
+        words = (*words[:place], *found[0].words)
     return words, followed, "shells that start other shells are nested too deeply"
 
 
 def _shell_at(words: Sequence[str]) -> int | None:
-    """Place of the shell that the command starts, None where it starts none."""
+    """Position of the shell that the command starts; None if it starts none."""
     for place, word in enumerate(words[:12]):
         if _SHELL.fullmatch(posixpath.basename(word)):
             return place
@@ -126,13 +127,8 @@ def _shell_at(words: Sequence[str]) -> int | None:
     return None
 
 
-def _carried(words: tuple[str, ...]) -> tuple[str, ...]:
-    """What stands before the shell and still rules: `srun` and its options, assignments."""
-    return words
-
-
 def _shell_text(words: Sequence[str], host: Host, cwd: str) -> tuple[str, str, str]:
-    """What the shell would run, its name, and why that is not known."""
+    """The text that the shell would run, its name for messages, and why it is not known."""
     if posixpath.basename(words[0]) == "sbatch":
         wrapped, rest = behind_sbatch(words[1:])
         if wrapped:
@@ -161,14 +157,14 @@ def _shell_text(words: Sequence[str], host: Host, cwd: str) -> tuple[str, str, s
         text = read_text(host, path)
     except HostError as error:
         return "", "", error.missing.detail
-    beside = posixpath.dirname(rest[0]) or "."
+    folder = posixpath.dirname(rest[0]) or "."
     text = _FOLDER_OF_SCRIPT.sub(
         lambda found: (
-            posixpath.normpath(posixpath.join(cwd, beside)) if found["absolute"] else beside
+            posixpath.normpath(posixpath.join(cwd, folder)) if found["absolute"] else folder
         ),
         text,
     )
-    # its own arguments stand as $1 and "$@"
+    # the script's arguments replace $1 and "$@"
     for number, argument in enumerate(rest[1:10], 1):
         text = re.sub(rf"\$(?:{number}\b|\{{{number}\}})", lambda _, word=argument: word, text)  # type: ignore[misc]
     arguments = shlex.join(rest[1:])
@@ -177,7 +173,7 @@ def _shell_text(words: Sequence[str], host: Host, cwd: str) -> tuple[str, str, s
 
 
 def _framework(parsed: LaunchCommand, host: Host, cwd: str) -> str:
-    """The framework that the script's imports name; "" where the script cannot be read."""
+    """The framework that the script imports; "" if the script cannot be read."""
     if parsed.script is None or not parsed.script.endswith(".py"):
         return ""
     try:
@@ -187,14 +183,14 @@ def _framework(parsed: LaunchCommand, host: Host, cwd: str) -> str:
 
 
 def _config(parsed: LaunchCommand, host: Host, cwd: str) -> tuple[str | None, str]:
-    """The DeepSpeed config that a command names, and by what."""
+    """The DeepSpeed config that a command uses, and where that is set."""
     path = parsed.config_path
-    if path is not None and "$" in path:  # only the shell knows
+    if path is not None and "$" in path:  # only a shell can expand it
         return None, ""
     if path is not None and path not in PRESETS:
         return path, "the command line"
-    ruling = parsed.inner or parsed.launcher
-    if ruling == "accelerate":
+    launcher = parsed.inner or parsed.launcher
+    if launcher == "accelerate":
         name = parsed.options.get("config_file") or default_accelerate(host)
         inner = (read_yaml(name, host, cwd) or {}).get("deepspeed_config") if name else None
         path = inner.get("deepspeed_config_file") if isinstance(inner, dict) else None
@@ -208,7 +204,7 @@ def _config(parsed: LaunchCommand, host: Host, cwd: str) -> tuple[str | None, st
 
 
 def _trainer_files(parsed: LaunchCommand) -> list[str]:
-    """YAML files that a trainer or a script gets as an argument, the first few."""
+    """The first YAML files among the arguments of a trainer or a script."""
     words = list(parsed.script_args)
     if posixpath.basename(parsed.program) in TRAINERS:
         words = list(parsed.argv)
@@ -216,7 +212,7 @@ def _trainer_files(parsed: LaunchCommand) -> list[str]:
 
 
 def parsed_config(path: str, host: Host, cwd: str) -> dict[str, object] | None:
-    """A config that was named; None where it is not there or does not parse."""
+    """The content of a config; None if it does not exist or does not parse."""
     from dsdoctor.probes.config import parse_config  # noqa: PLC0415  # hjson only when needed
 
     try:

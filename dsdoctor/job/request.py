@@ -1,7 +1,7 @@
-"""The request: what options say about the job, checked and in one record.
+"""The request: what options set for the job, validated and in one record.
 
 Every command and `dsdoctor.check` build their `RunNeeds` here, so that a script and a command line
-that say the same are judged the same.
+with the same settings are judged in the same way.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ GPU_SELECTOR = re.compile(r"\d{1,6}|GPU-[0-9a-fA-F-]+|MIG-[0-9A-Za-z/-]+")
 
 
 def parse_gpus(items: Sequence[str] | None) -> tuple[str, ...]:
-    """Checks the selectors of `--gpus`; None = the option was not given.
+    """Validates the selectors of `--gpus`; None = the option was not passed.
 
     Raises:
-        UsageError: there are none, one is neither an index nor a UUID, or one is given twice.
+        UsageError: there are none, one is neither an index nor a UUID, or one is repeated.
     """
     if items is None:
         return ()
@@ -106,10 +106,10 @@ def with_job(
     profile: str | None = None,
     framework: str | None = None,
 ) -> RunNeeds:
-    """The request with what these options add to it.
+    """The request with further options.
 
     Raises:
-        UsageError: a value is empty or names nothing that can be read.
+        UsageError: a value is empty, contradicts another, or is a file that cannot be read.
     """
     for option, values in (("--path", paths), ("--writable", writable)):
         if any(not value.strip() for value in values):
@@ -161,7 +161,7 @@ def shape(text: str) -> dict[str, object]:
     """The model's shape as a JSON object, with the number of its parameters.
 
     Raises:
-        UsageError: it names no model.
+        UsageError: there is no such model.
     """
     from dsdoctor.recommend.models import resolve  # noqa: PLC0415  # only with --model
 
@@ -170,7 +170,7 @@ def shape(text: str) -> dict[str, object]:
 
 
 def read_plan(path: str) -> PlanNeeds:
-    """What a launch plan will take.
+    """What a launch plan needs of the machine.
 
     Raises:
         UsageError: the file cannot be read or is not a launch plan.
@@ -212,7 +212,7 @@ def read_profile(text: str) -> Floors:
     """The floors of a bundled profile or of a file.
 
     Raises:
-        UsageError: it names neither, or the file is wrong.
+        UsageError: it is neither, or the file is not a valid profile.
     """
     from dsdoctor.profiles import load  # noqa: PLC0415  # only with --profile
 

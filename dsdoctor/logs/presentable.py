@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.model.masking import mask as _mask
+from dsdoctor.model.plain import shortened
 
 LONGEST_SHOWN = 400
 UNPRINTABLE = lazy(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -18,4 +19,4 @@ def presentable(text: str) -> str:
     # cut twice: masking costs time, and a secret that the first cut halves is beyond the second
     text = UNPRINTABLE.sub("", text[: 4 * LONGEST_SHOWN].replace("\t", " ")).strip()
     text = _mask(text)
-    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
+    return shortened(text, LONGEST_SHOWN)

@@ -1,1 +1,1 @@
-"""Machines that a job may run on: this one, another one, and this one when a job last worked."""
+"""Machines that a job may run on: this one now, this one when a job last worked, and others."""

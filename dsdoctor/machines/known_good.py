@@ -21,6 +21,7 @@ from dsdoctor.model.facts.gpu import Nvml
 from dsdoctor.model.facts.machine import Environment, OsInfo
 from dsdoctor.model.facts.python import DeepSpeedInstall, Packages, PatientChoice, TorchBuild
 from dsdoctor.model.facts.toolchain import CudaToolkits
+from dsdoctor.model.plain import shortened
 from dsdoctor.model.snapshot import Snapshot, from_json
 
 #: Variables that differ from one log-in, job or run to the next.
@@ -40,14 +41,14 @@ def _place(snapshot: Snapshot) -> Path:
 
 
 def remember(snapshot: Snapshot) -> None:
-    """Keeps a snapshot of a machine on which a job has just worked."""
+    """Saves a snapshot of a machine on which a job has just worked."""
     path = _place(snapshot)
     with contextlib.suppress(OSError):
         files.write(path, snapshot.to_json(), mode=0o600, make=0o700, strict=True)
 
 
 def last(snapshot: Snapshot) -> Snapshot | None:
-    """The machine as it was when a job last worked in this environment; None = never seen."""
+    """The machine as it was when a job last worked in this environment; None = not recorded."""
     path = _place(snapshot)
     try:
         return from_json(files.read(path, strict=True), str(path))
@@ -55,12 +56,12 @@ def last(snapshot: Snapshot) -> Snapshot | None:
         return None
 
 
-#: A kind of fact, and what of it can break a job, by the words for it.
+#: Properties from one kind of fact that can break a job: name in messages to value.
 Group = dict[str, Any]
 
 
 def _traits(snapshot: Snapshot) -> dict[str, Group]:
-    """What can break a job when it changes; a fact that was not read is left out as a whole."""
+    """Properties that can break a job when they change, by the kind of fact, if it was read."""
     found: dict[str, Group] = {}
     nvml, system = snapshot.get(Nvml), snapshot.get(OsInfo)
     if not isinstance(nvml, Missing):
@@ -141,5 +142,4 @@ def sentence(found: Sequence[str], most: int = 3) -> str:
 
 
 def _shortened(value: Any) -> str:
-    text = "absent" if value is None else str(value)
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return shortened("absent" if value is None else str(value), LONGEST)

@@ -1,4 +1,4 @@
-"""Another machine than this one, as `recommend` computes launch settings for it."""
+"""Another machine, as input for `recommend`: from a snapshot, or described by its GPUs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOT_STATED = Missing(why=Why.NOT_ASKED, detail="`--like` does not state it")
 
 
 def saved(snapshot: Snapshot, gpus: Sequence[str] | None = None) -> Machine:
-    """The machine of a snapshot; a job sees all of its GPUs, for nobody knows its variables.
+    """The machine of a snapshot, with all of its GPUs: the variables of a job there are not known.
 
     Args:
         snapshot: what was read there.
@@ -39,7 +39,7 @@ def saved(snapshot: Snapshot, gpus: Sequence[str] | None = None) -> Machine:
 
 
 def like(text: str) -> Machine:
-    """A machine of so many GPUs of a product; its CPUs and its host memory are not known.
+    """A machine with a number of GPUs of a product; its CPUs and host memory are not known.
 
     Args:
         text: `8xH100-SXM`.
@@ -48,7 +48,7 @@ def like(text: str) -> Machine:
         UsageError: the product is not known.
     """
     snapshot = compose.machine_like(text, None)
-    # all that planning needs is stated, so the fact is read whole and not as a partial one
+    # every field that planning needs is set, so the fact is not decoded as a partial one
     gpus = decode.convert(snapshot.facts[Gpus.key()], Gpus, strict=False)
     found = machine_from(gpus, _NOT_STATED, RunNeeds(), _NOT_STATED)
     return dataclasses.replace(found, host_bytes=None, notes=snapshot.assumed)

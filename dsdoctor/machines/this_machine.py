@@ -1,4 +1,4 @@
-"""This machine, as `recommend` and `smoke` compute launch settings for it: one way to read it."""
+"""This machine, as input for `recommend` and `smoke`."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.packs.registry import Registry
 from dsdoctor.recommend.machine import Machine, machine_from
 
-#: Facts of the machine that launch settings follow from.
+#: Facts from which launch settings are computed.
 FACTS: frozenset[type[Fact]] = frozenset({Gpus, Resources, OsInfo, NvidiaKernel})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MachineFacts:
-    """What was read of this machine.
+    """What was read on this machine.
 
     Attributes:
         gpus: the GPUs, or why they are not known.
         resources: CPUs and memory.
-        os: what runs underneath.
-        needs: the GPUs that were asked for.
+        os: the operating system.
+        needs: the GPUs that were requested.
         visible: `CUDA_VISIBLE_DEVICES` as the job would inherit it; None = not set.
         nvidia_devices: NVIDIA GPUs that are installed, whether a driver supports them or not.
     """
@@ -40,10 +40,10 @@ class MachineFacts:
     nvidia_devices: int = 0
 
     def machine(self) -> Machine:
-        """What settings are computed for.
+        """The machine in the form that `recommend` uses.
 
         Raises:
-            UsageError: a GPU that was asked for is not there or cannot be read.
+            UsageError: a requested GPU does not exist or cannot be read.
         """
         return machine_from(self.gpus, self.resources, self.needs, self.os, self.visible)
 
@@ -51,10 +51,10 @@ class MachineFacts:
 def read(
     gpus: Sequence[str] | None, registry: Registry, timeout: float | None = None
 ) -> MachineFacts:
-    """Reads what launch settings follow from; torch is not started.
+    """Reads the facts that launch settings need; torch is not started.
 
     Args:
-        gpus: selectors of `--gpus`; None = all that `CUDA_VISIBLE_DEVICES` leaves.
+        gpus: selectors of `--gpus`; None = all in `CUDA_VISIBLE_DEVICES`.
         registry: packs, for their probes.
         timeout: limit for reading, in seconds; None = 180.
 

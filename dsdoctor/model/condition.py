@@ -20,7 +20,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """A nameable problem: what checks predict, signatures recognize and fixes cure.
+    """A problem with a name: checks predict it, signatures recognize it, and fixes resolve it.
 
     Attributes:
         name: kebab-case, says what the problem is, never the fix.

@@ -1,7 +1,7 @@
 """Packs: where they are found, what their modules define, and the units of one run.
 
-The names below are those of `dsdoctor.packs.loading`, imported when they are first used: whether
-there are packs at all can be asked without it (`dsdoctor.packs.places`).
+The names of `dsdoctor.packs.loading` are also names of this package, imported on first use: whether
+packs are installed can be found out without it (`dsdoctor.packs.places`).
 """
 
 from __future__ import annotations

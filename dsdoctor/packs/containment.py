@@ -1,7 +1,7 @@
-"""Code of packs: what it raises, prints or returns is reported, and never ends dsdoctor.
+"""Runs code of packs: what it raises, prints or returns is reported, and never ends dsdoctor.
 
-A pack is code of one's own choice, and root's gate loads what lies in the system's folder. Mistakes
-are named with the pack, and what it says is masked and steers no terminal.
+Packs are trusted code that the user or root installed, so this is about mistakes. They are reported
+with the pack's name; texts of a pack are masked and cannot control the terminal.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.fix_plan import Impossible, Plan
 from dsdoctor.model.masking import mask
+from dsdoctor.model.plain import shortened
 from dsdoctor.packs.places import BUILTIN
 from dsdoctor.packs.printed import shown
 from dsdoctor.time_limit import OutOfTimeError
 
-#: Characters of an error's text, and of a text of a finding.
+#: Longest text of an error, and of a finding, in characters.
 LONGEST_ERROR = 400
 LONGEST_TEXT = 10_000
-#: Bytes of a finding's evidence, and of a pack's fact, as JSON.
+#: Largest evidence of a finding, and largest fact of a pack, in bytes of JSON.
 LARGEST_EVIDENCE = 1 << 20
 LARGEST_FACT = 8 << 20
-#: Signatures, rules and sentences that one module may hold; those of dsdoctor hold up to 101.
+#: Most signatures, rules or sentences in one module; dsdoctor's own have up to 101.
 MOST_ROWS = 10_000
-#: For a pack to be loaded.
+#: Time limit for loading a pack.
 LOAD_SECONDS = 30.0
 
 
@@ -39,11 +40,11 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 
 
 class PackCodeError(Exception):
-    """Code of a pack gave what cannot be used, or tried to end dsdoctor; in one line."""
+    """Code of a pack returned an unusable value, or tried to end dsdoctor; the text is one line."""
 
 
 def one_line(text: str, longest: int = LONGEST_ERROR) -> str:
-    r"""Text of a pack that may go to a terminal: secrets masked, one line, nothing that steers.
+    r"""A text of a pack, safe for a terminal: one line, secrets masked, no control characters.
 
     >>> one_line("no `HF_TOKEN=hf_abcdefghijklmnopqrst`\n\x1b[2Jin the file")
     'no `HF_TOKEN=[masked]` \ufffd[2Jin the file'
@@ -52,12 +53,11 @@ def one_line(text: str, longest: int = LONGEST_ERROR) -> str:
         letter if letter.isprintable() or letter.isspace() else "\N{REPLACEMENT CHARACTER}"
         for letter in mask(text[: 4 * longest])
     )
-    shown = " ".join(shown.split())
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+    return shortened(" ".join(shown.split()), longest)
 
 
 def words(error: BaseException) -> str:
-    """An exception in one line: its kind and the beginning of what it says."""
+    """An exception in one line: its type and the beginning of its text."""
     kind = type(error).__name__
     try:
         text = one_line(str(error))
@@ -67,13 +67,13 @@ def words(error: BaseException) -> str:
 
 
 def said(error: BaseException) -> str:
-    """What a report says of an exception of a pack's code, or of ours about it."""
+    """The text in a report for an exception that a pack's code raised or caused."""
     return str(error) if isinstance(error, PackCodeError) else words(error)
 
 
 def where(error: BaseException) -> str:
-    """File and line that raised it, in parentheses; "" where there is none."""
-    import traceback  # noqa: PLC0415  # only where a pack's code has failed
+    """File and line that raised it, in parentheses; "" if it was not raised."""
+    import traceback  # noqa: PLC0415  # only if a pack's code has failed
 
     last = traceback.extract_tb(error.__traceback__)[-1:]
     return f" ({one_line(last[0].filename)}:{last[0].lineno})" if last else ""
@@ -91,10 +91,10 @@ def _interrupted(_number: int, _frame: FrameType | None) -> None:
 
 
 @contextlib.contextmanager
-def _telling_interrupts() -> Iterator[None]:
-    """Tells Ctrl-C from a `KeyboardInterrupt` that the block raises itself."""
+def _noting_interrupts() -> Iterator[None]:
+    """Records Ctrl-C, to distinguish it from a `KeyboardInterrupt` that the block raises itself."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # where Python raises none
+        yield  # Ctrl-C never raises here
         return
     _Interrupts.seen = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
     if _Interrupts.seen:  # the program's own handler may raise anything
@@ -117,34 +117,34 @@ def pack_of(function: Callable[..., object]) -> str:
 
 
 def _is_ours(error: BaseException) -> bool:
-    """Whether dsdoctor ends the block: its time is over, or a signal handler raised."""
+    """Whether dsdoctor itself ends the block: at a time limit, or from a signal handler."""
     if isinstance(error, OutOfTimeError):
         return True
     on_main = threading.current_thread() is threading.main_thread()
     if isinstance(error, KeyboardInterrupt) and on_main and _Interrupts.seen:
         return True
-    import traceback  # noqa: PLC0415  # only where a pack's code has failed
+    import traceback  # noqa: PLC0415  # only if a pack's code has failed
 
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     module = str(frames[-1].f_globals.get("__name__", "")) if frames else ""
-    # the place of dsdoctor's own handlers, and of a program's that uses dsdoctor as a library
+    # where the handlers of dsdoctor are, and those of a program that uses it as a library
     return module == "__main__" or (module.startswith("dsdoctor.") and module != __name__)
 
 
 @contextlib.contextmanager
 def contained(pack: str = BUILTIN) -> Iterator[None]:
-    """Makes what would end dsdoctor an error of the pack whose code the block runs.
+    """Turns an attempt of a pack's code to end dsdoctor into an error of that pack.
 
     Args:
-        pack: its name; what a pack of others prints is shown as its words.
+        pack: its name; output of a third party's pack is shown with that name.
 
     Raises:
-        PackCodeError: the block raised `SystemExit`, `KeyboardInterrupt` or their like.
-        BaseException: what else it raises, and what dsdoctor itself ends it with.
+        PackCodeError: the block raised `SystemExit`, `KeyboardInterrupt` or a similar exception.
+        BaseException: any other exception of the block, or one with which dsdoctor ends it.
     """
     try:
         printing = contextlib.nullcontext() if pack == BUILTIN else shown(pack, one_line)
-        with _telling_interrupts(), printing:
+        with _noting_interrupts(), printing:
             yield
     except BaseException as error:
         if isinstance(error, Exception) or _is_ours(error):
@@ -165,7 +165,7 @@ def _bounded(text: object, name: str) -> str:
 
 
 def _evidence(finding: Finding) -> dict[str, Any]:
-    """What a report can write of a finding's evidence."""
+    """A finding's evidence, or a statement why a report cannot contain it."""
     try:
         size = len(msgspec.json.encode(finding.evidence))
     except (TypeError, ValueError, RecursionError) as error:
@@ -178,10 +178,10 @@ def _evidence(finding: Finding) -> dict[str, Any]:
 
 
 def usable(finding: object) -> Finding:
-    """A finding as a check gave it, its texts and its evidence within their bounds.
+    """The finding that a check yielded, with texts and evidence of limited size.
 
     Raises:
-        PackCodeError: it is none, or a field is of another type.
+        PackCodeError: it is not a finding, or a field has the wrong type.
     """
     if not isinstance(finding, Finding):
         raise PackCodeError(f"it gave `{one_line(type(finding).__name__)}`, {_EXPECTED}")
@@ -193,10 +193,10 @@ def usable(finding: object) -> Finding:
 
 
 def findings_of(given: object) -> Iterable[object]:
-    """What a check's function returned, to be walked through.
+    """What a check's function returned, if it can be iterated over.
 
     Raises:
-        PackCodeError: it is nothing that can be walked through.
+        PackCodeError: it is not iterable.
     """
     if not isinstance(given, Iterable):
         raise PackCodeError(f"it returned `{one_line(type(given).__name__)}`, {_EXPECTED}")
@@ -204,11 +204,11 @@ def findings_of(given: object) -> Iterable[object]:
 
 
 def fact_problem(value: object, kind: type[Fact]) -> str:
-    """Why what a pack's probe read cannot be used; "" where it can.
+    """Why the result of a probe cannot be used; "" if it can.
 
     Args:
-        value: what the probe gave.
-        kind: the fact that it announces.
+        value: what the probe returned.
+        kind: the fact in its annotation.
     """
     if not isinstance(value, kind):
         return f"gave `{one_line(type(value).__name__)}`, expected `{kind.__name__}` or `Missing`"
@@ -228,7 +228,7 @@ def rows(given: object, kind: type[Row], name: str) -> tuple[Row, ...]:
     """The signatures, rules or sentences of a module.
 
     Raises:
-        PackCodeError: they are of another type, or too many.
+        PackCodeError: they have the wrong type, or are too many.
     """
     if not isinstance(given, (tuple, list)):
         raise PackCodeError(f"`{name}` is `{one_line(type(given).__name__)}`, expected a tuple")
@@ -245,23 +245,23 @@ def rows(given: object, kind: type[Row], name: str) -> tuple[Row, ...]:
 
 
 def plan_problem(made: object) -> str:
-    """Why what a fix gave is no plan; "" where it is one, or says why there is none."""
+    """Why what a fix returned cannot be used; "" if it is a plan or `Impossible`."""
     if not isinstance(made, (Plan, Impossible)):
         return f"`{one_line(type(made).__name__)}`, expected `Plan`, `Impossible` or `None`"
     return struct_problem(made)
 
 
 def struct_problem(value: msgspec.Struct, without: Mapping[str, Any] | None = None) -> str:
-    """Which field is of another type than its annotation says; "" where none is.
+    """Which field does not have the type of its annotation; "" if all do.
 
     Args:
-        value: as a pack has made it.
-        without: fields that have no JSON form, with a value that has.
+        value: as a pack has constructed it.
+        without: fields without a JSON form, with values to use instead.
     """
     shown = msgspec.structs.replace(value, **(without or {}))
     try:
         meant = msgspec.convert(msgspec.to_builtins(shown), type(value))
-        for name in value.__struct_fields__:  # text in place of an enumeration's member
+        for name in value.__struct_fields__:  # a string instead of an enumeration's member
             given = getattr(shown, name)
             if getattr(meant, name) != given:
                 return f"`{name}` is `{one_line(repr(given))}`, expected another type"

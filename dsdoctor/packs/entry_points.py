@@ -1,7 +1,7 @@
 """Entry points of installed packages, read from their files.
 
-`importlib.metadata` costs 25 ms to import (it brings the parser of e-mails), which every command
-would pay. Where packages may lie elsewhere than in folders, it is asked all the same.
+Importing `importlib.metadata` takes 25 ms (it imports the e-mail parser), for every command. It is
+used only if packages may be elsewhere than in folders.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 
 class EntryPoint(NamedTuple):
-    """A name that a distribution announces.
+    """An entry point of a distribution.
 
     Attributes:
-        name: of the entry point.
-        value: the module that it names.
+        name: its name.
+        value: the module that it refers to.
         origin: name and version of the distribution.
     """
 
@@ -35,7 +35,7 @@ def entry_points(group: str) -> list[EntryPoint]:
     seen: set[str] = set()
     for folder in sys.path:
         try:
-            names = os.listdir(folder or ".")  # noqa: PTH208  # a start lists every folder
+            names = os.listdir(folder or ".")  # noqa: PTH208  # every command lists every folder
         except OSError:
             continue
         for name in sorted(name for name in names if name.endswith((".dist-info", ".egg-info"))):
@@ -70,7 +70,7 @@ def rows(text: str, group: str) -> list[tuple[str, str]]:
 
 
 def _has_other_finders() -> bool:
-    """Whether a finder of somebody else, or an archive on the path, may announce packages."""
+    """Whether a third party's finder, or an archive on the path, may provide packages."""
     finders = [f for f in sys.meta_path if hasattr(f, "find_distributions")]
     return any(f is not PathFinder for f in finders) or any(
         os.path.isfile(place)  # noqa: PTH113

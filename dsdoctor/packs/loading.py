@@ -31,16 +31,16 @@ from dsdoctor.packs.containment import (
 )
 from dsdoctor.packs.entry_points import EntryPoint, entry_points
 from dsdoctor.packs.naming import name_problem, prefix_of_file
-from dsdoctor.packs.parts import PackError, cures_of, facts_of, probes_of, unit_of
+from dsdoctor.packs.parts import PackError, facts_of, fixes_of, probes_of, unit_of
 from dsdoctor.packs.places import BUILTIN, GROUP
 from dsdoctor.packs.places import folders as usual_folders
-from dsdoctor.packs.registry import Cure, Pack, Problem, Registry, Unit
+from dsdoctor.packs.registry import FixUnit, Pack, Problem, Registry, Unit
 from dsdoctor.safe_path import UnsafePathError, trusted_accounts, why_untrusted
 from dsdoctor.time_limit import OutOfTimeError, ends_by
 
 
 def load_package(name: str, package: str, origin: str, word: bytes = b"") -> Pack:
-    """Loads all modules of a package, or those alone whose source contains a word.
+    """Loads all modules of a package, or only those whose source contains a word.
 
     Raises:
         Exception: whatever a module raises when it is imported.
@@ -48,7 +48,7 @@ def load_package(name: str, package: str, origin: str, word: bytes = b"") -> Pac
     root = importlib.import_module(package)
     units: list[Unit] = []
     probes: list[Probe] = []
-    cures: list[Cure] = []
+    fixes: list[FixUnit] = []
     facts: list[type[Fact]] = []
     boilerplate: list[Boilerplate] = []
     names = [
@@ -64,7 +64,7 @@ def load_package(name: str, package: str, origin: str, word: bytes = b"") -> Pac
         if unit is not None:
             units.append(unit)
         probes.extend(probes_of(module))
-        cures.extend(cures_of(module))
+        fixes.extend(fixes_of(module))
         sentences = getattr(module, "BOILERPLATE", ())
         if name != BUILTIN:  # whose facts are those of `dsdoctor.model`
             facts.extend(facts_of(module))
@@ -75,7 +75,7 @@ def load_package(name: str, package: str, origin: str, word: bytes = b"") -> Pac
         origin=origin,
         units=tuple(units),
         probes=tuple(probes),
-        cures=tuple(cures),
+        fixes=tuple(fixes),
         facts=tuple(facts),
         boilerplate=tuple(boilerplate),
         literals=_literals(getattr(root, "__path__", ())),
@@ -92,23 +92,23 @@ def _contains(place: str, module: str, word: bytes) -> bool:
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # two hundred of them
             return word in file.read()
     except OSError:
-        return not os.path.isdir(path.removesuffix(".py"))  # noqa: PTH112  # a package: its modules
+        return not os.path.isdir(path.removesuffix(".py"))  # noqa: PTH112  # a package has no source
 
 
 def _error_index(folders: Iterable[str]) -> Path | None:
-    """The error index beside a pack's modules, where there is one."""
+    """The folder of a pack's error index; None if it has none."""
     found = (Path(folder) / "_error_index" for folder in folders)
     return next((folder for folder in found if folder.is_dir()), None)
 
 
 def _literals(folders: Iterable[str]) -> Path | None:
-    """The file in which a pack keeps what was derived from its patterns beforehand."""
+    """The file with the literals of a pack's patterns, derived in advance; None if it has none."""
     files = (Path(folder) / "literals.json" for folder in folders)
     return next((file for file in files if file.is_file()), None)
 
 
 def _with_valid_names(pack: Pack, prefix: str) -> Pack:
-    """The pack itself, whose names all begin with its prefix.
+    """The pack itself, after checking that all of its names begin with its prefix.
 
     Raises:
         PackError: one does not.
@@ -120,15 +120,15 @@ def _with_valid_names(pack: Pack, prefix: str) -> Pack:
 
 
 def _modules(folder: str, package: str) -> Iterator[str]:
-    """Modules below a package by name, those left out that begin with `_`.
+    """Names of the modules below a package, without those that begin with `_`.
 
-    `pkgutil.walk_packages` asks every finder for every folder, which takes longer than the rest.
+    `pkgutil.walk_packages` queries every finder for every folder, which is much slower.
     """
     try:
         with os.scandir(folder) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
     except OSError:  # in an archive
-        import pkgutil  # noqa: PLC0415  # seldom, and slow to load
+        import pkgutil  # noqa: PLC0415  # rarely needed, and slow to import
 
         for module in pkgutil.walk_packages([folder], f"{package}."):
             if not module.name.rpartition(".")[2].startswith("_"):
@@ -145,7 +145,7 @@ def _modules(folder: str, package: str) -> Iterator[str]:
             yield from _modules(entry.path, f"{package}.{stem}")
 
 
-#: Bytes of a file of checks.d; compiling it cannot be interrupted.
+#: Largest file of checks.d, in bytes: compiling it cannot be interrupted.
 LARGEST_FILE = 1 << 20
 
 
@@ -174,7 +174,7 @@ def load_file(path: Path) -> Pack:
             origin=str(path.parent),
             units=() if unit is None else (unit,),
             probes=tuple(probes_of(module)),
-            cures=tuple(cures_of(module)),
+            fixes=tuple(fixes_of(module)),
             facts=tuple(facts_of(module)),
             boilerplate=rows(getattr(module, "BOILERPLATE", ()), Boilerplate, "BOILERPLATE"),
         )
@@ -185,14 +185,14 @@ def load_file(path: Path) -> Pack:
 
 
 class _Source(importlib.machinery.SourceFileLoader):
-    """Runs the text that was judged on its descriptor, and not what stands there a moment later."""
+    """Runs the text that was read when the file was judged, not what the file contains later."""
 
     def __init__(self, name: str, path: Path, text: str) -> None:
         super().__init__(name, str(path))
         self.text = text
 
     def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002  # the loader's protocol
-        """The text compiled; byte code that lies beside the file was not judged."""
+        """The text, compiled; bytecode files next to the source were not judged."""
         return self.source_to_code(self.text.encode(), self.path)
 
     def get_source(self, fullname: str) -> str:  # noqa: ARG002
@@ -201,14 +201,14 @@ class _Source(importlib.machinery.SourceFileLoader):
 
 
 def _reason(error: Exception) -> str:
-    """One line, masked and harmless: what a pack says of its failure is its own text."""
+    """Why a pack failed, in one line; the pack's own text is masked."""
     if isinstance(error, (PackError, PackCodeError)):
         return one_line(str(error))
     return f"{words(error)}{where(error)}"
 
 
-def _within_its_time(name: str, load: Callable[[], Pack]) -> Pack:
-    """A third party's pack, whose code neither ends dsdoctor nor runs without end.
+def _load_contained(name: str, load: Callable[[], Pack]) -> Pack:
+    """Loads a third party's pack, whose code can neither end dsdoctor nor run without end.
 
     Raises:
         Exception: whatever its code raises.
@@ -223,17 +223,17 @@ def _within_its_time(name: str, load: Callable[[], Pack]) -> Pack:
 def load(
     folders: Iterable[str] = (), *, builtin_only: bool = False, only_root_owned: bool = False
 ) -> Registry:
-    """Loads every pack there is; broken ones are reported and left out.
+    """Loads all packs; broken ones are reported and left out.
 
     Args:
-        folders: further folders, given with --checks-dir.
-        builtin_only: leave out what is not ours; for tests.
-        only_root_owned: leave out files that somebody else could have written (hooks run by root).
+        folders: further folders (--checks-dir).
+        builtin_only: load only the built-in pack; for tests.
+        only_root_owned: leave out files that another account could have written (root's hooks).
 
     Raises:
-        UsageError: a folder given with --checks-dir does not exist.
+        UsageError: one of `folders` does not exist.
     """
-    # modules are loaded once and stay: a collector that runs meanwhile finds nothing and costs 10 %
+    # imported modules stay: the garbage collector would find nothing to free, and costs 10 %
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -246,8 +246,8 @@ def load(
 def load_scope(scope: Scope) -> Registry:
     """Loads the built-in pack's conditions of one scope, for a gate that every job waits for.
 
-    A module is imported if its source names the scope. There are no fixes, and a condition of
-    another scope cannot be found by its name.
+    A module is imported if its source contains the scope's name. The registry has no fixes, and no
+    conditions of other scopes.
     """
     registry = Registry()
     try:
@@ -263,7 +263,7 @@ def _load(folders: Iterable[str], *, builtin_only: bool, only_root_owned: bool) 
     for point in _points(registry, builtin_only=builtin_only):
         load = functools.partial(load_package, point.name, point.value, point.origin)
         try:
-            registry.add(load() if point.name == BUILTIN else _within_its_time(point.name, load))
+            registry.add(load() if point.name == BUILTIN else _load_contained(point.name, load))
         except Exception as error:  # noqa: BLE001  # a pack may raise anything
             registry.problems.append(Problem(point.name, _reason(error)))
     if builtin_only:
@@ -280,7 +280,7 @@ def _load(folders: Iterable[str], *, builtin_only: bool, only_root_owned: bool) 
 
 
 def _points(registry: Registry, *, builtin_only: bool) -> list[EntryPoint]:
-    """The built-in pack, then the others by name; two of one name are a problem, and left out."""
+    """The built-in pack, then the others by name; a second one of the same name is a problem."""
     builtin = EntryPoint(BUILTIN, "dsdoctor_checks", "dsdoctor")
     if builtin_only:
         return [builtin]
@@ -288,7 +288,7 @@ def _points(registry: Registry, *, builtin_only: bool) -> list[EntryPoint]:
     for point in sorted(entry_points(GROUP), key=lambda point: (point.name, point.origin)):
         known = found.setdefault(point.name, point)
         if known is builtin and point.value == builtin.value:
-            found[BUILTIN] = point  # the same pack, with the distribution that it came in
+            found[BUILTIN] = point  # the same pack, with its distribution
         elif (known.value, known.origin) != (point.value, point.origin):
             registry.problems.append(
                 Problem(
@@ -311,6 +311,6 @@ def _load_folder(folder: Path, registry: Registry, *, only_root_owned: bool) -> 
             distrust = why_untrusted(path, roots) if only_root_owned else ""
             if distrust:
                 raise PackError(f"root does not run it: {distrust}")  # noqa: TRY301
-            registry.add(_within_its_time(str(path), functools.partial(load_file, path)))
+            registry.add(_load_contained(str(path), functools.partial(load_file, path)))
         except Exception as error:  # noqa: BLE001  # a pack may raise anything
             registry.problems.append(Problem(str(path), _reason(error)))

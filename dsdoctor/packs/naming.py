@@ -1,7 +1,7 @@
-"""Whose name is whose: what a third party's pack may call its units.
+"""What a third party's pack may call its units.
 
-A pack called `acme` names its conditions and fixes `acme-…`, numbers its conditions `ACME001` and
-up, and calls its facts `Acme…`, so that no two packs meet by accident. Only the built-in pack uses
+A pack called `acme` calls its conditions and fixes `acme-…`, numbers its conditions from `ACME001`,
+and calls its facts `Acme…`, so that no two packs clash by accident. Only the built-in pack uses
 names without a prefix and the letters `DSD`.
 """
 
@@ -27,7 +27,7 @@ def prefix_of_file(path: PurePath) -> str:
 
 
 def prefix_problem(prefix: str) -> str | None:
-    """Why a pack cannot be called so, None where it can."""
+    """Why a pack cannot have this prefix; None if it can."""
     if prefix in RESERVED:
         return f"the prefix `{prefix}` is reserved for dsdoctor; choose another"
     if not re.fullmatch(r"[a-z]([a-z0-9]*[a-z])?(-[a-z]([a-z0-9]*[a-z])?)*", prefix):
@@ -39,7 +39,7 @@ def prefix_problem(prefix: str) -> str | None:
 
 
 def letters_of(prefix: str) -> str:
-    """What the ids of a pack begin with.
+    """The letters with which the ids of a pack begin.
 
     >>> letters_of("acme-gpu")
     'ACMEGPU'
@@ -48,7 +48,7 @@ def letters_of(prefix: str) -> str:
 
 
 def class_prefix_of(prefix: str) -> str:
-    """What the classes of a pack's facts begin with.
+    """The word with which the fact classes of a pack begin.
 
     >>> class_prefix_of("acme-gpu")
     'AcmeGpu'
@@ -57,7 +57,7 @@ def class_prefix_of(prefix: str) -> str:
 
 
 def name_problem(pack: Pack, prefix: str) -> str | None:
-    """The first name of a pack that lacks the pack's prefix, None where all have it."""
+    """The first name of a pack without the pack's prefix; None if all have it."""
     wrong = prefix_problem(prefix)
     if wrong:
         return wrong
@@ -71,10 +71,9 @@ def name_problem(pack: Pack, prefix: str) -> str | None:
                 f"id `{condition.id}` of `{condition.name}` ({unit.place}) must be `{letters}` "
                 "and three or four digits"
             )
-    for cure in pack.cures:
-        if not cure.fix.name.startswith(f"{prefix}-"):
-            place = cure.fix.function.__module__
-            return f"fix `{cure.fix.name}` ({place}) must be called `{prefix}-…`"
+    for fix in (unit.fix for unit in pack.fixes):
+        if not fix.name.startswith(f"{prefix}-"):
+            return f"fix `{fix.name}` ({fix.function.__module__}) must be called `{prefix}-…`"
     for kind in pack.facts:
         if not re.match(rf"{start}[A-Z0-9]", kind.__name__):
             return (

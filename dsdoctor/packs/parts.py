@@ -14,28 +14,28 @@ from dsdoctor.model.condition import Condition, Limits, Signature, TracebackRule
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.packs.containment import rows, struct_problem
 from dsdoctor.packs.places import BUILTIN
-from dsdoctor.packs.registry import Cure, Unit, gives, needs
+from dsdoctor.packs.registry import FixUnit, Unit, gives, needs
 
 
 class PackError(Exception):
-    """A pack breaks a rule, in one line."""
+    """A pack breaks a rule; the text is one line."""
 
 
 @functools.lru_cache(maxsize=1)
 def _parts(module: ModuleType) -> tuple[Condition | Check | Probe | Fix, ...]:
-    """What of a module's names a pack is made of, for the functions below, which each ask for it.
+    """The units that a module defines, cached for the functions below, which each need them.
 
-    Every command pays for the loading of 250 modules with some 35 names each.
+    Every command loads 250 modules with some 35 names each.
     """
     kinds = (Condition, Check, Probe, Fix)
     return tuple(value for value in vars(module).values() if isinstance(value, kinds))
 
 
 def unit_of(module: ModuleType, pack: str, family: str) -> Unit | None:
-    """The condition that a module holds, None when it holds none.
+    """The condition that a module defines; None if it defines none.
 
     Raises:
-        PackError: it holds several, or a check of another condition, or no docstring.
+        PackError: it defines several, or a check of another condition, or has no docstring.
     """
     conditions = [value for value in _parts(module) if isinstance(value, Condition)]
     if not conditions:
@@ -85,7 +85,7 @@ def probes_of(module: ModuleType) -> Iterator[Probe]:
     """Probes that a module defines.
 
     Raises:
-        PackError: an annotation names no fact.
+        PackError: an annotation is not a fact.
     """
     for value in _parts(module):
         if isinstance(value, Probe) and value.function.__module__ == module.__name__:
@@ -100,7 +100,7 @@ def facts_of(module: ModuleType) -> Iterator[type[Fact]]:
     """Fact classes that a module defines.
 
     Raises:
-        PackError: a field of one is of a kind that no snapshot holds.
+        PackError: the type of a field cannot be stored in a snapshot.
     """
     for value in vars(module).values():
         if (
@@ -110,14 +110,14 @@ def facts_of(module: ModuleType) -> Iterator[type[Fact]]:
         ):
             try:
                 msgspec.convert({}, value)
-            except msgspec.ValidationError:  # only that fields are lacking
+            except msgspec.ValidationError:  # required fields are missing, which is fine here
                 pass
             except TypeError as error:
                 raise PackError(f"fact `{value.__name__}` cannot be used: {error}") from None
             yield value
 
 
-def cures_of(module: ModuleType) -> Iterator[Cure]:
+def fixes_of(module: ModuleType) -> Iterator[FixUnit]:
     """Fixes that a module defines.
 
     Raises:
@@ -135,4 +135,4 @@ def cures_of(module: ModuleType) -> Iterator[Cure]:
             raise PackError(str(error)) from None
         if not all(issubclass(need.kind, Fact) for need in wanted):
             raise PackError(f"every parameter of fix `{value.name}` must be a fact")
-        yield Cure(value, lines[0].rstrip("."), "\n".join(lines[1:]).strip())
+        yield FixUnit(value, lines[0].rstrip("."), "\n".join(lines[1:]).strip())

@@ -1,4 +1,4 @@
-"""Where packs are found; imports nothing heavy, so that a command can ask whether there are any."""
+"""Where packs are found; quick to import, so that a command can find out whether there are any."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def folders() -> list[Path]:
     return [folder for folder in (SYSTEM_FOLDER, user_folder()) if folder is not None]
 
 
-def _holds_a_pack(folder: Path) -> bool:
+def _contains_a_pack(folder: Path) -> bool:
     try:
-        return any(name.endswith(".py") for name in os.listdir(folder))  # noqa: PTH208  # no Path each
+        return any(name.endswith(".py") for name in os.listdir(folder))  # noqa: PTH208  # without a Path for each
     except (FileNotFoundError, NotADirectoryError):
         return False
 
 
 def only_builtin() -> bool:
-    """Whether no pack is installed but the built-in one."""
+    """Whether the built-in pack is the only one."""
     if any(point.name != BUILTIN for point in entry_points(GROUP)):
         return False
     try:
-        return not any(_holds_a_pack(folder) for folder in folders())
+        return not any(_contains_a_pack(folder) for folder in folders())
     except OSError:
         return False

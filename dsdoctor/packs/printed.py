@@ -1,7 +1,7 @@
-"""What code of a pack prints: shown on stderr, one bounded line at a time, with the pack's name.
+"""Redirects what code of a pack prints to stderr, line by line, with the pack's name.
 
-It is never part of a report, not even where it comes from a program that the code starts on the
-main thread. Secrets are masked, and nothing in it steers a terminal.
+It never becomes part of a report, even if a program printed it that the code starts on the main
+thread. Lines are limited in number and length, secrets are masked, and control characters removed.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-#: Lines of one pack that are shown, and characters that are kept of one.
+#: Most lines of one pack that are shown, and longest line, in characters.
 MOST_LINES = 20
 _LONGEST = 1600
 
 
 class _State:
-    """What is the same for all threads.
+    """State that all threads share.
 
     Attributes:
-        lock: for the other two.
-        blocks: that run now.
-        own: stdout and stderr without the blocks, by name.
-        lines: shown so far, by pack.
+        lock: for the other three.
+        blocks: number of blocks that run now.
+        own: the real stdout and stderr, by name.
+        lines: lines shown so far, by pack.
     """
 
     lock = threading.RLock()
@@ -35,14 +35,14 @@ class _State:
     lines: Counter[str] = Counter()
 
 
-class _Block(threading.local):
-    """The sink of the block that a thread is in."""
+class _Current(threading.local):
+    """The sink of the block that this thread runs; None outside of blocks."""
 
     sink: _Sink | None = None
 
 
 class _Sink:
-    """Lines of one block."""
+    """Collects what one block prints into lines and shows them."""
 
     def __init__(self, pack: str, clean: Callable[[str], str]) -> None:
         self._pack = pack
@@ -75,12 +75,12 @@ class _Sink:
         if stream is None or number > MOST_LINES + 1:
             return
         said = f"prints: {clean}" if number <= MOST_LINES else "prints more, which is left out"
-        with contextlib.suppress(OSError, ValueError):  # a closed stderr is nobody's fault
+        with contextlib.suppress(OSError, ValueError):  # stderr may be closed
             stream.write(f"dsdoctor: pack `{name}` {said}\n")
 
 
 class _Bytes:
-    """`sys.stdout.buffer` of a block."""
+    """`sys.stdout.buffer` inside a block."""
 
     def __init__(self, sink: _Sink) -> None:
         self._sink = sink
@@ -90,7 +90,7 @@ class _Bytes:
         return len(data)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Does nothing: nothing is buffered."""
 
 
 class _Stream:
@@ -100,7 +100,7 @@ class _Stream:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        sink = _block.sink
+        sink = _current.sink
         written: int = (sink or self._stream).write(text)
         return written
 
@@ -109,18 +109,18 @@ class _Stream:
             self.write(line)
 
     def close(self) -> None:
-        """Not the block's to close."""
+        """Does nothing: a block must not close the stream."""
 
     @property
     def buffer(self) -> Any:
-        sink = _block.sink
+        sink = _current.sink
         return self._stream.buffer if sink is None else _Bytes(sink)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
-_block = _Block()
+_current = _Current()
 
 
 @contextlib.contextmanager
@@ -129,16 +129,16 @@ def shown(pack: str, clean: Callable[[str], str]) -> Iterator[None]:
 
     Args:
         pack: its name.
-        clean: makes one harmless line of a text.
+        clean: turns a text into one line that is safe for a terminal.
     """
-    before, sink = _block.sink, _Sink(pack, clean)
+    before, sink = _current.sink, _Sink(pack, clean)
     _enter()
-    _block.sink = sink
+    _current.sink = sink
     try:
         with _children_print_to_stderr():
             yield
     finally:
-        _block.sink = before
+        _current.sink = before
         sink.close()
         _leave()
 
@@ -154,7 +154,7 @@ def _enter() -> None:
 
 
 def _leave() -> None:
-    """What the block has put in place of a stream is not used for a report."""
+    """Restores the streams, even if the block has replaced them."""
     with _State.lock:
         _State.blocks -= 1
         for name, stream in _State.own.items():
@@ -163,9 +163,9 @@ def _leave() -> None:
 
 @contextlib.contextmanager
 def _children_print_to_stderr() -> Iterator[None]:
-    """A program that the block starts inherits stderr as its stdout.
+    """Lets a program that the block starts inherit stderr as its stdout.
 
-    On the main thread alone: a block of another thread may never end.
+    Only on the main thread, because a block on another thread may never end.
     """
     kept = None
     if threading.current_thread() is threading.main_thread():

@@ -23,12 +23,12 @@ from dsdoctor.model.condition import Boilerplate, Condition, Limits, Signature, 
 from dsdoctor.model.facts.base import Fact, Missing
 from dsdoctor.model.observation import Observation
 
-#: Earlier names of families, which `--select` and `--ignore` still take.
+#: Earlier names of families, which `--select` and `--ignore` still accept.
 FORMER_FAMILIES = {"build": "ops"}
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """A condition with all that its file holds.
+    """A condition with everything that its file defines.
 
     Attributes:
         condition: its identity.
@@ -36,9 +36,9 @@ class Unit(msgspec.Struct, frozen=True):
         page: the rest of the docstring (Markdown).
         family: folder of the file.
         pack: name of the pack.
-        check: judges it beforehand, where it can be predicted.
+        check: predicts it from facts; None if it cannot be predicted.
         signatures: recognize it in a log.
-        hint: the cure in one sentence, for a diagnosis.
+        hint: what to do, in one sentence, for a diagnosis.
         place: module that defines it, or the file of a checks.d folder.
         traceback_rules: functions of products that raise for this reason alone.
     """
@@ -61,7 +61,7 @@ class Need(msgspec.Struct, frozen=True):
     Attributes:
         name: of the parameter.
         kind: what is injected: a Fact, a Limits subclass, or another class (Host).
-        may_be_missing: it takes `Missing` as well.
+        may_be_missing: it accepts `Missing` as well.
     """
 
     name: str
@@ -98,7 +98,7 @@ def gives(function: Callable[..., Any]) -> tuple[type[Fact], ...]:
     """Facts that a probe reads, from its return annotation.
 
     Raises:
-        TypeError: the annotation names no fact.
+        TypeError: the annotation is not a fact.
     """
     hint = _hint(function, "return")
     parts = typing.get_args(hint) if typing.get_origin(hint) is tuple else (hint,)
@@ -122,10 +122,10 @@ def _parameters(function: Callable[..., Any]) -> Iterable[str]:
 
 
 def _hint(function: Callable[..., Any], name: str) -> Any:
-    """One annotation as a type, None where there is none.
+    """One annotation as a type; None if there is none.
 
-    `X` and `X | Missing`, which is nearly all there is, are looked up by name: evaluating the
-    annotations of every check costs 30 ms, which every command would pay.
+    Nearly all are `X` or `X | Missing`, which are looked up by name: evaluating the annotations of
+    every check would take every command 30 ms.
     """
     text = getattr(function, "__annotations__", {}).get(name)
     names = getattr(function, "__globals__", {})
@@ -148,7 +148,7 @@ def _name(function: object) -> str:
     return str(getattr(function, "__name__", function))
 
 
-class Cure(msgspec.Struct, frozen=True):
+class FixUnit(msgspec.Struct, frozen=True):
     """A fix with its page.
 
     Attributes:
@@ -177,10 +177,10 @@ class Pack(msgspec.Struct, frozen=True):
         origin: distribution and version, or folder.
         units: its conditions.
         probes: its probes.
-        cures: its fixes.
+        fixes: its fixes.
         facts: the fact classes that its modules define.
-        boilerplate: sentences of products that are evidence of nothing.
-        literals: file of the literals of its signatures, so that they need not be derived anew.
+        boilerplate: sentences of products that are not evidence.
+        literals: file with the literals of its signatures, so that they need not be derived.
         error_index: folder of its error index (dsdoctor/logs/error_index.py).
         facts_as_of: the day on which its tables were compared with their sources (`2026-11-21`);
             "" = it has no `FACTS_AS_OF`.
@@ -190,7 +190,7 @@ class Pack(msgspec.Struct, frozen=True):
     origin: str
     units: tuple[Unit, ...] = ()
     probes: tuple[Probe, ...] = ()
-    cures: tuple[Cure, ...] = ()
+    fixes: tuple[FixUnit, ...] = ()
     facts: tuple[type[Fact], ...] = ()
     boilerplate: tuple[Boilerplate, ...] = ()
     literals: Path | None = None
@@ -202,7 +202,7 @@ class Registry:
     """All packs of a run.
 
     Attributes:
-        packs: loaded ones, in order.
+        packs: those that were loaded, in order.
         problems: packs that were left out.
     """
 
@@ -221,8 +221,8 @@ class Registry:
         return min((pack.facts_as_of for pack in self.packs if pack.facts_as_of), default="")
 
     def add(self, pack: Pack) -> None:
-        """Adds a pack, all or none: a pack that repeats a name, an id or a fact is a problem."""
-        clash = self._unit_clash(pack) or self._cure_clash(pack) or self._fact_clash(pack)
+        """Adds a pack as a whole; one that repeats a name, an id or a fact becomes a problem."""
+        clash = self._unit_clash(pack) or self._fix_clash(pack) or self._fact_clash(pack)
         if clash:
             self.problems.append(Problem(pack.name, clash))
             return
@@ -249,16 +249,16 @@ class Registry:
             ids[number] = unit
         return None
 
-    def _cure_clash(self, pack: Pack) -> str | None:
-        taken = {cure.fix.name: (other, cure) for other in self.packs for cure in other.cures}
-        for cure in pack.cures:
-            if cure.fix.name in taken:
-                other, rival = taken[cure.fix.name]
+    def _fix_clash(self, pack: Pack) -> str | None:
+        taken = {unit.fix.name: (other, unit) for other in self.packs for unit in other.fixes}
+        for unit in pack.fixes:
+            if unit.fix.name in taken:
+                other, rival = taken[unit.fix.name]
                 return (
-                    f"fix `{cure.fix.name}`{_beside(cure.fix.function.__module__)} is already "
+                    f"fix `{unit.fix.name}`{_beside(unit.fix.function.__module__)} is already "
                     f"taken by pack `{other.name}`{_beside(rival.fix.function.__module__)}"
                 )
-            taken[cure.fix.name] = (pack, cure)
+            taken[unit.fix.name] = (pack, unit)
         return None
 
     def _fact_clash(self, pack: Pack) -> str | None:
@@ -301,27 +301,27 @@ class Registry:
         return len(self._by_name)
 
     @property
-    def cures(self) -> dict[str, Cure]:
+    def fixes(self) -> dict[str, FixUnit]:
         """Fixes of all packs, by name."""
-        return {cure.fix.name: cure for pack in self.packs for cure in pack.cures}
+        return {unit.fix.name: unit for pack in self.packs for unit in pack.fixes}
 
-    def cure(self, name: str) -> Cure:
+    def fix(self, name: str) -> FixUnit:
         """A fix by its name.
 
         Raises:
-            UsageError: there is none; names the nearest.
+            UsageError: there is none; the text suggests the nearest name.
         """
-        cures = self.cures
-        if name not in cures:
-            import difflib  # noqa: PLC0415  # only for a typing error
+        fixes = self.fixes
+        if name not in fixes:
+            import difflib  # noqa: PLC0415  # only for a misspelling
 
-            near = difflib.get_close_matches(name, list(cures), n=1, cutoff=0.5)
+            near = difflib.get_close_matches(name, list(fixes), n=1, cutoff=0.5)
             raise UsageError(
                 f"no fix is called `{name}`"
                 + (f"; did you mean `{near[0]}`?" if near else ";")
                 + " `dsdoctor fix --list` lists all"
             )
-        return cures[name]
+        return fixes[name]
 
     @property
     def probes(self) -> tuple[Probe, ...]:
@@ -329,7 +329,7 @@ class Registry:
         return tuple(probe for pack in self.packs for probe in pack.probes)
 
     def find(self, name_or_id: str) -> Unit | None:
-        """A condition by its name, an earlier name or its id; None when there is none."""
+        """A condition by its name, an earlier name or its id; None if there is none."""
         found = self._by_name.get(name_or_id) or self._by_id.get(name_or_id.upper())
         return found or self._by_former_name.get(name_or_id)
 
@@ -337,7 +337,7 @@ class Registry:
         """A condition by its name or id.
 
         Raises:
-            UsageError: there is none; names the nearest.
+            UsageError: there is none; the text suggests the nearest name.
         """
         unit = self.find(name_or_id)
         if unit is None:
@@ -348,18 +348,18 @@ class Registry:
         return unit
 
     def former_names(self, name: str) -> tuple[str, ...] | msgspec.UnsetType:
-        """Earlier names of a condition, for documents that leave the field out without any."""
+        """Earlier names of a condition; UNSET if there are none, which omits the field in JSON."""
         unit = self.find(name)
         return (unit.condition.formerly if unit else ()) or msgspec.UNSET
 
     def _nearest(self, word: str, more: Iterable[str] = ()) -> str:
-        import difflib  # noqa: PLC0415  # only for a typing error
+        import difflib  # noqa: PLC0415  # only for a misspelling
 
         near = difflib.get_close_matches(word, [*more, *self._by_name], n=1, cutoff=0.5)
         return f"; did you mean `{near[0]}`?" if near else ";"
 
-    def naming(self, observation: Observation) -> Unit | None:
-        """The condition that is the name of what dsdoctor has seen, None when no pack has one."""
+    def for_observation(self, observation: Observation) -> Unit | None:
+        """The condition for an observation of a gate or a smoke run; None if no pack has one."""
         units = (unit for unit in self if observation in unit.condition.names)
         return next(units, None)
 
@@ -418,7 +418,7 @@ def _matches(unit: Unit, word: str) -> bool:
 
 
 def _letters(number: str) -> str:
-    """What stands before the digits of an id."""
+    """The part of an id before its digits."""
     return number.rstrip("0123456789")
 
 
@@ -438,7 +438,7 @@ def limits_for(
     """A check's thresholds with the configuration applied.
 
     Raises:
-        UsageError: the configuration names a threshold that the check does not have.
+        UsageError: the configuration sets a threshold that the check does not have.
     """
     given = dict(overrides.get(condition, {}))
     known = kind.__struct_fields__

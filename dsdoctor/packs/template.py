@@ -1,8 +1,8 @@
-"""What `dsdoctor packs new NAME` writes: a small pack that passes its own tests.
+"""The files that `dsdoctor packs new NAME` writes: a small pack that passes its own tests.
 
-One condition with a check and a signature, one fact with its probe, one fix, and their tests. The
-texts are complete files but for the words between `@`: the prefix of the pack, its package, and
-what the names of its fact classes, ids and fact keys begin with.
+It has a condition with a check and a signature, a fact with its probe, a fix, and their tests. Each
+text is a complete file except for words between `@`: the prefix of the pack, its package, and the
+prefixes of its fact classes, ids and fact keys.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class @CLASS@Scratch(Fact, frozen=True, kw_only=True):
 
     Attributes:
         path: of the folder.
-        exists: something is there.
-        free_bytes: space that is left, in bytes; None where nothing is there.
+        exists: whether it exists.
+        free_bytes: free space, in bytes; None if the folder does not exist.
     """
 
     path: str
@@ -85,7 +85,7 @@ class @CLASS@Scratch(Fact, frozen=True, kw_only=True):
 
 @probe
 def scratch(host: Host) -> @CLASS@Scratch:
-    """Asks for the folder and its free space; changes nothing."""
+    """Looks for the folder and reads its free space; changes nothing."""
     path = host.env.get(VARIABLE, DEFAULT)
     try:
         host.stat(path)
@@ -135,7 +135,7 @@ class ScratchLimits(Limits, frozen=True, kw_only=True):
 
 @check(CONDITION)
 def scratch_has_room(scratch: @CLASS@Scratch, limits: ScratchLimits) -> Iterator[Finding]:
-    """Yields nothing where the folder is there and has room: that is `ok`."""
+    """Yields nothing if the folder exists and has room: that is `ok`."""
     if not scratch.exists:
         yield fail(
             f"the scratch folder `{scratch.path}` does not exist",
@@ -172,7 +172,7 @@ FIX = '''\
 """Creates the scratch folder.
 
 ## What it does
-Runs `mkdir -p` for the folder that the check names.
+Runs `mkdir -p` for the folder that the check reports.
 
 ## Undo
 Removes the folder.
@@ -187,7 +187,7 @@ from @PACKAGE@.scratch import @CLASS@Scratch
 
 @fix("@NAME@-create-scratch", reach=Reach.HOME)
 def create_scratch(scratch: @CLASS@Scratch) -> Plan | None:
-    """One step where the folder does not exist; None where there is nothing to do."""
+    """One step if the folder does not exist; None if there is nothing to do."""
     if scratch.exists:
         return None
     step = Run(
@@ -230,7 +230,7 @@ GIB = 1 << 30
 
 
 def folder(free_gib: float | None) -> scratch.@CLASS@Scratch:
-    """A scratch folder with so much free space; None for a folder that does not exist."""
+    """A scratch folder with this much free space; None for a folder that does not exist."""
     free = None if free_gib is None else int(free_gib * GIB)
     return scratch.@CLASS@Scratch(path="/scratch", exists=free is not None, free_bytes=free)
 
@@ -296,7 +296,7 @@ def test_the_fix_creates_what_is_missing_and_nothing_else() -> None:
 
 
 def files(name: str) -> dict[str, str]:
-    """Path below the pack's folder to content.
+    """The files of the pack: path relative to its folder, and content.
 
     Args:
         name: prefix of the pack, which `prefix_problem` has accepted.

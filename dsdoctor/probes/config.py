@@ -17,6 +17,7 @@ from dsdoctor.model import decode
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.config import DsConfig
 from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.plain import shortened
 from dsdoctor.model.redact import mask_tree, mask_value
 
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$")
@@ -218,8 +219,7 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
         if scanner.swallowed:
             key, word = next(iter(scanner.swallowed.items()))
             line, column = fact.lines.get(key, line), None
-            shown = mask_value(key, word)
-            shown = shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 1] + "…"
+            shown = shortened(mask_value(key, word), LONGEST_SHOWN)
             words = f"`{shown}` is an unquoted string that runs to the end of the line"
         elif error.pos >= len(text.rstrip()) and scanner.open:
             opened = scanner.open[-1]

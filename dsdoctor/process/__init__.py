@@ -1,8 +1,8 @@
-"""The one place that starts processes: deadlines, marker, abandon, sweep (docs/architecture.md).
+"""The only code that starts processes: deadlines, marker, sweep (docs/architecture.md).
 
-Every child gets a session of its own and `DSDOCTOR_RUN=<uuid>` in its environment. torchrun's
-workers start sessions of their own, so a kill of the process group is not enough: descendants are
-found by the marker in `/proc/*/environ`. A child that cannot be killed (state D) is abandoned.
+Every child gets its own session and `DSDOCTOR_RUN=<uuid>` in its environment. The workers of
+torchrun start further sessions, so killing the process group is not enough: descendants are found
+by the marker in `/proc/*/environ`. A child that cannot be killed (state D) is abandoned.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -54,7 +54,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What `child` defines, when it is asked for: a gate starts its worker without msgspec."""
+    """Imports `child` on first use: a gate starts its worker without msgspec."""
     if name not in ("OUTPUT_LIMIT", "Account", "Child", "Result", "run"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from dsdoctor.process import child  # noqa: PLC0415

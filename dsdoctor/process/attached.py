@@ -12,9 +12,9 @@ from dsdoctor.process.signals import POSIX, signal_group
 
 
 class Attached:
-    """The user's own command, in the foreground: its streams are the caller's business.
+    """The user's own command, in the foreground; the caller provides its streams.
 
-    Nothing here ends it: no deadline, no marker, no sweep. `dsdoctor run` is a guest beside it.
+    Nothing here ends it: no deadline, no marker, no sweep. `dsdoctor run` only observes it.
 
     Attributes:
         pid: its process id, and on POSIX the id of its group.
@@ -25,17 +25,17 @@ class Attached:
         self.pid = child.pid
 
     def poll(self) -> int | None:
-        """Exit status (negative: signal), None while it runs."""
+        """Exit status (negative: signal); None while it runs."""
         return self._child.poll()
 
     def wait(self, timeout: float) -> int | None:
-        """Waits so long at most for its exit status."""
+        """Waits up to `timeout` seconds for its exit status; None if it still runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(timeout)
         return self._child.returncode
 
     def stopped_by(self) -> int | None:
-        """The signal that has stopped it since this was asked last, None if none has."""
+        """The signal that has stopped it since the last call; None if none has."""
         if not POSIX or self._child.returncode is not None:
             return None
         try:
@@ -60,7 +60,7 @@ def start_attached(
     terminal: int | None = None,
     foreground: int | None = None,
 ) -> Attached:
-    """Starts the user's command in a group of its own.
+    """Starts the user's command in its own process group.
 
     Args:
         argv: the command.
@@ -68,8 +68,9 @@ def start_attached(
         stdout: descriptor for its output.
         stderr: descriptor for its errors.
         env: its environment.
-        terminal: the inner side of a pseudo-terminal that becomes its controlling terminal.
-        foreground: a terminal whose foreground it takes, so that Ctrl-C reaches it and it may read.
+        terminal: the child's side of a pseudo-terminal, which becomes its controlling terminal.
+        foreground: a terminal whose foreground group it becomes, so that Ctrl-C reaches it and it
+            may read.
 
     Raises:
         OSError: the program does not exist or may not be run.

@@ -1,4 +1,4 @@
-"""A child with a deadline: its output is read, its group ends with it."""
+"""A child process with a deadline: its output is read, and its group is ended with it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from dsdoctor.process.marker import marked
 from dsdoctor.process.signals import POSIX, signal_group
 from dsdoctor.process.sweep import KILL_SECONDS, remove_scratch, running, running_lock
 
-#: A child that prints more than this is cut off (and goes on).
+#: Output of a child beyond this is dropped, in bytes; the child continues.
 OUTPUT_LIMIT = 8 << 20
-#: How long a child may take to die of SIGTERM before it gets SIGKILL.
+#: How long a child may take to end after SIGTERM before it gets SIGKILL.
 TERM_SECONDS = 0.5
 #: How long pipes may stay open after the child itself has ended (a grandchild holds them).
 DRAIN_SECONDS = 0.3
@@ -35,7 +35,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         stdout: what it printed, at most OUTPUT_LIMIT bytes.
         stderr: the same for the other stream.
         timed_out: it ran past a limit.
-        idle: that limit was the idle one: it had said nothing for that long.
+        idle: that limit was `idle_timeout`: it had printed nothing for that long.
         seconds: wall time.
     """
 
@@ -49,7 +49,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Whether it ended by itself with status 0."""
+        """Whether it ended with status 0."""
         return self.returncode == 0
 
     @property
@@ -59,7 +59,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def error_text(self) -> str:
-        """The last line that it wrote to stderr, or else to stdout."""
+        """The last line that it wrote to stderr, or if there is none, to stdout."""
         for stream in (self.stderr, self.stdout):
             lines = stream.decode("utf-8", "replace").strip().splitlines()
             if lines:
@@ -76,10 +76,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Account(NamedTuple):
-    """Who a child runs as.
+    """The account that a child runs as.
 
     Attributes:
-        uid, gid, groups: its numbers.
+        uid, gid, groups: its ids.
         home: its home folder.
         name: its name.
         withholds: whether a variable, by name and value, is not passed on to it.
@@ -93,14 +93,14 @@ class Account(NamedTuple):
     withholds: Callable[[str, str], bool] | None = None
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """An environment without the folders of the account that started us, or its secrets."""
+        """An environment without the caller's folders and secrets."""
         hidden = self.withholds or (lambda _name, _value: False)
         kept = {n: v for n, v in env.items() if not n.startswith("XDG_") and not hidden(n, v)}
         return {**kept, "HOME": self.home, "USER": self.name, "LOGNAME": self.name}
 
 
 class Child:
-    """A running child; use `run` unless its output is wanted while it runs.
+    """A running child; use `run` unless you need its output while it runs.
 
     Attributes:
         argv: what was run.
@@ -118,7 +118,7 @@ class Child:
         on_stderr: Callable[[bytes], None] | None = None,
         account: Account | None = None,
     ) -> None:
-        """Starts it, as another account if one is given (which needs root).
+        """Starts it, as `account` if that is not None (which needs root).
 
         Raises:
             OSError: the program does not exist or may not be run.
@@ -144,9 +144,9 @@ class Child:
         with running_lock:
             running.add(self.pid)
         if stdin is not None and self._process.stdin is not None:
-            # a child that does not read must not keep us from its deadline
+            # in a thread: a child that does not read must not block `wait`
             threading.Thread(target=_feed, args=(self._process.stdin, stdin), daemon=True).start()
-        if not POSIX:  # pipes cannot be selected there
+        if not POSIX:  # pipes cannot be selected on Windows
             for name, stream in self._streams().items():
                 threading.Thread(target=self._pump, args=(name, stream), daemon=True).start()
 
@@ -168,28 +168,28 @@ class Child:
             self._take(name, chunk)
 
     def poll(self) -> int | None:
-        """Exit status, None while it runs.
+        """Exit status; None while it runs.
 
-        The child is not waited for: until its group has been killed, its number stays taken, and no
+        The child is not reaped: until its group has been killed, its pid stays in use, so that no
         other process can get it.
         """
         if self._process.returncode is not None or not hasattr(os, "waitid"):
             return self._process.poll()
         try:
             found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        except ChildProcessError:  # a sweep has waited for it
+        except ChildProcessError:  # a sweep has reaped it
             return self._process.poll()
         if found is None:
             return None
         return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
     def _signal(self, number: int) -> None:
-        """Signals the group, unless the child has been waited for: the number may be another's."""
+        """Signals the group, unless the child was reaped, after which its pid may be reused."""
         if self._process.returncode is None:
             signal_group(self.pid, number)
 
     def _kill_and_reap(self) -> bool:
-        """Kills the group, then waits for the child, which frees its number; False = it stays."""
+        """Kills the group, then reaps the child, which frees its pid; False = it does not end."""
         with running_lock:
             self._signal(signal.SIGKILL if POSIX else signal.SIGTERM)
             running.discard(self.pid)
@@ -200,7 +200,7 @@ class Child:
         return True
 
     def kill(self) -> bool:
-        """Ends the child and its group; False = it would not die and is abandoned."""
+        """Ends the child and its group; False = it did not end and is abandoned."""
         if self.poll() is None:
             self._signal(signal.SIGTERM)
             end = time.monotonic() + TERM_SECONDS
@@ -212,7 +212,7 @@ class Child:
             remove_scratch(self.pid)
 
     def follow(self, seconds: float) -> int | None:
-        """Passes its output on for a while; its exit status once it has ended."""
+        """Passes its output on for `seconds`; returns its exit status, None while it runs."""
         deadline = time.monotonic() + seconds
         with self._selector() as selector:
             while self.poll() is None and time.monotonic() < deadline:
@@ -220,7 +220,7 @@ class Child:
         return self.poll()
 
     def wait(self, timeout: float, idle_timeout: float | None = None) -> Result:
-        """Reads until it ends or a limit is reached, then makes sure that it is gone."""
+        """Reads until it ends or a limit is reached, then ends its whole group."""
         deadline = self._begun + timeout
         timed_out = idle = False
         ended: float | None = None
@@ -255,7 +255,7 @@ class Child:
 
     def _read_some(self, selector: selectors.BaseSelector, seconds: float) -> None:
         if not selector.get_map():
-            # Windows, or both pipes closed while the child goes on
+            # Windows, or the child has closed both pipes and continues
             end = time.monotonic() + max(seconds, 0.005)
             while self.poll() is None and time.monotonic() < end:
                 time.sleep(0.002)
@@ -278,9 +278,9 @@ class Child:
         if timed_out:
             gone = self.kill()
         elif POSIX:
-            # what the child left behind in its own group goes with it
+            # processes that the child left in its group are killed
             gone = self._kill_and_reap()
-            # one that ended by itself has removed its own
+            # a child that exits normally has removed its own scratch folder
             if (self._process.returncode or 0) < 0:
                 remove_scratch(self.pid)
         with running_lock:
@@ -290,7 +290,7 @@ class Child:
                 stream.close()
         returncode = None if timed_out else self._process.returncode
         if not gone:
-            self._process.returncode = -9  # or its destructor would warn of a child that still runs
+            self._process.returncode = -9  # otherwise the destructor of Popen would warn
         return Result(
             argv=self.argv,
             returncode=returncode,
@@ -323,9 +323,9 @@ def run(
     on_stdout: Callable[[bytes], None] | None = None,
     account: Account | None = None,
 ) -> Result:
-    """Runs a command to its end or its deadline, whichever comes first.
+    """Runs a command until it ends or its deadline is reached.
 
-    What it prints is kept up to OUTPUT_LIMIT; `on_stdout` gets all of it as it comes.
+    Its output is kept up to OUTPUT_LIMIT; `on_stdout` receives all of it.
 
     Raises:
         OSError: the program does not exist or may not be run.

@@ -1,4 +1,4 @@
-"""A process that may outlive this one: the doctor whose probe hangs in a driver."""
+"""A process that may outlive this one: the worker of a gate, which may hang in a driver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dsdoctor.process.signals import POSIX, signal_group
 
 
 class Detached:
-    """A process that is started and may be left behind: it holds no pipe of ours.
+    """A process that may be left running; no pipe connects it to this one.
 
     Attributes:
         pid: its process id, and on POSIX the id of its group and session.
@@ -27,16 +27,16 @@ class Detached:
         self.output = output
 
     def poll(self) -> int | None:
-        """Exit status, None while it runs; never waits."""
+        """Exit status; None while it runs. Never waits."""
         return self._child.poll()
 
     def kill(self) -> None:
-        """Sends SIGKILL to its group and does not wait: perhaps no signal can end it."""
+        """Sends SIGKILL to its group and does not wait, because it may not end."""
         if self._child.poll() is None:
             signal_group(self.pid, signal.SIGKILL if POSIX else signal.SIGTERM)
 
     def end(self, seconds: float) -> None:
-        """Sends SIGTERM, so that it can end what it has started, and SIGKILL after so long."""
+        """Sends SIGTERM, so that it can end its own children, and SIGKILL after `seconds`."""
         if self._child.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 self._child.terminate()
@@ -57,12 +57,12 @@ def start_detached(
     env: Mapping[str, str] | None = None,
     keep: Sequence[int] = (),
 ) -> Detached:
-    """Starts a process in a session of its own that outlives this one if need be.
+    """Starts a process in its own session, which may outlive this process.
 
     Args:
         argv: the command.
-        output: file for its streams, written anew.
-        env: its environment; it gets no marker, since no sweep of ours is to end it.
+        output: file for its streams, which is replaced.
+        env: its environment, without the marker, so that no sweep ends it.
         keep: descriptors that it inherits (a lock).
 
     Raises:

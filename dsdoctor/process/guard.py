@@ -1,4 +1,4 @@
-"""What ends our children when SIGKILL ends us."""
+"""Ends the children of this process if SIGKILL ends it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from dsdoctor.process.sweep import KILL_SECONDS
 
 
 class Guard:
-    """Ends what this process has started if SIGKILL ends it: a helper that sees a pipe close.
+    """A helper process that notices the end of this one by a closed pipe, and ends its children.
 
-    A launcher would otherwise go on without anybody to read its output, and its ranks with it.
+    Otherwise a launcher and its ranks would keep running with nothing to read their output.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Starts the helper, where there is `/proc`.
+        """Starts the helper, if the system has `/proc`.
 
         Args:
-            folder: is removed as well.
+            folder: a folder that the helper removes as well.
         """
         self._child: subprocess.Popen[bytes] | None = None
         if not sys.platform.startswith("linux"):
             return
         script = Path(__file__).parent.parent / "probes" / "children" / "guard.py"
-        with contextlib.suppress(OSError):  # what it guards is more important than it is
+        with contextlib.suppress(OSError):  # the run continues without the helper
             self._child = subprocess.Popen(
                 [sys.executable, "-I", str(script), RUN_ID, str(folder)],
                 stdin=subprocess.PIPE,
@@ -38,7 +38,7 @@ class Guard:
             )
 
     def end(self) -> None:
-        """Ends the helper first: if it saw the pipe close, it would kill what is started next."""
+        """Ends the helper before its pipe closes: it would end processes that are started later."""
         if self._child is not None:
             self._child.kill()
             self._child.wait(KILL_SECONDS)

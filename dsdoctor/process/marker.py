@@ -1,4 +1,4 @@
-"""The marker: which processes were started by this run, or by any other."""
+"""The environment variable that marks the processes which a run has started."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 MARKER = "DSDOCTOR_RUN"
-#: Marks everything that this process starts.
+#: The value of the marker for everything that this process starts.
 RUN_ID = os.urandom(16).hex()
 
 
 def marked(env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """An environment that carries the marker."""
+    """An environment with the marker."""
     return {**(os.environ if env is None else env), MARKER: RUN_ID}
 
 
 def marked_pids(run_id: str = RUN_ID) -> Iterator[int]:
-    """Processes that carry the marker, this one excepted."""
+    """Processes with the marker, except this one."""
     if not sys.platform.startswith("linux"):
         return
     me = os.getpid()
@@ -33,12 +33,12 @@ def marked_pids(run_id: str = RUN_ID) -> Iterator[int]:
 
 
 def carries_marker(pid: int, run_id: str = RUN_ID) -> bool:
-    """Whether the process that has this number now was started by a run."""
+    """Whether the process that now has this pid was started by a run."""
     return _has_variable(pid, f"{MARKER}={run_id}")
 
 
 def is_rank(rank: int, pid: int) -> bool:
-    """Whether the process that has this number now is a rank's, or was started by this run."""
+    """Whether the process that now has this pid is that rank, or was started by this run."""
     return _has_variable(pid, f"RANK={rank}") or carries_marker(pid)
 
 
@@ -50,7 +50,7 @@ def _has_variable(pid: int, word: str) -> bool:
 
 
 def become_subreaper() -> None:
-    """Makes orphaned descendants children of this process, so that they can be waited for."""
+    """Makes orphaned descendants children of this process, so that it can reap them."""
     if not sys.platform.startswith("linux"):
         return
     import ctypes  # noqa: PLC0415  # 5 ms that --version need not pay

@@ -1,4 +1,4 @@
-"""Signals that reach the process that is meant, and no other that has its number by now."""
+"""Sends signals to the intended process, never to another that has reused its pid."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ POSIX = os.name == "posix"
 
 
 def signal_group(pid: int, number: int) -> None:
-    """Signals the group of a child that has not been waited for: its number is still its own.
+    """Signals the group of a child that has not been reaped, so that its pid is still in use.
 
-    A group that is gone, or that is not ours to signal, is left.
+    A group that has ended, or that this account may not signal, is ignored.
     """
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if POSIX:
@@ -25,17 +25,16 @@ def signal_group(pid: int, number: int) -> None:
 
 
 def signal_one(pid: int, number: int, is_meant: Callable[[int], bool]) -> bool:
-    """Sends a signal to one process, never to another that has its number by now.
+    """Sends a signal to one process, never to another that has reused its pid.
 
-    The descriptor is opened first. If the number passes on to another process afterwards,
-    `is_meant` may look at either of the two, but the signal reaches only the one that the
-    descriptor names. Without descriptors of processes (Linux before 5.3, macOS, a seccomp filter),
-    the number is used.
+    A pidfd is opened first. If the pid is reused afterwards, `is_meant` may look at either of the
+    two processes, but the signal reaches only the one that the pidfd refers to. Without pidfds
+    (Linux before 5.3, macOS, a seccomp filter), the pid is used.
 
     Args:
-        pid: its number.
+        pid: the process.
         number: the signal.
-        is_meant: looks in `/proc` at what has the number now; not asked where there is no `/proc`.
+        is_meant: whether `/proc` shows the intended process; not called on systems without `/proc`.
 
     Returns:
         Whether it was sent.

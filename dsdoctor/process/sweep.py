@@ -1,4 +1,4 @@
-"""The end of everything that this process has started."""
+"""Ends everything that this process has started."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pathlib import Path
 from dsdoctor.process.marker import RUN_ID, carries_marker, marked_pids
 from dsdoctor.process.signals import POSIX, signal_group, signal_one
 
-#: How long a process may take to die of SIGKILL before it is abandoned.
+#: How long a process may take to end after SIGKILL before it is abandoned.
 KILL_SECONDS = 1.0
-#: Children that have not been waited for: the numbers are theirs, and so are those of their groups.
+#: Children that have not been reaped, so that their pids, also those of their groups, are in use.
 running: set[int] = set()
-running_lock = threading.RLock()  # a signal handler may come to it while it is held
+running_lock = threading.RLock()  # a signal handler may acquire it while it is held
 
 
 def sweep(run_id: str = RUN_ID, *, seconds: float = KILL_SECONDS) -> tuple[int, ...]:
-    """Kills every process that carries the marker; returns those that would not die."""
+    """Kills every process with the marker; returns those that did not end."""
     deadline = time.monotonic() + seconds
     while True:
         left = tuple(marked_pids(run_id))
@@ -34,14 +34,14 @@ def sweep(run_id: str = RUN_ID, *, seconds: float = KILL_SECONDS) -> tuple[int, 
 
 
 def _reap(pid: int) -> None:
-    """Takes the status of an orphan that became ours; others are not ours to wait for."""
+    """Reaps an orphan that has become a child of this process; does nothing for others."""
     with contextlib.suppress(ChildProcessError, OSError):
         os.waitpid(pid, os.WNOHANG)
 
 
 def kill_all() -> None:
-    """Kills every child that is running now; for Ctrl-C and for the end of the whole deadline."""
-    with running_lock:  # none of them is waited for meanwhile, so the numbers are still theirs
+    """Kills every child that is running; for Ctrl-C and for the deadline of a whole command."""
+    with running_lock:  # none of them is reaped meanwhile, so their pids are not reused
         for pid in running:
             signal_group(pid, signal.SIGKILL if POSIX else signal.SIGTERM)
     sweep()
@@ -49,26 +49,26 @@ def kill_all() -> None:
 
 
 def remove_scratch(pid: int | None = None) -> None:
-    """Removes the temporary folders of a child that could not do so itself; of all with None.
+    """Removes the temporary folders of a child that could not do so itself; None = of all.
 
-    Our children name them `dsdoctor-RUN-PID-…`.
+    The children of this package call them `dsdoctor-RUN-PID-…`.
     """
     mine = f"dsdoctor-{RUN_ID}-" + ("" if pid is None else f"{pid}-")
-    with contextlib.suppress(OSError):  # no usable folder for temporary files: none of ours either
+    with contextlib.suppress(OSError):  # without a usable temporary folder there are none
         for folder in Path(_temporary_folder()).glob(f"{mine}*"):
             _remove(folder)
 
 
 def _temporary_folder() -> str:
-    """As `tempfile` says; a signal may have come in the middle of its import."""
-    import tempfile  # noqa: PLC0415  # only where a child has died
+    """`tempfile.gettempdir()`, even if a signal interrupted the import of `tempfile`."""
+    import tempfile  # noqa: PLC0415  # only if a child was killed
 
     known = getattr(tempfile, "gettempdir", None)
     return known() if known else os.environ.get("TMPDIR") or "/tmp"  # noqa: S108  # only looked into
 
 
 def _remove(folder: Path) -> None:
-    import shutil  # noqa: PLC0415  # only where a child has died
+    import shutil  # noqa: PLC0415  # only if a child was killed
 
     if hasattr(shutil, "rmtree"):
         shutil.rmtree(folder, ignore_errors=True)

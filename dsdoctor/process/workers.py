@@ -1,4 +1,4 @@
-"""The same function over many items, on all cores."""
+"""Applies a function to many items, on all cores."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ R = TypeVar("R")
 def parallel(
     function: Callable[[Sequence[T]], list[R]], items: Sequence[T], *, least: int, chunk: int = 64
 ) -> Iterator[R]:
-    """Applies a function to chunks of items, on all cores where there are many.
+    """Applies a function to chunks of items, on all cores if there are many items.
 
     Args:
-        function: must be a module's own function; what it needs besides may be global, for workers
-            are copies of this process.
+        function: a function at the top of a module; it may use globals, because workers are forks.
         items: what to work on.
-        least: with fewer items no process is worth its start.
+        least: with fewer items, starting processes takes longer than it saves.
         chunk: items for one call.
     """
     chunks = [items[start : start + chunk] for start in range(0, len(items), chunk)]

@@ -1,4 +1,4 @@
-"""Requirements profiles: bundled ones by name, others by file; every mistake with its line."""
+"""Requirements profiles: loads bundled ones by name and others from files."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _VERSION = (_version, 'a version as a string (`"2.1"`)')
 _CAPABILITY = (_capability, 'a compute capability as a string (`"8.0"`)')
 
 Reader = tuple[Callable[[Any], Any], str]
-#: Table, key: the field of Floors, and how a value is read. This is the schema of a profile.
+#: The schema of a profile: table, key, field of Floors, and how a value is read.
 SCHEMA: dict[str, dict[str, tuple[str, Reader]]] = {
     "profile": {"title": ("", _TEXT)},
     "gpu": {
@@ -90,7 +90,7 @@ def bundled() -> list[str]:
 
 
 def load(text: str) -> Floors:
-    """A profile by the name of a bundled one, or by file.
+    """A bundled profile by its name, or a profile from a file.
 
     Raises:
         UsageError: neither exists, or it is not a profile.
@@ -113,7 +113,7 @@ def load(text: str) -> Floors:
 
 
 def line_of(content: str, table: str, key: str | None = None) -> int | None:
-    r"""Line of a table's head, or of a key in it.
+    r"""Line of a table's header, or of a key in it; None = not found.
 
     >>> line_of("[gpu]\ncount = 2\n[host]\ncount = 3\n", "host", "count")
     4
@@ -142,7 +142,7 @@ def parse(content: str, origin: str) -> Floors:
     """A profile from its text.
 
     Raises:
-        UsageError: it is not TOML, a table or key is unknown, or a value is not of its kind.
+        UsageError: it is not TOML, a table or key is unknown, or a value has the wrong type.
     """
     try:
         tables = tomllib.loads(content)

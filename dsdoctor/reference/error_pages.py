@@ -1,6 +1,6 @@
-"""The pages of the error index: for each product, what its messages ask of the reader.
+"""The pages of the error index: for each product, what to do about its messages.
 
-A page names the place that raises a message and never the message: the reader's log shows it.
+A page shows the function that raises a message and never the message itself, which is in the log.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from dsdoctor.logs import error_index, error_lookup
 from dsdoctor.logs.error_index import Entry, ErrorIndex, Label
 
-#: Columns of the overview, and what they count.
+#: Columns of the overview, and their titles.
 KINDS = {
     "condition": "names a condition",
     error_lookup.REFUSAL: "rejects what the script requests",
@@ -34,7 +34,7 @@ def kind_of(label: Label | None) -> str:
 
 
 def span(releases: Iterable[str]) -> str:
-    """The first and the last of some releases, in the order in which they came out.
+    """The first and the last of some releases.
 
     >>> span(["0.9.5", "0.10.3", "0.19.8"]), span(["1.0"])
     ('0.9.5 – 0.19.8', '1.0')
@@ -108,7 +108,7 @@ def overview(indexes: Iterable[ErrorIndex]) -> str:
 
 
 def pages(folder: Path) -> dict[str, str]:
-    """File to text of every page.
+    """File name and text of every page.
 
     Raises:
         OSError: the index cannot be read.

@@ -1,4 +1,4 @@
-"""What the facts are: their fields, types and units, and the probes that read them.
+"""Describes the facts: their fields, types and units, and the probes that read them.
 
 Meanings and units come from the docstrings of the fact classes.
 """
@@ -22,7 +22,7 @@ from dsdoctor.model import facts as fact_modules
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.packs.registry import Registry, gives
 
-#: A bound on a type, which says nothing to a reader.
+#: A constraint on a type, which is not shown.
 _ANNOTATED = re.compile(r"Annotated\[(.+), msgspec\.Meta\([^()]*\)\]")
 
 
@@ -32,7 +32,7 @@ class FieldPage(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: of the field.
         type: its annotation.
-        default: its default as JSON; None where it has none.
+        default: its default as JSON; None if it has none.
         meaning: what it is, with its unit.
     """
 
@@ -57,14 +57,14 @@ class StructPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FactPage(msgspec.Struct, frozen=True, kw_only=True):
-    """All about one fact.
+    """The description of one fact.
 
     Attributes:
         key: its name in snapshots and tests.
-        name: of its class, which checks name in their annotations.
+        name: of its class, as in the annotations of checks.
         module: where the class is defined.
         title: what it is.
-        probe: the function that reads it; None where it is not read from the machine.
+        probe: the function that reads it; None if it is not read from the machine.
         fields: in the order of the class.
         parts: structures that its fields are made of.
     """
@@ -79,7 +79,7 @@ class FactPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pages(registry: Registry) -> tuple[FactPage, ...]:
-    """Every fact of dsdoctor and of the packs loaded, by key."""
+    """Every fact of dsdoctor and of the loaded packs, sorted by key."""
     for entry in pkgutil.iter_modules(fact_modules.__path__):
         importlib.import_module(f"{fact_modules.__name__}.{entry.name}")
     kinds = [
@@ -100,7 +100,7 @@ def find(made: Iterable[FactPage], name: str) -> FactPage:
     """The fact with a key or class name.
 
     Raises:
-        UsageError: there is none; names the closest.
+        UsageError: there is none; the text suggests the closest.
     """
     known = {page.key: page for page in made}
     for page in known.values():
@@ -123,7 +123,7 @@ def listing(made: Iterable[FactPage]) -> str:
 
 
 def markdown(page: FactPage, level: int = 1) -> str:
-    """A fact as a page, or as a section of one."""
+    """A fact as a page, or as a section with a heading of this level."""
     mark = "#" * level
     source = f"read by the probe `{page.probe}`" if page.probe else "supplied by the command itself"
     parts = [

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from dsdoctor.model.plain import shortened
 from dsdoctor.report.text import clean
 
 #: Lines of each part unless -v is given; with headings and counts they fit on 30 lines.
@@ -30,10 +31,10 @@ def worst_first(rows: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, st
     return sorted(rows, key=rank)
 
 
-def shortened(lines: Sequence[str], most: int, what: str) -> list[str]:
+def first_lines(lines: Sequence[str], most: int, what: str) -> list[str]:
     """The first lines, and how many of what were left out.
 
-    >>> shortened(["a", "b", "c"], 2, "conditions")
+    >>> first_lines(["a", "b", "c"], 2, "conditions")
     ['a', '… 2 more conditions (-v)']
     """
     if len(lines) <= most:
@@ -44,7 +45,7 @@ def shortened(lines: Sequence[str], most: int, what: str) -> list[str]:
 def line(name: str, before: Any, after: Any, *, verbose: bool = False) -> str:
     """One difference; a long value is cut off unless -v is given."""
     text = clean(f"{name}: {before} -> {after}")
-    return text if verbose or len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return text if verbose else shortened(text, _LONGEST)
 
 
 def text(
@@ -67,8 +68,8 @@ def text(
         parts = [list(verdicts), list(traits), rows]
     else:
         parts = [
-            shortened(verdicts, MOST_VERDICTS, "conditions"),
-            shortened(traits, MOST_TRAITS, "settings and versions"),
+            first_lines(verdicts, MOST_VERDICTS, "conditions"),
+            first_lines(traits, MOST_TRAITS, "settings and versions"),
             _counted(facts),
         ]
     blocks = ["\n".join(part) for part in parts if part]

@@ -64,7 +64,7 @@ def _of_wrappers(words: Sequence[str], *, terminal: bool) -> str:
     names = {posixpath.basename(word) for word in words}
     if "setsid" in names and not _has_option(words, ("-w", "--wait")):
         return (
-            "`setsid` returns while the job goes on: put it in front, as in "
+            "`setsid` returns while the job continues: put it in front, as in "
             "`setsid dsdoctor run -- CMD`"
         )
     if "nohup" in names and terminal:
@@ -101,7 +101,7 @@ def _of_schedulers(name: str, words: Sequence[str]) -> str:
         and _has_option(words, ("--no-wait",))
     ):
         return (
-            "`ray job submit --no-wait` returns while the job goes on: omit `--no-wait`, or put "
+            "`ray job submit --no-wait` returns while the job continues: omit `--no-wait`, or put "
             "`dsdoctor run --` before the job's own command"
         )
     return ""
@@ -110,9 +110,9 @@ def _of_schedulers(name: str, words: Sequence[str]) -> str:
 def _of_services(name: str, words: Sequence[str]) -> str:
     if name in ("tmux", "screen"):
         return (
-            f"`{name}` runs the job in a session of its own, out of reach: start `dsdoctor run` "
+            f"`{name}` runs the job in a separate session, out of reach: start `dsdoctor run` "
             f"inside {name}"
         )
     if name == "systemd-run" and not _has_option(words, _SCOPES):
-        return "`systemd-run` returns while the job goes on: pass `--scope`"
+        return "`systemd-run` returns while the job continues: pass `--scope`"
     return ""

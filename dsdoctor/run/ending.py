@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dsdoctor.packs.registry import Registry
 
 KERNEL_LOG = "kernel.log"
-#: All that the kernel says about one kill.
+#: All lines of the kernel about one kill.
 _KILL = re.compile(r"Out of memory|out of memory|oom-kill|invoked oom|Killed process|Memory cgroup")
 #: A crash, with the number of its process.
 _CRASH = re.compile(r"\[(\d{1,10})\]:? (?:segfault at|general protection|trap )")
@@ -45,7 +45,7 @@ CRASHES = frozenset(
     for name in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGKILL")
     if hasattr(signal, name)
 )
-#: Status of a program that ends for a signal without dying of it, less the signal.
+#: Added to the signal's number in the status of a program that exits because of a signal.
 _SHELLS = 128
 #: Ranks that end closer together than this were seen in one sample: their order is not known.
 LEAST_APART_SECONDS = 0.05
@@ -115,7 +115,7 @@ def note_evidence(folder: Path, notices: Notices, record: RunRecord) -> None:
 
 
 def _is_fault(status: int) -> bool:
-    """Whether a process ended by a fault of its own, as it says itself or a shell around it."""
+    """Whether a process crashed, by its own status or by that of a shell around it."""
     return bool({-status, status - _SHELLS} & (CRASHES - {signal.SIGKILL}))
 
 
@@ -244,7 +244,8 @@ def of_ended(diagnosis: Diagnosis | None, record: RunRecord) -> Diagnosis | None
 def _sent(record: RunRecord) -> list[PassedSignal]:
     """Signals that were sent to end the job.
 
-    A key may mean something else to a job that goes on; of one that ends by it the status says so.
+    A typed key may have another meaning for a job that continues; if it ended the job, the status
+    shows that.
     """
     status = record.status or 0
     return [
@@ -263,7 +264,7 @@ REQUEUED_STATES = ("PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIA
 
 
 def from_outside(record: RunRecord) -> str:
-    """Who ended the job; "" where nobody is known to have."""
+    """Who ended the job from outside; "" = not known."""
     sent = next(iter(_sent(record)), None)
     if sent is None:
         return ""
@@ -291,7 +292,7 @@ def _hang_lines(record: RunRecord, folder: Path) -> Iterator[str]:
 
 
 def unknown(record: RunRecord, seen: str) -> str:
-    """What is said of a death that nothing explains.
+    """The cause line for a job that died for no recognized reason.
 
     >>> unknown(RunRecord(status=130), "the output shows no failure")
     'unknown; the output shows no failure, but status 130 usually means SIGINT'
@@ -329,7 +330,7 @@ def _cause_lines(diagnosis: Diagnosis | None, record: RunRecord) -> Iterator[str
 
 
 def _forced(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) -> Iterator[str]:
-    """What the check before the start had found, where `--force` started the job all the same."""
+    """What the preflight check had found, if `--force` started the job nevertheless."""
     if record.preflight != "failed":
         return
     names: list[str] = []

@@ -103,7 +103,7 @@ def missing(env: Mapping[str, str], folder: Path) -> str:
     asked = ask(env.get(PIPES, ""))
     if not asked:
         return ""
-    from dsdoctor.logs import flight_recorder  # noqa: PLC0415  # only where a job hangs
+    from dsdoctor.logs import flight_recorder  # noqa: PLC0415  # only if a job hangs
 
     found: dict[int, flight_recorder.Dump] = {}
     deadline = time.monotonic() + ANSWER_SECONDS

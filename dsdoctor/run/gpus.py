@@ -33,7 +33,7 @@ class GpuChoice:
     """GPUs, as `watch_gpus.py` expects them.
 
     Attributes:
-        selector: `all`, `only:0,GPU-1f…` (what CUDA_VISIBLE_DEVICES takes), `not:0`, or `job:2,3`:
+        selector: `all`, `only:0,GPU-1f…` (as CUDA_VISIBLE_DEVICES), `not:0`, or `job:2,3`:
             indices of the host, which apply if more GPUs than these are visible.
         why: where the choice comes from; "" = no choice.
         by_pci: indices are in the order of PCI addresses, like NVML's.

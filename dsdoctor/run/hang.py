@@ -44,7 +44,7 @@ class HangClock:
         self._written = -1
 
     def feed(self, sample: Mapping[str, Any], written: int) -> float:
-        """Takes a sample and the bytes written so far; returns the seconds of inactivity."""
+        """Adds a sample and the bytes written so far; returns the seconds of inactivity."""
         now = float(sample["t"])
         job, ranks = sample.get("job") or {}, sample.get("ranks") or ()
         cpu = float(job.get("cpu") or 0)
@@ -113,7 +113,7 @@ def summary(found: Mapping[int, str], world: int) -> str:
     others = {rank: place for rank, place in sorted(places.items()) if place != common}
     if not others:
         return f"{count} of {world} ranks wait in {common}" if world > 1 else f"it is in {common}"
-    told = "; ".join(
+    rest = "; ".join(
         f"rank {rank} is in {place or 'no Python frame'}" for rank, place in others.items()
     )
-    return f"{count} of {world} ranks wait in {common}; {told}"
+    return f"{count} of {world} ranks wait in {common}; {rest}"

@@ -48,7 +48,7 @@ class JobControl:
         self._asked = False
 
     def begin(self) -> None:
-        """After the start of the job."""
+        """Called after the start of the job."""
         if self._terminal is not None:
             self._terminal.begin()
             self._relay.add(self._terminal.outer, 1)
@@ -79,13 +79,13 @@ class JobControl:
             self._terminal.release()
             self._relay.forget(0)
         take_foreground(self._job.pid)
-        going_on = signal.signal(signal.SIGCONT, lambda *_: None)
+        on_continue = signal.signal(signal.SIGCONT, lambda *_: None)
         before = signal.signal(number, signal.SIG_DFL)
         # our group, as the terminal would have done: the rest of the pipeline stops too. If no
         # shell could continue it, the kernel stops nothing, and everything continues at once.
         os.kill(0, number)
         signal.signal(number, before)
-        signal.signal(signal.SIGCONT, going_on)
+        signal.signal(signal.SIGCONT, on_continue)
         self._hand_over_terminal()
         self._job.signal_group(signal.SIGCONT)
         self.resumed = time.time()

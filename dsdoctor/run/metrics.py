@@ -22,8 +22,8 @@ from dsdoctor.run.progress import Progress
 _MOST_CELLS = 100_000_000
 #: An event file has 64 bits for the step.
 _LARGEST_STEP = 1 << 62
-#: A column as dsdoctor names it. A kept run may come from somebody else, and a spreadsheet treats a
-#: cell that begins with `=`, `+`, `-` or `@` as a formula.
+#: Names of columns. A stored run may come from another person, and a spreadsheet treats a cell that
+#: begins with `=`, `+`, `-` or `@` as a formula.
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,80}")
 
 
@@ -184,7 +184,7 @@ def to_csv(rows: list[dict[str, Any]]) -> str:
 def _scalars(
     steps: list[dict[str, Any]], samples: list[dict[str, Any]]
 ) -> Iterator[tuple[float, float, dict[str, float]]]:
-    """Seconds from the start, the step to draw at, and the values read then."""
+    """Seconds from the start, the position on the x axis, and the values at that time."""
     for number, row in enumerate(steps):
         names = {"seconds": "step_seconds"}
         values = {names.get(key, key): row[key] for key in row if key not in ("t", "step")}

@@ -78,12 +78,12 @@ class Notices:
         peak_gpu: GPU index to the highest use, bytes.
         peak_host: highest use of host memory, bytes.
         peak_rank: rank to its highest resident memory, bytes.
-        peak_ranks: the same for all ranks together, at one moment.
+        peak_ranks: highest resident memory of all ranks together, bytes.
         oom_kills: kills by the kernel in the job's control group since the first sample; None = not
             known, as before the second sample.
         folder: that control group.
-        killed: processes of the job that the kernel killed for lack of memory, by its log.
-        crashed: those that crashed, by its log; None = not known.
+        killed: processes of the job that the kernel's log lists as killed for lack of memory.
+        crashed: processes of the job that its log lists as crashed; None = not known.
     """
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from dsdoctor.model.plain import printable
 HINTS = (
     b"loss", b"step", b"it/s", b"s/it", b"iter", b"SamplesPerSec", b"tokens", b"Saving ",
 )  # fmt: skip
-#: Longer lines are tensors and configs that somebody printed.
+#: Longer lines are printed tensors and configs.
 LONGEST = 2000
 #: Number of step times for the median.
 KEPT_STEPS = 200
@@ -122,7 +122,7 @@ def parse(line: str) -> Step | None:
 
 
 def _shown(path: str | None) -> str:
-    """A path of the job's own words as it is kept and shown: no controls, no secrets."""
+    """A path from the job's output, without control characters and secrets."""
     return mask(printable(path or ""))
 
 

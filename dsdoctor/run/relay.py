@@ -9,9 +9,9 @@ import selectors
 from collections.abc import Callable
 
 CHUNK = 1 << 18
-#: So much of the last output says whether its line has ended.
+#: How much of the last output is needed to see whether its line has ended.
 _TAIL = 64
-#: Colors and the like, which move no cursor: they may follow the end of a line.
+#: Sequences that do not move the cursor, such as colors: they may follow the end of a line.
 _NO_TEXT = re.compile(rb"\x1b\[[0-9;?]*[hlm]")
 
 
@@ -94,11 +94,11 @@ class Relay:
             if source in self._own:
                 self._last = (self._targets[source], data[-_TAIL:])
         except OSError:
-            # no reader any more: the job sees the closed pipe as it would without dsdoctor
+            # the reader has gone: the job sees a closed pipe, as it would without dsdoctor
             self.forget(source)
 
     def end_line(self, number: int) -> None:
-        """Begins a new line where the job's last one has no end and a descriptor writes there too.
+        """Ends the job's last line if it is incomplete and a descriptor writes to the same file.
 
         Args:
             number: of the descriptor.

@@ -1,4 +1,4 @@
-"""Kept runs as text: the list, one run, two runs side by side."""
+"""Stored runs as text: the list, one run, two runs side by side."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.machines import known_good
 from dsdoctor.model import decode
 from dsdoctor.model.diagnosis import Diagnosis, Outcome
+from dsdoctor.model.plain import shortened
 from dsdoctor.model.run_diff import ComparedRun, FigureChange, RunDiff
 from dsdoctor.model.run_record import Figures, RunRecord
 from dsdoctor.model.snapshot import from_json
@@ -67,8 +68,7 @@ def ending(record: RunRecord) -> str:
 
 
 def _command(record: RunRecord, room: int) -> str:
-    text = clean(shlex.join(record.command))
-    return text if len(text) <= room else text[: room - 1] + "…"
+    return shortened(clean(shlex.join(record.command)), room)
 
 
 def _width_before_command(rows: Sequence[tuple[str, str, str]]) -> int:
@@ -110,8 +110,8 @@ def table(runs: Sequence[tuple[Path, RunRecord]], base: Path, columns: int | Non
 def _cause(record: RunRecord) -> Iterator[str]:
     if record.diagnosis is None:
         if elsewhere.died(record) and record.preflight != "failed" and not record.output_bytes:
-            told = from_outside(record) or unknown(record, "the job printed nothing")
-            yield f"cause     {told}"
+            text = from_outside(record) or unknown(record, "the job printed nothing")
+            yield f"cause     {text}"
         return
     try:
         found = decode.convert(record.diagnosis, Diagnosis)

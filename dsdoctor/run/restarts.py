@@ -35,14 +35,14 @@ def was_ended(record: RunRecord, status: int) -> bool:
     """Whether a person ended the job on purpose, or a scheduler preempted it."""
     if any(one.name in ("SIGINT", "SIGTERM", "SIGQUIT") for one in record.signals):
         return True
-    from dsdoctor.run import ending  # noqa: PLC0415  # only where a job died
+    from dsdoctor.run import ending  # noqa: PLC0415  # only if a job died
 
     return status in (-signal.SIGINT, -signal.SIGTERM) and not ending.stopped(record)
 
 
 def passing_cause(folder: Path) -> tuple[str, str] | None:
     """The condition that ended the run, and why a restart can help, if it can."""
-    from dsdoctor import packs  # noqa: PLC0415  # only where a job died
+    from dsdoctor import packs  # noqa: PLC0415  # only if a job died
     from dsdoctor.run import ending  # noqa: PLC0415
 
     registry = packs.load()

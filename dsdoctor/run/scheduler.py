@@ -99,7 +99,7 @@ def find_job(folder: Path, session: int, begun: float, ended: float) -> str:
 
 def _ends_of_output(folder: Path) -> list[bytes]:
     """The first and the last part of the stored output."""
-    import gzip  # noqa: PLC0415  # only where a job died
+    import gzip  # noqa: PLC0415  # only if a job died
     import zlib  # noqa: PLC0415
 
     paths = sorted(folder.glob("output-*.log.gz"))

@@ -14,7 +14,7 @@ OUTPUT = (
 
 
 def option(words: Sequence[str], names: Sequence[str]) -> str | None:
-    """The value of the first of these options in a command; "" = none.
+    """The value of the first of these options in a command; "" = no value, None = no such option.
 
     >>> option(["train.py", "--model-name=x", "--bf16"], ["model_name"])
     'x'

@@ -37,8 +37,8 @@ def execute(options: RunOptions, say: Speaker) -> int:
     """Runs the command and returns dsdoctor's exit status.
 
     Args:
-        options: what was asked for.
-        say: says one line.
+        options: of `dsdoctor run`.
+        say: prints one line.
 
     Raises:
         UsageError: the command cannot be started, or nothing can be stored.
@@ -122,7 +122,7 @@ def _finish(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker
 
 
 def _may_start(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker) -> bool:
-    """Checks what the command needs; what cannot be checked does not prevent the start."""
+    """Runs the preflight check; an inconclusive one does not prevent the start."""
     if options.preflight == "off":
         return True
     argv = [*process.own_module("dsdoctor.run.preflight"), str(folder), options.preflight]

@@ -24,18 +24,18 @@ from dsdoctor.model import decode
 from dsdoctor.model.run_record import SCHEMA, VERSION, RunRecord
 from dsdoctor.run.elsewhere import died
 
-#: Maximum size of all kept runs together, bytes on disk.
+#: Maximum size of all stored runs together, bytes on disk.
 KEPT_BYTES = 2 << 30
 RECORD = "run.json"
-#: What the check before the start writes (`run/preflight.py`).
+#: The report of the preflight check (`run/preflight.py`).
 CHECK_REPORT = "report.json"
-#: How much is read from folders that somebody else may have created. dsdoctor stores 200 MiB of
+#: How much is read from folders that another account may have created. dsdoctor stores 200 MiB of
 #: output in segments of 16 MiB, some other files, and at most one level of folders.
 _RECORD_BYTES = 16 << 20
 _TEXT_BYTES = 32 << 20
 _ALL_TEXT_BYTES = 256 << 20
-#: After which no further text is masked: most text takes a second for 10 MB, hostile text 20 times
-#: as long (2026-11-23, a busy machine).
+#: After this no further text is masked: 10 MB usually take a second, hostile text 20 times as long
+#: (2026-11-23, a busy machine).
 _MASKING_SECONDS = 60
 _MOST_TEXTS = 4096
 _DEEPEST = 4
@@ -47,14 +47,12 @@ LEFT_OUT = "left-out.txt"
 
 def base_folder(given: str | None = None) -> Path:
     """The folder of all runs: the given one, `DSDOCTOR_RUNS`, or the user's state folder."""
-    named = given or os.environ.get("DSDOCTOR_RUNS")
-    return (
-        Path(named).absolute() if named else Path(platformdirs.user_state_dir("dsdoctor"), "runs")
-    )
+    path = given or os.environ.get("DSDOCTOR_RUNS")
+    return Path(path).absolute() if path else Path(platformdirs.user_state_dir("dsdoctor"), "runs")
 
 
 def create(base: Path, command: Sequence[str]) -> Path:
-    """A new folder `TIME-NAME` that nobody else can read.
+    """A new folder `TIME-NAME` that no other account can read.
 
     Raises:
         UsageError: it cannot be created.
@@ -121,7 +119,7 @@ def load(folder: Path) -> RunRecord:
 
 
 def check_report(folder: Path) -> dict[str, Any]:
-    """What the check before the start found, as `check --format json`; empty without one."""
+    """The report of the preflight check, as from `check --format json`; empty without one."""
     with contextlib.suppress(OSError, ValueError):
         found = msgspec.json.decode(files.read(folder / CHECK_REPORT, limit=_RECORD_BYTES))
         return found if isinstance(found, dict) else {}
@@ -144,7 +142,7 @@ def is_running(record: RunRecord) -> bool:
 
 
 def all_runs(base: Path) -> list[tuple[Path, RunRecord]]:
-    """Kept runs, the oldest first; folders without a record are skipped."""
+    """Stored runs, the oldest first; folders without a record are skipped."""
     found: list[tuple[Path, RunRecord]] = []
     with contextlib.suppress(OSError):
         for folder in sorted(base.iterdir()):
@@ -192,17 +190,17 @@ def _is_own(folder: Path) -> bool:
 def prune(base: Path, *, kept: int = KEPT_BYTES) -> list[str]:
     """Removes the oldest runs until the rest fits; never a running one or the last failed one.
 
-    In a folder that several accounts share, runs of others neither count nor go.
+    In a folder that several accounts share, runs of others neither count nor are removed.
     """
     runs = [row for row in all_runs(base) if _is_own(row[0])]
     failed = [folder for folder, record in runs if died(record)]
-    spared = set(failed[-1:]) | {folder for folder, _ in runs[-1:]}
+    protected = set(failed[-1:]) | {folder for folder, _ in runs[-1:]}
     sizes = {folder: size_of(folder) for folder, _ in runs}
     removed: list[str] = []
     for folder, record in runs:
         if sum(sizes.values()) <= kept:
             break
-        if folder not in spared and not is_running(record):
+        if folder not in protected and not is_running(record):
             with contextlib.suppress(OSError):
                 files.remove(folder, tree=True)
             sizes.pop(folder)
@@ -275,7 +273,7 @@ def texts_of(folder: Path) -> dict[str, bytes]:
 
 
 def _output_last(path: Path) -> tuple[bool, int, str]:
-    """The job's output comes last, the latest of it first: it takes time, and the end matters."""
+    """Sort key: the job's output is last, because it is large, and its newest part first."""
     number = re.fullmatch(r"(?:output|after-stop)-(\d{1,9})\.log(?:\.gz)?", path.name)
     return (True, -int(number[1]), path.name) if number else (False, 0, str(path))
 

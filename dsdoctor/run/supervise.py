@@ -45,7 +45,7 @@ class Supervisor:
         notices: what dsdoctor reported.
         progress: what the job has reported.
         ranks: rank to its process.
-        hung: since when the job has been inactive.
+        hung: measures how long the job has been inactive.
         session: id of the session that the command is in.
     """
 
@@ -259,11 +259,12 @@ class Supervisor:
 
     def _hang(self, sample: Mapping[str, Any], idle: float) -> None:
         ranks = {row["rank"]: row["pid"] for row in sample.get("ranks") or ()}
-        ranks = ranks or {0: int(sample["job"]["python"])}  # one process, or not yet at its ranks
+        ranks = ranks or {0: int(sample["job"]["python"])}  # one process, or ranks not yet started
         found = hang.stacks(self.folder / hang.FOLDER, ranks)
         seen = (hang.summary(found, len(ranks)), flight.missing(self._env, self.folder))
-        told = "; ".join(filter(None, seen))
-        self.record.hang = f"no output and no work for {idle:.0f} s" + (f": {told}" if told else "")
+        where = "; ".join(filter(None, seen))
+        end = f": {where}" if where else ""
+        self.record.hang = f"no output and no work for {idle:.0f} s{end}"
         self._note("hang", self.record.hang)
         if not found and ranks:
             self._note("stacks", "install `py-spy` to see where the ranks wait")

@@ -33,7 +33,7 @@ class Terminal:
         self._saved: list[object] | None = None
         self._processing = 0
         self.typed = _is_terminal(0)
-        #: The job's side, as it was set behind `&`, where a shell may be editing its next line.
+        #: Settings of the job's side after a start with `&`, taken while the shell edits a line.
         self._of_shell: list[object] | None = None
         with contextlib.suppress(termios.error, OSError):
             settings = termios.tcgetattr(0 if self.typed else 1)
@@ -72,10 +72,10 @@ class Terminal:
         return self.held
 
     def _settle(self, shells: list[object]) -> None:
-        """Gives the job's side the settings for jobs when it first comes to the foreground.
+        """Copies settings to the job's side when it first comes to the foreground.
 
         Args:
-            shells: the outer terminal's, which the shell has set for a job in the foreground.
+            shells: settings of the outer terminal, made by the shell for a job in the foreground.
         """
         before, self._of_shell = self._of_shell, None
         if before is not None and termios.tcgetattr(self.outer) == before:  # the job's own stay
@@ -101,7 +101,7 @@ class Terminal:
             self._process_output(0)
 
     def interrupts(self, keys: bytes) -> list[int]:
-        """Signals that the job's side makes of keys, such as Ctrl-C, unless it is raw."""
+        """Signals that the job's side sends for keys such as Ctrl-C, unless it is raw."""
         try:
             settings = termios.tcgetattr(self.outer)
         except (termios.error, OSError):

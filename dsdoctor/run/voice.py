@@ -1,4 +1,4 @@
-"""How lines of dsdoctor reach stderr while a job writes to the same terminal or file."""
+"""Prints lines of dsdoctor on stderr while a job writes to the same terminal or file."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from dsdoctor.run.relay import Relay
 
-#: What says one line.
+#: Prints one line.
 Speaker = Callable[[str], None]
 _STDERR = 2
 
 
 class Voice:
-    """Says lines; the first one ends the line that the job has begun, such as a progress bar.
+    """Prints lines; first ends an incomplete line of the job, such as a progress bar.
 
     Attributes:
         relay: of the job that runs or ran last.
@@ -23,7 +23,7 @@ class Voice:
         self.relay: Relay | None = None
 
     def __call__(self, text: str) -> None:
-        """Says a line."""
+        """Prints a line."""
         if self.relay is not None:
             self.relay.end_line(_STDERR)
         self._say(text)

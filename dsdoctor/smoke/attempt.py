@@ -12,12 +12,12 @@ from dsdoctor.smoke.job import SmokePlan
 from dsdoctor.smoke.track import Progress, Tracker
 
 #: Called repeatedly with the slowest rank's phase, place in it, and share of it (None = unknown).
-Teller = Callable[[str, str, float | None], None]
+OnProgress = Callable[[str, str, float | None], None]
 
 
 @dataclasses.dataclass(frozen=True)
 class GpuError:
-    """What the driver reported of a GPU.
+    """What the driver reported about a GPU.
 
     Attributes:
         words: for the reader.
@@ -38,14 +38,14 @@ class Attempt:
         tracker: what the ranks reported.
         reason: `ended`, `rank-died`, `rank-failed`, `hang`, `timeout`, `launcher-gone`,
             `not-started` or `interrupted`.
-        returncode: of the launcher; negative = signal; None = it was ended by us.
+        returncode: of the launcher; negative = signal; None = dsdoctor ended it.
         orphans: ranks that still ran after the launcher had ended.
         overdue: ranks that were in one phase for too long.
         stacks: rank to stack.
         tails: rank to last lines.
         launcher_tail: last lines of the launcher.
         kernel: the kernel's messages about memory.
-        gpu_errors: what the driver reported of the planned GPUs.
+        gpu_errors: what the driver reported about the planned GPUs.
         folder: of the logs, until the attempt is cleaned up.
         seconds: wall time.
         started: when it began, in seconds since the epoch.

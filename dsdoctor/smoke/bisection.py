@@ -14,7 +14,7 @@ from dsdoctor.smoke.job import SmokePlan, offload_of, ops_of, precision_of, with
 
 Change = Callable[[SmokePlan], SmokePlan]
 
-#: Families of conditions that no setting can fix.
+#: Families of conditions that none of these changes can fix.
 SETTLED = frozenset({"config", "launch", "ops", "python", "storage"})
 _COMMUNICATION = ("rendezvous", "collectives", "engine-init", "steps")
 _TRAINING = ("engine-init", "steps", "checkpoint")

@@ -45,7 +45,7 @@ def remember(ranks: Iterable[Progress]) -> None:
 
 
 def compiling(ranks: Iterable[Progress], times: dict[str, float]) -> str:
-    """The ops that ranks are loading, with estimated times, in words; empty between two ops."""
+    """The ops that ranks are loading, with estimated times, as text; empty between two ops."""
     expected: dict[str, list[str]] = {}
     for op in dict.fromkeys(op for rank in ranks if (op := _loading(rank)) is not None):
         expected.setdefault(_expectation(times.get(op)), []).append(op)

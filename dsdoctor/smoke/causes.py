@@ -31,11 +31,11 @@ _WAITING = {
 ALIVE_SECONDS = 5.0
 
 
-def named(
+def cause_for(
     registry: Registry, seen: Observation, message: str, evidence: Iterable[str] = ()
 ) -> SmokeCause:
-    """The observation as the condition of a pack, with its title and fix."""
-    unit = registry.naming(seen)
+    """The cause for an observation: the condition of a pack, with its title and fix."""
+    unit = registry.for_observation(seen)
     condition = unit.condition.name if unit else seen.value
     return SmokeCause(
         condition=condition,
@@ -68,7 +68,7 @@ def _of_log(cause: Cause) -> SmokeCause:
 
 
 def _is_condition_of(condition: str, seen: Observation, registry: Registry) -> bool:
-    unit = registry.naming(seen)
+    unit = registry.for_observation(seen)
     return unit is not None and unit.condition.name == condition
 
 
@@ -96,7 +96,7 @@ def _hang(made: Attempt, registry: Registry) -> SmokeCause | None:
     stuck = [p for p in ranks if not p.done]
     if not stuck:
         text = "all ranks have finished, but the launcher does not exit"
-        return named(registry, Observation.NO_COLLECTIVE, text, made.launcher_tail[-3:])
+        return cause_for(registry, Observation.NO_COLLECTIVE, text, made.launcher_tail[-3:])
     missing = culprit(ranks, made.stacks)
     phase = missing.phase if missing else stuck[0].phase
     waits = _WAITING.get(phase)
@@ -106,7 +106,7 @@ def _hang(made: Attempt, registry: Registry) -> SmokeCause | None:
     if waits is None or (missing is None and made.reason == "timeout" and _made_progress(made)):
         return None
     proof = [line for p in stuck for line in made.stacks.get(p.rank, ())[:4]]
-    return named(registry, waits, _who_waits(made, missing, stuck), proof)
+    return cause_for(registry, waits, _who_waits(made, missing, stuck), proof)
 
 
 def _who_waits(made: Attempt, missing: Progress | None, stuck: Sequence[Progress]) -> str:
@@ -130,7 +130,7 @@ def _made_progress(made: Attempt) -> bool:
 
 
 def late(made: Attempt) -> str:
-    """Which ranks did not finish in time, in words."""
+    """Which ranks did not finish in time, as text."""
     slow = [p for p in made.tracker.ranks if p.rank in made.overdue]
     where = ", ".join(f"rank {p.rank} in {p.place()}" for p in slow)
     if made.reason == "timeout":
@@ -154,7 +154,7 @@ def _memory(made: Attempt, registry: Registry) -> list[SmokeCause]:
     if not made.kernel or not dead:
         return []
     text = f"rank {dead[0].rank} was killed in {dead[0].place()} because host memory ran out"
-    return [named(registry, Observation.KILLED_FOR_MEMORY, text, made.kernel)]
+    return [cause_for(registry, Observation.KILLED_FOR_MEMORY, text, made.kernel)]
 
 
 def find(made: Attempt, registry: Registry) -> tuple[SmokeCause, ...]:
@@ -162,16 +162,16 @@ def find(made: Attempt, registry: Registry) -> tuple[SmokeCause, ...]:
 
     Errors of a GPU that the driver reported come before errors of ranks, which are consequences.
     """
-    told = _of_ranks(made, registry)
+    of_ranks = _of_ranks(made, registry)
     driver: dict[str, SmokeCause] = {}
     for cause in _of_driver(made, registry):
         driver.setdefault(cause.condition, cause)
-    named_twice = [cause for cause in told if cause.condition in driver]
-    known = {cause.condition for cause in named_twice}
+    in_both = [cause for cause in of_ranks if cause.condition in driver]
+    known = {cause.condition for cause in in_both}
     return (
         *(cause for name, cause in driver.items() if name not in known),
-        *named_twice,
-        *(cause for cause in told if cause.condition not in known),
+        *in_both,
+        *(cause for cause in of_ranks if cause.condition not in known),
     )
 
 
@@ -193,40 +193,42 @@ def _of_ranks(made: Attempt, registry: Registry) -> tuple[SmokeCause, ...]:
         None,
     )
     if wrong is not None:
-        return (named(registry, Observation(wrong.data["seen"]), str(wrong.data.get("error", ""))),)
+        return (
+            cause_for(registry, Observation(wrong.data["seen"]), str(wrong.data.get("error", ""))),
+        )
     if found := _memory(made, registry):
         return tuple(found)
     diagnosis = read_logs(made, registry)
-    told = list(diagnosis.causes) if diagnosis.outcome is Outcome.CAUSE else []
+    of_ranks = list(diagnosis.causes) if diagnosis.outcome is Outcome.CAUSE else []
     if made.reason == "launcher-gone":
         return (_launcher_gone(made, registry),)
     dead = _died(made)
     if dead:
-        told = [
+        of_ranks = [
             cause
-            for cause in told
+            for cause in of_ranks
             if not _only_a_signal(cause, registry)
             # what other ranks report about a rank that was killed
             and not _is_condition_of(cause.condition, Observation.PEER_GONE, registry)
         ]
-        if not told:
+        if not of_ranks:
             return (_killed(made, registry, dead),)
     if made.reason in ("hang", "timeout"):
         better = [
             _of_log(cause)
-            for cause in told
+            for cause in of_ranks
             if not any(_is_condition_of(cause.condition, seen, registry) for seen in _SYMPTOMS)
         ]
         seen = _hang(made, registry)
         return (*better, seen) if seen is not None else tuple(better)
-    return tuple(_of_log(cause) for cause in told)
+    return tuple(_of_log(cause) for cause in of_ranks)
 
 
 def _launcher_gone(made: Attempt, registry: Registry) -> SmokeCause:
     code = made.returncode
     how = f"exit status {code}" if code is None or code >= 0 else f"signal {-code}"
     ranks = ", ".join(map(str, made.orphans))
-    return named(
+    return cause_for(
         registry,
         Observation.LAUNCHER_GONE,
         f"the launcher ended ({how}) while rank {ranks} still ran",
@@ -243,4 +245,4 @@ def _killed(made: Attempt, registry: Registry, dead: Sequence[Progress]) -> Smok
         f"out-of-memory kill, the launcher {said}"
     )
     lines = [line for line in made.launcher_tail if "return code" in line or "ignal" in line]
-    return named(registry, Observation.KILLED, text, lines[-3:])
+    return cause_for(registry, Observation.KILLED, text, lines[-3:])

@@ -17,7 +17,7 @@ from dsdoctor import proc_stat, process
 from dsdoctor.host.account import own_tool
 from dsdoctor.probes.children import guard
 
-SHM = Path("/dev/shm")  # noqa: S108  # where POSIX shared memory lives
+SHM = Path("/dev/shm")  # noqa: S108  # the folder of POSIX shared memory
 _MAPPED = re.compile(r"(?m) /dev/shm/([^/\n]+?)(?: \(deleted\))?$")
 TAIL_LINES = 25
 STACK_LINES = 40
@@ -115,7 +115,7 @@ class Kernel:
 
     @staticmethod
     def _counter() -> int | None:
-        """How often memory ran out in our own control group; None if it does not report this."""
+        """How often memory ran out in the control group of this process; None = not reported."""
         total: int | None = None
         folders = [Path("/sys/fs/cgroup")]
         with contextlib.suppress(OSError):
@@ -180,7 +180,7 @@ def sweep_shared_memory(made: Iterable[str], before: frozenset[str], port: int) 
     Segments of the run are those that its ranks had mapped and that did not exist before, and
     DeepSpeed's all-reduce buffers of its port, which stay even after a healthy run on CPUs. Another
     job that shares the folder, even from a container, may create segments at the same time. A new
-    segment is therefore not necessarily ours.
+    segment is therefore not necessarily of this run.
     """
     ours = {name for name in made if name.startswith(("nccl-", "torch_"))}
     ours |= {name for name in shared_memory() if guard.is_buffer(name, port)}

@@ -53,10 +53,10 @@ class SmokePlan:
         changed: changes to the user's config for this run, and why.
         device: `cuda` or `cpu`.
         uuids: UUID that each local rank must have, empty = not known.
-        hostfile: the given hostfile.
+        hostfile: value of `--hostfile`.
         full_size: the model has the planned shape.
         env: further variables (knobs of the bisection).
-        model_name: as given by the user.
+        model_name: as the user wrote it.
     """
 
     launch: LaunchPlan

@@ -12,7 +12,7 @@ from dsdoctor.model.smoke import Bandwidth, Comparison, Figures, SmokeCause
 from dsdoctor.packs.registry import Registry
 from dsdoctor.smoke import reference
 from dsdoctor.smoke.attempt import Attempt
-from dsdoctor.smoke.causes import named
+from dsdoctor.smoke.causes import cause_for
 from dsdoctor.smoke.track import Progress
 
 #: Allowed relative difference between two ranks' losses on the same tokens.
@@ -54,7 +54,7 @@ def _other_gpus(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
         if plan.uuids and seen.get("uuid") and isinstance(local, int) and local < len(plan.uuids):
             want = plan.uuids[local]
             if _bare_uuid(seen["uuid"]) != _bare_uuid(want):
-                yield named(
+                yield cause_for(
                     registry,
                     Observation.WRONG_DEVICES,
                     f"rank {progress.rank} computes on GPU-{_bare_uuid(seen['uuid'])}, "
@@ -72,7 +72,7 @@ def _wrong_losses(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
         values = [step[key] for step in steps]
         low, high = min(values), max(values)
         if _relative_difference(low, high) > SAME[precision]:
-            yield named(
+            yield cause_for(
                 registry,
                 Observation.WRONG_VALUES,
                 f"the loss on the same tokens is {low:.6f} on rank {values.index(low)}, but "
@@ -83,13 +83,13 @@ def _wrong_losses(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
     losses = [row["loss"] for row in first["steps"]]
     skipped = first.get("skipped", 0)
     if (unscaled := _unscaled(first, data_of(ranks[0], "teardown"))) is not None:
-        yield named(registry, Observation.LOSS_UNSCALED, unscaled)
+        yield cause_for(registry, Observation.LOSS_UNSCALED, unscaled)
         return
     reference = data_of(ranks[0], "teardown").get("reference")
     if reference and not skipped:
         for number, (got, want) in enumerate(zip(losses, reference, strict=False)):
             if not _relative_difference(got, want) <= REFERENCE[precision]:
-                yield named(
+                yield cause_for(
                     registry,
                     Observation.WRONG_VALUES,
                     f"the loss of step {number} is {got:.6f}, but {want:.6f} in a single process "
@@ -97,7 +97,7 @@ def _wrong_losses(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
                 )
                 return
     if not plan.full_size and losses[-1] >= losses[0] and skipped < len(losses) - 2:
-        yield named(
+        yield cause_for(
             registry,
             Observation.NOT_FINITE,
             f"the loss was {losses[0]:.4f} and is {losses[-1]:.4f} after {len(losses)} steps, "

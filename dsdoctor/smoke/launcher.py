@@ -20,7 +20,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.host.account import working_folder
 from dsdoctor.model.redact import mask
 from dsdoctor.smoke import build_times, evidence
-from dsdoctor.smoke.attempt import Attempt, Teller
+from dsdoctor.smoke.attempt import Attempt, OnProgress
 from dsdoctor.smoke.gpus import GpuWatch
 from dsdoctor.smoke.job import SmokePlan
 from dsdoctor.smoke.track import Progress, Tracker
@@ -134,7 +134,7 @@ def _is_owned(folder: Path) -> bool:
     if sys.platform == "win32":
         return False
     try:
-        # neither a link nor a pipe that somebody may have put there
+        # neither a link nor a pipe of another account
         handle = os.open(folder / "alive", os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:  # it may be about to create it
         with contextlib.suppress(OSError):
@@ -156,7 +156,7 @@ def _is_owned(folder: Path) -> bool:
 def remove_stale() -> None:
     """Removes what earlier runs of this user left because their dsdoctor was killed.
 
-    Anybody can create a folder of such a name in /tmp, so only folders of this user are opened.
+    Any account can create a folder of such a name in /tmp, so only folders of this user are opened.
     """
     bases = {Path(tempfile.gettempdir()), Path.cwd()}  # for one host, and for several
     for folder in [folder for base in bases for folder in base.glob(f"{PREFIX}*-*")]:
@@ -191,7 +191,7 @@ def attempt(
     *,
     timeout: float,
     base_env: Mapping[str, str],
-    tell: Teller | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Iterator[Attempt]:
     """Runs a plan; the logs can be read until the context ends, then everything is removed.
 
@@ -200,7 +200,7 @@ def attempt(
         python: the patient's interpreter.
         timeout: seconds for everything except compiling ops.
         base_env: the user's variables.
-        tell: called with the progress of the run.
+        on_progress: called with the progress of the run.
 
     Raises:
         UsageError: the plan has no command that can be run here.
@@ -219,7 +219,7 @@ def attempt(
             folder=folder,
             timeout=timeout,
         )
-        _run(made, base_env, python, tell or (lambda *_: None))
+        _run(made, base_env, python, on_progress or (lambda *_: None))
         build_times.remember(made.tracker.ranks)
         yield made
     finally:
@@ -289,7 +289,7 @@ class Lines:
             self._stream.write(text.encode("utf-8", "surrogateescape"))
 
 
-def _run(made: Attempt, base_env: Mapping[str, str], python: str, tell: Teller) -> None:
+def _run(made: Attempt, base_env: Mapping[str, str], python: str, on_progress: OnProgress) -> None:
     begun = time.monotonic()
     kernel = evidence.Kernel()
     gpus = GpuWatch(made.folder, base_env) if made.plan.device == "cuda" else None
@@ -306,7 +306,7 @@ def _run(made: Attempt, base_env: Mapping[str, str], python: str, tell: Teller) 
                 on_stdout=said[0].take,
                 on_stderr=said[1].take,
             )
-            watch = Watch(made, child, tell)
+            watch = Watch(made, child, on_progress)
             while (reason := watch.reason()) is None:
                 pass
             made.reason = reason

@@ -34,7 +34,7 @@ class Reference:
 
     @property
     def words(self) -> str:
-        """The reference in words."""
+        """The reference as text."""
         known = f"verified with {self.verified}" if self.verified else "not verified by dsdoctor"
         return f"{self.gb_per_s:g} GB/s for {self.count} × {self.product} ({self.source}; {known})"
 

@@ -61,19 +61,19 @@ def _read_config(path: str) -> dict[str, Any]:
 
 def shape_of(saved: LaunchPlan) -> ModelShape:
     """The model of a saved plan; its preset, if it has one, completes the shape."""
-    told = {
+    stated = {
         key: value
         for key, value in msgspec.structs.asdict(saved.model).items()
         if key not in ("parameters", "trainable", "name")
     }
+    known: ModelShape | None
     try:
         known = models.resolve(saved.model.name)
     except UsageError:
-        return ModelShape(name=saved.model.name, max_length=saved.sequence, **told)
-    same = all(getattr(known, key) == value for key, value in told.items())
-    if same:
+        known = None
+    if known is not None and all(getattr(known, key) == value for key, value in stated.items()):
         return known
-    return ModelShape(name=saved.model.name, max_length=saved.sequence, **told)
+    return ModelShape(name=saved.model.name, max_length=saved.sequence, **stated)
 
 
 def _validate(asked: SmokeOptions) -> None:
@@ -90,9 +90,9 @@ def _validate(asked: SmokeOptions) -> None:
 
 
 def _machine(asked: SmokeOptions, look: Callable[[], MachineFacts]) -> tuple[Machine, Gpus | None]:
-    """The machine to plan for; its CPUs if no GPU can be read."""
+    """The machine to plan for, and its GPUs; without devices and GPUs for `--cpu`."""
+    seen = look()
     if asked.cpu is not None:
-        seen = look()
         known = None if isinstance(seen.resources, Missing) else seen.resources
         return (
             Machine(
@@ -101,7 +101,6 @@ def _machine(asked: SmokeOptions, look: Callable[[], MachineFacts]) -> tuple[Mac
             ),
             None,
         )
-    seen = look()
     machine = seen.machine()
     if not machine.devices and seen.nvidia_devices:
         raise UsageError(

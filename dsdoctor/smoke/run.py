@@ -17,7 +17,7 @@ from dsdoctor.model.redact import mask_tree
 from dsdoctor.model.smoke import Knob, SmokeReport
 from dsdoctor.packs.registry import Registry
 from dsdoctor.smoke import verdict
-from dsdoctor.smoke.attempt import Teller
+from dsdoctor.smoke.attempt import OnProgress
 from dsdoctor.smoke.bisection import knobs
 from dsdoctor.smoke.job import SmokePlan
 from dsdoctor.smoke.launcher import attempt, remove_stale
@@ -77,11 +77,11 @@ def once(
     *,
     timeout: float,
     env: Mapping[str, str] | None = None,
-    tell: Teller | None = None,
+    on_progress: OnProgress | None = None,
 ) -> SmokeReport:
     """One attempt and its report; nothing of the attempt is left when it returns."""
     base = own_environment(os.environ if env is None else env)
-    with attempt(plan, python, timeout=timeout, base_env=base, tell=tell) as made:
+    with attempt(plan, python, timeout=timeout, base_env=base, on_progress=on_progress) as made:
         found = verdict.report(made, registry)
     changed: SmokeReport = msgspec.structs.replace(found, leftovers=made.leftovers)
     return masked(changed)
@@ -99,7 +99,7 @@ def prove(
     options: ProofOptions,
     *,
     env: Mapping[str, str] | None = None,
-    tell: Teller | None = None,
+    on_progress: OnProgress | None = None,
 ) -> SmokeReport:
     """Runs a plan; if it fails, looks for the single change with which it passes.
 
@@ -109,18 +109,18 @@ def prove(
         registry: the conditions of causes.
         options: time limits.
         env: the user's variables.
-        tell: called with phases and attempts as they begin.
+        on_progress: called with phases and attempts as they begin.
 
     Raises:
         UsageError: the plan has no command that can be run here.
     """
     remove_stale()
     begun = time.monotonic()
-    found = once(plan, python, registry, timeout=options.timeout, env=env, tell=tell)
+    found = once(plan, python, registry, timeout=options.timeout, env=env, on_progress=on_progress)
     if found.verdict != "fail" or not options.bisect:
         return found
     changed: SmokeReport = msgspec.structs.replace(
-        _bisected(plan, found, python, registry, options, env=env, tell=tell),
+        _bisected(plan, found, python, registry, options, env=env, on_progress=on_progress),
         seconds=round(time.monotonic() - begun, 2),
     )
     return changed
@@ -134,7 +134,7 @@ def _bisected(
     options: ProofOptions,
     *,
     env: Mapping[str, str] | None,
-    tell: Teller | None,
+    on_progress: OnProgress | None,
 ) -> SmokeReport:
     """The report of a failed run, with the single change that makes it pass, if there is one."""
     rows: list[Knob] = []
@@ -145,8 +145,8 @@ def _bisected(
         left = deadline - time.monotonic()
         if left <= 1.0:
             break
-        if tell is not None:
-            tell(f"trying {knob.knob}={knob.value}", "", None)
+        if on_progress is not None:
+            on_progress(f"trying {knob.knob}={knob.value}", "", None)
         limit = min(left, options.timeout)
         tried = once(knob.change(plan), python, registry, timeout=limit, env=env)
         cost = knob.cost

@@ -1,4 +1,4 @@
-"""Where each rank is, from the lines that it wrote; anything else counts as not done."""
+"""Where each rank is, according to the lines that it wrote; other signs do not count."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Progress:
     Attributes:
         rank: its number.
         events: its lines, in order.
-        since: when (by our clock) its current phase was first seen.
-        died: when (by our clock) its process was found gone before it had finished.
+        since: when (on this process's clock) its current phase was first seen.
+        died: when (on the same clock) its process was found to have ended before it had finished.
         terminated: whether it received SIGTERM, which a launcher sends to the remaining ranks;
             such a rank did not die first.
     """
@@ -130,7 +130,7 @@ class Tracker:
         return new
 
     def note_death(self, progress: Progress, now: float) -> None:
-        """Records that the process of a rank is gone, and whether it had received SIGTERM."""
+        """Records that the process of a rank has ended, and whether it had received SIGTERM."""
         progress.died = now
         with contextlib.suppress(OSError):
             written = (self._folder / f"rank-{progress.rank}.sigterm").stat().st_size

@@ -7,7 +7,7 @@ import time
 from dsdoctor import process
 from dsdoctor.model.smoke import PHASES
 from dsdoctor.smoke import build_times, evidence
-from dsdoctor.smoke.attempt import Attempt, Teller
+from dsdoctor.smoke.attempt import Attempt, OnProgress
 
 #: Seconds between two polls of the ranks.
 TICK = 0.1
@@ -23,8 +23,8 @@ ORPHAN_SECONDS = 1.5
 class Watch:
     """Polls until there is a reason to stop."""
 
-    def __init__(self, made: Attempt, child: process.Child, tell: Teller) -> None:
-        self.made, self.child, self.tell = made, child, tell
+    def __init__(self, made: Attempt, child: process.Child, on_progress: OnProgress) -> None:
+        self.made, self.child, self.on_progress = made, child, on_progress
         self._build_times = build_times.last_builds()
         self.begun = time.monotonic()
         self.building = 0.0
@@ -38,7 +38,7 @@ class Watch:
     def _look(self, now: float) -> None:
         tracker = self.made.tracker
         tracker.read(now)
-        phase = self._tell_place()
+        phase = self._report_place()
         if phase == "build-ops":
             self.building += now - self.looked
         self.looked = now
@@ -59,7 +59,7 @@ class Watch:
         pids = [p.pid for p in ranks if p.pid and p.is_here and not p.done]
         self.made.segments |= evidence.segments_of(pids)
 
-    def _tell_place(self) -> str:
+    def _report_place(self) -> str:
         """Reports where the slowest rank is; returns its phase."""
         slowest = min(
             (progress for progress in self.made.tracker.ranks if not progress.done),
@@ -67,17 +67,17 @@ class Watch:
             default=None,
         )
         if slowest is None:
-            self.tell("teardown", "", None)
+            self.on_progress("teardown", "", None)
             return "teardown"
         phase = slowest.phase
         if phase == "build-ops":
             ops = build_times.compiling(self.made.tracker.ranks, self._build_times)
-            self.tell(phase, ops, None)
+            self.on_progress(phase, ops, None)
         elif phase == "steps":
             steps = self.made.plan.job["steps"]
-            self.tell(phase, f"step {slowest.step} of {steps}", slowest.step / steps)
+            self.on_progress(phase, f"step {slowest.step} of {steps}", slowest.step / steps)
         else:
-            self.tell(phase, "", None)
+            self.on_progress(phase, "", None)
         return phase
 
     def reason(self) -> str | None:

@@ -143,7 +143,7 @@ def test_a_scheduler_s_command_of_another_account_is_not_run_as_root(
         monkeypatch.setenv("PATH", f"{trap.home}/bin")
     else:
         monkeypatch.setenv("DSDOCTOR_SCONTROL", str(trap.home / "bin" / "scontrol"))
-    health.told_user("1", 5.0)
+    health.comment_of_job("1", 5.0)
     in_use._run("qmgr", "-c", "list hook")
     assert not ran.exists()
     assert "root must not run it" in capsys.readouterr().out

@@ -75,7 +75,7 @@ def test_a_config_that_is_named_and_is_not_there_fails(folder: Path) -> None:
 @pytest.mark.parametrize("text", ["base_model: x\n", "deepspeed: zero3\n", "deepspeed:\n"])
 def test_a_yaml_without_a_config_is_no_config(folder: Path, text: str) -> None:
     (folder / "run.yml").write_text(text, encoding="utf-8")
-    with pytest.raises(UsageError, match="holds no DeepSpeed config and names none"):
+    with pytest.raises(UsageError, match="neither contains a DeepSpeed config nor refers to one"):
         run_needs(config="run.yml")
 
 

@@ -94,7 +94,7 @@ def test_what_cannot_be_undone_is_said_before_it_asks(tmp_path: Path) -> None:
     assert shown.index("CANNOT BE UNDONE: the bridge is gone") < shown.index("apply this plan?")
 
 
-FATAL = '''"""A cure that cannot be undone."""
+FATAL = '''"""A fix that cannot be undone."""
 from dsdoctor.api import Plan, Resources, Run, fix
 
 @fix("burn-bridge")

@@ -16,7 +16,7 @@ from dsdoctor.model import snapshot as snapshots
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.fix_plan import Env, Findings, FixRequest, Impossible, Plan, Reach, Run, Write
 from dsdoctor.model.schema import plan_schema
-from dsdoctor.packs.registry import Cure
+from dsdoctor.packs.registry import FixUnit
 from dsdoctor.report import fix_plan
 from tests.fixes.cases import (
     ARCHIVES,
@@ -63,7 +63,7 @@ def test_golden_plan(case: str) -> None:
 def test_no_golden_plan_is_left_over_and_every_fix_has_one() -> None:
     assert {path.stem for path in GOLDEN.iterdir()} == set(CASES)
     planned = {CASES[case][0] for case in CASES if not case.endswith("no-way")}
-    assert planned == set(REGISTRY.cures)
+    assert planned == set(REGISTRY.fixes)
 
 
 @pytest.mark.parametrize("case", list(CASES))
@@ -140,10 +140,10 @@ def test_a_plan_reaches_as_far_as_its_farthest_step() -> None:
     def modest() -> Plan:
         return Plan(name="modest", title="it says env", steps=(step,))
 
-    cure = Cure(fix=fix("modest")(modest), title="t", page="")
+    unit = FixUnit(fix=fix("modest")(modest), title="t", page="")
     for reach, found in ((Reach.ENV, Impossible), (Reach.SYSTEM, Plan)):
         asked = FixRequest(reach=reach)
-        made = planner.plan_one(cure, snapshots.of([RunNeeds()], {}), Findings(), asked)
+        made = planner.plan_one(unit, snapshots.of([RunNeeds()], {}), Findings(), asked)
         assert isinstance(made, found)
 
 

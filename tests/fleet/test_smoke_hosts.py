@@ -96,7 +96,7 @@ def test_a_single_host_without_dsdoctor_is_not_called_bad(hosts: Hosts) -> None:
     code = (
         "from dsdoctor.fleet.smoke import Runs; "
         "lost = Runs(slots={}, command=['/nowhere/python', 'smoke'], "
-        "told=lambda *ended: print(ended)); print(lost.run([('h2',)]))"
+        "on_end=lambda *ended: print(ended)); print(lost.run([('h2',)]))"
     )
     done = hosts.launch(sys.executable, "-c", code)
     assert "{('h2',): None}" in done.stdout, done.stdout + done.stderr

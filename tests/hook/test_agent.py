@@ -11,7 +11,7 @@ import pytest
 
 from dsdoctor import packs, settings
 from dsdoctor.hook import agent, nodeapi
-from dsdoctor.hook.agent import Agent, Options, judged
+from dsdoctor.hook.agent import Agent, Options, condition_for
 from tests.hook.apiserver import Cluster, served
 from tests.nvml import fakenvml, scenarios
 
@@ -139,7 +139,7 @@ def test_no_server_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_the_decisive_finding_is_the_one_that_is_named() -> None:
-    found = judged(LOST)
+    found = condition_for(LOST)
     assert found["reason"] == "GpuLost"
     assert "power-capped" not in str(found)
 

@@ -35,9 +35,9 @@ class Gate:
         self.heard: list[bool] = []
         self.patch = monkeypatch
         monkeypatch.setattr(entry, "_log", self.logged.append)
-        monkeypatch.setattr(entry, "_hear_signals", lambda: self.heard.append(True))
+        monkeypatch.setattr(entry, "_handle_signals", lambda: self.heard.append(True))
         monkeypatch.setattr(entry, "KILL_SWITCH", folder / "absent")
-        monkeypatch.setattr(entry, "_given", [])
+        monkeypatch.setattr(entry, "_decided", [])
         monkeypatch.setattr(health, "call", self._called)
         self.called: list[tuple[Any, ...]] = []
 
@@ -284,7 +284,7 @@ def test_only_the_first_node_of_a_requeued_job_asks_why(
         jobs.append(job)
         return "n1\nexport LD_PRELOAD=/x\x1b[2J"
 
-    monkeypatch.setattr(health, "told_user", told)
+    monkeypatch.setattr(health, "comment_of_job", told)
     gate.run("slurm-task-prolog", PASS, env)
     assert len(jobs) == asked
     # slurmstepd obeys each line of this output

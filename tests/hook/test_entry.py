@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and syslog")
 TWICE = """
 import os, signal, sys, time
 from dsdoctor.hook import entry
-entry._hear_signals()
+entry._handle_signals()
 try:
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(60)
@@ -45,7 +45,7 @@ def test_what_nohup_ignores_stays_ignored() -> None:
     kept = {name: signal.getsignal(name) for name in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)}
     try:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        entry._hear_signals()
+        entry._handle_signals()
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
         assert signal.getsignal(signal.SIGTERM) is entry._stopped
     finally:
@@ -59,7 +59,7 @@ def test_a_program_may_decide_in_a_thread_of_its_own() -> None:
 
     def work() -> None:
         try:
-            entry._hear_signals()
+            entry._handle_signals()
         except ValueError as error:
             failed.append(error)
 

@@ -33,13 +33,13 @@ def program(folder: Path, name: str, body: str) -> None:
 
 def refusal(target: str, folder: Path) -> str:
     with pytest.raises(UsageError) as caught:
-        in_use.must_not_name(target, folder)
+        in_use.refuse_if_used(target, folder)
     return str(caught.value)
 
 
 @pytest.mark.parametrize("target", sorted(schedulers.FILES))
 def test_nothing_is_refused_where_there_is_no_scheduler(target: str, folder: Path) -> None:
-    in_use.must_not_name(target, folder)
+    in_use.refuse_if_used(target, folder)
 
 
 def test_a_hook_of_pbs_that_calls_the_script(folder: Path) -> None:
@@ -65,7 +65,7 @@ def test_pbs_files_where_its_server_does_not_answer(folder: Path) -> None:
     program(folder, "qmgr", "exit 1")
     assert f"`{hook}`" in refusal("pbs", folder)
     hook.unlink()
-    in_use.must_not_name("pbs", folder)
+    in_use.refuse_if_used("pbs", folder)
 
 
 def test_a_prologue_that_is_a_copy_of_the_script(folder: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_queue_of_lsf(folder: Path) -> None:
     program(folder, "bqueues", f"echo 'HOST_PRE_EXEC:  {folder}/pre-exec.sh'")
     assert refusal("lsf", folder).startswith("HOST_PRE_EXEC (`bqueues -l`) still refers to")
     program(folder, "bqueues", "echo 'HOST_PRE_EXEC:  /site/pre'")
-    in_use.must_not_name("lsf", folder)
+    in_use.refuse_if_used("lsf", folder)
 
 
 def test_lsf_files_where_it_does_not_answer(folder: Path) -> None:
@@ -89,7 +89,7 @@ def test_lsf_files_where_it_does_not_answer(folder: Path) -> None:
     file = folder.parent / "lsbatch" / "hpc" / "configdir" / "lsb.applications"
     file.parent.mkdir(parents=True)
     file.write_text(f"#HOST_PRE_EXEC = {folder}/pre-exec.sh\n")
-    in_use.must_not_name("lsf", folder)
+    in_use.refuse_if_used("lsf", folder)
     file.write_text(f"HOST_PRE_EXEC = {folder}/pre-exec.sh\n")
     assert f"HOST_PRE_EXEC (`{file}`)" in refusal("lsf", folder)
 

@@ -232,11 +232,11 @@ def test_a_machine_on_which_nothing_ends_what_hangs_is_refused(
         command.main(["install", "nagios", "--into", str(into)], standalone_mode=False)
     assert not into.exists()
     monkeypatch.setattr(site, "SHELL", bash)
-    site.must_end_what_hangs()  # bash makes process groups itself
+    site.require_process_groups()  # bash makes process groups itself
     (tmp_path / "setsid").write_text("#!/bin/sh\n")
     (tmp_path / "setsid").chmod(0o755)
     monkeypatch.setattr(site, "SHELL", dash)
-    site.must_end_what_hangs()
+    site.require_process_groups()
 
 
 def test_a_run_folder_that_nodes_share_is_refused(

@@ -61,7 +61,7 @@ def test_a_prefixed_pack_loads_whole(tmp_path: Path) -> None:
     assert registry.problems == []
     (pack,) = [pack for pack in registry.packs if pack.units[0].condition.id == "ACME001"]
     assert [kind.key() for kind in pack.facts] == ["acme_licence"]
-    assert (len(pack.probes), len(pack.cures)) == (1, 1)
+    assert (len(pack.probes), len(pack.fixes)) == (1, 1)
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_all_parts_load_as_packs(folder: Path) -> None:
     assert unit.hint == "remove old checkpoints from the scratch disk"
     for signature in unit.signatures:
         testing.assert_signature(signature)
-    assert registry.cure("acme-create-scratch").title == "Creates the scratch folder"
+    assert registry.fix("acme-create-scratch").title == "Creates the scratch folder"
     (probe,) = [one for one in registry.probes if one.function.__name__ == "license"]
     host = testing.FakeHost(files={"/etc/acme/license": "expires in 12 days"})
     assert testing.read(probe, host).days == 12

@@ -60,7 +60,7 @@ def test_the_phase_says_how_long_the_op_took_last_time(op: str, words: str) -> N
     made = types.SimpleNamespace(tracker=types.SimpleNamespace(ranks=[rank]))
     told: list[tuple[str, str, float | None]] = []
     watch = Watch(made, None, lambda *row: told.append(row))  # type: ignore[arg-type]
-    watch._tell_place()
+    watch._report_place()
     assert told == [("build-ops", f"{op} ({words})", None)]
 
 

@@ -11,7 +11,7 @@ from dsdoctor import packs
 from dsdoctor.api import Fact, Missing, Status, Why
 from dsdoctor.judge import judge
 from dsdoctor.model import snapshot as snapshots
-from dsdoctor.packs.registry import Cure, Unit, needs
+from dsdoctor.packs.registry import FixUnit, Unit, needs
 
 REGISTRY = packs.load(builtin_only=True)
 UNITS = list(REGISTRY)
@@ -35,7 +35,7 @@ FAMILIES = [
     "training",
 ]
 HEADINGS = ["## Why it matters", "## What to do", "## References"]
-FIXES = REGISTRY.cures
+FIXES = REGISTRY.fixes
 TESTS = Path(__file__).parent.parent
 
 
@@ -75,12 +75,12 @@ def test_ties_name_conditions_that_exist(unit: Unit) -> None:
             assert REGISTRY.find(name) is not None, name
 
 
-@pytest.mark.parametrize("cure", list(FIXES.values()), ids=lambda cure: str(cure.fix.name))
-def test_fix(cure: Cure) -> None:
-    name = cure.fix.name
+@pytest.mark.parametrize("unit", list(FIXES.values()), ids=lambda unit: str(unit.fix.name))
+def test_fix(unit: FixUnit) -> None:
+    name = unit.fix.name
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", name)
-    assert 10 <= len(cure.title) <= 110
-    headings = [line for line in cure.page.splitlines() if line.startswith("## ")]
+    assert 10 <= len(unit.title) <= 110
+    headings = [line for line in unit.page.splitlines() if line.startswith("## ")]
     assert headings == ["## What it does", "## Undo"]
     assert any(name in unit.condition.fixes for unit in UNITS), "no condition names it"
     golden = TESTS / "fixes" / "golden"

@@ -19,7 +19,7 @@ from typing import Any, Dict, Optional
 
 import dsdsmoke_locks as locks
 
-#: Exit status of a rank whose parent is gone.
+#: Exit status of a rank whose parent has ended.
 ORPHANED = 86
 
 
@@ -105,8 +105,8 @@ def take_output(folder: Any, rank: Any) -> Any:
     if hasattr(faulthandler, "register"):
         stacks = open(os.path.join(folder, "rank-%d.stack" % rank), "w", encoding="utf-8")
         faulthandler.register(signal.SIGUSR2, file=stacks, all_threads=True)
-        # A launcher ends the other ranks by SIGTERM when one has died. The stack written here tells
-        # them from that one; `chain` lets the signal end the process as it would have anyway.
+        # A launcher ends the other ranks by SIGTERM when one has died. The stack written here
+        # distinguishes them from that one; `chain` lets the signal end the process as usual.
         asked = open(os.path.join(folder, "rank-%d.sigterm" % rank), "w", encoding="utf-8")
         faulthandler.register(signal.SIGTERM, file=asked, all_threads=False, chain=True)
         return stacks, asked

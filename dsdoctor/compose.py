@@ -28,7 +28,7 @@ from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.facts.storage import Checkpoint, Storage
 from dsdoctor.model.facts.toolchain import Compilers, CudaToolkits, ExtensionCache, Libaio
 from dsdoctor.model.partial import Source
-from dsdoctor.model.product_names import products_named, similar
+from dsdoctor.model.product_names import of_unknown_memory, products_named, similar
 from dsdoctor.model.products import PRODUCTS
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.model.units import gib
@@ -229,6 +229,13 @@ def _product_of(text: str) -> tuple[int, str, list[str]]:
     count = found["count"] or found["after"] or "1"
     names = products_named(found["name"])
     if not names:
+        unknown = of_unknown_memory(found["name"])
+        if unknown:
+            raise UsageError(
+                f"`--like {text}`: how much memory {' or '.join(unknown[:3])} has is in no table; "
+                "run `dsdoctor snapshot -o FILE` on such a machine, then pass the file to "
+                "`check --node` or `recommend --from`"
+            )
         raise _not_a_product(text, similar(found["name"]))
     known = [PRODUCTS[name] for name in names]
     sizes = [product.mib for product in known]

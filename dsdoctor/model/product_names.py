@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 
+from dsdoctor.model.capabilities import BY_NAME
 from dsdoctor.model.products import PRODUCTS, Product
 
 #: A vendor's and a brand's words, which tell no two products of the table apart.
@@ -50,6 +51,18 @@ def products_named(text: str) -> list[str]:
         return []
     exact = [name for name in PRODUCTS if _words(name) == words]
     return exact or [name for name, known in PRODUCTS.items() if _matches(words, name, known)]
+
+
+def of_unknown_memory(text: str) -> list[str]:
+    """Names of products that a person may mean, and whose memory is in no table.
+
+    >>> of_unknown_memory("NVIDIA GB10"), of_unknown_memory("RTX 4090")
+    (['GB10'], [])
+    """
+    words = _words(text)
+    if not any(_names_a_model(word) for word in words):
+        return []
+    return [name for name in BY_NAME if name not in PRODUCTS and words <= _words(name)]
 
 
 def similar(text: str) -> list[str]:

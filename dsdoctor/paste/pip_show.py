@@ -20,7 +20,7 @@ _PYTHON = re.compile(r"[/\\](?:python|Python)(?P<version>3\.\d{1,2})[/\\](?:site
 _CUDA = re.compile(r"\bnvidia-(?:cublas|cuda-runtime)-cu(?P<major>\d\d)\b")
 #: Lines of the longest such block, with a license that was not declared as one word.
 _MOST = 60
-#: The CUDA version of torch's wheels on PyPI (METADATA of each release, read 2026-11-22).
+#: The CUDA version of torch's wheels on PyPI (METADATA of each release, read 2026-11-28).
 PYPI_CUDA = {
     "1.13": "11.7", "2.0": "11.7", "2.1": "12.1", "2.2": "12.1", "2.3": "12.1", "2.4": "12.1",
     "2.5": "12.4", "2.6": "12.4", "2.7": "12.6", "2.8": "12.8", "2.9": "12.8", "2.10": "12.8",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from dsdoctor.model.capabilities import capability
 from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.facts.machine import OsInfo
 from dsdoctor.model.facts.python import (
@@ -15,7 +16,6 @@ from dsdoctor.model.facts.python import (
     TorchBuild,
     TorchLive,
 )
-from dsdoctor.model.products import product
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.statements import Statements
 
@@ -188,10 +188,10 @@ def state_gpu(index: int, name: str, line: Line, into: Statements) -> bool:
     if not text or cut or len(text) > 80:  # noqa: PLR2004
         return False
     into.state(Gpus, f"gpus.{index}.name", text, line)
-    known = product(text)
+    known = capability(text)
     if known is not None:
-        into.state(Gpus, f"gpus.{index}.cc_major", known.major, line)
-        into.state(Gpus, f"gpus.{index}.cc_minor", known.minor, line)
+        into.state(Gpus, f"gpus.{index}.cc_major", known[0], line)
+        into.state(Gpus, f"gpus.{index}.cc_minor", known[1], line)
     return True
 
 

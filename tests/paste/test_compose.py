@@ -201,6 +201,14 @@ def test_a_product_that_is_not_known_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "name"), [("GB10", "GB10"), ("2xRTX 3050 Laptop", "GeForce RTX 3050 Laptop GPU")]
+)
+def test_a_product_whose_memory_is_in_no_table_is_not_called_unknown(text: str, name: str) -> None:
+    with pytest.raises(UsageError, match=f"how much memory (?:.* or )?{name}.* is in no table"):
+        compose.machine_like(text, None)
+
+
+@pytest.mark.parametrize(
     ("text", "count", "name"),
     [
         ("1xRTX-4090", 1, "GeForce RTX 4090"),
@@ -216,6 +224,11 @@ def test_a_product_that_is_not_known_is_refused(text: str) -> None:
         ("8xTesla V100-SXM2-32GB", 8, "V100-SXM2-32GB"),
         ("8xB300", 8, "B300 SXM6 AC"),
         ("8xH200", 8, "H200"),
+        ("8xH800", 8, "H800"),
+        ("RTX 4060", 1, "GeForce RTX 4060"),
+        ("2xRTX 4070 Ti SUPER", 2, "GeForce RTX 4070 Ti SUPER"),
+        ("5090 laptop", 1, "GeForce RTX 5090 Laptop GPU"),
+        ("8xA800 40GB", 8, "A800-SXM4-40GB"),
         ("1xGH200 96GB", 1, "GH200 480GB"),
     ],
 )

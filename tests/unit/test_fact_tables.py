@@ -85,3 +85,26 @@ def test_a_difference_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(REFRESH, "archs", lambda *_: ("sm_10",))
     for compare in REFRESH.OFFLINE.values():
         assert list(compare()) != []
+
+
+LISTED = """\
+| Product                                  | PCI ID         |
+| NVIDIA GeForce RTX 5090 Laptop GPU       | 2C58           |
+| NVIDIA RTX PRO 2000 Blackwell            | 2D30 1028 2054 |
+| Tesla T4                                 | 1EB8           |
+| Matrox D-Series D2450                    | 1FB2 102B 1489 |
+"""
+
+
+def test_products_are_compared_with_the_list_of_nvidia() -> None:
+    assert list(REFRESH.products(LISTED)) == []
+    assert list(REFRESH.products(LISTED.replace("5090", "9090"))) == [
+        "NVIDIA GeForce RTX 9090 Laptop GPU: its chip has (12, 0), the table says None"
+    ]
+    assert list(REFRESH.products(LISTED.replace("1EB8", "20B8"))) == [
+        "Tesla T4: its chip has (8, 0), the table says (7, 5)"
+    ]
+    assert list(REFRESH.products(LISTED.replace("1EB8", "4AB8"))) == [
+        "Tesla T4: no chip is known for device ids 4Axx"
+    ]
+    assert list(REFRESH.products("no table")) == ["the file lists no product"]

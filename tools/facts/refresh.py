@@ -2,6 +2,9 @@
 
     python tools/facts/refresh.py            # with what is installed: no network
     python tools/facts/refresh.py --index    # also with the metadata of torch's wheels, through pip
+    python tools/facts/refresh.py --supported README.md    # also with NVIDIA's list of products
+
+The list is README.md of github.com/NVIDIA/open-gpu-kernel-modules.
 
 Exit status 1 if a table differs. It writes nothing: a person reads the difference, changes the row,
 and enters the day in tables.json. Tables without a program to compare them are listed with their
@@ -13,6 +16,7 @@ from __future__ import annotations
 import argparse
 import ast
 import datetime as dt
+import functools
 import importlib.metadata
 import json
 import re
@@ -23,6 +27,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from dsdoctor.model.capabilities import capability
 from dsdoctor.paste.pip_show import PYPI_CUDA
 from dsdoctor_checks.cuda._tables import SAME_FAMILY
 from dsdoctor_checks.ops._tables import NEWEST_GCC, STANDARDS
@@ -140,6 +145,34 @@ def torch_cuda() -> Iterator[str]:
             print(f"torch {release}: its metadata names no CUDA")
 
 
+#: First two digits of a PCI device id to the capability of that family of chips (pci.ids).
+CHIPS = {
+    "1E": (7, 5), "1F": (7, 5), "21": (7, 5), "20": (8, 0), "22": (8, 6), "24": (8, 6),
+    "25": (8, 6), "26": (8, 9), "27": (8, 9), "28": (8, 9), "23": (9, 0), "29": (10, 0),
+    "31": (10, 3), "2B": (12, 0), "2C": (12, 0), "2D": (12, 0), "2F": (12, 0), "2E": (12, 1),
+}  # fmt: skip
+#: What stands in NVIDIA's list and is no GPU to train on.
+_NOT_FOR_US = re.compile(r"Matrox|NVIDIA (?:DGX Display|DRIVE P)")
+
+
+def products(listed: str) -> Iterator[str]:
+    """What NVIDIA's list of supported GPUs says of a product's capability.
+
+    Args:
+        listed: the README.md of NVIDIA's open kernel modules.
+    """
+    rows = re.findall(r"^\| ([^|]+?) *\| ([0-9A-F]{2})[0-9A-F]{2}\b[^|]*\|$", listed, re.MULTILINE)
+    if not rows:
+        yield "the file lists no product"
+    for name, chip in dict.fromkeys(rows):
+        if _NOT_FOR_US.match(name):
+            continue
+        if chip not in CHIPS:
+            yield f"{name}: no chip is known for device ids {chip}xx"
+        elif capability(name) != CHIPS[chip]:
+            yield f"{name}: its chip has {CHIPS[chip]}, the table says {capability(name)}"
+
+
 OFFLINE: dict[str, Callable[[], Iterator[str]]] = {
     "torch-architectures": torch_architectures,
     "torch-gcc": torch_gcc,
@@ -157,9 +190,14 @@ def main() -> int:
     """Prints each difference and each table that is too old."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--index", action="store_true", help="ask the package index as well")
+    parser.add_argument("--supported", type=Path, help="NVIDIA's list of supported GPUs as well")
+    asked = parser.parse_args()
     comparisons = dict(OFFLINE)
-    if parser.parse_args().index:
+    if asked.index:
         comparisons["torch-cuda"] = torch_cuda
+    if asked.supported:
+        listed = asked.supported.read_text(encoding="utf-8")
+        comparisons["products"] = functools.partial(products, listed)
     today = dt.datetime.now(dt.timezone.utc).date()
     wrong = 0
     for name, compare in comparisons.items():

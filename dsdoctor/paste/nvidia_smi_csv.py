@@ -55,6 +55,7 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "remapped_rows.uncorrectable": ("health.remapped_rows_uncorrected", values.number),
     "remapped_rows.pending": ("health.remapped_rows_pending", values.switch),
     "remapped_rows.failure": ("health.remapped_rows_failure", values.switch),
+    "gpu_recovery_action": ("health.recovery_action", values.recovery),
     "vbios_version": ("vbios", lambda value: value),
 }
 _MOST_GPUS = 64
@@ -108,6 +109,10 @@ def _gpu(index: int, row: dict[str, str], line: Line, into: Statements) -> None:
         into.state(Gpus, f"gpus.{index}.error", error, line)
     if re.fullmatch(r"\d{3}\.\d{1,4}(?:\.\d{1,4})?", row.get("driver_version", "")):
         state_driver(row["driver_version"], line, into)
+    capability = re.fullmatch(r"(\d{1,2})\.(\d)", row.get("compute_cap", ""))
+    if capability:
+        into.state(Gpus, f"gpus.{index}.cc_major", int(capability[1]), line)
+        into.state(Gpus, f"gpus.{index}.cc_minor", int(capability[2]), line)
     for column, (field, read) in _FIELDS.items():
         value = read(row[column]) if column in row else None
         if value is not None:

@@ -74,7 +74,7 @@ _REASON = re.compile(r"Clocks (?:Event|Throttle) Reasons/(?P<name>[A-Z][\w ]{2,4
 _DECISIVE = frozenset({"Idle", "HW Slowdown"})
 
 #: Section path (names of the sections above, joined) to the field and how its value is parsed.
-#: Sections as of drivers 384 to 590; what moved is listed twice.
+#: Sections as of drivers 384 to 610; what moved is listed twice.
 _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "GPU UUID": ("uuid", _text),
     "Persistence Mode": ("persistence_mode", values.switch),
@@ -101,6 +101,13 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "Power Readings/Default Power Limit": ("health.power_limit_default_mw", _milliwatts),
     "GPU Power Readings/Current Power Limit": ("health.power_limit_mw", _milliwatts),
     "GPU Power Readings/Default Power Limit": ("health.power_limit_default_mw", _milliwatts),
+    "GPU Recovery Action": ("health.recovery_action", values.recovery),
+    "ECC Errors/Channel Repair Pending": ("health.channel_repair_pending", values.switch),
+    "ECC Errors/TPC Repair Pending": ("health.tpc_repair_pending", values.switch),
+    "ECC Errors/Aggregate/SRAM Threshold Exceeded": (
+        "health.sram_threshold_exceeded",
+        values.switch,
+    ),
     "GSP Firmware Version": ("gsp_version", _text),
     "VBIOS Version": ("vbios", _text),
     "Minor Number": ("minor_number", values.number),
@@ -217,6 +224,8 @@ class QueryReport:
             self._into.state(Gpus, f"gpus.{index}.health.ecc_volatile_uncorrected", count, line)
 
     def _driver(self, key: str, value: str, line: Line) -> None:
+        # driver 610 calls them by the parts of the driver that they are of
+        key = {"KMD Version": "Driver Version", "CUDA UMD Version": "CUDA Version"}.get(key, key)
         if key == "Driver Version" and re.fullmatch(r"\d{3}\.[\d.]+", value):
             state_driver(value, line, self._into)
         elif key == "CUDA Version" and re.fullmatch(r"\d{1,2}\.\d{1,2}", value):

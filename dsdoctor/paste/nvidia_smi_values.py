@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dsdoctor.model.facts.gpu import ComputeMode
+from dsdoctor.model.facts.gpu import ComputeMode, RecoveryAction
 
 _MODES = {
     "Default": ComputeMode.DEFAULT,
@@ -12,6 +12,19 @@ _MODES = {
     "Exclusive_Thread": ComputeMode.EXCLUSIVE_THREAD,
     "Prohibited": ComputeMode.PROHIBITED,
 }
+#: `GPU Recovery Action` of `-q` (driver 565 and later) and `gpu_recovery_action` of columns.
+_RECOVERY = {
+    "None": RecoveryAction.NONE,
+    "Reset": RecoveryAction.GPU_RESET,
+    "Reboot": RecoveryAction.NODE_REBOOT,
+    "Drain P2P": RecoveryAction.DRAIN_P2P,
+    "Drain and Reset": RecoveryAction.DRAIN_AND_RESET,
+}
+
+
+def recovery(value: str) -> int | None:
+    """What the driver requires to recover a GPU."""
+    return _RECOVERY.get(value.removeprefix("GPU ").removeprefix("Node "))
 
 
 def mode(value: str) -> int | None:

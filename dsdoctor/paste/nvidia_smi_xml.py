@@ -29,6 +29,7 @@ _KEYS = {
     "uuid": "GPU UUID",
     "minor_number": "Minor Number",
     "vbios_version": "VBIOS Version",
+    "gpu_recovery_action": "GPU Recovery Action",
     "gsp_firmware_version": "GSP Firmware Version",
     "persistence_mode": "Persistence Mode",
     "compute_mode": "Compute Mode",

@@ -69,6 +69,30 @@ GPU 00000000:1B:00.0
             HW Thermal Slowdown           : Not Active
             HW Power Brake Slowdown       : {slow}
 """
+QUERY_610 = """\
+==============NVSMI LOG==============
+
+Timestamp                                 : Sun Jun  7 08:16:57 2026
+NVIDIA-SMI Version                        : 610.43.02
+KMD Version                               : 610.43.02
+CUDA UMD Version                          : 13.3
+
+Attached GPUs                             : 1
+GPU 00000000:1B:00.0
+    Product Name                          : NVIDIA B200
+    GPU Reset Status
+        Reset Required                    : Requested functionality has been deprecated
+    GPU Recovery Action                   : {action}
+    ECC Errors
+        Aggregate
+            SRAM Threshold Exceeded       : No
+        Channel Repair Pending            : {repair}
+        TPC Repair Pending                : No
+"""
+COLUMNS = """\
+index, name, gpu_recovery_action, compute_cap, driver_version
+0, NVIDIA H100 80GB HBM3, {action}, 9.0, 580.95.05
+"""
 LSPCI = """\
 5a:00.0 3D controller: NVIDIA Corporation GV100GL [Tesla V100 SXM2 16GB] (rev a1)
 \tSubsystem: NVIDIA Corporation Device 1212
@@ -239,3 +263,29 @@ def test_a_text_whose_environment_warns_is_not_called_clean(tmp_path: Path) -> N
     file.write_text(DS_REPORT, encoding="utf-8")
     _, shown = run("triage", str(file))
     assert shown.startswith("WARN  the log shows no failure; the environment below has warnings")
+
+
+@pytest.mark.parametrize("text", [QUERY_610, COLUMNS], ids=["-q", "columns"])
+@pytest.mark.parametrize(
+    ("action", "named"),
+    [("None", False), ("Reset", True), ("Reboot", True), ("Drain P2P", True), ("N/A", False)],
+)
+def test_the_recovery_action_of_a_gpu(text: str, action: str, named: bool) -> None:
+    assert ("gpu-reset-required" in bad(text.format(action=action, repair="No"))) is named
+
+
+@pytest.mark.parametrize(("repair", "named"), [("Yes", True), ("No", False)])
+def test_a_repair_that_waits_for_a_reset(repair: str, named: bool) -> None:
+    text = QUERY_610.format(action="None", repair=repair)
+    assert ("channel-repair-pending" in bad(text)) is named
+
+
+def test_the_versions_of_a_driver_that_calls_them_after_its_parts() -> None:
+    snapshot = stated(QUERY_610.format(action="None", repair="No"))
+    assert value(snapshot, "nvml/driver_version") == "610.43.02"
+    assert value(snapshot, "nvml/cuda_version") == 13030
+
+
+def test_the_capability_that_columns_state() -> None:
+    gpu = value(stated(COLUMNS.format(action="None").replace("H100", "H999")), "gpus/gpus/0")
+    assert (gpu["cc_major"], gpu["cc_minor"]) == (9, 0)

@@ -46,6 +46,13 @@ CONDITION = Condition(
     blinds=(Gpus, GpuTopology),
 )
 
+HINT = "reboot, or reload the `nvidia` kernel modules while nothing uses the GPUs"
+#: A module that is newer than the libraries has been loaded already: a reboot changes nothing.
+_OLD_LIBRARY = (
+    "find the older copy with `ldconfig -p | grep -e libcuda -e libnvidia-ml` and in `LD_LIBRARY_PATH`,"
+    " and remove it; in a container, remove driver libraries from the image"
+)
+
 
 def _library_version(nvml: Nvml | Missing, lib: LibCuda | Missing) -> tuple[str, str] | None:
     """Name and version of a driver library; a `cuda-compat` library is meant to differ."""
@@ -75,6 +82,7 @@ def module_matches_library(
     said = code == _tables.NVML_VERSION_MISMATCH or (cuda_code == _tables.MISMATCH and not compat)
     if not said and not differ:
         return
+    older = differ and module and library and numbers(library[1]) < numbers(module)
     evidence = {
         "module_version": module,
         "library": library[0] if library else None,
@@ -91,12 +99,10 @@ def module_matches_library(
     yield fail(
         text,
         effect="`nvidia-smi` and CUDA do not start; every rank exits at startup",
-        hint="reboot, or reload the `nvidia` kernel modules while nothing uses the GPUs",
+        hint=_OLD_LIBRARY if older else HINT,
         **evidence,
     )
 
-
-HINT = "reboot, or reload the `nvidia` kernel modules while nothing uses the GPUs"
 
 SIGNATURES = (
     Signature(

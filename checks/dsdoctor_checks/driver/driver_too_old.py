@@ -20,6 +20,7 @@ folder from `LD_LIBRARY_PATH`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from dsdoctor.api import (
     Condition,
@@ -147,6 +148,9 @@ def driver_supports_torch(
     if code != _tables.TOO_OLD and numbers(loaded) >= numbers(floor):
         yield ok(f"driver {loaded} is {floor} or newer", floor=floor, **evidence)
         return
+    if floor is not None and numbers(loaded) >= numbers(floor):
+        yield from _other_library(loaded, floor, lib, evidence)
+        return
     supported = _tables.supported(loaded)
     options = f"upgrade the driver to {floor} or newer" if floor else "upgrade the driver"
     if install:
@@ -158,6 +162,26 @@ def driver_supports_torch(
         effect="CUDA initialization fails with error 35; every rank exits at startup",
         hint=options,
         serves=supported,
+        floor=floor,
+        error=_tables.TOO_OLD,
+        **evidence,
+    )
+
+
+def _other_library(
+    driver: str, floor: str, lib: LibCuda | Missing, evidence: dict[str, Any]
+) -> Iterator[Finding]:
+    """CUDA reports a driver that is too old, and the driver is not: another libcuda is loaded."""
+    own = lib.version if isinstance(lib, LibCuda) else None
+    if own is not None and numbers(own) != numbers(driver):
+        yield skip(f"libcuda is {own}, not {driver}", **evidence)  # driver-library-mismatch
+        return
+    yield fail(
+        f"CUDA reports a driver that is too old (error {_tables.TOO_OLD}), but driver {driver} is"
+        f" {floor} or newer: the job loads another libcuda",
+        effect="CUDA initialization fails with error 35; every rank exits at startup",
+        hint="find the other copy with `ldconfig -p | grep libcuda` and in `LD_LIBRARY_PATH`, and"
+        " remove it",
         floor=floor,
         error=_tables.TOO_OLD,
         **evidence,

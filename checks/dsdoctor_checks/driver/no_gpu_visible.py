@@ -28,6 +28,7 @@ from dsdoctor.api import (
     Gpus,
     Level,
     Missing,
+    NotStated,
     NvidiaKernel,
     Nvml,
     OsInfo,
@@ -132,12 +133,7 @@ def some_gpu_visible(
         return
     if not gpu_expected(RunNeeds(), kernel, gpus):
         other = other_accelerator(torch, deepspeed, packages, env)
-        if other is None and isinstance(os, OsInfo) and os.system == "Darwin":
-            other = "Apple MPS or the CPU"  # NVIDIA has no driver for macOS
-        if other is not None and not run.wants_gpu:
-            yield skip(f"DeepSpeed uses {other} here, not an NVIDIA GPU", accelerator=other)
-            return
-        yield say(**_no_gpu_here(amd_gpus(os, kernel), run), **evidence)
+        yield from _without_nvidia(other, os, kernel, torch, run, evidence)
         return
     # counted one by one: of a paste, the list may be longer
     on_bus = sum(1 for _ in kernel.pci) if isinstance(kernel, NvidiaKernel) else 0
@@ -168,6 +164,34 @@ _NO_ROCM: dict[str, Any] = {
     "effect": _CPU,
     "hint": "compare `rocminfo`; in a container, pass `--device /dev/kfd --device /dev/dri`",
 }
+
+
+def _without_nvidia(
+    other: str | None,
+    os: OsInfo | Missing,
+    kernel: NvidiaKernel | Missing,
+    torch: TorchBuild | Missing,
+    run: RunNeeds,
+    evidence: dict[str, Any],
+) -> Iterator[Finding]:
+    """A machine without NVIDIA GPUs, which another accelerator may serve."""
+    if other is None and isinstance(os, OsInfo) and os.system == "Darwin":
+        other = "Apple MPS or the CPU"  # NVIDIA has no driver for macOS
+    if other is not None and not run.wants_gpu:
+        yield skip(f"DeepSpeed uses {other} here, not an NVIDIA GPU", accelerator=other)
+        return
+    amd = amd_gpus(os, kernel)
+    if not (amd and _built_for_cpu(torch)):  # which `cpu-only-torch` reports
+        yield (fail if run.wants_gpu else warn)(**_no_gpu_here(amd, run), **evidence)
+
+
+def _built_for_cpu(torch: TorchBuild | Missing) -> bool:
+    try:
+        return (
+            isinstance(torch, TorchBuild) and bool(torch.version) and not (torch.cuda or torch.hip)
+        )
+    except NotStated:
+        return False
 
 
 def _no_gpu_here(amd: int, run: RunNeeds) -> dict[str, Any]:

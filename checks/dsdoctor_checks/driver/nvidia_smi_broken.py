@@ -46,6 +46,8 @@ CONDITION = Condition(
         "gpu-reset-required",
     ),
 )
+#: With exit status 6, where the driver works and lists no GPU (nvidia-smi(1), return value).
+_NO_DEVICES = "No devices were found"
 
 
 @check(CONDITION)
@@ -61,6 +63,8 @@ def nvidia_smi_answers(
     if smi.path is None or smi.timed_out or not broken:
         return
     read = isinstance(gpus, Gpus) and bool(gpus.gpus)
+    if isinstance(gpus, Gpus) and gpus.count == 0 and _NO_DEVICES in (smi.error or ""):
+        return  # NVML agrees with it
     needed = gpu_expected(run, kernel, gpus) and not read and not cuda_works(live)
     say = fail if needed else warn
     outcome = f"exits with status {smi.returncode}" if smi.returncode else "prints no report"

@@ -32,13 +32,16 @@ HINT = (
 
 SIGNATURES = (
     Signature(
-        pattern=r"undefined symbol: _Z\w+",
+        pattern=r"undefined symbol: _Z(?!N5cudnn)\w+",
         source="glibc 2.17-2.41 elf/dl-lookup.c",
         examples=(
             "ImportError: /x/y.cpython-310-x86_64-linux-gnu.so: undefined symbol: _ZN3c105ErrorC2E",
             "OSError: /x/libtorchaudio.so: undefined symbol: _ZNK5torch8autograd4Node4nameB5cxx11Ev",
         ),
-        not_examples=("undefined symbol: _Z is fine",),
+        not_examples=(
+            "undefined symbol: _Z is fine",
+            "/usr/local/cuda/lib64/libcudnn_cnn_train.so.8: undefined symbol: _ZN5cudnn3cnn6launchEv",
+        ),
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(

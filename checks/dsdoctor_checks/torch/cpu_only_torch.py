@@ -43,6 +43,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
+from dsdoctor_checks._amd import ROCM_BUILD, amd_gpus
 from dsdoctor_checks._util import capabilities, gpu_expected, pair
 from dsdoctor_checks.torch._builds import NEWEST, NONE_FITS, choose, driver_of, machine_of
 
@@ -89,6 +90,17 @@ def torch_has_cuda(
             effect="DeepSpeed runs on the CPU and uses no GPU",
             hint="install a CUDA build of torch if the job is to use GPUs",
             torch=torch.version,
+        )
+        return
+    if not gpu_expected(RunNeeds(), kernel, gpus, env) and (amd := amd_gpus(os, kernel)):
+        # a warning unless GPUs are asked for: it may be no more than the one in the CPU
+        yield (fail if run.wants_gpu else warn)(
+            f"torch {torch.version} is a CPU build, but this machine has {amd} AMD"
+            f" GPU{'s' * (amd != 1)}",
+            effect="DeepSpeed runs on the CPU and uses no GPU",
+            hint=f"install {ROCM_BUILD}",
+            torch=torch.version,
+            amd_gpus=amd,
         )
         return
     if not gpu_expected(run, kernel, gpus, env):

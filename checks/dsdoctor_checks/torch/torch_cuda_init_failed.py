@@ -49,6 +49,8 @@ CONDITION = Condition(
         "fabric-manager-not-running",
         "gpu-busy-exclusive-mode",
         "gpu-hardware-fault",
+        "gpu-lost",
+        "gpu-reset-required",
         "cuda-init-driver-state",
         "container-lost-gpu",
         "libcuda-unusable",

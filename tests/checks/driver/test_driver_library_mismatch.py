@@ -80,3 +80,10 @@ CHECK = driver_library_mismatch.module_matches_library
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
     assert judge(CHECK, **facts).statuses == expected
+
+
+@pytest.mark.parametrize(("library", "word"), [("440.59", "ldconfig"), ("580.95.05", "reboot")])
+def test_a_reboot_is_no_way_out_of_a_library_that_is_older(library: str, word: str) -> None:
+    found = judge(CHECK, nvidia_kernel=m.kernel("550.100"), lib_cuda=m.libcuda(library))
+    assert found.statuses == ["fail"]
+    assert word in (found.worst.hint or "")

@@ -135,3 +135,20 @@ CHECK = driver_too_old.driver_supports_torch
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
     assert judge(CHECK, **facts).statuses == expected
+
+
+ERROR_35: dict[str, Any] = {
+    "torch_build": m.torch("2.6.0+cu124", "12.4"),
+    "nvidia_kernel": m.kernel("550.100"),
+    "nvml": m.nvml("550.100"),
+    "gpus": m.gpus("A100"),
+    "torch_live": m.live(35),
+}
+
+
+def test_error_35_of_a_driver_that_is_new_enough_is_not_blamed_on_the_driver() -> None:
+    judged = judge(CHECK, lib_cuda=m.libcuda("550.100"), **ERROR_35)
+    assert judged.statuses == ["fail"]
+    assert "driver 550.100 is 525.60.13 or newer" in judged.worst.message
+    assert "ldconfig" in (judged.worst.hint or "")
+    assert judge(CHECK, lib_cuda=m.libcuda("440.59"), **ERROR_35).statuses == ["skip"]

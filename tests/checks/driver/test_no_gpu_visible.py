@@ -192,9 +192,10 @@ def test_another_accelerator_is_not_called_the_cpu(
     assert finding.message == f"DeepSpeed uses {named} here, not an NVIDIA GPU"
 
 
-@pytest.mark.parametrize("version", [None, "2.13.0+cpu"])
-def test_amd_gpus_need_a_build_for_rocm(version: str | None) -> None:
-    facts: dict[str, Any] = {"environment": m.NO_ENV, "torch_build": TorchBuild(version=version)}
+@pytest.mark.parametrize(("version", "cuda"), [(None, None), ("2.9.1+cu128", "12.8")])
+def test_amd_gpus_need_a_build_for_rocm(version: str | None, cuda: str | None) -> None:
+    torch = TorchBuild(version=version, cuda=cuda)
+    facts: dict[str, Any] = {"environment": m.NO_ENV, "torch_build": torch}
     os = msgspec.structs.replace(m.LINUX, amd_gpus=8)
     (finding,) = judge(CHECK, nvidia_kernel=m.NO_GPU, os_info=os, **facts).findings
     assert finding.status.value == "warn"
@@ -226,3 +227,12 @@ def test_a_torch_without_a_device_where_gpus_were_not_asked_for(
     live = m.live(100)
     facts = {"gpus": m.NOT_ASKED, "nvidia_kernel": m.NOT_ASKED, "torch_live": live, **known}
     assert [f.status.value for f in judge(CHECK, **facts).findings] == expected
+
+
+def test_a_cpu_build_beside_amd_gpus_is_left_to_the_condition_of_cpu_builds() -> None:
+    os = msgspec.structs.replace(m.LINUX, amd_gpus=8)
+    torch = TorchBuild(version="2.13.0+cpu")
+    found = judge(
+        CHECK, nvidia_kernel=m.NO_GPU, os_info=os, environment=m.NO_ENV, torch_build=torch
+    )
+    assert found.bad == []

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import NvidiaSmi
+from dsdoctor.api import Gpus, NvidiaSmi
 from dsdoctor.testing import judge
 from dsdoctor_checks.driver import nvidia_smi_broken
 from tests.checks import machines as m
@@ -48,6 +48,24 @@ CHECK = nvidia_smi_broken.nvidia_smi_answers
             },
             ["warn"],
             id="nvidia-smi prints garbage, but NVML lists the GPU",
+        ),
+        pytest.param(
+            {
+                "nvidia_smi": m.smi(returncode=6, error="No devices were found"),
+                "nvidia_kernel": m.kernel(),
+                "gpus": Gpus(count=0),
+            },
+            ["ok"],
+            id="nvidia-smi and NVML agree that there is no GPU",
+        ),
+        pytest.param(
+            {
+                "nvidia_smi": m.smi(returncode=6, error="No devices were found"),
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
+            ["warn"],
+            id="nvidia-smi finds no GPU, and NVML does",
         ),
         pytest.param(
             {

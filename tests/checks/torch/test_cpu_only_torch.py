@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from dsdoctor.api import RunNeeds
 from dsdoctor.testing import judge
 from dsdoctor_checks.torch import cpu_only_torch
 from dsdoctor_checks.torch._builds import choose
@@ -108,3 +110,13 @@ def test_no_index_is_named_where_nothing_of_the_machine_is_known() -> None:
         CHECK, torch_build=m.torch("2.13.0+cpu", None), nvidia_kernel=m.NO_GPU, run_needs=m.WANTS
     ).findings
     assert finding.hint == "install a CUDA build of torch that the job's driver supports"
+
+
+@pytest.mark.parametrize(("run", "status"), [(m.ANY, "warn"), (m.WANTS, "fail")])
+def test_a_cpu_build_on_a_machine_with_amd_gpus(run: RunNeeds, status: str) -> None:
+    os = msgspec.structs.replace(m.LINUX, amd_gpus=8)
+    facts: dict[str, Any] = {"nvidia_kernel": m.NO_GPU, "environment": m.NO_ENV, "os_info": os}
+    found = judge(CHECK, torch_build=m.torch("2.13.0+cpu", None), run_needs=run, **facts)
+    assert found.statuses == [status]
+    assert "this machine has 8 AMD GPUs" in found.worst.message
+    assert "ROCm build" in (found.worst.hint or "")

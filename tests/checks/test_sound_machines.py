@@ -11,7 +11,8 @@ from dsdoctor.model.facts.gpu import Gpus, MigDevice
 from dsdoctor.model.report import Verdict
 from dsdoctor.paste.environment import environment_of
 from tests.paste import rendered
-from tests.support.composed import GIB, Described, machine
+from tests.support.composed import machine
+from tests.support.described import GIB, Described
 
 REGISTRY = packs.load(builtin_only=True)
 UNIFIED = {"memory_total_bytes": 122 << 30}

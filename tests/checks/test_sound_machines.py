@@ -98,11 +98,23 @@ def test_nothing_is_found_in_what_its_tools_print(name: str) -> None:
 @pytest.mark.parametrize(
     ("said", "asked"),
     [
-        (Described(gpus="NVIDIA X900"), "compute capability"),
-        (Described(gpus="NVIDIA GB10"), "memory"),
-        (Described(gpus="Tesla T4", torch="1.7.0"), "CUDA"),
-        (Described(gpus="Tesla T4", torch="2.1.0+cu113"), "kernels"),
-        (Described(gpus="Tesla T4", driver="304.54"), "driver"),
+        pytest.param(
+            Described(gpus="NVIDIA X900"), "compute capability", id="a product of the future"
+        ),
+        pytest.param(
+            Described(gpus="NVIDIA GB10"), "memory", id="memory that is shared with the CPU"
+        ),
+        pytest.param(
+            Described(gpus="Tesla T4", torch="1.7.0"), "CUDA", id="a torch before the table"
+        ),
+        pytest.param(
+            Described(gpus="Tesla T4", torch="2.1.0+cu113"),
+            "kernels",
+            id="a wheel that was never published",
+        ),
+        pytest.param(
+            Described(gpus="Tesla T4", driver="304.54"), "driver", id="a driver before CUDA 9"
+        ),
     ],
 )
 def test_what_no_table_knows_is_not_made_up(said: Described, asked: str) -> None:

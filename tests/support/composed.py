@@ -80,7 +80,7 @@ def machine(said: Described) -> Snapshot:
     """
     cuda = _cuda_of(said)
     names = _names(said.gpus)
-    driver = said.driver or (_driver_for(cuda) if names else None)
+    driver = said.driver or (OWN_DRIVER.get(cuda or "12.4", "580.95.05") if names else None)
     works = cuda is not None and bool(names) and said.cuda_error is None
     facts: list[Fact] = [
         *_system(said),
@@ -127,10 +127,6 @@ def _cuda_of(said: Described) -> str | None:
     if known is None:
         raise ValueError(f"which CUDA was torch {said.torch} built for?")
     return known
-
-
-def _driver_for(cuda: str | None) -> str:
-    return OWN_DRIVER.get(cuda or "12.4", "580.95.05")
 
 
 def _memory(name: str, said: Described) -> int:

@@ -112,7 +112,13 @@ def test_no_index_is_named_where_nothing_of_the_machine_is_known() -> None:
     assert finding.hint == "install a CUDA build of torch that the job's driver supports"
 
 
-@pytest.mark.parametrize(("run", "status"), [(m.ANY, "warn"), (m.WANTS, "fail")])
+@pytest.mark.parametrize(
+    ("run", "status"),
+    [
+        pytest.param(m.ANY, "warn", id="it may be the one in the CPU"),
+        pytest.param(m.WANTS, "fail", id="GPUs are asked for"),
+    ],
+)
 def test_a_cpu_build_on_a_machine_with_amd_gpus(run: RunNeeds, status: str) -> None:
     os = msgspec.structs.replace(m.LINUX, amd_gpus=8)
     facts: dict[str, Any] = {"nvidia_kernel": m.NO_GPU, "environment": m.NO_ENV, "os_info": os}

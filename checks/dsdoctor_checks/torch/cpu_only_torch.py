@@ -95,8 +95,7 @@ def torch_has_cuda(
     if not gpu_expected(RunNeeds(), kernel, gpus, env) and (amd := amd_gpus(os, kernel)):
         # a warning unless GPUs are asked for: it may be no more than the one in the CPU
         yield (fail if run.wants_gpu else warn)(
-            f"torch {torch.version} is a CPU build, but this machine has {amd} AMD"
-            f" GPU{'s' * (amd != 1)}",
+            f"torch {torch.version} is a CPU build, but this machine has {amd} × AMD GPU",
             effect="DeepSpeed runs on the CPU and uses no GPU",
             hint=f"install {ROCM_BUILD}",
             torch=torch.version,

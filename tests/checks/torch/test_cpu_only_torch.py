@@ -124,5 +124,5 @@ def test_a_cpu_build_on_a_machine_with_amd_gpus(run: RunNeeds, status: str) -> N
     facts: dict[str, Any] = {"nvidia_kernel": m.NO_GPU, "environment": m.NO_ENV, "os_info": os}
     found = judge(CHECK, torch_build=m.torch("2.13.0+cpu", None), run_needs=run, **facts)
     assert found.statuses == [status]
-    assert "this machine has 8 AMD GPUs" in found.worst.message
+    assert "this machine has 8 × AMD GPU" in found.worst.message
     assert "ROCm build" in (found.worst.hint or "")

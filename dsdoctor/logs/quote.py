@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from dsdoctor.logs.presentable import presentable
+from dsdoctor.logs.presentable import LONGEST_READ, presentable
 from dsdoctor.logs.reader import ReadError, blocks, decode, find_sources
+from dsdoctor.model.masking import mask_lines
 
 #: Lines before and after the one that is quoted.
 AROUND = 30
@@ -42,10 +43,10 @@ def around(
         except ReadError:
             continue
         for number in numbers:
+            ones = [one for one in range(number - span, number + span + 1) if one in texts]
+            hidden = mask_lines([texts[one][:LONGEST_READ] for one in ones])
             found[source.name, number] = [
-                (one, presentable(texts[one]))
-                for one in range(number - span, number + span + 1)
-                if one in texts
+                (one, presentable(text)) for one, text in zip(ones, hidden, strict=True)
             ]
     return found
 

@@ -153,7 +153,8 @@ def test_the_patterns_are_found() -> None:
 
 #: Those of secrets are texts in a table, and compiled when they are first used.
 MASKING = {text for row in masking._SECRETS for text in row[1:3] if text} | {
-    masking._PLACEHOLDER, masking._ASSIGNED, masking._OPTION,
+    masking._PLACEHOLDER, masking._CODE, masking._ATTRIBUTE, masking._FILE, masking._KUBEADM,
+    masking._ENCODED, *(pattern for _, pattern in masking._NAMED),
 }  # fmt: skip
 #: Imports everything, reads a log and a config, and prints each pattern that our code has compiled.
 RECORDER = """

@@ -6,11 +6,26 @@ real ones. Each has a text that must not be found anywhere, and a line in which 
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import json
 
 _RANDOM = "q7Zk2Xw9Rt4Vb6Yn8Mp3Lc5Jd1Hf0Gs"
 _HEX = "9f3c1a7be2d4860f5b1c9a3e7d2f4086"
 _UPPER = "Q7ZK2XW9RT4VB6YN"
+_UUID = "9f3c1a7b-e2d4-860f-5b1c-9a3e7d2f4086"
+
+
+def _encoded(document: object) -> str:
+    return base64.b64encode(json.dumps(document).encode()).decode()
+
+
+_BASIC = base64.b64encode(b"bob:hunter2x").decode()
+_SERVICE_ACCOUNT = _encoded(
+    {"type": "service_account", "private_key": "-----BEGIN PRIVATE " + f"KEY-----\n{_RANDOM}\n"}
+)
+_DOCKER = _encoded({"auths": {"nvcr.io": {"auth": _BASIC}}})
+_NEPTUNE = _encoded({"api_address": "https://app.neptune.ai", "api_key": _UUID})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +89,38 @@ FORMS = (
         "-----BEGIN OPENSSH PRIVATE " + f"KEY-----\n{_RANDOM}\n-----END OPENSSH PRIVATE KEY-----",
         _RANDOM,
     ),
+    _form("jfrog", "AKC" + "p", _RANDOM + _RANDOM),
+    _form("alibaba", "LTA" + "I", "5t" + _RANDOM[:18]),
+    _form("tencent", "AKI" + "D", _RANDOM),
+    _form("gemini", "AQ" + ".Ab8", "RN6" + _RANDOM),
+    _form("runpod", "rp" + "a_", _UPPER * 3),
+    _form("pulumi", "pu" + "l-", _HEX + _HEX[:8]),
+    _form("doppler", "dp" + ".pt.", _RANDOM + _RANDOM),
+    _form("xai", "xa" + "i-", _RANDOM + _RANDOM),
+    _form("perplexity", "pp" + "lx-", _RANDOM + _RANDOM),
+    _form("cerebras", "cs" + "k-", _HEX + _HEX),
+    _form("fireworks", "f" + "w_", _RANDOM[:22]),
+    _form("tavily", "tv" + "ly-dev-", _RANDOM),
+    _form("pinecone", "pc" + "sk_", _RANDOM + "_" + _RANDOM),
+    _form("langsmith", "ls" + "v2_pt_", _HEX + "_9f3c1a7be2"),
+    _form("grafana", "gl" + "sa_", _RANDOM + "_9f3c1a7b"),
+    _form("new relic", "NR" + "AK-", _UPPER + _UPPER[:11]),
+    _form("sentry", "sn" + "trys_", "eyJpYXQiOjE2" + _RANDOM),
+    _form("1password", "op" + "s_eyJ", _RANDOM),
+    _form("crypt", "$" + "6$saltsalt$", _RANDOM + _RANDOM),
+    Planted("entra", f"secret abc8{'Q'}~{_RANDOM}abc expires", _RANDOM),
+    Planted("terraform", f"host {_RANDOM[:14]}.{'atlasv1'}.{_RANDOM}{_RANDOM}", _RANDOM + _RANDOM),
+    Planted("anaconda", f"https://conda.anaconda.org/t/ab-{_UUID}/channel/noarch", _UUID),
+    Planted("feishu web hook", f"https://open.feishu.cn/open-apis/bot/v2/hook/{_UUID}", _UUID),
+    Planted("telegram", f"https://api.telegram.org/bot123456789:AAH{_RANDOM}x/send", _RANDOM),
+    Planted("service account in base64", f"GCP_SA={_SERVICE_ACCOUNT}", _SERVICE_ACCOUNT),
+    Planted("docker config in base64", f".dockerconfigjson: {_DOCKER}", _DOCKER),
+    Planted("neptune", f"connecting with {_NEPTUNE}", _NEPTUNE),
+    Planted(
+        "ssh2 private key",
+        "---- BEGIN SSH2 ENCRYPTED PRIVATE " + f"KEY ----\n{_RANDOM}\n---- END SSH2 KEY ----",
+        _RANDOM,
+    ),
     Planted("unfinished private key", "-----BEGIN RSA PRIVATE " + f"KEY-----\\n{_RANDOM}", _RANDOM),
 )
 PLACES = (
@@ -100,6 +147,29 @@ PLACES = (
     Planted("curl", "curl -s -u bob:hunter2x https://h/", "hunter2x"),
     Planted("sshpass", "sshpass -p hunter2x ssh gpu1", "hunter2x"),
     Planted("netrc", "machine h login bob password hunter2x", "hunter2x"),
+    Planted("netrc with an account", "login bob account x password hunter2x", "hunter2x"),
+    Planted("netrc in another order", "machine h password hunter2x login bob", "hunter2x"),
+    Planted("docker login", "docker login nvcr.io -u oauth -p hunter2x", "hunter2x"),
+    Planted("docker config", '{"auths": {"nvcr.io": {"auth": "' + _BASIC + '"}}}', _BASIC),
+    Planted("identity token", '{"identitytoken": "hunter2x"}', "hunter2x"),
+    Planted("mysql", "mysql -u root -phunter2x slurm", "hunter2x"),
+    Planted("redis", "redis-cli -h head -a hunter2x ping", "hunter2x"),
+    Planted("ipmitool", "ipmitool -H bmc1 -U admin -P hunter2x power status", "hunter2x"),
+    Planted("wandb login", f"wandb login --relogin {_HEX}9f3c1a7b", _HEX + "9f3c1a7b"),
+    Planted("password on stdin", "echo hunter2x | docker login --password-stdin", "hunter2x"),
+    Planted("proxy without a scheme", "http_proxy=bob:hunter2x@proxy:3128", "hunter2x"),
+    Planted("proxy of curl", "curl --proxy-user bob:hunter2x https://h/", "hunter2x"),
+    Planted("connection of a database", "Server=db;Uid=sa;Pwd=hunter2x;", "hunter2x"),
+    Planted("password parameter", "GET https://h/j/1?pwd=hunter2x&x=1", "hunter2x"),
+    Planted("session parameter", f"GET https://h/?sessionid={_HEX}", _HEX),
+    Planted("percent-encoded", "GET /?q=%22password%22%3A%22hunter2x%22", "hunter2x"),
+    Planted("digest", f'Authorization: Digest username="b", response="{_HEX}"', _HEX),
+    Planted("another scheme", "Authorization: SSWS hunter2x", "hunter2x"),
+    Planted("cookie in quotes", f'Cookie: _xsrf=2|1a; username-h="{_RANDOM}"', _RANDOM),
+    Planted("kubeadm", "kubeadm join h:6443 --token abcdef.0123456789abcdef", "0123456789abcdef"),
+    Planted("quote in a password", 'password = "Tr0ub4dor\\"hunter2x"', "hunter2x"),
+    Planted("quoted for a shell", "export DB_PASSWORD='Tr0'\"'\"'hunter2x'", "hunter2x"),
+    Planted("Chinese", "\u5bc6\u7801\uff1ahunter2x", "hunter2x"),
     Planted(
         "connection string",
         "DefaultEndpointsProtocol=https;AccountKey=hunter2xhunter2x==;Suffix=y",
@@ -132,6 +202,30 @@ NAMES = (
     _named("--wandb-api-key", "hunter2x", "train.py {} {}"),
     _named("--password", "hunter2x", "train.py {}={}"),
     _named("auth", _RANDOM, '"{}": "{}"'),
+    _named("PGPASSWORD", "hunter2x"),
+    _named("SSHPASS", "hunter2x"),
+    _named("hftoken", "hunter2x"),
+    _named("appsecret", "hunter2x"),
+    _named("DBPASS", "hunter2x"),
+    _named("HW_SK", "hunter2x"),
+    _named("SECRET_KEY_BASE", "hunter2x"),
+    _named("master_key", "hunter2x"),
+    _named("HF_TOKEN", "hunter2x", "      {}:                        {}"),
+    _named("HF_TOKEN", "hunter2x", "- name: {}\n  value: {}"),
+    _named("HF_TOKEN", "hunter2x", '{{"name":"{}","value":"{}"}}'),
+    _named("HF_TOKEN", "hunter2x", 'os.environ["{}"] = "{}"'),
+    _named("HF_TOKEN", "hunter2x", "os.environ.setdefault('{}', '{}')"),
+    _named("HF_TOKEN", "hunter2x", "setenv {} {}"),
+    _named("HF_TOKEN", "hunter2x", "\x1b[1m{}\x1b[0m=\x1b[32m{}\x1b[0m"),
+    _named("aws_secret_access_key", "hunter2x", "aws configure set {} {}"),
+    _named("password", "hunter2x", "<{}>{}</password>"),
+    _named("Password", "hunter2x", '<add key="{}" value="{}"/>'),
+)
+#: Only as they stand on several lines.
+LINES = (
+    Planted("block of YAML", "password: |\n  hunter2x", "hunter2x"),
+    Planted("folded block of YAML", "password: >-\n    hunter2x\nnext: 1", "hunter2x"),
+    Planted("a line that goes on", "export HF_TOKEN=\\\n  hunter2x", "hunter2x"),
 )
 PLANTED = (*FORMS, *PLACES, *NAMES)
 
@@ -160,5 +254,17 @@ ORDINARY = (
     "/usr/local/cuda/bin:/opt/env/bin LD_LIBRARY_PATH=/opt/secrets-free/lib",
     "CUDA_VISIBLE_DEVICES=0,1 MASTER_ADDR=gpu1 MASTER_PORT=29500 RANK=0 OMP_NUM_THREADS=8",
     "10:42:07 [INFO] keys 12, tokens/s: 18234.5, grad_norm: 1.25e-3, loss: 2.3456789",
+    "--world_info=eyJncHUxIjogWzAsIDFdLCAiZ3B1MiI6IFswLCAxXX0= --node_rank=0",
+    "cache key: 9f3c1a7be2d4860f5b1c9a3e7d2f4086 key: runs/A1b2C3d4E5f6/step100.pt",
+    "GOOGLE_APPLICATION_CREDENTIALS=/etc/gcp/sa.json jwt_key=/etc/slurm/jwt.key HF_TOKEN=~/.token",
+    "api_key=config.api_key, token=args.hf_token, password=getpass.getpass() hub_token=hub_token",
+    "os.environ['HF_TOKEN'] = token c = Client(address, authkey=current_process().authkey)",
+    "HF_TOKEN=<your_token> HF_TOKEN=your_token_here WANDB_API_KEY=xxxx StoragePass=(null)",
+    "sudo: a password is required password: Permission denied imagePullSecrets: [{name: nvcr}]",
+    "secret: {secretName: hf} DataLoader(pin_memory=True) bypass=1 hotkey: ctrl monkey=1 compass: n",
+    "fw_bw_time: 1.2 rpa_ratio=0.5 ms-marco-MiniLM-L-6-v2 xai-toolkit pul-request AKIDS 5$ each $6",
+    "docker login nvcr.io then wandb login, echo done | tee x mysqld -port redis-cli ping",
+    "ssh login -p 22 hostname and mysql -u root -h db slurm",
+    "NO_PROXY=localhost,.corp:80 http_proxy=http://proxy:8080 rank0:gpu1@mlx5_0:1 NCCL_IB_HCA=mlx5_0:1",
     "risk-adjusted sk-learn-contrib-packages-of-old task-queue-manager-of-the-node",
 )

@@ -1,4 +1,4 @@
-"""From the log of a dead run to its cause: reader, scan, diagnose."""
+"""From the log of a dead run to its cause: `reader`, `scan`, `diagnose`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def signatures_of(registry: Registry) -> Knowledge:
-    """Every signature of every pack, with what a diagnosis says of its condition."""
+    """Every signature of every pack, with the title, hint and fixes of its condition."""
     return knowledge_of(registry)
 
 
@@ -50,11 +50,11 @@ def diagnose_paths(
     """Reads files, folders and `-`, and names the cause.
 
     Args:
-        paths: of logs, and of dumps beside them.
+        paths: logs, and dumps of torch's flight recorder next to them.
         signatures: as `signatures_of` returns them.
-        expect: what must have been active.
-        dumps: files that are dumps of torch's flight recorder, unless they are broken.
-        budget: how much is read.
+        expect: what must have been active, as for `--expect`.
+        dumps: further files to read as dumps; those that are not dumps are ignored.
+        budget: limits on what is read.
 
     Raises:
         ReadError: a file is missing.
@@ -66,7 +66,7 @@ def diagnose_paths(
 
 
 def read_dumps(paths: Iterable[str], budget: Budget) -> dict[str, Dump]:
-    """Those of these files that are dumps of torch's flight recorder, by name."""
+    """The dumps of torch's flight recorder among these files, by file name."""
     dumps: dict[str, Dump] = {}
     for name, data in find_dumps(paths, budget):
         from dsdoctor.logs import flight_recorder  # noqa: PLC0415  # most logs have no dumps
@@ -77,7 +77,7 @@ def read_dumps(paths: Iterable[str], budget: Budget) -> dict[str, Dump]:
 
 
 def find(paths: Sequence[str], budget: Budget) -> tuple[list[Source], tuple[Dump, ...]]:
-    """Logs in files, folders and `-`, and dumps of torch's flight recorder beside them.
+    """Logs in files, folders and `-`, and dumps of torch's flight recorder next to them.
 
     Raises:
         ReadError: a file is missing.

@@ -1,9 +1,9 @@
 """Which literals occur in which lines of a block: three engines with the same answer.
 
-`words` is pure Python. A log of a gigabyte has a few thousand different words, so a block is cut
-into its set of words at the speed of C, and only literals whose words are all there are searched
-for. `hyperscan` (the extra `fast`) finds all literals in one pass with SIMD instructions. Both
-take longer to make ready than `grams` takes to search a short log.
+`words` is pure Python. A log of a gigabyte has a few thousand different words, so a block is split
+into its set of words at the speed of C, and a literal is searched for only if the block contains
+all of its words. `hyperscan` (the extra `fast`) finds all literals in one pass with SIMD
+instructions. Both take longer to set up than `grams` takes to search a short log.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import importlib
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Protocol
 
-#: Words of the logs of healthy runs: a literal is better looked for by another of its words.
+#: Words that are common in the logs of healthy runs, so they select few literals.
 COMMON = frozenset(
     b"a all and are as at be by config cpu cuda CUDA data deepspeed DeepSpeed device env epoch "
     b"false File for found from get gpu GPU has hf import in info INFO init is it line "
@@ -22,12 +22,13 @@ COMMON = frozenset(
     b"world x you your".split()
 )
 LEAST_WORD = 1
-#: Words kept as known; beyond that they are learned anew, so that memory stays flat.
+#: Words that are remembered; beyond that all are forgotten, so memory stays bounded.
 MOST_WORDS = 100_000
-#: A word longer than this is looked at each time and not kept.
+#: A longer word that no literal contains is not remembered.
 LONGEST_WORD = 48
 
-#: Letters as they are, ends of lines (and of bars) as ends of lines, all else a space; digits go.
+#: Keeps letters, turns newlines and carriage returns into newlines, and all else into spaces;
+#: digits are deleted.
 _LETTERS = bytes(
     code
     if 65 <= code <= 90 or 97 <= code <= 122  # noqa: PLR2004  # A-Z, a-z
@@ -43,7 +44,7 @@ Hot = dict[int, set[str]]
 
 
 class Matcher(Protocol):
-    """An engine.
+    """A search engine.
 
     Attributes:
         name: `grams`, `words` or `hyperscan`.
@@ -53,7 +54,7 @@ class Matcher(Protocol):
     def name(self) -> str: ...  # noqa: D102
 
     def find(self, data: bytes) -> Hot:
-        """Start of each line that holds a literal, to all literals in that line."""
+        """Maps the start of each line that contains a literal to all literals in that line."""
         ...
 
 
@@ -66,12 +67,12 @@ def _searchable(literals: Iterable[str]) -> list[tuple[str, bytes]]:
     ]
 
 
-#: A word that a literal asks for, with what may be on either side of it within a word.
+#: A word of a literal, and whether the log's word may continue on its left and on its right.
 _Atom = tuple[bytes, bool, bool]
 
 
 class _Literal:
-    """A literal, the words that a block must hold for it, and the one it is known by."""
+    """A literal, the words that a block must contain for it, and the rarest of them (`key`)."""
 
     def __init__(self, text: str, raw: bytes) -> None:
         self.text, self.raw = text, raw
@@ -85,7 +86,7 @@ class _Literal:
             if len(word) >= LEAST_WORD:
                 self.atoms.add((word, left, right))
         self.key = max(self.atoms, default=None, key=_selectivity)
-        #: Bytes so rare that a block is asked for them first.
+        #: Bytes so rare that the block is searched for them first.
         self.rare = [bytes([code]) for code in raw if code in _RARE or code > _ASCII]
 
 
@@ -101,15 +102,15 @@ def _selectivity(atom: _Atom) -> tuple[bool, bool, int]:
 def _words(data: bytes) -> set[bytes]:
     """The words of a block.
 
-    Without their digits most lines of progress are the same line, so few are cut into words. Where
-    a literal occurs in a line, it occurs without its digits in the line without digits.
+    Without digits most progress lines are identical, so few lines are split into words. If a
+    literal occurs in a line, it also occurs after the digits of both are deleted.
     """
     lines = set(data.translate(_LETTERS, _DIGITS).split(b"\n"))
     return set(b" ".join(lines).split())
 
 
 class WordMatcher:
-    """Pure Python: sets of words, then searches for the literals that they admit."""
+    """Pure Python: compares sets of words, then searches for the literals that may occur."""
 
     name = "words"
 
@@ -132,7 +133,7 @@ class WordMatcher:
         self._hot_words: set[bytes] = set()
 
     def _learn(self, new: set[bytes]) -> None:
-        """Sorts new words into those that a literal asks for and those that none does."""
+        """Sorts new words into those that a literal needs (hot) and all others (cold)."""
         joined = b" " + b" ".join(new) + b" "
         found: dict[bytes, set[_Atom]] = {
             word: {self._exact[word]} for word in new & self._exact.keys()
@@ -227,10 +228,10 @@ class HyperscanMatcher:
 
 
 class GramMatcher:
-    """Next to nothing to make ready: admits the literals whose stretches of four bytes are there.
+    """Almost no setup: searches for the literals whose four-byte groups all occur in the block.
 
-    The block is read as numbers of four bytes from each of its first four bytes on, and a literal
-    from its first byte on, so that all numbers of a literal that occurs are among the block's.
+    The block is read as four-byte numbers from each of its first four offsets, a literal only from
+    its start, so the numbers of a literal that occurs are among those of the block.
     """
 
     name = "grams"
@@ -259,7 +260,7 @@ class GramMatcher:
 
 
 def _note(hot: Hot, data: bytes, text: str, raw: bytes) -> None:
-    """Notes each line in which a literal stands."""
+    """Records each line that contains a literal."""
     position = data.find(raw)
     while position >= 0:
         hot.setdefault(data.rfind(b"\n", 0, position) + 1, set()).add(text)
@@ -267,19 +268,19 @@ def _note(hot: Hot, data: bytes, text: str, raw: bytes) -> None:
         position = data.find(raw, end) if end >= 0 else -1
 
 
-#: Bytes that are searched before a faster engine is made ready.
+#: Bytes that are searched before the next faster engine is set up.
 SHORT, MEDIUM = 256 << 10, 768 << 10
-#: Bytes in which every literal is looked for at once.
+#: A block of at most so many bytes is searched for every literal.
 TINY = 1 << 10
 #: Size of an `unsigned int`, which `memoryview.cast` reads.
 GRAM = 4
 
 
 class GrowingMatcher:
-    """Begins with what is ready at once, and goes on with a faster engine as a log turns out long.
+    """Starts with the engine that needs no setup, and switches to faster ones in a long log.
 
     Attributes:
-        name: of the engine in use.
+        name: the engine in use.
     """
 
     def __init__(self, literals: Collection[str]) -> None:
@@ -311,7 +312,7 @@ ENGINES: dict[str, Callable[[Iterable[str]], Matcher]] = {
 
 
 def fastest(literals: Collection[str], ready: Matcher | None = None) -> Matcher:
-    """The fastest engine that works here; the one that is ready where it is that already."""
+    """The fastest engine that works here; `ready` itself if that is the one."""
     try:
         return HyperscanMatcher(literals)
     except Exception:  # noqa: BLE001  # absent, or built for another processor: pure Python does it
@@ -319,10 +320,10 @@ def fastest(literals: Collection[str], ready: Matcher | None = None) -> Matcher:
 
 
 def matcher(literals: Collection[str], engine: str = "auto") -> Matcher:
-    """The engine that is named; with `auto`, the one that suits the length of the text.
+    """An engine by name; `auto` chooses by the length of the text.
 
     Raises:
-        ImportError: an engine was named and its library is not installed.
+        ImportError: the engine's library is not installed.
     """
     if engine == "auto":
         return GrowingMatcher(literals)

@@ -1,4 +1,4 @@
-"""What the error index says of the exceptions of a log, in place of patterns and rules."""
+"""Answers of the error index for exceptions in a log; they replace those of general patterns."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.logs.knowledge import Answered
 from dsdoctor.model.condition import Level
 
-#: What the error index says of an exception, None where it says nothing.
+#: Looks up an exception in the error index; None if the index has no answer.
 Answer = Callable[[Error], Answered | None]
 
 
 def answered_by(scans: Sequence[Scan], answer: Answer) -> dict[Error, Answered]:
-    """What the error index says of each exception of the scans.
+    """The answer of the error index for each exception of the scans that it knows.
 
-    A pattern fits the words of many messages; the index knows this one and the place that raised
-    it. So hits on an exception's own lines are dropped if they name another condition. Where the
-    index names no condition, a message that is raised for one reason alone still counts.
+    A pattern matches the words of many messages; the index knows this message and the place that
+    raised it. So hits on an exception's own lines are dropped if they name another condition. If
+    the index names no condition, a hit of level STRONG or more still counts.
     """
     found: dict[Error, Answered] = {}
     for scan in scans:
@@ -33,7 +33,7 @@ def answered_by(scans: Sequence[Scan], answer: Answer) -> dict[Error, Answered]:
 
 
 def _corrected(hits: Sequence[Hit], error: Error, said: Answered) -> list[Hit]:
-    """The hits of a scan as they are once an exception is known."""
+    """The hits of a scan, corrected by the answer for one of its exceptions."""
     name = said.known.condition if said.known is not None else ""
     kept = [
         hit
@@ -56,7 +56,7 @@ def _corrected(hits: Sequence[Hit], error: Error, said: Answered) -> list[Hit]:
 
 
 def _worded(hit: Hit, text: str) -> Hit:
-    """A hit of a general pattern, with the words that the index has for this one message."""
+    """A hit of a general pattern, with the more specific text of the index as its message."""
     signature = hit.known.signature
     if not text or signature.message:
         return hit

@@ -1,4 +1,4 @@
-"""What ended each start of the workers, where a launcher restarted them."""
+"""What ended each start of the workers, if the launcher restarted them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dsdoctor.model.diagnosis import Attempt
 
 
 def attempts(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Attempt, ...]:
-    """What ended each start of the workers, in the log of the launcher that restarted them."""
+    """What ended each start of the workers, from the logs that show restarts."""
     found: list[Attempt] = []
     for index, scan in enumerate(scans):
         if not scan.restarts:

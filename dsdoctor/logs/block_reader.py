@@ -1,4 +1,4 @@
-"""Works through the blocks of one log: what lines are looked at, and in which order."""
+"""Works through the blocks of one log: which lines are examined, and in which order."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dsdoctor.logs.prefixes import strip_prefixes
 from dsdoctor.logs.ready import ReadySignatures
 from dsdoctor.logs.window import CONTEXT, Window
 
-#: Blank lines at the end of a block that are passed over for its last lines.
+#: Most blank lines at the end of a block that are skipped to find its last lines.
 BLANK = 10_000
-#: Lines that are known to add nothing, and the longest of them: floods repeat few lines.
+#: Most lines remembered as adding nothing, and the longest of them: floods repeat a few lines.
 MOST_DULL, LONGEST_DULL = 10_000, 1000
-#: Bytes after which it is asked whether the run went on, so that what it outlived takes no room.
+#: Bytes after which failures that the run outlived are dropped, so they take no room.
 STRETCH = 1 << 18
 
 
@@ -33,14 +33,14 @@ class BlockReader:
         self.course = Course(self.lines)
         self.tail: collections.deque[tuple[int, bytes]] = collections.deque(maxlen=TAIL)
         self.carry = b""
-        self.done = 0  # bytes of `carry` that are done already
-        self.fragment = False  # the last line that was done is not at its end yet
+        self.done = 0  # bytes of `carry` that were already processed
+        self.fragment = False  # the last processed line is still incomplete
 
     def feed(self, block: bytes, *, last: bool) -> None:
         """Works through a block.
 
-        The last lines of a block wait for the next one, so that a hit always has its context on
-        both sides.
+        The last lines of a block wait for the next block, so a hit always has context on both
+        sides.
         """
         window = Window(self.carry + block, self.done)
         data, begin = window.data, self.done
@@ -48,7 +48,7 @@ class BlockReader:
         if not last:
             kept = window.back(end, CONTEXT)
             if data.find(b"\n", max(0, kept - 1)) < 0:
-                kept = end  # an endless line: no use to wait
+                kept = end  # an endless line: waiting is of no use
             elif kept and data[kept - 1] != 10:  # noqa: PLR2004  # newline
                 kept = data.find(b"\n", kept) + 1
             end = max(begin, kept)
@@ -60,7 +60,7 @@ class BlockReader:
 
     def _stretches(self, window: Window, begin: int, end: int) -> None:
         data = window.data
-        if self.fragment:  # the line in front of the first byte is not to be seen again
+        if self.fragment:  # the part of the line before `begin` was already processed
             rest, began = self.ready.hot(data[begin:end])
             hot = {begin + at: texts for at, texts in rest.items()}
             began = [begin + at for at in began]
@@ -86,7 +86,7 @@ class BlockReader:
             self._read_stretch(
                 window, first, stop, {place: hot[place] for place in places[low:high]}
             )
-            self.course.went_on(window, first, stop, fragment=self.fragment)
+            self.course.note_progress(window, first, stop, fragment=self.fragment)
             first = stop
 
     def _read_stretch(self, window: Window, begin: int, end: int, hot: dict[int, set[str]]) -> None:
@@ -120,7 +120,7 @@ class BlockReader:
     def _take_unless_dull(
         self, window: Window, start: int, number: int, literals: set[str]
     ) -> None:
-        """Takes a line outside of tracebacks, unless the same line added nothing before."""
+        """Reads a line outside tracebacks, unless the same line added nothing before."""
         raw = window.line(start)
         if raw in self.lines.dull:
             return
@@ -135,7 +135,7 @@ class BlockReader:
         number = self.lines.result.lines
         found: list[tuple[int, bytes]] = []
         stop = end if self.fragment else end - 1
-        for _ in range(BLANK):  # what a bar or a buffer left behind says nothing of the end
+        for _ in range(BLANK):  # blank lines left by a progress bar or a buffer
             start = max(begin, data.rfind(b"\n", begin, stop) + 1)
             if start <= begin or stop - start > LONGEST or data[start:stop].strip():
                 break
@@ -143,7 +143,7 @@ class BlockReader:
         for _ in range(TAIL):
             start = max(begin, data.rfind(b"\n", begin, stop) + 1)
             line = data[start : min(stop, start + LONGEST)]
-            if stop - start > LONGEST:  # bars that were never ended, and what was said last
+            if stop - start > LONGEST:  # progress bars without newlines: keep both ends
                 line = line[: LONGEST // 2] + data[stop - LONGEST // 2 : stop]
             if line.strip():
                 found.append((number, line))
@@ -154,7 +154,7 @@ class BlockReader:
         self.tail.extend(reversed(found))
 
     def finish(self) -> Scan:
-        """What the log shows."""
+        """The result for the whole log."""
         result = self.lines.result
         result.errors = self.lines.traces.errors
         result.cut = self.lines.traces.cut

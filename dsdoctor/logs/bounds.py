@@ -1,8 +1,8 @@
-"""What one diagnosis may cost, and what it left out to stay within that.
+"""The limits of one diagnosis, and what it left out to stay within them.
 
-A log of a real run is far below each limit. A bomb of gigabytes in a small archive, a folder of
-a million files, or lines that are made to be slow reach one; the diagnosis then says which part
-was not read.
+A log of a real run is far below each limit. An archive that unpacks to terabytes, a folder of a
+million files, or lines crafted to be slow reach one; the diagnosis then says which part was not
+read.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ import msgspec
 
 #: Seconds for reading all logs; waiting for a pipe does not count.
 MOST_SECONDS = 600.0
-#: Logs that are read, and entries of folders that are looked at to find them.
+#: Logs that are read, and folder entries that are examined to find them.
 MOST_FILES, MOST_ENTRIES = 20_000, 400_000
 #: Bytes of all logs together, unpacked.
 MOST_BYTES = 64 << 30
-#: What counts for a block of which nothing is left when its NULs are taken out.
+#: Size of a block; also what a block counts that is empty without its NULs.
 BLOCK = 1 << 20
-#: Characters kept of all logs together; of further logs only the first and last lines are kept.
+#: Characters kept of all logs together; of further logs less is kept (`Scan.bound`).
 MOST_KEPT = 64 << 20
-#: Parts that are named one by one.
+#: Parts that were left out and are listed individually.
 NAMED = 5
 
 
 class Budget(msgspec.Struct):
-    """What is left for one diagnosis.
+    """The limits of one diagnosis, and what it has used so far.
 
     Attributes:
-        seconds: for everything.
-        files: logs that are read.
-        size: bytes of all logs together, unpacked.
+        seconds: limit for reading all logs.
+        files: limit on the number of logs.
+        size: limit on the bytes of all logs together, unpacked.
         kept: characters kept so far.
-        left_out: what was not read, in the order in which it was met.
+        left_out: what was not read and why, in order.
     """
 
     seconds: float = MOST_SECONDS
@@ -47,7 +47,7 @@ class Budget(msgspec.Struct):
     _read: int = 0
 
     def exceeded(self) -> str:
-        """The limit that is reached, "" if none is."""
+        """The limit that was reached, "" if none was."""
         if time.monotonic() - self._begun - self._waited > self.seconds:
             return f"the limit of {self.seconds:g} s"
         if self._read > self.size:
@@ -58,8 +58,8 @@ class Budget(msgspec.Struct):
         """The blocks of a log, up to the one that reaches a limit.
 
         Args:
-            blocks: what is read.
-            waits: reading waits for another process, which is not counted.
+            blocks: the content.
+            waits: reading waits for another process; that time does not count.
         """
         source = iter(blocks)
         while not self.exceeded():
@@ -73,11 +73,11 @@ class Budget(msgspec.Struct):
             yield block
 
     def leave_out(self, what: str) -> None:
-        """Notes what was not read, and why: `what` names both."""
+        """Records what was not read and why; `what` contains both."""
         self.left_out.append(what)
 
-    def told(self) -> tuple[str, ...]:
-        """What was left out: the first few parts, then how many more there are."""
+    def left_out_parts(self) -> tuple[str, ...]:
+        """What was left out: the first few parts, then the number of the others."""
         more = len(self.left_out) - NAMED
         rest = [f"{more} further parts"] if more > 0 else []
         return (*self.left_out[:NAMED], *rest)

@@ -1,4 +1,4 @@
-"""From hits to the conditions that may be the first failure."""
+"""From hits to candidates: conditions that may be the first failure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dsdoctor.model.condition import Level, Signature
 HANG_LINES = lazy(
     r"KeyboardInterrupt|SIGTERM|SIGINT|Killing subprocess|CANCELLED|exit code|^\^C|Terminated",
 )
-#: A rule of a traceback has no pattern, so its hit has a signature of this kind.
+#: A traceback rule has no pattern; its hits carry one of these signatures.
 BY_PLACE = {level: Signature(pattern="", examples=(), level=level) for level in Level}
 Order = tuple[int, str, int, int]
 
@@ -26,11 +26,11 @@ class Candidate(msgspec.Struct, eq=False):
     """A failure that may be the first.
 
     Attributes:
-        known: the condition; None for an exception that no condition knows.
+        known: the condition; None for an exception that no condition covers.
         hits: lines that show the condition, the best first.
-        error: the exception that no condition knows.
-        level: how sure the best line is.
-        first: when it was first seen.
+        error: the exception that no condition covers.
+        level: confidence level of the best line.
+        first: where it was first seen, as a sort key.
         echo: it only follows from the death of another rank.
         masks: conditions that follow from it.
     """
@@ -55,13 +55,13 @@ class Candidate(msgspec.Struct, eq=False):
 
 
 class Choice(msgspec.Struct):
-    """The answer.
+    """The first failure, as far as the logs show it.
 
     Attributes:
-        ranked: candidates, the most likely first; of one kind: conditions, or one exception.
-        masked: conditions that are explained, to what explains them.
-        decided_by: the evidence that decided, "" where there was nothing to decide.
-        silent: the first failure, of a rank that printed nothing of it.
+        ranked: candidates, the most likely first: conditions, or a single exception.
+        masked: explained conditions, each mapped to what explains it.
+        decided_by: the evidence that decided, "" if there was nothing to decide.
+        silent: the first failure, if its rank printed nothing about it.
     """
 
     ranked: list[Candidate]
@@ -71,14 +71,14 @@ class Choice(msgspec.Struct):
 
 
 def when(item: Hit | Error, *, many: bool) -> Order:
-    """Sorts by time where several logs are compared, by line within one."""
+    """The sort key: by time if several logs are compared, by line within one log."""
     if many:
         return (0 if item.when else 1, item.when, item.line, item.source)
     return (0, "", item.source, item.line)
 
 
 def sorted_errors(scans: Sequence[Scan]) -> list[Error]:
-    """All exceptions, the first in front."""
+    """All exceptions, the earliest first."""
     many = len(scans) > 1
     return sorted((e for scan in scans for e in scan.errors), key=lambda e: when(e, many=many))
 
@@ -86,7 +86,7 @@ def sorted_errors(scans: Sequence[Scan]) -> list[Error]:
 def ruled(
     scans: Sequence[Scan], rules: Iterable[Rule], answered: Collection[Error] = ()
 ) -> list[Hit]:
-    """Hits of the traceback rules: functions that raise for one reason alone."""
+    """Hits of the traceback rules: functions that raise for a single reason."""
     found: list[Hit] = []
     rules = tuple(rules)
     for error in sorted_errors(scans):
@@ -116,7 +116,7 @@ def ruled(
 
 
 def counts(hit: Hit, scan: Scan, flags: set[str]) -> bool:
-    """Whether a hit counts, by what else its log shows."""
+    """Whether a hit counts, given what else the logs show."""
     signature = hit.known.signature
     if any(text in flags for text in signature.unless):
         return False
@@ -132,7 +132,7 @@ def _is_final(hit: Hit, scan: Scan) -> bool:
 
 
 def conditions_of(hits: Iterable[Hit], *, many: bool) -> list[Candidate]:
-    """The conditions that the hits show, each with its lines, the best first."""
+    """The conditions that the hits show, each with its hits, the best first."""
     grouped: dict[str, list[Hit]] = collections.defaultdict(list)
     for hit in hits:
         grouped[hit.known.condition].append(hit)
@@ -142,7 +142,7 @@ def conditions_of(hits: Iterable[Hit], *, many: bool) -> list[Candidate]:
         own.sort(key=lambda hit: when(hit, many=many))
         level = max(hit.known.signature.level for hit in own)
         best = [hit for hit in own if hit.known.signature.level == level]
-        chosen = {id(hit) for hit in best}  # by value, 20,000 ranks would cost minutes
+        chosen = {id(hit) for hit in best}  # comparing values takes minutes for 20,000 ranks
         rest = sorted(
             (h for h in rows if id(h) not in chosen), key=lambda hit: when(hit, many=many)
         )

@@ -1,4 +1,4 @@
-"""What followed from a cause: the lines of explained conditions, and where other ranks fell."""
+"""What followed from a cause: lines of explained conditions, and where other ranks failed."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.model.diagnosis import Consequence, Line
 
-#: More are not listed; a job of 1,024 ranks falls in one way.
+#: Most that are listed; in a job of 1,024 ranks most ranks fail alike.
 MOST = 64
 
 
 def consequences(
     choice: Choice, scans: Sequence[Scan], line: Callable[[int, int, str, int | None], Line]
 ) -> tuple[Consequence, ...]:
-    """The first line of each explained condition and exception of each rank, the earliest first.
+    """The first line of each explained condition and echo on each rank, the earliest first.
 
     Args:
-        choice: what was found to be the cause, and what it explains.
+        choice: the cause, and what it explains.
         scans: the logs.
-        line: makes a line of the report of: number of the log, number of the line, text, rank.
+        line: makes a line of the report from log index, line number, text and rank.
     """
     many = len(scans) > 1
     rows: list[tuple[Order, str, Hit | Error]] = [

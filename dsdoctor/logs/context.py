@@ -1,4 +1,4 @@
-"""What a machine, live or as a snapshot, says to the causes that a log names: a pure function."""
+"""Confirms or refutes the causes of a log with the checks of a machine: a pure function."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dsdoctor.model.diagnosis import Cause, Diagnosis, Now
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.packs.registry import Registry, Unit
 
-#: A cause that the machine shows as well.
+#: Confidence of a cause that the machine confirms.
 CERTAIN = 0.99
 
 
 def units_for(diagnosis: Diagnosis, registry: Registry) -> tuple[Unit, ...]:
-    """Checks that can say something to the causes: their own, and those that predict them."""
+    """Checks that can confirm or refute the causes: their own, and those that predict them."""
     names = {cause.condition for cause in diagnosis.causes}
     return tuple(
         unit
@@ -35,14 +35,14 @@ def combine(
     """Confirms or refutes causes.
 
     Args:
-        diagnosis: what the logs say.
-        findings: of the checks that `units_for` names, over the machine.
-        registry: what leads to what.
-        where: the machine and the time at which it was read, for the reader.
+        diagnosis: of the logs.
+        findings: of the checks that `units_for` returns, on the machine.
+        registry: knows which condition leads to which.
+        where: the machine and when it was examined, as shown to the user.
 
     Returns:
-        The diagnosis with `now` set on every cause. Causes that are refuted come last: they
-        explain a death of then, while the others still stand.
+        The diagnosis with `now` set on every cause. Refuted causes come last: they may explain the
+        failure at the time, but no longer apply.
     """
     rows = list(findings)
     causes = [_with_finding(cause, rows, registry, where) for cause in diagnosis.causes]

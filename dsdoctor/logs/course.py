@@ -1,4 +1,4 @@
-"""What the run outlived: no longer a candidate for the cause, at most reported."""
+"""Tracks the runs in a log and drops failures that a run outlived from the candidates."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.logs.line_reader import LineReader
 from dsdoctor.logs.marks import FATAL_MARKS
-from dsdoctor.logs.progress import STEPS, Step, Steps, first_step, last_steps, went_on
+from dsdoctor.logs.progress import STEPS, Step, Steps, advanced, first_step, last_steps
 from dsdoctor.logs.runs import Openings
 from dsdoctor.logs.window import Window
 
-#: What was outlived and is still reported.
+#: Most outlived failures that are kept for the report.
 MOST_OUTLIVED = 20
-#: A last run of fewer lines that shows nothing leaves the one before it to be explained.
+#: If the last run has fewer lines and shows no failure, the run before it is explained instead.
 SHORT_RUN = 40
 
 
 class Course:
-    """The course of the runs that a log holds, and what of them still counts."""
+    """The runs in a log, one after another, and which of their failures still count."""
 
     def __init__(self, lines: LineReader) -> None:
         self.lines = lines
         self.runs = Openings()
-        self.before: Scan | None = None  # what the run before the last one showed
+        self.before: Scan | None = None  # the result for the run before the last one
 
     def begin_run(self, window: Window, start: int, *, own: bool) -> None:
-        """Puts aside what an earlier run died of, where another begins.
+        """Sets the failures of the earlier run aside when another one begins.
 
         Args:
             window: the block.
-            start: place of the first line of the new run.
-            own: the log's own first lines mark it, and they may be those of one run.
+            start: offset of the first line of the new run.
+            own: the log's own opening marks it, which may also recur within one run.
         """
         result = self.lines.result
         if not (result.hits or self.lines.traces.errors or set(FATAL_MARKS) & result.marks.keys()):
@@ -57,8 +57,8 @@ class Course:
         self.lines.per_signature.clear()
         self.lines.renew()
 
-    def went_on(self, window: Window, begin: int, end: int, *, fragment: bool) -> None:
-        """Notes the last step of a block, and forgets what the run outlived."""
+    def note_progress(self, window: Window, begin: int, end: int, *, fragment: bool) -> None:
+        """Records the last training step of a stretch, and drops what the run outlived."""
         steps = last_steps(window.data, begin, end)
         if not steps:
             return
@@ -66,7 +66,7 @@ class Course:
         result = self.lines.result
 
         def number_of(step: Step) -> int:
-            """Number of the line of a step in what was worked through."""
+            """Line number of a step."""
             lines = window.data.count(b"\n", step.place, end)
             return result.lines - lines + (0 if fragment else 1)
 
@@ -74,24 +74,24 @@ class Course:
 
         @functools.cache
         def first() -> int:
-            """Number of the stretch's first line."""
+            """Line number of the first line of the stretch."""
             return result.lines - window.data.count(b"\n", begin, end) + 1
 
         result.step = (number_of(last), window.when(last.place), last)
         numbers = {kind: number_of(step) for kind, step in steps.items()}
 
         def is_over(line: int, before: Steps) -> bool:
-            behind = {kind: step for kind, step in steps.items() if line < numbers[kind]}
-            if behind and not before.keys() & behind.keys():
-                # not counted so before: what these kinds count from here on decides
+            after = {kind: step for kind, step in steps.items() if line < numbers[kind]}
+            if after and not before.keys() & after.keys():
+                # no step of these kinds was seen before the line: compare with the first after it
                 rest = window.data[begin:end].split(b"\n")[max(0, line - first()) :]
-                since = {kind: first_step(rest, kind) for kind in behind}
+                since = {kind: first_step(rest, kind) for kind in after}
                 before = {
                     kind: step
                     for kind, step in since.items()
                     if step is not None and (before or step.reached > STEPS)
                 }
-            return went_on(before, behind)
+            return advanced(before, after)
 
         def over(item: Hit | Error) -> bool:
             return is_over(item.line, item.steps)
@@ -119,7 +119,7 @@ class Course:
         self.lines.renew()
 
     def restore(self) -> None:
-        """Takes back the run before the last one, where the last one had hardly begun."""
+        """Restores the run before the last one if the last one had hardly begun."""
         result, before = self.lines.result, self.before
         if before is None or result.lines - result.began >= SHORT_RUN or result.step is not None:
             return

@@ -1,4 +1,4 @@
-"""From logs to the answer: reads them, and judges what was found."""
+"""From logs to the diagnosis: reads them, and judges what was found."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from dsdoctor.model.observation import Observation
 if TYPE_CHECKING:
     from dsdoctor.logs.flight_recorder import Dump, Missing
 
-#: A cause below this may be named by lines that a terminal changed.
+#: Below this confidence, lines that a terminal changed are searched for a better cause.
 SYMPTOM = 0.85
 
 
-#: The last scanner and the identities of what it was made of, which it holds: no other gets them.
+#: The last scanner, and the identities of the signatures that it was made from and keeps alive.
 _LAST: list[tuple[object, Scanner]] = []
 
 
 def _scanner(
     known: list[Known], boilerplate: tuple[Boilerplate, ...], own: frozenset[str]
 ) -> Scanner:
-    """Signatures made ready, or those of the last call: to make them takes longer than a short log.
+    """The scanner of the last call if it fits, else a new one: that takes longer than a short log.
 
-    By identity, since to compare a thousand signatures takes as long.
+    Compares identities; comparing a thousand signatures by value would take as long.
     """
     key = (list(map(id, known)), boilerplate, own)
     if _LAST and _LAST[0][0] == key:
@@ -61,12 +61,11 @@ def diagnose(
 
     Args:
         sources: the logs.
-        signatures: what `signatures_of` returns, or rows of signatures alone.
-        expect: what must have been active.
-        answer: asked for an exception that no condition knows, before it is `unrecognised`;
-            by default the error index of the packs.
-        dumps: of torch's flight recorder.
-        budget: what reading may cost; None = the limits of `bounds`.
+        signatures: what `signatures_of` returns, or only rows of signatures.
+        expect: what must have been active, as for `--expect`.
+        answer: looks up exceptions; by default in the error indexes of the packs.
+        dumps: dumps of torch's flight recorder.
+        budget: limits on what is read; None = those of `bounds`.
     """
     budget = budget or Budget()
     known = [
@@ -85,7 +84,7 @@ def diagnose(
         if choice.silent is not None:
             break
         top = choice.ranked[0] if choice.ranked else None
-        if scan.document:  # its sentences are not lines that a terminal broke
+        if scan.document:  # sentences, not lines that a terminal broke
             continue
         if top is None or (CONFIDENCE[top.level] < SYMPTOM and is_changed(scan)):
             since = scan.step[0] if scan.step else 0
@@ -103,7 +102,7 @@ def diagnose(
 
 
 def _scans(scanner: Scanner, sources: Sequence[reader.Source], budget: Budget) -> list[Scan]:
-    """What is found in each log, as far as the budget reaches."""
+    """The result for each log, as far as the budget allows."""
     scans: list[Scan] = []
     for index, source in enumerate(sources):
         why = budget.exceeded() or (
@@ -119,9 +118,9 @@ def _scans(scanner: Scanner, sources: Sequence[reader.Source], budget: Budget) -
 
 
 def _with_gaps(found: Diagnosis, budget: Budget) -> Diagnosis:
-    """The diagnosis of logs of which not everything was read: it never says that they are clean."""
-    told = tuple(presentable(part) for part in budget.told())
-    found = msgspec.structs.replace(found, left_out=told)
+    """The diagnosis of logs that were not read completely: it never calls them clean."""
+    left_out = tuple(presentable(part) for part in budget.left_out_parts())
+    found = msgspec.structs.replace(found, left_out=left_out)
     if found.outcome is not Outcome.CLEAN and found.lines:
         return found
     words = "no failure in the part of the logs that was read"
@@ -131,7 +130,7 @@ def _with_gaps(found: Diagnosis, budget: Budget) -> Diagnosis:
 
 
 def _with_missing(found: Diagnosis, late: Missing, known: Knowledge) -> Diagnosis:
-    """The diagnosis with what the flight recorder shows: which ranks never came."""
+    """The diagnosis with what the flight recorder shows: which ranks never joined."""
     name = known.observed.get(Observation.NO_COLLECTIVE)
     top = found.causes[0] if found.causes else None
     if name is None or (top is None and found.first_error is not None):

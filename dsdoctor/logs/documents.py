@@ -1,10 +1,10 @@
-"""Documents that quote errors: guides, lists of questions, change logs, plans.
+"""Documents that quote errors: guides, FAQs, change logs, plans.
 
-Above a certain share of headings and sentences a text is no output of a run, and a line in it that
-reads like a failure is a quotation, unless output of a run stands beside it. What somebody reports
-has headings and sentences too, but its author speaks of himself or filled in the form of an issue.
-A short text without any output is one as well where it explains: what an error means, what usually
-leads to it, how it is solved.
+Above a certain share of headings and sentences a text is not the output of a run, and a line in it
+that reads like a failure is a quotation, unless output of a run is next to it. A bug report has
+headings and sentences too, but its author writes in the first person or filled in an issue form.
+A short text without any output is a document too if it explains: what an error means, what usually
+causes it, how to solve it.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import NamedTuple
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.hits import Scan
 
-#: Headings and sentences from which on a text is a document ...
+#: Fewest headings and sentences of a document ...
 HEADINGS, SENTENCES = 4, 6
-#: ... and from which on it is one whatever it quotes.
+#: ... and of one whose quotations never count.
 MANY_HEADINGS, MANY_SENTENCES = 10, 60
-#: Headings of an issue's form from which on somebody filled it in.
+#: Fewest headings of an issue form in a bug report.
 FORM = 2
-#: A document has so many sentences for each word with which an author speaks of himself.
+#: Fewest sentences of a document for each word in the first person.
 PER_FIRST_PERSON = 4
-#: Different words of an explanation, or items of a list that says what words mean, from which on a
-#: text is a document where nothing in it is output or speaks of its author ...
+#: Fewest different words of an explanation, or definitions in a list, of a document that contains
+#: neither output nor the first person ...
 EXPLAINS = 3
-#: ... and headings and sentences from which on such a text is one; the sentences stand for a word.
+#: ... and fewest headings and sentences of one; that many sentences also count as one such word.
 FEW_HEADINGS, FEW_SENTENCES = 3, 4
-#: Lines around a quotation in which output of a run is looked for.
+#: Lines around a quotation that are searched for output of a run.
 REACH = 6
-#: Fewest words of a sentence, and the share of them that begin with a small letter.
+#: Fewest words of a sentence, and the share of them in lower case.
 WORDS, SMALL = 7, 0.6
 #: Fewest characters of a sentence in Chinese.
 HAN = 15
@@ -53,14 +53,14 @@ _FIRST_PERSON = lazy(
     r"(?<!How do )(?<!how do )(?<!How can )(?<!how can )\b(?:I|I'm|I've|my|me|am|mine)\b"
     r"|我(?!们)|请问|求助"
 )
-#: How somebody asks for help, or answers who did.
+#: How people ask for help, or answer someone who did.
 _ASKS = lazy(
     r"\b(?:[Aa]ny(?:one|body)|[Tt]hanks|[Tt]hank you|[Hh]elp me"
     r"|[Aa]ny (?:idea|help|suggestion|advice)s?|[Ss]ame (?:issue|problem|error)"
     r"|[Pp]lease (?:help|advise|try|provide|share))\b|(?<![\w.])@\w"
     r"|求解|求指导|怎么(?:办|解决|回事)|吗[?？]|谢谢|大佬|麻烦"
 )
-#: What a text says that explains an error to whoever may see it.
+#: Words of a text that explains an error to any reader.
 _EXPLAINS = lazy(
     r"\b(?:common(?:ly)?|typically|usually|often|generally|most likely|occurs? when|happens? when"
     r"|indicates?|means?|stands for|symptoms?|root cause|(?:possible|likely) causes?"
@@ -71,13 +71,13 @@ _EXPLAINS = lazy(
     r"|本文|常见|通常|一般|解决(?:方案|方法|办法)|原因|分析|总结|介绍|概述|建议|预防|现象|排查",
     re.IGNORECASE,
 )
-#: An exception: what its own text explains is no explanation of whoever quotes it.
+#: An exception: words of its own text do not count as an explanation.
 _SAID = lazy(r"[\W\d]{0,20}(?:raise |(?:\w+\.){0,8}\w*(?:Error|Exception|Warning)\b)")
 #: An item of a list that is an exception with its text.
 _LISTED = lazy(
     r"\s*(?:[-*•]|\d{1,2}[.)])\s+`{0,2}(?P<what>(?:\w+\.){0,8}\w*(?:Error|Exception): .+)"
 )
-#: An item of a list that says in a sentence what a word means.
+#: An item of a list that defines a word in a sentence.
 _DEFINES = lazy(
     r"\s*(?:[-*•+]|\d{1,2}[.)])\s+[`*]{0,3}[A-Za-z][^:]{1,120}:[`*]{0,3}\s+(?P<what>.+)"
 )
@@ -90,18 +90,18 @@ _FORM = lazy(
 
 
 class Shape(NamedTuple):
-    """What a text is made of, outside of fenced blocks.
+    """Counts of what a text contains, outside of fenced blocks.
 
     Attributes:
-        headings: of Markdown and reStructuredText.
+        headings: headings of Markdown and reStructuredText.
         sentences: lines of running text.
-        first_person: words with which an author speaks of himself.
+        first_person: words in the first person.
         output: lines that a run prints.
-        form: headings of an issue's form.
+        form: headings of an issue form.
         fenced: lines that a run prints, within fenced blocks.
-        asks: words with which somebody asks for help.
+        asks: words that ask for help.
         explains: different words of an explanation.
-        defines: items of a list that says what words mean.
+        defines: list items that define a word.
     """
 
     headings: int
@@ -133,7 +133,7 @@ def _is_plain_heading(line: str) -> bool:
 
 
 def shape_of(lines: Sequence[str]) -> Shape:
-    """What a text is made of.
+    """Counts what a text contains.
 
     >>> shape_of(["# Errors", "", "This page says what an error asks of the reader."])[:5]
     (1, 1, 0, 0, 0)
@@ -174,7 +174,7 @@ def shape_of(lines: Sequence[str]) -> Shape:
 
 
 def is_document(shape: Shape) -> bool:
-    """Whether a text is a document and no report of a failure."""
+    """Whether a text is a document, not a report of a failure."""
     if shape.form >= FORM:
         return False
     written = shape.sentences >= FEW_SENTENCES
@@ -191,10 +191,10 @@ def is_document(shape: Shape) -> bool:
 
 
 def take_out_quotations(scan: Scan, data: bytes) -> None:
-    """Takes out what a document only quotes, and notes that it is one.
+    """Removes what a document only quotes, and marks the scan as one of a document.
 
     Args:
-        scan: what was found.
+        scan: the result for the log; it is changed.
         data: the whole text.
     """
     lines = data.decode("utf-8", "replace").split("\n")
@@ -214,7 +214,7 @@ def take_out_quotations(scan: Scan, data: bytes) -> None:
 
 
 def _is_listed(number: int, lines: Sequence[str]) -> bool:
-    """Whether an exception is an item of a list of several: of related errors, of known ones."""
+    """Whether an exception is an item of a list of several, such as related or known errors."""
     found = _LISTED.match(lines[number - 1])
     if found is None:
         return False

@@ -1,4 +1,4 @@
-"""Exceptions that only echo a death elsewhere, and those that do not say why they were raised."""
+"""Exceptions that only echo a failure elsewhere, and exceptions that do not state their reason."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.errors import Error
 
-#: Exceptions that only echo a death elsewhere.
+#: Exceptions that only echo a failure elsewhere.
 ECHOES = lazy(
     r"ChildFailedError|Connection closed by peer|Connection reset by peer|SignalException"
     r"|exits with return code|Broken pipe|CalledProcessError.*returned non-zero exit status"
@@ -21,8 +21,7 @@ ECHOES = lazy(
     r"|Engine core initialization failed|EngineDeadError|Engine process failed to start"
     r"|EngineCore encountered an issue",
 )
-#: Exceptions that speak of the machine, the libraries or the network: their reason stands
-#: elsewhere in the log.
+#: Exceptions about the machine, the libraries or the network: their reason is elsewhere in the log.
 OPAQUE = frozenset(
     {
         "BrokenPipeError", "CalledProcessError", "ChildFailedError", "ConnectionError",
@@ -41,7 +40,7 @@ OPAQUE_TEXT = lazy(
 )
 
 
-#: torchrun's words when a signal ends it (torch/distributed/elastic/multiprocessing/api.py).
+#: torchrun's message when a signal ends it (torch/distributed/elastic/multiprocessing/api.py).
 _SIGNALLED = lazy(r"got signal: (\d{1,2})\b")
 
 
@@ -62,19 +61,19 @@ def is_echo(error: Error) -> bool:
 
 
 def names_echo(kind: str, message: str) -> bool:
-    """The same by the name of the exception and its text."""
+    """Whether an exception of this type and message is an echo."""
     return bool(ECHOES.search(f"{kind}: {message}".rstrip(": ")))
 
 
 def told_by(error: Error, later: Iterable[Error]) -> Error:
-    """The exception that shows who called, or what failed, where the first one does not.
+    """The later exception that shows the reason or the caller of this one, else this one.
 
-    torch prints what a worker of a data loader raised below its report. Of what a library catches
-    and raises anew, only the second traceback reaches up to the caller.
+    torch prints the exception of a data loader's worker below its own report. If a library catches
+    and reraises an exception, only the second traceback reaches the caller.
 
     Args:
-        error: perhaps such an exception.
-        later: the exceptions behind it.
+        error: the exception.
+        later: the exceptions after it.
     """
     own = [e for e in later if (e.rank, e.source) == (error.rank, error.source)]
     if "Caught " in error.message and "worker process" in error.message:
@@ -84,7 +83,7 @@ def told_by(error: Error, later: Iterable[Error]) -> Error:
 
 
 def _raised_anew(error: Error, other: Error) -> bool:
-    """Whether the function of a library that raised one exception raised the other in its stead."""
+    """Whether the function of a library that raised one exception raised the other in its place."""
     if error.file or not (error.frames and other.frames and other.file):
         return False
     one, two = error.frames[0], other.frames[-1]
@@ -92,7 +91,7 @@ def _raised_anew(error: Error, other: Error) -> bool:
 
 
 def _orphaned(error: Error) -> bool:
-    """A child that multiprocessing was starting when its parent died."""
+    """Whether it is from a child that multiprocessing was starting when its parent died."""
     return (
         bool(error.frames)
         and error.frames[-1].file.endswith("multiprocessing/spawn.py")
@@ -102,5 +101,5 @@ def _orphaned(error: Error) -> bool:
 
 
 def is_opaque(error: Error) -> bool:
-    """Whether an exception says what failed, and not why."""
+    """Whether an exception says what failed, but not why."""
     return error.type in OPAQUE or bool(OPAQUE_TEXT.search(error.message))

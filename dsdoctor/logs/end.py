@@ -1,7 +1,7 @@
-"""The end of a log with many failures: of these the first are kept, and here the last as well.
+"""The end of a log with too many failures to keep all: adds the last ones to the first.
 
-A log that run after run is appended to shows more failures than are kept. What ended the last run
-is asked for, so the last bytes are read once more, and the last failures in them are kept.
+A log that several runs append to can show more failures than are kept. A diagnosis has to explain
+what ended the last run, so the last bytes are read a second time for their last failures.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dsdoctor.logs.errors import KEPT_ERRORS, Error
 from dsdoctor.logs.hits import KEPT, Hit, Scan
 from dsdoctor.logs.line_reader import LineReader
 
-#: Bytes that are read once more.
+#: Bytes that are read a second time.
 RECENT = 1 << 20
 
 
@@ -33,12 +33,12 @@ class End:
             self._recent = (self._recent + block)[-RECENT:]
 
     def add_latest(self, scan: Scan, lines: LineReader, blocks: BlockReader) -> None:
-        """Adds the last failures to what was found.
+        """Adds the last failures of the log to its result.
 
         Args:
-            scan: what was found.
-            lines: what found it.
-            blocks: reads the end, and keeps the last failures.
+            scan: the result; it is changed.
+            lines: the reader that made it.
+            blocks: a new reader for the end, which keeps the last failures.
         """
         data = self._recent if self._whole else self._recent.partition(b"\n")[2]
         if not data:
@@ -46,7 +46,7 @@ class End:
         blocks.feed(data, last=False)
         blocks.feed(b"", last=True)
         late = blocks.finish()
-        above = scan.lines - late.lines  # lines that are not read again
+        above = scan.lines - late.lines  # lines before those that were read again
         first = max(above + 1, scan.began)
         errors = [_error_at(error, above) for error in late.errors]
         hits = [msgspec.structs.replace(hit, line=hit.line + above) for hit in late.hits]
@@ -74,7 +74,7 @@ class End:
 
 
 def _error_at(error: Error, lines: int) -> Error:
-    """An exception so many lines further down."""
+    """An exception with its line numbers moved down."""
     return msgspec.structs.replace(
         error, line=error.line + lines, begun=error.begun + lines, chain=error.chain + lines
     )

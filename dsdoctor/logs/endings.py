@@ -1,4 +1,4 @@
-"""What the last lines of a log say of how it ended."""
+"""What the last lines of a log say about how the run ended."""
 
 from __future__ import annotations
 
@@ -8,47 +8,47 @@ from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.hits import Scan
 
-#: Lines behind the last frame of a traceback that is not cut off.
+#: Lines at the end of a log that are searched for the last frame of a cut-off traceback.
 CUT_LINES = 3
 #: Source lines that IPython prints with their numbers below a frame.
 NUMBERED = lazy(r"\s*(?:-{1,9}> ?)?\d{1,6}(?:\s|$)")
-#: How native libraries report what failed; a log that ends with it is not sound.
+#: How native libraries report a failure; a log that ends with one is not clean.
 LAST_WORDS = lazy(
     r"NCCL WARN |\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|received SIGTERM\b"
     r"|(?:^|[\]\s])Terminated$"
 )
-#: What NCCL says of peers that leave, and the Trainer's summary, behind which they may.
+#: What NCCL prints about peers that leave, and the Trainer's summary, after which they may leave.
 PEERS, SUMMARY = "NCCL WARN ", "'train_runtime'"
-#: Last lines in which they are looked for.
+#: Last lines that are searched.
 LAST_LINES = 8
-#: How a script around the run ends its log where the run failed, and how a list of tests ends.
+#: How a script around the run ends its log if the run failed, and how a summary of tests ends.
 FAILED = lazy(r"(?i)(?<!not )(?<!never )\bfailed\W{0,3}$|失败\W{0,3}$")
 COUNT = lazy(r"(?i)(?:^|[,:;(=|])\s{0,4}\d{1,9} failed\W{0,3}$")
-#: The end of a line in which they are looked for.
+#: Last characters of a line that are searched.
 SHORT = 200
-#: How an installer ends its log where it has done what it was asked for (pip 1.0-25
-#: commands/install.py; build 0.1-1.2 __main__.py), and what pip says of itself below that.
+#: How an installer ends its log after success (pip 1.0-25 commands/install.py; build 0.1-1.2
+#: __main__.py), and what pip prints about itself below that.
 INSTALLED = lazy(r"^Successfully (?:built|installed) \S")
 NOTICE = lazy(r"^\[notice\]|^WARNING: You are using pip|^You should consider upgrading")
 BEGINNING = lazy(r"real_accelerator\.py|PyTorch extensions root")
 
 
 def is_changed(scan: Scan) -> bool:
-    """The last lines hold drawn boxes or words of other languages."""
+    """Whether the last lines contain drawn boxes or words of other languages."""
     return not all(text.isascii() for _, text in scan.tail)
 
 
 def only_began(scans: Sequence[Scan]) -> bool:
-    """The logs hold nothing but the first words of DeepSpeed."""
+    """Whether the last lines contain nothing but DeepSpeed's first messages."""
     tails = [text for scan in scans for _, text in scan.tail]
     return bool(tails) and all(BEGINNING.search(text) for text in tails)
 
 
 def last_words(scans: Sequence[Scan]) -> str:
-    """A failure that the last lines of a log report, "" without one.
+    """A failure that the last lines of the logs report, "" without one.
 
-    A native library's may be followed by others'. Only the last line of all is the word of a
-    script that has waited for the run: of what failed above it, the script may have tried again.
+    Other lines may follow a native library's report. A script's `failed` counts only in the very
+    last line: after one further up, the script may have tried again.
     """
     if any("finished" in scan.marks for scan in scans):
         return ""
@@ -63,7 +63,7 @@ def last_words(scans: Sequence[Scan]) -> str:
 
 
 def installed(scans: Sequence[Scan]) -> bool:
-    """The log ends with an installer's word that it has done what it was asked for."""
+    """Whether the log ends with an installer's report of success."""
     if len(scans) != 1:
         return False
     lines = [text for _, text in scans[0].tail[-LAST_LINES:] if text.strip()]
@@ -73,7 +73,7 @@ def installed(scans: Sequence[Scan]) -> bool:
 
 
 def is_cut_off(tail: Sequence[tuple[int, str]]) -> bool:
-    """The log breaks off in the middle of a traceback.
+    """Whether the log breaks off in the middle of a traceback.
 
     >>> is_cut_off([(1, "/x/site-packages/a/b.py in f(x)"), (2, "      3 "), (3, "----> 4     g(")])
     True

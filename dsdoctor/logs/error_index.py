@@ -1,10 +1,11 @@
-"""The error index: which message of which product an exception is, and what it asks of the reader.
+"""The error index: identifies a product's message in a log, and has an answer for it.
 
-A product's message is a text with places for names and numbers. The index keeps the literal words
-between those places, as hashes of a few words each (*chunks*), so it contains no sentence of a
-product. A message of a log matches an entry when the entry's chunks are in it, in order.
+A product's message is a template with fields for names and numbers. The index keeps the literal
+words between those fields, as hashes of a few words each (*chunks*), so it contains no sentence of
+a product. A message in a log matches an entry when it contains the entry's chunks in order.
 
-`tools/harvest_messages.py` makes the entries; the answers are written by hand (`*.labels`).
+`tools/harvest_messages.py` makes the entries; the answers (*labels*) are written by hand in
+`*.labels`.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from dsdoctor.logs.error_lookup import (
 from dsdoctor.logs.errors import PYTHONS_WORDS, Error
 from dsdoctor.logs.products import inner_path, package_of, raiser_of
 
-#: Literal words without which a message is only known together with the place that raised it.
+#: Fewest literal words that identify a message without the place that raised it.
 ENOUGH_WORDS = 4
-#: Share of a message's words that a text must have where it is looked up without a log.
+#: Share of a message's words that a text must contain if it is looked up without a log.
 ALMOST = 0.6
-#: Exceptions that Python raises in the same words, so that only the place distinguishes them.
+#: Exceptions that Python raises with the same words, so only the place distinguishes them.
 PYTHONS_OWN = frozenset({"AttributeError", "IndexError", "KeyError", "NameError", "StopIteration"})
 #: What pydantic prints around the message of an exception that a validator raised.
 VALIDATION = lazy(r"\b(?P<kind>Assertion failed|Value error), (?P<message>.+?)(?: \[type=|$)")
@@ -44,10 +45,10 @@ class Entry(msgspec.Struct, frozen=True):
 
     Attributes:
         product: the package.
-        exception: name of the exception, or `log.error` and `log.critical` for a logger's line.
+        exception: name of the exception; `log.error` or `log.critical` for a logger's line.
         file: source file, within the package.
-        function: that raises it.
-        releases: those of the harvested releases that have it, the oldest first.
+        function: the function that raises it.
+        releases: the harvested releases that contain it, the oldest first.
         chunks: number of words and hash of each chunk, in order; empty for an exception without
             words of its own.
         anchored: the message begins with the first chunk.
@@ -68,9 +69,9 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The name under which an answer is filed: it survives a move to another file.
+        """The key under which its label is stored; it survives a move to another file.
 
-        A message of few words is known only with the place that raises it.
+        The key of a message with few words includes the place that raises it.
         """
         what = [self.product, self.exception, *(text for _, text in self.chunks)]
         if self.words < ENOUGH_WORDS:
@@ -79,12 +80,12 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Label(msgspec.Struct, frozen=True):
-    """What an entry asks of the reader.
+    """The answer to an entry.
 
     Attributes:
         kind: name of a condition, `refusal` or `internal`.
-        text: one sentence of ours: for a refusal what it asks for, for a condition what this
-            message means, where that is more than its title.
+        text: one sentence in dsdoctor's own words: for a refusal what the user has to change, for
+            a condition what this message means if that is more than its title.
     """
 
     kind: str
@@ -92,14 +93,14 @@ class Label(msgspec.Struct, frozen=True):
 
 
 class Match(msgspec.Struct, frozen=True):
-    """The entry that a message is, and the answer to it, None where there is none yet."""
+    """The entry that a message matches, and its label; None if it has none yet."""
 
     entry: Entry
     label: Label | None
 
 
 class Header(msgspec.Struct, frozen=True):
-    """Where the entries of a product come from: its releases, and the day of the harvest."""
+    """What the entries of a product were made from: its releases, and the day of the harvest."""
 
     product: str
     made: str
@@ -119,7 +120,7 @@ def parse(text: str) -> tuple[Header, list[Entry]]:
     """Reads a generated index.
 
     Raises:
-        ValueError: it is not of the form that the harvest writes.
+        ValueError: it does not have the format that the harvest writes.
     """
     rows = text.splitlines()
     head = _header(rows)
@@ -158,12 +159,12 @@ def _entry(row: str, file: str, head: Header) -> Entry:
 
 
 def parse_labels(text: str) -> dict[str, Label]:
-    """Reads the answers: a row of kind and sentence, then indented rows of the entries it is for.
+    """Reads labels: a row of kind and sentence, then an indented row for each of its entries.
 
-    Such a row has the key of an entry and, for the human reader, the place that raises it.
+    An indented row contains the key of an entry and, for human readers, the place that raises it.
 
     Raises:
-        ValueError: a key is there twice.
+        ValueError: a key has two labels.
     """
     found: dict[str, Label] = {}
     label = Label("")
@@ -184,8 +185,8 @@ class ErrorIndex:
 
     Attributes:
         header: what the entries were made from.
-        entries: all of them.
-        labels: answers by the key of their entry.
+        entries: all entries.
+        labels: labels by the key of their entry.
     """
 
     def __init__(
@@ -203,7 +204,7 @@ class ErrorIndex:
                 self._wordless[entry.exception, entry.file, entry.function] = entry
 
     def answer(self, entry: Entry) -> Match:
-        """An entry with its answer."""
+        """An entry with its label."""
         return Match(entry, self.labels.get(entry.key))
 
     def find(self, error: Error) -> Match | None:
@@ -236,7 +237,7 @@ class ErrorIndex:
     def search(self, text: str) -> Match | None:
         """The entry whose words a text contains, or most of them; for `explain`.
 
-        Words that Python raises too identify no message where no place is known.
+        Without a place, words that Python itself raises identify no message.
         """
         if PYTHONS_WORDS.search(text):
             return None
@@ -261,7 +262,7 @@ class ErrorIndex:
         return (entry.words, same_file + (same_file and entry.function == place[1]))
 
     def _best(self, rated: Sequence[tuple[tuple[int, int], Entry]]) -> Match | None:
-        """The best entry, if those that are as good have the same answer."""
+        """The best entry; without a label if equally good entries have different ones."""
         if not rated:
             return None
         top = max(rate for rate, _ in rated)
@@ -278,7 +279,7 @@ class ErrorIndex:
 
 
 def _is_identified(entry: Entry, place: tuple[str, str], placed: bool, message: str) -> bool:
-    """Whether the place that raised agrees, as far as the words alone do not decide."""
+    """Whether the words identify an entry, or else the place that raised the exception does."""
     own = entry.exception in PYTHONS_OWN or PYTHONS_WORDS.search(message)
     if entry.words >= ENOUGH_WORDS and not own:
         return placed or _says_most(entry, message)
@@ -286,17 +287,17 @@ def _is_identified(entry: Entry, place: tuple[str, str], placed: bool, message: 
 
 
 def _says_most(entry: Entry, message: str) -> bool:
-    """Whether the words of an entry identify a message of which no place is known.
+    """Whether the words of an entry identify a message whose place is not known.
 
-    `{} is not divisible by {}` is in sentences of many programs. Fields are filled in with numbers
-    and names, so a message mostly consists of the entry's own words, or has a long run of them.
+    `{} is not divisible by {}` occurs in sentences of many programs. Fields contain numbers and
+    names, so a message consists mostly of the entry's own words, or has a long run of them.
     """
     longest = max((count for count, _ in entry.chunks), default=0)
     return longest >= CHUNK or 2 * entry.words >= len(words_of(message))
 
 
 def _in_order(entry: Entry, there: Mapping[tuple[int, str], Sequence[int]]) -> bool:
-    """Whether all chunks of an entry are there, one behind the other."""
+    """Whether a text contains all chunks of an entry, one after the other."""
     at = 0
     for place, chunk in enumerate(entry.chunks):
         starts = there.get(chunk, ())
@@ -315,24 +316,24 @@ def load(folder: Path, product: str) -> ErrorIndex:
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: a file is not of the form that the harvest writes.
+        ValueError: a file does not have the format that the harvest writes.
     """
     header, entries = parse(stored_text(folder, product))
     return ErrorIndex(header, entries, parse_labels(_stored_labels(folder, product)))
 
 
-@functools.lru_cache(maxsize=256)  # all ranks say the same words
+@functools.lru_cache(maxsize=256)  # all ranks print the same message
 def load_rows(folder: Path, product: str, rows: tuple[int, ...]) -> ErrorIndex:
-    """The entries of some rows alone, with their answers.
+    """An index of only some entries, with their labels.
 
     Args:
-        folder: of the index.
-        product: whose index.
-        rows: where each row begins in the stored text.
+        folder: folder of the index.
+        product: the product.
+        rows: where the row of each entry begins in the stored text.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: a file is not of the form that the harvest writes.
+        ValueError: a file does not have the format that the harvest writes.
     """
     stored = stored_text(folder, product)
     head = _header(stored[: stored.index("\n>")].split("\n"))
@@ -353,7 +354,7 @@ def _stored_labels(folder: Path, product: str) -> str:
 
 
 def _label_of(key: str, answers: str) -> Label | None:
-    """The answer that a key is filed under: the last row of an answer before it."""
+    """The label of a key: the last row before it that is not indented."""
     at = answers.find(f"\n\t{key}")
     while at >= 0:
         start = answers.rfind("\n", 0, at) + 1

@@ -1,6 +1,6 @@
-"""Looks an exception up in the error index, of which it parses only what may know it.
+"""Looks up an exception in the error index, and parses only the rows that may match it.
 
-What the index is, and how a message of a log matches one of its entries: `error_index`.
+`error_index` describes the index and how a message matches one of its entries.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:  # few errors are in the index
 
     from dsdoctor.logs.error_index import ErrorIndex, Match
 
-#: Words that one chunk covers at most.
+#: Most words of a chunk.
 CHUNK = 6
-#: Bytes of a chunk's hash: two different texts of a million agree by chance once in a million.
+#: Bytes of a chunk's hash: a text matches one of a million others by chance once in a million.
 DIGEST = 5
-#: Words of a text that are looked at.
+#: Words of a text that are examined.
 MOST_WORDS = 600
 WORD = lazy(r"[A-Za-z_]+")
 #: What pydantic prints around the message of an exception that a validator raised.
 WRAPPED = "ValidationError"
 VALIDATED = {"Assertion failed": "AssertionError", "Value error": "ValueError"}
-#: Kinds of answer that name no condition.
+#: Kinds of label that name no condition.
 REFUSAL, INTERNAL = "refusal", "internal"
 SUFFIX = ".index"
 
@@ -50,7 +50,7 @@ def digest(words: Sequence[str]) -> str:
 
 @functools.cache
 def _blake2b() -> Any:
-    try:  # CPython's own; `hashlib` loads OpenSSL beside it, which takes as long as to read a log
+    try:  # CPython's own; `hashlib` also loads OpenSSL, which takes as long as reading a log
         from _blake2 import blake2b  # noqa: PLC0415
     except ImportError:
         from hashlib import blake2b  # noqa: PLC0415
@@ -74,7 +74,7 @@ def chunks_of(text: str) -> dict[tuple[int, str], list[int]]:
     return _runs_of(tuple(words_of(text)))
 
 
-@functools.lru_cache(maxsize=128)  # all ranks say the same words
+@functools.lru_cache(maxsize=128)  # all ranks print the same message
 def _runs_of(words: tuple[str, ...]) -> dict[tuple[int, str], list[int]]:
     there: dict[tuple[int, str], list[int]] = {}
     for count in range(1, CHUNK + 1):
@@ -96,26 +96,26 @@ def products(folder: Path) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=32)
 def stored_text(folder: Path, product: str) -> str:
-    """The index of a product as it is stored."""
+    """The stored text of a product's index."""
     return (folder / f"{product}{SUFFIX}").read_text(encoding="utf-8")
 
 
 @functools.lru_cache(maxsize=32)
 def _stored_words(folder: Path, product: str) -> frozenset[str]:
-    """Its words: the chunks are among them."""
+    """The words of a stored index, its chunks among them."""
     return frozenset(stored_text(folder, product).split())
 
 
 def _raises(folder: Path, product: str, kinds: Iterable[str]) -> bool:
-    """Whether an index has a message of one of these exceptions."""
+    """Whether an index contains a message of one of these exceptions."""
     stored = stored_text(folder, product)
     return any(f"\n{kind}\t" in stored for kind in kinds)
 
 
 def _rows_that_fit(folder: Path, product: str, text: str) -> tuple[int, ...]:
-    """Where in a stored index the messages stand all of whose chunks a text has.
+    """Where the rows begin in a stored index whose chunks all occur in a text.
 
-    It takes much less time than to parse the index.
+    This takes much less time than parsing the index.
     """
     stored, words = stored_text(folder, product), _stored_words(folder, product)
     there = {f"{count}:{name}" for count, name in chunks_of(text)}
@@ -133,7 +133,7 @@ def _rows_that_fit(folder: Path, product: str, text: str) -> tuple[int, ...]:
 
 
 def find(folder: Path, error: Error) -> Match | None:
-    """The message that an exception of a log is; None if it is not in the index."""
+    """The message that an exception in a log matches; None if it is not in the index."""
     raiser = raiser_of(error.frames)
     product = package_of(raiser.file) if raiser is not None else ""
     if raiser is not None and error.type != WRAPPED and product not in products(folder):
@@ -141,7 +141,7 @@ def find(folder: Path, error: Error) -> Match | None:
     names = [product] if product in products(folder) else sorted(products(folder))
     kinds = {error.type, *VALIDATED.values()} if error.type == WRAPPED else {error.type}
     names = [name for name in names if _raises(folder, name, kinds)]
-    if len(names) == 1 and not error.message.strip():  # known by its place alone
+    if len(names) == 1 and not error.message.strip():  # identified by its place alone
         return _load()(folder, names[0]).find(error)
     text = f"{error.message} {error.more}"
     rows = ((name, _rows_that_fit(folder, name, text)) for name in names)
@@ -150,7 +150,7 @@ def find(folder: Path, error: Error) -> Match | None:
 
 
 def search(folder: Path, text: str) -> Match | None:
-    """The message whose words a text contains, whatever stands around them."""
+    """The message whose words a text contains, whatever is around them."""
     found = [_load()(folder, name).search(text) for name in sorted(products(folder))]
     matches = [match for match in found if match is not None]
     return max(matches, key=lambda match: match.entry.words, default=None)

@@ -1,4 +1,4 @@
-"""Exceptions and other deaths: tracebacks joined line by line, one per rank."""
+"""Exceptions and other fatal errors: collects tracebacks line by line, separately per rank."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dsdoctor.logs.progress import Steps
 KEPT_ERRORS = 40
 #: Longest text that is kept of a line.
 LONGEST = 4000
-#: Lines of its own rank that a traceback may run on before it is given up.
+#: Lines of its own rank after which a traceback without an end is given up.
 LONGEST_TRACEBACK = 600
 #: Lines of any rank after which a traceback without an end is given up.
 OLDEST_TRACEBACK = 4000
 
 TRACEBACK = "Traceback (most recent call last)"
-#: The head of a rank's traceback behind what another rank printed without the end of its line yet.
+#: The head of a rank's traceback, directly after another rank's output on the same line.
 GLUED_HEAD = lazy(r"(?<=\S)\[rank(?P<rank>\d{1,6})\]: (?=Traceback \()")
 EXCEPTION = lazy(
     r"^(?:\|?\s*)?(?P<type>(?:[A-Za-z_]\w*\.){0,8}[A-Za-z_]\w*"
@@ -28,8 +28,8 @@ EXCEPTION = lazy(
     r"(?:\(\w{1,80}\))?"  # Ray's wrapper names the exception of the task
     r"(?::\s(?P<message>.*)|:?\s*$)",
 )
-#: Under a traceback: a class of any name. One in lower case without a module is a line of source
-#: text that ranks have written into each other.
+#: At the end of a traceback: a class with any name. A lower-case name without a module is a line of
+#: source code that ranks have written into each other.
 ANY_EXCEPTION = lazy(
     r"^(?P<type>(?:(?:[A-Za-z_]\w*\.){1,8}[A-Za-z_]|_*[A-Z])\w*)(?::\s(?P<message>.*)|:?\s*$)",
 )
@@ -59,14 +59,14 @@ PLAIN_LITERALS = (
     "Assertion `",
     "Error while finding module specification for",
 )
-#: How Markdown ends a block that quotes.
+#: How Markdown ends a quoted block.
 FENCE = "```"
-#: What Python writes between the exceptions of one chain.
+#: What Python prints between the exceptions of one chain.
 CHAINS = ("During handling of the above exception", "was the direct cause of the following")
-#: What Python writes above the traceback of an exception that it ignores: of finalizers, mostly.
+#: What Python prints above the traceback of an exception that it ignores, mostly in finalizers ...
 IGNORED = "Exception ignored"
 #: ... and torch's compiler above one in its own helper process (_inductor/compile_worker of
-#: torch 2.13), which may go on when the rank that it served has ended.
+#: torch 2.13), which may keep running after its rank has ended.
 HELPER = "Uncaught exception in compile_worker subprocess"
 #: Lines between an exception whose text ends with a colon and the traceback that is its reason.
 REASON_LINES = 3
@@ -80,8 +80,8 @@ ERROR_LITERALS = (
     *PLAIN_LITERALS,
     *CHAINS,
 )
-#: What CPython 3.8-3.14 says of any call (Python/ceval.c): a product that raises the
-#: same words is known by the place alone.
+#: What CPython 3.8-3.14 raises for any wrong call (Python/ceval.c): a product that raises the same
+#: words is identified by the place alone.
 PYTHONS_WORDS = lazy(
     r"\(\) (?:got an unexpected keyword|got multiple values|missing \d+ required|takes \d+)"
 )
@@ -92,26 +92,26 @@ LIBRARY = (
 
 
 class Error(msgspec.Struct, frozen=True, eq=False):
-    """An exception, or a death by other means, seen in the log.
+    """An exception, or another fatal error, in a log.
 
     Attributes:
         source: index of the log.
-        line: number of the line that names it.
+        line: number of the line that contains its type.
         rank: the rank, if known.
         type: name of the exception.
         message: its text.
-        file: source file of the deepest frame that is not a library's.
-        file_line: line in it.
+        file: source file of the deepest frame outside libraries.
+        file_line: line in that file.
         text: the line.
-        when: time stamp of the line or of one shortly before it, "" without.
-        traced: it stood under a traceback.
-        library: deepest frame of all.
-        frames: calls above it, the deepest last, as far as the lines before it show.
-        more: the lines behind it, on which its text may go on.
+        when: time stamp of the line or of one shortly before it, "" if there is none.
+        traced: it ends a traceback.
+        library: source file of the deepest frame.
+        frames: its calls, the deepest last, as far as the lines before it show them.
+        more: the lines after it, on which its text may continue.
         begun: number of the line at which its traceback begins.
         chain: number that the exceptions of one chain share.
-        steps: how far the run had come.
-        undated: its time stamp is that of a line above it.
+        steps: how far training had come.
+        undated: its time stamp is that of an earlier line.
     """
 
     source: int
@@ -137,10 +137,16 @@ class _Trace(msgspec.Struct):
     """A traceback that is being read.
 
     Attributes:
-        ignored: Python says that it ignores the exception, or it is a helper's own.
-        source: the last line was that of a frame, so a line of source text follows.
-        head: what stood in front of the traceback's first line, a logger's head mostly.
-        headed: the second line began with it too, so all lines of the traceback do.
+        indent: indentation of its first line.
+        begun: number of its first line.
+        file: source file of the deepest frame outside libraries so far.
+        line: line in that file.
+        deepest: source file of the deepest frame so far.
+        seen: lines read so far.
+        ignored: Python ignores the exception, or it is that of a helper process.
+        source: the last line was a frame, so a line of source code follows.
+        head: text before `Traceback` on its first line, mostly a logger's prefix.
+        headed: the second line begins with `head` too, so all lines do.
     """
 
     indent: int
@@ -156,9 +162,10 @@ class _Trace(msgspec.Struct):
 
 
 def _behind_head(text: str, trace: _Trace) -> tuple[str, _Trace | None]:
-    """A line of a traceback that a logger writes line by line, each with its head.
+    """Removes the head from a line of a traceback that a logger prints with a head on each line.
 
-    What a logger reports as a warning was caught. A line without the head is not the traceback's.
+    The second value is None if the line does not belong to the traceback, as it lacks the head.
+    An exception that is logged as a warning was caught.
     """
     if text.startswith(trace.head):
         if not trace.headed:
@@ -172,10 +179,11 @@ class Tracebacks:
     """Reads lines of one log in order and keeps the exceptions.
 
     Attributes:
-        errors: what was found, in order, at most KEPT_ERRORS.
-        found: how many were added, those included that gave way.
-        latest: the last are kept, not the first.
-        ignored: first and last line of tracebacks that Python ignored, with the rank.
+        index: index of the log.
+        errors: the exceptions, in order, at most KEPT_ERRORS.
+        found: how many were added, including those that later ones replaced.
+        latest: keep the last exceptions, not the first.
+        ignored: first and last line and rank of tracebacks that Python ignored.
         cut: a quotation ended before the exception of its traceback.
     """
 
@@ -193,18 +201,18 @@ class Tracebacks:
         self.cut = False
 
     def in_source(self, text: str, rank: int | None) -> bool:
-        """Whether a line is source text that a traceback quotes, where an exception is raised."""
+        """Whether a line is the `raise` statement that a traceback quotes."""
         trace = self._open.get(rank)
         return trace is not None and trace.source and text.lstrip().startswith("raise ")
 
     @property
     def busy(self) -> bool:
-        """A traceback is open, so that every line matters."""
+        """Whether a traceback is open, so every line matters."""
         return bool(self._open)
 
     @property
     def full(self) -> bool:
-        """No more is kept."""
+        """Whether no more exceptions are kept."""
         return len(self.errors) >= KEPT_ERRORS and not self.latest
 
     def line(
@@ -215,14 +223,14 @@ class Tracebacks:
         literals: set[str],
         when: Callable[[], str],
     ) -> None:
-        """Takes a line.
+        """Reads a line.
 
         Args:
-            text: without prefixes.
-            number: of the line, from 1.
-            rank: who wrote it.
-            literals: anchors of any kind in it.
-            when: gives its time stamp.
+            text: the line, without prefixes.
+            number: its number, from 1.
+            rank: the rank that printed it.
+            literals: the literals that it contains.
+            when: returns its time stamp.
         """
         if any(words in literals for words in CHAINS):
             self._chained.add(rank)
@@ -252,7 +260,7 @@ class Tracebacks:
             return
         ignored = self._unraisable.pop(rank, -REASON_LINES) >= number - 1
         if self._open_end.pop(rank, -REASON_LINES) >= number - REASON_LINES:
-            self._chained.add(rank)  # the reason of the exception above it
+            self._chained.add(rank)  # it is the reason for the exception above it
         indent = len(text) - len(text.lstrip())
         at = text.find(TRACEBACK)
         self._open[rank] = _Trace(
@@ -270,7 +278,7 @@ class Tracebacks:
     ) -> None:
         trace.seen += 1
         trace.source = False
-        if stripped.startswith(FENCE):  # the text that quotes it goes on
+        if stripped.startswith(FENCE):  # the document continues after the quotation
             del self._open[rank]
             self.cut = self.cut or not trace.ignored
             return
@@ -348,14 +356,14 @@ class Tracebacks:
         )
 
     def _chain(self, rank: int | None, number: int) -> int:
-        """The number of the chain that an exception belongs to: of the line of its first."""
+        """The number of an exception's chain: the line number of the first exception in it."""
         if rank not in self._chained:
             self._chains[rank] = number
         self._chained.discard(rank)
         return self._chains.setdefault(rank, number)
 
     def begin(self) -> None:
-        """Begins anew: another run of the same log."""
+        """Starts over, for another run in the same log."""
         self.errors = []
         self._open.clear()
         self._chained.clear()
@@ -364,5 +372,5 @@ class Tracebacks:
         self._open_end.clear()
 
     def forget(self, over: Callable[[Error], bool]) -> None:
-        """Drops the exceptions that the run outlived, so that there is room for others."""
+        """Drops the exceptions that the run outlived, to make room for others."""
         self.errors = [error for error in self.errors if not over(error)]

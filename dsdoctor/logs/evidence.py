@@ -1,4 +1,4 @@
-"""Which evidence decided between candidates, in words."""
+"""Describes the evidence that decided between candidates."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dsdoctor.model.condition import Level
 
 
 def why_reported(failure: Failure) -> str:
-    """By the report of torchrun."""
+    """The report of torchrun decided."""
     return f"torchrun reports rank {failure.rank} as the first failure (exit code {failure.code})"
 
 
 def why_before(first: Candidate, echoes: Sequence[Candidate]) -> str:
-    """In which evidence a failure precedes what follows from it."""
+    """What shows that a failure came before the echoes that follow from it."""
     if not echoes:
         return ""
     item = first.hits[0] if first.hits else first.error
@@ -29,7 +29,7 @@ def why_before(first: Candidate, echoes: Sequence[Candidate]) -> str:
 
 
 def why_between(first: Candidate, second: Candidate, band: Level) -> str:
-    """In which evidence one of two candidates comes first."""
+    """What shows that the first of two candidates came first."""
     if min(first.level, band) != min(second.level, band):
         return f"its message is more certain than that of {second.name}"
     if first.first[1] and second.first[1] and first.first[1] != second.first[1]:
@@ -39,7 +39,7 @@ def why_between(first: Candidate, second: Candidate, band: Level) -> str:
 
 
 def _time_of(candidate: Candidate) -> str:
-    """The time of a candidate; a line without a stamp came after the stamp above it."""
+    """The time of a candidate; a line without a time stamp came after the last stamp above it."""
     item = candidate.hits[0] if candidate.hits else candidate.error
     word = "after" if item is not None and item.undated else "at"
     return f"{word} {candidate.first[1]}"

@@ -1,6 +1,6 @@
 """What a log proves to have been active: the answers to `diagnose --expect` (guide row C5).
 
-The words are those of DeepSpeed's engine, of its configuration print and of its launchers
+The patterns match what DeepSpeed's engine, its configuration print and its launchers print
 (runtime/engine.py, runtime/config.py, runtime/zero/stage3.py, launcher/launch.py; 0.9 to 0.19).
 """
 
@@ -12,10 +12,10 @@ from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.marks import mark_pattern
 from dsdoctor.model.diagnosis import Expectation, Line
 
-#: Names of `ZeroStageEnum`, which Python 3.12 and later print in place of the number.
+#: Names of `ZeroStageEnum`, which Python 3.12 and later print instead of the number.
 STAGES = {"disabled": "0", "optimizer_states": "1", "gradients": "2", "weights": "3"}
-#: Expectation to what shows it: mark, its group, the value that proves it ("" = its presence).
-#: A mark with a value refutes by any other; one without only proves.
+#: Maps an expectation to what shows it: mark, its group, the values that prove it ("" = presence).
+#: Any other value of the group refutes it; a mark without a group can only prove it.
 PROOFS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "zero0": (("zero-config", "n", "0"), ("zero", "n", "0")),
     "zero1": (("zero-config", "n", "1"), ("zero", "n", "1")),
@@ -39,22 +39,22 @@ PROOFS: dict[str, tuple[tuple[str, str, str], ...]] = {
 }
 #: Signs of stage 3, which refute the other stages.
 STAGE3 = ("stage3", "zero3-offload", "zero-init")
-#: Marks whose other value does not refute: optimizer and parameters are offloaded each for itself.
+#: Marks whose other values do not refute: optimizer and parameters are offloaded independently.
 WEAK = frozenset({"offload-config", "offload-param"})
 GPUS = lazy(r"([1-9]\d{0,5})gpus?")
 WORLD = ("world", "world-size", "distributed")
 
 Marks = Mapping[str, tuple[int, str, int]]
-"""Mark to line number, text and index of the log."""
+"""Maps a mark to line number, text and index of the log."""
 
 
 def known_expectations() -> tuple[str, ...]:
-    """Names that `--expect` takes, besides `4gpus`."""
+    """The names that `--expect` accepts, apart from those such as `4gpus`."""
     return tuple(PROOFS)
 
 
 def _value(mark: str, group: str, text: str) -> tuple[str, str] | None:
-    """The value that a mark shows, and the words that show it."""
+    """The value that a mark shows, and the text that shows it."""
     match = mark_pattern(mark).search(text)
     if match is None:
         return None
@@ -65,12 +65,12 @@ def _value(mark: str, group: str, text: str) -> tuple[str, str] | None:
 def expectation(
     name: str, marks: Marks, line_of: Callable[[tuple[int, str, int]], Line]
 ) -> Expectation:
-    """What the log says to one expectation.
+    """What the log shows about one expectation.
 
     Args:
         name: `zero3`, `offload`, `4gpus`, ...
-        marks: what was found in the logs.
-        line_of: makes a line of a mark that is safe to show.
+        marks: the marks in the logs.
+        line_of: makes a line that is safe to show from a mark.
     """
     if found := GPUS.fullmatch(name):
         return _gpus(name, found[1], marks, line_of)

@@ -1,8 +1,8 @@
 """Which of several failures came first and ended the run.
 
-Conditions and exceptions that no condition knows compete on equal terms. What the run outlived is
-no candidate (the scan has dropped it). What only echoes the death of another rank is explained by
-any failure that is not an echo.
+Conditions and exceptions that no condition covers compete on equal terms. What the run outlived is
+not a candidate (the scan has dropped it). An echo of another rank's death is explained by any
+failure that is not an echo.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from dsdoctor.logs.starts import imported_anew, of_other_scripts, refused_start
 from dsdoctor.logs.warned import is_unrelated
 from dsdoctor.model.condition import Level
 
-#: Lines in front of an exception in which the reason for it is looked for, by the level that a
-#: message must have.
+#: Lines before an exception that are searched for its reason: NEAR for any message, FAR for one of
+#: level STRONG or more.
 NEAR, FAR = 40, 400
 #: A signal in torchrun's report.
 ENDED = re.compile(r"^\s*(?:exitcode\s*: -\d|traceback : Signal \d)")
 
 
 def _only_warns(candidates: Sequence[Candidate]) -> bool:
-    """Whether all that shows them are warnings: what prints a warning goes on."""
+    """Whether only warnings show the candidates: a program continues after a warning."""
     return bool(candidates) and all(hit.warned for one in candidates for hit in one.hits)
 
 
 def _only_remarked(hit: Hit, errors: Sequence[Error]) -> bool:
-    """Whether a hint stands in a warning, and nothing fails below it for want of a reason."""
+    """Whether a hint is part of a warning, and no opaque exception follows that it may explain."""
     return (
         hit.warned
         and hit.known.signature.level is Level.HINT
@@ -56,7 +56,7 @@ def _only_remarked(hit: Hit, errors: Sequence[Error]) -> bool:
 
 
 def _stopped_by_hand(roots: Sequence[Candidate], errors: Sequence[Error]) -> list[Candidate]:
-    """What says that someone stopped the run, where all else that was seen are warnings."""
+    """The candidates that show that someone stopped the run, if all others are warnings."""
     stops = [error for error in errors if error.type == "KeyboardInterrupt"]
     stopped = [
         one for one in roots if any(covers(hit, error) for hit in one.hits for error in stops)
@@ -65,12 +65,12 @@ def _stopped_by_hand(roots: Sequence[Candidate], errors: Sequence[Error]) -> lis
 
 
 def _follows(hit: Hit, error: Error) -> bool:
-    """Whether a hit behind an exception that states its own reason only echoes its death."""
+    """Whether a hit after an exception that states its own reason only echoes it."""
     return hit.known.signature.echo and hit.line > error.line and not is_opaque(error)
 
 
 def _comes_late(hit: Hit, error: Error) -> bool:
-    """Whether a line that fits many causes stands behind a failed import, so is not its reason."""
+    """Whether an unspecific line comes after a failed import, so it is not the reason."""
     return (
         error.type == "ModuleNotFoundError"
         and hit.known.signature.level <= Level.WEAK
@@ -85,14 +85,14 @@ def _speaks_for(hit: Hit, error: Error, writers: int) -> bool:
 
 
 def _shape(error: Error) -> str:
-    """An exception without its numbers: that of another rank is the same failure."""
+    """An exception without its numbers, to recognize the same failure on another rank."""
     return re.sub(r"\d+", "0", f"{error.type}: {error.message}")
 
 
 def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = None) -> Error | None:
-    """The first exception of its own that no condition speaks for.
+    """The first exception, echoes excluded, that no condition explains.
 
-    Exceptions of one chain count as one: Python prints what it was handling first.
+    Exceptions of one chain count as one: Python prints the exception that it was handling first.
     """
     covered: set[tuple[int, int | None, int]] = set()
     errors = [e for e in errors if not refused_start(e, errors)]
@@ -112,7 +112,7 @@ def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = No
         _shape(error) for error in errors if (error.source, error.rank, error.chain) in covered
     }
     own = [error for error in errors if not is_echo(error)]
-    if rank is not None:  # the rank that the launcher saw fail first
+    if rank is not None:  # the rank that failed first according to the launcher
         own.sort(key=lambda error: error.rank != rank)
     for place, error in enumerate(own):
         if (error.source, error.rank, error.chain) in covered or _shape(error) in alike:
@@ -122,7 +122,7 @@ def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = No
 
 
 def _ends_of_texts(errors: Sequence[Error]) -> dict[Error, float]:
-    """Where the text of an exception ends at the latest: with the next traceback of its rank."""
+    """The line at which an exception's text has ended: the next traceback of its rank."""
     begun: dict[tuple[int, int | None], tuple[float, int]] = {}
     found: dict[Error, float] = {}
     for error in sorted(errors, key=lambda one: -one.line):
@@ -134,7 +134,7 @@ def _ends_of_texts(errors: Sequence[Error]) -> dict[Error, float]:
 
 
 def _fell_first(error: Error, echoes: Sequence[Candidate]) -> bool:
-    """Whether what other ranks print stands behind the exception of one that failed before them."""
+    """Whether all echoes are from other ranks and come after the exception in the same log."""
     return error.rank is not None and all(
         hit.rank not in {None, error.rank} and hit.line > error.line and hit.source == error.source
         for one in echoes
@@ -143,7 +143,7 @@ def _fell_first(error: Error, echoes: Sequence[Candidate]) -> bool:
 
 
 def _explains(candidate: Candidate, error: Error, errors: Sequence[Error], *, many: bool) -> bool:
-    """Whether a condition is a better answer than an exception that no condition knows."""
+    """Whether a condition is a better answer than an exception that no condition covers."""
     hits = [hit for hit in candidate.hits if not is_unrelated(hit, error)]
     if is_opaque(error):
         return any(not _comes_late(hit, error) for hit in hits)
@@ -156,7 +156,7 @@ def _explains(candidate: Candidate, error: Error, errors: Sequence[Error], *, ma
             reach = FAR if level >= Level.STRONG else NEAR
             if error.begun - reach <= hit.line <= error.line:
                 return True
-            # the exception was handled, and this is what ended the process
+            # the exception was handled, and this hit is what ended the process
             later = any(
                 e.begun > error.line
                 and not is_echo(e)
@@ -176,7 +176,7 @@ def _explains(candidate: Candidate, error: Error, errors: Sequence[Error], *, ma
 
 
 def _has_an_order(hit: Hit, error: Error) -> bool:
-    """Whether it is known which came first; lines of two files without clocks do not tell."""
+    """Whether it is known which came first; without time stamps, two files have no order."""
     if hit.source == error.source or hit.rank is not None:
         return True
     return bool(hit.when and error.when)
@@ -195,9 +195,9 @@ def _masked(candidates: Sequence[Candidate]) -> dict[str, str]:
 
 
 def _band(*, many: bool) -> Level:
-    """The level from which on not the level decides but who came first.
+    """The level from which on the order decides, not the level.
 
-    Where ranks have files of their own, time stamps decide, rather than the order of lines.
+    It is lower if ranks have their own files, as time stamps then give the order, not lines.
     """
     return Level.LIKELY if many else Level.STRONG
 
@@ -205,12 +205,12 @@ def _band(*, many: bool) -> Level:
 def choose(
     scans: Sequence[Scan], rules: Iterable[Rule] = (), answered: Collection[Error] = ()
 ) -> Choice:
-    """The first failure, or those that are as likely.
+    """The first failure, or several that are equally likely.
 
     Args:
-        scans: what was found in the logs.
+        scans: the results for the logs.
         rules: traceback rules.
-        answered: exceptions of which more is known than the place that raised them.
+        answered: exceptions that the error index knows; no rule applies to them.
     """
     many = len(scans) > 1
     hits = _counted(scans)
@@ -254,9 +254,9 @@ def choose(
         masked = {one.name: "" for one in echoes}
         decided = why_before(roots[0], echoes) if echoes else ""
     contest = roots or echoes
-    told = _masked(candidates)
-    masked = {name: told.get(name, "") for name in {**masked, **told}}
-    contest = [one for one in contest if one.name not in told] or contest
+    explained = _masked(candidates)
+    masked = {name: explained.get(name, "") for name in {**masked, **explained}}
+    contest = [one for one in contest if one.name not in explained] or contest
     band = _band(many=many)
     contest.sort(key=lambda one: (-min(one.level, band), one.first, -one.level))
     if failure and len({one.rank for one in contest}) > 1:
@@ -280,7 +280,7 @@ def choose(
 
 
 def _counted(scans: Sequence[Scan]) -> list[Hit]:
-    """The hits that count, by what else the logs show."""
+    """The hits that count, given what else the logs show."""
     flags: set[str] = set().union(*(scan.flags for scan in scans)) if scans else set()
     hits = [hit for scan in scans for hit in scan.hits if counts(hit, scan, flags)]
     if len(scans) < 2:  # noqa: PLR2004  # the system has a log of its own
@@ -295,7 +295,7 @@ def _first_failure(scans: Sequence[Scan]) -> Failure | None:
 
 
 def _is_outside(candidate: Candidate, scans: Sequence[Scan]) -> bool:
-    """Whether it was read in a log that no rank wrote: of the kernel, of a scheduler."""
+    """Whether its first hit is in a log that no rank wrote, such as the kernel's."""
     if len(scans) < 2:  # noqa: PLR2004  # the system has a log of its own
         return False
     from dsdoctor.logs import system_events  # noqa: PLC0415  # most often there is one log
@@ -304,7 +304,7 @@ def _is_outside(candidate: Candidate, scans: Sequence[Scan]) -> bool:
 
 
 def _is_of_the_system(candidate: Candidate, errors: Sequence[Error]) -> bool:
-    """Whether a line of no rank states the cause itself, as one of the kernel in a job's log."""
+    """Whether a line without a rank states the cause itself, as a kernel's line in a job's log."""
     return candidate.level is Level.CERTAIN and any(
         hit.rank is None and not any(error.begun <= hit.line <= error.line for error in errors)
         for hit in candidate.hits
@@ -312,9 +312,9 @@ def _is_of_the_system(candidate: Candidate, errors: Sequence[Error]) -> bool:
 
 
 def _ended_by_agent(hit: Hit, failure: Failure) -> bool:
-    """What torchrun reports of a rank that it ended itself, after the first had failed.
+    """Whether torchrun reports a rank that it ended itself, after the first failure.
 
-    The agent sends SIGTERM, and SIGKILL to what has not ended 30 seconds later (torch,
+    The agent sends SIGTERM, and SIGKILL to processes that have not ended 30 seconds later (torch,
     distributed/elastic/multiprocessing/api.py). It lists those ranks above the first failure.
     """
     return failure.code > 0 and hit.line < failure.line and bool(ENDED.search(hit.text))
@@ -323,10 +323,10 @@ def _ended_by_agent(hit: Hit, failure: Failure) -> bool:
 def _without_late_reports(
     hits: list[Hit], scans: Sequence[Scan], errors: Sequence[Error]
 ) -> list[Hit]:
-    """The hits without signals that a launcher reports below an exit of another process.
+    """The hits without signals that a launcher reports after the exit of another process.
 
-    A process that ends by itself prints why, and its launcher reports that first. What dies of a
-    signal afterwards, on another node or while it is ended, has lost its peer.
+    A process that exits on its own prints why, and its launcher reports that first. A process that
+    dies of a signal afterwards, on another node or during shutdown, has lost its peer.
     """
     exited: dict[int, int] = {}
     for index, scan in enumerate(scans):

@@ -1,8 +1,8 @@
 """Dumps of torch's flight recorder: which ranks are missing from which collective.
 
 torch writes one file per rank (`TORCH_FR_DUMP_TEMP_FILE`, `TORCH_NCCL_DEBUG_INFO_TEMP_FILE`) when
-a collective times out: a pickle, or JSON. Both hold plain containers; a pickle that asks for
-anything else is not read, so that no code of a file ever runs.
+a collective times out: a pickle, or JSON. Both contain plain containers; a pickle that refers to
+anything else is not read, so no code from a file ever runs.
 Source: torch 2.3-2.13 csrc/distributed/c10d/FlightRecorder.hpp, distributed/flight_recorder.
 """
 
@@ -18,16 +18,16 @@ from dsdoctor.model import decode
 MOST_BYTES = 64 << 20
 HEADS = (b"\x80", b"{")
 RANK = lazy(r"(\d{1,6})(?:\.\w{1,8})?$")
-#: Frames of the product itself, between the collective and the line of the script.
+#: Frames of torch and DeepSpeed between the collective and the line of the script.
 _WITHIN = lazy(r"[/\\](?:torch[/\\]distributed|deepspeed[/\\]comm)[/\\]")
-#: Ranks that are named.
+#: Most ranks that are listed.
 MOST_NAMED = 8
-#: Of one value that is shown: characters of a word, members of a list, lists within each other, and
-#: frames of a stack that are looked at. A pickle may contain one list a million times.
+#: Limits on one value that is shown: characters of a word, members of a list, nested lists, and
+#: frames of a stack. A pickle may contain the same list a million times.
 _LETTERS, _MEMBERS, _DEPTH, _FRAMES = 300, 16, 3, 64
-#: Beyond these, ranks and sequence numbers are not torch's.
+#: Larger ranks and sequence numbers do not come from torch.
 _MOST_RANKS, _LARGEST = 1 << 24, 1 << 63
-#: Collectives of one dump that are looked at, the last ones: ten times what anybody sets.
+#: Collectives of one dump that are examined, the last ones: 100 times torch's default.
 _MOST_ENTRIES = 200_000
 
 
@@ -41,7 +41,7 @@ class Collective(NamedTuple):
         sizes: of the input tensors.
         types: of the input tensors.
         state: `scheduled`, `started` or `completed`.
-        called_at: `FILE:LINE FUNCTION` of the script, or the innermost frame; "" = not recorded.
+        called_at: `FILE:LINE FUNCTION` of the script, or of the innermost frame; "" if not known.
     """
 
     group: str
@@ -54,7 +54,7 @@ class Collective(NamedTuple):
 
 
 class Dump(NamedTuple):
-    """The collectives of one rank that are not over, and the last one of each group."""
+    """The unfinished collectives of one rank, and the last one of each group."""
 
     rank: int
     collectives: tuple[Collective, ...]
@@ -91,28 +91,28 @@ def _ranks(ranks: Sequence[int]) -> str:
 
 
 def read(name: str, data: bytes) -> Dump | None:
-    """The dump in a file's content; None where the file is something else."""
+    """The dump in a file's content; None if the file is something else."""
     if not data.startswith(HEADS) or len(data) > MOST_BYTES:
         return None
     if b"entries" not in data and b"pg_config" not in data:
         return None
     try:
         found = _decoded(data)
-    except Exception:  # noqa: BLE001  # a file that means harm may raise anything
+    except Exception:  # noqa: BLE001  # a malicious file may raise anything
         return None
     if not isinstance(found, dict) or not isinstance(found.get("entries"), list):
         return None
     rank = found.get("rank")
-    told = RANK.search(name)
+    in_name = RANK.search(name)
     if not isinstance(rank, int) or not 0 <= rank < _MOST_RANKS:
-        rank = int(told[1]) if told else -1
+        rank = int(in_name[1]) if in_name else -1
     last = found["entries"][-_MOST_ENTRIES:]
     entries = (_collective(row) for row in last if isinstance(row, dict))
     return Dump(rank, _relevant(one for one in entries if one is not None))
 
 
 def _relevant(entries: Iterable[Collective]) -> tuple[Collective, ...]:
-    """What `missing` needs of one rank: what is not over, and the furthest of each group."""
+    """What `missing` needs of one rank: unfinished collectives, and the last of each group."""
     latest = {(one.group, one.number): one for one in entries}
     furthest: dict[str, int] = {}
     for group, number in latest:
@@ -145,21 +145,21 @@ def _collective(row: dict[str, Any]) -> Collective | None:
         _word(row.get("profiling_name", "?")),
         _as_python(row.get("input_sizes", "?")),
         _as_python(row.get("input_dtypes", "?")),
-        # Gloo's state stays at `scheduled`; what is over is retired (2.13)
+        # Gloo's state remains `scheduled`; a finished collective is retired (2.13)
         "completed" if row.get("retired") is True else _word(row.get("state", "?")),
         _called_at(row.get("frames")),
     )
 
 
 def _word(value: object) -> str:
-    """A word or number, cut; whatever else stands there is not shown."""
+    """A word or number, truncated; any other value is not shown."""
     if isinstance(value, str):
         return value[:_LETTERS]
     return str(value) if isinstance(value, int) and abs(value) < _LARGEST else "?"
 
 
 def _as_python(value: object, depth: int = _DEPTH) -> str:
-    """Lists of words and numbers as Python writes them, cut."""
+    """Lists of words and numbers in Python's syntax, truncated."""
     if isinstance(value, (list, tuple)):
         inner = [_as_python(one, depth - 1) for one in value[:_MEMBERS]] if depth else []
         return f"[{', '.join([*inner, '…'] if len(inner) < len(value) else inner)}]"
@@ -167,7 +167,7 @@ def _as_python(value: object, depth: int = _DEPTH) -> str:
 
 
 def _called_at(frames: object) -> str:
-    """The innermost frame outside of the product, or the innermost one."""
+    """The innermost frame outside torch and DeepSpeed, else the innermost of all."""
     found = ""
     for frame in frames[:_FRAMES] if isinstance(frames, list) else ():
         if isinstance(frame, dict):
@@ -179,9 +179,9 @@ def _called_at(frames: object) -> str:
 
 
 def missing(dumps: Sequence[Dump]) -> Missing | None:
-    """The first collective that is not over and that not every rank has started.
+    """The first unfinished collective that not every rank has started.
 
-    Ranks without a dump are not judged. Groups that a rank never used are not its groups.
+    Ranks without a dump are not judged. A rank does not belong to groups that it never used.
     """
     by_group: dict[str, dict[int, dict[int, Collective]]] = {}
     for dump in dumps:

@@ -1,6 +1,6 @@
-"""Words of the C library, shells, compilers and linkers in other languages than English.
+"""Messages of the C library, shells, compilers and linkers in languages other than English.
 
-Sources: the translations that glibc, bash, make, gcc and binutils come with.
+Sources: the translations that glibc, bash, make, gcc and binutils ship.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 
-#: Only phrases that name a cause; "fatal error" stands before "error", which is part of it.
+#: Only phrases that state a cause; "fatal error" comes before "error", which is part of it.
 FOREIGN: dict[str, tuple[str, ...]] = {
     "No such file or directory": (
         "没有那个文件或目录",
@@ -127,7 +127,7 @@ def _phrases() -> re.Pattern[str]:
 
 
 def translated(text: str) -> str:
-    """A line with the phrases known here in English, and with colons as English sets them.
+    """A line with the known phrases in English, and with English colons.
 
     >>> translated("致命错误：Python.h：没有那个文件或目录")
     'fatal error: Python.h: No such file or directory'

@@ -1,4 +1,4 @@
-"""The frames of a traceback, in the forms in which Python and its shells print them."""
+"""The frames of a traceback, in the formats that Python and its shells print."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from dsdoctor.lazy_regex import lazy
 
 #: Frames kept of a traceback, the deepest last.
 KEPT_FRAMES = 16
-#: Python itself, faulthandler and PyCharm.
+#: Formats of Python itself, faulthandler and PyCharm.
 PLAIN = lazy(
     r'File "(?P<file>[^"]{1,400})",? line (?P<line>\d{1,9})(?:,? in (?P<function>[\w.<>]{1,120}))?'
 )
-#: rich (`PATH:12 in f`), IPython (`PATH in f(x)`, `PATH:12, in f`), Colab (`[PATH](URL) in f(x)`)
-#: and pytest (`PATH:12: in f`).
+#: Formats of rich (`PATH:12 in f`), IPython (`PATH in f(x)`, `PATH:12, in f`), Colab
+#: (`[PATH](URL) in f(x)`) and pytest (`PATH:12: in f`).
 OTHER = lazy(
     r"(?P<file>(?:\b[A-Za-z]:)?[\w~./\\@+#-]{1,300}\.py)(?::(?P<line>\d{1,9}))?"
     r"(?:\]\([^\s()]{1,80}\))?[:,]?"
     r" in (?P<function>[\w.<>]{1,120})"
 )
-#: The end of a frame's line that a terminal broke off after the file.
+#: The rest of a frame's line that a terminal broke after the file.
 REST = lazy(r"^\s{0,8}(?P<digits>\d{0,9}),? ?in (?P<function>[\w.<>]{1,120})\s*$")
-#: What rich draws round a line: in front of it, and behind it.
+#: What rich draws around a line: before it, and after it.
 BOX = lazy(r"^[\s│|╭╰]{0,8}")
 EDGE = string.whitespace + "│|╮╯─"
-#: The head of a path that rich broke off at the right border.
+#: The first part of a path that rich broke at the right border.
 BROKEN = lazy(r"^(?:[A-Za-z]:)?[/\\][\w~./\\@+#-]{1,300}$")
 HEADS = ("Traceback (most recent call last)", "Original Traceback")
 
 
 class Frame(NamedTuple):
-    """One call: source file (`/` between its parts), function ("" if untold) and line."""
+    """One call: source file (with `/`), function ("" if not shown) and line."""
 
     file: str
     function: str
@@ -40,12 +40,12 @@ class Frame(NamedTuple):
 
 
 def _unboxed(line: str) -> str:
-    """A line without the box round it; a pattern for its end would begin anew at each blank."""
+    """A line without the box around it; a pattern for its end would restart at each space."""
     return BOX.sub("", line).rstrip(EDGE)
 
 
 def frames_of(lines: Iterable[str]) -> tuple[Frame, ...]:
-    """The frames in lines, the outermost first; a new traceback starts over.
+    """The frames of the last traceback in the lines, the outermost first.
 
     >>> frames_of(['  File "/x/a.py", line 3, in f', "│ /x/b.py:7 in g       │"])
     (Frame(file='/x/a.py', function='f', line=3), Frame(file='/x/b.py', function='g', line=7))

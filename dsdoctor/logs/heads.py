@@ -1,7 +1,7 @@
-"""What a platform puts in front of every line of a log, learned from the log.
+"""The head that a platform puts before every line of a log, learned from the log.
 
-`prefixes` lists the heads of launchers and shippers that are known. A head of any other form is
-what stands in front of a traceback's first line, if nearly all lines begin with the like of it.
+`prefixes` lists the known heads of launchers and log shippers. Any other head is the text before a
+traceback's first line, if nearly all lines begin with similar text.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.prefixes import strip_prefixes
 
 TRACEBACK = b"Traceback (most recent call last):"
-#: Bytes of a head.
+#: Most bytes of a head.
 LONGEST = 200
-#: Lines of a block of which the head is learned, and the share of them that begin with it.
+#: Fewest lines from which a head is learned, and the share of them that begin with it.
 FEWEST, SHARE = 8, 0.9
-#: Bytes on either side of the traceback in which lines are counted; ends of a head that are tried.
+#: Bytes on either side of the traceback in which lines are counted; most ends of a head to try.
 AROUND, MOST_ENDS = 32 << 10, 12
-#: Words of a head; those with a digit are numbers, times and names of hosts, and change.
+#: Words of a head; those with a digit are numbers, times and host names, and vary.
 WORD = lazy(rb"[0-9A-Za-z]+")
 STREAMS = {b"stdout", b"stderr"}
 
 
 def _pattern(head: bytes) -> re.Pattern[bytes]:
-    """Heads that differ from one in their numbers alone."""
+    """Matches heads that differ from this one only in words with digits."""
     parts: list[bytes] = []
     end = 0
     for word in WORD.finditer(head):
@@ -40,7 +40,7 @@ def _pattern(head: bytes) -> re.Pattern[bytes]:
 
 
 def learned(block: bytes) -> re.Pattern[bytes] | None:
-    """The head of a block's lines; None where they have none, or one that `prefixes` lists."""
+    """Matches the head of a block's lines; None if they have none, or one that `prefixes` lists."""
     at = block.find(TRACEBACK)
     if at < 0:
         return None
@@ -55,18 +55,18 @@ def learned(block: bytes) -> re.Pattern[bytes] | None:
     lines = sum(1 for line in near.splitlines() if line.strip())
     if lines < FEWEST:
         return None
-    # what a launcher put in front of the rank's own lines ends the head sooner
+    # a launcher's prefix before the rank's own lines makes the common head shorter
     ends = [len(head), *(end for end in range(len(head) - 1, 0, -1) if head[end - 1 : end] == b" ")]
     for end in ends[:MOST_ENDS]:
         pattern = _pattern(head[:end])
-        told = WORD.search(head, 0, end) and _is_fixed(head[:end])
-        if told and _lines(pattern, near) >= SHARE * lines:
+        usable = WORD.search(head, 0, end) and _is_fixed(head[:end])
+        if usable and _lines(pattern, near) >= SHARE * lines:
             return pattern
     return None
 
 
 def _is_fixed(head: bytes) -> bool:
-    """Whether a head is more than a word that changes, which any line may begin with."""
+    """Whether a head contains more than words that vary, as any line may begin with those."""
     changing = (word for word in WORD.findall(head) if any(48 <= code <= 57 for code in word))  # noqa: PLR2004  # digits
     for word in changing:
         head = head.replace(word, b"", 1)
@@ -78,12 +78,12 @@ def _lines(pattern: re.Pattern[bytes], text: bytes) -> int:
 
 
 class Heads:
-    """Takes the head off the lines of one log, from the block on in which it is learned."""
+    """Removes the head from the lines of one log, starting with the block that shows it."""
 
     def __init__(self) -> None:
         self._pattern: re.Pattern[bytes] | None = None
 
     def cut(self, block: bytes) -> bytes:
-        """A block without the head of its lines; the number of lines stays the same."""
+        """A block without the heads of its lines; the number of lines is unchanged."""
         self._pattern = self._pattern or learned(block)
         return block if self._pattern is None else self._pattern.sub(b"", block)

@@ -1,4 +1,4 @@
-"""What was found in one log. What is kept is bounded, so memory is flat."""
+"""The result of scanning one log. What is kept is bounded, and so is memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dsdoctor.logs.progress import Step, Steps
 
 #: Hits kept of one signature in one log.
 KEPT = 4
-#: Last lines kept of a log; of those that are many, fewer.
+#: Last lines kept of a log; FEW if much was already kept of the logs before it.
 TAIL, FEW = 40, 5
 
 
@@ -22,13 +22,13 @@ class Hit(msgspec.Struct, frozen=True, eq=False):
         known: the signature with its condition.
         source: index of the log.
         line: number of the line, from 1.
-        text: the line without prefixes.
+        text: the line, without prefixes.
         rank: the rank, if known.
         groups: named groups of the pattern.
-        when: time stamp of the line or of one shortly before it, "" without.
-        steps: how far the run had come.
-        warned: it belongs to a warning, so what printed it went on.
-        undated: its time stamp is that of a line above it.
+        when: time stamp of the line or of one shortly before it, "" if there is none.
+        steps: how far training had come.
+        warned: it is part of a warning, so the program continued.
+        undated: its time stamp is that of an earlier line.
     """
 
     known: Known
@@ -44,15 +44,15 @@ class Hit(msgspec.Struct, frozen=True, eq=False):
 
 
 class Failure(msgspec.Struct, frozen=True, eq=False):
-    """What a launcher, mostly torchrun, reports as the first failure of its workers.
+    """The first failure of the workers, as reported by a launcher, mostly torchrun.
 
     Attributes:
         line: number of the line.
         text: the line.
-        rank: global rank, None where the launcher does not say.
+        rank: global rank, None if the launcher does not report it.
         code: exit code, negative for a signal.
-        when: time stamp, "" without.
-        steps: how far the run had come.
+        when: time stamp, "" if there is none.
+        steps: how far training had come.
     """
 
     line: int
@@ -64,25 +64,25 @@ class Failure(msgspec.Struct, frozen=True, eq=False):
 
 
 class Scan(msgspec.Struct):
-    """What was found in one log.
+    """The result of scanning one log.
 
     Attributes:
         hits: recognized lines, in order, bounded.
         errors: exceptions, in order, bounded.
-        flags: literal texts of `requires` and `unless` that occur.
-        marks: signs of the run's course, to the line where first seen.
+        flags: literals of `requires`, `unless` and `not_after` that occur.
+        marks: maps each mark that occurs (`marks`) to its first line.
         tail: the last lines that are not blank, with their numbers.
         lines: number of lines.
-        step: the last line of progress: its number, time stamp, and how far the run had come.
-        restarts: where the workers were started anew, by a launcher or by a run that was appended:
-            number of the line, time stamp.
-        began: number of the line with which the last of several runs begins, 0 for one run.
-        failures: what torchrun reports as the first failure.
-        outlived: the last of what went wrong before the run went on.
-        document: it is a document that quotes errors, no output of a run.
+        step: the last progress line: its number, its time stamp, and how far training had come.
+        restarts: where a launcher restarted the workers or another run begins: number of the line,
+            time stamp.
+        began: number of the first line of the last of several runs, 0 for a single run.
+        failures: first failures as torchrun reports them, one for each report.
+        outlived: the last failures that the run outlived.
+        document: it is a document that quotes errors, not the output of a run.
         cut: a traceback that it quotes ends before its exception.
-        whole_from: number of the line from which on all failures are kept, where they were too
-            many to keep all; 0 without.
+        whole_from: if there are too many failures to keep all, number of the line from which on
+            all are kept; else 0.
     """
 
     hits: list[Hit] = msgspec.field(default_factory=list)
@@ -101,7 +101,7 @@ class Scan(msgspec.Struct):
     whole_from: int = 0
 
     def bound(self, budget: Budget) -> None:
-        """Keeps less of this log if much is kept of the logs before it."""
+        """Keeps less of this log if much was already kept of the logs before it."""
         if budget.kept > MOST_KEPT:
             self.errors = [*self.errors[:2], *self.errors[2:][-1:]]
             first = {id(hit.known): hit for hit in reversed(self.hits)}

@@ -1,4 +1,4 @@
-"""What the packs know of logs, in the form in which a diagnosis uses it."""
+"""What the packs know about logs, in the form that a diagnosis uses."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:  # short logs are read without the packs and the error index
     from dsdoctor.logs.error_index import Entry, Match
     from dsdoctor.packs.registry import Registry, Unit
 
-#: Condition, title, hint, fixes, and one of its signatures.
+#: A condition's name, title, hint and fixes, and one of its signatures.
 Row = tuple[str, str, str, tuple[str, ...], Signature]
 
 
 class Known(NamedTuple):
-    """A signature and the condition that it speaks for."""
+    """A signature and its condition."""
 
     condition: str
     title: str
@@ -31,7 +31,7 @@ class Known(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A traceback rule and the condition that it speaks for."""
+    """A traceback rule and its condition."""
 
     condition: str
     title: str
@@ -41,13 +41,13 @@ class Rule(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """What the error index says of an exception.
+    """The answer of the error index for an exception.
 
     Attributes:
-        entry: the message of a product that the exception is.
+        entry: the product's message that the exception matches.
         kind: `refusal`, `internal` or `condition`.
-        text: what it asks of the reader; "" for a condition whose title says it.
-        known: the condition.
+        text: the text of the label; "" if the condition's title says enough.
+        known: the condition, None for the other kinds.
     """
 
     entry: Entry
@@ -61,14 +61,14 @@ INDEXED = Signature(pattern="", examples=(), level=Level.STRONG)
 
 
 class Knowledge(list[Row]):
-    """Every signature of every pack, and beside them the rules and the boilerplate.
+    """Every signature of every pack, and next to them the rules and the boilerplate.
 
     Attributes:
         rules: traceback rules.
         boilerplate: sentences that are not evidence.
-        own: dsdoctor's own titles and hints, which a preflight report leaves in the log of its job.
-        observed: the condition that names what dsdoctor sees by itself.
-        conditions: all of them by name, with a signature that the error index speaks for.
+        own: dsdoctor's own titles and hints, which a preflight report prints into its job's log.
+        observed: the condition for each observation that dsdoctor makes without a message.
+        conditions: all conditions by name, with the signature for answers of the error index.
         formerly: earlier names of conditions, by name.
         indexes: folders of error indexes.
     """
@@ -90,17 +90,17 @@ class Knowledge(list[Row]):
         self.indexes: tuple[Path, ...] = ()
 
     def answer(self, error: Error) -> Answered | None:
-        """What the error index says of an exception; None where it says nothing."""
+        """The answer of the error indexes for an exception; None if they have none."""
         found = (error_lookup.find(folder, error) for folder in self.indexes)
         return next((said for match in found if (said := self.answered(match))), None)
 
     def answer_text(self, text: str) -> Answered | None:
-        """What the error index says of a message, whatever stands around it."""
+        """The answer of the error indexes for a text that contains a message; None if none."""
         found = (error_lookup.search(folder, text) for folder in self.indexes)
         return next((said for match in found if (said := self.answered(match))), None)
 
     def answered(self, match: Match | None) -> Answered | None:
-        """The answer to an entry, None where it has none."""
+        """The answer for a match; None if its entry has no label."""
         if match is None or match.label is None:
             return None
         kind, text = match.label.kind, match.label.text
@@ -113,17 +113,17 @@ class Knowledge(list[Row]):
 
 
 class Stated(NamedTuple):
-    """What one condition states of logs.
+    """What one condition declares about logs.
 
     Attributes:
         condition: its name.
         title: first line of its page.
-        hint: the fix in one sentence.
+        hint: what to do, in one sentence.
         fixes: names of fixes.
         formerly: earlier names.
-        names: what dsdoctor sees by itself that it is the name of.
-        signatures: messages that name it.
-        rules: functions of products that raise for this reason alone.
+        names: observations that it is the condition for.
+        signatures: messages that show it.
+        rules: functions of products that raise only for this reason.
     """
 
     condition: str
@@ -137,7 +137,7 @@ class Stated(NamedTuple):
 
 
 def stated_by(unit: Unit) -> Stated:
-    """What a condition's file states of logs."""
+    """What a condition's module declares about logs."""
     condition = unit.condition
     return Stated(
         condition.name,
@@ -154,7 +154,7 @@ def stated_by(unit: Unit) -> Stated:
 def assemble(
     stated: Iterable[Stated], boilerplate: Iterable[Boilerplate], indexes: Iterable[Path]
 ) -> Knowledge:
-    """What conditions state of logs, together."""
+    """Combines what the conditions declare about logs."""
     heads = [
         ((one.condition, one.title, one.hint, one.fixes), one)
         for one in sorted(stated, key=lambda one: one.condition)
@@ -176,7 +176,7 @@ def assemble(
 
 
 def knowledge_of(registry: Registry) -> Knowledge:
-    """What all packs of a run know of logs."""
+    """What all loaded packs know about logs."""
     for pack in registry.packs:
         if pack.literals is not None:
             prepare(pack.literals)

@@ -1,16 +1,16 @@
-"""What the launcher reports of its workers: failures and restarts."""
+"""What launchers report about their workers: failures and restarts."""
 
 from __future__ import annotations
 
 from dsdoctor.lazy_regex import lazy
 
-#: torchrun's elastic agent, before it starts the workers anew.
+#: torchrun's elastic agent, before it restarts the workers.
 RESTART = "will restart worker group"
-#: torchrun's elastic agent, of a worker that failed; it reports the restart at level INFO only.
+#: torchrun's elastic agent, about a failed worker; it reports a restart only at level INFO.
 FAILED = "failed (exitcode:"
 #: torchrun's elastic agent, at its end.
 FIRST = "Root Cause (first observed failure)"
-#: Lines of its report on one failure.
+#: Lines of that report.
 REPORT_LINES = 9
 REPORT = lazy(
     r"\btime\s*: (?P<time>\S+)|\brank\s*: (?P<rank>\d{1,6})|\bexitcode\s*: (?P<code>-?\d{1,4})"

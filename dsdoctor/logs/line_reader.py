@@ -1,4 +1,4 @@
-"""Takes single lines: signatures, marks, exceptions, reports of the launcher."""
+"""Reads single lines: matches signatures, marks, exceptions and reports of launchers."""
 
 from __future__ import annotations
 
@@ -24,38 +24,42 @@ from dsdoctor.logs.warning_lines import REACH, is_left_out, is_warning
 from dsdoctor.logs.window import CONTEXT_BYTES, Window
 from dsdoctor.model.condition import Signature
 
-#: Lines in front of an exception in which its frames are looked for.
+#: Lines before an exception that are searched for its frames.
 FRAME_LINES = 40
-#: Lines behind an exception on which its text may go on.
+#: Lines after an exception on which its text may continue.
 MORE_LINES = 3
-#: A search that takes longer (s) is one on a line that was made to be slow ...
+#: A longer search (s) is one on a line that was crafted to be slow ...
 SLOW = 0.005
-#: ... and after so many of them in a log, the signature is left out of the rest of it.
+#: ... and after so many in a log, the signature is ignored for the rest of the log.
 MOST_SLOW = 20
-#: Lines of one signature in which ranks are compared.
+#: Most lines of one signature whose ranks are compared.
 MOST_COMPARED = 256
-#: Lines that matter each time they come.
+#: Literals of lines that matter every time.
 COURSE = frozenset({RESTART, FAILED, FIRST, TRACEBACK, IGNORED, HELPER, *CHAINS})
 
 
 class LineReader:
-    """What the lines of one log have shown so far.
+    """Reads the lines of one log, and keeps what they have shown so far.
 
     Attributes:
-        result: what was found.
+        ready: the signatures.
+        index: index of the log.
+        rank: rank in the log's file name.
+        result: the result so far.
         traces: the exceptions.
         per_signature: hits of each signature, by its number.
-        matched: lines that a pattern fitted.
+        matched: how often a pattern matched a line.
         spent: literals that can add nothing new.
         dull: lines that added nothing and cannot add anything.
-        steps: how far the run has come.
-        fell: where a worker failed since the last restart: number of the line, time stamp, steps.
-        fatal: signs of a death, and how far the run had come.
-        ignored: hits on tracebacks that were ignored; they count if nothing else
-            explains a death, or if the log is only an excerpt.
-        by_node: the number in front of a line is that of a node's task, not of a rank.
-        aside: lines of the last of these tracebacks.
-        latest: of what is found too often to keep, the last are kept, not the first.
+        steps: how far training has come.
+        fell: first failed worker that the run has not outlived: number of the line, time stamp,
+            steps.
+        fatal: fatal marks, and how far training had come at each.
+        ignored: hits within ignored tracebacks; they count if nothing else explains a death, or if
+            the log is only an excerpt.
+        by_node: the number before a line is that of a node's task, not of a rank.
+        aside: lines of the last ignored tracebacks.
+        latest: keep the last hits and exceptions if they are too many, not the first.
     """
 
     def __init__(
@@ -81,22 +85,22 @@ class LineReader:
         self._slow: collections.Counter[int] = collections.Counter()
 
     def renew(self) -> None:
-        """Takes every line as new: less is known than before."""
+        """Forgets which lines and literals add nothing, as fewer hits are known than before."""
         self.spent.clear()
         self.dull.clear()
 
     def added(self) -> tuple[int, ...]:
-        """Grows with all that a line can add."""
+        """Counters of everything that a line can add; they differ if it added something."""
         return (
             self.matched, self.traces.found, len(self.result.marks), len(self.result.flags)
         )  # fmt: skip
 
     def steps_before(self, window: Window, start: int) -> Steps:
-        """How far the run had come at a place in the window."""
+        """How far training had come at a place in the window."""
         return {**self.steps, **last_steps(window.data, max(0, start - CONTEXT_BYTES), start)}
 
     def line(self, window: Window, start: int, number: int, literals: set[str]) -> None:
-        """Takes a line, of which the literals are known."""
+        """Reads a line, given the literals that it contains."""
         raw = window.line(start)
         if RESTART in literals:
             self.result.restarts.append((number, window.when(start)))
@@ -106,7 +110,7 @@ class LineReader:
             self._failure(window, start, number)
         segments = segments_of(raw, literals)
         for segment in segments:
-            # a bar that stands in front of it on the same line tells how far the run had come
+            # a progress bar before it on the same line shows how far training had come
             at = start + max(0, raw.find(segment)) if len(raw) > len(segment) else start
             text, rank = strip_prefixes(shortened(segment, literals))
             if rank is None:
@@ -131,7 +135,7 @@ class LineReader:
         self.spent.update(filter(self._is_spent, literals - self.spent))
 
     def _set_aside(self, first: int, last: int, rank: int | None) -> None:
-        """Takes hits on an ignored traceback out; see `ignored`."""
+        """Removes hits within an ignored traceback from the result; see `ignored`."""
         ranks = {rank, None} if self.by_node else {rank}
         ignored = [
             hit for hit in self.result.hits if first <= hit.line <= last and hit.rank in ranks
@@ -154,9 +158,9 @@ class LineReader:
             self.result.failures.append(failure)
 
     def _rank_of_line(self, segment: bytes, rank: int | None) -> int | None:
-        """The rank of a line, None where its number is that of a node's task.
+        """The rank of a line, None if its number is that of a node's task.
 
-        srun labels the lines of all ranks of a node alike where its one task is a launcher.
+        If a node's one task is a launcher, srun labels the lines of all its ranks alike.
         """
         if rank is None or segment[:1] == b"[":
             return rank
@@ -173,7 +177,7 @@ class LineReader:
     def _place(
         self, window: Window, place: tuple[int, int], rank: int | None, shown: int | None
     ) -> None:
-        """Notes the frames of the newest exception and the lines on which its text goes on."""
+        """Adds its frames to the newest exception, and the lines on which its text continues."""
         start, at = place
         front, behind = window.lines(start, FRAME_LINES, MORE_LINES)
         pairs = [strip_prefixes(line) for line in front]
@@ -192,7 +196,7 @@ class LineReader:
         )
 
     def _is_spent(self, literal: str) -> bool:
-        """All that the literal could add is known already, so floods of it cost little."""
+        """Whether a literal can add nothing new, so floods of it cost little."""
         if literal in {RESTART, FAILED, FIRST} or (
             literal in ERROR_LITERALS and not self.traces.full
         ):
@@ -242,7 +246,7 @@ class LineReader:
             if found is None:
                 continue
             self.matched += 1
-            # most lines fit no pattern, and to take sentences out of a line costs more than that
+            # only now, as most lines match no pattern and removing sentences costs more than that
             bare = happened(self.ready.bare(text)) if bare is None else bare
             if bare != text:
                 found = self._search(index, ready.pattern, bare)
@@ -276,9 +280,10 @@ class LineReader:
             self._keep(hit, seen)
 
     def _keep(self, hit: Hit, seen: int) -> None:
-        """Keeps a hit; of a hang, the last one in place of the one before.
+        """Keeps a hit if it adds something.
 
-        Where ranks are compared, those that differ in what they show are kept.
+        Of a signature that has enough hits, the newest replaces an earlier one; if ranks are
+        compared, only a hit that shows a difference is kept.
         """
         hits = self.result.hits
         if seen < KEPT:

@@ -1,4 +1,4 @@
-"""Signs of a run's course: what was active, how far it came, how it ended."""
+"""Marks: lines that show what was active in a run, how far it came, and how it ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 #: What follows the name of an offload block that names a device.
 OFFLOADED = r"['\"]?\s*[=:]\s*.{0,60}device['\"]?\s*[=:]\s*['\"<]?\S*?(?P<v>cpu|nvme)"
-#: Signs that a literal covers whole.
+#: Marks that are a literal: name to literal.
 WORDS = {
     "spawned": "spawned with command",
     "finished": "exits successfully",
@@ -24,7 +24,7 @@ WORDS = {
     "bf16-optimizer": "torch.bfloat16 ZeRO",
     "deepspeed-info": "DeepSpeed info: version",
 }
-#: Signs of how far a run came: name to (literal, pattern).
+#: All marks: name to (literal, pattern).
 MARKS: dict[str, tuple[str, str]] = {
     **{name: (literal, re.escape(literal)) for name, literal in WORDS.items()},
     "world": ("dist_world_size=", r"dist_world_size=(?P<n>\d+)"),
@@ -48,7 +48,7 @@ MARKS: dict[str, tuple[str, str]] = {
         "BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
         r"BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
     ),
-    # Ray 1.9-2.54 (_private/worker.py), which starts some of its workers anew
+    # Ray 1.9-2.54 (_private/worker.py), which restarts some of its workers
     "ray-worker": (
         "A worker died or was killed while executing a task",
         r"A worker died or was killed while executing a task by an unexpected system error",
@@ -81,7 +81,7 @@ MARKS: dict[str, tuple[str, str]] = {
     "distributed": ("nranks", r"\bnranks (?P<n>\d+)"),
     "ds-accelerator": ("Setting ds_accelerator to", r"Setting ds_accelerator to (?P<v>\w+)"),
 }
-#: Signs that the run died; a run that goes on below them has outlived them.
+#: Marks of a run that died; a run that continues below them has outlived them.
 FATAL_MARKS = (
     "died",
     "killing",
@@ -104,5 +104,5 @@ for _name, (_literal, _) in MARKS.items():
 
 @functools.cache
 def mark_pattern(name: str) -> re.Pattern[str]:
-    """The pattern of a sign; most are never met in one log."""
+    """The pattern of a mark, compiled when first needed: most never occur in a log."""
     return re.compile(MARKS[name][1])

@@ -1,7 +1,7 @@
-r"""Which literal texts a pattern cannot match without: what a log is searched for first.
+r"""Which literals a pattern cannot match without: what a log is searched for first.
 
-Where a pattern ignores case, its texts are searched for in the four spellings that products use:
-as written, in small letters, in capitals, and with a capital in front.
+If a pattern ignores case, its literals are searched for in the four spellings that products use:
+as written, in lower case, in upper case, and capitalized.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dsdoctor.logs.anchors import COMMON
 
 #: A bare word.
 PLAIN = lazy(r"[A-Za-z_]*")
-#: Texts that a stretch of a pattern may match before it is cut.
+#: Most texts that a stretch of a pattern may match; beyond that, it is split.
 MOST_SPELT = 24
 
 _parser: Any = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
@@ -30,11 +30,11 @@ _EMPTY: _Texts = frozenset({""})
 
 
 class _Part(NamedTuple):
-    """What a piece of a pattern asks for.
+    """What a part of a pattern requires.
 
     Attributes:
-        spelt: all texts that it can match, where they are few.
-        needed: texts of which every match contains one, where they can be derived.
+        spelt: all texts that it can match, None if they are many.
+        needed: texts of which every match contains at least one, None if none can be derived.
     """
 
     spelt: _Texts | None
@@ -48,7 +48,7 @@ def _rarer(one: _Texts | None, other: _Texts | None) -> _Texts | None:
 
 
 def _rarity(text: str) -> int:
-    """How seldom a text is met in the log of a healthy run: a bare word is met often."""
+    """How rare a text is in the logs of healthy runs: single words are common."""
     word = text.strip()
     if not PLAIN.fullmatch(word):
         return len(text)
@@ -93,7 +93,7 @@ def _piece(name: str, argument: Any) -> _Part:
         return _repeat(*argument)
     if name == "BRANCH":
         return _branch(argument[1])
-    if name in {"AT", "ASSERT", "ASSERT_NOT"}:  # they take no room
+    if name in {"AT", "ASSERT", "ASSERT_NOT"}:  # they have no width
         looked = _part_of(argument[1]).needed if name == "ASSERT" else None
         return _Part(_EMPTY, looked)
     return _Part(None, None)
@@ -122,12 +122,12 @@ def _spellings(text: str) -> frozenset[str]:
     return frozenset({text, text.lower(), text.upper(), text[:1].upper() + text[1:].lower()})
 
 
-#: What was derived beforehand, by pattern: to parse a thousand patterns takes half a second.
+#: Literals derived beforehand, by pattern: parsing a thousand patterns takes half a second.
 _PREPARED: dict[str, tuple[str, ...]] = {}
 
 
 def prepare(path: Path) -> None:
-    """Takes over what was derived beforehand; a file that cannot be read costs only time."""
+    """Loads literals that were derived beforehand; an unreadable file costs only time."""
     with contextlib.suppress(OSError, ValueError):
         _PREPARED.update(msgspec.json.decode(path.read_bytes(), type=dict[str, tuple[str, ...]]))
 
@@ -146,11 +146,11 @@ def necessary(pattern: str) -> tuple[str, ...]:
 
 
 def derived(pattern: str) -> tuple[str, ...]:
-    """What `necessary` answers, from the pattern itself."""
+    """Derives the result of `necessary` from the pattern itself."""
     found = _part_of(_parser.parse(pattern)).needed or frozenset()
     if "(?i" in pattern:
         found = frozenset(spelt for text in found for spelt in _spellings(text))
     return tuple(sorted(one for one in found if not any(o in one for o in found - {one})))
 
 
-_derived = functools.cache(derived)  # whoever reads many logs asks for each
+_derived = functools.cache(derived)  # a program that reads many logs needs them for each

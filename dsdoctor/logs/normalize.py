@@ -1,6 +1,6 @@
-"""Lines that terminals, browsers and other languages changed, in the words of the program again.
+"""Restores the original wording of lines that terminals, browsers or translations changed.
 
-A signature knows how a program words its failure. What reaches a log may be broken over two lines,
+A signature matches the program's own wording. What reaches a log may be broken over two lines,
 drawn into a box, escaped for HTML or a URL, or written by an operating system in another language.
 """
 
@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.foreign import translated
 
-#: A line that is shorter was hardly broken off by a terminal.
+#: A terminal is unlikely to have broken a shorter line.
 SHORTEST_BROKEN = 56
 BOX = lazy(r"^[\s│╭╰]{0,8}(?:❱?\s{0,8}\d{1,6} ?│)?[\s│]{0,40}|[\s│╮╯]{0,300}$")
 QUOTES = str.maketrans("‘’“”`´«»", "''\"\"''\"\"")
-#: A fence of Markdown, with its quotes translated.
+#: A fence of Markdown after `QUOTES` was applied.
 FENCE = "'''"
 #: Messages of the Windows loader and linker by number, whatever the language.
 WINDOWS = {
@@ -55,7 +55,7 @@ def _posix(found: re.Match[str]) -> str:
 
 
 def reworded(text: str) -> str:
-    """A line without boxes and escapes, and in English where its error number determines the words.
+    """A line without boxes and escapes, and in English if its error number determines the words.
 
     >>> reworded("libx.so:%20undefined%20symbol:%20f")
     'libx.so: undefined symbol: f'
@@ -80,10 +80,10 @@ def reworded(text: str) -> str:
 
 
 def variants(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Other readings of numbered lines: each in the program's words, and joined with the next.
+    """Other readings of numbered lines: each in the original wording, and joined with the next.
 
-    Lines are joined where a terminal may have broken them: the first is long, or is an error whose
-    sentence continues, and the second is not a line of its own.
+    Lines are joined if a terminal may have broken them: the first is long, or is an error whose
+    sentence continues, and the second does not start a new message.
     """
     plain = [(number, reworded(text)) for number, text in lines]
     for place, (number, text) in enumerate(plain):
@@ -92,7 +92,7 @@ def variants(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         if not text or not following or not following[0]:
             continue
         first = following[0]
-        # source text that a traceback or a text quotes
+        # source code that a traceback or a document quotes
         if first == "raise" or first.startswith(("raise ", FENCE)):
             continue
         broken = len(text) >= SHORTEST_BROKEN and not first.startswith(("File ", "Traceback", "["))

@@ -1,4 +1,4 @@
-"""Failures that a run outlived: it went on for long below them, so they did not end it."""
+"""Failures that a run outlived: it continued for long after them, so they did not end it."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from dsdoctor.logs.errors import KEPT_ERRORS, Error
 from dsdoctor.logs.hits import KEPT, Hit, Scan
 from dsdoctor.logs.marks import FATAL_MARKS
 
-#: What Slurm prints of the job itself: no text of an exception above it goes on there.
+#: What Slurm prints about the job itself; it is never part of an exception's text.
 OF_THE_JOB = lazy(r"error: \*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT ")
-#: Lines behind an exception on which its text goes on.
+#: Lines after an exception on which its text may continue.
 MORE = 14
-#: Lines below a failure after which the run is taken to have outlived it.
+#: Lines after a failure from which on the run is taken to have outlived it.
 ALIVE = 1000
 
 
 def same_rank(one: int | None, other: int | None) -> bool:
-    """Whether two lines may be of the same rank."""
+    """Whether two lines may be from the same rank."""
     return one is None or other is None or one == other
 
 
 def covers(hit: Hit, error: Error, writers: int = 1) -> bool:
-    """Whether the words of an exception, or the lines just behind it, are the hit's.
+    """Whether a hit is on the lines of an exception's traceback or text.
 
     Args:
-        hit: what a signature recognized.
+        hit: the hit.
         error: the exception.
-        writers: ranks whose lines may stand between those of one rank.
+        writers: number of ranks whose lines may be interleaved.
     """
     more = MORE * writers if hit.rank is not None and hit.rank == error.rank else MORE
     return (
@@ -43,10 +43,10 @@ def covers(hit: Hit, error: Error, writers: int = 1) -> bool:
 
 
 def outlived(scan: Scan, hits: Sequence[Hit], errors: Sequence[Error]) -> int:
-    """The line up to which the run outlived all that failed: it went on for long below it.
+    """The line up to which the run outlived all failures, as a long gap follows; 0 if none.
 
-    What is seen behind the gap must be a failure of its own, or stand at the very end of the log,
-    where a run is ended from outside: the echoes of a death may be far below it.
+    What follows the gap must be a failure of its own, or be at the very end of the log, like a run
+    that is ended from outside: echoes of a death may also come long after it.
     """
     marks = [scan.marks[name][0] for name in FATAL_MARKS if name in scan.marks]
     own = [hit.line for hit in hits if not hit.known.signature.echo]
@@ -73,9 +73,9 @@ def outlived(scan: Scan, hits: Sequence[Hit], errors: Sequence[Error]) -> int:
 
 
 def _led_to(scan: Scan, before: int, hits: Sequence[Hit], errors: Sequence[Error]) -> bool:
-    """Whether all that failed behind a line is known to follow from what failed up to it.
+    """Whether all failures after a line are known to follow from failures up to it.
 
-    A run that trained meanwhile had outlived it; one that only waited for its peers had not.
+    A run that kept training has outlived those; one that only waited for its peers has not.
     """
     if scan.step is not None and scan.step[0] > before:
         return False

@@ -1,4 +1,4 @@
-"""Requests that a script makes itself: what its own servers answer is no fault of a product."""
+"""Requests that a script makes itself: a failing one is not the fault of a product."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dsdoctor.logs.hits import Hit
 from dsdoctor.logs.products import package_of
 from dsdoctor.model.condition import Level
 
-#: Packages that carry a request for whoever calls them, and what they are built on.
+#: Packages that send requests for their caller, and those that they are built on.
 CARRIERS = frozenset(
     {"aiohttp", "anyio", "httpcore", "httpx", "python", "requests", "sniffio", "urllib3"}
 )
 
 
 def is_own_request(error: Error) -> bool:
-    """Whether a request failed that the script made itself, not a product that it calls."""
+    """Whether a request failed that the script made itself, rather than a product that it calls."""
     frames = list(error.frames)
     while frames and package_of(frames[-1].file) in CARRIERS:
         frames.pop()
@@ -24,9 +24,9 @@ def is_own_request(error: Error) -> bool:
 
 
 def without_own_requests(hits: Sequence[Hit], errors: Sequence[Error]) -> list[Hit]:
-    """The hits without the words of such a request that say nothing of what was asked for.
+    """The hits without those of level WEAK or less on exceptions of the script's own requests.
 
-    A message that names the server, or its product, is of a higher level and stands.
+    A message that identifies the server or its product has a higher level and remains.
     """
     own = {(error.source, error.line) for error in errors if is_own_request(error)}
     return [

@@ -1,4 +1,4 @@
-"""The pieces of a line that patterns see: of one overwritten by bars, and of one too long."""
+"""The pieces of a line that patterns see, if progress bars overwrote it or it is too long."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs import reader
 
-#: Longest piece of a line that patterns see: many are of the kind `A.{0,80}B`, whose cost grows
-#: with the length of a line that is made to be slow.
+#: Longest piece of a line that patterns see: many are of the form `A.{0,80}B`, whose cost grows
+#: with the length of a line that was crafted to be slow.
 LONGEST = 2000
-#: Pieces of a line that was overwritten by carriage returns and that patterns see.
+#: Most pieces, separated by carriage returns, that patterns see of a line.
 MOST_SEGMENTS = 8
-#: A bar of tqdm, behind which text of somebody else may stand without a line's end.
+#: A tqdm bar; another writer's text may follow it on the same line.
 BAR = lazy(rb"\[[\d:]+<[\d:?]+, [^\]\r\n]{0,120}\]")
 
 
 def segments_of(raw: bytes, literals: Iterable[str]) -> list[bytes]:
-    """The pieces of a line, parted by carriage returns and bars, that can add something."""
+    """The pieces of a line, split at carriage returns and bars, that can add something."""
     if literals and BAR.search(raw):
         raw = BAR.sub(lambda bar: bar[0] + b"\r", raw)
     if b"\r" not in raw:
@@ -30,7 +30,7 @@ def segments_of(raw: bytes, literals: Iterable[str]) -> list[bytes]:
 
 
 def shortened(segment: bytes, literals: Iterable[str]) -> str:
-    """At most LONGEST characters, around the first literal."""
+    """At most LONGEST bytes of a piece, around its first literal, decoded."""
     if len(segment) <= LONGEST:
         return reader.decode(segment)
     places = [segment.find(text.encode()) for text in literals]

@@ -1,7 +1,7 @@
-"""Reads pickles of plain data, so that no code of a file ever runs, within limits.
+"""Reads pickles of plain data within limits; no code from a file ever runs.
 
-The opcodes are looked at before anything is built: one of a few bytes can ask for a table of
-gigabytes (`LONG_BINPUT`), or for code.
+The opcodes are checked before anything is built: a few bytes can request a table of gigabytes
+(`LONG_BINPUT`), or code.
 Source: `pickletools` of Python 3.14, whose opcodes of earlier protocols have not changed.
 """
 
@@ -11,10 +11,10 @@ import io
 import pickle
 from typing import Any, NoReturn
 
-#: Opcodes, and so values, of one document. A dump of 20,000 collectives has 1.8 million.
+#: Most opcodes, and so values, of one file. A dump of 20,000 collectives has 1.8 million.
 MOST_ITEMS = 4_000_000
-#: Opcodes of plain data with the bytes of their argument: `PROTO`, `FRAME`, marks, constants,
-#: numbers, empty containers, tuples, appending, setting, and what was memoized.
+#: Opcodes of plain data with the size of their argument in bytes: `PROTO`, `FRAME`, marks,
+#: constants, numbers, empty containers, tuples, appending, setting, and the memo.
 _FIXED = {
     **dict.fromkeys(b".(N)]}tlaesud\x85\x86\x87\x88\x89\x94", 0),
     **dict.fromkeys(b"\x80Kqh", 1),
@@ -22,9 +22,9 @@ _FIXED = {
     **dict.fromkeys(b"Jrj", 4),
     **dict.fromkeys(b"G\x95", 8),
 }
-#: The same for those whose argument begins with its length: bytes of that length.
+#: Opcodes whose argument begins with its length, with the size of that length in bytes.
 _SIZED = {**dict.fromkeys(b"\x8a\x8cUC", 1), **dict.fromkeys(b"XTB", 4), ord("\x8d"): 8}
-#: Keep a value for later: under the next number, in any pickler.
+#: Opcodes that memoize a value; every pickler uses the next free number.
 _KEEPS = frozenset(b"qr\x94")
 
 
@@ -66,8 +66,8 @@ def loads(data: bytes) -> Any:
     """What a pickle contains.
 
     Raises:
-        pickle.UnpicklingError: it is not plain data, or exceeds a limit. A file that means harm may
-            raise other exceptions.
+        pickle.UnpicklingError: it is not plain data, or exceeds a limit. A malicious file may raise
+            other exceptions.
     """
     _judge(data)
     return _PlainUnpickler(io.BytesIO(data)).load()

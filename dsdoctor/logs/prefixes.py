@@ -1,4 +1,4 @@
-"""What launchers and log shippers put in front of a line, or around it."""
+"""What launchers and log shippers put before a line, or around it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TIME = (
     r"\d{4}[-/]\d\d[-/]\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z| ?[+-]\d\d:?\d\d)?"
     rf"|(?:{MONTHS}) [ \d]\d \d\d:\d\d:\d\d(?:\.\d{{1,9}})?"
 )
-#: Of journald and syslog, behind the time: host, program and its number.
+#: Of journald and syslog, after the time: host, program and its process ID.
 UNIT = r"[\w.-]{1,64} [\w./@:-]{1,64}\[\d{1,9}\]: "
 PREFIXES = lazy(
     r"(?:"
@@ -31,18 +31,18 @@ PREFIXES = lazy(
     r": (?=\[|Traceback|  File |[A-Za-z_.]+Error|    )"  # pdsh: NODE:
     r")",
 )
-#: A line with the number of srun's task in front of torch's rank: one task starts many ranks.
+#: A line with the number of srun's task before torch's rank: one task starts many ranks.
 TASK_AND_RANK = lazy(r"^ {0,4}(?P<task>\d{1,5}): (?:.{0,80} )?\[rank(?P<rank>\d{1,6})\]:")
 #: fluentd: a time and a tag before the record; fluent-bit: a number and a time within it.
 FLUENT = lazy(rf'^(?:{TIME}|\[\d{{1,9}}\]) [\w.*/-]{{1,200}}: (?:\[\d[\d.]{{0,30}}, )?(?=\{{")')
-#: Keys under which shippers keep the line itself.
+#: Keys of a record that contain the line itself.
 LINE_KEYS = ("log", "MESSAGE", "message", "msg", "line", "textPayload")
 ANSI = lazy(r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_])")
 MOST_PREFIXES = 5
 
 
 def _record(text: str) -> str | None:
-    """The line within a JSON record, None where there is none."""
+    """The line within a JSON record; None if there is none."""
     import json  # noqa: PLC0415  # for logs that a shipper wrapped
 
     found: object = None
@@ -64,7 +64,7 @@ def _record(text: str) -> str | None:
 
 
 def strip_prefixes(text: str) -> tuple[str, int | None]:
-    """A line without what launchers and log shippers put in front, and the rank that they name.
+    """A line without the prefixes of launchers and log shippers, and the rank in them.
 
     >>> strip_prefixes("node-a: [rank3]: KeyError: 'x'")
     ("KeyError: 'x'", 3)

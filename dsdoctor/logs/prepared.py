@@ -1,10 +1,10 @@
-"""What the built-in pack knows of logs, read from one file instead of from two hundred modules.
+"""What the built-in pack knows about logs, read from one file instead of from two hundred modules.
 
 `python docs/generate.py` writes the file: a row for each module, with the size and a checksum of
-its source. A module that was changed since is noticed, and then the modules themselves are loaded:
-a stale file costs time and changes no answer. As `make` does, it takes a module that is not newer
-than the file, and of the same size, as unchanged: to read two hundred modules takes 4 ms. What an
-installer writes in the same two seconds is not newer.
+its source. If a module has changed since, the modules themselves are loaded: a stale file costs
+time and changes no answer. As with `make`, a module that is not newer than the file, and has the
+same size, counts as unchanged, since reading two hundred modules takes 4 ms. A file that an
+installer writes within two seconds is not newer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FILE = "logs.json"
 LITERALS = "literals.json"
 ERROR_INDEX = "_error_index"
 PACKAGE = "dsdoctor_checks"
-#: Nanoseconds in which a pack is unpacked: files written so soon after another are as old.
+#: Nanoseconds in which an installer unpacks a pack: files written so close together have one age.
 UNPACKED_WITHIN = 2_000_000_000
 
 
@@ -34,11 +34,11 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     """A module of the pack.
 
     Attributes:
-        file: below the pack's folder.
-        size: of its source, in bytes.
+        file: path below the pack's folder.
+        size: size of its source in bytes.
         sum: checksum of its source.
-        stated: what its condition states of logs.
-        boilerplate: what it declares to be no evidence.
+        stated: what its condition declares about logs.
+        boilerplate: sentences that it declares not to be evidence.
     """
 
     file: str
@@ -49,7 +49,7 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def modules(folder: Path) -> dict[str, os.stat_result]:
-    """Source files of a pack, by their names below its folder.
+    """The source files of a pack, by their paths below its folder.
 
     Raises:
         OSError: the folder cannot be read.
@@ -68,7 +68,7 @@ def _modules(folder: str, inner: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _is_fresh(folder: Path, rows: Iterable[Row]) -> bool:
-    """Whether the file states what the modules do; OSError where one cannot be read."""
+    """Whether the file agrees with the modules; OSError if one cannot be read."""
     written = (folder / FILE).stat().st_mtime_ns
     found = modules(folder)
     known = {row.file: row for row in rows}
@@ -84,12 +84,12 @@ def _is_fresh(folder: Path, rows: Iterable[Row]) -> bool:
 
 
 def render(rows: Iterable[Row]) -> bytes:
-    """The file, a row a line."""
+    """The content of the file, one row per line."""
     return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
 
 
 def read(folder: Path) -> Knowledge | None:
-    """What a pack's file states; None where there is none, or a module was changed since."""
+    """What a pack's file contains; None if it is missing, or a module has changed since."""
     try:
         data = (folder / FILE).read_bytes()
         rows = msgspec.json.Decoder(Row).decode_lines(data)
@@ -107,9 +107,9 @@ def read(folder: Path) -> Knowledge | None:
 
 
 def knowledge(checks_dirs: Iterable[str] = ()) -> Knowledge | None:
-    """What every installed pack knows of logs, where that is the built-in pack and can be read.
+    """What the built-in pack knows about logs; None if the packs themselves have to be loaded.
 
-    None means: load the packs.
+    They have to if there are other packs, or if the built-in pack's file cannot be used.
     """
     if tuple(checks_dirs) or not only_builtin():
         return None

@@ -1,4 +1,4 @@
-"""What of a log is safe to print."""
+"""Makes text from a log safe to print."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNPRINTABLE = lazy(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066
 
 
 def presentable(text: str) -> str:
-    r"""A line that is safe to print: no controls, no secrets, not endless.
+    r"""A line that is safe to print: no control characters, no secrets, limited length.
 
     >>> presentable("a\x1b[2Jb")
     'a[2Jb'

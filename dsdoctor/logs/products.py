@@ -1,4 +1,4 @@
-"""Whose source file it is: the frames of a traceback, sorted by product."""
+"""Which product a source file belongs to, and which frame of a traceback raised an exception."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from collections.abc import Sequence
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.frames import Frame
 
-#: Code that only passes calls on; the one who raises is the caller above it.
+#: Code that only forwards calls; if it raises, its caller is taken for the raiser.
 WRAPPERS = lazy(
     r"/(?:subprocess|contextlib|functools|runpy|shutil|pathlib|threading|inspect|copy|os)\.py$"
     r"|/(?:importlib|multiprocessing|concurrent|json|ctypes|asyncio)/|^<|/torch/nn/modules/"
     r"|/torch/_utils\.py$|/torch/utils/_contextlib\.py$|/deepspeed/utils/nvtx\.py$|/pydantic"
     r"|/typeguard/|/torch/autograd/"
 )
-#: Functions that only pass calls on, in files that raise errors of their own too.
+#: Functions that only forward calls, in files that also raise errors of their own.
 PASSED_ON = lazy(
     r"/torch/amp/autocast_mode\.py decorate_\w+$"
     r"|/accelerate/utils/operations\.py (?:forward|__call__)$"
 )
-#: Functions of torch that only check and read what their caller passes: a wrong shape or type, a
-#: path without a file, samples that do not collate.
+#: Functions, mostly of torch, that only check and read what their caller passes: a wrong shape or
+#: type, a missing file, samples that do not collate.
 THIN = lazy(
     r"/torch/(?:functional|_tensor|_refs/\w+|_prims_common/\w+|serialization|storage)\.py$"
     r"|/torch/(?:nn/(?:functional|init)\.py|nn/parallel/|utils/data/|distributions/)"
     r"|/torchvision/(?:transforms|datasets|io)/|/safetensors/|/PIL/|/torchaudio/"
 )
-#: What runs the training: a refusal of theirs may be a defect of theirs. Other packages are the
-#: script's choice, and read its data.
+#: Products that run the training: an exception that they raise may be a defect of theirs. Other
+#: packages are the script's choice, and read its data.
 STACK = frozenset(
     {
         "accelerate", "aiohttp", "apex", "bitsandbytes", "botocore", "colossalai", "datasets",
@@ -41,9 +41,9 @@ STACK = frozenset(
     },
 )  # fmt: skip
 INSTALLED = lazy(r"(?:site|dist)-packages/(?:[\w.+-]+\.egg/)?(?P<package>\w+)(?P<inner>/.*)?")
-#: Products that are recognized in a source tree as well. `datasets`, `torch` and `lightning` are
-#: names of folders in many projects, so of these the place in the product's own tree is asked for,
-#: as of the servers that are often run from a checkout.
+#: Products that are recognized in a source tree as well. Many projects have folders with names such
+#: as `datasets`, `torch` and `lightning`, so for these, and for servers that are often run from a
+#: checkout, the path must fit the product's own tree.
 TREE = lazy(
     r"(?:^|/)(?P<package>deepspeed|op_builder|transformers|accelerate|trl|peft|diffusers"
     r"|pytorch_lightning|lightning_fabric|triton|bitsandbytes|flash_attn|mii|mmengine|colossalai"
@@ -55,13 +55,13 @@ TREE = lazy(
 )
 #: DeepSpeed's tools for checkpoints, which it copies into them.
 SCRIPTS = lazy(r"(?:^|/)(?:zero_to_fp32|ds_to_universal)\.py$")
-#: Sources that Cython has compiled into a package.
+#: Cython sources that were compiled into a package.
 COMPILED = lazy(r"^(?:python/|src/)?(?P<package>\w+)(?P<inner>/(?:[\w-]+/)*\w+\.p(?:yx|xi|xd))$")
 STANDARD = lazy(r"/lib(?:64)?/python3|/Lib/\w+\.py$|^<")
 
 
 def package_of(path: str) -> str:
-    """The product of a source file, "" for the user's own.
+    """The product that a source file belongs to, "" for the user's own.
 
     >>> package_of("/x/lib/python3.10/site-packages/torch/cuda/__init__.py")
     'torch'
@@ -79,7 +79,7 @@ def package_of(path: str) -> str:
 
 
 def _in_product(path: str) -> re.Match[str] | None:
-    """Where a source file stands in a product: `package`, and `inner` below it."""
+    """The place of a source file in a product: `package`, and `inner` below it."""
     return INSTALLED.search(path) or TREE.search(path) or COMPILED.search(path)
 
 
@@ -96,7 +96,7 @@ def inner_path(path: str) -> str:
 
 
 def passes_on(frame: Frame) -> bool:
-    """Whether a frame only calls what another one passed to it.
+    """Whether a frame only forwards a call.
 
     >>> file = "/x/site-packages/accelerate/utils/operations.py"
     >>> passes_on(Frame(file, "forward", 1)), passes_on(Frame(file, "gather", 1))
@@ -106,15 +106,15 @@ def passes_on(frame: Frame) -> bool:
 
 
 def raiser_of(frames: Sequence[Frame]) -> Frame | None:
-    """The frame that raised, code that only passes calls on left out."""
-    told = [frame for frame in frames if not passes_on(frame)]
-    return told[-1] if told else (frames[-1] if frames else None)
+    """The frame that raised, not counting code that only forwards calls."""
+    raising = [frame for frame in frames if not passes_on(frame)]
+    return raising[-1] if raising else (frames[-1] if frames else None)
 
 
 def passer_of(frames: Sequence[Frame]) -> Frame | None:
-    """The frame that passed the value that was refused: who raised, or called THIN functions."""
-    told = [f for f in frames if not passes_on(f) and not THIN.search(f.file)]
-    return told[-1] if told else raiser_of(frames)
+    """The frame that passed the rejected value: it raised itself, or called THIN functions."""
+    passing = [f for f in frames if not passes_on(f) and not THIN.search(f.file)]
+    return passing[-1] if passing else raiser_of(frames)
 
 
 def caller_of(frames: Sequence[Frame]) -> Frame | None:

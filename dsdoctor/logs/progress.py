@@ -1,4 +1,4 @@
-"""Steps of a run that trains: what went wrong before them did not end it."""
+"""Training steps in a log: a run that advances after a failure has outlived it."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ from typing import NamedTuple
 
 from dsdoctor.lazy_regex import lazy
 
-#: Epochs and the steps in them, as one number.
+#: Factor that combines an epoch and a step within it into one number.
 EPOCH = 1e6
 #: A loss of 0.0 is what a step that was skipped reports. Megatron's lines count the iterations that
 #: gave NaN, mostly 0 (Megatron-LM, megatron/training/training.py).
 NO_PROGRESS = lazy(
     r"(?i)\bnan\b(?! iterations: +0\b)|\binf\b|loss'?[:=]? *0\.0*(?:\D|$)|overflow|skipping"
 )
-#: Bars of a model that is loaded: every rank loads its own, also beside one that has died
+#: Progress bars of loading a model: every rank loads its own, even after another has died
 #: (transformers 4.20-5.23 modeling_utils.py, core_model_loading.py; diffusers pipeline_utils.py).
 LOADING = lazy(r"Loading (?:checkpoint shards|weights|pipeline components)[^|\n]{0,20}\|")
-#: Such a line contains one of these.
+#: A progress line contains one of these.
 LITERALS = (b"it/s", b"s/it", b"loss", b"Loss", b"step=")
-#: Lines looked at, from the end of a block, for each literal.
+#: Lines examined for each literal, from the end of a block.
 MOST_TRIES = 8
 LONGEST = 1000
-#: Steps after which what stands before them is over: ranks run one or two steps apart.
+#: Steps after which a run has outlived a failure: ranks run one or two steps apart.
 STEPS = 3
 
 
 class Step(NamedTuple):
-    """A line of progress.
+    """A progress line.
 
     Attributes:
         place: where it begins in the data that was searched.
-        kind: how it counts: `n` and the total (a bar), `s` (steps), `e` (epochs), "" (not at all).
-        reached: how far the run has come.
+        kind: what it counts: `n` and the total (a bar), `s` (steps), `p` or `e` (epochs),
+            "" (nothing).
+        reached: the number that training has reached.
     """
 
     place: int
@@ -42,7 +43,7 @@ class Step(NamedTuple):
     reached: float
 
     def beyond(self, before: Step | None) -> bool:
-        """Whether the run went on between the two."""
+        """Whether training advanced between the two."""
         if before is None or before.kind != self.kind:
             return self.reached >= STEPS or self.kind in {"", "e"}
         if self.kind in {"", "e"}:
@@ -50,7 +51,7 @@ class Step(NamedTuple):
         return abs(self.reached - before.reached) >= STEPS
 
 
-#: A line of a run that trains: the forms in which trainers count steps or epochs beside a loss.
+#: A progress line: the formats in which trainers print steps or epochs with a loss.
 @functools.cache  # most short logs show no progress
 def _progress() -> re.Pattern[str]:
     return re.compile(
@@ -67,7 +68,7 @@ def _progress() -> re.Pattern[str]:
 
 
 def step_of(text: str, place: int = 0) -> Step | None:
-    """The step that a line reports.
+    """The step that a line reports; None if it does not report progress.
 
     >>> step_of(" 12%|# | 120/1000 [00:40<04:53,  3.00it/s]")
     Step(place=0, kind='n1000', reached=120.0)
@@ -80,7 +81,7 @@ def step_of(text: str, place: int = 0) -> Step | None:
     for epoch, step in (("g", "h"), ("f", "i")):
         if found[epoch] is not None:
             return Step(place, "s", float(found[epoch]) * EPOCH + float(found[step]))
-    if found["n"] is not None:  # bars of another length count something else
+    if found["n"] is not None:  # bars with another total count something else
         return Step(place, f"n{found['of']}", float(found["n"]))
     for kind in ("s", "p", "e", "d"):
         if found[kind] is not None:
@@ -92,11 +93,11 @@ def step_of(text: str, place: int = 0) -> Step | None:
 Steps = dict[str, Step]
 
 
-def went_on(before: Steps, after: Steps) -> bool:
-    """Whether the run went on between two places of a log.
+def advanced(before: Steps, after: Steps) -> bool:
+    """Whether training advanced between two places of a log.
 
-    A bar and the lines of a logger count side by side and are never compared with each other: the
-    bar of rank 0 may print the step in which another rank has failed already.
+    A progress bar and the lines of a logger are never compared with each other: the bar of rank 0
+    may print the step in which another rank has already failed.
     """
     both = before.keys() & after.keys()
     if both:
@@ -105,7 +106,7 @@ def went_on(before: Steps, after: Steps) -> bool:
 
 
 def last_steps(data: bytes, begin: int, end: int) -> Steps:
-    """The last lines of progress in a stretch of a log, one of each kind."""
+    """The last progress line of each kind in a stretch of a log."""
     found: Steps = {}
     for literal in LITERALS:
         stop = end
@@ -128,7 +129,7 @@ def last_steps(data: bytes, begin: int, end: int) -> Steps:
 
 
 def first_step(lines: Iterable[bytes], kind: str) -> Step | None:
-    """The first line of progress of a kind."""
+    """The first progress line of a kind."""
     for line in lines:
         if any(literal in line for literal in LITERALS):
             step = step_of(line[-LONGEST:].decode("utf-8", "replace"))

@@ -1,14 +1,14 @@
-"""Lines that speak of errors in general, as documents, scripts and source code do."""
+"""Lines about errors in general, as in documents, scripts and source code."""
 
 from __future__ import annotations
 
 from dsdoctor.lazy_regex import lazy
 
-#: Lines that are no output of a run: a heading of a document or a comment (not the JVM's report of
-#: its own crash, which it writes as comments), a row of a table that quotes an error, a question
-#: of a list of questions, one that asks of nobody's run, a command of a script that prints or
-#: searches, a comment in quoted source code, a comparison in source code, a sentence that begins in
-#: bold and quotes no exception, a step of a diagram.
+#: Lines that are not output of a run: a heading of a document or a comment (not the JVM's report of
+#: its own crash, which looks like comments), a table row that quotes an error, a question of an
+#: FAQ, a general question, a command of a script that prints or searches, a comment in quoted
+#: source code, a comparison in source code, a sentence that begins in bold and quotes no exception,
+#: a step of a diagram.
 GENERAL = lazy(
     r"\s{0,3}#{1,6} (?!A fatal error has been|There is insufficient memory)\S"
     r"|\s*\| (?!.{0,300}(?:MiB|ERR!|N/A))\S[^|]{0,400} \| [^|]{1,400} \|"
@@ -24,11 +24,11 @@ GENERAL = lazy(
     r"|\s*except \(?[\w., ]{1,200}\)?(?: as \w{1,40})?:"
     r"|\s*\w{1,40}\s?-{1,2}[>)x]{1,2}[+-]?\s?\w{1,40}: ",
 )
-#: An exception in source code, with the words that it would be raised with.
+#: A `raise` statement in source code, with its message.
 RAISED = lazy(
     r"\braise (?:\w+\.){0,8}[A-Z]\w*(?:\((?:\s*[frbu]{0,2}(?:\"[^\"]*\"?|'[^']*'?))*\)?)?"
 )
-#: The beginning of a sentence about what may happen to a reader.
+#: The beginning of a sentence about what may happen.
 CONDITIONAL = lazy(
     r"\b[Ii](?:f|n case)\b(?: you(?:r)?| the| it| there| this| an?| users?| any)?[^.:;!?]{0,40}?"
     r"\b(?:encounter|ran? into|come across|face|meet|see|get|hit|experience|report|receive"
@@ -42,7 +42,7 @@ CONDITIONAL = lazy(
 
 
 def happened(text: str) -> str:
-    """A line without what it says in general: what is left may be output of a run.
+    """A line without its general statements; the rest may be output of a run.
 
     >>> happened("If you encounter `CUDA error: out of memory`, use a smaller batch.")
     ''

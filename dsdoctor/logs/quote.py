@@ -1,4 +1,4 @@
-"""Lines around a line of a log, read again for a report that quotes them."""
+"""Reads the lines around a line of a log again, for a report that quotes them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Place = tuple[str, int]
 def around(
     paths: Iterable[str], wanted: Iterable[Place], span: int = AROUND
 ) -> dict[Place, list[tuple[int, str]]]:
-    """What stands around lines of logs, masked and safe to print.
+    """The surroundings of lines of logs, masked and safe to print.
 
     Args:
-        paths: what `diagnose` was given. Standard input is left out: it cannot be read twice.
+        paths: as passed to `diagnose`. Standard input is skipped: it cannot be read twice.
         wanted: name of a log and number of a line in it.
         span: lines before and after.
 
     Returns:
-        Place to numbered lines. A log that cannot be read any more is left out.
+        Maps each place to numbered lines. A log that can no longer be read is left out.
     """
     by_log: dict[str, set[int]] = {}
     for name, number in wanted:
@@ -52,7 +52,7 @@ def around(
 
 
 def _lines(pieces: Iterable[bytes], near: set[int]) -> Mapping[int, str]:
-    """The lines of some numbers; blocks without any of them are only counted."""
+    """The lines with these numbers; blocks without any of them are only counted."""
     last, number = max(near), 1
     texts: dict[int, bytes] = {}
     for piece in pieces:
@@ -60,7 +60,7 @@ def _lines(pieces: Iterable[bytes], near: set[int]) -> Mapping[int, str]:
         if any(number <= one <= number + ends for one in near):
             for offset, line in enumerate(piece.split(b"\n")):
                 if number + offset in near and (line or offset < ends):
-                    # a line that is longer than a block goes on in the next one
+                    # a line that is longer than a block continues in the next one
                     texts[number + offset] = texts.get(number + offset, b"") + line
         number += ends
         if number > last:

@@ -1,4 +1,4 @@
-"""Who raised an exception: product, release, place, and where that line can be read."""
+"""What raised an exception: product, release, place, and a link to that line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Repository(NamedTuple):
 
     Attributes:
         name: owner and name.
-        folder: of the package in it.
+        folder: folder that contains the package.
         tag: what precedes the release in the name of its tag.
     """
 
@@ -40,11 +40,11 @@ REPOSITORIES = {
     "triton": Repository("triton-lang/triton", "python/"),
     "trl": Repository("huggingface/trl"),
 }
-#: Folders that an installation has elsewhere than the repository.
+#: Folders of an installation that are elsewhere in the repository.
 MOVED = {"deepspeed/accelerator/": "accelerator/", "deepspeed/ops/op_builder/": "op_builder/"}
 #: Files that a build copies from elsewhere in the repository.
 COPIED = lazy(r"^triton/backends/\w+/")
-#: A release as it is in the name of a tag.
+#: A release that has a tag of its own.
 TAGGED = lazy(r"^\d+\.\d+\.\d+$")
 #: How products state their release in a log: `DeepSpeed info: version=0.19.8`, `torch==2.4.0`.
 RELEASE = lazy(
@@ -56,7 +56,7 @@ RELEASE = lazy(
 
 
 def issues_of(product: str) -> str:
-    """Where a defect of a product is reported, "" where that is not known.
+    """Where to report a defect of a product, "" if not known.
 
     >>> issues_of("deepspeed")
     'https://github.com/deepspeedai/DeepSpeed/issues'
@@ -66,7 +66,7 @@ def issues_of(product: str) -> str:
 
 
 def releases_of(lines: Iterable[str]) -> dict[str, str]:
-    """The releases that lines of a log state.
+    """The releases of products that lines of a log state.
 
     >>> releases_of(["[INFO] DeepSpeed info: version=0.15.1, git-hash=unknown"])
     {'deepspeed': '0.15.1'}
@@ -83,7 +83,7 @@ def releases_of(lines: Iterable[str]) -> dict[str, str]:
 
 
 def explained(said: Answered) -> Explained:
-    """What the error index says, as it is reported."""
+    """An answer of the error index in the form of a report."""
     product = said.entry.product
     url = issues_of(product) if said.kind == INTERNAL else ""
     text = said.text or ("an internal check failed; report it to the authors with this log")
@@ -93,7 +93,7 @@ def explained(said: Answered) -> Explained:
 
 
 def url_of(product: str, release: str, path: str, line: int) -> str:
-    """Where a line of a release can be read, "" where that is not known.
+    """A link to a line of a release, "" if not known.
 
     >>> url_of("deepspeed", "0.16.4", "deepspeed/accelerator/cuda_accelerator.py", 9)
     'https://github.com/deepspeedai/DeepSpeed/blob/v0.16.4/accelerator/cuda_accelerator.py#L9'
@@ -116,7 +116,7 @@ def url_of(product: str, release: str, path: str, line: int) -> str:
 
 
 def raised_by(error: Error, releases: dict[str, str]) -> RaisedBy | None:
-    """Who raised an exception; None for the user's own code, and if no frame is shown."""
+    """What raised an exception; None for the user's own code, and without a traceback."""
     frame = raiser_of(error.frames)
     product = package_of(frame.file) if frame is not None else ""
     if frame is None or not product:

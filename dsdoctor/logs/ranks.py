@@ -1,4 +1,4 @@
-"""Ranks that say different things where they should agree (guide row B9)."""
+"""Ranks that report different values although they should agree (guide row B9)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from dsdoctor.logs.hits import Hit
 
-#: Ranks that are named.
+#: Most ranks that are listed.
 MOST_NAMED = 4
-#: Different values that are kept.
+#: Most different values that are kept.
 MOST_DIFFERENT = 12
 
 
@@ -19,20 +19,20 @@ def _compared(hit: Hit) -> tuple[tuple[str, str], ...]:
 
 
 def adds(hit: Hit, kept: Iterable[Hit]) -> bool:
-    """Whether a hit shows another value than those that are kept, or another rank with its own."""
+    """Whether a hit adds a value to those that are kept, or another rank to a kept value."""
     ranks: dict[tuple[tuple[str, str], ...], set[int | None]] = {}
     for other in kept:
         ranks.setdefault(_compared(other), set()).add(other.rank)
     alike = ranks.get(_compared(hit))
     if alike is None:
         return len(ranks) < MOST_DIFFERENT
-    return hit.rank not in alike and len(alike) <= MOST_NAMED  # one more shows that there are more
+    return hit.rank not in alike and len(alike) <= MOST_NAMED  # one more than is listed
 
 
 def disagreement(hits: Iterable[Hit]) -> str:
-    """What ranks show in the compared groups of a pattern, "" where they agree or are one.
+    """What ranks show in the compared groups of a pattern, "" if they agree or there is only one.
 
-    Ranks that wait in different collectives have taken different ways through the program: an
+    Ranks that wait in different collectives have taken different paths through the program: an
     evaluation, a save or a last batch that only some of them run.
     """
     shown: dict[int, tuple[tuple[str, str], ...]] = {}
@@ -56,7 +56,7 @@ def disagreement(hits: Iterable[Hit]) -> str:
 
 
 def one_of_each_first(hits: Sequence[Hit]) -> list[Hit]:
-    """Hits in order, but the first of each value that ranks show before all others."""
+    """Hits in order, but with the first hit of each value before all others."""
     values = [_compared(hit) for hit in hits]
     return [
         *(hit for place, hit in enumerate(hits) if values[place] not in values[:place]),

@@ -1,7 +1,7 @@
-"""Opens what a dead run left behind and gives it out in blocks of clean lines.
+"""Opens the logs of a run and returns them in blocks of clean lines.
 
 Files, folders of rank logs, standard input; gzip, xz and zstd; UTF-8, UTF-16, GBK or broken
-bytes. A block is at most about a megabyte, so memory stays flat whatever the size.
+bytes. A block has at most about two megabytes, so memory stays bounded whatever the size.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from dsdoctor import safe_path
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.bounds import BLOCK, MOST_ENTRIES, Budget
 
-#: A line longer than this is given out in pieces.
+#: A longer line is returned in pieces.
 LONGEST_LINE = 1 << 20
 LOG_SUFFIXES = (".log", ".out", ".err", ".txt", ".o", ".e", ".gz", ".xz", ".zst", ".stdout")
 ANSI_BYTES = lazy(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_])")
-#: Files beside logs that are never read in search of one.
+#: Files that are never read as logs, even if a folder contains nothing that looks like a log.
 BINARY_SUFFIXES = (
     ".bin", ".ckpt", ".jpg", ".npy", ".npz", ".pdf", ".png", ".pt", ".pth", ".pyc", ".safetensors",
     ".so", ".tar", ".whl", ".zip",
@@ -45,11 +45,11 @@ class Source(msgspec.Struct, frozen=True):
     """One log.
 
     Attributes:
-        name: how it is shown.
-        path: where it is; None for standard input or for `data`.
-        data: the content itself, for tests and for text that is already there.
+        name: the name that is shown.
+        path: the file; None for standard input or for `data`.
+        data: the content itself, for tests and for text that was already read.
         rank: rank in the file name.
-        stream: what standard input is read through, where its first bytes were read before.
+        stream: replaces standard input if its first bytes were already read.
     """
 
     name: str
@@ -95,7 +95,7 @@ def _natural_key(path: Path) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
 
 
-#: How torch's flight recorder, and those who collect its dumps, name them.
+#: File names of dumps, as torch's flight recorder and those who collect them write.
 DUMP_NAMES = lazy(
     r"(?:trace|flight|recorder|nccl|fr)\w*?[-_.]?\d{1,6}(?:\.\w{1,8})?$", re.IGNORECASE
 )
@@ -106,7 +106,7 @@ LARGEST_DUMP = 64 << 20
 def find_dumps(paths: Iterable[str], budget: Budget) -> Iterator[tuple[str, bytes]]:
     """Name and content of files that may be dumps of torch's flight recorder.
 
-    Files that cannot be read are left out: they are evidence beside the logs.
+    Files that cannot be read are left out: dumps are additional evidence.
     """
     for text in paths:
         path = Path(text)
@@ -124,7 +124,7 @@ def find_dumps(paths: Iterable[str], budget: Budget) -> Iterator[tuple[str, byte
 
 
 def _files_below(path: Path, budget: Budget) -> list[Path]:
-    """Regular files of a folder, as many as may be looked at."""
+    """Regular files below a folder, up to the limits."""
     found: list[Path] = []
     for seen, entry in enumerate(path.rglob("*")):
         why = f"the limit of {MOST_ENTRIES} files" if seen >= MOST_ENTRIES else budget.exceeded()
@@ -137,7 +137,11 @@ def _files_below(path: Path, budget: Budget) -> list[Path]:
 
 
 def find_sources(paths: Iterable[str], budget: Budget | None = None) -> list[Source]:
-    """Names of files, folders and `-` to sources. A missing file is a ReadError."""
+    """The logs in files, folders and `-`.
+
+    Raises:
+        ReadError: a file is missing or cannot be read.
+    """
     budget = budget or Budget()
     sources: list[Source] = []
     for text in paths:
@@ -183,7 +187,7 @@ def _zstd(stream: BinaryIO, name: str) -> BinaryIO:
 
 
 class Joined(io.RawIOBase):
-    """Bytes already read, then the rest of a stream that cannot be sought."""
+    """Bytes that were already read, then the rest of a stream that cannot seek."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
         super().__init__()
@@ -225,14 +229,14 @@ def _open(source: Source) -> Iterator[BinaryIO]:
         elif head.startswith(ZSTD_MAGIC):
             yield _zstd(joined, source.name)
         elif source.path is not None and raw.seekable():
-            raw.seek(0)  # a plain file is read without a copy more
+            raw.seek(0)  # a plain file needs no additional copy
             yield raw
         else:
             yield joined
 
 
 def _refuse_private(source: Source, opened: BinaryIO) -> None:
-    """As root, another account's link to a private file is not read: it would be quoted."""
+    """Refuses, as root, another account's link to a private file: the report would quote it."""
     if not safe_path.is_root():
         return
     from dsdoctor.host.account import may_quote  # noqa: PLC0415  # root alone
@@ -244,7 +248,7 @@ def _refuse_private(source: Source, opened: BinaryIO) -> None:
 
 
 def _wide_encoding(head: bytes) -> str | None:
-    """UTF-16 by its mark, or by NULs in every other byte."""
+    """UTF-16, recognized by its byte order mark, or by NULs in every other byte; else None."""
     if head.startswith(codecs.BOM_UTF16_LE):
         return "utf-16-le"
     if head.startswith(codecs.BOM_UTF16_BE):
@@ -260,7 +264,7 @@ def _wide_encoding(head: bytes) -> str | None:
 
 
 def _pieces(stream: BinaryIO) -> Iterator[bytes]:
-    """Raw pieces; a compressed file that is cut off yields what can still be read."""
+    """Unpacked pieces; a truncated compressed file yields what can still be read."""
     read = getattr(stream, "read1", stream.read)
     held = bytearray()
     while True:
@@ -284,7 +288,7 @@ def _pieces(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def clean(block: bytes) -> bytes:
-    r"""Without colours and NULs.
+    r"""A block without terminal escapes and NULs.
 
     >>> clean(b"\x1b[31mred\x1b[0m\x00")
     b'red'
@@ -297,9 +301,12 @@ def clean(block: bytes) -> bytes:
 
 
 def blocks(source: Source) -> Iterator[bytes]:
-    """The content in blocks that end at the end of a line.
+    """The content in blocks of whole lines.
 
-    The last block may not, nor may those of a line that is longer than LONGEST_LINE.
+    Only the last block, and blocks of a line longer than LONGEST_LINE, may end within a line.
+
+    Raises:
+        ReadError: the log cannot be read.
     """
     try:
         with _open(source) as stream:
@@ -319,7 +326,7 @@ def blocks(source: Source) -> Iterator[bytes]:
                 if cut == 0:
                     data = rest + data
                     if len(data) >= LONGEST_LINE:
-                        cut = data.rfind(b"\r") + 1 or len(data)  # goes on in the next block
+                        cut = data.rfind(b"\r") + 1 or len(data)  # continues in the next block
                         yield clean(data[:cut])
                     rest = data[cut:]
                     continue
@@ -333,7 +340,7 @@ def blocks(source: Source) -> Iterator[bytes]:
 
 
 def decode(line: bytes) -> str:
-    """A line of unknown encoding: UTF-8, else GBK, else what can be saved.
+    """A line of unknown encoding: as UTF-8, else as GBK, else as UTF-8 with replacements.
 
     >>> decode("错误".encode("gbk"))
     '错误'

@@ -1,4 +1,4 @@
-"""Signatures made ready for a search."""
+"""Signatures, prepared for a search: indexed by literal, with patterns compiled on demand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dsdoctor.logs.necessary import necessary
 from dsdoctor.logs.runs import STARTS
 from dsdoctor.model.condition import Boilerplate
 
-#: Sets of literals of which the signatures are kept.
+#: Sets of literals whose signatures are cached.
 MOST_SETS = 10_000
 
 
@@ -25,7 +25,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 class Ready:
-    """A signature made ready; its pattern is compiled when its literal is first met."""
+    """A signature whose pattern is compiled when one of its literals first occurs."""
 
     def __init__(self, number: int, known: Known) -> None:
         self.number = number
@@ -38,12 +38,15 @@ class Ready:
 
 
 class ReadySignatures:
-    """Signatures made ready for a search.
+    """Signatures, prepared for a search.
 
     Attributes:
         known: the signatures.
+        own: dsdoctor's own titles and hints, which are not evidence.
+        boilerplate: sentences that are not evidence: a literal and the pattern of each.
         flags: literals of `requires`, `unless` and `not_after`.
-        by_literal: what is searched for, to the numbers of the signatures that it speaks for.
+        by_literal: maps a literal to the numbers of its signatures.
+        number_of: maps the identity of a signature to its number.
     """
 
     def __init__(
@@ -54,7 +57,6 @@ class ReadySignatures:
         own: Iterable[str] = (),
     ) -> None:
         self.own = tuple(own)
-        #: By a literal of each sentence.
         self.boilerplate = [
             (words, one.pattern) for one in boilerplate for words in necessary(one.pattern)
         ]
@@ -83,7 +85,7 @@ class ReadySignatures:
         return self._matcher.name
 
     def speaking(self, literals: set[str]) -> list[tuple[int, Ready]]:
-        """The signatures that some literals of a line speak for, in order."""
+        """The signatures with any of these literals, by number."""
         key = frozenset(literals)
         found = self._speaking.get(key)
         if found is None:
@@ -102,16 +104,16 @@ class ReadySignatures:
 
     def bare(self, text: str) -> str:
         """A line without the sentences that are not evidence."""
-        for words, sentence in self.boilerplate:
+        for words, pattern in self.boilerplate:
             if words in text:
-                text = _compiled(sentence).sub("", text)
-        for told in self.own:
-            if told in text:
-                text = text.replace(told, "")
+                text = _compiled(pattern).sub("", text)
+        for sentence in self.own:
+            if sentence in text:
+                text = text.replace(sentence, "")
         return text
 
     def hot(self, data: bytes) -> tuple[dict[int, set[str]], list[int]]:
-        """Start of a line to the literals in that line; and starts of lines that begin a run."""
+        """Maps the start of a line to its literals; and starts of lines that begin a run."""
         hot = self._matcher.find(data)
         started = [place for place, literals in hot.items() if not literals.isdisjoint(STARTS)]
         for place in started:

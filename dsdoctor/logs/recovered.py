@@ -1,4 +1,4 @@
-"""Whether the run went on below what was recognized, so that it was no more than a warning."""
+"""Whether the run continued after what was recognized, so that was only a warning."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dsdoctor.logs.progress import LOADING, step_of
 from dsdoctor.model.diagnosis import Cause
 
 
-def went_on(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
-    """Training goes on below everything that was recognized, so that was no more than a warning."""
+def training_continued(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
+    """Whether training continues after all hits of the causes, so they were only warnings."""
     named = {cause.condition for cause in causes}
     seen = False
     for scan in scans:
@@ -25,8 +25,8 @@ def went_on(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
     return seen
 
 
-def outran(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
-    """The logs go on for long below all that was recognized, so that was no more than a warning."""
+def log_continued(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
+    """Whether the logs continue long after all hits of the causes, so they were only warnings."""
     named = {cause.condition for cause in causes}
     seen = False
     for scan in scans:
@@ -36,7 +36,7 @@ def outran(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
         seen = True
         if len(scan.tail) < TAIL or any(hit.line >= scan.tail[0][0] for hit in hits):
             return False
-        # of a message that goes on, only the first lines are kept
+        # of a repeated message only the first lines are kept
         patterns = {hit.known.signature.pattern for hit in hits}
         if any(re.search(pattern, text) for pattern in patterns for _, text in scan.tail):
             return False

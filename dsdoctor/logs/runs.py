@@ -1,8 +1,8 @@
 """Several runs in one log: where the next one begins.
 
-`nohup … >> train.log` and a log of a fixed name hold run after run. What ended the last one is
-what is asked for. Most logs have no clock to separate them, so the log itself does: a run begins
-with the lines with which the log began, or with the line that its launcher writes once.
+`nohup … >> train.log` and a log with a fixed name contain several runs. A diagnosis has to explain
+what ended the last one. Most logs have no time stamps to separate runs, so their lines have to: a
+run begins with the lines that the log began with, or with the line that its launcher prints once.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs import reader
 from dsdoctor.logs.prefixes import MONTHS, strip_prefixes
 
-#: Lines of the opening of a log, and how many of them make a new run, the first among them.
+#: Lines of the opening of a log, and how many of them, including the first, mark a new run.
 OPENING, ALIKE = 8, 4
-#: Lines in which they are looked for.
+#: Lines that are searched for them.
 WITHIN = 16
-#: Shortest text of an opening's line, without what differs from run to run, that is searched for.
+#: Shortest constant text of a line of the opening that is searched for.
 SHORTEST = 14
-#: A text that occurs this often in a block does not open a run.
+#: Most places in a block that are examined.
 MOST = 200
 LONGEST = 400
 #: What differs between two runs: words with digits in them, and those of `date`.
@@ -29,21 +29,21 @@ CHANGING = lazy(
 )
 #: An opening ends where something failed.
 FAILED = lazy(r"Traceback|Error|Exception|Interrupt|^\s*File \"")
-#: Lines that are written once, at the start of a run, by what starts it.
+#: Lines that the launcher of a run prints once, at its start.
 STARTS = (
     "nohup: ignoring input",  # GNU coreutils, src/nohup.c
     "nohup: 忽略输入",
     "main] cmd = ",  # DeepSpeed, launcher/runner.py
     "Setting OMP_NUM_THREADS environment variable for each process",  # torch, distributed/run.py
-    # LSF 10.1, last line of the report that `bsub -o` appends to what a job has printed: what
-    # follows is the next job's
+    # LSF 10.1, last line of the report that `bsub -o` appends to a job's output: the next job
+    # follows
     "The output (if any) is above this job summary",
     "queued and waiting for resources",  # Slurm, src/srun/allocate.c, src/salloc/salloc.c
 )
 
 
 def shape(text: str) -> str:
-    """A line without what differs from run to run.
+    """A line without the parts that differ from run to run.
 
     >>> shape("Sun Jan 11 02:53:50 2026") == shape("Mon Feb  2 19:30:00 2026")
     True
@@ -54,7 +54,7 @@ def shape(text: str) -> str:
 
 
 class Openings:
-    """Learns with which lines a log begins, and finds where they are again."""
+    """Learns the lines that a log begins with, and finds where they recur."""
 
     def __init__(self) -> None:
         self._opening: list[str] = []
@@ -63,7 +63,7 @@ class Openings:
         self._proven = False
 
     def learn(self, data: bytes) -> None:
-        """Takes the beginning of the log."""
+        """Learns the opening from the beginning of the log."""
         for line in data[: OPENING * LONGEST * 4].split(b"\n")[: 4 * OPENING]:
             text = reader.decode(line[:LONGEST])
             if not text.strip():
@@ -78,15 +78,15 @@ class Openings:
             self.forget()
 
     def forget(self) -> None:
-        """Stops taking the first lines for the opening of a run: they recur within one.
+        """Stops using the first lines, which recur within a run, unless they are proven.
 
-        Those that came again below what ended a run are the opening of each.
+        They are proven if they recurred after the end of a run.
         """
         if not self._proven:
             self._opening, self._needle = [], b""
 
     def prove(self) -> None:
-        """Notes that the first lines came again below what ended a run."""
+        """Records that the first lines recurred after the end of a run."""
         self._proven = True
 
     def find(
@@ -96,12 +96,12 @@ class Openings:
 
         Args:
             data: a block.
-            begin: place of the stretch in it.
-            end: of the stretch.
-            started: places of the lines of the block that hold one of STARTS.
+            begin: start of the stretch in it.
+            end: end of the stretch.
+            started: starts of the lines in the block that contain one of STARTS.
 
         Returns:
-            The place of the first line, and whether the log's own opening marks it.
+            The start of each run's first line, and whether the log's own opening marks it.
         """
         found = dict.fromkeys(sorted(one for one in started if begin <= one < end)[:MOST], False)
         place, count = data.find(self._needle, begin, end) if self._needle else -1, 0
@@ -116,7 +116,7 @@ class Openings:
         return sorted(found.items())
 
     def _begins(self, data: bytes, start: int) -> bool:
-        """Whether the opening stands at a place, also beyond the ends of a stretch."""
+        """Whether the opening is at a place; it may extend beyond the stretch."""
         stop = start + WITHIN * LONGEST
         lines = [line for line in data[start:stop].split(b"\n")[:WITHIN] if line.strip()]
         shapes = [shape(reader.decode(line[:LONGEST])) for line in lines]
@@ -126,14 +126,16 @@ class Openings:
 
 
 def _fixed(text: str) -> bytes:
-    """The longest text of a line that does not differ from run to run, if it has words."""
-    told = max(CHANGING.split(text), key=len).strip()
-    words = sum(one.isalpha() for one in told)
-    return told.encode("utf-8", "replace") if words * 2 >= len(told.replace(" ", "")) else b""
+    """The longest constant text of a line, b"" if it has no words."""
+    longest = max(CHANGING.split(text), key=len).strip()
+    letters = sum(one.isalpha() for one in longest)
+    return (
+        longest.encode("utf-8", "replace") if letters * 2 >= len(longest.replace(" ", "")) else b""
+    )
 
 
 def _line_before(data: bytes, start: int) -> int:
-    """Start of the line in front of the one that starts here, blank ones left out."""
+    """Start of the last line that is not blank before the one that starts here."""
     while start > 0:
         end = start - 1
         start = data.rfind(b"\n", 0, end) + 1

@@ -1,9 +1,9 @@
 """Samples that a run prints: rows of its data and texts of its model, which may quote an error.
 
-A trainer shows a row of the data set before it starts, and what the model writes when it ends; a
-server logs what it was asked. A traceback in such a text happened elsewhere. It is recognized by
-what encloses it: tokens of a chat template, the trainer's own labels, a column of the data in
-quotation marks. Text without any of these cannot be told from output.
+A trainer prints a row of the data set before it starts, and texts that the model generates at the
+end; a server logs its requests. A traceback in such a text happened elsewhere. A sample is
+recognized by what encloses it: tokens of a chat template, the trainer's own labels, a quoted column
+of the data. Text without any of these cannot be distinguished from output.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _CLOSES = lazy(
     r"<\|(?:im_end|eot_id|end_of_text|endoftext|end|return)\|>|\[/INST\]|<end_of_turn>|</think>"
     r"|</s>"
 )
-#: LLaMA-Factory 0.6-0.9, src/llamafactory/data (print_data_example): each label on a line of its
-#: own, the text below it.
+#: LLaMA-Factory 0.6-0.9, src/llamafactory/data (print_data_example): each label on its own line,
+#: the text below it.
 _ROW = lazy(r"(?:\w{1,20}_)?inputs:$")
 _ROW_ENDS = lazy(r"(?:\w{1,20}_)?label_ids:$")
 #: A column of a data set and the beginning of its text, as Python and JSON write them.
@@ -34,7 +34,7 @@ _COLUMN = lazy(
     r"['\"](?:(?:prompt|completion|instruction|question|answer|chosen|rejected|generated_text"
     r"|solution)['\"]: ?['\"]|role['\"]: ?['\"](?:user|assistant|system)['\"])"
 )
-#: What an evaluation writes before a text that was asked for, expected or generated.
+#: What an evaluation prints before a prompt, or an expected or generated text.
 _LABEL = lazy(
     r"\W{0,4}(?:Prompt|Completion|Predicted|Prediction|Reference|Hypothesis|Ground [Tt]ruth"
     r"|Generated(?: [Tt]ext| [Oo]utput)?|Target)(?: ?\d{1,6})?: "
@@ -45,10 +45,10 @@ LONGEST = 200
 
 
 def take_out_samples(scan: Scan) -> None:
-    """Takes out what only a sample quotes."""
+    """Removes what only a sample quotes."""
     quoted = set(_quoted(scan.tail))
     last = max((scan.marks[name][0] for name in FATAL_MARKS if name in scan.marks), default=0)
-    quoted = {line for line in quoted if line > last}  # else ranks may have written into a sample
+    quoted = {line for line in quoted if line > last}  # before it, ranks may write into a sample
 
     def is_quoted(item: Hit | Error) -> bool:
         return item.line in quoted or _within(item.text)
@@ -59,7 +59,7 @@ def take_out_samples(scan: Scan) -> None:
 
 
 def _within(text: str) -> bool:
-    r"""Whether a line quotes: what fails stands behind the beginning of a sample.
+    r"""Whether a line quotes a failure: it comes after the beginning of a sample.
 
     >>> _within("prompt: '<|im_start|>user\\\\nWhy CUDA error: out of memory?")
     True
@@ -73,7 +73,7 @@ def _within(text: str) -> bool:
 
 
 def _quoted(rows: Sequence[tuple[int, str]]) -> Iterator[int]:
-    """Numbers of lines that stand within a sample of several lines."""
+    """Numbers of the lines within samples of several lines."""
     for opens, closes in ((_OPENS, _CLOSES), (_ROW, _ROW_ENDS)):
         begun: int | None = None
         for at, (_, text) in enumerate(rows):

@@ -1,7 +1,7 @@
-"""Finds the lines of a log that matter: literal anchors over bytes first, patterns afterwards.
+"""Finds the lines of a log that matter: first literals in its bytes, then patterns.
 
-Only lines with an anchor, and those of an open traceback, are decoded. What is kept is bounded,
-so memory is flat.
+Only lines with a literal, and those of an open traceback, are decoded. What is kept is bounded,
+and so is memory.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.logs.ready import ReadySignatures
 from dsdoctor.logs.samples import take_out_samples
 
-#: A larger text is no document (bytes): what is held to decide that stays small.
+#: A larger text (bytes) is not examined as a document, so little is kept for that.
 LARGEST = 512 << 10
-#: A text that is no larger is read whole whatever it looks like (bytes).
+#: A text of at most this size (bytes) is examined whatever it looks like.
 SHORT = 16 << 10
 
 
 def looks_written(text: bytes) -> bool:
-    """Whether someone may have written a text: a first look, which costs next to nothing."""
+    """Whether a text may be a document: a first, cheap look."""
     if b"```" in text or (len(text) <= SHORT and b"Traceback (most" not in text):
         return True
     marked = text.count(b"\n#") + text.count(b"\n===") + text.count(b"\n---")
@@ -32,10 +32,10 @@ def looks_written(text: bytes) -> bool:
 
 
 class Scanner(ReadySignatures):
-    """Signatures made ready for a search; use one for many logs."""
+    """Scans logs for signatures; use one for many logs."""
 
     def scan(self, source: reader.Source, index: int = 0, budget: Budget | None = None) -> Scan:
-        """Reads a log, whole or as far as the budget reaches."""
+        """Reads a log, completely or as far as the budget allows."""
         budget = budget or Budget()
         blocks, heads, end = BlockReader(self, index, source.rank), Heads(), End()
         piped = source.path is None and source.data is None
@@ -66,7 +66,7 @@ class Scanner(ReadySignatures):
         return found
 
     def again(self, scan: Scan, index: int = 0) -> list[Hit]:
-        """Hits on the last lines of a log, read as they were before a terminal changed them.
+        """Hits on the last lines of a log, in the wording before a terminal changed them.
 
         For logs in which `scan` found no cause.
         """

@@ -1,4 +1,4 @@
-"""Causes and lines as a diagnosis shows them."""
+"""Makes the causes and lines of a diagnosis, safe to print."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from dsdoctor.model.condition import Level
 from dsdoctor.model.diagnosis import Cause, FirstError, Line
 
 MOST_CAUSES = 3
-#: A second cause is shown when its level is this close to that of the first.
+#: A further cause is shown if its level is at most so much lower than that of the first.
 WORTH_SHOWING = 2
-#: Lines that are read as one where a message goes on over several.
+#: Lines that may be parts of one message.
 NEIGHBOURS = 3
-#: A warning of Python's, or of a logger. NCCL says WARN of what it fails with.
+#: A warning of Python or of a logger. NCCL prints WARN about its failures.
 WARNS = lazy(r"\b\w{1,40}Warning: |\bWARNING\b")
 _CARETS = lazy(r"[~^]{3,}")
-#: How often an answer of each level was right in first runs on cases drawn blind, at least; a
-#: hint was in 3 of 8: docs/accuracy.md.
+#: At least this share of the answers of each level was right in first runs on cases drawn blind;
+#: of the hints 3 of 8 were: docs/accuracy.md.
 CONFIDENCE = {
     Level.CERTAIN: 0.95,
     Level.STRONG: 0.9,
@@ -60,15 +60,15 @@ def _cause(candidate: Candidate, place: int, names: Sequence[str], masks: tuple[
         )
         message = hit.known.signature.message.format_map(values)
     hits = candidate.hits
-    if told := ranks.disagreement(hits):
-        message += f"; the ranks disagree: {presentable(told)}"
+    if differences := ranks.disagreement(hits):
+        message += f"; the ranks disagree: {presentable(differences)}"
         hits = ranks.one_of_each_first(hits)
     lines = [
         line_of(one.source, one.line, without_carets(one.text), one.rank, names)
         for one in _distinct(hits)
     ]
     level = candidate.level
-    if all(one.warned or WARNS.search(one.text) for one in hits):  # what printed it went on
+    if all(one.warned or WARNS.search(one.text) for one in hits):  # the program continued
         level = Level(max(Level.HINT, level - 1))
     certainty = CONFIDENCE[level] * (1.0, 0.6, 0.4)[min(place, 2)]
     return Cause(
@@ -84,7 +84,7 @@ def _cause(candidate: Candidate, place: int, names: Sequence[str], masks: tuple[
 
 
 def without_carets(text: str) -> str:
-    """A line without the marks that Python's traceback prints below a call.
+    """A line without the carets and tildes that Python's traceback prints below a call.
 
     >>> without_carets("    run(x)  ^^^^^^ValueError: no")
     'run(x) ValueError: no'
@@ -93,7 +93,7 @@ def without_carets(text: str) -> str:
 
 
 def _distinct(hits: Sequence[Hit]) -> list[Hit]:
-    """The first hits that differ; of one message read alone and with its neighbours, the former."""
+    """The first hits that differ; if one contains another on a neighboring line, the shorter."""
     kept: list[Hit] = []
     for hit in hits:
         same = next((place for place, one in enumerate(kept) if _is_same(one, hit)), None)

@@ -1,4 +1,4 @@
-"""A process that ended by itself without a word: only the reports of others are left."""
+"""A process that exited first without printing why: only other processes report it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dsdoctor.logs.launcher_lines import EXITED
 from dsdoctor.logs.marks import mark_pattern
 from dsdoctor.model.condition import Level
 
-#: Signs of a death that a launcher reports with its status.
+#: Marks of a death that a launcher reports with its exit status.
 REPORTS = ("died", "exit-code", "exitcode")
-#: Statuses that a program chooses for itself: Python ends with 1 after an exception that nothing
-#: caught, and a shell with 126 and more for what it cannot start and for signals.
+#: Statuses that a program chooses itself: Python exits with 1 after an uncaught exception, a shell
+#: with 126 and more for commands that it cannot start and for signals.
 CHOSEN = range(2, 126)
 
 
@@ -25,12 +25,12 @@ def said_nothing(
     echoes: Sequence[Candidate],
     errors: Sequence[Error],
 ) -> Failure | None:
-    """The process that ended first with a status of its own, where only others say a word.
+    """The process that exited first, if only other processes printed anything about it.
 
     Args:
-        failure: what torchrun reports as the first failure.
-        scans: what was found in the logs.
-        echoes: conditions that are seen, none of them a cause.
+        failure: the first failure, as reported by torchrun.
+        scans: the results for the logs.
+        echoes: conditions that the logs show, none of them a cause.
         errors: exceptions of all ranks.
     """
     if not echoes:
@@ -44,14 +44,14 @@ def said_nothing(
 
 
 def who_ended(failure: Failure) -> str:
-    """The process, as far as the logs tell which."""
+    """The process, as far as the logs identify it."""
     return "a process" if failure.rank is None else f"rank {failure.rank}"
 
 
 def _chose_its_status(
     scans: Sequence[Scan], echoes: Sequence[Candidate], errors: Sequence[Error]
 ) -> Failure | None:
-    """What a launcher without a report on the first failure says of it: no more than a status."""
+    """The first failure from a launcher that reports no more than an exit status."""
     if any(one.level is not Level.HINT for one in echoes) or not all(map(is_echo, errors)):
         return None
     for scan in scans:
@@ -68,7 +68,7 @@ def _chose_its_status(
 
 
 def _the_other(scan: Scan, spoke: set[int | None]) -> int | None:
-    """The one rank of a job that did not report a lost peer, None where there are several."""
+    """The one rank of a job that did not report a lost peer; None if there are several."""
     if None in spoke or "world" not in scan.marks:
         return None
     world = mark_pattern("world").search(scan.marks["world"][1])

@@ -1,4 +1,4 @@
-"""Time stamps of lines, in a form that sorts."""
+"""Time stamps of lines, in a format that sorts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STAMP = lazy(
 
 
 def stamp(text: str) -> str:
-    """A time stamp that sorts within a year, "" without one.
+    """The time stamp of a line, which sorts within a year; "" if there is none.
 
     >>> stamp("[2024-05-06 07:08:09,123] [INFO]"), stamp("[rank0]:[E506 07:08:10.5 Process")
     ('05-06 07:08:09.123', '05-06 07:08:10.5')

@@ -1,4 +1,4 @@
-"""Starts of a script that its tracebacks show: what one process printed, and what another."""
+"""Several starts of a script in one log, as its tracebacks show them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dsdoctor.logs.products import package_of, passes_on
 
 #: A command of an installed package: torchrun, accelerate, deepspeed.
 COMMAND = lazy(r"/bin/[\w-]+$")
-#: What ends a start before the script has done anything: an option that it does not take, and a
-#: file of its own that Python cannot compile.
+#: What ends a script before it has done anything: an option that it does not accept, or a file of
+#: its own that Python cannot compile.
 NEVER_RAN = frozenset({"SystemExit", "SyntaxError", "IndentationError", "TabError"})
 
 
 def refused_start(error: Error, errors: Sequence[Error]) -> bool:
     """Whether a start failed before the script ran, and another followed.
 
-    All ranks fail alike, so a script that came further afterwards was started anew.
+    All ranks fail alike, so a script that came further afterwards was started again.
     """
     return error.type in NEVER_RAN and any(
         later.source == error.source
@@ -37,14 +37,14 @@ def refused_start(error: Error, errors: Sequence[Error]) -> bool:
 def _of_a_package(error: Error) -> bool:
     """Whether an installed package was started, not a script; `runpy` starts both.
 
-    pip writes the commands of a package as scripts without an ending into `bin`.
+    pip installs the commands of a package as scripts without a suffix in `bin`.
     """
     begin = next((frame for frame in error.frames if not passes_on(frame)), error.frames[0])
     return bool(package_of(begin.file)) or COMMAND.search(begin.file) is not None
 
 
 def of_other_scripts(one: Error, other: Error) -> bool:
-    """Whether two scripts ended with an exception: one of them does not handle the other's."""
+    """Whether two exceptions come from different scripts, so neither handled the other."""
     entries = [error.frames[0] for error in (one, other) if error.frames]
     return (
         len(entries) == 2  # noqa: PLR2004  # of both
@@ -55,10 +55,10 @@ def of_other_scripts(one: Error, other: Error) -> bool:
 
 
 def imported_anew(errors: Sequence[Error]) -> int:
-    """The line from which on a script was started again, 0 where it was not.
+    """The line at which a script was started again, 0 if it was not.
 
-    What fails or is interrupted while the script loads its packages, below what it died of after
-    it had loaded them, belongs to another start. Of several ranks one may still load them.
+    An exception during the script's imports, after one that it raised when it had finished them,
+    belongs to another start. Of several ranks, one may still be importing.
     """
     if any(error.rank is not None for error in errors):
         return 0
@@ -71,12 +71,12 @@ def imported_anew(errors: Sequence[Error]) -> int:
 
 
 def _is_same_script_later(error: Error, other: Error) -> bool:
-    """Whether an exception was raised by the same script when it had loaded its packages."""
+    """Whether an exception was raised by the same script after its imports."""
     return not _imports(error) and not is_echo(error) and error.file == other.file != ""
 
 
 def _imports(error: Error) -> bool:
-    """Whether an exception was raised while a script loaded an installed package."""
+    """Whether an exception was raised while a script imported an installed package."""
     frames = [frame for frame in error.frames if not passes_on(frame)]
     return (
         len(frames) > 1

@@ -1,4 +1,4 @@
-"""Events in logs of the kernel or of a scheduler that lie long before the run."""
+"""Events in logs of the kernel or of a scheduler that are from long before the failure."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Sequence
 
 from dsdoctor.logs.hits import Hit, Scan
 
-#: Hours between two events that are not of one run: the clocks may be in different time zones.
+#: Hours after which two events are unrelated: the clocks may be in different time zones.
 APART = 26
 
 
 def is_of_the_system(scan: Scan) -> bool:
-    """Whether no rank wrote a log: it is the kernel's, or a scheduler's."""
+    """Whether a log was not written by a rank, but by the kernel or a scheduler."""
     ranks = {hit.rank for hit in scan.hits} | {error.rank for error in scan.errors}
     return ranks <= {None} and not scan.failures and scan.step is None
 
 
 def without_old(hits: list[Hit], scans: Sequence[Scan]) -> list[Hit]:
-    """Hits without those of the system's logs after which the run went on for more than a day."""
+    """Hits without those in system logs that are more than a day older than the run's last step."""
     reached = [_hours(scan.step[1]) for scan in scans if scan.step is not None]
     last = max((hours for hours in reached if hours is not None), default=None)
     if last is None:
@@ -32,13 +32,13 @@ def without_old(hits: list[Hit], scans: Sequence[Scan]) -> list[Hit]:
 
 
 def _hours(when: str) -> int | None:
-    """Hours of a time stamp within a year; None without one.
+    """The hours of a time stamp since an arbitrary origin; None if there is no time stamp.
 
     >>> _hours("03-01 07:08:09.5") - _hours("02-28 07:08:09.5"), _hours("")
     (24, None)
     """
     try:
-        day = dt.date(2001, int(when[:2]), int(when[3:5]))  # no day too many in March
+        day = dt.date(2001, int(when[:2]), int(when[3:5]))  # stamps have no year; not a leap year
         return day.toordinal() * 24 + int(when[6:8])
     except ValueError:
         return None

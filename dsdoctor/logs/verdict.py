@@ -1,6 +1,6 @@
 """The verdict on what was found in the logs: a pure function.
 
-What is not recognized is never called sound, and a guess is never given for an answer.
+An unrecognized failure is never called clean, and a guess is never presented as an answer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dsdoctor.logs.knowledge import Rule
 from dsdoctor.logs.marks import FATAL_MARKS
 from dsdoctor.logs.presentable import presentable
 from dsdoctor.logs.raised import explained, raised_by, releases_of
-from dsdoctor.logs.recovered import outran, went_on
+from dsdoctor.logs.recovered import log_continued, training_continued
 from dsdoctor.logs.shown import causes_of, first_error_of, line_of
 from dsdoctor.logs.silent import who_ended
 from dsdoctor.model.condition import Level
@@ -34,7 +34,7 @@ from dsdoctor.model.diagnosis import (
     RaisedBy,
 )
 
-#: Outcomes of an exception that no condition knows.
+#: Outcomes of an exception that no condition covers.
 UNKNOWN = frozenset({Outcome.UNRECOGNISED, Outcome.USER_CODE})
 
 
@@ -64,7 +64,11 @@ def judge(
     stuck = open_end and _is_sure(choice)
     if done or (
         not died
-        and (_only_hints(choice) or went_on(causes, scans) or (not stuck and outran(causes, scans)))
+        and (
+            _only_hints(choice)
+            or training_continued(causes, scans)
+            or (not stuck and log_continued(causes, scans))
+        )
     ):
         causes = ()
     outcome, summary = _outcome(causes, error, marks, choice.silent, blank=blank, open_end=open_end)
@@ -82,7 +86,7 @@ def judge(
         outcome, summary = Outcome.UNRECOGNISED, "the log breaks off in the middle of a traceback"
     unknown = outcome is Outcome.UNRECOGNISED
     if choice.silent is not None:
-        error = None  # what others print of it
+        error = None  # it only follows from the silent failure
     decided = choice.decided_by if outcome in {Outcome.CAUSE, Outcome.USER_CODE} else ""
     return Diagnosis(
         outcome=outcome,
@@ -102,7 +106,7 @@ def judge(
     )
 
 
-# Most logs need none of the following, so what they need is imported where one does.
+# Few logs need the following, so their modules are imported only then.
 
 
 def _answers(
@@ -167,12 +171,12 @@ def _outcome(
 
 
 def _is_sure(choice: Choice) -> bool:
-    """Whether a message states the cause, so that a job that never trained waits for it to end."""
+    """Whether a message states the cause, so a job that never trained is not taken as recovered."""
     return bool(choice.ranked) and choice.ranked[0].level >= Level.STRONG
 
 
 def _only_hints(choice: Choice) -> bool:
-    """Nothing but lines that follow from a failure, of which the log shows none."""
+    """Whether there is nothing but echoes of a failure that the log does not show."""
     return all(one.echo and one.level is Level.HINT for one in choice.ranked)
 
 
@@ -188,7 +192,7 @@ def _first_error(scans: Sequence[Scan], choice: Choice) -> Error | None:
 
 
 def _raised(error: Error | None, scans: Sequence[Scan]) -> RaisedBy | None:
-    """Who raised an exception, other than one that a signal from outside caused."""
+    """What raised an exception; None if a signal from outside caused it."""
     if error is None or signal_of(error):
         return None
     return raised_by(error, _releases(scans))

@@ -1,4 +1,4 @@
-"""Warnings after which a program went on, and what an exception below them owes to them."""
+"""Whether an exception may follow from a warning above it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dsdoctor.logs.echoes import is_opaque
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Hit
 
-#: Words of an exception that speaks of an accelerator, so that a warning about one may explain it.
+#: Words of an exception about an accelerator, so a warning about one may explain it.
 DEVICE = lazy(
     r"(?i)\bcuda|\bgpu|nvidia|nccl|\bnvml|\bdriver|\bdevices?\b|accelerator|bf16|fp16|bfloat16"
     r"|half|triton|cudnn|cublas|\bhip\b|rocm",
@@ -17,10 +17,10 @@ NAME = lazy(r"['\"](?P<name>[\w.]{2,200})['\"]")
 
 
 def is_unrelated(hit: Hit, error: Error) -> bool:
-    """Whether a hit is only a warning, and an exception below it speaks of something else.
+    """Whether a hit is only a warning, and a later exception is about something else.
 
-    What is opaque may follow from any warning, but a missing module is missing for its name. An
-    exception without words may follow from anything.
+    An opaque exception may follow from any warning; a missing module only from one that contains
+    its name. An exception without a message may follow from anything.
     """
     if hit.line >= error.begun or not error.message or not hit.warned:
         return False

@@ -1,4 +1,4 @@
-"""Whether a line is a warning: what prints it goes on, so it ended nothing by itself."""
+"""Whether a line is a warning: its program continued, so the line did not end the run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.prefixes import strip_prefixes
 
-#: Lines in which the rest of a warning is looked for, on either side.
+#: Lines on either side that are searched for the rest of a warning.
 REACH = 3
 #: A line of Python's `warnings`, of a logger at the level of a warning, or of torch's C++.
 WARNING = lazy(
@@ -19,15 +19,15 @@ WARNING = lazy(
 HEAD = lazy(r":\d+: \w*Warning: ")
 #: The source line that Python quotes below a warning.
 QUOTED = lazy(r"^  \s*(?:\w+\.)?(?:warn|warnings\.warn|warn_\w+|warning_once)\(")
-#: pip's head of the conflicts that it leaves and goes on with (pip 20.3-25 commands/install.py).
+#: The head of conflicts that pip reports but accepts (pip 20.3-25 commands/install.py).
 NOTICE = "dependency resolver does not currently"
 SOURCE = lazy(r"^  \S")
-#: The tag of a line with which a program says what it leaves out, before it goes on.
+#: The tag of a line with which a program reports what it skips.
 LEFT_OUT = lazy(r"(?i)^\W{0,3}skip(?:ped|ping)?[\]:)]")
 
 
 def is_left_out(text: str) -> bool:
-    """Whether a line says itself that the program went on without what failed.
+    """Whether a line states that the program continued without what failed.
 
     >>> is_left_out("[skip] Failed to load a.ckpt: CUDA error: invalid device ordinal")
     True
@@ -38,7 +38,7 @@ def is_left_out(text: str) -> bool:
 
 
 def is_warning(text: str, front: Sequence[str], behind: Sequence[str]) -> bool:
-    """Whether a line is a warning, or belongs to one that takes several lines.
+    """Whether a line is a warning, or belongs to one of several lines.
 
     Args:
         text: the line, without prefixes.

@@ -1,4 +1,4 @@
-"""A block of a log with the context in front of it, and the lines around a place in it."""
+"""A block of a log with the context before it, and the lines around a place in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CONTEXT_BYTES = 1 << 16
 
 
 class Window:
-    """A block with context in front of it, and the places of its lines."""
+    """A block after `begin`, with context before it, and access to its lines."""
 
     def __init__(self, data: bytes, begin: int) -> None:
         self.data = data
@@ -25,7 +25,7 @@ class Window:
         return self.data[start:] if end < 0 else self.data[start:end]
 
     def back(self, start: int, lines: int) -> int:
-        """Start of the line that stands so many lines before, as far as the window reaches."""
+        """Start of the line so many lines before, as far as the window reaches."""
         least = max(0, start - CONTEXT_BYTES)
         for _ in range(lines):
             if start <= least:
@@ -34,7 +34,7 @@ class Window:
         return start
 
     def around(self, start: int) -> str:
-        """The lines on either side of a place, and its own."""
+        """The line at a place with CONTEXT lines on either side."""
         data = self.data
         first = self.back(start, CONTEXT)
         most = min(len(data), start + CONTEXT_BYTES)
@@ -51,7 +51,7 @@ class Window:
         return "\n".join(reader.decode(line[:LONGEST]) for line in lines)
 
     def lines(self, start: int, before: int, after: int) -> tuple[list[str], list[str]]:
-        """So many lines in front of the line, and behind it."""
+        """So many lines before the line, and after it."""
         first = self.back(start, before)
         front = self.data[first:start].split(b"\n")[:-1]
         most = min(len(self.data), start + CONTEXT_BYTES)

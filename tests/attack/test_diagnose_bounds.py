@@ -121,7 +121,7 @@ def test_many_parts_are_counted() -> None:
     budget = bounds.Budget()
     for number in range(bounds.NAMED + 3):
         budget.leave_out(f"part {number}")
-    assert budget.told()[-1] == "3 further parts"
+    assert budget.left_out_parts()[-1] == "3 further parts"
 
 
 def test_memory_is_flat_however_many_logs(monkeypatch: pytest.MonkeyPatch) -> None:

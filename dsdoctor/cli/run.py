@@ -191,8 +191,24 @@ def _json(value: object) -> str:
     return re.sub("[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def _at_runs_dir(ctx: click.Context, _: click.Parameter, given: str | None) -> None:
+    if given is not None:
+        ctx.obj = store.base_folder(given)
+
+
+#: `--runs-dir` after the word of a subcommand, for those who saved a run with it.
+_runs_dir = click.option(
+    "--runs-dir",
+    metavar="DIR",
+    expose_value=False,
+    callback=_at_runs_dir,
+    help="Folder where runs are saved [$DSDOCTOR_RUNS].",
+)
+
+
 @command.command("list")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@_runs_dir
 @click.pass_obj
 def list_command(base: Path, form: str) -> int:
     """List saved runs, newest last."""
@@ -213,6 +229,7 @@ def list_command(base: Path, form: str) -> int:
 @click.option(
     "--bundle", metavar="FILE", help="Write a redacted archive (.tar.gz) that you can send."
 )
+@_runs_dir
 @click.pass_obj
 def show_command(
     base: Path, run: str | None, form: str, output: str | None, bundle: str | None
@@ -247,6 +264,7 @@ def show_command(
 @click.argument("after")
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
+@_runs_dir
 @click.pass_obj
 def diff_command(base: Path, before: str, after: str, form: str, output: str | None) -> int:
     """Compare two runs: step time, memory, loss, and what differed."""
@@ -292,6 +310,7 @@ def diff_command(base: Path, before: str, after: str, form: str, output: str | N
 @click.option(
     "-o", "--output", metavar="FILE", help="Write to this file, or folder for tensorboard."
 )
+@_runs_dir
 @click.pass_obj
 def export_command(base: Path, run: str | None, form: str, steps: bool, output: str | None) -> int:
     """Export what was sampled."""

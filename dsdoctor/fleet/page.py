@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import re
 
@@ -44,19 +45,23 @@ class Size:
     """Dimensions of a heat map.
 
     Attributes:
-        columns: with more nodes, neighbors by name share a column.
+        columns: as many nodes have a column of their own, with a letter.
+        most_columns: with more nodes, neighbors by name share one of these.
         width: of the drawing.
         left: space for the names of the conditions.
         longest: characters of a name that fit there.
     """
 
     columns: int
+    most_columns: int
     width: float
     left: float
     longest: int
 
 
-WIDE, NARROW = Size(48, 720.0, 190.0, 28), Size(20, 360.0, 150.0, 22)
+WIDE, NARROW = Size(48, 106, 720.0, 190.0, 24), Size(20, 40, 360.0, 150.0, 17)
+#: Shares of a column's nodes up to which its color is paler, the palest first.
+SHARES = (0.05, 0.25, 0.5)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +85,7 @@ def heat(report: FleetReport, size: Size = WIDE) -> Heat | None:
     nodes = sorted(verdict_of, key=_natural_key)
     if not nodes:
         return None
-    columns = min(size.columns, len(nodes))
+    columns = len(nodes) if len(nodes) <= size.columns else min(size.most_columns, len(nodes))
     column = {name: place * columns // len(nodes) for place, name in enumerate(nodes)}
     members: list[list[str]] = [[] for _ in range(columns)]
     for name in nodes:
@@ -94,12 +99,14 @@ def heat(report: FleetReport, size: Size = WIDE) -> Heat | None:
             if name in column:
                 cells.setdefault(name, finding.status)
     shapes: list[Shape] = [text(size.left - 8, 15, "verdict", "", "end")]
+    letters = columns <= size.columns
     by_verdict = {name: VERDICTS.get(word, "unknown") for name, word in verdict_of.items()}
-    shapes += _cells(by_verdict, members, labels, (size.left, 2), wide)
+    shapes += _cells(by_verdict, members, labels, (size.left, 2), wide, letters=letters)
     for place, (condition, cells) in enumerate(list(rows.items())[:MOST_ROWS], start=1):
-        name = shortened(condition, size.longest)
+        name = f"{shortened(condition, size.longest)} {len(cells):,}"
         shapes.append(text(size.left - 8, 15 + CELL * place, name, "", "end"))
-        shapes += _cells(cells, members, labels, (size.left, 2 + CELL * place), wide)
+        at = (size.left, 2 + CELL * place)
+        shapes += _cells(cells, members, labels, at, wide, letters=letters)
     height = 6 + CELL * (1 + min(len(rows), MOST_ROWS))
     label = f"{len(nodes)} nodes by {len(rows)} conditions"
     return Heat(
@@ -115,8 +122,14 @@ def _cells(
     labels: list[str],
     at: tuple[float, float],
     wide: float,
+    *,
+    letters: bool,
 ) -> list[Shape]:
-    """One row: the worst status of each column as a letter, with its nodes in the title."""
+    """One row: the worst status of each column, with its nodes in the title.
+
+    A column of one node has the letter of its status. The color of one that many share is the
+    paler, the fewer of them have that status.
+    """
     shapes: list[Shape] = []
     for place, inside in enumerate(members):
         found = [statuses[name] for name in inside if name in statuses]
@@ -126,8 +139,11 @@ def _cells(
         count = sum(status == worst for status in found)
         words = f"{shortened(labels[place], 80)}: "
         words += "nothing" if worst is None else f"{worst} on {count} of {len(inside)}"
-        shapes.append(rect(x, y, wide - 1, CELL - 2, css, title=words))
-        if worst in LETTERS:
+        if worst is not None and not letters:
+            css += f" share{bisect.bisect_left(SHARES, count / len(inside))}"
+        gap = 1.0 if letters else 0.4
+        shapes.append(rect(x, y, wide - gap, CELL - 2, css, title=words))
+        if letters and worst in LETTERS:
             shapes.append(text(x + (wide - 1) / 2, y + 13, LETTERS[worst], "on cell", "middle"))
     return shapes
 
@@ -163,6 +179,7 @@ def page(report: FleetReport) -> str:
         report=report,
         total=sum(report.counts.values()),
         statuses=VERDICTS,
+        shares=SHARES,
         heats=[("wide", heat(report)), ("narrow", heat(report, NARROW))],
         findings=others[:MOST_CARDS],
         hidden=len(others) - len(others[:MOST_CARDS]),

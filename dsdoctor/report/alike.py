@@ -41,6 +41,17 @@ def one_for_all(findings: Iterable[Finding]) -> list[Finding]:
     return kept
 
 
+def by_gpu(findings: Iterable[Finding]) -> dict[int, list[tuple[str, str]]]:
+    """Status and condition of the bad findings that are about one GPU, by its number."""
+    found: dict[int, list[tuple[str, str]]] = {}
+    for finding in findings:
+        numbers = set(_GPU.findall(finding.message))
+        if finding.status not in (Status.OK, Status.SKIP) and len(numbers) == 1:
+            row = (finding.status.value, finding.condition)
+            found.setdefault(int(numbers.pop()), []).append(row)
+    return found
+
+
 def ranges(numbers: Iterable[int]) -> str:
     """Numbers with their runs shortened.
 

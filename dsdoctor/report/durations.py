@@ -1,4 +1,4 @@
-"""Times for a reader."""
+"""Times and figures for a reader."""
 
 from __future__ import annotations
 
@@ -19,3 +19,12 @@ def duration(seconds: float) -> str:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def rounded(value: float, digits: int) -> str:
+    """A figure with its leading digits, never with an exponent where it is large.
+
+    >>> rounded(0.123456, 4), rounded(76500.0, 4), rounded(214.0, 4)
+    ('0.1235', '76,500', '214')
+    """
+    return f"{value:,.0f}" if abs(value) >= 10**digits / 10 else f"{value:.{digits}g}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -372,7 +373,8 @@ def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) ->
         from dsdoctor.machines import known_good  # noqa: PLC0415
 
         yield known_good.sentence(record.changed)
-    yield f"kept in `{folder}`; for details, run `dsdoctor run show {folder.name}`"
+    name = folder.name if folder.parent == store.base_folder() else shlex.quote(str(folder))
+    yield f"kept in `{folder}`; for details, run `dsdoctor run show {name}`"
 
 
 def document(diagnosis: Diagnosis) -> dict[str, object]:

@@ -20,7 +20,7 @@ from dsdoctor.model.run_diff import ComparedRun, FigureChange, RunDiff
 from dsdoctor.model.run_record import Figures, RunRecord
 from dsdoctor.model.snapshot import from_json
 from dsdoctor.model.units import GIB, in_words
-from dsdoctor.report.durations import duration
+from dsdoctor.report.durations import duration, rounded
 from dsdoctor.report.text import clean
 from dsdoctor.run import elsewhere, store
 from dsdoctor.run.ending import from_outside, status_words, success_line, unknown
@@ -288,7 +288,9 @@ def figure_rows(before: RunRecord, after: RunRecord) -> list[tuple[str, str, str
 def _value_text(name: str, unit: str, value: float | None) -> str:
     if value is None:
         return "-"
-    return duration(value) if name == "duration" else f"{value:.4g} {unit}".rstrip()
+    if unit == "GiB":
+        return in_words(round(value * GIB))
+    return duration(value) if name == "duration" else f"{rounded(value, 4)} {unit}".rstrip()
 
 
 def fact_changes(before: Path, after: Path) -> list[str]:

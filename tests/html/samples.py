@@ -186,7 +186,7 @@ def proved(word: str = "gpu-17") -> str:
         Phase(
             name=name,
             status="ok" if number < 8 else "fail" if number == 8 else "not-reached",
-            seconds=1.5 * number if number < 9 else 0.0,
+            seconds=471.3 if number == 8 else 1.5 * number if number < 8 else 0.0,
         )
         for number, name in enumerate(PHASES)
     )

@@ -27,3 +27,12 @@ def test_the_ring_takes_the_links_that_are_there() -> None:
     assert ring_of([3], {}) == [3]
     assert ring_of(list(range(16)), {}) == list(range(16)), "too many orders to try"
     assert "a ring over 0 – 1 – 2 – 3 – 0 has 18 NVLinks on every hop" in samples.checked()
+
+
+def test_a_gpu_carries_what_was_found_for_it() -> None:
+    text = samples.checked()
+    (two,) = re.findall(r"<b><bdi>GPU 2</bdi></b>(.*?)</div>", text, re.DOTALL)
+    (four,) = re.findall(r"<b><bdi>GPU 4</bdi></b>(.*?)</div>", text, re.DOTALL)
+    assert '<span class="pill warn ">gpu-busy</span>' in two
+    assert "pill" not in four
+    assert text.count('"wire few"') == 7, "each pair of GPU 5, which has links down"

@@ -73,8 +73,8 @@ def test_memory_of_the_ranks_is_told_apart_from_that_of_all_programs() -> None:
     assert found.peak_rank_bytes == {"0": 3 * GIB, "1": 4 * GIB}
     assert found.peak_ranks_bytes == 6 * GIB
     rows = dict(row[:2] for row in report.figure_rows(RunRecord(figures=found), RunRecord()))
-    assert rows["peak memory of ranks"] == "6 GiB"
-    assert rows["host, all programs"] == "50 GiB"
+    assert rows["peak memory of ranks"] == "6.0 GiB"
+    assert rows["host, all programs"] == "50.0 GiB"
     assert "peak host memory" in {
         row.name for row in report.figures(RunRecord(figures=found), RunRecord())
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.gpu import Gpus, GpuTopology
 from dsdoctor.model.facts.pci import PciTree
 from dsdoctor.model.facts.python import DeepSpeedInstall, TorchBuild
@@ -14,7 +15,7 @@ from dsdoctor.model.matrix import Matrix
 from dsdoctor.model.report import Report
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.report import heading, text, topology
-from dsdoctor.report.alike import one_for_all, stated_lines
+from dsdoctor.report.alike import by_gpu, one_for_all, stated_lines
 from dsdoctor.report.html.machine import picture
 from dsdoctor.report.html.page import render
 
@@ -25,6 +26,15 @@ FIXED_BY = {
     Scope.JOB: "the author of the job",
 }
 QUIET = (Status.OK, Status.SKIP)
+#: Why a fact is missing, as the head of a list.
+WHY = {
+    Why.ABSENT: "Not present on this machine",
+    Why.DENIED: "Not permitted",
+    Why.NOT_ASKED: "Not needed, or not requested",
+    Why.UNSUPPORTED: "Not reported by this hardware or driver",
+    Why.TIMEOUT: "Timed out",
+    Why.BROKEN: "Unreadable",
+}
 
 
 def rows(values: dict[str, Any]) -> list[tuple[str, str]]:
@@ -56,11 +66,15 @@ def page(report: Report, snapshot: Snapshot) -> str:
         UsageError: the extra `html` is not installed.
     """
     machine = picture(
-        snapshot.get(Gpus), snapshot.get(GpuTopology), snapshot.get(PciTree), snapshot.run
+        snapshot.get(Gpus),
+        snapshot.get(GpuTopology),
+        snapshot.get(PciTree),
+        snapshot.run,
+        by_gpu(report.findings),
     )
     missing: dict[str, list[tuple[str, str]]] = {}
     for name, why in sorted(snapshot.missing.items()):
-        missing.setdefault(why.why.value, []).append((name, why.detail))
+        missing.setdefault(WHY.get(why.why, why.why.value), []).append((name, why.detail))
     origin = report.origin if isinstance(report.origin, str) else ""
     name = report.host or origin or "unknown host"
     matrix = report.topology if isinstance(report.topology, Matrix) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from dsdoctor.model.diagnosis import Diagnosis, Line, Outcome
@@ -13,6 +14,8 @@ from dsdoctor.report.text import shown as troubles
 
 #: More points or rows than this cannot be told apart.
 MOST_EVENTS, MOST_RANKS, MOST_NARROW = 28, 16, 10
+#: Of more ranks with the same line, `logs` keeps one more than this (`logs.ranks`).
+MOST_ALIKE = 4
 LEFT, ROW, RADIUS = 98.0, 36.0, 9.0
 WORDS = {
     Outcome.CAUSE: "cause found",
@@ -86,7 +89,7 @@ def graph(shown: Sequence[Event]) -> Drawing | None:
         shapes: list[Shape] = []
         for place, rank in enumerate(ranks):
             y = 22 + ROW * place
-            words = "no rank" if rank is None else f"rank {rank}"
+            words = "launcher" if rank is None else f"rank {rank}"
             shapes += [text(0, y + 4, words), line(LEFT - 6, y, frame.width, y, "axis")]
         for event in shown:
             if event.kind == "consequence" and first and {event.number, first.number} <= at.keys():
@@ -149,6 +152,11 @@ def page(diagnosis: Diagnosis, context: Context) -> str:
         status=STATUS[diagnosis.outcome],
         now=NOW,
         events=shown,
+        alike=sorted(
+            name
+            for name, count in Counter(event.name for event in shown).items()
+            if count > MOST_ALIKE
+        ),
         hidden=len(diagnosis.consequences) + len(shown[:1]) - len(shown),
         graph=graph(shown),
         one_log=len({event.line.file for event in shown}) <= 1,

@@ -17,7 +17,7 @@ OTHERS = "others"
 #: A bar ends at this multiple of the limit; a part below this share of the bar is not drawn
 #: on its own.
 LONGEST, THINNEST = 1.5, 0.012
-STATUS = {"chosen": "ok", "alternative": "skip", "not advised": "warn", "too large": "fail"}
+STATUS = {"chosen": "ok", "alternative": "skip", "not advised": "warn", "too large": "skip"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +106,27 @@ def bars(option: MemoryOption, colors: dict[str, int]) -> list[Bar]:
     return [*found, host]
 
 
+def by_choice(options: Sequence[MemoryOption]) -> list[MemoryOption]:
+    """The chosen option, then the others in their order."""
+    return sorted(options, key=lambda option: option.verdict != "chosen")
+
+
+def summary(plan: LaunchPlan) -> str:
+    """What was chosen, in one line; "" if nothing fits."""
+    chosen = next((one for one in plan.memory.options if one.verdict == "chosen"), None)
+    if chosen is None:
+        return ""
+    words = [f"ZeRO stage {plan.stage}"]
+    if plan.offload != "none":
+        words.append(f"offload: {plan.offload}")
+    words.append(f"micro-batch {plan.micro_batch}")
+    if plan.checkpointing:
+        words.append("activation checkpointing")
+    if chosen.gpu_limit_bytes:
+        words.append(f"{gib(chosen.gpu_bytes)} of {gib(chosen.gpu_limit_bytes)} on each GPU")
+    return ", ".join(words)
+
+
 def page(plan: LaunchPlan, folder: str | None) -> str:
     """The page.
 
@@ -143,7 +164,8 @@ def page(plan: LaunchPlan, folder: str | None) -> str:
         settings=settings,
         size=f"{plan.model.parameters / 1e9:.2f}B parameters",
         ranks=ranks,
-        options=[(option, bars(option, colors)) for option in plan.memory.options],
+        options=[(option, bars(option, colors)) for option in by_choice(plan.memory.options)],
+        summary=summary(plan),
         colors=[*colors.items(), (OTHERS, COLORS)],
         status=STATUS,
         notes=[reason for reason in plan.reasons if reason.verdict == "note"],

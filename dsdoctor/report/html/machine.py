@@ -31,7 +31,7 @@ class Device:
         kind: `gpu` or `nic`.
         lines: what is known about it, one fact a line.
         status: `ok`, `warn` or `fail`.
-        word: the status in words; "" for a device that works.
+        words: the status in words: what is wrong, and the conditions found for it.
         chosen: the run selected it explicitly.
         bar: memory in use, None where it was not read.
     """
@@ -40,7 +40,7 @@ class Device:
     kind: str
     lines: tuple[str, ...]
     status: str = "ok"
-    word: str = ""
+    words: tuple[str, ...] = ()
     chosen: bool = False
     bar: Drawing | None = None
 
@@ -82,8 +82,18 @@ class Machine:
     chosen: bool = False
 
 
+#: Of each GPU, by its index: status and condition of what was found.
+Found = Mapping[int, Sequence[tuple[str, str]]]
+#: Statuses of a device, the worst first; an inconclusive finding is drawn as a warning.
+_DRAWN = {"fail": "fail", "crash": "fail", "unknown": "warn", "warn": "warn"}
+
+
 def picture(
-    gpus: Gpus | Missing, topology: GpuTopology | Missing, tree: PciTree | Missing, run: RunNeeds
+    gpus: Gpus | Missing,
+    topology: GpuTopology | Missing,
+    tree: PciTree | Missing,
+    run: RunNeeds,
+    found: Found,
 ) -> Machine | None:
     """The picture of a machine, None where no GPU was read."""
     if isinstance(gpus, Missing) or not gpus.gpus:
@@ -100,7 +110,9 @@ def picture(
     for gpu in gpus.gpus:
         place = None if isinstance(tree, Missing) else tree.gpu(gpu.pci_bdf)
         numa = gpu.numa_node if place is None or place.numa_node is None else place.numa_node
-        rows.append((numa, _pci_path(place), _gpu(gpu, run, named=len(names) > 1)))
+        rows.append(
+            (numa, _pci_path(place), _gpu(gpu, run, found.get(gpu.index, ()), named=len(names) > 1))
+        )
     for nic in () if isinstance(tree, Missing) else tree.nics:
         device = Device(name=nic.name, kind="nic", lines=("RDMA adapter", nic.bdf))
         rows.append((nic.numa_node, _pci_path(nic), device))
@@ -240,42 +252,47 @@ def _bridge(
     return ("switch", f"PCIe switch {name}") if switch else ("port", f"PCIe port {name}")
 
 
-def _gpu(gpu: Gpu, run: RunNeeds, *, named: bool) -> Device:
+def _gpu(gpu: Gpu, run: RunNeeds, found: Sequence[tuple[str, str]], *, named: bool) -> Device:
     lines = [gpu.name or "name not reported"] if named else []
     if gpu.pci_bdf:
         lines.append(gpu.pci_bdf)
     bar = None
     total, used = gpu.memory_total_bytes, gpu.memory_used_bytes
     if total and used is not None:
-        words = f"{gib(used)} of {gib(total)} in use"
-        bar = stacked(words, [Part("in use", used, 1)], None, total)
-        lines.append(words)
+        memory = f"{gib(used)} of {gib(total)} in use"
+        bar = stacked(memory, [Part("in use", used, 1)], None, total)
+        lines.append(memory)
     elif total:
         lines.append(gib(total))
     if gpu.health.temperature_c is not None:
         lines.append(f"{gpu.health.temperature_c} °C")
     pcie = gpu.pcie
-    status, word = "ok", ""
+    status, words = "ok", []
     if pcie.width is not None and pcie.max_width is not None:
         lines.append(f"PCIe ×{pcie.width} of ×{pcie.max_width}")
         if pcie.width < pcie.max_width:
-            status, word = "warn", f"PCIe ×{pcie.width}"
+            status = "warn"
+            words.append(f"PCIe ×{pcie.width}")
     if gpu.links:
         up = len(gpu.active_links)
         lines.append(f"NVLink: {up} of {len(gpu.links)} up")
         if up < len(gpu.links):
-            status, word = "warn", f"{len(gpu.links) - up} NVLinks down"
+            status = "warn"
+            words.append(f"{len(gpu.links) - up} NVLinks down")
     if gpu.mig_devices:
         lines.append(f"MIG: {len(gpu.mig_devices)} slices")
     if gpu.error is not None:
-        status, word = "fail", gpu.error.name.replace("_", " ").lower()
+        status = "fail"
+        words.append(gpu.error.name.replace("_", " ").lower())
         lines.append(gpu.error.message)
+    drawn = [status, *(_DRAWN[one] for one, _ in found if one in _DRAWN)]
+    words += dict.fromkeys(condition for _, condition in found)
     return Device(
         name=f"GPU {gpu.index}",
         kind="gpu",
         lines=tuple(lines),
-        status=status,
-        word=word,
+        status=next(one for one in ("fail", "warn", "ok") if one in drawn),
+        words=tuple(words),
         chosen=is_chosen(gpu, run),
         bar=bar,
     )
@@ -303,7 +320,8 @@ def _links(
     for (a, b), count in joined.items():
         if a in at and b in at:
             thick = f"{0.6 + 1.8 * count / most:.1f}"
-            shapes.append(line(*at[a], *at[b], "wire", stroke_width=thick))
+            css = "wire" if count == most else "wire few"
+            shapes.append(line(*at[a], *at[b], css, stroke_width=thick))
     hops = _hops(order) if len(order) >= PAIR else []
     for one, other in (sorted(hop) for hop in hops):
         shapes.append(line(*at[one], *at[other], "loop"))

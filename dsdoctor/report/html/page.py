@@ -83,15 +83,6 @@ def gib(size: float) -> str:
     return f"{value:.0f} {unit}" if abs(value) >= 100 else f"{value:.1f} {unit}"  # noqa: PLR2004
 
 
-def rounded(value: float, digits: int) -> str:
-    """A figure with its leading digits, never with an exponent where it is large.
-
-    >>> rounded(0.123456, 4), rounded(76500.0, 4), rounded(214.0, 4)
-    ('0.1235', '76,500', '214')
-    """
-    return f"{value:,.0f}" if abs(value) >= 10**digits / 10 else f"{value:.{digits}g}"
-
-
 def moment(text: str) -> str:
     """A point in time of a record, for a reader.
 

@@ -10,7 +10,8 @@ import msgspec
 
 from dsdoctor.model.diagnosis import Diagnosis
 from dsdoctor.model.run_record import Figures, RunRecord
-from dsdoctor.report.html.page import gib, render, rounded
+from dsdoctor.report.durations import rounded
+from dsdoctor.report.html.page import gib, render
 from dsdoctor.report.html.svg import (
     Drawing,
     Frame,
@@ -113,13 +114,22 @@ def events(record: RunRecord) -> list[tuple[float, str, str]]:
     return sorted(rows)
 
 
-def strip(rows: Sequence[tuple[float, str, str]], span: tuple[float, float]) -> Drawing | None:
-    """The events as numbered points, a row for each kind, on the axis of the curves."""
+def strip(
+    rows: Sequence[tuple[float, str, str]], span: tuple[float, float], of: str = ""
+) -> Drawing | None:
+    """The events as numbered points, a row for each kind, on the axis of the curves.
+
+    Args:
+        rows: time, kind, words.
+        span: of the axis.
+        of: names the run if a page shows several.
+    """
     if not rows:
         return None
     kinds = [kind for kind in ("notice", "end", "signal") if any(kind == row[1] for row in rows)]
     height = 26 + 26 * len(kinds)
     shown = list(enumerate(rows[:MOST_EVENTS], start=1))
+    label = f"{len(rows)} event{'s' if len(rows) > 1 else ''} {of}".rstrip()
 
     def draw(frame: Frame) -> Drawing:
         shapes: list[Shape] = []
@@ -136,7 +146,7 @@ def strip(rows: Sequence[tuple[float, str, str]], span: tuple[float, float]) -> 
             ]
             shapes += badges(points, y, 18, "on")
         shapes += x_axis(frame, span, "s", height)
-        return Drawing(frame.width, height, f"{len(rows)} events", tuple(shapes))
+        return Drawing(frame.width, height, label, tuple(shapes))
 
     return fitted(draw)
 

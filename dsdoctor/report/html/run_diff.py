@@ -10,7 +10,7 @@ from typing import Any
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.report.html.page import render
 from dsdoctor.report.html.run import GIB, events, span_of, strip, timed
-from dsdoctor.report.html.svg import Drawing, Series, chart
+from dsdoctor.report.html.svg import STEP, Drawing, Series, chart
 
 Row = Mapping[str, Any]
 Points = list[tuple[float, float | None]]
@@ -110,7 +110,7 @@ def by_step(before: KeptRun, after: KeptRun) -> Drawing | None:
     steps = [step for part in found for step, _ in part]
     if not steps:
         return None
-    return _pair("loss by step", found, (min(steps), max(steps)), x_unit="")
+    return _pair("loss by step", found, (min(steps), max(steps)), x_unit=STEP)
 
 
 def page(
@@ -144,7 +144,7 @@ def page(
         charts=charts(before, after, span),
         loss=by_step(before, after),
         events=[
-            (label, one.name, strip(rows, span), rows)
+            (label, one.name, strip(rows, span, label), rows)
             for label, one, rows in zip(("before", "after"), runs, happened, strict=True)
         ],
     )

@@ -7,8 +7,10 @@ import json
 import shlex
 
 from dsdoctor.model.smoke import Phase, SmokeReport
-from dsdoctor.report.html.page import gib, render, rounded
+from dsdoctor.report.durations import duration, rounded
+from dsdoctor.report.html.page import gib, render
 from dsdoctor.report.html.svg import (
+    STEP,
     Drawing,
     Frame,
     Part,
@@ -26,8 +28,19 @@ WORDS = {"pass": "passed", "fail": "failed", "unknown": "inconclusive"}
 PHASE = {"ok": "ok", "fail": "fail", "stopped": "warn", "not-reached": "skip"}
 OUTCOME = {"done": "ok", "failed": "fail", "died": "fail", "hung": "fail", "stopped": "warn"}
 ROW = 22.0
+#: From this many seconds, a time is in minutes.
+MINUTES = 100.0
 #: Room next to the strip for the names of the phases and for their times.
-NAMES, TIMES = 86.0, 110.0
+NAMES, TIMES = 86.0, 140.0
+
+
+def took(seconds: float) -> str:
+    """The time of a phase.
+
+    >>> took(1.52), took(471.2)
+    ('1.5 s', '7 min 51 s')
+    """
+    return f"{seconds:.1f} s" if seconds < MINUTES else duration(seconds)
 
 
 def gantt(phases: tuple[Phase, ...]) -> Drawing | None:
@@ -38,7 +51,7 @@ def gantt(phases: tuple[Phase, ...]) -> Drawing | None:
     total = sum(phase.seconds for phase in phases)
     if total <= 0:
         return None
-    label = f"{len(phases)} phases in {total:.1f} s"
+    label = f"{len(phases)} phases in {took(total)}"
 
     def draw(frame: Frame) -> Drawing:
         long = (frame.width - NAMES - TIMES) / total
@@ -46,7 +59,7 @@ def gantt(phases: tuple[Phase, ...]) -> Drawing | None:
         x = NAMES
         for number, phase in enumerate(phases):
             y = 4 + ROW * number
-            width, words = max(2.0, phase.seconds * long), f"{phase.seconds:.1f} s"
+            width, words = max(2.0, phase.seconds * long), took(phase.seconds)
             if phase.status == "not-reached":
                 width, words = 0.0, "not reached"
             elif phase.status != "ok":
@@ -120,7 +133,7 @@ def curves(report: SmokeReport) -> list[Drawing]:
     ]
     span = (1.0, float(max(len(f.losses), len(times), 2)))
     drawn = [
-        chart(title, [Series(title, points)], span, x_unit="", zero=zero)
+        chart(title, [Series(title, points)], span, x_unit=STEP, zero=zero)
         for title, points, zero in rows
         if len(points) > 1 and (title != "tokens/s" or tokens)
     ]
@@ -148,17 +161,17 @@ def page(report: SmokeReport) -> str:
     ]
     peaks = [max(rank.peak_device_bytes or 0, rank.peak_host_bytes or 0) for rank in report.ranks]
     most = max([*peaks, 1])
-    ranks = []
-    for rank in report.ranks:
-        bars = []
-        for place, size, color in (
-            ("GPU", rank.peak_device_bytes, 1),
-            ("host", rank.peak_host_bytes, 2),
-        ):
-            if size is not None:
-                words = f"{place} {gib(size)}"
-                bars.append((words, stacked(words, [Part(words, size, color)], None, most)))
-        ranks.append((rank, bars))
+
+    def bar(place: str, size: int | None, color: int) -> tuple[str, Drawing] | None:
+        if size is None:
+            return None
+        words = f"{place} {gib(size)}"
+        return gib(size), stacked(words, [Part(words, size, color)], None, most)
+
+    ranks = [
+        (rank, bar("GPU", rank.peak_device_bytes, 1), bar("host", rank.peak_host_bytes, 2))
+        for rank in report.ranks
+    ]
     return render(
         "smoke.html.j2",
         title=f"{WORDS[report.verdict]} · dsdoctor smoke",
@@ -176,6 +189,7 @@ def page(report: SmokeReport) -> str:
         memory=memory(report),
         bandwidth=bandwidth(report),
         ranks=ranks,
+        took=took(report.seconds),
         command=shlex.join(report.launch.argv),
         env=sorted(report.launch.env.items()),
         config=json.dumps(report.launch.ds_config, indent=2, ensure_ascii=False),

@@ -192,9 +192,11 @@ class Series:
 
 
 HEIGHT, TOP, BOTTOM = 180.0, 32.0, 24.0
-#: Seconds in the units of a time axis, the longest first.
+#: Unit of an axis whose numbers follow it: `step 20`.
+STEP = "step"
 #: Between these, the numbers at a grid have thousands separators.
 THOUSAND, MILLION = 1e3, 1e6
+#: Seconds in the units of a time axis, the longest first.
 TIMES = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 
 
@@ -318,10 +320,12 @@ def x_axis(frame: Frame, span: tuple[float, float], unit: str, height: float) ->
     if unit == "s":
         size, unit = next((row for row in TIMES if span[1] - span[0] >= 2 * row[0]), (1.0, unit))
     low, high = span[0] / size, span[1] / size
-    for mark in ticks(low, high, 6):
-        if low <= mark <= high:
-            words = f"{mark:g} {unit}" if mark == low else f"{mark:g}"
-            yield text(frame.across(mark * size, span), height - 6, words, "tick", "middle")
+    marks = [mark for mark in ticks(low, high, 6) if low <= mark <= high]
+    for mark in marks:
+        words = f"{mark:g}"
+        if mark == marks[0]:
+            words = f"{unit} {words}" if unit == STEP else f"{words} {unit}"
+        yield text(frame.across(mark * size, span), height - 6, words, "tick", "middle")
 
 
 def _curve(

@@ -42,6 +42,11 @@ CONDITION = Condition(
         "deepspeed-torch-incompatible",
         "module-shadowed-by-cwd",
         "numpy-abi-2",
+        "glibc-too-old",
+        "libstdcxx-too-old",
+        "dependency-version-conflict",
+        "transformers-deepspeed-incompatible",
+        "triton-unusable",
     ),
 )
 
@@ -88,6 +93,7 @@ def deepspeed_imports(
         error_type=outcome.error_type,
         error=outcome.message,
         traceback=outcome.traceback,
+        error_text=f"{outcome.message or ''}\n{outcome.traceback}",
         signal=outcome.signal,
         seconds=outcome.seconds,
     )

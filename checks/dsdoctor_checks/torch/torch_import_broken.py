@@ -43,6 +43,7 @@ CONDITION = Condition(
     since="0.1",
     fixes=("install-torch-build",),
     narrower=(
+        "glibc-too-old",
         "libstdcxx-too-old",
         "cuda-runtime-lib-mismatch",
         "nccl-version-mismatch",
@@ -120,6 +121,7 @@ def torch_imports(
         last_step=live.last_step,
         seconds=outcome.seconds,
         traceback=outcome.traceback,
+        error_text=f"{outcome.message or ''}\n{outcome.traceback}",
         ld_library_path=entries,
     )
 

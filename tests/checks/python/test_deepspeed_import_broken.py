@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import DeepSpeedInstall, DeepSpeedLive, TorchLive
+from dsdoctor import judge as judging
+from dsdoctor import packs
+from dsdoctor.api import DeepSpeedInstall, DeepSpeedLive, ImportOutcome, Status, TorchLive
+from dsdoctor.model.snapshot import of
 from dsdoctor.testing import judge
 from dsdoctor_checks.python import deepspeed_import_broken
 from tests.checks.python.support import deepspeed, deepspeed_live, torch_live
@@ -69,3 +72,14 @@ def test_ways_to_end_are_told_apart(live: DeepSpeedLive, words: str) -> None:
         CHECK, deep_speed_live=live, torch_live=torch_live(), deep_speed_install=deepspeed()
     ).bad
     assert words in finding.message
+
+
+def test_the_error_of_the_import_tells_the_cause() -> None:
+    registry = packs.load(builtin_only=True)
+    message = "/lib64/libc.so.6: version `GLIBC_2.32' not found (required by /env/libtriton.so)"
+    outcome = ImportOutcome(ok=False, error_type="ImportError", message=message)
+    snapshot = of([deepspeed(), torch_live(), DeepSpeedLive(imported=outcome)])
+    report = judging.judge(snapshot, list(registry), registry)
+    failed = {one.condition for one in report.findings if one.status is Status.FAIL}
+    assert "glibc-too-old" in failed
+    assert "deepspeed-import-broken" not in failed

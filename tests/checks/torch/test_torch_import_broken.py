@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import ImportOutcome, Resources, TorchBuild, TorchLive
+from dsdoctor import judge as judging
+from dsdoctor import packs
+from dsdoctor.api import ImportOutcome, Resources, Status, TorchBuild, TorchLive
+from dsdoctor.model.snapshot import of
 from dsdoctor.testing import judge
 from dsdoctor_checks.torch import torch_import_broken
 from tests.checks import machines as m
@@ -94,3 +97,35 @@ def test_a_killed_import_is_not_a_broken_torch(free: int, expected: str) -> None
     ).findings
     assert m.words(found) == [expected]
     assert "reinstall" not in found[0].hint
+
+
+REGISTRY = packs.load(builtin_only=True)
+
+
+@pytest.mark.parametrize(
+    ("message", "condition"),
+    [
+        pytest.param(
+            "/lib64/libm.so.6: version `GLIBC_2.27' not found (required by /env/libcurand.so.10)",
+            "glibc-too-old",
+            id="the C library is too old",
+        ),
+        pytest.param(
+            "/env/lib/libstdc++.so.6: version `GLIBCXX_3.4.29' not found",
+            "libstdcxx-too-old",
+            id="the C++ library is too old",
+        ),
+        pytest.param(
+            "/env/torch/lib/libtorch_cuda.so: undefined symbol: ncclMemFree",
+            "nccl-version-mismatch",
+            id="another NCCL is loaded",
+        ),
+        pytest.param("no module of that name", "torch-import-broken", id="nothing is recognized"),
+    ],
+)
+def test_the_error_of_the_import_tells_the_cause(message: str, condition: str) -> None:
+    outcome = ImportOutcome(ok=False, error_type="ImportError", message=message)
+    facts = [m.torch(), TorchLive(imported=outcome)]
+    report = judging.judge(of(facts), list(REGISTRY), REGISTRY)
+    failed = {one.condition for one in report.findings if one.status is Status.FAIL}
+    assert failed == {condition}

@@ -1,7 +1,7 @@
 """`df` and `ulimit`: the size of /dev/shm, and what a process may lock and open.
 
 Sources: coreutils 8.30-9.5 src/df.c (sizes in powers of 1024 with `-h`, in KiB under `1K-blocks`);
-bash 4.4-5.2 builtins/ulimit.def (locked memory in KiB). Read 2026-11-24. How much of /dev/shm was
+bash 4.4-5.2 builtins/ulimit.def (memory in KiB). Read 2026-11-24. How much of /dev/shm was
 in use at that moment is not read, nor is a hard limit: a job starts with the soft one.
 """
 
@@ -23,28 +23,36 @@ _SHM = re.compile(
 )
 _IN_KIB = re.compile(r"\bFilesystem\b.{0,40}\b1K-blocks\b")
 #: The command at a prompt or alone, whose answer is the next line.
-_ASKED = re.compile(r"(?:^|[$#%>❯]\s*)ulimit -S?(?P<what>[ln])\s*$")
+_ASKED = re.compile(r"(?:^|[$#%>❯]\s*)ulimit -S?(?P<what>[lnsuv])\s*$")
 _ANSWER = re.compile(r"\s*(?P<value>\d{1,18}|unlimited)\s*$")
 #: A row of `ulimit -a`.
 _ROW = re.compile(
-    r"\s*(?:max locked memory\s+\(kbytes, -(?P<locked>l)\)|open files\s+\(-(?P<files>n)\))"
+    r"\s*(?:max locked memory|open files|stack size|max user processes|virtual memory)"
+    r"\s+\((?:kbytes, )?-(?P<what>[lnsuv])\)"
     r"\s+(?P<value>\d{1,18}|unlimited)\s*$"
 )
 
 
+#: Option of `ulimit` to the field, and the unit of what it prints.
+_FIELDS = {
+    "l": ("limit_memlock", _KIB),
+    "n": ("limit_nofile", 1),
+    "s": ("limit_stack", _KIB),
+    "u": ("limit_nproc", 1),
+    "v": ("limit_address_space", _KIB),
+}
+
+
 def _limit(what: str, value: str, line: Line, into: Statements) -> None:
-    number = None if value == "unlimited" else int(value)
-    if what == "n":
-        into.state(Resources, "limit_nofile", number, line)
-    else:
-        into.state(Resources, "limit_memlock", None if number is None else number * _KIB, line)
+    field, unit = _FIELDS[what]
+    into.state(Resources, field, None if value == "unlimited" else int(value) * unit, line)
 
 
 def _read_ulimit(lines: Sequence[Line], into: Statements) -> None:
     for line, behind in zip(lines, [*lines[1:], None], strict=True):
         row = _ROW.match(line.text)
         if row:
-            _limit(row["locked"] or row["files"], row["value"], line, into)
+            _limit(row["what"], row["value"], line, into)
         asked = _ASKED.search(line.text)
         answer = _ANSWER.match(behind.text) if behind and asked else None
         if asked and answer and behind:

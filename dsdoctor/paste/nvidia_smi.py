@@ -23,6 +23,10 @@ _HEAD = re.compile(
     r"(?:Driver|KMD) Version: (?P<driver>\d{3}\.\d{1,4}(?:\.\d{1,4})?)"
     r"(?:\s+CUDA (?:UMD )?Version: (?:(?P<cuda>\d{1,2}\.\d{1,2})|(?P<none>ERR!|N/A|Not Found)))?"
 )
+#: `nvidia-smi --version`, since driver 545: the driver and its CUDA, each in a line.
+_VERSIONS = re.compile(r"\s*NVIDIA-SMI version\s*: \d{3}\.")
+_DRIVER = re.compile(r"\s*(?:DRIVER|KMD) version\s*: (?P<driver>\d{3}\.\d{1,4}(?:\.\d{1,4})?)\s*$")
+_CUDA = re.compile(r"\s*CUDA (?:UMD )?Version\s*: (?P<major>\d{1,2})\.(?P<minor>\d{1,2})\s*$")
 _BORDER = re.compile(r"\s*[+|][-=+]{10,}")
 #: The first of the two or three lines of a GPU, in its three cells.
 _NAME = re.compile(
@@ -98,10 +102,22 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
             into.recognized()
             place = _rows(lines, place, into)
             continue
+        if _VERSIONS.match(line.text):
+            _versions(lines[place + 1 : place + 4], into)
         if _MIG_TABLE.match(line.text):
             _mig_devices(lines, place + 1, into)
         _failure(line, into)
         place += 1
+
+
+def _versions(lines: Sequence[Line], into: Statements) -> None:
+    for line in lines:
+        driver, cuda = _DRIVER.match(line.text), _CUDA.match(line.text)
+        if driver:
+            state_driver(driver["driver"], line, into)
+        elif cuda:
+            number = 1000 * int(cuda["major"]) + 10 * int(cuda["minor"])
+            into.state(Nvml, "cuda_version", number, line)
 
 
 def _mig_devices(lines: Sequence[Line], place: int, into: Statements) -> None:

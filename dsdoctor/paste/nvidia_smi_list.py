@@ -18,11 +18,17 @@ _GPU = re.compile(
 _LINK = re.compile(
     r"\s+Link (?P<link>\d{1,2}): (?:(?P<speed>\d{1,4}(?:\.\d{1,3})?) GB/s|<inactive>|inactive)"
 )
+#: A slice of the GPU above it.
+_MIG = re.compile(
+    r"\s+MIG (?P<profile>\d\w?\.\d{1,3}gb\S{0,12})\s+Device\s+(?P<device>\d{1,2}): "
+    r"\(UUID: (?P<uuid>MIG-[^()\s]{1,90})\)\s*$"
+)
 
 
 def _read(lines: Sequence[Line], into: Statements) -> None:
     index, links = -1, {}
     first: Line | None = None
+    _read_slices(lines, into)
     for line in lines:
         gpu = _GPU.match(line.text)
         link = _LINK.match(line.text) if index >= 0 else None
@@ -39,6 +45,28 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
             if gpu["uuid"]:
                 into.state(Gpus, f"gpus.{index}.uuid", gpu["uuid"], line)
     _say(index, links, first, into)
+
+
+def _read_slices(lines: Sequence[Line], into: Statements) -> None:
+    """States that a GPU is divided, and its slices up to the next GPU."""
+    index = -1
+    slices: dict[int, list[dict[str, Any]]] = {}
+    places: dict[int, Line] = {}
+    for line in lines:
+        gpu, part = _GPU.match(line.text), _MIG.match(line.text)
+        if gpu:
+            index = int(gpu["index"])
+        elif part and index >= 0:
+            own = slices.setdefault(index, [])
+            own.append(
+                {"index": int(part["device"]), "profile": part["profile"], "uuid": part["uuid"]}
+            )
+            places.setdefault(index, line)
+        elif line.text.strip():
+            index = -1
+    for number, found in slices.items():
+        into.state(Gpus, f"gpus.{number}.mig_mode", value=True, line=places[number])
+        into.state(Gpus, f"gpus.{number}.mig_devices", found, places[number])
 
 
 def _link(found: re.Match[str]) -> dict[str, Any]:

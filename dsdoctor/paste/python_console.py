@@ -18,6 +18,12 @@ _EXPRESSION = (
     r"|cuda\.get_device_name\((?:0|device=0)?\))"
 )
 #: As a line of its own (`>>>` was taken off as quoting is), or as all that `python -c` prints.
+_SEVERAL = re.compile(
+    r".{0,200}\bpython[\d.]{0,5} -c ['\"]import torch; ?print ?\((?P<asked>[^'\"]{1,300})\)"
+    r" ?['\"]\s*$"
+)
+#: Parts of one `print(a, b, c)`, each answered by one word.
+_PART = re.compile(r"torch\.(?P<what>cuda\.is_available\(\)|__version__|version\.cuda)$")
 _ASKED = (
     re.compile(rf"(?:In ?\[\d{{1,4}}\]: ?)?(?:print ?\( ?)?{_EXPRESSION} ?\)?\s*(?:#.*)?$"),
     re.compile(
@@ -71,6 +77,10 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
     for place, line in enumerate(lines):
         if "torch." not in line.text:
             continue
+        several = _SEVERAL.match(line.text)
+        if several and "," in several["asked"]:
+            _answers(several["asked"].split(","), lines[place + 1 : place + 1 + _FARTHEST], into)
+            continue
         found = next(filter(None, (form.match(line.text) for form in _ASKED)), None)
         if found is None:
             continue
@@ -78,6 +88,18 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
         answer = next((other for other in below if not _NOISE.match(other.text)), None)
         if answer is not None:
             _ANSWERS.get(found["what"], _name)(answer.text.strip(), answer, into)
+
+
+def _answers(asked: Sequence[str], below: Sequence[Line], into: Statements) -> None:
+    """One `print` of several values, which have no blanks: a word for each, in order."""
+    answer = next((line for line in below if not _NOISE.match(line.text)), None)
+    parts = [_PART.match(part.strip()) for part in asked]
+    words = answer.text.split() if answer else []
+    if answer is None or None in parts or len(words) != len(parts):
+        return
+    for part, word in zip(parts, words, strict=True):
+        if part is not None:
+            _ANSWERS[part["what"]](word, answer, into)
 
 
 READER = Reader("Python", _read)

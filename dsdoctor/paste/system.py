@@ -1,0 +1,65 @@
+"""`uname -a`, `ldd --version`, /etc/os-release and `lsmod`: the system and its kernel modules.
+
+Sources: coreutils src/uname.c, glibc elf/ldd.bash.in, os-release(5), kmod tools/lsmod.c; read
+2026-11-28.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo
+from dsdoctor.paste.lines import Line
+from dsdoctor.paste.reader import Reader
+from dsdoctor.paste.statements import Statements
+
+_UNAME = re.compile(
+    r"\s*(?:uname: )?Linux \S{1,80} (?P<release>\d\.\d{1,3}\.\d\S{0,80}) #\d.{0,120}"
+    r"\b(?P<machine>x86_64|aarch64)\b.{0,40}GNU/Linux\s*$"
+)
+_LDD = re.compile(r"\s*ldd \([^()]{1,60}\) (?P<version>2\.\d{1,2})\s*$")
+_OS = re.compile(r"\s*(?P<key>ID|VERSION_ID)=\"?(?P<value>[\w.-]{1,30})\"?\s*$")
+_LSMOD = re.compile(r"\s*Module\s+Size\s+Used by\b")
+_MODULE = re.compile(r"\s*(?P<name>\w{1,60})\s+\d{1,12}\s+\d{1,6}(?:\s|$)")
+#: A whole list has more; less is what `grep` let pass.
+_FEWEST = 10
+
+
+def _read(lines: Sequence[Line], into: Statements) -> None:
+    release: dict[str, Line] = {}
+    for place, line in enumerate(lines):
+        system, libc, entry = (form.match(line.text) for form in (_UNAME, _LDD, _OS))
+        if system:
+            into.state(OsInfo, "system", "Linux", line)
+            into.state(OsInfo, "release", system["release"], line)
+            into.state(OsInfo, "machine", system["machine"], line)
+            into.state(OsInfo, "wsl", "microsoft" in system["release"].lower(), line)
+        elif libc:
+            into.state(OsInfo, "libc", f"glibc {libc['version']}", line)
+        elif entry:
+            release.setdefault(entry["key"], line)
+        elif _LSMOD.match(line.text):
+            _modules(lines, place, into)
+    if release.keys() == {"ID", "VERSION_ID"}:
+        name, number = (_OS.match(release[key].text) for key in ("ID", "VERSION_ID"))
+        if name and number:
+            into.state(OsInfo, "distribution", f"{name['value']} {number['value']}", release["ID"])
+
+
+def _modules(lines: Sequence[Line], place: int, into: Statements) -> None:
+    """States which of the modules for NVIDIA GPUs are loaded, where the list is whole."""
+    found: list[str] = []
+    for line in lines[place + 1 :]:
+        module = _MODULE.match(line.text)
+        if module is None:
+            break
+        found.append(module["name"])
+    if len(found) >= _FEWEST:
+        ours = sorted(name for name in found if name.startswith("nvidia") or name == "nouveau")
+        into.state(NvidiaKernel, "modules", ours, lines[place])
+        if "nvidia" not in ours:
+            into.state(NvidiaKernel, "module_version", None, lines[place])
+
+
+READER = Reader("uname", _read)

@@ -45,3 +45,8 @@ def __getattr__(name: str) -> object:
 
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module `dsdoctor` has no attribute `{name}`")
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion in a notebook, where nothing was loaded yet."""
+    return sorted(__all__)

@@ -91,6 +91,12 @@ def judge(
         findings += found
     findings = precedence.without_repeated(findings, narrowed)
     findings = precedence.without_blinded(precedence.without_wider(findings, registry), registry)
+    if snapshot.origin and not snapshot.pasted:
+        # `fix` sees this machine and not the one that was composed; the job's files are here
+        findings = [
+            finding if finding.scope is Scope.JOB else msgspec.structs.replace(finding, fixes=())
+            for finding in findings
+        ]
     order = {status: -number for number, status in enumerate(Status)}
     findings.sort(key=lambda finding: order[finding.status])
     report = Report(

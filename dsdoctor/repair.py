@@ -73,14 +73,17 @@ class Dialogue(Protocol):
         ...
 
 
-def request_of(asked: tuple[str, ...], reach: Reach, *, in_place: bool) -> FixRequest:
+def request_of(asked: tuple[str, ...], reach: Reach | None, *, in_place: bool) -> FixRequest:
     """What a fix may do, for this interpreter and this account.
 
     Args:
         asked: names of fixes; empty = those of the findings.
-        reach: how far a fix may go.
+        reach: how far a fix may go; None = as far as nobody is surprised: a fix that was asked for
+            by its name may change the files of this user that it is for.
         in_place: install into the environment itself.
     """
+    if reach is None:
+        reach = Reach.HOME if asked else Reach.ENV
     return FixRequest(
         reach=reach,
         in_place=in_place,
@@ -144,7 +147,8 @@ class Session:
                 found += [option, str(value)]
         for folder in self.checks_dir:
             found += ["--checks-dir", folder]
-        return [*found, *(["--quick"] if self.needs.quick else [])]
+        found += ["--quick"] if self.needs.quick else []
+        return [*found, *(["--", *self.needs.command] if self.needs.command else [])]
 
     def _facts(self) -> tuple[Snapshot, Findings]:
         """The snapshot and the findings that `check` would produce."""
@@ -276,6 +280,8 @@ class Session:
         document.outcomes[plan.name] = "applied"
         self.dialogue.say(f"{plan.name}: applied and proven")
         self.dialogue.say(f"log: {book.log}")
+        for option, value in plan.recheck.items():
+            self.dialogue.say(f"start the job with `{value}` in place of the {option} it had")
         if plan.activate:
             self.dialogue.say(f"in the shell that starts the job: {plan.activate}")
         self.dialogue.say("")

@@ -134,6 +134,8 @@ def _describe_driver(report: Report, snapshot: Snapshot) -> None:
 def _note_run(report: Report, snapshot: Snapshot) -> None:
     run = snapshot.run
     report.config = run.config_path
+    if run.command:
+        report.command = list(run.command)
     if run.config_named_by:
         report.notes.append(
             f"config `{run.config_path}` is checked because {run.config_named_by} uses it"

@@ -68,6 +68,9 @@ __all__ = [
 ]
 
 
+_PLACEHOLDER = re.compile(r"(?<![$\w{])\{[a-z_]+(?:\.[a-z_]+)*\}")
+
+
 def missing(why: Why | str = Why.ABSENT, detail: str = "not there") -> Missing:
     """The reason why a fact could not be read, in place of that fact.
 
@@ -233,6 +236,9 @@ def _assert_form(finding: Finding) -> None:
     _require(not message.endswith("."), f"the message ends in a full stop: {message!r}")
     _require(finding.effect, f"the finding has no effect: {message!r}")
     _require(finding.hint, f"the finding has no hint: {message!r}")
+    for text in (message, finding.effect, finding.hint):
+        # an f-string without its f
+        _require(not _PLACEHOLDER.search(text), f"a placeholder was not filled in: {text!r}")
     if re.search(r"\d", message):
         _require(finding.evidence, f"the number is in no evidence: {message!r}")
 

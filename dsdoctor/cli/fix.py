@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from dsdoctor.repair import Ending
 
 
+#: Where the command line of the job is kept while click reads the other words.
+JOB = "dsdoctor.cli.fix.job"
+
+
 class Terminal:
     """Reports on stderr, shows plans on stdout, and asks on the terminal (`repair.Dialogue`).
 
@@ -72,7 +76,21 @@ class Terminal:
             yield line.tell
 
 
-@click.command("fix")
+class _WithJob(click.Command):
+    """A command whose names end at `--`: what follows is the command line of the job."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            place = args.index("--")
+            ctx.meta[JOB] = tuple(args[place + 1 :])
+            args = args[:place]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "[-- CMD ARGS…]"]
+
+
+@click.command("fix", cls=_WithJob)
 @click.argument(
     "names",
     nargs=-1,
@@ -93,9 +111,7 @@ class Terminal:
 @click.option(
     "--reach",
     type=click.Choice([reach.value for reach in Reach]),
-    default=Reach.ENV.value,
-    show_default=True,
-    help="What a fix may change.",
+    help="What a fix may change.  [default: env; home for a fix that you name]",
 )
 @click.option(
     "--in-place",
@@ -112,7 +128,7 @@ def command(
     yes: bool,
     undo: bool,
     list_all: bool,
-    reach: str,
+    reach: str | None,
     in_place: bool,
     form: str,
     python: str | None,
@@ -127,9 +143,11 @@ def command(
 ) -> int:
     """Fix what the checks found: show the plan, ask, apply, verify.
 
-    Without NAME, plans every fix that the current findings suggest. When root runs this command,
-    it switches to the account that owns the environment, or to `--as-user ACCOUNT`; with `--reach
-    system`, it stays root.
+    Without NAME, plans every fix that the current findings suggest. NAME is a fix, or a condition
+    that has one. With `-- CMD ARGS…`, fixes what `check -- CMD ARGS…` finds.
+
+    When root runs this command, it switches to the account that owns the environment, or to
+    `--as-user ACCOUNT`; with `--reach system`, it stays root.
 
     Exit status: 0 nothing to do, or applied and verified; 1 not fixed; 4 plan shown, not applied
     (0 with `--dry-run`).
@@ -139,6 +157,7 @@ def command(
       dsdoctor fix
       dsdoctor fix --install-cuda-toolkit --dry-run
       dsdoctor fix remove-stale-lock --yes
+      dsdoctor fix repair-ds-config -- deepspeed train.py --deepspeed_config ds.json
       dsdoctor fix --undo
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     asked = tuple(dict.fromkeys((*names, *(["install-cuda-toolkit"] * install_cuda_toolkit))))
@@ -149,7 +168,7 @@ def command(
     from dsdoctor.host import LocalHost, account  # noqa: PLC0415
     from dsdoctor.job.request import run_needs  # noqa: PLC0415
 
-    if Reach(reach) is not Reach.SYSTEM:  # files, journal and programs as the owner of it all
+    if reach != Reach.SYSTEM.value:  # files, journal and programs as the owner of it all
         account.become_owner(interpreter.choose(LocalHost(), python).executable)
     dialogue = Terminal(form)
     if undo:
@@ -160,8 +179,7 @@ def command(
             write_json(undone)
         return status_of(ending)
     registry = loading.load_registry(checks_dir)
-    for name in asked:
-        registry.fix(name)
+    asked = tuple(dict.fromkeys(registry.fix_named(name) for name in asked))
     if dry_run and yes:
         raise UsageError("`--dry-run` and `--yes` are mutually exclusive; pass one of them")
     needs = run_needs(
@@ -171,11 +189,12 @@ def command(
         hostfile=hostfile,
         quick=quick,
         deep=deep,
+        command=click.get_current_context().meta.get(JOB, ()),
     )
     session = repair.Session(
         dialogue,
         registry=registry,
-        request=repair.request_of(asked, Reach(reach), in_place=in_place),
+        request=repair.request_of(asked, Reach(reach) if reach else None, in_place=in_place),
         needs=needs,
         python=python,
         timeout=timeout,

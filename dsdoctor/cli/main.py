@@ -212,6 +212,10 @@ def run(argv: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         from dsdoctor.cli import misuse  # noqa: PLC0415  # only for a typing error
 
+        if help_text := misuse.help_instead(error):
+            click.echo(help_text, err=True)
+            return 2
+
         return _misuse(misuse.line_of(error))
     except (KeyboardInterrupt, click.Abort):
         process.kill_all()

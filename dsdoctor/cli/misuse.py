@@ -21,6 +21,13 @@ _RANGES = (
 )
 
 
+def help_instead(error: click.ClickException) -> str:
+    """The help of a group that was called without a command; "" for every other error."""
+    # a class that click has had since 8.2; before, it prints the help and leaves with 0
+    kind = getattr(click.exceptions, "NoArgsIsHelpError", ())
+    return error.ctx.get_help() if isinstance(error, kind) and error.ctx is not None else ""
+
+
 def line_of(error: click.ClickException) -> str:
     """The error in one line."""
     context = error.ctx if isinstance(error, click.UsageError) else None

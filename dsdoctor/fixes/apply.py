@@ -306,9 +306,10 @@ class Applier:
             "check",
             "--format",
             "json",
-            *check_options,
+            "--select",
+            ",".join(self.plan.proves),
+            *check_options,  # they end with the command line of the job
         ]
-        argv += ["--select", ",".join(self.plan.proves)]
         result = process.run(argv, timeout=CHECK_SECONDS, env=self.env)
         try:
             findings = json.loads(result.stdout)["findings"]

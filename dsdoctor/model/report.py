@@ -57,6 +57,7 @@ class Report(msgspec.Struct, kw_only=True):
         notes: sentences on what was not done (`torch not started (--quick)`), and after a failure
             on what has changed since a job last worked here.
         unread: vital facts that could not be read, and why.
+        command: the command line that was judged with the machine; left out without one.
         origin: what was judged, where it is not one machine that was read: the formats of a paste,
             or whose facts were composed; "" = one machine.
         judged: conditions that could be judged, of `conditions`; only for such a report.
@@ -81,6 +82,7 @@ class Report(msgspec.Struct, kw_only=True):
     partial: bool = False
     notes: list[str] = []
     unread: dict[str, str] = {}
+    command: list[str] | msgspec.UnsetType = msgspec.UNSET
     origin: str | msgspec.UnsetType = msgspec.UNSET
     judged: int | msgspec.UnsetType = msgspec.UNSET
     conditions: int | msgspec.UnsetType = msgspec.UNSET

@@ -323,6 +323,21 @@ class Registry:
             )
         return fixes[name]
 
+    def fix_named(self, name: str) -> str:
+        """The fix of that name, or the first fix of the condition of that name or id.
+
+        Raises:
+            UsageError: there is none; names the nearest.
+        """
+        unit = None if name in self.fixes else self.find(name)
+        if unit is None:
+            return self.fix(name).fix.name
+        if not unit.condition.fixes:
+            raise UsageError(
+                f"`{name}` has no fix; `dsdoctor explain {unit.condition.id}` says what to do"
+            )
+        return unit.condition.fixes[0]
+
     @property
     def probes(self) -> tuple[Probe, ...]:
         """Probes of all packs."""

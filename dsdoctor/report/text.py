@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from dsdoctor.model.facts.memory import MemoryDemand
+from dsdoctor.model.facts.run import Scope
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.matrix import Matrix
 from dsdoctor.model.plain import printable
@@ -115,7 +116,7 @@ def _lines(report: Report, verbosity: int, columns: int) -> Iterator[Line]:
             yield Line(line.text.replace("\N{NO-BREAK SPACE}", " "), line.style)
         yield Line("")
     for finding, more in folded(shown(report, verbosity), verbosity):
-        yield from _finding(finding, columns, more)
+        yield from _finding(report, finding, columns, more)
     if verbosity >= 1 and isinstance(report.topology, Matrix):
         from dsdoctor.report import topology  # noqa: PLC0415  # `diagnose` has neither
 
@@ -143,7 +144,7 @@ def _lines(report: Report, verbosity: int, columns: int) -> Iterator[Line]:
         yield from _wrap(f"built-in tables as of {clean(report.facts_as_of)}", columns, "", "note")
 
 
-def _finding(finding: Finding, columns: int, more: int = 0) -> Iterator[Line]:
+def _finding(report: Report, finding: Finding, columns: int, more: int = 0) -> Iterator[Line]:
     word = WORDS[finding.status]
     name = f"{finding.condition} ({finding.id})" if finding.id else finding.condition
     style = finding.status.value
@@ -165,16 +166,27 @@ def _finding(finding: Finding, columns: int, more: int = 0) -> Iterator[Line]:
     for row in stated_lines(finding):
         yield from _wrap(row, columns, INDENT, "note")
     if finding.fixes:
-        yield from _wrap(f"fix: `dsdoctor fix {_fix_words(finding)}`", columns, INDENT, "hint")
+        yield from _wrap(f"fix: `{fix_command(report, finding)}`", columns, INDENT, "hint")
     yield Line("")
 
 
-def _fix_words(finding: Finding) -> str:
-    """The fix and the config that it needs, as the reader types them."""
+def fix_command(report: Report, finding: Finding, name: str | None = None) -> str:
+    """A fix as the reader types it, so that it examines the same environment, config and job.
+
+    Args:
+        report: the report of the finding.
+        finding: what is to be fixed.
+        name: the fix; None = the first that the finding lists.
+    """
+    words = ["dsdoctor", "fix", name or finding.fixes[0]]
+    if report.patient.chosen_by == "--python" and report.patient.python is not None:
+        words += ["--python", report.patient.python]
     path = finding.evidence.get("config_path")
-    return clean(
-        finding.fixes[0] + (f" --config {shlex.quote(path)}" if isinstance(path, str) else "")
-    )
+    if isinstance(path, str):
+        words += ["--config", path]
+    if finding.scope is Scope.JOB and isinstance(report.command, list):
+        words += ["--", *report.command]
+    return clean(shlex.join(words))
 
 
 def _wrap(

@@ -128,3 +128,12 @@ def test_a_config_of_a_pack_that_is_gone_warns_and_stops_nothing(tmp_path: Path)
         "dsdoctor: `[limits.gone-pack]` of the configuration matches no condition and is ignored"
     )
     assert second.endswith("is ignored; did you mean `cuda-toolkit-missing`?")
+
+
+@pytest.mark.parametrize("group", ["hook", "fleet"])
+def test_a_group_without_a_command_shows_its_commands(tmp_path: Path, group: str) -> None:
+    done = dsdoctor(group, env=clean_environment(tmp_path))
+    assert done.status == 2
+    assert done.out == ""
+    assert done.err.startswith(f"Usage: dsdoctor {group}")
+    assert "\nCommands:\n" in done.err

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -212,11 +214,13 @@ def test_a_config_is_corrected_in_a_copy(tmp_path: Path) -> None:
     config.write_text(CONFIG)
     env = clean_environment(tmp_path)
     argv = ("fix", "repair-ds-config", "--quick", "--config", str(config), "--yes")
-    told = dsdoctor(*argv, env=env)
+    told = dsdoctor(*argv, "--reach", "env", env=env)
     assert told.status == 1
     assert "--reach home" in told.err
-    done = dsdoctor(*argv, "--reach", "home", env=env)
+    # whoever names it, as `check` prints it, is not asked for one option more
+    done = dsdoctor(*argv, env=env)
     assert done.status == 0, done.err
+    assert f"start the job with `{tmp_path / 'ds.fixed.json'}` in place of the config" in done.err
     assert config.read_text() == CONFIG
     text = (tmp_path / "ds.fixed.json").read_text()
     assert "// ZeRO-2, as the guide has it" in text
@@ -230,6 +234,38 @@ def test_a_config_is_corrected_in_a_copy(tmp_path: Path) -> None:
     assert checked.of("ds-config-unknown-optimizer") == "ok"
     assert dsdoctor("fix", "--undo", "--yes", env=env).status == 0
     assert not (tmp_path / "ds.fixed.json").exists()
+
+
+def test_what_check_prints_as_a_fix_fixes_it(tmp_path: Path) -> None:
+    """The command that `check` prints finds the same fault: the job is part of it."""
+    config = tmp_path / "ds.json"
+    config.write_text('{"train_batch_size": 64, "train_micro_batch_size_per_gpu": 4}')
+    (tmp_path / "train.py").write_text("import deepspeed\n")
+    env = clean_environment(tmp_path)
+    job = ["--", "torchrun", "--nproc_per_node", "3", "train.py", "--deepspeed_config", "ds.json"]
+    quick = ("--quick", "--select", "ds-config-batch-mismatch")
+    found = dsdoctor("check", *quick, *job, env=env, cwd=tmp_path)
+    assert found.status == 1
+    (printed,) = re.findall(r"fix: `dsdoctor (.*?)`", " ".join(found.out.split()))
+    done = dsdoctor("fix", "--quick", *shlex.split(printed)[1:], env=env, cwd=tmp_path)
+    assert done.status == 4, done.err  # shown: nobody is there to answer
+    assert "ds.fixed.json" in done.out
+    words = shlex.split(printed)[1:]
+    applied = dsdoctor("fix", "--quick", "--yes", *words, env=env, cwd=tmp_path)
+    assert applied.status == 0, applied.err
+    assert json.loads((tmp_path / "ds.fixed.json").read_text())["train_batch_size"] % 3 == 0
+
+
+def test_a_condition_stands_for_its_fix(locked: dict[str, str]) -> None:
+    for name in ("DSD406", "jit-build-stale-lock"):
+        done = dsdoctor("fix", name, "--dry-run", env=locked)
+        assert done.status == 0, done.err
+        assert "remove-stale-lock" in done.out
+    none = dsdoctor("fix", "driver-missing", env=locked)
+    assert none.status == 2
+    assert none.err == (
+        "dsdoctor: `driver-missing` has no fix; `dsdoctor explain DSD101` says what to do\n"
+    )
 
 
 def test_hostfile_and_env_file_are_corrected_in_place(tmp_path: Path) -> None:

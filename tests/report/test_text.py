@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dsdoctor.model.facts.run import Scope
 from dsdoctor.model.finding import Finding, Status
-from dsdoctor.model.report import Report, Verdict
+from dsdoctor.model.report import PatientLine, Report, Verdict
 from dsdoctor.report import text
 
 
@@ -34,3 +35,22 @@ def test_what_could_not_be_read_is_not_called_absent() -> None:
     assert "GPUs not read" in head
     assert "no deepspeed" in head
     assert "no torch" in text.render(report(), width=100)
+
+
+def fixable(scope: Scope) -> Finding:
+    return Finding(status=Status.FAIL, message="it is bad", fixes=("make-it-good",), scope=scope)
+
+
+def test_a_fix_examines_the_environment_and_the_job_that_were_judged() -> None:
+    made = report(fixable(Scope.USER_ENV), fixable(Scope.JOB))
+    made.command = ["deepspeed", "my train.py"]
+    made.patient = PatientLine(python="/opt/my env/bin/python", chosen_by="--python")
+    environment, job = (text.fix_command(made, finding) for finding in made.findings)
+    assert environment == "dsdoctor fix make-it-good --python '/opt/my env/bin/python'"
+    assert job == f"{environment} -- deepspeed 'my train.py'"
+
+
+def test_an_environment_that_would_be_chosen_again_is_not_passed_to_a_fix() -> None:
+    made = report(fixable(Scope.JOB))
+    made.patient = PatientLine(python="/opt/train/bin/python", chosen_by="VIRTUAL_ENV")
+    assert text.fix_command(made, made.findings[0]) == "dsdoctor fix make-it-good"

@@ -29,6 +29,7 @@ from dsdoctor.api import (
     check,
     fail,
     skip,
+    without_fix,
 )
 from dsdoctor_checks._util import find, variable, visible, visible_tokens
 
@@ -95,13 +96,15 @@ def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterat
     for selector in run.gpus:
         gpu = find(gpus.gpus, selector)
         if gpu is None and complete:
-            yield fail(
-                f"`--gpus` selects `{selector}`, but the GPUs here are 0 to {last}",
-                effect="the job requests a device that does not exist",
-                hint="use indices or UUIDs that `nvidia-smi -L` lists",
-                selector=selector,
-                first_index=0,
-                last_index=last,
+            yield without_fix(
+                fail(
+                    f"`--gpus` selects `{selector}`, but the GPUs here are 0 to {last}",
+                    effect="the job requests a device that does not exist",
+                    hint="use indices or UUIDs that `nvidia-smi -L` lists",
+                    selector=selector,
+                    first_index=0,
+                    last_index=last,
+                )
             )
         elif gpu is not None and gpu not in seen and tokens != ():
             yield fail(

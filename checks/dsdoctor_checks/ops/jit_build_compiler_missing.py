@@ -80,8 +80,8 @@ def compiler_is_found(
             ops if variable == "CXX" else None,
             f"{trouble}, but building DeepSpeed ops requires it",
             effect="the first use of an op fails with `RuntimeError: Error building extension`",
-            hint="install a C++ compiler (`apt-get install build-essential`, `dnf install gcc-c++`), or set `{variable}` "
-            "to one that works",
+            hint="install a C++ compiler (`apt-get install build-essential`, `dnf install gcc-c++`), "
+            f"or set `{variable}` to one that works",
             command=compiler.command,
             path=compiler.path,
             error=compiler.error,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any
 
@@ -95,6 +96,7 @@ def page(report: Report, snapshot: Snapshot) -> str:
         skipped=_quiet(report, Status.SKIP),
         words={status: word.upper() for status, word in text.WORDS.items()},
         fixed_by=FIXED_BY,
+        fix_command=lambda report, found: functools.partial(text.fix_command, report, found),
         rows=rows,
         stated_lines=stated_lines,
         stated=list(heading.items(report))[1:] if isinstance(report.judged, int) else [],

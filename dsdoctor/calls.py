@@ -158,13 +158,15 @@ def check(
     from dsdoctor import packs, settings  # noqa: PLC0415  # `import dsdoctor` stays light
     from dsdoctor.examine import Request, examine  # noqa: PLC0415
     from dsdoctor.job.request import run_needs, with_job  # noqa: PLC0415
-    from dsdoctor.judge import Policy  # noqa: PLC0415
+    from dsdoctor.judge import Policy, require_checks  # noqa: PLC0415
     from dsdoctor.model.report import exit_code  # noqa: PLC0415
     from dsdoctor.report import text  # noqa: PLC0415
 
     registry = packs.load()
     found, _ = settings.without_leftovers(settings.load(), registry)
     units = registry.select(tuple(select), [*found.ignore, *ignore])
+    policy = Policy(limits=found.limits)
+    require_checks(units, policy)
     run = run_needs(
         gpus=None if gpus is None else _words(gpus),
         expect_gpus=expect_gpus,
@@ -189,7 +191,7 @@ def check(
         framework=framework,
     )
     request = Request(run=run, python=python, timeout=timeout)
-    _, report = examine(request, registry, units, Policy(limits=found.limits))
+    _, report = examine(request, registry, units, policy)
     counts = ", ".join(f"{number} {name}" for name, number in report.counts.items() if number)
     return Outcome(
         report,

@@ -11,6 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from dsdoctor import host_actions, precedence, report_head
+from dsdoctor.errors import UsageError
 from dsdoctor.fact_source import Facts, FactSource, has_gpu
 from dsdoctor.model import partial
 from dsdoctor.model.condition import Limits
@@ -114,6 +115,22 @@ def judge(
         report.conditions = asked
     report.verdict = report_head.verdict_of(report, snapshot)
     return report
+
+
+def require_checks(units: Iterable[Unit], policy: Policy) -> None:
+    """A report over no check at all would be healthy.
+
+    Raises:
+        UsageError: no condition of `units` can be judged in the scopes of `policy`.
+    """
+    units = tuple(units)
+    checked = [unit for unit in units if unit.check is not None]
+    if not checked and len(units) == 1:
+        raise UsageError(
+            f"`{units[0].condition.name}` is recognized only in logs; no check predicts it"
+        )
+    if not any(not policy.scopes or u.condition.scope in policy.scopes for u in checked):
+        raise UsageError("no check is left to run; select more, ignore less, or omit `--scope`")
 
 
 def not_judged(unit: Unit, status: Status = Status.UNKNOWN) -> Finding:

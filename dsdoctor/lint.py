@@ -51,6 +51,11 @@ CONFIG_KEYS = frozenset(
      "zero_allow_untested_optimizer", "activation_checkpointing", "steps_per_print",
      "wall_clock_breakdown", "gradient_clipping", "flops_profiler", "autotuning", "comms_logger"}
 )  # fmt: skip
+#: Further keys, which files of other programs have too; they count in a file that the user named.
+COMMON_KEYS = frozenset(
+    {"train_batch_size", "gradient_accumulation_steps", "optimizer", "scheduler",
+     "communication_data_type", "prescale_gradients", "data_efficiency", "tensorboard"}
+)  # fmt: skip
 _LEAST_KEYS = 2
 _SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm", ".job")
 _YAML = (".yaml", ".yml")
@@ -137,7 +142,7 @@ class Linter:
         text = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
         kind, parts = self._parts(path, shown, text)
         if not kind and named:
-            kind, parts = _config_parts(shown, text)
+            kind, parts = _config_parts(shown, text, named=True)
         if not kind:
             return None
         findings = [finding for part in parts for finding in self._judge_part(part, shown)]
@@ -204,18 +209,16 @@ def _decided(unit: Unit, known: frozenset[type[Fact]]) -> bool:
     return bool(own & asked) and needed <= known | {RunNeeds}
 
 
-def _config_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
+def _config_parts(shown: str, text: str, *, named: bool = False) -> tuple[str, list[_Part]]:
+    """A DeepSpeed config; of a file that the user named, less has to speak for it."""
     fact = parse_config(text, shown)
-    if fact.parsed is None:
-        # a file that does not parse is recognized by its keys
-        named = CONFIG_KEYS & {key.partition(".")[0] for key in fact.lines}
-        if len(named) < _LEAST_KEYS:
-            return "", []
-    elif len(CONFIG_KEYS & fact.parsed.keys()) < _LEAST_KEYS and "zero_optimization" not in (
-        fact.parsed
-    ):
-        return "", []
-    return "config", [_config_part(fact, shown)]
+    # a file that does not parse is recognized by its keys
+    keys = {key.partition(".")[0] for key in fact.lines} if fact.parsed is None else {*fact.parsed}
+    known = CONFIG_KEYS | (COMMON_KEYS if named else frozenset())
+    certain = fact.parsed is not None and "zero_optimization" in keys
+    if certain or len(known & keys) >= (1 if named else _LEAST_KEYS):
+        return "config", [_config_part(fact, shown)]
+    return "", []
 
 
 def _config_part(fact: Any, shown: str, line: int = 0) -> _Part:

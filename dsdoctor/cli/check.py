@@ -13,7 +13,7 @@ from dsdoctor.cli.elsewhere import Given
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.examine import judge_by
 from dsdoctor.job import request as job_request
-from dsdoctor.judge import judge
+from dsdoctor.judge import judge, require_checks
 from dsdoctor.model.facts.run import Scope
 from dsdoctor.model.finding import Status
 from dsdoctor.model.report import FAIL_ON, Report, exit_code
@@ -114,6 +114,7 @@ def command(
     unwanted = [item for word in ignore for item in loading.split(word)]
     units = registry.select(wanted, [*found.ignore, *unwanted])
     policy = common.policy(found, scope)
+    require_checks(units, policy)
     given = Given(from_file=from_file, from_report=from_report, node=node, like=like, driver=driver)
     given.agree(python=python, quick=quick, deep=deep)
     job_wanted = any((gpus, expect_gpus, config, command_line, hostfile, job.any_given(job_given)))

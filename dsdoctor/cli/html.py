@@ -1,11 +1,15 @@
-"""When a command writes a page: `--format html`, or `-o` with a name that ends in `.html`."""
+"""What a command writes: `--format`, or what the name of `-o` ends in (`.html`, `.json`, …)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import PurePath
 
 import click
 from click.core import ParameterSource
+
+#: Formats by the ending of a file; a command has some of them.
+ENDINGS = {".html": "html", ".htm": "html", ".json": "json", ".xml": "junit", ".sarif": "sarif"}
 
 
 def is_page(output: str | None) -> bool:
@@ -18,17 +22,22 @@ def is_page(output: str | None) -> bool:
 
 
 def form_of(form: str, output: str | None) -> str:
-    """The format to write: the one passed, else `html` if the file name ends in it.
+    """The format to write: the one passed, else the one that the file name ends in.
 
-    Called before anything is examined, so that a missing extra costs no time.
+    A command whose `-o` names a folder has no other ending than that of a page. Called before
+    anything is examined, so that a missing extra costs no time.
 
     Raises:
         UsageError: a page is asked for and the extra `html` is not installed.
     """
     context = click.get_current_context()
     given = context.get_parameter_source("form") is not ParameterSource.DEFAULT
-    if not given and is_page(output):
-        form = "html"
+    if not given and output is not None:
+        names = {option.name: option.type for option in context.command.params}
+        known = getattr(names["form"], "choices", ())
+        named = ENDINGS.get(PurePath(output).suffix.lower(), form)
+        if named in known and (named == "html" or "output" in names):
+            form = named
     if form == "html":
         from dsdoctor.report.html import page  # noqa: PLC0415  # only where one is asked for
 

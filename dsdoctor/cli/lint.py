@@ -7,7 +7,7 @@ import re
 import click
 import msgspec
 
-from dsdoctor.cli import common, job, loading, options
+from dsdoctor.cli import common, html, job, loading, options
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, read_machine
 from dsdoctor.lint import FileReport, Linter, find_files, installed_deepspeed
@@ -86,6 +86,7 @@ def command(
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     if version is not None and not re.fullmatch(_RELEASE, version):
         raise UsageError(f"`--deepspeed {version}` is not a version; expected one such as 0.16.4")
+    form = html.form_of(form, output)
     registry = loading.load_registry()
     settings = common.load_settings(registry)
     wanted = [item for word in select for item in loading.split(word)]

@@ -60,6 +60,7 @@ ALIASES = {
     "watch": "run",
     "validate": "lint",
     "compare": "diff",
+    "profile": "check --profile",
     "help": "--help",
 }
 
@@ -108,7 +109,7 @@ class LazyGroup(click.Group):
             import difflib  # noqa: PLC0415  # only for a typing error
 
             near = difflib.get_close_matches(name, ALIASES, n=1, cutoff=0.8)
-            near = near or difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
+            near = near or difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.6)
             meant = f"; did you mean `{ALIASES.get(near[0], near[0])}`?" if near else ""
             raise UsageError(
                 f"`{name}` is not a command of dsdoctor{meant} `dsdoctor --help` lists all"

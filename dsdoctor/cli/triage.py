@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from dsdoctor import logs, reading
-from dsdoctor.cli import loading, log_heads, pasted
+from dsdoctor.cli import html, loading, log_heads, pasted
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.model.decode import DecodeError
@@ -53,6 +53,7 @@ def command(issue: str, *, form: str, checks_dir: tuple[str, ...], output: str |
       dsdoctor triage issue.md
       gh issue view 4711 | dsdoctor triage -
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
+    form = html.form_of(form, output)
     registry = loading.load_registry(checks_dir)
     try:
         data = reading.read(issue)

@@ -374,7 +374,7 @@ def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) ->
 
         yield known_good.sentence(record.changed)
     name = folder.name if folder.parent == store.base_folder() else shlex.quote(str(folder))
-    yield f"kept in `{folder}`; for details, run `dsdoctor run show {name}`"
+    yield f"saved in `{folder}`; for details, run `dsdoctor run show {name}`"
 
 
 def document(diagnosis: Diagnosis) -> dict[str, object]:

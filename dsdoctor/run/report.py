@@ -165,7 +165,7 @@ def show(folder: Path, record: RunRecord) -> str:
             f"output    {record.output_bytes / GIB:.1f} GiB, of which "
             f"{record.output_dropped / GIB:.1f} GiB in the middle were dropped"
         )
-    lines.append(f"kept in   {folder}")
+    lines.append(f"saved in  {folder}")
     return "\n".join(map(clean, lines)) + "\n"
 
 

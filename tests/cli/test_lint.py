@@ -214,3 +214,25 @@ def test_the_framework_may_be_named(tmp_path: Path) -> None:
     assert refused.returncode == 1
     assert "ds-config-unreadable" in refused.stdout
     assert lint(tmp_path, "--framework", "keras", "ds.json").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "said"),
+    [
+        pytest.param('{"train_batch_size": 8}', 0, "1 file checked", id="one key of DeepSpeed"),
+        pytest.param(
+            '{"train_batch_size": 8,', 1, "ds-config-unreadable", id="one key and a syntax error"
+        ),
+        pytest.param('{"name": "app"}', 2, "is not a DeepSpeed config", id="a file of npm"),
+        pytest.param("{", 2, "is not a DeepSpeed config", id="nothing to recognize"),
+    ],
+)
+def test_a_file_that_is_named_needs_one_key(
+    tmp_path: Path, text: str, status: int, said: str
+) -> None:
+    (tmp_path / "a.json").write_text(text)
+    done = lint(tmp_path, "a.json")
+    assert done.returncode == status
+    assert said in done.stdout + done.stderr
+    # in a folder, such a file may be of another program
+    assert "0 files" in lint(tmp_path, ".").stdout

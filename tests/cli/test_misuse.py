@@ -37,6 +37,17 @@ from tests.support.command import clean_environment, dsdoctor
         (("check", "--ignore", "driver-to-old"), "did you mean `driver-too-old`"),
         (("check", "--checks-dir", "nowhere"), "is not a folder"),
         (("check", "--quick", "--deep"), "mutually exclusive"),
+        (
+            ("check", "--select", "ops", "--ignore", "DSD4"),
+            "no check is left to run; select more, ignore less",
+        ),
+        (
+            ("check", "--select", "gpu-oom"),
+            "`gpu-oom` is recognized only in logs; no check predicts it",
+        ),
+        (("check", "--select", "DSD401", "--scope", "node"), "no check is left to run"),
+        (("profile",), "did you mean `check --profile`?"),
+        (("sing",), "`sing` is not a command of dsdoctor; `dsdoctor --help` lists all"),
         (("check", "--python", "/nowhere/python"), "/nowhere/python"),
         (("check", "--no-such-option"), "--no-such-option"),
         (("check", "--timeout", "inf"), "expected a finite number"),
@@ -137,3 +148,32 @@ def test_a_group_without_a_command_shows_its_commands(tmp_path: Path, group: str
     assert done.out == ""
     assert done.err.startswith(f"Usage: dsdoctor {group}")
     assert "\nCommands:\n" in done.err
+
+
+@pytest.mark.parametrize(
+    ("argv", "name", "first"),
+    [
+        pytest.param(("check", "--quick"), "a.json", "{", id="a report in JSON"),
+        pytest.param(("check", "--quick"), "a.xml", "<?xml", id="a report for JUnit"),
+        pytest.param(("check", "--quick"), "a.txt", "", id="a text stays a text"),
+        pytest.param(
+            ("check", "--quick", "--format", "text"), "a.json", "", id="a format that is passed"
+        ),
+        pytest.param(("lint", "ds.json"), "a.sarif", "{", id="lint for code scanning"),
+        pytest.param(("lint", "ds.json"), "a.xml", "1 file", id="lint has no JUnit"),
+        pytest.param(("diagnose", "run.log"), "a.json", "{", id="a diagnosis in JSON"),
+        pytest.param(("triage", "run.log"), "a.json", "{", id="an issue in JSON"),
+    ],
+)
+def test_the_name_of_the_file_says_the_format(
+    tmp_path: Path, argv: tuple[str, ...], name: str, first: str
+) -> None:
+    (tmp_path / "ds.json").write_text('{"train_batch_size": 8, "bf16": {"enabled": true}}')
+    (tmp_path / "run.log").write_text("RuntimeError: CUDA error: out of memory\n")
+    dsdoctor(*argv, "-o", name, env=clean_environment(tmp_path), cwd=tmp_path)
+    written = (tmp_path / name).read_text()
+    if first:
+        assert written.startswith(first)
+    else:
+        assert "healthy: " in written or "faulty: " in written
+        assert not written.startswith(("{", "<"))

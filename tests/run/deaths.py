@@ -144,7 +144,7 @@ def _interrupted(folder: Path, words: list[str]) -> Ended:
         while not (b"rank 0 did step 1" in seen and b"rank 1 did step 1" in seen):
             seen += os.read(outer, 4096)
         os.write(outer, b"\x03")
-        while b"kept in" not in seen and b"done in" not in seen:
+        while b"saved in" not in seen and b"done in" not in seen:
             seen += os.read(outer, 65536)
         status = child.wait(500)
     os.close(outer)

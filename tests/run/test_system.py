@@ -124,4 +124,4 @@ def test_a_death_is_explained_though_its_record_has_no_room(
     assert done.returncode == 3
     assert any("the job exited with status 3" in line for line in said), said
     assert any("the record of this run is incomplete: No space left" in line for line in said)
-    assert said[-1].startswith("dsdoctor: kept in ")
+    assert said[-1].startswith("dsdoctor: saved in ")

@@ -160,7 +160,7 @@ def test_two_ctrl_c_reach_the_job_once_each_and_ours_ends_after_it(
         read_until(b"launcher 1", b"rank 1")
         assert child.poll() is None
         os.write(outer, b"\x03")
-        read_until(b"launcher 2", b"rank 2", b"kept in")
+        read_until(b"launcher 2", b"rank 2", b"saved in")
         assert child.wait(200) == 7
     os.close(outer)
     assert [seen.count(word) for word in (b"launcher ", b"rank ")] == [2, 2]
@@ -178,9 +178,9 @@ def test_a_job_that_takes_a_ctrl_c_for_its_end_is_told_so(tmp_path: Path) -> Non
         bash.type(shlex.join([*RUN, "--preflight", "off", "--", "sh", "job.sh"]) + "\n")
         bash.until("begun")
         bash.type("\x03")
-        assert "cause: Ctrl-C was typed on the job's terminal" in bash.until("kept in")
+        assert "cause: Ctrl-C was typed on the job's terminal" in bash.until("saved in")
         bash.type(shlex.join([*RUN, "show", "last"]) + "\n")
-        assert "cause     Ctrl-C was typed on the job's terminal" in bash.until("kept in  ")
+        assert "cause     Ctrl-C was typed on the job's terminal" in bash.until("saved in ")
 
 
 def test_a_job_that_went_on_after_a_ctrl_c_did_not_end_by_it(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_job_that_went_on_after_a_ctrl_c_did_not_end_by_it(tmp_path: Path) -> 
         bash.type(shlex.join([*RUN, "--preflight", "off", "--", "sh", "job.sh"]) + "\n")
         bash.until("begun")
         bash.type("\x03")
-        assert "cause: unknown; the output shows no failure" in bash.until("kept in")
+        assert "cause: unknown; the output shows no failure" in bash.until("saved in")
 
 
 #: Looks for 20 s whether keys are echoed and lines can be edited.
@@ -327,7 +327,7 @@ def test_ctrl_z_gives_the_shell_its_terminal_and_fg_goes_on(tmp_path: Path, pipe
         bash.type("fg\n")
         shown = bash.until_counted_on(f"count 3 {before}")
         bash.type("\x03")
-        shown += bash.until("kept in")
+        shown += bash.until("saved in")
         assert "cause: interrupted-by-user" in shown, shown
         assert "no output and no work" not in shown
         bash.type("stty -a; echo th$((1))s\n")
@@ -346,4 +346,4 @@ def test_a_job_that_bg_has_continued_can_be_brought_back(tmp_path: Path) -> None
         bash.type("fg\n")
         bash.until_counted_on(shown)
         bash.type("\x03")
-        assert "cause: interrupted-by-user" in bash.until("kept in")
+        assert "cause: interrupted-by-user" in bash.until("saved in")

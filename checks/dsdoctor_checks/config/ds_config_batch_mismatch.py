@@ -45,11 +45,11 @@ from dsdoctor.api import (
     ok,
     skip,
     warn,
-    without_fix,
 )
 from dsdoctor_checks._util import at_least
 
 from ._ranks import Ranks, ranks_of
+from ._repairable import offered
 from ._tables import BATCH_KEYS, REMOVED_SINCE, enabled
 from ._trainer_options import Conflict, conflicts
 
@@ -79,6 +79,20 @@ def batches_fit(  # the engine injects by annotation
     packages: Packages | Missing,
 ) -> Iterator[Finding]:
     """Checks the equation of the batch sizes for the ranks of this run."""
+    found = _batches(config, run, command, hostfile, environment, gpus, deepspeed, packages)
+    yield from offered(config, found)
+
+
+def _batches(
+    config: DsConfig,
+    run: RunNeeds,
+    command: LaunchCommand | Missing,
+    hostfile: Hostfile | Missing,
+    environment: Environment | Missing,
+    gpus: Gpus | Missing,
+    deepspeed: DeepSpeedInstall | Missing,
+    packages: Packages | Missing,
+) -> Iterator[Finding]:
     if config.parsed is None:
         return
     if run.framework == "hf" and isinstance(command, LaunchCommand):
@@ -117,17 +131,15 @@ def batches_fit(  # the engine injects by annotation
 
 def _against_option(config: DsConfig, found: Conflict) -> Finding:
     """A value of the config that an option of the Trainer contradicts."""
-    return without_fix(  # it would not know the command
-        fail(
-            f"{config.named(found.key)} is {found.value}, but the command passes"
-            f" `--{found.option} {found.given}`",
-            effect="transformers rejects the config before training starts",
-            hint=f'set `{found.key}` to "auto", and leave the value to the option',
-            key=found.key,
-            config=found.value,
-            option=found.given,
-            line=config.lines.get(found.key),
-        )
+    return fail(
+        f"{config.named(found.key)} is {found.value}, but the command passes"
+        f" `--{found.option} {found.given}`",
+        effect="transformers rejects the config before training starts",
+        hint=f'set `{found.key}` to "auto", and leave the value to the option',
+        key=found.key,
+        config=found.value,
+        option=found.given,
+        line=config.lines.get(found.key),
     )
 
 
@@ -212,11 +224,16 @@ def _judge(
         return
     per_step = product * world
     best = per_step if micro and steps else per_step * max(1, round(total / per_step))
-    parts = f"{shown} * {world} ranks" if shown else f"{world} ranks"
+    many = "1 rank" if world == 1 else f"{world} ranks"
+    parts = f"{shown} * {many}" if shown else many
     expected = (
         f"{parts} is {product * world}" if micro and steps else f"it is not a multiple of {parts}"
     )
-    choices = f"{wanted} ranks or `train_batch_size` {best}" if micro and steps else str(best)
+    choices = (
+        f"{wanted} rank{'' if wanted == 1 else 's'} or `train_batch_size` {best}"
+        if micro and steps
+        else str(best)
+    )
     yield (fail if ranks.asked else warn)(
         f"{key} is {total}, but {expected} ({ranks.source})",
         effect=_EFFECT,

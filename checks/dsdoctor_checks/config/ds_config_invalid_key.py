@@ -39,6 +39,7 @@ from dsdoctor.api import (
 from dsdoctor_checks._util import at_least
 
 from ._parameters import unknown_parameters
+from ._repairable import offered
 from ._tables import (
     BATCH_KEYS,
     REMOVED,
@@ -79,6 +80,12 @@ def keys_are_known(
     config: DsConfig, deepspeed: DeepSpeedInstall | Missing, verdict: ConfigVerdict | Missing
 ) -> Iterator[Finding]:
     """Reports removed, unknown and misplaced keys; what DeepSpeed accepted is valid."""
+    yield from offered(config, _strange_keys(config, deepspeed, verdict))
+
+
+def _strange_keys(
+    config: DsConfig, deepspeed: DeepSpeedInstall | Missing, verdict: ConfigVerdict | Missing
+) -> Iterator[Finding]:
     if config.parsed is None:
         return
     version = deepspeed.version if isinstance(deepspeed, DeepSpeedInstall) else None

@@ -42,6 +42,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import at_least
 
+from ._repairable import offered
 from ._tables import (
     OPTIMIZERS,
     REMOVED_OPTIMIZERS,
@@ -85,6 +86,12 @@ def optimizer_exists(
     config: DsConfig, deepspeed: DeepSpeedInstall | Missing, run: RunNeeds
 ) -> Iterator[Finding]:
     """Fails when the engine would not find the optimizer."""
+    yield from offered(config, _unknown_optimizer(config, deepspeed, run))
+
+
+def _unknown_optimizer(
+    config: DsConfig, deepspeed: DeepSpeedInstall | Missing, run: RunNeeds
+) -> Iterator[Finding]:
     name = config.get("optimizer.type")
     if not isinstance(name, str) or name == "auto":
         return

@@ -38,6 +38,7 @@ from dsdoctor.api import (
 from dsdoctor_checks._util import at_least
 
 from ._kinds import refused_in_zero
+from ._repairable import offered
 from ._tables import BATCH_KEYS, enabled, is_number, leaves, stage_of
 
 CONDITION = Condition(
@@ -166,6 +167,10 @@ def values_are_of_their_kind(
     config: DsConfig, deepspeed: DeepSpeedInstall | Missing
 ) -> Iterator[Finding]:
     """Fails on strings instead of numbers, and on values that DeepSpeed rejects."""
+    yield from offered(config, _wrong_values(config, deepspeed))
+
+
+def _wrong_values(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
     if config.parsed is None:
         return
     blanks = _placeholders(config)

@@ -48,10 +48,11 @@ from dsdoctor.api import (
     fail,
     ok,
     skip,
+    without_fix,
 )
 from dsdoctor_checks._util import capabilities, chosen, cuda_works, numbers, pair
 from dsdoctor_checks.driver import _tables
-from dsdoctor_checks.torch._builds import NEWEST, choose, least_cuda, machine_of
+from dsdoctor_checks.torch._builds import NEWEST, choose, least_cuda, machine_of, offered
 
 CONDITION = Condition(
     "driver-too-old",
@@ -129,7 +130,7 @@ def driver_supports_torch(
         name = consumer.name if consumer else "this GPU"
         which = f"`cuda-compat` libcuda {compat}" if compat else "a `cuda-compat` libcuda"
         why = f"{name} is not a data-center GPU" if consumer else "CUDA rejects it on this GPU"
-        yield fail(
+        finding = fail(
             f"{which} would be loaded on driver {driver}, but {why}",
             effect="CUDA initialization fails with error 804; every rank exits at startup",
             hint="remove the compat folder from `LD_LIBRARY_PATH`; if torch then reports a driver that"
@@ -140,6 +141,7 @@ def driver_supports_torch(
             floor=_tables.floor(built),
             **evidence,
         )
+        yield without_fix(finding)  # any build of torch would load that library
         return
     floor = _tables.floor(built)
     if floor is None and code != _tables.TOO_OLD:
@@ -157,7 +159,7 @@ def driver_supports_torch(
         options = f"run `{install}`, or {options}"
     if not consumer and not compat:
         options = f"{options}, or on data-center GPUs install `cuda-compat-{built[0]}-{built[1]}`"
-    yield fail(
+    finding = fail(
         f"{_newest(loaded, compat)}, but torch {torch.version} was built for CUDA {torch.cuda}",
         effect="CUDA initialization fails with error 35; every rank exits at startup",
         hint=options,
@@ -166,6 +168,7 @@ def driver_supports_torch(
         error=_tables.TOO_OLD,
         **evidence,
     )
+    yield offered(finding, build)
 
 
 def _other_library(

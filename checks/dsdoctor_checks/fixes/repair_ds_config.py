@@ -25,14 +25,12 @@ from dsdoctor.api import (
     Write,
     fix,
 )
+from dsdoctor_checks.config._repairable import is_removed, is_renamed, plain_value
 from dsdoctor_checks.fixes import _config_text as edit
 
 NAME = "repair-ds-config"
 Made = tuple[str, str] | None
 """The text after an edit, and a description of the edit."""
-
-#: Other spellings of the JSON literals.
-_LITERALS = {"true": True, "false": False, "null": None, "none": None}
 
 
 def _leaf(key: str) -> str:
@@ -44,12 +42,10 @@ def _unknown(text: str, finding: Finding, config: DsConfig) -> Made:
     meant = finding.evidence.get("meant")
     if line is None:
         return None
-    moves = meant in (config.parsed or {}) or isinstance(config.get(str(meant)), dict)
-    if meant and not moves:
+    if is_renamed(config, finding):
         made = edit.renamed(text, line, _leaf(key), str(meant))
         return None if made is None else (made, f"`{key}` is renamed to `{meant}`")
-    params = key.startswith(("optimizer.params.", "scheduler.params."))
-    if finding.evidence.get("removed_since") or (meant is None and "." in key and not params):
+    if is_removed(finding):
         made = edit.without(text, line, _leaf(key))
         why = "DeepSpeed removed the feature" if not meant else "DeepSpeed does not support it"
         return None if made is None else (made, f"`{key}` is removed: {why}")
@@ -85,33 +81,24 @@ def _optimizer(text: str, finding: Finding, _config: DsConfig) -> Made:
 
 def _kind(text: str, finding: Finding, _config: DsConfig) -> Made:
     key, line = str(finding.evidence.get("key")), finding.evidence.get("line")
-    value = finding.evidence.get("value")
-    if line is None or not isinstance(value, str):
+    new = plain_value(finding.evidence.get("value"))
+    if line is None or new is None:
         return None
-    word = value.rstrip(",} ").strip().strip("\"'")
-    new: object
-    if word.lower() in _LITERALS:
-        new = _LITERALS[word.lower()]
-    else:
-        try:
-            new = float(word)
-        except ValueError:
-            return None
-        new = int(new) if new.is_integer() else new
-    made = edit.revalued(text, line, _leaf(key), new)
-    return None if made is None else (made, f"`{key}` is {new!r} instead of a string")
+    made = edit.revalued(text, line, _leaf(key), new[0])
+    return None if made is None else (made, f"`{key}` is {new[0]!r} instead of a string")
 
 
 def _batch(text: str, finding: Finding, config: DsConfig) -> Made:
-    nearest, line = finding.evidence.get("nearest"), config.lines.get("train_batch_size")
-    if nearest is None or line is None:
+    key, new = "train_batch_size", finding.evidence.get("nearest")
+    why = f"`{key}` is set to {new}, the closest value that matches"
+    if "option" in finding.evidence:
+        key, new = str(finding.evidence.get("key")), "auto"
+        why = f"`{key}` is left to the option of the command"
+    line = config.lines.get(key)
+    if new is None or line is None:
         return None
-    made = edit.revalued(text, line, "train_batch_size", nearest)
-    return (
-        None
-        if made is None
-        else (made, f"`train_batch_size` is {nearest}, the closest value that matches")
-    )
+    made = edit.revalued(text, line, _leaf(key), new)
+    return None if made is None else (made, why)
 
 
 EDITS: dict[str, Callable[[str, Finding, DsConfig], Made]] = {

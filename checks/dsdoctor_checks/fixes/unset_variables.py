@@ -63,6 +63,8 @@ def _renamed(finding: Finding, env: Environment) -> Changes:
 
 def _alloc(finding: Finding, _env: Environment) -> Changes:
     name, value = finding.evidence.get("variable"), str(finding.evidence.get("value", ""))
+    if new := finding.evidence.get("set_to"):
+        return {str(name): str(new)}
     entry, meant = str(finding.evidence.get("entry")), finding.evidence.get("meant")
     return {str(name): value.replace(entry, str(meant))} if name and meant else {}
 

@@ -51,18 +51,18 @@ def without_instance(gpu: Gpu) -> bool:
 def skip_unreported(
     gpus: tuple[Gpu, ...], value: Callable[[Gpu], object], field: str, what: str
 ) -> Iterator[Finding]:
-    """Skips for the GPUs that do not report a value, with NVML's reason."""
+    """Skips for the GPUs that do not report a value, with NVML's reason if it had one."""
     silent: dict[str, list[int]] = {}
     for gpu in gpus:
         if value(gpu) is None:
             unread = gpu.unread.get(field) or gpu.unread.get("handle")
-            reason = unread.name if unread else "not read"
+            reason = unread.name if unread else ""
             silent.setdefault(reason, []).append(gpu.index)
     for reason, indices in silent.items():
         verb = "does" if len(indices) == 1 else "do"
         yield skip(
-            f"{'GPU' if len(indices) == 1 else 'GPUs'} {listed(indices)} {verb} not report {what} "
-            f"({reason})",
+            f"{'GPU' if len(indices) == 1 else 'GPUs'} {listed(indices)} {verb} not report {what}"
+            + (f" ({reason})" if reason else ""),
             gpus=indices,
-            why=reason,
+            why=reason or None,
         )

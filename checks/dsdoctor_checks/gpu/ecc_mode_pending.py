@@ -52,4 +52,4 @@ def ecc_mode_is_settled(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -
                 ecc=gpu.ecc_mode,
                 pending=gpu.ecc_mode_pending,
             )
-    yield from skip_unreported(found, lambda gpu: gpu.ecc_mode, "ecc_mode", "its ECC mode")
+    yield from skip_unreported(found, lambda gpu: gpu.ecc_mode, "ecc_mode", "the ECC mode")

@@ -70,7 +70,7 @@ def mode_lets_the_job_in(
             pids=pids,
         )
     yield from skip_unreported(
-        found, lambda gpu: gpu.compute_mode, "compute_mode", "its compute mode"
+        found, lambda gpu: gpu.compute_mode, "compute_mode", "the compute mode"
     )
 
 

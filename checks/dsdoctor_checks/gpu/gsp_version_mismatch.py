@@ -54,5 +54,5 @@ def firmware_is_the_drivers(
                 driver=nvml.driver_version,
             )
     yield from skip_unreported(
-        found, lambda gpu: gpu.gsp_enabled, "gsp_enabled", "its GSP firmware"
+        found, lambda gpu: gpu.gsp_enabled, "gsp_enabled", "the GSP firmware"
     )

@@ -51,5 +51,5 @@ def inforom_is_valid(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> I
         found,
         lambda gpu: gpu.health.inforom_valid,
         "health.inforom_valid",
-        "the state of its InfoROM",
+        "the state of the InfoROM",
     )

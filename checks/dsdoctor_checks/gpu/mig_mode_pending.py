@@ -53,4 +53,4 @@ def mig_mode_is_settled(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -
                 mig=gpu.mig_mode,
                 pending=gpu.mig_mode_pending,
             )
-    yield from skip_unreported(found, lambda gpu: gpu.mig_mode, "mig_mode", "its MIG mode")
+    yield from skip_unreported(found, lambda gpu: gpu.mig_mode, "mig_mode", "the MIG mode")

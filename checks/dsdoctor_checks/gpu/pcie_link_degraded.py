@@ -113,4 +113,4 @@ def all_lanes_are_up(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> I
             max_width=most,
             percent=100 * width // most,
         )
-    yield from skip_unreported(found, lambda gpu: gpu.pcie.width, "pcie.width", "its PCIe width")
+    yield from skip_unreported(found, lambda gpu: gpu.pcie.width, "pcie.width", "the PCIe width")

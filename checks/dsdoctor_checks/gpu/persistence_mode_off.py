@@ -80,5 +80,5 @@ def driver_stays_loaded(
     else:
         yield ok(off=off)
     yield from skip_unreported(
-        found, lambda gpu: gpu.persistence_mode, "persistence_mode", "its persistence mode"
+        found, lambda gpu: gpu.persistence_mode, "persistence_mode", "the persistence mode"
     )

@@ -72,5 +72,5 @@ def power_is_free(
             min_percent=limits.min_percent,
         )
     yield from skip_unreported(
-        found, lambda gpu: gpu.health.power_limit_mw, "health.power_limit_mw", "its power limit"
+        found, lambda gpu: gpu.health.power_limit_mw, "health.power_limit_mw", "the power limit"
     )

@@ -23,6 +23,9 @@ from dsdoctor.api import (
     Finding,
     LaunchFiles,
     Level,
+    Missing,
+    Packages,
+    Patient,
     Scope,
     Signature,
     check,
@@ -30,14 +33,15 @@ from dsdoctor.api import (
     ok,
     skip,
 )
+from dsdoctor_checks._pip import pip
 
 CONDITION = Condition("launch-file-missing", id="DSD1212", scope=Scope.JOB, since="0.1")
 _ACTIVATE = "or activate the environment that contains it"
-#: Launcher to how to install it.
+#: Launchers that a package of the same name brings.
+_PACKAGED = ("deepspeed", "accelerate")
+#: Other launchers, and how to install each.
 _LAUNCHERS = {
-    "deepspeed": f"run `python -m pip install deepspeed`, {_ACTIVATE}",
     "torchrun": f"install torch, which provides it, {_ACTIVATE}",
-    "accelerate": f"run `python -m pip install accelerate`, {_ACTIVATE}",
     "python": "use `python3`, or activate the environment of the job",
     "python3": "install Python, or activate the environment of the job",
     "srun": "start the command on a node of the Slurm cluster",
@@ -47,7 +51,9 @@ _LAUNCHERS = {
 
 
 @check(CONDITION)
-def program_and_script_are_there(files: LaunchFiles) -> Iterator[Finding]:
+def program_and_script_are_there(
+    files: LaunchFiles, patient: Patient | Missing, packages: Packages | Missing
+) -> Iterator[Finding]:
     """Fails if a file is certainly missing; what a shell would expand is not judged."""
     if files.program is None and files.script is None:
         yield skip("the command contains shell syntax, or no file to look for")
@@ -55,15 +61,19 @@ def program_and_script_are_there(files: LaunchFiles) -> Iterator[Finding]:
     if files.program is not None and files.program_path is None:
         import difflib  # noqa: PLC0415  # only where the program is missing
 
-        near = difflib.get_close_matches(files.program, tuple(_LAUNCHERS), 1)
-        known = files.program in _LAUNCHERS
+        near = difflib.get_close_matches(files.program, (*_PACKAGED, *_LAUNCHERS), 1)
+        install = _LAUNCHERS.get(files.program)
+        if files.program in _PACKAGED:
+            command = pip(patient, packages, f"install {files.program}")
+            install = f"run `{command}`, {_ACTIVATE}"
+        known = install is not None
         misspelt = near and not known
         yield fail(
             f"`{files.program}` is neither on PATH nor in the environment's `bin`"
             + (f"; the closest launcher is `{near[0]}`" if misspelt else ""),
             effect="the command fails at once with `command not found`",
-            hint=_LAUNCHERS[files.program]
-            if known
+            hint=install
+            if install is not None
             else f"change it to `{near[0]}`"
             if misspelt
             else f"install it or correct its name, {_ACTIVATE}",

@@ -48,6 +48,22 @@ CONDITION = Condition(
 )
 
 
+#: Items of every run on GPUs; anything else of the host is there because something is offloaded.
+_WITHOUT_OFFLOAD = frozenset({"processes", "data loader workers", "weights being loaded"})
+
+
+def _less(demand: MemoryDemand) -> str:
+    """What makes the demand smaller: what takes the most of it decides."""
+    if not demand.on_gpu:
+        return "choose a smaller model"
+    if demand.host_items.keys() - _WITHOUT_OFFLOAD:
+        return "offload less"
+    # every rank reads the whole checkpoint (transformers 5.23 modeling_utils.py, `from_pretrained`)
+    return (
+        "load the weights in 16 bits (`torch_dtype=torch.bfloat16`), or start fewer ranks on a node"
+    )
+
+
 @check(CONDITION)
 def host_memory_is_enough(
     demand: MemoryDemand,
@@ -98,7 +114,7 @@ def host_memory_is_enough(
         if sure <= usable
         else "use more nodes"
     )
-    hints.append("or offload less" if demand.on_gpu else "or choose a smaller model")
+    hints.append(f"or {_less(demand)}")
     yield (fail if floor > usable else warn)(
         f"{demand.what} needs {gib(needed)} GiB of host memory ({itemized(demand.host_items)})"
         f"{rounding}, but {verb} {gib(have)} GiB{tail}"

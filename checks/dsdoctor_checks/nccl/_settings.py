@@ -19,12 +19,14 @@ class Setting(msgspec.Struct, frozen=True):
         value: its value.
         path: file that sets it; "" = the environment or the command itself.
         line: line of that file, 0 = none.
+        of_command: the command or the script that starts it sets the variable.
     """
 
     name: str
     value: str
     path: str = ""
     line: int = 0
+    of_command: bool = False
 
     @property
     def where(self) -> str:
@@ -43,10 +45,17 @@ class Setting(msgspec.Struct, frozen=True):
         return f"`{self.name}={self.value}`"
 
     @property
+    def of_environment(self) -> bool:
+        """Whether unsetting it in the shell removes it."""
+        return not self.path and not self.of_command
+
+    @property
     def remedy(self) -> str:
         """How to remove it, for a hint."""
         if self.path:
             return f"remove line {self.line} from `{self.path}`"
+        if self.of_command:
+            return f"remove `{self.name}={self.value}` from the command"
         return f"run `unset {self.name}`"
 
 
@@ -71,7 +80,8 @@ def settings(
     if isinstance(env, Environment):
         found |= {name: Setting(name, value) for name, value in env.variables.items()}
     if isinstance(command, LaunchCommand):
-        found |= {name: Setting(name, value) for name, value in command.env.items()}
+        given = command.env.items()
+        found |= {name: Setting(name, value, of_command=True) for name, value in given}
     return {name: found[name] for name in sorted(found) if name.startswith("NCCL_")}
 
 

@@ -29,6 +29,7 @@ from dsdoctor.api import (
     check,
     ok,
     warn,
+    without_fix,
 )
 from dsdoctor_checks._util import chosen, listed
 
@@ -77,10 +78,10 @@ def nothing_is_disabled(
         return
     shown = [f"`{name}={found[name].value}`{found[name].where}" for name in left]
     parts = listed(SWITCHES[name][1] for name in left)
-    in_files = [found[name].remedy for name in left if found[name].path]
-    unset = [name for name in left if not found[name].path]
-    hints = ([f"run `unset {' '.join(unset)}`"] if unset else []) + in_files
-    yield warn(
+    elsewhere = [found[name].remedy for name in left if not found[name].of_environment]
+    unset = [name for name in left if found[name].of_environment]
+    hints = ([f"run `unset {' '.join(unset)}`"] if unset else []) + elsewhere
+    finding = warn(
         f"{listed(shown)} {'disables' if len(left) == 1 else 'disable'} {parts}, which NCCL uses "
         "by default",
         effect="the job runs, but communication is slower",
@@ -88,3 +89,5 @@ def nothing_is_disabled(
         variables={name: found[name].value for name in left},
         files=sorted({found[name].path for name in left if found[name].path}),
     )
+    # a file and a command are the reader's to change
+    yield finding if unset else without_fix(finding)

@@ -28,6 +28,7 @@ from dsdoctor.api import (
     check,
     skip,
     warn,
+    without_fix,
 )
 
 from ._names import FOREIGN, FOREIGN_PREFIXES, GONE, NAMES, OF_TORCH
@@ -82,7 +83,7 @@ def variables_are_read(
         hint = setting.remedy
         if meant is not None:
             hint += f", and set `{meant}` if you meant that"
-        yield warn(
+        finding = warn(
             f"`{name}` is set{setting.where}, but no NCCL from 2.18 to 2.30 reads it",
             effect="the setting has no effect",
             hint=hint,
@@ -92,3 +93,5 @@ def variables_are_read(
             path=setting.path or None,
             line=setting.line or None,
         )
+        # a file and a command are the reader's to change
+        yield finding if setting.of_environment else without_fix(finding)

@@ -20,6 +20,9 @@ from dsdoctor.api import (
     Condition,
     Finding,
     Launchers,
+    Missing,
+    NotStated,
+    Packages,
     Patient,
     Scope,
     Signature,
@@ -40,12 +43,29 @@ MODULES = {
 BY_SHELL = ("VIRTUAL_ENV", "CONDA_PREFIX")
 
 
+def _has(packages: Packages | Missing, name: str) -> bool:
+    """Whether the environment has a package, as far as its packages were read."""
+    if isinstance(packages, Missing):
+        return True
+    try:
+        return not packages.origins or bool(packages.origins.get(name)) or name in packages.packages
+    except NotStated:
+        return True
+
+
 @check(CONDITION)
-def launchers_are_of_this_env(launchers: Launchers, patient: Patient) -> Iterator[Finding]:
-    """Compares the interpreter of each launcher with the one examined."""
+def launchers_are_of_this_env(
+    launchers: Launchers, patient: Patient, packages: Packages | Missing
+) -> Iterator[Finding]:
+    """Compares the interpreter of each launcher with the one examined.
+
+    A launcher whose package the environment does not have is not meant to be of it.
+    """
     for launcher in launchers.launchers:
         module = MODULES.get(launcher.name)
-        if module is None or launcher.path is None or launcher.same_env is not False:
+        if module is None or not _has(packages, module.partition(".")[0]):
+            continue
+        if launcher.path is None or launcher.same_env is not False:
             continue
         meant = patient.chosen_by in BY_SHELL and launcher.name == "deepspeed"
         yield (fail if meant else warn)(

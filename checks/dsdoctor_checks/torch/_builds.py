@@ -6,7 +6,18 @@ import contextlib
 
 import msgspec
 
-from dsdoctor.api import LibCuda, Missing, NotStated, NvidiaKernel, Nvml, OsInfo, Packages, Patient
+from dsdoctor.api import (
+    Finding,
+    LibCuda,
+    Missing,
+    NotStated,
+    NvidiaKernel,
+    Nvml,
+    OsInfo,
+    Packages,
+    Patient,
+    without_fix,
+)
 from dsdoctor_checks._pip import pip
 from dsdoctor_checks._util import Capability, code_for, is_version, numbers, pair
 from dsdoctor_checks.driver._tables import FLOOR
@@ -63,6 +74,11 @@ class Build(msgspec.Struct, frozen=True):
         force = "--force-reinstall " if version else ""
         wanted = " ".join((f"'{self.requirement(version)}'", *companions(packages)))
         return pip(patient, packages, f"install {force}{wanted} --index-url {self.index}")
+
+
+def offered(finding: Finding, build: Build | None) -> Finding:
+    """A finding that `install-torch-build` is offered for, if there is a build to install."""
+    return finding if build else without_fix(finding)
 
 
 def companions(packages: Packages | Missing) -> tuple[str, ...]:

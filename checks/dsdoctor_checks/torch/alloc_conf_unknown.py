@@ -29,6 +29,7 @@ from dsdoctor.api import (
     check,
     fail,
     warn,
+    without_fix,
 )
 from dsdoctor_checks._util import at_least
 
@@ -96,11 +97,13 @@ def allocator_setting_is_read(env: Environment, torch: TorchBuild | Missing) -> 
     values = {name: value for name in _NAMES if (value := env.get(name))}
     if len(set(values.values())) > 1:
         old, new = values[_NAMES[0]], values[_NAMES[1]]
-        yield warn(
-            f"`{_NAMES[0]}={old}`, but `{_NAMES[1]}={new}`",
-            effect="which one takes effect depends on the torch release",
-            hint=f"unset `{_NAMES[0]}`, or set both to the same value",
-            values=values,
+        yield without_fix(  # only the reader knows which one is meant
+            warn(
+                f"`{_NAMES[0]}={old}`, but `{_NAMES[1]}={new}`",
+                effect="which one takes effect depends on the torch release",
+                hint=f"unset `{_NAMES[0]}`, or set both to the same value",
+                values=values,
+            )
         )
     version = torch.version if isinstance(torch, TorchBuild) and torch.cuda else None
     if list(values) == [_NAMES[1]] and not at_least(version, _READS_NEW_NAME):
@@ -110,6 +113,8 @@ def allocator_setting_is_read(env: Environment, torch: TorchBuild | Missing) -> 
             effect="the setting has no effect",
             hint=f"run `export {_NAMES[0]}={values[_NAMES[1]]}`",
             values=values,
+            variable=_NAMES[0],
+            set_to=values[_NAMES[1]],
             torch=version,
         )
     for name, value in values.items():

@@ -45,7 +45,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._amd import ROCM_BUILD, amd_gpus
 from dsdoctor_checks._util import capabilities, gpu_expected, pair
-from dsdoctor_checks.torch._builds import NEWEST, NONE_FITS, choose, driver_of, machine_of
+from dsdoctor_checks.torch._builds import NEWEST, NONE_FITS, choose, driver_of, machine_of, offered
 
 CONDITION = Condition(
     "cpu-only-torch",
@@ -113,7 +113,7 @@ def torch_has_cuda(
     build = None
     if used or wanted:
         build = choose(pair(torch.version) or NEWEST, used, wanted, machine_of(os))
-    yield fail(
+    finding = fail(
         f"torch {torch.version} is a CPU build, but {there}",
         effect="DeepSpeed runs on the CPU and uses no GPU",
         hint=f"run `{build.command(torch.version, patient, packages)}`"
@@ -128,6 +128,7 @@ def torch_has_cuda(
         asked_for=list(run.gpus),
         expect_gpus=run.expect_gpus,
     )
+    yield offered(finding, build)
 
 
 HINT = (

@@ -51,7 +51,7 @@ from dsdoctor_checks._util import (
 )
 from dsdoctor_checks._util import pair as two
 from dsdoctor_checks.torch import _gpu_arch_unsupported_signatures, _tables
-from dsdoctor_checks.torch._builds import NEWEST, NONE_FITS, choose, driver_of, machine_of
+from dsdoctor_checks.torch._builds import NEWEST, NONE_FITS, choose, driver_of, machine_of, offered
 
 CONDITION = Condition(
     "gpu-arch-unsupported",
@@ -137,7 +137,7 @@ def torch_has_code_for_gpus(
     choice = f"{hint}, or exclude that GPU with `CUDA_VISIBLE_DEVICES`" if say is warn else hint
     for name, cc in bad.items():
         first = ".".join(map(str, too_new.get(name, ())))
-        yield say(
+        finding = say(
             f"{name} has capability {dotted(cc)}, but torch {torch.version} has code for "
             f"{', '.join(arch_list)}"
             if arch_list
@@ -151,8 +151,9 @@ def torch_has_code_for_gpus(
             error=209,
             **evidence,
         )
+        yield offered(finding, build)
     for name in too_new.keys() - bad.keys():
-        yield warn(
+        finding = warn(
             f"{name} has capability {dotted(devices[name])}, but torch {torch.version} was built for "
             f"CUDA {torch.cuda}, which has no code for it; torch compiles {served[name]} at startup",
             effect="torch reports that the GPU is not compatible; cuBLAS and cuDNN of that CUDA have "
@@ -163,6 +164,7 @@ def torch_has_code_for_gpus(
             needs_cuda=".".join(map(str, too_new[name])),
             **evidence,
         )
+        yield offered(finding, build)
     if not bad and not too_new:
         yield ok(served_by=served, arch_list=list(arch_list), source=source)
 

@@ -353,6 +353,17 @@ def test_host_memory_of_an_offload() -> None:
     )
 
 
+def test_a_run_without_offload_is_not_told_to_offload_less() -> None:
+    fact = demand(run("7B"), gpus("A100"))
+    assert set(fact.host_items) <= {"processes", "weights being loaded", "data loader workers"}
+    found = on_host(fact, fact.host_bytes / GIB - 4, total=512)
+    assert found.status.value in ("warn", "fail")
+    assert "offload less" not in found.hint
+    assert "`torch_dtype=torch.bfloat16`" in found.hint
+    offloads = demand(run("7B", OFFLOAD), gpus("A100"))
+    assert "offload less" in on_host(offloads, offloads.host_bytes / GIB - 8, total=512).hint
+
+
 def test_swap_does_not_help() -> None:
     fact = demand(run("7B", OFFLOAD), gpus("A100"))
     found = on_host(fact, 16, total=16, swap=1024 * GIB)

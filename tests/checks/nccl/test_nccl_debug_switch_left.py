@@ -63,7 +63,20 @@ def test_a_switch_in_a_file_or_in_front_of_the_command() -> None:
         launch_command=command,
     ).bad
     assert "line 1 of `/etc/nccl.conf`" in finding.message
-    assert "`unset NCCL_SHM_DISABLE` and remove line 1 from" in finding.hint
+    assert finding.hint == (
+        "remove line 1 from `/etc/nccl.conf` and remove `NCCL_SHM_DISABLE=1` from the command"
+    )
+    assert finding.fixes == ()
+
+
+def test_the_fix_is_offered_for_the_environment() -> None:
+    (finding,) = judge(
+        nccl_debug_switch_left.nothing_is_disabled,
+        environment=Environment(variables={"NCCL_SHM_DISABLE": "1"}),
+        gpus=machine("NVIDIA H200"),
+    ).bad
+    assert finding.hint == "run `unset NCCL_SHM_DISABLE`"
+    assert finding.fixes == ("unset-variables",)
 
 
 def test_the_environment_wins_over_a_file() -> None:

@@ -52,6 +52,8 @@ def test_a_file_and_a_command_are_read_too() -> None:
     assert [finding.evidence["variable"] for finding in found] == ["NCCL_IB_QPS", "NCCL_TIMEOUT"]
     assert "line 2 of `/etc/nccl.conf`" in found[0].message
     assert found[0].hint.startswith("remove line 2 from `/etc/nccl.conf`")
+    assert found[1].hint == "remove `NCCL_TIMEOUT=1800` from the command"
+    assert [finding.fixes for finding in found] == [(), ()]
 
 
 @pytest.mark.parametrize(

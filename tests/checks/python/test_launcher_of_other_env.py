@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Launcher, Launchers
+from dsdoctor.api import Launcher, Launchers, Package, Packages
 from dsdoctor.testing import judge
 from dsdoctor_checks.python import launcher_of_other_env
 from tests.checks.python.support import patient
@@ -14,6 +14,10 @@ from tests.checks.python.support import patient
 
 def launcher(name: str, *, same: bool | None) -> Launcher:
     return Launcher(name=name, path=f"/bin/{name}", interpreter="/usr/bin/python", same_env=same)
+
+
+def installed(name: str) -> dict[str, Package]:
+    return {name: Package(name=name, version="1.0")}
 
 
 @pytest.mark.parametrize(
@@ -66,3 +70,31 @@ def test_rows(fact: Launcher, chosen_by: str, expected: str) -> None:
         "patient": patient(chosen_by=chosen_by),
     }
     assert judge(launcher_of_other_env.launchers_are_of_this_env, **facts).status == expected
+
+
+@pytest.mark.parametrize(
+    ("packages", "expected"),
+    [
+        pytest.param(Packages(), "warn", id="nobody knows what the environment has"),
+        pytest.param(
+            Packages(origins={"torch": "/env/torch"}, packages=installed("accelerate")),
+            "warn",
+            id="the environment has the launcher too",
+        ),
+        pytest.param(
+            Packages(origins={"torch": "/env/torch"}),
+            "ok",
+            id="the environment has no such launcher, so the one on PATH is meant",
+        ),
+    ],
+)
+def test_only_a_launcher_that_the_environment_has_is_compared(
+    packages: Packages, expected: str
+) -> None:
+    judged = judge(
+        launcher_of_other_env.launchers_are_of_this_env,
+        launchers=Launchers(launchers=(launcher("accelerate", same=False),)),
+        patient=patient(),
+        packages=packages,
+    )
+    assert judged.status == expected

@@ -39,7 +39,7 @@ def offers_and_plans(text: str, argv: tuple[str, ...] = ()) -> dict[str, tuple[b
     for one in judge(snapshot, units, REGISTRY).findings:
         if one.status in planner.BAD:
             made = planner.plan_one(
-                REGISTRY.cure(FIX),
+                REGISTRY.fix(FIX),
                 snapshot,
                 Findings(findings=(one,)),
                 FixRequest(reach=Reach.HOME),

@@ -182,6 +182,15 @@ def _without_batch_sizes(
     )
 
 
+def counted(number: int) -> str:
+    """A number of ranks.
+
+    >>> counted(1), counted(4)
+    ('1 rank', '4 ranks')
+    """
+    return "1 rank" if number == 1 else f"{number} ranks"
+
+
 def _judge(
     config: DsConfig, batch: tuple[int, int | None, int | None], ranks: Ranks | None
 ) -> Iterator[Finding]:
@@ -224,16 +233,11 @@ def _judge(
         return
     per_step = product * world
     best = per_step if micro and steps else per_step * max(1, round(total / per_step))
-    many = "1 rank" if world == 1 else f"{world} ranks"
-    parts = f"{shown} * {many}" if shown else many
+    parts = f"{shown} * {counted(world)}" if shown else counted(world)
     expected = (
         f"{parts} is {product * world}" if micro and steps else f"it is not a multiple of {parts}"
     )
-    choices = (
-        f"{wanted} rank{'' if wanted == 1 else 's'} or `train_batch_size` {best}"
-        if micro and steps
-        else str(best)
-    )
+    choices = f"{counted(wanted)} or `train_batch_size` {best}" if micro and steps else str(best)
     yield (fail if ranks.asked else warn)(
         f"{key} is {total}, but {expected} ({ranks.source})",
         effect=_EFFECT,

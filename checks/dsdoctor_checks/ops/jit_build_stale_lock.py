@@ -55,10 +55,10 @@ class LockLimits(Limits, frozen=True, kw_only=True):
     max_age_min: float = 10
 
 
-def _age(minutes: int) -> str:
+def age(minutes: int) -> str:
     """An age in its largest unit.
 
-    >>> _age(59), _age(60), _age(47 * 60), _age(3 * 24 * 60)
+    >>> age(59), age(60), age(47 * 60), age(3 * 24 * 60)
     ('59 min', '1 h', '47 h', '3 days')
     """
     hours = minutes // 60
@@ -83,7 +83,7 @@ def locks_are_alive(cache: ExtensionCache, limits: LockLimits, run: RunNeeds) ->
         else:
             spared = run.config is not None and lock.op not in needed_ops(run.config)
             yield (warn if spared else fail)(
-                f"`{lock.path}` is {_age(minutes)} old and no process is building there, but a lock "
+                f"`{lock.path}` is {age(minutes)} old and no process is building there, but a lock "
                 f"without a build should be at most {limits.max_age_min:g} min old",
                 effect=f"a job that needs `{lock.op}` hangs without a message",
                 hint=f"run `rm {lock.path}`",

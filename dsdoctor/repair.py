@@ -238,7 +238,7 @@ class Session:
 
     def one(self, plan: Plan, document: PlanDocument, *, ask: bool) -> Ending:
         """Asks for one plan that was shown, applies and proves it."""
-        if plan.only_told:
+        if plan.only_shown:
             document.outcomes[plan.name] = "told"
             self.dialogue.say("do this yourself, then run `dsdoctor check` again")
             return Ending.SHOWN

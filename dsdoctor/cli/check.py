@@ -163,14 +163,14 @@ def command(
                 f"check one of them, run "
                 + (f"`{there}`" if starter in elsewhere.SLURM else "`dsdoctor check` there")
             )
-    # what programs read stays English
-    told = translated(report, registry, lang) if form in ("text", "html") else report
+    # programs read English only
+    shown = translated(report, registry, lang) if form in ("text", "html") else report
     if form == "html":
         from dsdoctor.report.html import check as pages  # noqa: PLC0415  # an extra
 
-        loading.write(pages.page(told, snapshot), output)
+        loading.write(pages.page(shown, snapshot), output)
     else:
-        _print(told, form, output, 1 if verbose else -quiet)
+        _print(shown, form, output, 1 if verbose else -quiet)
     return exit_code(report, fail_on)
 
 

@@ -45,7 +45,7 @@ def live_snapshot(
             run=needs,
             python=python,
             timeout=timeout,
-            progress=progress.tell,
+            progress=progress.update,
             keeps_partial=keeps_partial,
         )
         return read_machine(request, registry, units)

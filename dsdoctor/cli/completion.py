@@ -26,6 +26,6 @@ def command(shell: str) -> int:
     found = get_completion_class(shell)
     if found is None:
         raise UsageError(f"there is no completion for {shell}; expected one of {', '.join(SHELLS)}")
-    # click's own `source` starts bash to learn its version, which runs what BASH_ENV names
+    # click's own `source` starts bash to learn its version, and bash runs the file of BASH_ENV
     click.echo(ShellComplete.source(found(group, {}, "dsdoctor", "_DSDOCTOR_COMPLETE")))
     return 0

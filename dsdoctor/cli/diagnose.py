@@ -134,11 +134,11 @@ def command(
         near = around(paths, pages.places(diagnosis))
         loading.write(pages.page(translated(diagnosis, lang), near), output)
     else:
-        told = translated(diagnosis, lang)
+        shown = translated(diagnosis, lang)
         if output is None and wants_colour():
-            show(lambda width: report.lines(told, width=width))
+            show(lambda width: report.lines(shown, width=width))
         else:
-            loading.write(report.render(told), output)
+            loading.write(report.render(shown), output)
     return exit_code(diagnosis)
 
 

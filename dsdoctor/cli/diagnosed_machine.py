@@ -1,4 +1,4 @@
-"""The causes of a diagnosis, compared with a machine: `diagnose --here` and `--snapshot`."""
+"""Compares the causes of a diagnosis with a machine: `diagnose --here` and `--snapshot`."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def command(before: str, after: str, form: str, output: str | None, verbose: boo
 
 
 def _is_volatile(name: str) -> bool:
-    """Whether a value differs between two runs on one and the same machine."""
+    """Whether a value may differ between two runs on the same machine."""
     return name.endswith(
         ("available_bytes", "free_bytes", "used_bytes", "seconds", "_usage_mw", "temperature_c")
     )

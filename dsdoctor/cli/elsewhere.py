@@ -34,7 +34,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Rejects options that select two machines, or that try things on another machine.
 
         Raises:
-            UsageError: which, and what to do.
+            UsageError: options conflict.
         """
         options = {
             "--from": self.from_file,
@@ -81,7 +81,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return pasted.read_paste(str(self.from_report))
 
     def snapshot(self, needs: RunNeeds | None, registry: Registry) -> Snapshot:
-        """The machine that was read elsewhere, with the job of the options.
+        """The snapshot of a machine that was examined elsewhere, with the job of the options.
 
         Raises:
             UsageError: a file cannot be read or is not one.
@@ -107,10 +107,10 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return made
 
     def composed(self, here: Snapshot, needs: RunNeeds, registry: Registry) -> Snapshot:
-        """What was read from this machine, on the one that `--node` or `--like` selects.
+        """The facts of this machine, combined with the one that `--node` or `--like` selects.
 
         Raises:
-            UsageError: the file is not a snapshot, or the description names no product.
+            UsageError: the file is not a snapshot, or the description contains no known product.
         """
         if self.node is None and self.like is None:
             return here

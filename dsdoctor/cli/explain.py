@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dsdoctor import logs
     from dsdoctor.packs.registry import Registry, Unit
 
-#: A text that is in no message, and words that no condition mentions.
+#: Answer to a text that is not part of any message, and whose words no condition mentions.
 NO_MESSAGE = (
     "no known message contains this text, and no condition mentions its words; expected "
     "the text of an error, a condition or an id; for a whole log, run `dsdoctor diagnose LOG`"
@@ -95,7 +95,7 @@ def _for_reader(markdown: str) -> str:
 
 
 def knowledge(checks_dir: Iterable[str]) -> logs.Knowledge:
-    """What the packs know about logs; from the prepared file if there is one, without the packs."""
+    """What the packs know about logs; from the prepared file if possible, without loading them."""
     from dsdoctor import logs  # noqa: PLC0415  # the page of a condition needs no logs
     from dsdoctor.logs import prepared  # noqa: PLC0415
 
@@ -104,7 +104,7 @@ def knowledge(checks_dir: Iterable[str]) -> logs.Knowledge:
 
 
 def cause_of(message: str, known: logs.Knowledge) -> str | None:
-    """The condition that `diagnose` names for a log of this message alone, None if none."""
+    """The condition that `diagnose` finds in a log with only this message; None if none."""
     from dsdoctor import logs  # noqa: PLC0415
 
     source = logs.Source("message", data=message.encode(errors="replace"))
@@ -113,7 +113,7 @@ def cause_of(message: str, known: logs.Knowledge) -> str | None:
 
 
 def similar(registry: Registry, text: str) -> list[Unit]:
-    """Conditions that mention the words of a text; says on stderr that it is a search.
+    """Conditions that mention the words of a text; prints on stderr that these are search results.
 
     Raises:
         UsageError: none does.
@@ -153,7 +153,7 @@ def page(unit: Unit, lang: str | None = None) -> str:
 
     Args:
         unit: the condition.
-        lang: of its title and its hint; None = English.
+        lang: language of its title and hint; None = English.
     """
     from dsdoctor.packs.registry import needs  # noqa: PLC0415  # a message needs no packs
 
@@ -185,7 +185,7 @@ def page(unit: Unit, lang: str | None = None) -> str:
 
 
 def _head(unit: Unit, lang: str | None) -> list[str]:
-    """The title; in another language with what to do, which the page says in English below."""
+    """The title; in another language also the hint, which the page repeats in English below."""
     title, hint = translated(unit, unit.title, lang), translated(unit, unit.hint, lang)
     if title == unit.title:
         return [f"{title}."]
@@ -193,7 +193,7 @@ def _head(unit: Unit, lang: str | None) -> list[str]:
 
 
 def translated(unit: Unit, text: str, lang: str | None) -> str:
-    """A text of a condition in a language, in English where it is not in the catalogue."""
+    """A text of a condition in a language, in English if the catalogue does not contain it."""
     if lang is None:
         return text
     from dsdoctor import language  # noqa: PLC0415  # English needs no catalogue

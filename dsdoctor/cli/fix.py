@@ -35,14 +35,14 @@ class Terminal:
         self.form = form
 
     def say(self, text: str) -> None:
-        """Lines of progress, on stderr; names of files and packages come from others."""
+        """Prints lines of progress on stderr, masked: file and package names come from others."""
         from dsdoctor.model.masking import mask  # noqa: PLC0415  # `--list` needs none
 
         lines = mask(text).split("\n")
         click.echo("\n".join(printable(line.replace("\t", " ")) for line in lines), err=True)
 
     def show(self, plan: Plan, heading: str = "") -> None:
-        """A plan as text; JSON has it at the end."""
+        """Prints a plan as text; JSON contains it at the end."""
         if self.form == "text":
             from dsdoctor.report import fix_plan as report  # noqa: PLC0415  # `--list` needs none
 
@@ -51,7 +51,7 @@ class Terminal:
             click.echo(report.render(plan))
 
     def show_rest(self, document: PlanDocument) -> None:
-        """What has no plan, and why."""
+        """Prints the fixes without a plan, and why."""
         for lacking in document.impossible:
             self.say(f"dsdoctor: fix `{lacking.name}` is not possible here: {lacking.why}")
         for name in document.nothing_to_do:
@@ -69,11 +69,11 @@ class Terminal:
 
     @contextmanager
     def waiting(self) -> Iterator[Progress | None]:
-        """The status line of a terminal; none where the document alone is wanted."""
+        """The status line of a terminal; None with JSON."""
         from dsdoctor.cli.progress import Progress as StatusLine  # noqa: PLC0415
 
         with StatusLine(enabled=self.form == "text" and sys.stderr.isatty()) as line:
-            yield line.tell
+            yield line.update
 
 
 class _WithJob(click.Command):
@@ -168,7 +168,7 @@ def command(
     from dsdoctor.host import LocalHost, account  # noqa: PLC0415
     from dsdoctor.job.request import run_needs  # noqa: PLC0415
 
-    if reach != Reach.SYSTEM.value:  # files, journal and programs as the owner of it all
+    if reach != Reach.SYSTEM.value:  # files, journal and programs as the environment's owner
         account.become_owner(interpreter.choose(LocalHost(), python).executable)
     dialogue = Terminal(form)
     if undo:
@@ -209,7 +209,7 @@ def command(
     ending = repair.shown(document)
     show(document, dialogue, as_shell=dry_run)
     if dry_run:
-        # a plan that is shown is what was asked for
+        # showing the plan is what `--dry-run` requests
         return 0 if ending is repair.Ending.SHOWN else status_of(ending)
     if ending is repair.Ending.SHOWN:
         click.echo("dsdoctor: nothing was changed; `--yes` applies the plan", err=True)

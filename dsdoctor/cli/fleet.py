@@ -189,7 +189,7 @@ def _golden(path: str) -> bytes:
 
 
 def _nodes_and_engine(places: dict[str, Any], slots: dict[str, int]) -> tuple[list[str], str]:
-    """Nodes and engine; no nodes where the engine itself finds them."""
+    """Nodes and engine; no nodes if the engine itself finds them."""
     kinds = ("node_list", "hostfile", "slurm", "kubernetes", "ray")
     given = [name for name in kinds if places[name]]
     if len(given) != 1:
@@ -230,7 +230,7 @@ def _refuse_strays(places: dict[str, Any], given: str) -> None:
 def _order(
     places: dict[str, Any], slots: dict[str, int], master_port: int, stack: contextlib.ExitStack
 ) -> tuple[fanout.Order, str | None]:
-    """What to run where, and the rendezvous where the nodes are known beforehand."""
+    """What to run where, and the rendezvous if the nodes are known beforehand."""
     wanted, engine = _nodes_and_engine(places, slots)
     target, address, master = None, None, None
     arguments: list[str] = ["--python", places["python"]] if places["python"] else []

@@ -1,4 +1,4 @@
-"""The pods that `fleet check --kubernetes` asks: those that exist, or those of `--pod-image`."""
+"""The pods that `fleet check --kubernetes` examines: existing ones, or those of `--pod-image`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _end_by_exception() -> None:
 
 
 def target(places: dict[str, Any], stack: contextlib.ExitStack) -> Target:
-    """Pods that there are, or that exist until the stack is closed."""
+    """Existing pods, or new ones that are deleted when the stack is closed."""
     from dsdoctor.fleet import kubernetes  # noqa: PLC0415  # few ask for it
 
     if places["pod_image"] is None:
@@ -45,8 +45,8 @@ def target(places: dict[str, Any], stack: contextlib.ExitStack) -> Target:
         seconds=max(300.0, 4 * places["timeout"]),
     )
 
-    def tell(line: str) -> None:
+    def print_line(line: str) -> None:
         click.echo(f"dsdoctor: {line}", err=True)
 
     _end_by_exception()
-    return stack.enter_context(pods.started(wanted, places["timeout"], tell))
+    return stack.enter_context(pods.started(wanted, places["timeout"], print_line))

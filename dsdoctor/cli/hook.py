@@ -39,7 +39,7 @@ _trust_option = click.option(
 
 
 def _budget(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The option `--budget`, which the hooks and the scripts that start them share."""
+    """The option `--budget`, which the hooks and `install` share."""
     return click.option(
         "--budget",
         type=Finite(min=1),

@@ -28,7 +28,7 @@ def form_of(form: str, output: str | None) -> str:
     anything is examined, so that a missing extra costs no time.
 
     Raises:
-        UsageError: a page is asked for and the extra `html` is not installed.
+        UsageError: a page is requested and the extra `html` is not installed.
     """
     context = click.get_current_context()
     given = context.get_parameter_source("form") is not ParameterSource.DEFAULT

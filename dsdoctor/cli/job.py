@@ -71,5 +71,5 @@ def job_options(function: C) -> C:
 
 
 def any_given(options: dict[str, Any]) -> bool:
-    """Whether any of them was given."""
+    """Whether any of them was passed."""
     return any(options.values())

@@ -21,7 +21,7 @@ from dsdoctor.report.text import clean
 
 SCHEMA = "dsdoctor/lint"
 VERSION = 1
-#: How many of the launch lines that were not judged the text lists.
+#: Most unjudged launch lines that the text lists.
 MOST_NAMED = 5
 _RELEASE = r"\d+\.\d+(?:\.\d+)?(?:(?:a|b|rc|\.dev|\.post)\d+)?(?:\+\S{1,20})?"
 WORDS = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "CRASH"}
@@ -110,7 +110,7 @@ def command(
 
 
 def _installed(python: str | None, registry: Registry) -> str | None:
-    """The release in the environment; None where there is none."""
+    """The release of DeepSpeed in the environment; None if there is none."""
     request = Request(
         run=RunNeeds(quick=True), python=python, facts=frozenset({DeepSpeedInstall}), timeout=30
     )

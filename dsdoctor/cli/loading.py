@@ -22,7 +22,7 @@ def split(text: str | None) -> tuple[str, ...]:
 
 
 def items(text: str | None) -> tuple[str, ...] | None:
-    """Items of a comma-separated option, None if it was not given."""
+    """Items of a comma-separated option, None if it was not passed."""
     return None if text is None else split(text)
 
 
@@ -30,8 +30,8 @@ def load_registry(checks_dir: Iterable[str] = ()) -> Registry:
     """All packs; broken ones are reported on stderr.
 
     Raises:
-        UsageError: the built-in pack itself is broken, or a --checks-dir is not a folder or holds
-            a file that is broken: whoever passes a folder wants its checks.
+        UsageError: the built-in pack itself is broken, or a --checks-dir is not a folder or
+            contains a broken file.
     """
     from dsdoctor import packs  # noqa: PLC0415  # a short log is read without them
     from dsdoctor.packs import containment  # noqa: PLC0415  # a short log is read without them
@@ -51,13 +51,13 @@ def load_registry(checks_dir: Iterable[str] = ()) -> Registry:
     return registry
 
 
-#: What steers a terminal and is neither escaped in JSON nor forbidden in XML: DEL, C1 controls such
-#: as CSI, and directions of writing.
+#: Terminal controls that are neither escaped in JSON nor forbidden in XML: DEL, C1 controls such as
+#: CSI, and text directions.
 _STEERS = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def harmless(text: str) -> str:
-    r"""A report that may go to a terminal; JSON says the same as before.
+    r"""A report without terminal controls; the content of JSON does not change.
 
     >>> harmless('{"name": "a\u202eb"}'), harmless("<name>a\u202eb</name>")
     ('{"name": "a\\u202eb"}', '<name>a\ufffdb</name>')

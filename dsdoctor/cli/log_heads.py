@@ -17,12 +17,12 @@ from dsdoctor.paste.words import may_state
 
 #: Bytes of a file that are searched: an issue is far smaller, and a job prints such output first.
 MOST_BYTES = 4 << 20
-#: Blocks that are unpacked for them, of a MiB each.
+#: Most blocks of 1 MiB that are unpacked for them.
 MOST_BLOCKS = 64
 
 
 def decoded(name: str, data: bytes) -> str:
-    """Text of any encoding and packing that logs come in."""
+    """The text of a log in any encoding and compression that `logs` reads."""
     blocks = reader.blocks(reader.Source(name=name, data=data))
     try:
         text = _first(blocks)
@@ -34,7 +34,7 @@ def decoded(name: str, data: bytes) -> str:
 def _first(blocks: Iterable[bytes]) -> bytes:
     """The first MOST_BYTES: what a small archive unpacks to may be gigabytes."""
     text = bytearray()
-    # NULs were taken out of the blocks, so that those of an archive of zeros are empty
+    # blocks contain no NULs, so those of an archive of zeros are empty
     for block in itertools.islice(blocks, MOST_BLOCKS):
         text += block
         if len(text) >= MOST_BYTES:
@@ -48,8 +48,8 @@ def heads(
     """The sources of a diagnosis, and texts among their beginnings that may state an environment.
 
     Args:
-        sources: the logs. What was read of standard input is put before the rest.
-        named: paths of the command line; the files of a folder are logs of ranks, and are left out.
+        sources: the logs. What was read of standard input is put back before the rest.
+        named: paths on the command line; files of a folder are logs of ranks, and are left out.
     """
     kept, texts = [], []
     wanted = set(named)

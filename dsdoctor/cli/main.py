@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MISUSE = 2
 INTERRUPTED = 130
 
-#: Command to module and one line of help, so that --help imports none of them.
+#: Maps a command to its module and one line of help, so --help imports no module.
 COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("dsdoctor.cli.check", "Check whether a job will start on this machine"),
     "fix": ("dsdoctor.cli.fix", "Fix what the checks found: show a plan, ask, apply, verify"),
@@ -47,7 +47,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-#: What people type for a command of another name.
+#: Other names that people type for a command.
 ALIASES = {
     "doctor": "check",
     "verify": "check",
@@ -66,12 +66,12 @@ ALIASES = {
 
 
 class _UnreadError(Exception):
-    """The reader of the report has gone (`| head`)."""
+    """The reader of the report has closed the pipe (`| head`)."""
 
 
 @contextlib.contextmanager
-def _noticing_a_reader_that_goes() -> Iterator[None]:
-    """Keeps a broken pipe from click, which would end with 1: that is a verdict."""
+def _broken_pipe_as_unread() -> Iterator[None]:
+    """Hides a broken pipe from click, which would exit with 1: that status is a verdict."""
     try:
         yield
     except BrokenPipeError as error:
@@ -79,14 +79,14 @@ def _noticing_a_reader_that_goes() -> Iterator[None]:
 
 
 class LazyGroup(click.Group):
-    """Imports a command when it is asked for."""
+    """Imports a command's module when the command is called."""
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:  # noqa: D102
-        with _noticing_a_reader_that_goes():  # of `--help`
+        with _broken_pipe_as_unread():  # `--help | head`
             return super().make_context(*args, **more)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: D102
-        with _noticing_a_reader_that_goes():
+        with _broken_pipe_as_unread():
             return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002, D102
@@ -123,7 +123,7 @@ class LazyGroup(click.Group):
         return found, command, rest
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Commands with their whole line of help; no module of theirs is imported."""
+        """Completes commands with their lines of help, without importing their modules."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415
 
         found = [
@@ -151,10 +151,10 @@ def _json_format(word: str) -> str:
 
 
 def _refuse_repeats(command: click.Command, words: Sequence[str]) -> None:
-    """An option that takes one value is an error when it is passed twice: which one was meant?
+    """Rejects an option that takes one value but was passed twice.
 
     Raises:
-        UsageError: one is.
+        UsageError: an option was passed twice.
     """
     for option in command.params:
         if not isinstance(option, click.Option) or option.multiple or option.is_flag:
@@ -194,7 +194,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGTERM, _terminate)
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
-        # not where `nohup` has it ignored
+        # unless `nohup` ignores the signal
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _terminate)
     try:
@@ -208,7 +208,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         return end.exit_code
     except UsageError as error:
         return _misuse(str(error))
-    except HostError as error:  # of what a command line itself needs: the working folder
+    except HostError as error:  # the working folder, which every command needs
         return _misuse(error.missing.detail)
     except click.ClickException as error:
         from dsdoctor.cli import misuse  # noqa: PLC0415  # only for a typing error
@@ -226,14 +226,14 @@ def run(argv: Sequence[str] | None = None) -> int:
         guard.give_up_output()
         return guard.UNREAD
     except OSError as error:
-        if error.errno == errno.ENOSPC:  # what is left in the buffer would fail once more
+        if error.errno == errno.ENOSPC:  # flushing the buffer would fail again
             guard.give_up_output()
         return guard.broken(error)
     return status if isinstance(status, int) else 0
 
 
 def _write_anything() -> None:
-    """Makes sure that no locale keeps a report from being written."""
+    """Makes stdout and stderr accept any character, whatever the locale."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             plain = codecs.lookup(stream.encoding).name == "ascii"
@@ -250,5 +250,5 @@ def _misuse(message: str) -> int:
 def _terminate(number: int, _frame: object) -> None:
     try:
         process.kill_all()
-    finally:  # a signal in the middle of an import ends the command all the same
+    finally:  # also if the signal interrupted an import
         os._exit(128 + number)

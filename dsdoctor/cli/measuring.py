@@ -1,4 +1,4 @@
-"""`recommend --measure`: the passes of the model itself, in place of the formula."""
+"""`recommend --measure`: measures passes of the model itself instead of using a formula."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Subject:
     """What to plan for, and how its passes are sized.
 
     Attributes:
-        shape: of the model.
-        measure: measures it, None = by formula.
-        formula: a formula can take its place.
+        shape: the model.
+        measure: measures its passes, None = use a formula.
+        formula: a formula exists if it cannot be measured.
     """
 
     shape: ModelShape
@@ -32,7 +32,7 @@ class Subject:
     formula: bool = True
 
     def plan(self, machine: Machine, options: PlanOptions) -> LaunchPlan:
-        """The launch plan, by formula where the model cannot be measured and need not be.
+        """The launch plan; by formula if measuring is not possible and was not requested.
 
         Raises:
             UsageError: the request contradicts itself, or the measurement failed.
@@ -82,14 +82,14 @@ def subject(
     wanted: bool | None,
     given: dict[str, int | None],
 ) -> Subject:
-    """What `--model` means, and whether to measure it: by default where it is a file.
+    """What `--model` means, and whether to measure it: by default if it is a file.
 
     Args:
         host: the machine.
         text: value of `--model`.
         python: value of `--python`.
         wanted: value of `--measure`, None = a file is measured if its environment can.
-        given: `layers`, `hidden`, `heads` and `vocab` of a model given by its size.
+        given: `layers`, `hidden`, `heads` and `vocab` of a model that is described by its size.
 
     Raises:
         UsageError: it is not a model, or it can only be measured and that is not possible.

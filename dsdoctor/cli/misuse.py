@@ -1,4 +1,4 @@
-"""click's errors as lines of this program: what was given, what was expected, what to do."""
+"""click's errors in dsdoctor's form: what was given, what was expected, what to do."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _wrong_value(error: click.BadParameter) -> str:
 
 
 def range_in_words(text: str) -> str:
-    """A range as click writes it, as one says it.
+    """A range of click in plain words.
 
     >>> range_in_words("1<=x<=64"), range_in_words("x>=1"), range_in_words("x>0")
     ('1 to 64', '1 or more', 'more than 0')

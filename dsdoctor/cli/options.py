@@ -35,7 +35,7 @@ def as_user(function: C) -> C:
 
 
 def become_user(function: C) -> C:
-    """The option of a command that does everything as that account."""
+    """The same option for a command that does everything as that account."""
 
     def become(ctx: click.Context, param: click.Parameter, name: str | None) -> None:
         _as_user(ctx, param, name)
@@ -78,7 +78,7 @@ def selection(function: C) -> C:
 
 
 def language_option(function: C) -> C:
-    """The option that names the language of a report for people."""
+    """The option that selects the language of a report for people."""
     option = click.option(
         "--lang", "lang", type=click.Choice(["en", "zh"]),
         help="Language of text and HTML [$LANGUAGE, $LC_MESSAGES, $LANG].",
@@ -87,7 +87,7 @@ def language_option(function: C) -> C:
 
 
 def reader_language(lang: str | None) -> str | None:
-    """The language that a report for people is translated into; None = it stays English."""
+    """The language that a report for people is translated into; None = English."""
     wanted = locales.of_reports(lang, os.environ)
     return wanted if wanted in locales.LANGUAGES else None
 

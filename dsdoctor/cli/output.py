@@ -21,7 +21,7 @@ def wants_colour() -> bool:
 
 
 def show(lines: Callable[[int], Iterable[Line]]) -> None:
-    """Prints the lines of a report in color, made for the terminal's width in columns."""
+    """Prints the lines of a report in color; `lines` makes them for a width in columns."""
     from rich.console import Console  # noqa: PLC0415  # plain reports need no rich
 
     from dsdoctor.report import terminal  # noqa: PLC0415
@@ -34,7 +34,7 @@ def colored_plan(lines: list[str]) -> Iterator[str]:
     """A launch plan in color, which only repeats what the words say: chosen, or too large."""
     dim = False
     for line in lines:
-        # a reason may go on over several lines, all of them indented
+        # a reason may continue over several indented lines
         refused = line.startswith(("    too large:", "    not advised:", "    alternative:"))
         dim = refused or (dim and line.startswith("    "))
         if line.startswith("> "):

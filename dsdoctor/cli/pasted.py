@@ -57,7 +57,7 @@ def stated_in(text: str, path: str) -> Snapshot:
 
 
 def diagnosed(name: str, lines: list[Line], known: logs.Knowledge) -> Diagnosis:
-    """What the text shows; if it shows no cause, what failed according to its title."""
+    """The diagnosis of the text; if it shows no cause, of its title."""
     body = "\n".join(line.text for line in lines)
     found = logs.diagnose([logs.Source(name=name, data=body.encode())], known)
     if found.outcome in {Outcome.CAUSE, Outcome.USER_CODE}:
@@ -73,15 +73,15 @@ def diagnosed(name: str, lines: list[Line], known: logs.Knowledge) -> Diagnosis:
     number, texts = with_bare_title(lines)
     if not number:
         return found
-    told = logs.diagnose([logs.Source(name=name, data="\n".join(texts).encode())], known)
-    shown = told.causes[0].evidence if told.causes else ()
-    return told if any(line.line == number for line in shown) else found
+    by_title = logs.diagnose([logs.Source(name=name, data="\n".join(texts).encode())], known)
+    shown = by_title.causes[0].evidence if by_title.causes else ()
+    return by_title if any(line.line == number for line in shown) else found
 
 
 def _without_environment(name: str, lines: list[Line], known: logs.Knowledge) -> Diagnosis | None:
-    """What the text shows besides the output of environment tools; None where it has none.
+    """The diagnosis of the text without the output of environment tools; None if it has none.
 
-    A report of the machine below an error does not mean that the run went on.
+    A report about the machine below an error does not mean that the run continued.
     """
     kept, start, dropped = [line.text for line in lines], 0, False
     for place in [at for at, line in enumerate(lines) if line.fence]:
@@ -100,11 +100,10 @@ def _without_environment(name: str, lines: list[Line], known: logs.Knowledge) ->
 def with_causes(
     report: Report, text: str, stated: Snapshot, units: Iterable[Unit], registry: Registry
 ) -> None:
-    """Adds the cause that log lines of a paste show, where no check has found it.
+    """Adds the cause that log lines of a paste show, if no check has found it.
 
-    What follows from a condition that failed, and what rests on the same lines, is left out. So
-    are the other causes that a diagnosis offers, and one that it is not sure of: a failure is no
-    guess.
+    A cause that follows from a failed condition, or has the same evidence, is left out. So are
+    further causes of the diagnosis, and one with low confidence: a failure must not be a guess.
     """
     causes = diagnosed("", lines_of(text), logs.signatures_of(registry)).causes
     known = {unit.condition.name: unit for unit in units}
@@ -143,7 +142,7 @@ def with_causes(
 
 
 def judged(stated: Snapshot, registry: Registry) -> Report:
-    """What is found in an environment that a text states."""
+    """The report on an environment that a text states."""
     settings = common.load_settings(registry)
     units = registry.select((), list(settings.ignore))
     report = judge(stated, units, registry, common.policy(settings, ()))
@@ -154,7 +153,7 @@ def judged(stated: Snapshot, registry: Registry) -> Report:
 def with_environment(
     diagnosis: Diagnosis, stated: Snapshot | None, registry: Registry
 ) -> Diagnosis:
-    """The diagnosis, with what is found in an environment that its text states."""
+    """The diagnosis, with the findings about an environment that its text states."""
     if stated is None:
         return diagnosis
     return msgspec.structs.replace(diagnosis, environment=judged(stated, registry))

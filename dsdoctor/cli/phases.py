@@ -19,14 +19,14 @@ LINE_SECONDS = 10.0
 
 
 def shown(*, terminal: bool) -> PhaseBars | PhaseLines:
-    """What shows the phases on stderr."""
+    """Shows the phases on stderr: bars on a terminal, else lines."""
     return PhaseBars(enabled=True) if terminal else PhaseLines()
 
 
 class PhaseLines:
-    """A line on stderr for as long as the run goes on: a build of ops takes minutes in silence.
+    """Prints a line on stderr now and then: a build of ops prints nothing for minutes.
 
-    Nothing is written in the first `every` seconds, so that a short run stays quiet.
+    Nothing is printed in the first `every` seconds, so a short run stays quiet.
     """
 
     def __init__(
@@ -40,15 +40,15 @@ class PhaseLines:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def tell(self, phase: str, note: str = "", share: float | None = None) -> None:
-        """Takes the state of the run, as `PhaseBars.tell`."""
+    def update(self, phase: str, note: str = "", share: float | None = None) -> None:
+        """Takes the state of the run, as `PhaseBars.update`."""
         del share
         self._state = f"{phase}: {note}" if note else phase
 
     def _run(self) -> None:
         while not self._closed.wait(self._every):
             seconds = time.monotonic() - self._begun
-            # a reader that is gone is noticed where the report is written
+            # a closed pipe is noticed when the report is written
             with contextlib.suppress(OSError, ValueError):
                 self._write(f"dsdoctor: {self._state} ({seconds:.0f} s)\n")
 
@@ -59,9 +59,9 @@ class PhaseLines:
 
 
 class PhaseBars:
-    """Shows the phases that the slowest rank has been through, and the one that it is in.
+    """Shows on stderr the phases that the slowest rank has finished, and its current one.
 
-    Shown on stderr, and gone when it is closed: the report names the phases again.
+    Disappears when it is closed: the report repeats the phases.
     """
 
     def __init__(self, *, enabled: bool) -> None:
@@ -88,13 +88,13 @@ class PhaseBars:
         )
         self._stack.enter_context(self._progress)
 
-    def tell(self, phase: str, note: str = "", share: float | None = None) -> None:
+    def update(self, phase: str, note: str = "", share: float | None = None) -> None:
         """Takes the state of the run.
 
         Args:
-            phase: one of PHASES, or what is tried by the bisection.
-            note: where in it.
-            share: how much of it is done, 0 to 1; None if that is unknown.
+            phase: one of PHASES, or what the bisection tries.
+            note: progress within it.
+            share: how much of it is done, 0 to 1; None if unknown.
         """
         if self._progress is None:
             return
@@ -126,7 +126,7 @@ def _no_wrap() -> Any:
 
 
 def _wrapped() -> Any:
-    """The one column that gives way, so that rich shortens none of the others."""
+    """The one column that wraps, so rich shortens none of the others."""
     from rich.table import Column  # noqa: PLC0415
 
     return Column(overflow="fold")

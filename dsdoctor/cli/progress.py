@@ -11,7 +11,7 @@ WORDS = {
     "nvml": "asking the driver",
     "nvidia_smi": "asking nvidia-smi",
 }
-#: Names on the line; more would wrap at 60 columns.
+#: Most probes on the line; more would wrap at 60 columns.
 MOST_NAMED = 2
 
 
@@ -19,7 +19,7 @@ class Progress:
     """A status line on stderr.
 
     Attributes:
-        enabled: stderr is a terminal and the user did not ask for silence.
+        enabled: stderr is a terminal, and output was not turned off.
     """
 
     def __init__(self, *, enabled: bool) -> None:
@@ -29,7 +29,7 @@ class Progress:
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def tell(self, name: str, ended: bool) -> None:
+    def update(self, name: str, ended: bool) -> None:
         """Notes that a probe began or ended."""
         with self._lock:
             (self._running.discard if ended else self._running.add)(name)
@@ -53,7 +53,7 @@ class Progress:
     def _text(self) -> str:
         """What is waited for, on one line of a narrow terminal."""
         with self._lock:
-            # what takes long has words of its own
+            # slow probes, which have a description, come first
             names = sorted(self._running, key=lambda name: (name not in WORDS, name))
         if not names:
             return "judging"

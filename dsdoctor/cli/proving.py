@@ -21,10 +21,10 @@ REPORT_NAME = "report.json"
 def refuse(
     *, elsewhere: str | None, launcher: str | None, nodes: int | None, hostfile: str | None
 ) -> None:
-    """Refuses what cannot be run from here, before anything is computed.
+    """Rejects settings that cannot be run from here, before anything is computed.
 
     Args:
-        elsewhere: the option that names another machine, if one does.
+        elsewhere: the option that selects another machine, if any.
         launcher: value of --launcher.
         nodes: value of --nodes.
         hostfile: value of --hostfile.
@@ -58,13 +58,13 @@ def run(
     """Runs a plan that fits; the exit status is that of `smoke`.
 
     Args:
-        plan: what was recommended.
+        plan: the recommended plan.
         shape: the model that it was made for.
-        python: the interpreter that was named.
-        form: `text`, or `json`: then the plan and, as its `proof`, the report are one document.
-        folder: where the plan was written; the report joins it.
-        hostfile: for several hosts.
-        verbose: show the launcher's last lines too.
+        python: value of --python.
+        form: `text`, or `json`: one document with the plan, and the report as its `proof`.
+        folder: folder with the plan; the report is written there too.
+        hostfile: value of --hostfile, for several hosts.
+        verbose: also show the launcher's last lines.
 
     Raises:
         UsageError: the plan cannot be run here.
@@ -76,7 +76,7 @@ def run(
     from dsdoctor.smoke import job as planning  # noqa: PLC0415
     from dsdoctor.smoke.run import ProofOptions  # noqa: PLC0415
 
-    def tell(report: SmokeReport) -> None:
+    def print_report(report: SmokeReport) -> None:
         text = smoke_model.encode(report)
         if form == "json":
             document = json.loads(launch_model.encode(plan))
@@ -97,6 +97,6 @@ def run(
         interpreter.choose(LocalHost(), python).executable,
         loading.load_registry(),
         ProofOptions(bisect=sys.stderr.isatty()),
-        tell,
+        print_report,
         folder=None,
     )

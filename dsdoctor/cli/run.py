@@ -186,7 +186,7 @@ def _print_notice(text: str) -> None:
 
 
 def _json(value: object) -> str:
-    """JSON in which terminals find no control character: those above ASCII are escaped too."""
+    """JSON without control characters: those beyond ASCII are escaped too."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
     return re.sub("[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -278,7 +278,7 @@ def diff_command(base: Path, before: str, after: str, form: str, output: str | N
         from dsdoctor.run import metrics  # noqa: PLC0415
 
         kept = [
-            pages.KeptRun(
+            pages.SavedRun(
                 name=folder.name,
                 record=record,
                 steps=metrics.step_rows(folder),

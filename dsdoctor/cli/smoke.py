@@ -163,11 +163,11 @@ def execute(
     python: str,
     registry: Registry,
     how: ProofOptions,
-    tell: Callable[[SmokeReport], None],
+    show_report: Callable[[SmokeReport], None],
     *,
     folder: str | None,
 ) -> int:
-    """Runs a plan, prints the report, saves what was proven; returns the exit status.
+    """Runs a plan, reports it, saves the proven settings; returns the exit status.
 
     Raises:
         UsageError: the plan cannot be run here, or the folder cannot be written.
@@ -176,7 +176,7 @@ def execute(
     bars = shown(terminal=sys.stderr.isatty())
     try:
         with interruptible() as signals:
-            report = prove(plan, python, registry, how, on_progress=bars.tell)
+            report = prove(plan, python, registry, how, on_progress=bars.update)
     finally:
         bars.close()
     if report.partial:
@@ -192,12 +192,12 @@ def execute(
             for cause in report.causes
         ),
     )
-    tell(report)
+    show_report(report)
     if report.verdict == "pass":
         if folder is not None:
             for path in keep.write(report, plan, folder):
                 click.echo(f"wrote {path}", err=True)
-        keep_known_good(report, python, registry)
+        save_known_good(report, python, registry)
     elif folder is not None:
         path = Path(folder) / "report.json"
         files.write(path, model.encode(report))
@@ -205,8 +205,8 @@ def execute(
     return ended or model.EXIT[report.verdict]
 
 
-def keep_known_good(report: SmokeReport, python: str, registry: Registry) -> None:
-    """Keeps a snapshot of this machine as the last that is known to be good."""
+def save_known_good(report: SmokeReport, python: str, registry: Registry) -> None:
+    """Saves a snapshot of this machine as the last known-good one."""
     needs = run_needs()
     snapshot = common.live_snapshot(needs, python, registry, None, None)
     known_good.remember(snapshot)
@@ -222,7 +222,7 @@ def show(
     page: str | None = None,
     lang: str | None = None,
 ) -> None:
-    """Prints a report, or writes its page; for people in the reader's language."""
+    """Prints a report, or writes its page; translates it for people."""
     wanted = None if form == "json" else options.reader_language(lang)
     if wanted is not None:
         from dsdoctor import language  # noqa: PLC0415  # English needs no catalogue

@@ -37,7 +37,7 @@ class Target:
 
     @property
     def elsewhere(self) -> str | None:
-        """The option that names another machine than this one; None = this one."""
+        """The option that selects another machine; None = this machine."""
         return self._given_options[0] if self._given_options else None
 
     @property

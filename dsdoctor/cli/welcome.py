@@ -1,4 +1,4 @@
-"""What `dsdoctor` without a command shows: one look at the machine, and where to go from here."""
+"""What `dsdoctor` without a command shows: one look at the machine, and what to do next."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.report.text import clean
 from dsdoctor.version import __version__
 
-#: A quick look, not an examination: what has not arrived by then is left out.
+#: A quick look, not an examination: facts that take longer are left out.
 SECONDS = 10.0
 NEXT = (
     ("dsdoctor check", "will a job start here?"),

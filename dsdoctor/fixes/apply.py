@@ -111,7 +111,7 @@ class Applier:
         self.say = say
 
     def carry_out(self) -> None:
-        """Does every step, in order.
+        """Carries out every step, in order.
 
         Raises:
             StepError: a step did not work; nothing after it was begun.

@@ -21,7 +21,7 @@ COMPONENTS = (
     "libnvjitlink",
 )
 #: Last update of each CUDA release that has a manifest (NVIDIA's CUDA toolkit archive, 2026-11-21)
-#: whose hash is known: of 12.2 that is the first.
+#: whose hash is known; for 12.2 that is the first.
 LAST_UPDATE = {
     "11.4": "11.4.4",
     "11.5": "11.5.2",
@@ -75,9 +75,9 @@ MANIFEST_SHA256 = {
     "13.2.1": "a4cd46534f04a2be56e57a0300012b584276e8783333663ee56c9e8457a02783",
     "13.3.0": "507eddaab1360336bc0fe17b77552e0b7dfe1e74da888671c3a2f5fad7775db1",
 }
-#: The same for manifests that are public only with another indentation: of their keys and values
-#: (`content_sha256`). Source: bazel-contrib/rules_cuda, cuda/redistrib, commit ff35d01 of
-#: 2023-03-20; its copy of 11.8.0 is, indented again, the manifest that is pinned above.
+#: SHA-256 of the keys and values (`content_sha256`) of manifests that are public only with another
+#: indentation. Source: bazel-contrib/rules_cuda, cuda/redistrib, commit ff35d01 of 2023-03-20; its
+#: copy of 11.8.0 is, apart from the indentation, the manifest that is pinned above.
 #: Read 2026-11-22.
 CONTENT_SHA256 = {
     "11.4.4": "7195c2a0c645a542c1f3158d2badd67ceff2d06ccc9893e79dc5e19418498d61",
@@ -109,7 +109,7 @@ def is_pinned(manifest: bytes, release: str) -> bool:
 
 
 def last_release(cuda: str) -> str:
-    """The last update of a CUDA release; of one that is not known, its first.
+    """The last update of a CUDA release; for an unknown release, its first.
 
     >>> last_release("12.4"), last_release("13.9")
     ('12.4.1', '13.9.0')
@@ -118,7 +118,7 @@ def last_release(cuda: str) -> str:
 
 
 def platform_of(machine: str) -> str:
-    """The manifest's name of a platform.
+    """The name of a platform in a manifest.
 
     >>> platform_of("x86_64"), platform_of("aarch64")
     ('linux-x86_64', 'linux-sbsa')

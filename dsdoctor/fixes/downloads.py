@@ -1,7 +1,4 @@
-"""Reads what an index or a mirror offers for a toolkit: wheels and archives.
-
-Installs nothing.
-"""
+"""Reads which wheels and archives an index or a mirror offers for a toolkit; installs nothing."""
 
 from __future__ import annotations
 
@@ -34,12 +31,12 @@ from dsdoctor.model.facts.repair import (
 #: `nvidia-nvvm` and `nvidia-cuda-crt` without a version: unpinned, they would be the newest.
 EXTRAS = "nvcc,crt,nvvm,cccl,cudart,cublas,cusparse,cusolver,curand,nvjitlink"
 INDEX_SECONDS = 150.0
-#: What may be a word of a command for pip.
+#: A requirement that is safe as an argument of pip.
 _REQUIREMENT = re.compile(r"[a-z0-9][a-z0-9-]*==[A-Za-z0-9][A-Za-z0-9.+!_-]*")
 
 
 def pinned_release(requirements: tuple[str, ...], cuda: str) -> str:
-    """The version of `cuda-toolkit` that torch pins; without a pin the last of its CUDA.
+    """The version of `cuda-toolkit` that torch pins; without a pin, the last for its CUDA version.
 
     >>> pinned_release(('cuda-toolkit[cublas,cudart]==13.0.2; platform_system == "Linux"',), "13.0")
     '13.0.2'
@@ -57,7 +54,7 @@ def read_pip_report(text: str) -> tuple[str, tuple[Wheel, ...]]:
     """Version of the metapackage, and the wheels, in what `pip install --report -` prints.
 
     Raises:
-        ValueError: it is not such a report.
+        ValueError: it is not a report of pip.
     """
     try:
         rows = json.loads(text)["install"]
@@ -118,7 +115,7 @@ def toolkit_wheels(
 def toolkit_archives(
     host: Host, torch: TorchBuild, system: OsInfo, managers: PackageManagers
 ) -> ToolkitArchives:
-    """What NVIDIA's manifest lists for torch's CUDA; fetches the manifest alone."""
+    """What NVIDIA's manifest lists for torch's CUDA; fetches only the manifest."""
     if not torch.cuda:
         raise HostError(Why.UNSUPPORTED, "torch is not a CUDA build")
     if managers.conda:
@@ -142,13 +139,13 @@ def vouch_for(manifest: bytes, release: str, given: str, url: str) -> None:
     Whoever can write to the site that it comes from could list any archive with its checksum.
 
     Args:
-        manifest: as it was fetched.
-        release: which one was requested.
-        given: SHA-256 of the manifest that the user vouches for, in place of ours; "" if none.
-        url: where it was fetched.
+        manifest: the content that was fetched.
+        release: the release that was requested.
+        given: SHA-256 that the user passed instead of the pinned ones; "" if none.
+        url: where it was fetched from.
 
     Raises:
-        HostError: nobody vouches for it, or it differs.
+        HostError: its checksum is not known, or differs.
     """
     found = hashlib.sha256(manifest).hexdigest()
     if found == given.strip().lower() or (not given and is_pinned(manifest, release)):
@@ -177,7 +174,7 @@ def read_manifest(text: str, base: str, url: str, release: str, platform: str) -
     """The archives of a manifest.
 
     Raises:
-        HostError: it is not one.
+        HostError: it is not a manifest.
     """
     try:
         manifest: dict[str, Any] = json.loads(text)

@@ -11,7 +11,7 @@ from pathlib import Path
 from dsdoctor.process import Result
 from dsdoctor.safe_path import UnsafePathError
 
-#: Words in the output of a program to what they mean; the first that is found counts.
+#: Text in the output of a program, and its meaning; the first that is found counts.
 MEANINGS: tuple[tuple[str, str], ...] = (
     (
         r"No space left on device|ENOSPC|not enough (?:free )?space|Not enough disk space",
@@ -66,7 +66,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
 
 
 def meaning(text: str) -> str:
-    """What an output means, "" where it is not known.
+    """What an output means, "" if not known.
 
     >>> meaning("E: Unable to locate package cuda-toolkit-99-9")
     'the channel or index does not have this package in this version'

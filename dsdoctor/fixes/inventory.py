@@ -14,7 +14,7 @@ LIST_SECONDS = 120.0
 
 #: The index of torch builds that are not on the default one.
 INDEX = "https://download.pytorch.org/whl/"
-#: What a package manager could take for an option, or a terminal for a command, is no package.
+#: A package must not be taken for an option by a package manager, or for a command by a terminal.
 _UNSAFE = re.compile(r"^-|[^ -~]")
 _BUILD = re.compile(r"torch\w*==[\d.]+\+(cu\d+|cpu)$")
 
@@ -79,7 +79,7 @@ def parse(manager: str, text: str) -> Inventory:
 
 
 def _safe(found: Inventory) -> Inventory:
-    """Those that can be words of a command: what is installed may name itself `--log=/etc/x`."""
+    """The packages that are safe in a command: a package may be called `--log=/etc/x`."""
     return {
         name: spec
         for name, spec in found.items()
@@ -150,7 +150,7 @@ def restore(
         "dnf": lambda specs: [*sudo, "dnf", "downgrade", "--assumeyes", *specs],
     }  # fmt: skip
     if manager == "pip":
-        # a build with a local label is on an index of its own
+        # builds with a local label have their own index
         labels = {found[1] for spec in changed if (found := _BUILD.match(spec))}
         changed = [
             w for label in sorted(labels) for w in ("--extra-index-url", INDEX + label)

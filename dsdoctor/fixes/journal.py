@@ -6,9 +6,9 @@ idempotent, so that an interrupted undo can be run again.
 
 Undo removes files and runs programs, so a journal is trusted only as a whole: every line ends with
 a seal (an HMAC over it and the seal before it, with a key that only the owner can read), the header
-says whose journal it is and which environment it changed, and the former content of files is bound
-by its SHA-256. A journal that was edited, copied from another account, or whose environment was
-replaced since is refused before anything is undone.
+contains the owner of the journal and the environment that it changed, and the former content of
+files is bound by its SHA-256. A journal that was edited, copied from another account, or whose
+environment has been replaced is rejected before anything is undone.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ class Journal:
         """Creates the journal of a fix that is about to start.
 
         Args:
-            name: of the fix.
-            header: what else to record.
-            folder: where journals are kept; None = the usual place.
+            name: name of the fix.
+            header: further fields of the header.
+            folder: folder of the journals; None = the usual place.
             prefix: folder of the environment that is changed; None = the fix changes none.
         """
         folder = folder or state_folder()
@@ -154,7 +154,7 @@ class Journal:
             raise JournalError(f"`{backup}` was changed since `{record['path']}` was saved in it")
 
     def backup(self, record: dict[str, Any]) -> Path:
-        """Where the previous content of a file is saved."""
+        """The path at which the previous content of a file is saved."""
         return self.backups / Path(str(record["backup"])).name
 
     def note(self, op: str, **fields: Any) -> None:
@@ -162,11 +162,11 @@ class Journal:
         self._append({"op": op, **fields})
 
     def end(self, outcome: str) -> None:
-        """Notes that the fix has ended."""
+        """Records that the fix has ended."""
         self._append({"end": outcome})
 
     def undone(self, number: int) -> None:
-        """Notes that the change of a record was undone, so that it is not undone again."""
+        """Records that the change of a record was undone, so it is not undone again."""
         self._append({"undone": number})
 
     def records(self) -> list[dict[str, Any]]:
@@ -177,7 +177,7 @@ class Journal:
                 record = json.loads(line)
             except (ValueError, RecursionError):
                 record = None
-            # a place for each line, so that its number gives the place
+            # one item per line, so that a record's number is its index
             found.append(record if isinstance(record, dict) else {})
         return found
 
@@ -190,7 +190,7 @@ class Journal:
     # ---- changes of files ------------------------------------------------------------------
 
     def note_file(self, path: Path, after: bytes | None = None) -> None:
-        """Notes what is at a path now: a file, a link or nothing, and the missing folders."""
+        """Records what is at a path now: a file, a link or nothing, and the missing folders."""
         for parent in reversed(list(missing_parents(path))):
             self.note("folder", path=str(parent))
         if path.is_symlink():
@@ -216,7 +216,7 @@ def _owner() -> int:
 
 
 def _identity(folder: Path) -> list[int] | None:
-    """What changes when a folder is replaced by another of the same name, but not with a reboot."""
+    """What changes if a folder is replaced by one with the same name, but not after a reboot."""
     try:
         info = folder.stat()
     except OSError:
@@ -274,8 +274,8 @@ def only_one(folder: Path | None = None, also: Path | None = None) -> Iterator[N
     """Holds the lock against two fixes at once, of this user and in one environment.
 
     Args:
-        folder: where journals are kept.
-        also: folder of the environment; its own lock keeps another user out.
+        folder: folder of the journals; None = the usual place.
+        also: folder of the environment; a lock in it keeps other users out.
 
     Raises:
         UsageError: another fix is running, or the platform has no such locks.

@@ -52,7 +52,7 @@ def facts_of(fixes: Iterable[FixUnit]) -> set[type[Fact]]:
 def plan_one(
     unit: FixUnit, snapshot: Snapshot, findings: Findings, request: FixRequest
 ) -> Plan | Impossible | None:
-    """What a fix makes of the facts: a plan, why there is none, or None = nothing to do."""
+    """The plan of a fix for these facts, or why there is none; None = nothing to do."""
     name = unit.fix.name
     arguments: dict[str, Any] = {}
     for need in needs(unit.fix.function):
@@ -86,10 +86,10 @@ def plan_one(
             why=f"`{printable(steering)}` has control characters or is not UTF-8, so no command "
             "that can be read and pasted is made of it; rename it",
         )
-    # the declared reach of a fix does not count if a step goes farther
+    # a step that reaches farther overrides the declared reach of the fix
     reach = max(made.reach, reach_of(made.steps), key=lambda reach: reach.order)
     # a step that is only shown changes nothing, however far it would reach
-    if not made.only_told and not request.allows(reach):
+    if not made.only_shown and not request.allows(reach):
         return Impossible(
             name=name,
             why=f"it needs `--reach {reach.value}` ({made.title})",
@@ -98,7 +98,7 @@ def plan_one(
 
 
 def _words(step: Step) -> Iterator[str]:
-    """The words of a step that a shell or a terminal gets as they are."""
+    """The words of a step that reach a shell or a terminal unchanged."""
     if isinstance(step, Run):
         yield from step.argv
         yield step.creates
@@ -109,7 +109,7 @@ def _words(step: Step) -> Iterator[str]:
 
 
 def _steering_word(made: Plan) -> str:
-    """A word of a plan that may steer a terminal, a line's end among them; "" if there is none."""
+    """A word of a plan with control characters, including newlines; "" if there is none."""
     words = [word for step in made.steps for word in _words(step)]
     words += [word for proof in made.proof for word in proof.argv]
     return next((word for word in (*words, *made.creates) if not word.isprintable()), "")

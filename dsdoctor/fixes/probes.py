@@ -40,7 +40,7 @@ SYSTEM_SECONDS = 60.0
 
 
 def probes() -> tuple[Probe, ...]:
-    """All of them."""
+    """All probes that only fixes need."""
     return (
         package_managers,
         other_toolkits,
@@ -82,7 +82,7 @@ def _candidates(host: Host, manager: str, names: list[str]) -> tuple[str, ...]:
 
 @probe
 def package_managers(host: Host, patient: Patient, torch: TorchBuild | Missing) -> PackageManagers:
-    """What could install something, and what the system's package manager offers."""
+    """The package managers that could install something, and what the system's one offers."""
     conda, kind = _conda(host)
     forge = False
     if patient.kind == "conda":

@@ -41,10 +41,10 @@ def undo(journal: Journal, env: Mapping[str, str], say: Say) -> None:
     done = {record["undone"] for record in records if "undone" in record}
     for number, record in reversed(list(enumerate(records))):
         if "op" not in record or number in done:
-            continue  # an interrupted undo got as far as this
+            continue  # an interrupted undo got this far
         path = Path(record.get("path", "/"))
         if record.get("op") == "restore" and any(tree in path.parents for tree in whole):
-            continue  # it goes with its folder
+            continue  # it is removed with its folder
         try:
             _one(journal, record, env, say)
         except (OSError, UndoError) as error:

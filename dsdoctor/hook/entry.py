@@ -48,7 +48,7 @@ _LARGEST_UID = 2**32 - 1
 #: Not empty if syslog did not accept a line in time; it is not tried again in this run.
 _syslog_blocks: list[bool] = []
 _UNKNOWN_WORDS = {"nagios": "DSDOCTOR UNKNOWN - inconclusive ({0})\n"}
-#: Exit statuses that stand for a decision of this process; click's own are not among them.
+#: Exit statuses that express a decision of this process; click's own are not among them.
 _decided: list[int] = []
 
 

@@ -50,7 +50,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Loads a host when it is asked for."""
+    """Imports a host when it is first used."""
     if name not in _LAZY:
         raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
     import importlib  # noqa: PLC0415

@@ -36,21 +36,21 @@ _SCRIPTS = Path(__file__).parent.parent / "probes" / "children"
 _OWN_SCRIPTS = ("checkpoint.py", "nvml.py", "trial_compile.py", "trial_write.py", "watch_gpus.py")
 
 
-#: Names of variables in a message.
+#: Most variables that a message lists.
 _SHOWN = 4
 
 
 class _Choice:
-    """What `--as-user` says.
+    """The account of `--as-user`, and what follows from it, for this process.
 
     Attributes:
         given: the account, None = the owner of what is run.
-        told: accounts that were reported.
-        copies: account-readable copy of our scripts.
+        reported: accounts that were already reported.
+        copies: copy of dsdoctor's scripts that every account can read.
     """
 
     given: Account | None = None
-    told: set[int] = set()  # one process, one report
+    reported: set[int] = set()
     copies: Path | None = None
 
 
@@ -88,14 +88,14 @@ def account_of(uid: int) -> Account:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """Whether a variable of root is not for another account's programs."""
+    """Whether to withhold a variable of root from another account's programs."""
     from dsdoctor.model.masking import mask_value  # noqa: PLC0415  # for other accounts only
 
     return mask_value(name, value) != value
 
 
 def _without(env: Mapping[str, str]) -> str:
-    """The variables that another account's programs do not get, in words."""
+    """The part of a message that lists the variables withheld from another account's programs."""
     names = sorted(name for name, value in env.items() if _is_secret(name, value))
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     listed = ", ".join(f"`{name}`" for name in names[:_SHOWN])
@@ -103,10 +103,10 @@ def _without(env: Mapping[str, str]) -> str:
 
 
 def own_tool(name: str, path: str | None = None) -> str | None:
-    """A program on PATH; for root one that no other account could have put there.
+    """A program on PATH; for root, one that no other account could have put there.
 
     Args:
-        name: of the program.
+        name: name of the program.
         path: folders to look in; None = those of `PATH`.
     """
     import shutil  # noqa: PLC0415  # a diagnosis that root makes needs none
@@ -123,7 +123,7 @@ def own_tool(name: str, path: str | None = None) -> str | None:
 
 
 def is_cautious() -> bool:
-    """Whether this is root, and nobody has said that what others own shall run as root."""
+    """Whether this is root, without `--as-user root`, which runs others' programs as root."""
     return is_root() and not (_Choice.given is not None and _Choice.given.uid == 0)
 
 
@@ -131,11 +131,11 @@ def may_quote(path: str, info: os.stat_result) -> None:
     """As root, rejects a private file that another account's link leads to: it would be quoted.
 
     Args:
-        path: how it was opened.
-        info: what was opened.
+        path: the path that was opened.
+        info: the file that was opened.
 
     Raises:
-        UnsafePathError: a link of an account on the way leads to a file that it may not read.
+        UnsafePathError: on the path, an account's link leads to a file that it may not read.
     """
     if not is_root() or info.st_mode & 0o004:
         return
@@ -148,7 +148,7 @@ def may_quote(path: str, info: os.stat_result) -> None:
 
 
 def isolated(argv: Sequence[str]) -> list[str]:
-    """The command; as root, a script of ours that needs no environment gets none."""
+    """The command; as root, a dsdoctor script that needs no Python environment gets none."""
     words = list(argv)
     if is_root() and words[0] == sys.executable and len(words) > 1:
         script = Path(words[1])
@@ -164,7 +164,7 @@ def _is_python(program: str) -> bool:
 
 
 def _code_paths(program: str, argv: Sequence[str], env: Mapping[str, str]) -> Iterator[str]:
-    """What a program takes code from, as far as its environment says."""
+    """The paths that a program loads code from, as far as its environment sets them."""
     yield program
     if argv[1:2] in (["-I"], ["-E"]) or not _is_python(program):
         return
@@ -176,7 +176,7 @@ def _code_paths(program: str, argv: Sequence[str], env: Mapping[str, str]) -> It
 
 
 def choose(argv: Sequence[str], env: Mapping[str, str]) -> Account | None:
-    """The account to run a command as; None = as who we are."""
+    """The account to run a command as; None = that of this process."""
     if not is_root():
         return None
     import shutil  # noqa: PLC0415  # a diagnosis that root makes needs none
@@ -190,8 +190,8 @@ def choose(argv: Sequence[str], env: Mapping[str, str]) -> Account | None:
             continue
         if _Choice.given is not None:
             return None if _Choice.given.uid == 0 else _Choice.given
-        if owner not in _Choice.told:
-            _Choice.told.add(owner)
+        if owner not in _Choice.reported:
+            _Choice.reported.add(owner)
             who = words_for(owner)
             sys.stderr.write(
                 f"dsdoctor: `{place}` belongs to {who}, so it runs as that account"
@@ -202,7 +202,7 @@ def choose(argv: Sequence[str], env: Mapping[str, str]) -> Account | None:
 
 
 def choose_for_paths(argv: Sequence[str], env: Mapping[str, str]) -> Account | None:
-    """The account to run a step of a fix as; None = as who we are.
+    """The account to run a step of a fix as; None = that of this process.
 
     A package manager runs what is in the environment that it changes (scripts of packages, `.pth`
     files), so a path of another account among its arguments counts as much as the program does.
@@ -222,7 +222,7 @@ def choose_for_paths(argv: Sequence[str], env: Mapping[str, str]) -> Account | N
 
 
 def become_owner(interpreter: str) -> None:
-    """Gives up root for good if the interpreter that is to be run is not root's alone.
+    """Gives up root permanently if another account could change the interpreter.
 
     The ranks of `smoke` share a folder with dsdoctor, so all of it runs as one account.
 
@@ -245,10 +245,10 @@ def become_owner(interpreter: str) -> None:
 
 
 def refuse_foreign(interpreter: str) -> None:
-    """Refuses to run another account's interpreter as root, where root cannot be given up.
+    """Refuses to run another account's interpreter as root, for callers that cannot give up root.
 
     Raises:
-        UsageError: we are root, and the interpreter is not root's alone.
+        UsageError: this is root, and another account could change the interpreter.
     """
     owner = foreign_owner(os.path.abspath(interpreter)) if is_root() else None  # noqa: PTH100
     if owner is not None:
@@ -259,13 +259,13 @@ def refuse_foreign(interpreter: str) -> None:
 
 
 def refuse_foreign_folder() -> None:
-    """Refuses to run, on several nodes as root, what is in somebody else's working folder.
+    """Refuses to run ranks as root on several nodes in a working folder that others can change.
 
     A launcher enters that folder on every node, and Python searches it for modules first.
 
     Raises:
-        UsageError: we are root, the working folder is not root's alone, and nobody has said that
-            root shall run there.
+        UsageError: this is root, another account could change the working folder, and
+            `--as-user root` was not passed.
     """
     reason = _why_not_here(None) if is_cautious() else ""
     if reason:
@@ -277,13 +277,13 @@ def refuse_foreign_folder() -> None:
 
 
 def become_given() -> None:
-    """Gives up root for good if `--as-user` names an account.
+    """Gives up root permanently if `--as-user` selects an account.
 
     Raises:
         UsageError: that account cannot read dsdoctor.
     """
     if _Choice.given is not None and is_root():
-        become(_Choice.given._replace(withholds=None))  # whoever names it may mean to pass them
+        become(_Choice.given._replace(withholds=None))  # passing variables on may be intended
 
 
 def become(account: Account) -> None:
@@ -310,11 +310,11 @@ def become(account: Account) -> None:
     os.environ.update(changed)
     import tempfile  # noqa: PLC0415  # a diagnosis that root makes needs none
 
-    tempfile.tempdir = None  # chosen again: root's may be closed to the account
+    tempfile.tempdir = None  # chosen again: the account may not be able to use root's
 
 
 def working_folder(cwd: str | None, account: Account | None) -> str | None:
-    """The folder that a child starts in: not as root where somebody else may put a module."""
+    """The folder that a child starts in: `/` for root if others can put modules into this one."""
     if not is_root() or account is not None:
         return cwd
     return "/" if _why_not_here(cwd) else cwd

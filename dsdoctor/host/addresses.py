@@ -1,4 +1,4 @@
-"""IP addresses of the interfaces, asked of the kernel (rtnetlink(7)).
+"""IP addresses of the interfaces, queried from the kernel (rtnetlink(7)).
 
 psutil knows them too, but importing it takes a tenth of `check --quick`: it creates some seventy
 named tuples. It is still used on other systems, and if a sandbox refuses netlink.
@@ -28,7 +28,7 @@ _SECONDS = 1.0
 
 
 def by_interface() -> dict[str, list[str]]:
-    """IPv4 and IPv6 addresses of every interface that has some.
+    """The IPv4 and IPv6 addresses of each interface that has any.
 
     Raises:
         OSError: the kernel does not report them.
@@ -67,7 +67,7 @@ def _from_netlink() -> dict[str, list[str]]:
 
 
 def _messages(kernel: socket.socket) -> Iterator[bytes]:
-    """What follows the header of each answer, up to the last one."""
+    """The body of each answer, up to the last one."""
     while True:
         data, (sender, _groups) = kernel.recvfrom(_RECEIVED_BYTES)
         if sender:  # another process, not the kernel
@@ -90,7 +90,7 @@ def parse(data: bytes) -> tuple[int, str]:
     `IFA_LOCAL` is the own address of a point-to-point link, whose `IFA_ADDRESS` is the peer's.
 
     Raises:
-        ValueError, struct.error: it is not such a message.
+        ValueError, struct.error: it is not an address message.
     """
     family, _bits, _flags, _scope, number = _ADDRESS.unpack_from(data)
     if family not in (socket.AF_INET, socket.AF_INET6):

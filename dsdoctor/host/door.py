@@ -24,7 +24,7 @@ class HostError(Exception):
     """Something could not be read; becomes a Missing with this reason.
 
     Attributes:
-        missing: why, in the words of the report.
+        missing: the reason, as the report shows it.
     """
 
     def __init__(self, why: Why, detail: str) -> None:
@@ -33,7 +33,7 @@ class HostError(Exception):
 
 
 class Stat(msgspec.Struct, frozen=True, kw_only=True):
-    """What a probe may know of a path (links followed).
+    """What a probe may know about a path (links followed).
 
     Attributes:
         kind: `file`, `dir`, `socket`, `device` or `other`.
@@ -58,7 +58,7 @@ class DiskUsage(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         total: bytes.
         free: bytes that this user may still use.
-        inodes_total: how many files it can hold; None where it does not count them (btrfs, NTFS).
+        inodes_total: how many files it can hold; None if it does not count them (btrfs, NTFS).
         inodes_free: how many more.
         read_only: it is mounted read-only.
     """
@@ -113,7 +113,7 @@ class Host(Protocol):
         ...
 
     def glob(self, pattern: str) -> list[str]:
-        """Sorted paths that match; an empty list where nothing does."""
+        """Sorted paths that match; an empty list if none does."""
         ...
 
     def stat(self, path: str) -> Stat:
@@ -125,7 +125,7 @@ class Host(Protocol):
         ...
 
     def which(self, name: str, path: str | None = None) -> str | None:
-        """Where a command is on PATH (or on the PATH given), None when it is not."""
+        """Where a command is on PATH (or in the folders of `path`), None if it is not found."""
         ...
 
     def query(self, name: str) -> Any:
@@ -138,7 +138,7 @@ class Host(Protocol):
 
 
 def exists(host: Host, path: str) -> bool:
-    """Whether a path is there; what cannot be read counts as absent."""
+    """Whether a path exists; one that cannot be read counts as absent."""
     try:
         host.stat(path)
     except HostError:

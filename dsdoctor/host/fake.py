@@ -24,7 +24,7 @@ class FakeHost:
         commands: a command line, or the beginning of one, to what running it returns: its standard
             output, a whole `Result`, or the error raised. The longest beginning that fits is used.
         queries: platform values by name (`Host.query`).
-        stats: path to what is there, where that cannot follow from `files`.
+        stats: path to what is there, if that does not follow from `files`.
         disks: path to its file system; 1 TiB, half of it free, for other paths.
         ran: every command that was run, in order.
     """

@@ -115,7 +115,7 @@ def _read_of(path: str) -> bytes:
 
 
 #: One-shot program for a path on a network mount; prints one JSON value, or an errno.
-#: As root it refuses what `accounts.may_quote` refuses: another account's link to a private file.
+#: As root it refuses what `account.may_quote` refuses: another account's link to a private file.
 _REMOTE = """
 import base64, errno, glob, json, os, shutil, stat, sys
 op, path, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -162,7 +162,7 @@ except OSError as e:
 """
 
 
-#: Where a port to listen on is searched for, and where the kernel reports which ports it hands out.
+#: The range in which a port to listen on is searched for, and the number of trials.
 _PORTS, _PORT_TRIALS = (20_000, 32_000), 50
 _DEALT = "/proc/sys/net/ipv4/ip_local_port_range"
 
@@ -170,11 +170,11 @@ _DEALT = "/proc/sys/net/ipv4/ip_local_port_range"
 def free_port(address: str = "") -> int:
     """A TCP port of this machine that no process listens on now.
 
-    It is used seconds later, so it lies below those that the kernel hands out to connections and
-    to listeners that request no port (`ip_local_port_range`), if there is room.
+    It is used seconds later, so it is below the ports that the kernel assigns to connections and to
+    listeners without a port (`ip_local_port_range`), if possible.
 
     Args:
-        address: of the listener, "" for every address.
+        address: address of the listener, "" for every address.
     """
     import random  # noqa: PLC0415  # for jobs of several nodes only
 

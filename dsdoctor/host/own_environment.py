@@ -1,7 +1,7 @@
-"""The environment of what root starts, without what leads to programs and files of others.
+"""The environment of programs that root starts, without variables that lead to others' files.
 
 `sudo -E`, or an older sudo, keeps the variables of the account that called it: `CXX`, a cache of
-compiled ops in `TORCH_EXTENSIONS_DIR` or below `HOME`. Root's ranks would run what is there.
+compiled ops in `TORCH_EXTENSIONS_DIR` or below `HOME`. Root's ranks would run what is in them.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from dsdoctor.process import Account
 from dsdoctor.safe_path import why_untrusted
 
 _WORDS = re.compile(r"[\s:,;=]+")
-#: They lead to the working folder, which is not entered either, or to nothing that is run.
-_NOT_WORTH_A_WORD = frozenset({"HOME", "PWD", "OLDPWD", "MAIL", "XDG_DATA_DIRS"})
-#: Names that were reported.
-_told: set[str] = set()
+#: Variables whose removal is not reported: they lead to the working folder, which root does not
+#: enter either, or to nothing that is run.
+_NOT_REPORTED = frozenset({"HOME", "PWD", "OLDPWD", "MAIL", "XDG_DATA_DIRS"})
+#: Variables that were already reported.
+_reported: set[str] = set()
 
 
 def own_environment(env: Mapping[str, str]) -> dict[str, str]:
-    """The variables of an environment, as root without those that lead to paths of others.
+    """The variables of an environment; for root, without those that lead to others' paths.
 
-    `PATH` keeps the folders that are root's, and `HOME` becomes root's own.
+    `PATH` keeps the folders that only root can change, and `HOME` becomes root's own.
     """
     if not is_cautious():
         return dict(env)
@@ -46,8 +47,8 @@ def own_environment(env: Mapping[str, str]) -> dict[str, str]:
             kept[name] = value
     if "HOME" in left:
         kept["HOME"] = account_of(0).home
-    if fresh := sorted(left - _NOT_WORTH_A_WORD - _told):
-        _told.update(fresh)
+    if fresh := sorted(left - _NOT_REPORTED - _reported):
+        _reported.update(fresh)
         names = ", ".join(f"`{name}`" for name in fresh)
         sys.stderr.write(
             f"dsdoctor: root's programs start without {names}, which leads to what another "
@@ -57,7 +58,7 @@ def own_environment(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def use_own_path() -> None:
-    """As root, leaves folders out of `PATH` in which others could put an `ssh` or a `kubectl`."""
+    """As root, removes folders from `PATH` in which others could put an `ssh` or a `kubectl`."""
     path = os.environ.get("PATH")
     if path is None or not is_cautious():
         return
@@ -76,9 +77,10 @@ class Start(NamedTuple):
     """How a program that changes an environment is started.
 
     Attributes:
-        account: to run it as, None = as who we are.
+        account: the account to run it as, None = that of this process.
         env: its variables.
-        cwd: the folder that it starts in, None = ours. `python -m pip` takes modules from it.
+        cwd: the folder that it starts in, None = that of this process. `python -m pip` imports
+            modules from it.
     """
 
     account: Account | None
@@ -87,7 +89,7 @@ class Start(NamedTuple):
 
 
 def start_of(argv: Sequence[str], env: Mapping[str, str]) -> Start:
-    """Decides for a package manager: an account, and as root nothing that others could change."""
+    """How to start a package manager: as which account, and for root with nothing of others."""
     account = choose_for_paths(argv, env)
     own = dict(env) if account is not None else own_environment(env)
     return Start(account, own, working_folder(None, account))
@@ -98,7 +100,7 @@ def _is_foreign(word: str) -> bool:
 
 
 def _own_folders(path: str) -> str:
-    """The folders of `PATH` in which only root can put a program, /tmp not among them."""
+    """The folders of `PATH` in which only root can put a program; /tmp is not one."""
     return os.pathsep.join(
         folder
         for folder in path.split(os.pathsep)

@@ -56,9 +56,9 @@ def _memory() -> dict[str, int]:
 
 
 def _processes() -> list[dict[str, Any]]:
-    """What every readable process is and does: pid, name, argv, cwd, locks it holds open.
+    """Every readable process: pid, name, argv, cwd and open lock files.
 
-    `locks` are the open files called `lock`: torch keeps that of a build open until it has ended.
+    `locks` are the open files called `lock`: torch keeps that of a build open until the build ends.
     """
     import psutil  # noqa: PLC0415
 

@@ -19,7 +19,7 @@ from dsdoctor.framework import framework_of
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.probes.command_line import behind_sbatch, parse_command
+from dsdoctor.probes.command_line import after_sbatch, parse_command
 from dsdoctor.probes.command_tables import PRESETS, TRAINERS
 from dsdoctor.probes.shell_lines import is_launch, launches
 from dsdoctor.probes.yaml_files import default_accelerate, read_yaml
@@ -130,7 +130,7 @@ def _shell_at(words: Sequence[str]) -> int | None:
 def _shell_text(words: Sequence[str], host: Host, cwd: str) -> tuple[str, str, str]:
     """The text that the shell would run, its name for messages, and why it is not known."""
     if posixpath.basename(words[0]) == "sbatch":
-        wrapped, rest = behind_sbatch(words[1:])
+        wrapped, rest = after_sbatch(words[1:])
         if wrapped:
             return wrapped, "the one after `--wrap`", ""
     else:

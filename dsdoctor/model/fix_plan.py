@@ -212,7 +212,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     recheck: dict[str, str] = {}
 
     @property
-    def only_told(self) -> bool:
+    def only_shown(self) -> bool:
         """Whether every step is the user's to carry out."""
         return all(isinstance(step, Tell) for step in self.steps)
 

@@ -229,10 +229,10 @@ _ORDINARY = _words(
 _TAILS = _words(
     "b64 base base64 data default header id json new old plain raw str string text value"
 )
-#: Ends of names that are written together; some are clear whatever stands in front.
+#: Ends of names that are written together; some mark a secret whatever precedes them.
 _CLEAR_ALONE = _words("password passwd passphrase secret credentials apikey accesskey secretkey")
 _RUN_TOGETHER = (*sorted(_CLEAR_ALONE), "token", "key", "pass", "pw")
-#: One word in front of `key: …` that makes it an ordinary one.
+#: A word before `key: …` that makes it an ordinary key.
 _ORDINARY_KEYS = _words("cache dict hash lookup object partition sort tree")
 _SEGMENT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
@@ -240,7 +240,7 @@ _LONGEST_NAME = 120
 
 
 #: Values that are not secret whatever their name: nothing, switches, examples, and what programs
-#: say of a secret in place of it.
+#: print instead of a secret.
 _PLACEHOLDER = (
     r"(?i)(?:none|null|nil|true|false|yes|no|on|off|auto|unset|undefined|required|missing|\*+|x{3,}"
     r"|\(?(?:not|is|null|empty|hidden|redacted|invalid|expired|incorrect|denied|permission)"
@@ -261,12 +261,12 @@ _FILE = (
     r"|[\w.@+-]*/[\w./@+-]*\.(?:json|key|pem|crt|ya?ml|toml|ini|conf|cfg|env|txt|py|pt|bin"
     r"|safetensors)"
 )
-#: What may stand between the end of a name and its value. Where a text was made printable before,
-#: U+FFFD is in place of quotes and of ESC.
+#: What may be between the end of a name and its value. In a text that was made printable before,
+#: U+FFFD replaces quotes and ESC.
 _TO_VALUE = (
     r"(?:\\{0,3}[\"'\ufffd]\]?|%22|&quot;|(?:\x1b|\ufffd|\\u001b|\\x1b)\[[0-9;]{0,12}m)?"
     r"[ \t]{0,4}(?:=>|:=|=|:|\uff1a|%3[ad])[ \t]{0,40}"
-    # a value in the next line, also where the text is quoted in another document
+    # a value on the next line, also if another document quotes the text
     r"(?:(?:[|>][+-]?)?\\{0,2}(?:\r?\n|\\n)[ \t]{1,40})?"
 )
 _ASSIGNED = (
@@ -435,7 +435,7 @@ def _is_ordinary_key(text: str, start: int) -> bool:
 
 
 def _mask_named(text: str, small: str, pattern: re.Pattern[str]) -> str:
-    """Masks values behind names; where one is not a secret, the search goes on inside the value."""
+    """Masks values after names; if a value is not secret, the search continues within it."""
     kept: list[str] = []
     done = at = 0
     named = "name" in pattern.groupindex

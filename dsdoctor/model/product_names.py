@@ -41,7 +41,7 @@ _MEMORY_TOLERANCE = 0.07
 
 
 def products_named(text: str) -> list[str]:
-    """Names of the products that a person may mean, as they stand in `products.PRODUCTS`.
+    """Names in `products.PRODUCTS` of the products that a person may mean.
 
     >>> products_named("A100 80GB SXM"), products_named("RTX4090"), products_named("h100")
     (['A100-SXM4-80GB'], ['GeForce RTX 4090'], ['H100 PCIe', 'H100 NVL', 'H100 80GB HBM3'])

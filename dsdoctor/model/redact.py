@@ -34,7 +34,7 @@ _COMMON_USERS = frozenset(
 )
 _COMMON_HOSTS = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 
-# What stands in front is judged after the first character, which `re` can then look up.
+# What precedes it is checked after the first character, so `re` can search for that character.
 _IPV4 = re.compile(r"\d(?<![\w.-]\d)(?<![=~<>]=\d)\d{0,2}\.(?:\d{1,3}\.){2}\d{1,3}(?![\w]|\.\d|-)")
 _DOTS = re.compile(r"\.\d{1,3}\.\d{1,3}\.\d")
 _IPV6 = re.compile(

@@ -34,12 +34,12 @@ from dsdoctor.paste.unfolded import unfolded
 _SYSTEM = re.compile(r"\s*OS\s*: ")
 #: Lines from there to torch's version: compilers, glibc and two heads.
 _TO_TORCH = 14
-#: The first key, and those of which one follows soon: a `PyTorch version:` alone proves nothing.
+#: The first key, and keys of which one follows soon: `PyTorch version:` alone proves nothing.
 _FIRST = re.compile(r"\s*PyTorch version\s*: ")
 _NEXT = re.compile(
     r"\s*(?:Is debug build|CUDA used to build PyTorch|ROCM used to build PyTorch)\s*:"
 )
-#: Keys of no other tool: of a report whose head was cut off, two of them are close together.
+#: Keys that no other tool prints: a report whose head was cut off has two of them close together.
 _DISTINCT = re.compile(
     r"\s*(?P<key>Is debug build|CUDA used to build PyTorch|ROCM used to build PyTorch"
     r"|Is CUDA available|CUDA runtime version|CUDA_MODULE_LOADING set to"
@@ -51,7 +51,7 @@ _PACKAGE = re.compile(
     r"\s*\[(?P<tool>pip|pip3|pip2|conda)\]\s+(?P<name>[\w.-]{1,60})(?:==|\s+)(?P<v>\S+)"
     r"(?:\s+(?P<build>\S+))?"
 )
-#: This many lines of packages in a row are the list, even without its head.
+#: Fewest consecutive lines of packages that are the list, even without its head.
 _CUT_LIST = 2
 _VARIABLE = re.compile(r"\s*(?P<name>[A-Z][A-Z0-9_]{2,60})=(?P<value>.*)$")
 _LIBRARIES = re.compile(r"\s*Versions of relevant libraries\s*:")
@@ -62,8 +62,8 @@ _OLD_PYTHON = re.compile(r"\s*Python version\s*:\s*(?:2\.|3\.[0-7](?:\D|$))")
 _OF_NVIDIA_SMI = ("GPU models and configuration", "Nvidia driver version")
 #: Lines of the longest such report (lscpu, 60 packages of pip and conda, a topology of 16 GPUs).
 _MOST = 400
-#: `NAME=value command …` is a line of a shell, whose variable is that command's alone.
-_COMMAND_BEHIND = re.compile(r"\s[A-Za-z./~$\"'-]")
+#: `NAME=value command …` is a shell line that sets the variable only for that command.
+_COMMAND_FOLLOWS = re.compile(r"\s[A-Za-z./~$\"'-]")
 _VARIABLES = re.compile(
     r"(?:CUDA|NCCL|TORCH|PYTORCH|DS|OMP|MASTER|WORLD|RANK|LOCAL_RANK|LD)(?:_|$)"
 )
@@ -177,7 +177,7 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
     lines = unfolded(lines)
     place = 0
     while place < len(lines):
-        if _begins(lines, place) or _begins_behind_a_cut(lines, place):
+        if _begins(lines, place) or _begins_after_a_cut(lines, place):
             place = _region(lines, place, into)
         elif _LIBRARIES.match(lines[place].text):
             place = _libraries(lines, place + 1, into)
@@ -200,8 +200,8 @@ def _begins_with_torch(lines: Sequence[Line], place: int) -> bool:
     return any(_NEXT.match(line.text) for line in lines[place + 1 : place + 7])
 
 
-def _begins_behind_a_cut(lines: Sequence[Line], place: int) -> bool:
-    """Whether a report whose first lines are missing goes on here."""
+def _begins_after_a_cut(lines: Sequence[Line], place: int) -> bool:
+    """Whether a report whose first lines are missing continues here."""
     one = _DISTINCT.match(lines[place].text)
     if one is None:
         return False
@@ -210,7 +210,7 @@ def _begins_behind_a_cut(lines: Sequence[Line], place: int) -> bool:
 
 
 def _libraries(lines: Sequence[Line], place: int, into: Statements) -> int:
-    """Reads the list of packages alone, quoted without the report; returns where it ends."""
+    """Reads a list of packages that was quoted without the report; returns where it ends."""
     while place < len(lines) and _PACKAGE.match(lines[place].text):
         into.recognized()
         _other(lines[place], into)
@@ -219,7 +219,7 @@ def _libraries(lines: Sequence[Line], place: int, into: Statements) -> int:
 
 
 def _region(lines: Sequence[Line], place: int, into: Statements) -> int:
-    """Reads one report; returns where it ends: at a fence, the next report, or what is too far."""
+    """Reads one report; returns where it ends: at a fence, the next report, or the line limit."""
     into.recognized()
     listed = _Listed()
     unlisted: dict[str, Line] = {}
@@ -272,7 +272,7 @@ class _Listed:
         self._lines: dict[int, Line] = {}
 
     def takes(self, text: str, name: str, line: Line, into: Statements) -> bool:
-        """Whether a line belongs to the list; the next key ends it and says that it is whole."""
+        """Whether a line belongs to the list; the next key ends the list and proves it complete."""
         if not self.open:
             return False
         if not text.strip() or re.match(r"\s*(?:GPU \d|MIG )", text):
@@ -286,7 +286,7 @@ class _Listed:
         return False
 
     def take(self, text: str, line: Line, into: Statements) -> None:
-        """One GPU, where the text is of one."""
+        """Takes one GPU, if the text describes one."""
         found = _GPU.match(text)
         if found and int(found["index"]) not in self._lines:
             self._lines[int(found["index"])] = line
@@ -305,7 +305,7 @@ def _other(line: Line, into: Statements) -> None:
     if (
         variable
         and _VARIABLES.match(variable["name"])
-        and not _COMMAND_BEHIND.search(variable["value"])
+        and not _COMMAND_FOLLOWS.search(variable["value"])
     ):
         path = f"variables.{variable['name']}"
         into.state(Environment, path, variable["value"].strip(), line)

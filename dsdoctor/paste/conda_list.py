@@ -26,7 +26,7 @@ _EXPLICIT = re.compile(
     r"\s*https?://\S{1,200}/(?P<name>[a-z_][\w.-]{0,60})-(?P<version>\d[\w.+!]{0,60})-"
     r"(?P<build>[\w.+]{1,80})\.(?:tar\.bz2|conda)(?:#\w{1,64})?\s*$"
 )
-#: Without its head a list is known by the builds of its rows: `py310h06a4308_0`, `pypi_0 pypi`.
+#: A list without its head is recognized by builds such as `py310h06a4308_0` and `pypi_0 pypi`.
 _BUILD = re.compile(r"(?:[\w.]+_\d{1,3}|\d{1,3}|\d{1,3}_\w+)$")
 _FEWEST = 10
 _ROWS = (_ROW, _EXPORTED, _EXPLICIT)
@@ -35,7 +35,7 @@ _ROWS = (_ROW, _EXPORTED, _EXPLICIT)
 def _read(lines: Sequence[Line], into: Statements) -> None:
     headed = False
     run: list[tuple[Line, re.Match[str]]] = []
-    unsure: list[tuple[Line, re.Match[str]]] = []  # rows only if rows go on after them
+    unsure: list[tuple[Line, re.Match[str]]] = []  # these count only if more rows follow
     for line in lines:
         row = next((row for form in _ROWS if (row := form.match(line.text))), None)
         if _HEAD.match(line.text):

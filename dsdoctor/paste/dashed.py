@@ -43,12 +43,12 @@ _NAMED = {
 
 
 def read(lines: Sequence[Line], into: Statements, first: re.Pattern[str]) -> None:
-    """States what the lists state that begin with a given key.
+    """States the contents of the lists that begin with a given key.
 
     Args:
-        lines: of the whole text.
-        into: takes the statements.
-        first: the line with the tool's own version.
+        lines: the lines of the whole text.
+        into: receives the statements.
+        first: matches the line with the tool's own version.
     """
     left = blank = 0
     for place, line in enumerate(lines):
@@ -64,7 +64,7 @@ def read(lines: Sequence[Line], into: Statements, first: re.Pattern[str]) -> Non
 
 
 def state_item(line: Line, into: Statements) -> None:
-    """States what one line of such a list states."""
+    """States the content of one line of a list."""
     found = _ITEM.match(line.text)
     if found:
         value = found["value"].strip().strip("`")
@@ -111,7 +111,7 @@ def _torch(key: str, value: str, line: Line, into: Statements) -> None:
 
 
 def _gpu(value: str, line: Line, into: Statements) -> None:
-    """The name of torch's device 0, which is GPU 0 where all GPUs are of one kind."""
+    """The name of torch's device 0, which is GPU 0 if all GPUs are of one kind."""
     if into.states(TorchBuild, "version") and into.states(TorchLive, "cuda_ok"):
         into.state(TorchLive, "devices.0.name", value, line)
     state_gpu(0, value, line, into)

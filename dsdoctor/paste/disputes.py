@@ -1,7 +1,7 @@
-"""What follows where two parts of a text state one field differently.
+"""What remains known if two parts of a text state one field differently.
 
-Most such texts are of two machines, of one machine before and after a change, or of two
-environments. Only what does not depend on the field then stays known.
+Most such texts are about two machines, about one machine before and after a change, or about two
+environments. Only fields that do not depend on the disputed one remain known.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from dsdoctor.model.partial import Source
 
 #: A field, as the key of its fact and its dotted name below that.
 Field = tuple[str, str]
-#: Fields that identify a thing: what a text says about a driver 535 does not hold for the
-#: driver 550 that it mentions as well. The key is the thing, about which nothing is known then.
+#: Fields that identify a thing: what a text says about driver 535 does not apply to the driver 550
+#: that it also mentions. If one is disputed, nothing is known about the thing (the key).
 _IDENTITY = re.compile(
     r"(?P<thing>(?:gpus|found|devices)\.\d+\.|cxx\.|cc\.|)"
     r"(?:version|driver_version|name|pci_bdf|uuid)$"
 )
-#: Facts about which nothing is known either if the fact in the key has lost its identity.
+#: Facts that become unknown too if the identity of the fact in the key is disputed.
 _BELONGS = {"torch_build": ("torch_live",)}
-#: What says that a list is whole, in facts whose list is disputed.
+#: Fields that say that a list is complete, in facts whose list is disputed.
 _WHOLE = {"gpus": ("gpus[]", "stopped_at")}
 
 
@@ -53,10 +53,10 @@ def unknown(disputed: Iterable[Field], stated: Iterable[Field]) -> set[Field]:
 def contradictions(
     disputed: Mapping[Field, tuple[tuple[Any, Source], tuple[Any, Source], int | None]],
 ) -> tuple[Contradiction, ...]:
-    """The disputes for the reader, by line; for each thing only those about its identity, if any.
+    """The disputes to report, by line; for each thing only those about its identity, if any.
 
     Args:
-        disputed: fields to their two values with places, and which of them is used.
+        disputed: maps fields to their two values with places, and which of them is used.
     """
     things = {(fact, match["thing"]) for fact, path in disputed if (match := _IDENTITY.match(path))}
     found: list[Contradiction] = []

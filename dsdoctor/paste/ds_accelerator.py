@@ -1,8 +1,8 @@
-"""The line in which DeepSpeed says that it found no GPU.
+"""The line in which DeepSpeed reports that it found no GPU.
 
-Source: deepspeed 0.10 to 0.19 accelerator/real_accelerator.py: after the other accelerators it asks
-`torch.cuda.device_count()` and `is_available()`, and takes the CPU if there is no device. It says
-`(auto detect)` then, and `(override)` where `DS_ACCELERATOR` decides.
+Source: deepspeed 0.10 to 0.19 accelerator/real_accelerator.py: after other accelerators it calls
+`torch.cuda.device_count()` and `is_available()`, and uses the CPU if there is no device. It then
+prints `(auto detect)`, or `(override)` if `DS_ACCELERATOR` decides.
 """
 
 from __future__ import annotations

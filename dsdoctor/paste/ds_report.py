@@ -33,7 +33,7 @@ _UNTITLED = re.compile(
 #: What torch prints if a toolkit exists and `torch.cuda.is_available()` is false, when it
 #: looks for the compiler (torch/utils/cpp_extension.py 1.0 to 2.13, `_find_cuda_home`).
 _NO_DEVICE = re.compile(r"\s*No CUDA runtime is found, using CUDA_HOME=")
-#: Also in front of the command that installed it; `1` there would say nothing about this shell.
+#: Also before the command that installed it; `1` there would say nothing about this shell.
 _NO_OPS = re.compile(r"(?:.*[\s$>])?(?:export )?DS_BUILD_OPS=(?P<value>0)(?:\s|$)")
 #: Lines of the longest such report, with the warnings of every op.
 _MOST = 160
@@ -72,7 +72,7 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
 def _line(line: Line, into: Statements) -> None:
     op = _OP.match(line.text)
     if op and op["op"] != "ninja":
-        # `compatible` is what was tried then, not what a job will need; `installed` is pre-built
+        # `compatible` was tried at that time and says little about a job; `installed` is pre-built
         if op["built"] == "YES":
             into.state(DeepSpeedInstall, f"installed_ops.{op['op']}", value=True, line=line)
         return
@@ -135,7 +135,7 @@ def _wheel(value: str, line: Line, into: Statements) -> None:
     cuda = re.search(r"cuda (\d+\.\d+)", value)
     if torch is None:
         return
-    built = torch[1] != "0.0"  # "0.0" where no op was pre-built
+    built = torch[1] != "0.0"  # "0.0" if no op was pre-built
     into.state(DeepSpeedInstall, "built_for_torch", torch[1] if built else None, line)
     if cuda:
         into.state(DeepSpeedInstall, "built_for_cuda", cuda[1] if built else None, line)

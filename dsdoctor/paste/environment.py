@@ -9,7 +9,7 @@ from dsdoctor.paste.statements import Statements
 
 
 def environment_of(text: str) -> Snapshot | None:
-    """The partial snapshot of a text; None where no reader recognizes a part of it."""
+    """The partial snapshot of a text; None if no reader recognizes a part of it."""
     lines = lines_of(text)
     statements = Statements()
     for reader in READERS:

@@ -14,7 +14,7 @@ from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.statements import Statements
 
-#: By a path or with a version in its name (`gcc-9`) it is not the compiler that a build takes.
+#: Not with a path, or with a version in its name (`gcc-9`): a build would not use that compiler.
 _FIRST_LINE = re.compile(
     r"\s*(?:> ?)?`?(?P<name>gcc|g\+\+|cc|c\+\+) \((?P<package>[^()]{1,80})\) "
     r"(?P<version>\d{1,2}\.\d{1,2}\.\d{1,2})(?: \d{8})?(?: \([^()]{1,60}\))?`?\s*$"

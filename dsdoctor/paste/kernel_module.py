@@ -1,4 +1,4 @@
-"""`/proc/driver/nvidia/version`, and the line that the same module writes to the kernel log.
+"""`/proc/driver/nvidia/version`, and the line that the same module prints to the kernel log.
 
 Source: kernel-open/nvidia/nv-procfs.c and nv.c of NVIDIA's open modules 515 to 580 (`NVRM version:`
 and `NVRM: loading`), read 2026-11-22; the proprietary module prints `x86_64 Kernel Module`.

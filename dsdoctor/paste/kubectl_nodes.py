@@ -1,4 +1,4 @@
-"""`kubectl describe node`, `kubectl get node` (table, YAML or JSON): GPUs that a node offers.
+"""`kubectl describe node`, `kubectl get node` (table, YAML or JSON): allocatable GPUs of nodes.
 
 Source: Kubernetes 1.20 to 1.34, staging/src/k8s.io/kubectl/pkg/describe/describe.go
 (`describeNode`) and pkg/printers/internalversion/printers.go; labels of NVIDIA's GPU feature
@@ -29,7 +29,7 @@ _LABELS = re.compile(
     r"(?:\d{4}_)?10de\.present=true|cloud\.google\.com/gke-accelerator=nvidia"
 )
 _READY = re.compile(r"\s+Ready\s+(?P<status>True|False|Unknown)\s+\w{3}, ")
-#: A row of any condition when the kubelet is silent: all of them become unknown.
+#: A row of any condition if the kubelet does not report: all of them become unknown.
 _SILENT = re.compile(r"\s+\w+\s+Unknown\s+\w{3}, .*\sNodeStatusUnknown\s+(?P<said>\S.*)$")
 _MESSAGE = re.compile(r"\s(?P<reason>Kubelet\w+|NodeStatus\w+)\s+(?P<said>\S.*)$")
 _HEADING = re.compile(r"\s*NAME\s+STATUS\s+ROLES\s+AGE\s+VERSION")
@@ -38,7 +38,7 @@ _ROW = re.compile(
     r"\S+\s+\w+\s+v1\."
 )
 _PENDING = re.compile(r"\b[1-9]\d* Insufficient (?:nvidia|amd)\.com/gpu\b")
-#: Both parts list these, so an item without them is of something else.
+#: Both parts list these, so items without them belong to something else.
 _ALWAYS = frozenset({"cpu", "memory", "pods"})
 #: Lines of labels, conditions and addresses between the name of a node and its capacity.
 _APART = 150
@@ -46,7 +46,7 @@ _ITEMS = 30
 
 
 class _Node:
-    """What the text says of one node."""
+    """What the text says about one node."""
 
     def __init__(self, name: str, line: Line) -> None:
         self.name = name
@@ -58,7 +58,7 @@ class _Node:
         self.reason = ""
 
     def take(self, which: str, items: dict[str, tuple[int, Line]]) -> None:
-        """The items of its capacity, or of what it offers."""
+        """Takes the items of its capacity, or of its allocatable resources."""
         self.parts[which] = {key: count for key, (count, _) in items.items()}
         rows = [line for key, (_, line) in items.items() if _GPU.match(key)]
         if rows:

@@ -22,7 +22,7 @@ _SHM = re.compile(
     r"\d[\d.]{0,15}[KMGT]?i?\s+\d[\d.]{0,15}[KMGT]?i?\s+(?:\d{1,3}%|-)\s+/dev/shm\s*$"
 )
 _IN_KIB = re.compile(r"\bFilesystem\b.{0,40}\b1K-blocks\b")
-#: The command at a prompt or alone, whose answer is the next line.
+#: The command, at a prompt or on its own; its output is the next line.
 _ASKED = re.compile(r"(?:^|[$#%>❯]\s*)ulimit -S?(?P<what>[lnsuv])\s*$")
 _ANSWER = re.compile(r"\s*(?P<value>\d{1,18}|unlimited)\s*$")
 #: A row of `ulimit -a`.

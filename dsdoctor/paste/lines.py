@@ -1,4 +1,4 @@
-"""Lines of a pasted text without what mail, Markdown, browsers and terminals put around them."""
+"""Lines of a pasted text, without the additions of mail, Markdown, browsers and terminals."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _TAGS = re.compile(
 #: The title of an issue: a heading of the first level, or as GitHub's command line prints it.
 _TITLE = re.compile(r"^(?:#[ \t]+|title:[ \t]+)(?=\S)")
 _FENCE = re.compile(r"^\s{0,3}(?:```|~~~)")
-#: No tool prints longer lines with something that we read; conda's and lscpu's flags are shorter.
+#: No tool prints a longer line that a reader uses; conda's and lscpu's flags are shorter.
 LONGEST = 4000
-#: How much of a text is read: far more than any issue has.
+#: Lines of a text that are read, far more than any issue has.
 MOST_LINES = 200_000
 
 
@@ -29,8 +29,8 @@ class Line(NamedTuple):
     """One line.
 
     Attributes:
-        number: in the text, from 1.
-        text: without quoting and codes.
+        number: its number in the text, from 1.
+        text: its text, without quoting and codes.
         fence: it opens or closes a fenced block.
     """
 
@@ -40,7 +40,7 @@ class Line(NamedTuple):
 
 
 def lines_of(text: str) -> list[Line]:
-    r"""Cleaned lines of a text; none is dropped, so that numbers stay those of the text.
+    r"""Cleaned lines of a text; none is dropped, so the numbers are those of the text.
 
     >>> [line.text for line in lines_of("> ninja .. \x1b[92m[OKAY]\x1b[0m\n>&gt; a")]
     ['ninja .. [OKAY]', '> a']
@@ -48,7 +48,7 @@ def lines_of(text: str) -> list[Line]:
     found = []
     for number, raw in enumerate(re.split(r"\r?\n", text)[:MOST_LINES], 1):
         line = _CODES.sub("", raw[:LONGEST].replace("\x08", ""))
-        line = line.rstrip("\r").rpartition("\r")[2]  # what overwrote the line before
+        line = line.rstrip("\r").rpartition("\r")[2]  # the last overwrite of the line
         line = _QUOTE.sub("", line)
         fence = bool(_FENCE.match(line))
         line = html.unescape(_TAGS.sub("", line)).replace("\N{NO-BREAK SPACE}", " ")
@@ -57,7 +57,7 @@ def lines_of(text: str) -> list[Line]:
 
 
 def with_bare_title(lines: list[Line]) -> tuple[int, list[str]]:
-    """The number of the title's line, 0 without one, and the texts with the title's own words.
+    """The number of the title's line, 0 if there is none, and the lines with a bare title.
 
     >>> with_bare_title([Line(1, "# CUDA error"), Line(2, "on 2 GPUs")])
     (1, ['CUDA error', 'on 2 GPUs'])

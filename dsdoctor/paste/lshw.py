@@ -1,7 +1,7 @@
 """`lshw -C display`: NVIDIA's GPUs and their kernel drivers.
 
 Source: lshw B.02.19 and B.02.20, src/core/print.cc: one block for each node, keys indented below
-`*-display`, with `UNCLAIMED` where no driver serves it.
+`*-display`, with `UNCLAIMED` if it has no driver.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ _GPU = re.compile(
     r"(?:3D controller|VGA compatible controller)"
     r"(?: \[03\d\d\])?: NVIDIA Corporation (?P<rest>.*)$"
 )
-#: With `-nn`; without it, `Device` and the id where the names of that machine are older.
+#: With `-nn`; without it, `Device` and the ID if the machine's list of names is too old.
 _ID = re.compile(r"\[10de:(?P<id>[0-9a-f]{4})\]|^Device (?P<bare>[0-9a-f]{4})\b")
 _OTHER = re.compile(r"\s*(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.\d ")
-#: More than any machine has: what statements of a list hold grows with its square.
+#: More than any machine has: the cost of a list grows with its square.
 MOST_GPUS = 256
 _DRIVER = re.compile(r"\s+Kernel driver in use: (?P<driver>[\w-]{1,30})$")
 
@@ -50,7 +50,7 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
 
 
 def state_nouveau(drivers: Sequence[tuple[str, Line]], gpus: int, into: Statements) -> None:
-    """States that NVIDIA's module serves no GPU, where nouveau has all of them."""
+    """States that no GPU uses NVIDIA's module, if nouveau drives all of them."""
     if gpus and len(drivers) == gpus and all(driver == "nouveau" for driver, _ in drivers):
         into.state(NvidiaKernel, "modules", ["nouveau"], drivers[0][1])
         into.state(NvidiaKernel, "module_version", None, drivers[0][1])

@@ -1,4 +1,4 @@
-"""What a report of pasted text says besides its findings: where it contradicts itself, for one."""
+"""Notes in a report on pasted text, for example about contradictions in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dsdoctor.model.finding import Status
 from dsdoctor.model.report import Report
 from dsdoctor.model.snapshot import Snapshot
 
-#: Fields as readers call them, by their dotted names.
+#: What users call a field, by its dotted name.
 _CALLED = {
     "nvml.driver_version": "driver",
     "nvidia_kernel.module_version": "kernel module",
@@ -25,7 +25,7 @@ _CALLED = {
     "compilers.cxx.version": "gcc",
     "gpus.count": "number of GPUs",
 }
-#: They follow from others that are named, or say where a value was found.
+#: Fields that are not reported: they follow from others, or say where a value was found.
 _DERIVED = frozenset(
     {
         "cc_major",
@@ -40,17 +40,17 @@ _DERIVED = frozenset(
         "index",
     }
 )
-#: More of them say no more than that the text is of several machines.
+#: Most contradictions that are listed; more only show that the text is about several machines.
 _MOST = 4
 
 
 def paste_notes(report: Report, snapshot: Snapshot) -> list[str]:
-    """Notes for the reader of a paste."""
+    """The notes of a report on a paste."""
     return [*_contradicted(snapshot.contradictions), *_without_cuda(report, snapshot)]
 
 
 def _without_cuda(report: Report, snapshot: Snapshot) -> Iterator[str]:
-    """What torch says of CUDA, where no check could say whether that is wrong."""
+    """What torch reports about CUDA, if no check could judge it."""
     stated = snapshot.sources.get(TorchLive.key(), {}).get("cuda_ok")
     seen = snapshot.facts.get(TorchLive.key(), {}).get("cuda_ok")
     said = any(finding.status in (Status.WARN, Status.FAIL) for finding in report.findings)
@@ -62,7 +62,7 @@ def _without_cuda(report: Report, snapshot: Snapshot) -> Iterator[str]:
 
 
 def _contradicted(found: Iterable[Contradiction]) -> list[str]:
-    """What a paste states twice and differently, a sentence each."""
+    """Contradictions of a paste, one sentence each."""
     texts: dict[tuple[str, frozenset[str]], str] = {}
     for each in found:
         name = _called(each.field)
@@ -71,7 +71,7 @@ def _contradicted(found: Iterable[Contradiction]) -> list[str]:
         if name is None or one == other:
             continue
         key = (name, frozenset((one, other)))
-        if each.used is not None:  # a better witness rules over a list of packages
+        if each.used is not None:  # a more reliable source overrides a list of packages
             texts[key] = (
                 f"{name} is {one} in line {here}, which is used, and {other} in line {there}"
             )
@@ -85,7 +85,7 @@ def _contradicted(found: Iterable[Contradiction]) -> list[str]:
 
 
 def _called(field: str) -> str | None:
-    """What readers call a field; None for one that only follows from others."""
+    """What users call a field; None for one that only follows from others."""
     if field in _CALLED:
         return _CALLED[field]
     fact, _, path = field.partition(".")

@@ -1,7 +1,7 @@
 """`nvidia-smi`: the table of every driver since 384, and what it prints when it fails.
 
-What is in use at that moment (memory, processes, utilization) is not read: a paste is as often
-from the failed run as from the machine before it.
+Current usage (memory, processes, utilization) is not read: a paste is as often from during the
+failed run as from before it.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ _FAILURES = (
         (9, "DRIVER_NOT_LOADED", "Driver Not Loaded"),
     ),
 )
-#: What it prints if the driver works and a GPU does not: the words and their code. The
-#: address alone up to driver 550, after the index (or the index alone) in later ones.
+#: What it prints if the driver works and a GPU does not: the words and their code. Up to driver 550
+#: it prints only the address, later versions the index before it, or only the index.
 _HANDLE = re.compile(
     r"Unable to determine the device handle for (?:GPU|gpu) ?"
     r"(?=\w)(?:(?P<index>\d{1,2}):\s+)?"
@@ -77,7 +77,7 @@ _HANDLE_CODES = {
     "Not Found": (6, "NOT_FOUND"),
     "Unknown Error": (999, "UNKNOWN"),
 }
-#: Below the table, since driver 450, where MIG is enabled on a GPU and no MIG device exists on any.
+#: Below the table, since driver 450, if MIG is enabled on a GPU and no GPU has a MIG device.
 _NO_MIG = re.compile(r"No MIG devices found\b")
 #: The head of that table, and the first line of a MIG device: its GPU, then three more numbers.
 _MIG_TABLE = re.compile(r"\s*[|│]\s*MIG devices:")
@@ -85,7 +85,7 @@ _MIG_ROW = re.compile(r"\s*[|│]\s+(?P<gpu>\d{1,3})\s+\d{1,3}\s+\d{1,3}\s+\d{1,
 #: More lines than that table has for 16 GPUs of seven devices.
 _MIG_LINES = 400
 _NO_DEVICES = re.compile(r"\s*No devices were found\s*$")
-#: The number of such a GPU is not printed: its place in the list is after those that have one.
+#: Base of the keys of GPUs whose index is not printed: they come after those with an index.
 _NUMBERLESS = 1000
 _MOST_GPUS = 64
 
@@ -152,7 +152,7 @@ def _failure(line: Line, into: Statements) -> None:
                 "call": "nvmlInit",
             }
             into.state(Nvml, "error", error, line)
-            into.state(NvidiaSmi, "error", found.group(), line)  # a title may quote the sentence
+            into.state(NvidiaSmi, "error", found.group(), line)  # a title may quote the message
             into.state(NvidiaSmi, "timed_out", False, line)
             for path in ("gpus[]", "count", "stopped_at"):
                 into.withdraw(Gpus, path, "collect_env")  # it listed no GPU because it failed
@@ -179,7 +179,7 @@ def _failure(line: Line, into: Statements) -> None:
 
 
 def _place(lost: re.Match[str]) -> int:
-    """The index of a GPU that does not answer, or a place of its own where only its address is."""
+    """The index of a GPU that does not respond, or a key made from its address."""
     if lost["index"]:
         return int(lost["index"])
     return _NUMBERLESS + int(lost["bus"].replace(":", "").replace(".", ""), 16)
@@ -237,7 +237,7 @@ class _Table:
         self._closed = False
 
     def take(self, line: Line) -> bool:
-        """Takes a line; True for the one after the table."""
+        """Takes a line; returns True for the first one after the table."""
         text = line.text.strip()
         if _BORDER.match(text):
             if self._closed:
@@ -248,7 +248,7 @@ class _Table:
         if not text:
             return False
         cells = _cells(line)
-        if len(cells) != 3:  # noqa: PLR2004  # another table, or no table any more
+        if len(cells) != 3:  # noqa: PLR2004  # another table, or the end of the table
             if self._closed and ("Processes:" in text or "MIG devices:" in text):
                 self._complete()
             return bool(self._firsts)
@@ -297,7 +297,7 @@ class _Table:
                 self._say("mig_devices", [], line)
 
     def _complete(self) -> None:
-        """What follows the table shows that no row of it was cut off."""
+        """States that the table is complete: what follows it shows that no row was cut off."""
         if sorted(self._firsts) == list(range(len(self._firsts))):
             self._into.state(Gpus, "gpus[]", None, self._firsts[0])
             self._into.state(Gpus, "count", len(self._firsts), self._firsts[0])

@@ -1,4 +1,4 @@
-"""`nvidia-smi --query-gpu=… --format=csv`: one row for each GPU, columns as they were asked for."""
+"""`nvidia-smi --query-gpu=… --format=csv`: one row for each GPU, columns as requested."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """`nvidia-smi dmon` and `pmon`: a line for each GPU or process, and second.
 
-What is in use at that moment is not read, as of the table. Errors are: the columns are named in
-nvidia-smi's manual, which counts ECC errors since the GPU was made (`sbecc`, `dbecc`), and PCIe
-replays (`pci`).
+Current usage is not read, as in `nvidia_smi`, but error counters are. According to nvidia-smi's
+manual, these columns count ECC errors since the GPU was made (`sbecc`, `dbecc`) and PCIe replays
+(`pci`).
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def _link(found: re.Match[str]) -> dict[str, Any]:
 
 
 def _say(index: int, links: dict[int, Any], line: Line | None, into: Statements) -> None:
-    """States the links of a GPU if they are numbered from 0 without a gap."""
+    """States the links of a GPU if their numbers start at 0 and have no gap."""
     if line is not None and sorted(links) == list(range(len(links))):
         into.state(Gpus, f"gpus.{index}.links", [links[n] for n in sorted(links)], line)
 

@@ -37,7 +37,7 @@ def _width(value: str) -> int | None:
     return int(found[1]) if found else None
 
 
-#: Of the section `Fabric`, since driver 525: nvmlGpuFabricInfo_t, and NVML's texts of its codes.
+#: `Status` in the section `Fabric`, since driver 525: NVML's texts and codes (nvmlGpuFabricInfo_t).
 _STATUS = {"Success": 0, "Insufficient Resources": 23, "Not Ready": 27, "Unknown Error": 999}
 
 
@@ -57,7 +57,7 @@ def _fabric_health(value: str) -> int | None:
     )
 
 
-#: Of the section `Clocks Event Reasons` (`Clocks Throttle Reasons` before driver 530); nvml.h.
+#: The section `Clocks Event Reasons` (`Clocks Throttle Reasons` before driver 530); nvml.h.
 _REASONS = {
     "Idle": EventReason.IDLE,
     "Applications Clocks Setting": EventReason.APPLICATION_CLOCKS,
@@ -70,11 +70,11 @@ _REASONS = {
     "Display Clock Setting": EventReason.DISPLAY_CLOCKS,
 }
 _REASON = re.compile(r"Clocks (?:Event|Throttle) Reasons/(?P<name>[A-Z][\w ]{2,40})$")
-#: Whose state decides; a section that is cut off may lack one of them.
+#: Keys that prove the section complete: one that is cut off may lack one of them.
 _DECISIVE = frozenset({"Idle", "HW Slowdown"})
 
 #: Section path (names of the sections above, joined) to the field and how its value is parsed.
-#: Sections as of drivers 384 to 610; what moved is listed twice.
+#: Sections as in drivers 384 to 610; values that have moved are listed twice.
 _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "GPU UUID": ("uuid", _text),
     "Persistence Mode": ("persistence_mode", values.switch),
@@ -155,7 +155,7 @@ class QueryReport:
         self._reasons: dict[int, dict[str, tuple[bool, Line]]] = {}
 
     def take(self, line: Line) -> bool:
-        """Takes a line; False where the report is over."""
+        """Takes a line; returns False after the end of the report."""
         if not line.text.strip():
             self._blank += 1
             return self._blank < 4  # noqa: PLR2004
@@ -172,7 +172,7 @@ class QueryReport:
         return True
 
     def begin(self, bus: str, line: Line) -> None:
-        """The next GPU, by its address."""
+        """Begins the next GPU."""
         self._index += 1
         name = f"gpus.{self._index}"
         self._into.state(Gpus, f"{name}.index", self._index, line)
@@ -189,7 +189,7 @@ class QueryReport:
             self.value(path, value, line)
 
     def value(self, path: str, value: str, line: Line) -> None:
-        """A value, by the names of the sections above it and its own (`Ecc Mode/Current`)."""
+        """Takes a value; its path consists of sections and key (`Ecc Mode/Current`)."""
         if self._index < 0:
             self._driver(path, value, line)
         elif path == "Product Name":
@@ -212,7 +212,7 @@ class QueryReport:
                 self._into.state(Gpus, f"gpus.{self._index}.gsp_enabled", value=True, line=line)
 
     def finish(self) -> None:
-        """States what several lines say together."""
+        """States what follows from several lines together."""
         for index, told in self._reasons.items():
             if not told.keys() >= _DECISIVE:
                 continue
@@ -224,7 +224,7 @@ class QueryReport:
             self._into.state(Gpus, f"gpus.{index}.health.ecc_volatile_uncorrected", count, line)
 
     def _driver(self, key: str, value: str, line: Line) -> None:
-        # driver 610 calls them by the parts of the driver that they are of
+        # driver 610 names the parts of the driver that have these versions
         key = {"KMD Version": "Driver Version", "CUDA UMD Version": "CUDA Version"}.get(key, key)
         if key == "Driver Version" and re.fullmatch(r"\d{3}\.[\d.]+", value):
             state_driver(value, line, self._into)

@@ -23,7 +23,7 @@ _RECOVERY = {
 
 
 def recovery(value: str) -> int | None:
-    """What the driver requires to recover a GPU."""
+    """NVML's code of the action that recovers a GPU."""
     return _RECOVERY.get(value.removeprefix("GPU ").removeprefix("Node "))
 
 
@@ -33,7 +33,7 @@ def mode(value: str) -> int | None:
 
 
 def switch(value: str) -> bool | None:
-    """What is on or off.
+    """Whether something is on; None if it is neither on nor off.
 
     >>> switch("Enabled"), switch("No"), switch("N/A")
     (True, False, None)
@@ -42,7 +42,7 @@ def switch(value: str) -> bool | None:
 
 
 def number(value: str) -> int | None:
-    """A count."""
+    """A count; None if it is not one."""
     return int(value) if value.isdecimal() and len(value) < 16 else None  # noqa: PLR2004
 
 

@@ -1,4 +1,4 @@
-"""`nvidia-smi -q -x`: the same report as XML, one element a line.
+"""`nvidia-smi -q -x`: the report of `-q` as XML, one element per line.
 
 Source: nvsmi_device_v9.dtd to v12.dtd, which the driver installs; read 2026-11-23.
 """
@@ -18,9 +18,9 @@ _GPU = re.compile(r'\s*<gpu id="(?P<bus>[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f
 _LEAF = re.compile(r"\s*<(?P<tag>\w+)>(?P<value>[^<>]*)</(?P=tag)>\s*$")
 _OPEN = re.compile(r"\s*<(?P<tag>\w+)(?: [^<>]*)?>\s*$")
 _CLOSE = re.compile(r"\s*</(?P<tag>\w+)>\s*$")
-#: Elements within each other that are followed; those of `_KEYS` have 4.
+#: Deepest nesting of elements that is followed; those of `_KEYS` have 4 levels.
 _DEEPEST = 16
-#: Elements to the names of `nvidia-smi -q`.
+#: Maps elements to the names of `nvidia-smi -q`.
 _KEYS = {
     "driver_version": "Driver Version",
     "cuda_version": "CUDA Version",

@@ -1,4 +1,4 @@
-"""`pip list` and `pip freeze`: distributions; whether the list is whole cannot be seen."""
+"""`pip list` and `pip freeze`: distributions; whether the list is complete cannot be seen."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROW = re.compile(
     r"\s*(?P<name>[A-Za-z][\w.-]{0,60})\s+(?P<version>\d[\w.+!-]{0,60})(?:\s+\S{1,200})?\s*$"
 )
 _FROZEN = re.compile(r"(?P<name>[A-Za-z][\w.-]{0,60})==(?P<version>\d[\w.+!-]{0,60})\s*$")
-#: What `pip freeze` prints for a wheel that was installed from a file or an address.
+#: What `pip freeze` prints for a wheel that was installed from a file or a URL.
 _WHEEL = re.compile(
     r"(?P<name>[A-Za-z][\w.-]{0,60}) @ \S{0,200}/(?:[A-Za-z][\w.]{0,60})-"
     r"(?P<version>\d[\w.+!%]{0,60})-(?:cp|py)\d\S*$"
@@ -25,7 +25,7 @@ _COMMAND = re.compile(
     r"\s*(?:\([^()]{1,40}\)\s*)?(?:\S{0,80}[$#>%!\u276f\u279c]\s*)?"
     r"(?:\S{0,80}python[\d.]{0,5} -m |uv )?pip[\d.]{0,5} (?:list|freeze)(?:\s|$)"
 )
-#: Fewer lines of `name==version` are as likely requirements as installed packages.
+#: Fewer lines of `name==version` may just as well be requirements.
 _FEWEST = 10
 
 
@@ -48,7 +48,7 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
 
 
 def _answer(lines: Sequence[Line], place: int, into: Statements) -> None:
-    """What is right below the command that printed it, even if `grep` let only a few rows pass."""
+    """Reads the rows directly below the command, even if `grep` removed most of them."""
     for line in lines[place:]:
         found = _ROW.match(line.text) or _FROZEN.match(line.text) or _WHEEL.match(line.text)
         if found is None:
@@ -57,7 +57,7 @@ def _answer(lines: Sequence[Line], place: int, into: Statements) -> None:
 
 
 def _headless(lines: Sequence[Line], into: Statements) -> None:
-    """A list whose head was cut off: rows of two cells in the order in which pip sorts them."""
+    """A list whose head was cut off: rows of two cells in pip's order."""
     run: list[tuple[Line, re.Match[str]]] = []
     for line in [*lines, Line(0, "")]:
         row = _ROW.match(line.text)

@@ -18,7 +18,7 @@ _VERSION = re.compile(r"\s*Version: (?P<version>\d[\w.+!-]{0,60})$")
 _FIELD = re.compile(r"\s*(?P<key>[A-Z][A-Za-z-]{2,30}): ?(?P<value>.*)$")
 _PYTHON = re.compile(r"[/\\](?:python|Python)(?P<version>3\.\d{1,2})[/\\](?:site|dist)-packages$")
 _CUDA = re.compile(r"\bnvidia-(?:cublas|cuda-runtime)-cu(?P<major>\d\d)\b")
-#: Lines of the longest such block, with a license that was not declared as one word.
+#: Lines of the longest such block, with the full text of a license.
 _MOST = 60
 #: The CUDA version of torch's wheels on PyPI (METADATA of each release, read 2026-11-28).
 PYPI_CUDA = {
@@ -53,7 +53,7 @@ def _fields(lines: Sequence[Line], name: str, version: str, into: Statements) ->
 
 
 def _built(version: str, requires: str, line: Line, into: Statements) -> None:
-    """What torch requires names the major version of its CUDA, and PyPI has one build of each."""
+    """States torch's CUDA: `Requires` has its major version, and PyPI one build of each."""
     found = _CUDA.search(requires)
     cuda = PYPI_CUDA.get(".".join(version.split(".")[:2]))
     fits = found and cuda and cuda.split(".")[0] == found["major"]

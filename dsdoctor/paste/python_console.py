@@ -1,7 +1,7 @@
-"""What people type into Python to look at torch, and what it answers.
+"""Expressions about torch that people type into Python, and their results.
 
-Only the answer of Python itself counts: `torch.cuda.is_available()` and, in a line of its own
-below, `False`. What a sentence says about it is not output.
+Only the output of Python itself counts: `torch.cuda.is_available()` and, on its own line below,
+`False`. A sentence about it is not output.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ _EXPRESSION = (
     r"torch\.(?P<what>cuda\.is_available\(\)|__version__|version\.cuda"
     r"|cuda\.get_device_name\((?:0|device=0)?\))"
 )
-#: As a line of its own (`>>>` was taken off as quoting is), or as all that `python -c` prints.
+#: One `python -c` that prints several values.
 _SEVERAL = re.compile(
     r".{0,200}\bpython[\d.]{0,5} -c ['\"]import torch; ?print ?\((?P<asked>[^'\"]{1,300})\)"
     r" ?['\"]\s*$"
 )
-#: Parts of one `print(a, b, c)`, each answered by one word.
+#: A part of its `print(a, b, c)`; each prints one word.
 _PART = re.compile(r"torch\.(?P<what>cuda\.is_available\(\)|__version__|version\.cuda)$")
+#: On a line of its own (`>>>` was removed like quoting), or as the argument of `python -c`.
 _ASKED = (
     re.compile(rf"(?:In ?\[\d{{1,4}}\]: ?)?(?:print ?\( ?)?{_EXPRESSION} ?\)?\s*(?:#.*)?$"),
     re.compile(
         rf".{{0,200}}\bpython[\d.]{{0,5}} -c (?!.*print.*print).*print ?\({_EXPRESSION}\)['\"]\s*$"
     ),
 )
-#: Between the question and its answer.
+#: Lines between the expression and its result.
 _NOISE = re.compile(
     r"\s*$|.*Warning: |\s*(?:return torch\._C|warnings\.warn|\^|\(Triggered )|.*\.py:\d+: |\s*```"
 )

@@ -1,4 +1,4 @@
-"""What a reader is, and what several of them share: versions, platforms, names of GPUs."""
+"""The type of a reader, and what several readers share: versions, platforms, names of GPUs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Reader(NamedTuple):
 
     Attributes:
         name: the tool, as its users call it.
-        read: finds its parts among the lines of a text and states what they state.
+        read: finds its output among the lines of a text and states the contents.
     """
 
     name: str
@@ -41,14 +41,15 @@ VERSION = re.compile(r"\d{1,5}(?:\.\w{1,24}){1,5}(?:[+-][\w.]{1,60})?")
 _LOCAL = re.compile(r"\+(?:cu(?P<major>1\d|9)(?P<minor>\d)\b|(?P<cpu>cpu\b)|rocm(?P<hip>[\d.]+))")
 #: The CUDA runtime that a torch wheel of PyPI pins, at the CUDA version that it was built for.
 _RUNTIME = re.compile(r"nvidia-cuda-runtime(?:-cu\d{2})?")
-#: Of a build string of conda: `py3.12_cuda11.8_cudnn9.1.0_0`, `cuda126_generic_py312h…`.
+#: The CUDA version in a build string of conda: `py3.12_cuda11.8_cudnn9.1.0_0`,
+#: `cuda126_generic_py312h…`.
 _CONDA_CUDA = re.compile(
     r"cuda(?:(?P<dotted>\d{1,2}\.\d{1,2})|(?P<major>1\d|9)(?P<minor>\d)(?!\d))"
 )
 _PLATFORM = re.compile(r"(?P<system>Linux|Windows|macOS|Darwin)-(?P<rest>[\w.+~-]{1,120})$")
 _MACHINE = re.compile(r"-(?P<machine>x86_64|aarch64|arm64|ppc64le|AMD64)(?=-|$)")
 _LIBC = re.compile(r"-with-glibc(\d\.\d{1,3})")
-#: What truncation leaves of a name: the vendor or the brand, but no product.
+#: Truncated names that contain only the vendor or the brand, not the product.
 _NO_PRODUCT = frozenset({"nvidia", "tesla", "nvidia tesla", "geforce", "nvidia geforce", "quadro"})
 #: Drivers print these instead of a name that does not fit.
 _CUT = "..."
@@ -65,14 +66,14 @@ def version(text: str) -> str | None:
 
 
 def state_torch(text: str, line: Line, into: Statements, *, listed: bool = False) -> None:
-    """States torch's version and what that says about its build.
+    """States torch's version and what it shows about the build.
 
     Args:
         text: begins with the version.
-        line: where it is.
-        into: takes the statements.
-        listed: a list of distributions says so, not the torch that a tool imported: next to a
-            conda package, pip may list another one.
+        line: the line that contains it.
+        into: receives the statements.
+        listed: the version is from a list of distributions, not from an imported torch: next to a
+            conda package, pip may list another torch.
     """
     value = version(text)
     if value is None or (listed and into.doubt(TorchBuild, "version", value, line)):
@@ -107,14 +108,14 @@ def state_deepspeed(text: str, line: Line, into: Statements, *, listed: bool = F
 
 
 def state_python(text: str, line: Line, into: Statements) -> None:
-    """States the interpreter's version; older tools print `3.8`, newer ones the whole."""
+    """States the interpreter's version; older tools print `3.8`, newer ones all of it."""
     found = re.match(r"(\d\.\d{1,2}(?:\.\d{1,2})?)\b", text.strip())
     if found:
         into.state(Patient, "version", found[1], line)
 
 
 def state_platform(text: str, line: Line, into: Statements) -> None:
-    """States what `platform.platform()` says."""
+    """States what follows from `platform.platform()`."""
     found = _PLATFORM.match(text.strip())
     if found is None:
         return
@@ -132,7 +133,7 @@ def state_platform(text: str, line: Line, into: Statements) -> None:
 
 
 def state_package(name: str, text: str, line: Line, into: Statements) -> None:
-    """States an installed distribution, and what that says about torch and DeepSpeed."""
+    """States an installed distribution, and what it shows about torch and DeepSpeed."""
     found = re.match(r"\d[\w.+!-]*", text.strip())
     if found is None:
         return
@@ -151,7 +152,7 @@ def state_package(name: str, text: str, line: Line, into: Statements) -> None:
 
 
 def _state_pinned_cuda(line: Line, into: Statements) -> None:
-    """States the CUDA version of a torch of PyPI, whose version does not contain it."""
+    """States the CUDA version of a torch wheel from PyPI, whose version does not contain it."""
     packages = ("nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime")
     found = [into.value(Packages, f"packages.{name}") for name in packages]
     pinned = [one["version"] for one in found if one]
@@ -161,7 +162,7 @@ def _state_pinned_cuda(line: Line, into: Statements) -> None:
 
 
 def state_conda_package(name: str, text: str, build: str, line: Line, into: Statements) -> None:
-    """States a package of conda; for `pytorch`, its build string says what it was built for."""
+    """States a package of conda; for `pytorch`, also the CUDA version in its build string."""
     if name == "python":
         state_python(text, line, into)
     elif name in ("pytorch", "libtorch", "pytorch-gpu", "pytorch-cpu"):
@@ -196,7 +197,7 @@ def state_gpu(index: int, name: str, line: Line, into: Statements) -> bool:
 
 
 def state_cuda_available(text: str, line: Line, into: Statements) -> None:
-    """States what `torch.cuda.is_available()` returned, in a torch that was imported for it."""
+    """States what `torch.cuda.is_available()` returned in an imported torch."""
     word = text.strip().lower()
     if word not in ("true", "false", "yes", "no"):
         return

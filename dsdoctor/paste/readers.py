@@ -1,7 +1,7 @@
-"""All readers, in the order of their reliability if several state the same thing.
+"""All readers, the most reliable first, as several may state the same field.
 
-`ds_report` and `sglang.check_env` come before what prints the nvcc on PATH: they run the nvcc that
-DeepSpeed builds with.
+`ds_report` and `sglang.check_env` come before tools that print the nvcc on PATH: they run the nvcc
+that DeepSpeed builds with.
 """
 
 from __future__ import annotations

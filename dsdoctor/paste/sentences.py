@@ -1,9 +1,9 @@
 """Versions in a sentence or a list that people write: `torch 2.1.0+cu121, driver 470.57`.
 
-Only what has one meaning counts: a torch with its build, a driver by name and number. A version
-next to words of trying, comparing or requiring is none of the machine, and a product that the text
-gives two versions of has none here. A CPU build counts only where the text tells of a driver or of
-a GPU: without them it may be right.
+Only unambiguous words count: a torch with its build, a driver by name and number. A version next to
+words of trying, comparing or requiring is not the machine's, and a product with two versions in the
+text counts as not stated. A CPU build counts only if the text mentions a driver or a GPU: without
+them it may be intended.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DRIVER = re.compile(
 _DEEPSPEED = re.compile(
     rf"(?i)\bdeepspeed{_BETWEEN}(?P<version>0\.\d{{1,2}}\.\d{{1,2}})(?![\d.]*\d)"
 )
-#: The line is about other versions than that of the machine, or about none in particular.
+#: Words of a line that is about versions other than the machine's.
 _OTHER = re.compile(
     r"(?i)\b(?:tr(?:y|ied|ying)|up(?:grad|dat)\w*|down\s?grad\w*|instead|switch\w*|chang\w*|install|"
     r"reinstall\w*|works?|worked|working|fix\w*|solv\w*|resolv\w*|requir\w*|needs?|supports?|minimum|"
@@ -51,17 +51,17 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
         version, line = told[0]
         if any(_OTHER.search(each.text) or len(each.text) > _LONGEST for _, each in told):
             continue
-        if version.endswith("+cpu") and not _tells_of_a_gpu(into):
+        if version.endswith("+cpu") and not _mentions_a_gpu(into):
             continue
         if pattern is _TORCH:
             state_torch(version, line, into)
         elif pattern is _DEEPSPEED:
             state_deepspeed(version, line, into)
-        else:  # that it answers is not told
+        else:  # that does not say whether the driver responds
             into.state(Nvml, "driver_version", version, line)
 
 
-def _tells_of_a_gpu(into: Statements) -> bool:
+def _mentions_a_gpu(into: Statements) -> bool:
     return into.states(Nvml, "driver_version") or into.states(Gpus, "gpus.0.index")
 
 

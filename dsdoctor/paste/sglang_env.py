@@ -1,6 +1,6 @@
 """`python -m sglang.check_env`.
 
-Its nvcc is that of torch's CUDA_HOME, as in `ds_report`; its GPUs are those that torch sees.
+Its nvcc is that of torch's CUDA_HOME, as in `ds_report`; its GPUs are those visible to torch.
 
 Source: sglang/check_env.py of SGLang 0.2 to 0.5, read 2026-11-23.
 """
@@ -36,7 +36,7 @@ _GPUS = re.compile(
 _ITEM = re.compile(r"\s*(?P<key>[A-Za-z][\w ]{1,30}): (?P<value>\S.*)$")
 #: Lines of the longest such report before its topology.
 _MOST = 70
-#: Distributions of its list that checks know; it prints names of modules.
+#: Distributions in its list that checks use; it prints names of modules.
 _PACKAGES = {"transformers", "triton", "numpy", "vllm", "accelerate"}
 
 

@@ -15,7 +15,7 @@ from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.statements import Statements
 
-#: Words of a heading of `sinfo`. At least two of them, one of which is a state or a reason.
+#: Words of a heading of `sinfo`, which has at least two of them, including a state or a reason.
 _COLUMNS = frozenset(
     {
         "PARTITION", "AVAIL", "TIMELIMIT", "NODES", "STATE", "NODELIST", "REASON", "USER",
@@ -32,7 +32,7 @@ _STATE = re.compile(r"[A-Za-z_]{2,20}[*~#!%$@^-]{0,2}(?:\+[A-Za-z_]{2,20}[*~#!%$
 _HOST = r"[A-Za-z][\w.-]*(?:\[[\d,-]+\][\w.-]*)?"
 _HOSTS = re.compile(rf"{_HOST}(?:,{_HOST})*$")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d|Unknown$")
-#: Printed where there is no reason.
+#: Printed instead of a reason if there is none.
 _NO_REASON = frozenset({"", "none", "(null)", "n/a"})
 #: Flags of a state (`idle~`): maintenance, a pending reboot, power saving. `*` = no answer.
 _PLANNED_FLAGS = frozenset("$@^~#!%-")
@@ -43,9 +43,9 @@ _PLANNED = frozenset(
 _NODE = re.compile(r"\s*NodeName=(?P<name>\S+)(?:\s|$)")
 _FIELD = re.compile(r"(?:^|\s)State=(?P<state>\S+)")
 _REASON = re.compile(r"(?:^|\s)Reason=(?P<reason>.+?)(?:\s\[\S+@[\dT:-]+\])?\s*$")
-#: A reason with its author and date, which only a node out of service has, quoted alone.
+#: A reason with its author and date, quoted without the rest; only a node out of service has one.
 _REASON_ALONE = re.compile(r"(?:^|\s)Reason=(?P<reason>\S.{0,150}?) \[\w+@\d{4}-\d\d-\d\dT[\d:]+\]")
-#: A row of the usual list without its heading: partition, its state and limit may be left out.
+#: A row of the default list without its heading; partition, its state and limit may be missing.
 _BARE = re.compile(
     r"\s*(?P<head>\S+\s+(?:up|down|drain|inact)\s+\S+\s+)?\d{1,5}\s+"
     r"(?P<state>(?:alloc|comp|down|drain|drng|fail|failg|futr|idle|inval|maint|mix|plnd|pow_dn|resv"
@@ -53,7 +53,7 @@ _BARE = re.compile(
 )
 #: Lines of the longest block of `scontrol show node`, and rows of the longest list.
 _BLOCK = 40
-#: More rows than any cluster's list has; what statements hold grows with their square.
+#: More rows than any cluster's list has: the cost of a list grows with its square.
 MOST_NODES = 400
 _ROWS = 2000
 
@@ -75,7 +75,7 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
 
 
 def _bare(lines: Sequence[Line], place: int, found: _Rows) -> int:
-    """Rows without a heading; returns the last of them. A row that is cut needs another one."""
+    """Reads rows without a heading; returns the last one. A truncated row needs another row."""
     rows: list[tuple[re.Match[str], Line]] = []
     for line in lines[place : place + _ROWS]:
         row = _BARE.match(line.text)
@@ -96,7 +96,7 @@ class _Rows:
         self._count = 0
 
     def add(self, names: str, state: str, reason: str, line: Line) -> None:
-        """One row; without a state it is of `sinfo -R`, which lists nodes out of service alone."""
+        """Adds a row; one without a state is from `sinfo -R`, which lists only unusable nodes."""
         if self._count >= MOST_NODES:
             return
         found = _STATE.match(state)
@@ -122,7 +122,7 @@ class _Rows:
 
 
 def _heading(text: str) -> list[str] | None:
-    """The columns of a heading; it may follow the command in the same line."""
+    """The columns of a heading; it may follow the command on the same line."""
     words = text.replace("|", " ").split()
     while words and words[0] not in _COLUMNS:
         words = words[1:]
@@ -133,7 +133,7 @@ def _heading(text: str) -> list[str] | None:
 
 
 def _list(lines: Sequence[Line], place: int, head: list[str], found: _Rows) -> int:
-    """Reads rows up to the first line that is none; returns the last line that was read."""
+    """Reads rows up to the first other line; returns the last line that was read."""
     last = place
     for at in range(place + 1, min(len(lines), place + _ROWS)):
         line = lines[at]
@@ -148,9 +148,9 @@ def _list(lines: Sequence[Line], place: int, head: list[str], found: _Rows) -> i
 
 
 def _row(text: str, head: list[str]) -> dict[str, str] | None:
-    """The cells by column; None for a line that is no row of this list.
+    """The cells by column; None for a line that is not a row of this list.
 
-    Only the reason contains spaces, so the columns before it and after it are counted.
+    Only a reason contains spaces, so the other columns are counted from both ends.
     """
     words = text.replace("|", " ").split()
     at = head.index("REASON") if "REASON" in head else len(head)
@@ -174,7 +174,7 @@ def _row(text: str, head: list[str]) -> dict[str, str] | None:
 
 
 def _shown(lines: Sequence[Line], place: int, name: str, found: _Rows) -> int:
-    """One block of `scontrol show node`; returns its last line."""
+    """Reads one block of `scontrol show node`; returns its last line."""
     state, reason, at, last = "", "", lines[place], place
     for number, line in enumerate(lines[place : place + _BLOCK], place):
         if number > place and (_NODE.match(line.text) or line.fence):

@@ -1,4 +1,4 @@
-"""What readers state: fields of facts with their lines; from them, the partial snapshot."""
+"""Collects the fields of facts that readers state, and makes a partial snapshot from them."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ class Statements:
         self._gpus: set[str] = set()
 
     def _beyond(self, path: str) -> bool:
-        """Whether a field is of a GPU beyond the number that a snapshot can have."""
+        """Whether a field belongs to a GPU beyond the number that a snapshot can have."""
         name, _, rest = path.partition(".")
         number = rest.partition(".")[0]
         if name != "gpus" or not number.isdecimal() or number in self._gpus:
             return False
         if len(self._gpus) >= MOST_GPUS:
             return True
-        self._gpus.add(number)  # not always an index: a GPU without one has a place of its own
+        self._gpus.add(number)  # not always an index: a GPU without one has another key
         return False
 
     def recognized(self) -> None:
-        """Notes that the text has a part in this reader's format."""
+        """Records that the text contains output in this reader's format."""
         self._readers.setdefault(self.reader, len(self._readers))
 
     def recognizes(self, readers: Iterable[str]) -> bool:
-        """Whether one of these readers has found a part in its format."""
+        """Whether one of these readers has found output in its format."""
         return any(name in self._readers for name in readers)
 
     def state(self, kind: type[Fact], path: str, value: Any, line: Line) -> None:
@@ -56,8 +56,8 @@ class Statements:
             kind: the fact.
             path: dotted name of the field below it (`gpus.0.name`); `[]` at the end says that the
                 list is known to have no further items.
-            value: as JSON would have it.
-            line: where it is.
+            value: its value, as in JSON.
+            line: the line that states it.
         """
         self.recognized()
         if self._beyond(path):
@@ -75,10 +75,10 @@ class Statements:
             self._found[key] = (agreed[0], known[1])
 
     def doubt(self, kind: type[Fact], path: str, value: Any, line: Line) -> bool:
-        """Notes a less reliable statement about a field stated differently; its value stays.
+        """Records a less reliable statement that contradicts an earlier one, which remains.
 
         Returns:
-            Whether it was; otherwise the value may be stated.
+            Whether it contradicts one; otherwise the value may be stated.
         """
         known = self._found.get((kind.key(), path))
         if known is None or _agreed(known[0], value) is not None:
@@ -88,7 +88,7 @@ class Statements:
         return True
 
     def withdraw(self, kind: type[Fact], path: str, reader: str) -> None:
-        """Drops what a reader concluded, where a statement of another tool denies its grounds."""
+        """Drops what a reader concluded, if another tool's statement removes the basis for it."""
         known = self._found.get((kind.key(), path))
         if known is not None and known[1].reader == reader:
             del self._found[kind.key(), path]
@@ -98,12 +98,12 @@ class Statements:
         return (kind.key(), path) in self._found
 
     def value(self, kind: type[Fact], path: str) -> Any:
-        """What was stated of a field; None if nothing was."""
+        """The stated value of a field; None if it was not stated."""
         found = self._found.get((kind.key(), path))
         return found[0] if found else None
 
     def snapshot(self) -> Snapshot | None:
-        """The partial snapshot, secrets masked; None where nothing was recognized."""
+        """The partial snapshot, secrets masked; None if nothing was recognized."""
         if not self._readers:
             return None
         snapshot = Snapshot(pasted=True, origin=f"a paste of {_listed(self._readers)}")
@@ -127,7 +127,7 @@ class Statements:
         return masked(snapshot)
 
 
-#: Of a line that a finding quotes.
+#: Most characters of a line that a finding quotes.
 LONGEST = 200
 
 
@@ -142,7 +142,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+(?:[+.\w-]*)")
 
 
 def _agreed(one: Any, other: Any) -> tuple[Any] | None:
-    """The fuller of two statements of one field; None where they contradict each other."""
+    """The more complete of two values of one field; None if they contradict each other."""
     if one == other:
         return (one,)
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
@@ -159,7 +159,7 @@ def _agreed(one: Any, other: Any) -> tuple[Any] | None:
 
 
 def _near(one: Any, other: Any) -> bool:
-    """Whether two sizes in bytes are one, rounded by two tools."""
+    """Whether two sizes in bytes may be the same size, rounded by two tools."""
     if type(one) is not int or type(other) is not int or min(one, other) < 1 << 20:
         return False
     return abs(one - other) <= ROUNDING * max(one, other)
@@ -190,7 +190,7 @@ def _tree(fields: dict[str, tuple[Any, Source]]) -> dict[str, Any]:
     return root
 
 
-#: Fields whose parts are numbered, and mappings, whose keys may hold dots.
+#: Fields whose parts are numbered, and mappings, whose keys may contain dots.
 LISTS = {"gpus", "pairs", "pci", "found", "devices", "nodes"}
 MAPPINGS = {"packages", "variables"}
 

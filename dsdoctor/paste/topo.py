@@ -34,7 +34,7 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
 
 
 def _matrix(lines: Sequence[Line], place: int, into: Statements) -> None:
-    """States the pairs of the rows that are there, if they agree with each other."""
+    """States the pairs in the rows, if they agree with each other."""
     count = 0
     for word in lines[place].text.split():
         if word != f"GPU{count}":
@@ -65,7 +65,7 @@ def _matrix(lines: Sequence[Line], place: int, into: Statements) -> None:
 
 
 def _whole_list(count: int, line: Line, into: Statements) -> None:
-    """States that the GPUs listed elsewhere are all, where the matrix has as many."""
+    """States that the GPUs listed elsewhere are complete, if the matrix has as many."""
     listed = [into.states(Gpus, f"gpus.{number}.index") for number in range(count + 1)]
     if listed == [*[True] * count, False] and not into.states(Gpus, "count"):
         into.state(Gpus, "gpus[]", None, line)

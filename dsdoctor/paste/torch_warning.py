@@ -1,7 +1,7 @@
-"""The warning of a torch that cannot start CUDA, which `collect_env` and others print as they ask.
+"""torch's warning that it cannot initialize CUDA, which `collect_env` and other tools trigger.
 
-Source: torch 1.7 to 2.13 torch/cuda/__init__.py and c10/cuda/CUDAFunctions.cpp, read 2026-11-23: it
-is the text of the exception, behind `CUDA initialization: `.
+Source: torch 1.7 to 2.13 torch/cuda/__init__.py and c10/cuda/CUDAFunctions.cpp, read 2026-11-23;
+the text of the exception follows `CUDA initialization: `.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CODE = re.compile(r"\bError (?P<code>\d{1,4}): ")
 
 
 def _read(lines: Sequence[Line], into: Statements) -> None:
-    """States why CUDA did not start, if another tool has said that torch sees no GPU."""
+    """States why CUDA did not initialize, if another tool reported that torch sees no GPU."""
     if into.value(TorchLive, "cuda_ok") is not False:
         return
     for line in lines:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from dsdoctor.paste.lines import Line
 
-#: Two keys that stand in two lines next to each other in every version of the report.
+#: Two keys that are on consecutive lines in every version of the report.
 _JOINED = re.compile(
     r"Is debug build: \S+ CUDA used to build PyTorch: "
     r"|Is CUDA available: \S+ CUDA runtime version: "
 )
-#: Where its lines began: the keys that are preceded by nothing else of a value.
+#: Where its lines began: keys that cannot be part of a value.
 _BEGINS = re.compile(
     r"\s+(?=(?:PyTorch version|Is debug build|CUDA used to build PyTorch|ROCM used to build PyTorch"
     r"|OS|GCC version|Clang version|CMake version|Libc version|Python version|Python platform"
@@ -25,7 +25,7 @@ _BEGINS = re.compile(
 
 
 def unfolded(lines: Sequence[Line]) -> Sequence[Line]:
-    """The lines, each that holds several lines of such a report taken apart under its number.
+    """The lines; one that contains several lines of such a report is split, with the same number.
 
     >>> text = "PyTorch version: 2.4.0 Is debug build: False CUDA used to build PyTorch: 12.1"
     >>> line = Line(7, f"a {text}")

@@ -1,4 +1,4 @@
-"""A list of `- Key: value` whose first lines are missing, or that people wrote by a template.
+"""A list of `- Key: value` whose first lines are missing, or that people filled in.
 
 PyTorch's template of issues had such a list until 2021; `diffusers env` prints one.
 """
@@ -17,9 +17,9 @@ _TORCH = re.compile(r"(?i)\s*[-*•]\s+`{0,2}PyTorch version\b[^:]{0,40}:\s*`?\d
 _ITEM = re.compile(r"\s*[-*•]\s+\S.{0,60}?:(?:\s|$)")
 #: The template's example of a value, as part of the key.
 _EXAMPLE = re.compile(r" \(e\.g\.,[^)]{0,40}\)")
-#: Fewer lines are a sentence with a dash in front.
+#: Fewer lines may be a sentence that begins with a dash.
 _FEWEST = 3
-#: The tools that print such a list with its head read it themselves.
+#: The readers of these tools read lists with their heads.
 _TOOLS = ("transformers env", "accelerate env", "llamafactory-cli env")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dsdoctor.lazy_regex import lazy
 
-#: Words of which a text has at least one if a reader recognizes a part of it.
+#: A text contains at least one of these words if a reader recognizes a part of it.
 _WORDS = lazy(
     r"(?i)PyTorch version|NVIDIA-SMI|Failed to initialize NVML|NVSMI LOG|DeepSpeed C\+\+/CUDA ext"
     r"|DeepSpeed general env|\(UUID: |\bGPU0\s"

@@ -10,10 +10,10 @@ from dsdoctor.api import Probe
 
 
 def builtin(modules: Iterable[str] = ()) -> tuple[Probe, ...]:
-    """Probes of this package's modules, which are imported only here.
+    """The probes of this package's modules, which are imported only here.
 
     Args:
-        modules: only these, by name; none = all.
+        modules: names of modules; empty = all.
     """
     found: dict[int, Probe] = {}
     names = tuple(modules) or sorted(

@@ -14,10 +14,10 @@ R = TypeVar("R")
 
 
 def at_once(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """What the function returns for each, in order.
+    """The results of the function, in order.
 
     Raises:
-        Exception: what it raised for the first of them that failed, when all have ended.
+        Exception: raised for the first item that failed, after all have ended.
     """
     given = list(items)
     answers: dict[int, R] = {}

@@ -1,4 +1,4 @@
-"""Nodes of the cluster: known from pasted text alone."""
+"""Nodes of the cluster, which are known only from pasted text."""
 
 from __future__ import annotations
 

@@ -117,10 +117,10 @@ def _after_starter(launcher: str, words: list[str]) -> tuple[dict[str, str], lis
     return found, words
 
 
-def behind_sbatch(words: Sequence[str]) -> tuple[str, list[str]]:
+def after_sbatch(words: Sequence[str]) -> tuple[str, list[str]]:
     """The command of `--wrap`, and the script with its arguments.
 
-    >>> behind_sbatch(["-N", "2", "--gpus=8", "--parsable", "job.sh", "7"])
+    >>> after_sbatch(["-N", "2", "--gpus=8", "--parsable", "job.sh", "7"])
     ('', ['job.sh', '7'])
     """
     options, rest = _after_starter("sbatch", list(words))

@@ -23,8 +23,8 @@ PROGRAMS = {
     "mpiexec": "mpirun",
     "orterun": "mpirun",
 }
-#: Command lines of trainers, which start torchrun themselves; the config is named in their YAML or
-#: by an option.
+#: Command lines of trainers, which start torchrun themselves; their YAML or an option refers to the
+#: config.
 TRAINERS = frozenset({"llamafactory-cli", "swift", "xtuner", "axolotl", "megatron", "nemo"})
 #: Names of DeepSpeed settings that come with a trainer (swift 3.7, xtuner 0.1.23): no files.
 PRESETS = frozenset(
@@ -182,7 +182,7 @@ LONG: dict[str, list[str]] = {
 }
 #: Options of srun that take a separate value in their short form (srun(1) of Slurm 22.05).
 SRUN_SHORT = frozenset("ABCDFGJLMNSTWbcdeimnopqrtwx")
-#: Options of srun that take no value, or one behind `=` only (srun(1) of Slurm 22.05 and 24.05).
+#: Options of srun that take no value, or only one after `=` (srun(1) of Slurm 22.05 and 24.05).
 SRUN_SWITCHES = frozenset(
     {"bcast", "compress", "contiguous", "disable_status", "exact", "exclusive", "external", "help",
      "hold", "immediate", "kill_on_bad_exit", "label", "multi_prog", "nice", "no_allocate",

@@ -33,7 +33,7 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 class _Scanner:
     """Scans hjson and records the line of each key.
 
-    It never raises on broken text: it returns what it has found until then.
+    It never raises on broken text: it returns what it has found before the error.
     """
 
     def __init__(self, text: str) -> None:
@@ -153,7 +153,7 @@ class _Scanner:
         start = self.at
         end = self.text.find("\n", start)
         end = len(self.text) if end < 0 else end
-        # beyond the first of these a text is neither a number nor a word
+        # after the first of these, a text is neither a number nor a word
         stop = _STOP.search(self.text, start, end)
         if stop is not None:
             word = self.text[start : stop.start()].strip()
@@ -193,7 +193,7 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
     text = text.removeprefix("\ufeff")
     section = trainer_section(text, path)
     if section is not None:
-        # a YAML's own loader reads it: no line of JSON can be wrong, and none can be named
+        # a YAML loader reads it: there are no lines of JSON to report
         fact = parse_config(json.dumps(section, default=str))
         return msgspec.structs.replace(fact, path=path, lines={}, duplicates={})
     if len(text) > LONGEST:
@@ -244,7 +244,7 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
 
 
 def trainer_section(text: str, path: str | None) -> dict[str, Any] | None:
-    """The DeepSpeed config within a trainer's YAML; None where the text is not such a file."""
+    """The DeepSpeed config within a trainer's YAML; None if the text is not such a file."""
     inner = (trainer_values(text, path) or {}).get("deepspeed")
     return inner if isinstance(inner, dict) else None
 
@@ -273,7 +273,7 @@ def _strict(fact: DsConfig, text: str) -> DsConfig:
 
 @probe
 def ds_config(host: Host, run: RunNeeds) -> DsConfig:
-    """The config given with --config; for a missing file, the fact has an error."""
+    """The config of --config; for a missing file, the fact has an error."""
     if run.config_path is None:
         raise HostError(Why.NOT_ASKED, "no DeepSpeed config was given (`--config FILE`)")
     try:

@@ -30,7 +30,7 @@ GRACE_SECONDS = 10.0
 EXTENSION_SECONDS = 150.0
 #: GPUs that are tried in parallel: each child imports torch and has a context.
 AT_ONCE = 4
-#: Ranks of the all-reduce where there are no GPUs.
+#: Ranks of the all-reduce if there are no GPUs.
 CPU_RANKS = 2
 
 Records = Sequence[Mapping[str, Any]]
@@ -39,7 +39,7 @@ Records = Sequence[Mapping[str, Any]]
 def names_of(
     run: RunNeeds, gpus: Gpus | Missing, live: TorchLive, env: Environment | Missing
 ) -> list[str]:
-    """The GPUs to try, by what CUDA_VISIBLE_DEVICES takes."""
+    """The GPUs to try, as values of CUDA_VISIBLE_DEVICES."""
     if live.cuda_ok is not True:
         return []
     by_index = {} if isinstance(gpus, Missing) else {gpu.index: gpu.uuid for gpu in gpus.gpus}

@@ -17,8 +17,8 @@ T = TypeVar("T")
 class ParsedNvml(msgspec.Struct, frozen=True, kw_only=True):
     """The parsed records.
 
-    nvml: the driver, or the error that NVML gave; None if the records end before either
-    gpus: the GPUs; None if NVML was not asked for them
+    nvml: the driver, or NVML's error; None if the records end before either
+    gpus: the GPUs; None if NVML was not queried for them
     topology: pairs of GPUs; None if the records end before them
     stopped_at: the step at which the records end, None if they are complete
     malformed: what is wrong with records that could not be used

@@ -72,8 +72,8 @@ def left_processes(
 ) -> tuple[LeftProcess, ...]:
     """The job's processes among those that NVML lists.
 
-    A process of which neither cgroup nor environment names a job may be the job's if its owner has
-    no other job here; root's are not, since monitors run as root.
+    A process without a job in its cgroup or environment may be the job's if its owner has no other
+    job here; a process of root may not, since monitors run as root.
     """
     users: dict[int, dict[int, int | None]] = {}
     for gpu in () if isinstance(gpus, Missing) else gpus.gpus:
@@ -108,8 +108,8 @@ def left_processes(
 def left_files(host: Host, end: JobEnd) -> dict[str, int]:
     """Files of the job's owner in /dev/shm that changed since the job began, with their sizes.
 
-    The services of the node also run as root, so root's files count only if they have names of
-    DeepSpeed, NCCL or torch.
+    The services of the node also run as root, so root's files count only if they have names that
+    DeepSpeed, NCCL or torch use.
     """
     if end.uid is None:
         return {}

@@ -23,7 +23,7 @@ _OPERATOR = re.compile(r"[;&|<>()]+|\d?[<>]\S*")
 
 
 def _shell_decides(command: LaunchCommand) -> bool:
-    """Whether words up to the script are for a shell, or an operator begins another command.
+    """Whether words up to the script need a shell, or an operator begins another command.
 
     The script's own arguments do not count: JSON contains brackets.
     """
@@ -42,7 +42,7 @@ def _exists(host: Host, path: str) -> bool | None:
 
 
 def _of_shell(command: LaunchCommand) -> str:
-    """The script of `bash run.sh`; "" = the command starts no shell, or gives it a line."""
+    """The script of `bash run.sh`; "" = the command starts no shell, or passes it a line."""
     if not _SHELLS.fullmatch(posixpath.basename(command.program)):
         return ""
     rest = command.argv[command.argv.index(command.program) + 1 :]

@@ -63,7 +63,7 @@ def _resolved(host: Host, path: str) -> str:
 
 
 def identity(host: Host, executable: str) -> tuple[str, str]:
-    """What distinguishes one environment from another.
+    """The identity of an environment.
 
     In a virtual environment it is the folder, because its python is a link to the interpreter that
     created it; otherwise it is the file that all links lead to.
@@ -139,7 +139,7 @@ def _names(host: Host, folder: str) -> list[str]:
 
 
 def _own_libraries(host: Host, patient: Patient) -> dict[str, tuple[str, str]]:
-    """Libraries that torch and its CUDA wheels bring: name to owner and file."""
+    """The libraries of torch and its CUDA wheels: maps a name to owner and file."""
     found: dict[str, tuple[str, str]] = {}
     for site in patient.sys_path:
         folder = posixpath.join(site, "torch", "lib")
@@ -175,7 +175,7 @@ def parse_release(path: str) -> str | None:
 
 @probe
 def library_path(host: Host, patient: Patient) -> LibraryPath:
-    """Libraries that the environment puts before those that torch brings."""
+    """Libraries that the environment puts before those of torch."""
     if host.system != "Linux":
         raise HostError(Why.UNSUPPORTED, f"`LD_LIBRARY_PATH` is not used on {host.system}")
     entries = parse_path(host.env.get("LD_LIBRARY_PATH", ""))

@@ -45,8 +45,8 @@ class Cgroup(msgspec.Struct, frozen=True, kw_only=True):
     """A process's place in one cgroup hierarchy.
 
     Attributes:
-        controllers: of version 1; empty = version 2.
-        path: below the root of the hierarchy.
+        controllers: controllers of version 1; empty = version 2.
+        path: path below the root of the hierarchy.
     """
 
     controllers: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class CgroupMount(msgspec.Struct, frozen=True, kw_only=True):
     """Where a hierarchy can be seen.
 
     Attributes:
-        controllers: of version 1; empty = version 2.
+        controllers: controllers of version 1; empty = version 2.
         point: the folder.
         root: which part of the hierarchy that folder shows.
     """
@@ -162,7 +162,7 @@ class CgroupLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         memory: the smallest limit in bytes.
-        available: what is left below the tightest limit, in bytes.
+        available: room below the tightest limit, in bytes.
         cpus: the smallest quota, in CPUs.
         tasks: the limit on processes and threads that leaves the least room, and that room.
     """

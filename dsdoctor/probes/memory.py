@@ -28,7 +28,7 @@ _PRIVATE = "shm"
 
 
 def is_job_segment(name: str) -> bool:
-    """Whether a file in /dev/shm has the name of a segment that a training job makes.
+    """Whether a file in /dev/shm has the name of a segment that a training job creates.
 
     >>> is_job_segment("torch_77_1"), is_job_segment("PostgreSQL.1")
     (True, False)
@@ -52,7 +52,7 @@ def shared_with_others(mountinfo: str) -> bool:
 
 
 def _sees_all(host: Host) -> bool:
-    """Whether this is the machine's own PID namespace, which alone has the kernel's threads."""
+    """Whether this is the machine's own PID namespace: only that shows the kernel's threads."""
     try:
         return read_text(host, "/proc/2/comm").strip() == "kthreadd"
     except HostError:

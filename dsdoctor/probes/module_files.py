@@ -17,8 +17,8 @@ class Module(NamedTuple):
     """A missing module.
 
     Attributes:
-        name: as the command has it.
-        folder: the package in which a part of it is missing.
+        name: its name in the command.
+        folder: the package that does not contain the next part of the name.
         near: the module that was most likely meant; "" = none is similar.
     """
 

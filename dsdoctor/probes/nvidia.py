@@ -54,7 +54,7 @@ CHILD = Path(__file__).parent / "children" / "nvml.py"
 USUAL_SECONDS = 2.0
 
 _VERSION = r"\d{3,}\.\d+(?:\.\d+)?"
-#: NVML's codes: 4 no permission, 9 driver not loaded, 10 time-out, 12 no library.
+#: NVML's codes: 4 no permission, 9 driver not loaded, 10 timeout, 12 no library.
 _NO_PERMISSION, _NOT_LOADED, _TIMEOUT, _NO_LIBRARY = 4, 9, 10, 12
 
 
@@ -105,7 +105,7 @@ def _pci_gpu(host: Host, folder: str) -> PciGpu | None:
 
 
 def pci_gpus(host: Host) -> tuple[PciGpu, ...]:
-    """NVIDIA GPUs on the PCI bus; none where a container hides the bus."""
+    """NVIDIA GPUs on the PCI bus; none if a container hides the bus."""
     try:
         folders = host.glob("/sys/bus/pci/devices/*")
     except HostError:
@@ -122,7 +122,7 @@ def device_nodes(host: Host) -> tuple[str, ...]:
 
 
 def _read_or_none(host: Host, path: str) -> str | None:
-    """A file's text, None when it does not exist; other errors are raised."""
+    """A file's text, None if it does not exist; other errors are raised."""
     try:
         return read_text(host, path)
     except HostError as error:
@@ -166,7 +166,7 @@ class SmiList(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         gpus: `index, uuid, name` of each.
-        driver_version: as printed beside the first that has one.
+        driver_version: the version in the first row that has one.
     """
 
     gpus: tuple[str, ...] = ()
@@ -403,7 +403,7 @@ def _why(error: NvmlError) -> Why:
 
 
 def _ending(result: Result, step: str | None) -> Missing:
-    """Why the records end before their end."""
+    """Why the records are incomplete."""
     where = f"in `{step}`" if step and step != "start" else "before its first call"
     if result.timed_out:
         return Missing(

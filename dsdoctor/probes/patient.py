@@ -147,9 +147,9 @@ def start_torch(
 
 
 def _device_order(host: Host, run: RunNeeds) -> dict[str, str]:
-    """Makes torch number GPUs as `nvidia-smi` does, if `--gpus` gives numbers.
+    """Makes torch number GPUs as `nvidia-smi` does, if `--gpus` contains numbers.
 
-    Not if the user gives numbers in CUDA_VISIBLE_DEVICES: their meaning would change.
+    Not if CUDA_VISIBLE_DEVICES contains numbers: their meaning would change.
     """
     counted = any(selector.isdigit() for selector in run.gpus)
     visible = host.env.get("CUDA_VISIBLE_DEVICES", "").strip()
@@ -196,7 +196,7 @@ def parse_static(records: Records, choice: PatientChoice, result: Result) -> Sta
     """Turns the records of `children/static.py` into facts.
 
     Args:
-        records: what the child wrote, as far as it got.
+        records: the child's output, possibly incomplete.
         choice: the interpreter that it ran in.
         result: how it ended.
     """
@@ -314,7 +314,7 @@ def _signal_name(number: int) -> str:
 
 
 def _is_hung(result: Result) -> bool:
-    """Whether the child was ended because it was silent, by us or by its own timer."""
+    """Whether the child was ended because it was silent, by dsdoctor or by its own timer."""
     return result.timed_out or (result.returncode == 1 and b"\nTimeout (" in b"\n" + result.stderr)
 
 
@@ -346,7 +346,7 @@ class _End(msgspec.Struct, frozen=True):
     """How a child ended before it had finished.
 
     Attributes:
-        died: in words for `TorchLive.died`.
+        died: description for `TorchLive.died`.
         outcome: the same for the import that it was in.
         step: the step that it was in.
     """
@@ -416,7 +416,7 @@ def parse_live(records: Records, result: Result) -> LiveFacts:
     """Turns the records of `children/torch_live.py` into facts; those of a dead child count too.
 
     Args:
-        records: what the child wrote, as far as it got.
+        records: the child's output, possibly incomplete.
         result: how it ended.
     """
     values = _values(records)
@@ -424,7 +424,7 @@ def parse_live(records: Records, result: Result) -> LiveFacts:
     imported = values.get("torch_import")
     if imported is None:
         if end is None or end.step != "import torch":
-            # not even that: the interpreter does not start
+            # the interpreter does not even start
             broken = _why_silent(records, result, "torch")
             return broken, broken
         why = f"deepspeed not imported: `import torch` ended with {end.died}"
@@ -500,7 +500,7 @@ def _deepspeed_live(values: Mapping[str, Any], end: _End | None) -> DeepSpeedLiv
         return Missing(why=Why.ABSENT, detail="`deepspeed` is not installed")
     failed = values.get("accelerator_error")
     if end is not None:
-        # it was looking up the accelerator, which is part of importing `deepspeed`
+        # it was determining the accelerator, which is part of importing `deepspeed`
         return DeepSpeedLive(imported=end.outcome)
     outcome = _outcome(imported)
     if failed is not None:

@@ -16,7 +16,7 @@ SYSTEM = "/sys/devices/system"
 _BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
 
 #: PCI Express: extended capabilities begin at 0x100; that of Access Control Services is 0x0D, its
-#: control register lies 6 bytes in (PCI Express base specification 5.0, 7.7.8).
+#: control register is at offset 6 (PCI Express base specification 5.0, 7.7.8).
 _EXTENDED, _ACS, _CONTROL = 0x100, 0x000D, 6
 #: Source validation, peer-to-peer request redirect, completion redirect.
 _REDIRECT = 0x0001 | 0x0004 | 0x0008

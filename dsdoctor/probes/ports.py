@@ -87,7 +87,7 @@ def _answers(host: Host, address: str, port: int) -> bool:
 
 
 def _sets_address(command: LaunchCommand | None) -> bool:
-    """Whether the launcher gives the ranks an address of its own, whatever the variables say."""
+    """Whether the launcher sets the address of the ranks itself, whatever the variables are."""
     return command is not None and (command.inner or command.launcher) in SWITCHES
 
 

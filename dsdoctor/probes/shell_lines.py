@@ -52,7 +52,7 @@ _ARRAY = re.compile(
 )
 
 
-#: A text without any of these launches nothing, like most scripts of a repository.
+#: A text without any of these launches nothing, like most scripts in a repository.
 _NAMED = re.compile("|".join(sorted(map(re.escape, {*PROGRAMS, *TRAINERS, *MODULES}))))
 
 
@@ -71,7 +71,7 @@ class ShellCommand(NamedTuple):
 def logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Lines joined with their continuations and with the lines that a quote spans.
 
-    Heredocs and comment lines are left out, except one that `read -d ''` reads: it is an
+    Heredocs and comment lines are left out, except a heredoc that `read -d ''` reads: it is an
     assignment. A quote that is not closed soon ends with its line.
     """
     rows = list(_continued(text))
@@ -157,7 +157,7 @@ class _Variables:
         self.arrays: dict[str, list[str]] = {}
         self.depth = 0
         self._unsure: set[str] = set()
-        #: What the outermost block has made known that was not before it, and what it has taken.
+        #: Variables that only the outermost block has set, and those that it has made unknown.
         self._fresh: set[str] = set()
         self._gone: set[str] = set()
         self._always = False
@@ -322,7 +322,7 @@ def _with_arrays(text: str, variables: _Variables) -> Iterator[tuple[int, str]]:
             held += "\n" + line
             rows += 1
         else:
-            for other in _ARRAY_INSIDE.findall(line):  # behind `then` or `&&`: perhaps
+            for other in _ARRAY_INSIDE.findall(line):  # after `then` or `&&`: uncertain
                 variables.arrays.pop(other, None)
             yield number, line
             continue

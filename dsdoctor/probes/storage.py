@@ -54,7 +54,7 @@ def parse_mounts(mountinfo: str) -> list[Mount]:
 
 
 def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
-    """The mount of a real path: the longest, and of equal ones the last.
+    """The mount of a real path: the longest match, and the last of equal ones.
 
     >>> mount_of("/home/me/x", [("/", "ext4", False), ("/home", "nfs4", False)])
     ('/home', 'nfs4', False)
@@ -82,7 +82,7 @@ def _nvme_paths(config: Mapping[str, object] | None) -> Iterator[str]:
 
 
 def named_places(host: Host, run: RunNeeds) -> list[tuple[str, str, str | None]]:
-    """Purpose, path and variable of every place that the run will touch.
+    """Purpose, path and variable of every place that the run will use.
 
     Defaults: torch 2.13 `_get_default_build_root`, triton 3.x `knobs.py`, huggingface_hub 0.30
     `constants.py`, DeepSpeed 0.19.8 for the Triton cache of its own autotuner.
@@ -284,7 +284,7 @@ def parse_name(name: str) -> tuple[str, int | None, int | None]:
 
 
 def parse_checkpoint(path: str, records: Sequence[Mapping[str, Any]], whole: bool) -> Checkpoint:
-    """The fact that the records of `children/checkpoint.py` make."""
+    """The fact from the records of `children/checkpoint.py`."""
     head = next((record for record in records if "folder" in record), None)
     if head is None:
         return Checkpoint(path=path, error="it could not be examined")
@@ -328,7 +328,7 @@ def parse_checkpoint(path: str, records: Sequence[Mapping[str, Any]], whole: boo
 
 @probe
 def checkpoint(host: Host, run: RunNeeds) -> Checkpoint:
-    """The folder given with --checkpoint, read by a child that may hang on a dead mount."""
+    """The folder of --checkpoint, read by a child that may hang on a dead mount."""
     if run.checkpoint is None:
         raise HostError(Why.NOT_ASKED, "no checkpoint was given (`--checkpoint DIR`)")
     cwd = run.cwd if run.cwd not in ("", ".") else str(host.query("cwd"))

@@ -215,7 +215,7 @@ def cuda_toolkits(
 
 
 #: nvcc of the package `nvidia-cuda-toolkit`, and the link to a gcc that this release accepts, whose
-#: folder nvcc.profile puts in front of PATH (Debian 9 to 12, Ubuntu 18.04 to 24.04; lists of the
+#: folder nvcc.profile puts first on PATH (Debian 9 to 12, Ubuntu 18.04 to 24.04; lists of the
 #: package's files, and a measurement on 24.04, where nvcc 12.0 compiles with gcc 12; 2026-11-23).
 _PACKAGED_NVCC = "/usr/bin/nvcc"
 _PACKAGED_GCC = "/usr/lib/nvidia-cuda-toolkit/bin/gcc"
@@ -249,7 +249,7 @@ def _with_trial_compile(host: Host, toolkit: Toolkit, torch: TorchBuild) -> Tool
 def _in_parallel(
     host: Host, programs: Mapping[str, str]
 ) -> dict[str, tuple[str | None, str | None]]:
-    """Versions of several nvcc at once, so that one that hangs delays no other."""
+    """Versions of several nvcc in parallel, so one that hangs does not delay the others."""
     answers = at_once(lambda nvcc: _nvcc_version(host, nvcc), programs.values())
     return dict(zip(programs, answers, strict=True))
 
@@ -289,7 +289,7 @@ def parse_dump_version(text: str) -> str | None:
 
 
 def _words(command: str) -> list[str]:
-    """A command line in words; one with an open quote is split at blanks."""
+    """The words of a command line; one with an open quote is split at spaces."""
     try:
         return shlex.split(command)
     except ValueError:
@@ -303,7 +303,7 @@ def _find(host: Host, program: str) -> str | None:
 
 
 def compiler(host: Host, command: str) -> Compiler:
-    """One compiler, called as a build would call it (`ccache g++ -m64` is a command as well)."""
+    """One compiler, called as a build would call it (also a command such as `ccache g++ -m64`)."""
     words = _words(command)
     path = _find(host, words[0]) if words else None
     if path is None:
@@ -358,7 +358,7 @@ def _ninja_error(host: Host, ninja: str) -> str | None:
 
 
 def cache_root(host: Host) -> tuple[str, bool]:
-    """Where torch puts JIT-built ops, and whether TORCH_EXTENSIONS_DIR says so."""
+    """Where torch puts JIT-built ops, and whether TORCH_EXTENSIONS_DIR sets that."""
     given = host.env.get("TORCH_EXTENSIONS_DIR")
     if given:
         return given.rstrip("/") or "/", True
@@ -412,7 +412,7 @@ def _lock(host: Host, path: str, processes: Sequence[Mapping[str, Any]]) -> Buil
     try:
         made = host.stat(path).mtime
     except HostError:
-        return None  # its build has ended in this very moment
+        return None  # its build has just ended
     folder = posixpath.dirname(path)
     builders = {*builders_in(folder, processes), *builders_in(_resolved(host, folder), processes)}
     return BuildLock(
@@ -439,14 +439,14 @@ def _writable(host: Host, path: str) -> bool:
 
 @probe
 def extension_cache(host: Host, patient: Patient | Missing) -> ExtensionCache:
-    """Where JIT-built ops go, what is there and who is building."""
+    """The cache of JIT-built ops: its place, its content, and running builds."""
     if host.system == "Windows":
         raise HostError(Why.UNSUPPORTED, "the cache of built ops is not examined on Windows")
     root, from_env = cache_root(host)
     if from_env:
         folders = f"{root}/*"  # torch adds no sub-folder for the Python and CUDA versions there
     else:
-        # a lock of another Python's builds holds up nobody here
+        # a lock of another Python version does not block builds here
         tag = python_tag(patient.version) if isinstance(patient, Patient) else None
         folders = f"{root}/{tag or 'py'}*/*"
     locks = _glob(host, f"{folders}/lock")

@@ -9,14 +9,14 @@ from dsdoctor import yaml_text
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.launch import LaunchCommand
 
-#: Where accelerate looks without `--config_file` (accelerate 1.15 commands/config/config_args.py).
+#: Accelerate's file without `--config_file` (accelerate 1.15 commands/config/config_args.py).
 _ACCELERATE_DEFAULT = "accelerate/default_config.yaml"
 #: A larger YAML is not a configuration.
 _LARGEST = 1 << 20
 
 
 def default_accelerate(host: Host) -> str | None:
-    """The file that accelerate takes where none is named; None = there is none."""
+    """The file that accelerate reads without `--config_file`; None = it does not exist."""
     cache = host.env.get("HF_HOME", "")
     if not cache:
         home = host.env.get("XDG_CACHE_HOME") or posixpath.join(host.env.get("HOME", ""), ".cache")
@@ -30,7 +30,7 @@ def default_accelerate(host: Host) -> str | None:
 
 
 def read_yaml(path: str, host: Host, cwd: str) -> dict[str, Any] | None:
-    """A YAML mapping; None where it cannot be read, is too large or is something else."""
+    """A YAML mapping; None if it cannot be read, is too large or is something else."""
     try:
         text = read_text(host, posixpath.join(cwd, path))
     except HostError:
@@ -45,7 +45,7 @@ def read_yaml(path: str, host: Host, cwd: str) -> dict[str, Any] | None:
 
 
 def accelerate_values(command: LaunchCommand, host: Host, cwd: str) -> dict[str, Any]:
-    """What accelerate's YAML says, for a command that accelerate launches."""
+    """The values of accelerate's YAML, for a command that accelerate launches."""
     if (command.inner or command.launcher) != "accelerate":
         return {}
     name = command.options.get("config_file") or default_accelerate(host)

@@ -1,4 +1,4 @@
-"""Findings that say the same of several GPUs, as one; lines of a paste that are alike, as one."""
+"""Merges findings that differ only in the GPU, and lines of a paste that differ only in numbers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _NUMBER = re.compile(r"\d+")
 
 
 def one_for_all(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings of one condition that differ in the number of the GPU only, as one of the first.
+    """Merges findings of one condition that differ only in the GPU's number, in the first's place.
 
-    What programs read keeps them all.
+    Reports for programs keep them all.
     """
     kept: list[Finding] = []
     places: dict[tuple[object, ...], int] = {}
@@ -53,7 +53,7 @@ def by_gpu(findings: Iterable[Finding]) -> dict[int, list[tuple[str, str]]]:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Numbers with their runs shortened.
+    """Numbers, with runs of them as ranges.
 
     >>> ranges([1, 2, 3, 5, 7, 6])
     '1-3, 5-7'
@@ -68,7 +68,7 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def stated_lines(finding: Finding) -> list[str]:
-    """The lines of a paste that a finding rests on; those that differ in numbers only, once."""
+    """The lines of a paste that support a finding; of those that differ only in numbers, one."""
     rows = finding.evidence.get("stated_at")
     shown: dict[str, tuple[str, list[int]]] = {}
     for row in rows if isinstance(rows, list) else ():

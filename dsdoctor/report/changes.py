@@ -32,7 +32,7 @@ def worst_first(rows: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, st
 
 
 def first_lines(lines: Sequence[str], most: int, what: str) -> list[str]:
-    """The first lines, and how many of what were left out.
+    """The first lines, and a line with the number of those left out.
 
     >>> first_lines(["a", "b", "c"], 2, "conditions")
     ['a', '… 2 more conditions (-v)']
@@ -43,7 +43,7 @@ def first_lines(lines: Sequence[str], most: int, what: str) -> list[str]:
 
 
 def line(name: str, before: Any, after: Any, *, verbose: bool = False) -> str:
-    """One difference; a long value is cut off unless -v is given."""
+    """One difference; a long value is truncated unless `verbose` is set."""
     text = clean(f"{name}: {before} -> {after}")
     return text if verbose else shortened(text, _LONGEST)
 
@@ -59,7 +59,7 @@ def text(
 
     Args:
         verdicts: lines about conditions.
-        traits: lines about what should be the same everywhere.
+        traits: lines about values that should be the same everywhere.
         facts: dotted name, value before, value after.
         verbose: leave nothing out.
     """

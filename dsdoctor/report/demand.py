@@ -1,4 +1,4 @@
-"""What a model takes with a config, as a table: part of the report of `check --model`."""
+"""The memory that a model takes with a config, as a table in the report of `check --model`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _cell(size: int) -> str:
 
 
 def lines(demand: MemoryDemand) -> Iterator[str]:
-    """Items with and without recomputation, what fits, and what was assumed."""
+    """Items with and without activation checkpointing, what fits, and what was assumed."""
     if demand.on_gpu:
         yield f"memory of each GPU, GiB: {demand.what}"
         columns = (demand.gpu_items, demand.plain_items)

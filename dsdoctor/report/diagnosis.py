@@ -20,9 +20,9 @@ WORDS = {
     Outcome.UNRECOGNISED: "UNRECOGNIZED",
     Outcome.CLEAN: "CLEAN",
 }
-#: What the error index knows about an error that matches no condition.
+#: Heading of an error that matches no condition but is in the error index, by kind of label.
 EXPLAINED = {"refusal": "REFUSED", "internal": "INTERNAL ERROR"}
-#: The worst finding in the environment of a text: the word, what there is, the style.
+#: The worst finding in the environment of a text: its word, a description, its style.
 _ENVIRONMENT = {
     Status.FAIL: ("FAULTY", "failures", "fail"),
     Status.WARN: ("WARN", "warnings", "warn"),
@@ -39,7 +39,7 @@ INDENT = "      "
 
 
 def _wrap(text: str, columns: int, indent: str, style: str, hang: str | None = None) -> list[Line]:
-    """Lines of at most `columns`; a word that is longer is cut, as nothing else fits a terminal."""
+    """Lines of at most `columns`; a longer word is broken, as it would not fit the terminal."""
     rows = wrap(clean(text), columns, indent, indent if hang is None else hang, break_long=True)
     return [Line(row, style) for row in rows]
 
@@ -90,7 +90,7 @@ def _raised_by(raised: RaisedBy, columns: int) -> Iterator[Line]:
 
 
 def _without_cause(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
-    """An outcome that names no cause."""
+    """Lines for an outcome without a cause."""
     outcome, told = diagnosis.outcome, diagnosis.explained
     below = _below(diagnosis)
     if below is not None:
@@ -107,7 +107,7 @@ def _without_cause(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
 
 
 def _below(diagnosis: Diagnosis) -> Status | None:
-    """The worst finding in the environment of a text whose log shows no failure, if it is bad."""
+    """The worst status in the environment of a text whose log shows no failure; None if not bad."""
     found = diagnosis.environment
     if diagnosis.outcome is not Outcome.CLEAN or not isinstance(found, Report):
         return None
@@ -143,9 +143,9 @@ def _unexplained_starts(numbers: list[int], columns: int) -> Iterator[Line]:
 
 
 def beyond_the_cause(diagnosis: Diagnosis) -> Report | None:
-    """The environment; a failure that only repeats the lines of the cause is one line.
+    """The report on the environment; a failure with the same evidence as the cause is shortened.
 
-    None = the logs contain nothing about an environment.
+    None if the logs contain nothing about an environment.
     """
     report = diagnosis.environment
     if not isinstance(report, Report):

@@ -1,10 +1,10 @@
-"""Times and figures for a reader."""
+"""Durations and figures in words."""
 
 from __future__ import annotations
 
 
 def duration(seconds: float) -> str:
-    """A time for a reader.
+    """A duration in words.
 
     >>> duration(0.31), duration(42.4), duration(150), duration(7260)
     ('0.31 s', '42 s', '2 min 30 s', '2 h 1 min')

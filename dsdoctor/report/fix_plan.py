@@ -1,4 +1,4 @@
-"""Plans for a reader, and as shell that can be pasted."""
+"""Fix plans as text, and as shell commands that can be pasted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ END = "DSDOCTOR_END"
 
 
 def _assigned(name: str, value: str) -> str:
-    """What a shell does with a variable.
+    """The shell command that sets or unsets a variable.
 
     >>> _assigned("A", "x y"), _assigned("A", ""), _assigned("PATH", "/b:$PATH")
     ("A='x y'", 'unset A', 'PATH=/b:"$PATH"')
@@ -83,7 +83,7 @@ def _wrapped_command(words: Iterable[str], columns: int) -> Iterator[str]:
 
 
 def _step_lines(step: Step, columns: int) -> Iterator[str]:
-    """What a step does, in lines of some width where its words allow."""
+    """What a step does, wrapped to a width if its words allow."""
     if isinstance(step, Run):
         words = [f"{name}={shlex.quote(value)}" for name, value in step.env.items()]
         yield from _wrapped_command(
@@ -103,12 +103,12 @@ def _step_lines(step: Step, columns: int) -> Iterator[str]:
 
 
 def masked(plan: Plan) -> Plan:
-    """A plan without the secrets that files and variables hold."""
+    """A plan with the secrets in its files and variables masked."""
     return msgspec.convert(mask_tree(msgspec.to_builtins(plan)), Plan)
 
 
 def render(plan: Plan, width: int | None = None) -> str:
-    """A plan as it is shown before it is asked for."""
+    """A plan as it is shown before the user confirms it."""
     plan = masked(plan)
     columns = max(40, min(width or shutil.get_terminal_size((100, 24)).columns, 110))
 
@@ -140,7 +140,7 @@ def render(plan: Plan, width: int | None = None) -> str:
         lines += wrap(f"proof: {'; '.join(proofs)}", "    ", "  ")
     for why in plan.irreversible:
         lines += wrap(f"CANNOT BE UNDONE: {why}", "    ", "  ")
-    if not plan.only_told:
+    if not plan.only_shown:
         lines += wrap(f"undo: {plan.undo}", "    ", "  ")
     if plan.activate:
         lines += ["  then, in the shell that starts the job:", f"    {clean(plan.activate)}"]
@@ -151,13 +151,13 @@ def render(plan: Plan, width: int | None = None) -> str:
 
 
 def _secret_step(step: Step) -> str:
-    """In place of a step with a secret: if pasted, its masked text would overwrite the file."""
+    """Replaces a step with a secret: pasting its masked text would overwrite the file."""
     what = f"{words_of(step).splitlines()[0]}: it contains secrets, which are not printed"
     return f"echo {shlex.quote(f'{what}; run dsdoctor fix for it')} >&2; exit 1"
 
 
 def _octal(text: str) -> str:
-    r"""What `printf %b` turns into a text; nothing in it steers a terminal.
+    r"""An argument of `printf %b` that prints a text, and contains no control characters.
 
     >>> _octal("a\\b\x1b[2J\n")
     'a\\\\b\\0033[2J\n'
@@ -225,7 +225,7 @@ def shell_of(step: Step) -> Iterator[str]:
 
 
 def shell(plans: list[Plan]) -> str:
-    """Plans as one text that can be pasted into a shell, and ends at the first failure."""
+    """Plans as shell commands that can be pasted, and stop at the first failure."""
     lines: list[str] = []
     for plan in plans:
         bare = plan.steps
@@ -241,7 +241,7 @@ def shell(plans: list[Plan]) -> str:
         ]
         if plan.alternative:
             lines += [f"# {line}" for text in body for line in text.splitlines()]
-        elif plan.only_told:
+        elif plan.only_shown:
             lines += body
         else:
             lines.append("(set -e")

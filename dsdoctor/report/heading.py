@@ -12,7 +12,7 @@ from dsdoctor.report.text import clean
 
 
 def gpu_words(report: Report) -> str:
-    """The GPUs in words, for a heading; what could not be read is not called absent."""
+    """The GPUs in words, for a heading; GPUs that could not be read are not called absent."""
     if report.gpus:
         return clean(" + ".join(report.gpus))
     unread = Nvml.key() in report.unread or NvidiaKernel.key() in report.unread
@@ -29,7 +29,7 @@ def package_words(report: Report, kind: type[TorchBuild | DeepSpeedInstall]) -> 
 
 
 def items(report: Report) -> Iterator[str]:
-    """What the heading says, item by item."""
+    """The items of the heading."""
     if isinstance(report.judged, int):
         yield from _stated_header(report)
         return
@@ -50,7 +50,7 @@ def items(report: Report) -> Iterator[str]:
 
 
 def _stated_header(report: Report) -> Iterator[str]:
-    """For a paste: what it states, and nothing about what it leaves out."""
+    """The items for a paste: only what it states, nothing about what it leaves out."""
     yield clean(str(report.origin))
     if report.gpus:
         yield clean(" + ".join(report.gpus))

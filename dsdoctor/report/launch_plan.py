@@ -27,7 +27,7 @@ def _clean(text: str) -> str:
 
 
 def bar(used: int, limit: int | None, width: int) -> str:
-    """A bar of the share in use; `!` at its end if it exceeds the total.
+    """A bar of the share in use; it ends in `!` if the limit is exceeded.
 
     >>> bar(5, 10, 10)
     '#####.....'
@@ -126,7 +126,7 @@ def _tables(plan: LaunchPlan, width: int, *, verbose: bool) -> list[str]:
 
 
 def _reach(plan: LaunchPlan) -> list[str]:
-    """What fits with the chosen option, with and without recomputation, on several GPUs."""
+    """What fits with the chosen option, with and without checkpointing, on several GPUs."""
     rows = plan.memory.reach
     if not rows:
         return []
@@ -165,16 +165,16 @@ def render(
     """The plan for a reader; the launch line is never wrapped, so that it can be copied.
 
     Args:
-        plan: what to show.
+        plan: the plan.
         width: columns of the terminal.
-        folder: where `-o` wrote its files, None = they were not written.
-        verbose: itemize every option, not the chosen one alone.
+        folder: where `-o` wrote its files; None = they were not written.
+        verbose: itemize every option, not only the chosen one.
     """
     wide = max(20, min(width, 120))
     lines = _wrap(_head(plan), wide)
     notes = [reason for reason in plan.reasons if reason.verdict == "note"]
     hardware = [reason for reason in notes if reason.subject == "machine"]
-    for reason in hardware:  # what was assumed of it decides everything below
+    for reason in hardware:  # first, as everything below depends on these assumptions
         lines += _note(reason, wide)
     lines.append("")
     for option in plan.memory.options:

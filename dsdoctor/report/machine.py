@@ -64,7 +64,7 @@ def junit(report: Report) -> str:
             ET.SubElement(case, "skipped", message=message)
         elif finding.status is Status.WARN:
             ET.SubElement(case, "system-out").text = f"warning: {_body(finding)}"
-    whole = ("name", "tests", "failures", "errors", "time")  # no more is allowed there
+    whole = ("name", "tests", "failures", "errors", "time")  # the only attributes allowed there
     root = ET.Element("testsuites", {key: suite.attrib[key] for key in whole})
     root.append(suite)
     ET.indent(root)

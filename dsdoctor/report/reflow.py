@@ -1,4 +1,4 @@
-"""Markdown for a terminal: paragraphs wrapped to its width, everything else as it is."""
+"""Markdown for a terminal: paragraphs wrapped to its width, everything else unchanged."""
 
 from __future__ import annotations
 

@@ -81,13 +81,13 @@ def figure_lines(figures: Figures) -> Iterator[str]:
 
 
 def _rank(rank: Rank, width: int, *, brief: bool) -> Iterator[str]:
-    """A rank that is not done; `brief` leaves out the traceback of one whose failure has a name."""
+    """A rank that did not finish; `brief` leaves out the traceback if its failure has a name."""
     outcome = rank.outcome.replace("-", " ")
     where = f" in {rank.last_phase}" if rank.last_phase else ""
     yield from _wrap(f"rank {rank.rank} {outcome}{where} {rank.error}", width, "  ", "    ")
     if brief and rank.outcome == "failed":
         return
-    # what hangs is explained by its stack, what died by its last output
+    # a stack explains a hang, the last output a death
     lines = rank.stack[:SHOWN_LINES] if rank.stack else rank.log_tail[-SHOWN_LINES:]
     yield from (f"    | {presentable(line)}" for line in lines if line.strip())
 
@@ -102,7 +102,7 @@ def _list(title: str, lines: Iterable[str], width: int) -> Iterator[str]:
 
 
 def lines(report: SmokeReport, width: int = 80, *, verbose: bool = False) -> Iterator[Line]:
-    """The report, with the style of each line: the style only repeats what the words say."""
+    """The lines of the report with their styles; a style only repeats what the words say."""
     for number, row in enumerate(render(report, width, verbose=verbose).splitlines()):
         word = row.split(maxsplit=1)[0] if row.strip() else ""
         if number == 0:

@@ -1,4 +1,4 @@
-"""A report in color, through rich. Words never depend on it."""
+"""Prints a report in color with rich; the words never depend on color."""
 
 from __future__ import annotations
 

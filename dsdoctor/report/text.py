@@ -40,8 +40,8 @@ class Line(msgspec.Struct, frozen=True):
     """One line of the report.
 
     Attributes:
-        text: what it says, escapes removed.
-        style: what it is: `head`, `fail`, `warn`, `unknown`, `crash`, `ok`, `skip`, `body`,
+        text: its text, without control characters.
+        style: its role: `head`, `fail`, `warn`, `unknown`, `crash`, `ok`, `skip`, `body`,
             `effect`, `hint`, `table`, `sum` or `note`.
     """
 
@@ -55,9 +55,9 @@ def clean(text: str) -> str:
 
 
 def shown(report: Report, verbosity: int) -> Iterator[Finding]:
-    """Findings that a verbosity shows: -1 failures only, 0 problems, 1 all.
+    """The findings that a verbosity shows: -1 failures only, 0 problems, 1 all.
 
-    What is fine on each of eight GPUs, in the same words, is shown once.
+    Equal results for several GPUs are shown once.
     """
     told: set[tuple[str, Status, str]] = set()
     for finding in report.findings:
@@ -75,7 +75,7 @@ def shown(report: Report, verbosity: int) -> Iterator[Finding]:
 
 
 def folded(findings: Iterable[Finding], verbosity: int) -> Iterator[tuple[Finding, int]]:
-    """Findings, and how many more are unknown for the same reason, which only `-v` shows."""
+    """Findings, each with the number of others that are unknown for the same reason (see `-v`)."""
     rows = list(findings) if verbosity >= 1 else one_for_all(findings)
     alike = Counter(row.message for row in rows if row.status is Status.UNKNOWN)
     told: set[str] = set()
@@ -110,7 +110,7 @@ def _lines(report: Report, verbosity: int, columns: int) -> Iterator[Line]:
     if verbosity > -2:  # noqa: PLR2004  # -qq
         from dsdoctor.report import heading  # noqa: PLC0415  # facts, which `diagnose` shows none of
 
-        # an item is not broken: its spaces do not count as such while the line is wrapped
+        # no line break within an item
         items = [item.replace(" ", "\N{NO-BREAK SPACE}") for item in heading.items(report)]
         for line in _wrap(" · ".join(items), columns, "", "head"):
             yield Line(line.text.replace("\N{NO-BREAK SPACE}", " "), line.style)
@@ -171,11 +171,11 @@ def _finding(report: Report, finding: Finding, columns: int, more: int = 0) -> I
 
 
 def fix_command(report: Report, finding: Finding, name: str | None = None) -> str:
-    """A fix as the reader types it, so that it examines the same environment, config and job.
+    """The command that applies a fix, for the same environment, config and job.
 
     Args:
         report: the report of the finding.
-        finding: what is to be fixed.
+        finding: the finding to fix.
         name: the fix; None = the first that the finding lists.
     """
     words = ["dsdoctor", "fix", name or finding.fixes[0]]

@@ -18,7 +18,7 @@ GAP = "  "
 
 
 def _columns(matrix: Matrix) -> list[list[str]]:
-    """The columns, each with its heading; those of places are left out if nothing is reported."""
+    """The columns with their headings; columns without any reported value are left out."""
     columns = [
         [name, *(row[number] for row in matrix.rows)] for number, name in enumerate(matrix.names)
     ]
@@ -36,7 +36,7 @@ def _printed(columns: list[list[str]]) -> list[str]:
 
 
 def _blocks(matrix: Matrix, width: int) -> list[list[str]] | None:
-    """The table, cut into as few blocks of columns as fit, None where these would be too narrow."""
+    """The table, split into as few blocks of columns as fit; None if those would be too narrow."""
     names = ["", *matrix.names]
     columns = _columns(matrix)
     blocks: list[list[list[str]]] = [[]]
@@ -52,7 +52,7 @@ def _blocks(matrix: Matrix, width: int) -> list[list[str]] | None:
 
 
 def lines(matrix: Matrix, width: int) -> Iterator[str]:
-    """The matrix as a table, in blocks of columns where it is too wide, else pair by pair."""
+    """The matrix as a table, in blocks of columns if it is too wide, or as a list of pairs."""
     blocks = _blocks(matrix, width)
     if blocks is not None:
         for number, block in enumerate(blocks):

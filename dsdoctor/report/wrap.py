@@ -17,7 +17,7 @@ def terminal_columns(default: int) -> int:
     Importing `shutil` would load three compressors.
 
     Args:
-        default: where the output does not go to a terminal and `COLUMNS` is not set.
+        default: result if the output does not go to a terminal and `COLUMNS` is not set.
     """
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given) > 0:
@@ -45,7 +45,7 @@ def columns_of(text: str) -> int:
 
 
 def _pieces(text: str) -> list[str]:
-    """What must stay together: words with the space after them, or one wide character."""
+    """Unbreakable pieces: words with the space after them, or single wide characters."""
     pieces: list[str] = []
     for character in text:
         wide = _width(character) == 2  # noqa: PLR2004
@@ -65,11 +65,11 @@ def wrap(text: str, columns: int, first: str, indent: str, *, break_long: bool) 
     """Lines of at most this many columns.
 
     Args:
-        text: what is wrapped.
-        columns: of the terminal.
-        first: begins the first line.
-        indent: begins all others.
-        break_long: a word that is longer than a line is cut.
+        text: the text.
+        columns: width of the lines.
+        first: beginning of the first line.
+        indent: beginning of all others.
+        break_long: break a word that is longer than a line.
     """
     if text.isascii() or not any(_width(character) == 2 for character in text):  # noqa: PLR2004
         return textwrap.wrap(

@@ -34,9 +34,9 @@ needs_python = pytest.mark.skipif(
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     choice = account._Choice
-    choice.given, choice.told = None, set()
+    choice.given, choice.reported = None, set()
     yield
-    choice.given, choice.told = None, set()
+    choice.given, choice.reported = None, set()
 
 
 def applied(trap: Trap, *argv: str) -> str:

@@ -208,9 +208,9 @@ def test_a_fix_does_not_write_into_a_folder_of_another_account(trap: Trap) -> No
 @pytest.fixture
 def fresh() -> Iterator[None]:
     choice = account._Choice
-    choice.given, choice.told = None, set()
+    choice.given, choice.reported = None, set()
     yield
-    choice.given, choice.told = None, set()
+    choice.given, choice.reported = None, set()
 
 
 SYSTEM_PYTHON = shutil.which("python3", path="/usr/bin:/usr/local/bin") or ""

@@ -29,10 +29,10 @@ SECRETS = {
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     choice = account._Choice
-    choice.given, choice.told = None, set()
-    own_environment._told.clear()
+    choice.given, choice.reported = None, set()
+    own_environment._reported.clear()
     yield
-    choice.given, choice.told = None, set()
+    choice.given, choice.reported = None, set()
 
 
 @pytest.fixture

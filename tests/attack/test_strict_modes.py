@@ -22,9 +22,9 @@ from tests.attack.conftest import MALLORY, Trap
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     account._Choice.given = None
-    own_environment._told.clear()
+    own_environment._reported.clear()
     yield
-    own_environment._told.clear()
+    own_environment._reported.clear()
 
 
 def folder(trap: Trap, how: str) -> Path:

@@ -268,7 +268,7 @@ def ran(word: str = "train") -> str:
 def ran_twice(word: str = "train") -> str:
     """The page on two runs: the second one is faster, needs more memory and was stopped early."""
 
-    def kept(name: str, pace: float, memory: int, steps: int) -> run_diff.KeptRun:
+    def kept(name: str, pace: float, memory: int, steps: int) -> run_diff.SavedRun:
         seconds = pace * steps
         record = RunRecord(
             id=name,
@@ -289,7 +289,7 @@ def ran_twice(word: str = "train") -> str:
             | {f"gpu{g}.used": (memory - g) * GIB for g in range(8)}
             for n in range(int(seconds / 2))
         ]
-        return run_diff.KeptRun(name=name, record=record, steps=rows, samples=samples)
+        return run_diff.SavedRun(name=name, record=record, steps=rows, samples=samples)
 
     before, after = kept(f"zero-2 {word}", 3.6, 50, 1000), kept(f"zero-3 {word}", 2.4, 62, 1100)
     rows = figure_rows(before.record, after.record)

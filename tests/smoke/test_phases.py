@@ -20,7 +20,7 @@ import time
 from dsdoctor.cli.phases import PhaseBars
 
 bars = PhaseBars(enabled=True)
-bars.tell("ops", {LONG!r})
+bars.update("ops", {LONG!r})
 time.sleep(1)
 bars.close()
 """
@@ -66,7 +66,7 @@ def test_a_log_is_told_where_the_run_is_and_for_how_long() -> None:
             two.set()
 
     shown = PhaseLines(every=0.02, write=write)
-    shown.tell("ops", "rank 0 builds fused_adam")
+    shown.update("ops", "rank 0 builds fused_adam")
     assert two.wait(30)
     shown.close()
     written = len(lines)
@@ -79,7 +79,7 @@ def test_a_short_run_writes_nothing(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with log.open("w") as stream:
         shown = PhaseLines(write=stream.write)
-        shown.tell("steps", "step 1 of 3", 0.3)
+        shown.update("steps", "step 1 of 3", 0.3)
         shown.close()
     assert log.read_text() == ""
 
@@ -93,5 +93,5 @@ def test_a_reader_that_is_gone_ends_no_run() -> None:
 
     shown = PhaseLines(every=0.02, write=write)
     assert tried.wait(30)
-    shown.tell("steps")
+    shown.update("steps")
     shown.close()

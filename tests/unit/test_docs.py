@@ -84,10 +84,10 @@ def test_the_line_of_progress_names_what_takes_long_and_fits() -> None:
     progress = Progress(enabled=False)
     assert progress._text() == "judging"
     for name in ("network", "storage", "nvidia_smi", "torch_facts"):
-        progress.tell(name, ended=False)
+        progress.update(name, ended=False)
     assert progress._text() == "asking nvidia-smi, starting torch and 2 more"
-    progress.tell("network", ended=True)
-    progress.tell("storage", ended=True)
+    progress.update("network", ended=True)
+    progress.update("storage", ended=True)
     assert progress._text() == "asking nvidia-smi, starting torch"
 
 

@@ -83,8 +83,8 @@ def torch_has_cuda(
     nvcc = isinstance(toolkits, CudaToolkits) and toolkits.chosen is not None
     unasked = unasked and (isinstance(os, Missing) or nvcc) and isinstance(kernel, Missing)
     if unasked and "+cpu" in torch.version and not gpu_expected(run, kernel, gpus, env):
-        # a list of packages says nothing about GPUs, and whoever pastes it rarely means to
-        # train without one; nor does anyone who has a CUDA toolkit
+        # a list of packages says nothing about GPUs, and people who paste one rarely intend to
+        # train without a GPU; nor do those who have a CUDA toolkit
         yield warn(
             f"torch {torch.version} is a CPU build, which uses no GPU",
             effect="DeepSpeed runs on the CPU and uses no GPU",

@@ -21,7 +21,7 @@ def has_cuda_code(path: str) -> bool:
 
 def main() -> None:
     mine = "dsdoctor-%s-%d-" % (os.environ.get("DSDOCTOR_RUN", "0"), os.getpid())
-    folder = tempfile.mkdtemp(prefix=mine)  # by this name it is removed if we are killed
+    folder = tempfile.mkdtemp(prefix=mine)  # the name allows removal if this process is killed
     os.environ["TORCH_EXTENSIONS_DIR"] = folder
     os.environ["DS_ACCELERATOR"] = "cuda"
     try:

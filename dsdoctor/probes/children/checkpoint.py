@@ -1,4 +1,4 @@
-"""Looks at the files of a checkpoint without unpickling any of them.
+"""Examines the files of a checkpoint without unpickling any of them.
 
     python checkpoint.py FOLDER [--whole]
 
@@ -25,10 +25,10 @@ SHARD = re.compile(r"(model|optim)_states\.pt$")
 NUMBERS = ("dp_world_size", "mp_world_size", "zero_stage", "partition_count", "global_steps")
 #: How many opcodes after its key a number may be: an enum is a class, a number and a call.
 REACH = 6
-#: The pickle of a shard names tensors and holds none; a larger one is not examined.
+#: The pickle of a shard refers to tensors and contains none; a larger one is not examined.
 PICKLE_LIMIT = 64 << 20
 LFS = b"version https://git-lfs"
-#: Bytes that hold the length of the header of a safetensors file.
+#: Size of the field with the header's length in a safetensors file.
 LENGTH = 8
 #: More links than this on one path are a loop (Linux's own limit).
 MAX_LINKS = 40
@@ -36,10 +36,10 @@ FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 
 
 def open_file(path: str) -> IO[bytes]:
-    """Opens a regular file; as root, not a private one to which another account's link leads.
+    """Opens a regular file; as root, not a private one that another account's link leads to.
 
-    The path is walked by descriptor, so what was judged is what is opened. A device is not even
-    opened: that alone starts a watchdog or rewinds a tape.
+    The path is walked by descriptor, so the file that was checked is the one that is opened. A
+    device is not even opened: that alone starts a watchdog or rewinds a tape.
     """
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         return os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")
@@ -53,7 +53,7 @@ def open_file(path: str) -> IO[bytes]:
 
 
 def walk(path: str) -> tuple[int, set[int]]:
-    """A descriptor of a regular file, and who owns the links on the way and its folder."""
+    """A descriptor of a regular file, and the owners of its folder and of links on the path."""
     laid_out: set[int] = set()
     todo = os.path.abspath(path).split("/")[::-1]
     links = 0
@@ -90,7 +90,7 @@ def say(record: dict[str, Any]) -> None:
 
 
 def numbers_of(pickled: bytes) -> dict[str, Any]:
-    """Numbers behind known keys, by the pickle's opcodes."""
+    """The numbers after known keys, from the pickle's opcodes."""
     found: dict[str, Any] = {}
     key: str | None = None
     distance = 0
@@ -124,7 +124,7 @@ def numbers_of(pickled: bytes) -> dict[str, Any]:
 
 
 def zip_problem(path: str, whole: bool) -> tuple[str | None, str | None, dict[str, Any]]:
-    """(problem, detail, numbers) of a file that begins as an archive does."""
+    """(problem, detail, numbers) of a file that begins like a zip archive."""
     try:
         with open_file(path) as file, zipfile.ZipFile(file) as archive:
             size = os.fstat(file.fileno()).st_size

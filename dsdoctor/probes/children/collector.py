@@ -1,10 +1,10 @@
-r"""Collect what can be read on a node; sent to it whole, run by any Python from 3.8 on.
+r"""Collect what can be read on a node; sent to it as one file, runs with any Python from 3.8 on.
 
     python3 - [--python PATH] [--resolve NAME,…] [--connect HOST:PORT,…] [--live] [--seconds N]
 
-Prints one recording: what was read, not yet understood. Where the reports of all nodes are merged,
-dsdoctor's own probes read it as if they ran on this node. It is cut into short lines, because
-some ways of starting a program on many nodes mix the lines of several:
+Prints one recording: what was read, not yet parsed. When the reports of all nodes are merged,
+dsdoctor's own probes read the recording as if they ran on this node. It is split into short lines,
+because some ways of starting a program on many nodes interleave their lines:
 
     \x1edsdoctor-node <host> <number>/<count> <piece of base64 of zlib of JSON>
 
@@ -44,7 +44,7 @@ PAYLOAD: dict[str, str] = {}
 #: Names, and beginnings of names, of variables that are reported; filled in likewise.
 VARIABLES: dict[str, list[str]] = {"names": [], "prefixes": []}
 VERSION = ""
-#: What finds secrets: dsdoctor's own masking, filled in likewise.
+#: Source text of dsdoctor's own masking, filled in likewise.
 MASKING = ""
 
 FILES = (
@@ -69,7 +69,7 @@ NETWORK_FILE_SYSTEMS = (
 
 
 class Recording:
-    """Answers to the questions that dsdoctor's probes ask a host."""
+    """The answers to what dsdoctor's probes ask a host."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}
@@ -332,7 +332,7 @@ def resolve(names: list[str]) -> dict[str, Any]:
 
 
 def connect(places: list[str], seconds: float = 3.0) -> dict[str, str]:
-    """`connected` or `refused`: packets come and go; anything else says why they do not."""
+    """`connected` or `refused` if packets go both ways, else the reason why they do not."""
     found: dict[str, str] = {}
     for place in places:
         host, _, port = place.rpartition(":")

@@ -1,4 +1,4 @@
-"""Starts ranks on this host that all-reduce known figures, and reports what each got.
+"""Starts ranks on this host that all-reduce known numbers, and reports each rank's result.
 
 Runs in the interpreter of the environment.
 
@@ -71,7 +71,7 @@ def main() -> None:
         # a process group that is torn down while a peer has died may hang or abort
         os._exit(0)
     mine = "dsdoctor-%s-%d-" % (os.environ.get("DSDOCTOR_RUN", "0"), os.getpid())
-    folder = tempfile.mkdtemp(prefix=mine)  # by this name it is removed if we are killed
+    folder = tempfile.mkdtemp(prefix=mine)  # the name allows removal if this process is killed
     meeting = os.path.join(folder, "store")
     begun = [
         subprocess.Popen(

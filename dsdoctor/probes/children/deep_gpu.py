@@ -6,7 +6,7 @@ Runs in the interpreter of the environment.
     python deep_gpu.py pairs          every ordered pair of those that it leaves
 
 Stdlib and torch, Python 3.8 and later. Prints one record for each outcome, and one before each
-step, so that the reader knows where a hung child was.
+step, which shows where a hung child was.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def say(**record: Any) -> None:
 
 
 def attempt(step: str, function: Callable[[], dict[str, Any]], **names: Any) -> None:
-    """Says that a step begins, and then how it ended."""
+    """Reports that a step begins, and then how it ended."""
     say(step=step, **names)
     try:
         say(did=step, **{"ok": True, "error": None, **function()}, **names)

@@ -12,9 +12,9 @@ Writes, one per line on stdout after `\x1edsdoctor:`:
 
 DeepSpeed stops at the first thing that it rejects. So the rejected key is removed and the rest is
 tried again, until DeepSpeed accepts it. `"auto"` batch sizes are for a trainer to fill in, and
-without WORLD the equation of the batch sizes is not checked. `aio.use_gds` is not checked where
-torch has CUDA: DeepSpeed asks for a GPU, which a login node does not have. Nothing is started: no
-process group, no engine.
+without WORLD the equation of the batch sizes is not checked. `aio.use_gds` is not checked if torch
+was built for CUDA: DeepSpeed would need a GPU, which a login node does not have. Nothing is
+started: no process group, no engine.
 
 Standard library and the installed deepspeed, Python 3.8 and later.
 """
@@ -74,7 +74,7 @@ def section_of(title: str) -> str:
 
 
 def holds(config: Any, key: str) -> bool:
-    """Whether there is something under a dotted key."""
+    """Whether a config contains a dotted key."""
     for part in key.split("."):
         if not isinstance(config, dict) or part not in config:
             return False
@@ -83,7 +83,7 @@ def holds(config: Any, key: str) -> bool:
 
 
 def drop(config: Any, key: str) -> None:
-    """Remove what is under a dotted key."""
+    """Remove a dotted key."""
     parts = key.split(".")
     for part in parts[:-1]:
         config = config[part]
@@ -116,7 +116,7 @@ def named_in(message: str, config: Any, prefix: str = "") -> str:
 
 
 def refusals(error: BaseException, config: Any) -> list[dict[str, str]]:
-    """What an exception says, with the keys that it is about."""
+    """The messages of an exception, each with the key that it is about."""
     kind = type(error).__name__
     listed = getattr(error, "errors", None)
     if kind == "ValidationError" and callable(listed):
@@ -146,7 +146,7 @@ def scheduler_class(name: str) -> Any:
 
 
 def optimizer_class(name: str, config: Any) -> Any:
-    """The class that the engine would create, and what the engine itself takes out of `params`."""
+    """The class that the engine would create, and the keys that it removes from `params` itself."""
     params = config["optimizer"].get("params")
     params = params if isinstance(params, dict) else {}
     offload = config.get("zero_optimization")
@@ -197,7 +197,7 @@ def parameters(part: str, config: Any) -> None:
 
 
 def prepare(config: Any, world: int) -> None:
-    """Remove what only a trainer, the number of ranks or the job's machine can settle."""
+    """Remove what depends on a trainer, the number of ranks or the job's machine."""
     torch = importlib.import_module("torch")
     if isinstance(config.get("aio"), dict) and torch.version.cuda is not None:
         config["aio"].pop("use_gds", None)
@@ -223,7 +223,7 @@ def examine(path: str, world: int) -> None:
         emit({"error": "import", "text": (type(error).__name__ + ": " + str(error))[:400]})
         return
     emit({"fact": "version", "value": str(getattr(package, "__version__", ""))})
-    # as in a job of that many ranks, of which none is started
+    # as in a job of that many ranks, without starting any
     vars(comm).update(
         get_rank=lambda *_, **__: 0,
         get_world_size=lambda *_, **__: max(world, 1),

@@ -16,12 +16,12 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 aten = torch.ops.aten
-#: Widest head that torch's flash kernel takes.
+#: Widest attention head that torch's flash kernel supports.
 FLASH_WIDTH = 256
 #: The memory-efficient kernel reads its bias in rows of a multiple of this many elements.
 BIAS_ALIGN = 8
 
-#: What autocast runs in 16 bits, and what in fp32 (torch's "CUDA Op-Specific Behavior").
+#: Ops that autocast runs in 16 bits, and in fp32 (torch's "CUDA Op-Specific Behavior").
 _TO_LOW = frozenset(
     getattr(torch, name)
     for name in ("matmul", "bmm", "mm", "addmm", "baddbmm", "einsum", "conv1d", "conv2d", "conv3d")
@@ -50,7 +50,7 @@ _TO_FP32 = frozenset(
 
 
 class CudaChoices(TorchFunctionMode):
-    """Replaces what would be chosen by device, and casts as autocast does where asked."""
+    """Replaces operators that depend on the device, and casts as autocast does if requested."""
 
     def __init__(self, autocast: Any = None) -> None:
         """`autocast` is the 16-bit type, None = no autocast."""
@@ -108,12 +108,12 @@ def attention(
     scale: Any = None,
     enable_gqa: bool = False,  # noqa: FBT001, FBT002
 ) -> Any:
-    """The kernel that torch takes on a GPU of compute capability 8.0 or newer.
+    """The kernel that torch uses on a GPU of compute capability 8.0 or newer.
 
     Flash without a mask in 16 bits with heads up to 256 wide; else the memory-efficient kernel,
     for which a boolean mask becomes a bias in the type of the queries. Neither broadcasts keys over
-    heads unless it is asked to (`check_batch_size_and_num_heads_dense` of sdp_utils_cpp.h), so that
-    the scores are stored, in fp32.
+    heads unless `enable_gqa` is set (`check_batch_size_and_num_heads_dense` of sdp_utils_cpp.h):
+    without it, such a call takes the path that stores the scores, in fp32.
     """
     width = query.shape[-1]
     if not enable_gqa and not query.shape[-3] == key.shape[-3] == value.shape[-3]:

@@ -1,4 +1,4 @@
-"""What a model is given when it runs on shapes: tokens, images or a recording, and labels.
+"""Inputs of a model that runs on shapes: tokens, images or a recording, and labels.
 
 Standard library; Python 3.8 and later.
 """
@@ -9,15 +9,15 @@ from typing import Any
 
 
 def inputs_of(torch: Any, case: dict[str, Any], config: Any, head: str = "") -> dict[str, Any]:
-    """Tokens, and labels where there are any; the values of ids and masks are real.
+    """Tokens, and labels if the model takes any; the values of ids and masks are real.
 
-    A speech model gets its longest recording; a vision-language model as many tokens of images as
-    the case says, at the head of each sequence; a classifier a label for each sequence or image.
+    A speech model gets its longest recording; a vision-language model the number of image tokens
+    of the case, at the head of each sequence; a classifier a label for each sequence or image.
 
     Args:
         torch: the module.
         case: sizes of the pass.
-        config: of the model.
+        config: config of the model.
         head: name of its class.
     """
     dtype = torch.float32 if case.get("autocast") else getattr(torch, case["dtype"])
@@ -51,7 +51,7 @@ def inputs_of(torch: Any, case: dict[str, Any], config: Any, head: str = "") -> 
 
 
 def answers_of(torch: Any, count: int, config: Any, make: dict[str, Any]) -> Any:
-    """What a classifier should answer: classes, or numbers where it has one output."""
+    """The labels of a classifier: classes, or numbers if it has one output."""
     if config.num_labels == 1:
         return torch.zeros(count, **make)
     return torch.zeros(count, dtype=torch.long)
@@ -60,7 +60,7 @@ def answers_of(torch: Any, count: int, config: Any, make: dict[str, Any]) -> Any
 def images_of(
     torch: Any, case: dict[str, Any], config: Any, ids: Any, make: dict[str, Any]
 ) -> dict[str, Any]:
-    """Pixels of the images, whose tokens are marked among the ids."""
+    """The pixels of the images; marks their tokens among the ids."""
     vision = getattr(config, "vision_config", None)
     token = getattr(config, "image_token_id", None) or getattr(config, "image_token_index", None)
     if vision is None or token is None:

@@ -1,4 +1,4 @@
-"""The tensors of a model, module by module: what ZeRO-3 gathers at once.
+"""The tensors of a model by module, as ZeRO-3 gathers a module at once.
 
 Standard library; Python 3.8 and later.
 """
@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-#: Dimensions of a tensor that holds the same matrix of all experts.
+#: Dimensions of a tensor that contains the same matrix for all experts.
 STACKED = 3
 
 
 def modules_of(model: Any) -> dict[str, Any]:
-    """Elements of the tensors of each module that has any, in the order of the modules.
+    """The sizes of the tensors of each module that has any, in the order of the modules.
 
-    `stacked` are the modules with a tensor of all experts, `shared` those with the tensors of an
-    earlier one.
+    `stacked` lists modules with a tensor for all experts, `shared` those with tensors of an earlier
+    module.
     """
     rows = [list(module._parameters.values()) for module in model.modules()]
     rows = [[one for one in row if one is not None] for row in rows]

@@ -1,9 +1,9 @@
 """Follow every storage that torch allocates, from its first op to its release.
 
-A dispatch mode sees each operator below autograd: what an operator returns is an allocation unless
-its storage is known, and a finalizer on the storage says when the last tensor (saved for the
-backward pass, held by Python, or kept by the engine) let go of it. On the meta device nothing is
-computed, so that a model of any size takes no memory.
+A dispatch mode sees each operator below autograd: a returned tensor is an allocation unless its
+storage is known, and a finalizer on the storage runs when the last tensor (saved for the backward
+pass, held by Python, or kept by the engine) releases it. On the meta device nothing is computed, so
+a model of any size takes no memory.
 
 Standard library and the torch of the environment; Python 3.8 and later.
 """
@@ -32,12 +32,12 @@ def rounded(size: int) -> int:
 
 
 class StorageMeter(TorchDispatchMode):
-    """Bytes alive now and at most, of all storages that were allocated inside it."""
+    """Current and peak bytes of all storages that were allocated while it was active."""
 
     def __init__(self, experts: int = 0, chosen: int = 0, *, real: bool = False) -> None:
-        """What routers of a mixture of experts choose is taken to be balanced.
+        """Routers of a mixture of experts are assumed to choose experts equally often.
 
-        With real tensors nothing is replaced by shapes: what a CPU allocates is counted.
+        With `real`, tensors are not replaced by shapes: allocations on the CPU are counted.
         """
         super().__init__()
         self.live = 0
@@ -54,19 +54,19 @@ class StorageMeter(TorchDispatchMode):
     def adopt(self, tensor: torch.Tensor) -> None:
         """Excludes a storage from the count: a weight, which is counted elsewhere.
 
-        It is held, since a model may replace a buffer (GPT-J's positions): a new storage at the
-        address of a freed one would not be counted.
+        The tensor is kept alive, since a model may replace a buffer (GPT-J's positions): a new
+        storage at the address of a freed one would not be counted.
         """
         storage = tensor.untyped_storage()
         self.adopted.append(storage)
         self.known[storage._cdata] = 0
 
     def reset(self) -> None:
-        """The peak starts again from what is alive."""
+        """Resets the peak to the current bytes."""
         self.peak = self.live
 
     def transient(self, size: int) -> None:
-        """What a kernel takes while it runs, and returns."""
+        """Counts memory that a kernel takes only while it runs."""
         self.peak = max(self.peak, self.live + size)
 
     def _track(self, tensor: torch.Tensor) -> None:
@@ -119,7 +119,7 @@ class StorageMeter(TorchDispatchMode):
         return self._repeated(func, args, kwargs)
 
     def _repeated(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """The operator, or what it returned for the same shapes: layers are alike.
+        """The result of an operator, from a cache for the same shapes: layers are alike.
 
         Shape functions are Python and take a millisecond. Only results that share no storage with
         an argument are created again from their shapes.
@@ -153,14 +153,14 @@ class StorageMeter(TorchDispatchMode):
         return parts[0] if kind is None else kind(parts)
 
     def _place(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Where a new tensor is made: small ones keep their values, on the CPU."""
+        """Runs an operator that creates a tensor: a small one keeps its values, on the CPU."""
         kind = kwargs.get("dtype")
         if kind is not None and kind.is_floating_point and func not in _FROM_INTEGERS:
             return torch.device("meta")
         return torch.device("meta" if _large(func, args, kwargs) else "cpu")
 
     def _masked(self, func: Any, args: Any) -> Any:
-        """What the mask of image tokens picks, whose share is known."""
+        """The elements that the mask of image tokens selects, whose share is known."""
         if func is aten.masked_scatter_backward.default:
             return torch.empty(args[2], dtype=args[0].dtype, device="meta")
         tensor, masks = args[0], args[1]
@@ -172,7 +172,7 @@ class StorageMeter(TorchDispatchMode):
         return torch.empty((picked, *rest), dtype=tensor.dtype, device="meta")
 
     def _guess(self, func: Any, args: Any) -> Any:
-        """What only values could say: routers choose each expert equally often, masks keep all."""
+        """A guess for shapes that depend on values: equal use of experts, masks that keep all."""
         tensor = args[0]
         if func is aten._local_scalar_dense.default:
             return False if tensor.dtype is torch.bool else 1
@@ -194,7 +194,7 @@ _VALUES = {
 }
 
 
-#: What picks elements by a mask, for images among the tokens.
+#: Operators that select elements by a mask, for images among the tokens.
 _MASKED = {aten.index.Tensor, aten.masked_select.default, aten.masked_scatter_backward.default}
 
 
@@ -203,13 +203,13 @@ def _is_meta(leaf: Any) -> bool:
 
 
 def _named(leaf: Any) -> Any:
-    """What in an argument decides the shape of the result."""
+    """The part of an argument that determines the shape of the result."""
     if isinstance(leaf, torch.Tensor):
         return (tuple(leaf.shape), leaf.stride(), leaf.dtype, leaf.requires_grad)
     return (type(leaf).__name__, str(leaf))
 
 
-#: What may make a small real tensor of floating point: copies of positions and masks.
+#: Operators that may create a small real floating-point tensor: copies of positions and masks.
 _FROM_INTEGERS = {aten._to_copy.default, aten.arange.default, aten.arange.start}
 
 
@@ -233,7 +233,7 @@ def _large(func: Any, args: Any, kwargs: Any) -> bool:
 
 
 def workspace(func: Any, args: Any) -> int:
-    """Bytes that the CUDA kernel of an operator takes in addition to what it returns.
+    """Bytes that the CUDA kernel of an operator takes in addition to its result.
 
     The backward pass of flash attention sums the gradient of the queries in fp32, and with grouped
     queries it creates the gradients of keys and values for every query head before it sums them

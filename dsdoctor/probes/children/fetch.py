@@ -2,8 +2,8 @@
 
     python fetch.py URL SHA256|- FOLDER|- SIZE
 
-Stdlib only, Python 3.8 and later. The last line on stderr says what went wrong. The archive's top
-folder is left off; nothing is unpacked before the checksum was compared, and nothing outside
+Stdlib only, Python 3.8 and later. The last line on stderr is the error. The archive's top folder is
+removed from paths; nothing is unpacked before the checksum was compared, and nothing outside
 FOLDER.
 """
 
@@ -20,7 +20,7 @@ import urllib.request
 from typing import IO, Callable, List
 
 SILENT_SECONDS = 60
-#: Errors of the disk that is written to, not of the network.
+#: Errors of the disk, not of the network.
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -72,7 +72,7 @@ def _parts(name: str) -> List[str]:
 
 
 def _make_way(root: str, path: str) -> None:
-    """Makes the folder of a file, and removes a file or link in its place."""
+    """Creates the folder of a file, and removes a file or link at its path."""
     folder = os.path.dirname(path)
     if not _inside(root, folder):
         stop("the archive contains `%s`, which is outside its folder" % path)
@@ -82,19 +82,19 @@ def _make_way(root: str, path: str) -> None:
 
 
 def _write(source: IO[bytes], path: str, mode: int) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL  # which follows no link (open(2))
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL  # follows no link (open(2))
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         shutil.copyfileobj(source, file, 1 << 20)
-        # no owners, no setuid bit, nothing that others may write
+        # no owners, no setuid bit, not writable by others
         os.chmod(path, 0o755 if mode & 0o100 else 0o644)
 
 
 def unpack(archive: tarfile.TarFile, folder: str) -> None:
-    """Unpacks files and folders, then links; whatever would leave `folder` is refused.
+    """Unpacks files and folders, then links; rejects whatever would leave `folder`.
 
-    Nothing of `tarfile` that writes is used: its filters are absent before Python 3.10.12, and the
-    one named `tar` keeps owners and lets a link leave the folder by way of another link. As links
-    are made last, no file is written through one of this archive.
+    No writing function of tarfile is used: its filters are absent before Python 3.10.12, and the
+    filter `tar` keeps owners and lets a link leave the folder through another link. As links are
+    created last, no file is written through a link of this archive.
     """
     links = []
     for member in archive:
@@ -111,7 +111,7 @@ def unpack(archive: tarfile.TarFile, folder: str) -> None:
         elif member.isreg() or member.islnk():
             try:
                 source = archive.extractfile(member)
-            except KeyError:  # a hard link to what is not in the archive
+            except KeyError:  # a hard link to a file that is not in the archive
                 source = None
             if source is None:
                 stop("the archive contains `%s`, a dangling link" % member.name)
@@ -125,7 +125,7 @@ def unpack(archive: tarfile.TarFile, folder: str) -> None:
         _make_way(folder, path)
         os.symlink(member.linkname, path)
         made.append(path)
-        # all of them: the last link may give an earlier one another meaning
+        # all links again: the last one may change where an earlier one leads
         if os.path.isabs(member.linkname) or not all(_inside(folder, link) for link in made):
             for link in made:
                 os.unlink(link)

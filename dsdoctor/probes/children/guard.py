@@ -1,11 +1,11 @@
-"""Ends what a run of dsdoctor has started, if dsdoctor was killed: SIGKILL leaves it no time to.
+"""Ends the processes of a run if dsdoctor itself was killed: after SIGKILL it cannot do so.
 
     guard.py RUN_ID FOLDER
 
-Standard input is a pipe whose other end dsdoctor keeps open. When it closes, what carries the run's
-marker gets a moment to end on its own (a rank that compiles an op removes its lock); then it is
-killed, and FOLDER is removed, with the shared memory that DeepSpeed's CPU ranks have left under the
-port that FOLDER notes. Standard library only.
+Standard input is a pipe whose other end dsdoctor keeps open. When it closes, processes with the
+run's marker get a moment to end on their own (a rank that compiles an op removes its lock). Then
+they are killed, and FOLDER is removed, with the shared memory that DeepSpeed's CPU ranks have left
+for the port that is recorded in FOLDER. Standard library only.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import stat
 import sys
 import time
 
-#: The file that dsdoctor touches; ranks that miss it clean up and end. They look every second.
+#: The file that dsdoctor touches; ranks check it every second, clean up and end if it is missing.
 ALIVE = "alive"
 GRACE_SECONDS = 8.0
-#: The file in which dsdoctor notes the port of the rendezvous, and where shared memory lies.
+#: The file in which dsdoctor records the port of the rendezvous.
 PORT = "port"
-SHM = "/dev/shm"  # noqa: S108  # where POSIX shared memory is, not a temporary file of ours
-#: For processes that start others while they are being killed.
+SHM = "/dev/shm"  # noqa: S108  # the place of POSIX shared memory, not a temporary file
+#: How long killing is repeated, as processes may start others meanwhile.
 SECONDS = 5.0
 
 
 def marked(needle: bytes) -> list[int]:
-    """Processes that carry the marker, this one excepted."""
+    """Processes that carry the marker, except this one."""
     found: list[int] = []
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():
@@ -44,7 +44,7 @@ def marked(needle: bytes) -> list[int]:
 
 
 def kill(pid: int, needle: bytes) -> None:
-    """Kills a process that carries the marker, never another that has its number by now."""
+    """Kills a process that carries the marker, never another one that has reused its PID."""
     handle = None
     try:
         if hasattr(os, "pidfd_open"):  # Linux 5.3
@@ -84,7 +84,7 @@ def is_buffer(name: str, port: int) -> bool:
 
 
 def remove_buffers(folder: str) -> None:
-    """Removes the buffers of the port that a run's folder notes."""
+    """Removes the buffers of the port that is recorded in a run's folder."""
     with contextlib.suppress(OSError, ValueError):
         with open(os.path.join(folder, PORT), encoding="ascii") as file:
             port = int(file.read(16))

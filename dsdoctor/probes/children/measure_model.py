@@ -1,11 +1,11 @@
-r"""Measure what a training pass of a model takes, without its memory and without a GPU.
+r"""Measure the memory of a model's training pass, without that memory and without a GPU.
 
     python measure_model.py REQUEST
 
 The request is JSON: `{"config": {...}, "cases": [{"batch": 1, "sequence": 2048, ...}]}`. The
 model is built from its config by the transformers of this environment on the meta device, and
-forward pass, loss and backward pass run on shapes alone. Writes, one per line
-on stdout after `\x1edsdoctor:`:
+forward pass, loss and backward pass run only on shapes. Writes, one per line on stdout after
+`\x1edsdoctor:`:
 
     {"step": "import transformers"}
     {"versions": {"torch": "2.9.1", "transformers": "4.57.3"}}
@@ -14,9 +14,9 @@ on stdout after `\x1edsdoctor:`:
     {"error": {"kind": "...", "message": "..."}}
     {"done": true}
 
-A segment is what happens between two gradients of weights: its peak in bytes in addition to
-weights and finished gradients, the bytes of the gradient that ends it, and what is alive without
-that one then.
+A segment is the time between two gradients of weights: its peak in bytes in addition to weights and
+finished gradients, the bytes of the gradient that ends it, and the bytes alive without that
+gradient then.
 
 Standard library, and the environment's own torch and transformers; Python 3.8 and later.
 """
@@ -39,7 +39,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 HEADS = ("CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "VISION_2_SEQ", "MASKED_LM")
 #: The same for an encoder and a decoder, whose decoder alone is a class of the first table too.
 PAIRED_HEADS = ("SEQ_TO_SEQ_CAUSAL_LM", "SPEECH_SEQ_2_SEQ")
-#: What transformers calls the vision tower of a model.
+#: Names of the vision tower in transformers' models.
 VISION_NAMES = ("visual", "vision_tower", "vision_model")
 #: Arguments of a class that computes its loss.
 ANSWERS = frozenset({"labels", "start_positions"})
@@ -73,7 +73,7 @@ def modules_named(model: Any, name: str) -> list[Any]:
 
 
 class Lora:
-    """What LoRA adds to a model: adapters next to each linear layer of its blocks."""
+    """LoRA: adapters next to each linear layer of a model's blocks."""
 
     def __init__(self, torch: Any, rank: int, dropout: float, dtype: Any) -> None:
         self.torch, self.rank, self.dropout, self.dtype = torch, rank, dropout, dtype
@@ -81,8 +81,8 @@ class Lora:
     def attach(self, model: Any, saved: list[str]) -> int:
         """Freezes the model and adapts every linear layer but the output layer.
 
-        Of the modules in `saved` a copy is trained in place of them, as PEFT does; a layer that is
-        tied to one keeps the frozen weight. The result counts the parameters of the copies.
+        A copy of each module in `saved` is trained instead of it, as PEFT does; a layer that is
+        tied to one keeps the frozen weight. Returns the number of parameters of the copies.
         """
         output = model.get_output_embeddings()
         for parameter in model.parameters():
@@ -142,7 +142,7 @@ def make_config(transformers: Any, values: dict[str, Any]) -> Any:
     family = known.pop("model_type")
     try:
         return transformers.AutoConfig.for_model(family, **known)
-    except ValueError as error:  # it lists all types that there are
+    except ValueError as error:  # its message lists all known types
         if not str(error).startswith("Unrecognized model identifier"):
             raise
         release = transformers.__version__
@@ -151,7 +151,7 @@ def make_config(transformers: Any, values: dict[str, Any]) -> Any:
 
 
 def head_of(transformers: Any, config: Any) -> Any:
-    """The class to train: the one that the config names, else the usual one of its type."""
+    """The class to train: the one in the config, else the usual one for its type."""
     for name in getattr(config, "architectures", None) or ():
         found = getattr(transformers, name, None)
         if found is not None and hasattr(found, "_from_config"):
@@ -166,7 +166,7 @@ def head_of(transformers: Any, config: Any) -> Any:
 
 
 def without_init() -> Any:
-    """Where transformers can leave out the initial values of weights, which have none here."""
+    """A context in which transformers does not initialize weights, which have no values here."""
     for name in ("transformers.initialization", "transformers.modeling_utils"):
         with contextlib.suppress(ImportError):
             found = getattr(importlib.import_module(name), "no_init_weights", None)
@@ -178,7 +178,7 @@ def without_init() -> Any:
 def build(torch: Any, kind: Any, config: Any, case: dict[str, Any], choices: Any = None) -> Any:
     """The model on the meta device, as an engine would train it.
 
-    A recomputed block makes the choices of a CUDA device again.
+    Recomputed blocks also use the operators of a CUDA device.
     """
     dtype = torch.float32 if case.get("autocast") else getattr(torch, case["dtype"])
     attention = case.get("attention") or "sdpa"
@@ -211,7 +211,7 @@ def build(torch: Any, kind: Any, config: Any, case: dict[str, Any], choices: Any
 
 
 def loss_of(model: Any, given: dict[str, Any]) -> Any:
-    """The loss of a pass; where the class has none, what a script computes one from."""
+    """The loss of a pass; if the class computes none, the output that a script computes it from."""
     made = model(**given)
     if "loss" in made:
         return made["loss"]
@@ -274,7 +274,7 @@ def measure(torch: Any, kind: Any, config: Any, case: dict[str, Any]) -> dict[st
 
 
 def allow_autocast(torch: Any) -> None:
-    """Autocast that is turned off does nothing on the meta device either, where torch refuses it.
+    """Makes disabled autocast a no-op on the meta device, where torch rejects it.
 
     Rotary embeddings of transformers before 5 turn it off so that they are in fp32.
     """
@@ -289,7 +289,7 @@ def allow_autocast(torch: Any) -> None:
 
 
 def describe(torch: Any, kind: Any, config: Any) -> dict[str, Any]:
-    """The sizes of the model: every parameter in the order in which an optimizer gets it."""
+    """The sizes of the model: its parameters, in the order in which an optimizer gets them."""
     from dsdmeasure_modules import modules_of  # noqa: PLC0415
 
     model = build(torch, kind, config, {"dtype": "bfloat16", "attention": "eager"})
@@ -316,7 +316,7 @@ def describe(torch: Any, kind: Any, config: Any) -> dict[str, Any]:
 def main() -> int:
     """Answer the request."""
     request = json.loads(sys.argv[1])
-    # the folder of this script has names that other packages may import
+    # the folder of this script contains names that other packages may import
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE]
     try:
         emit({"step": "import torch"})
@@ -331,14 +331,14 @@ def main() -> int:
         config = make_config(transformers, request["config"])
         kind = head_of(transformers, config)
         emit({"model": describe(torch, kind, config)})
-    except Exception as error:  # noqa: BLE001  # whatever it is, the reader gets it in one line
+    except Exception as error:  # noqa: BLE001  # any error is reported in one line
         emit({"error": brief(error)})
         return 1
     for case in request["cases"]:
         emit({"step": "case"})
         try:
             emit(measure(torch, kind, make_config(transformers, request["config"]), case))
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001  # likewise
             if os.environ.get("DSDOCTOR_DEBUG"):
                 raise
             emit({"case": case, "error": brief(error)})

@@ -3,7 +3,7 @@ r"""Query NVML about the GPUs; run as a script in a process of its own.
     python nvml.py [--deep-ok]
 
 Any NVML call may hang in the driver, so dsdoctor runs this with a deadline and kills it. To
-preserve what was learned before that, every record is written at once, as one line on stdout:
+preserve earlier results, every record is written at once, as one line on stdout:
 
     \x1edsdoctor:{json}
 
@@ -49,7 +49,7 @@ RESET_REQUIRED = 16
 NO_DATA = 21
 VERSION_MISMATCH = 25
 
-# Tables of our own: pynvml may be older than the driver, or lack a name.
+# Not pynvml's tables: it may be older than the driver, or lack a name.
 BRANDS = {
     0: "Unknown", 1: "Quadro", 2: "Tesla", 3: "NVS", 4: "GRID", 5: "GeForce", 6: "Titan",
     7: "NVIDIA vApps", 8: "NVIDIA vPC", 9: "NVIDIA vCS", 10: "NVIDIA vWS",
@@ -156,12 +156,12 @@ class Nvml:
         return {"code": unread.code, "name": unread.name, "message": message, "call": call}
 
     def struct(self, name: str) -> Any:
-        """Return a fresh struct of pynvml's, or None where this pynvml has no such struct."""
+        """Return a new struct of pynvml, or None if this pynvml does not have it."""
         kind = getattr(self._pynvml, name, None)
         return None if kind is None else kind()
 
     def constant(self, name: str) -> Any:
-        """Return a constant of pynvml's, or None."""
+        """Return a constant of pynvml, or None."""
         return getattr(self._pynvml, name, None)
 
     def call(self, where: str, function: str, *args: Any) -> Answer:
@@ -176,12 +176,12 @@ class Nvml:
             return Answer(None, self.unread(int(error.value)))
         except Exception as error:  # noqa: BLE001 - bytes that are not text, a changed signature
             if type(error).__name__ == "NVMLLibraryMismatchError":
-                # What pynvml makes of a missing symbol in functions that have versions.
+                # pynvml raises this for a missing symbol of a versioned function
                 return Answer(None, self.unread(FUNCTION_NOT_FOUND))
             return Answer(None, Unread(None, type(error).__name__))
 
 
-# ---- from what NVML returns to what a record holds ----------------------------------------------
+# ---- from NVML's return values to values of a record --------------------------------------------
 
 
 def text(value: Any) -> list[object]:
@@ -406,7 +406,7 @@ class Gpu:
         for call in calls:
             latest = self.call(*call)
             lacking = latest.unread is not None and latest.unread.code == FUNCTION_NOT_FOUND
-            # "Not supported" says more than that an alternative does not exist either.
+            # "Not supported" is more informative than a missing alternative.
             if answer.unread is None or not lacking:
                 answer = latest
             if answer.unread is None or answer.unread.code not in (
@@ -802,7 +802,7 @@ def find_library(name: str) -> str | None:
 
 
 def spare_ctypes_util() -> None:
-    """Let pynvml import `find_library`, which it does not call on Linux, from a module of ours.
+    """Let pynvml import `find_library`, which it does not call on Linux, from a stub.
 
     The real one imports subprocess, shutil and tempfile: a quarter of this script's run time.
     """
@@ -865,9 +865,9 @@ def main(arguments: Sequence[str]) -> int:
         examine(deep="--deep-ok" in arguments)
         emit({"done": True})
     except OSError:
-        # The reader has gone: there is nothing left to do.
+        # Nobody reads the output any more.
         return 1
-    # No nvmlShutdown: it may hang as any call may, and the end of the process does as much.
+    # No nvmlShutdown: it may hang like any call, and the end of the process has the same effect.
     return 0
 
 

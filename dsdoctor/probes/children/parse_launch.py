@@ -1,10 +1,10 @@
-r"""Ask a launcher's own parser whether it takes a command line; nothing is started.
+r"""Ask a launcher's own parser whether it accepts a command line; nothing is started.
 
     python parse_launch.py deepspeed|torchrun|accelerate ARGS…
 
-Prints \x1edsdoctor:{"accepted": true} or {"accepted": false, "error": text}, or {"absent": text}
-where the launcher cannot be imported. Of accelerate it adds {"ignored": {key: closest option}}, the
-keys of its configuration that become no option. Standard library and the launcher, Python 3.8 and
+Prints \x1edsdoctor:{"accepted": true} or {"accepted": false, "error": text}, or {"absent": text} if
+the launcher cannot be imported. For accelerate it adds {"ignored": {key: closest option}}, the keys
+of its configuration that do not become options. Standard library and the launcher, Python 3.8 and
 later.
 """
 
@@ -22,7 +22,7 @@ SENTINEL = "\x1edsdoctor:"
 
 
 def parser_of(launcher: str) -> Any:
-    """The function that takes a list of words."""
+    """The function that parses a list of words."""
     if launcher == "deepspeed":
         from deepspeed.launcher import runner
 
@@ -81,12 +81,12 @@ def check_processes(asked: Any, config: Any) -> None:
 
 
 def torchrun(arguments: list[str]) -> None:
-    """Also makes the settings of a run, as torchrun does before it starts the first process."""
+    """Also creates the settings of a run, as torchrun does before it starts the first process."""
     from torch.distributed import run
 
     asked = run.parse_args(arguments)
     if str(asked.nproc_per_node) in ("auto", "gpu", "xpu", "cpu"):
-        asked.nproc_per_node = "1"  # which the machine decides, and this may be another one
+        asked.nproc_per_node = "1"  # depends on the machine, which may be another one
     config = run.config_from_args(asked)[0]
     if config.nproc_per_node < 1:  # WorkerSpec asserts it (elastic/agent/server/api.py)
         raise ValueError("nproc_per_node must be > 0, got %d" % config.nproc_per_node)

@@ -15,7 +15,7 @@ import tempfile
 def main() -> None:
     header, library = sys.argv[1:3]
     mine = "dsdoctor-%s-%d-" % (os.environ.get("DSDOCTOR_RUN", "0"), os.getpid())
-    folder = tempfile.mkdtemp(prefix=mine)  # by this name it is removed if we are killed
+    folder = tempfile.mkdtemp(prefix=mine)  # the name allows removal if this process is killed
     try:
         source = os.path.join(folder, "proof.c")
         with open(source, "w") as file:

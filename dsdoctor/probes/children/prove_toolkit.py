@@ -4,7 +4,7 @@
 
 ARCHS are as in TORCH_CUDA_ARCH_LIST (`8.0;9.0a;12.0+PTX`); a name of a generation that torch also
 takes (`Hopper`) is left to torch's own build.
-Stdlib only, Python 3.8 and later. Exit status 0 = all worked; else the compiler's own words.
+Stdlib only, Python 3.8 and later. Exit status 0 = all worked; else prints the compiler's errors.
 """
 
 import os
@@ -50,7 +50,7 @@ def main() -> None:
     source = ("#include <ATen/cuda/CUDAContext.h>\n" if headers else "") + PLAIN
     print("with torch's headers" if headers else "without torch's headers: this torch has none")
     mine = "dsdoctor-%s-%d-" % (os.environ.get("DSDOCTOR_RUN", "0"), os.getpid())
-    folder = tempfile.mkdtemp(prefix=mine)  # by this name it is removed if we are killed
+    folder = tempfile.mkdtemp(prefix=mine)  # the name allows removal if this process is killed
     try:
         with open(os.path.join(folder, "proof.cu"), "w") as file:
             file.write(source)

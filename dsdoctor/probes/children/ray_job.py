@@ -3,8 +3,8 @@
     python3 ray_job.py OPTIONS      # base64 of {"arguments": [...], "python": "", "timeout": 60}
 
 Runs in the cluster, on any Python of 3.8 or newer, with the standard library and the cluster's own
-Ray; `collector.py` is beside it. Prints the names of the nodes, then the lines of each with its
-name in front.
+Ray; `collector.py` is in the same folder. Prints the names of the nodes, then the lines of each,
+prefixed with its name.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def on_node(collector: bytes, options: dict[str, Any]) -> tuple[bytes, str]:
 
 
 def names_of(nodes: list[dict[str, Any]]) -> dict[str, str]:
-    """Name of each node by its id: the host's, and part of the id where two have one name."""
+    """The name of each node by ID: its host name, with part of the ID if two nodes share it."""
     hosts = [node["NodeManagerHostname"] for node in nodes]
     return {
         node["NodeID"]: host if hosts.count(host) == 1 else f"{host}-{node['NodeID'][:8]}"
@@ -58,13 +58,13 @@ def names_of(nodes: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def say(text: str) -> None:
-    """A line of the job's log."""
+    """Prints a line to the job's log."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def main(argument: str) -> None:
-    """Runs it on all nodes."""
+    """Runs the collector on all nodes."""
     import ray  # noqa: PLC0415
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: PLC0415
 
@@ -87,7 +87,7 @@ def main(argument: str) -> None:
         for one in done:
             try:
                 printed, reason = ray.get(one)
-            except Exception as error:  # noqa: BLE001  # whatever ends a task of Ray
+            except Exception as error:  # noqa: BLE001  # anything may end a task of Ray
                 printed, reason = b"", f"{type(error).__name__}: {error}".split("\n")[0]
             for line in printed.decode("utf-8", "replace").split("\n"):
                 say(f"{begun[one]}: {line}")

@@ -14,7 +14,7 @@ Every record is written at once, as one line on stdout:
     {"error": "packages", "text": "..."}           instead of a fact that could not be read
     {"done": true}
 
-Nothing of the environment is executed: packages are folders with names, modules are files, and
+No code of the environment is executed: packages are found by folder names, modules are files, and
 constants are read from source text. Standard library only, Python 3.8 and later.
 
 Over 400 lines because it runs as one script, in an interpreter that cannot import dsdoctor.
@@ -27,7 +27,7 @@ import sys
 
 #: sys.path as a job in this folder has it.
 JOB_PATH = list(sys.path)
-#: What the interpreter loads at its own start; no file of a job can shadow these.
+#: Modules that the interpreter loads when it starts; no file of a job can shadow these.
 PRELOADED = frozenset(sys.modules)
 
 STDLIB = os.path.dirname(os.__file__)
@@ -84,7 +84,7 @@ def emit(record: dict[str, Any]) -> None:
 
 
 def read_text(path: str) -> str | None:
-    """A file, None where it cannot be read."""
+    """A file's text; None if it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read(READ_LIMIT)
@@ -93,7 +93,7 @@ def read_text(path: str) -> str | None:
 
 
 def constants(text: str) -> dict[str, Any]:
-    """Names that a source text gives literal values to."""
+    """Names to which a source text assigns literal values, with the values."""
     found = {}
     for node in ast.parse(text).body:
         if isinstance(node, ast.Assign):
@@ -171,7 +171,7 @@ def _pre_release() -> str:
 
 
 def normalized(name: str) -> str:
-    """The name as indexes write it."""
+    """The normalized name, as in package indexes."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -191,7 +191,7 @@ def header(text: str, name: str) -> list[str]:
 
 def distribution(folder: str, entry: str) -> tuple[str, str] | None:
     """Name and version by the name of a metadata folder, None if it is not one."""
-    if entry.startswith(("~", ".")):  # what pip leaves of a package that it could not remove
+    if entry.startswith(("~", ".")):  # remnants of a package that pip could not remove
         return None
     if entry.endswith(".dist-info"):
         name, _, version = entry[: -len(".dist-info")].partition("-")
@@ -215,7 +215,7 @@ def complete(path: str) -> bool:
 
 
 def read_packages(path: list[str]) -> dict[str, Any]:
-    """All distributions; of several of one name the first on sys.path, which imports take too."""
+    """All distributions; of several with one name, the first on sys.path, as for imports."""
     found: dict[str, dict[str, Any]] = {}
     source_trees = []
     for folder in folders(path):
@@ -231,7 +231,7 @@ def read_packages(path: list[str]) -> dict[str, Any]:
             meta = os.path.join(folder, entry)
             row = {"name": known[0], "version": known[1], "location": folder, "meta": meta}
             if source and entry.endswith(".egg-info"):
-                # beside an editable install it is the same package again
+                # next to an editable install, it is the same package again
                 source_trees.append(row)
             else:
                 add(found, row)
@@ -247,7 +247,7 @@ def read_packages(path: list[str]) -> dict[str, Any]:
 
 
 def add(found: dict[str, dict[str, Any]], row: dict[str, Any]) -> None:
-    """Take one distribution."""
+    """Add one distribution."""
     before = found.get(row["name"])
     if before is None:
         found[row["name"]] = dict(row, duplicates=[])
@@ -270,7 +270,7 @@ def suffixes() -> tuple[str, ...]:
 
 
 def module_in(folder: str, name: str, endings: tuple[str, ...]) -> str | None:
-    """The file that a module would be taken from in one folder."""
+    """The file that a module would be imported from in one folder."""
     package = os.path.join(folder, name)
     for ending in endings:
         if os.path.isfile(os.path.join(package, "__init__" + ending)):
@@ -302,7 +302,7 @@ def editable(path: list[str]) -> dict[str, str]:
 
 
 def origin(name: str, places: list[str], endings: tuple[str, ...], finders: dict[str, str]) -> str:
-    """The file that `import name` takes, "" if there is none."""
+    """The file that `import name` loads, "" if there is none."""
     for folder in places:
         found = module_in(folder, name, endings)
         if found:
@@ -335,7 +335,7 @@ def on_purpose(name: str, file: str, folder: str, entries: list[str]) -> bool:
 
 
 def read_modules(path: list[str], finders: dict[str, str]) -> dict[str, Any]:
-    """Where key modules come from, and what in the working folder shadows one."""
+    """Where key modules come from, and which files in the working folder shadow one."""
     endings = suffixes()
     places = folders(path)
     origins = {name: origin(name, places, endings, finders) for name in KEY_MODULES}
@@ -362,9 +362,9 @@ def read_modules(path: list[str], finders: dict[str, str]) -> dict[str, Any]:
 
 
 def package_folder(name: str, mark: str, path: list[str], finders: dict[str, str]) -> str | None:
-    """Folder of the installed package, even if something of the job shadows it.
+    """The folder of the installed package, even if a file of the job shadows it.
 
-    The first that holds the mark (a file of every real installation) is meant, or else the first.
+    It is the first that contains `mark` (a file of every real installation), or else the first.
     """
     candidates = [os.path.join(folder, name) for folder in folders(path)]
     target = finders.get(name)
@@ -379,7 +379,7 @@ def package_folder(name: str, mark: str, path: list[str], finders: dict[str, str
 
 
 def read_torch(path: list[str], finders: dict[str, str]) -> dict[str, Any]:
-    """torch/version.py, as far as it holds plain values."""
+    """The literal values in torch/version.py."""
     folder = package_folder("torch", "version.py", path, finders)
     if folder is None:
         return {}
@@ -458,5 +458,5 @@ def main() -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except OSError:  # the reader has gone
+    except OSError:  # nobody reads the output any more
         sys.exit(1)

@@ -2,8 +2,8 @@ r"""Start torch and deepspeed; run as a script in the environment, in a process 
 
     python torch_live.py [--step-seconds N] [--devices 0,GPU-…]
 
-Any step may hang, abort or be killed, so each is recorded before it is taken, as one line on
-stdout, and every answer as soon as it is known:
+Any step may hang, abort or be killed, so each is recorded before it begins, as one line on stdout,
+and every answer as soon as it is known:
 
     \x1edsdoctor:{json}
 
@@ -20,12 +20,12 @@ stdout, and every answer as soon as it is known:
 
 A step that takes longer than --step-seconds ends the process, with the stack on stderr.
 
-The imports must go as they would in a job started in this folder, files that shadow a module
-included. So nothing is imported before them but what the interpreter has built in or has loaded at
-its own start, and records are written without `json`.
+The imports must behave as in a job that is started in this folder, including files that shadow a
+module. So nothing is imported before them except built-in modules and those that the interpreter
+loads when it starts, and records are written without `json`.
 """
 
-# ruff: noqa: SLF001  # what DeepSpeed and torch keep to themselves is what is asked here
+# ruff: noqa: SLF001  # private attributes of DeepSpeed and torch are what is examined here
 # ruff: noqa: PLW0108  # the attributes may be missing: they are looked up inside `asked`
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def step(name: str) -> None:
 
 
 def message_of(error: BaseException) -> str:
-    """What an exception says; its own `__str__` may fail."""
+    """The message of an exception; its own `__str__` may fail."""
     try:
         return str(error)
     except Exception as second:
@@ -117,7 +117,7 @@ def traceback_of(error: BaseException) -> str:
     """Last lines of the traceback, as the interpreter would print it."""
     path = sys.path[:]
     try:
-        # the standard library's own, whatever lies in the working folder
+        # the standard library's own, whatever is in the working folder
         home = os.path.dirname(os.__file__)
         sys.path[:] = [home, os.path.join(home, "lib-dynload")]
         import traceback
@@ -125,7 +125,7 @@ def traceback_of(error: BaseException) -> str:
         lines = "".join(
             traceback.format_exception(type(error), error, error.__traceback__)
         ).splitlines()
-    except Exception:  # a message that cannot be made, a broken standard library: by hand then
+    except Exception:  # a message that cannot be created, or a broken standard library
         lines = []
         place = error.__traceback__
         while place is not None:
@@ -176,7 +176,7 @@ def imported(name: str, module: str) -> bool:
 
 
 def asked(question: Callable[[], Any]) -> Any:
-    """An answer, or None where torch cannot give it."""
+    """The result of a function; None if it raises."""
     try:
         return question()
     except Exception:  # torch raises many types, by release; the answer is a detail of the report
@@ -191,7 +191,7 @@ def read_build(torch: Any) -> str | None:
     if cuda:
         flags, source = asked(lambda: torch._C._cuda_getArchFlags()), "_cuda_getArchFlags"
         if not flags:
-            # empty wherever CUDA is not available: that means unknown, not "no kernels"
+            # empty if CUDA is not available: that means unknown, not "no kernels"
             listed = asked(lambda: torch.cuda.get_arch_list())
             flags, source = " ".join(listed or []), "get_arch_list"
     version = asked(lambda: torch.cuda.nccl.version()) if cuda else None
@@ -226,7 +226,7 @@ def start_cuda(torch: Any) -> int:
     """Initialize CUDA; the number of devices, 0 if it did not start."""
     step("cuda init")
     try:
-        # not is_available(): it gives no reason, and asks NVML where a variable says so
+        # not is_available(): it gives no reason, and may ask NVML instead (a variable decides)
         torch.cuda.init()
         count = int(torch.cuda.device_count())
     except Exception as error:
@@ -278,7 +278,7 @@ ENDS_PROCESS = (
 
 
 def try_device(torch: Any, index: int) -> str:
-    """A context and one tiny allocation; what went wrong, or nothing."""
+    """Creates a context and one tiny allocation; returns the error, "" if it worked."""
     step("cuda device %d context" % index)
     try:
         torch.empty(1, device="cuda:%d" % index)
@@ -295,12 +295,12 @@ def is_number(text: str) -> bool:
 
 
 def chosen(selectors: list[str], uuids: dict[int, str]) -> list[int]:
-    """Numbers of the devices that selectors name; all, where they name none that torch sees."""
+    """The numbers of the selected devices; all, if torch sees none of the selected ones."""
     visible = [entry.strip() for entry in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
     found = []
     for selector in selectors:
         if is_number(selector):
-            # where the user hides devices, torch counts what is left
+            # if the user hides devices, torch numbers the remaining ones
             place = visible.index(selector) if selector in visible else int(selector)
             if place in uuids and (selector in visible or not is_number(visible[0])):
                 found.append(place)
@@ -331,7 +331,7 @@ def examine(selectors: list[str]) -> None:
             if not error:
                 good.append(index)
             elif any(words in error for words in ENDS_PROCESS):
-                break  # the others would be blamed for it
+                break  # further devices would seem to fail too
         if good:
             step("bf16")
             with torch.cuda.device(good[0]):
@@ -361,17 +361,17 @@ def main(arguments: list[str]) -> None:
     options = dict(zip(arguments[::2], arguments[1::2]))  # noqa: B905  # Python 3.8 has no strict
     Clock.seconds = float(options.get("--step-seconds", "0"))
     selectors = [entry for entry in options.get("--devices", "").split(",") if entry]
-    # a job has no arguments of ours
+    # a job does not have these arguments
     del sys.argv[1:]
     try:
         faulthandler.enable()
-    except Exception:  # no stderr to write a traceback to: the parent's deadline has to do
+    except Exception:  # no stderr for a traceback: only the parent's deadline applies
         Clock.seconds = 0.0
     as_in_a_job()
     examine(selectors)
     faulthandler.cancel_dump_traceback_later()
     emit({"done": True})
-    # not through the destructors of torch: they may hang or crash, and add no information
+    # without torch's destructors: they may hang or crash, and add no information
     sys.stderr.flush()
     os._exit(0)
 

@@ -26,7 +26,7 @@ def main() -> None:
     nvcc, home, torch, standard = sys.argv[1:5]
     include = os.path.join(torch, "include")
     mine = "dsdoctor-%s-%d-" % (os.environ.get("DSDOCTOR_RUN", "0"), os.getpid())
-    folder = tempfile.mkdtemp(prefix=mine)  # by this name it is removed if we are killed
+    folder = tempfile.mkdtemp(prefix=mine)  # the name allows removal if this process is killed
     try:
         source = os.path.join(folder, "trial.cu")
         with open(source, "w") as file:

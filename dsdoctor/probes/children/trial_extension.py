@@ -5,7 +5,7 @@ Runs in the interpreter of the environment.
     python trial_extension.py
 
 Stdlib and torch, Python 3.8 and later. Prints {"step": "build"}, then {"ok": bool, "error": text}.
-The build goes to a temporary folder, so that no cache is touched.
+The build uses a temporary folder, so no cache is changed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def say(**record: Any) -> None:
 
 
 def error_in(text: str) -> str:
-    """The lines of a compiler's output that say what went wrong."""
+    """The lines of a compiler's output that contain errors."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wrong = [line for line in lines if re.search(r"error|not found|cannot find|undefined", line)]
     wrong = [line for line in wrong if not line.startswith(("raise ", "ninja: build stopped"))]
@@ -39,7 +39,7 @@ def error_in(text: str) -> str:
 
 def main() -> None:
     mine = "dsdoctor-%s-%d-" % (os.environ.get("DSDOCTOR_RUN", "0"), os.getpid())
-    folder = tempfile.mkdtemp(prefix=mine)  # by this name it is removed if we are killed
+    folder = tempfile.mkdtemp(prefix=mine)  # the name allows removal if this process is killed
     say(step="import")
     try:
         import torch

@@ -1,4 +1,4 @@
-"""Writes, syncs and removes a small file in each folder named, as a checkpoint would.
+"""Writes, syncs and removes a small file in each folder, as saving a checkpoint would.
 
     python trial_write.py FOLDER…
 

@@ -52,7 +52,7 @@ def is_lost(nvml: Any, handle: Any) -> bool:
 
 
 def address(nvml: Any, handle: Any) -> str:
-    """`0000:3b:00`, as the kernel's log writes it; "" where it is not known."""
+    """`0000:3b:00`, as in the kernel's log; "" if not known."""
     pci = ask(nvml.nvmlDeviceGetPciInfo, handle)
     if pci is None:
         return ""
@@ -61,7 +61,7 @@ def address(nvml: Any, handle: Any) -> str:
 
 
 class Events:
-    """Xids, as the driver reports them to whoever waits; needs no access to the kernel's log."""
+    """Xids, as the driver reports them to waiting programs; does not need the kernel's log."""
 
     def __init__(self, nvml: Any, handles: list[tuple[int, Any]]) -> None:
         self.nvml = nvml
@@ -80,7 +80,7 @@ class Events:
                 bdf = address(self.nvml, data.device)
                 return [{"gpu": index, "bdf": bdf, "code": int(data.eventData)}]
             except Exception:
-                pass  # nothing happened, or the driver has no events
+                pass  # no event, or the driver does not support events
         time.sleep(max(0.0, until - time.monotonic()))
         return []
 
@@ -98,9 +98,9 @@ class UnsureError(Exception):
 
 
 class Selection:
-    """GPUs of the host by number, and those that a selector chooses.
+    """The GPUs of the host by number, and those that a selector chooses.
 
-    `chosen` holds index, handle, and the MIG devices of it that are chosen (none = the whole GPU).
+    `chosen` contains index, handle, and the chosen MIG devices of the GPU (none = the whole GPU).
     """
 
     def __init__(self, nvml: Any, selector: str, by_pci: bool) -> None:
@@ -172,7 +172,7 @@ class Selection:
 
 
 class Memory:
-    """Bytes in use and in all."""
+    """Bytes in use, and total bytes."""
 
     def __init__(self, used: int, total: int) -> None:
         self.used, self.total = used, total

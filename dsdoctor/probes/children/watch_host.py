@@ -4,8 +4,8 @@ r"""Sample the host beneath a running job, one JSON line each time.
                          [--gpus SELECTOR] [--pci-order] [--gpu-python-option=OPTION]…
 
 Each line goes to FILE (rotated once at 64 MiB) and to standard output. Ends when standard input is
-closed: whoever started it has gone. Nothing is changed on the machine. Linux; elsewhere the lines
-hold only what can be read there. Standard library only, Python 3.8 and later.
+closed, as its parent has then ended. Nothing is changed on the machine. Linux; elsewhere the lines
+contain only what can be read there. Standard library only, Python 3.8 and later.
 
     {"t": epoch, "host": {"used", "total", "swap", "shm_used", "shm_total"},
      "cgroup": {"used", "limit", "oom_kills"}, "disks": [{"path", "free", "total"}],
@@ -24,7 +24,7 @@ hold only what can be read there. Standard library only, Python 3.8 and later.
 
 Lines of the kernel about Xids of other GPUs are left out.
 
-Over 400 lines because it is one script: an isolated interpreter runs it and finds no other.
+Over 400 lines because it is one script: an isolated interpreter runs it and finds no other file.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ CRASHED = re.compile(r"\[(\d{1,10})\]:? (?:segfault at|general protection|trap )
 FIRST_NAMESPACE = "pid:[4026531836]"
 #: A job that starts more processes is not followed any further.
 MOST_PIDS = 1 << 16
-#: Fields of /proc/PID/stat behind the name, up to the resident pages.
+#: Fields of /proc/PID/stat after the name, up to the resident pages.
 STAT_FIELDS = 22
-#: How often a process without a RANK is read again.
+#: How often a process without RANK is read again.
 FIRST_LOOKS = 5
 
 
@@ -134,14 +134,14 @@ class Ranks:
             return self.seen[pid][1]
         found = re.search(r"(?:^|\0)RANK=(\d{1,7})\0", read("/proc/%d/environ" % pid))
         rank = int(found.group(1)) if found else None
-        # between fork and exec a process shows its parent's variables: None is asked for again
+        # between fork and exec a process shows its parent's variables: a None is not final
         self.looks[pid] = self.looks.get(pid, 0) + 1
         if started is not None and (rank is not None or self.looks[pid] >= FIRST_LOOKS):
             self.seen[pid] = (started, rank)
         return rank
 
     def fields(self, pid: int) -> list[str]:
-        """What the kernel reports about a process, from its state on; empty = it has ended."""
+        """The fields of a process in /proc/PID/stat, from its state on; empty = it has ended."""
         fields = read("/proc/%d/stat" % pid).rpartition(")")[2].split()
         return [] if len(fields) < STAT_FIELDS or fields[0] in ("Z", "X") else fields
 
@@ -184,7 +184,7 @@ class Ranks:
         return alive
 
     def status(self, handle: int) -> int | None:
-        """How a rank ended, while its parent has not asked yet: then only the parent knows."""
+        """How a rank ended, if its parent has not waited for it yet; afterwards only it knows."""
         pid = self.handles[handle][1]
         fields = read("/proc/%d/stat" % pid).rpartition(")")[2].split()
         if len(fields) <= STAT_FIELDS or fields[0] != "Z":
@@ -280,7 +280,7 @@ def network(interface: str) -> dict[str, int]:
 
 
 class Kernel:
-    """Lines of the kernel's log from now on, where this user may read it."""
+    """The lines of the kernel's log from now on, if this user may read it."""
 
     def __init__(self) -> None:
         self.handle: int | None = None
@@ -362,7 +362,7 @@ class Output:
     """The file and standard output.
 
     The run's folder is held open, and no link is followed: it may be in a folder of another
-    account, who can put another one in its place at any moment.
+    account, which could replace it at any moment.
     """
 
     def __init__(self, path: str) -> None:
@@ -477,10 +477,10 @@ def watch(
             poller.register(handle, select.POLLIN)
         for handle, _ in poller.poll(max(0.0, due - time.monotonic()) * 1000):
             if handle == sys.stdin.fileno():
-                over = not os.read(handle, 4096)  # whoever started us is done: a last sample
+                over = not os.read(handle, 4096)  # the parent has finished: a last sample
             else:
                 moments.append((handle, time.time(), ranks.status(handle)))
-                due = min(due, time.monotonic() + 0.2)  # a death is news
+                due = min(due, time.monotonic() + 0.2)  # report a death soon
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ WHY = {
 
 
 def rows(values: dict[str, Any]) -> list[tuple[str, str]]:
-    """Evidence as text: what is not a string is written as JSON."""
+    """Evidence as text; values that are not strings as JSON."""
     return [
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         for name, value in values.items()
@@ -48,7 +48,7 @@ def rows(values: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _quiet(report: Report, status: Status) -> list[Finding]:
-    """What is fine, once for all GPUs with the same words."""
+    """The findings with a status, of equal ones only the first."""
     seen: dict[tuple[str, str], Finding] = {}
     for finding in report.findings:
         if finding.status is status:
@@ -60,8 +60,8 @@ def page(report: Report, snapshot: Snapshot) -> str:
     """The page.
 
     Args:
-        report: what was found.
-        snapshot: what was read, for the picture of the machine and for what is missing.
+        report: the report.
+        snapshot: the facts, for the picture of the machine and the list of missing ones.
 
     Raises:
         UsageError: the extra `html` is not installed.

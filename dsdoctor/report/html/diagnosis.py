@@ -12,7 +12,7 @@ from dsdoctor.report.html.page import render
 from dsdoctor.report.html.svg import WIDE, Drawing, Frame, Shape, arrow, circle, fitted, line, text
 from dsdoctor.report.text import shown as troubles
 
-#: More points or rows than this cannot be told apart.
+#: Most points and rows that can be distinguished.
 MOST_EVENTS, MOST_RANKS, MOST_NARROW = 28, 16, 10
 #: Of more ranks with the same line, `logs` keeps one more than this (`logs.ranks`).
 MOST_ALIKE = 4
@@ -51,7 +51,7 @@ class Event:
 
 
 def events(diagnosis: Diagnosis) -> list[Event]:
-    """The first cause's proof, then what followed, in log order."""
+    """The evidence of the first cause, then its consequences, in log order."""
     if not diagnosis.causes:
         return []
     cause = diagnosis.causes[0]
@@ -135,8 +135,8 @@ def page(diagnosis: Diagnosis, context: Context) -> str:
     """The page.
 
     Args:
-        diagnosis: the answer.
-        context: numbered lines around those of `places`, as far as they could be read again.
+        diagnosis: the diagnosis.
+        context: numbered lines around those of `places`, if they could be read again.
 
     Raises:
         UsageError: the extra `html` is not installed.

@@ -40,9 +40,9 @@ def page(
     """The page.
 
     Args:
-        names: of the two snapshots.
-        reports: what was found in each.
-        facts: facts that differ: name, before, after; in words where one side has no value.
+        names: names of the two snapshots.
+        reports: the report on each.
+        facts: facts that differ: name, before, after; a description if one side has no value.
         changes: conditions whose worst status changed: name, before, after.
 
     Raises:

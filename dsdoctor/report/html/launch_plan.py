@@ -22,7 +22,7 @@ STATUS = {"chosen": "ok", "alternative": "skip", "not advised": "warn", "too lar
 
 @dataclasses.dataclass(frozen=True)
 class Bar:
-    """Memory of one place under one option.
+    """The memory that one option takes in one place.
 
     Attributes:
         place: `GPU` or `host`.
@@ -54,7 +54,7 @@ def peak(items: Sequence[MemoryItem]) -> tuple[str, list[MemoryItem]]:
 
 
 def _colors(plan: LaunchPlan) -> dict[str, int]:
-    """Color of each item: the largest have one of their own, all others share the last."""
+    """The color of each item: the largest ones have their own, all others share the last."""
     sizes: dict[str, int] = {}
     for option in plan.memory.options:
         for item in (*peak(option.gpu)[1], *peak(option.host)[1]):
@@ -98,7 +98,7 @@ def _bar(
 
 
 def bars(option: MemoryOption, colors: dict[str, int]) -> list[Bar]:
-    """The bars of an option: GPU where there is one, and host."""
+    """The bars of an option: GPU, if there is one, and host."""
     found = []
     if option.gpu_limit_bytes is not None:
         found.append(_bar("GPU", option.gpu, option.gpu_bytes, option.gpu_limit_bytes, colors))
@@ -131,8 +131,8 @@ def page(plan: LaunchPlan, folder: str | None) -> str:
     """The page.
 
     Args:
-        plan: what was computed.
-        folder: where `-o DIR` wrote the launch files, None = they were not written.
+        plan: the plan.
+        folder: where `-o DIR` wrote the launch files; None = they were not written.
 
     Raises:
         UsageError: the extra `html` is not installed.

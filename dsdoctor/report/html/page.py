@@ -43,7 +43,7 @@ def require() -> None:
 
 
 def visible(text: str) -> str:
-    r"""Text in which every character that a browser would obey rather than show is replaced.
+    r"""Text in which every character that has no glyph is replaced.
 
     >>> visible("gpu\u202e71\x1b[2J") == "gpu\ufffd71\ufffd[2J"
     True
@@ -128,7 +128,7 @@ def render(template: str, *, title: str, script: str | None = None, **context: A
 
     Args:
         template: file name in `templates/`.
-        title: of the window.
+        title: title of the window.
         script: file name of a script in addition to `copy.js`, which all pages run; None = none.
         context: what the template shows.
 

@@ -27,7 +27,7 @@ from dsdoctor.report.html.svg import (
 
 GIB = 2**30
 Row = Mapping[str, Any]
-#: Curves of more ranks or GPUs than this cannot be told apart; the first ones are drawn.
+#: Most curves of ranks or GPUs that can be distinguished; the first ones are drawn.
 MOST_CURVES = 16
 #: Numbered events; those after them are in the list only.
 MOST_EVENTS = 60
@@ -152,7 +152,7 @@ def strip(
 
 
 def memory_rows(figures: Figures) -> list[tuple[str, str]]:
-    """Peak memory of each GPU, each rank and the host, next to what `recommend` predicts."""
+    """Peak memory of each GPU, each rank and the host, next to the prediction of `recommend`."""
     known, gpu, ranks = figures.predicted, "", ""
     if known is not None:
         given = f" with {known.assumed}" if known.assumed else ""
@@ -178,10 +178,10 @@ def page(record: RunRecord, steps: Sequence[Row], samples: Sequence[Row], status
     """The page.
 
     Args:
-        record: what was saved of the run.
+        record: the saved record of the run.
         steps: rows of `steps.jsonl`; their `t` is seconds since the start.
         samples: rows of the samples, flat, with their time since the start as `seconds`.
-        status: how it ended, in words.
+        status: how the run ended, in words.
 
     Raises:
         UsageError: the extra `html` is not installed.

@@ -17,12 +17,12 @@ Points = list[tuple[float, float | None]]
 
 
 @dataclasses.dataclass(frozen=True)
-class KeptRun:
+class SavedRun:
     """One of the two runs.
 
     Attributes:
-        name: of its folder.
-        record: what was saved of it.
+        name: name of its folder.
+        record: its saved record.
         steps: rows of `steps.jsonl`; their `t` is seconds since the start.
         samples: rows of the samples, flat, with their time since the start as `seconds`.
     """
@@ -37,14 +37,14 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
 
 
-def _of_steps(key: str) -> Callable[[KeptRun], Points]:
+def _of_steps(key: str) -> Callable[[SavedRun], Points]:
     return lambda run: [(row["seconds"], _number(row.get(key))) for row in timed(run.steps)]
 
 
-def _highest(start: str, end: str, scale: float) -> Callable[[KeptRun], Points]:
+def _highest(start: str, end: str, scale: float) -> Callable[[SavedRun], Points]:
     """The highest of columns such as `gpu0.used` at each moment."""
 
-    def points(run: KeptRun) -> Points:
+    def points(run: SavedRun) -> Points:
         found: Points = []
         for row in run.samples:
             values = [
@@ -60,7 +60,7 @@ def _highest(start: str, end: str, scale: float) -> Callable[[KeptRun], Points]:
 
 
 #: Title, points of a run, whether the axis begins at 0.
-CURVES: tuple[tuple[str, Callable[[KeptRun], Points], bool], ...] = (
+CURVES: tuple[tuple[str, Callable[[SavedRun], Points], bool], ...] = (
     ("loss", _of_steps("loss"), False),
     ("step time, s", _of_steps("took"), True),
     ("tokens/s", _of_steps("tokens_per_second"), True),
@@ -80,13 +80,13 @@ def _pair(
     x_unit: str = "s",
     zero: bool = False,
 ) -> Drawing | None:
-    """A curve for each run; None where neither has one."""
+    """A curve for each run; None if neither has data."""
     before, after = points
     series = [Series("before", before), Series("after", after, dashed=True)]
     return chart(title, series, span, x_unit=x_unit, zero=zero)
 
 
-def charts(before: KeptRun, after: KeptRun, span: tuple[float, float]) -> list[Drawing]:
+def charts(before: SavedRun, after: SavedRun, span: tuple[float, float]) -> list[Drawing]:
     """All curves over one time axis, each run from its own start."""
     drawn = [
         _pair(title, (points(before), points(after)), span, zero=zero)
@@ -95,12 +95,12 @@ def charts(before: KeptRun, after: KeptRun, span: tuple[float, float]) -> list[D
     return [one for one in drawn if one is not None]
 
 
-def by_step(before: KeptRun, after: KeptRun) -> Drawing | None:
-    """The loss by step: runs of different speed meet there, not on the time axis."""
+def by_step(before: SavedRun, after: SavedRun) -> Drawing | None:
+    """The loss by step, which compares runs of different speed better than the time axis does."""
 
-    def points(run: KeptRun) -> Points:
+    def points(run: SavedRun) -> Points:
         rows = [(_number(row.get("step")), _number(row.get("loss"))) for row in run.steps]
-        # a restart counts from its checkpoint on: in order of the step, the axis stays one line
+        # a restart repeats steps after its checkpoint: sorted, they are still one curve
         return sorted(
             ((step, loss) for step, loss in rows if step is not None and loss is not None),
             key=lambda row: row[0],
@@ -114,8 +114,8 @@ def by_step(before: KeptRun, after: KeptRun) -> Drawing | None:
 
 
 def page(
-    before: KeptRun,
-    after: KeptRun,
+    before: SavedRun,
+    after: SavedRun,
     figures: Sequence[tuple[str, str, str, str]],
     changes: Sequence[str],
 ) -> str:

@@ -44,7 +44,7 @@ def took(seconds: float) -> str:
 
 
 def gantt(phases: tuple[Phase, ...]) -> Drawing | None:
-    """The phases under each other, each beginning where the one before it has ended.
+    """The phases below each other, each starting where the one before it ends.
 
     All ranks go through the phases in this order, and a phase's time is that of its slowest rank.
     """

@@ -11,7 +11,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-#: Shapes of a series are told apart by eight colors, then they repeat.
+#: Series have eight different colors, then the colors repeat.
 COLORS = 8
 
 
@@ -30,7 +30,7 @@ class Shape:
 
     Attributes:
         tag: `rect`, `line`, `path`, `circle` or `text`.
-        attributes: of the element; names are ours, values are escaped.
+        attributes: its attributes; names are fixed, values are escaped.
         text: content of a `text`.
         title: what a pointer over the shape shows.
     """
@@ -51,7 +51,7 @@ class Drawing:
         shapes: in the order in which they are drawn.
         css: classes of the `svg` element.
         stretch: the width follows the page, the height stays; only for pictures without text.
-        narrow: the same for a phone, where this one would be too small to read.
+        narrow: the same drawing for a phone, where this one would be too small to read.
     """
 
     width: float
@@ -68,7 +68,7 @@ class Frame:
     """The size of a chart, and the space left free around its axes.
 
     Attributes:
-        width: of the drawing.
+        width: width of the drawing.
         left: room for the numbers of the y axis.
         right: room for half of the last number of the x axis.
     """
@@ -92,7 +92,7 @@ WIDE, NARROW = Frame(720.0, 64.0, 12.0), Frame(360.0, 56.0, 12.0)
 
 
 def fitted(draw: Callable[[Frame], Drawing]) -> Drawing:
-    """A drawing for a page, with the same for a phone."""
+    """A drawing for a page, with a narrow one for a phone."""
     return dataclasses.replace(draw(WIDE), narrow=draw(NARROW))
 
 
@@ -183,7 +183,7 @@ class Series:
     Attributes:
         name: what it shows.
         points: in order of x; y is None where nothing was measured.
-        dashed: drawn as a dashed line, for readers who do not tell its color from another.
+        dashed: drawn as a dashed line, for readers who cannot distinguish its color.
     """
 
     name: str
@@ -227,8 +227,8 @@ def badges(points: Sequence[Point], y: float, size: float, font: str) -> Iterabl
     """Numbered points on a line; those that would cover each other share one: `2-9`.
 
     Args:
-        points: in the order of their coordinates.
-        y: where the line is.
+        points: the points, in the order of their coordinates.
+        y: coordinate of the line.
         size: height of a point.
         font: class of the numbers.
     """
@@ -259,7 +259,7 @@ def chart(
     zero: bool = False,
     marks: Sequence[tuple[float, str, str]] = (),
 ) -> Drawing | None:
-    """Curves over one axis; None where nothing was measured.
+    """Curves over one axis; None if nothing was measured.
 
     Args:
         title: what is drawn, with the unit.
@@ -378,6 +378,6 @@ def stacked(label: str, parts: Sequence[Part], limit: float | None, scale: float
         x = min(limit / scale * width, width - 1)
         shapes += [
             line(x, 0, x, height, css, vector_effect="non-scaling-stroke")
-            for css in ("halo", "limit")  # the limit is seen on every color of the bar
+            for css in ("halo", "limit")  # visible on every color of the bar
         ]
     return Drawing(width, height, label, tuple(shapes), css="bar tall", stretch=True)

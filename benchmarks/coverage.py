@@ -32,7 +32,7 @@ class Row:
         check: what is looked at.
         conditions: ours that cover it.
         expected: of these, those that may not be there yet.
-        commands: other commands of ours that do it.
+        commands: other dsdoctor commands that do it.
         note: why it is left out, or what is to be known.
     """
 

@@ -33,7 +33,7 @@ def load(path: Path) -> list[tuple[dict[str, Any], bytes]]:
 
 
 def answer(data: bytes, signatures: list[Any]) -> tuple[str, float]:
-    """What is said, and how sure (0 where no cause is named)."""
+    """What is said, and how sure (0 if no cause is named)."""
     diagnosis = diagnose([Source(name="log", data=data)], signatures)
     if diagnosis.outcome is Outcome.CAUSE:
         return diagnosis.causes[0].condition, diagnosis.causes[0].confidence

@@ -51,7 +51,7 @@ def cell(how: str, launcher: str, job: Path) -> tuple[str, bool]:
 
 
 def main() -> int:
-    """Prints the table; 1 if anything was not told."""
+    """Prints the table; 1 if any death was not reported."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--light", action="store_true")
     parser.add_argument("--only", default=",".join(DEATHS))

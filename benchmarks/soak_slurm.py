@@ -49,7 +49,7 @@ from tests.nvml import scenarios
 from tests.slurm.cluster import NODES, PROGRAMS, Cluster
 from tests.support.needs import not_installed
 
-#: What may still go on when the next job begins: a worker that waits for the driver.
+#: What may still run when the next job begins: a worker that waits for the driver.
 LASTING = ("driver-hangs", "disk-slow")
 FAULTS = ("none", "none", "gpu-lost", "driver-hangs", "doctor-deleted", "disk-full", "disk-slow")
 #: Goals, in the order of the report.

@@ -78,7 +78,7 @@ def pages() -> dict[Path, str]:
 
 
 def messages(unit: Unit) -> str:
-    """Lines of logs by which a condition is recognized, for whoever searches for one of them."""
+    """Lines of logs by which a condition is recognized, for people who search for one of them."""
     rows = dict.fromkeys(
         " ".join(example.split()) for one in unit.signatures for example in one.examples
     )
@@ -89,7 +89,7 @@ def messages(unit: Unit) -> str:
 
 
 def literals(registry: Registry) -> str:
-    """What a log is searched for, by pattern, so that no start has to derive it."""
+    """The literals that logs are searched for, by pattern, so no start has to derive them."""
     signed = {one.pattern for unit in registry for one in unit.signatures}
     sentences = {one.pattern for pack in registry.packs for one in pack.boilerplate}
     patterns = sorted(signed | sentences)
@@ -192,7 +192,7 @@ def _helps(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 def drifted() -> list[str]:
-    """Pages that are not what they should be, and pages of conditions that are gone."""
+    """Pages that are out of date, and pages of conditions that no longer exist."""
     made = pages()
     wrong = [
         path.relative_to(ROOT).as_posix()

@@ -1,6 +1,6 @@
 """The one place that writes files: by descriptor, under a random name, then renamed.
 
-What root writes must not land where somebody else has put a link, and must not destroy what is not
+What root writes must not follow a link of another account, and must not destroy what is not
 a regular file. So a folder is opened component by component, each one judged on its descriptor; the
 new content gets a random name that must not exist (`O_EXCL`, `O_NOFOLLOW`), its mode and owner are
 set on the descriptor, and a rename puts it in place. Devices, FIFOs and `/dev/stdout` are written

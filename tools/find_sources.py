@@ -41,7 +41,7 @@ PACK = Path(__file__).parent.parent / "checks"
 SITE = Path(sysconfig.get_paths()["purelib"])
 #: A text shorter than this, or of fewer words, is worded by many.
 SHORTEST, WORDS = 20, 3
-#: A text that stands in more files than this is nobody's in particular.
+#: A text that is in more files than this belongs to no product in particular.
 MOST_FILES = 3
 BINARY = re.compile(rb"[\x20-\x7e]{8,}")
 
@@ -75,7 +75,7 @@ def texts_of(product: str) -> Iterator[tuple[str, str]]:
 
 
 def worth(text: str) -> bool:
-    """Whether a text is somebody's own."""
+    """Whether a text is specific to a product."""
     return len(text) >= SHORTEST and len(re.findall(r"[A-Za-z]{2,}", text)) >= WORDS
 
 
@@ -93,7 +93,7 @@ class Library:
         self.whole = {name: "\n".join(t for _, t in rows) for name, rows in self.files.items()}
 
     def source(self, signature: Signature) -> str:
-        """Product, release and files that word a signature, "" where they cannot be told."""
+        """Product, release and files whose wording a signature matches, "" if not known."""
         texts = necessary(signature.pattern)
         if not texts or not all(map(worth, texts)):
             return ""

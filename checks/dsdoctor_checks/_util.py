@@ -66,7 +66,7 @@ def hint_to_install(patient: Patient | Missing, install: str, *, trains: bool = 
     Args:
         patient: the interpreter examined.
         install: the command that installs the package there.
-        trains: whether torch is there, so that the environment is a job's, named or not.
+        trains: whether torch is installed, so the environment is a job's even if not selected.
     """
     named = "activate the environment that the job uses, or pass its interpreter with `--python`"
     if own_environment(patient) and not trains:

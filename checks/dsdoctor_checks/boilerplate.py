@@ -1,4 +1,4 @@
-"""Generic sentences in which products list what may have happened: they are no evidence."""
+"""Generic sentences in which products list what may have happened: they are not evidence."""
 
 from __future__ import annotations
 

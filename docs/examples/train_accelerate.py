@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dsdoctor
 
-dsdoctor.preflight()  # before torch: one process of each node looks, the others go on
+dsdoctor.preflight()  # before torch: one process of each node checks, the others continue
 
 import torch  # noqa: E402
 from accelerate import Accelerator  # noqa: E402

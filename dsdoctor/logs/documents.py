@@ -39,7 +39,7 @@ HAN = 15
 MOST_WORDS, CAPITAL = 12, 0.6
 
 _HEADING = lazy(r"\s{0,3}#{1,6} \S|(?:={4,}|-{4,}|~{4,})$")
-#: A heading without markup, as a browser leaves it: a short line that is no sentence.
+#: A heading without markup, as a browser leaves it: a short line that is not a sentence.
 _PLAIN = lazy(r"[A-Z0-9][^|=<>{}\\]{3,90}[^\s.,;:!|=)\]}]$")
 _FENCE = lazy(r"\s{0,6}(?:```|~~~)")
 _WORD = lazy(r"[A-Za-z][a-z']*")

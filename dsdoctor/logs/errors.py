@@ -164,7 +164,7 @@ class _Trace(msgspec.Struct):
 def _behind_head(text: str, trace: _Trace) -> tuple[str, _Trace | None]:
     """Removes the head from a line of a traceback that a logger prints with a head on each line.
 
-    The second value is None if the line does not belong to the traceback, as it lacks the head.
+    The second value is None if the line has no head, so it does not belong to the traceback.
     An exception that is logged as a warning was caught.
     """
     if text.startswith(trace.head):

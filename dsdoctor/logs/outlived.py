@@ -64,7 +64,7 @@ def outlived(scan: Scan, hits: Sequence[Hit], errors: Sequence[Error]) -> int:
         for hit in hits
         if hit.line <= before and not any(covers(hit, error) for error in errors)
     )
-    if max(kept.values(), default=0) >= KEPT and not whole:  # it may have gone on
+    if max(kept.values(), default=0) >= KEPT and not whole:  # there may be more, after the line
         return 0
     if _led_to(scan, before, hits, errors):
         return 0

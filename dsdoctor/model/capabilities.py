@@ -201,7 +201,7 @@ def plain_name(name: str) -> str:
 
 
 def capability(name: str) -> Capability | None:
-    """The compute capability of the product of that name; None where it is not known.
+    """The compute capability of the product of that name; None if it is not known.
 
     >>> capability("NVIDIA A100-SXM4-80GB"), capability("GRID A100D-40C"), capability("A100")
     ((8, 0), (8, 0), None)

@@ -82,7 +82,7 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
         examples: lines that must match; each alternative of the pattern occurs in one of them.
         not_examples: near-misses: lines with the literal that must not match. Empty only where
             the literal alone matches.
-        source: product, releases and file that print the message; "" where it is not known.
+        source: product, releases and file that print the message; "" if it is not known.
         level: how certain it is that the message means the condition.
         masks: conditions that are victims of this one.
         message: sentence with `{group}` fields of the pattern; "" = the condition's title.

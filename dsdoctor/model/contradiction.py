@@ -16,7 +16,7 @@ class Contradiction(msgspec.Struct, frozen=True, kw_only=True):
         field: its dotted name, the fact in front (`nvml.driver_version`).
         values: the two values, in the order of their lines.
         places: where they stand.
-        used: place of the value that is used, from 0, where one part is the better witness; None =
+        used: index of the value that is used if one part is more reliable; None =
             the field counts as unknown.
     """
 

@@ -100,11 +100,11 @@ class RaisedBy(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         product: its package, such as `deepspeed`.
-        version: its release, "" where the log does not report it.
+        version: its release, "" if the log does not report it.
         file: source file, within the package.
         line: in that file.
         function: that raised.
-        url: of that line in the product's repository, "" where the release is not known.
+        url: of that line in the product's repository, "" if the release is not known.
         called_from: the deepest line of the user's own code, `FILE:LINE`.
     """
 
@@ -141,7 +141,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         number: from 1.
-        ended_by: what ended it, in one line; "" where the log does not show it.
+        ended_by: what ended it, in one line; "" if the log does not show it.
         line: the line that shows it.
     """
 

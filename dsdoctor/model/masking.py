@@ -425,7 +425,7 @@ def _whole_name(text: str, start: int, end: int) -> tuple[int, str]:
 
 
 def _is_ordinary_key(text: str, start: int) -> bool:
-    """Whether the word in front of a name says that it is no secret: `cache key: …`."""
+    """Whether the word before a name shows that it is not a secret: `cache key: …`."""
     before = text[max(0, start - 20) : start]
     return (
         before.endswith(" ")

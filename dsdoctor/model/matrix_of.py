@@ -32,7 +32,7 @@ def ranges(numbers: Iterable[int]) -> str:
 def build(
     gpus: Gpus | Missing, topology: GpuTopology | Missing, tree: PciTree | Missing
 ) -> Matrix | None:
-    """The matrix, None where there are not two devices."""
+    """The matrix, None if there are not two devices."""
     if isinstance(gpus, Missing) or isinstance(topology, Missing):
         return None
     nics = () if isinstance(tree, Missing) else tree.nics

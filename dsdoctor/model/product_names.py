@@ -1,7 +1,7 @@
 """Which product a person means: `A100-80GB`, `H100 PCIe`, `RTX4090`, `8x NVIDIA L40S`.
 
 Every word of what was written must fit the product's own name, its memory or its form; nothing is
-matched in part. Where several products fit, nobody knows which one is meant.
+matched in part. If several products match, it is unknown which one is meant.
 """
 
 from __future__ import annotations

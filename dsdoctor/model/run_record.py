@@ -85,7 +85,7 @@ class Figures(msgspec.Struct, kw_only=True):
         peak_rank_bytes: rank to its highest resident host memory, bytes; of a job without ranks,
             that of its first Python process as rank 0. Pages that ranks share count for each.
         peak_ranks_bytes: the same of all ranks of this host at one moment.
-        predicted: what `recommend` predicts; None where the command does not say enough.
+        predicted: what `recommend` predicts; None if the command does not say enough.
         throttled_seconds: GPU index to seconds in which it was throttled.
     """
 

@@ -79,7 +79,7 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
         step_ms: median time of its steps, without waiting for others where that can be separated.
         peak_host_bytes: most memory that the process held (VmHWM).
         peak_device_bytes: most GPU memory that torch allocated; None without a GPU.
-        model_state_bytes: the engine's own tensors before a step; None where not measured.
+        model_state_bytes: the engine's own tensors before a step; None if not measured.
         error: the line of its exception that says what happened.
         log_tail: its last lines of output.
         stack: where it hung.

@@ -9,7 +9,7 @@ LONGEST = 15
 
 
 def whole(text: str) -> int | None:
-    """A number in plain digits, of a text that anybody may have set to anything; else None.
+    """A number in plain digits from an untrusted text; None for any other text.
 
     Python refuses more than 4,300 digits, and calls digits what `int` does not read.
 

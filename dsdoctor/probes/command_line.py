@@ -207,7 +207,7 @@ def _endpoint(launcher: str, options: dict[str, str]) -> tuple[str | None, int |
 
 
 def _known(options: dict[str, str], name: str) -> str:
-    """The value of an option, "" where only the shell of the script around it knows it."""
+    """The value of an option, "" if only the shell of the script around it knows it."""
     value = options.get(name, "")
     return "" if "$" in value else value
 

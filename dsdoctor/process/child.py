@@ -303,7 +303,7 @@ class Child:
 
 
 def _feed(stream: IO[bytes], data: bytes) -> None:
-    """Writes until everything is written or the reader has gone."""
+    """Writes until everything is written or the reader has closed the pipe."""
     rest = memoryview(data)
     with contextlib.suppress(OSError):
         while rest:

@@ -158,7 +158,7 @@ class _Passes:
         return loss, tuple(levels)
 
     def _gather_own(self, step: int) -> None:
-        """Rule 1: all tensors of the module; the prefetch goes on after them."""
+        """Rule 1: all tensors of the module; the prefetch continues after them."""
         own = self.tensors[self.trace[step]]
         for tensor in own:
             self._gather(tensor)
@@ -209,7 +209,7 @@ class _Passes:
         return self.sizes[tensor]
 
     def _free(self, tensors: set[_Tensor]) -> None:
-        """What autograd kept of released tensors is there no more."""
+        """Forgets what autograd kept of released tensors."""
         freed = self.stale & tensors
         self.stale -= freed
         self.released -= sum(self.sizes[tensor] for tensor in freed)

@@ -65,7 +65,7 @@ class Measured:
     no_loss: str = ""
 
     def moments(self, model: ModelShape, setting: Setting) -> tuple[Moment, ...] | None:
-        """The moments of a setting; None where no pass of its kind was measured.
+        """The moments of a setting; None if no pass of its kind was measured.
 
         Between two measured micro-batches each stretch is interpolated. Peaks are maxima of terms
         that grow with the batch, so that a straight line between two of them is never too low.

@@ -197,7 +197,7 @@ class ModelShape:
 
     @property
     def output_parameters(self) -> int:
-        """Parameters of the output layer, 0 where it is the embedding."""
+        """Parameters of the output layer, 0 if it is the embedding."""
         return 0 if self.tied else self.logits * self.hidden
 
     @property

@@ -211,7 +211,7 @@ def _internvl(config: Config, name: str, text: Text) -> ModelShape:
     for _ in range(blocks.layers):
         found.add(hidden, hidden)  # scales of both halves
         if not biased:
-            found.add(hidden)  # the output of attention has a bias all the same
+            found.add(hidden)  # the output of attention still has a bias
         if vision.get("use_qk_norm"):
             found.add(hidden, hidden)
     if vision.get("use_mean_pooling") is False:

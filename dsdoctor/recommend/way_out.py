@@ -68,7 +68,7 @@ class Request:
         return dataclasses.replace(self, machine=machine, options=asked, base=base)
 
 
-#: Changes of one kind, the cheapest first: what a user would be told, and the changed request.
+#: Changes of one kind, the cheapest first: the message to the user, and the changed request.
 Candidates = Iterator[tuple[str, Request]]
 
 

@@ -40,7 +40,7 @@ EVIDENCE = (
 )  # fmt: skip
 #: Signals by which schedulers and users end a job.
 ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
-#: Signals that nobody sent on purpose: crashes in native code, and kills by the kernel.
+#: Signals that were not sent on purpose: crashes in native code, and kills by the kernel.
 CRASHES = frozenset(
     getattr(signal, name)
     for name in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGKILL")

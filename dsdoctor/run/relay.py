@@ -94,7 +94,7 @@ class Relay:
             if source in self._own:
                 self._last = (self._targets[source], data[-_TAIL:])
         except OSError:
-            # the reader has gone: the job sees a closed pipe, as it would without dsdoctor
+            # the reader has closed its pipe: the job sees that, as it would without dsdoctor
             self.forget(source)
 
     def end_line(self, number: int) -> None:

@@ -151,7 +151,7 @@ CHIPS = {
     "25": (8, 6), "26": (8, 9), "27": (8, 9), "28": (8, 9), "23": (9, 0), "29": (10, 0),
     "31": (10, 3), "2B": (12, 0), "2C": (12, 0), "2D": (12, 0), "2F": (12, 0), "2E": (12, 1),
 }  # fmt: skip
-#: What stands in NVIDIA's list and is no GPU to train on.
+#: Products in NVIDIA's list that are not GPUs to train on.
 _NOT_FOR_US = re.compile(r"Matrox|NVIDIA (?:DGX Display|DRIVE P)")
 
 

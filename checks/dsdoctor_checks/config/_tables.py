@@ -167,7 +167,7 @@ def newer_than_table(version: str | None) -> bool:
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name closest to a misspelt one; None if none is close."""
-    import difflib  # noqa: PLC0415  # only for a key that nobody knows
+    import difflib  # noqa: PLC0415  # only for an unknown key
 
     found = difflib.get_close_matches(name.lower(), {key.lower(): key for key in known}, 1, 0.8)
     return next((key for key in known if found and key.lower() == found[0]), None)

@@ -39,7 +39,7 @@ CONDITION = Condition("container-gpu-mismatch", id="DSD1101", scope=Scope.NODE, 
 
 
 def allotted(value: str | None) -> tuple[str, ...] | None:
-    """UUIDs in `NVIDIA_VISIBLE_DEVICES`; None where it does not list any (`all`, `0,1`, a volume).
+    """UUIDs in `NVIDIA_VISIBLE_DEVICES`; None if it does not list any (`all`, `0,1`, a volume).
 
     >>> allotted("GPU-1a,GPU-2b"), allotted("all"), allotted(None)
     (('GPU-1a', 'GPU-2b'), None, None)

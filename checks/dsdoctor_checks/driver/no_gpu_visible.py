@@ -89,7 +89,7 @@ def some_gpu_visible(
     nvml: Nvml | Missing,
     toolkits: CudaToolkits | Missing,
 ) -> Iterator[Finding]:
-    """Warns where there is no NVIDIA GPU; fails where there is one, or one was requested."""
+    """Warns if there is no NVIDIA GPU; fails if there is one, or one was requested."""
     if isinstance(live, TorchLive) and live.devices:
         return
     say = fail if run.wants_gpu else warn

@@ -54,7 +54,7 @@ def nearest(name: str) -> str | None:
     """
     if name in GONE:
         return GONE[name]
-    import difflib  # noqa: PLC0415  # only for a variable that nobody knows
+    import difflib  # noqa: PLC0415  # only for an unknown variable
 
     close = difflib.get_close_matches(name, NAMES, n=1, cutoff=0.8)
     return close[0] if close else None

@@ -403,7 +403,7 @@ SIGNATURES = (
         ),
         not_examples=("transformers>=4.40, but you have transformers 4.30 which is incompatible.",),
         level=Level.HINT,
-        echo=True,  # pip goes on
+        echo=True,  # pip continues
     ),
     Signature(
         pattern=r"\b(?:\w{0,40}(?:Trainer|TrainingArguments|ForCausalLM|ForConditionalGeneration)|LoraConfig|from_pretrained|DPOConfig|SFTConfig|BitsAndBytesConfig|GenerationConfig|PeftConfig|AdamW|Llama\w*|Qwen\w*)(?:\.__init__)?\(\) got an unexpected keyword argument",

@@ -161,7 +161,7 @@ SIGNATURES = (
         source="Linux EPERM; CPython 3.8-3.14 PermissionError",
         examples=("PermissionError: [Errno 1] Operation not permitted: '/data/x'",),
         level=Level.WEAK,
-        not_near=("Dump cache file failed",),  # jieba goes on without its cache
+        not_near=("Dump cache file failed",),  # jieba continues without its cache
     ),
     Signature(
         pattern="kind: PermissionDenied",

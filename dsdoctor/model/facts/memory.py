@@ -74,7 +74,7 @@ class MemoryDemand(Fact, frozen=True, kw_only=True):
         plain_bytes: peak on each GPU without recomputation of activations; 0 = not computed.
         plain_items: components of that peak.
         host_items: components of the peak on the host.
-        fits: what fits with and without recomputation on several numbers of GPUs; empty where the
+        fits: what fits with and without recomputation on several numbers of GPUs; empty if the
             memory of the GPUs is not known.
         pinned_rounding_bytes: part of host_bytes lost to torch rounding pinned blocks up to powers
             of two.

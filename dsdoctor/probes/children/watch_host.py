@@ -146,7 +146,7 @@ class Ranks:
         return [] if len(fields) < STAT_FIELDS or fields[0] in ("Z", "X") else fields
 
     def stat(self, pid: int) -> tuple[int, float, str] | tuple[None, None, None]:
-        """Resident bytes, CPU seconds, start time; None for each that has gone."""
+        """Resident bytes, CPU seconds, start time; None for each if the process has ended."""
         fields = self.fields(pid)
         if not fields:
             return None, None, None

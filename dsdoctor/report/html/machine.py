@@ -33,7 +33,7 @@ class Device:
         status: `ok`, `warn` or `fail`.
         words: the status in words: what is wrong, and the conditions found for it.
         chosen: the run selected it explicitly.
-        bar: memory in use, None where it was not read.
+        bar: memory in use, None if it was not read.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Machine:
     Attributes:
         numa: boxes of the NUMA nodes, or one for devices whose NUMA node was not read; within
             boxes of the CPU sockets where a socket has several NUMA nodes.
-        links: NVLinks between GPUs; None where there are none.
+        links: NVLinks between GPUs; None if there are none.
         ring: the ring over the GPUs of the run, in words; "" if it is not known.
         chosen: the run selected some of the GPUs.
         notes: what the picture does not show, and why.
@@ -95,7 +95,7 @@ def picture(
     run: RunNeeds,
     found: Found,
 ) -> Machine | None:
-    """The picture of a machine, None where no GPU was read."""
+    """The picture of a machine, None if no GPU was read."""
     if isinstance(gpus, Missing) or not gpus.gpus:
         return None
     notes = []

@@ -182,7 +182,7 @@ class Series:
 
     Attributes:
         name: what it shows.
-        points: in order of x; y is None where nothing was measured.
+        points: in order of x; y is None if nothing was measured.
         dashed: drawn as a dashed line, for readers who cannot distinguish its color.
     """
 

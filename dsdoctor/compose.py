@@ -8,6 +8,7 @@ combines that machine's driver, GPUs, topology and memory with this machine's pa
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, read_machine
@@ -76,18 +77,9 @@ def with_job(snapshot: Snapshot, run: RunNeeds, host: Host, registry: Registry) 
     made = _copy(snapshot)
     kinds: list[type[Fact]] = [*wanted, RunNeeds]
     for kind in kinds:
-        key = kind.key()
-        made.facts.pop(key, None)
-        made.missing.pop(key, None)
-        made.sources.pop(key, None)
-        if key in read.facts:
-            made.facts[key] = read.facts[key]
-        elif key in read.missing:
-            made.missing[key] = read.missing[key]
+        _take(made, kind, read)
     if run.command:
-        for key in (MasterAddress.key(), MasterPort.key()):
-            made.facts.pop(key, None)
-            made.missing[key] = _OTHER_JOB
+        _lose(made, (MasterAddress, MasterPort), _OTHER_JOB)
     return made
 
 
@@ -118,21 +110,12 @@ def composed(here: Snapshot, node: Snapshot, name: str) -> Snapshot:
     made = _copy(here)
     made.origin = f"this environment on {name}"
     made.assumed = node.assumed
+    unstated = Missing(why=Why.NOT_ASKED, detail=f"{name} does not state it")
     for kind in NODE:
-        key = kind.key()
-        made.facts.pop(key, None)
-        made.missing.pop(key, None)
-        made.sources.pop(key, None)
-        if key in node.facts:
-            made.facts[key] = node.facts[key]
-            if key in node.sources:
-                made.sources[key] = node.sources[key]
-        else:
-            detail = f"{name} does not state it"
-            made.missing[key] = node.missing.get(key, Missing(why=Why.NOT_ASKED, detail=detail))
-    for kind in BOTH:
-        made.facts.pop(kind.key(), None)
-        made.missing[kind.key()] = _NOT_TRIED
+        _take(made, kind, node)
+        if kind.key() not in made.facts:
+            made.missing.setdefault(kind.key(), unstated)
+    _lose(made, BOTH, _NOT_TRIED)
     return made
 
 
@@ -144,11 +127,33 @@ def without_machine(here: Snapshot, why: str) -> Snapshot:
         why: why this machine does not count, with the other machines as its last words.
     """
     made = _copy(here)
-    missing = Missing(why=Why.NOT_ASKED, detail=f"{why}, which were not read")
-    for kind in NODE | BOTH | TOOLS:
+    _lose(
+        made,
+        NODE | BOTH | TOOLS,
+        Missing(why=Why.NOT_ASKED, detail=f"{why}, which were not read"),
+    )
+    return made
+
+
+def _take(made: Snapshot, kind: type[Fact], source: Snapshot) -> None:
+    """Replaces a fact, or the reason why it is missing, by that of another snapshot."""
+    key = kind.key()
+    made.facts.pop(key, None)
+    made.missing.pop(key, None)
+    made.sources.pop(key, None)
+    if key in source.facts:
+        made.facts[key] = source.facts[key]
+        if key in source.sources:
+            made.sources[key] = source.sources[key]
+    elif key in source.missing:
+        made.missing[key] = source.missing[key]
+
+
+def _lose(made: Snapshot, kinds: Iterable[type[Fact]], missing: Missing) -> None:
+    """Removes facts, which are then missing for one reason."""
+    for kind in kinds:
         made.facts.pop(kind.key(), None)
         made.missing[kind.key()] = missing
-    return made
 
 
 def _copy(snapshot: Snapshot) -> Snapshot:

@@ -18,9 +18,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "checks")]
 
-from dsdoctor import packs  # noqa: E402
-from dsdoctor.logs import Source, diagnose, signatures_of  # noqa: E402
-from dsdoctor.model.diagnosis import Outcome  # noqa: E402
+from dsdoctor import packs
+from dsdoctor.logs import Source, diagnose, signatures_of
+from dsdoctor.model.diagnosis import Outcome
 
 
 def load(path: Path) -> list[tuple[dict[str, Any], bytes]]:

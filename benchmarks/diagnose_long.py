@@ -29,10 +29,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "checks")]
 
-from dsdoctor import packs  # noqa: E402
-from dsdoctor.logs import anchors, diagnose, signatures_of  # noqa: E402
-from dsdoctor.logs.reader import Source, find_sources  # noqa: E402
-from tests.support import longlogs  # noqa: E402
+from dsdoctor import packs
+from dsdoctor.logs import anchors, diagnose, signatures_of
+from dsdoctor.logs.reader import Source, find_sources
+from tests.support import longlogs
 
 SLICE = 2 << 20  # grep reads so much of a log: it takes minutes for the whole
 

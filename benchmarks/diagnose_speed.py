@@ -29,11 +29,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "checks")]
 
-from dsdoctor import packs  # noqa: E402
-from dsdoctor.logs import Source, signatures_of  # noqa: E402
-from dsdoctor.logs.knowledge import Known  # noqa: E402
-from dsdoctor.logs.necessary import necessary  # noqa: E402
-from dsdoctor.logs.scan import Scanner  # noqa: E402
+from dsdoctor import packs
+from dsdoctor.logs import Source, signatures_of
+from dsdoctor.logs.knowledge import Known
+from dsdoctor.logs.necessary import necessary
+from dsdoctor.logs.scan import Scanner
 
 PROVOKED = ROOT / "tests" / "logs" / "provoked" / "logs"
 WORDS = re.findall(

@@ -23,11 +23,11 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "tools")]
 
-import harvest_messages as harvest  # noqa: E402  # found by the line above
-from released import release_of  # noqa: E402
+import harvest_messages as harvest  # found by the line above
+from released import release_of
 
-from dsdoctor import logs, packs  # noqa: E402
-from dsdoctor.logs import error_index, error_lookup  # noqa: E402
+from dsdoctor import logs, packs
+from dsdoctor.logs import error_index, error_lookup
 
 #: Values for the places of a template.
 VALUES = (

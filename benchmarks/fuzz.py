@@ -145,7 +145,7 @@ def main() -> int:
             why = ""
             try:
                 target(data)
-            except Exception:  # noqa: BLE001
+            except Exception:  # noqa: BLE001  # what the fuzzer looks for
                 why = traceback.format_exc()
             spent = time.process_time() - begun
             tried[name] += 1

@@ -26,16 +26,16 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from dsdoctor.errors import UsageError  # noqa: E402
-from dsdoctor.host import LocalHost  # noqa: E402
-from dsdoctor.probes import model_passes  # noqa: E402
-from dsdoctor.recommend import measured, memory  # noqa: E402
-from dsdoctor.recommend.memory import GIB  # noqa: E402
-from dsdoctor.recommend.models import from_config  # noqa: E402
-from dsdoctor.recommend.releases import bias_kernel  # noqa: E402
-from dsdoctor.recommend.setting import Setting  # noqa: E402
-from tests.standin import bed  # noqa: E402
-from tests.standin.conftest import machine  # noqa: E402
+from dsdoctor.errors import UsageError
+from dsdoctor.host import LocalHost
+from dsdoctor.probes import model_passes
+from dsdoctor.recommend import measured, memory
+from dsdoctor.recommend.memory import GIB
+from dsdoctor.recommend.models import from_config
+from dsdoctor.recommend.releases import bias_kernel
+from dsdoctor.recommend.setting import Setting
+from tests.standin import bed
+from tests.standin.conftest import machine
 
 #: Name, config, the draw that it belongs to, and what differs from `Setting(world=8)`.
 CASES = Path(__file__).with_suffix(".json")

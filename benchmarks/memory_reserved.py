@@ -22,12 +22,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from dsdoctor.recommend import memory  # noqa: E402
-from dsdoctor.recommend.memory import GIB  # noqa: E402
-from dsdoctor.recommend.models import PRESETS, from_config, written  # noqa: E402
-from dsdoctor.recommend.setting import Setting  # noqa: E402
-from tests.standin import bed  # noqa: E402
-from tests.standin.conftest import machine  # noqa: E402
+from dsdoctor.recommend import memory
+from dsdoctor.recommend.memory import GIB
+from dsdoctor.recommend.models import PRESETS, from_config, written
+from dsdoctor.recommend.setting import Setting
+from tests.standin import bed
+from tests.standin.conftest import machine
 
 #: What torch does not allocate, and the allowance for its cache.
 OUTSIDE = ("CUDA context", "NCCL", "workspaces", "fragmentation")

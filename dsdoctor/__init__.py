@@ -41,7 +41,7 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     """Loads the public API when it is asked for, so that `dsdoctor --version` imports nothing."""
     if name in _HOMES:
-        import importlib  # noqa: PLC0415
+        import importlib  # noqa: PLC0415  # only for the first use of a name
 
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module `dsdoctor` has no attribute `{name}`")

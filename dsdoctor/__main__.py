@@ -41,12 +41,12 @@ def _leave_working_folder() -> None:
 
 _leave_working_folder()
 
-import atexit  # noqa: E402  # not before the path is clean
-import functools  # noqa: E402
-import gc  # noqa: E402
+import atexit  # not before the path is clean
+import functools
+import gc
 
-from dsdoctor import guard  # noqa: E402
-from dsdoctor.version import __version__  # noqa: E402
+from dsdoctor import guard
+from dsdoctor.version import __version__
 
 #: Allocations before the garbage collector runs; with Python's 700 it would run a hundred times
 #: during startup.

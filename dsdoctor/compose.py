@@ -85,7 +85,7 @@ def with_job(snapshot: Snapshot, run: RunNeeds, host: Host, registry: Registry) 
 
 def _facts_of_demand(snapshot: Snapshot) -> tuple[Fact, ...]:
     """Facts that determine how much memory the job needs; only those with all of their fields."""
-    from dsdoctor.model.facts.machine import Environment  # noqa: PLC0415
+    from dsdoctor.model.facts.machine import Environment  # noqa: PLC0415  # only for another machine
     from dsdoctor.model.facts.python import DeepSpeedInstall  # noqa: PLC0415
 
     kinds: list[type[Fact]] = [Gpus, Environment, DeepSpeedInstall]

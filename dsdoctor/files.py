@@ -350,7 +350,7 @@ def user_config_folder() -> Path | None:
             return config / "dsdoctor"
         if home.is_absolute():
             return home / ".config" / "dsdoctor"
-    import platformdirs  # noqa: PLC0415
+    import platformdirs  # noqa: PLC0415  # only on other systems
 
     try:
         return Path(platformdirs.user_config_dir("dsdoctor"))
@@ -403,7 +403,7 @@ def remove(path: str | Path, *, strict: bool = False, tree: bool = False) -> Non
         OSError: it cannot be removed.
     """
     if not POSIX:
-        import shutil  # noqa: PLC0415
+        import shutil  # noqa: PLC0415  # only on Windows
 
         shutil.rmtree(path) if tree and Path(path).is_dir() else Path(path).unlink(missing_ok=True)
         return

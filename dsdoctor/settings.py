@@ -162,9 +162,9 @@ def _toml(content: bytes) -> dict[str, Any]:
         RecursionError: it is nested too deeply.
     """
     if sys.version_info >= (3, 11):  # most machines have no such file, and need not load a parser
-        import tomllib  # noqa: PLC0415
+        import tomllib  # noqa: PLC0415  # only with a file
     else:
-        import tomli as tomllib  # noqa: PLC0415
+        import tomli as tomllib  # noqa: PLC0415  # as above
     found: dict[str, Any] = tomllib.loads(content.decode("utf-8"))
     return found
 

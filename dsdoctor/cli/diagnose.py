@@ -109,7 +109,7 @@ def command(
     stated = _first_environment(texts)
     if snapshot is not None or here or stated is not None:
         # the checks, which a log alone does not need
-        from dsdoctor.cli import diagnosed_machine, pasted  # noqa: PLC0415
+        from dsdoctor.cli import diagnosed_machine, pasted  # noqa: PLC0415  # see above
 
         registry = registry or loading.load_registry(checks_dir)
         if snapshot is not None or here:

@@ -94,9 +94,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             snapshot = _saved(str(self.from_file))
         if needs is None:
             return snapshot
-        import msgspec  # noqa: PLC0415
-
-        from dsdoctor import compose  # noqa: PLC0415
+        from dsdoctor import compose  # noqa: PLC0415  # only with a job
         from dsdoctor.host import LocalHost  # noqa: PLC0415
 
         quick = snapshot.run.quick
@@ -135,7 +133,7 @@ def _saved(path: str) -> Snapshot:
     try:
         return common.load_snapshot(path)
     except UsageError as error:
-        from dsdoctor.cli import pasted  # noqa: PLC0415
+        from dsdoctor.cli import pasted  # noqa: PLC0415  # only for a wrong file
 
         try:
             pasted.stated_in(pasted.read_paste(path), path)

@@ -84,12 +84,12 @@ def command(
 
 def _for_reader(markdown: str) -> str:
     """A page, wrapped if it goes to a terminal."""
-    from dsdoctor.report.wrap import terminal_columns  # noqa: PLC0415
+    from dsdoctor.report.wrap import terminal_columns  # noqa: PLC0415  # JSON needs none
 
     columns = terminal_columns(0)
     if not columns:
         return markdown
-    from dsdoctor.report.reflow import reflow  # noqa: PLC0415
+    from dsdoctor.report.reflow import reflow  # noqa: PLC0415  # only for a terminal
 
     return reflow(markdown, max(40, min(columns, WIDEST)))
 
@@ -105,7 +105,7 @@ def knowledge(checks_dir: Iterable[str]) -> logs.Knowledge:
 
 def cause_of(message: str, known: logs.Knowledge) -> str | None:
     """The condition that `diagnose` finds in a log with only this message; None if none."""
-    from dsdoctor import logs  # noqa: PLC0415
+    from dsdoctor import logs  # noqa: PLC0415  # the page of a condition needs no logs
 
     source = logs.Source("message", data=message.encode(errors="replace"))
     causes = logs.diagnose([source], known).causes
@@ -132,7 +132,7 @@ def similar(registry: Registry, text: str) -> list[Unit]:
 
 def message_page(said: logs.Answered) -> str:
     """What the error index says about a message, as Markdown."""
-    from dsdoctor import logs  # noqa: PLC0415
+    from dsdoctor import logs  # noqa: PLC0415  # the page of a condition needs no logs
 
     entry = said.entry
     rows = [

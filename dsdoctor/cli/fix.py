@@ -70,7 +70,7 @@ class Terminal:
     @contextmanager
     def waiting(self) -> Iterator[Progress | None]:
         """The status line of a terminal; None with JSON."""
-        from dsdoctor.cli.progress import Progress as StatusLine  # noqa: PLC0415
+        from dsdoctor.cli.progress import Progress as StatusLine  # noqa: PLC0415  # `--list` needs none
 
         with StatusLine(enabled=self.form == "text" and sys.stderr.isatty()) as line:
             yield line.update

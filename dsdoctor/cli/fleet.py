@@ -330,7 +330,7 @@ def bundle_command(*, output: str | None) -> None:
 
     \b
     ssh NODE python3 - --python /opt/train/bin/python < collector.py > NODE.txt
-    """  # noqa: D301
+    """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     loading.write(bundle.collector(), output)
 
 

@@ -32,7 +32,7 @@ def target(places: dict[str, Any], stack: contextlib.ExitStack) -> Target:
     if places["pod_image"] is None:
         asked = kubernetes.target(places["selector"], places["namespace"], places["container"])
         return kubernetes.find(asked)
-    from dsdoctor.fleet import pods  # noqa: PLC0415
+    from dsdoctor.fleet import pods  # noqa: PLC0415  # only for `--pod-image`
 
     asked = kubernetes.target(places["selector"] or pods.GPU_NODES, places["namespace"], None)
     name = places["runtime_class"] or pods.RUNTIME_CLASS

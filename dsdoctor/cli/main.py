@@ -124,7 +124,7 @@ class LazyGroup(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Completes commands with their lines of help, without importing their modules."""
-        from click.shell_completion import CompletionItem  # noqa: PLC0415
+        from click.shell_completion import CompletionItem  # noqa: PLC0415  # only for a shell's completion
 
         found = [
             CompletionItem(name, help=text)

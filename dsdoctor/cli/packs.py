@@ -58,7 +58,7 @@ def new(name: str, into: str | None) -> int:
     NAME is the prefix of everything that the pack defines. It consists of lowercase letters, with
     digits between letters and hyphens between words.
     """
-    from dsdoctor import files as writer  # noqa: PLC0415
+    from dsdoctor import files as writer  # noqa: PLC0415  # `packs` alone writes nothing
     from dsdoctor.packs import naming, template  # noqa: PLC0415  # `packs` alone needs neither
 
     wrong = naming.prefix_problem(name)

@@ -120,13 +120,13 @@ class PhaseBars:
 
 
 def _no_wrap() -> Any:
-    from rich.table import Column  # noqa: PLC0415
+    from rich.table import Column  # noqa: PLC0415  # plain runs need no rich
 
     return Column(no_wrap=True, overflow="ellipsis")
 
 
 def _wrapped() -> Any:
     """The one column that wraps, so rich shortens none of the others."""
-    from rich.table import Column  # noqa: PLC0415
+    from rich.table import Column  # noqa: PLC0415  # plain runs need no rich
 
     return Column(overflow="fold")

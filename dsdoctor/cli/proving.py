@@ -70,7 +70,7 @@ def run(
         UsageError: the plan cannot be run here.
     """
     # a plan alone needs neither the engine nor the runner
-    from dsdoctor import files, interpreter  # noqa: PLC0415
+    from dsdoctor import files, interpreter  # noqa: PLC0415  # see above
     from dsdoctor.cli import loading, smoke  # noqa: PLC0415
     from dsdoctor.host import LocalHost  # noqa: PLC0415
     from dsdoctor.smoke import job as planning  # noqa: PLC0415

@@ -131,7 +131,7 @@ def _start(words: tuple[str, ...], base: Path, given: dict[str, Any]) -> int:
         raise UsageError("no command was given; expected `dsdoctor run -- CMD ARGS…`")
     if sys.platform == "win32":
         raise UsageError("`dsdoctor run` needs Linux or macOS; on Windows, run it inside WSL")
-    from dsdoctor.run.detached import refusal  # noqa: PLC0415
+    from dsdoctor.run.detached import refusal  # noqa: PLC0415  # `run list` and others start nothing
     from dsdoctor.run.restarts import is_first  # noqa: PLC0415
     from dsdoctor.run.start import execute  # noqa: PLC0415
 
@@ -212,7 +212,7 @@ _runs_dir = click.option(
 @click.pass_obj
 def list_command(base: Path, form: str) -> int:
     """List saved runs, newest last."""
-    from dsdoctor.run import report  # noqa: PLC0415
+    from dsdoctor.run import report  # noqa: PLC0415  # a job needs no report
 
     runs = store.all_runs(base)
     if form == "json":
@@ -235,7 +235,7 @@ def show_command(
     base: Path, run: str | None, form: str, output: str | None, bundle: str | None
 ) -> int:
     """Show one run: RUN is its id, a prefix of the id, or `last`."""
-    from dsdoctor.cli import html  # noqa: PLC0415
+    from dsdoctor.cli import html  # noqa: PLC0415  # a job needs no page
     from dsdoctor.run import report  # noqa: PLC0415
 
     form = html.form_of(form, output)
@@ -268,7 +268,7 @@ def show_command(
 @click.pass_obj
 def diff_command(base: Path, before: str, after: str, form: str, output: str | None) -> int:
     """Compare two runs: step time, memory, loss, and what differed."""
-    from dsdoctor.cli import html  # noqa: PLC0415
+    from dsdoctor.cli import html  # noqa: PLC0415  # a job needs no page
     from dsdoctor.run import report  # noqa: PLC0415
 
     form = html.form_of(form, output)
@@ -314,7 +314,7 @@ def diff_command(base: Path, before: str, after: str, form: str, output: str | N
 @click.pass_obj
 def export_command(base: Path, run: str | None, form: str, steps: bool, output: str | None) -> int:
     """Export what was sampled."""
-    from dsdoctor.run import metrics, report  # noqa: PLC0415
+    from dsdoctor.run import metrics, report  # noqa: PLC0415  # a job needs no report
 
     folder, record = store.find(base, run)
     samples = metrics.flat_samples(folder, report.started(record))
@@ -326,7 +326,7 @@ def export_command(base: Path, run: str | None, form: str, steps: bool, output: 
         return 0
     rows = trained if steps else samples
     if not rows:
-        from dsdoctor.report.text import clean  # noqa: PLC0415
+        from dsdoctor.report.text import clean  # noqa: PLC0415  # only for an empty table
 
         what = "reported no step" if steps else "has no samples: it ended too soon"
         click.echo(f"dsdoctor: run {clean(folder.name)} {what}", err=True)

@@ -84,7 +84,7 @@ class Target:
                 cc=capability(self.gpu_cc or "8.0"),
             )
         # the engine is not needed for --gpu-memory
-        from dsdoctor.cli import common, loading  # noqa: PLC0415
+        from dsdoctor.cli import common, loading  # noqa: PLC0415  # see above
         from dsdoctor.machines import other_machine, this_machine  # noqa: PLC0415
 
         if self.like is not None:

@@ -9,6 +9,7 @@ import base64
 import dataclasses
 import functools
 import importlib
+import os
 import re
 import shutil
 import time
@@ -143,7 +144,7 @@ def _clustershell(order: Order, on_answer: OnAnswer | None) -> dict[str, Answer]
     output: dict[str, frames.Kept] = {}
     errors: dict[str, frames.Kept] = {}
 
-    class Listener(event_module.EventHandler):  # type: ignore[misc, name-defined]
+    class Listener(event_module.EventHandler):  # type: ignore[misc, name-defined]  # untyped
         """Stores the output of nodes, and records when they end."""
 
         def ev_read(self, worker: Any, node: str, sname: str, msg: bytes) -> None:
@@ -259,8 +260,6 @@ def _srun_refused(done: process.Result) -> None:
 
 
 def _pdsh(order: Order, on_answer: OnAnswer | None) -> dict[str, Answer]:
-    import os  # noqa: PLC0415
-
     command = _quoted([order.python, "-c", _launcher(order), *order.arguments])
     argv = ["pdsh", "-S", "-R", "ssh", "-f", str(FANOUT), "-w", ",".join(order.nodes)]
     argv += ["-t", f"{min(CONNECT_SECONDS, order.timeout):.0f}", "-u", f"{order.timeout:.0f}"]

@@ -13,6 +13,7 @@ from dsdoctor import records
 from dsdoctor.api import Probe
 from dsdoctor.errors import UsageError
 from dsdoctor.host import HostError, ReplayHost
+from dsdoctor.interpreter import read_records
 from dsdoctor.model import decode
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.gpu import Gpus
@@ -238,6 +239,4 @@ def _patient(children: Mapping[str, Ended], choice: PatientChoice, snapshot: Sna
 
 def patient_records(result: Result) -> list[dict[str, Any]]:
     """Records of a child that ran in the examined environment."""
-    from dsdoctor.interpreter import read_records  # noqa: PLC0415
-
     return read_records(result.stdout)

@@ -160,7 +160,7 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
 
         return health.act(request, decision, folder, node)
     if request.kind == "pbs-health":
-        from dsdoctor.hook import pbs_node  # noqa: PLC0415
+        from dsdoctor.hook import pbs_node  # noqa: PLC0415  # only for this hook
 
         return pbs_node.act(request, decision, node)
     if request.kind in ("slurm-prolog", "slurm-epilog") and decision.block:
@@ -216,7 +216,7 @@ def _print_why_requeued(request: Request, env: Mapping[str, str], begun: float) 
         return
     if env.get("SLURM_NODEID", "0") != "0" or not job_id(env):
         return
-    from dsdoctor.hook import health  # noqa: PLC0415
+    from dsdoctor.hook import health  # noqa: PLC0415  # only for a requeued job
 
     why = health.comment_of_job(job_id(env), _seconds_for_scontrol(request, begun, 1))
     if why:

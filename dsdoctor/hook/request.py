@@ -156,14 +156,14 @@ def parse(argv: Sequence[str]) -> Request | None:
             elif name == "trust-owner":
                 if not text.isdecimal():
                     return None
-                given[field] = (*tuple(given.get(field, ())), int(text))  # type: ignore[arg-type]
+                given[field] = (*tuple(given.get(field, ())), int(text))  # type: ignore[arg-type]  # by name
             elif name == "ignore":
-                given[field] = (*tuple(given.get(field, ())), *_items(text))  # type: ignore[arg-type]
+                given[field] = (*tuple(given.get(field, ())), *_items(text))  # type: ignore[arg-type]  # by name
             else:
                 given[field] = text
         else:
             return None
-    return Request(kind=argv[0], **given)  # type: ignore[arg-type]
+    return Request(kind=argv[0], **given)  # type: ignore[arg-type]  # by name
 
 
 def _number(text: str) -> float | None:
@@ -310,4 +310,4 @@ def configured(request: Request, table: Mapping[str, object]) -> Request:
     ignore = table.get("ignore", ())
     if isinstance(ignore, list | tuple):
         changes["ignore"] = (*request.ignore, *ignore)
-    return dataclasses.replace(request, **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(request, **changes)  # type: ignore[arg-type]  # by name

@@ -53,6 +53,6 @@ def __getattr__(name: str) -> object:
     """Imports a host when it is first used."""
     if name not in _LAZY:
         raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
-    import importlib  # noqa: PLC0415
+    import importlib  # noqa: PLC0415  # only for the first use of a name
 
     return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)

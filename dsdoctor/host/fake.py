@@ -61,15 +61,15 @@ class FakeHost:
         """See Host."""
         return self._env
 
-    def run(  # noqa: D102
+    def run(
         self,
         argv: Sequence[str],
         *,
-        timeout: float = TOOL_SECONDS,  # noqa: ARG002
-        idle_timeout: float | None = None,  # noqa: ARG002
-        env: Mapping[str, str] | None = None,  # noqa: ARG002
-        cwd: str | None = None,  # noqa: ARG002
-        stdin: bytes | None = None,  # noqa: ARG002
+        timeout: float = TOOL_SECONDS,
+        idle_timeout: float | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        stdin: bytes | None = None,
     ) -> Result:
         self.ran.append(tuple(argv))
         line = " ".join(argv)
@@ -89,7 +89,7 @@ class FakeHost:
                 return target + path[len(link) :]
         return path
 
-    def read(self, path: str) -> bytes:  # noqa: D102
+    def read(self, path: str) -> bytes:
         content = self.files.get(path, self.files.get(self._follow_links(path)))
         if content is None:
             raise HostError(Why.ABSENT, f"`{path}` does not exist")
@@ -97,17 +97,17 @@ class FakeHost:
             raise content
         return content.encode() if isinstance(content, str) else content
 
-    def readlink(self, path: str) -> str:  # noqa: D102
+    def readlink(self, path: str) -> str:
         return self._follow_links(path)
 
-    def listdir(self, path: str) -> list[str]:  # noqa: D102
+    def listdir(self, path: str) -> list[str]:
         base = self._follow_links(path).rstrip("/") + "/"
         names = {name[len(base) :].split("/")[0] for name in self.files if name.startswith(base)}
         if not names:
             raise HostError(Why.ABSENT, f"`{path}` does not exist")
         return sorted(names)
 
-    def glob(self, pattern: str) -> list[str]:  # noqa: D102
+    def glob(self, pattern: str) -> list[str]:
         depth = pattern.count("/")
         found = set()
         for name in [*self.files, *self.links, *self.stats]:
@@ -117,7 +117,7 @@ class FakeHost:
                 found.add(candidate)
         return sorted(found)
 
-    def stat(self, path: str) -> Stat:  # noqa: D102
+    def stat(self, path: str) -> Stat:
         given = self.stats.get(path)
         if isinstance(given, HostError):
             raise given
@@ -134,10 +134,10 @@ class FakeHost:
             return Stat(kind="dir", mode=0o755)
         raise HostError(Why.ABSENT, f"`{path}` does not exist")
 
-    def disk(self, path: str) -> DiskUsage:  # noqa: D102
+    def disk(self, path: str) -> DiskUsage:
         return self.disks.get(path, DiskUsage(total=1 << 40, free=1 << 39))
 
-    def which(self, name: str, path: str | None = None) -> str | None:  # noqa: D102
+    def which(self, name: str, path: str | None = None) -> str | None:
         where = self._env.get("PATH", "") if path is None else path
         for folder in where.split(":"):
             candidate = posixpath.join(folder, name)
@@ -145,10 +145,10 @@ class FakeHost:
                 return candidate
         return None
 
-    def query(self, name: str) -> Any:  # noqa: D102
+    def query(self, name: str) -> Any:
         if name not in self.queries:
             raise HostError(Why.UNSUPPORTED, f"{name} is not known here")
         return self.queries[name]
 
-    def connect(self, host: str, port: int, timeout: float) -> str | None:  # noqa: ARG002, D102
+    def connect(self, host: str, port: int, timeout: float) -> str | None:
         return "Connection refused"

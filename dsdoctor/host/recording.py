@@ -52,7 +52,7 @@ class RecordingHost:
         self.log[question] = {"ok": _jsonable(answer)}
         return answer
 
-    def run(  # noqa: D102
+    def run(
         self,
         argv: Sequence[str],
         *,
@@ -70,31 +70,31 @@ class RecordingHost:
             list(argv),
         )
 
-    def read(self, path: str) -> bytes:  # noqa: D102
+    def read(self, path: str) -> bytes:
         return self._ask("read", lambda: self._inner.read(path), path)
 
-    def readlink(self, path: str) -> str:  # noqa: D102
+    def readlink(self, path: str) -> str:
         return self._ask("readlink", lambda: self._inner.readlink(path), path)
 
-    def listdir(self, path: str) -> list[str]:  # noqa: D102
+    def listdir(self, path: str) -> list[str]:
         return self._ask("listdir", lambda: self._inner.listdir(path), path)
 
-    def glob(self, pattern: str) -> list[str]:  # noqa: D102
+    def glob(self, pattern: str) -> list[str]:
         return self._ask("glob", lambda: self._inner.glob(pattern), pattern)
 
-    def stat(self, path: str) -> Stat:  # noqa: D102
+    def stat(self, path: str) -> Stat:
         return self._ask("stat", lambda: self._inner.stat(path), path)
 
-    def disk(self, path: str) -> DiskUsage:  # noqa: D102
+    def disk(self, path: str) -> DiskUsage:
         return self._ask("disk", lambda: self._inner.disk(path), path)
 
-    def which(self, name: str, path: str | None = None) -> str | None:  # noqa: D102
+    def which(self, name: str, path: str | None = None) -> str | None:
         return self._ask("which", lambda: self._inner.which(name, path), name, path)
 
-    def query(self, name: str) -> Any:  # noqa: D102
+    def query(self, name: str) -> Any:
         return self._ask("query", lambda: self._inner.query(name), name)
 
-    def connect(self, host: str, port: int, timeout: float) -> str | None:  # noqa: D102
+    def connect(self, host: str, port: int, timeout: float) -> str | None:
         return self._ask("connect", lambda: self._inner.connect(host, port, timeout), host, port)
 
     def dump(self) -> dict[str, Any]:

@@ -44,28 +44,28 @@ class ReplayHost:
             return base64.b64decode(value["base64"])
         return value
 
-    def run(  # noqa: D102
+    def run(
         self,
         argv: Sequence[str],
         *,
-        timeout: float = TOOL_SECONDS,  # noqa: ARG002
-        idle_timeout: float | None = None,  # noqa: ARG002
-        env: Mapping[str, str] | None = None,  # noqa: ARG002
-        cwd: str | None = None,  # noqa: ARG002
-        stdin: bytes | None = None,  # noqa: ARG002
+        timeout: float = TOOL_SECONDS,
+        idle_timeout: float | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        stdin: bytes | None = None,
     ) -> process.Result:
         return msgspec.convert(self._recorded("run", list(argv)), process.Result)
 
-    def read(self, path: str) -> bytes:  # noqa: D102
+    def read(self, path: str) -> bytes:
         return bytes(self._recorded("read", path))
 
-    def readlink(self, path: str) -> str:  # noqa: D102
+    def readlink(self, path: str) -> str:
         return str(self._recorded("readlink", path))
 
-    def listdir(self, path: str) -> list[str]:  # noqa: D102
+    def listdir(self, path: str) -> list[str]:
         return list(self._recorded("listdir", path))
 
-    def glob(self, pattern: str) -> list[str]:  # noqa: D102
+    def glob(self, pattern: str) -> list[str]:
         try:
             return list(self._recorded("glob", pattern))
         except HostError as error:
@@ -73,22 +73,22 @@ class ReplayHost:
                 return []
             raise
 
-    def stat(self, path: str) -> Stat:  # noqa: D102
+    def stat(self, path: str) -> Stat:
         return msgspec.convert(self._recorded("stat", path), Stat)
 
-    def disk(self, path: str) -> DiskUsage:  # noqa: D102
+    def disk(self, path: str) -> DiskUsage:
         return msgspec.convert(self._recorded("disk", path), DiskUsage)
 
-    def which(self, name: str, path: str | None = None) -> str | None:  # noqa: D102
+    def which(self, name: str, path: str | None = None) -> str | None:
         try:
             found = self._recorded("which", name, path)
         except HostError:
             return None
         return None if found is None else str(found)
 
-    def query(self, name: str) -> Any:  # noqa: D102
+    def query(self, name: str) -> Any:
         return self._recorded("query", name)
 
-    def connect(self, host: str, port: int, timeout: float) -> str | None:  # noqa: ARG002, D102
+    def connect(self, host: str, port: int, timeout: float) -> str | None:
         answer = self._recorded("connect", host, port)
         return None if answer is None else str(answer)

@@ -166,7 +166,8 @@ def _shell_text(words: Sequence[str], host: Host, cwd: str) -> tuple[str, str, s
     )
     # the script's arguments replace $1 and "$@"
     for number, argument in enumerate(rest[1:10], 1):
-        text = re.sub(rf"\$(?:{number}\b|\{{{number}\}})", lambda _, word=argument: word, text)  # type: ignore[misc]
+        literal = argument.replace("\\", r"\\")
+        text = re.sub(rf"\$(?:{number}\b|\{{{number}\}})", literal, text)
     arguments = shlex.join(rest[1:])
     text = re.sub(r'"?\$(?:@|\*|\{@\}|\{\*\})"?', lambda _: arguments, text)
     return text, f"`{rest[0]}`", ""

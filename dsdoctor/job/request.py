@@ -136,7 +136,7 @@ def with_job(
     described = None if model is None else shape(model)
     saved = tuple(filter(None, (modules_to_save or "").split(",")))
     if saved and described is not None:
-        from dsdoctor.recommend.demand import shape_of  # noqa: PLC0415
+        from dsdoctor.recommend.demand import shape_of  # noqa: PLC0415  # only with a model
         from dsdoctor.recommend.saved import saved_of  # noqa: PLC0415
 
         saved_of(saved, shape_of(described))
@@ -175,7 +175,7 @@ def read_plan(path: str) -> PlanNeeds:
     Raises:
         UsageError: the file cannot be read or is not a launch plan.
     """
-    from dsdoctor import reading  # noqa: PLC0415
+    from dsdoctor import reading  # noqa: PLC0415  # only with a plan
     from dsdoctor.model.decode import DecodeError  # noqa: PLC0415
     from dsdoctor.model.launch_plan import decode  # noqa: PLC0415  # only with --plan
     from dsdoctor.recommend.demand import certain_bytes  # noqa: PLC0415

@@ -71,7 +71,7 @@ def diagnose(
     known = [
         item
         if isinstance(item, Known)
-        else Known(item[0], item[1], item[2], tuple(item[3]), item[4])  # type: ignore[arg-type]
+        else Known(item[0], item[1], item[2], tuple(item[3]), item[4])  # type: ignore[arg-type]  # a row
         for item in signatures
     ]
     more = signatures if isinstance(signatures, Knowledge) else Knowledge()

@@ -51,9 +51,9 @@ def digest(words: Sequence[str]) -> str:
 @functools.cache
 def _blake2b() -> Any:
     try:  # CPython's own; `hashlib` also loads OpenSSL, which takes as long as reading a log
-        from _blake2 import blake2b  # noqa: PLC0415
+        from _blake2 import blake2b  # noqa: PLC0415  # see there
     except ImportError:
-        from hashlib import blake2b  # noqa: PLC0415
+        from hashlib import blake2b  # noqa: PLC0415  # only without it
     return blake2b
 
 

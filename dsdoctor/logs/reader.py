@@ -223,9 +223,9 @@ def _open(source: Source) -> Iterator[BinaryIO]:
             unpacked = stack.enter_context(contextlib.closing(gzip.GzipFile(fileobj=joined)))
             yield cast("BinaryIO", unpacked)
         elif head.startswith(XZ_MAGIC):
-            import lzma  # noqa: PLC0415
+            import lzma  # noqa: PLC0415  # most logs are plain
 
-            yield cast("BinaryIO", lzma.LZMAFile(joined))  # noqa: SIM115
+            yield cast("BinaryIO", lzma.LZMAFile(joined))  # noqa: SIM115  # `joined` closes
         elif head.startswith(ZSTD_MAGIC):
             yield _zstd(joined, source.name)
         elif source.path is not None and raw.seekable():

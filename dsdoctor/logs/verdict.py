@@ -112,7 +112,7 @@ def judge(
 def _answers(
     expect: Sequence[str], marks: dict[str, tuple[int, str, int]], names: Sequence[str]
 ) -> tuple[Expectation, ...]:
-    from dsdoctor.logs.expect import expectation  # noqa: PLC0415
+    from dsdoctor.logs.expect import expectation  # noqa: PLC0415  # see above
 
     return tuple(
         expectation(name, marks, lambda mark: line_of(mark[2], mark[0], mark[1], None, names))
@@ -121,7 +121,7 @@ def _answers(
 
 
 def _attempts(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Attempt, ...]:
-    from dsdoctor.logs.attempts import attempts  # noqa: PLC0415
+    from dsdoctor.logs.attempts import attempts  # noqa: PLC0415  # see above
 
     return attempts(scans, names)
 
@@ -129,7 +129,7 @@ def _attempts(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Attempt, ...
 def _consequences(
     choice: Choice, scans: Sequence[Scan], names: Sequence[str]
 ) -> tuple[Consequence, ...]:
-    from dsdoctor.logs.consequences import consequences  # noqa: PLC0415
+    from dsdoctor.logs.consequences import consequences  # noqa: PLC0415  # see above
 
     return consequences(choice, scans, lambda *row: line_of(row[0], row[1], row[2], row[3], names))
 

@@ -311,7 +311,7 @@ def _partial_class(kind: Any) -> Any:
     options = {"frozen": True, "kw_only": True, "dict": True}
     made = types.new_class(kind.__name__, (kind,), options, lambda space: space.update(body))
     if issubclass(kind, Fact):
-        made.key = kind.key  # type: ignore[attr-defined]
+        made.key = kind.key  # type: ignore[attr-defined]  # a class made here
     return made
 
 

@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dsdoctor.packs.loading import *  # noqa: F403
+    from dsdoctor.packs.loading import *  # noqa: F403  # for type checkers only
 
 
 def __getattr__(name: str) -> Any:

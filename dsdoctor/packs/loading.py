@@ -310,7 +310,7 @@ def _load_folder(folder: Path, registry: Registry, *, only_root_owned: bool) -> 
         try:
             distrust = why_untrusted(path, roots) if only_root_owned else ""
             if distrust:
-                raise PackError(f"root does not run it: {distrust}")  # noqa: TRY301
+                raise PackError(f"root does not run it: {distrust}")  # noqa: TRY301  # as any other
             registry.add(_load_contained(str(path), functools.partial(load_file, path)))
         except Exception as error:  # noqa: BLE001  # a pack may raise anything
             registry.problems.append(Problem(str(path), _reason(error)))

@@ -320,6 +320,6 @@ def files(name: str) -> dict[str, str]:
     }
     for path, text in made.items():
         for word, meaning in words.items():
-            text = text.replace(word, meaning)  # noqa: PLW2901
+            text = text.replace(word, meaning)  # noqa: PLW2901  # step by step
         made[path] = text
     return made

@@ -1,9 +1,9 @@
-"""The lists of `- Key: value` that `transformers env`, `accelerate env` and `llamafactory-cli env`
-print.
+"""Lists of `- Key: value`, as `transformers env` and two similar commands print them.
 
-Sources, read 2026-11-22: transformers/commands/env.py 4.0 to 5.23, accelerate/commands/env.py 0.5
-to 1.15, LLaMA-Factory src/llamafactory/extras/env.py 0.8 to 0.9.6.
-"""  # noqa: D205
+The others are `accelerate env` and `llamafactory-cli env`. Sources, read 2026-11-22:
+transformers/commands/env.py 4.0 to 5.23, accelerate/commands/env.py 0.5 to 1.15, LLaMA-Factory
+src/llamafactory/extras/env.py 0.8 to 0.9.6.
+"""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def memory_demand(
     if run.plan is None and run.model is None:
         raise HostError(Why.NOT_ASKED, "neither a plan nor a model was given (`--plan`, `--model`)")
     # importing the memory model takes 35 ms, which other checks should not pay
-    from dsdoctor.recommend import demand  # noqa: PLC0415
+    from dsdoctor.recommend import demand  # noqa: PLC0415  # see above
 
     if run.plan is not None:
         return demand.of_plan(run.plan)

@@ -65,7 +65,7 @@ def _addresses(host: Host) -> set[str]:
 
 
 def _is_local(host: Host, name: str) -> bool:
-    if name in {"", "localhost", "0.0.0.0", "::1"} or name.startswith("127."):  # noqa: S104
+    if name in {"", "localhost", "0.0.0.0", "::1"} or name.startswith("127."):  # noqa: S104  # compared
         return True
     if name in _addresses(host):
         return True

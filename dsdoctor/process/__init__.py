@@ -57,7 +57,7 @@ def __getattr__(name: str) -> Any:
     """Imports `child` on first use: a gate starts its worker without msgspec."""
     if name not in ("OUTPUT_LIMIT", "Account", "Child", "Result", "run"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from dsdoctor.process import child  # noqa: PLC0415
+    from dsdoctor.process import child  # noqa: PLC0415  # only for the first use of a name
 
     globals()[name] = getattr(child, name)
     return globals()[name]

@@ -51,7 +51,7 @@ class Request:
 
     def changed(self, machine: Machine | None = None, **options: object) -> Request:
         """The same request with other options, or on another machine."""
-        asked = dataclasses.replace(self.options, **options)  # type: ignore[arg-type]
+        asked = dataclasses.replace(self.options, **options)  # type: ignore[arg-type]  # by name
         machine = machine or self.machine
         world = max(1, len(machine.devices)) * asked.nodes
         sequence = asked.sequence or self.base.sequence

@@ -229,7 +229,7 @@ def shell(plans: list[Plan]) -> str:
     lines: list[str] = []
     for plan in plans:
         bare = plan.steps
-        plan = masked(plan)  # noqa: PLW2901
+        plan = masked(plan)  # noqa: PLW2901  # the plan is not used unmasked
         mark = "# instead of the one above: " if plan.alternative else "# "
         lines.append(f"{mark}{plan.name}: {clean(plan.title)}")
         lines += [f"# because {clean(reason)}" for reason in plan.reasons]

@@ -126,7 +126,7 @@ def _lines(report: Report, verbosity: int, columns: int) -> Iterator[Line]:
         yield from _wrap(topology.LEGEND, columns, "", "note")
         yield Line("")
     if verbosity >= 0 and isinstance(report.memory, MemoryDemand):
-        from dsdoctor.report import demand  # noqa: PLC0415
+        from dsdoctor.report import demand  # noqa: PLC0415  # only with a model
 
         for row in demand.lines(report.memory):
             yield Line(clean(row), "table")

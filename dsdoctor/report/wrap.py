@@ -23,7 +23,7 @@ def terminal_columns(default: int) -> int:
     if given.isdecimal() and int(given) > 0:
         return int(given)
     try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or default  # type: ignore[union-attr]
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or default  # type: ignore[union-attr]  # see below
     except (AttributeError, ValueError, OSError):  # closed, replaced, or no terminal
         return default
 

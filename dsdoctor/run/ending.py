@@ -159,7 +159,7 @@ def sources_of(folder: Path) -> list[str]:
 
 def diagnose(folder: Path, registry: Registry) -> Diagnosis | None:
     """The cause, from all stored data; None if the job wrote nothing."""
-    from dsdoctor import logs  # noqa: PLC0415
+    from dsdoctor import logs  # noqa: PLC0415  # only after a failure
     from dsdoctor.host import LocalHost  # noqa: PLC0415
     from dsdoctor.host_actions import for_machine  # noqa: PLC0415
 
@@ -227,7 +227,7 @@ def of_ended(diagnosis: Diagnosis | None, record: RunRecord) -> Diagnosis | None
     """
     if diagnosis is None or diagnosis.causes:
         return diagnosis
-    from dsdoctor.logs.echoes import names_echo  # noqa: PLC0415
+    from dsdoctor.logs.echoes import names_echo  # noqa: PLC0415  # only after a failure
     from dsdoctor.model.diagnosis import Outcome  # noqa: PLC0415
 
     sent, error = _sent(record), diagnosis.first_error
@@ -370,7 +370,7 @@ def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) ->
     if record.checkpoint:
         yield f"last checkpoint that the job reported: `{record.checkpoint}`"
     if record.changed:
-        from dsdoctor.machines import known_good  # noqa: PLC0415
+        from dsdoctor.machines import known_good  # noqa: PLC0415  # only if something has changed
 
         yield known_good.sentence(record.changed)
     name = folder.name if folder.parent == store.base_folder() else shlex.quote(str(folder))

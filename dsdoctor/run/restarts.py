@@ -57,7 +57,7 @@ def passing_cause(folder: Path) -> tuple[str, str] | None:
 
 def requeue_job(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker) -> None:
     """Requeues the Slurm job if that can help."""
-    from dsdoctor import packs  # noqa: PLC0415
+    from dsdoctor import packs  # noqa: PLC0415  # only to requeue
     from dsdoctor.model.diagnosis import Diagnosis  # noqa: PLC0415
     from dsdoctor.run import requeue  # noqa: PLC0415
 

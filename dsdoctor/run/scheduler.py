@@ -126,7 +126,7 @@ def ask(folder: Path, job: str) -> str:
     text = _from_controller(job) or _from_accounting(job)
     if not text:
         return ""
-    from dsdoctor.model.redact import mask  # noqa: PLC0415
+    from dsdoctor.model.redact import mask  # noqa: PLC0415  # only if Slurm has answered
 
     with contextlib.suppress(OSError):
         lines = "\n".join(mask(line) for line in text.splitlines())

@@ -233,17 +233,17 @@ def _set_aside(folder: Path, attempt: int) -> None:
 
 
 def _end(folder: Path, record: RunRecord, speak: Speaker, options: RunOptions) -> None:
-    from dsdoctor.run import ending  # noqa: PLC0415
+    from dsdoctor.run import ending  # noqa: PLC0415  # not while the job runs
 
     snapshot = None
     if (folder / "snapshot.json").is_file():
-        from dsdoctor.machines import known_good  # noqa: PLC0415
+        from dsdoctor.machines import known_good  # noqa: PLC0415  # not while the job runs
         from dsdoctor.model.snapshot import from_json  # noqa: PLC0415
 
         with contextlib.suppress(UsageError):
             snapshot = from_json((folder / "snapshot.json").read_bytes(), "snapshot.json")
     if snapshot is not None and record.figures.peak_gpu_bytes:
-        from dsdoctor.run.prediction import predict  # noqa: PLC0415
+        from dsdoctor.run.prediction import predict  # noqa: PLC0415  # not while the job runs
 
         record.figures.predicted = predict(snapshot)
     if not elsewhere.died(record):
@@ -253,7 +253,7 @@ def _end(folder: Path, record: RunRecord, speak: Speaker, options: RunOptions) -
         if not options.quiet:
             speak(f"done in {ending.success_line(record)}")
         return
-    from dsdoctor import packs  # noqa: PLC0415
+    from dsdoctor import packs  # noqa: PLC0415  # not while the job runs
 
     diagnosis = ending.of_ended(ending.diagnose(folder, packs.load()), record)
     if diagnosis is not None:

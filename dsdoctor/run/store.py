@@ -10,6 +10,7 @@ import re
 import stat
 import tarfile
 import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -306,8 +307,6 @@ def _unpacked(data: bytes, limit: int) -> bytes:
     Raises:
         DecodeError: it is not compressed, or has more bytes than the limit.
     """
-    import zlib  # noqa: PLC0415
-
     try:
         found = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(data, limit + 1)
     except zlib.error as error:

@@ -79,8 +79,8 @@ class Terminal:
         """
         before, self._of_shell = self._of_shell, None
         if before is not None and termios.tcgetattr(self.outer) == before:  # the job's own stay
-            self._processing = shells[1] & termios.OPOST  # type: ignore[operator]
-            termios.tcsetattr(self.outer, termios.TCSANOW, shells)  # type: ignore[arg-type]
+            self._processing = shells[1] & termios.OPOST  # type: ignore[operator]  # an int
+            termios.tcsetattr(self.outer, termios.TCSANOW, shells)  # type: ignore[arg-type]  # as read
 
     def _process_output(self, flag: int) -> None:
         """Sets whether the job's side turns line feeds into new lines.
@@ -96,7 +96,7 @@ class Terminal:
         """Restores the settings of the outer terminal."""
         if self._saved is not None:
             with contextlib.suppress(termios.error, OSError):
-                termios.tcsetattr(0, termios.TCSADRAIN, self._saved)  # type: ignore[arg-type]
+                termios.tcsetattr(0, termios.TCSADRAIN, self._saved)  # type: ignore[arg-type]  # as read
             self._saved = None
             self._process_output(0)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from dsdoctor.api import DsConfig
 
-_BOOLEAN_WORDS = frozenset("0 off f false n no 1 on t true y yes".split())  # noqa: SIM905
+_BOOLEAN_WORDS = frozenset("0 off f false n no 1 on t true y yes".split())  # noqa: SIM905  # reads as a list
 _WHOLE = re.compile(r"\s*[+-]?\d+(?:_\d+)*(?:\.0+)?\s*")
 
 #: pydantic converts floats to integers of 64 bits only.

@@ -30,7 +30,7 @@ TOP_LEVEL = frozenset(
     use_data_before_expert_parallelism vocabulary_size wall_clock_breakdown wandb
     weight_quantization zero_allow_untested_optimizer zero_force_ds_cpu_optimizer
     zero_optimization
-    """.split(),  # noqa: SIM905
+    """.split(),  # noqa: SIM905  # reads as a list
 )
 
 #: Sections that refuse keys they do not know (pydantic `extra=forbid`).
@@ -106,20 +106,20 @@ REMOVED = frozenset(
     elasticity graph_harvesting curriculum_learning progressive_layer_drop
     zero_optimization.mics_shard_size zero_optimization.mics_hierarchical_params_gather
     zero_optimization.zeropp_loco_param
-    """.split(),  # noqa: SIM905
+    """.split(),  # noqa: SIM905  # reads as a list
 )
 
 #: Built-in optimizers, lower case; DeepSpeed compares without regard to case.
 OPTIMIZERS = ("adagrad", "adam", "adamw", "lamb", "muadam", "muadamw", "musgd", "lion", "muon")
 REMOVED_OPTIMIZERS = frozenset({"onebitadam", "zerooneadam", "onebitlamb"})
 #: Classes of torch.optim; any other name must be one of them, and is case-sensitive.
-TORCH_OPTIMIZERS = (  # noqa: SIM905
+TORCH_OPTIMIZERS = (  # noqa: SIM905  # reads as a list
     "ASGD Adadelta Adafactor Adagrad Adam AdamW Adamax LBFGS Muon NAdam RAdam RMSprop Rprop SGD"
     " SparseAdam"
 ).split()
 SCHEDULERS = ("LRRangeTest", "OneCycle", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR")
 #: Classes of torch.optim.lr_scheduler.
-TORCH_SCHEDULERS = (  # noqa: SIM905
+TORCH_SCHEDULERS = (  # noqa: SIM905  # reads as a list
     "ChainedScheduler ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR"
     " ExponentialLR LambdaLR LinearLR MultiStepLR MultiplicativeLR OneCycleLR PolynomialLR"
     " ReduceLROnPlateau SequentialLR StepLR"

@@ -25,7 +25,7 @@ def main() -> None:
     os.environ["TORCH_EXTENSIONS_DIR"] = folder
     os.environ["DS_ACCELERATOR"] = "cuda"
     try:
-        import deepspeed  # noqa: F401
+        import deepspeed  # noqa: F401  # registers its ops
         from deepspeed.ops import op_builder
 
         builder = getattr(op_builder, sys.argv[1])()

@@ -94,7 +94,7 @@ def main() -> None:
             for target in range(count):
                 if source != target:
                     names = {"a": source, "b": target}
-                    attempt("copy", lambda s=source, t=target: copy(torch, s, t), **names)  # type: ignore[misc]
+                    attempt("copy", lambda s=source, t=target: copy(torch, s, t), **names)  # type: ignore[misc]  # defaults bind
     say(done=True)
 
 

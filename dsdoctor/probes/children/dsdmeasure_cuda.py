@@ -90,7 +90,7 @@ class CudaChoices(TorchFunctionMode):
         return entry
 
 
-def dropout(tensor: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:  # noqa: FBT001, FBT002
+def dropout(tensor: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """On CUDA, one operator that keeps a mask of one byte an element."""
     del inplace
     if not training or p == 0:
@@ -104,9 +104,9 @@ def attention(
     value: Any,
     attn_mask: Any = None,
     dropout_p: float = 0.0,
-    is_causal: bool = False,  # noqa: FBT001, FBT002
+    is_causal: bool = False,
     scale: Any = None,
-    enable_gqa: bool = False,  # noqa: FBT001, FBT002
+    enable_gqa: bool = False,
 ) -> Any:
     """The kernel that torch uses on a GPU of compute capability 8.0 or newer.
 

@@ -120,7 +120,7 @@ class Lora:
 
         def forward(x: Any) -> Any:
             result = plain(x)
-            small = functional.linear(functional.dropout(x.to(down.dtype), share, True), down)  # noqa: FBT003
+            small = functional.linear(functional.dropout(x.to(down.dtype), share, True), down)
             return (result + functional.linear(small, up) * 2.0).to(result.dtype)
 
         module.forward = forward
@@ -220,9 +220,9 @@ def loss_of(model: Any, given: dict[str, Any]) -> Any:
 
 def measure(torch: Any, kind: Any, config: Any, case: dict[str, Any]) -> dict[str, Any]:
     """One pass: bytes at the end of the forward pass, and segment by segment of the backward."""
-    from dsdmeasure_cuda import CudaChoices  # noqa: PLC0415
-    from dsdmeasure_inputs import inputs_of, marked  # noqa: PLC0415
-    from dsdmeasure_storages import StorageMeter, rounded  # noqa: PLC0415
+    from dsdmeasure_cuda import CudaChoices
+    from dsdmeasure_inputs import inputs_of, marked
+    from dsdmeasure_storages import StorageMeter, rounded
 
     started = time.perf_counter()
     choices = CudaChoices(getattr(torch, case["dtype"]) if case.get("autocast") else None)
@@ -290,7 +290,7 @@ def allow_autocast(torch: Any) -> None:
 
 def describe(torch: Any, kind: Any, config: Any) -> dict[str, Any]:
     """The sizes of the model: its parameters, in the order in which an optimizer gets them."""
-    from dsdmeasure_modules import modules_of  # noqa: PLC0415
+    from dsdmeasure_modules import modules_of
 
     model = build(torch, kind, config, {"dtype": "bfloat16", "attention": "eager"})
     heads = first(config, ("num_attention_heads", "n_head", "num_heads", "encoder_attention_heads"))
@@ -331,14 +331,14 @@ def main() -> int:
         config = make_config(transformers, request["config"])
         kind = head_of(transformers, config)
         emit({"model": describe(torch, kind, config)})
-    except Exception as error:  # noqa: BLE001  # any error is reported in one line
+    except Exception as error:  # any error is reported in one line
         emit({"error": brief(error)})
         return 1
     for case in request["cases"]:
         emit({"step": "case"})
         try:
             emit(measure(torch, kind, make_config(transformers, request["config"]), case))
-        except Exception as error:  # noqa: BLE001  # likewise
+        except Exception as error:  # likewise
             if os.environ.get("DSDOCTOR_DEBUG"):
                 raise
             emit({"case": case, "error": brief(error)})

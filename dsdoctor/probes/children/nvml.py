@@ -151,7 +151,7 @@ class Nvml:
         """Return the record of a failure that stops more than one value."""
         try:
             message = str(self._pynvml.NVMLError(unread.code))
-        except Exception as error:  # noqa: BLE001 - a code that this pynvml cannot put in words
+        except Exception as error:  # a code that this pynvml cannot put in words
             message = type(error).__name__
         return {"code": unread.code, "name": unread.name, "message": message, "call": call}
 
@@ -174,7 +174,7 @@ class Nvml:
             return Answer(target(*args), None)
         except self._pynvml.NVMLError as error:
             return Answer(None, self.unread(int(error.value)))
-        except Exception as error:  # noqa: BLE001 - bytes that are not text, a changed signature
+        except Exception as error:  # bytes that are not text, a changed signature
             if type(error).__name__ == "NVMLLibraryMismatchError":
                 # pynvml raises this for a missing symbol of a versioned function
                 return Answer(None, self.unread(FUNCTION_NOT_FOUND))
@@ -386,7 +386,7 @@ class Gpu:
         if unread is None:
             try:
                 values = convert(answer.value)
-            except Exception as error:  # noqa: BLE001 - an answer of another type counts as unread
+            except Exception as error:  # an answer of another type counts as unread
                 unread = Unread(None, type(error).__name__)
             else:
                 for path, value in zip(paths, values):
@@ -447,7 +447,7 @@ class Gpu:
         ):  # fmt: skip
             try:
                 group()
-            except Exception as error:  # noqa: BLE001 - "nothing raises"
+            except Exception as error:  # "nothing raises"
                 self._unread[group.__name__] = Unread(None, type(error).__name__).record()
 
     def open(self) -> bool:
@@ -519,7 +519,7 @@ class Gpu:
         # A corrupted InfoROM is the answer, not a failure to get one.
         inforom = self.call("nvmlDeviceValidateInforom")
         if inforom.unread is not None and inforom.unread.code == CORRUPTED_INFOROM:
-            self.put("health.inforom_valid", False)  # noqa: FBT003
+            self.put("health.inforom_valid", False)
         else:
             self.fill(("health.inforom_valid",), inforom, lambda _: [True])
 
@@ -822,7 +822,7 @@ def load_pynvml() -> Nvml | None:
         if not hasattr(pynvml, "NVMLError"):
             message = f"{getattr(pynvml, '__file__', None)} is another module of that name"
             raise ImportError(message)  # noqa: TRY301 - one place that reports
-    except Exception as error:  # noqa: BLE001 - absent, shadowed, broken
+    except Exception as error:  # absent, shadowed, broken
         message = f"{type(error).__name__}: {error}"
         value = {"code": None, "name": "PYNVML_IMPORT", "message": message, "call": call}
         emit({"fact": "nvml_error", "value": value})

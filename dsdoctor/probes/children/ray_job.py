@@ -29,7 +29,7 @@ def on_node(collector: bytes, options: dict[str, Any]) -> tuple[bytes, str]:
     if not env.get("CUDA_VISIBLE_DEVICES", "x"):
         del env["CUDA_VISIBLE_DEVICES"]
     try:
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(
             [options["python"] or sys.executable, "-", *options["arguments"]],
             input=collector,
             stdout=subprocess.PIPE,
@@ -65,8 +65,8 @@ def say(text: str) -> None:
 
 def main(argument: str) -> None:
     """Runs the collector on all nodes."""
-    import ray  # noqa: PLC0415
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: PLC0415
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     options = json.loads(base64.urlsafe_b64decode(argument))
     collector = (Path(__file__).resolve().parent / "collector.py").read_bytes()
@@ -87,7 +87,7 @@ def main(argument: str) -> None:
         for one in done:
             try:
                 printed, reason = ray.get(one)
-            except Exception as error:  # noqa: BLE001  # anything may end a task of Ray
+            except Exception as error:  # anything may end a task of Ray
                 printed, reason = b"", f"{type(error).__name__}: {error}".split("\n")[0]
             for line in printed.decode("utf-8", "replace").split("\n"):
                 say(f"{begun[one]}: {line}")

@@ -42,11 +42,11 @@ def _is_stdlib(entry: str) -> bool:
 # from here on only the standard library itself: neither PYTHONPATH nor the folder may shadow it
 sys.path[:] = [entry for entry in sys.path if _is_stdlib(entry)] or sys.path
 
-import ast  # noqa: E402
-import json  # noqa: E402
-import re  # noqa: E402
-import site  # noqa: E402
-import sysconfig  # noqa: E402
+import ast
+import json
+import re
+import site
+import sysconfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

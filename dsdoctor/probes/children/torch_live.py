@@ -358,7 +358,7 @@ def as_in_a_job() -> None:
 
 def main(arguments: list[str]) -> None:
     """Run the script."""
-    options = dict(zip(arguments[::2], arguments[1::2]))  # noqa: B905  # Python 3.8 has no strict
+    options = dict(zip(arguments[::2], arguments[1::2]))  # Python 3.8 has no strict
     Clock.seconds = float(options.get("--step-seconds", "0"))
     selectors = [entry for entry in options.get("--devices", "").split(",") if entry]
     # a job does not have these arguments

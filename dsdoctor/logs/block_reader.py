@@ -12,6 +12,7 @@ from dsdoctor.logs.line_reader import COURSE, FRAME_LINES, LineReader
 from dsdoctor.logs.pieces import LONGEST
 from dsdoctor.logs.prefixes import strip_prefixes
 from dsdoctor.logs.ready import ReadySignatures
+from dsdoctor.logs.runs import shape
 from dsdoctor.logs.window import CONTEXT, Window
 
 #: Most blank lines at the end of a block that are skipped to find its last lines.
@@ -35,6 +36,7 @@ class BlockReader:
         self.carry = b""
         self.done = 0  # bytes of `carry` that were already processed
         self.fragment = False  # the last processed line is still incomplete
+        self.started = False  # a launcher wrote its first line, so this is no excerpt
 
     def feed(self, block: bytes, *, last: bool) -> None:
         """Works through a block.
@@ -66,6 +68,7 @@ class BlockReader:
             began = [begin + at for at in began]
         else:
             hot, began = self.ready.hot(data)
+        self.started = self.started or bool(began)
         places = sorted(place for place in hot if begin <= place < end)
         if not self.lines.result.lines:
             self.course.runs.learn(data[begin:end])
@@ -153,6 +156,19 @@ class BlockReader:
                 break
         self.tail.extend(reversed(found))
 
+    def _leave_out_ignored(self, result: Scan) -> None:
+        """Drops hits and exceptions with the text of a hit in an ignored traceback.
+
+        Where several processes write into each other, the head of a traceback may be lost.
+        """
+        alike = {(id(hit.known), shape(hit.text)) for hit in self.lines.ignored}
+        if alike:
+            result.hits = [
+                hit for hit in result.hits if (id(hit.known), shape(hit.text)) not in alike
+            ]
+            texts = {text for _, text in alike}
+            result.errors = [error for error in result.errors if shape(error.text) not in texts]
+
     def finish(self) -> Scan:
         """The result for the whole log."""
         result = self.lines.result
@@ -161,10 +177,14 @@ class BlockReader:
         self.course.restore()
         died = self.lines.fell is not None or self.lines.fatal or result.failures
         trained = bool(self.lines.steps) and not died  # an excerpt shows no steps
-        if not (trained or result.hits or result.errors):
+        self._leave_out_ignored(result)
+        whole = self.started and not died
+        if trained or whole or result.hits or result.errors:
+            result.ignored = self.lines.ignored
+        else:
             result.hits = self.lines.ignored
         tail = list(self.tail)
-        if trained:
+        if trained or whole:
             aside = self.lines.aside
             tail = [row for row in tail if not any(row[0] in lines for lines in aside)] or tail[-1:]
         result.tail = [(number, strip_prefixes(reader.decode(line))[0]) for number, line in tail]

@@ -131,6 +131,12 @@ def _is_final(hit: Hit, scan: Scan) -> bool:
     return all(any(a in text for a in literals) or HANG_LINES.search(text) for text in after)
 
 
+def as_hint(hit: Hit) -> Hit:
+    """A hit that counts only where nothing else explains a failure, echoes of it included."""
+    signature = msgspec.structs.replace(hit.known.signature, level=Level.HINT, echo=True)
+    return msgspec.structs.replace(hit, known=hit.known._replace(signature=signature))
+
+
 def conditions_of(hits: Iterable[Hit], *, many: bool) -> list[Candidate]:
     """The conditions that the hits show, each with its hits, the best first."""
     grouped: dict[str, list[Hit]] = collections.defaultdict(list)

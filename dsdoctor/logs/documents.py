@@ -31,8 +31,11 @@ EXPLAINS = 3
 FEW_HEADINGS, FEW_SENTENCES = 3, 4
 #: Lines around a quotation that are searched for output of a run.
 REACH = 6
-#: Fewest words of a sentence, and the share of them in lower case.
-WORDS, SMALL = 7, 0.6
+#: Blanks before a line of running text, at most: the help of a command is indented further.
+INDENT = 12
+#: Fewest words of a sentence, fewest of them separated by blanks (a list of folders contains words,
+#: but no blanks), and the share of them in lower case.
+WORDS, APART, SMALL = 7, 5, 0.6
 #: Fewest characters of a sentence in Chinese.
 HAN = 15
 #: Most words of a heading without markup, and the share of them that begin with a capital.
@@ -116,11 +119,14 @@ class Shape(NamedTuple):
 
 
 def _is_sentence(line: str) -> bool:
+    if line.startswith(" " * INDENT):
+        return False
     if not line.isascii() and len(_HAN.findall(line)) >= HAN:
         return True
     words = _WORD.findall(line)
     return (
         len(words) >= WORDS
+        and len(line.split()) >= APART
         and sum(word.islower() for word in words) >= SMALL * len(words)
         and bool(_ENDS.search(line))
     )

@@ -28,6 +28,9 @@ EXCEPTION = lazy(
     r"(?:\(\w{1,80}\))?"  # Ray's wrapper names the exception of the task
     r"(?::\s(?P<message>.*)|:?\s*$)",
 )
+#: The exception in pytest's report of a failed test (pytest 3-8 _pytest/_code/code.py). What the
+#: test had printed follows it.
+PYTEST = lazy(r"^E {2,12}(?=[A-Za-z_])")
 #: At the end of a traceback: a class with any name. A lower-case name without a module is a line of
 #: source code that ranks have written into each other.
 ANY_EXCEPTION = lazy(
@@ -311,7 +314,7 @@ class Tracebacks:
         literals: set[str],
         when: Callable[[], str],
     ) -> None:
-        if found := EXCEPTION.match(stripped):
+        if found := EXCEPTION.match(PYTEST.sub("", stripped)):
             if not found["type"].endswith("Warning"):
                 self._add(stripped, number, rank, found["type"], found["message"] or "", when)
             return

@@ -10,11 +10,12 @@ from __future__ import annotations
 import collections
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from dsdoctor.logs.candidates import (
     Candidate,
     Choice,
+    as_hint,
     conditions_of,
     counts,
     ruled,
@@ -22,7 +23,7 @@ from dsdoctor.logs.candidates import (
     when,
 )
 from dsdoctor.logs.echoes import is_echo, is_opaque, told_by
-from dsdoctor.logs.errors import Error
+from dsdoctor.logs.errors import PYTEST, Error
 from dsdoctor.logs.evidence import why_before, why_between, why_reported
 from dsdoctor.logs.hits import Failure, Hit, Scan
 from dsdoctor.logs.knowledge import Rule
@@ -32,6 +33,7 @@ from dsdoctor.logs.own_requests import without_own_requests
 from dsdoctor.logs.silent import REPORTS, said_nothing, who_ended
 from dsdoctor.logs.starts import imported_anew, of_other_scripts, refused_start
 from dsdoctor.logs.warned import is_unrelated
+from dsdoctor.logs.warning_lines import tries_again
 from dsdoctor.model.condition import Level
 
 #: Lines before an exception that are searched for its reason: NEAR for any message, FAR for one of
@@ -122,12 +124,17 @@ def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = No
 
 
 def _ends_of_texts(errors: Sequence[Error]) -> dict[Error, float]:
-    """The line at which an exception's text has ended: the next traceback of its rank."""
+    """The line at which an exception's text has ended: the next traceback of its rank.
+
+    That of a failed test ends at once: what the test had printed follows it.
+    """
     begun: dict[tuple[int, int | None], tuple[float, int]] = {}
     found: dict[Error, float] = {}
     for error in sorted(errors, key=lambda one: -one.line):
         line, chain = begun.get((error.source, error.rank), (math.inf, 0))
         found[error] = math.inf if chain == error.chain else line
+        if PYTEST.match(error.text):
+            found[error] = error.line + 1
         if error.traced and error.chain != chain:
             begun[error.source, error.rank] = error.begun, error.chain
     return found
@@ -157,7 +164,7 @@ def _explains(candidate: Candidate, error: Error, errors: Sequence[Error], *, ma
             if error.begun - reach <= hit.line <= error.line:
                 return True
             # the exception was handled, and this hit is what ended the process
-            later = any(
+            later = PYTEST.match(error.text) is None and any(
                 e.begun > error.line
                 and not is_echo(e)
                 and covers(hit, e)
@@ -283,6 +290,7 @@ def _counted(scans: Sequence[Scan]) -> list[Hit]:
     """The hits that count, given what else the logs show."""
     flags: set[str] = set().union(*(scan.flags for scan in scans)) if scans else set()
     hits = [hit for scan in scans for hit in scan.hits if counts(hit, scan, flags)]
+    hits = [as_hint(hit) if tries_again(hit.text) else hit for hit in hits]
     if len(scans) < 2:  # noqa: PLR2004  # the system has a log of its own
         return hits
     from dsdoctor.logs import system_events  # noqa: PLC0415  # most often there is one log
@@ -323,22 +331,40 @@ def _ended_by_agent(hit: Hit, failure: Failure) -> bool:
 def _without_late_reports(
     hits: list[Hit], scans: Sequence[Scan], errors: Sequence[Error]
 ) -> list[Hit]:
-    """The hits without signals that a launcher reports after the exit of another process.
+    """The hits without signals that a launcher reports of processes that died later.
 
     A process that exits on its own prints why, and its launcher reports that first. A process that
-    dies of a signal afterwards, on another node or during shutdown, has lost its peer.
+    dies of a signal afterwards, on another node or during shutdown, has lost its peer. The same
+    holds for one that dies of a signal after a rank raised an exception that a condition explains:
+    its destructors may crash after a CUDA error.
     """
-    exited: dict[int, int] = {}
-    for index, scan in enumerate(scans):
-        lines = [scan.marks[name] for name in REPORTS if name in scan.marks]
-        number, text = min(lines, default=(0, ""))
-        if EXITED.search(text):
-            exited[index] = number
-    late = {
-        id(hit)
-        for hit in hits
-        if hit.line > exited.get(hit.source, hit.line) and SIGNALLED.search(hit.text)
+    reports = [hit for hit in hits if SIGNALLED.search(hit.text)]
+    follows = {name for hit in reports for name in hit.known.signature.masks}
+    rest = [hit for hit in hits if hit not in reports and hit.known.condition not in follows]
+    ends = {
+        source: min(_ends(source, rest, scans, errors))
+        for source in {one.source for one in reports}
     }
+    late = {id(hit) for hit in reports if hit.line > ends[hit.source]}
     kept = [hit for hit in hits if id(hit) not in late]
     explained = errors or any(not hit.known.signature.echo for hit in kept)
     return kept if late and explained else hits
+
+
+def _ends(
+    source: int, hits: Sequence[Hit], scans: Sequence[Scan], errors: Sequence[Error]
+) -> Iterator[float]:
+    """Lines of a log at which a process is known to have ended for a reason of its own."""
+    yield math.inf
+    marks = scans[source].marks
+    number, text = min((marks[name] for name in REPORTS if name in marks), default=(0, ""))
+    if EXITED.search(text):
+        yield number
+    for error in errors:
+        if error.source == source and error.traced and error.rank is not None:
+            speaks = any(
+                not hit.known.signature.echo and not hit.warned and covers(hit, error)
+                for hit in hits
+            )
+            if speaks and not is_echo(error):
+                yield error.line

@@ -79,6 +79,7 @@ class Scan(msgspec.Struct):
         began: number of the first line of the last of several runs, 0 for a single run.
         failures: first failures as torchrun reports them, one for each report.
         outlived: the last failures that the run outlived.
+        ignored: hits in tracebacks that Python ignored, if they do not count.
         document: it is a document that quotes errors, not the output of a run.
         cut: a traceback that it quotes ends before its exception.
         whole_from: if there are too many failures to keep all, number of the line from which on
@@ -96,6 +97,7 @@ class Scan(msgspec.Struct):
     began: int = 0
     failures: list[Failure] = msgspec.field(default_factory=list)
     outlived: list[Hit | Error] = msgspec.field(default_factory=list)
+    ignored: list[Hit] = msgspec.field(default_factory=list)
     document: bool = False
     cut: bool = False
     whole_from: int = 0

@@ -11,7 +11,7 @@ import msgspec
 from dsdoctor.logs import ranks, reader
 from dsdoctor.logs.errors import CHAINS, ERROR_LITERALS, HELPER, IGNORED, TRACEBACK, Tracebacks
 from dsdoctor.logs.frames import frames_of
-from dsdoctor.logs.hits import KEPT, Failure, Hit, Scan
+from dsdoctor.logs.hits import KEPT, TAIL, Failure, Hit, Scan
 from dsdoctor.logs.launcher_lines import FAILED, FIRST, REPORT, REPORT_LINES, RESTART
 from dsdoctor.logs.marks import FATAL_MARKS, MARK_LITERALS, mark_pattern
 from dsdoctor.logs.pieces import LONGEST, segments_of, shortened
@@ -79,7 +79,7 @@ class LineReader:
         self.fatal: dict[str, Steps] = {}
         self.ignored: list[Hit] = []
         self.by_node = False
-        self.aside: collections.deque[range] = collections.deque(maxlen=KEPT)
+        self.aside: collections.deque[range] = collections.deque(maxlen=TAIL)
         self.latest = latest
         self.traces.latest = latest
         self._slow: collections.Counter[int] = collections.Counter()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import math
 from collections.abc import Sequence
 
 from dsdoctor.lazy_regex import lazy
@@ -52,7 +53,12 @@ def outlived(scan: Scan, hits: Sequence[Hit], errors: Sequence[Error]) -> int:
     own = [hit.line for hit in hits if not hit.known.signature.echo]
     own += [error.line for error in errors if not is_echo(error)]
     lines = sorted({*marks, *own, *(hit.line for hit in hits), *(error.line for error in errors)})
-    gaps = [(one, other) for one, other in itertools.pairwise(lines) if other - one > ALIVE]
+    killing = scan.marks.get("killing", (math.inf, ""))[0]  # nothing goes on below that
+    gaps = [
+        (one, other)
+        for one, other in itertools.pairwise(lines)
+        if other - one > ALIVE and one < killing
+    ]
     if not gaps:
         return 0
     before, behind = gaps[-1]

@@ -20,7 +20,7 @@ NO_PROGRESS = lazy(
 #: (transformers 4.20-5.23 modeling_utils.py, core_model_loading.py; diffusers pipeline_utils.py).
 LOADING = lazy(r"Loading (?:checkpoint shards|weights|pipeline components)[^|\n]{0,20}\|")
 #: A progress line contains one of these.
-LITERALS = (b"it/s", b"s/it", b"loss", b"Loss", b"step=")
+LITERALS = (b"it/s", b"s/it", b"loss", b"Loss", b"step=", b"[batch=")
 #: Lines examined for each literal, from the end of a block.
 MOST_TRIES = 8
 LONGEST = 1000
@@ -51,15 +51,23 @@ class Step(NamedTuple):
         return abs(self.reached - before.reached) >= STEPS
 
 
+#: A progress bar. It counts more finely than an epoch in front of it.
+BAR = lazy(r"(?P<n>\d{1,9})/(?P<of>\d{1,9}) \[[\d:]+<[\d:]+, +[\d.]+ ?(?:it/s|s/it)")
+
+
 #: A progress line: the formats in which trainers print steps or epochs with a loss.
 @functools.cache  # most short logs show no progress
 def _progress() -> re.Pattern[str]:
     return re.compile(
-        r"(?P<n>\d{1,9})/(?P<of>\d{1,9}) \[[\d:]+<[\d:]+, +[\d.]+ ?(?:it/s|s/it)"
+        # composer, loggers/console_logger.py
+        r"\[batch=(?P<b>\d{1,9})(?:/\d{1,9})?\]:"
+        # deepspeed 0.19.8, utils/timer.py
+        r"|global_step=(?P<t>\d{1,9}), RunningAvgSamplesPerSec"
         r"|(?i:\b(?:global[_ ]?step|micro[_ ]?step|iteration|iter|step|update)s?\b"
         r"[ :=#]{0,12}[\[(]? {0,12}(?P<s>\d{1,9})\b.{0,600}?loss)"
         r"|\[ {0,8}(?P<g>\d{1,6}), {1,8}(?P<h>\d{1,9})(?:/ {0,8}\d{1,9})?\].{0,80}loss"
-        r"|(?i:\bepoch\b[^\d\n]{0,12}(?P<f>\d{1,6})[^\w\n]{1,4}(?P<i>\d{1,9}) ?/ ?\d{1,9}\b"
+        r"|(?i:\b(?:epoch|train)\b[^\d\n]{0,12}(?P<f>\d{1,6})(?:/\d{1,6})?[^\w\n]{1,8}"
+        r"(?P<i>\d{1,9}) ?/ ?\d{1,9}\b"
         r".{0,200}loss)"
         r"|(?i:\bepoch\b[ :=#]*\[?(?P<p>\d{1,9}).{0,200}?loss)"
         r"|^\{'(?:train_)?loss': .{0,200}'epoch': '?(?P<e>\d{1,6}(?:\.\d{1,9})?)"
@@ -74,18 +82,21 @@ def step_of(text: str, place: int = 0) -> Step | None:
     Step(place=0, kind='n1000', reached=120.0)
     >>> step_of("INFO:root:[9,   200/ 6090] train_loss: 2.728")
     Step(place=0, kind='s', reached=9000200.0)
+    >>> step_of("Epoch 1:  3%|# | 3000/60000 [25:00<9:00:00,  2.01it/s, v_num=7, loss=0.1]")
+    Step(place=0, kind='n60000', reached=3000.0)
     """
-    found = _progress().search(text)
+    bar = BAR.search(text)
+    found = bar or _progress().search(text)
     if found is None or NO_PROGRESS.search(text):
         return None
+    if bar is not None:  # bars of another length count something else
+        return Step(place, f"n{bar['of']}", float(bar["n"]))
     for epoch, step in (("g", "h"), ("f", "i")):
         if found[epoch] is not None:
             return Step(place, "s", float(found[epoch]) * EPOCH + float(found[step]))
-    if found["n"] is not None:  # bars with another total count something else
-        return Step(place, f"n{found['of']}", float(found["n"]))
-    for kind in ("s", "p", "e", "d"):
+    for kind, count in (("s", "s"), ("b", "s"), ("t", "s"), ("d", "s"), ("p", "p"), ("e", "e")):
         if found[kind] is not None:
-            return Step(place, {"d": "s"}.get(kind, kind), float(found[kind]))
+            return Step(place, count, float(found[kind]))
     return Step(place, "", 0.0)
 
 

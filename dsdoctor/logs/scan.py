@@ -81,10 +81,11 @@ class Scanner(ReadySignatures):
         found = blocks.finish()
         scan.flags |= found.flags
         warned = {id(hit.known) for hit in scan.hits if hit.warned}
+        ignored = {id(hit.known) for hit in scan.ignored}
         return [
             msgspec.structs.replace(
                 hit, line=rows[hit.line - 1][0], warned=hit.warned or id(hit.known) in warned
             )
             for hit in found.hits
-            if hit.line <= len(rows)
+            if hit.line <= len(rows) and id(hit.known) not in ignored
         ]

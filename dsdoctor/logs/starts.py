@@ -13,7 +13,8 @@ from dsdoctor.logs.products import package_of, passes_on
 COMMAND = lazy(r"/bin/[\w-]+$")
 #: What ends a script before it has done anything: an option that it does not accept, or a file of
 #: its own that Python cannot compile.
-NEVER_RAN = frozenset({"SystemExit", "SyntaxError", "IndentationError", "TabError"})
+NOT_COMPILED = ("SyntaxError", "IndentationError", "TabError")
+NEVER_RAN = ("SystemExit", *NOT_COMPILED)
 
 
 def refused_start(error: Error, errors: Sequence[Error]) -> bool:
@@ -21,14 +22,14 @@ def refused_start(error: Error, errors: Sequence[Error]) -> bool:
 
     All ranks fail alike, so a script that came further afterwards was started again.
     """
-    return error.type in NEVER_RAN and any(
+    return error.type.endswith(NEVER_RAN) and any(
         later.source == error.source
         and later.line > error.line
         and later.traced
         and bool(later.frames)
         and not _of_a_package(later)
         and not _imports(later)
-        and later.type not in NEVER_RAN
+        and not later.type.endswith(NEVER_RAN)
         and (error.type == "SystemExit" or later.chain != error.chain)
         for later in errors
     )
@@ -60,6 +61,8 @@ def imported_anew(errors: Sequence[Error]) -> int:
     An exception during the script's imports, after one that it raised when it had finished them,
     belongs to another start. Of several ranks, one may still be importing.
     """
+    if line := _never_compiled(errors):
+        return line
     if any(error.rank is not None for error in errors):
         return 0
     begun = [error for error in errors if _imports(error)]
@@ -68,6 +71,22 @@ def imported_anew(errors: Sequence[Error]) -> int:
     last = begun[-1]
     ran = [e for e in errors if e.line < last.begun and _is_same_script_later(e, last)]
     return last.begun if ran and ran[-1].chain != last.chain else 0
+
+
+def _never_compiled(errors: Sequence[Error]) -> int:
+    """The line of the first start, of the last ones, at which Python could not compile the script.
+
+    Python prints no traceback above it, and nothing of the script has run. Two ranks may have
+    written its name into each other.
+    """
+    refused = 0
+    for error in reversed(errors):
+        if is_echo(error):
+            continue
+        if error.traced or not error.type.endswith(NOT_COMPILED):
+            break
+        refused = error.line
+    return refused
 
 
 def _is_same_script_later(error: Error, other: Error) -> bool:

@@ -24,6 +24,23 @@ NOTICE = "dependency resolver does not currently"
 SOURCE = lazy(r"^  \S")
 #: The tag of a line with which a program reports what it skips.
 LEFT_OUT = lazy(r"(?i)^\W{0,3}skip(?:ped|ping)?[\]:)]")
+#: How a line says that what failed is tried again: NCCL (2.18-2.28 misc/socket.cc), pip,
+#: huggingface_hub (utils/_http.py), and what scripts print of their own.
+TRIES_AGAIN = lazy(
+    r"(?i)\b(?:re-?trying|trying again|(?:will|to) (?:retry|try again)|restarting|will restart"
+    r"|will be (?:retried|tried again))\b"
+)
+
+
+def tries_again(text: str) -> bool:
+    """Whether a line says itself that what failed is tried again.
+
+    >>> tries_again("NCCL WARN Connect to 10.0.0.4<41611> failed : Connection refused, retrying")
+    True
+    >>> tries_again("Connect to 10.0.0.4<41611> returned Connection refused, exceeded retries (35)")
+    False
+    """
+    return TRIES_AGAIN.search(text) is not None
 
 
 def is_left_out(text: str) -> bool:

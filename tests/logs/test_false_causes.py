@@ -240,3 +240,121 @@ def test_invalid_usage_of_nccl_is_not_a_gpu_that_two_ranks_share(text: str, cond
     """It has many causes; which one, only NCCL's own words say."""
     causes = [cause.condition for cause in read(text).causes]
     assert causes[:1] == ([condition] if condition else []), causes
+
+
+RETRY = (
+    "n3:20011:20544 [3] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to 10.0.0.4<41611> "
+    "failed : Software caused connection abort, retrying\n"
+)
+DENIED = OWN + "PermissionError: [Errno 13] Permission denied: '/shared/models/last.ckpt'\n"
+
+
+def test_what_is_tried_again_gives_way_to_every_other_reason() -> None:
+    late = "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError\n"
+    assert said(RETRY + DENIED) == "path-not-writable"
+    assert said(RETRY + OWN + late) == "rendezvous-timeout"
+    assert said(RETRY) == "unrecognised"
+    found = read(
+        RETRY + OWN + "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:2\n"
+    )
+    assert found.causes[0].condition == "nccl-ib-or-socket-interface"
+    assert found.causes[0].confidence < 0.5  # a hint
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "Epoch 3: {n:3d}%|###| {n}/1000 [03:20<04:05,  2.24it/s, v_num=0, train_loss=0.5{n}]\n",
+        "[batch={n}/48000]:\n\t Train time/batch: {n}\n\t Train loss/train/total: 2.{n}\n",
+        "Train: 7 [{n:4d}/1251 ({n}%)]  Loss: 6.9{n} (6.91)\n",
+        "Epoch: [7]  [{n:4d}/1251]  eta: 0:12:33  lr: 0.0001  loss: 6.9{n} (7.0)\n",
+        "Train: [7/300][{n}/1251]\teta 0:12:33 lr 0.0001\tloss 6.9{n} (6.9)\n",
+        "[Rank 0] epoch=0/micro_step={n}/global_step={n}, RunningAvgSamplesPerSec=7.{n}\n",
+    ],
+)
+def test_steps_of_every_trainer_outlive_what_stands_before_them(step: str) -> None:
+    """Within one epoch, too."""
+    alarm = "OSError: [Errno 28] No space left on device: '/tmp/x'\n"
+    steps = [step.format(n=n) for n in range(1, 90)]
+    assert said("".join(steps[:9]) + alarm + "".join(steps[9:])) == "clean"
+
+
+def test_the_exception_of_a_test_stands_above_what_the_test_had_printed() -> None:
+    printed = "------- Captured stderr call -------\ntorch.OutOfMemoryError: CUDA out of memory.\n"
+    asserted = (
+        "    def test_f():\n>       assert f(3) == 4\nE       AssertionError: assert 3 == 4\n"
+    )
+    assert said(asserted + printed) in {"user-code", "unrecognised"}
+    assert said(asserted.replace("AssertionError: assert 3 == 4", printed[38:-1])) == "gpu-oom"
+
+
+TRITON = (
+    'Traceback (most recent call last):\n  File "/x/deepspeed/ops/transformer/inference/triton/'
+    'matmul_ext.py", line 105, in put\n    os.replace(self.file_path + ".tmp", self.file_path)\n'
+    "FileNotFoundError: [Errno 2] No such file or directory: '/home/me/.triton/autotune/a.pickle'\n"
+)
+BANNER = (
+    "W0313 15:48:01.757000 5353 torch/distributed/run.py:793] Setting OMP_NUM_THREADS environment "
+    "variable for each process to be 1 in default, to avoid your system being overloaded\n"
+)
+
+
+def test_what_python_ignored_in_a_whole_log_is_no_cause() -> None:
+    """An excerpt may show nothing else."""
+    ignored = "Exception ignored in atexit callback: <function f at 0x7f2d>\n" + TRITON
+    assert said(ignored) == "triton-unusable"
+    assert said(BANNER + ignored) == "clean"
+    assert said(BANNER + ignored + TRITON) == "unrecognised"  # the head of one was lost
+
+
+def test_the_help_of_a_command_and_an_environment_are_no_document() -> None:
+    option = (
+        "  --{n}_steps STEPS\n                        Number of steps after which the model is "
+        "saved to the output folder\n"
+    )
+    folders = "PATH=" + ":".join(f"/opt/soft/gcc-{n}/lib:/opt/soft/share/man" for n in "abcdef")
+    text = "====================\n== CUDA ==\n====================\n"
+    text += "".join(f"{folders}\n--------------------\n" for _ in range(12))
+    text += "".join(option.format(n=n) for n in range(80))
+    ended = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-11-02T17:40:45 DUE TO TIME LIMIT ***\n"
+    assert said(text + ended) == "job-time-limit"
+
+
+def test_a_script_that_does_not_compile_is_started_below_what_ran() -> None:
+    """Two ranks write into each other, so their exception has no name of its own."""
+    refused = (
+        '  File "train.py", line 232\n  File "train.py", line 232\n'
+        '    optim="adamw"          # 8 bit\n        ^\n^\n'
+        "SyntaxErrorSyntaxError: : invalid syntaxinvalid syntax\n"
+    )
+    full = OWN + "RuntimeError: CUDA error: an illegal memory access was encountered\n"
+    assert said(full + refused) == "user-code"
+    assert said(refused + full) == "cuda-kernel-failed"
+
+
+def test_nothing_goes_on_while_a_launcher_ends_the_ranks() -> None:
+    """The stacks that they dump meanwhile may be longer than any other gap."""
+    failed = "".join(f"[rank0]: {line}\n" for line in OWN.splitlines()) + (
+        "[rank0]: torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:230, unhandled "
+        "cuda error\n[rank0]: ncclUnhandledCudaError: Call to CUDA function failed.\n"
+    )
+    killing = "[INFO] [launch.py:335:sigkill_handler] Killing subprocess 3281381\n"
+    stacks = "frame #7: clone + 0x43 (0x7f in /lib/libc.so.6)\n" * 5000
+    ended = "['python', 'train.py'] exits with return code = -11\n"
+    assert said(failed + killing + stacks + ended) == "nccl-unhandled-cuda-error"
+
+
+def test_a_pickle_of_the_scripts_own_is_no_file_of_weights() -> None:
+    own = OWN + "EOFError: Ran out of input\n"
+    weights = own.replace("loss = run(batch)", "state = torch.load(path)")
+    assert said(own) == "user-code"
+    assert said(weights) == "weights-file-corrupt"
+
+
+def test_a_config_that_is_neither_a_file_nor_base64_cannot_be_read() -> None:
+    frames = (
+        'Traceback (most recent call last):\n  File "/home/me/train.py", line 3, in <module>\n'
+        '  File "/x/site-packages/deepspeed/runtime/config.py", line 661, in __init__\n'
+        '  File "/usr/lib/python3.10/base64.py", line 87, in b64decode\n'
+    )
+    assert said(frames + "binascii.Error: Incorrect padding\n") == "ds-config-unreadable"

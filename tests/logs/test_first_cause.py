@@ -625,7 +625,17 @@ def test_a_signal_that_a_launcher_reports_after_an_exit_is_no_cause() -> None:
     assert said(NCCL_CUDA + ENDED.format(1, 2, 1) + ENDED.format(2, 3, -11)) == (
         "nccl-unhandled-cuda-error"
     )
-    assert said(NCCL_CUDA + ENDED.format(1, 2, -11) + ENDED.format(2, 3, 1)) == "native-crash"
+
+
+def test_a_rank_that_raises_may_crash_while_it_ends() -> None:
+    """Only an exception that follows from the death of another rank leaves the crash first."""
+    crashed = ENDED.format(1, 2, -11) + ENDED.format(2, 3, 1)
+    assert said(NCCL_CUDA + crashed) == "nccl-unhandled-cuda-error"
+    assert said(LOST.format(rank=1) + crashed) == "native-crash"
+    gone = '[rank1]: Traceback (most recent call last):\n[rank1]:   File "/t.py", line 3, in f\n'
+    gone += "[rank1]: torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:230, remote "
+    gone += "process exited or there was a network error, NCCL version 2.27.5\n"
+    assert said(gone + crashed) == "native-crash"
 
 
 def test_a_bar_on_the_line_of_the_schedulers_word_stands_in_front_of_it() -> None:

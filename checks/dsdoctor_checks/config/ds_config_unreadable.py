@@ -30,6 +30,7 @@ from dsdoctor.api import (
     RunNeeds,
     Scope,
     Signature,
+    TracebackRule,
     check,
     fail,
 )
@@ -117,5 +118,16 @@ SIGNATURES = (
         message="the DeepSpeed config that was passed does not exist",
         hint="correct the path of the DeepSpeed config; each node needs the file",
         level=Level.STRONG,
+    ),
+)
+
+TRACEBACK_RULES = (
+    # what is no path of an existing file is decoded as base64
+    TracebackRule(
+        file="deepspeed/runtime/config.py",
+        function="__init__",
+        kinds=("Error",),  # of binascii
+        source="deepspeed 0.19.8 runtime/config.py",
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/deepspeed/runtime/config.py", line 661, in __init__\n    config_decoded = base64.urlsafe_b64decode(config).decode("utf-8")\nbinascii.Error: Incorrect padding',
     ),
 )

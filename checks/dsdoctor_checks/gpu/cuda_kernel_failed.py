@@ -21,7 +21,7 @@ error was noticed, not where it occurred.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("cuda-kernel-failed", id="DSD651", scope=Scope.JOB, since="0.1")
 
@@ -39,6 +39,18 @@ _VICTIMS = (
 )
 
 SIGNATURES = (
+    Signature(
+        pattern=r"watchdog thread terminated with exception: CUDA (?:driver )?error: unknown error",
+        source="torch 2.0-2.13 csrc/distributed/c10d/ProcessGroupNCCL.cpp; CUDA 12.8 cudaGetErrorString",
+        level=Level.LIKELY,
+        message="A CUDA kernel failed, and CUDA does not say why (unknown error)",
+        examples=(
+            "Process group watchdog thread terminated with exception: CUDA error: unknown error",
+            "NCCL watchdog thread terminated with exception: CUDA driver error: unknown error",
+        ),
+        not_examples=(),
+        masks=_VICTIMS,
+    ),
     Signature(
         pattern=r"CUDA (?:driver )?error: (?P<what>an illegal memory access was encountered|unspecified launch failure|misaligned address|invalid program counter|operation not supported on global/shared address space|hardware stack error)",
         source="torch 1.9-2.13 c10/cuda/CUDAException.cpp; CUDA 12.8 cudaGetErrorString",

@@ -147,6 +147,7 @@ SIGNATURES = (
         source="python 3.3-3.14 Modules/_pickle.c",
         examples=("EOFError: Ran out of input",),
         level=Level.STRONG,
+        near=("serialization.py", "torch.load", "load_state_dict", "from_pretrained"),
         masks=("checkpoint-mismatch",),
     ),
     Signature(

@@ -34,7 +34,7 @@ from dsdoctor.model.snapshot import of as snapshot_of
 from dsdoctor.packs.registry import Registry, Unit, needs
 from dsdoctor.precedence import without_wider
 from dsdoctor.probes.accelerate_keys import ignored
-from dsdoctor.probes.command_line import parse_command
+from dsdoctor.probes.command_line import batch_options, parse_command
 from dsdoctor.probes.config import parse_config
 from dsdoctor.probes.hostfile import parse_env_file
 from dsdoctor.probes.shell_lines import launches
@@ -268,15 +268,19 @@ def _plugin_parts(section: Any, text: str) -> Iterator[_Part]:
 
 def _script_parts(path: Path, text: str) -> tuple[str, list[_Part]]:
     parts: list[_Part] = []
+    batch = batch_options(text)
     for command in launches(text):
         fact = parse_command(command.words)
         # the arguments of the training script are not judged
         own = command.words[: len(command.words) - len(fact.script_args)]
         if any("$" in word or "`" in word for word in own):
             parts.append(_Part([], (), line=command.line))
+            if batch:  # what it asks Slurm for stands in the script all the same
+                run = RunNeeds(command=command.words, quick=True, batch=batch)
+                parts.append(_Part([fact], ("cluster",), line=command.line, run=run))
             continue
-        run = RunNeeds(command=command.words, quick=True, cwd=str(path.parent))
-        parts.append(_Part([fact], ("launch",), line=command.line, run=run))
+        run = RunNeeds(command=command.words, quick=True, cwd=str(path.parent), batch=batch)
+        parts.append(_Part([fact], ("launch", "cluster"), line=command.line, run=run))
     return ("script", parts) if parts else ("", [])
 
 

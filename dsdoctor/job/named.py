@@ -7,6 +7,7 @@ goes through `resolve` first, so that `check`, `run`, `hook` and `preflight` jud
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import re
 import shlex
@@ -19,7 +20,7 @@ from dsdoctor.framework import framework_of
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.probes.command_line import after_sbatch, parse_command
+from dsdoctor.probes.command_line import after_sbatch, batch_options, parse_command
 from dsdoctor.probes.command_tables import PRESETS, TRAINERS
 from dsdoctor.probes.shell_lines import is_launch, launches
 from dsdoctor.probes.yaml_files import default_accelerate, read_yaml
@@ -49,8 +50,11 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
     """
     if not run.command:
         return run
+    batch = _batch(run.command, host, run.cwd)
     words, followed, reason = _follow(tuple(run.command), host, run.cwd)
-    run = msgspec.structs.replace(run, command=words, followed=followed, not_followed=reason)
+    run = msgspec.structs.replace(
+        run, command=words, followed=followed, not_followed=reason, batch=batch
+    )
     parsed = parse_command(words)
     if not run.framework:
         run = msgspec.structs.replace(run, framework=_framework(parsed, host, run.cwd))
@@ -117,6 +121,28 @@ def _follow(words: tuple[str, ...], host: Host, cwd: str) -> tuple[tuple[str, ..
     return words, followed, "shells that start other shells are nested too deeply"
 
 
+def _batch(words: Sequence[str], host: Host, cwd: str) -> dict[str, str]:
+    """What the Slurm job asks for that a command submits; empty if it submits none."""
+    if len(words) == 1 and " " in words[0]:
+        try:
+            words = shlex.split(words[0])
+        except ValueError:
+            return {}
+    place = next((n for n, word in enumerate(words[:12]) if _is_sbatch(word)), None)
+    if place is None:
+        return {}
+    _, script = after_sbatch(words[place + 1 :])
+    text = ""
+    if script:
+        with contextlib.suppress(HostError):
+            text = read_text(host, posixpath.join(cwd, script[0]))
+    return batch_options(text, words[place + 1 :])
+
+
+def _is_sbatch(word: str) -> bool:
+    return posixpath.basename(word) == "sbatch"
+
+
 def _shell_at(words: Sequence[str]) -> int | None:
     """Position of the shell that the command starts; None if it starts none."""
     for place, word in enumerate(words[:12]):
@@ -132,14 +158,14 @@ def _shell_text(words: Sequence[str], host: Host, cwd: str) -> tuple[str, str, s
     if posixpath.basename(words[0]) == "sbatch":
         wrapped, rest = after_sbatch(words[1:])
         if wrapped:
-            return wrapped, "the one after `--wrap`", ""
+            return wrapped, "the command of `--wrap`", ""
     else:
         rest = list(words[1:])
     while rest and rest[0].startswith(("-", "+")):
         option = rest.pop(0)
         if not option.startswith("--") and "c" in option[1:]:
             return (
-                (rest[0], "the one after `-c`", "") if rest else ("", "", "`-c` without a command")
+                (rest[0], "the command of `-c`", "") if rest else ("", "", "`-c` without a command")
             )
         if option in ("-o", "+o", "--rcfile", "--init-file") and rest:
             rest.pop(0)

@@ -127,6 +127,39 @@ def after_sbatch(words: Sequence[str]) -> tuple[str, list[str]]:
     return options.get("wrap", ""), rest
 
 
+#: Short options of sbatch by the names of the long ones (sbatch(1) of Slurm 22.05 and 25.05).
+_SBATCH_NAMES = {"N": "nodes", "n": "ntasks", "G": "gpus", "c": "cpus_per_task"}
+
+
+def batch_options(text: str, words: Sequence[str] = ()) -> dict[str, str]:
+    r"""Options of a Slurm job: of its script's `#SBATCH` lines, and of `sbatch`, which win.
+
+    sbatch reads such lines up to the first command of the script.
+
+    >>> script = "#!/bin/bash\n#SBATCH -N 2 --gres=gpu:8  # all\ntrue\n#SBATCH -n 9\n"
+    >>> batch_options(script), batch_options(script, ["-N1"])
+    ({'nodes': '2', 'gres': 'gpu:8'}, {'nodes': '1', 'gres': 'gpu:8'})
+    """
+    found: dict[str, str] = {}
+    for row in text.splitlines():
+        line = row.strip()
+        if line and not line.startswith("#"):
+            break
+        if line.startswith("#SBATCH"):
+            try:
+                given = shlex.split(line.removeprefix("#SBATCH"), comments=True)
+            except ValueError:  # sbatch refuses the line itself
+                continue
+            if given[:1] == ["hetjob"]:  # the request of another component
+                break
+            found |= _long_names(_after_starter("sbatch", given)[0])
+    return found | _long_names(_after_starter("sbatch", list(words))[0])
+
+
+def _long_names(options: dict[str, str]) -> dict[str, str]:
+    return {_SBATCH_NAMES.get(name, name): value for name, value in options.items()}
+
+
 def _program(words: list[str]) -> tuple[str, list[str]]:
     """Which launcher a command starts, and the words after it."""
     if not words:
@@ -269,6 +302,7 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
         program=program,
         launcher=launcher,
         inner=inner,
+        outer=outer,
         script=script,
         script_args=tuple(script_args),
         env=env,

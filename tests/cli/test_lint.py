@@ -236,3 +236,15 @@ def test_a_file_that_is_named_needs_one_key(
     assert said in done.stdout + done.stderr
     # in a folder, such a file may be of another program
     assert "0 files" in lint(tmp_path, ".").stdout
+
+
+def test_a_batch_script_is_compared_with_its_own_request(tmp_path: Path) -> None:
+    """Also where only a shell knows the rest of the command."""
+    (tmp_path / "job.sbatch").write_text(
+        "#!/bin/bash\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=8\n#SBATCH --gres=gpu:4\n"
+        "srun torchrun --nnodes $SLURM_NNODES --nproc_per_node 8 --rdzv_endpoint $H:1 train.py\n"
+    )
+    done = lint(tmp_path, "job.sbatch")
+    assert done.returncode == 1
+    assert "job.sbatch:5: FAIL srun-starts-launcher-twice" in done.stdout
+    assert "job.sbatch:5: FAIL slurm-request-mismatch" in done.stdout

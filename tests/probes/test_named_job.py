@@ -134,7 +134,7 @@ UNCLEAR = [
     (("bash",), "interactive shell"),
     (
         ("bash", "-c", "torchrun $ARGS t.py"),
-        "`$ARGS` in line 1 of the one after `-c` is not known",
+        "`$ARGS` in line 1 of the command of `-c` is not known",
     ),
     (("deepspeed 'open",), "cannot be split"),
 ]

@@ -6,6 +6,7 @@ Source: sbatch(1) and srun(1) of Slurm 22.05 to 24.05, output environment variab
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from dsdoctor.api import Environment, whole
 
@@ -80,3 +81,70 @@ def tasks_of_node(env: Environment) -> int | None:
         return plain
     found = re.match(r"(\d{1,9})(?!\d)", env.get("SLURM_TASKS_PER_NODE") or "")
     return int(found[1]) if found else None
+
+
+def nodes_of(options: Mapping[str, str]) -> int | None:
+    """Number of nodes that options ask for; None for a range, or without a number.
+
+    >>> nodes_of({"nodes": "2"}), nodes_of({"N": "2-4"}), nodes_of({})
+    (2, None, None)
+    """
+    return whole(options.get("nodes", options.get("N", "")))
+
+
+def tasks_of_step(step: Mapping[str, str], batch: Mapping[str, str]) -> int | None:
+    """Tasks on a node of a step of srun in a batch job; None where the options do not say.
+
+    The options of srun take precedence (srun(1): `--ntasks` makes `--ntasks-per-node` the most).
+
+    >>> tasks_of_step({}, {"ntasks_per_node": "8", "nodes": "2"})
+    8
+    >>> tasks_of_step({"n": "2"}, {"ntasks_per_node": "8", "nodes": "2"})
+    1
+    >>> tasks_of_step({}, {"ntasks": "16", "nodes": "2"}), tasks_of_step({}, {"nodes": "2"})
+    (8, None)
+    """
+    nodes = nodes_of(step) or nodes_of(batch)
+    for options in (step, batch):
+        tasks = whole(options.get("ntasks", options.get("n", "")))
+        if tasks is not None and options is step:
+            return 1 if tasks == 1 else None if nodes is None else -(-tasks // nodes)
+        each = whole(options.get("ntasks_per_node", ""))
+        if each is not None:
+            return each
+        if tasks is not None:
+            return None if nodes is None else -(-tasks // nodes)
+    return None
+
+
+def gpus_asked(options: Mapping[str, str]) -> tuple[int, str] | None:
+    """GPUs on each node that options ask for, and the option; None where they do not say.
+
+    >>> gpus_asked({"gres": "gpu:h100:8"}), gpus_asked({"gpus_per_node": "4"})
+    ((8, '--gres=gpu:h100:8'), (4, '--gpus-per-node=4'))
+    >>> gpus_asked({"gpus": "16", "nodes": "2"}), gpus_asked({"gres": "gpu"}), gpus_asked({"gpus": "3"})
+    ((8, '--gpus=16'), (1, '--gres=gpu'), None)
+    """
+    for name in ("gpus_per_node", "gres"):
+        value = options.get(name, "")
+        parts = [part.split("(")[0] for part in value.split(",") if part]
+        if name == "gres":
+            parts = [part for part in parts if part.partition(":")[0] in ("gpu", "gres/gpu")]
+        counts = [_count(part) for part in parts]
+        if counts:
+            total = sum(count for count in counts if count is not None)
+            shown = f"--{name.replace('_', '-')}={value}"
+            return None if None in counts else (total, shown)
+    whole_job, nodes = _count(options.get("gpus", "")), nodes_of(options)
+    if options.get("gpus") and whole_job is not None and nodes and whole_job % nodes == 0:
+        return whole_job // nodes, f"--gpus={options['gpus']}"
+    return None
+
+
+def _count(part: str) -> int | None:
+    """The number in `gpu:h100:8`, `h100:8` or `8`; 1 where there is a name alone."""
+    last = part.rpartition(":")[2]
+    number = whole(last)
+    if number is None and re.fullmatch(r"[a-z][\w.-]*", last, re.IGNORECASE):
+        return 1
+    return number

@@ -23,15 +23,16 @@ from dsdoctor.api import (
     Environment,
     Finding,
     LaunchCommand,
+    Missing,
+    RunNeeds,
     Scope,
     check,
     fail,
     ok,
     skip,
-    whole,
 )
 
-from ._slurm import tasks_of_node
+from ._slurm import tasks_of_node, tasks_of_step
 
 CONDITION = Condition(
     "srun-starts-launcher-twice",
@@ -43,32 +44,27 @@ CONDITION = Condition(
 
 
 @check(CONDITION)
-def one_launcher_a_node(command: LaunchCommand, env: Environment) -> Iterator[Finding]:
+def one_launcher_a_node(
+    command: LaunchCommand, run: RunNeeds, env: Environment | Missing
+) -> Iterator[Finding]:
     """Judges commands in which srun starts a launcher."""
     if command.launcher != "srun" or command.inner is None:
         yield skip("`srun` does not start a launcher")
         return
-    text = _option(command.argv, "--ntasks-per-node")
-    tasks = whole(text)
-    tasks = tasks_of_node(env) if tasks is None else tasks
+    tasks = tasks_of_step(command.outer, run.batch)
+    own = tasks is not None and tasks == tasks_of_step(command.outer, {})
+    if tasks is None and not run.batch and isinstance(env, Environment):
+        tasks = tasks_of_node(env)
     if tasks is None or tasks == 1:
         yield ok(tasks=tasks)
         return
+    asked = "" if own or not run.batch else "; the script asks for as many tasks"
     yield fail(
         f"`srun` starts `{command.inner}` {tasks} times on a node, but one launcher starts all ranks"
-        " of a node",
+        f" of a node{asked}",
         effect="they use the same port and the same GPUs: `EADDRINUSE` or `Duplicate GPU detected`",
         hint="pass `--ntasks-per-node=1` to `srun`",
         tasks=tasks,
         launcher=command.inner,
+        batch=run.batch,
     )
-
-
-def _option(argv: tuple[str, ...], name: str) -> str:
-    """The value of a long option, as `--name=value` or `--name value`."""
-    for index, word in enumerate(argv):
-        if word.startswith(f"{name}="):
-            return word.partition("=")[2]
-        if word == name and index + 1 < len(argv):
-            return argv[index + 1]
-    return ""

@@ -32,12 +32,14 @@ from dsdoctor.api import (
     OsInfo,
     RunNeeds,
     Scope,
+    Status,
     TracebackRule,
     check,
     fail,
     ok,
     skip,
     warn,
+    without_fix,
 )
 
 from . import _hostfile_or_ssh_problem_signatures
@@ -62,6 +64,21 @@ def hostfile_is_sound(
     run: RunNeeds,
 ) -> Iterator[Finding]:
     """Fails on lines that the launcher rejects or ignores, and on unreachable hosts."""
+    # the fix corrects lines; hosts, programs and numbers of slots are the reader's to change
+    correctable = bool(hostfile.problems) and all(problem.line for problem in hostfile.problems)
+    for finding in _troubles(hostfile, command, gpus, os, nodes, run):
+        bad = finding.status in (Status.WARN, Status.FAIL)
+        yield without_fix(finding) if bad and not correctable else finding
+
+
+def _troubles(
+    hostfile: Hostfile,
+    command: LaunchCommand | Missing,
+    gpus: Gpus | Missing,
+    os: OsInfo | Missing,
+    nodes: NodesReach | Missing,
+    run: RunNeeds,
+) -> Iterator[Finding]:
     if (
         not hostfile.asked
         and isinstance(command, LaunchCommand)

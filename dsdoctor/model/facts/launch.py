@@ -15,6 +15,7 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
         program: the first word after assignments, `env`, `nohup` and similar prefixes.
         launcher: `deepspeed`, `torchrun`, `accelerate`, `python`, `srun`, `mpirun` or `other`.
         inner: the launcher that `srun` or `mpirun` starts; None if none.
+        outer: options of `srun` or `mpirun`, as in `options`; short ones by their letter.
         script: the training script, or the module after `-m`; None if none was found.
         script_args: arguments of the script.
         env: variables set in front of the command (`VAR=1 …`, `env VAR=1 …`).
@@ -34,6 +35,7 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
     program: str = ""
     launcher: str = "other"
     inner: str | None = None
+    outer: dict[str, str] = msgspec.field(default_factory=dict)
     script: str | None = None
     script_args: tuple[str, ...] = ()
     env: dict[str, str] = msgspec.field(default_factory=dict)

@@ -99,6 +99,8 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
         command: the command after `check --` (for a shell, the command it starts); empty = none.
         followed: where in a shell script or string the command was found; "" = it is as given.
         not_followed: why the command that starts the job could not be determined; "" = it was.
+        batch: options of the Slurm job that the command submits, of `sbatch` and of the script's
+            `#SBATCH` lines, by long names without dashes (`ntasks_per_node`); empty = none.
         hostfile: the file given with --hostfile.
         paths: paths that must exist and be readable (`--path`).
         writable: folders that must be writable (`--writable`).
@@ -125,6 +127,7 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
     followed: str = ""
     not_followed: str = ""
+    batch: dict[str, str] = {}
     hostfile: str | None = None
     paths: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ import pytest
 
 from dsdoctor.api import Environment, Gpus, Resources, RunNeeds
 from dsdoctor.model.facts.gpu import MigDevice
-from dsdoctor.probes.command_line import parse_command
+from dsdoctor.probes.command_line import batch_options, parse_command
 from dsdoctor.testing import judge
 from dsdoctor_checks.cluster import (
     slurm_cpus_few,
@@ -233,3 +233,45 @@ def test_srun(line: str, env: Environment, expected: str) -> None:
     command = parse_command(line.split())
     check = srun_starts_launcher_twice.one_launcher_a_node
     assert judge(check, launch_command=command, environment=env).status == expected
+
+
+@pytest.mark.parametrize(
+    ("script", "line", "expected"),
+    [
+        pytest.param(
+            "#SBATCH --ntasks-per-node=8\n", "srun torchrun t.py", "fail", id="eight tasks a node"
+        ),
+        pytest.param(
+            "#SBATCH --ntasks-per-node=1\n", "srun torchrun t.py", "ok", id="one task a node"
+        ),
+        pytest.param(
+            "#SBATCH -N 2\n#SBATCH -n 16\n", "srun torchrun t.py", "fail", id="tasks of all nodes"
+        ),
+        pytest.param("#SBATCH -N 2\n", "srun torchrun t.py", "ok", id="no number of tasks"),
+        pytest.param(
+            "#SBATCH --ntasks-per-node=8\n",
+            "srun --ntasks-per-node=1 torchrun t.py",
+            "ok",
+            id="the step asks for one task a node",
+        ),
+        pytest.param(
+            "#SBATCH -N 2\n#SBATCH --ntasks-per-node=8\n",
+            "srun -n 2 torchrun t.py",
+            "ok",
+            id="the step asks for as many tasks as nodes",
+        ),
+        pytest.param(
+            "#SBATCH -N 2\n", "srun --ntasks=4 torchrun t.py", "fail", id="two tasks a node"
+        ),
+        pytest.param("", "srun -n 4 torchrun t.py", "ok", id="nobody knows on how many nodes"),
+    ],
+)
+def test_srun_in_a_batch_script(script: str, line: str, expected: str) -> None:
+    """What the shell that submits has in its environment does not count."""
+    judged = judge(
+        srun_starts_launcher_twice.one_launcher_a_node,
+        launch_command=parse_command(line.split()),
+        run_needs=RunNeeds(command=tuple(line.split()), batch=batch_options(script)),
+        environment=job(SLURM_NTASKS_PER_NODE="4") if script else Environment(),
+    )
+    assert judged.status == expected

@@ -47,6 +47,10 @@ def test_hostfile(text: str, status: str, words: str) -> None:
     judged = judge(check, hostfile=parse_hostfile(text, "hosts"), gpus=gpus(4), os_info=os)
     assert judged.statuses == status.split()
     assert words in judged.findings[0].message
+    # what no correction of a line changes is not offered one
+    offered = [finding.fixes for finding in judged.bad]
+    lines = "line" in words or "HOST slots=N" in words or "already" in words
+    assert all(offered) if lines else not any(offered)
 
 
 def test_hostfile_that_is_not_there_is_told_where_the_launcher_only_warns() -> None:

@@ -56,6 +56,7 @@ from dsdoctor.model.facts.launch import (
     LineProblem,
     MasterAddress,
     MasterPort,
+    ScriptImports,
 )
 from dsdoctor.model.facts.machine import (
     Environment,
@@ -250,6 +251,7 @@ __all__ = [
     "Run",
     "RunNeeds",
     "Scope",
+    "ScriptImports",
     "Signature",
     "StaleBuilds",
     "Status",

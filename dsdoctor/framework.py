@@ -42,13 +42,8 @@ def framework_of(text: str) -> str:
     >>> framework_of("import transformers")
     ''
     """
-    if len(text) > _LONGEST or (sys.version_info < (3, 11) and _is_too_deep(text)):
-        return ""
-    try:
-        with warnings.catch_warnings():  # about a script's `"\\d"`, which is not judged here
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = syntax_of(text)
+    if tree is None:
         return ""
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -62,6 +57,18 @@ def framework_of(text: str) -> str:
     if found == {HF, ACCELERATE}:  # the Trainer is built on Accelerate
         return HF
     return found.pop() if len(found) == 1 else ""
+
+
+def syntax_of(text: str) -> ast.Module | None:
+    """The syntax tree of a script; None where this Python cannot parse it."""
+    if len(text) > _LONGEST or (sys.version_info < (3, 11) and _is_too_deep(text)):
+        return None
+    try:
+        with warnings.catch_warnings():  # about a script's `"\\d"`, which is not judged here
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def _is_too_deep(text: str) -> bool:

@@ -69,7 +69,7 @@ STR_INT = "TypeError: '<' not supported between instances of 'str' and 'int'\n"
         (KERNEL + CODE_9, "host-oom-killed"),
         (TRACE + "KeyError: 'x'\n" + CODE_1, "user-code"),
         (TRACE + "ModuleNotFoundError: No module named 'my_utils'\n", "user-code"),
-        (TRACE + "ModuleNotFoundError: No module named 'pandas'\n", "unrecognised"),
+        (TRACE + "ModuleNotFoundError: No module named 'pandas'\n", "script-module-missing"),
         (TRACE + ENGINE + STR_INT, "unrecognised"),
         ("*** JOB 3 ON n1 CANCELLED AT 1 DUE TO TIME LIMIT ***\nKilled\n", "job-time-limit"),
         ("Bus error (core dumped)\n", "shm-too-small"),

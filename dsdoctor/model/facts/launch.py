@@ -68,6 +68,25 @@ class LaunchParse(Fact, frozen=True, kw_only=True):
     ignored: dict[str, str] = {}
 
 
+class ScriptImports(Fact, frozen=True, kw_only=True):
+    """Modules that the training script imports unconditionally, as the interpreter finds them.
+
+    Attributes:
+        script: the script.
+        missing: modules that the interpreter does not find, each with its line.
+        found: modules that it finds.
+        own: line of the first import that is found next to the script; 0 = none. What is imported
+            there may change where later modules are looked for.
+        changes_path: the script itself may change where modules are looked for.
+    """
+
+    script: str
+    missing: dict[str, int] = {}
+    found: tuple[str, ...] = ()
+    own: int = 0
+    changes_path: bool = False
+
+
 class LaunchFiles(Fact, frozen=True, kw_only=True):
     """Whether the program and script of the command after `check --` exist.
 

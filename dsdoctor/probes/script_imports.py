@@ -1,0 +1,105 @@
+"""Modules that the training script imports, looked for by the interpreter that is examined."""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+
+from dsdoctor.api import LaunchCommand, Missing, RunNeeds, ScriptImports, probe
+from dsdoctor.framework import syntax_of
+from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.interpreter import run_child
+from dsdoctor.model.facts.base import Why
+from dsdoctor.model.facts.python import PatientChoice
+from dsdoctor.probes.command_tables import RUNNERS
+
+#: Nothing is imported, but a cold network disk answers slowly.
+SECONDS = 30.0
+#: More modules than any script imports by itself.
+MOST = 200
+#: What changes where modules are looked for.
+_CHANGES = re.compile(
+    r"\bsys\s*\.\s*(?:path|meta_path|modules)\b|\baddsitedir\b|\bos\.exec|\bpip\b"
+)
+#: Programs that bring packages of their own, or start the script somewhere else.
+_ELSEWHERE = frozenset(
+    {name for name, _ in RUNNERS}
+    | {"apptainer", "docker", "enroot", "kubectl", "micromamba", "pixi", "podman", "ray",
+       "shifter", "singularity", "ssh", "hatch", "uvx", "pipx"}
+)  # fmt: skip
+
+
+def imports_of(text: str) -> dict[str, int] | None:
+    r"""Modules of the top level that a script imports unconditionally, each with its first line.
+
+    An import in `try`, `if`, a function or a class may never run, or be caught. None: the text
+    cannot be parsed.
+
+    >>> imports_of("import os, torch.nn as nn\\nfrom peft import LoraConfig\\nfrom . import x")
+    {'os': 1, 'torch': 1, 'peft': 2}
+    >>> imports_of("try:\\n    import apex\\nexcept ImportError:\\n    apex = None")
+    {}
+    """
+    tree = syntax_of(text)
+    if tree is None:
+        return None
+    found: dict[str, int] = {}
+    for node in tree.body:
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [name.name for name in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names = [node.module]
+        for name in names:
+            found.setdefault(name.partition(".")[0], node.lineno)
+    return found
+
+
+def _starts_elsewhere(command: LaunchCommand) -> bool:
+    before = command.argv[: len(command.argv) - len(command.script_args)]
+    # Slurm's plugin for containers, pyxis: `srun --container-image=…`
+    inside = any(option.startswith("container") for option in command.outer)
+    return inside or any(posixpath.basename(word) in _ELSEWHERE for word in before)
+
+
+@probe
+def script_imports(
+    host: Host, run: RunNeeds, command: LaunchCommand, choice: PatientChoice
+) -> ScriptImports | Missing:
+    """Parses the script; a child finds the modules and imports none of them."""
+    script = command.script or ""
+    if not script.endswith(".py") or "$" in script:
+        raise HostError(Why.ABSENT, "the command starts no Python script that can be read")
+    if run.followed or run.batch or _starts_elsewhere(command):
+        raise HostError(
+            Why.UNSUPPORTED, "the environment of the script is chosen by what is around the command"
+        )
+    path = posixpath.normpath(posixpath.join(run.cwd, script))
+    text = read_text(host, path)
+    modules = imports_of(text)
+    if modules is None:
+        raise HostError(Why.UNSUPPORTED, f"`{script}` could not be parsed")
+    if not modules:
+        return ScriptImports(script=script)
+    names = list(modules)[:MOST]
+    env = {"PYTHONPATH": command.env["PYTHONPATH"]} if "PYTHONPATH" in command.env else None
+    records, result = run_child(
+        host,
+        choice.executable,
+        "find_modules",
+        [posixpath.dirname(path) or ".", *names],
+        timeout=SECONDS,
+        cwd=run.cwd,
+        env=env,
+    )
+    if len(records) < len(names):
+        why = Why.TIMEOUT if result.timed_out else Why.BROKEN
+        return Missing(why=why, detail=f"`{choice.executable}` did not look for all modules")
+    return ScriptImports(
+        script=script,
+        missing={r["module"]: modules[r["module"]] for r in records if not r.get("found")},
+        found=tuple(r["module"] for r in records if r.get("found")),
+        own=min((modules[r["module"]] for r in records if r.get("own")), default=0),
+        changes_path=_CHANGES.search(text) is not None,
+    )

@@ -18,7 +18,7 @@ import sys
 def look(name: str, folder: str) -> dict[str, object]:
     try:
         spec = importlib.util.find_spec(name)
-    except Exception:  # noqa: BLE001  # a finder of the environment failed: nothing is known
+    except Exception:  # a finder of the environment failed: nothing is known
         return {"module": name, "found": True, "own": False}
     origin = getattr(spec, "origin", None) or ""
     place = os.path.dirname(os.path.realpath(origin))

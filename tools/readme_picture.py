@@ -16,7 +16,7 @@ from dsdoctor.report.html import check
 from tests.html import browser, samples
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "report.png"
-WIDTH, HEIGHT = 1000, 620
+WIDTH, HEIGHT = 1000, 1180
 
 
 def made() -> str:

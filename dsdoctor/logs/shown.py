@@ -53,12 +53,13 @@ def causes_of(choice: Choice, names: Sequence[str]) -> tuple[Cause, ...]:
 
 def _cause(candidate: Candidate, place: int, names: Sequence[str], masks: tuple[str, ...]) -> Cause:
     hit = candidate.hits[0]
-    message = hit.known.title
-    if hit.known.signature.message:
-        values = collections.defaultdict(
-            lambda: "?", {k: presentable(v) for k, v in hit.groups.items()}
-        )
-        message = hit.known.signature.message.format_map(values)
+    said = hit.known.signature
+    values = collections.defaultdict(
+        lambda: "?", {k: presentable(v) for k, v in hit.groups.items()}
+    )
+    message = said.message.format_map(values) or hit.known.title
+    # of a pattern without groups it is text as it stands, with braces of its own
+    hint = (said.hint.format_map(values) if hit.groups else said.hint) or hit.known.hint
     hits = candidate.hits
     if differences := ranks.disagreement(hits):
         message += f"; the ranks disagree: {presentable(differences)}"
@@ -76,7 +77,7 @@ def _cause(candidate: Candidate, place: int, names: Sequence[str], masks: tuple[
         title=hit.known.title,
         confidence=round(certainty, 2),
         message=message,
-        hint=hit.known.signature.hint or hit.known.hint,
+        hint=hint,
         fixes=tuple(hit.known.fixes),
         evidence=tuple(lines),
         masks=masks,

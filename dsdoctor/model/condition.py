@@ -86,7 +86,9 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
         level: how certain it is that the message means the condition.
         masks: conditions that are victims of this one.
         message: sentence with `{group}` fields of the pattern; "" = the condition's title.
-        hint: what to do, where it differs from the condition's hint; "" = the condition's.
+        hint: what to do, where it differs from the condition's hint, with `{group}` fields as in
+            `message`; "" = the condition's. A group whose text the reader types, as part of a
+            command, matches nothing that a shell would obey.
         unless: literal texts whose presence anywhere in the log refutes the hit.
         requires: literal texts, one of which must be somewhere in the log.
         not_after: literal texts whose presence further up in the same log refutes the hit.

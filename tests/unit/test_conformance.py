@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import dsdoctor_checks
 from dsdoctor import packs
 from dsdoctor.api import Fact, Missing, Status, Why
 from dsdoctor.judge import judge
@@ -113,3 +116,35 @@ def test_a_check_has_tests(unit: Unit) -> None:
 def test_a_finding_on_nothing_never_fails() -> None:
     report = judge(snapshots.of([]), UNITS, REGISTRY)
     assert [f.condition for f in report.findings if f.status in (Status.FAIL, Status.CRASH)] == []
+
+
+def test_no_text_of_a_finding_shows_a_field_that_was_not_filled_in() -> None:
+    checks = Path(dsdoctor_checks.__file__).parent
+    unfilled = [
+        f"{path.name}:{text.lineno}"
+        for path in checks.rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") != "Signature"
+        for keyword in call.keywords
+        if keyword.arg in ("hint", "effect")
+        for text in _plain_texts(keyword.value)
+        if re.search(r"\{[a-z_]+\}", str(text.value))
+    ]
+    assert unfilled == []
+
+
+def _plain_texts(value: ast.expr) -> Iterator[ast.Constant]:
+    """The string literals of an expression that are not parts of an f-string."""
+    inside = {
+        id(part)
+        for node in ast.walk(value)
+        if isinstance(node, ast.JoinedStr)
+        for part in ast.walk(node)
+    }
+    for node in ast.walk(value):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in inside
+        ):
+            yield node

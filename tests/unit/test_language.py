@@ -97,7 +97,7 @@ def test_what_is_translated_is_in_the_source(name: str) -> None:
 
 
 #: Words of a check that stay English: they are compared, run, or reach only a skip. Not asked for are
-#: also what `skip`, `ok` and the signatures of logs say; some of the latter have hints in English only.
+#: also what `skip` and `ok` say.
 ENGLISH = {
     ("bf16-unsupported", "no config was passed"),
     ("bf16-unsupported", "the config does not enable bf16"),
@@ -105,6 +105,7 @@ ENGLISH = {
     ("driver-too-old", "no NVIDIA driver on this machine"),
     ("gpu-busy", "memory use"),
     ("host-oom-killed", "MPI_ABORT was invoked"),
+    ("hostfile-or-ssh-problem", "is already on line"),
     ("host-oom-killed", "srun: forcing job termination"),
     ("jit-build-ninja-missing", "conda activate {patient.prefix}"),
     ("no-gpu-visible", "Apple MPS or the CPU"),
@@ -145,6 +146,17 @@ def test_what_a_check_of_the_forty_says_is_translated(name: str) -> None:
     own = {english for condition, english, _ in ENTRIES if condition == name}
     english = {text for text in _said(unit.place) if text not in own}
     assert english == {text for condition, text in ENGLISH if condition == name}
+
+
+def test_what_a_diagnosis_of_the_forty_says_is_translated() -> None:
+    english = {
+        (unit.condition.name, words)
+        for unit in REGISTRY
+        for signature in unit.signatures
+        for words in (signature.message, signature.hint)
+        if words and unit.condition.name in {name for name, _, _ in ENTRIES}
+    }
+    assert english - {(name, words) for name, words, _ in ENTRIES} == set()
 
 
 @pytest.mark.parametrize(

@@ -51,11 +51,17 @@ def config_can_be_read(config: DsConfig, run: RunNeeds) -> Iterator[Finding]:
     """Fails when DeepSpeed could not parse the file."""
     effect = "every rank stops in `deepspeed.initialize`"
     for key, lines in config.duplicates.items():
-        where = " and ".join(str(line) for line in lines)
+        where = " and ".join(map(str, dict.fromkeys(lines)))
+        several = len(set(lines)) > 1
         yield fail(
-            f"`{key}` is set on lines {where} of `{config.path}`, but duplicate keys are an error",
+            f"`{key}` is set on lines {where} of `{config.path}`, but duplicate keys are an error"
+            if several
+            else f"`{key}` is set twice on line {where} of `{config.path}`, but duplicate keys are an "
+            "error",
             effect=effect,
-            hint=f"keep only one of lines {where}",
+            hint=f"keep only one of lines {where}"
+            if several
+            else f"keep one `{key}` on line {where}",
             key=key,
             lines=list(lines),
         )

@@ -59,7 +59,7 @@ def address_space_is_free(
         f"the address space of a process is limited to {gib(limit)} GiB, but torch and CUDA need "
         "it unlimited",
         effect="imports or CUDA fail with `Cannot allocate memory` although memory is free",
-        hint="run `ulimit -v unlimited` before the job starts",
+        hint="remove the `ulimit -v` that set it, or run `ulimit -v unlimited` before the job starts",
         address_space_gib=gib(limit),
         cuda_started=started,
     )

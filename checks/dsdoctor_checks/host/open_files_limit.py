@@ -5,8 +5,9 @@ DataLoader workers, tensors passed between processes, NCCL connections and check
 descriptors. With a low limit a job stops with `Too many open files`, often hours after its start.
 
 ## What to do
-Run `ulimit -n 65536` in the shell or job script that starts the job. For a container, pass
-`--ulimit nofile=65536`.
+Run `ulimit -n $(ulimit -Hn)` in the shell or job script that starts the job: it raises the limit as far as
+this user may. If that is still too low, raise the hard limit: `--ulimit nofile=65536` for a container,
+`LimitNOFILE=65536` for slurmd, `/etc/security/limits.conf` for logins.
 
 ## References
 - NCCL docs: troubleshooting.rst
@@ -63,14 +64,16 @@ def files_can_be_opened(
     yield (fail if limit < limits.fatal_files else warn)(
         f"a process may open {limit} files, but jobs need {limits.min_files:g} or more",
         effect="the job stops with `OSError: [Errno 24] Too many open files`",
-        hint="run `ulimit -n 65536` before the job starts"
+        hint="run `ulimit -n $(ulimit -Hn)` before the job starts"
         + (", or start the container with `--ulimit nofile=65536`" if on_host(os) else ""),
         nofile=limit,
         min_files=limits.min_files,
     )
 
 
-HINT = "run `ulimit -n 65536` before the job starts, or use the `file_system` sharing strategy"
+HINT = (
+    "run `ulimit -n $(ulimit -Hn)` before the job starts, or use the `file_system` sharing strategy"
+)
 
 SIGNATURES = (
     Signature(

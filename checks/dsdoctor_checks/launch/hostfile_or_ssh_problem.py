@@ -99,9 +99,7 @@ def _troubles(
             if problem.line
             else f"`{hostfile.path}` is rejected: {problem.reason}",
             effect="the launcher stops with `ValueError` before anything starts",
-            hint=f"write `HOST slots=N` on line {problem.line}, and list each host once"
-            if problem.line
-            else "write one line `HOST slots=N` for each host",
+            hint=_line_hint(problem.line, problem.reason),
             path=hostfile.path,
             line=problem.line,
             text=problem.text,
@@ -131,6 +129,15 @@ def _troubles(
             )
     # of the lines: a fix that corrects them is proven, though the hosts were not tried
     yield ok(hosts=len(hostfile.entries), slots=hostfile.slots)
+
+
+def _line_hint(line: int, reason: str) -> str:
+    """What to write instead of a line that is rejected; 0 is the whole file."""
+    if not line:
+        return "write one line `HOST slots=N` for each host"
+    if "is already on line" in reason:
+        return f"delete line {line}, or write another host there"
+    return f"write `HOST slots=N` on line {line}"
 
 
 def _slots(hostfile: Hostfile, gpus: Gpus | Missing, os: OsInfo | Missing) -> Iterator[Finding]:

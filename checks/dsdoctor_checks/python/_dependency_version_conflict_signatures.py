@@ -333,12 +333,15 @@ SIGNATURES = (
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
-        pattern="is required for a normal functioning of this module, but found",
+        pattern=r"\b(?P<needed>[A-Za-z][\w.-]{0,60}(?:[<>=!~][\w.<>=!~,*]{0,80})?) is required for a normal functioning of this module, but found",
         source="transformers 5.23.0 utils/versions.py",
         examples=(
             "ImportError: tokenizers>=0.14 is required for a normal functioning of this module, but found tokenizers==0.13",
             "ImportError: accelerate>=0.26.0 is required for a normal functioning of this module, but found accelerate==0.21.0.",
         ),
+        not_examples=("? is required for a normal functioning of this module, but found",),
+        message="{needed} is required, but another version is installed",
+        hint="run `python -m pip install '{needed}'`",
         level=Level.STRONG,
     ),
     Signature(

@@ -42,6 +42,7 @@ SIGNATURES = (
             "huggingface_hub.errors.LocalEntryNotFoundError: Cannot find the requested files in the disk cache and outgoing traffic has been disabled. To enable hf.co look-ups and downloads online, set 'local_files_only' to False.",
         ),
         level=Level.STRONG,
+        hint="run `unset HF_HUB_OFFLINE TRANSFORMERS_OFFLINE`, or download the files in advance with `hf download MODEL`",
     ),
     Signature(
         pattern="LocalEntryNotFoundError: ",

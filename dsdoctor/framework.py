@@ -37,7 +37,7 @@ def framework_of(text: str) -> str:
 
     >>> framework_of("from transformers import AutoModel, Trainer")
     'hf'
-    >>> framework_of("import transformers, deepspeed\\nengine = deepspeed.initialize()")
+    >>> framework_of("import transformers, deepspeed\nengine = deepspeed.initialize()")
     'native'
     >>> framework_of("import transformers")
     ''
@@ -64,7 +64,7 @@ def syntax_of(text: str) -> ast.Module | None:
     if len(text) > _LONGEST or (sys.version_info < (3, 11) and _is_too_deep(text)):
         return None
     try:
-        with warnings.catch_warnings():  # about a script's `"\\d"`, which is not judged here
+        with warnings.catch_warnings():  # about a script's `"\d"`, which is not judged here
             warnings.simplefilter("ignore")
             return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

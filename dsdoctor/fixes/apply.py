@@ -35,8 +35,8 @@ from dsdoctor.model.fix_plan import (
     Write,
 )
 from dsdoctor.model.masking import mask, mask_words
+from dsdoctor.probes.extension_cache import builders_in
 from dsdoctor.probes.memory import mapped
-from dsdoctor.probes.toolchain import builders_in
 
 CHILDREN = Path(__file__).parent.parent / "probes" / "children"
 #: What the re-check may take, in seconds: a cold import of torch is healthy.

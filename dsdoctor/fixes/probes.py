@@ -23,7 +23,7 @@ from dsdoctor.api import (
     probe,
 )
 from dsdoctor.fixes.downloads import toolkit_archives, toolkit_wheels
-from dsdoctor.host import Host, HostError, exists, read_text
+from dsdoctor.host import Host, HostError, exists, matches, read_text
 from dsdoctor.hostfile import DEFAULT_HOSTFILE
 from dsdoctor.model.facts.launch import MasterPort
 from dsdoctor.model.facts.repair import (
@@ -33,7 +33,8 @@ from dsdoctor.model.facts.repair import (
     RepairFiles,
     StaleBuilds,
 )
-from dsdoctor.probes.toolchain import builders_in, missing_headers, parse_nvcc
+from dsdoctor.probes.cuda_toolkits import missing_headers, parse_nvcc
+from dsdoctor.probes.extension_cache import builders_in
 
 CONDA_KINDS = ("mamba", "micromamba", "conda", "pixi")
 SYSTEM_SECONDS = 60.0
@@ -170,19 +171,12 @@ def _modules(host: Host) -> Iterator[Toolkit]:
             yield found
 
 
-def _glob(host: Host, pattern: str) -> list[str]:
-    try:
-        return host.glob(pattern)
-    except HostError:
-        return []
-
-
 def own_roots(host: Host, base: str) -> Iterator[str]:
     """Roots of toolkits that an earlier fix installed below a folder."""
     for pattern in ("cuda-*/bin/nvcc", "cuda-*/nvidia/cu*/bin/nvcc"):
-        for nvcc in _glob(host, f"{base}/{pattern}"):
+        for nvcc in matches(host, f"{base}/{pattern}"):
             yield posixpath.dirname(posixpath.dirname(nvcc))
-    for nvcc in _glob(host, f"{base}/cuda-*/.pixi/envs/default/bin/nvcc"):
+    for nvcc in matches(host, f"{base}/cuda-*/.pixi/envs/default/bin/nvcc"):
         yield posixpath.dirname(posixpath.dirname(nvcc))
 
 
@@ -259,7 +253,7 @@ def stale_builds(host: Host, cache: ExtensionCache, torch: TorchBuild) -> StaleB
     held: list[str] = []
     processes = list(host.query("processes"))
     depth = "*" if cache.from_env else "*/*"
-    for recipe in _glob(host, f"{cache.root}/{depth}/build.ninja"):
+    for recipe in matches(host, f"{cache.root}/{depth}/build.ninja"):
         folder = posixpath.dirname(recipe)
         try:
             built_for = torch_of_build(read_text(host, recipe))

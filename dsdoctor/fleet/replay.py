@@ -21,7 +21,7 @@ from dsdoctor.model.facts.machine import NvidiaKernel
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.snapshot import Snapshot, masked
-from dsdoctor.probes import environment, gpu_parse, machine, nvidia, patient
+from dsdoctor.probes import environment, gpu_parse, machine, nvidia, patient, torch_live
 from dsdoctor.process import Result
 
 
@@ -228,12 +228,12 @@ def _patient(children: Mapping[str, Ended], choice: PatientChoice, snapshot: Sna
     if live is not None and live.error is None:
         found = _result(live)
         _parsed(
-            patient.LIVE_FACTS,
-            lambda: patient.parse_live(patient_records(found), found),
+            torch_live.LIVE_FACTS,
+            lambda: torch_live.parse_live(patient_records(found), found),
             snapshot,
         )
     else:
-        for kind in patient.LIVE_FACTS:
+        for kind in torch_live.LIVE_FACTS:
             snapshot.lack(kind, Missing(why=Why.NOT_ASKED, detail="torch not started (`--live`)"))
 
 

@@ -144,7 +144,7 @@ def slurm_config(scontrol: str) -> dict[str, str]:
 def parse_config(text: str) -> dict[str, str]:
     r"""Names and values of `scontrol show config`.
 
-    >>> parse_config("Configuration data as of x\\nSLURM_VERSION           = 22.05.8\\n")
+    >>> parse_config("Configuration data as of x\nSLURM_VERSION           = 22.05.8\n")
     {'SLURM_VERSION': '22.05.8'}
     """
     rows = (line.partition(" = ") for line in text.splitlines())

@@ -14,7 +14,9 @@ from dsdoctor.host.door import (
     HostError,
     Stat,
     exists,
+    matches,
     read_text,
+    real_path,
 )
 
 # not from `typing`: every command imports this package, few of them a host
@@ -45,7 +47,9 @@ __all__ = [
     "Stat",
     "exists",
     "free_port",
+    "matches",
     "read_text",
+    "real_path",
 ]
 
 

@@ -151,6 +151,22 @@ def read_text(host: Host, path: str) -> str:
     return host.read(path).decode("utf-8", "replace")
 
 
+def real_path(host: Host, path: str) -> str:
+    """The real path, all links followed; the path itself if that cannot be determined."""
+    try:
+        return host.readlink(path)
+    except HostError:
+        return path
+
+
+def matches(host: Host, pattern: str) -> list[str]:
+    """Sorted paths that match; none if the folders cannot be read."""
+    try:
+        return host.glob(pattern)
+    except HostError:
+        return []
+
+
 def as_host_error(error: OSError, what: str) -> HostError:
     """The HostError for an OSError."""
     if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENXIO, errno.ENODEV):

@@ -15,7 +15,7 @@ from dsdoctor.api import (
     Why,
     probe,
 )
-from dsdoctor.host import Host, HostError, exists
+from dsdoctor.host import Host, HostError, exists, real_path
 
 NAMES = ("deepspeed", "torchrun", "accelerate", "python", "python3")
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*[tw]?(?:\.exe)?")
@@ -55,13 +55,6 @@ def parse_shebang(head: str) -> str | None:
     return words[0]
 
 
-def _resolved(host: Host, path: str) -> str:
-    try:
-        return host.readlink(path)
-    except HostError:
-        return path
-
-
 def identity(host: Host, executable: str) -> tuple[str, str]:
     """The identity of an environment.
 
@@ -70,13 +63,13 @@ def identity(host: Host, executable: str) -> tuple[str, str]:
     """
     prefix = posixpath.dirname(posixpath.dirname(posixpath.normpath(executable)))
     if exists(host, posixpath.join(prefix, "pyvenv.cfg")):
-        return "venv", _resolved(host, prefix)
-    return "file", _resolved(host, executable)
+        return "venv", real_path(host, prefix)
+    return "file", real_path(host, executable)
 
 
 def _of_patient(host: Host, patient: Patient) -> tuple[str, str]:
     if patient.kind == "venv" and patient.prefix:
-        return "venv", _resolved(host, patient.prefix)
+        return "venv", real_path(host, patient.prefix)
     return identity(host, patient.executable)
 
 
@@ -191,8 +184,8 @@ def library_path(host: Host, patient: Patient) -> LibraryPath:
     for path in paths:
         name = posixpath.basename(path)
         owner, mine = own[name]
-        real = _resolved(host, path)
-        if exists(host, path) and real != _resolved(host, mine):
+        real = real_path(host, path)
+        if exists(host, path) and real != real_path(host, mine):
             shadow = LibraryShadow(name=name, path=path, owner=owner, version=parse_release(real))
             shadows.setdefault(name, shadow)
     return LibraryPath(entries=entries, shadows=tuple(shadows.values()))

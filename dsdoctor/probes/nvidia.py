@@ -1,14 +1,10 @@
-"""Reads the NVIDIA driver from four sources: the kernel, NVML, `nvidia-smi` and libcuda.
-
-Over 400 lines because the four sources are read and parsed here; each is short.
-"""
+"""Reads the NVIDIA driver and the GPUs from the kernel and from NVML."""
 
 from __future__ import annotations
 
 import contextlib
 import posixpath
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -17,10 +13,8 @@ from dsdoctor import records
 from dsdoctor.api import (
     Gpus,
     GpuTopology,
-    LibCuda,
     Missing,
     NvidiaKernel,
-    NvidiaSmi,
     Nvml,
     NvmlError,
     PciGpu,
@@ -36,24 +30,14 @@ from dsdoctor.process import Result
 NVIDIA_VENDOR = "0x10de"
 #: PCI classes of VGA-compatible and of 3D controllers (the last two digits vary).
 GPU_CLASSES = ("0x0300", "0x0302")
-LIBRARY = "libcuda.so.1"
-DEFAULT_FOLDERS = (
-    "/lib/x86_64-linux-gnu",
-    "/usr/lib/x86_64-linux-gnu",
-    "/lib/aarch64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/lib64",
-    "/usr/lib64",
-    "/lib",
-    "/usr/lib",
-)
 WSL_FOLDER = "/usr/lib/wsl/lib"
 CHILD = Path(__file__).parent / "children" / "nvml.py"
 
 #: NVML answers within this time, plus a second for each GPU, if the driver is loaded.
 USUAL_SECONDS = 2.0
 
-_VERSION = r"\d{3,}\.\d+(?:\.\d+)?"
+#: A driver version.
+VERSION = r"\d{3,}\.\d+(?:\.\d+)?"
 #: NVML's codes: 4 no permission, 9 driver not loaded, 10 timeout, 12 no library.
 _NO_PERMISSION, _NOT_LOADED, _TIMEOUT, _NO_LIBRARY = 4, 9, 10, 12
 
@@ -72,7 +56,7 @@ def parse_module_version(text: str) -> tuple[str | None, bool]:
     ('580.95.05', True)
     """
     lines = [line for line in text.splitlines() if line.startswith("NVRM")] or [text]
-    found = re.search(rf"\s({_VERSION})(?:\s|$)", lines[0])
+    found = re.search(rf"\s({VERSION})(?:\s|$)", lines[0])
     return (found[1] if found else None), "Open Kernel Module" in lines[0]
 
 
@@ -155,239 +139,6 @@ def nvidia_kernel(host: Host) -> NvidiaKernel:
         pci=pci_gpus(host),
         device_nodes=device_nodes(host),
         dxg=exists(host, "/dev/dxg"),
-    )
-
-
-# ---- nvidia-smi --------------------------------------------------------------------------------
-
-
-class SmiList(msgspec.Struct, frozen=True, kw_only=True):
-    """What `nvidia-smi --query-gpu` listed.
-
-    Attributes:
-        gpus: `index, uuid, name` of each.
-        driver_version: the version in the first row that has one.
-    """
-
-    gpus: tuple[str, ...] = ()
-    driver_version: str | None = None
-
-
-def parse_smi_list(text: str) -> SmiList:
-    r"""Parses `--query-gpu=index,uuid,name,driver_version --format=csv,noheader`.
-
-    >>> parse_smi_list("0, GPU-1a, NVIDIA H200, 580.95.05\nrubbish\n")
-    SmiList(gpus=('0, GPU-1a, NVIDIA H200',), driver_version='580.95.05')
-    """
-    gpus: list[str] = []
-    driver = None
-    for line in text.splitlines():
-        found = re.fullmatch(r"(\d+\s*,[^,]+,.+?)\s*,\s*([^,]+)", line.strip())
-        if not found:
-            continue
-        gpus.append(found[1])
-        if driver is None and re.fullmatch(_VERSION, found[2].strip()):
-            driver = found[2].strip()
-    return SmiList(gpus=tuple(gpus), driver_version=driver)
-
-
-def parse_smi_cuda(text: str) -> str | None:
-    """The CUDA version in the header of `nvidia-smi`.
-
-    >>> parse_smi_cuda("| NVIDIA-SMI 535.104.05  Driver Version: 535.104.05  CUDA Version: 12.2 |")
-    '12.2'
-    >>> parse_smi_cuda("| CUDA Version: N/A |")
-    """
-    found = re.search(r"CUDA (?:UMD )?Version\s*:\s*(\d+\.\d+)", text)
-    return found[1] if found else None
-
-
-def parse_smi_no_cuda(text: str) -> str | None:
-    """What the header of `nvidia-smi` prints where a CUDA version should be.
-
-    >>> parse_smi_no_cuda("| NVIDIA-SMI 535.54.03  Driver Version: 536.25  CUDA Version: ERR! |")
-    'ERR!'
-    >>> parse_smi_no_cuda("| CUDA Version: 12.2 |")
-    """
-    found = re.search(r"CUDA (?:UMD )?Version\s*:\s*(ERR!|N/A|Not Found)", text)
-    return found[1] if found else None
-
-
-def trouble(result: Result, seconds: float) -> str | None:
-    """The error of a command in words; None if it succeeded.
-
-    >>> trouble(Result(argv=("x",), returncode=None, timed_out=True), 10)
-    'timed out after 10 s'
-    >>> trouble(Result(argv=("x",), returncode=9, stdout=b"no driver"), 10)
-    'exit 9: no driver'
-    """
-    if result.timed_out:
-        return f"timed out after {seconds:g} s"
-    if result.returncode is None:
-        return "it did not end"
-    if result.returncode < 0:
-        return f"ended by signal {-result.returncode}"
-    if not result.is_text:
-        return "its output is not text"
-    if result.returncode > 0:
-        words = _words(result)
-        return f"exit {result.returncode}" + (f": {words}" if words else "")
-    return None
-
-
-def _words(result: Result) -> str:
-    """The first lines of a command's output, with secrets masked."""
-    for stream in (result.stderr, result.stdout):
-        lines = stream.decode("utf-8", "replace").replace("\0", " ").split("\n")
-        said = [line.strip() for line in lines if line.strip()]
-        if said:
-            return mask("; ".join(said[:2]))[:300]
-    return ""
-
-
-@probe
-def nvidia_smi(host: Host) -> NvidiaSmi:
-    """The driver as `nvidia-smi` reports it; hangs, errors and garbage are recorded, not raised."""
-    if host.system == "Darwin":
-        raise HostError(Why.UNSUPPORTED, "there is no NVIDIA driver for macOS")
-    path = host.which("nvidia-smi")
-    if path is None and exists(host, f"{WSL_FOLDER}/nvidia-smi"):
-        path = f"{WSL_FOLDER}/nvidia-smi"
-    if path is None:
-        return NvidiaSmi()
-    columns = "--query-gpu=index,uuid,name,driver_version"
-    try:
-        first = host.run([path, columns, "--format=csv,noheader"], timeout=TOOL_SECONDS)
-    except HostError as error:
-        return NvidiaSmi(path=path, error=error.missing.detail)
-    error_words = trouble(first, TOOL_SECONDS)
-    listed = SmiList() if error_words else parse_smi_list(first.text)
-    if error_words is None and not listed.gpus:
-        said = _words(first)
-        error_words = f"it listed no GPU: {said}" if said else "it listed no GPU"
-    cuda = no_cuda = None
-    if error_words is None:
-        # both calls together stay within the time limit of a tool
-        with contextlib.suppress(HostError):
-            header = host.run([path], timeout=max(1.0, TOOL_SECONDS - first.seconds))
-            if header.ok:
-                cuda, no_cuda = parse_smi_cuda(header.text), parse_smi_no_cuda(header.text)
-    return NvidiaSmi(
-        path=path,
-        returncode=first.returncode,
-        driver_version=listed.driver_version,
-        cuda_version=cuda,
-        cuda_missing=no_cuda,
-        gpus=listed.gpus,
-        error=error_words,
-        timed_out=first.timed_out,
-    )
-
-
-# ---- libcuda -----------------------------------------------------------------------------------
-
-
-def parse_ldconfig(text: str, library: str = LIBRARY) -> list[str]:
-    r"""Paths of a library in the output of `ldconfig -p`, the loader's choice first; 64-bit only.
-
-    >>> parse_ldconfig("\tlibcuda.so.1 (libc6,x86-64) => /a/libcuda.so.1\n"
-    ...                "\tlibcuda.so.1 (libc6) => /b/libcuda.so.1\n")
-    ['/a/libcuda.so.1']
-    """
-    found = re.findall(r"^\s*(\S+) \(([^)]*)\) => (\S.*?)\s*$", text, re.MULTILINE)
-    return [path for name, flags, path in found if name == library and re.search("64", flags)]
-
-
-def parse_ld_conf(text: str) -> tuple[list[str], list[str]]:
-    r"""Folders, and patterns of further files, in /etc/ld.so.conf.
-
-    >>> parse_ld_conf("include ld.so.conf.d/*.conf\n/opt/lib  # ours\n")
-    (['/opt/lib'], ['/etc/ld.so.conf.d/*.conf'])
-    """
-    folders: list[str] = []
-    includes: list[str] = []
-    for raw in text.splitlines():
-        line = raw.split("#", 1)[0].strip()
-        if line.startswith("include "):
-            includes.extend(posixpath.join("/etc", name) for name in line.split()[1:])
-        elif line.startswith("/"):
-            folders.append(line.split("=", 1)[0].strip())
-    return folders, includes
-
-
-def parse_library_version(path: str) -> str | None:
-    """Driver version in the name of the file that libcuda.so.1 links to.
-
-    >>> parse_library_version("/usr/lib64/libcuda.so.535.104.05"), parse_library_version("/x.so.1")
-    ('535.104.05', None)
-    """
-    found = re.search(rf"\.so\.({_VERSION})$", path)
-    return found[1] if found else None
-
-
-def _cached(host: Host) -> list[str]:
-    """Paths of the library in the loader's cache; without `ldconfig`, from its configuration."""
-    for program in (host.which("ldconfig"), "/sbin/ldconfig", "/usr/sbin/ldconfig"):
-        if program is None:
-            continue
-        with contextlib.suppress(HostError):
-            result = host.run([program, "-p"])
-            if result.ok:
-                return parse_ldconfig(result.text)
-    folders: list[str] = []
-    with contextlib.suppress(HostError):
-        folders, includes = parse_ld_conf(read_text(host, "/etc/ld.so.conf"))
-        for path in (path for pattern in includes for path in host.glob(pattern)):
-            with contextlib.suppress(HostError):
-                folders.extend(parse_ld_conf(read_text(host, path))[0])
-    return [posixpath.join(folder, LIBRARY) for folder in folders]
-
-
-def _candidates(host: Host) -> Iterator[tuple[str, str]]:
-    """The files that the loader would consider, in its order, each with the reason."""
-    for folder in host.env.get("LD_LIBRARY_PATH", "").split(":"):
-        if folder:
-            yield "LD_LIBRARY_PATH", posixpath.join(folder, LIBRARY)
-    for path in _cached(host):
-        yield ("wsl" if path.startswith(WSL_FOLDER) else "ld.so.cache"), path
-    for folder in DEFAULT_FOLDERS:
-        yield "default", posixpath.join(folder, LIBRARY)
-    yield "wsl", posixpath.join(WSL_FOLDER, LIBRARY)
-
-
-def _resolved(host: Host, path: str) -> str:
-    try:
-        return host.readlink(path)
-    except HostError:
-        return path
-
-
-@probe
-def libcuda(host: Host) -> LibCuda:
-    """The libcuda.so.1 that a job would load, and other copies; none is loaded."""
-    if host.system != "Linux":
-        raise HostError(Why.UNSUPPORTED, f"libcuda is not looked for on {host.system}")
-    found: dict[str, tuple[str, str]] = {}
-    for via, path in _candidates(host):
-        if exists(host, path):
-            found.setdefault(_resolved(host, path), (via, path))
-    spare: dict[str, str] = {}
-    with contextlib.suppress(HostError):
-        for path in host.glob(f"/usr/local/cuda*/compat/{LIBRARY}"):
-            spare.setdefault(_resolved(host, path), path)
-    if not found:
-        return LibCuda(others=tuple(spare.values()))
-    (real, (via, path)), *rest = found.items()
-    others = [where for _, (_, where) in rest]
-    others += [where for target, where in spare.items() if target not in found]
-    parts = {*path.split("/"), *real.split("/")}
-    return LibCuda(
-        path=path,
-        via=via,
-        version=parse_library_version(real),
-        compat=any(re.fullmatch(r"compat(?:_orig)?|cuda-compat\S*", part) for part in parts),
-        stub="stubs" in parts,
-        others=tuple(others),
     )
 
 

@@ -8,7 +8,9 @@ import pytest
 from dsdoctor.host import HostError, LocalHost
 from dsdoctor.model.facts.base import Missing, Why
 from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
-from dsdoctor.probes.nvidia import CHILD, libcuda, nvidia_kernel, nvidia_smi, nvml
+from dsdoctor.probes.libcuda import libcuda
+from dsdoctor.probes.nvidia import CHILD, nvidia_kernel, nvml
+from dsdoctor.probes.nvidia_smi import nvidia_smi
 from dsdoctor.process import Result
 from dsdoctor.testing import FakeHost
 

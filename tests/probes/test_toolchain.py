@@ -11,12 +11,9 @@ from dsdoctor.model.facts.base import Missing, Why
 from dsdoctor.model.facts.python import Patient
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.facts.toolchain import CudaToolkits
-from dsdoctor.probes.toolchain import (
-    NEEDED_HEADERS,
-    compilers,
-    cuda_toolkits,
-    extension_cache,
-)
+from dsdoctor.probes.compilers import compilers
+from dsdoctor.probes.cuda_toolkits import NEEDED_HEADERS, cuda_toolkits
+from dsdoctor.probes.extension_cache import extension_cache
 from dsdoctor.process import Result
 from dsdoctor.testing import FakeHost
 

@@ -9,7 +9,7 @@ import pytest
 
 from dsdoctor.api import Missing, RunNeeds, TorchBuild, Why
 from dsdoctor.host import LocalHost
-from dsdoctor.probes import toolchain
+from dsdoctor.probes.cuda_toolkits import cuda_toolkits
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="shell scripts")
 
@@ -27,7 +27,7 @@ def toolkit(tmp_path: Path, compile_line: str) -> LocalHost:
 
 def tried(host: LocalHost, run: RunNeeds, torch: TorchBuild) -> tuple[bool | None, str | None]:
     lacking = Missing(why=Why.ABSENT, detail="no interpreter")
-    found = toolchain.cuda_toolkits.function(host, lacking, run, torch)
+    found = cuda_toolkits.function(host, lacking, run, torch)
     assert found.toolkit is not None
     assert found.toolkit.version == "12.8"
     return found.toolkit.trial_ok, found.toolkit.trial_error

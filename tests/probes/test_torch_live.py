@@ -15,8 +15,8 @@ from dsdoctor.host import LocalHost
 from dsdoctor.model.facts.base import Missing, Why
 from dsdoctor.model.facts.python import DeepSpeedLive, PatientChoice, TorchLive
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.probes import patient
-from dsdoctor.probes.patient import parse_live, start_torch, torch_facts
+from dsdoctor.probes import torch_live
+from dsdoctor.probes.torch_live import _tail, parse_live, start_torch, torch_facts
 from dsdoctor.process import Result
 
 #: A torch for two GPUs of which the second has no memory left; MODE changes its mind.
@@ -194,7 +194,7 @@ def test_of_a_dump_of_python_3_14_the_python_frames_are_kept() -> None:
     python += ['  File "/e/torch/__init__.py", line 1 in <module>', ""]
     native = ["Current thread's C stack trace (most recent call first):"]
     native += [f'  Binary file "/e/bin/python" [0x{number:x}]' for number in range(30)]
-    found = patient._tail("\n".join([*python, *native]).encode())
+    found = _tail("\n".join([*python, *native]).encode())
     assert found.splitlines() == python[:-1]
 
 
@@ -209,7 +209,7 @@ def test_an_import_that_hangs_tells_where(bare: str, tmp_path: Path) -> None:
 def test_a_child_that_cannot_end_itself_is_ended(
     bare: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patient, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(torch_live, "GRACE_SECONDS", 0.2)
     stop = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
     torch, _ = live(bare, job(tmp_path, stop), 1.0)
     assert torch.imported.error_type == "hang"

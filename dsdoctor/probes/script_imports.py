@@ -36,9 +36,9 @@ def imports_of(text: str) -> dict[str, int] | None:
     An import in `try`, `if`, a function or a class may never run, or be caught. None: the text
     cannot be parsed.
 
-    >>> imports_of("import os, torch.nn as nn\\nfrom peft import LoraConfig\\nfrom . import x")
+    >>> imports_of("import os, torch.nn as nn\nfrom peft import LoraConfig\nfrom . import x")
     {'os': 1, 'torch': 1, 'peft': 2}
-    >>> imports_of("try:\\n    import apex\\nexcept ImportError:\\n    apex = None")
+    >>> imports_of("try:\n    import apex\nexcept ImportError:\n    apex = None")
     {}
     """
     tree = syntax_of(text)

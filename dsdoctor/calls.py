@@ -6,8 +6,11 @@ in a notebook, the report itself. Nothing that can hang or crash runs in the cal
 
 from __future__ import annotations
 
+import contextlib
 import html
-from collections.abc import Callable, Iterable, Sequence
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -99,8 +102,31 @@ def _text(path: str | Path | None) -> str | None:
     return None if path is None else str(path)
 
 
+@contextlib.contextmanager
+def config_file(config: str | Path | Mapping[str, Any] | None) -> Iterator[str | None]:
+    """The path of a DeepSpeed config, for as long as it is examined.
+
+    DeepSpeed and the Trainer take a dictionary as well; checks, and the DeepSpeed of the
+    environment, read a file.
+
+    Raises:
+        UsageError: a value of the dictionary cannot be written as JSON.
+    """
+    if not isinstance(config, Mapping):
+        yield _text(config)
+        return
+    try:
+        text = json.dumps(dict(config), indent=2)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"`config` cannot be written as JSON: {error}") from None
+    with tempfile.TemporaryDirectory(prefix="dsdoctor-config-") as folder:
+        path = Path(folder) / "ds_config.json"
+        path.write_text(text, encoding="utf-8")
+        yield str(path)
+
+
 def check(
-    config: str | Path | None = None,
+    config: str | Path | Mapping[str, Any] | None = None,
     *,
     command: Sequence[str] | str = (),
     gpus: Sequence[str | int] | str | int | None = None,
@@ -123,11 +149,13 @@ def check(
     modules_to_save: Sequence[str] = (),
     profile: str | Path | None = None,
     framework: str | None = None,
+    like: str | None = None,
+    driver: str | None = None,
 ) -> Outcome[Report]:
     """Checks whether a job will start on this machine, as `dsdoctor check` does.
 
     Args:
-        config: DeepSpeed config of the job.
+        config: DeepSpeed config of the job: a file, or a dictionary.
         command: command line of the job, judged and not run.
         gpus: indices or UUIDs of the GPUs that the job uses; None = all that are visible.
         expect_gpus: number of GPUs that must be present.
@@ -151,47 +179,62 @@ def check(
         profile: requirements: a name or a TOML file.
         framework: what passes the config to DeepSpeed: `hf`, `lightning`, `accelerate` or
             `native`; None = read from the script of `command`.
+        like: judge this environment on another machine, such as `8xH100-SXM`.
+        driver: with `like`: the version of its driver.
 
     Raises:
         UsageError: an argument does not fit; the message says what was expected.
     """
     from dsdoctor import packs, settings  # noqa: PLC0415  # `import dsdoctor` stays light
-    from dsdoctor.examine import Request, examine  # noqa: PLC0415
+    from dsdoctor.examine import Request, examine, read_machine  # noqa: PLC0415
     from dsdoctor.job.request import run_needs, with_job  # noqa: PLC0415
-    from dsdoctor.judge import Policy, require_checks  # noqa: PLC0415
+    from dsdoctor.judge import Policy, judge, require_checks  # noqa: PLC0415
     from dsdoctor.model.report import exit_code  # noqa: PLC0415
     from dsdoctor.report import text  # noqa: PLC0415
 
+    if driver is not None and like is None:
+        raise UsageError("`driver` requires `like`; pass both")
     registry = packs.load()
     found, _ = settings.without_leftovers(settings.load(), registry)
     units = registry.select(tuple(select), [*found.ignore, *ignore])
     policy = Policy(limits=found.limits)
     require_checks(units, policy)
-    run = run_needs(
-        gpus=None if gpus is None else _words(gpus),
-        expect_gpus=expect_gpus,
-        config=_text(config),
-        hostfile=_text(hostfile),
-        quick=quick,
-        deep=deep,
-        command=(command,) if isinstance(command, str) and command else tuple(command),
-    )
-    run = with_job(
-        run,
-        paths=tuple(map(str, paths)),
-        writable=tuple(map(str, writable)),
-        checkpoint=_text(checkpoint),
-        plan=_text(plan),
-        model=_text(model),
-        sequence=sequence,
-        finetune=finetune,
-        lora_rank=lora_rank,
-        modules_to_save=",".join(modules_to_save) or None,
-        profile=_text(profile),
-        framework=framework,
-    )
-    request = Request(run=run, python=python, timeout=timeout)
-    _, report = examine(request, registry, units, policy)
+    with config_file(config) as path:
+        run = run_needs(
+            gpus=None if gpus is None else _words(gpus),
+            expect_gpus=expect_gpus,
+            config=path,
+            hostfile=_text(hostfile),
+            quick=quick,
+            deep=deep,
+            command=(command,) if isinstance(command, str) and command else tuple(command),
+        )
+        run = with_job(
+            run,
+            paths=tuple(map(str, paths)),
+            writable=tuple(map(str, writable)),
+            checkpoint=_text(checkpoint),
+            plan=_text(plan),
+            model=_text(model),
+            sequence=sequence,
+            finetune=finetune,
+            lora_rank=lora_rank,
+            modules_to_save=",".join(modules_to_save) or None,
+            profile=_text(profile),
+            framework=framework,
+        )
+        request = Request(run=run, python=python, timeout=timeout)
+        if like is None:
+            _, report = examine(request, registry, units, policy)
+        else:
+            from dsdoctor import compose  # noqa: PLC0415  # only for another machine
+            from dsdoctor.host import LocalHost  # noqa: PLC0415
+
+            node = compose.machine_like(like, driver)
+            here = read_machine(request, registry, units)
+            made = compose.composed(here, node, f"a machine like {like}")
+            made = compose.with_job(made, run, LocalHost(), registry)
+            report = judge(made, units, registry, policy)
     counts = ", ".join(f"{number} {name}" for name, number in report.counts.items() if number)
     return Outcome(
         report,
@@ -201,11 +244,14 @@ def check(
     )
 
 
-def diagnose(*paths: str | Path, expect: Sequence[str] = ()) -> Outcome[Diagnosis]:
+def diagnose(
+    *paths: str | Path, text: str | None = None, expect: Sequence[str] = ()
+) -> Outcome[Diagnosis]:
     """Finds out from its logs why a run died, as `dsdoctor diagnose` does.
 
     Args:
         paths: logs, or folders of logs.
+        text: the text of a log in place of files, such as `traceback.format_exc()`.
         expect: what must have been active, such as `zero3` or `4gpus`.
 
     Raises:
@@ -215,11 +261,17 @@ def diagnose(*paths: str | Path, expect: Sequence[str] = ()) -> Outcome[Diagnosi
     from dsdoctor.model.diagnosis import exit_code  # noqa: PLC0415
     from dsdoctor.report import diagnosis as report  # noqa: PLC0415
 
-    if not paths:
+    if text is not None and paths:
+        raise UsageError("a text and paths were passed; pass one of them")
+    if text is None and not paths:
         raise UsageError("no log was passed; expected paths of logs or of folders with logs")
     signatures = logs.signatures_of(packs.load())
     try:
-        found = logs.diagnose_paths([str(path) for path in paths], signatures, expect=expect)
+        if text is not None:
+            source = logs.Source("text", data=text.encode("utf-8", "replace"))
+            found = logs.diagnose([source], signatures, expect=expect)
+        else:
+            found = logs.diagnose_paths([str(path) for path in paths], signatures, expect=expect)
     except logs.ReadError as error:
         raise UsageError(str(error)) from None
     return Outcome(

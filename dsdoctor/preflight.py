@@ -19,6 +19,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from dsdoctor import settings
 from dsdoctor.callable_module import make_callable
@@ -63,7 +64,7 @@ def is_local_leader(env: Mapping[str, str]) -> bool:
 
 
 def preflight(
-    config: str | None = None,
+    config: str | Mapping[str, Any] | None = None,
     *,
     gpus: Sequence[str | int] = (),
     quick: bool = False,
@@ -76,7 +77,7 @@ def preflight(
     torch and DeepSpeed are not imported into this process but into a child.
 
     Args:
-        config: DeepSpeed config of the run.
+        config: DeepSpeed config of the run: a file, or a dictionary.
         gpus: indices or UUIDs of the GPUs of the run; empty = those that are visible.
         quick: do not start torch.
         timeout: seconds for everything.
@@ -92,7 +93,10 @@ def preflight(
     """
     if not is_local_leader(os.environ):
         return None
-    report = _examine(config, tuple(str(gpu) for gpu in gpus), quick, timeout, tuple(command))
+    from dsdoctor.calls import config_file  # noqa: PLC0415  # ranks that do not look import nothing
+
+    with config_file(config) as path:
+        report = _examine(path, tuple(str(gpu) for gpu in gpus), quick, timeout, tuple(command))
     bad = [f for f in report.findings if f.status in (Status.FAIL, Status.WARN)]
     from dsdoctor.report import text  # noqa: PLC0415  # ranks that do not check import nothing
 

@@ -157,7 +157,7 @@ def command(
       dsdoctor fix
       dsdoctor fix --install-cuda-toolkit --dry-run
       dsdoctor fix remove-stale-lock --yes
-      dsdoctor fix repair-ds-config -- deepspeed train.py --deepspeed_config ds.json
+      dsdoctor fix repair-ds-config -- deepspeed train.py --deepspeed ds.json
       dsdoctor fix --undo
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     asked = tuple(dict.fromkeys((*names, *(["install-cuda-toolkit"] * install_cuda_toolkit))))

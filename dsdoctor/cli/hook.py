@@ -283,7 +283,8 @@ def install_command(
     is_flag=True,
     help="Remove them even if the scheduler's configuration refers to them.",
 )
-def uninstall_command(*, target: str, into: str | None, force: bool) -> None:
+@click.option("--dry-run", is_flag=True, help="Print what would be removed, and remove nothing.")
+def uninstall_command(*, target: str, into: str | None, force: bool, dry_run: bool) -> None:
     """Remove what `hook install` wrote, and what its hooks left in their run folder.
 
     Refuses while the scheduler's configuration still refers to the scripts: Slurm drains a node
@@ -295,7 +296,7 @@ def uninstall_command(*, target: str, into: str | None, force: bool) -> None:
         site.refuse_if_used(own_tool("scontrol") or "/usr/bin/scontrol", scripts)
     if target in schedulers.FILES and not force:
         in_use.refuse_if_used(target, folder)
-    for line in installed.remove(target, folder):
+    for line in installed.remove(target, folder, dry=dry_run):
         click.echo(line)
     if target == "slurm":
         click.echo("Also remove the lines that refer to this folder from slurm.conf.")

@@ -87,8 +87,13 @@ def _keep_edited(path: Path, new: str) -> Path | None:
     return kept
 
 
-def remove(target: str, into: Path) -> list[str]:
+def remove(target: str, into: Path, *, dry: bool = False) -> list[str]:
     """Removes what `apply` wrote, and no other files; returns what it did, in lines.
+
+    Args:
+        target: what was installed.
+        into: the folder of its files.
+        dry: change nothing, and return what would be removed.
 
     Raises:
         UsageError: dsdoctor wrote no file there, or a file cannot be removed.
@@ -110,6 +115,9 @@ def remove(target: str, into: Path) -> list[str]:
         if not _is_ours(path):
             said.append(f"left {path}: it was not written by dsdoctor")
             continue
+        if dry:
+            said.append(f"would remove {path}")
+            continue
         try:
             path.unlink()
         except OSError as error:
@@ -119,6 +127,10 @@ def remove(target: str, into: Path) -> list[str]:
         raise UsageError(
             f"`{into}` contains no file that dsdoctor wrote; expected {', '.join(names)}"
         )
+    if dry:
+        unless = "unless other scripts use it"
+        folders = sorted(run_folders)
+        return said + [f"would remove what hooks left in {folder}, {unless}" for folder in folders]
     used = _run_folders_in_use({into, *TARGETS.values()})
     said += [f"left {folder}: other scripts use it" for folder in sorted(run_folders & used)]
     said += [line for folder in sorted(run_folders - used) for line in _empty(folder)]

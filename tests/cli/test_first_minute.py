@@ -128,6 +128,40 @@ def test_the_function_judges_what_the_command_judges(tmp_path: Path) -> None:
     assert "fail" in {status for _, status in told}
 
 
+def test_a_config_may_be_a_dictionary() -> None:
+    config = {"train_batch_size": 8, "zero_optimization": {"stage": 7}}
+    found = dsdoctor.check(config, quick=True, select=["config"])
+    (bad,) = [one for one in found.findings if one.status.value == "fail"]
+    assert bad.condition == "ds-config-wrong-type"
+    assert not Path(found.config).parent.exists(), "the file that was examined is left"
+    with pytest.raises(dsdoctor.UsageError, match="`config` cannot be written as JSON"):
+        dsdoctor.check({"train_batch_size": object()}, quick=True)
+    with pytest.raises(dsdoctor.PreflightError, match="ds-config-wrong-type"):
+        dsdoctor.preflight(config, quick=True)
+
+
+def test_this_environment_on_another_machine() -> None:
+    found = dsdoctor.check(quick=True, like="2x4090", driver="470.256.02", select=["driver"])
+    assert found.gpus == ["2 × NVIDIA GeForce RTX 4090"]
+    assert found.driver == "470.256.02"
+    with pytest.raises(dsdoctor.UsageError, match="`driver` requires `like`"):
+        dsdoctor.check(quick=True, driver="470.256.02")
+
+
+def test_a_text_is_diagnosed() -> None:
+    found = dsdoctor.diagnose(text="torch.OutOfMemoryError: CUDA out of memory.\n")
+    assert found.causes[0].condition == "gpu-oom"
+    assert "gpu-oom" in str(found)
+    with pytest.raises(dsdoctor.UsageError, match="pass one of them"):
+        dsdoctor.diagnose("train.log", text="x")
+
+
+def test_completion_in_a_notebook_lists_the_functions() -> None:
+    code = "import dsdoctor; print(*dir(dsdoctor))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"check", "diagnose", "recommend", "smoke"} <= set(done.stdout.split())
+
+
 def test_diagnose_as_a_function(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     log.write_text(

@@ -145,7 +145,12 @@ def test_a_run_folder_that_other_scripts_of_the_node_use_is_left(
         installed.apply(install.plan(target, options))
     run.mkdir()
     (run / "gate.log").write_text("")
+    before = sorted(tmp_path.rglob("*"))
+    listed = installed.remove("nagios", tmp_path / "nagios", dry=True)
+    assert f"would remove {tmp_path / 'nagios' / 'check_dsdoctor'}" in listed
+    assert sorted(tmp_path.rglob("*")) == before
     said = installed.remove("nagios", tmp_path / "nagios")
+    assert len(said) >= len(listed)
     assert f"left {run}: other scripts use it" in said
     assert (run / "gate.log").exists()
     assert f"removed {run}" in installed.remove("slurm", tmp_path / "slurm")

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    Launcher,
     Launchers,
     Missing,
     NotStated,
@@ -31,6 +32,7 @@ from dsdoctor.api import (
     ok,
     warn,
 )
+from dsdoctor_checks._util import listed
 
 CONDITION = Condition("launcher-of-other-env", id="DSD909", scope=Scope.USER_ENV, since="0.1")
 #: Launchers that start ranks with their own interpreter, and the module of each.
@@ -61,6 +63,7 @@ def launchers_are_of_this_env(
 
     A launcher whose package the environment does not have is not meant to be of it.
     """
+    strange: dict[tuple[str | None, bool], list[Launcher]] = {}
     for launcher in launchers.launchers:
         module = MODULES.get(launcher.name)
         if module is None or not _has(packages, module.partition(".")[0]):
@@ -68,14 +71,20 @@ def launchers_are_of_this_env(
         if launcher.path is None or launcher.same_env is not False:
             continue
         meant = patient.chosen_by in BY_SHELL and launcher.name == "deepspeed"
+        strange.setdefault((launcher.interpreter, meant), []).append(launcher)
+    for (interpreter, meant), found in strange.items():
+        names = [f"`{launcher.name}`" for launcher in found]
+        modules = [f"`{patient.executable} -m {MODULES[launcher.name]}`" for launcher in found]
+        many = len(found) > 1
         yield (fail if meant else warn)(
-            f"`{launcher.name}` on PATH is `{launcher.path}` and runs "
-            f"`{launcher.interpreter}`, but the interpreter examined is `{patient.executable}`",
+            f"{listed(names)} on PATH {'are' if many else 'is'}"
+            f" {listed(f'`{launcher.path}`' for launcher in found)} and {'run' if many else 'runs'}"
+            f" `{interpreter}`, but the interpreter examined is `{patient.executable}`",
             effect="the job runs with the packages of another environment",
-            hint=f"run `{patient.executable} -m {module}` instead of `{launcher.name}`, or put "
-            f"`{patient.bin_dir or patient.prefix}` first on PATH",
-            launcher=launcher.path,
-            interpreter=launcher.interpreter,
+            hint=f"run {' or '.join(modules)} instead, or put `{patient.bin_dir or patient.prefix}`"
+            " first on PATH",
+            launchers=[launcher.path for launcher in found],
+            interpreter=interpreter,
             patient=patient.executable,
         )
     here = [launcher.path for launcher in launchers.launchers if launcher.same_env]

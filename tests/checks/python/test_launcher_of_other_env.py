@@ -98,3 +98,18 @@ def test_only_a_launcher_that_the_environment_has_is_compared(
         packages=packages,
     )
     assert judged.status == expected
+
+
+def test_launchers_of_one_environment_are_one_finding() -> None:
+    found = [launcher(name, same=False) for name in ("deepspeed", "torchrun", "accelerate")]
+    judged = judge(
+        launcher_of_other_env.launchers_are_of_this_env,
+        launchers=Launchers(launchers=tuple(found)),
+        patient=patient(chosen_by="--python"),
+    )
+    (finding,) = judged.bad
+    assert finding.message.startswith("`deepspeed`, `torchrun` and `accelerate` on PATH are ")
+    assert (
+        "-m deepspeed.launcher.runner` or `/env/bin/python -m torch.distributed.run`"
+        in finding.hint
+    )

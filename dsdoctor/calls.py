@@ -6,11 +6,8 @@ in a notebook, the report itself. Nothing that can hang or crash runs in the cal
 
 from __future__ import annotations
 
-import contextlib
 import html
-import json
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -102,29 +99,6 @@ def _text(path: str | Path | None) -> str | None:
     return None if path is None else str(path)
 
 
-@contextlib.contextmanager
-def config_file(config: str | Path | Mapping[str, Any] | None) -> Iterator[str | None]:
-    """The path of a DeepSpeed config, for as long as it is examined.
-
-    DeepSpeed and the Trainer take a dictionary as well; checks, and the DeepSpeed of the
-    environment, read a file.
-
-    Raises:
-        UsageError: a value of the dictionary cannot be written as JSON.
-    """
-    if not isinstance(config, Mapping):
-        yield _text(config)
-        return
-    try:
-        text = json.dumps(dict(config), indent=2)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"`config` cannot be written as JSON: {error}") from None
-    with tempfile.TemporaryDirectory(prefix="dsdoctor-config-") as folder:
-        path = Path(folder) / "ds_config.json"
-        path.write_text(text, encoding="utf-8")
-        yield str(path)
-
-
 def check(
     config: str | Path | Mapping[str, Any] | None = None,
     *,
@@ -187,6 +161,7 @@ def check(
     """
     from dsdoctor import packs, settings  # noqa: PLC0415  # `import dsdoctor` stays light
     from dsdoctor.examine import Request, examine, read_machine  # noqa: PLC0415
+    from dsdoctor.job import config_file  # noqa: PLC0415
     from dsdoctor.job.request import run_needs, with_job  # noqa: PLC0415
     from dsdoctor.judge import Policy, judge, require_checks  # noqa: PLC0415
     from dsdoctor.model.report import exit_code  # noqa: PLC0415
@@ -199,7 +174,7 @@ def check(
     units = registry.select(tuple(select), [*found.ignore, *ignore])
     policy = Policy(limits=found.limits)
     require_checks(units, policy)
-    with config_file(config) as path:
+    with config_file.of(config) as path:
         run = run_needs(
             gpus=None if gpus is None else _words(gpus),
             expect_gpus=expect_gpus,

@@ -93,9 +93,9 @@ def preflight(
     """
     if not is_local_leader(os.environ):
         return None
-    from dsdoctor.calls import config_file  # noqa: PLC0415  # ranks that do not look import nothing
+    from dsdoctor.job import config_file  # noqa: PLC0415  # ranks that do not look import nothing
 
-    with config_file(config) as path:
+    with config_file.of(config) as path:
         report = _examine(path, tuple(str(gpu) for gpu in gpus), quick, timeout, tuple(command))
     bad = [f for f in report.findings if f.status in (Status.FAIL, Status.WARN)]
     from dsdoctor.report import text  # noqa: PLC0415  # ranks that do not check import nothing

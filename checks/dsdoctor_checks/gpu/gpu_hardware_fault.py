@@ -46,6 +46,8 @@ from ._xids import FATAL, INFO, WARN, XIDS, Xid, lookup
 CONDITION = Condition("gpu-hardware-fault", id="DSD650", scope=Scope.NODE, since="0.1")
 
 HOUR = 3600.0
+#: "GPU has fallen off the bus" (NVIDIA's Xid catalog of 2025-10-29).
+FELL_OFF = 79
 
 
 class XidLimits(Limits, frozen=True, kw_only=True):
@@ -81,7 +83,9 @@ def kernel_log_is_clean(
         if not ours:
             continue
         rule = lookup(event.code, event.text, switch=event.switch)
-        level = _level(rule, event, gpu, limits)
+        # the log begins at the last boot, so a GPU that fell off the bus and is not there is lost
+        gone = event.code == FELL_OFF and not event.switch and isinstance(gpus, Gpus) and not gpu
+        level = FATAL if gone else _level(rule, event, gpu, limits)
         word = "SXid" if event.switch else "Xid"
         if level == INFO:
             noted[f"{event.bdf} {word} {event.code}"] = counts[key]

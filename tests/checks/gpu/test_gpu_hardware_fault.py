@@ -127,3 +127,17 @@ def test_every_number_says_what_to_do(code: int) -> None:
     assert rule.meaning
     assert rule.level in (_xids.FATAL, _xids.WARN, _xids.INFO)
     assert rule.action[0].islower()
+
+
+@pytest.mark.parametrize(
+    ("code", "bdf", "expected"),
+    [
+        pytest.param(79, "0000:9a:00", "fail", id="the GPU that fell off the bus is not there"),
+        pytest.param(79, "0000:1b:00", "ok", id="the GPU is there again"),
+        pytest.param(48, "0000:9a:00", "ok", id="an old error of another device"),
+    ],
+)
+def test_a_gpu_that_is_gone_does_not_come_back_with_time(
+    code: int, bdf: str, expected: str
+) -> None:
+    assert verdict(xid(code, bdf, age=240 * 3600.0)) == expected

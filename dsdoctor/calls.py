@@ -151,8 +151,8 @@ def check(
         modules_to_save: modules that are trained in full next to the adapters (`embed_tokens`,
             `lm_head`, `vision`, or `NAME=COUNT`).
         profile: requirements: a name or a TOML file.
-        framework: what passes the config to DeepSpeed: `hf`, `lightning`, `accelerate` or
-            `native`; None = read from the script of `command`.
+        framework: what passes the config to DeepSpeed (`hf`, `lightning`, `accelerate`, `native`);
+            None = read from the script of `command`.
         like: judge this environment on another machine, such as `8xH100-SXM`.
         driver: with `like`: the version of its driver.
 
@@ -205,18 +205,13 @@ def check(
             from dsdoctor import compose  # noqa: PLC0415  # only for another machine
             from dsdoctor.host import LocalHost  # noqa: PLC0415
 
-            node = compose.machine_like(like, driver)
             here = read_machine(request, registry, units)
-            made = compose.composed(here, node, f"a machine like {like}")
-            made = compose.with_job(made, run, LocalHost(), registry)
+            node, name = compose.machine_like(like, driver), f"a machine like {like}"
+            made = compose.with_job(compose.composed(here, node, name), run, LocalHost(), registry)
             report = judge(made, units, registry, policy)
     counts = ", ".join(f"{number} {name}" for name, number in report.counts.items() if number)
-    return Outcome(
-        report,
-        exit_code(report),
-        f"check: {report.verdict.value}: {counts}",
-        lambda: text.lines(report),
-    )
+    summary = f"check: {report.verdict.value}: {counts}"
+    return Outcome(report, exit_code(report), summary, lambda: text.lines(report))
 
 
 def diagnose(

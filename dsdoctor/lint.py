@@ -33,7 +33,7 @@ from dsdoctor.model.snapshot import Snapshot, masked
 from dsdoctor.model.snapshot import of as snapshot_of
 from dsdoctor.packs.registry import Registry, Unit, needs
 from dsdoctor.precedence import without_wider
-from dsdoctor.probes.accelerate_keys import ignored
+from dsdoctor.probes.accelerate_keys import ignored, rejected_by_plugin
 from dsdoctor.probes.command_line import batch_options, parse_command
 from dsdoctor.probes.config import parse_config
 from dsdoctor.probes.hostfile import parse_env_file
@@ -250,6 +250,10 @@ def _yaml_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
             parts.append(_config_part(fact, shown, line))
     if kind == "accelerate":
         parts += _plugin_parts(found.get("deepspeed_config"), text)
+        error = rejected_by_plugin(found, {}, None)
+        if error:
+            refused = LaunchParse(launcher="accelerate", accepted=False, error=error, in_ranks=True)
+            parts.append(_Part([refused], ("launch",)))
     known = kind == "accelerate" or bool(parts) or isinstance(found.get("deepspeed"), str)
     return (kind, parts) if known else ("", [])
 

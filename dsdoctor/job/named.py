@@ -225,6 +225,8 @@ def _config(parsed: LaunchCommand, host: Host, cwd: str) -> tuple[str | None, st
             return path, f"`{name}`"
     for word in _trainer_files(parsed):
         value = (read_yaml(word, host, cwd) or {}).get("deepspeed")
+        if isinstance(value, dict) and value:
+            return word, f"`{word}`"  # axolotl takes the config itself as well
         if isinstance(value, str) and value and value not in PRESETS:
             return value, f"`{word}`"
     return None, ""

@@ -1,5 +1,10 @@
 """Which keys of `deepspeed_config` in accelerate's YAML become options of `accelerate launch`.
 
+And what its DeepSpeed plugin rejects when a script creates it: settings that stand both in this
+YAML and in the DeepSpeed config that it refers to (`DeepSpeedPlugin` of accelerate 0.16 to 1.15,
+utils/dataclasses.py: `__post_init__`, `_deepspeed_config_checks`, `set_mixed_precision`; read
+2026-11-28).
+
 If accelerate is installed, its own parser decides (`launch_parser`). Source:
 `launch_command_parser` of accelerate 0.12, 0.18, 0.24, 0.34 and 1.15 (commands/launch.py), read
 2026-11-23: the union of their options, since a file does not say for which release it was written.
@@ -43,3 +48,62 @@ def ignored(section: Mapping[str, Any]) -> dict[str, str]:
     unread = [key for key in section if key not in _OPTIONS and not key.startswith(_OTHERS)]
     options = sorted(_OPTIONS)
     return {key: "".join(difflib.get_close_matches(key, options, 1, _ALIKE)) for key in unread}
+
+
+#: Settings that only one of the two files may have; `_deepspeed_config_checks`.
+_ONCE = ("gradient_accumulation_steps", "gradient_clipping", "zero_stage",
+         "offload_optimizer_device", "offload_param_device", "offload_param_nvme_path",
+         "offload_optimizer_nvme_path", "zero3_save_16bit_model")  # fmt: skip
+#: Options of `accelerate launch` that choose another plugin.
+_OTHER_PLUGINS = frozenset({"cpu", "multi_gpu", "tpu", "use_fsdp", "use_megatron_lm"})
+_OTHER_PRECISION = {"fp16": "bf16", "bf16": "fp16"}
+
+
+def rejected_by_plugin(
+    values: Mapping[str, Any],
+    options: Mapping[str, str],
+    config: Mapping[str, Any] | None,
+    passed_by_script: str = "",
+) -> str:
+    """Why accelerate's DeepSpeed plugin rejects its settings; "" if it accepts them.
+
+    Args:
+        values: of accelerate's YAML.
+        options: of `accelerate launch`, which take precedence, `-` as `_`.
+        config: the DeepSpeed config in use; None if it is not known.
+        passed_by_script: the DeepSpeed config that transformers' `--deepspeed` passes, whose
+            `TrainingArguments` create the plugin of it; "" if none.
+
+    >>> yaml = {"distributed_type": "DEEPSPEED", "mixed_precision": "no"}
+    >>> yaml["deepspeed_config"] = {"deepspeed_config_file": "ds.json", "zero_stage": 3}
+    >>> rejected_by_plugin(yaml, {}, None)
+    '`zero_stage` and `mixed_precision` are set beside `deepspeed_config_file`'
+    """
+    section = values.get("deepspeed_config")
+    section = section if isinstance(section, dict) else {}
+    by_file = str(values.get("distributed_type", "")).upper() == "DEEPSPEED"
+    used = "use_deepspeed" in options or (by_file and not _OTHER_PLUGINS & options.keys())
+    file = options.get("deepspeed_config_file") or section.get("deepspeed_config_file")
+    beside = "`deepspeed_config_file`"
+    if passed_by_script:
+        file, beside = passed_by_script, "the script's `--deepspeed`"
+    if not used or not file or file == "none":
+        return ""
+    twice = [name for name in _ONCE if name in section]
+    passed = options.get("mixed_precision")
+    if not passed and values.get("mixed_precision") is not None:
+        twice.append("mixed_precision")
+    if twice:
+        names = ", ".join(f"`{name}`" for name in twice[:-1])
+        names += f"{' and ' if names else ''}`{twice[-1]}`"
+        return f"{names} {'are' if len(twice) > 1 else 'is'} set beside {beside}"
+    if config is None:
+        return ""
+    if "zero_optimization" not in config:
+        return f"`{file}` does not contain `zero_optimization`"
+    other = "" if passed_by_script else _OTHER_PRECISION.get(passed or "", "")
+    enabled = config.get(other)
+    enabled = enabled.get("enabled") if isinstance(enabled, dict) else None
+    if str(enabled).lower() == "true":
+        return f"`--mixed_precision {passed}` is passed, but `{file}` enables {other}"
+    return ""

@@ -363,10 +363,13 @@ def with_accelerate(command: LaunchCommand, values: Mapping[str, Any]) -> Launch
     if per_node is None and ranks is not None:
         per_node = ranks // max(nodes or 1, 1)
     address = values.get("main_process_ip")
+    port = whole("main_process_port") if command.master_port is None else None
+    wrong = () if port is None or 0 <= port <= _LAST_PORT else (f"main_process_port {port}",)
     return msgspec.structs.replace(
         command,
         num_nodes=nodes,
         num_gpus=per_node,
         master_addr=command.master_addr or (address if isinstance(address, str) else None),
-        master_port=command.master_port or whole("main_process_port"),
+        master_port=command.master_port or port,
+        problems=(*command.problems, *wrong),
     )

@@ -19,7 +19,9 @@ from dsdoctor.interpreter import run_child
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.redact import mask
+from dsdoctor.probes.accelerate_keys import rejected_by_plugin
 from dsdoctor.probes.command_line import launcher_words
+from dsdoctor.probes.yaml_files import accelerate_values
 
 #: An import from a cold network disk is slow and healthy.
 SECONDS = 120.0
@@ -110,6 +112,13 @@ def launch_parse(
         return LaunchParse(launcher="accelerate", accepted=False, error=error)
     if launcher not in ("deepspeed", "torchrun", "accelerate"):
         raise HostError(Why.NOT_ASKED, "the command starts no launcher that can check its options")
+    if launcher == "accelerate":
+        values = accelerate_values(command, host, run.cwd)
+        by_script = run.framework == "hf" and "deepspeed_config_file" not in command.options
+        passed = command.config_path if by_script else None
+        error = rejected_by_plugin(values, command.options, run.config, passed or "")
+        if error:
+            return LaunchParse(launcher=launcher, accepted=False, error=mask(error), in_ranks=True)
     if run.quick:
         return _unknown_option(host, launcher, command, torch, deepspeed)
     words = launcher_words(run)

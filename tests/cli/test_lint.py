@@ -207,6 +207,16 @@ def test_keys_that_accelerate_does_not_read_have_their_lines(tmp_path: Path) -> 
     assert "deepspeed_config_file" in found["overlap_comm"]["hint"]
 
 
+def test_settings_of_accelerate_beside_a_deepspeed_config_are_rejected(tmp_path: Path) -> None:
+    (tmp_path / "acc.yaml").write_text(
+        "distributed_type: DEEPSPEED\nmixed_precision: 'no'\n"
+        "deepspeed_config:\n  deepspeed_config_file: ds.json\n"
+    )
+    result = lint(tmp_path, "acc.yaml")
+    assert result.returncode == 1
+    assert "`mixed_precision` is set beside `deepspeed_config_file`" in result.stdout
+
+
 def test_the_framework_may_be_named(tmp_path: Path) -> None:
     (tmp_path / "ds.json").write_text(GOOD.replace("{", "{ // a comment\n", 1))
     assert lint(tmp_path, "--framework", "native", "ds.json").returncode == 0

@@ -43,6 +43,8 @@ FILES = {
     "/w/sft.yaml": "stage: sft\ndeepspeed: ds.json\n",
     "/w/preset.yaml": "deepspeed: zero2\n",
     "/w/broken.yaml": "a: [1\n",
+    "/w/inline.yaml": "base_model: x\ndeepspeed:\n  zero_optimization:\n    stage: 2\n",
+    "/w/port.yaml": ACCELERATE.replace("29501", "70000"),
 }
 
 
@@ -60,6 +62,7 @@ NAMED = [
      "the command line"),
     (("llamafactory-cli", "train", "sft.yaml"), "ds.json", "`sft.yaml`"),
     (("accelerate", "launch", "-m", "axolotl.cli.train", "sft.yaml"), "ds.json", "`sft.yaml`"),
+    (("axolotl", "train", "inline.yaml"), "inline.yaml", "`inline.yaml`"),
     (("bash", "run.sh"), "ds.json", "the command line"),
     (("srun", "-N", "2", "bash", "-c", "deepspeed t.py --deepspeed ds.json"), "ds.json",
      "the command line"),
@@ -76,6 +79,8 @@ def test_the_config_that_a_command_names_is_the_one_judged(
     found = of(*words)
     assert (found.config_path, found.config_named_by) == (path, by)
     assert (found.config is None) == (path == "absent.json")
+    if found.config is not None:
+        assert found.config == {"zero_optimization": {"stage": 2}}
 
 
 UNNAMED = [
@@ -157,6 +162,16 @@ def test_accelerates_file_says_how_many_ranks_there_are() -> None:
     )  # fmt: skip
     command = launch_command.function(host, run)
     assert (command.num_nodes, command.num_gpus) == (1, 2)
+
+
+def test_a_port_that_none_can_be_is_a_problem_of_accelerates_file() -> None:
+    words = ("accelerate", "launch", "--config_file", "port.yaml", "t.py")
+    host = FakeHost(files=FILES)
+    command = launch_command.function(host, RunNeeds(cwd="/w", command=words))
+    assert command.problems == ("main_process_port 70000",)
+    run = RunNeeds(cwd="/w", command=(*words[:-1], "--main_process_port", "29500", "t.py"))
+    command = launch_command.function(host, run)
+    assert command.problems == ()
 
 
 SRUN = [

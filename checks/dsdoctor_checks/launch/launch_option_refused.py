@@ -3,7 +3,9 @@
 ## Why it matters
 The launcher exits with a usage error before any rank starts. On a cluster that happens only after
 the job has waited in the queue. Accelerate does not reject a misspelled key under `deepspeed_config`
-in its configuration file: the run starts without the setting.
+in its configuration file: the run starts without the setting. Settings that stand both in this file
+and in a DeepSpeed config are rejected by each rank, when the script creates its `Accelerator` or
+`TrainingArguments`.
 
 ## What to do
 Correct the option. The launcher's options go before the script, the script's options after it.
@@ -13,6 +15,7 @@ Correct the option. The launcher's options go before the script, the script's op
 - DeepSpeed launcher/runner.py: `parse_args` (0.19.8)
 - PyTorch torch/distributed/run.py: `get_args_parser` (2.13)
 - accelerate commands/launch.py: `launch_command_parser` (1.15)
+- accelerate utils/dataclasses.py: `DeepSpeedPlugin` (1.15)
 """
 
 from __future__ import annotations
@@ -75,6 +78,17 @@ def the_launcher_accepts_its_options(
     elif parse.accepted and not parse.ignored:
         yield ok(launcher=parse.launcher)
     if parse.accepted:
+        return
+    if parse.in_ranks:
+        yield fail(
+            f"accelerate rejects its DeepSpeed settings: {parse.error}",
+            effect="each rank stops with `ValueError` when the script creates its `Accelerator` or"
+            " `TrainingArguments`",
+            hint="the DeepSpeed config must contain `zero_optimization` and each such setting; remove"
+            " these from accelerate's configuration file and options",
+            launcher=parse.launcher,
+            error=parse.error,
+        )
         return
     yield fail(
         f"{parse.launcher} rejects the command line: {parse.error}",

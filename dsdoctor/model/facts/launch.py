@@ -60,12 +60,14 @@ class LaunchParse(Fact, frozen=True, kw_only=True):
         error: its message otherwise.
         ignored: keys of `deepspeed_config` in accelerate's configuration that accelerate does not
             read, each with the option that has a similar name ("" = none has).
+        in_ranks: not the parser rejects it, but accelerate's DeepSpeed plugin in each rank.
     """
 
     launcher: str
     accepted: bool
     error: str = ""
     ignored: dict[str, str] = {}
+    in_ranks: bool = False
 
 
 class ScriptImports(Fact, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from dsdoctor.api import LaunchParse, Missing, TorchBuild, Why
 from dsdoctor.host import HostError, LocalHost
 from dsdoctor.host.fake import FakeHost
+from dsdoctor.job.named import resolve
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.command_line import parse_command
@@ -183,6 +185,92 @@ def test_accelerate_is_asked_about_its_configuration(
     assert error in found.error
     findings = judge(launch_option_refused.the_launcher_accepts_its_options, launch_parse=found)
     assert findings.statuses == (["fail"] if error else ["warn"] if ignored else ["ok"])
+
+
+YAML = "distributed_type: DEEPSPEED\nnum_processes: 1\n"
+FILE = "deepspeed_config:\n  deepspeed_config_file: ds.json\n"
+GOOD = '{"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true}, "zero_optimization": {}}'
+#: accelerate's YAML, options, DeepSpeed config, what the plugin of accelerate rejects ("" = nothing)
+PLUGIN = [
+    pytest.param(YAML + FILE, "", GOOD, "", id="one-place"),
+    pytest.param(YAML + FILE + "  zero3_init_flag: true\n", "", GOOD, "", id="not-in-the-config"),
+    pytest.param(YAML + FILE + "  zero_stage: 2\n", "", GOOD, "`zero_stage` is set", id="stage"),
+    pytest.param("mixed_precision: 'no'\n" + YAML + FILE, "", GOOD, "`mixed_precision` is set",
+                 id="no-precision"),
+    pytest.param("mixed_precision: bf16\n" + YAML + FILE + "  gradient_clipping: 1.0\n", "", GOOD,
+                 "`gradient_clipping` and `mixed_precision` are set", id="two"),
+    pytest.param("mixed_precision: 'no'\n" + YAML + FILE, "--mixed_precision bf16", GOOD, "",
+                 id="the-option-decides"),
+    pytest.param(YAML + FILE, "--mixed_precision fp16", GOOD, "enables bf16", id="two-precisions"),
+    pytest.param(YAML + FILE, "--zero_stage 2", GOOD, "", id="an-option"),
+    pytest.param(YAML + FILE, "", '{"train_batch_size": 1}', "does not contain `zero_optimization`",
+                 id="no-zero"),
+    pytest.param(YAML + "deepspeed_config:\n  zero_stage: 2\n", "", GOOD, "", id="no-file"),
+]  # fmt: skip
+
+
+def _plugin_of(text: str, options: str, config: str, script: str = "t.py") -> LaunchParse | None:
+    host = FakeHost(
+        files={
+            "/w/acc.yaml": text,
+            "/w/ds.json": config,
+            "/w/hf.py": "from transformers import Trainer",
+        }
+    )
+    words = f"accelerate launch --config_file acc.yaml {options} {script}".split()
+    run = resolve(RunNeeds(cwd="/w", command=tuple(words), quick=True), host)
+    choice = PatientChoice(executable=sys.executable, chosen_by="test", why="test")
+    none = Missing(why=Why.ABSENT, detail="not read")
+    try:
+        found = asker.function(host, choice, run, parse_command(run.command), none, none)
+    except HostError:
+        return None
+    assert isinstance(found, LaunchParse)
+    return found
+
+
+@pytest.mark.parametrize(("text", "options", "config", "error"), PLUGIN)
+def test_accelerate_takes_a_setting_from_one_place(
+    text: str, options: str, config: str, error: str
+) -> None:
+    found = _plugin_of(text, options, config)
+    assert (found is not None) == bool(error)
+    if found is not None:
+        judged = judge(launch_option_refused.the_launcher_accepts_its_options, launch_parse=found)
+        assert "each rank stops" in assert_fail(judged, error).effect
+
+
+def test_transformers_creates_the_plugin_of_the_config_passed_to_the_script() -> None:
+    text = YAML + "deepspeed_config:\n  zero_stage: 2\n"
+    found = _plugin_of(text, "", GOOD, "hf.py --deepspeed ds.json")
+    assert found is not None
+    assert found.error == "`zero_stage` is set beside the script's `--deepspeed`"
+    assert _plugin_of(text, "", GOOD, "t.py --deepspeed ds.json") is None
+
+
+@pytest.mark.train
+@pytest.mark.parametrize(("text", "options", "config", "error"), PLUGIN[1:9:2])
+def test_the_real_plugin_rejects_the_same(
+    tmp_path: Path, text: str, options: str, config: str, error: str
+) -> None:
+    (tmp_path / "acc.yaml").write_text(text)
+    (tmp_path / "ds.json").write_text(config)
+    (tmp_path / "t.py").write_text(
+        "import os\nfrom accelerate.utils import DeepSpeedPlugin\n"
+        "plugin = DeepSpeedPlugin()\n"
+        "plugin.set_mixed_precision(os.environ['ACCELERATE_MIXED_PRECISION'])\n"
+    )
+    words = ["-m", "accelerate.commands.launch", "--config_file", "acc.yaml", *options.split()]
+    ran = subprocess.run(
+        [sys.executable, *words, "t.py"],
+        check=False,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert (ran.returncode != 0) == bool(error), ran.stderr[-2000:]
+    assert ("ValueError" in ran.stderr) == bool(error)
 
 
 PLACEHOLDERS = [

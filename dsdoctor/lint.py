@@ -35,7 +35,7 @@ from dsdoctor.packs.registry import Registry, Unit, needs
 from dsdoctor.precedence import without_wider
 from dsdoctor.probes.accelerate_keys import ignored, rejected_by_plugin
 from dsdoctor.probes.command_line import batch_options, parse_command
-from dsdoctor.probes.config import parse_config
+from dsdoctor.probes.config import parse_bytes, parse_config
 from dsdoctor.probes.hostfile import parse_env_file
 from dsdoctor.probes.shell_lines import launches
 
@@ -139,20 +139,21 @@ class Linter:
         except (OSError, DecodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise UsageError(f"`{shown}` cannot be read: {reason}") from None
-        text = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
-        kind, parts = self._parts(path, shown, text)
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        kind, parts = self._parts(path, shown, data)
         if not kind and named:
-            kind, parts = _config_parts(shown, text, named=True)
+            kind, parts = _config_parts(shown, data, named=True)
         if not kind:
             return None
         findings = [finding for part in parts for finding in self._judge_part(part, shown)]
         left = tuple(part.line for part in parts if not part.families)
         return FileReport(shown, kind, findings, parts=len(parts) - len(left), not_judged=left)
 
-    def _parts(self, path: Path, shown: str, text: str) -> tuple[str, list[_Part]]:
+    def _parts(self, path: Path, shown: str, data: bytes) -> tuple[str, list[_Part]]:
         name = path.name.lower()
         if name.endswith((".json", ".hjson")):
-            return _config_parts(shown, text)
+            return _config_parts(shown, data)
+        text = data.decode("utf-8", "replace")
         if name.endswith(_YAML):
             return _yaml_parts(shown, text)
         if name.endswith(".deepspeed_env"):
@@ -209,9 +210,9 @@ def _decided(unit: Unit, known: frozenset[type[Fact]]) -> bool:
     return bool(own & asked) and needed <= known | {RunNeeds}
 
 
-def _config_parts(shown: str, text: str, *, named: bool = False) -> tuple[str, list[_Part]]:
+def _config_parts(shown: str, data: bytes, *, named: bool = False) -> tuple[str, list[_Part]]:
     """A DeepSpeed config; of a file that the user named, less has to speak for it."""
-    fact = parse_config(text, shown)
+    fact = parse_bytes(data, shown)
     # a file that does not parse is recognized by its keys
     keys = {key.partition(".")[0] for key in fact.lines} if fact.parsed is None else {*fact.parsed}
     known = CONFIG_KEYS | (COMMON_KEYS if named else frozenset())

@@ -12,7 +12,7 @@ import msgspec
 
 from dsdoctor import yaml_text
 from dsdoctor.api import probe
-from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.host import Host, HostError
 from dsdoctor.model import decode
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.config import DsConfig
@@ -190,7 +190,7 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
     """
     import hjson  # noqa: PLC0415  # 10 ms that runs without a config need not pay
 
-    text = text.removeprefix("\ufeff")
+    given, text = text, text.removeprefix("\ufeff")
     section = trainer_section(text, path)
     if section is not None:
         # a YAML loader reads it: there are no lines of JSON to report
@@ -227,10 +227,12 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
             words = f"`{text[opened]}` is never closed"
         return msgspec.structs.replace(fact, error=words, error_line=line, error_column=column)
     except (ValueError, OverflowError, IndexError, RecursionError) as error:
+        if fact.duplicates and _strict(fact, given).strict_error is None:
+            fact = msgspec.structs.replace(fact, last_counts=True)
         line = next((found[1] for found in fact.duplicates.values()), None)
         words = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         return msgspec.structs.replace(fact, error=words[:400], error_line=line)
-    fact = _strict(fact, text)
+    fact = _strict(fact, given)
     try:
         decode.check(parsed)
     except decode.DecodeError as error:
@@ -241,6 +243,26 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
             fact, error=f"it contains a {kind}, not an object", error_line=1
         )
     return msgspec.structs.replace(fact, parsed=mask_tree(parsed))
+
+
+def parse_bytes(data: bytes, path: str | None = None) -> DsConfig:
+    r"""As `parse_config`; bytes that are not UTF-8 are an error, as `open` makes them one.
+
+    >>> parse_bytes('{"a": 1,\n "备注": 2}'.encode("gbk")).error
+    'it contains byte 0xb1, which is not UTF-8'
+    """
+    try:
+        return parse_config(data.decode(), path)
+    except UnicodeDecodeError as error:
+        fact = parse_config(data.decode("utf-8", "replace"), path)
+        if b"\0" in data[:8]:
+            return fact
+        return DsConfig(
+            path=path,
+            error=f"it contains byte 0x{data[error.start]:02x}, which is not UTF-8",
+            error_line=data.count(b"\n", 0, error.start) + 1,
+            lines=fact.lines,
+        )
 
 
 def trainer_section(text: str, path: str | None) -> dict[str, Any] | None:
@@ -277,10 +299,12 @@ def ds_config(host: Host, run: RunNeeds) -> DsConfig:
     if run.config_path is None:
         raise HostError(Why.NOT_ASKED, "no DeepSpeed config was given (`--config FILE`)")
     try:
-        text = read_text(host, posixpath.join(run.cwd, run.config_path))
+        data = host.read(posixpath.join(run.cwd, run.config_path))
     except HostError as error:
         if error.missing.why not in (Why.ABSENT, Why.DENIED):
             raise
         words = "the file does not exist" if error.missing.why is Why.ABSENT else "not readable"
         return DsConfig(path=run.config_path, error=words)
-    return parse_config(text, run.config_path)
+    if host.system == "Windows":  # files are read in the encoding of its locale
+        return parse_config(data.decode("utf-8", "replace"), run.config_path)
+    return parse_bytes(data, run.config_path)

@@ -8,6 +8,7 @@ import re
 from dsdoctor.api import LaunchCommand, LaunchFiles, Missing, Patient, RunNeeds, probe
 from dsdoctor.host import Host, HostError
 from dsdoctor.model.facts.base import Why
+from dsdoctor.probes.command_line import behind_sbatch
 from dsdoctor.probes.module_files import missing_module, module_of
 
 #: Builtins of the shell, which are not on PATH.
@@ -15,6 +16,8 @@ _SHELL = (
     *(".", "alias", "builtin", "cd", "command", "eval", "exec", "export", "module", "set"),
     *("source", "time", "ulimit", "umask", "unset", "wait"),
 )
+#: Endings of the files that are looked for.
+_SCRIPTS = (".py", ".sh", ".bash", ".slurm", ".sbatch", ".sub", ".job")
 _SHELLS = re.compile(r"(?:ba|da|z|k)?sh")
 #: Syntax that only a shell understands: the command is then more than its first program.
 _SYNTAX = re.compile(r"[;&|<>`$*?~(){}]")
@@ -42,10 +45,19 @@ def _exists(host: Host, path: str) -> bool | None:
 
 
 def _of_shell(command: LaunchCommand) -> str:
+<<<<<<< HEAD
     """The script of `bash run.sh`; "" = the command starts no shell, or passes it a line."""
     if not _SHELLS.fullmatch(posixpath.basename(command.program)):
+=======
+    """The script of `bash run.sh`; "" = the command starts no shell, or gives it a line."""
+    name = posixpath.basename(command.program)
+    if name != "sbatch" and not _SHELLS.fullmatch(name):
+>>>>>>> f7705a85 (A config that is not UTF-8, has a byte order mark or repeats keys is judged as its reader does; a missing job script of sbatch fails)
         return ""
-    rest = command.argv[command.argv.index(command.program) + 1 :]
+    rest = list(command.argv[command.argv.index(command.program) + 1 :])
+    if name == "sbatch":
+        wrapped, rest = behind_sbatch(rest)
+        return "" if wrapped or not rest else rest[0]
     return rest[0] if rest and not rest[0].startswith(("-", "+")) else ""
 
 
@@ -73,7 +85,7 @@ def launch_files(
     program = None if command.program in _SHELL else command.program
     bin_dir = "" if isinstance(patient, Missing) else patient.bin_dir or ""
     named = command.script or _of_shell(command)
-    script = named if named.endswith((".py", ".sh")) else None
+    script = named if named.endswith(_SCRIPTS) else None
     config = (command.inner or command.launcher) == "accelerate" and command.options.get(
         "config_file"
     )

@@ -7,7 +7,7 @@ after the model has been loaded. If the file does not exist, the error is about 
 does not mention the file.
 
 The Hugging Face Trainer, Accelerate and Lightning read the file with Python's `json` module first,
-which accepts neither comments nor trailing commas.
+which accepts neither comments nor trailing commas, and of duplicate keys keeps the last.
 
 ## What to do
 Correct the line shown in the finding. In Hjson an unquoted string runs to the end of its line,
@@ -33,6 +33,7 @@ from dsdoctor.api import (
     TracebackRule,
     check,
     fail,
+    warn,
 )
 
 CONDITION = Condition("ds-config-unreadable", id="DSD1301", scope=Scope.JOB, since="0.1")
@@ -51,17 +52,25 @@ def config_can_be_read(config: DsConfig, run: RunNeeds) -> Iterator[Finding]:
     """Fails when DeepSpeed could not parse the file."""
     effect = "every rank stops in `deepspeed.initialize`"
     for key, lines in config.duplicates.items():
-        where = " and ".join(map(str, dict.fromkeys(lines)))
-        several = len(set(lines)) > 1
-        yield fail(
-            f"`{key}` is set on lines {where} of `{config.path}`, but duplicate keys are an error"
-            if several
-            else f"`{key}` is set twice on line {where} of `{config.path}`, but duplicate keys are an "
-            "error",
-            effect=effect,
-            hint=f"keep only one of lines {where}"
-            if several
-            else f"keep one `{key}` on line {where}",
+        numbers = [str(line) for line in dict.fromkeys(lines)]
+        where = f"on lines {' and '.join(numbers)}"
+        hint = f"keep only one of lines {' and '.join(numbers)}"
+        if len(numbers) == 1:
+            where, hint = f"twice on line {numbers[0]}", f"keep one `{key}` on line {numbers[0]}"
+        framework = _STRICT.get(run.framework) if config.last_counts else None
+        if framework is None:
+            yield fail(
+                f"`{key}` is set {where} of `{config.path}`, but duplicate keys are an error",
+                effect=effect,
+                hint=hint,
+                key=key,
+                lines=list(lines),
+            )
+            continue
+        yield warn(
+            f"`{key}` is set {where} of `{config.path}`, and {framework} uses the last one",
+            effect="the other values are ignored; other frameworks reject the file",
+            hint=hint,
             key=key,
             lines=list(lines),
         )
@@ -74,7 +83,9 @@ def config_can_be_read(config: DsConfig, run: RunNeeds) -> Iterator[Finding]:
     spot = "" if config.error_line is None else f" line {config.error_line}"
     if config.error_column is not None:
         spot += f" column {config.error_column}"
-    if config.error == "the file does not exist":
+    if config.error.endswith("which is not UTF-8"):
+        hint = "save the file as UTF-8 (`iconv -f GBK -t UTF-8` converts Chinese text)"
+    elif config.error == "the file does not exist":
         hint = "correct the path; it is relative to the directory where the job starts"
     elif spot:
         hint = f"correct{spot} of the file"
@@ -97,7 +108,9 @@ def _not_json(config: DsConfig, framework: str) -> Finding:
         f"`{config.path}`{spot} is not plain JSON, which {framework} requires:"
         f" {config.strict_error}",
         effect="`json.decoder.JSONDecodeError` when the config is loaded, before the model",
-        hint="remove comments and trailing commas, and quote all names and strings",
+        hint="save the file without a byte order mark"
+        if "BOM" in (config.strict_error or "")
+        else "remove comments and trailing commas, and quote all names and strings",
         path=config.path,
         line=config.strict_line,
         error=config.strict_error,

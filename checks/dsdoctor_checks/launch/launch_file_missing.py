@@ -83,7 +83,7 @@ def program_and_script_are_there(
         yield fail(
             f"the script `{files.script}` does not exist in `{files.folder}`",
             effect="the command fails at once with `No such file or directory`"
-            if files.script.endswith(".sh")
+            if not files.script.endswith(".py")
             else "every rank fails with `can't open file`",
             hint="correct its path, or start in the directory that it is relative to",
             script=files.script_path,

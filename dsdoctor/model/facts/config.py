@@ -19,6 +19,7 @@ class DsConfig(Fact, frozen=True, kw_only=True):
         error_line: line of that error, if known.
         error_column: column of that error, if known.
         duplicates: keys that occur twice in one section (dotted), with all their lines.
+        last_counts: keys occur twice, which Python's `json` module accepts; it keeps the last.
         lines: dotted key to its line number, from 1.
         strict_error: why Python's `json` module cannot parse the file, as Hugging Face's and
             Lightning's loaders do; None if it can.
@@ -32,6 +33,7 @@ class DsConfig(Fact, frozen=True, kw_only=True):
     error_line: int | None = None
     error_column: int | None = None
     duplicates: dict[str, tuple[int, ...]] = msgspec.field(default_factory=dict)
+    last_counts: bool = False
     lines: dict[str, int] = msgspec.field(default_factory=dict)
     strict_error: str | None = None
     strict_line: int | None = None

@@ -21,6 +21,7 @@ HOST = FakeHost(
         "/job/run.sh": "",
         "/job/acc.yml": "",
         "/usr/bin/sh": "",
+        "/usr/bin/sbatch": "",
         "/opt/t/bin2/accelerate": "",
         "/abs/train.py": "",
         "/opt/t/bin/python3.11": "",
@@ -93,6 +94,9 @@ def look(text: str) -> LaunchFiles:
         pytest.param("bash rum.sh", "fail fail", id="the shell itself is not on this PATH either"),
         pytest.param("/usr/bin/sh rum.sh", "fail", id="a shell is passed a misspelled script"),
         pytest.param("/usr/bin/sh run.sh", "ok", id="a shell is passed a script"),
+        pytest.param("/usr/bin/sbatch run.sh", "ok", id="a job script"),
+        pytest.param("/usr/bin/sbatch -N 2 rum.slurm 7", "fail", id="a misspelled job script"),
+        pytest.param("/usr/bin/sbatch --wrap rum.sh", "ok", id="a line for sbatch"),
         pytest.param("/usr/bin/sh -c train.py", "ok", id="a shell is passed a line"),
         pytest.param(
             "/opt/t/bin2/accelerate launch --config_file a.yml train.py",

@@ -8,7 +8,7 @@ import re
 from dsdoctor.api import LaunchCommand, LaunchFiles, Missing, Patient, RunNeeds, probe
 from dsdoctor.host import Host, HostError
 from dsdoctor.model.facts.base import Why
-from dsdoctor.probes.command_line import behind_sbatch
+from dsdoctor.probes.command_line import after_sbatch
 from dsdoctor.probes.module_files import missing_module, module_of
 
 #: Builtins of the shell, which are not on PATH.
@@ -45,18 +45,13 @@ def _exists(host: Host, path: str) -> bool | None:
 
 
 def _of_shell(command: LaunchCommand) -> str:
-<<<<<<< HEAD
     """The script of `bash run.sh`; "" = the command starts no shell, or passes it a line."""
-    if not _SHELLS.fullmatch(posixpath.basename(command.program)):
-=======
-    """The script of `bash run.sh`; "" = the command starts no shell, or gives it a line."""
     name = posixpath.basename(command.program)
     if name != "sbatch" and not _SHELLS.fullmatch(name):
->>>>>>> f7705a85 (A config that is not UTF-8, has a byte order mark or repeats keys is judged as its reader does; a missing job script of sbatch fails)
         return ""
     rest = list(command.argv[command.argv.index(command.program) + 1 :])
     if name == "sbatch":
-        wrapped, rest = behind_sbatch(rest)
+        wrapped, rest = after_sbatch(rest)
         return "" if wrapped or not rest else rest[0]
     return rest[0] if rest and not rest[0].startswith(("-", "+")) else ""
 

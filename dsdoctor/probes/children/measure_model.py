@@ -44,7 +44,22 @@ VISION_NAMES = ("visual", "vision_tower", "vision_model")
 #: Arguments of a class that computes its loss.
 ANSWERS = frozenset({"labels", "start_positions"})
 EXPERT_KEYS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+#: Bytes of memory: the largest public models take a tenth, since their weights have no values.
+MOST_MEMORY = 8 << 30
 CHOICE_KEYS = ("num_experts_per_tok", "moe_topk", "num_experts_per_token", "top_k")
+
+
+def bound_memory(most: int = MOST_MEMORY) -> None:
+    """Ends this process, not the machine, when a config asks for a billion classes."""
+    try:
+        import resource  # noqa: PLC0415  # only POSIX has it
+
+        half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+        soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        known = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
+        resource.setrlimit(resource.RLIMIT_DATA, (min([most, half, *known]), hard))
+    except (ImportError, OSError, ValueError, AttributeError):
+        pass  # the limit of the time remains
 
 
 def emit(record: dict[str, Any]) -> None:
@@ -54,6 +69,8 @@ def emit(record: dict[str, Any]) -> None:
 
 def brief(error: BaseException) -> dict[str, str]:
     """The error in one line."""
+    if isinstance(error, MemoryError):
+        return {"kind": "LookupError", "message": "it needs too much memory even without weights"}
     lines = str(error).strip().splitlines()
     return {"kind": type(error).__name__, "message": (lines[0] if lines else "")[:500]}
 
@@ -315,6 +332,7 @@ def describe(torch: Any, kind: Any, config: Any) -> dict[str, Any]:
 
 def main() -> int:
     """Answer the request."""
+    bound_memory()
     request = json.loads(sys.argv[1])
     # the folder of this script contains names that other packages may import
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE]

@@ -10,7 +10,12 @@ import re
 
 #: Letters, digits, `_`, `.` and `-` (RFC 952, 1123; `_` is common on clusters), the `:` and `%` of
 #: IPv6 addresses, and an account in front as ssh takes it; never an option, a path or a group.
-_SHAPE = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,252}")
+#: Parts between dots have at most 63 characters (RFC 1035); ClusterShell refuses longer numbers.
+_SHAPE = re.compile(
+    r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?"
+    r"(?=[A-Za-z0-9_:])[A-Za-z0-9_:%-]{0,63}(?:\.[A-Za-z0-9_:%-]{0,63}){0,126}"
+)
+_LONGEST = 320
 #: A name of Kubernetes (RFC 1123 subdomain): nodes, pods. Dots separate parts that are never empty.
 _DNS_NAME = re.compile(
     r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*"
@@ -24,8 +29,10 @@ def is_host_name(text: str) -> bool:
     [True, True, True, True]
     >>> [is_host_name(name) for name in ("-oProxyCommand=x", "../../etc", "@all", "a b", ".", "")]
     [False, False, False, False, False, False]
+    >>> is_host_name("9" * 63), is_host_name("9" * 64)
+    (True, False)
     """
-    return _SHAPE.fullmatch(text) is not None
+    return len(text) <= _LONGEST and _SHAPE.fullmatch(text) is not None
 
 
 def is_dns_name(text: str) -> bool:

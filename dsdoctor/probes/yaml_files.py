@@ -11,8 +11,6 @@ from dsdoctor.model.facts.launch import LaunchCommand
 
 #: Accelerate's file without `--config_file` (accelerate 1.15 commands/config/config_args.py).
 _ACCELERATE_DEFAULT = "accelerate/default_config.yaml"
-#: A larger YAML is not a configuration.
-_LARGEST = 1 << 20
 
 
 def default_accelerate(host: Host) -> str | None:
@@ -34,8 +32,6 @@ def read_yaml(path: str, host: Host, cwd: str) -> dict[str, Any] | None:
     try:
         text = read_text(host, posixpath.join(cwd, path))
     except HostError:
-        return None
-    if len(text) > _LARGEST:
         return None
     try:
         found = yaml_text.load(text)

@@ -317,7 +317,10 @@ def test_ssh_gets_host_names_after_the_options(engines: Path, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     "name",
-    ["../../etc/cron.d/x", "-oProxyCommand=touch${IFS}owned", "@all", "a/b", "..", "a\x1b[2Jb", "a;b"],
+    [
+        "../../etc/cron.d/x", "-oProxyCommand=touch${IFS}owned", "@all", "a/b", "..", "a\x1b[2Jb", "a;b",
+        "9" * 200,
+    ],
 )  # fmt: skip
 def test_names_are_judged_where_they_enter(name: str, engines: Path, tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text(f"gpu1 slots=1\n{name} slots=1\n")

@@ -19,12 +19,15 @@ BOMB = f"{HEAD}  a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"  a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
 )
 CIRCLE = f"{HEAD}  a: &a [*a]\n"
+LONG = HEAD + "".join(f"  a{n}: 1\n" for n in range(90_000)) + "#" * (1 << 20)
 DEEP = HEAD + "  a: " + "[" * 5000 + "]" * 5000 + "\n"
 
 
-@pytest.mark.parametrize("text", [BOMB, CIRCLE, DEEP], ids=["aliases", "circle", "depth"])
+@pytest.mark.parametrize(
+    "text", [BOMB, CIRCLE, DEEP, LONG], ids=["aliases", "circle", "depth", "size"]
+)
 def test_a_bomb_is_not_unpacked(text: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"values|depth|recursion|nested|stack"):
+    with pytest.raises(ValueError, match=r"values|characters|depth|recursion|nested|stack"):
         yaml_text.load(text)
     path = tmp_path / "x.yaml"
     path.write_text(text)

@@ -53,6 +53,8 @@ noted=
 # whatever ends this script, also a shell that can no longer fork, ends it with this status
 answer=@ELSE@
 trap 'exit "$answer"' EXIT
+# a log that has reached a limit on the size of files is not written, and ends nothing
+trap '' XFSZ
 run=
 hundredths() { # of an uptime, into h; no leading zeros, which would make it octal
   h=${1%.*}${1#*.}

@@ -214,6 +214,18 @@ def test_the_gate_itself_looks_at_what_it_imports_from(trap: Trap) -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("blocks", [0, 1])
+def test_a_limit_on_the_size_of_files_ends_no_script(trap: Trap, shell: str, blocks: int) -> None:
+    """A shell that SIGXFSZ ends has a status, for which Slurm drains the node."""
+    path = script(trap, "slurm-prolog", "exit 0")
+    done = subprocess.run(
+        [shell, "-c", f"ulimit -f {blocks}; exec {shell} {path}"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done
+
+
+@pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(
     "body",
     [

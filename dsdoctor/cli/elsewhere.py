@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import msgspec
 
@@ -135,6 +136,8 @@ def _saved(path: str) -> Snapshot:
     except UsageError as error:
         from dsdoctor.cli import pasted  # noqa: PLC0415  # only for a wrong file
 
+        if not Path(path).is_file():  # a pipe can be read once
+            raise
         try:
             pasted.stated_in(pasted.read_paste(path), path)
         except UsageError:

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from dsdoctor import examine, hostfile, profiles, reading
+from dsdoctor.cli import elsewhere
 from dsdoctor.cli.main import group
 from dsdoctor.errors import UsageError
 from dsdoctor.host import LocalHost
@@ -109,3 +110,21 @@ def test_a_number_that_no_job_has_is_misuse_at_once(tmp_path: Path, words: list[
     assert done.exit_code != 0
     assert type(done.exception).__name__ in ("UsageError", "SystemExit"), done.exception
     assert time.process_time() - begun < 20
+
+
+def test_a_pipe_that_never_ends_is_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[int] = []
+    monkeypatch.setattr(reading, "PIPE_SECONDS", 0.1)
+    pipe = reading._pipe
+
+    def counted(handle: int, size: int) -> bytes:
+        waits.append(handle)
+        return pipe(handle, size)
+
+    monkeypatch.setattr(reading, "_pipe", counted)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="did not end"):
+        elsewhere._saved(str(tmp_path / "pipe"))
+    assert len(waits) == 1

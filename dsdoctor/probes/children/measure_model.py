@@ -52,7 +52,7 @@ CHOICE_KEYS = ("num_experts_per_tok", "moe_topk", "num_experts_per_token", "top_
 def bound_memory(most: int = MOST_MEMORY) -> None:
     """Ends this process, not the machine, when a config asks for a billion classes."""
     try:
-        import resource  # noqa: PLC0415  # only POSIX has it
+        import resource  # only POSIX has it
 
         half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
         soft, hard = resource.getrlimit(resource.RLIMIT_DATA)

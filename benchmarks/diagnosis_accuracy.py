@@ -72,8 +72,8 @@ def page(figures: dict[str, Any]) -> str:
         ]
         text.append(f"| {level} | {share(sums[0])} | {share(sums[1])} |")
     text.append(
-        "\nAnswers of 0.90 and above in first runs, by the line that they were read from (drawn I "
-        "and T to Z,\nrepeated at their commits):\n"
+        "\nAnswers of 0.90 and above in first runs, by the line that they were read from (drawn I, "
+        "T to Z, EE\nand FF, repeated at their commits):\n"
     )
     text += ["| line | right |", "|---|---|"]
     text += [f"| {row['line']} | {share(row['right'])} |" for row in figures["lines"]]

@@ -97,6 +97,7 @@ def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = No
     Exceptions of one chain count as one: Python prints the exception that it was handling first.
     """
     covered: set[tuple[int, int | None, int]] = set()
+    spoken_for: set[str] = set()
     errors = [e for e in errors if not refused_start(e, errors)]
     of_source: dict[int, list[Hit]] = collections.defaultdict(list)
     for hit in hits:
@@ -110,6 +111,9 @@ def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = No
         rows = [hit for hit in of_source[error.source] if hit.line < ends[error]]
         if any(_speaks_for(hit, error, count) for hit in rows):
             covered.add((error.source, error.rank, error.chain))
+            spoken_for.add(_shape(error))
+    # of a message that many processes print, only the first lines are kept
+    covered |= {(e.source, e.rank, e.chain) for e in errors if _shape(e) in spoken_for}
     alike = {
         _shape(error) for error in errors if (error.source, error.rank, error.chain) in covered
     }

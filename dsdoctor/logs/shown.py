@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs import ranks
 from dsdoctor.logs.candidates import Candidate, Choice
-from dsdoctor.logs.errors import Error
+from dsdoctor.logs.errors import EXCEPTION, Error
 from dsdoctor.logs.hits import Hit
 from dsdoctor.logs.presentable import presentable
 from dsdoctor.model.condition import Level
@@ -21,6 +21,8 @@ WORTH_SHOWING = 2
 NEIGHBOURS = 3
 #: A warning of Python or of a logger. NCCL prints WARN about its failures.
 WARNS = lazy(r"\b\w{1,40}Warning: |\bWARNING\b")
+#: The name of an exception in a sentence; what a launcher or C++ prints of one is no sentence.
+NAMED = lazy(r"[a-z]{2,},? (?:an? |the )?(?:\w{1,40}\.){0,8}[A-Z]\w{1,60}(?:Error|Exception)\b")
 _CARETS = lazy(r"[~^]{3,}")
 #: At least this share of the answers of each level was right in first runs on cases drawn blind;
 #: of the hints 3 of 8 were: docs/accuracy.md.
@@ -69,7 +71,7 @@ def _cause(candidate: Candidate, place: int, names: Sequence[str], masks: tuple[
         for one in _distinct(hits)
     ]
     level = candidate.level
-    if all(one.warned or WARNS.search(one.text) for one in hits):  # the program continued
+    if all(_is_weaker(one) for one in hits):
         level = Level(max(Level.HINT, level - 1))
     certainty = CONFIDENCE[level] * (1.0, 0.6, 0.4)[min(place, 2)]
     return Cause(
@@ -82,6 +84,18 @@ def _cause(candidate: Candidate, place: int, names: Sequence[str], masks: tuple[
         evidence=tuple(lines),
         masks=masks,
     )
+
+
+def _is_weaker(hit: Hit) -> bool:
+    """Whether the line of a hit is evidence of a kind that is wrong more often than others.
+
+    What prints a warning continues. An exception in the middle of a line or a sentence may be
+    somebody else's.
+    """
+    if hit.warned or WARNS.search(hit.text):
+        return True
+    named = NAMED.search(hit.text)
+    return named is not None and EXCEPTION.match(hit.text.strip()) is None
 
 
 def without_carets(text: str) -> str:

@@ -358,3 +358,9 @@ def test_a_config_that_is_neither_a_file_nor_base64_cannot_be_read() -> None:
         '  File "/usr/lib/python3.10/base64.py", line 87, in b64decode\n'
     )
     assert said(frames + "binascii.Error: Incorrect padding\n") == "ds-config-unreadable"
+
+
+def test_an_exception_in_the_middle_of_a_sentence_is_one_level_less_sure() -> None:
+    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    assert read(oom + "\n").causes[0].confidence == 0.9
+    assert read(f"the worker died with {oom}\n").causes[0].confidence == 0.8

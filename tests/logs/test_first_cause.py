@@ -860,3 +860,12 @@ def test_a_worker_that_a_closed_terminal_ended() -> None:
         )
         == "terminal-closed"
     )
+
+
+def test_what_is_raised_while_an_interrupt_is_handled_follows_from_it() -> None:
+    """Also in the last of many processes, of whose interrupts only the first are kept."""
+    frames = '  File "/t.py", line 3, in f\n    f()\n' * 30
+    stopped = f"Traceback (most recent call last):\n{frames}KeyboardInterrupt\n\n"
+    handling = "During handling of the above exception, another exception occurred:\n\n"
+    lock = stopped.replace("KeyboardInterrupt", "RuntimeError: release unlocked lock")
+    assert said(steps(1, 9) + stopped * 7 + handling + lock) == "interrupted-by-user"

@@ -1,4 +1,4 @@
-"""What another checkout of dsdoctor says to the same machines and logs, wording aside.
+"""Compares what two checkouts of dsdoctor report for the same machines and logs, wording aside.
 
     python benchmarks/compare_versions.py --other PATH [--only hook] [--show 20]
 
@@ -9,7 +9,9 @@ smoke trains on two CPU ranks, as it is and with a fault of each kind, and takes
 Compared are exit statuses, verdicts, statuses, conditions (by the earlier name where there is one),
 fixes, the keys of the evidence, the lines that prove a cause, and the first error; not messages,
 hints, titles and times. Of a smoke run, whose ranks die in any order, the outcome is compared: the
-phases, the causes, the settings, and which figures there are. Exit status 1 where they differ.
+phases, the causes, the settings, and which figures there are. A hook or smoke run that differs is
+run once more, since ports and shared memory of this machine may change between the two versions.
+Exit status 1 if they differ.
 
 Both versions run in the interpreter that runs this script, with its packages.
 """
@@ -44,9 +46,9 @@ for line in sys.stdin:
 _WORDS = frozenset(
     ("message", "effect", "hint", "title", "summary", "seconds", "notes", "unread", "text")
 )
-#: What a verdict file of a hook says of one run alone, or says in words.
+#: Keys of a hook's verdict file that differ between two runs, or contain sentences.
 _OF_ONE_RUN = frozenset(("reason", "detail", "token", "time", "begun", "boot_id"))
-#: Which hooks are run, and as for which job.
+#: Which hooks are run, with their options.
 HOOKS = {
     "slurm-prolog": ("--gpus", "all"),
     "k8s": (),
@@ -65,17 +67,17 @@ SMOKES = {
     "batch": ("--config", "{config}"),
 }
 BAD_BATCH = {"train_batch_size": 7, "gradient_accumulation_steps": 1}
-SECONDS = 600
+SECONDS = 1800
 
 
 class Answer(NamedTuple):
-    """What one version said: its exit status, and its document."""
+    """The answer of one version: its exit status and its document."""
 
     status: int
     document: Any
 
 
-#: Name of a machine, log or run; what this version said; what the other said.
+#: Name of a machine, log or run; the answer of this version; the answer of the other.
 Rows = list[tuple[str, Answer, Answer]]
 
 
@@ -192,7 +194,7 @@ def smoke_answer(python: Path, options: Sequence[str], folder: Path) -> Answer:
 
 
 def outcome(report: Any) -> Any:
-    """What a report of smoke says apart from what differs between two runs of one version."""
+    """A report of smoke, without what differs between two runs of one version."""
     if not isinstance(report, dict):
         return report
     phases = [(row["name"], row["status"]) for row in report.get("phases", ())]
@@ -274,7 +276,7 @@ def found_differences(rows: Rows) -> list[str]:
     return found
 
 
-def tell(what: str, rows: Rows, show: int) -> bool:
+def report(what: str, rows: Rows, show: int) -> bool:
     """Prints the differences by kind; whether there are any."""
     found = found_differences(rows)
     print(f"{what}: {len(rows)} compared, {len(found)} differences", flush=True)
@@ -297,15 +299,16 @@ def _by_file(argv: list[str], files: Sequence[Path], both: Sequence[Path]) -> Ro
 def _by_run(
     run: Callable[[Path, str, Path], Answer], names: Sequence[str], both: Sequence[Path]
 ) -> Rows:
-    rows = []
-    for name in names:
+    def compared(name: str) -> tuple[str, Answer, Answer]:
         with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-            pair = [
+            here, there = (
                 run(python, name, Path(place))
                 for python, place in zip(both, (one, other), strict=True)
-            ]
-        rows.append((name, pair[0], pair[1]))
-    return rows
+            )
+        return name, here, there
+
+    rows = [compared(name) for name in names]
+    return [compared(row[0]) if found_differences([row]) else row for row in rows]
 
 
 def _machines(folder: Path, both: Sequence[Path]) -> Rows:
@@ -365,7 +368,7 @@ def main() -> int:
             for place, checkout in (("here", ROOT), ("there", options.other.resolve()))
         ]
         for part in options.only or PARTS:
-            differ |= tell(part, PARTS[part](folder, both), options.show)
+            differ |= report(part, PARTS[part](folder, both), options.show)
     return int(differ)
 
 

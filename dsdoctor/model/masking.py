@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import binascii
 import functools
+import operator
 import re
 
 TYPE_CHECKING = False
@@ -538,8 +539,20 @@ def lower(text: str) -> str:
     return text.lower()
 
 
+#: Clues by their first two characters.
+_CLUES_BY_START: dict[str, list[str]] = {}
+for _clue in _CLUES:
+    _CLUES_BY_START.setdefault(_clue[:2], []).append(_clue)
+_CLUE_STARTS = frozenset(_CLUES_BY_START)
+
+
 def _has_clue(small: str) -> bool:
-    return any(clue in small for clue in _CLUES)  # compiling a pattern would take 3 ms
+    """Whether a text in lower case contains one of `_CLUES`.
+
+    Compiling a pattern would take 3 ms, and searching for each clue four times as long as this.
+    """
+    starts = _CLUE_STARTS.intersection(map(operator.add, small, small[1:]))
+    return any(clue in small for start in starts for clue in _CLUES_BY_START[start])
 
 
 def _is_suspicious(text: str) -> bool:

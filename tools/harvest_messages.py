@@ -2,7 +2,10 @@
 
     pip download --no-deps deepspeed==0.19.8 -d DIR     # one release per minor
     python tools/harvest_messages.py deepspeed DIR/*    # writes <index folder>/deepspeed.index
+    python tools/harvest_messages.py --add deepspeed DIR/deepspeed-0.19.9.tar.gz
     python tools/harvest_messages.py --show deepspeed DIR/deepspeed-0.19.8.tar.gz
+
+`--add` keeps what the index has of other releases.
 
 A folder is read as well, such as a wheel that is unpacked beside the C++ sources of its tag. Of
 torch 2.1 to 2.13 the headers of its wheels were read, and of `torch/csrc/distributed/c10d` a dozen
@@ -23,11 +26,12 @@ import datetime as dt
 import itertools
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import native_messages
+from msgspec import structs
 from released import SCOPES, release_of, sources
 
 from dsdoctor.logs import error_index, error_lookup
@@ -309,6 +313,26 @@ def render(product: str, releases: Sequence[str], entries: Sequence[Entry], made
     return "\n".join(rows) + "\n"
 
 
+def ordered(releases: Iterable[str]) -> list[str]:
+    """Releases, the oldest first."""
+    return sorted(releases, key=lambda text: [int(part) for part in text.split(".")])
+
+
+def with_stored(
+    product: str, releases: Sequence[str], entries: Sequence[Entry]
+) -> tuple[list[str], list[Entry]]:
+    """Releases and entries together with those that the index has of other releases."""
+    header, stored = error_index.parse(error_lookup.stored_text(FOLDER, product))
+    kept = [one for one in header.releases if one not in releases]
+    rows = [
+        structs.replace(entry, releases=(one,))
+        for entry in stored
+        for one in entry.releases
+        if one in kept
+    ]
+    return ordered([*kept, *releases]), [*rows, *entries]
+
+
 def show(found: Sequence[Found], known: Mapping[str, object]) -> None:
     """Prints the messages without an answer."""
     told: set[str] = set()
@@ -327,11 +351,12 @@ def main() -> None:
     """Harvests one product."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--show", action="store_true", help="print what has no answer yet")
+    parser.add_argument("--add", action="store_true", help="keep the releases that are there")
     parser.add_argument("product", choices=sorted(SCOPES))
     parser.add_argument("archives", nargs="+", type=Path)
     args = parser.parse_args()
     by_release = {release_of(path, args.product): path for path in args.archives}
-    releases = sorted(by_release, key=lambda text: [int(part) for part in text.split(".")])
+    releases = ordered(by_release)
     found = [one for name in releases for one in harvest(by_release[name], args.product, name)]
     if args.show:
         known = FOLDER / f"{args.product}{error_index.LABELS}"
@@ -339,7 +364,10 @@ def main() -> None:
         show(found[::-1], error_index.parse_labels(text))
         return
     made = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
-    text = render(args.product, releases, [one.entry for one in found], made)
+    entries = [one.entry for one in found]
+    if args.add:
+        releases, entries = with_stored(args.product, releases, entries)
+    text = render(args.product, releases, entries, made)
     (FOLDER / f"{args.product}{error_lookup.SUFFIX}").write_text(text, encoding="utf-8")
 
 

@@ -1,7 +1,8 @@
-"""The messages that C++ sources can raise: torch's check macros and thrown exceptions.
+"""The messages of C++ sources: torch's macros, thrown exceptions, `assert` and what is printed.
 
 Read without a compiler: the literals of a check's arguments are joined, and what is between them
-is a place for a value. A message whose words come from a macro's argument alone is left out.
+is a place for a value. A check without words of its own prints its condition. A message whose words
+come from a macro's argument alone is left out.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ HOLE = "\x00"
 SUFFIXES = (".cpp", ".cc", ".cu", ".h", ".hpp", ".cuh")
 #: What Python calls the exception of a macro or a C++ class (torch/csrc/Exceptions.h, pybind11).
 RAISES = {
+    "AT_ASSERT": "RuntimeError",
+    "AT_ASSERTM": "RuntimeError",
     "AT_ERROR": "RuntimeError",
+    "EVOFORMER_CHECK": "RuntimeError",
     "TORCH_CHECK": "RuntimeError",
     "TORCH_CHECK_INDEX": "IndexError",
     "TORCH_CHECK_NOT_IMPLEMENTED": "NotImplementedError",
@@ -31,9 +35,20 @@ NAMED = {"C10_THROW_ERROR", "TORCH_CHECK_WITH"}
 #: Those without a condition before the message.
 UNCONDITIONAL = {"AT_ERROR", "C10_THROW_ERROR", "invalid_argument", "out_of_range", "runtime_error"}
 CALL = re.compile(
-    r"\b(?:(?P<macro>AT_ERROR|TORCH_(?:CHECK(?:_\w+)?|INTERNAL_ASSERT)|C10_THROW_ERROR)"
-    r"|throw\s+std::(?P<thrown>\w+))\s*\("
+    r"\b(?:(?P<macro>AT_(?:ASSERTM?|ERROR)|TORCH_(?:CHECK(?:_\w+)?|INTERNAL_ASSERT)|C10_THROW_ERROR"
+    r"|EVOFORMER_CHECK)|throw\s+std::(?P<thrown>\w+)|(?P<aborts>(?<!static_)assert))\s*\("
 )
+#: What torch prints of a check that has no words of its own (c10/util/Exception.h).
+WORDLESS = {
+    "TORCH_CHECK": "Expected {} to be true, but got false.",
+    "TORCH_INTERNAL_ASSERT": "{} INTERNAL ASSERT FAILED at",
+}
+#: What is printed, and not raised: `printf` of an error, and what is written to stderr.
+PRINTED = re.compile(
+    r"\bfprintf\s*\(\s*stderr\s*,(?P<format>[^;]*)|\bprintf\s*\((?P<plain>[^;]*)"
+    r"|\bstd::cerr(?P<stream>[^;]*)"
+)
+FAILS = re.compile(r"(?i)\berror\b|fail|unsupported|can't|cannot|!!!!")
 STRING = r'"(?:[^"\\\n]|\\.)*"'
 #: Comments, and strings so that `//` in one is not taken for a comment.
 COMMENT = re.compile(rf"(?P<kept>{STRING})|//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -54,6 +69,14 @@ class Native(NamedTuple):
     exception: str
     condition: str
     text: str
+
+
+#: What a C++ `assert` is called: its process is aborted by glibc, which prints the condition.
+ASSERT = "NativeAssert"
+#: What stands for the exception of a line that is only printed.
+STDERR = "log.stderr"
+#: Conversions of `printf`.
+PERCENT = re.compile(r"%[-#0 +]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[a-zA-Z]")
 
 
 def without_comments(text: str) -> str:
@@ -109,19 +132,39 @@ def messages(text: str) -> Iterator[Native]:
     """Every message of a source."""
     text = without_comments(text).replace("\\\n", " \n")
     functions = [(found.start(), found["name"]) for found in FUNCTION.finditer(text)]
+
+    def native(at: int, exception: str, condition: str, words: str) -> Native:
+        function = next((name for start, name in reversed(functions) if start <= at), "")
+        line = text.count("\n", 0, at) + 1
+        return Native(line, function or "<module>", exception, condition, words)
+
     for call in CALL.finditer(text):
-        name = call["macro"] or call["thrown"]
-        args = arguments(text, call.end())
-        first = args[0] if args else ""
-        if name in NAMED:
-            exception = first.rpartition("::")[2]
-            args = args[1:] if name in UNCONDITIONAL else args[2:]
-            first = ""
-        else:
-            exception = RAISES.get(name, "")
-            args = args if name in UNCONDITIONAL else args[1:]
-        if not exception.isidentifier() or not any('"' in one for one in args):
-            continue
-        function = next((name for at, name in reversed(functions) if at <= call.start()), "")
-        line = text.count("\n", 0, call.start()) + 1
-        yield Native(line, function or "<module>", exception, first, template(args))
+        found = _raised(call, arguments(text, call.end()))
+        if found is not None:
+            yield native(call.start(), *found)
+    for print_ in PRINTED.finditer(text):
+        literals = print_["format"] or print_["plain"] or print_["stream"]
+        words = PERCENT.sub(HOLE, template([literals]))
+        if words.strip() and (not print_["plain"] or FAILS.search(words)):
+            yield native(print_.start(), STDERR, "", words)
+
+
+def _raised(call: re.Match[str], args: list[str]) -> tuple[str, str, str] | None:
+    """Exception, condition and template of a call; None if nothing identifies it."""
+    name = call["macro"] or call["thrown"] or call["aborts"]
+    first = " ".join(args[0].split()) if args else ""
+    if call["aborts"]:
+        told = f"Assertion `{first}' failed."  # glibc's words, assert/assert.c
+        return (ASSERT, first, told) if re.search("[A-Za-z]", first) else None
+    if name in NAMED:
+        exception = first.rpartition("::")[2]
+        args = args[1:] if name in UNCONDITIONAL else args[2:]
+        first = ""
+    else:
+        exception = RAISES.get(name, "")
+        args = args if name in UNCONDITIONAL else args[1:]
+    if not exception.isidentifier():
+        return None
+    if name in WORDLESS and not args and first not in {"", "false"}:
+        return exception, first, WORDLESS[name].format(first)
+    return (exception, first, template(args)) if any('"' in one for one in args) else None

@@ -14,7 +14,7 @@ import native_messages
 SCOPES: dict[str, tuple[str, ...]] = {
     "accelerate": ("accelerate/",),
     "bitsandbytes": ("bitsandbytes/",),
-    "deepspeed": ("deepspeed/",),
+    "deepspeed": ("deepspeed/",),  # its C++ sources too, where an installation has them
     "flash_attn": (
         "flash_attn/", "csrc/flash_attn/", "csrc/flash_attn_ck/", "csrc/fused_dense_lib/",
         "csrc/layer_norm/ln_api.cpp", "csrc/rotary/", "csrc/xentropy/",
@@ -43,7 +43,9 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "transformers": (
         "transformers/integrations/deepspeed.py", "transformers/deepspeed.py",
         "transformers/hf_argparser.py", "transformers/trainer.py",
-        "transformers/trainer_seq2seq.py", "transformers/trainer_utils.py",
+        "transformers/trainer_callback.py", "transformers/trainer_optimizer.py",
+        "transformers/trainer_pt_utils.py", "transformers/trainer_seq2seq.py",
+        "transformers/trainer_utils.py",
         "transformers/training_args.py",
     ),
     "triton": (
@@ -56,10 +58,14 @@ SCOPES: dict[str, tuple[str, ...]] = {
 READ = (".py", *native_messages.SUFFIXES)
 #: Where folders of a source archive are found once they are installed.
 INSTALLED = {
-    "op_builder/": "deepspeed/ops/op_builder/",
-    "accelerator/": "deepspeed/accelerator/",
-    "src/": "",
+    "deepspeed": {
+        "accelerator/": "deepspeed/accelerator/",
+        "csrc/": "deepspeed/ops/csrc/",
+        "op_builder/": "deepspeed/ops/op_builder/",
+    },
 }
+#: ... of any other product.
+SOURCES = {"src/": ""}
 
 
 def sources(path: Path, product: str) -> Iterator[tuple[str, str]]:
@@ -74,7 +80,7 @@ def sources(path: Path, product: str) -> Iterator[tuple[str, str]]:
         rows = _tarred(path)
     for name, data in rows:
         inner = name
-        for folder, there in INSTALLED.items():
+        for folder, there in INSTALLED.get(product, SOURCES).items():
             if inner.startswith(folder):
                 inner = there + inner[len(folder) :]
         if inner.startswith(SCOPES[product]) and "/test" not in inner:
@@ -89,12 +95,14 @@ def _zipped(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _tarred(path: Path) -> Iterator[tuple[str, bytes]]:
+    found: list[tuple[str, bytes]] = []
     with tarfile.open(path) as archive:
-        for member in sorted(archive.getmembers(), key=lambda one: one.name):
+        for member in archive:  # in the order of the file: to go back in it reads it anew
             if member.isfile() and member.name.endswith(READ):
                 handle = archive.extractfile(member)
                 if handle is not None:
-                    yield member.name.partition("/")[2], handle.read()
+                    found.append((member.name.partition("/")[2], handle.read()))
+    yield from sorted(found)
 
 
 def release_of(path: Path, product: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -21,6 +21,8 @@ NO_MESSAGE = (
     "no known message contains this text, and no condition mentions its words; expected "
     "the text of an error, a condition or an id; for a whole log, run `dsdoctor diagnose LOG`"
 )
+#: Releases that are listed one by one.
+LISTED = 6
 #: Columns of a page on a wider terminal.
 WIDEST = 100
 #: Printed above conditions that only share words with the query.
@@ -139,13 +141,24 @@ def message_page(said: logs.Answered) -> str:
         f"# {entry.exception} of {entry.product}",
         "",
         f"- raised by: `{entry.file}`, `{entry.function}`",
-        f"- releases: {', '.join(entry.releases)}",
+        f"- releases: {released(entry.releases)}",
         "",
         f"{logs.explained(said).text}.",
     ]
     if url := logs.explained(said).url:
         rows.append(f"Report it at {url}.")
     return "\n".join(rows) + "\n"
+
+
+def released(releases: Sequence[str]) -> str:
+    """Releases in one line.
+
+    >>> released(["1.0", "1.1"]), released(["1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "2.0"])
+    ('1.0, 1.1', '1.0 to 2.0 (7 were read)')
+    """
+    if len(releases) > LISTED:
+        return f"{releases[0]} to {releases[-1]} ({len(releases)} were read)"
+    return ", ".join(releases)
 
 
 def page(unit: Unit, lang: str | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from msgspec import structs
@@ -9,6 +10,7 @@ from msgspec import structs
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.logs.knowledge import Answered
+from dsdoctor.logs.products import STACK
 from dsdoctor.model.condition import Level
 
 #: Looks up an exception in the error index; None if the index has no answer.
@@ -20,7 +22,8 @@ def answered_by(scans: Sequence[Scan], answer: Answer) -> dict[Error, Answered]:
 
     A pattern matches the words of many messages; the index knows this message and the place that
     raised it. So hits on an exception's own lines are dropped if they name another condition. If
-    the index names no condition, a hit of level STRONG or more still counts.
+    the index names no condition, a hit of level STRONG or more still counts, unless its pattern is
+    for messages of other products only.
     """
     found: dict[Error, Answered] = {}
     for scan in scans:
@@ -40,7 +43,11 @@ def _corrected(hits: Sequence[Hit], error: Error, said: Answered) -> list[Hit]:
         for hit in hits
         if hit.known.condition == name
         or not _is_in_traceback_of(hit, error)
-        or (said.known is None and hit.known.signature.level >= Level.STRONG)
+        or (
+            said.known is None
+            and hit.known.signature.level >= Level.STRONG
+            and _words(hit, said.entry.product)
+        )
     ]
     if said.known is None:
         return kept
@@ -53,6 +60,13 @@ def _corrected(hits: Sequence[Hit], error: Error, said: Answered) -> list[Hit]:
         undated=error.undated,
     )  # fmt: skip
     return [*kept, hit]
+
+
+def _words(hit: Hit, product: str) -> bool:
+    """Whether a pattern may be of a product's words: it is not of those of others alone."""
+    source = set(re.findall(r"[a-z_]+", hit.known.signature.source.lower().replace("-", "_")))
+    named = source & STACK - {"nvidia"}  # whose driver anybody's call may reach
+    return not named or product in named
 
 
 def _worded(hit: Hit, text: str) -> Hit:

@@ -68,6 +68,11 @@ class Entry(msgspec.Struct, frozen=True):
         return sum(count for count, _ in self.chunks)
 
     @property
+    def is_native(self) -> bool:
+        """Whether C++ says it, of which tracebacks have no frames."""
+        return not self.file.endswith(".py")
+
+    @property
     def key(self) -> str:
         """The key under which its label is stored; it survives a move to another file.
 
@@ -283,6 +288,8 @@ def _is_identified(entry: Entry, place: tuple[str, str], placed: bool, message: 
     own = entry.exception in PYTHONS_OWN or PYTHONS_WORDS.search(message)
     if entry.words >= ENOUGH_WORDS and not own:
         return placed or _says_most(entry, message)
+    if entry.is_native:  # no traceback shows where
+        return placed and entry.words == len(words_of(message))
     return placed and (entry.file, entry.function) == place
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import msgspec
@@ -39,6 +40,10 @@ ANY_EXCEPTION = lazy(
 #: The head of a logger's line at the level of a warning: Python's logging, torch's (glog).
 WARNED_HEAD = lazy(r"(?:^|[\s\[|:-])WARN(?:ING)?(?:[\]\s:|-]|$)|(?:^|\s)W\d{4} \d\d:\d\d:")
 FRAME = lazy(r'^\s*File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9})')
+#: A check of native code that ended the process; the line itself tells where the check is.
+NATIVE_ASSERT = "NativeAssert"
+#: The name of a function in its C++ signature.
+CALLED = lazy(r"~?\w+(?=\s?\()")
 PLAIN_ERRORS = (
     (
         lazy(r": error: (?P<message>(?:unrecognized|the following) arguments.*|argument .*)"),
@@ -53,6 +58,14 @@ PLAIN_ERRORS = (
         "ModuleNotFoundError",
     ),
     (lazy(r"(?P<message>.{0,400}Assertion `[^`]*` failed.*)"), "DeviceAssert"),
+    (
+        # glibc's `assert`, of C++ (assert/assert.c, the same since 2.0)
+        lazy(
+            r"(?:^|: )(?P<file>[^\s:]{1,400}):(?P<line>\d{1,7}): (?P<function>.{1,1000}?): "
+            r"(?P<message>Assertion `.{1,600}' failed\.)$"
+        ),
+        NATIVE_ASSERT,
+    ),
 )
 PLAIN_LITERALS = (
     "error: unrecognized arguments",
@@ -176,6 +189,12 @@ def _behind_head(text: str, trace: _Trace) -> tuple[str, _Trace | None]:
             trace.ignored = trace.ignored or WARNED_HEAD.search(trace.head) is not None
         return text[len(trace.head) :], trace
     return text, None if trace.headed else trace
+
+
+def _native_frame(found: re.Match[str]) -> Frame:
+    """Where native code says that a check of it is."""
+    called = CALLED.search(found["function"])
+    return Frame(found["file"], called[0] if called else found["function"], int(found["line"]))
 
 
 class Tracebacks:
@@ -323,6 +342,10 @@ class Tracebacks:
         for pattern, name in PLAIN_ERRORS:
             if plain := pattern.search(stripped):
                 self._add(stripped, number, rank, name, plain["message"], when)
+                if name == NATIVE_ASSERT and self.errors:
+                    self.errors[-1] = msgspec.structs.replace(
+                        self.errors[-1], frames=(_native_frame(plain),)
+                    )
                 return
 
     def _add(

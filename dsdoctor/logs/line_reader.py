@@ -188,7 +188,7 @@ class LineReader:
         begun = front[-above:][:1] if 0 < above <= len(front) else []
         self.traces.errors[-1] = msgspec.structs.replace(
             error,
-            frames=frames_of(own),
+            frames=error.frames or frames_of(own),
             more=more,
             steps=self.steps_before(window, at),
             rank=error.rank if shown == rank else shown,

@@ -25,7 +25,7 @@ FOREIGN = frozenset(
         "RendezvousTimeoutError", "RepositoryNotFoundError", "SubprocessError", "TimeoutError",
         "TimeoutExpired", "CalledProcessError", "KeyboardInterrupt", "OutOfMemoryError",
         "SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "LocalEntryNotFoundError",
-        "IOError", "SSLError", "InternalTorchDynamoError", "BackendCompilerFailed",
+        "IOError", "SSLError", "InternalTorchDynamoError", "BackendCompilerFailed", "NativeAssert",
     },
 )  # fmt: skip
 #: Exceptions that products raise both to reject a request and to report an internal failure.

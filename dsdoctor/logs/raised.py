@@ -41,7 +41,13 @@ REPOSITORIES = {
     "trl": Repository("huggingface/trl"),
 }
 #: Folders of an installation that are elsewhere in the repository.
-MOVED = {"deepspeed/accelerator/": "accelerator/", "deepspeed/ops/op_builder/": "op_builder/"}
+MOVED = {
+    "deepspeed/accelerator/": "accelerator/",
+    "deepspeed/ops/csrc/": "csrc/",
+    "deepspeed/ops/op_builder/": "op_builder/",
+}
+#: Suffixes of sources; a path with another one is that of a built library.
+SOURCES = (".py", ".cpp", ".cu", ".cuh", ".h")
 #: Files that a build copies from elsewhere in the repository.
 COPIED = lazy(r"^triton/backends/\w+/")
 #: A release that has a tag of its own.
@@ -105,7 +111,7 @@ def url_of(product: str, release: str, path: str, line: int) -> str:
     ''
     """
     found = REPOSITORIES.get(product)
-    readable = path.endswith(".py") and not COPIED.search(path) and TAGGED.search(release)
+    readable = path.endswith(SOURCES) and not COPIED.search(path) and TAGGED.search(release)
     if found is None or not readable:
         return ""
     for folder, there in MOVED.items():

@@ -23,7 +23,7 @@ KNOWN = signatures_of(REGISTRY)
 FOLDER = Path(packs.__file__).parent.parent.parent / "checks" / "dsdoctor_checks" / "_error_index"
 PRODUCTS = sorted(error_lookup.products(FOLDER))
 ROW = re.compile(
-    r"#(?:product \w+|made \d{4}-\d\d-\d\d|releases [\d. ]+)|>[\w/.]+\.(?:py|cpp|cu|h|hpp)"
+    r"#(?:product \w+|made \d{4}-\d\d-\d\d|releases [\d. ]+)|>[\w/.]+\.(?:py|cpp|cuh?|h|hpp)"
     r"|[\w.]+\t[\w<>]+\t\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*\t\^?(?:[1-6]:[0-9a-f]{10} ?)*"
 )
 LONGEST_AGE = dt.timedelta(days=400)
@@ -144,6 +144,35 @@ def test_few_words_need_the_place() -> None:
     assert one.find(error("3 not supported")) is not None
     assert one.find(error("3 not supported", function="g")) is None
     assert one.find(error("3 not supported", file="")) is None
+
+
+def test_few_words_of_native_code_need_no_place_if_nothing_else_is_said() -> None:
+    """No traceback has a frame of C++."""
+    native = msgspec.structs.replace(entry("size mismatch"), file="deepspeed/ops/csrc/a.cuh")
+    one = index(native)
+    assert one.find(error("Size mismatch")) is not None
+    assert one.find(error("Size mismatch of 3 and 4 columns")) is None
+    assert one.find(error("Size mismatch", file="")) is None
+
+
+def test_a_check_of_native_code_is_found_by_the_place_that_it_prints() -> None:
+    file = "/x/site-packages/deepspeed/ops/csrc/aio/common/deepspeed_aio_common.cpp"
+    line = f"python3: {file}:288: int regular_read(const char*, int): Assertion `fd != -1' failed."
+    found = read(f"{line}\n")
+    assert found.explained is not None
+    assert "asynchronous I/O" in found.explained.text
+    assert found.raised_by is not None
+    assert (found.raised_by.line, found.raised_by.function) == (288, "regular_read")
+    unknown = read(line.replace("deepspeed/ops/csrc/aio/common/deepspeed_aio", "mine/io") + "\n")
+    assert [cause.condition for cause in unknown.causes] == ["native-crash"]
+
+
+def test_a_pattern_of_other_products_words_gives_way_to_the_index() -> None:
+    line = "ValueError: atomic_max does not support bf16"
+    found = read(traced("triton/language/semantic.py", "atom_red_typechecking_impl", line))
+    assert found.causes == ()
+    assert found.explained is not None
+    assert found.explained.product == "triton"
 
 
 def test_what_python_says_itself_needs_the_place() -> None:

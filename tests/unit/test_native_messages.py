@@ -40,6 +40,12 @@ NATIVE = load()
         ),
         ('throw std::invalid_argument("no such backend: " + name);', "ValueError", "no such backend: {}"),
         ('#define CHECK(x) TORCH_CHECK(x.ok(), #x " must be here")', "RuntimeError", "{} must be here"),
+        ("TORCH_CHECK(n ==\n    size(0));", "RuntimeError", "Expected n == size(0) to be true, but got false."),
+        ('AT_ASSERTM(ok, "one " "size");', "RuntimeError", "one size"),
+        ("assert(fd != -1);", "NativeAssert", "Assertion `fd != -1' failed."),
+        ('fprintf(stderr, "no kernel (m: %d, error: %ld)\\n", m, int(e));', "log.stderr", "no kernel (m: {}, error: {}) {}"),
+        ('std::cerr << "cannot lock " << n << " bytes" << std::endl;', "log.stderr", "cannot lock {} bytes{}"),
+        ('printf("open of %s failed\\n", name);', "log.stderr", "open of {} failed {}"),
     ],
 )  # fmt: skip
 def test_a_check_has_an_exception_and_words(source: str, exception: str, text: str) -> None:
@@ -57,7 +63,7 @@ def test_a_message_has_its_line_and_function() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ['// TORCH_CHECK(ok, "an old check");', "TORCH_CHECK(ok);", 'throw std::bad_alloc("x");', 'TORCH_CHECK(ok, "open'],
+    ['// TORCH_CHECK(ok, "an old check");', "TORCH_CHECK(false);", "static_assert(n > 3);", 'printf("%d steps", n);', 'throw std::bad_alloc("x");', 'TORCH_CHECK(ok, "open'],
 )  # fmt: skip
 def test_what_has_no_message_is_left_out(source: str) -> None:
     assert list(NATIVE.messages(source)) == []

@@ -69,6 +69,20 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
+        pattern=r"(?:^|: )[^\s:]+:\d+: .{1,1000}: Assertion `.{1,600}' failed\.$",
+        source="glibc 2.0-2.41 assert/assert.c",
+        message="A check in native code failed, and aborted the process",
+        hint="search the issues of the library that the source file belongs to for the text of the assertion; lines above it may say what was wrong",
+        examples=(
+            "python3: /opt/env/lib/python3.11/site-packages/foo/csrc/io.cpp:288: int foo::read(const char*): Assertion `fd != -1' failed.",
+            "python: ../nptl/pthread_mutex_lock.c:117: __pthread_mutex_lock: Assertion `mutex->__data.__owner == 0' failed.",
+            "io.cpp:288: int read(int): Assertion `n > 0' failed.",
+        ),
+        not_examples=("Assertion `n > 0' failed",),
+        level=Level.LIKELY,
+        masks=("rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
         pattern="terminate called without an active exception",
         source="GCC 4.8-15 libstdc++-v3/libsupc++/vterminate.cc",
         message="A process ended while a thread of a native library was still running in it",

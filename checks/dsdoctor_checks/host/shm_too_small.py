@@ -302,7 +302,7 @@ SIGNATURES = (
         level=Level.HINT,
     ),
     Signature(
-        pattern=r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): (?!.{0,200}(?:out of resource|Required:|No such file)).{0,200}(?:[Ss]hared memory|/dev/shm)\b",
+        pattern=r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): (?!.{0,200}(?:out of resource|Required:|No such file|[Pp]inning)).{0,200}(?:[Ss]hared memory|/dev/shm)\b",
         source="any package that names the folder or its segments in the error",
         examples=(
             "RuntimeError: could not create a shared memory segment",
@@ -312,6 +312,7 @@ SIGNATURES = (
         not_examples=(
             "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 9",
             "INFO: shared memory is used",
+            "AssertionError: Unpinning shared memory failed with error-code: 1",
             "FileNotFoundError: [Errno 2] No such file or directory: '/dev/shm/index-cache/x_doc_idx.npy'",
         ),
         level=Level.HINT,

@@ -63,7 +63,7 @@ def _corrected(hits: Sequence[Hit], error: Error, said: Answered) -> list[Hit]:
 
 
 def _words(hit: Hit, product: str) -> bool:
-    """Whether a pattern may be of a product's words: it is not of those of others alone."""
+    """Whether a pattern may be for messages of a product: not for those of others only."""
     source = set(re.findall(r"[a-z_]+", hit.known.signature.source.lower().replace("-", "_")))
     named = source & STACK - {"nvidia"}  # whose driver anybody's call may reach
     return not named or product in named

@@ -155,26 +155,6 @@ def test_few_words_of_native_code_need_no_place_if_nothing_else_is_said() -> Non
     assert one.find(error("Size mismatch", file="")) is None
 
 
-def test_a_check_of_native_code_is_found_by_the_place_that_it_prints() -> None:
-    file = "/x/site-packages/deepspeed/ops/csrc/aio/common/deepspeed_aio_common.cpp"
-    line = f"python3: {file}:288: int regular_read(const char*, int): Assertion `fd != -1' failed."
-    found = read(f"{line}\n")
-    assert found.explained is not None
-    assert "asynchronous I/O" in found.explained.text
-    assert found.raised_by is not None
-    assert (found.raised_by.line, found.raised_by.function) == (288, "regular_read")
-    unknown = read(line.replace("deepspeed/ops/csrc/aio/common/deepspeed_aio", "mine/io") + "\n")
-    assert [cause.condition for cause in unknown.causes] == ["native-crash"]
-
-
-def test_a_pattern_of_other_products_words_gives_way_to_the_index() -> None:
-    line = "ValueError: atomic_max does not support bf16"
-    found = read(traced("triton/language/semantic.py", "atom_red_typechecking_impl", line))
-    assert found.causes == ()
-    assert found.explained is not None
-    assert found.explained.product == "triton"
-
-
 def test_what_python_says_itself_needs_the_place() -> None:
     one = index(entry("object has no attribute at all", exception="AttributeError"))
     text = "'x' object has no attribute at all"

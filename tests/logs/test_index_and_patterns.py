@@ -1,0 +1,37 @@
+"""What the error index and the patterns say where both know a message."""
+
+from __future__ import annotations
+
+from dsdoctor import packs
+from dsdoctor.logs import Source, diagnose, signatures_of
+from dsdoctor.model.diagnosis import Diagnosis
+
+KNOWN = signatures_of(packs.load(builtin_only=True))
+
+
+def read(text: str) -> Diagnosis:
+    return diagnose([Source(name="log", data=text.encode())], KNOWN)
+
+
+def test_a_check_of_native_code_is_found_by_the_place_that_it_prints() -> None:
+    file = "/x/site-packages/deepspeed/ops/csrc/aio/common/deepspeed_aio_common.cpp"
+    line = f"python3: {file}:288: int regular_read(const char*, int): Assertion `fd != -1' failed."
+    found = read(f"{line}\n")
+    assert found.explained is not None
+    assert "asynchronous I/O" in found.explained.text
+    assert found.raised_by is not None
+    assert (found.raised_by.line, found.raised_by.function) == (288, "regular_read")
+    unknown = read(line.replace("deepspeed/ops/csrc/aio/common/deepspeed_aio", "mine/io") + "\n")
+    assert [cause.condition for cause in unknown.causes] == ["native-crash"]
+
+
+def test_a_pattern_of_other_products_words_gives_way_to_the_index() -> None:
+    line = "ValueError: atomic_max does not support bf16"
+    found = read(
+        'Traceback (most recent call last):\n  File "/home/me/train.py", line 9, in <module>\n'
+        '    main()\n  File "/x/site-packages/triton/language/semantic.py", line 7, in '
+        f"atom_red_typechecking_impl\n    raise\n{line}\n"
+    )
+    assert found.causes == ()
+    assert found.explained is not None
+    assert found.explained.product == "triton"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import msgspec
 
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.frames import Frame
+from dsdoctor.logs.plain_errors import (
+    NATIVE_ASSERT,
+    PLAIN_ERRORS,
+    PLAIN_LITERALS,
+    native_frame,
+)
 from dsdoctor.logs.progress import Steps
 
 #: Tracebacks kept of one log.
@@ -40,41 +45,6 @@ ANY_EXCEPTION = lazy(
 #: The head of a logger's line at the level of a warning: Python's logging, torch's (glog).
 WARNED_HEAD = lazy(r"(?:^|[\s\[|:-])WARN(?:ING)?(?:[\]\s:|-]|$)|(?:^|\s)W\d{4} \d\d:\d\d:")
 FRAME = lazy(r'^\s*File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9})')
-#: A check of native code that ended the process; the line itself tells where the check is.
-NATIVE_ASSERT = "NativeAssert"
-#: The name of a function in its C++ signature.
-CALLED = lazy(r"~?\w+(?=\s?\()")
-PLAIN_ERRORS = (
-    (
-        lazy(r": error: (?P<message>(?:unrecognized|the following) arguments.*|argument .*)"),
-        "SystemExit",
-    ),
-    (lazy(r"can't open file (?P<message>.*)"), "FileNotFoundError"),
-    (
-        lazy(
-            r"Error while finding module specification for '[^']{1,200}'"
-            r" \(ModuleNotFoundError: (?P<message>[^()]{1,200})\)"
-        ),
-        "ModuleNotFoundError",
-    ),
-    (lazy(r"(?P<message>.{0,400}Assertion `[^`]*` failed.*)"), "DeviceAssert"),
-    (
-        # glibc's `assert`, of C++ (assert/assert.c, the same since 2.0)
-        lazy(
-            r"(?:^|: )(?P<file>[^\s:]{1,400}):(?P<line>\d{1,7}): (?P<function>.{1,1000}?): "
-            r"(?P<message>Assertion `.{1,600}' failed\.)$"
-        ),
-        NATIVE_ASSERT,
-    ),
-)
-PLAIN_LITERALS = (
-    "error: unrecognized arguments",
-    "error: the following arguments",
-    "error: argument ",
-    "can't open file",
-    "Assertion `",
-    "Error while finding module specification for",
-)
 #: How Markdown ends a quoted block.
 FENCE = "```"
 #: What Python prints between the exceptions of one chain.
@@ -189,12 +159,6 @@ def _behind_head(text: str, trace: _Trace) -> tuple[str, _Trace | None]:
             trace.ignored = trace.ignored or WARNED_HEAD.search(trace.head) is not None
         return text[len(trace.head) :], trace
     return text, None if trace.headed else trace
-
-
-def _native_frame(found: re.Match[str]) -> Frame:
-    """Where native code says that a check of it is."""
-    called = CALLED.search(found["function"])
-    return Frame(found["file"], called[0] if called else found["function"], int(found["line"]))
 
 
 class Tracebacks:
@@ -344,7 +308,7 @@ class Tracebacks:
                 self._add(stripped, number, rank, name, plain["message"], when)
                 if name == NATIVE_ASSERT and self.errors:
                     self.errors[-1] = msgspec.structs.replace(
-                        self.errors[-1], frames=(_native_frame(plain),)
+                        self.errors[-1], frames=(native_frame(plain),)
                     )
                 return
 

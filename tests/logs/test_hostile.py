@@ -22,6 +22,7 @@ from dsdoctor.logs import (
     errors,
     line_reader,
     marks,
+    plain_errors,
     reader,
     signatures_of,
 )
@@ -48,7 +49,7 @@ MEGABYTE = 1_000_000
 def engine_patterns() -> list[tuple[str, str]]:
     """Every pattern of the engine that sees a line of a log."""
     found = [(f"mark {name}", pattern) for name, (_, pattern) in marks.MARKS.items()]
-    found += [(f"plain {name}", pattern.pattern) for pattern, name in errors.PLAIN_ERRORS]
+    found += [(f"plain {name}", pattern.pattern) for pattern, name in plain_errors.PLAIN_ERRORS]
     names = [found.name for found in pkgutil.iter_modules(logs.__path__, "dsdoctor.logs.")]
     for module in (redact, *map(importlib.import_module, names)):
         found += [

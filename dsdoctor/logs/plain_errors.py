@@ -1,0 +1,50 @@
+"""Fatal errors that one line states without a traceback."""
+
+from __future__ import annotations
+
+import re
+
+from dsdoctor.lazy_regex import lazy
+from dsdoctor.logs.frames import Frame
+
+#: A failed check of native code that ended the process; the line itself contains its place.
+NATIVE_ASSERT = "NativeAssert"
+#: The name of a function in its C++ signature.
+CALLED = lazy(r"~?\w+(?=\s?\()")
+PLAIN_ERRORS = (
+    (
+        lazy(r": error: (?P<message>(?:unrecognized|the following) arguments.*|argument .*)"),
+        "SystemExit",
+    ),
+    (lazy(r"can't open file (?P<message>.*)"), "FileNotFoundError"),
+    (
+        lazy(
+            r"Error while finding module specification for '[^']{1,200}'"
+            r" \(ModuleNotFoundError: (?P<message>[^()]{1,200})\)"
+        ),
+        "ModuleNotFoundError",
+    ),
+    (lazy(r"(?P<message>.{0,400}Assertion `[^`]*` failed.*)"), "DeviceAssert"),
+    (
+        # glibc's `assert`, of C++ (assert/assert.c, the same since 2.0)
+        lazy(
+            r"(?:^|: )(?P<file>[^\s:]{1,400}):(?P<line>\d{1,7}): (?P<function>.{1,1000}?): "
+            r"(?P<message>Assertion `.{1,600}' failed\.)$"
+        ),
+        NATIVE_ASSERT,
+    ),
+)
+PLAIN_LITERALS = (
+    "error: unrecognized arguments",
+    "error: the following arguments",
+    "error: argument ",
+    "can't open file",
+    "Assertion `",
+    "Error while finding module specification for",
+)
+
+
+def native_frame(found: re.Match[str]) -> Frame:
+    """The place of a check in native code, from the line that it prints."""
+    called = CALLED.search(found["function"])
+    return Frame(found["file"], called[0] if called else found["function"], int(found["line"]))

@@ -23,6 +23,21 @@ WORDS = {
     "zero-init": "Detected DeepSpeed ZeRO-3: activating",
     "bf16-optimizer": "torch.bfloat16 ZeRO",
     "deepspeed-info": "DeepSpeed info: version",
+    # where environments state the releases of products: ds_report, collect_env, `transformers env`,
+    # `accelerate env` and pip
+    "deepspeed-release": "deepspeed info ...",
+    "torch-release": "torch version ...",
+    "pytorch-release": "PyTorch version",
+    "transformers-release": "`transformers` version",
+    "accelerate-release": "`Accelerate` version",
+    "installed": "Successfully installed ",
+    "torch-pinned": "torch==",
+    "transformers-pinned": "transformers==",
+    "accelerate-pinned": "accelerate==",
+    "deepspeed-pinned": "deepspeed==",
+    "peft-pinned": "peft==",
+    "trl-pinned": "trl==",
+    "triton-pinned": "triton==",
 }
 #: All marks: name to (literal, pattern).
 MARKS: dict[str, tuple[str, str]] = {

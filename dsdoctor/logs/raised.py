@@ -52,13 +52,19 @@ SOURCES = (".py", ".cpp", ".cu", ".cuh", ".h")
 COPIED = lazy(r"^triton/backends/\w+/")
 #: A release that has a tag of its own.
 TAGGED = lazy(r"^\d+\.\d+\.\d+$")
-#: How products state their release in a log: `DeepSpeed info: version=0.19.8`, `torch==2.4.0`.
-RELEASE = lazy(
-    r"(?i)(?<!requires )(?<!install )\b(?P<product>accelerate|datasets|deepspeed|diffusers"
-    r"|flash_attn|huggingface_hub|peft|torch|transformers|triton|trl)"
-    r"(?: info: version|[ _]version|==| v)[ :=.]{0,6}"
-    r"(?P<release>\d{1,4}\.\d{1,3}(?:\.\d{1,3})?)(?![.\d]{0,8}(?:\.dev|rc)| is required)"
+#: How logs state the release of a product: `DeepSpeed info: version=0.19.8`, `torch==2.4.0`,
+#: `PyTorch version: 2.4.0`, and ds_report's `torch version .... 2.4.0`.
+PRODUCT = r"(?P<product>accelerate|datasets|deepspeed|diffusers|flash_attn|huggingface_hub|peft|torch|transformers|triton|trl)"
+NUMBER = (
+    r"(?P<release>\d{1,4}\.\d{1,3}(?:\.\d{1,3})?)(?![.\d]{0,8}(?:\.dev|rc|a\d|b\d)| is required)"
 )
+RELEASE = lazy(
+    rf"(?i)(?<!requires )(?<!install )\b(?:py)?{PRODUCT}"
+    r"(?:`{0,2}(?: info: version|[ _]version(?: \(GPU\?\))?| info(?= \.{3}))[ .]{0,40}|==| v)"
+    rf"[ :=.]{{0,6}}{NUMBER}"
+)
+#: The same in the line with which pip ends.
+INSTALLED = lazy(rf"(?<= ){PRODUCT}-{NUMBER}(?:[ +]|$)")
 
 
 def issues_of(product: str) -> str:
@@ -80,10 +86,13 @@ def releases_of(lines: Iterable[str]) -> dict[str, str]:
     {'torch': '2.1.0'}
     >>> releases_of(["transformers version: 4.39.0.dev0"])
     {}
+    >>> releases_of(["Successfully installed a-1.0 peft-0.18.0 torch-2.4.0+cu121"])
+    {'peft': '0.18.0', 'torch': '2.4.0'}
     """
     found: dict[str, str] = {}
     for line in lines:
-        for match in RELEASE.finditer(line):
+        pattern = INSTALLED if line.startswith("Successfully installed ") else RELEASE
+        for match in pattern.finditer(line):
             found.setdefault(match["product"].lower(), match["release"])
     return found
 

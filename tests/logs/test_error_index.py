@@ -383,18 +383,6 @@ def test_libraries_of_a_training_job_name_conditions(
     assert [cause.condition for cause in found.causes] == [condition]
 
 
-def test_a_healthy_run_that_shows_such_messages_has_no_finding() -> None:
-    text = (
-        "WARNING: Could not load bitsandbytes native library: libcuda.so.1\n"
-        "UserWarning: FlashAttention only supports Ampere GPUs or newer, using sdpa\n"
-        "Flash Attention 2 only supports torch.float16 and torch.bfloat16 dtypes\n"
-    )
-    steps = "".join(f"{{'loss': {9 / n:.3f}, 'step': {n}}}\n" for n in range(1, 60))
-    found = read(text + steps + "Training completed.\n")
-    assert found.causes == ()
-    assert found.explained is None
-
-
 def test_a_message_that_only_shares_words_is_not_looked_up() -> None:
     one = error("the model is on the same GPU as the number of heads", file="", function="")
     assert error_lookup.find(FOLDER, one) is None

@@ -35,3 +35,15 @@ def test_a_pattern_of_other_products_words_gives_way_to_the_index() -> None:
     assert found.causes == ()
     assert found.explained is not None
     assert found.explained.product == "triton"
+
+
+def test_a_healthy_run_that_shows_such_messages_has_no_finding() -> None:
+    text = (
+        "WARNING: Could not load bitsandbytes native library: libcuda.so.1\n"
+        "UserWarning: FlashAttention only supports Ampere GPUs or newer, using sdpa\n"
+        "Flash Attention 2 only supports torch.float16 and torch.bfloat16 dtypes\n"
+    )
+    steps = "".join(f"{{'loss': {9 / n:.3f}, 'step': {n}}}\n" for n in range(1, 60))
+    found = read(text + steps + "Training completed.\n")
+    assert found.causes == ()
+    assert found.explained is None

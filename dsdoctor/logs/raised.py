@@ -54,7 +54,10 @@ COPIED = lazy(r"^triton/backends/\w+/")
 TAGGED = lazy(r"^\d+\.\d+\.\d+$")
 #: How logs state the release of a product: `DeepSpeed info: version=0.19.8`, `torch==2.4.0`,
 #: `PyTorch version: 2.4.0`, and ds_report's `torch version .... 2.4.0`.
-PRODUCT = r"(?P<product>accelerate|datasets|deepspeed|diffusers|flash_attn|huggingface_hub|peft|torch|transformers|triton|trl)"
+PRODUCT = (
+    r"(?P<product>accelerate|datasets|deepspeed|diffusers|flash_attn|huggingface_hub|peft|torch"
+    r"|transformers|triton|trl)"
+)
 NUMBER = (
     r"(?P<release>\d{1,4}\.\d{1,3}(?:\.\d{1,3})?)(?![.\d]{0,8}(?:\.dev|rc|a\d|b\d)| is required)"
 )

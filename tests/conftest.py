@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.collection import lost
+from tests.support.row_ids import words_of
 
 # How long one example takes is the machine's load, not the code's
 settings.register_profile("suite", deadline=None)
@@ -30,6 +31,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     classes = [node.name for node in item.listchain() if isinstance(node, pytest.Class)]
     name = getattr(item, "originalname", item.name)
     _collected.setdefault(item.path, set()).add(".".join([*classes, name]))
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Rows that have no id of their own are named by what is in them."""
+    return words_of(val)
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:

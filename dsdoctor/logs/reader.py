@@ -136,6 +136,13 @@ def _files_below(path: Path, budget: Budget) -> list[Path]:
     return sorted(found, key=_natural_key)
 
 
+#: Bytes of a file that show whether it is text; control characters that no text has, as a share of
+#: them, and as a number.
+_SAMPLE = 1 << 16
+_MOST_ODD = 0.05
+_FEW_ODD = 32
+
+
 def find_sources(paths: Iterable[str], budget: Budget | None = None) -> list[Source]:
     """The logs in files, folders and `-`.
 
@@ -164,7 +171,10 @@ def find_sources(paths: Iterable[str], budget: Budget | None = None) -> list[Sou
                     for p in logs
                 ]
             elif path.exists():
-                sources.append(Source(name=text, path=path, rank=rank_of_name(path.name)))
+                named = Source(name=text, path=path, rank=rank_of_name(path.name))
+                if path.is_file() and _is_binary(named):
+                    raise ReadError(f"`{text}` is not a text file; expected a log")
+                sources.append(named)
             else:
                 raise ReadError(f"`{text}` does not exist")
         except OSError as error:
@@ -245,6 +255,20 @@ def _refuse_private(source: Source, opened: BinaryIO) -> None:
         may_quote(str(source.path), os.fstat(opened.fileno()))
     except safe_path.UnsafePathError as error:
         raise ReadError(f"`{source.name}` is not read by root: {error}") from None
+
+
+def _is_binary(source: Source) -> bool:
+    """Whether a file that was named is a program or weights: no error is found in those."""
+    with _open(source) as stream:
+        try:
+            head = stream.read(_SAMPLE)
+        except (EOFError, OSError, zlib.error):  # cut off: what can be read of it is
+            return False
+    if _wide_encoding(head) is not None:
+        return False
+    text = clean(head)  # holes of a network file system are NULs
+    odd = sum(byte < ord(" ") and byte not in b"\a\b\t\n\v\f\r" for byte in text)
+    return odd > _MOST_ODD * len(text) and odd >= _FEW_ODD
 
 
 def _wide_encoding(head: bytes) -> str | None:

@@ -207,7 +207,8 @@ def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
             yield from _quote(answer.evidence, columns)
     plural = "" if diagnosis.files == 1 else "s"
     cut = "; the log is empty or ends before the run did" if diagnosis.truncated else ""
-    text = f"{diagnosis.files} log{plural}, {diagnosis.lines} lines read{cut}"
+    lines = "1 line" if diagnosis.lines == 1 else f"{diagnosis.lines} lines"
+    text = f"{diagnosis.files} log{plural}, {lines} read{cut}"
     yield from _wrap(text, columns, "", "sum")
     if diagnosis.left_out:
         yield from _wrap(f"not read: {'; '.join(diagnosis.left_out)}", columns, "", "warn", INDENT)

@@ -75,7 +75,7 @@ def page(index: ErrorIndex) -> str:
             groups = files.setdefault(entry.file, {})
             groups.setdefault((entry.function, entry.exception, said), []).append(entry)
     for file, groups in sorted(files.items()):
-        rows += ["", f"## {file}", "", HEAD, "|---|---|---|---:|---|"]
+        rows += ["", f"## `{file}`", "", HEAD, "|---|---|---|---:|---|"]
         for (function, exception, said), entries in sorted(groups.items()):
             releases = span(one for entry in entries for one in entry.releases)
             cells = (f"`{function}`", f"`{exception}`", releases, str(len(entries)), said)

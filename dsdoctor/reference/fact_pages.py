@@ -6,6 +6,7 @@ Meanings and units come from the docstrings of the fact classes.
 from __future__ import annotations
 
 import difflib
+import html
 import importlib
 import inspect
 import pkgutil
@@ -139,9 +140,16 @@ def markdown(page: FactPage, level: int = 1) -> str:
 
 def _table(fields: Iterable[FieldPage]) -> str:
     rows = [
-        f"| `{field.name}` | `{_cell(field.type)}` | {_cell(field.meaning)} |" for field in fields
+        f"| `{field.name}` | {_code(field.type)} | {_cell(field.meaning)} |" for field in fields
     ]
     return "\n".join(["| field | type | meaning |", "|---|---|---|", *rows]) if rows else ""
+
+
+def _code(text: str) -> str:
+    """Code within a table; a bar ends the cell on one site, and shows its escape on another."""
+    if "|" not in text:
+        return f"`{text}`"
+    return f"<code>{html.escape(text).replace('|', '&#124;')}</code>"
 
 
 def _cell(text: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import math
 import re
+import signal
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from dsdoctor.logs.candidates import (
@@ -27,7 +28,7 @@ from dsdoctor.logs.errors import PYTEST, Error
 from dsdoctor.logs.evidence import why_before, why_between, why_reported
 from dsdoctor.logs.hits import Failure, Hit, Scan
 from dsdoctor.logs.knowledge import Rule
-from dsdoctor.logs.launcher_lines import EXITED, SIGNALLED
+from dsdoctor.logs.launcher_lines import EXITED, KILLED, SIGNALLED
 from dsdoctor.logs.outlived import covers, outlived, same_rank
 from dsdoctor.logs.own_requests import without_own_requests
 from dsdoctor.logs.silent import REPORTS, said_nothing, who_ended
@@ -261,7 +262,9 @@ def choose(
     roots = _stopped_by_hand(roots, errors) or roots
     if not roots and (silent := said_nothing(failure, scans, echoes, errors)):
         return Choice([], {one.name: who_ended(silent) for one in echoes}, "", silent)
+    roots = roots or _killed(echoes, failure)
     if roots:
+        echoes = [one for one in echoes if one not in roots]
         masked = {one.name: "" for one in echoes}
         decided = why_before(roots[0], echoes) if echoes else ""
     contest = roots or echoes
@@ -321,6 +324,17 @@ def _is_of_the_system(candidate: Candidate, errors: Sequence[Error]) -> bool:
         hit.rank is None and not any(error.begun <= hit.line <= error.line for error in errors)
         for hit in candidate.hits
     )
+
+
+def _killed(echoes: Sequence[Candidate], failure: Failure | None) -> list[Candidate]:
+    """The condition that says that SIGKILL ended the first process to die, where all others echo.
+
+    A rank that loses its peer raises or aborts. SIGKILL comes from outside, so it comes first.
+    torchrun lists all ranks that died, and kills some itself: there the first failure decides.
+    """
+    if failure is not None and failure.code != -signal.SIGKILL:
+        return []
+    return [one for one in echoes if any(KILLED.search(hit.text) for hit in one.hits)]
 
 
 def _ended_by_agent(hit: Hit, failure: Failure) -> bool:

@@ -22,3 +22,5 @@ SIGNALLED = lazy(
 )
 #: ... or that it exited with a status of its own.
 EXITED = lazy(r"(?:exitcode\s*:|return code =|[Ee]xit code:?) (?P<code>[1-9]\d{0,2})\b")
+#: DeepSpeed's launcher and torchrun report the process that died first on their node, of SIGKILL.
+KILLED = lazy(r"(?:exitcode\s*:|return code =) -9\b")

@@ -560,6 +560,20 @@ def test_a_rank_that_the_agent_kills_after_the_first_failure_is_no_cause() -> No
     assert said(steps(1, 9) + text.format(rank=1, code=-9)) == "host-oom-killed"
 
 
+def test_a_rank_that_sigkill_ended_comes_before_the_transfers_that_its_peers_lost() -> None:
+    transfer = (
+        "worker-0: ncclRemoteError: A call failed possibly due to a network error or a remote "
+        "process exiting prematurely.\nworker-0: Last error:\nworker-0: NET/IB: Got completion "
+        "from peer 10.1.0.3 with status=12 opcode=0 len=0 vendor err 129 (Recv)\n"
+    )
+    ended = (
+        "worker-{}: [ERROR] [launch.py:325:sigkill_handler] ['t.py'] exits with return code = {}\n"
+    )
+    own, lost = ended.format(2, -9), ended.format(0, -6)
+    assert said(steps(1, 9) + transfer + own + lost) == "host-oom-killed"
+    assert said(steps(1, 9) + transfer + lost) == "nccl-ib-or-socket-interface"
+
+
 def test_a_key_that_a_container_does_not_have_was_asked_for_by_its_caller() -> None:
     head = 'Traceback (most recent call last):\n  File "/home/me/train.py", line 30, in main\n'
     inner = '  File "/x/site-packages/datasets/dataset_dict.py", line 75, in {}\n'

@@ -177,6 +177,9 @@ _LIKE = re.compile(
     r"(?: ?[x×*] ?(?P<after>[1-9]\d{0,2}))?"
 )
 
+#: A number that `_LIKE` does not accept.
+_NO_COUNT = re.compile(r"-?\d+ ?[x×*].")
+
 #: Products of one name count as one if their memory differs by less than this factor: H100 with 80
 #: and with 94 GB do, A100 with 40 and with 80 GB do not.
 _ALIKE = 1.25
@@ -231,6 +234,10 @@ def _product_of(text: str) -> tuple[int, str, list[str]]:
     both = found is not None and found["count"] and found["after"]
     if found is None or both:
         raise _not_a_product(text, [])
+    if _NO_COUNT.match(found["name"]) and not products_named(found["name"]):
+        raise UsageError(
+            f"`--like {text}`: expected a number of GPUs from 1 to 999, such as `8xH100-SXM`"
+        )
     count = found["count"] or found["after"] or "1"
     names = products_named(found["name"])
     if not names:

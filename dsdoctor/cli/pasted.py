@@ -23,7 +23,11 @@ from dsdoctor.paste.readers import TOOLS
 
 #: A cause below this confidence is a hint.
 SURE = 0.7
-EXPECTED = f"expected output of {', '.join(f'`{name}`' for name in TOOLS)}"
+_SHOWN = ("collect_env", "ds_report", "nvidia-smi", "pip list", "lspci")
+EXPECTED = (
+    f"expected output of {', '.join(f'`{name}`' for name in _SHOWN)} or one of"
+    f" {len(set(TOOLS) - set(_SHOWN))} other tools"
+)
 
 
 def read_paste(path: str) -> str:

@@ -62,6 +62,8 @@ def json(data: bytes | str, *, size: int = SIZE) -> Any:
     """
     if len(data) > size:
         raise DecodeError(f"it is larger than {size >> 20} MiB")
+    if not data.strip():
+        raise DecodeError("it is empty")
     try:
         value = msgspec.json.decode(data)
     except RecursionError:

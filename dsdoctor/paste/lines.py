@@ -18,6 +18,10 @@ _TAGS = re.compile(
 )
 #: The title of an issue: a heading of the first level, or as GitHub's command line prints it.
 _TITLE = re.compile(r"^(?:#[ \t]+|title:[ \t]+)(?=\S)")
+#: What editors and web pages add without a trace: marks of byte order, of joining and of direction.
+_INVISIBLE = dict.fromkeys(map(ord, "\ufeff\u200b\u200c\u200d\u200e\u200f\u2060"))
+#: Of a Chinese input method, between a name and its value.
+_WIDE_COLON = re.compile(r"\s*：\s*")
 _FENCE = re.compile(r"^\s{0,3}(?:```|~~~)")
 #: No tool prints a longer line that a reader uses; conda's and lscpu's flags are shorter.
 LONGEST = 4000
@@ -52,6 +56,8 @@ def lines_of(text: str) -> list[Line]:
         line = _QUOTE.sub("", line)
         fence = bool(_FENCE.match(line))
         line = html.unescape(_TAGS.sub("", line)).replace("\N{NO-BREAK SPACE}", " ")
+        if not line.isascii():
+            line = _WIDE_COLON.sub(": ", line.translate(_INVISIBLE))
         found.append(Line(number, line.rstrip(), fence))
     return found
 

@@ -20,7 +20,7 @@ from tests.support.command import clean_environment, dsdoctor
         (("check", "--gpus", "0,0"), "contains `0` twice"),
         (("check", "--expect-gpus", "many"), "--expect-gpus"),
         (("check", "--from", "nowhere.json"), "`nowhere.json` cannot be read"),
-        (("check", "--from", "empty.json"), "is not a snapshot"),
+        (("check", "--from", "empty.json"), "is not a snapshot: it is empty;"),
         (("check", "--from", "other.json"), "its `schema` is not `dsdoctor/snapshot`"),
         (("check", "--from", "newer.json"), "is a snapshot of version 999"),
         (("check", "--from", "newer.json", "--gpus", "0"), "is a snapshot of version 999"),

@@ -294,8 +294,27 @@ def test_check_quotes_the_lines_that_a_finding_rests_on(tmp_path: Path) -> None:
 
 def test_check_refuses_a_text_that_states_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("nothing")
-    with pytest.raises(Exception, match="says nothing about a machine; expected output of"):
+    with pytest.raises(
+        Exception, match=r"says nothing about a machine; expected output of .* other tools"
+    ):
         run("check", "--from-report", str(tmp_path / "a.txt"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("\ufeff" + texts.COLLECT_ENV, id="a-byte-order-mark"),
+        pytest.param(texts.COLLECT_ENV.replace(": ", "：\u200b"), id="wide-colons"),
+        pytest.param(texts.COLLECT_ENV.replace("\n", "\r\n"), id="crlf"),
+        pytest.param(f"我的机器报错：\n{texts.COLLECT_ENV}\n谢谢", id="in-chinese"),
+    ],
+)
+def test_what_editors_and_input_methods_add_is_left_out(text: str) -> None:
+    plain, found = environment_of(texts.COLLECT_ENV), environment_of(text)
+    assert plain is not None
+    assert found is not None
+    assert found.pasted == plain.pasted
+    assert found.facts == plain.facts
 
 
 @pytest.mark.parametrize("through", ["file", "stdin"])

@@ -254,9 +254,16 @@ def _yaml_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
         error = rejected_by_plugin(found, {}, None)
         if error:
             refused = LaunchParse(launcher="accelerate", accepted=False, error=error, in_ranks=True)
-            parts.append(_Part([refused], ("launch",)))
+            line = _line_of(error.split("`")[1], text)
+            parts.append(_Part([refused], ("launch",), line=line))
     known = kind == "accelerate" or bool(parts) or isinstance(found.get("deepspeed"), str)
     return (kind, parts) if known else ("", [])
+
+
+def _line_of(key: str, text: str) -> int:
+    """The line of YAML that sets a key; 0 if it is not found."""
+    found = re.search(rf"^[ \t]*['\"]?{re.escape(key)}['\"]?[ \t]*:", text, re.MULTILINE)
+    return text.count("\n", 0, found.start()) + 1 if found else 0
 
 
 def _plugin_parts(section: Any, text: str) -> Iterator[_Part]:
@@ -264,11 +271,8 @@ def _plugin_parts(section: Any, text: str) -> Iterator[_Part]:
     if not isinstance(section, dict):
         return
     for key, near in ignored({str(key): value for key, value in section.items()}).items():
-        rows = enumerate(text.splitlines(), 1)
-        begins = re.compile(rf"\s+['\"]?{re.escape(key)}['\"]?\s*:")
-        line = next((number for number, row in rows if begins.match(row)), 0)
         fact = LaunchParse(launcher="accelerate", accepted=True, ignored={key: near})
-        yield _Part([fact], ("launch",), line=line)
+        yield _Part([fact], ("launch",), line=_line_of(key, text))
 
 
 def _script_parts(path: Path, text: str) -> tuple[str, list[_Part]]:

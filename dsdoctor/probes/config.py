@@ -26,6 +26,7 @@ _STOP = re.compile(r"[,}\]#]|//|/\*")
 #: Maximum characters of a config: 1 s at worst. A real one has a few thousand.
 LONGEST = 1 << 18
 LONGEST_SHOWN = 80
+_WIDE = "the file is in UTF-16 or UTF-32, expected UTF-8"
 _WORDS = frozenset({"true", "false", "null"})
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
@@ -208,8 +209,7 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
         swallowed=scanner.swallowed,
     )
     if "\0" in text[:8]:
-        words = "the file is in UTF-16 or UTF-32, expected UTF-8"
-        return msgspec.structs.replace(fact, error=words, error_line=1)
+        return msgspec.structs.replace(fact, error=_WIDE, error_line=1)
     if not text.strip():
         return msgspec.structs.replace(fact, error="the file is empty", error_line=1)
     try:
@@ -251,12 +251,13 @@ def parse_bytes(data: bytes, path: str | None = None) -> DsConfig:
     >>> parse_bytes('{"a": 1,\n "备注": 2}'.encode("gbk")).error
     'it contains byte 0xb1, which is not UTF-8'
     """
+    if b"\0" in data[:8]:
+        keys = parse_config(data.decode("utf-16", "replace")).lines
+        return DsConfig(path=path, error=_WIDE, error_line=1, lines=keys)
     try:
         return parse_config(data.decode(), path)
     except UnicodeDecodeError as error:
         fact = parse_config(data.decode("utf-8", "replace"), path)
-        if b"\0" in data[:8]:
-            return fact
         return DsConfig(
             path=path,
             error=f"it contains byte 0x{data[error.start]:02x}, which is not UTF-8",

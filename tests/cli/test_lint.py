@@ -215,6 +215,16 @@ def test_settings_of_accelerate_beside_a_deepspeed_config_are_rejected(tmp_path:
     result = lint(tmp_path, "acc.yaml")
     assert result.returncode == 1
     assert "`mixed_precision` is set beside `deepspeed_config_file`" in result.stdout
+    assert result.stdout.startswith("acc.yaml:2: FAIL launch-option-refused")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "gbk"])
+def test_an_encoding_that_deepspeed_does_not_read_is_named(tmp_path: Path, encoding: str) -> None:
+    text = GOOD.replace("{", '{"\u5907\u6ce8": 1,', 1)
+    (tmp_path / "ds.json").write_bytes(text.encode(encoding))
+    result = lint(tmp_path, "ds.json")
+    assert result.returncode == 1
+    assert "UTF-8" in result.stdout
 
 
 def test_the_framework_may_be_named(tmp_path: Path) -> None:

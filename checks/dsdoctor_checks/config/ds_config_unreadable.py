@@ -85,6 +85,8 @@ def config_can_be_read(config: DsConfig, run: RunNeeds) -> Iterator[Finding]:
         spot += f" column {config.error_column}"
     if config.error.endswith("which is not UTF-8"):
         hint = "save the file as UTF-8 (`iconv -f GBK -t UTF-8` converts Chinese text)"
+    elif config.error.endswith("expected UTF-8"):
+        hint = "save the file as UTF-8 (`>` of Windows PowerShell 5 writes UTF-16)"
     elif config.error == "the file does not exist":
         hint = "correct the path; it is relative to the directory where the job starts"
     elif spot:

@@ -256,6 +256,14 @@ def _numbers(launcher: str, options: dict[str, str]) -> tuple[str, ...]:
     return ("master_port",) if launcher == "torchrun" and not elsewhere else ()
 
 
+def _is_port_wrong(endpoint: str) -> bool:
+    """Whether torch 2.0-2.13 rejects a rendezvous endpoint (elastic/rendezvous/utils.py)."""
+    _, colon, port = endpoint.strip().rpartition(":")
+    if not colon or any(mark in endpoint for mark in "$`<{"):  # for a shell, or a placeholder
+        return False
+    return not re.fullmatch("[0-9]{1,5}", port) or int(port) > _LAST_PORT
+
+
 def parse_command(argv: Sequence[str]) -> LaunchCommand:
     """Parses a launch command.
 
@@ -297,6 +305,8 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
         if "$" not in options.get(name, "$")  # a shell may still replace it
         and (_number(options, name) is None or ("port" in name and not _is_port(options, name)))
     )
+    if ruling == "torchrun" and _is_port_wrong(options.get("rdzv_endpoint", "")):
+        problems = (*problems, f"--rdzv_endpoint {options['rdzv_endpoint']}")
     return LaunchCommand(
         argv=clean,
         program=program,

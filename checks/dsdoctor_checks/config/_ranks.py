@@ -38,14 +38,24 @@ def filter_slots(text: str) -> dict[str, tuple[int, ...] | None] | None:
     return found
 
 
-def visible_count(command: LaunchCommand | None, environment: Environment | Missing) -> int | None:
-    """Number of devices in `CUDA_VISIBLE_DEVICES`; None when it is not set."""
+def visible_count(
+    command: LaunchCommand | None, environment: Environment | Missing, have: int | None = None
+) -> int | None:
+    """Number of devices in `CUDA_VISIBLE_DEVICES`; None when it is not set.
+
+    CUDA ignores an index that is not below `have`, the number of GPUs, and all entries after it.
+    """
     value = command.env.get("CUDA_VISIBLE_DEVICES") if command else None
     if value is None and isinstance(environment, Environment):
         value = environment.get("CUDA_VISIBLE_DEVICES")
     if value is None:
         return None
-    return len([word for word in value.split(",") if word.strip() and word.strip() != "-1"])
+    words = [word.strip() for word in value.split(",")]
+    for place, word in enumerate(words):
+        if word == "-1" or (have and word.isdecimal() and int(word[:9]) >= have):
+            words = words[:place]
+            break
+    return len([word for word in words if word])
 
 
 def _machine(

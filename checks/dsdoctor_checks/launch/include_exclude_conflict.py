@@ -50,11 +50,14 @@ def options_go_together(
 ) -> Iterator[Finding]:
     """Fails on options that the deepspeed launcher rejects, and on ports that do not exist."""
     for problem in command.problems:
-        port = problem.partition(" ")[0].endswith("_port")
+        option = problem.partition(" ")[0]
+        port = option.endswith(("_port", "_endpoint"))
         expected = "a port from 0 to 65535" if port else "an integer"
         yield fail(
             f"`{problem}` is passed, but the option needs {expected}",
-            effect="the ranks cannot connect to each other"
+            effect="the launcher stops with `ValueError`"
+            if option.endswith("_endpoint")
+            else "the ranks cannot connect to each other"
             if port
             else "the launcher prints its usage and stops",
             hint=f"pass {expected}",

@@ -62,7 +62,7 @@ def ranks_have_devices(
     if "cpu" in command.options or (isinstance(hostfile, Hostfile) and hostfile.entries):
         return
     have = gpus.count or len(gpus.gpus)
-    shown = None if kind == "deepspeed" else visible_count(command, environment)
+    shown = None if kind == "deepspeed" else visible_count(command, environment, have)
     devices = have if shown is None else min(have, shown)
     if asked <= devices:
         yield ok(ranks=asked, devices=devices)
@@ -72,7 +72,9 @@ def ranks_have_devices(
     yield fail(
         f"{asked} ranks are requested on this node, but it has {what}",
         effect=f"ranks from {devices} on stop with `invalid device ordinal`",
-        hint=f"request {fitting}: `{_OPTION[kind]} {devices}`",
+        hint=f"request {fitting}: `{_OPTION[kind]} {devices}`"
+        if devices
+        else "correct `CUDA_VISIBLE_DEVICES`, or unset it",
         ranks=asked,
         devices=devices,
         gpus=have,

@@ -65,6 +65,14 @@ from tests.checks.launch.rows import command, gpus
             id="a port that torchrun does not use",
         ),
         pytest.param(
+            "torchrun --rdzv_endpoint h:99999 t.py",
+            "needs a port from 0 to 65535",
+            id="a port that does not exist, for a rendezvous",
+        ),
+        pytest.param("torchrun --rdzv_endpoint [::1]:29500 t.py", "", id="an address of IPv6"),
+        pytest.param("torchrun --rdzv_endpoint h t.py", "", id="no port"),
+        pytest.param("torchrun --rdzv_endpoint $H:$P t.py", "", id="variables of the shell"),
+        pytest.param(
             "deepspeed --num_gpus two t.py", "needs an integer", id="a number of GPUs in letters"
         ),
     ],

@@ -54,3 +54,25 @@ def test_ranks(line: str, visible: str | None, status: str) -> None:
         unit.ranks_have_devices, launch_command=command(line), gpus=gpus(4), environment=environment
     )
     assert judged.statuses == status.split()
+
+
+@pytest.mark.parametrize(
+    ("visible", "devices"),
+    [
+        pytest.param("0,1,9", 2, id="an-index-that-no-gpu-has"),
+        pytest.param("0,-1,1", 1, id="a-mark-of-the-end"),
+        pytest.param("9,0", 0, id="a-wrong-index-first"),
+        pytest.param("GPU-1,GPU-2,GPU-3", 3, id="uuids"),
+    ],
+)
+def test_cuda_ignores_what_follows_a_wrong_entry(visible: str, devices: int) -> None:
+    judged = judge(
+        unit.ranks_have_devices,
+        launch_command=command("torchrun --nproc_per_node 4 t.py"),
+        gpus=gpus(4),
+        environment=env(CUDA_VISIBLE_DEVICES=visible),
+    )
+    (found,) = judged.bad
+    assert found.evidence["devices"] == devices
+    assert f"has {devices} of 4 GPUs visible" in found.message
+    assert ("--nproc-per-node" in found.hint) == bool(devices)

@@ -163,6 +163,11 @@ def command(
                 f"check one of them, run "
                 + (f"`{there}`" if starter in elsewhere.SLURM else "`dsdoctor check` there")
             )
+        elif inside := elsewhere.container(command_line):
+            report.notes.append(
+                f"`{inside}` runs the job in a container, and this report covers the host; to check"
+                " the container's environment, run `dsdoctor check` in it"
+            )
     # programs read English only
     shown = translated(report, registry, lang) if form in ("text", "html") else report
     if form == "html":

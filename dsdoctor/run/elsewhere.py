@@ -18,6 +18,12 @@ SLURM = frozenset({"srun", "salloc"})
 #: Other commands, by their words up to the subcommand.
 _OTHERS = (("sbatch",), ("ssh",), ("pdsh",), ("clush",), ("kubectl", "exec"), ("kubectl", "run"),
            ("kubectl", "attach"), ("ray", "job", "submit"))  # fmt: skip
+#: Commands that start the job in a container, and their subcommands that do.
+_CONTAINERS = {
+    **dict.fromkeys(("docker", "podman", "nerdctl"), ("run", "exec")),
+    **dict.fromkeys(("apptainer", "singularity"), ("exec", "run")),
+    "enroot": ("start", "exec"),
+}
 #: The states of a failed job in Slurm. srun's own status may still be 0, for example after a node
 #: failure (22.05.8).
 FAILED_STATES = frozenset(
@@ -48,6 +54,22 @@ def starter(command: Sequence[str], env: Mapping[str, str]) -> str:
         if first == name and rest == [word for word in words if word in rest][: len(rest)]:
             return " ".join((first, *rest))
     return ""
+
+
+def container(command: Sequence[str]) -> str:
+    """The command that starts the job in a container; "" = it starts none.
+
+    >>> container(["sudo", "docker", "run", "--gpus", "all", "img", "torchrun", "train.py"])
+    'docker run'
+    >>> container(["docker", "build", "."])
+    ''
+    """
+    program = parse_command(tuple(command)).program
+    verbs = _CONTAINERS.get(posixpath.basename(program), ())
+    place = command.index(program) if program in command else 0
+    words = [word for word in command[place + 1 :] if not word.startswith("-")][:2]
+    verb = next((verb for verb in verbs if verb in words), "")
+    return f"{posixpath.basename(program)} {verb}" if verb else ""
 
 
 def died(record: RunRecord) -> bool:

@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from dsdoctor.api import (
     Condition,
     Finding,
@@ -34,6 +36,7 @@ from dsdoctor.api import (
     Scope,
     Status,
     TracebackRule,
+    Why,
     check,
     fail,
     ok,
@@ -56,7 +59,7 @@ CONDITION = Condition(
 
 @check(CONDITION)
 def hostfile_is_sound(
-    hostfile: Hostfile,
+    hostfile: Hostfile | Missing,
     command: LaunchCommand | Missing,
     gpus: Gpus | Missing,
     os: OsInfo | Missing,
@@ -64,11 +67,34 @@ def hostfile_is_sound(
     run: RunNeeds,
 ) -> Iterator[Finding]:
     """Fails on lines that the launcher rejects or ignores, and on unreachable hosts."""
+    if isinstance(hostfile, Missing):
+        nodes_asked = command.num_nodes or 0 if isinstance(command, LaunchCommand) else 0
+        if hostfile.why is Why.ABSENT and nodes_asked > 1 and _starts_deepspeed(command):
+            yield without_fix(_no_hostfile(nodes_asked))
+        else:
+            unread = skip(hostfile.detail, fact=Hostfile.key(), why=hostfile.why.value)
+            status = Status.UNKNOWN if hostfile.is_unknown else Status.SKIP
+            yield msgspec.structs.replace(unread, status=status)
+        return
     # the fix corrects lines; hosts, programs and numbers of slots are the reader's to change
     correctable = bool(hostfile.problems) and all(problem.line for problem in hostfile.problems)
     for finding in _troubles(hostfile, command, gpus, os, nodes, run):
         bad = finding.status in (Status.WARN, Status.FAIL)
         yield without_fix(finding) if bad and not correctable else finding
+
+
+def _starts_deepspeed(command: LaunchCommand | Missing) -> bool:
+    """On this host: under srun, its options count nodes for another launcher."""
+    return isinstance(command, LaunchCommand) and command.launcher == "deepspeed"
+
+
+def _no_hostfile(nodes: int) -> Finding:
+    return fail(
+        f"`--num_nodes {nodes}` is passed without a hostfile, from which deepspeed takes the nodes",
+        effect="the launcher stops with `Num nodes is >1 but no extra nodes available via hostfile`",
+        hint="pass `--hostfile FILE`, with one line `HOST slots=N` for each node",
+        nodes=nodes,
+    )
 
 
 def _troubles(

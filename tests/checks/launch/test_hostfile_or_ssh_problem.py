@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Hostfile, NodeReach, NodesReach, OsInfo, RunNeeds
+from dsdoctor.api import Hostfile, Missing, NodeReach, NodesReach, OsInfo, RunNeeds, Why
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.testing import judge
 from dsdoctor_checks.launch import hostfile_or_ssh_problem as unit
@@ -184,3 +184,22 @@ def test_hosts_that_were_left_out_are_named_as_not_checked() -> None:
     )
     assert judged.status == "skip"
     assert judged.findings[0].evidence == {"hosts": 98, "listed": 100, "checked": 2}
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        pytest.param("deepspeed --num_nodes 2 --num_gpus 4 t.py", "fail", id="two-nodes"),
+        pytest.param("deepspeed --num_nodes 1 t.py", "skip", id="one-node"),
+        pytest.param("torchrun --nnodes 2 t.py", "skip", id="nodes-of-torchrun"),
+        pytest.param("srun -N2 deepspeed --num_nodes 2 t.py", "skip", id="on-other-hosts"),
+    ],
+)
+def test_several_nodes_need_a_hostfile(line: str, status: str) -> None:
+    check = unit.hostfile_is_sound
+    absent = Missing(why=Why.ABSENT, detail="no hostfile was given")
+    unread = Missing(why=Why.NOT_ASKED, detail="not read")
+    assert judge(check, launch_command=command(line), hostfile=absent).status == status
+    assert judge(check, launch_command=command(line), hostfile=unread).status == "skip"
+    slow = Missing(why=Why.TIMEOUT, detail="`hosts` is on a file system that does not answer")
+    assert judge(check, launch_command=command(line), hostfile=slow).status == "unknown"

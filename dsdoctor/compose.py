@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, read_machine
 from dsdoctor.host import Host
-from dsdoctor.job.named import resolve
+from dsdoctor.job.resolve import resolve
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.config import DsConfig
 from dsdoctor.model.facts.fabric import FabricManager

@@ -18,7 +18,7 @@ from dsdoctor.api import Probe
 from dsdoctor.collect import Progress, collect, wanted_facts
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, LocalHost
-from dsdoctor.job.named import resolve
+from dsdoctor.job.resolve import resolve
 from dsdoctor.judge import LEAST_SECONDS, Policy, judge
 from dsdoctor.model.deadlines import TOTAL_SECONDS
 from dsdoctor.model.decode import DecodeError

@@ -18,7 +18,7 @@ from dsdoctor.model.facts.run import Scope
 from dsdoctor.model.finding import Status
 from dsdoctor.model.report import FAIL_ON, Report, exit_code
 from dsdoctor.packs.registry import Registry
-from dsdoctor.report import machine, text
+from dsdoctor.report import machine_readable, text
 
 
 @click.command("check")
@@ -192,11 +192,11 @@ def translated(report: Report, registry: Registry, lang: str | None) -> Report:
 
 def _print(report: Report, form: str, output: str | None, verbosity: int) -> None:
     if form == "json":
-        loading.write(machine.json(report), output)
+        loading.write(machine_readable.json(report), output)
     elif form == "junit":
-        loading.write(machine.junit(report), output)
+        loading.write(machine_readable.junit(report), output)
     elif form == "github":
-        loading.write(machine.github(report), output)
+        loading.write(machine_readable.github(report), output)
     elif output is None and wants_colour():
         show(lambda width: text.lines(report, verbosity=verbosity, width=width))
     else:

@@ -16,7 +16,7 @@ from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.report import Report, Verdict
 from dsdoctor.packs.registry import Registry
-from dsdoctor.report import machine, sarif
+from dsdoctor.report import machine_readable, sarif
 from dsdoctor.report.text import clean
 
 SCHEMA = "dsdoctor/lint"
@@ -126,7 +126,7 @@ def _rendered(
     if form == "github":
         bad = any(finding.status is not Status.WARN for finding in findings)
         verdict = Verdict.FAULTY if bad else Verdict.HEALTHY
-        return machine.github(Report(findings=findings, verdict=verdict))
+        return machine_readable.github(Report(findings=findings, verdict=verdict))
     if form == "json":
         document = {
             "schema": SCHEMA,

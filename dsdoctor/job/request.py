@@ -17,7 +17,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.examine import read_config
 from dsdoctor.framework import FRAMEWORKS
 from dsdoctor.host import LocalHost
-from dsdoctor.job.named import from_trainer, parsed_config
+from dsdoctor.job.resolve import from_trainer, parsed_config
 from dsdoctor.model.facts.run import Floors, PlanNeeds, RunNeeds
 
 #: An index, or a UUID of a GPU or of a MIG device.

@@ -13,6 +13,7 @@ import re
 import signal
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from dsdoctor.logs.after_warning import is_unrelated
 from dsdoctor.logs.candidates import (
     Candidate,
     Choice,
@@ -33,7 +34,6 @@ from dsdoctor.logs.outlived import covers, outlived, same_rank
 from dsdoctor.logs.own_requests import without_own_requests
 from dsdoctor.logs.silent import REPORTS, said_nothing, who_ended
 from dsdoctor.logs.starts import imported_anew, of_other_scripts, refused_start
-from dsdoctor.logs.warned import is_unrelated
 from dsdoctor.logs.warning_lines import tries_again
 from dsdoctor.model.condition import Level
 

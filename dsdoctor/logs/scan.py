@@ -11,9 +11,9 @@ import msgspec
 from dsdoctor.logs import reader
 from dsdoctor.logs.block_reader import BlockReader
 from dsdoctor.logs.bounds import Budget
-from dsdoctor.logs.end import End
 from dsdoctor.logs.heads import Heads
 from dsdoctor.logs.hits import Hit, Scan
+from dsdoctor.logs.log_end import LogEnd
 from dsdoctor.logs.ready import ReadySignatures
 from dsdoctor.logs.samples import take_out_samples
 
@@ -37,7 +37,7 @@ class Scanner(ReadySignatures):
     def scan(self, source: reader.Source, index: int = 0, budget: Budget | None = None) -> Scan:
         """Reads a log, completely or as far as the budget allows."""
         budget = budget or Budget()
-        blocks, heads, end = BlockReader(self, index, source.rank), Heads(), End()
+        blocks, heads, end = BlockReader(self, index, source.rank), Heads(), LogEnd()
         piped = source.path is None and source.data is None
         held: list[bytes] = []
         size = 0

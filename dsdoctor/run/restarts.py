@@ -15,8 +15,8 @@ import msgspec
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.units import whole
 from dsdoctor.run import store
+from dsdoctor.run.line_printer import PrintLine
 from dsdoctor.run.options import RunOptions
-from dsdoctor.run.voice import Speaker
 
 #: Variables that number the tasks of a job step: the first task acts.
 TASK_VARIABLES = ("SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
@@ -55,7 +55,7 @@ def passing_cause(folder: Path) -> tuple[str, str] | None:
     return unit.condition.name, unit.condition.transient
 
 
-def requeue_job(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker) -> None:
+def requeue_job(options: RunOptions, folder: Path, record: RunRecord, speak: PrintLine) -> None:
     """Requeues the Slurm job if that can help."""
     from dsdoctor import packs  # noqa: PLC0415  # only to requeue
     from dsdoctor.model.diagnosis import Diagnosis  # noqa: PLC0415

@@ -17,10 +17,10 @@ from dsdoctor.model.masking import mask_words
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.run import elsewhere, flight, hang, restarts, scheduler, store
 from dsdoctor.run.dump_variables import announced
+from dsdoctor.run.line_printer import LinePrinter, PrintLine
 from dsdoctor.run.options import REFUSED, RunOptions
 from dsdoctor.run.preflight_seconds import SECONDS
 from dsdoctor.run.supervise import Supervisor
-from dsdoctor.run.voice import Speaker, Voice
 from dsdoctor.version import __version__
 
 #: How much longer than its own limit the check may take before it is abandoned.
@@ -33,7 +33,7 @@ def _now() -> str:
     return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
 
 
-def execute(options: RunOptions, say: Speaker) -> int:
+def execute(options: RunOptions, say: PrintLine) -> int:
     """Runs the command and returns dsdoctor's exit status.
 
     Args:
@@ -43,7 +43,7 @@ def execute(options: RunOptions, say: Speaker) -> int:
     Raises:
         UsageError: the command cannot be started, or nothing can be stored.
     """
-    speak = Voice(say)
+    speak = LinePrinter(say)
     folder = store.create(options.base, mask_words(options.command))
     record = RunRecord(
         dsdoctor=__version__,
@@ -99,7 +99,7 @@ def execute(options: RunOptions, say: Speaker) -> int:
     return status if status >= 0 else 128 - status
 
 
-def _save(folder: Path, record: RunRecord, speak: Speaker) -> None:
+def _save(folder: Path, record: RunRecord, speak: PrintLine) -> None:
     """Writes the record; messages are printed even if its disk is full."""
     try:
         store.save(folder, record)
@@ -107,7 +107,7 @@ def _save(folder: Path, record: RunRecord, speak: Speaker) -> None:
         speak(f"the record of this run is incomplete: {error.strerror or error}")
 
 
-def _finish(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker) -> None:
+def _finish(options: RunOptions, folder: Path, record: RunRecord, speak: PrintLine) -> None:
     """Records the end; the status is returned even if this fails or is interrupted."""
     try:
         _end(folder, record, speak, options)
@@ -121,7 +121,7 @@ def _finish(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker
         speak("interrupted: the end of this run was not diagnosed")
 
 
-def _may_start(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker) -> bool:
+def _may_start(options: RunOptions, folder: Path, record: RunRecord, speak: PrintLine) -> bool:
     """Runs the preflight check; an inconclusive one does not prevent the start."""
     if options.preflight == "off":
         return True
@@ -166,7 +166,7 @@ def _attempts(
     folder: Path,
     record: RunRecord,
     env: dict[str, str],
-    speak: Voice,
+    speak: LinePrinter,
     interrupted: Sequence[int],
 ) -> int:
     """Starts the command, and restarts it after a transient cause if that is allowed.
@@ -232,7 +232,7 @@ def _set_aside(folder: Path, attempt: int) -> None:
         files.make_folder(folder / flight.FOLDER, mode=0o700)  # the variables point to it
 
 
-def _end(folder: Path, record: RunRecord, speak: Speaker, options: RunOptions) -> None:
+def _end(folder: Path, record: RunRecord, speak: PrintLine, options: RunOptions) -> None:
     from dsdoctor.run import ending  # noqa: PLC0415  # not while the job runs
 
     snapshot = None

@@ -18,12 +18,12 @@ from dsdoctor.model.run_record import Notice, PassedSignal, RankEnd, RunRecord
 from dsdoctor.run import flight, gpus, hang, terminal
 from dsdoctor.run.job_control import JobControl, take_foreground
 from dsdoctor.run.keep import AFTER_STOP, OutputKeeper
+from dsdoctor.run.line_printer import LinePrinter
 from dsdoctor.run.metrics import write_metrics
 from dsdoctor.run.notices import Notices, gpu_evidence
 from dsdoctor.run.options import RunOptions
 from dsdoctor.run.progress import Progress, Step
 from dsdoctor.run.relay import Relay
-from dsdoctor.run.voice import Voice
 from dsdoctor.run.watcher import Watcher
 
 #: Signals that are forwarded to the job.
@@ -49,7 +49,9 @@ class Supervisor:
         session: id of the session that the command is in.
     """
 
-    def __init__(self, options: RunOptions, folder: Path, record: RunRecord, speak: Voice) -> None:
+    def __init__(
+        self, options: RunOptions, folder: Path, record: RunRecord, speak: LinePrinter
+    ) -> None:
         self.options, self.folder, self.record, self._say = options, folder, record, speak
         self.notices = Notices()
         self.progress = Progress(self._on_step)

@@ -33,7 +33,7 @@ from dsdoctor.judge import judge
 from dsdoctor.model.facts.python import DeepSpeedLive, ImportOutcome, PatientChoice
 from dsdoctor.model.report import Report, Verdict, exit_code
 from dsdoctor.model.snapshot import Snapshot, differences, from_json, of, redacted
-from dsdoctor.report import machine, text
+from dsdoctor.report import machine_readable, text
 from tests.checks import machines
 
 FOLDER = Path(__file__).parent
@@ -154,9 +154,9 @@ def test_report(name: str, form: str) -> None:
     report = report_on(of(MACHINES[name]))
     made = {
         "txt": lambda: text.render(report, width=100),
-        "json": lambda: machine.json(report),
-        "xml": lambda: machine.junit(report),
-        "github": lambda: machine.github(report),
+        "json": lambda: machine_readable.json(report),
+        "xml": lambda: machine_readable.junit(report),
+        "github": lambda: machine_readable.github(report),
     }[form]()
     file = FOLDER / f"{name}.{form}"
     if os.environ.get("UPDATE_GOLDEN"):
@@ -184,7 +184,7 @@ def test_a_snapshot_survives_its_file(name: str) -> None:
     after = from_json(before.to_json(), "file")
     assert after == before
     assert differences(before, after) == []
-    assert machine.json(report_on(after)) == machine.json(report_on(before))
+    assert machine_readable.json(report_on(after)) == machine_readable.json(report_on(before))
 
 
 def test_every_old_version_can_be_read() -> None:

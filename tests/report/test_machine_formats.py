@@ -15,7 +15,7 @@ import pytest
 from dsdoctor.api import Finding, Scope, Status
 from dsdoctor.model.report import Report, Verdict
 from dsdoctor.model.snapshot import of
-from dsdoctor.report import machine
+from dsdoctor.report import machine_readable
 from tests.golden.test_golden import MACHINES, report_on
 from tests.guides.hosts import host
 
@@ -84,7 +84,7 @@ def violations(element: ET.Element) -> list[str]:
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_junit_is_what_its_readers_accept(name: str) -> None:
-    text = machine.junit(REPORTS[name])
+    text = machine_readable.junit(REPORTS[name])
     root = ET.fromstring(text.encode("utf-8"))
     assert violations(root) == []
     (suite,) = root
@@ -121,7 +121,7 @@ def parse_command(line: str) -> tuple[str, dict[str, str], str]:
 @pytest.mark.parametrize("name", REPORTS)
 def test_github_commands_are_taken_apart_as_they_were_meant(name: str) -> None:
     report = REPORTS[name]
-    lines = machine.github(report).splitlines()
+    lines = machine_readable.github(report).splitlines()
     commands = [parse_command(line) for line in lines]
     assert {word for word, _, _ in commands} <= {"error", "warning", "notice"}
     for _, properties, _ in commands:
@@ -137,7 +137,7 @@ def test_github_commands_are_taken_apart_as_they_were_meant(name: str) -> None:
 def test_a_fault_of_the_config_is_put_at_its_line() -> None:
     typo = '{\n  "train_micro_batch_size_per_gpu": 1,\n  "gradient_cliping": 1.0\n}'
     report = report_on(of(host(config=typo)))
-    commands = [parse_command(line) for line in machine.github(report).splitlines()]
+    commands = [parse_command(line) for line in machine_readable.github(report).splitlines()]
     word, properties, _ = commands[0]
     assert word in ("error", "warning")
     assert (properties["file"], properties["line"]) == ("ds_config.json", "3")
@@ -145,7 +145,7 @@ def test_a_fault_of_the_config_is_put_at_its_line() -> None:
 
 def test_github_says_file_line_and_whole_text() -> None:
     told: dict[str, Any] = {}
-    for line in machine.github(evil_report()).splitlines():
+    for line in machine_readable.github(evil_report()).splitlines():
         word, properties, data = parse_command(line)
         told.setdefault(word, (properties, data))
     properties, data = told["error"]

@@ -15,7 +15,7 @@ from dsdoctor.model.facts.machine import OsInfo
 from dsdoctor.model.report import Report
 from dsdoctor.model.schema import report_schema, snapshot_schema
 from dsdoctor.model.snapshot import of
-from dsdoctor.report import machine
+from dsdoctor.report import machine_readable
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -56,7 +56,7 @@ def test_the_man_page_is_sound_and_names_every_command_and_option() -> None:
 def test_documents_keep_their_schemas() -> None:
     system = OsInfo(system="Linux", release="6", machine="x86_64", hostname="n")
     jsonschema.validate(json.loads(of([system]).to_json()), json.loads(snapshot_schema()))
-    jsonschema.validate(json.loads(machine.json(Report())), json.loads(report_schema()))
+    jsonschema.validate(json.loads(machine_readable.json(Report())), json.loads(report_schema()))
 
 
 def test_the_readme_names_only_commands_that_exist() -> None:

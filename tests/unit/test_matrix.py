@@ -13,7 +13,7 @@ from dsdoctor.judge import judge
 from dsdoctor.model import snapshot as snapshots
 from dsdoctor.model.matrix import Matrix
 from dsdoctor.model.matrix_of import build
-from dsdoctor.report import machine, text, topology
+from dsdoctor.report import machine_readable, text, topology
 from tests.checks import machines
 from tests.checks.topology.support import gpus, switch
 from tests.checks.topology.support import topology as pairs
@@ -103,9 +103,14 @@ def test_the_report_shows_it_when_asked(tmp_path: Path) -> None:
     shown = text.render(report, verbosity=1, width=100)
     assert "GPU0  X     NV2   NV2   NV2   0-47,96-143    0" in shown
     assert "NV2" not in text.render(report, width=100)
-    assert json.loads(machine.json(report))["topology"]["rows"][0] == ["X", "NV2", "NV2", "NV2"]
+    assert json.loads(machine_readable.json(report))["topology"]["rows"][0] == [
+        "X",
+        "NV2",
+        "NV2",
+        "NV2",
+    ]
 
 
 def test_a_report_without_it_has_no_such_key() -> None:
     report = judge(snapshots.of([machines.LINUX]), [], REGISTRY)
-    assert "topology" not in json.loads(machine.json(report))
+    assert "topology" not in json.loads(machine_readable.json(report))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import RunNeeds
-from dsdoctor.job.named import resolve
+from dsdoctor.job.resolve import resolve
 from dsdoctor.probes.command_line import batch_options, parse_command
 from dsdoctor.testing import FakeHost, Judged, judge
 from dsdoctor_checks.cluster import slurm_request_mismatch

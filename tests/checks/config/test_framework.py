@@ -10,7 +10,7 @@ import pytest
 
 from dsdoctor.framework import FRAMEWORKS, framework_of
 from dsdoctor.host import LocalHost
-from dsdoctor.job.named import resolve
+from dsdoctor.job.resolve import resolve
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.testing import judge
 from dsdoctor_checks.config import (

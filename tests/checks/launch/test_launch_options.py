@@ -12,7 +12,7 @@ import pytest
 from dsdoctor.api import LaunchParse, Missing, TorchBuild, Why
 from dsdoctor.host import HostError, LocalHost
 from dsdoctor.host.fake import FakeHost
-from dsdoctor.job.named import resolve
+from dsdoctor.job.resolve import resolve
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.command_line import parse_command

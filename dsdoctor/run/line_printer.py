@@ -7,18 +7,18 @@ from collections.abc import Callable
 from dsdoctor.run.relay import Relay
 
 #: Prints one line.
-Speaker = Callable[[str], None]
+PrintLine = Callable[[str], None]
 _STDERR = 2
 
 
-class Voice:
+class LinePrinter:
     """Prints lines; first ends an incomplete line of the job, such as a progress bar.
 
     Attributes:
         relay: of the job that runs or ran last.
     """
 
-    def __init__(self, say: Speaker) -> None:
+    def __init__(self, say: PrintLine) -> None:
         self._say = say
         self.relay: Relay | None = None
 

@@ -17,7 +17,7 @@ from dsdoctor.logs.line_reader import LineReader
 RECENT = 1 << 20
 
 
-class End:
+class LogEnd:
     """The last bytes of a log."""
 
     def __init__(self) -> None:

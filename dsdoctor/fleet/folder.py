@@ -12,6 +12,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.fleet import frames, replay
 from dsdoctor.fleet.nodes import Judge, NodeReport, silent
 from dsdoctor.model.decode import DecodeError
+from dsdoctor.model.host_name import is_host_name
 
 #: With fewer files, one core finishes before a second one has started.
 _MANY = 500
@@ -46,7 +47,7 @@ def files_of(folder: Path) -> list[Path]:
     """The reports in a folder, by name.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none, or the name of one is not that of a host.
     """
     found = [*folder.glob("*.json"), *folder.glob("*.txt")] if folder.is_dir() else []
     if not found:
@@ -54,6 +55,11 @@ def files_of(folder: Path) -> list[Path]:
             f"`{folder}` is not a folder with reports (*.json of `--save` or `snapshot -o`, "
             "or *.txt that a collector printed)"
         )
+    for file in found:
+        if not is_host_name(file.stem):
+            raise UsageError(
+                f"`{file}` is not named after a host; expected, for example, `gpu001.json`"
+            )
     return sorted(found)
 
 

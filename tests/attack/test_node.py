@@ -315,6 +315,19 @@ def test_ssh_gets_host_names_after_the_options(engines: Path, tmp_path: Path) ->
     assert "'--', 'gpu1', " in asked
 
 
+@pytest.mark.parametrize("name", ["@all", "-oProxyCommand=x", "a b", "a\x1b[2Jb", "9" * 200])
+def test_files_are_named_after_hosts(name: str, tmp_path: Path) -> None:
+    """Their names become those of nodes, which reports print and scripts read."""
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / f"{name}.json").write_text("{}")
+    done = dsdoctor(
+        "fleet", "check", "--from", "reports", env=clean_environment(tmp_path), cwd=tmp_path
+    )
+    assert (done.status, done.err.count("\n")) == (2, 1), done
+    assert "is not named after a host" in done.err
+    assert "\x1b" not in done.err
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -56,6 +56,6 @@ def test_a_bad_step_is_seen(step: dict[str, str]) -> None:
 
 def test_no_shipped_file_is_exempt_from_all_security_rules() -> None:
     ruff = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]
-    assert "S" not in ruff["ignore"]
+    assert [rule for rule in ruff["ignore"] if re.fullmatch(r"S[0-9]*", rule)] == []
     exempt = {where for where, rules in ruff["per-file-ignores"].items() if "S" in rules}
     assert all(where.startswith(("tests", "benchmarks", "tools")) for where in exempt), exempt

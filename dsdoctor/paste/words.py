@@ -4,27 +4,57 @@ from __future__ import annotations
 
 from dsdoctor.lazy_regex import lazy
 
-#: A text contains at least one of these words if a reader recognizes a part of it.
-_WORDS = lazy(
-    r"(?i)PyTorch version|NVIDIA-SMI|Failed to initialize NVML|NVSMI LOG|DeepSpeed C\+\+/CUDA ext"
-    r"|DeepSpeed general env|\(UUID: |\bGPU0\s"
-    r"|(?:transformers|accelerate|llama-?factory)`{0,2} version"
-    r"|Cuda compilation tools|NVIDIA Corporation|Package\s+Version|Name\s+Version\s+Build"
-    r"|pip[\d.]{0,5} (?:list|freeze)\b|\w==|Name: [\w.-]+\s+Version: \d|No devices were found"
-    r"|determine the device handle|NVRM(?: version:|: loading) NVIDIA"
-    r"|(?:torch|deepspeed) \w{4,7} \.{3}|(?:CUDA|ROCM) available: "
-    r"|@EXPLICIT|This file may be used to create an environment"
-    r"|\b(?:gcc|g\+\+) \([^()\n]{1,80}\) \d"
-    r"|\bNODELIST\b|\bHOSTNAMES\b|NodeName=|ROLES\s+AGE\s+VERSION|[Aa]llocatable\"?:"
-    r"|MiB */ *\d{3,6}MiB|[Dd]river\W{1,3}[3-6]\d\d\.\d|[Tt]orch\W{1,3}\d\.\d+\.\d\+"
-    r"|NodeStatusUnknown|Taints: |Reason=\S|(?:down|drain|drng|fail)[*$]?\s+[A-Za-z][\w.-]*\["
-    r"|nvidia_smi_log|query-gpu|driver_version|etting ds_accelerator to cpu|bus info: pci@"
-    r"|\b(?:py)?torch[ =:]{1,40}\d\.\d|\bdeepspeed[ =:]{1,40}0\.\d"
-    r"|CUDA (?:runtime version|used to build)"
-    r"|torch\.(?:cuda\.is_available|__version__|version\.cuda)|# gpu {1,20}(?:pwr|pid|sm|fb)\b"
+#: A text in lower case contains at least one of these if a reader recognizes a part of it, ...
+_WORDS = (
+    "pytorch version", "nvidia-smi", "failed to initialize nvml", "nvsmi log",
+    "deepspeed c++/cuda ext", "deepspeed general env", "(uuid: ", "cuda compilation tools",
+    "nvidia corporation", "no devices were found", "determine the device handle",
+    "nvrm version: nvidia", "nvrm: loading nvidia", "cuda available: ", "rocm available: ",
+    "@explicit", "this file may be used to create an environment", "nodename=",
+    "nodestatusunknown", "taints: ", "nvidia_smi_log", "query-gpu", "driver_version",
+    "etting ds_accelerator to cpu", "bus info: pci@", "cuda runtime version", "cuda used to build",
+    "torch.cuda.is_available", "torch.__version__", "torch.version.cuda",
+)  # fmt: skip
+#: ... or matches one of these. Each begins with its literal where possible, and is tried only if
+#: the text contains the literal: a single pattern of all of them reads 1 MB/s.
+_PATTERNS = tuple(
+    (literal, lazy(pattern))
+    for literal, pattern in (
+        ("gpu0", r"\bgpu0\s"),
+        ("transformers", r"transformers`{0,2} version"),
+        ("accelerate", r"accelerate`{0,2} version"),
+        ("llama", r"llama-?factory`{0,2} version"),
+        ("package", r"package\s+version"),
+        ("name", r"name\s+version\s+build"),
+        ("name: ", r"name: [\w.-]+\s+version: \d"),
+        ("pip", r"pip[\d.]{0,5} (?:list|freeze)\b"),
+        ("==", r"\w=="),
+        ("torch ", r"torch \w{4,7} \.{3}"),
+        ("torch", r"torch\W{1,3}\d\.\d+\.\d\+"),
+        ("torch", r"torch[ =:]{1,40}\d\.\d"),
+        ("deepspeed ", r"deepspeed \w{4,7} \.{3}"),
+        ("deepspeed", r"deepspeed[ =:]{1,40}0\.\d"),
+        ("gcc (", r"gcc \([^()\n]{1,80}\) \d"),
+        ("g++ (", r"g\+\+ \([^()\n]{1,80}\) \d"),
+        ("nodelist", r"\bnodelist\b"),
+        ("hostnames", r"\bhostnames\b"),
+        ("roles", r"roles\s+age\s+version"),
+        ("allocatable", r"allocatable\"?:"),
+        ("mib", r"mib */ *\d{3,6}mib"),
+        ("driver", r"driver\W{1,3}[3-6]\d\d\.\d"),
+        ("reason=", r"reason=\S"),
+        ("down", r"down[*$]?\s+[a-z][\w.-]*\["),
+        ("drain", r"drain[*$]?\s+[a-z][\w.-]*\["),
+        ("drng", r"drng[*$]?\s+[a-z][\w.-]*\["),
+        ("fail", r"fail[*$]?\s+[a-z][\w.-]*\["),
+        ("# gpu", r"# gpu {1,20}(?:pwr|pid|sm|fb)\b"),
+    )
 )
 
 
 def may_state(text: str) -> bool:
     """Whether a text is worth reading line by line; a log of a run usually is not."""
-    return _WORDS.search(text) is not None
+    text = text.lower()
+    return any(word in text for word in _WORDS) or any(
+        literal in text and pattern.search(text) is not None for literal, pattern in _PATTERNS
+    )

@@ -10,7 +10,8 @@ from dsdoctor.api import Missing, NotStated, Packages, Patient
 def pip(patient: Patient | Missing, packages: Packages | Missing, arguments: str) -> str:
     """A pip command that acts on the environment, whether or not it is active.
 
-    `uv venv` creates environments without pip; there `uv pip` does the same.
+    `uv venv` creates environments without pip; there `uv pip` does the same. In any other without
+    pip, the interpreter can install the pip that it comes with.
 
     Args:
         patient: the interpreter examined.
@@ -18,23 +19,31 @@ def pip(patient: Patient | Missing, packages: Packages | Missing, arguments: str
         arguments: what follows `pip`, as a shell reads it.
 
     >>> venv = Patient(executable="/v/bin/python", chosen_by="", version="3.11.7", kind="venv")
-    >>> pip(venv, Packages(origins={"torch": ""}), "install ninja")
-    'uv pip install --python /v/bin/python ninja'
     >>> pip(venv, Packages(), "install ninja")
     '/v/bin/python -m pip install ninja'
+    >>> pip(venv, Packages(origins={"torch": ""}), "install ninja")
+    '/v/bin/python -m ensurepip && /v/bin/python -m pip install ninja'
+    >>> import msgspec
+    >>> uv = msgspec.structs.replace(venv, made_by_uv=True)
+    >>> pip(uv, Packages(origins={"torch": ""}), "install ninja")
+    'uv pip install --python /v/bin/python ninja'
     """
     try:
-        executable = "" if isinstance(patient, Missing) else patient.executable
-        kind = "" if isinstance(patient, Missing) else patient.kind
+        known = None if isinstance(patient, Missing) else patient
+        executable = known.executable if known else ""
+        bare = known is not None and known.kind == "venv" and not _has_pip(packages)
+        uv = bare and known is not None and known.made_by_uv
     except NotStated:
-        executable = kind = ""
+        executable, bare, uv = "", False, False
     if not executable:
         return f"python -m pip {arguments}"
     python = shlex.quote(executable)
-    if kind == "venv" and not _has_pip(packages):
+    if not bare:
+        return f"{python} -m pip {arguments}"
+    if uv:
         verb, _, rest = arguments.partition(" ")
         return f"uv pip {verb} --python {python} {rest}".rstrip()
-    return f"{python} -m pip {arguments}"
+    return f"{python} -m ensurepip && {python} -m pip {arguments}"
 
 
 def _has_pip(packages: Packages | Missing) -> bool:

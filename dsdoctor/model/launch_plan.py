@@ -90,6 +90,8 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
         gpu_bytes: peak on each GPU at the plan's micro-batch and sequence.
         micro_batch: the largest that fits at the plan's sequence, 0 = none.
         sequence: tokens of the longest sequence that fits at the plan's micro-batch, 0 = none.
+        host_short: no micro-batch fits, although one fits on the GPUs: the host's memory is too
+            small.
     """
 
     gpus: int
@@ -97,6 +99,7 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
     gpu_bytes: int
     micro_batch: int
     sequence: int
+    host_short: bool = False
 
 
 class PlanMemory(msgspec.Struct, frozen=True, kw_only=True):

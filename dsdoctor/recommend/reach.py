@@ -95,13 +95,17 @@ def reach(
             def by_length(steps: int, here: Setting = here) -> bool:
                 return limits.fits(need(dataclasses.replace(here, sequence=STEP * steps)))
 
+            micro_batch = _largest(by_batch, MOST)
+            on_gpus = dataclasses.replace(limits, host=None)
             rows.append(
                 Reach(
                     gpus=here.world,
                     checkpointing=mode,
                     gpu_bytes=need(here).gpu_bytes,
-                    micro_batch=_largest(by_batch, MOST),
+                    micro_batch=micro_batch,
                     sequence=STEP * _largest(by_length, longest),
+                    host_short=not micro_batch
+                    and on_gpus.fits(need(dataclasses.replace(here, micro_batch=1))),
                 )
             )
     return tuple(rows)

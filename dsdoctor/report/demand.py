@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.model.facts.memory import MemoryDemand
+from dsdoctor.model.facts.memory import Fit, MemoryDemand
+from dsdoctor.model.launch_plan import Reach
 from dsdoctor.model.units import gib
 
 _NAME = 24
@@ -13,6 +14,17 @@ _COLUMN = 11
 
 def _cell(size: int) -> str:
     return gib(size) if size else "-"
+
+
+#: What explains the rows in which `host` stands.
+HOST_SHORT = (
+    "  host: one fits on the GPUs, but the memory of the host is too small for so many ranks"
+)
+
+
+def batch_cell(row: Fit | Reach) -> str:
+    """The largest micro-batch; `-` if none fits on the GPUs, `host` if none on the host."""
+    return "host" if row.host_short else str(row.micro_batch or "-")
 
 
 def lines(demand: MemoryDemand) -> Iterator[str]:
@@ -38,8 +50,10 @@ def lines(demand: MemoryDemand) -> Iterator[str]:
         yield f"  {'GPUs':<6}{'recompute':<11}{'GiB each':>9}{'batch':>8}{'tokens':>9}"
     for row in demand.fits:
         mode = "yes" if row.checkpointing else "no"
-        batch, tokens = row.micro_batch or "-", row.sequence or "-"
+        batch, tokens = batch_cell(row), row.sequence or "-"
         yield f"  {row.gpus:<6}{mode:<11}{_cell(row.gpu_bytes):>9}{batch:>8}{tokens:>9}"
+    if any(row.host_short for row in demand.fits):
+        yield HOST_SHORT
     if demand.assumed:
         yield ""
         yield "assumed, because neither the options nor the config set it:"

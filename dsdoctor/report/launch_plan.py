@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dsdoctor.model.launch_plan import LaunchPlan, MemoryItem, MemoryOption, Reason, place
 from dsdoctor.model.units import gib
 from dsdoctor.recommend.output import command_line
+from dsdoctor.report.demand import HOST_SHORT, batch_cell
 
 #: Below this width, figures go below each other.
 NARROW = 80
@@ -138,9 +139,9 @@ def _reach(plan: LaunchPlan) -> list[str]:
     ]
     for row in rows:
         mode = "yes" if row.checkpointing else "no"
-        batch, tokens = row.micro_batch or "-", row.sequence or "-"
+        batch, tokens = batch_cell(row), row.sequence or "-"
         lines.append(f"  {row.gpus:<6}{mode:<11}{gib(row.gpu_bytes):>9}{batch:>8}{tokens:>9}")
-    return lines
+    return [*lines, *([HOST_SHORT] if any(row.host_short for row in rows) else [])]
 
 
 def _head(plan: LaunchPlan) -> str:

@@ -104,6 +104,13 @@ def test_an_empty_environment(bare: Path) -> None:
     assert deepspeed == DeepSpeedInstall()
 
 
+def test_an_environment_of_uv_is_known_by_its_configuration(bare: Path) -> None:
+    assert not read(bare)[0].made_by_uv
+    with (bare / "pyvenv.cfg").open("a", encoding="utf-8") as file:
+        file.write("uv = 0.9.7\n")
+    assert read(bare)[0].made_by_uv
+
+
 def test_torch_and_its_wheels_without_an_import(bare: Path) -> None:
     put(
         site_of(bare),

@@ -214,6 +214,25 @@ def test_guide_c6_the_longest_sequence_and_the_largest_micro_batch_are_said() ->
     assert "norm in fp64" in text
 
 
+def test_what_only_the_host_prevents_is_not_blamed_on_the_gpus() -> None:
+    """Ranks that load weights take host memory each: four do not fit where two do."""
+    machine = machine_of(gpu_gib=24, count=2, host_gib=52)
+    plan = recommend(machine, resolve("mistral-7b"), PlanOptions(finetune="lora"))
+    assert plan.fits
+    short = {row.gpus: row.host_short for row in plan.memory.reach if row.checkpointing}
+    assert short == {1: False, 2: False, 4: True, 8: True}
+    text = render(plan, 80)
+    assert "    host        -" in text
+    assert "the memory of the host is too small for so many ranks" in text
+    roomy = recommend(
+        machine_of(gpu_gib=24, count=2, host_gib=520),
+        resolve("mistral-7b"),
+        PlanOptions(finetune="lora"),
+    )
+    assert not any(row.host_short for row in roomy.memory.reach)
+    assert "too small for so many ranks" not in render(roomy, 80)
+
+
 def test_guide_b8_figures_to_compare_a_slow_run_with_are_in_the_plan() -> None:
     """What smoke holds its step time and workers against; too few CPUs are said."""
     plan = recommend(machine_of(gpu_gib=80, count=8, cpus=8), resolve("llama-3-8b"))

@@ -44,6 +44,8 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
         gpu_bytes: peak on each GPU at the config's micro-batch and the requested sequence length.
         micro_batch: the largest that fits at that sequence, 0 = none.
         sequence: tokens of the longest sequence that fits at that micro-batch, 0 = none.
+        host_short: no micro-batch fits, although one fits on the GPUs: the host's memory is too
+            small.
     """
 
     gpus: int
@@ -51,6 +53,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     gpu_bytes: int
     micro_batch: int
     sequence: int
+    host_short: bool = False
 
 
 class MemoryDemand(Fact, frozen=True, kw_only=True):

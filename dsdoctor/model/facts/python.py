@@ -39,6 +39,7 @@ class Patient(Fact, frozen=True, kw_only=True):
         has_headers: Python.h exists there.
         sys_path: its sys.path.
         bin_dir: folder of its scripts (`bin` of a venv).
+        made_by_uv: `uv venv` made this environment.
     """
 
     executable: str
@@ -53,6 +54,7 @@ class Patient(Fact, frozen=True, kw_only=True):
     has_headers: bool = True
     sys_path: tuple[str, ...] = ()
     bin_dir: str | None = None
+    made_by_uv: bool = False
 
 
 class Package(msgspec.Struct, frozen=True, kw_only=True):

@@ -154,12 +154,24 @@ def read_patient(path: list[str]) -> dict[str, Any]:
         "prefix": sys.prefix,
         "base_prefix": sys.base_prefix,
         "kind": kind,
+        "made_by_uv": _made_by_uv(sys.prefix),
         "user_site": site.getusersitepackages() if site.ENABLE_USER_SITE else None,
         "include_dir": include,
         "has_headers": bool(include) and os.path.isfile(os.path.join(include, "Python.h")),
         "sys_path": path,
         "bin_dir": sysconfig.get_path("scripts"),
     }
+
+
+def _made_by_uv(prefix: str) -> bool:
+    """Whether `uv venv` made this environment: it writes its version into pyvenv.cfg."""
+    try:
+        with open(os.path.join(prefix, "pyvenv.cfg"), encoding="utf-8", errors="replace") as file:
+            return any(
+                line.partition("=")[0].strip() == "uv" for line in file.read(65536).split("\n")
+            )
+    except OSError:
+        return False
 
 
 def _pre_release() -> str:

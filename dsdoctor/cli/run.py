@@ -179,9 +179,19 @@ def _write(text: str, output: str | None) -> None:
 
 
 def _print_notice(text: str) -> None:
-    """One line on stderr; a terminal in raw mode needs the carriage return."""
-    end = "\r\n" if sys.stderr.isatty() else "\n"
-    sys.stderr.write(f"dsdoctor: {printable(text)}{end}")  # it may contain words of the job
+    """One line on stderr; a terminal gets it in lines of its width.
+
+    A terminal in raw mode needs the carriage return.
+    """
+    line, end = f"dsdoctor: {printable(text)}", "\n"  # it may contain words of the job
+    if sys.stderr.isatty():
+        from dsdoctor.report.wrap import wrap  # noqa: PLC0415  # a job must not wait for it
+
+        end = "\r\n"
+        # a terminal that does not know its width says 0
+        columns = max(os.get_terminal_size(sys.stderr.fileno()).columns or 100, _NARROWEST)
+        line = end.join(wrap(line, columns, "", " " * len("dsdoctor: "), break_long=False))
+    sys.stderr.write(line + end)
     sys.stderr.flush()
 
 
@@ -196,6 +206,8 @@ def _at_runs_dir(ctx: click.Context, _: click.Parameter, given: str | None) -> N
         ctx.obj = store.base_folder(given)
 
 
+#: Columns below which lines are not broken at words any more.
+_NARROWEST = 40
 #: `--runs-dir` after the word of a subcommand, for those who saved a run with it.
 _runs_dir = click.option(
     "--runs-dir",

@@ -8,6 +8,7 @@ import pty
 import re
 import shlex
 import signal
+import struct
 import subprocess
 import sys
 import termios
@@ -347,3 +348,24 @@ def test_a_job_that_bg_has_continued_can_be_brought_back(tmp_path: Path) -> None
         bash.until_counted_on(shown)
         bash.type("\x03")
         assert "cause: interrupted-by-user" in bash.until("saved in")
+
+
+def test_what_dsdoctor_says_is_broken_at_words(tmp_path: Path) -> None:
+    outer, inner = pty.openpty()
+    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 60, 0, 0))
+    with subprocess.Popen(
+        [*RUN, "--preflight", "off", "--", "sh", "-c", "exit 5"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=inner,
+        env=environment(tmp_path),
+    ) as child:  # fmt: skip
+        os.close(inner)
+        seen = b""
+        while b"run show" not in seen:
+            seen += os.read(outer, 4096)
+        assert child.wait(200) == 5
+    os.close(outer)
+    said = seen.decode()
+    assert "for details, run `dsdoctor run show" in " ".join(said.split())
+    words = max(len(word) for word in said.split())
+    assert max(len(line) for line in said.splitlines()) <= max(60, words + len("dsdoctor: "))
+    assert [line for line in said.splitlines() if line.startswith(" " * 10)]

@@ -127,6 +127,8 @@ def render(report: SmokeReport, width: int = 80, *, verbose: bool = False) -> st
         out += [f"       | {presentable(line)}" for line in cause.evidence if line.strip()]
         if cause.hint:
             out += _wrap(f"hint: {cause.hint}", width, "       ")
+        for fix in cause.fixes:
+            out += _wrap(f"fix: `dsdoctor fix {fix}`", width, "       ")
         out += _wrap(f"for details, run `dsdoctor explain {cause.condition}`", width, "       ")
     out.append("")
     out += _phases(report.phases, width)

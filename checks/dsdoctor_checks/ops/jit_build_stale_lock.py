@@ -93,7 +93,7 @@ def locks_are_alive(cache: ExtensionCache, limits: LockLimits, run: RunNeeds) ->
             )
 
 
-HINT = "remove `~/.cache/torch_extensions` (or the named `lock` file) once no build is running"
+HINT = "remove the file `lock` from the folder of the op while no build is running"
 
 SIGNATURES = (
     Signature(

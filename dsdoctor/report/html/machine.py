@@ -116,6 +116,8 @@ def picture(
     for nic in () if isinstance(tree, Missing) else tree.nics:
         device = Device(name=nic.name, kind="nic", lines=("RDMA adapter", nic.bdf))
         rows.append((nic.numa_node, _pci_path(nic), device))
+    if len(rows) == len(gpus.gpus) and not any(one.lines or one.words for _, _, one in rows):
+        return None  # of a paste: that there are so many GPUs is said above the findings
     numa_boxes: list[tuple[int | None, Box]] = []
     for node in sorted({row[0] for row in rows}, key=lambda node: (node is None, node)):
         inside = [(way, device) for numa, way, device in rows if numa == node]

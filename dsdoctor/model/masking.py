@@ -161,6 +161,8 @@ _PARAMETER = (
 )
 _HEADER = (
     r"(?<![a-z0-9])((?:proxy-)?authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
+    # a variable of a shell is not the secret
+    r"(?!(?:[a-z-]{1,20}\s{1,4})?\$[\w{(])"
     r"(?:(?:bearer|basic|token|negotiate|ntlm|apikey|ssws)\s{1,4})?)"
     r"(?:(?:digest|aws4-hmac-sha256|oauth|hawk)\s[^\r\n]+|[^\s\"',;]+)"
     r"|(?<![a-z0-9])(bearer\s{1,4})(?=[a-z._~+/-]{0,200}[0-9=])([a-z0-9._~+/-]{12,}=*)"
@@ -207,7 +209,7 @@ def _words(text: str) -> frozenset[str]:
 _STRONG = _words(
     "password passwords passwd passphrase passcode passwort pwd pw secret secrets credential "
     "credentials creds cred jwt apikey apikeys apitoken accesskey secretkey privatekey authtoken "
-    "accesstoken"
+    "authtok accesstoken"
 )
 #: In the scripts of Chinese: password, passphrase, secret key, token.
 _STRONG_PHRASES = ("\u5bc6\u7801", "\u53e3\u4ee4", "\u5bc6\u94a5", "\u4ee4\u724c")
@@ -228,7 +230,7 @@ _ORDINARY = _words(
 )
 #: What may follow the word that marks a secret.
 _TAILS = _words(
-    "b64 base base64 data default header id json new old plain raw str string text value"
+    "b64 base base64 data default header id json new old plain raw str string text v value"
 )
 #: Ends of names that are written together; some mark a secret whatever precedes them.
 _CLEAR_ALONE = _words("password passwd passphrase secret credentials apikey accesskey secretkey")
@@ -245,7 +247,8 @@ _LONGEST_NAME = 120
 _PLACEHOLDER = (
     r"(?i)(?:none|null|nil|true|false|yes|no|on|off|auto|unset|undefined|required|missing|\*+|x{3,}"
     r"|\(?(?:not|is|null|empty|hidden|redacted|invalid|expired|incorrect|denied|permission)"
-    r"|<[a-z_ -]*>?|<[^>]*>|your[_-][a-z_-]*|\[masked\]?|\$\{?\w+\}?|%\w+%|)(?:@.*)?"
+    r"|<[a-z_ -]*>?|<[^>]*>|your[_-][a-z_-]*|\[masked\]?"
+    r"|\$\w+|\$\{[\w.:,-]+\}?|\{\{.*|%\w+%|![a-z]+|[-|>]|tests?[_/.].*|)(?:@.*)?"
 )
 #: Code that reads it: `getpass.getpass()`, `os.environ[`, `$(cat file)`, or begins a structure.
 _CODE = (
@@ -282,6 +285,7 @@ _NAME = r"(?P<name>[a-z0-9_.-]{1,120})"
 #: A pair of texts in parentheses: `setdefault("HF_TOKEN", "…")`, and what `items()` prints.
 _PAIR = rf"\(\s{{0,4}}b?[\"']{_NAME}[\"'](?P<after>,\s{{0,4}})(?=b?[\"'])"
 _ELEMENT = rf"<{_NAME}(?P<after>>)(?=[^<\s])"
+_PROPERTY = rf"<name>{_NAME}</name>\s{{0,40}}<value(?P<after>>)(?=[^<\s])"
 #: A variable whose name and value are two fields: Kubernetes, XML.
 _FIELDS = (
     r"(?:name|key)\\{0,3}[\"'\ufffd]?\s{0,4}[:=]\s{0,4}\\{0,3}[\"'\ufffd]?"
@@ -290,7 +294,7 @@ _FIELDS = (
 )
 #: Commands that set a variable without a sign between name and value.
 _SETTING = (
-    r"(?:setenv|configure set|env(?<![^\n]env))[ \t]{1,4}"
+    r"(?:setenv|configure set|%env|env(?<![^\n]env))[ \t]{1,4}"
     rf"{_NAME}(?P<after>[ \t]{{1,4}})"
 )
 #: A text that each match contains, the pattern, and whether what follows may be a name too.
@@ -298,6 +302,7 @@ _NAMED = (
     ("", _ASSIGNED),
     ("(", _PAIR),
     ("</", _ELEMENT),
+    ("</name>", _PROPERTY),
     ("value", _FIELDS),
     ("set", _SETTING),
     ("env", _SETTING),
@@ -344,7 +349,7 @@ def _kind(name: str) -> str:
         return "strong" if last not in ("pwd", "pw") or before else ""
     if last not in _WEAK:
         return "strong" if _is_run_together(last) else ""
-    if before and before[-1] in _ORDINARY:
+    if before and (before[-1] in _ORDINARY or (last == "key" and before[-1] in _ORDINARY_KEYS)):
         return ""
     if before and (before[-1] in _OF or before[-1] in _STRONG):
         return "strong"
@@ -394,7 +399,7 @@ def _random_looking(value: str) -> bool:
 def _is_secret(name: str, value: str) -> bool:
     """Whether a value under a name is a secret."""
     kind = _kind(name)
-    if not kind or _compiled(_PLACEHOLDER).fullmatch(value.rstrip(".`")):
+    if not kind or _compiled(_PLACEHOLDER).fullmatch(value.strip("\"'").rstrip(".`")):
         return False
     if _compiled(_CODE).fullmatch(value) or _compiled(_FILE).fullmatch(value):
         return False

@@ -219,6 +219,10 @@ NAMES = (
     _named("HF_TOKEN", "hunter2x", "\x1b[1m{}\x1b[0m=\x1b[32m{}\x1b[0m"),
     _named("aws_secret_access_key", "hunter2x", "aws configure set {} {}"),
     _named("password", "hunter2x", "<{}>{}</password>"),
+    _named("fs.s3a.secret.key", "hunter2x", "<name>{}</name><value>{}</value>"),
+    _named("HF_TOKEN", "hunter2x", "%env {} {}"),
+    _named("ldap_default_authtok", "hunter2x", "{} = {}"),
+    _named("CI_JOB_JWT_V2", "hunter2x"),
     _named("Password", "hunter2x", '<add key="{}" value="{}"/>'),
 )
 #: Only as they stand on several lines.
@@ -264,6 +268,8 @@ ORDINARY = (
     "secret: {secretName: hf} DataLoader(pin_memory=True) bypass=1 hotkey: ctrl monkey=1 compass: n",
     "fw_bw_time: 1.2 rpa_ratio=0.5 ms-marco-MiniLM-L-6-v2 xai-toolkit pul-request AKIDS 5$ each $6",
     "docker login nvcr.io then wandb login, echo done | tee x mysqld -port redis-cli ping",
+    "PASS: test_a1B2c3D4e5F6g7H8 (0.2 s) CacheKey: a1b2C3d4E5f6G7h8I9j0 CacheKey=a1b2C3d4E5f6G7h8I9j0",
+    "curl -H 'Authorization: Bearer $HF_TOKEN' https://h api_key: ${oc.env:KEY} password: !vault",
     "ssh login -p 22 hostname and mysql -u root -h db slurm",
     "NO_PROXY=localhost,.corp:80 http_proxy=http://proxy:8080 rank0:gpu1@mlx5_0:1 NCCL_IB_HCA=mlx5_0:1",
     "risk-adjusted sk-learn-contrib-packages-of-old task-queue-manager-of-the-node",

@@ -67,9 +67,9 @@ def command(issue: str, *, form: str, checks_dir: tuple[str, ...], output: str |
         document = msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode() + "\n"
         loading.write(document, output)
     elif output is None and wants_colour():
-        show(lambda width: report.lines(diagnosis, width=width))
+        show(lambda width: report.lines(diagnosis, width=width, of_issue=True))
     else:
-        loading.write(report.render(diagnosis), output)
+        loading.write(report.render(diagnosis, of_issue=True), output)
     if form == "text" and output is None:
         _ask(diagnosis)
     return 1 if exit_code(diagnosis) == 1 else 3

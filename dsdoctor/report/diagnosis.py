@@ -20,6 +20,8 @@ WORDS = {
     Outcome.UNRECOGNISED: "UNRECOGNIZED",
     Outcome.CLEAN: "CLEAN",
 }
+#: What an issue of prose shows: nothing is known, so nothing is clean.
+NOTHING = "NOTHING FOUND  the text contains no error, and no output of a tool that dsdoctor reads"
 #: Heading of an error that matches no condition but is in the error index, by kind of label.
 EXPLAINED = {"refusal": "REFUSED", "internal": "INTERNAL ERROR"}
 #: The worst finding in the environment of a text: its word, a description, its style.
@@ -167,12 +169,15 @@ def beyond_the_cause(diagnosis: Diagnosis) -> Report | None:
     return msgspec.structs.replace(report, findings=findings)
 
 
-def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
+def lines(
+    diagnosis: Diagnosis, *, width: int | None = None, of_issue: bool = False
+) -> Iterator[Line]:
     """The report, line by line.
 
     Args:
         diagnosis: what to show.
         width: columns; None = the terminal's, at most WIDEST.
+        of_issue: it is that of an issue, whose text may contain no log at all.
     """
     columns = width or terminal_columns(WIDEST)
     columns = max(NARROWEST, min(columns, WIDEST))
@@ -180,7 +185,12 @@ def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
         yield from _cause(cause, place, columns)
     outcome = diagnosis.outcome
     if outcome is not Outcome.CAUSE:
-        yield from _without_cause(diagnosis, columns)
+        nothing = of_issue and outcome is Outcome.CLEAN and not diagnosis.environment
+        yield from (
+            _wrap(NOTHING, columns, "", "warn", INDENT)
+            if nothing
+            else _without_cause(diagnosis, columns)
+        )
     if diagnosis.decided_by:
         yield from _wrap(f"decided by: {diagnosis.decided_by}", columns, "", "body", INDENT)
     if diagnosis.raised_by is not None:
@@ -218,6 +228,7 @@ def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
         yield from text_report.lines(environment, width=columns)
 
 
-def render(diagnosis: Diagnosis, *, width: int | None = None) -> str:
-    """The text that `diagnose` prints."""
-    return "\n".join(line.text for line in lines(diagnosis, width=width)) + "\n"
+def render(diagnosis: Diagnosis, *, width: int | None = None, of_issue: bool = False) -> str:
+    """The text that `diagnose` prints, or for an issue `triage`."""
+    rows = lines(diagnosis, width=width, of_issue=of_issue)
+    return "\n".join(line.text for line in rows) + "\n"

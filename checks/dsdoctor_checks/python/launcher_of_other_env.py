@@ -74,15 +74,19 @@ def launchers_are_of_this_env(
         strange.setdefault((launcher.interpreter, meant), []).append(launcher)
     for (interpreter, meant), found in strange.items():
         names = [f"`{launcher.name}`" for launcher in found]
-        modules = [f"`{patient.executable} -m {MODULES[launcher.name]}`" for launcher in found]
+        modules = [f"`{MODULES[launcher.name]}`" for launcher in found]
         many = len(found) > 1
         yield (fail if meant else warn)(
             f"{listed(names)} on PATH {'are' if many else 'is'}"
             f" {listed(f'`{launcher.path}`' for launcher in found)} and {'run' if many else 'runs'}"
             f" `{interpreter}`, but the interpreter examined is `{patient.executable}`",
             effect="the job runs with the packages of another environment",
-            hint=f"run {' or '.join(modules)} instead, or put `{patient.bin_dir or patient.prefix}`"
-            " first on PATH",
+            hint=f"put `{patient.bin_dir or patient.prefix}` first on PATH, or run"
+            + (
+                f" `{patient.executable} -m MODULE` instead, where MODULE is {' or '.join(modules)}"
+                if many
+                else f" `{patient.executable} -m {MODULES[found[0].name]}` instead"
+            ),
             launchers=[launcher.path for launcher in found],
             interpreter=interpreter,
             patient=patient.executable,

@@ -109,7 +109,7 @@ def test_launchers_of_one_environment_are_one_finding() -> None:
     )
     (finding,) = judged.bad
     assert finding.message.startswith("`deepspeed`, `torchrun` and `accelerate` on PATH are ")
-    assert (
-        "-m deepspeed.launcher.runner` or `/env/bin/python -m torch.distributed.run`"
-        in finding.hint
+    assert finding.hint == (
+        "put `/env/bin` first on PATH, or run `/env/bin/python -m MODULE` instead, where MODULE is "
+        "`deepspeed.launcher.runner` or `torch.distributed.run` or `accelerate.commands.launch`"
     )

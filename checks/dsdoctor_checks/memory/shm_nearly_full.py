@@ -30,6 +30,7 @@ from dsdoctor.api import (
     ok,
     skip,
     warn,
+    without_fix,
 )
 from dsdoctor_checks.host._util import MIB, ranks
 
@@ -78,11 +79,14 @@ def shm_has_room(
     size = sum(left.values()) // MIB
     one = len(left) == 1
     what = f"; {len(left)} stale segment{' holds' if one else 's hold'} {size} MiB" if left else ""
-    yield warn(
+    mine = not isinstance(detail, Missing) and bool(detail.shm_mine)
+    finding = warn(
         f"{free // MIB} of {total // MIB} MiB are free in /dev/shm, but {count} "
         f"{'rank needs' if count == 1 else 'ranks need'} {needed:g} MiB{what}",
         effect="NCCL and data loaders cannot create their segments",
         hint="run `dsdoctor fix remove-stale-shm`"
+        if mine
+        else "ask the owners of the segments to remove them, or remove them as root"
         if left
         else "list its files with `ls -l /dev/shm`, and remove those that no process uses",
         free_mib=free // MIB,
@@ -91,3 +95,4 @@ def shm_has_room(
         needed_mib=needed,
         left=left,
     )
+    yield finding if mine else without_fix(finding)

@@ -19,7 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Finding, Limits, MemoryDetail, Scope, check, ok, warn
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Limits,
+    MemoryDetail,
+    Scope,
+    check,
+    ok,
+    warn,
+    without_fix,
+)
 from dsdoctor_checks.host._util import MIB
 
 CONDITION = Condition(
@@ -57,7 +67,7 @@ def no_segment_is_stale(detail: MemoryDetail, limits: StaleShmLimits) -> Iterato
     several = len(left) != 1
     others = len(left) - len(detail.shm_mine)
     theirs = f"; {others} of them belong to other users{_owners(detail)}" if others else ""
-    yield warn(
+    finding = warn(
         f"{len(left)} shared-memory {'segments' if several else 'segment'} in /dev/shm"
         f" {'hold' if several else 'holds'} {size} MiB, but no process maps"
         f" {'them' if several else 'it'}{theirs}",
@@ -71,6 +81,7 @@ def no_segment_is_stale(detail: MemoryDetail, limits: StaleShmLimits) -> Iterato
         left=left,
         mib_by_uid={uid: held // MIB for uid, held in detail.shm_owners.items()},
     )
+    yield finding if detail.shm_mine else without_fix(finding)
 
 
 def _owners(detail: MemoryDetail) -> str:

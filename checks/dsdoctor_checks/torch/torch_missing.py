@@ -110,7 +110,8 @@ def torch_is_installed(
         python=python,
         **evidence,
     )
-    yield without_fix(missing) if amd or holds_no_job(patient) else missing
+    none_fits = build is None and bool(driver or wanted)
+    yield without_fix(missing) if amd or none_fits or holds_no_job(patient) else missing
 
 
 HINT = (

@@ -98,7 +98,8 @@ def test_shm(total: int | None, free: int | None, gpus: int, status: str) -> Non
         "shm_total_bytes": None if total is None else total * MIB,
         "shm_free_bytes": None if free is None else free * MIB,
     }
-    detail = MemoryDetail(shm_left={"/dev/shm/nccl-a": 9 * MIB})
+    left = "/dev/shm/nccl-a"
+    detail = MemoryDetail(shm_left={left: 9 * MIB}, shm_mine=(left,))
     found = judge(
         shm_nearly_full.shm_has_room,
         resources=machine(**sizes),

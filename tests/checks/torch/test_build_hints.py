@@ -6,6 +6,7 @@ import itertools
 import shlex
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from dsdoctor.api import Fact, PackageManagers, Packages, Run, TorchBuild
@@ -42,12 +43,16 @@ def _torches() -> Iterator[TorchBuild]:
 TORCHES = tuple(_torches())
 
 
+VENV_OF_UV = msgspec.structs.replace(cases.VENV, made_by_uv=True)
+
+
 def _judged(
     torch: TorchBuild, driver: str, cards: str, packages: Packages
 ) -> tuple[list[Finding], PlanDocument]:
     """What fails, and what the fix would do about it."""
     facts: list[Fact] = [
-        cases.VENV, m.LINUX, m.NO_ENV, m.ANY, PackageManagers(), packages, torch,
+        VENV_OF_UV if packages is UV else cases.VENV,
+        m.LINUX, m.NO_ENV, m.ANY, PackageManagers(), packages, torch,
         m.kernel(driver), m.nvml(driver), m.gpus(*cards.split("+")),
     ]  # fmt: skip
     snapshot = snapshots.of(facts)

@@ -103,6 +103,16 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
+        pattern="NCCL operation timed out|NCCL timeout when waiting for nonblocking call",
+        source="torch 2.14.1 libtorch_cuda.so",
+        examples=(
+            "RuntimeError: NCCL operation timed out",
+            "RuntimeError: NCCL timeout when waiting for nonblocking call to become successful.",
+        ),
+        level=Level.WEAK,
+        echo=True,
+    ),
+    Signature(
         pattern="failed to pass monitoredBarrier",
         source="torch 2.13.0 libtorch_cpu.so",
         examples=("RuntimeError: Rank 0 failed to pass monitoredBarrier in 1800000 ms",),

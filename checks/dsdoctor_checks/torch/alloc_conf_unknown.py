@@ -23,8 +23,10 @@ from dsdoctor.api import (
     Condition,
     Environment,
     Finding,
+    Level,
     Missing,
     Scope,
+    Signature,
     TorchBuild,
     check,
     fail,
@@ -39,6 +41,62 @@ CONDITION = Condition(
     scope=Scope.JOB,
     since="0.1",
     fixes=("unset-variables",),
+)
+HINT = "write `PYTORCH_CUDA_ALLOC_CONF` as `option:value` pairs, separated by commas, with options that this torch has; or unset it"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"Unrecognized (?:CachingAllocator option: \w|key '\w+' in (?:CUDA|Accelerator) allocator config)",
+        source="torch 1.11-2.8 c10/cuda/CUDACachingAllocator.cpp, CUDAAllocatorConfig.cpp; torch 2.14.1 libc10.so, libc10_cuda.so",
+        message="torch does not have an option that `PYTORCH_CUDA_ALLOC_CONF` sets",
+        examples=(
+            "RuntimeError: Unrecognized CachingAllocator option: expandable_segment",
+            "RuntimeError: Unrecognized key 'expandable_segment' in CUDA allocator config.",
+            "ValueError: Unrecognized key 'max_split_size' in Accelerator allocator config.",
+        ),
+        not_examples=(
+            "Unrecognized CachingAllocator option: ",
+            "Unrecognized key 'x-y' in CUDA allocator config",
+        ),
+    ),
+    Signature(
+        pattern=r"CachingAllocator option \w+ (?:too small|must be)\b",
+        source="torch 2.14.1 libc10.so",
+        message="A value in `PYTORCH_CUDA_ALLOC_CONF` is out of range",
+        examples=(
+            "RuntimeError: CachingAllocator option max_split_size_mb too small, must be >= 20",
+            "RuntimeError: CachingAllocator option large_segment_size_mb must be > 0",
+        ),
+        not_examples=("CachingAllocator option max_split_size_mb is 20",),
+    ),
+    Signature(
+        pattern=r"\bin ConfigTokenizer\b",
+        source="torch 2.14.1 libc10.so",
+        message="`PYTORCH_CUDA_ALLOC_CONF` cannot be parsed",
+        examples=("Expected 'True' or 'False' at index 3 in ConfigTokenizer but got 'yes'",),
+        not_examples=("in ConfigTokenizers",),
+    ),
+    Signature(
+        pattern="Allocator backend parsed at runtime != allocator backend parsed at load time",
+        source="torch 2.14.1 libc10_cuda.so",
+        message="The allocator's back end was changed after torch had been loaded",
+        hint="set `PYTORCH_CUDA_ALLOC_CONF` before Python starts, not in the script",
+        examples=(
+            "RuntimeError: Allocator backend parsed at runtime != allocator backend parsed at load time, cudaMallocAsync != native",
+        ),
+    ),
+    Signature(
+        pattern=r"(?:Tensors allocated with|for CUDA tensors when) expandable_segments:True|Cannot share an expandable_segments allocation",
+        source="torch 2.14.1 libc10_cuda.so",
+        message="Tensors in expandable segments cannot be shared with another process here",
+        hint="remove `expandable_segments:True` from `PYTORCH_CUDA_ALLOC_CONF`",
+        examples=(
+            "RuntimeError: Tensors allocated with expandable_segments:True cannot be shared between processes. Consider",
+            "RuntimeError: The kernel on this machine does not support the pidfd_open syscall needed to use IPC for CUDA tensors when expandable_segments:True is set.",
+            "RuntimeError: Cannot share an expandable_segments allocation: IPC handles are disabled.",
+        ),
+        level=Level.STRONG,
+    ),
 )
 _NAMES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 #: First release whose CUDA allocator reads the newer name (pytorch issue 183387: 2.9.1 ignores it,

@@ -24,6 +24,7 @@ from dsdoctor.hook import install
 from dsdoctor.logs import prepared
 from dsdoctor.logs.knowledge import stated_by
 from dsdoctor.logs.necessary import derived
+from dsdoctor.logs.products import products_in
 from dsdoctor.model.condition import Limits
 from dsdoctor.model.schema import (
     launch_schema,
@@ -106,10 +107,15 @@ def knowledge(registry: Registry) -> bytes:
         source = (PACK / file).read_bytes()
         unit = stated.get(file)
         said = stated_by(unit) if unit is not None else None
-        if said is not None:  # examples and sources are for tests and for pages
+        if said is not None:  # examples and most of a source are for tests and for pages
             said = said._replace(
                 signatures=tuple(
-                    msgspec.structs.replace(s, examples=(), not_examples=(), source="")
+                    msgspec.structs.replace(
+                        s,
+                        examples=(),
+                        not_examples=(),
+                        source=" ".join(sorted(products_in(s.source))),
+                    )
                     for s in said.signatures
                 ),
                 rules=tuple(

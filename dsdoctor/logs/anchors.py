@@ -9,6 +9,7 @@ instructions. Both take longer to set up than `grams` takes to search a short lo
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Protocol
 
@@ -238,6 +239,8 @@ class GramMatcher:
 
     def __init__(self, literals: Iterable[str]) -> None:
         self._rows = _searchable(literals)
+        #: By its first number, which few literals share with a block.
+        self._first = [(int.from_bytes(row[1][:GRAM], sys.byteorder), row) for row in self._rows]
 
     def find(self, data: bytes) -> Hot:
         """See `Matcher.find`."""
@@ -255,7 +258,10 @@ class GramMatcher:
             numbers.update(view[first:last].cast("I"))
         holds = numbers.issuperset
         return [
-            row for row in self._rows if holds(memoryview(row[1])[: len(row[1]) & -GRAM].cast("I"))
+            row
+            for begin, row in self._first
+            if (begin in numbers or len(row[1]) < GRAM)
+            and holds(memoryview(row[1])[: len(row[1]) & -GRAM].cast("I"))
         ]
 
 

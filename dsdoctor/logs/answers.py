@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from msgspec import structs
@@ -10,7 +9,7 @@ from msgspec import structs
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.logs.knowledge import Answered
-from dsdoctor.logs.products import STACK
+from dsdoctor.logs.products import products_in
 from dsdoctor.model.condition import Level
 
 #: Looks up an exception in the error index; None if the index has no answer.
@@ -64,8 +63,8 @@ def _corrected(hits: Sequence[Hit], error: Error, said: Answered) -> list[Hit]:
 
 def _words(hit: Hit, product: str) -> bool:
     """Whether a pattern may be for messages of a product: not for those of others only."""
-    source = set(re.findall(r"[a-z_]+", hit.known.signature.source.lower().replace("-", "_")))
-    named = source & STACK - {"nvidia"}  # whose driver anybody's call may reach
+    # anybody's call may reach the driver of "nvidia"
+    named = products_in(hit.known.signature.source) - {"nvidia"}
     return not named or product in named
 
 

@@ -27,7 +27,13 @@ class BlockReader:
     """Reads one log, block by block."""
 
     def __init__(
-        self, ready: ReadySignatures, index: int, rank: int | None, *, latest: bool = False
+        self,
+        ready: ReadySignatures,
+        index: int,
+        rank: int | None,
+        *,
+        latest: bool = False,
+        one_run: bool = False,
     ) -> None:
         self.ready = ready
         self.lines = LineReader(ready, index, rank, latest=latest)
@@ -36,6 +42,7 @@ class BlockReader:
         self.carry = b""
         self.done = 0  # bytes of `carry` that were already processed
         self.fragment = False  # the last processed line is still incomplete
+        self.one_run = one_run  # the openings of others are not searched for
         self.started = False  # a launcher wrote its first line, so this is no excerpt
 
     def feed(self, block: bytes, *, last: bool) -> None:
@@ -70,7 +77,7 @@ class BlockReader:
             hot, began = self.ready.hot(data)
         self.started = self.started or bool(began)
         places = sorted(place for place in hot if begin <= place < end)
-        if not self.lines.result.lines:
+        if not self.lines.result.lines and not self.one_run:
             self.course.runs.learn(data[begin:end])
         starts = self.course.runs.find(data, begin, end, began)
         cuts = {place for place, _ in starts if place > begin}

@@ -60,6 +60,15 @@ COMPILED = lazy(r"^(?:python/|src/)?(?P<package>\w+)(?P<inner>/(?:[\w-]+/)*\w+\.
 STANDARD = lazy(r"/lib(?:64)?/python3|/Lib/\w+\.py$|^<")
 
 
+def products_in(source: str) -> set[str]:
+    """The products of the training stack that the source of a signature names.
+
+    >>> sorted(products_in("torch 2.13.0 libtorch_cpu.so; flash-attn 2.3-2.8"))
+    ['flash_attn', 'torch']
+    """
+    return set(re.findall(r"[a-z_]+", source.lower().replace("-", "_"))) & STACK
+
+
 def package_of(path: str) -> str:
     """The product that a source file belongs to, "" for the user's own.
 

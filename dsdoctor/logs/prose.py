@@ -40,6 +40,9 @@ CONDITIONAL = lazy(
     r"|(?:如果|若|假如|倘若)[^。；;]{0,20}?(?:遇到|出现|碰到|报错|看到|提示|发生)",
 )
 
+#: Words with which one begins in English; to compile the pattern takes longer than most lines do.
+BEGINNINGS = ("If", "if", "In case", "in case", "hen ", "nce ", "gnore ", "therwise", " errors")
+
 
 def happened(text: str) -> str:
     """A line without its general statements; the rest may be output of a run.
@@ -57,5 +60,7 @@ def happened(text: str) -> str:
         return ""
     if "raise " in text:
         text = RAISED.sub("raise", text)
+    if text.isascii() and not any(word in text for word in BEGINNINGS):
+        return text
     found = CONDITIONAL.search(text)
     return text[: found.start()] if found else text

@@ -6,6 +6,8 @@ and so is memory.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from dsdoctor.logs import reader
@@ -73,11 +75,11 @@ class Scanner(ReadySignatures):
         from dsdoctor.logs.normalize import variants  # noqa: PLC0415  # most logs need it not
         from dsdoctor.logs.prose import happened  # noqa: PLC0415
 
+        if not self._may_match(_joined(variants(scan.tail))):
+            return []
         rows = list(variants([(number, happened(text)) for number, text in scan.tail]))
-        text = "\n".join(row[1].replace("\n", " ") for row in rows)
-        blocks = BlockReader(self, index, None)
-        blocks.feed(text.encode("utf-8", "replace"), last=False)
-        blocks.feed(b"", last=True)
+        blocks = BlockReader(self, index, None, one_run=True)
+        blocks.feed(_joined(rows), last=True)
         found = blocks.finish()
         scan.flags |= found.flags
         warned = {id(hit.known) for hit in scan.hits if hit.warned}
@@ -89,3 +91,15 @@ class Scanner(ReadySignatures):
             for hit in found.hits
             if hit.line <= len(rows) and id(hit.known) not in ignored
         ]
+
+    def _may_match(self, data: bytes) -> bool:
+        """Whether a text contains a literal of a signature; most tails of healthy logs do not."""
+        return any(
+            literal in self.by_literal or literal in self.flags
+            for literals in self.hot(data)[0].values()
+            for literal in literals
+        )
+
+
+def _joined(rows: Iterable[tuple[int, str]]) -> bytes:
+    return "\n".join(text.replace("\n", " ") for _, text in rows).encode("utf-8", "replace")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dsdoctor import packs
-from dsdoctor.logs import Source, diagnose, signatures_of
+from dsdoctor.logs import Knowledge, Source, diagnose, prepared, signatures_of
 from dsdoctor.model.diagnosis import Diagnosis
 
 KNOWN = signatures_of(packs.load(builtin_only=True))
 
 
-def read(text: str) -> Diagnosis:
-    return diagnose([Source(name="log", data=text.encode())], KNOWN)
+def read(text: str, known: Knowledge = KNOWN) -> Diagnosis:
+    return diagnose([Source(name="log", data=text.encode())], known)
 
 
 def test_a_check_of_native_code_is_found_by_the_place_that_it_prints() -> None:
@@ -25,12 +27,14 @@ def test_a_check_of_native_code_is_found_by_the_place_that_it_prints() -> None:
     assert [cause.condition for cause in unknown.causes] == ["native-crash"]
 
 
-def test_a_pattern_of_other_products_words_gives_way_to_the_index() -> None:
+@pytest.mark.parametrize("known", [KNOWN, prepared.knowledge()], ids=["modules", "prepared"])
+def test_a_pattern_of_other_products_words_gives_way_to_the_index(known: Knowledge) -> None:
     line = "ValueError: atomic_max does not support bf16"
     found = read(
         'Traceback (most recent call last):\n  File "/home/me/train.py", line 9, in <module>\n'
         '    main()\n  File "/x/site-packages/triton/language/semantic.py", line 7, in '
-        f"atom_red_typechecking_impl\n    raise\n{line}\n"
+        f"atom_red_typechecking_impl\n    raise\n{line}\n",
+        known,
     )
     assert found.causes == ()
     assert found.explained is not None

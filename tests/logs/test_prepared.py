@@ -17,6 +17,7 @@ import dsdoctor_checks
 from dsdoctor import packs
 from dsdoctor.logs import prepared, signatures_of
 from dsdoctor.logs.knowledge import Known, Row
+from dsdoctor.logs.products import products_in
 from dsdoctor.packs import places
 
 PACK = Path(dsdoctor_checks.__file__).parent
@@ -36,7 +37,15 @@ def pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def bare(rows: Sequence[Row]) -> list[Row]:
     return [
-        (*row[:4], msgspec.structs.replace(row[4], examples=(), not_examples=(), source=""))
+        (
+            *row[:4],
+            msgspec.structs.replace(
+                row[4],
+                examples=(),
+                not_examples=(),
+                source=" ".join(sorted(products_in(row[4].source))),
+            ),
+        )
         for row in rows
     ]
 

@@ -107,7 +107,8 @@ def with_causes(
     """Adds the cause that log lines of a paste show, if no check has found it.
 
     A cause that follows from a failed condition, or has the same evidence, is left out. So are
-    further causes of the diagnosis, and one with low confidence: a failure must not be a guess.
+    further causes of the diagnosis, and one with low confidence: a failure must not be a guess. A
+    cause that is narrower than a failed condition replaces it.
     """
     causes = diagnosed("", lines_of(text), logs.signatures_of(registry)).causes
     known = {unit.condition.name: unit for unit in units}
@@ -116,13 +117,18 @@ def with_causes(
     cause = causes[0]
     bad = [one for one in report.findings if one.status in (Status.FAIL, Status.WARN)]
     said = {one.condition for one in bad}
+    wider = set()
     for one in bad:
         unit = registry.find(one.condition)
         said.update(unit.condition.leads_to if unit else ())
+        if unit and cause.condition in unit.condition.narrower:
+            wider.add(one.condition)
     condition = known[cause.condition].condition
     used = {row["line"] for one in bad for row in one.evidence.get("stated_at", ())}
     places = {line.line for line in cause.evidence}
-    if cause.condition in said or said.intersection(condition.narrower) or places <= used:
+    if cause.condition in said or said.intersection(condition.narrower):
+        return
+    if places <= used and not wider:
         return
     rows = [{"line": at.line, "reader": "log", "text": at.text} for at in cause.evidence]
     found = Finding(
@@ -136,7 +142,8 @@ def with_causes(
         scope=condition.scope,
         formerly=condition.formerly or msgspec.UNSET,
     )
-    rest = [one for one in report.findings if one.condition != condition.name]
+    left = {condition.name, *wider}
+    rest = [one for one in report.findings if one.condition not in left]
     report.findings = [found, *rest]
     report.counts = {
         status.value: sum(one.status is status for one in report.findings) for status in Status

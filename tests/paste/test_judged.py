@@ -408,6 +408,16 @@ def test_triage_of_a_text_with_neither_says_what_to_ask_for() -> None:
     assert "`nvidia-smi`, `python -m torch.utils.collect_env`, `ds_report`" in output
 
 
+def test_a_narrower_cause_of_the_same_line_replaces_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(
+        f"$ nvidia-smi\nFailed to initialize NVML: Unknown Error\n\n{BODY}"
+    )
+    status, output = run("check", "--from-report", str(tmp_path / "a.txt"))
+    assert status == 1
+    assert "container-lost-gpu" in output
+    assert "nvml-unusable" not in output
+
+
 def test_two_of_eight_gpus_do_not_fail_a_count_of_eight() -> None:
     cut = texts.SMI[: texts.SMI.index("|   1  NVIDIA")]
     assert "gpu-count-unexpected" not in troubles(report_of(cut))

@@ -88,7 +88,7 @@ def driver_state_is_good(
 
 HINT = (
     "run `sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm`, or reboot; if it fails again, check"
-    " `dmesg`"
+    " `dmesg`; for WSL, run `wsl --shutdown` in Windows instead"
 )
 
 SIGNATURES = (

@@ -121,6 +121,8 @@ def nvml_answers(
         return
     in_container = isinstance(os, OsInfo) and os.container is not None
     lacking = error.code == _tables.NVML_LIBRARY_NOT_FOUND
+    unloaded = error.code == _tables.NVML_DRIVER_NOT_LOADED
+    in_wsl = isinstance(os, OsInfo) and os.wsl
     yield say(
         f"NVML returns error {error.code} ({error.name}) from `{error.call}`",
         effect=effect,
@@ -129,9 +131,15 @@ def nvml_answers(
         else "compare `ls -l /dev/nvidia*` with the account of the job (`id`); in a container, pass the "
         "devices with `--gpus all`"
         if error.code == _tables.NVML_NO_PERMISSION
+        else "update the NVIDIA driver of Windows, run `wsl --update` and `wsl --shutdown` there, and "
+        "install no driver inside WSL"
+        if in_wsl and (unloaded or lacking)
         else "find out why the kernel module is not loaded: `dkms status`, `dmesg | grep -i nvidia` "
         "(after a new kernel it may not be built for it); if there is none, install the driver"
-        if error.code == _tables.NVML_DRIVER_NOT_LOADED
+        if unloaded
+        else "in a container, restart it, since it may have lost its access to the GPUs; else look for "
+        "`NVRM` in `dmesg`, then reboot"
+        if error.code == _tables.NVML_UNKNOWN
         else "look for `NVRM` in `dmesg`, then reboot; if the error remains, reinstall the driver",
         code=error.code,
         name=error.name,

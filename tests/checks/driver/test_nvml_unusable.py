@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from dsdoctor.api import CudaDevice, Gpus, Nvml, NvmlError, TorchBuild
@@ -117,6 +118,28 @@ CHECK = nvml_unusable.nvml_answers
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
     assert judge(CHECK, **facts).statuses == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "wsl", "words"),
+    [
+        pytest.param(9, False, "dkms status", id="no-driver"),
+        pytest.param(9, True, "wsl --update", id="no-driver-in-wsl"),
+        pytest.param(12, True, "install no driver inside WSL", id="no-library-in-wsl"),
+        pytest.param(999, False, "in a container, restart it", id="unknown-error"),
+    ],
+)
+def test_what_to_do_depends_on_the_error_and_the_system(code: int, wsl: bool, words: str) -> None:
+    error = NvmlError(code=code, name="X", message="x", call="nvmlInit")
+    system = msgspec.structs.replace(m.LINUX, wsl=wsl)
+    judged = judge(
+        CHECK,
+        nvml=Nvml(error=error),
+        nvidia_kernel=m.kernel(),
+        os_info=system,
+        environment=m.NO_ENV,
+    )
+    assert words in judged.bad[0].hint
 
 
 LIBRARY_ABSENT = Nvml(

@@ -52,6 +52,7 @@ CONDITION = Condition(
         "driver-library-mismatch",
         "container-lost-gpu",
         "gpu-lost",
+        "wsl-driver-unavailable",
     ),
     blinds=(Gpus, GpuTopology),
 )

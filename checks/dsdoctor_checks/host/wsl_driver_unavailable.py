@@ -25,6 +25,7 @@ from dsdoctor.api import (
     LibCuda,
     Missing,
     NvidiaKernel,
+    Nvml,
     OsInfo,
     RunNeeds,
     Scope,
@@ -47,6 +48,8 @@ CONDITION = Condition(
 )
 
 _FOLDER = "/usr/lib/wsl/"
+#: NVML's codes for a driver that is not loaded and for a library that is not found.
+_NO_DRIVER = (9, 12)
 
 
 @check(CONDITION)
@@ -55,6 +58,7 @@ def wsl_driver_is_used(
     kernel: NvidiaKernel | Missing,
     lib: LibCuda | Missing,
     live: TorchLive | Missing,
+    nvml: Nvml | Missing,
     run: RunNeeds,
 ) -> Iterator[Finding]:
     """Checks that WSL has /dev/dxg and that jobs load the libcuda of Windows."""
@@ -64,6 +68,7 @@ def wsl_driver_is_used(
     path = None if isinstance(lib, Missing) else lib.path
     dxg = isinstance(kernel, NvidiaKernel) and kernel.dxg
     evidence: dict[str, Any] = {"libcuda": path, "dxg": dxg}
+    code = nvml.error.code if isinstance(nvml, Nvml) and nvml.error else None
     if cuda_works(live):
         yield ok(**evidence)
         return
@@ -83,6 +88,15 @@ def wsl_driver_is_used(
             hint=f"remove NVIDIA's Linux driver packages, and put `{_FOLDER}lib` first on "
             "`LD_LIBRARY_PATH`",
             **evidence,
+        )
+    elif code in _NO_DRIVER:
+        yield fail(
+            f"NVML finds no driver in this WSL (error {code}); it uses the NVIDIA driver of Windows",
+            effect="neither `nvidia-smi` nor CUDA works",
+            hint="update the NVIDIA driver of Windows, run `wsl --update` and `wsl --shutdown` there,"
+            " and install no driver inside WSL",
+            **evidence,
+            code=code,
         )
     else:
         yield ok(**evidence)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Gpus, LibCuda, NvidiaKernel, OsInfo, Resources, RunNeeds
+from dsdoctor.api import Gpus, LibCuda, NvidiaKernel, Nvml, NvmlError, OsInfo, Resources, RunNeeds
 from dsdoctor.testing import judge
 from dsdoctor_checks.container import container_gpu_mismatch, docker_gpu_runtime_missing
 from dsdoctor_checks.host import cpus_fewer_than_ranks, wsl_driver_unavailable
@@ -258,6 +258,21 @@ def test_wsl(os: OsInfo, dxg: bool, path: Any, alive: Any, run: RunNeeds, status
         torch_live=alive,
         run_needs=run,
     ).statuses == [status]
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        pytest.param(9, "fail", id="no-driver"),
+        pytest.param(12, "fail", id="no-library"),
+        pytest.param(18, "ok", id="another-error"),
+    ],
+)
+def test_nvml_without_a_driver_in_wsl(code: int, status: str) -> None:
+    error = NvmlError(code=code, name="X", message="x", call="nvmlInit")
+    judged = judge(wsl_driver_unavailable.wsl_driver_is_used, os_info=WSL, nvml=Nvml(error=error))
+    assert judged.status == status
+    assert status == "ok" or "wsl --update" in judged.bad[0].hint
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.model.units import GIB, MIB
-from dsdoctor.recommend.activations import Moment, frozen_inputs
+from dsdoctor.recommend.activations import Moment
+from dsdoctor.recommend.blocks import frozen_inputs
 from dsdoctor.recommend.buckets import (
     COPYING,
     LAST_REDUCTION,

@@ -9,7 +9,7 @@ import pytest
 
 from dsdoctor.errors import UsageError
 from dsdoctor.recommend import files, memory
-from dsdoctor.recommend.activations import kept_bytes
+from dsdoctor.recommend.blocks import kept_bytes
 from dsdoctor.recommend.memory import Setting
 from dsdoctor.recommend.models import PRESETS, from_size, resolve
 from dsdoctor.recommend.output import command_line

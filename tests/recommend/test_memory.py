@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from dsdoctor.host import LocalHost
 from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.recommend import memory, output
-from dsdoctor.recommend.activations import Moment, kept_bytes, logits_bytes, moments
+from dsdoctor.recommend.activations import Moment, logits_bytes, moments
+from dsdoctor.recommend.blocks import kept_bytes
 from dsdoctor.recommend.choice import LADDER
 from dsdoctor.recommend.config_setting import setting_of
 from dsdoctor.recommend.memory import GIB, SHARD_BYTES, Setting

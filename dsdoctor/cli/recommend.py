@@ -319,6 +319,9 @@ def command(
             )
             if transformers is None
             else releases.parse_option(transformers, "--transformers", "5.15.0"),
+            liger=launch_site.release_of(
+                host, python, "liger-kernel", look=fused_loss and (here or python is not None)
+            ),
             optimizer=optimizer,
             attention=attention,
             image_tokens=image_tokens,

@@ -164,14 +164,16 @@ def fused_loss_bytes(model: ModelShape, setting: Setting) -> int:
 
     The tokens are cut into V / h pieces, rounded up to a power of two tokens each. One piece has
     its logits in 16 bit and in fp32; the gradients of the hidden states and of the output layer's
-    weight are made in the forward pass already.
+    weight are made in the forward pass already. Some releases add up the latter from a 16-bit
+    product and its fp32 copy; in fp32 training all of them do, from the product alone.
     """
     tokens = setting.micro_batch * setting.sequence
     pieces = -(-model.vocab // model.hidden)
     piece = min(tokens, 1 << (-(-tokens // pieces) - 1).bit_length())
     head = trained_head(model, setting)
     gradients = setting.width * (tokens * model.hidden + head)
-    return (setting.width + 4) * piece * model.vocab + gradients
+    copies = 4 if setting.precision == "fp32" else 2 + 4 if setting.fused_copies else 0
+    return (setting.width + 4) * piece * model.vocab + gradients + copies * head
 
 
 def moments(model: ModelShape, setting: Setting) -> tuple[Moment, ...]:

@@ -199,7 +199,9 @@ def base_setting(
         pin_memory=machine.system == "Linux",
         on_gpu=bool(machine.devices),
     )
-    return as_in(setting, release_of(options.deepspeed), options.transformers)
+    return as_in(
+        setting, release_of(options.deepspeed), options.transformers, release_of(options.liger)
+    )
 
 
 def micro_batches(options: PlanOptions, world: int) -> tuple[int, ...]:

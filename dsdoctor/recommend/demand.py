@@ -226,7 +226,7 @@ def demand_of(
     setting = dataclasses.replace(
         releases.as_in(setting, release, transformers),
         sequence=sequence,
-        attention=choose_attention(model, None, transformers)[0],
+        attention=choose_attention(model, None, sequence, transformers)[0],
         image_tokens=choose_images(model, sequence, None)[0],
     )
     saved = saved_of(run.modules_to_save, model)

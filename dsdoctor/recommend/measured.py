@@ -19,6 +19,13 @@ from dsdoctor.recommend.traits import traits_of
 
 #: Micro-batches that are measured; others are interpolated.
 MEASURED_BATCHES = (1, 4, 16, 64)
+#: What torch says where values of a tensor are asked for that has none.
+_READS_VALUES = (
+    "on meta tensors",
+    "out of meta tensor",
+    "tensor with unallocated storage",
+    "data-dependent",
+)
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 _ATTENTION = {"flash": ("sdpa", "ones"), "sdpa": ("sdpa", "padded"), "eager": ("eager", "ones")}
 
@@ -251,8 +258,12 @@ def _reason(error: Mapping[str, Any]) -> str:
 
     >>> _reason({"kind": "ModuleNotFoundError", "message": "No module named 'torch'"})
     'its environment has no torch'
+    >>> _reason({"kind": "RuntimeError", "message": "item() on meta tensors"})
+    'its code reads values of its tensors, and shapes have none'
     """
     kind, message = error.get("kind"), str(error.get("message"))
+    if any(words in message for words in _READS_VALUES):
+        return "its code reads values of its tensors, and shapes have none"
     if kind == "ModuleNotFoundError" and message.startswith("No module named '"):
         package = message.split("'")[1]
         return f"its environment has no {package}"

@@ -47,6 +47,8 @@ _MOST = 1e14
 _CONFIG_LIMIT = 4 << 20
 #: No published model has more than a few hundred; the plan's sums list each.
 MOST_LAYERS = 10_000
+#: `sliding_window` of Mistral where a config has none (`MistralConfig` of transformers).
+_WINDOW = 4096
 _TIED_BY_DEFAULT = frozenset({"gpt2", "gemma", "gemma2", "gemma3_text"})
 _HEAD_DIM_BY_DEFAULT = {"gemma": 256, "gemma2": 256, "gemma3_text": 256, "qwen3": 128}
 #: Suffixes of a model's name that do not change its shape.
@@ -223,7 +225,23 @@ def _of_family(config: dict[str, Any], name: str) -> ModelShape:
         qkv_bias=family == "qwen2" or bias,
         out_bias=bias,
         mlp_bias=config.get("mlp_bias") is True,
+        window=_window(config),
     )
+
+
+def _window(config: dict[str, Any]) -> int:
+    """Tokens that each token attends to, where a config limits them in every layer; else 0.
+
+    Qwen's models limit them in the later layers only, and only if asked to: counted for all.
+
+    >>> _window({"model_type": "mistral"}), _window({"model_type": "qwen2", "sliding_window": 4096})
+    (4096, 0)
+    """
+    family = config["model_type"]
+    limited = family == "mistral" or config.get("use_sliding_window") is True
+    if not limited or config.get("sliding_window", _WINDOW) is None:
+        return 0
+    return positive_or(config, "sliding_window", _WINDOW)
 
 
 def preset(text: str) -> ModelShape | None:
@@ -319,7 +337,9 @@ def written(shape: ModelShape) -> dict[str, Any]:
             "n_positions": shape.positions,
             "vocab_size": shape.vocab,
         }
+    window = {"sliding_window": shape.window or None} if shape.family == "mistral" else {}
     return {
+        **window,
         "model_type": shape.family,
         "num_hidden_layers": shape.layers,
         "hidden_size": shape.hidden,

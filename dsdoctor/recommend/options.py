@@ -41,6 +41,7 @@ class PlanOptions:
         loads_first: the script loads the whole model before DeepSpeed divides it.
         deepspeed: release of DeepSpeed that will train; None = the newest.
         transformers: release of transformers that will train; None = not known.
+        liger: release of Liger kernels that will train; None = the newest.
         optimizer: a key of OPTIMIZERS.
         attention: `flash`, `sdpa` (batches with padding) or `eager`; None = `flash`, or `eager`
             if the family has no other.
@@ -72,6 +73,7 @@ class PlanOptions:
     loads_first: bool = False
     deepspeed: str | None = None
     transformers: str | None = None
+    liger: str | None = None
     optimizer: str = "adamw"
     attention: str | None = None
     image_tokens: int | None = None
@@ -165,13 +167,17 @@ def choose_sequence(model: ModelShape, asked: int | None) -> tuple[int, Reason |
 
 
 def choose_attention(
-    model: ModelShape, asked: str | None, transformers: str | None = None
+    model: ModelShape, asked: str | None, sequence: int, transformers: str | None = None
 ) -> tuple[str, Reason | None]:
     """The requested attention, otherwise a kernel that stores no scores if the family has one.
+
+    A window as long as the sequence or shorter needs a mask, as padding does
+    (`_ignore_causal_mask_sdpa` of transformers' masking_utils.py, 5.24.0).
 
     Args:
         model: the shape.
         asked: value of `--attention`.
+        sequence: tokens of a sequence.
         transformers: its release, None = not known.
     """
     if asked is not None:
@@ -182,6 +188,13 @@ def choose_attention(
             "attention",
             f"eager: transformers has no SDPA for {model.family}, whose scores are stored; pass "
             "`--attention flash` if the flash-attn package (or a kernel of the hub) is used",
+        )
+    if 0 < model.window <= sequence:
+        return "sdpa", note(
+            "attention",
+            f"each token attends to {model.window} tokens, and sequences have {sequence}: torch's "
+            "kernel needs a mask for that, and keys and values for every query head; pass "
+            "`--attention flash` if the flash-attn package is used",
         )
     if not traits.relative_bias:
         return "flash", None

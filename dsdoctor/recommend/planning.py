@@ -141,7 +141,7 @@ def recommend(
     validate(options, world)
     precision, why = choose_precision(machine, options.precision)
     sequence, about = choose_sequence(model, options.sequence)
-    attention, kernels = choose_attention(model, options.attention, options.transformers)
+    attention, kernels = choose_attention(model, options.attention, sequence, options.transformers)
     if measure is not None and attention == "flash":
         kernels = None  # the note is about the formula
     images, seen = choose_images(model, sequence, options.image_tokens)

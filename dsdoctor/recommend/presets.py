@@ -6,6 +6,8 @@ shapes with `transformers` itself, built on the meta device.
 
 from __future__ import annotations
 
+import dataclasses
+
 from dsdoctor.recommend.shape import ModelShape
 
 #: layers, hidden, heads, kv heads, intermediate, vocabulary
@@ -84,6 +86,7 @@ _MODERN_PRESETS: tuple[tuple[str, str, Numbers, int, int, bool], ...] = (
     ("llama-3.2-1b", "llama", (16, 2048, 32, 8, 8192, 128256), 64, 131072, True),
     ("llama-3.2-3b", "llama", (28, 3072, 24, 8, 8192, 128256), 128, 131072, True),
     ("mistral-7b", "mistral", (32, 4096, 32, 8, 14336, 32000), 0, 32768, False),
+    ("mistral-7b-v0.2", "mistral", (32, 4096, 32, 8, 14336, 32000), 0, 32768, False),
     ("mistral-7b-v0.3", "mistral", (32, 4096, 32, 8, 14336, 32768), 0, 32768, False),
     ("mistral-nemo-12b", "mistral", (40, 5120, 32, 8, 14336, 131072), 128, 131072, False),
     ("mistral-small-24b", "mistral", (40, 5120, 32, 8, 32768, 131072), 128, 32768, False),
@@ -110,6 +113,10 @@ _MODERN_PRESETS: tuple[tuple[str, str, Numbers, int, int, bool], ...] = (
 )
 
 
+#: `sliding_window` of those that have one (v0.2 and v0.3 of Mistral-7B have none).
+WINDOWS = {"mistral-7b": 4096}
+
+
 def _presets() -> dict[str, ModelShape]:
     shapes = [
         gpt2_shape("gpt2", 12, 768, 12),
@@ -123,7 +130,10 @@ def _presets() -> dict[str, ModelShape]:
         )
         for name, family, numbers, head_dim, longest, tied in _MODERN_PRESETS
     ]
-    return {shape.name: shape for shape in shapes}
+    return {
+        shape.name: dataclasses.replace(shape, window=WINDOWS.get(shape.name, 0))
+        for shape in shapes
+    }
 
 
 PRESETS = _presets()
@@ -140,7 +150,6 @@ ALIASES = {
     "mixtral": "mixtral-8x7b",
     "mixtral-8x7b-v0.1": "mixtral-8x7b",
     "mistral-7b-v0.1": "mistral-7b",
-    "mistral-7b-v0.2": "mistral-7b",
     "qwen2-0.5b": "qwen2.5-0.5b",
     "qwen2-1.5b": "qwen2.5-1.5b",
     "qwen2-7b": "qwen2.5-7b",

@@ -1,4 +1,4 @@
-"""What releases of DeepSpeed and of transformers do differently with memory.
+"""What releases of DeepSpeed, transformers and Liger do differently with memory.
 
 Each fact was read in the code of the releases on both sides of the change; docs/recommend.md shows
 what each one changes.
@@ -35,6 +35,10 @@ NOT_REENTRANT = Version("5.0.0")
 #: T5 and mT5 have SDPA, which takes their position bias, from this release of transformers on
 #: (`_supports_sdpa` of models/t5/modeling_t5.py: absent in 5.14.1; read 2026-11-23).
 T5_KERNEL = Version("5.15.0")
+#: Liger's fused loss adds each piece of the output layer's gradient as a 16-bit product and its
+#: fp32 copy, from the first of these releases to the one before the second
+#: (`ops/fused_linear_cross_entropy.py` of 0.6.1, 0.6.2, 0.8.2 and 0.8.3; read 2026-11-28).
+LIGER_COPIES, LIGER_IN_PLACE = Version("0.6.2"), Version("0.8.3")
 
 
 def release_of(text: str | None) -> Version | None:
@@ -75,13 +79,19 @@ def at_least(release: Version | None, first: Version) -> bool:
     return release is None or release >= first
 
 
-def as_in(setting: Setting, release: Version | None, transformers: str | None = None) -> Setting:
-    """The setting as these releases of DeepSpeed and of transformers run it; None = not known."""
+def as_in(
+    setting: Setting,
+    release: Version | None,
+    transformers: str | None = None,
+    liger: Version | None = None,
+) -> Setting:
+    """The setting as these releases of DeepSpeed and others run it; None = not known."""
     return dataclasses.replace(
         setting,
         buckets_first=not at_least(release, LATE_BUCKETS),
         linear_views=setting.loads_first and not at_least(release, REPLACES_LINEAR),
         elementwise_overflow=not at_least(release, REDUCES_BEFORE_SEARCH),
         bias_kernel=bias_kernel(transformers),
+        fused_copies=liger is not None and LIGER_COPIES <= liger < LIGER_IN_PLACE,
         reentrant=not at_least(release_of(transformers), NOT_REENTRANT),
     )

@@ -40,6 +40,8 @@ class Setting:
         quantised: frozen weights are stored in 4 bits (QLoRA).
         fused_loss: the loss is computed with the output layer, piece by piece (Liger kernels), so
             that logits never exist as a whole.
+        fused_copies: it adds up the gradient of the output layer from copies of it (Liger 0.6.2 to
+            0.8.2).
         loads_first: the script loads the whole model before ZeRO-3 divides it.
         linear_views: autograd keeps the gathered weights of linear layers (such a script with
             DeepSpeed before 0.19.4).
@@ -89,6 +91,7 @@ class Setting:
     saved_modules: tuple[str, ...] = ()
     quantised: bool = False
     fused_loss: bool = False
+    fused_copies: bool = False
     loads_first: bool = False
     linear_views: bool = False
     state_bytes: float = 8

@@ -63,6 +63,7 @@ class ModelShape:
         vocab: rows of the embedding.
         positions: rows of the learned position embedding, 0 with rotary embeddings.
         max_length: longest sequence that the model was made for.
+        window: tokens that each token attends to at most in every layer, 0 = all before it.
         tied: output layer and embedding are one matrix.
         outputs: values that the output layer computes for each token, None = one per vocabulary
             entry; a classifier has as many as classes, a class without an output layer none.
@@ -102,6 +103,7 @@ class ModelShape:
     family: str = "generic"
     positions: int = 0
     max_length: int = 2048
+    window: int = 0
     tied: bool = False
     outputs: int | None = None
     gated: bool = True

@@ -48,6 +48,7 @@ PUBLISHED = {
     "llama-3.2-1b": 1_235_814_400,
     "llama-3.2-3b": 3_212_749_824,
     "mistral-7b": 7_241_732_096,
+    "mistral-7b-v0.2": 7_241_732_096,
     "mistral-7b-v0.3": 7_248_023_552,
     "mistral-nemo-12b": 12_247_782_400,
     "mistral-small-24b": 23_572_403_200,
@@ -135,6 +136,8 @@ def hugging_face(shape: ModelShape, **changes: Any) -> dict[str, Any]:
             "head_dim": shape.head_dim,
             "max_position_embeddings": shape.max_length,
         }
+        if shape.family == "mistral":
+            config["sliding_window"] = shape.window or None
     config |= {"model_type": shape.family, "vocab_size": shape.vocab}
     return config | {"tie_word_embeddings": shape.tied} | changes
 
@@ -193,7 +196,8 @@ def test_a_config_describes_the_same_shape_as_its_preset(name: str) -> None:
         ("meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b"),
         ("meta-llama/Meta-Llama-3-8B", "llama-3-8b"),
         ("mistralai/Mistral-7B-Instruct-v0.3", "mistral-7b-v0.3"),
-        ("mistralai/Mistral-7B-Instruct-v0.2", "mistral-7b"),
+        ("mistralai/Mistral-7B-Instruct-v0.2", "mistral-7b-v0.2"),
+        ("mistralai/Mistral-7B-v0.1", "mistral-7b"),
         ("Qwen/Qwen3-4B-Instruct-2507", "qwen3-4b"),
         ("google/gemma-2-9b-it", "gemma-2-9b"),
         ("openai-community/gpt2-xl", "gpt2-xl"),

@@ -344,6 +344,10 @@ def test_measured_passes_replace_the_formula() -> None:
             [{"error": {"kind": "ModuleNotFoundError", "message": "No module named 'torch'"}}],
             "measured: its environment has no torch",
         ),
+        (
+            [{"error": {"kind": "RuntimeError", "message": "x() on meta tensors"}}],
+            "its code reads values of its tensors, and shapes have none",
+        ),
         ([{"step": "import torch"}], "ended in step `import torch`"),
     ],
 )
@@ -382,15 +386,57 @@ ids = torch.ones((2, 600), dtype=torch.long)
 made = dsdmeasure_inputs.images_of(torch, case, config, ids, {"device": "meta"})
 print(tuple(made["pixel_values"].shape), int(made["token_type_ids"].sum()))
 """
+GROUPED = """
+import sys, torch
+sys.path.append("dsdoctor/probes/children")
+import dsdmeasure_storages
+make = {"dtype": torch.float16, "device": "meta"}
+with dsdmeasure_storages.StorageMeter(4, 2):
+    tokens = torch.empty((32, 64), **make).requires_grad_()
+    weight = torch.empty((4, 64, 128), **make)
+    ends = torch.empty(4, dtype=torch.int32, device="meta")
+    out = torch.nn.functional.grouped_mm(tokens, weight, offs=ends)
+    out.square().sum().backward()
+print(tuple(out.shape), tokens.grad.dtype)
+"""
+OWN_WAYS = """
+import torch
+from dsdoctor.probes.children import measure_model
+class Config:
+    hidden_size = 8
+    @property
+    def head_dim(self):
+        raise RuntimeError("differs between layers")
+model = torch.nn.Linear(2, 2, device="meta")
+model.bias = torch.nn.Parameter(torch.normal(0, 1, (2,)))
+measure_model.onto(torch, model, "meta")
+print(measure_model.first(Config(), ("head_dim", "hidden_size")), model.bias.device)
+"""
+RECORDING = """
+import types, torch
+from dsdoctor.probes.children import dsdmeasure_inputs
+config = types.SimpleNamespace(
+    max_source_positions=60, max_target_positions=16, input_feat_per_channel=40, input_channels=2
+)
+case = {"batch": 2, "sequence": 99, "dtype": "bfloat16"}
+made = dsdmeasure_inputs.inputs_of(torch, case, config)
+print(tuple(made["input_features"].shape), tuple(made["labels"].shape))
+"""
 
 
 @pytest.mark.parametrize(
     ("code", "printed"),
-    [(AUTOCAST, "True"), (POOLED, "(4, 3, 896, 896) 1024"), (HALF, "(1, 2, 8, 16)")],
-    ids=["rotary embeddings of transformers 4", "images that are pooled", "padding in fp16"],
+    [
+        pytest.param(AUTOCAST, "True", id="rotary embeddings of transformers 4"),
+        pytest.param(POOLED, "(4, 3, 896, 896) 1024", id="images that are pooled"),
+        pytest.param(HALF, "(1, 2, 8, 16)", id="padding in fp16"),
+        pytest.param(GROUPED, "(32, 128) torch.float16", id="experts in fp16"),
+        pytest.param(OWN_WAYS, "8 meta", id="per-layer attributes, weights made on the CPU"),
+        pytest.param(RECORDING, "(2, 60, 80) (2, 16)", id="recordings in frames"),
+    ],
 )
 def test_the_child_knows_what_models_ask_for(code: str, printed: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=400, check=False
     )
     assert done.stdout.strip() == printed, done.stderr[-2000:]

@@ -29,10 +29,10 @@ def inputs_of(torch: Any, case: dict[str, Any], config: Any, head: str = "") -> 
         height, width = size if isinstance(size, (list, tuple)) else (size, size)
         pixels = torch.zeros((shape[0], config.num_channels, height, width), **make)
         return {"pixel_values": pixels, "labels": answers_of(torch, shape[0], config, make)}
-    if hasattr(config, "num_mel_bins") and hasattr(config, "max_source_positions"):
+    frames = frames_of(config)
+    if frames is not None:
         ids = ids[:, : config.max_target_positions]
-        frames = (shape[0], config.num_mel_bins, 2 * config.max_source_positions)
-        features = torch.zeros(frames, **make)
+        features = torch.zeros((shape[0], *frames), **make)
         return {"input_features": features, "labels": ids, "decoder_input_ids": ids.clone()}
     given = {"input_ids": ids, "labels": ids.clone()}
     if head.endswith("ForSequenceClassification"):
@@ -48,6 +48,16 @@ def inputs_of(torch: Any, case: dict[str, Any], config: Any, head: str = "") -> 
         if case.get("mask") == "padded" and shape[1] > 1:
             given["attention_mask"][0, -1] = 0
     return given
+
+
+def frames_of(config: Any) -> Any:
+    """Sizes of the longest recording, in the order that the model takes; None = it takes none."""
+    longest = getattr(config, "max_source_positions", None)
+    if longest is not None and hasattr(config, "num_mel_bins"):
+        return (config.num_mel_bins, 2 * longest)
+    if longest is not None and hasattr(config, "input_feat_per_channel"):
+        return (longest, config.input_feat_per_channel * config.input_channels)
+    return None
 
 
 def answers_of(torch: Any, count: int, config: Any, make: dict[str, Any]) -> Any:

@@ -116,6 +116,8 @@ class StorageMeter(TorchDispatchMode):
                 args, kwargs = tree_map(_shape_of, (args, kwargs))
         elif on_cpu and func not in _VALUES and _large(func, args, kwargs):
             args, kwargs = tree_map(_shape_of, (args, kwargs))
+        if func is _GROUPED and args[0].dtype is not torch.bfloat16:
+            return _grouped(args, kwargs)
         return self._repeated(func, args, kwargs)
 
     def _repeated(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -196,6 +198,27 @@ _VALUES = {
 
 #: Operators that select elements by a mask, for images among the tokens.
 _MASKED = {aten.index.Tensor, aten.masked_select.default, aten.masked_scatter_backward.default}
+
+
+#: Products of each expert's tokens; `functional.grouped_mm` is there from torch 2.10 on.
+_GROUPED = aten._grouped_mm.default if hasattr(torch.nn.functional, "grouped_mm") else None
+
+
+def _grouped(args: Any, kwargs: Any) -> Any:
+    """What CUDA returns for types other than bf16, which the shape function refuses.
+
+    One group after another is multiplied into the same result (`_grouped_mm_fallback` of torch
+    2.10's GroupedBlas.cpp).
+    """
+    half = [
+        torch.empty_strided(leaf.size(), leaf.stride(), dtype=torch.bfloat16, device="meta")
+        if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+        else leaf
+        for leaf in args
+    ]
+    rest = {key: value for key, value in kwargs.items() if key != "out_dtype"}
+    out = aten._grouped_mm.default(*half, **rest)
+    return torch.empty_strided(out.size(), out.stride(), dtype=args[0].dtype, device="meta")
 
 
 def _is_meta(leaf: Any) -> bool:

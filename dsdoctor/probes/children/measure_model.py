@@ -147,7 +147,9 @@ def first(config: Any, keys: tuple[str, ...]) -> int:
     """A number of the config or of its text part."""
     for part in (config, getattr(config, "text_config", None)):
         for key in keys:
-            value = getattr(part, key, None)
+            value = None
+            with contextlib.suppress(Exception):  # Gemma 4 refuses what differs between its layers
+                value = getattr(part, key, None)
             if isinstance(value, int) and not isinstance(value, bool):
                 return value
     return 0
@@ -192,6 +194,15 @@ def without_init() -> Any:
     return contextlib.nullcontext()
 
 
+def onto(torch: Any, model: Any, device: str) -> None:
+    """Moves weights that a model makes on the CPU whatever it is told (`torch.normal`)."""
+    for module in model.modules():
+        for name, parameter in module._parameters.items():
+            if parameter is not None and parameter.device.type != device:
+                moved = parameter.detach().to(device)
+                module._parameters[name] = torch.nn.Parameter(moved, parameter.requires_grad)
+
+
 def build(torch: Any, kind: Any, config: Any, case: dict[str, Any], choices: Any = None) -> Any:
     """The model on the meta device, as an engine would train it.
 
@@ -214,6 +225,7 @@ def build(torch: Any, kind: Any, config: Any, case: dict[str, Any], choices: Any
                 model.config._attn_implementation = attention
                 case["attention_taken"] = attention
     model.to(dtype)
+    onto(torch, model, case.get("device", "meta"))
     if hasattr(model, "tie_weights"):
         model.tie_weights()
     model.train()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if out:
         config.hook.pytest_deselected(items=out)
         items[:] = [item for item in items if item not in out]
+
+
+#: CPU seconds of the processes that each test started.
+_spent: dict[str, float] = {}
+
+
+@pytest.fixture(autouse=True)
+def _counts_cpu(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Wall time says little on a busy machine; nearly all of the work is done by children."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    yield
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    _spent[request.node.name] = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Which tests cost the most."""
+    if not bed.is_built():
+        return
+    most = sorted(_spent.items(), key=lambda one: -one[1])[:12]
+    terminalreporter.section(f"{sum(_spent.values()):.0f} s of CPU time in children, the most")
+    for name, seconds in most:
+        terminalreporter.write_line(f"{seconds:7.1f} s  {name}")
 
 
 def machine(gpus: int = 2, memory: int = 4 * GIB, **more: Any) -> Scenario:

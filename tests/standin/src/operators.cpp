@@ -307,7 +307,9 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(
 template <class Product> Tensor product(const Tensor& a, const Tensor& b, const Tensor& c, Product multiply) {
   const at::NoGradGuard no_grad;
   launch();
-  Aliases aliases(only_shapes((int64_t)(a.nbytes() + b.nbytes())));
+  // an adapter's second matrix makes much from little
+  const int64_t made = a.numel() / std::max<int64_t>(1, a.size(-1)) * b.size(-1) * (int64_t)a.element_size();
+  Aliases aliases(only_shapes(std::max((int64_t)(a.nbytes() + b.nbytes()), made)));
   Tensor x = aliases.of(a), y = aliases.of(b), z = aliases.of(c);
   if (aliases.meta || a.scalar_type() != at::kHalf) return aliases.back(multiply(x, y, z));
   return aliases.back(multiply(x.to(at::kFloat), y.to(at::kFloat), z.defined() ? z.to(at::kFloat) : z).to(at::kHalf));

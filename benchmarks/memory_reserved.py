@@ -67,13 +67,15 @@ def main() -> None:
                     Path(folder) / "bed",
                     STANDIN_MODE="meta",
                     STANDIN_NCCL_SOLO="1",
+                    PYTORCH_NVML_BASED_CUDA_CHECK="1",
                 ),
                 capture_output=True,
                 text=True,
                 check=True,
             )
         found = next(line for line in done.stdout.splitlines() if line.startswith("peak "))
-        allocated, reserved = map(int, found.split()[1:])
+        figures = json.loads(found.split(maxsplit=2)[2])
+        allocated, reserved = figures["allocated"], figures["reserved"]
         need = memory.estimate(model, setting)
         predicted = memory.peak(item for item in need.gpu if item.name not in OUTSIDE)
         sizes = " | ".join(f"{size / GIB:.1f}" for size in (predicted, allocated, reserved))

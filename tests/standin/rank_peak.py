@@ -337,9 +337,9 @@ def main() -> int:
     given = sys.argv[1]
     cases = json.loads(Path(given[1:]).read_text("utf-8") if given[0] == "@" else given)
     # imported here once; CUDA is not started, so that each child can
-    import deepspeed  # noqa: F401
+    import deepspeed  # noqa: F401  # for the children
     import torch
-    import transformers  # noqa: F401
+    import transformers  # noqa: F401  # for the children
 
     assert not torch.cuda.is_initialized()
     failed = [number for number, case in enumerate(cases) if not in_a_child(number, case)]

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from dsdoctor.errors import NotMeasuredError
 from dsdoctor.host import LocalHost
 from dsdoctor.model.units import GIB
 from dsdoctor.probes import model_passes
+from dsdoctor.probes.children import measure_model
 from dsdoctor.recommend import measured, memory
 from dsdoctor.recommend.measured import Measured, Pass
 from dsdoctor.recommend.models import PRESETS, written
@@ -354,6 +356,20 @@ def test_measured_passes_replace_the_formula() -> None:
 def test_a_failed_measurement_says_why(records: list[dict[str, Any]], words: str) -> None:
     with pytest.raises(NotMeasuredError, match=words):
         measured.read(records, 1)
+
+
+def test_a_model_that_sees_is_not_taken_for_its_text_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Qwen3.5 has a class of its own for that."""
+    tables = types.SimpleNamespace(
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES={"x": "Text"},
+        MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES={"x": "Seeing"},
+    )
+    monkeypatch.setitem(sys.modules, "transformers.models.auto.modeling_auto", tables)
+    library = types.SimpleNamespace(Text="text", Seeing="seeing")
+    blind = types.SimpleNamespace(model_type="x")
+    seeing = types.SimpleNamespace(model_type="x", vision_config={})
+    assert measure_model.head_of(library, blind) == "text"
+    assert measure_model.head_of(library, seeing) == "seeing"
 
 
 HALF = """

@@ -37,6 +37,8 @@ SENTINEL = "\x1edsdoctor:"
 HERE = os.path.dirname(os.path.abspath(__file__))
 #: Tables of transformers that map a type to its class, in the order in which they are searched.
 HEADS = ("CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "VISION_2_SEQ", "MASKED_LM")
+#: Those of them that see: of Qwen3.5 the first table has a class for the text part.
+SEEING_HEADS = ("IMAGE_TEXT_TO_TEXT", "VISION_2_SEQ")
 #: The same for an encoder and a decoder, whose decoder alone is a class of the first table too.
 PAIRED_HEADS = ("SEQ_TO_SEQ_CAUSAL_LM", "SPEECH_SEQ_2_SEQ")
 #: Names of the vision tower in transformers' models.
@@ -176,8 +178,10 @@ def head_of(transformers: Any, config: Any) -> Any:
         if found is not None and hasattr(found, "_from_config"):
             return found
     auto = importlib.import_module("transformers.models.auto.modeling_auto")
-    paired = PAIRED_HEADS if getattr(config, "is_encoder_decoder", False) else ()
-    for task in (*paired, *HEADS):
+    tasks = PAIRED_HEADS if getattr(config, "is_encoder_decoder", False) else ()
+    if getattr(config, "vision_config", None) is not None:  # not its text part alone
+        tasks = (*tasks, *SEEING_HEADS)
+    for task in (*tasks, *HEADS):
         name = getattr(auto, "MODEL_FOR_" + task + "_MAPPING_NAMES", {}).get(config.model_type)
         if name is not None:
             return getattr(transformers, name if isinstance(name, str) else name[0])

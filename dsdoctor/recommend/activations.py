@@ -170,10 +170,15 @@ def fused_loss_bytes(model: ModelShape, setting: Setting) -> int:
     tokens = setting.micro_batch * setting.sequence
     pieces = -(-model.vocab // model.hidden)
     piece = min(tokens, 1 << (-(-tokens // pieces) - 1).bit_length())
-    head = trained_head(model, setting)
-    gradients = setting.width * (tokens * model.hidden + head)
     copies = 4 if setting.precision == "fp32" else 2 + 4 if setting.fused_copies else 0
-    return (setting.width + 4) * piece * model.vocab + gradients + copies * head
+    made = (setting.width + 4) * piece * model.vocab + copies * trained_head(model, setting)
+    return made + fused_gradient_bytes(model, setting)
+
+
+def fused_gradient_bytes(model: ModelShape, setting: Setting) -> int:
+    """The gradients that a fused loss leaves to the backward pass: hidden states, output layer."""
+    tokens = setting.micro_batch * setting.sequence
+    return setting.width * (tokens * model.hidden + trained_head(model, setting))
 
 
 def moments(model: ModelShape, setting: Setting) -> tuple[Moment, ...]:

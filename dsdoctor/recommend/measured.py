@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dsdoctor.errors import NotMeasuredError
-from dsdoctor.recommend.activations import Moment, fused_loss_bytes
+from dsdoctor.recommend.activations import Moment, fused_gradient_bytes, fused_loss_bytes
 from dsdoctor.recommend.buckets import passes_of_zero_3, reductions
 from dsdoctor.recommend.device import REDUCTION, takes_norms_in_pass
 from dsdoctor.recommend.setting import Setting
@@ -81,10 +81,14 @@ class Measured:
         found = _interpolated(passes, setting.micro_batch)
         if found is None:
             return None
-        extra = fused_loss_bytes(model, setting) if setting.fused_loss else 0
         width = setting.width
         loss, *rest = found.segments
-        peak = loss[0] + extra
+        peak = loss[0]
+        if setting.fused_loss:  # its pieces are gone when the backward pass begins
+            peak = max(
+                peak + fused_gradient_bytes(model, setting),
+                found.forward + fused_loss_bytes(model, setting),
+            )
         moments = [
             Moment(name="loss", activations=min(found.forward, peak), logits=peak - found.forward)
             if peak > found.forward

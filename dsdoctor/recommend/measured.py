@@ -24,6 +24,7 @@ _READS_VALUES = (
     "on meta tensors",
     "out of meta tensor",
     "tensor with unallocated storage",
+    "tensor(..., device='meta'",
     "data-dependent",
 )
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}

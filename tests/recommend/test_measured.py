@@ -363,6 +363,10 @@ def test_pieces_of_a_fused_loss_are_gone_before_the_backward_pass() -> None:
             "measured: its environment has no torch",
         ),
         (
+            [{"error": {"kind": "KeyError", "message": "expert_tensor(..., device='meta')"}}],
+            "its code reads values of its tensors",
+        ),
+        (
             [{"error": {"kind": "RuntimeError", "message": "x() on meta tensors"}}],
             "its code reads values of its tensors, and shapes have none",
         ),
@@ -386,6 +390,8 @@ def test_a_model_that_sees_is_not_taken_for_its_text_part(monkeypatch: pytest.Mo
     seeing = types.SimpleNamespace(model_type="x", vision_config={})
     assert measure_model.head_of(library, blind) == "text"
     assert measure_model.head_of(library, seeing) == "seeing"
+    tables.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES = {"audio": "Seeing"}
+    assert measure_model.head_of(library, types.SimpleNamespace(model_type="audio")) == "seeing"
 
 
 HALF = """

@@ -25,9 +25,10 @@ def inputs_of(torch: Any, case: dict[str, Any], config: Any, head: str = "") -> 
     shape = (case["batch"], case["sequence"])
     ids = torch.ones(shape, dtype=torch.long)
     if head.endswith("ForImageClassification"):
-        size = config.image_size
+        seen = config if hasattr(config, "image_size") else config.vision_config
+        size = seen.image_size
         height, width = size if isinstance(size, (list, tuple)) else (size, size)
-        pixels = torch.zeros((shape[0], config.num_channels, height, width), **make)
+        pixels = torch.zeros((shape[0], seen.num_channels, height, width), **make)
         return {"pixel_values": pixels, "labels": answers_of(torch, shape[0], config, make)}
     frames = frames_of(config)
     if frames is not None:

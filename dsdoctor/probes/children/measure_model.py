@@ -181,7 +181,7 @@ def head_of(transformers: Any, config: Any) -> Any:
     tasks = PAIRED_HEADS if getattr(config, "is_encoder_decoder", False) else ()
     if getattr(config, "vision_config", None) is not None:  # not its text part alone
         tasks = (*tasks, *SEEING_HEADS)
-    for task in (*tasks, *HEADS):
+    for task in (*tasks, *HEADS, *PAIRED_HEADS):
         name = getattr(auto, "MODEL_FOR_" + task + "_MAPPING_NAMES", {}).get(config.model_type)
         if name is not None:
             return getattr(transformers, name if isinstance(name, str) else name[0])

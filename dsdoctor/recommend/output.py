@@ -50,6 +50,8 @@ class Launch:
         config_words: arguments that pass the DeepSpeed config to it.
         arguments: further arguments for it.
         programs: launcher to its path, if PATH does not lead to the environment's.
+        expandable: torch's allocator maps memory page by page, so that fragments do not keep a
+            large block from its place.
     """
 
     launcher: str
@@ -64,6 +66,7 @@ class Launch:
     config_words: tuple[str, ...] = ("--deepspeed", "--deepspeed_config", CONFIG_NAME)
     arguments: tuple[str, ...] = ()
     programs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    expandable: bool = False
 
 
 def ds_config(
@@ -135,6 +138,8 @@ def environment(launch: Launch) -> dict[str, str]:
     if not launch.gpu_ids:
         return {"DS_ACCELERATOR": "cpu", **env}
     env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    if launch.expandable:
+        env["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
     if launch.mig_uuid:
         env["CUDA_VISIBLE_DEVICES"] = launch.mig_uuid
     elif launch.launcher == "torchrun":

@@ -226,6 +226,9 @@ def recommend(
             workers=workers,
         )
         reasons += way_out.ways_out(asked, table)
+    expandable = machine.system == "Linux" and choice.fragments_matter(model, setting, chosen)
+    if expandable:
+        reasons.append(_about_fragments(choice.largest_block(model, setting, chosen), chosen))
     launch = output.Launch(
         launcher=choose_launcher(machine, options.launcher),
         gpu_ids=tuple(device.index for device in machine.devices),
@@ -237,11 +240,22 @@ def recommend(
         threads=max(1, machine.cpus // per_node) if machine.cpus else 0,
         script=options.script,
         programs=dict(options.programs),
+        expandable=expandable,
         **_script_words(options, setting),
     )
     reached = reach(model, setting, limits, workers, measured)
     notes = tuple(reasons)
     return _plan(model, machine, options, setting, launch, table, chosen, notes, limits, reached)
+
+
+def _about_fragments(block: int, row: MemoryOption) -> Reason:
+    left = (row.gpu_limit_bytes or 0) - row.gpu_bytes
+    return note(
+        "fragmentation",
+        f"the largest block of a step takes {block / GIB:.1f} GiB, more than the "
+        f"{left / GIB:.1f} GiB that stay free: `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` keeps fragments of "
+        "torch's cache from taking its place",
+    )
 
 
 def _script_words(options: PlanOptions, setting: Setting) -> dict[str, tuple[str, ...]]:

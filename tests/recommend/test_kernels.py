@@ -56,3 +56,24 @@ def test_a_fused_loss_copies_the_output_layer_s_gradient_in_some_releases(
     assert of_loss(liger) - of_loss(None) == copies * head
     assert of_loss(liger, finetune="lora") == of_loss(None, finetune="lora")
     assert of_loss(liger, precision="fp32") == of_loss(None, precision="fp32") > 12 * head / 2
+
+
+def test_fragments_keep_no_block_from_its_place() -> None:
+    """The first of them ran out of memory in a real engine, with 7.9 GiB free or in fragments."""
+
+    def env(name: str, system: str = "Linux", **asked: Any) -> tuple[dict[str, str], bool]:
+        machine = machine_of(gpu_gib=40, count=8, system=system)
+        plan = recommend(machine, resolve(name), PlanOptions(**asked))
+        told = [one for one in plan.reasons if one.subject == "fragmentation"]
+        return dict(plan.env), bool(told)
+
+    tight, told = env("gemma-2-9b", global_batch=64)
+    assert tight["PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:True"
+    assert told
+    for asked in (
+        {"global_batch": 64, "fused_loss": True},
+        {"micro_batch": 1, "objective": "memory"},
+    ):
+        other, told = env("gemma-2-9b", **asked)
+        assert "PYTORCH_CUDA_ALLOC_CONF" not in other
+        assert not told

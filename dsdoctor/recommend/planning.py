@@ -253,8 +253,8 @@ def _about_fragments(block: int, row: MemoryOption) -> Reason:
     return note(
         "fragmentation",
         f"the largest block of a step takes {block / GIB:.1f} GiB, more than the "
-        f"{left / GIB:.1f} GiB that stay free: `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` keeps fragments of "
-        "torch's cache from taking its place",
+        f"{left / GIB:.1f} GiB that stay free: `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` "
+        "keeps fragments of torch's cache from taking its place",
     )
 
 

@@ -98,6 +98,7 @@ class BlockReader:
             )
             self.course.note_progress(window, first, stop, fragment=self.fragment)
             first = stop
+        self._note_tail(data, begin, end)
 
     def _read_stretch(self, window: Window, begin: int, end: int, hot: dict[int, set[str]]) -> None:
         data = window.data
@@ -125,7 +126,6 @@ class BlockReader:
         number += data.count(b"\n", place, end)
         self.fragment = data[end - 1] != 10  # noqa: PLR2004  # newline
         self.lines.result.lines = number if self.fragment else number - 1
-        self._note_tail(data, begin, end)
 
     def _take_unless_dull(
         self, window: Window, start: int, number: int, literals: set[str]

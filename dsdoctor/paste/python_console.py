@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from dsdoctor.model.facts.gpu import Gpus
+from dsdoctor.model.facts.python import TorchLive
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import Reader, state_cuda, state_cuda_available, state_gpu, state_torch
 from dsdoctor.paste.statements import Statements
 
 _EXPRESSION = (
     r"torch\.(?P<what>cuda\.is_available\(\)|__version__|version\.cuda"
-    r"|cuda\.get_device_name\((?:0|device=0)?\))"
+    r"|cuda\.get_arch_list\(\)|cuda\.get_device_(?:name|capability)\((?:0|device=0)?\))"
 )
 #: One `python -c` that prints several values.
 _SEVERAL = re.compile(
@@ -26,7 +28,10 @@ _SEVERAL = re.compile(
 _PART = re.compile(r"torch\.(?P<what>cuda\.is_available\(\)|__version__|version\.cuda)$")
 #: On a line of its own (`>>>` was removed like quoting), or as the argument of `python -c`.
 _ASKED = (
-    re.compile(rf"(?:In ?\[\d{{1,4}}\]: ?)?(?:print ?\( ?)?{_EXPRESSION} ?\)?\s*(?:#.*)?$"),
+    re.compile(
+        rf"(?:In ?\[\d{{1,4}}\]: ?)?(?:import torch ?; ?)?(?:print ?\( ?)?{_EXPRESSION} ?\)?\s*"
+        r"(?:#.*)?$"
+    ),
     re.compile(
         rf".{{0,200}}\bpython[\d.]{{0,5}} -c (?!.*print.*print).*print ?\({_EXPRESSION}\)['\"]\s*$"
     ),
@@ -67,10 +72,27 @@ def _name(value: str, line: Line, into: Statements) -> None:
         state_gpu(0, found[1], line, into)
 
 
+def _architectures(value: str, line: Line, into: Statements) -> None:
+    found = re.match(rf"{_OUTPUT}\[((?:'(?:sm|compute|gfx)_?\w{{2,6}}'(?:, )?){{1,40}})\]$", value)
+    if found and "gfx" not in found[1]:
+        names = tuple(re.findall(r"'(\w+)'", found[1]))
+        into.state(TorchLive, "arch_list", names, line)
+        into.state(TorchLive, "arch_source", "get_arch_list", line)
+
+
+def _capability(value: str, line: Line, into: Statements) -> None:
+    found = re.match(rf"{_OUTPUT}\((\d{{1,2}}), (\d)\)$", value)
+    if found:
+        into.state(Gpus, "gpus.0.index", 0, line)
+        into.state(Gpus, "gpus.0.cc_major", int(found[1]), line)
+        into.state(Gpus, "gpus.0.cc_minor", int(found[2]), line)
+
+
 _ANSWERS: dict[str, Callable[[str, Line, Statements], None]] = {
     "cuda.is_available()": _available,
     "__version__": _version,
     "version.cuda": _cuda,
+    "cuda.get_arch_list()": _architectures,
 }
 
 
@@ -88,7 +110,9 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
         below = lines[place + 1 : place + 1 + _FARTHEST]
         answer = next((other for other in below if not _NOISE.match(other.text)), None)
         if answer is not None:
-            _ANSWERS.get(found["what"], _name)(answer.text.strip(), answer, into)
+            what = found["what"]
+            other = _capability if "capability" in what else _name
+            _ANSWERS.get(what, other)(answer.text.strip(), answer, into)
 
 
 def _answers(asked: Sequence[str], below: Sequence[Line], into: Statements) -> None:

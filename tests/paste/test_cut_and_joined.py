@@ -167,6 +167,19 @@ def test_other_ways_to_ask_python(text: str) -> None:
     assert value(stated(text), "torch_live/cuda_ok") is True
 
 
+def test_python_answers_which_gpus_torch_has_code_for() -> None:
+    text = (
+        ">>> import torch; torch.__version__\n'2.6.0+cu124'\n"
+        ">>> torch.cuda.get_device_capability(0)\n(12, 0)\n"
+        ">>> print(torch.cuda.get_arch_list())\n['sm_80', 'sm_90', 'compute_90']\n"
+    )
+    snapshot = stated(text)
+    assert value(snapshot, "torch_build/version") == "2.6.0+cu124"
+    assert value(snapshot, "torch_live/arch_list") == ("sm_80", "sm_90", "compute_90")
+    assert value(snapshot, "gpus/gpus/0/cc_major") == 12
+    assert may_state(text)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -33,6 +33,7 @@ OTHERWISE = (
 )
 
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([kmbt])$", re.IGNORECASE)
+_OF_HUB = re.compile(r"\w[\w.-]{0,95}/\w[\w.-]{0,95}(?<!\.json)")
 _NEARLY_A_SIZE = re.compile(r"^[-+]?[\d.,]+\s*\w{0,2}$")
 _UNITS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 #: A block has about 12 h² parameters (4 h² attention, 8 h² MLP).
@@ -391,6 +392,11 @@ def _unknown(text: str) -> str:
         return (
             f"`{text}` is not a preset, a size or a file; the nearest preset is `{near[0]}`; "
             "pass that, a `config.json` or a size such as `1.5B`"
+        )
+    if _OF_HUB.fullmatch(text):  # nothing is fetched here, not even from a cache
+        return (
+            f"`{text}` is not known by name; run `hf download {text} config.json` and pass the "
+            "file that it prints, or a size such as `1.5B`"
         )
     return (
         f"`{text}` is not a preset, a size or a file; expected a `config.json`, a size such as "

@@ -20,6 +20,11 @@ from tests.support.command import clean_environment, dsdoctor
         (("--plan", "other.json"), "is not a launch plan"),
         (("--plan", "other.json", "--model", "7B"), "already sets the model"),
         (("--model", "enormous"), "is not a preset, a size or a file"),
+        (
+            ("--model", "deepseek-ai/DeepSeek-V9"),
+            "run `hf download deepseek-ai/DeepSeek-V9 config.json`",
+        ),
+        (("--model", "models/config.json"), "is not a preset, a size or a file"),
         (("--model", "0B"), "is not a model size; expected more than 0"),
         (("--seq-len", "128"), "requires `--model`"),
         (("--seq-len", "0", "--model", "7B"), "--seq-len"),

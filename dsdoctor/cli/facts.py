@@ -31,5 +31,5 @@ def command(name: str | None, form: str, checks_dir: tuple[str, ...]) -> int:
     elif name is None:
         loading.write(fact_pages.listing(shown), None)
     else:
-        loading.write(fact_pages.markdown(shown[0]), None)
+        loading.write(fact_pages.markdown(shown[0], escaped=False), None)
     return 0

@@ -123,24 +123,34 @@ def listing(made: Iterable[FactPage]) -> str:
     return "".join(f"{page.key:<{width}}  {page.title}\n" for page in rows)
 
 
-def markdown(page: FactPage, level: int = 1) -> str:
-    """A fact as a page, or as a section with a heading of this level."""
+def markdown(page: FactPage, level: int = 1, *, escaped: bool = True) -> str:
+    """A fact as a page, or as a section with a heading of this level.
+
+    Args:
+        page: the fact.
+        level: of its heading.
+        escaped: as a renderer of tables needs it; a terminal shows what it is given.
+    """
     mark = "#" * level
     source = f"read by the probe `{page.probe}`" if page.probe else "supplied by the command itself"
     parts = [
         f"{mark} `{page.key}`",
         f"{page.title}.",
         f"Class `{page.name}` of `{page.module}`, {source}.",
-        _table(page.fields),
+        _table(page.fields, escaped=escaped),
     ]
     for part in page.parts:
-        parts += [f"{mark}# `{part.name}` in `{page.key}`", f"{part.title}.", _table(part.fields)]
+        heading = f"{mark}# `{part.name}` in `{page.key}`"
+        parts += [heading, f"{part.title}.", _table(part.fields, escaped=escaped)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _table(fields: Iterable[FieldPage]) -> str:
+def _table(fields: Iterable[FieldPage], *, escaped: bool) -> str:
     rows = [
-        f"| `{field.name}` | {_code(field.type)} | {_cell(field.meaning)} |" for field in fields
+        f"| `{field.name}` | {_code(field.type)} | {_cell(field.meaning)} |"
+        if escaped
+        else f"| `{field.name}` | `{field.type}` | {field.meaning} |"
+        for field in fields
     ]
     return "\n".join(["| field | type | meaning |", "|---|---|---|", *rows]) if rows else ""
 

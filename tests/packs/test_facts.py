@@ -27,7 +27,7 @@ def test_every_fact_that_checks_can_ask_for_is_listed(tmp_path: Path) -> None:
 def test_a_fact_is_shown_with_its_fields_and_parts(tmp_path: Path) -> None:
     shown = dsdoctor("facts", "Storage", env=clean_environment(tmp_path))
     assert "read by the probe `dsdoctor.probes.storage.storage`" in shown.out
-    assert "| `free_bytes` | `int \\| None` | space that this user can still use |" in shown.out
+    assert "| `free_bytes` | `int | None` | space that this user can still use |" in shown.out
     assert "## `Quota` in `storage`" in shown.out
 
 

@@ -387,18 +387,12 @@ def _unknown(text: str) -> str:
     if _NEARLY_A_SIZE.match(text.strip()):
         return f"`{text}` is not a model size; expected, for example, `350M` or `1.5B`"
     key = text.lower().replace("_", "-").rpartition("/")[2]
-    near = difflib.get_close_matches(key, [*PRESETS, *MIXTURES, *ALIASES], n=1)
-    if near:
-        return (
-            f"`{text}` is not a preset, a size or a file; the nearest preset is `{near[0]}`; "
-            "pass that, a `config.json` or a size such as `1.5B`"
-        )
+    unknown = f"`{text}` is not a preset, a size or a file"
+    if near := difflib.get_close_matches(key, [*PRESETS, *MIXTURES, *ALIASES], n=1):
+        wanted = "pass that, a `config.json` or a size such as `1.5B`"
+        return f"{unknown}; the nearest preset is `{near[0]}`; {wanted}"
     if _OF_HUB.fullmatch(text):  # nothing is fetched here, not even from a cache
-        return (
-            f"`{text}` is not known by name; run `hf download {text} config.json` and pass the "
-            "file that it prints, or a size such as `1.5B`"
-        )
-    return (
-        f"`{text}` is not a preset, a size or a file; expected a `config.json`, a size such as "
-        f"`1.5B`, or one of {', '.join([*PRESETS, *MIXTURES])}"
-    )
+        wanted = f"run `hf download {text} config.json` and pass the file that it prints"
+        return f"`{text}` is not known by name; {wanted}, or a size such as `1.5B`"
+    known = ", ".join([*PRESETS, *MIXTURES])
+    return f"{unknown}; expected a `config.json`, a size such as `1.5B`, or one of {known}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from dsdoctor.lazy_regex import lazy
@@ -65,12 +66,41 @@ def imported_anew(errors: Sequence[Error]) -> int:
         return line
     if any(error.rank is not None for error in errors):
         return 0
+    if line := _above_the_steps(errors):
+        return line
     begun = [error for error in errors if _imports(error)]
     if not begun:
         return 0
     last = begun[-1]
     ran = [e for e in errors if e.line < last.begun and _is_same_script_later(e, last)]
     return last.begun if ran and ran[-1].chain != last.chain else 0
+
+
+def _above_the_steps(errors: Sequence[Error]) -> int:
+    """The line at which a script failed at a statement above the one that had trained, else 0.
+
+    A script runs its own statements from the top, and ranks train in step: no rank is that far
+    behind. What directly follows another traceback may still be a rank in the same loop.
+    """
+    own = [error for error in errors if not is_echo(error) and _is_statement(error)]
+    begun = 0
+    for earlier, later in itertools.pairwise(own):
+        if (
+            earlier.steps
+            and later.chain != earlier.chain
+            and later.begun > earlier.line + 1
+            and later.frames[0].file == earlier.frames[0].file
+            and later.frames[0].line < earlier.frames[0].line
+        ):
+            begun = later.begun
+    return begun
+
+
+def _is_statement(error: Error) -> bool:
+    """Whether an exception passed through a statement of a script itself."""
+    return bool(error.frames) and (
+        error.frames[0].function == "<module>" and not package_of(error.frames[0].file)
+    )
 
 
 def _never_compiled(errors: Sequence[Error]) -> int:

@@ -182,6 +182,38 @@ def test_another_rank_may_still_load_its_packages_when_one_fails() -> None:
     assert said(failed + interrupted_import("[rank1]: ")) == "user-code"
 
 
+def failed_at(line: int, error: str) -> str:
+    """A traceback of a script, from one of its own statements."""
+    return (
+        "Traceback (most recent call last):\n"
+        f'  File "/home/u/train.py", line {line}, in <module>\n    run()\n{error}\n'
+    )
+
+
+BATCH = failed_at(41, "ValueError: bad batch")
+NO_ACCESS = failed_at(5, "PermissionError: [Errno 13] Permission denied: '/data/private/a.jsonl'")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (BATCH + "loading dataset\n" + NO_ACCESS, "path-not-writable"),
+        # directly below: another rank in the same loop
+        (BATCH + NO_ACCESS, "user-code"),
+        (BATCH + "loading dataset\n" + NO_ACCESS.replace("train.py", "data.py"), "user-code"),
+    ],
+)
+def test_a_script_that_fails_above_the_statement_that_trained_was_started_again(
+    text: str, wanted: str
+) -> None:
+    steps = "".join(f" 1%|# | {i}/1000 [00:10<16:30, 1.00it/s]\n" for i in range(10, 20))
+    assert said(steps + text) == wanted
+
+
+def test_without_steps_another_rank_may_be_further_behind() -> None:
+    assert said(BATCH + "loading dataset\n" + NO_ACCESS) == "user-code"
+
+
 LSF = (
     "\n------------------------------------------------------------\n"
     "Sender: LSF System <lsfadmin@n-1>\n"

@@ -58,4 +58,16 @@ SIGNATURES = (
         level=Level.WEAK,
         echo=True,
     ),
+    Signature(
+        # spawn reports the first process that ended, before it terminates the others itself
+        pattern=r"^\S*ProcessExitedException: process \d+ terminated with signal SIGTERM",
+        source="torch 1.0-2.13 multiprocessing/spawn.py",
+        message="a process of the script was terminated from outside (SIGTERM)",
+        examples=(
+            "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGTERM",
+        ),
+        not_examples=("ProcessExitedException: process terminated with signal SIGTERM",),
+        level=Level.WEAK,
+        echo=True,
+    ),
 )

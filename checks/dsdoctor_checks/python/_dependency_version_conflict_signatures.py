@@ -364,6 +364,14 @@ SIGNATURES = (
         not_examples=(".PydanticImportError is fine",),
     ),
     Signature(
+        pattern=r"AssertionError: Minimum required \S+ package version is \d",
+        source="megatron_core 0.19 dist_checkpointing/strategies/nvrx.py",
+        examples=(
+            "AssertionError: Minimum required nvidia-resiliency-ext package version is 0.6.0.",
+        ),
+        not_examples=("AssertionError: Minimum required x package version is unknown",),
+    ),
+    Signature(
         pattern="operator torchvision::nms does not exist",
         source="torch 1.8-2.13 aten/src/ATen/core/dispatch/Dispatcher.cpp",
         examples=(

@@ -45,6 +45,24 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
+        # the messages of the C library: on Windows, the numbers mean others
+        pattern=r"(?:Input/output|Remote I/O) error \(os error (?:5|121)\)|Stale file handle \(os error 116\)|Os \{ code: (?:5|116|121), kind: \w+, message: \x22(?:Input/output error|Stale|Remote I/O)",
+        source=(
+            "rust 1.0-1.90 library/std/src/io/error.rs, with the system's words for EIO, ESTALE "
+            "and EREMOTEIO"
+        ),
+        examples=(
+            'safetensors_rust.SafetensorError: Error while serializing: IoError(Os { code: 5, kind: Uncategorized, message: "Input/output error" })',
+            'Os { code: 116, kind: StaleNetworkFileHandle, message: "Stale file handle" }',
+            'Os { code: 121, kind: Uncategorized, message: "Remote I/O error" }',
+            "Exception: Input/output error (os error 5)",
+            "Exception: Stale file handle (os error 116)",
+            "Exception: Remote I/O error (os error 121)",
+        ),
+        not_examples=('Os { code: 5, kind: PermissionDenied, message: "Access is denied." }',),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern=r"blk_update_request: (?:critical medium|I/O) error|Buffer I/O error on dev|I/O error, dev \w+, sector",
         source="Linux 4-6 block/",
         examples=(

@@ -32,6 +32,9 @@ CONDITION = Condition(
 
 HINT = "lower the learning rate and look for bad values in the data; in fp16, also lower `initial_scale_power`, or train in bf16"
 
+#: A loss of a validation may be NaN while that of the training is finite: a mean over no labels.
+OF_TRAINING = "(?<!val_)(?<!eval_)(?<!valid_)(?<!test_)"
+
 SIGNATURES = (
     Signature(
         pattern="loss scale already at minimum|Minimum loss scale reached",
@@ -43,19 +46,19 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
-        pattern=r"[Ll]oss['\x22]?: ?(?:nan|NaN)\b",
+        pattern=OF_TRAINING + r"[Ll]oss['\x22]?: ?(?:nan|NaN)\b",
         source=(
             "transformers 3.0-5.23 trainer.py, which prints its record of a step; training scripts"
         ),
         examples=("{'loss': nan, 'grad_norm': 1.0}", "step 3 Loss: NaN"),
-        not_examples=("loss: nano",),
+        not_examples=("loss: nano", "{'eval_loss': nan, 'eval_runtime': 1.2}"),
         level=Level.WEAK,
     ),
     Signature(
-        pattern=r"[Ll]oss ?= ?(?:nan|NaN)\b",
+        pattern=OF_TRAINING + r"[Ll]oss ?= ?(?:nan|NaN)\b",
         source="training scripts print a loss",
         examples=("epoch 1 loss = nan", "train_loss=NaN"),
-        not_examples=("loss = nanmean(rows)",),
+        not_examples=("loss = nanmean(rows)", "epoch 1: val_acc=0.90, val_loss=nan"),
         level=Level.WEAK,
     ),
     Signature(
@@ -136,7 +139,7 @@ SIGNATURES = (
         level=Level.WEAK,
     ),
     Signature(
-        pattern=r"oss(?:=| = | is |: )NaN\b",
+        pattern=r"(?<!val_l)(?<!eval_l)(?<!valid_l)(?<!test_l)oss(?:=| = | is |: )NaN\b",
         source="training scripts print a loss",
         examples=(
             "Epoch 1: loss=NaN",

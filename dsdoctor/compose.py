@@ -110,7 +110,7 @@ def composed(here: Snapshot, node: Snapshot, name: str) -> Snapshot:
     made = _copy(here)
     made.origin = f"this environment on {name}"
     made.assumed = node.assumed
-    unstated = Missing(why=Why.NOT_ASKED, detail=f"{name} does not state it")
+    unstated = Missing(why=Why.NOT_ASKED, detail=f"not known for {name}")
     for kind in NODE:
         _take(made, kind, node)
         if kind.key() not in made.facts:

@@ -1,4 +1,4 @@
-"""What followed from a cause: lines of explained conditions, and where other ranks failed."""
+"""What followed from a cause or the first error: explained lines, and failures of other ranks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def consequences(
     """The first line of each explained condition and echo on each rank, the earliest first.
 
     Args:
-        choice: the cause, and what it explains.
+        choice: the cause or error, and what it explains.
         scans: the logs.
         line: makes a line of the report from log index, line number, text and rank.
     """

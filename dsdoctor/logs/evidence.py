@@ -25,7 +25,7 @@ def why_before(first: Candidate, echoes: Sequence[Candidate]) -> str:
     if item is not None and dated and stamps and item.when < stamps[0]:
         return f"{rank}failed at {item.when}, before the lines that follow from it ({stamps[0]})"
     names = ", ".join(sorted(one.name for one in echoes))
-    return f"{names}: lines that the other ranks print when one has died"
+    return f"{names} follow{'s' if len(echoes) == 1 else ''} from the death of a rank"
 
 
 def why_between(first: Candidate, second: Candidate, band: Level) -> str:

@@ -102,7 +102,11 @@ def judge(
         raised_by=_raised(error, scans) if unknown else None,
         explained=explained(said) if said is not None else None,
         attempts=_attempts(scans, names) if any(scan.restarts for scan in scans) else (),
-        consequences=_consequences(choice, scans, names) if outcome is Outcome.CAUSE else (),
+        consequences=(
+            _consequences(choice, scans, names)
+            if outcome is Outcome.CAUSE or (error is not None and outcome is not Outcome.CLEAN)
+            else ()
+        ),
     )
 
 

@@ -15,7 +15,7 @@ from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.recommend.machine import Machine, machine_from
 
-_NOT_STATED = Missing(why=Why.NOT_ASKED, detail="`--like` does not state it")
+_NOT_STATED = Missing(why=Why.NOT_ASKED, detail="not known for a machine of `--like`")
 
 
 def saved(snapshot: Snapshot, gpus: Sequence[str] | None = None) -> Machine:

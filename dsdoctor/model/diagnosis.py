@@ -195,7 +195,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         raised_by: for `unrecognised`, the product that raised the first error.
         explained: for `unrecognised`, what the error index says about the first error.
         attempts: the starts of the workers, where there were several.
-        consequences: what followed from the first cause, by rank, at most 64.
+        consequences: what followed from the first cause or, without one, from the first error, by
+            rank, at most 64.
         environment: what was found in the output of `collect_env`, `ds_report`, `nvidia-smi`, …
             that is in the text; omitted if there is none.
         left_out: parts of the logs that were not read, and the limit that was reached; left out

@@ -1,4 +1,4 @@
-"""The page on a log that also contains the output of tools."""
+"""Pages of `diagnose`: a log with the output of tools, and an error of the script's own."""
 
 from __future__ import annotations
 
@@ -30,3 +30,23 @@ def test_the_environment_of_the_text_is_shown_and_no_fault_twice(tmp_path: Path)
     assert "rests on the same lines as </bdi><code>gpu-hardware-fault</code>" in text
     assert "GPU_IS_LOST" not in text
     assert "Cause and consequences" not in text, "nothing followed"
+
+
+def test_what_follows_from_an_error_of_the_script_is_drawn_from_its_rank(tmp_path: Path) -> None:
+    timeout = (
+        "[rank{0}]:[E506 07:18:09.5 ProcessGroupNCCL.cpp:633] [Rank {0}] Watchdog caught "
+        "collective operation timeout: WorkNCCL(SeqNum=841, OpType=ALLREDUCE, NumelIn=1, "
+        "Timeout(ms)=600000) ran for 600012 milliseconds before timing out.\n"
+    )
+    log = tmp_path / "train.log"
+    log.write_text(
+        "[rank3]: Traceback (most recent call last):\n"
+        '[rank3]:   File "/home/me/train.py", line 30, in main\n[rank3]:     batch["labels"]\n'
+        "[rank3]: KeyError: 'labels'\n" + timeout.format(0) + timeout.format(1)
+    )
+    made = tmp_path / "page.html"
+    assert main.run(["diagnose", str(log), "-o", str(made)]) == 0
+    text = made.read_text()
+    assert "First error and consequences" in text
+    assert "3 lines on 3 ranks, in the order of the log" in text
+    assert "<b>first error</b></span> <bdi>KeyError</bdi>" in text

@@ -40,7 +40,7 @@ class Event:
     Attributes:
         number: in the graph, from 1.
         name: condition or exception.
-        kind: `cause` or `consequence`.
+        kind: `cause`, `first error` or `consequence`.
         line: where it is in the log.
     """
 
@@ -51,12 +51,16 @@ class Event:
 
 
 def events(diagnosis: Diagnosis) -> list[Event]:
-    """The evidence of the first cause, then its consequences, in log order."""
-    if not diagnosis.causes:
+    """The evidence of the first cause, or the first error, then its consequences, in log order."""
+    error = diagnosis.first_error
+    if diagnosis.causes:
+        cause = diagnosis.causes[0]
+        rows = [("cause", cause.condition, one) for one in cause.evidence]
+    elif error is not None:
+        rows = [("first error", error.type, error.log)]
+    else:
         return []
-    cause = diagnosis.causes[0]
-    rows = [("cause", cause.condition, one) for one in cause.evidence]
-    seen = {(one.file, one.line) for one in cause.evidence}
+    seen = {(one.file, one.line) for _, _, one in rows}
     rows += [
         ("consequence", one.name, one.line)
         for one in diagnosis.consequences
@@ -77,7 +81,7 @@ def graph(shown: Sequence[Event]) -> Drawing | None:
     ranks = sorted({e.line.rank for e in shown}, key=lambda r: (r is not None, r))[:MOST_RANKS]
     height = 22 + ROW * len(ranks)
     label = f"{len(shown)} lines on {len(ranks)} ranks, in the order of the log"
-    first = next((e for e in shown if e.kind == "cause"), None)
+    first = next((e for e in shown if e.kind != "consequence"), None)
 
     def draw(frame: Frame) -> Drawing:
         step = (frame.width - LEFT - 30) / max(1, len(shown) - 1)
@@ -112,7 +116,7 @@ def _arrow_between(start: tuple[float, float], end: tuple[float, float]) -> tupl
 
 
 def _point(event: Event, x: float, y: float) -> tuple[Shape, Shape]:
-    css = "f-fail" if event.kind == "cause" else "f-warn"
+    css = "f-warn" if event.kind == "consequence" else "f-fail"
     title = f"{event.kind}: {event.name}, {event.line.file}:{event.line.line}"
     return (
         circle(x, y, RADIUS + 2, css, title=title),

@@ -16,6 +16,7 @@ whatever its type: the class that is trained and what it is given are those of `
     script        what differs in the script: `reentrant` recomputation, `num_items` of the Trainer,
                   `zero_init`: ZeRO-3 divides each weight as soon as it is made
     ds_config     the DeepSpeed config, in place of one that is made of the setting
+    env           variables, which the allocator reads at its start
     machine       file of the scenario, in place of $FAKE_NVML
     steps         how many (2); the peak is that of the last
     resident      GiB of host memory at which it is ended (5)
@@ -223,7 +224,7 @@ class Run:
     case: dict[str, Any]
     phase: str = "start"
 
-    def figures(self) -> dict[str, int]:
+    def figures(self) -> dict[str, int | bool]:
         """What torch's allocator says after the last step."""
         import torch
 
@@ -249,6 +250,7 @@ class Run:
             "most_reserved": reserved,
             "loading": loading,
             "retries": stats.get("num_alloc_retries", 0),
+            "expandable": any(one["is_expandable"] for one in cuda.memory_snapshot()),
         }
 
 
@@ -280,6 +282,7 @@ def answer(number: int, case: dict[str, Any]) -> int:
     import deepspeed.comm
     import torch
 
+    os.environ.update(case.get("env", {}))
     if "machine" in case:
         os.environ["FAKE_NVML"] = case["machine"]
     os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE=str(case["world"]))

@@ -103,7 +103,7 @@ def request(case: Case, plan: LaunchPlan, folder: Path, number: int) -> dict[str
         "model": written(case.model),
         "ds_config": config,
         "script": {"zero_init": plan.stage == 3 and not setting.quantised},
-        "env": {key: value for key, value in plan.env.items() if key.startswith("PYTORCH_")},
+        "allocator": plan.env.get("PYTORCH_CUDA_ALLOC_CONF"),
         "machine": str(path),
         "steps": STEPS,
     }

@@ -16,7 +16,7 @@ whatever its type: the class that is trained and what it is given are those of `
     script        what differs in the script: `reentrant` recomputation, `num_items` of the Trainer,
                   `zero_init`: ZeRO-3 divides each weight as soon as it is made
     ds_config     the DeepSpeed config, in place of one that is made of the setting
-    env           variables, which the allocator reads at its start
+    allocator     what PYTORCH_CUDA_ALLOC_CONF would say
     machine       file of the scenario, in place of $FAKE_NVML
     steps         how many (2); the peak is that of the last
     resident      GiB of host memory at which it is ended (5)
@@ -282,7 +282,8 @@ def answer(number: int, case: dict[str, Any]) -> int:
     import deepspeed.comm
     import torch
 
-    os.environ.update(case.get("env", {}))
+    if case.get("allocator"):  # the variable was read when torch was imported
+        torch.cuda.memory._set_allocator_settings(case["allocator"])
     if "machine" in case:
         os.environ["FAKE_NVML"] = case["machine"]
     os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE=str(case["world"]))

@@ -41,6 +41,7 @@ FOREIGN_TEXT = lazy(
     r"|\b40[134] (?:Client Error|Unauthorized|Forbidden)"
     # openai 1.0-2.41 _base_client.py, from a server that the script uses; 400, 422: a bad request
     r"|^\S{0,80}: Error code: (?:40[1-9]|429|5\d\d) - "
+    r"|expandable_segments: "  # torch 2.14.1 libc10_cuda.so, of its allocator
     r"|Input/output error|INTERNAL ASSERT|(?i:\bout of memory\b)|unhandled (?:system|cuda) error",
 )
 #: The user's data: an index out of range, reported as an assertion on a GPU and as an exception on

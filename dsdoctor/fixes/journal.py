@@ -76,8 +76,20 @@ class Journal:
             header: further fields of the header.
             folder: folder of the journals; None = the usual place.
             prefix: folder of the environment that is changed; None = the fix changes none.
+
+        Raises:
+            UsageError: it cannot be written.
         """
         folder = folder or state_folder()
+        try:
+            return cls._begin(name, header, folder, prefix)
+        except OSError as error:
+            raise _unwritable(folder, error) from None
+
+    @classmethod
+    def _begin(
+        cls, name: str, header: dict[str, Any], folder: Path, prefix: Path | None
+    ) -> Journal:
         files.make_folder(folder, mode=0o700, strict=True)
         now = dt.datetime.now(dt.timezone.utc)
         stem = f"{now:%Y%m%dT%H%M%S.%f}-{name}-{uuid.uuid4().hex[:6]}"
@@ -224,6 +236,13 @@ def _identity(folder: Path) -> list[int] | None:
     return [info.st_ino, info.st_uid]
 
 
+def _unwritable(folder: Path, error: OSError) -> UsageError:
+    also = ", or run as the account that it belongs to" * isinstance(error, UnsafePathError)
+    return UsageError(
+        f"fixes cannot be recorded in `{folder}`: {error.strerror}; set `XDG_STATE_HOME`{also}"
+    )
+
+
 def _key(folder: Path) -> bytes:
     """The key of the seals; made with the first journal."""
     path = folder / _KEY_NAME
@@ -288,10 +307,7 @@ def only_one(folder: Path | None = None, also: Path | None = None) -> Iterator[N
     try:
         files.make_folder(folder, mode=0o700, strict=True)
     except UnsafePathError as error:
-        raise UsageError(
-            f"fixes cannot be recorded in `{folder}`: {error.strerror}; set `XDG_STATE_HOME`, or "
-            "run as the account that it belongs to"
-        ) from None
+        raise _unwritable(folder, error) from None
     handles: list[int] = []
     try:
         for place in (folder, *([also] if also is not None and also.is_dir() else [])):

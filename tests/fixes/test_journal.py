@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import subprocess
@@ -318,3 +319,14 @@ def test_a_segment_that_a_process_maps_stays(tmp_path: Path) -> None:
         child.kill()
         child.wait()
         segment.unlink(missing_ok=True)
+
+
+def test_a_full_disk_is_one_line_before_anything_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("dsdoctor.files.write", full)
+    with pytest.raises(UsageError, match=r"cannot be recorded in .*: No space left on device; set"):
+        journals.Journal.begin("p", {}, tmp_path / "state")

@@ -27,6 +27,7 @@ SUSPECT = re.compile(
 #: Hints with such a word that a container's reader can carry out, or that name WSL's own files.
 INSIDE = {
     "job-left-shm-files": "the container's own /dev/shm",
+    "shm-nearly-full": "the container's own segments",
     "stale-shm-segments": "the container's own segments",
     "wsl-driver-unavailable": "WSL: packages of this system",
 }

@@ -12,9 +12,11 @@ from dsdoctor.logs.hits import Scan
 CUT_LINES = 3
 #: Source lines that IPython prints with their numbers below a frame.
 NUMBERED = lazy(r"\s*(?:-{1,9}> ?)?\d{1,6}(?:\s|$)")
-#: How native libraries report a failure; a log that ends with one is not clean.
+#: How native libraries report a failure; a log that ends with one is not clean. RCCL (2.16-2.30
+#: src/init.cc) also warns of what it misses, and goes on.
 LAST_WORDS = lazy(
-    r"NCCL WARN |\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|received SIGTERM\b"
+    r"NCCL WARN (?!Missing \"|LL cutoff points)"
+    r"|\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|received SIGTERM\b"
     r"|(?:^|[\]\s])Terminated$"
 )
 #: What NCCL prints about peers that leave, and the Trainer's summary, after which they may leave.

@@ -219,3 +219,16 @@ def test_an_index_beyond_a_table_of_the_model_is_the_datas_whoever_called(
         f"    return torch.f(weight, input)\n{kind}: {message}\n"
     )
     assert found.outcome is Outcome.USER_CODE
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        pytest.param('Missing "iommu=pt" from kernel command line', Outcome.CLEAN, id="rccl"),
+        pytest.param("LL cutoff points not detected for gfx942", Outcome.CLEAN, id="another"),
+        pytest.param("Call to connect failed", Outcome.UNRECOGNISED, id="a-failure"),
+    ],
+)
+def test_what_rccl_misses_at_its_start_ends_no_run(said: str, outcome: Outcome) -> None:
+    found = read(f"n1:9:9 [0] init.cc:213 NCCL WARN {said}\nstep 1 loss 2.3\nstep 2 loss 2.2\n")
+    assert found.outcome is outcome

@@ -26,10 +26,12 @@ from dsdoctor.api import (
     Gpu,
     Gpus,
     GpuTopology,
+    Level,
     Missing,
     PciTree,
     RunNeeds,
     Scope,
+    Signature,
     check,
     ok,
     skip,
@@ -86,3 +88,20 @@ def transfers_are_direct(
         more=len(pairs) - 1,
         iommu=kind,
     )
+
+
+HINT = "add `iommu=pt` to the kernel command line and reboot"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"NCCL WARN Missing \"iommu=pt\" from kernel command line",
+        source="RCCL 2.16-2.30 src/init.cc; also logged by runs that succeed",
+        message="RCCL misses `iommu=pt` on the kernel command line, without which several AMD GPUs"
+        " may hang",
+        examples=(
+            'n1:9:9 [0] src/init.cc:120 NCCL WARN Missing "iommu=pt" from kernel command line which can lead to system instablity or hang!',
+        ),
+        not_examples=('add "iommu=pt" to the kernel command line',),
+        level=Level.HINT,
+    ),
+)

@@ -31,6 +31,10 @@ TRIES_AGAIN = lazy(
     r"|will be (?:retried|tried again))\b"
 )
 
+#: What follows the warning that a request failed, behind the head of a logger: huggingface_hub
+#: 0.22-1.0 utils/_http.py.
+RETRIED = lazy(r"^(?:\S{0,80}[\]:]\s?)?Retrying (?:in|after) \d")
+
 
 def tries_again(text: str) -> bool:
     """Whether a line says itself that what failed is tried again.
@@ -66,6 +70,8 @@ def is_warning(text: str, front: Sequence[str], behind: Sequence[str]) -> bool:
     True
     >>> is_warning("Cannot access gated repo for url x", [], ["Please log in.", "  warnings.warn("])
     True
+    >>> is_warning("HTTP Error 429 thrown while requesting x", [], ["Retrying in 2s [Retry 1/5]."])
+    True
     >>> is_warning("n1:7:7 [0] NCCL WARN Call to connect failed", [], [])
     False
     """
@@ -74,6 +80,8 @@ def is_warning(text: str, front: Sequence[str], behind: Sequence[str]) -> bool:
     if NOTICE in text or any(NOTICE in line for line in front):
         return True
     below = [strip_prefixes(line)[0] for line in behind[:REACH]]
+    if below and RETRIED.search(below[0]):
+        return True
     own = itertools.takewhile(lambda line: HEAD.search(line) is None, below)
     if any(QUOTED.search(line) for line in own):
         return True

@@ -261,6 +261,15 @@ def test_what_is_tried_again_gives_way_to_every_other_reason() -> None:
     assert found.causes[0].confidence < 0.5  # a hint
 
 
+def test_a_request_that_the_hubs_client_repeats_is_a_warning() -> None:
+    limited = "HTTP Error 429 thrown while requesting GET https://huggingface.co/datasets/a/x\n"
+    again = "Retrying in 2s [Retry 2/5].\n"
+    failed = OWN + "KeyError: 'answers'\n"
+    assert said(limited + failed) == "hub-unreachable"
+    assert said(limited + again + failed) == "user-code"
+    assert said(limited + again) == "hub-unreachable"
+
+
 @pytest.mark.parametrize(
     "step",
     [

@@ -186,6 +186,9 @@ ENV_LINES = "NCCL_DEBUG=INFO\n\n# remark\nexport HF_HOME=/data\n"
 LOCKED = ExtensionCache(
     root="/x", locks=(BuildLock(path="/x/cpu_adam/lock", op="cpu_adam", age_seconds=9000),)
 )
+YOUNG = ExtensionCache(
+    root="/x", locks=(BuildLock(path="/x/cpu_adam/lock", op="cpu_adam", age_seconds=200),)
+)
 RESOURCES = Resources(
     cpus_logical=8,
     cpus_usable=8,
@@ -268,6 +271,9 @@ SEGMENT = "/dev/shm/deepspeed_allreduce_buffer_1000_127.0.0.1_29500_0"
 
 CASES: dict[str, Case] = {
     "remove-stale-lock": ("remove-stale-lock", lambda: {"cache": LOCKED}, ENV_REACH, RUN),
+    "remove-stale-lock.no-way": (
+        "remove-stale-lock", lambda: {"cache": YOUNG}, ENV_REACH, RUN
+    ),
     "remove-stale-shm": (
         "remove-stale-shm",
         lambda: {"detail": MemoryDetail(shm_left={SEGMENT: 66 << 20}, shm_mine=(SEGMENT,))},

@@ -10,14 +10,18 @@ Restores the file.
 
 from __future__ import annotations
 
-from dsdoctor.api import ExtensionCache, Findings, Plan, Remove, Step, fix
+from dsdoctor.api import ExtensionCache, Findings, Impossible, Plan, Remove, Step, fix
 
 CONDITIONS = ("jit-build-stale-lock",)
 
 
 @fix("remove-stale-lock")
-def remove_stale_lock(cache: ExtensionCache, findings: Findings) -> Plan | None:
-    """One step for each lock that the check reports as stale."""
+def remove_stale_lock(cache: ExtensionCache, findings: Findings) -> Plan | Impossible | None:
+    """One step for each lock that the check reports as stale.
+
+    A recent lock may belong to a build on another host that shares the cache. Whoever asks for the
+    fix nevertheless, because a job is waiting, learns how long it is left alone.
+    """
     stale = {str(found.evidence.get("lock")) for found in findings.bad(*CONDITIONS)}
     steps: list[Step] = [
         Remove(
@@ -29,7 +33,7 @@ def remove_stale_lock(cache: ExtensionCache, findings: Findings) -> Plan | None:
         if lock.path in stale and not lock.builders
     ]
     if not steps:
-        return None
+        return _left_alone(cache)
     return Plan(
         name="remove-stale-lock",
         title="remove the locks of killed builds",
@@ -37,3 +41,15 @@ def remove_stale_lock(cache: ExtensionCache, findings: Findings) -> Plan | None:
         proves=CONDITIONS,
         undo="`dsdoctor fix --undo` restores the lock files",
     )
+
+
+def _left_alone(cache: ExtensionCache) -> Impossible | None:
+    """Why the first lock without a known build is not removed; None if there is none."""
+    for lock in cache.locks:
+        if not lock.builders:
+            return Impossible(
+                why=f"`{lock.path}` is {int(lock.age_seconds // 60)} min old, so a build on another "
+                "host may still hold it; wait until `dsdoctor check` reports it, or, if nothing "
+                f"builds `{lock.op}`, remove it yourself"
+            )
+    return None

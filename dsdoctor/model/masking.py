@@ -467,7 +467,11 @@ def _mask_named(text: str, small: str, pattern: re.Pattern[str]) -> str:
         crosses = "\n" in after or "\\n" in after
         if crosses and (said == "-" or said.partition("\\n")[0].endswith(":")):
             continue  # the next level of a document
-        if _is_secret(name, said) and (kind == "strong" or not _is_ordinary_key(text, start)):
+        secret = _is_secret(name, said)
+        if not secret and text[start - 1 : start] == "/":  # the name of a folder: to its end
+            end = begin + len(said.partition("/")[0])
+            secret = _is_secret(name, text[begin:end])
+        if secret and (kind == "strong" or not _is_ordinary_key(text, start)):
             kept += [text[done:begin], MASK]
             done = at = end
     return "".join([*kept, text[done:]]) if kept else text

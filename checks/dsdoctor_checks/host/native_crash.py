@@ -78,7 +78,7 @@ SIGNATURES = (
             "python: ../nptl/pthread_mutex_lock.c:117: __pthread_mutex_lock: Assertion `mutex->__data.__owner == 0' failed.",
             "io.cpp:288: int read(int): Assertion `n > 0' failed.",
         ),
-        not_examples=("Assertion `n > 0' failed",),
+        not_examples=("io.cpp: Assertion `n > 0' failed.",),
         level=Level.LIKELY,
         masks=("rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),

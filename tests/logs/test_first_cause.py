@@ -122,7 +122,7 @@ def test_a_traceback_has_no_time_but_its_own(text: str, claimed: bool) -> None:
     found = read(text + RANK_1)
     assert found.outcome.value == "user-code"
     assert ("failed at" in found.decided_by) is claimed
-    assert "ranks print when one has died" in found.decided_by or claimed
+    assert "follows from the death of a rank" in found.decided_by or claimed
 
 
 def test_torchrun_says_which_rank_failed_first() -> None:

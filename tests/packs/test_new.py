@@ -83,7 +83,7 @@ def judge_installed(python: Path, pack: Path, python_path: str | None = None) ->
         python, "-m", "dsdoctor", "facts", "acme_scratch", cwd=pack, python_path=python_path
     )
     assert "read by the probe `acme_checks.scratch.scratch`" in shown.stdout
-    assert "| `free_bytes` | `int \\| None` | free space, in bytes;" in shown.stdout
+    assert "| `free_bytes` | `int | None` | free space, in bytes;" in shown.stdout
     (pack / "train.log").write_text("OSError: [Errno 122] scratch quota of alice exceeded\n")
     told = ("diagnose", "--format", "json", "train.log")
     named = run(python, "-m", "dsdoctor", *told, cwd=pack, python_path=python_path)

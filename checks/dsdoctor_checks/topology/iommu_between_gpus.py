@@ -101,7 +101,6 @@ SIGNATURES = (
         examples=(
             'n1:9:9 [0] src/init.cc:120 NCCL WARN Missing "iommu=pt" from kernel command line which can lead to system instablity or hang!',
         ),
-        not_examples=('add "iommu=pt" to the kernel command line',),
         level=Level.HINT,
     ),
 )

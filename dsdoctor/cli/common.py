@@ -13,6 +13,7 @@ from dsdoctor.examine import Request, read_machine
 from dsdoctor.judge import Policy
 from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.facts.run import RunNeeds, Scope
+from dsdoctor.model.plain import printable
 from dsdoctor.model.snapshot import Snapshot, from_json
 from dsdoctor.packs.registry import Registry, Unit
 
@@ -76,8 +77,13 @@ def load_settings(registry: Registry) -> settings.Settings:
     """
     found, warnings = settings.without_leftovers(settings.load(), registry)
     for warning in warnings:
-        click.echo(f"dsdoctor: {warning}", err=True)
+        warn(warning)
     return found
+
+
+def warn(text: str) -> None:
+    """Prints a line to standard error, without terminal controls."""
+    click.echo(f"dsdoctor: {printable(text)}", err=True)
 
 
 def policy(found: settings.Settings, scopes: Iterable[str]) -> Policy:

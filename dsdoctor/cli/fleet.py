@@ -317,7 +317,7 @@ def _from_folder(places: dict[str, Any], judge: nodes.Judge) -> list[nodes.NodeR
             "`--from` reads saved reports and contacts no nodes; "
             "do not pass `--nodes`, `--slurm`, `--kubernetes` or `--ray` with it"
         )
-    found = stored.judge_files(stored.files_of(folder), judge)
+    found = stored.judge_files(stored.files_of(folder, common.warn), judge)
     if all(node.error is not None for node in found):
         raise UsageError(f"`{folder}` contains no readable report: {found[0].error}")
     return found

@@ -70,7 +70,8 @@ def _text(rows: Rows, changes: Rows, *, verbose: bool) -> str:
 def _reports(path: str, judge: nodes.Judge) -> dict[str, nodes.NodeReport]:
     place = Path(path)
     if place.is_dir():
-        return {node.name: node for node in stored.judge_files(stored.files_of(place), judge)}
+        files = stored.files_of(place, common.warn)
+        return {node.name: node for node in stored.judge_files(files, judge)}
     if not place.is_file():
         raise UsageError(f"`{path}` does not exist; expected a report or a folder of reports")
     return {"": judge.report(path, stored.snapshot_bytes(place))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -43,24 +43,38 @@ def snapshot_bytes(file: Path) -> bytes:
     return msgspec.json.encode(replay.snapshot_of(recording))
 
 
-def files_of(folder: Path) -> list[Path]:
+def files_of(folder: Path, warn: Callable[[str], None]) -> list[Path]:
     """The reports in a folder, by name.
 
+    The name of a file becomes that of its node, which reports print and scripts read, so a file
+    whose name is not that of a host is left out, and the others are judged without it.
+
+    Args:
+        folder: contains one file per node.
+        warn: is told of what is left out.
+
     Raises:
-        UsageError: there is none, or the name of one is not that of a host.
+        UsageError: there is none.
     """
     found = [*folder.glob("*.json"), *folder.glob("*.txt")] if folder.is_dir() else []
-    if not found:
+    named = sorted(file for file in found if is_host_name(file.stem))
+    misnamed = sorted(set(found).difference(named))
+    if not named and misnamed:
+        raise UsageError(
+            f"`{misnamed[0]}` is not named after a host; expected, for example, `gpu001.json`"
+        )
+    if not named:
         raise UsageError(
             f"`{folder}` is not a folder with reports (*.json of `--save` or `snapshot -o`, "
             "or *.txt that a collector printed)"
         )
-    for file in found:
-        if not is_host_name(file.stem):
-            raise UsageError(
-                f"`{file}` is not named after a host; expected, for example, `gpu001.json`"
-            )
-    return sorted(found)
+    if misnamed:
+        more = f" and {len(misnamed) - 1} more" if len(misnamed) > 1 else ""
+        warn(
+            f"left out `{misnamed[0]}`{more}: not named after a host; "
+            "expected, for example, `gpu001.json`"
+        )
+    return named
 
 
 def judge_files(files: Sequence[Path], judge: Judge) -> list[NodeReport]:

@@ -36,7 +36,8 @@ NAMED = {"C10_THROW_ERROR", "TORCH_CHECK_WITH"}
 UNCONDITIONAL = {"AT_ERROR", "C10_THROW_ERROR", "invalid_argument", "out_of_range", "runtime_error"}
 CALL = re.compile(
     r"\b(?:(?P<macro>AT_(?:ASSERTM?|ERROR)|TORCH_(?:CHECK(?:_\w+)?|INTERNAL_ASSERT)|C10_THROW_ERROR"
-    r"|EVOFORMER_CHECK)|throw\s+std::(?P<thrown>\w+)|(?P<aborts>(?<!static_)assert))\s*\("
+    r"|EVOFORMER_CHECK)|throw\s+std::(?P<thrown>\w+)|(?P<aborts>(?<!static_)assert)"
+    r"|(?P<kernel>CUDA_KERNEL_ASSERT))\s*\("
 )
 #: What torch prints of a check that has no words of its own (c10/util/Exception.h).
 WORDLESS = {
@@ -73,6 +74,8 @@ class Native(NamedTuple):
 
 #: What a C++ `assert` is called: its process is aborted by glibc, which prints the condition.
 ASSERT = "NativeAssert"
+#: What an assertion in a kernel is called: the device prints it, and every later call fails.
+KERNEL_ASSERT = "DeviceAssert"
 #: What stands for the exception of a line that is only printed.
 STDERR = "log.stderr"
 #: Conversions of `printf`.
@@ -151,8 +154,10 @@ def messages(text: str) -> Iterator[Native]:
 
 def _raised(call: re.Match[str], args: list[str]) -> tuple[str, str, str] | None:
     """Exception, condition and template of a call; None if nothing identifies it."""
-    name = call["macro"] or call["thrown"] or call["aborts"]
+    name = call["macro"] or call["thrown"] or ""
     first = " ".join(args[0].split()) if args else ""
+    if call["kernel"]:
+        return KERNEL_ASSERT, first, f"Assertion `{first}` failed."  # CUDA's words
     if call["aborts"]:
         told = f"Assertion `{first}' failed."  # glibc's words, assert/assert.c
         return (ASSERT, first, told) if re.search("[A-Za-z]", first) else None

@@ -37,8 +37,9 @@ SCOPES: dict[str, tuple[str, ...]] = {
         "torch/utils/checkpoint.py", "torch/utils/cpp_extension.py", "torch/utils/data/_utils/",
         "torch/utils/data/dataloader.py", "torch/utils/data/dataset.py",
         "torch/utils/data/distributed.py", "torch/utils/data/sampler.py",
-        # headers of a wheel, and the sources of its release's tag beside them in a folder
+        # headers of a wheel, and sources of its release's tag beside them in a folder
         "torch/include/torch/csrc/distributed/c10d/", "torch/csrc/distributed/c10d/",
+        "torch/csrc/autograd/", "torch/csrc/utils/", "aten/src/ATen/", "c10/",
     ),
     "transformers": (
         "transformers/integrations/deepspeed.py", "transformers/deepspeed.py",
@@ -72,7 +73,9 @@ def sources(path: Path, product: str) -> Iterator[tuple[str, str]]:
     """File within the package and text of each source file of an archive or a folder."""
     rows: Iterator[tuple[str, bytes]]
     if path.is_dir():
-        files = sorted(one for one in (path / product).rglob("*") if one.suffix in READ)
+        tops = {scope.partition("/")[0] for scope in SCOPES[product]}
+        found = (one for top in tops for one in (path / top).rglob("*"))
+        files = sorted(one for one in found if one.suffix in READ)
         rows = ((one.relative_to(path).as_posix(), one.read_bytes()) for one in files)
     elif path.suffix == ".whl":
         rows = _zipped(path)

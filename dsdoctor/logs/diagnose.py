@@ -90,7 +90,10 @@ def diagnose(
             since = scan.step[0] if scan.step else 0
             scan.hits += [hit for hit in scanner.again(scan, index) if hit.line > since]
     answer = answer or (more.answer if more.indexes else None)
-    found = judge(wanted, scans, rules=more.rules, expect=expect, answer=answer)
+    native = more.answer_native if more.indexes else None
+    found = judge(
+        wanted, scans, rules=more.rules, expect=expect, answer=answer, answer_native=native
+    )
     if budget.left_out:
         found = _with_gaps(found, budget)
     if not dumps:

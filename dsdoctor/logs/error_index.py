@@ -38,6 +38,8 @@ PYTHONS_OWN = frozenset({"AttributeError", "IndexError", "KeyError", "NameError"
 #: What pydantic prints around the message of an exception that a validator raised.
 VALIDATION = lazy(r"\b(?P<kind>Assertion failed|Value error), (?P<message>.+?)(?: \[type=|$)")
 LABELS = ".labels"
+#: An assertion of a kernel, which the device prints, and how its text begins.
+KERNEL_ASSERT, ASSERTION = "DeviceAssert", "Assertion `"
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -239,6 +241,21 @@ class ErrorIndex:
             ]
         )
 
+    def find_native(self, error: Error) -> Match | None:
+        """The entry of native code for an exception, whoever's frames are above it."""
+        message = error.message
+        if error.type == KERNEL_ASSERT:  # the line names file, block and thread before it
+            message = message[max(0, message.rfind(ASSERTION)) :]
+        return self._best(
+            [
+                (self._rate(entry, ("", "")), entry)
+                for entry in self._matches(message)
+                if entry.is_native
+                and entry.exception == error.type
+                and _is_native_message(entry, message)
+            ]
+        )
+
     def search(self, text: str) -> Match | None:
         """The entry whose words a text contains, or most of them; for `explain`.
 
@@ -291,6 +308,17 @@ def _is_identified(entry: Entry, place: tuple[str, str], placed: bool, message: 
     if entry.is_native:  # no traceback shows where
         return placed and entry.words == len(words_of(message))
     return placed and (entry.file, entry.function) == place
+
+
+def _is_native_message(entry: Entry, message: str) -> bool:
+    """Whether the words of an entry of native code are a message, or most of it."""
+    is_whole = entry.words == len(words_of(message))
+    return is_whole or (
+        entry.words >= ENOUGH_WORDS
+        and entry.exception not in PYTHONS_OWN
+        and not PYTHONS_WORDS.search(message)
+        and _says_most(entry, message)
+    )
 
 
 def _says_most(entry: Entry, message: str) -> bool:

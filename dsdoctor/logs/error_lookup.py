@@ -132,6 +132,17 @@ def _rows_that_fit(folder: Path, product: str, text: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+def find_native(folder: Path, error: Error) -> Match | None:
+    """The message of native code that an exception matches, whoever's frames are above it.
+
+    The frames of a traceback are those of whoever called the native code.
+    """
+    names = (name for name in sorted(products(folder)) if _raises(folder, name, {error.type}))
+    rows = ((name, _rows_that_fit(folder, name, error.message)) for name in names)
+    found = (_load_rows()(folder, name, fit).find_native(error) for name, fit in rows if fit)
+    return next((match for match in found if match is not None), None)
+
+
 def find(folder: Path, error: Error) -> Match | None:
     """The message that an exception in a log matches; None if it is not in the index."""
     raiser = raiser_of(error.frames)

@@ -94,6 +94,12 @@ class Knowledge(list[Row]):
         found = (error_lookup.find(folder, error) for folder in self.indexes)
         return next((said for match in found if (said := self.answered(match))), None)
 
+    def answer_native(self, error: Error) -> Answered | None:
+        """The answer for what native code says, in a traceback of any product's frames."""
+        found = (error_lookup.find_native(folder, error) for folder in self.indexes)
+        said = next((said for match in found if (said := self.answered(match))), None)
+        return said if said is not None and said.kind == error_lookup.REFUSAL else None
+
     def answer_text(self, text: str) -> Answered | None:
         """The answer of the error indexes for a text that contains a message; None if none."""
         found = (error_lookup.search(folder, text) for folder in self.indexes)

@@ -45,8 +45,20 @@ def judge(
     rules: Sequence[Rule] = (),
     expect: Sequence[str] = (),
     answer: Answer | None = None,
+    answer_native: Answer | None = None,
 ) -> Diagnosis:
-    """The verdict on what was found."""
+    """The verdict on what was found.
+
+    Args:
+        sources: the logs.
+        scans: what was found in each.
+        rules: traceback rules.
+        expect: what must have been active.
+        answer: looks up an exception by its words and the place that raised it. Its answers
+            compete with the patterns.
+        answer_native: looks up what native code says, by its words alone: for an error without a
+            cause.
+    """
     names = [source.name for source in sources]
     answered = answered_by(scans, answer) if answer is not None else {}
     choice = choose(scans, rules, answered)
@@ -75,7 +87,11 @@ def judge(
     said = answered.get(error) if error is not None and outcome in UNKNOWN else None
     if said is not None and said.known is not None:
         said = None
-    if said is not None and error is not None:
+    if said is None and answer_native is not None and error is not None and outcome in UNKNOWN:
+        said = answer_native(error)
+    # native code that rejects what a script passes is called by the script
+    is_own = said is not None and said.entry.is_native and outcome is Outcome.USER_CODE
+    if said is not None and error is not None and not is_own:
         outcome = Outcome.UNRECOGNISED
         summary = presentable(f"{error.type}: {error.message}" if error.message else error.type)
     if outcome is Outcome.CLEAN and (said_last := last_words(scans)):

@@ -193,7 +193,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         expectations: answers to `--expect`.
         decided_by: the evidence by which the first of several failures was found.
         raised_by: for `unrecognised`, the product that raised the first error.
-        explained: for `unrecognised`, what the error index says about the first error.
+        explained: for `unrecognised` and `user-code`, what the error index says about the first
+            error.
         attempts: the starts of the workers, where there were several.
         consequences: what followed from the first cause or, without one, from the first error, by
             rank, at most 64.

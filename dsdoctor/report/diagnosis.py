@@ -99,7 +99,8 @@ def _without_cause(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
         word, found, style = _ENVIRONMENT[below]
         text = f"{word}  {diagnosis.summary}; the environment below has {found}"
     else:
-        word = WORDS[outcome] if told is None else EXPLAINED[told.kind]
+        is_product = told is not None and outcome is not Outcome.USER_CODE
+        word = EXPLAINED[told.kind] if told is not None and is_product else WORDS[outcome]
         text, style = f"{word}  {diagnosis.summary}", STYLES[outcome]
     yield from _wrap(text, columns, "", style, INDENT)
     if told is not None:

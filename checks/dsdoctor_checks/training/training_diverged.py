@@ -133,12 +133,6 @@ SIGNATURES = (
         level=Level.WEAK,
     ),
     Signature(
-        pattern="at::Half without overflow",
-        source="torch 1.0-2.13 c10/util/TypeCast.h",
-        examples=("at::Half without overflow",),
-        level=Level.WEAK,
-    ),
-    Signature(
         pattern=r"(?<!val_l)(?<!eval_l)(?<!valid_l)(?<!test_l)oss(?:=| = | is |: )NaN\b",
         source="training scripts print a loss",
         examples=(

@@ -11,16 +11,30 @@ from dsdoctor.errors import UsageError
 from dsdoctor.packs import containment
 from dsdoctor.report.wrap import terminal_columns, wrap
 
-
-@click.group("packs", invoke_without_command=True)
-@click.option(
+_checks_dir = click.option(
     "--checks-dir", multiple=True, metavar="DIR", help="Directory with additional checks."
 )
+
+
+@click.group("packs", invoke_without_command=True)
+@_checks_dir
 @click.pass_context
 def command(context: click.Context, checks_dir: tuple[str, ...]) -> int:
     """List the packs of checks. Exit status: 0, or 1 if a pack is broken."""
-    if context.invoked_subcommand is not None:
-        return 0
+    return 0 if context.invoked_subcommand is not None else _print(checks_dir)
+
+
+@command.command("list")
+@_checks_dir
+@click.pass_context
+def list_(context: click.Context, checks_dir: tuple[str, ...]) -> int:
+    """List the packs of checks, as `packs` alone does."""
+    before = context.parent.params["checks_dir"] if context.parent else ()
+    return _print((*before, *checks_dir))
+
+
+def _print(checks_dir: tuple[str, ...]) -> int:
+    """Prints a line for each pack and each problem. Returns the exit status."""
     registry = packs.load(checks_dir)
     for pack in registry.packs:
         counts = {

@@ -176,9 +176,7 @@ from dsdoctor.report.launch_plan import render
     "--timeout", type=Finite(min=1), metavar="SECONDS", help="Time limit for reading the machine."
 )
 @options.report_format
-@click.option(
-    "-v", "--verbose", is_flag=True, help="Itemize every option, not only the chosen one."
-)
+@click.option("-v", "--verbose", is_flag=True, help="Itemize every phase of every option.")
 @click.option(
     "-o",
     "--output",

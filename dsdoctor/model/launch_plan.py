@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from dsdoctor.model import decode as limits
 
+#: Phase of items that are there all the time.
+RESIDENT = "resident"
 SCHEMA = "dsdoctor/launch"
 VERSION = 1
 
@@ -25,7 +28,19 @@ class MemoryItem(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     bytes: int
-    phase: str = "resident"
+    phase: str = RESIDENT
+
+
+def peak(items: Sequence[MemoryItem]) -> tuple[str, list[MemoryItem]]:
+    """The phase that takes most, and its items at that moment, the largest first."""
+    sums: dict[str, int] = {}
+    for item in items:
+        if item.phase != RESIDENT:
+            sums[item.phase] = sums.get(item.phase, 0) + item.bytes
+    phase = max(sums, key=lambda name: sums[name], default=RESIDENT)
+    return phase, sorted(
+        (item for item in items if item.phase in (RESIDENT, phase)), key=lambda item: -item.bytes
+    )
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from dsdoctor.model.launch_plan import Reach
 from dsdoctor.model.units import gib
 
 _NAME = 24
-_COLUMN = 11
+_COLUMN = 14
 
 
 def _cell(size: int) -> str:
@@ -32,7 +32,7 @@ def lines(demand: MemoryDemand) -> Iterator[str]:
     if demand.on_gpu:
         yield f"memory of each GPU, GiB: {demand.what}"
         columns = (demand.gpu_items, demand.plain_items)
-        yield f"  {'':<{_NAME}}{'recompute':>{_COLUMN}}{'without':>{_COLUMN}}"
+        yield f"  {'':<{_NAME}}{'checkpointing':>{_COLUMN}}{'without':>{_COLUMN}}"
         for name in dict.fromkeys([*demand.gpu_items, *demand.plain_items]):
             cells = "".join(f"{_cell(items.get(name, 0)):>{_COLUMN}}" for items in columns)
             yield f"  {name:<{_NAME}}{cells}"
@@ -47,11 +47,11 @@ def lines(demand: MemoryDemand) -> Iterator[str]:
     if demand.fits:
         yield ""
         yield "what fits: largest micro-batch and longest sequence, each with the other unchanged"
-        yield f"  {'GPUs':<6}{'recompute':<11}{'GiB each':>9}{'batch':>8}{'tokens':>9}"
+        yield f"  {'GPUs':<6}{'checkpointing':<14}{'GiB each':>9}{'batch':>8}{'tokens':>9}"
     for row in demand.fits:
         mode = "yes" if row.checkpointing else "no"
         batch, tokens = batch_cell(row), row.sequence or "-"
-        yield f"  {row.gpus:<6}{mode:<11}{_cell(row.gpu_bytes):>9}{batch:>8}{tokens:>9}"
+        yield f"  {row.gpus:<6}{mode:<14}{_cell(row.gpu_bytes):>9}{batch:>8}{tokens:>9}"
     if any(row.host_short for row in demand.fits):
         yield HOST_SHORT
     if demand.assumed:

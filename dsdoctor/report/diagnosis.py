@@ -46,6 +46,12 @@ def _wrap(text: str, columns: int, indent: str, style: str, hang: str | None = N
     return [Line(row, style) for row in rows]
 
 
+def _advise(text: str, columns: int, style: str = "hint") -> list[Line]:
+    """Lines in which no command in backticks and no URL is broken: they are there to be copied."""
+    rows = wrap(clean(text), columns, INDENT, INDENT, break_long=False)
+    return [Line(row, style) for row in rows]
+
+
 def _place(line: LogLine) -> str:
     rank = "" if line.rank is None else f", rank {line.rank}"
     return f"{line.file}:{line.line}{rank}"
@@ -71,12 +77,10 @@ def _cause(cause: Cause, place: int, columns: int) -> Iterator[Line]:
         text = f"{cause.now.status}: {cause.now.message}"
         yield from _wrap(text, columns, INDENT, NOW_STYLES[cause.now.status])
     if cause.hint:
-        yield from _wrap(f"hint: {cause.hint}", columns, INDENT, "hint")
+        yield from _advise(f"hint: {cause.hint}", columns)
     for fix in cause.fixes:
-        yield from _wrap(f"fix: `dsdoctor fix {fix}`", columns, INDENT, "hint")
-    yield from _wrap(
-        f"for details, run `dsdoctor explain {cause.condition}`", columns, INDENT, "note"
-    )
+        yield from _advise(f"fix: `dsdoctor fix {fix}`", columns)
+    yield from _advise(f"for details, run `dsdoctor explain {cause.condition}`", columns, "note")
     yield Line("")
 
 
@@ -88,7 +92,7 @@ def _raised_by(raised: RaisedBy, columns: int) -> Iterator[Line]:
     if raised.called_from:
         yield from _wrap(f"called from {raised.called_from}", columns, INDENT, "body")
     if raised.url:
-        yield from _wrap(f"see {raised.url}", columns, INDENT, "note")
+        yield from _advise(f"see {raised.url}", columns, "note")
 
 
 def _without_cause(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
@@ -104,9 +108,9 @@ def _without_cause(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
         text, style = f"{word}  {diagnosis.summary}", STYLES[outcome]
     yield from _wrap(text, columns, "", style, INDENT)
     if told is not None:
-        yield from _wrap(f"{told.product}: {told.text}", columns, INDENT, "hint")
+        yield from _advise(f"{told.product}: {told.text}", columns)
         if told.url:
-            yield from _wrap(f"report it at {told.url}", columns, INDENT, "note")
+            yield from _advise(f"report it at {told.url}", columns, "note")
 
 
 def _below(diagnosis: Diagnosis) -> Status | None:

@@ -26,6 +26,7 @@ from dsdoctor.model.fix_plan import (
 )
 from dsdoctor.model.redact import mask_tree
 from dsdoctor.report.text import clean
+from dsdoctor.report.wrap import wrap
 
 END = "DSDOCTOR_END"
 
@@ -112,24 +113,18 @@ def render(plan: Plan, width: int | None = None) -> str:
     plan = masked(plan)
     columns = max(40, min(width or shutil.get_terminal_size((100, 24)).columns, 110))
 
-    def wrap(text: str, indent: str, first: str | None = None) -> Iterator[str]:
-        yield from textwrap.wrap(
-            clean(text),
-            columns,
-            initial_indent=indent if first is None else first,
-            subsequent_indent=indent,
-            break_on_hyphens=False,
-            break_long_words=False,
-        )
+    def wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
+        begin = indent if first is None else first
+        return wrap(clean(text), columns, begin, indent, break_long=False)
 
     lines = [f"{plan.name} (reach: {plan.reach.value})"]
-    lines += wrap(plan.title, "  ")
+    lines += wrapped(plan.title, "  ")
     for reason in plan.reasons:
-        lines += wrap(f"because {reason}", "    ", "  ")
+        lines += wrapped(f"because {reason}", "    ", "  ")
     lines.append("")
     for number, step in enumerate(plan.steps, 1):
         first, *diff = step.why.splitlines() or [""]
-        lines += wrap(first if not diff else "these lines change:", "     ", f"  {number}. ")
+        lines += wrapped(first if not diff else "these lines change:", "     ", f"  {number}. ")
         lines += [f"     {clean(row)}" for row in ([first, *diff] if diff else [])]
         lines += [f"     {text}" for text in _step_lines(step, columns - 5)]
     lines.append("")
@@ -137,11 +132,11 @@ def render(plan: Plan, width: int | None = None) -> str:
     if plan.proves:
         proofs.append(f"`dsdoctor check` finds {', '.join(plan.proves)} ok")
     if proofs:
-        lines += wrap(f"proof: {'; '.join(proofs)}", "    ", "  ")
+        lines += wrapped(f"proof: {'; '.join(proofs)}", "    ", "  ")
     for why in plan.irreversible:
-        lines += wrap(f"CANNOT BE UNDONE: {why}", "    ", "  ")
+        lines += wrapped(f"CANNOT BE UNDONE: {why}", "    ", "  ")
     if not plan.only_shown:
-        lines += wrap(f"undo: {plan.undo}", "    ", "  ")
+        lines += wrapped(f"undo: {plan.undo}", "    ", "  ")
     if plan.activate:
         lines += ["  then, in the shell that starts the job:", f"    {clean(plan.activate)}"]
     return "\n".join([*lines, ""])

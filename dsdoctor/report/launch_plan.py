@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
-from dsdoctor.model.launch_plan import LaunchPlan, MemoryItem, MemoryOption, Reason, place
+from dsdoctor.model.launch_plan import LaunchPlan, MemoryItem, MemoryOption, Reason, peak, place
 from dsdoctor.model.units import gib
 from dsdoctor.recommend.output import command_line
 from dsdoctor.report.demand import HOST_SHORT, batch_cell
@@ -54,7 +54,7 @@ def _option(option: MemoryOption, width: int) -> list[str]:
     setting = f"micro-batch {option.micro_batch}"
     if option.accumulation > 1:
         setting += f" × {option.accumulation}"
-    setting += ", recompute" if option.checkpointing else ""
+    setting += ", activation checkpointing" if option.checkpointing else ""
     on_gpu = option.gpu_limit_bytes is not None
     used = option.gpu_bytes if on_gpu else option.host_bytes
     limit = option.gpu_limit_bytes if on_gpu else option.host_limit_bytes
@@ -94,7 +94,7 @@ def _table(
     for start in range(0, len(columns), fit):
         part = columns[start : start + fit]
         heads = "".join(f"{head:>{_COLUMN}}" for head, _, _ in part)
-        lines += ["", title, f"  {'':<{_NAME}}{heads}".rstrip()]
+        lines += ["", *_wrap(title, width), f"  {'':<{_NAME}}{heads}".rstrip()]
         for name, phase in _names(items for _, items, _ in part):
             cells = ""
             for _, items, _ in part:
@@ -109,20 +109,29 @@ def _table(
 
 
 def _tables(plan: LaunchPlan, width: int, *, verbose: bool) -> list[str]:
+    """What the peaks consist of; every item if that is asked for, or if only one option is."""
     near = (plan.stage, plan.offload)  # what is chosen, or comes closest
     chosen = [row for row in plan.memory.options if (row.stage, row.offload) == near]
     shown = list(plan.memory.options) if verbose else chosen
+    whole = verbose or len(plan.memory.options) == 1
+    when = "" if whole else " at the peak"
+
+    def items(of: tuple[MemoryItem, ...]) -> tuple[MemoryItem, ...]:
+        return of if whole else tuple(item for item in of if item in peak(of)[1])
+
     ranks = f" (all {plan.gpus_per_node} ranks together)" if plan.gpus_per_node > 1 else ""
     lines = _table(
-        "memory of each GPU, GiB",
-        [(_column_head(row), row.gpu, row.gpu_bytes) for row in shown],
+        f"memory of each GPU{when}, GiB",
+        [(_column_head(row), items(row.gpu), row.gpu_bytes) for row in shown],
         width,
     )
     lines += _table(
-        f"memory of each host{ranks}, GiB",
-        [(_column_head(row), row.host, row.host_bytes) for row in shown],
+        f"memory of each host{when}{ranks}, GiB",
+        [(_column_head(row), items(row.host), row.host_bytes) for row in shown],
         width,
     )
+    if not whole:
+        lines += _wrap("`-v` itemizes every phase of every option", width)
     return lines
 
 
@@ -135,12 +144,12 @@ def _reach(plan: LaunchPlan) -> list[str]:
     lines = [
         "",
         f"what fits at {plan.sequence} tokens, or with micro-batch {plan.micro_batch}",
-        f"  {unit:<6}{'recompute':<11}{'GiB each':>9}{'batch':>8}{'tokens':>9}",
+        f"  {unit:<6}{'checkpointing':<14}{'GiB each':>9}{'batch':>8}{'tokens':>9}",
     ]
     for row in rows:
         mode = "yes" if row.checkpointing else "no"
         batch, tokens = batch_cell(row), row.sequence or "-"
-        lines.append(f"  {row.gpus:<6}{mode:<11}{gib(row.gpu_bytes):>9}{batch:>8}{tokens:>9}")
+        lines.append(f"  {row.gpus:<6}{mode:<14}{gib(row.gpu_bytes):>9}{batch:>8}{tokens:>9}")
     return [*lines, *([HOST_SHORT] if any(row.host_short for row in rows) else [])]
 
 
@@ -169,7 +178,7 @@ def render(
         plan: the plan.
         width: columns of the terminal.
         folder: where `-o` wrote its files; None = they were not written.
-        verbose: itemize every option, not only the chosen one.
+        verbose: itemize every phase of every option, not only the peak of the chosen one.
     """
     wide = max(20, min(width, 120))
     lines = _wrap(_head(plan), wide)

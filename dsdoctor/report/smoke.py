@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator
 
 from dsdoctor.logs.presentable import presentable
 from dsdoctor.model.smoke import Comparison, Figures, Phase, Rank, SmokeReport
 from dsdoctor.model.units import GIB, MIB
 from dsdoctor.report.text import Line
+from dsdoctor.report.wrap import wrap
 
 WORDS = {"ok": "ok", "fail": "FAIL", "stopped": "stop", "not-reached": "-"}
 #: Styles of the first word of a line.
@@ -28,11 +28,8 @@ def _bytes(count: int) -> str:
 
 
 def _wrap(text: str, width: int, first: str, rest: str | None = None) -> list[str]:
-    return textwrap.wrap(
-        presentable(text), max(24, width), initial_indent=first,
-        subsequent_indent=rest if rest is not None else " " * len(first),
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
+    indent = rest if rest is not None else " " * len(first)
+    return wrap(presentable(text), max(24, width), first, indent, break_long=False)
 
 
 def _phases(phases: Iterable[Phase], width: int) -> Iterator[str]:

@@ -9,6 +9,8 @@ import textwrap
 
 #: Marks that no line begins with.
 _CLOSING = "，。；：、！？）》」』%)],.;:"
+#: Stands for a blank at which no line ends; no text has it.
+_BLANK = "\0"
 
 
 def terminal_columns(default: int) -> int:
@@ -61,16 +63,37 @@ def _pieces(text: str) -> list[str]:
     return pieces
 
 
+def _commands_whole(text: str) -> str:
+    """A text whose blanks within backticks are no places for a line break."""
+    parts = text.split("`")
+    last = len(parts) - 1  # what follows a backtick without a second one is no command
+    parts[1:last:2] = [part.replace(" ", _BLANK) for part in parts[1:last:2]]
+    return "`".join(parts)
+
+
 def wrap(text: str, columns: int, first: str, indent: str, *, break_long: bool) -> list[str]:
     """Lines of at most this many columns.
 
+    A command in backticks stays whole, as it could not be copied from two lines; a terminal wraps
+    a longer line without a line break in it.
+
+    >>> wrap("run `pip install torch` again", 20, "", "  ", break_long=False)
+    ['run', '  `pip install torch`', '  again']
+
     Args:
-        text: the text.
+        text: the text, without control characters.
         columns: width of the lines.
         first: beginning of the first line.
         indent: beginning of all others.
-        break_long: break a word that is longer than a line.
+        break_long: break a word that is longer than a line, and commands too.
     """
+    if not break_long and "`" in text:
+        made = _wrap(_commands_whole(text), columns, first, indent, break_long=False)
+        return [line.replace(_BLANK, " ") for line in made]
+    return _wrap(text, columns, first, indent, break_long=break_long)
+
+
+def _wrap(text: str, columns: int, first: str, indent: str, *, break_long: bool) -> list[str]:
     if text.isascii() or not any(_width(character) == 2 for character in text):  # noqa: PLR2004
         return textwrap.wrap(
             text,

@@ -96,6 +96,10 @@ def test_a_broken_pack_file_is_named(tmp_path: Path) -> None:
     listed = dsdoctor("packs", "--checks-dir", str(folder), env=env, cwd=tmp_path)
     assert listed.status == 1
     assert "builtin" in listed.out
+    where = ("--checks-dir", str(folder))
+    for words in (("packs", "list", *where), ("packs", *where, "list")):
+        again = dsdoctor(*words, env=env, cwd=tmp_path)
+        assert (again.status, again.out, again.err) == (1, listed.out, listed.err)
 
 
 @pytest.mark.parametrize("command", ["check", "snapshot", "fix --dry-run"])

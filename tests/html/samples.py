@@ -66,7 +66,10 @@ def _links(down: int = 0) -> tuple[GpuLink, ...]:
 
 
 def hgx(
-    host: str = "gpu-17", name: str = "NVIDIA H100 80GB HBM3", nodes_per_socket: int = 1
+    host: str = "gpu-17",
+    name: str = "NVIDIA H100 80GB HBM3",
+    nodes_per_socket: int = 1,
+    down: int = 6,
 ) -> list[Fact]:
     """Eight GPUs below four switches, eight adapters; GPU 5 has links down, GPU 3 is hot."""
     gpus: list[Gpu] = []
@@ -86,7 +89,7 @@ def hgx(
                 cpu_affinity=tuple(range(cores * numa, cores * numa + cores)),
                 memory_used_bytes=(60 if index == 2 else 1) * GIB,
                 memory_free_bytes=(19 if index == 2 else 78) * GIB,
-                links=_links(6 if index == 5 else 0),
+                links=_links(down if index == 5 else 0),
                 health=GpuHealth(temperature_c=88 if index == 3 else 41),
                 pcie=PcieLink(width=8 if index == 6 else 16, max_width=16),
             )
@@ -111,7 +114,7 @@ def hgx(
             )
         )
     pairs = tuple(
-        GpuPair(a=a, b=b, ancestor="SYSTEM", nvlinks=12 if 5 in (a, b) else 18)
+        GpuPair(a=a, b=b, ancestor="SYSTEM", nvlinks=18 - down if 5 in (a, b) else 18)
         for a in range(8)
         for b in range(a + 1, 8)
     )

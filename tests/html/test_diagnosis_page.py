@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from dsdoctor.cli import main
+from dsdoctor.model.diagnosis import Line
+from dsdoctor.report.html.diagnosis import RADIUS, Event, graph
 
 LOG = """\
 NVRM: Xid (PCI:0000:3b:00): 79, pid=7184, GPU has fallen off the bus.
@@ -50,3 +53,31 @@ def test_what_follows_from_an_error_of_the_script_is_drawn_from_its_rank(tmp_pat
     assert "First error and consequences" in text
     assert "3 lines on 3 ranks, in the order of the log" in text
     assert "<b>first error</b></span> <bdi>KeyError</bdi>" in text
+
+
+def test_no_arrow_crosses_a_point_of_another_rank() -> None:
+    """Points whose places form a line: straight arrows would run through those between."""
+    shown = [
+        Event(
+            n,
+            "x",
+            "consequence" if n > 1 else "cause",
+            Line(file="a.log", line=n, text=f"line {n}", rank=8 - n),
+        )
+        for n in range(1, 8)
+    ]
+    drawing = graph(shown)
+    assert drawing is not None
+    points = [
+        (float(one.attributes["cx"]), float(one.attributes["cy"]))
+        for one in drawing.shapes
+        if one.tag == "circle"
+    ]
+    ways = [one.attributes["d"] for one in drawing.shapes if one.attributes["class"] == "arrow"]
+    assert len(points) == 7
+    assert len(ways) == 6
+    for way in ways:
+        x, _, y, end = map(float, re.fullmatch(r"M(\S+) (\S+)V(\S+)H(\S+)", way).groups())  # type: ignore[union-attr]  # it is a way
+        assert x == points[0][0], "up or down at the place of the cause"
+        near = [p for p in points if p[1] == y and abs(p[0] - end) < 2 * RADIUS]
+        assert len(near) == 1, "then along the row of one point, to its edge"

@@ -19,7 +19,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.logs.quote import around
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.smoke import SmokeReport
-from dsdoctor.report.html import check, page
+from dsdoctor.report.html import check, diff, page
 from tests.checks import machines
 from tests.html import samples
 
@@ -142,6 +142,7 @@ def test_the_page_of_a_faulty_machine_says_what_and_how() -> None:
     assert text.index("driver-too-old") < text.index("gpu-busy"), "the worst first"
     assert "dsdoctor fix install-torch-build" in text
     assert "6 NVLinks down" in text
+    assert "1 NVLink down" in samples.checked(down=1)
     assert text.count("</b> · chosen") == 4
     assert text.count("PCIe switch") + text.count("PCIe port") >= 4
 
@@ -221,6 +222,10 @@ def test_phases_that_were_not_reached_have_no_bar() -> None:
 def test_a_comparison_begins_with_the_verdicts() -> None:
     text = PAGES["diff"]
     assert text.index("Verdicts that changed") < text.index("Facts that changed")
+    reports = (samples.judged(samples.snapshot()),) * 2
+    changes = [("a-one", "skip", "ok"), ("b-two", "ok", "fail"), ("c-three", "ok", "warn")]
+    made = diff.page(("a.json", "b.json"), reports, [], changes)
+    assert re.findall("b-two|c-three|a-one", made) == ["b-two", "c-three", "a-one"]
     assert "driver 580.95.05 is 580.65.06 or newer" in text
     assert "900 characters" in text, "a long value is folded"
 

@@ -233,7 +233,9 @@ def check(data: bytes) -> None:
     for width in (24, 80):
         shown = render(found, width=width)
         assert not FORBIDDEN.search(shown)
-        assert all(len(row) <= width for row in shown.splitlines())
+        for row in shown.splitlines():  # commands and addresses are there to be copied
+            copied = "`" in row or "://" in row
+            assert len(row) <= (500 if copied else width), row
     total = sum(len(block) for block in reader.blocks(source))
     for cause in found.causes:
         for line in cause.evidence:

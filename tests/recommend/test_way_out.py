@@ -56,7 +56,7 @@ def test_adapters_on_4_bits_are_not_told_to_use_adapters() -> None:
 
 def test_only_what_comes_closest_is_itemized() -> None:
     plan = planned("2xRTX 4090", "llama-3.1-70b", finetune="qlora")
-    assert render(plan).count("memory of each GPU, GiB") == 1
+    assert render(plan).count("memory of each GPU at the peak, GiB") == 1
     assert render(plan, verbose=True).count("memory of each GPU, GiB") > 1
 
 

@@ -346,6 +346,16 @@ def test_chinese_is_wrapped_by_its_width() -> None:
         assert not any(row.strip().startswith(("，", "：")) for row in rows)
 
 
+def test_a_command_is_never_broken() -> None:
+    command = "`pip install --force-reinstall 'torch==2.11.0' --index-url https://example.org/a`"
+    for words in (f"run {command}, or upgrade", f"运行 {command}，或升级驱动"):
+        for columns in (24, 40, 80):
+            rows = wrap(words, columns, "hint: ", "      ", break_long=False)
+            assert sum(command in row for row in rows) == 1, rows
+            assert all(columns_of(row) <= columns for row in rows if command not in row)
+    assert wrap("a ` b c d", 6, "", "", break_long=False) == ["a ` b", "c d"], "no command"
+
+
 def test_a_long_word_is_cut_where_that_is_asked_for() -> None:
     said = f"读取 {'/x' * 40} 失败"
     assert max(map(columns_of, wrap(said, 30, "", "  ", break_long=True))) <= 30

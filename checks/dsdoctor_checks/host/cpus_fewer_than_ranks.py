@@ -51,10 +51,13 @@ def ranks_have_cpus(
         yield ok(cpus=cpus, ranks=count)
         return
     kind = os.container if isinstance(os, OsInfo) else None
-    ask = {
-        "kubernetes": "raise `resources.limits.cpu` of the pod",
-        "docker": "start the container with more `--cpus`",
-    }.get(kind or "", "request more CPUs (`--cpus-per-task`), or start fewer ranks")
+    if cpus >= resources.cpus_logical:  # nothing withholds any
+        ask = "start fewer ranks on this host, or use one with more CPUs"
+    else:
+        ask = {
+            "kubernetes": "raise `resources.limits.cpu` of the pod",
+            "docker": "start the container with more `--cpus`",
+        }.get(kind or "", "request more CPUs (`--cpus-per-task`), or start fewer ranks")
     yield warn(
         f"the job can use {cpus} of {resources.cpus_logical} CPUs, but has {count} ranks on this host",
         effect="ranks take turns on the CPU, and the GPUs wait for them",

@@ -203,6 +203,9 @@ SIGNATURES = (
             "RuntimeError: ios_base::badbit set: iostream stream error",
         ),
         not_examples=("RuntimeError: [enforce fail at inline_container.cc:659] . unexpected",),
+        # torch says neither how much was written nor why it was not more
+        message="a file could not be written completely",
+        hint="compare `df -h` and `ulimit -f` with the size of the file: free up space, or run `ulimit -f unlimited` before the job starts",
     ),
     Signature(
         pattern=r"\[Errno 27\] File too large",
@@ -210,6 +213,16 @@ SIGNATURES = (
         examples=(
             "OSError: [Errno 27] File too large",
             "RuntimeError: [Errno 27] File too large: 'out/model.pt'",
+        ),
+        message="A file is larger than the limit of the process or of the file system",
+        hint="run `ulimit -f unlimited` before the job starts, or use a file system that allows files of that size",
+    ),
+    Signature(
+        pattern=r"File size limit exceeded|\bSIGXFSZ\b",
+        source="glibc 2.17-2.41 strsignal (SIGXFSZ), as bash prints it; Python itself ignores the signal",
+        examples=(
+            "bash: line 1: 1234 File size limit exceeded(core dumped) ./worker",
+            "exitcode: -25 (SIGXFSZ)",
         ),
         message="A file is larger than the limit of the process or of the file system",
         hint="run `ulimit -f unlimited` before the job starts, or use a file system that allows files of that size",

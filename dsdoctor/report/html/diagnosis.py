@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -108,11 +109,19 @@ def graph(shown: Sequence[Event]) -> Drawing | None:
 
 
 def _arrow_between(start: tuple[float, float], end: tuple[float, float]) -> tuple[Shape, ...]:
-    """An arrow from edge to edge of two points."""
-    dx, dy = end[0] - start[0], end[1] - start[1]
-    far = (dx * dx + dy * dy) ** 0.5 or 1.0
-    ux, uy = dx / far * (RADIUS + 2), dy / far * (RADIUS + 2)
-    return arrow(start[0] + ux, start[1] + uy, end[0] - ux, end[1] - uy)
+    """An arrow from edge to edge of two points.
+
+    It runs up or down next to no other point, as no two have the same place in the log, and then
+    along the row of its rank. A straight one could cross a point and seem to come from there.
+    """
+    edge = RADIUS + 2
+    (x1, y1), (x2, y2) = start, end
+    before = math.copysign(edge, x2 - x1)
+    if y1 == y2:
+        x1 += before
+    else:
+        y1 += math.copysign(edge, y2 - y1)
+    return arrow(x1, y1, x2 - before, y2)
 
 
 def _point(event: Event, x: float, y: float) -> tuple[Shape, Shape]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dsdoctor.model.report import Report, Verdict
+from dsdoctor.report.changes import worst_first
 from dsdoctor.report.html.page import render
 
 #: Longer values are folded ...
@@ -58,7 +59,8 @@ def page(
             changed.add(finding.condition)
             equal.setdefault(finding.status.value, []).append(finding.condition)
     rows = [
-        (name, before, after, messages.get((name, after), "")) for name, before, after in changes
+        (name, before, after, messages.get((name, after), ""))
+        for name, before, after in worst_first(changes)
     ]
     by_fact: dict[str, list[tuple[str, str, str]]] = {}
     counts: Counter[str] = Counter()

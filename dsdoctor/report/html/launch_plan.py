@@ -6,13 +6,19 @@ import dataclasses
 import json
 from collections.abc import Sequence
 
-from dsdoctor.model.launch_plan import LaunchPlan, MemoryItem, MemoryOption, place
+from dsdoctor.model.launch_plan import (
+    RESIDENT,
+    LaunchPlan,
+    MemoryItem,
+    MemoryOption,
+    peak,
+    place,
+)
 from dsdoctor.recommend import files
 from dsdoctor.recommend.output import command_line
 from dsdoctor.report.html.page import gib, render
 from dsdoctor.report.html.svg import COLORS, Drawing, Part, stacked
 
-RESIDENT = "resident"
 OTHERS = "others"
 #: A bar ends at this multiple of the limit; a part below this share of the bar is not drawn
 #: on its own.
@@ -39,18 +45,6 @@ class Bar:
     cut: bool
     phase: str
     drawing: Drawing
-
-
-def peak(items: Sequence[MemoryItem]) -> tuple[str, list[MemoryItem]]:
-    """The phase that takes most, and its items at that moment, the largest first."""
-    sums: dict[str, int] = {}
-    for item in items:
-        if item.phase != RESIDENT:
-            sums[item.phase] = sums.get(item.phase, 0) + item.bytes
-    phase = max(sums, key=lambda name: sums[name], default=RESIDENT)
-    return phase, sorted(
-        (item for item in items if item.phase in (RESIDENT, phase)), key=lambda item: -item.bytes
-    )
 
 
 def _colors(plan: LaunchPlan) -> dict[str, int]:

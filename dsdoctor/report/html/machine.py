@@ -280,7 +280,8 @@ def _gpu(gpu: Gpu, run: RunNeeds, found: Sequence[tuple[str, str]], *, named: bo
         lines.append(f"NVLink: {up} of {len(gpu.links)} up")
         if up < len(gpu.links):
             status = "warn"
-            words.append(f"{len(gpu.links) - up} NVLinks down")
+            down = len(gpu.links) - up
+            words.append("1 NVLink down" if down == 1 else f"{down} NVLinks down")
     if gpu.mig_devices:
         lines.append(f"MIG: {len(gpu.mig_devices)} slices")
     if gpu.error is not None:

@@ -152,13 +152,14 @@ def text(x: float, y: float, words: str, css: str = "", anchor: str = "start") -
 
 
 def arrow(x1: float, y1: float, x2: float, y2: float) -> tuple[Shape, Shape]:
-    """A line with a head at its end."""
-    angle = math.atan2(y2 - y1, x2 - x1)
+    """A line with a head at its end: up or down first, then along the row of its end."""
+    back = math.copysign(8.0, x1 - x2)
     points = [(x2, y2)] + [
-        (x2 - 8 * math.cos(angle + turn), y2 - 8 * math.sin(angle + turn)) for turn in (0.45, -0.45)
+        (x2 + back * math.cos(0.45), y2 + 8 * math.sin(t)) for t in (0.45, -0.45)
     ]
     head = "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points) + "Z"
-    return line(x1, y1, x2, y2, "arrow"), path(head, "head")
+    way = f"M{number(x1)} {number(y1)}V{number(y2)}H{number(x2)}"
+    return path(way, "arrow"), path(head, "head")
 
 
 def ticks(low: float, high: float, count: int = 4) -> list[float]:

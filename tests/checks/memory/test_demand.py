@@ -564,6 +564,6 @@ def test_what_fits_is_told_with_and_without_recomputation() -> None:
         assert plain.micro_batch <= again.micro_batch
         assert plain.sequence <= again.sequence
     text = "\n".join(demand_lines(fact))
-    assert "recompute    without" in text
+    assert "checkpointing       without" in text
     assert "what fits: largest micro-batch" in text
     assert demand(run("7B", STAGE2)).fits == ()  # without GPUs nothing is said

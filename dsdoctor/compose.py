@@ -24,7 +24,7 @@ from dsdoctor.model.facts.machine import LibCuda, NvidiaKernel, NvidiaSmi, OsInf
 from dsdoctor.model.facts.memory import MemoryDemand, MemoryDetail
 from dsdoctor.model.facts.network import NcclFiles, Network
 from dsdoctor.model.facts.pci import PciTree
-from dsdoctor.model.facts.python import DeepSpeedLive, TorchLive
+from dsdoctor.model.facts.python import DeepSpeedLive, ModuleImports, TorchLive
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.facts.storage import Checkpoint, Storage
 from dsdoctor.model.facts.toolchain import Compilers, CudaToolkits, ExtensionCache, Libaio
@@ -47,7 +47,9 @@ JOB: frozenset[type[Fact]] = frozenset(
     {DsConfig, LaunchCommand, Hostfile, MemoryDemand, Checkpoint}
 )
 #: Facts that can be read only where the environment runs; of a combination they are not known.
-BOTH: frozenset[type[Fact]] = frozenset({TorchLive, DeepSpeedLive, MasterAddress, MasterPort})
+BOTH: frozenset[type[Fact]] = frozenset(
+    {TorchLive, DeepSpeedLive, ModuleImports, MasterAddress, MasterPort}
+)
 #: Tools on one host; another host has its own, unless they share a file system.
 TOOLS: frozenset[type[Fact]] = frozenset({CudaToolkits, Compilers, ExtensionCache, Libaio})
 #: The reader of fields that `--like` fills in; they come from no line of a text.

@@ -14,6 +14,8 @@ from dsdoctor.model.decode import SIZE, DecodeError, bounded
 
 #: Seconds to wait for a pipe that is passed as a file, as with `<(dsdoctor snapshot)`.
 PIPE_SECONDS = 60.0
+#: Seconds to wait for somebody to open a pipe for writing; the shell of `<(…)` has done so.
+WRITER_SECONDS = 2.0
 
 
 def read(path: str | Path, *, size: int = SIZE) -> bytes:
@@ -49,7 +51,8 @@ def why(error: DecodeError | OSError) -> str:
 def read_file(path: str | Path, *, size: int = SIZE) -> bytes:
     """A file's bytes; here `-` is an ordinary name.
 
-    A device is refused, a pipe is read for PIPE_SECONDS at most. For root, another account's link
+    A device is refused; a pipe is read for PIPE_SECONDS at most, and refused after WRITER_SECONDS
+    if nobody writes to it. For root, another account's link
     to a private file is refused: an error message would quote it.
 
     Raises:
@@ -86,25 +89,26 @@ def _refuse_private(path: str, handle: int) -> None:
 
 def _pipe(handle: int, size: int) -> bytes:
     """Reads a pipe until its writers have closed it."""
-    deadline = time.monotonic() + PIPE_SECONDS
+    start = time.monotonic()
     data = bytearray()
-    written = False
+    opened = False
     while len(data) <= size:
-        left = deadline - time.monotonic()
-        if left <= 0:
+        waited = time.monotonic() - start
+        if waited >= PIPE_SECONDS:
             raise DecodeError(f"it is a pipe that did not end within {PIPE_SECONDS:g} s")
-        ready, _, _ = select.select([handle], [], [], min(left, 0.5))
-        if not ready:
-            continue
         try:
             piece = os.read(handle, 1 << 16)
-        except BlockingIOError:
+        except BlockingIOError:  # a writer that has not written yet
+            opened = True
+            select.select([handle], [], [], min(PIPE_SECONDS - waited, 0.5))
             continue
-        if not piece:
-            if not written and not data and left > PIPE_SECONDS - 1.0:
-                time.sleep(0.05)  # its writer may be about to open it
-                continue
-            return bytes(data)
-        written = True
-        data += piece
+        if piece:
+            opened = True
+            data += piece
+        elif opened:
+            break
+        elif waited >= WRITER_SECONDS:
+            raise DecodeError("it is a pipe that nobody writes to; expected a file")
+        else:
+            time.sleep(0.05)  # its writer may be about to open it
     return bytes(data)

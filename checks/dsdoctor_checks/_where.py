@@ -1,8 +1,10 @@
-"""Where a command of a hint has to run."""
+"""Commands of hints: where they have to run, and what is known of their arguments."""
 
 from __future__ import annotations
 
-from dsdoctor.api import Missing, NotStated, OsInfo
+import shlex
+
+from dsdoctor.api import Missing, NotStated, OsInfo, RunNeeds
 
 
 def on_host(os: OsInfo | Missing) -> str:
@@ -15,3 +17,14 @@ def on_host(os: OsInfo | Missing) -> str:
         return " on the host" if isinstance(os, OsInfo) and os.container else ""
     except NotStated:  # a paste may not say so
         return ""
+
+
+def recommend(run: RunNeeds) -> str:
+    """The command that looks for settings which fit, with the model of this run if it was given.
+
+    >>> recommend(RunNeeds(model_given="my models/llama"))
+    "dsdoctor recommend --model 'my models/llama'"
+    """
+    given = run.model_given
+    shown = given if given.isprintable() and "`" not in given else ""
+    return f"dsdoctor recommend --model {shlex.quote(shown) if shown else 'MODEL'}"

@@ -150,6 +150,7 @@ def with_job(
         lora_rank=lora_rank or 16,
         modules_to_save=saved,
         model=described,
+        model_given=model or "",
         plan=None if plan is None else read_plan(plan),
         framework=framework or needs.framework,
         floors=None if profile is None else read_profile(profile),

@@ -119,7 +119,7 @@ def _tail(stderr: bytes) -> str:
     return "\n".join(line[:500] for line in lines[-STDERR_LINES:]).rstrip()
 
 
-class _End(msgspec.Struct, frozen=True):
+class End(msgspec.Struct, frozen=True):
     """How a child ended before it had finished.
 
     Attributes:
@@ -133,7 +133,7 @@ class _End(msgspec.Struct, frozen=True):
     step: str
 
 
-def _end(records: Records, result: Result) -> _End | None:
+def end_of(records: Records, result: Result) -> End | None:
     """None if the child took all its steps."""
     if any(record.get("done") for record in records):
         return None
@@ -159,10 +159,11 @@ def _end(records: Records, result: Result) -> _End | None:
         signal=number,
         seconds=round(waited, 3),
     )
-    return _End(died=died, outcome=outcome, step=step)
+    return End(died=died, outcome=outcome, step=step)
 
 
-def _outcome(value: Mapping[str, Any]) -> ImportOutcome:
+def outcome_of(value: Mapping[str, Any]) -> ImportOutcome:
+    """How an import ended, from its record."""
     return ImportOutcome(
         ok=bool(value.get("ok")),
         error_type=value.get("error_type"),
@@ -197,7 +198,7 @@ def parse_live(records: Records, result: Result) -> LiveFacts:
         result: how it ended.
     """
     values = values_of(records)
-    end = _end(records, result)
+    end = end_of(records, result)
     imported = values.get("torch_import")
     if imported is None:
         if end is None or end.step != "import torch":
@@ -222,12 +223,12 @@ def _last_step(records: Records) -> str:
 _DEEPSPEED_STEPS = ("import deepspeed", "accelerator")
 
 
-def _torch_live(records: Records, values: Mapping[str, Any], end: _End | None) -> TorchLive:
+def _torch_live(records: Records, values: Mapping[str, Any], end: End | None) -> TorchLive:
     build = values.get("torch_build") or {}
     cuda = values.get("cuda") or {}
     arch_list = build.get("arch_list")
     return TorchLive(
-        imported=_outcome(values["torch_import"]),
+        imported=outcome_of(values["torch_import"]),
         last_step=_last_step(records),
         # a death in deepspeed is not torch's
         died=end.died if end is not None and end.step not in _DEEPSPEED_STEPS else None,
@@ -263,7 +264,7 @@ def _devices(records: Records) -> tuple[CudaDevice, ...]:
     return tuple(msgspec.convert(row, CudaDevice) for row in rows)
 
 
-def _deepspeed_live(values: Mapping[str, Any], end: _End | None) -> DeepSpeedLive | Missing:
+def _deepspeed_live(values: Mapping[str, Any], end: End | None) -> DeepSpeedLive | Missing:
     imported = values.get("deepspeed_import")
     if imported is None:
         if end is not None and end.step == "import deepspeed":
@@ -279,7 +280,7 @@ def _deepspeed_live(values: Mapping[str, Any], end: _End | None) -> DeepSpeedLiv
     if end is not None:
         # it was determining the accelerator, which is part of importing `deepspeed`
         return DeepSpeedLive(imported=end.outcome)
-    outcome = _outcome(imported)
+    outcome = outcome_of(imported)
     if failed is not None:
         outcome = ImportOutcome(
             ok=False, error_type=failed.get("error_type"), message=failed.get("error")

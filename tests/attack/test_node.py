@@ -195,9 +195,17 @@ def test_a_pipe_is_read_but_not_waited_for_without_end(
     monkeypatch.setattr(reading, "PIPE_SECONDS", 0.3)
     pipe = tmp_path / "report.json"
     os.mkfifo(pipe)
-    with pytest.raises(decode.DecodeError, match="did not end"):
+    silent = os.open(pipe, os.O_RDWR)  # a writer that never writes
+    try:
+        with pytest.raises(decode.DecodeError, match="did not end"):
+            reading.read(pipe)
+    finally:
+        os.close(silent)
+    monkeypatch.setattr(reading, "WRITER_SECONDS", 0.1)
+    with pytest.raises(decode.DecodeError, match="nobody writes"):
         reading.read(pipe)
     monkeypatch.setattr(reading, "PIPE_SECONDS", 30.0)
+    monkeypatch.setattr(reading, "WRITER_SECONDS", 30.0)
     writer = subprocess.Popen(["sh", "-c", f"sleep 0.2; printf hello > {pipe}"])
     try:
         assert reading.read(pipe) == b"hello"

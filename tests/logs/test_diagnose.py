@@ -57,7 +57,7 @@ def test_ds_opt_adam_follows_from_the_build() -> None:
         "AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'\n"
     )
     found = read(text)
-    assert found.causes[0].condition == "build-dependency-missing"
+    assert found.causes[0].condition == "cuda-toolkit-incomplete"
     assert "cpu-adam-unbuilt" in found.causes[0].masks
 
 

@@ -53,7 +53,7 @@ def troubles(report: Report) -> set[str]:
         (texts.SMI, {"ecc-uncorrectable"}),
         (
             "NVIDIA-SMI has failed because it couldn\u2019t communicate with the NVIDIA driver.\n",
-            {"nvml-unusable"},
+            {"driver-missing"},
         ),
         (texts.SMI_Q, {"row-remap-failed", "mig-mode-pending", "row-remap-pending"}),
         (
@@ -67,7 +67,7 @@ def troubles(report: Report) -> set[str]:
         ("No devices were found\n" + texts.LSPCI_BARE, {"no-gpu-visible"}),
         (
             "couldn't communicate with the NVIDIA driver.\n" + texts.LSPCI_BARE,
-            {"nvml-unusable"},
+            {"driver-missing"},
         ),
         (texts.PIP_SHOW + texts.NVCC.replace("12.6", "11.8"), {"cuda-toolkit-mismatch"}),
         (texts.PIP_LIST.replace("2.4.0", "2.4.0+cpu"), {"cpu-only-torch"}),

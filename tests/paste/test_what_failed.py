@@ -154,7 +154,7 @@ def test_a_folder_without_nvcc_is_no_toolkit() -> None:
 
 
 def test_where_nvidia_smi_failed_nobody_has_counted_the_gpus() -> None:
-    assert list(bad("$ nvidia-smi\n" + SMI_FAILED + HEAD + UNREAD)) == ["nvml-unusable"]
+    assert list(bad("$ nvidia-smi\n" + SMI_FAILED + HEAD + UNREAD)) == ["driver-missing"]
     assert "no-gpu-visible" in bad(HEAD + UNREAD)
 
 

@@ -24,10 +24,12 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    Level,
     Missing,
     NvidiaKernel,
     RunNeeds,
     Scope,
+    Signature,
     TorchBuild,
     check,
     fail,
@@ -83,3 +85,93 @@ def toolkit_is_complete(
         need=need.use.value,
         ops=list(need.ops),
     )
+
+
+HINT = (
+    "install the whole CUDA toolkit of torch's CUDA version, not just its compiler: `cuda-toolkit-X-Y`"
+    " of NVIDIA's repository, or `cuda-toolkit` of conda-forge"
+)
+#: What a missing file of the toolkit explains; the first reports such a file of any package.
+_FOLLOWS = (
+    "build-dependency-missing",
+    "cpu-adam-unbuilt",
+    "jit-build-stale-lock",
+    "nccl-timeout-watchdog",
+)
+#: Headers of the toolkit that torch and DeepSpeed include, not those of cuDNN, NCCL or a project that
+#: names its own alike (`include` of the toolkits 10.2 to 13.0, read 2026-11-28).
+_HEADER = (
+    r"(?:cuda(?:_(?:runtime|fp|bf|prof)\w*)?\.h|cu(?:blas|fft|rand|solver|sparse)\w*\.h|nvrtc\.h"
+    r"|nvToolsExt\w*\.h|nv/target|(?:thrust|cub|crt)/\w+)"
+)
+
+SIGNATURES = (
+    Signature(
+        pattern=rf"fatal error: '?{_HEADER}[\w./]*'?:? (?:No such|file not found)",
+        source="gcc 4.8-14 libcpp/files.cc, clang 3-19 DiagnosticCommonKinds",
+        examples=(
+            "x.h:7:10: fatal error: cusparse.h: No such file or directory",
+            "x.h:7:10: fatal error: cuda_profiler_api.h: No such file or directory",
+            "y.h:3:10: fatal error: 'cuda_runtime_api.h' file not found",
+            "cuda_fp16.h:4100:10: fatal error: nv/target: No such file or directory",
+            "x.cuh:4:10: fatal error: thrust/complex.h: No such file or directory",
+            "x.h:7:10: fatal error: nvrtc.h: No such file or directory",
+            "x.h:7:10: fatal error: nvToolsExt.h: No such file or directory",
+        ),
+        not_examples=(
+            "x.h:7:10: fatal error: cudnn.h: No such file or directory",
+            "x.h:7:10: fatal error: cuda_kernels.h: No such file or directory",
+        ),
+        level=Level.STRONG,
+        masks=_FOLLOWS,
+    ),
+    Signature(
+        pattern=rf"Cannot open include file: '{_HEADER}",
+        source="Microsoft C/C++ 19 cl.exe",
+        examples=(
+            "x.cu(5): fatal error C1083: Cannot open include file: 'cublas_v2.h': No such file or directory",
+            "x.cu(5): fatal error C1083: Cannot open include file: 'cuda_runtime.h': No such file",
+            "x.cu(5): fatal error C1083: Cannot open include file: 'nvrtc.h': No such file",
+            "x.cu(5): fatal error C1083: Cannot open include file: 'nvToolsExt.h': No such file",
+            "x.cu(5): fatal error C1083: Cannot open include file: 'nv/target': No such file",
+            "x.cu(5): fatal error C1083: Cannot open include file: 'cub/cub.cuh': No such file",
+        ),
+        not_examples=(
+            "x.cu(5): fatal error C1083: Cannot open include file: 'io.h': No such file or directory",
+        ),
+        level=Level.STRONG,
+        masks=_FOLLOWS,
+    ),
+    Signature(
+        pattern=rf"cannot open source file \x22{_HEADER}",
+        source="nvcc 10-13 cudafe++ (EDG)",
+        examples=(
+            'error: cannot open source file "cuda_runtime.h"',
+            'x.cu(3): catastrophic error: cannot open source file "cublas_v2.h"',
+            'error: cannot open source file "nvrtc.h"',
+            'error: cannot open source file "nvToolsExt.h"',
+            'error: cannot open source file "nv/target"',
+            'error: cannot open source file "thrust/complex.h"',
+        ),
+        not_examples=('error: cannot open source file "cudnn.h"',),
+        level=Level.STRONG,
+        masks=_FOLLOWS,
+    ),
+    Signature(
+        pattern=r"(?:cannot find|library not found for) -l(?P<lib>(?:cudart|cublas|curand|cusparse|cusolver|cufft|nvrtc|nvToolsExt)\w*)",
+        source="binutils 2.20-2.44 ld/ldmain.c; Apple ld64 on macOS 10.9-14",
+        examples=(
+            "/usr/bin/ld: cannot find -lcurand: No such file or directory",
+            "ld: library not found for -lcudart",
+            "/usr/bin/ld: cannot find -lcublasLt: No such file or directory",
+            "/usr/bin/ld: cannot find -lcusparse",
+            "/usr/bin/ld: cannot find -lcusolver",
+            "/usr/bin/ld: cannot find -lcufft",
+            "/usr/bin/ld: cannot find -lnvrtc",
+            "/usr/bin/ld: cannot find -lnvToolsExt",
+        ),
+        not_examples=("ld: cannot find -lcuda", "ld: library not found for -lomp"),
+        level=Level.STRONG,
+        masks=_FOLLOWS,
+    ),
+)

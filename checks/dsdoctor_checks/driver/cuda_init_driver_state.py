@@ -155,16 +155,6 @@ SIGNATURES = (
         not_near=("fork", "spawn"),
     ),
     Signature(
-        pattern="(?i)NVIDIA-SMI has failed because it couldn't communicate",
-        source="NVIDIA driver 300-590 nvidia-smi",
-        examples=(
-            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
-            "nvidia-smi: NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.",
-        ),
-        level=Level.STRONG,
-        masks=("no-gpu-visible",),
-    ),
-    Signature(
         # torch's watchdog only polls work that has started, on a context that exists
         pattern=r"(?i)cuda runtime error \(30\)|(?<!with exception: )CUDA error: unknown error|cudaErrorUnknown|CUDA_ERROR_UNKNOWN",
         source=(
@@ -183,13 +173,17 @@ SIGNATURES = (
         startup=True,
     ),
     Signature(
-        pattern="could not insert 'nvidia|modprobe: (?:FATAL|ERROR).{0,60}nvidia",
+        # a module that is not found is `driver-missing`
+        pattern="could not insert 'nvidia|modprobe: (?:FATAL|ERROR): (?!Module nvidia\\S* not found).{0,60}nvidia",
         source="kmod 20-33 tools/modprobe.c",
         examples=(
             "modprobe: ERROR: could not insert 'nvidia': No such device",
-            "modprobe: FATAL: Module nvidia-uvm not found in directory /lib/modules/5.15.0",
+            "modprobe: FATAL: Error running install command for nvidia",
         ),
-        not_examples=("modprobe: ERROR: could not insert",),
+        not_examples=(
+            "modprobe: ERROR: could not insert",
+            "modprobe: FATAL: Module nvidia not found in directory /lib/modules/5.15.0",
+        ),
         level=Level.STRONG,
     ),
     Signature(

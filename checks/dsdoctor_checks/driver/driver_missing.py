@@ -22,10 +22,12 @@ from dsdoctor.api import (
     Finding,
     Gpus,
     GpuTopology,
+    Level,
     Missing,
     NvidiaKernel,
     Nvml,
     Scope,
+    Signature,
     check,
     fail,
     skip,
@@ -73,3 +75,36 @@ def gpu_has_driver(kernel: NvidiaKernel, nvml: Nvml | Missing) -> Iterator[Findi
         gpus_on_bus=len(ours),
         modules=list(kernel.modules),
     )
+
+
+HINT = (
+    "find out why the NVIDIA kernel module is not loaded: `dkms status`, `dmesg | grep -i nvidia`; after"
+    " a new kernel it may not be built for it. If there is none, install the driver"
+)
+
+SIGNATURES = (
+    Signature(
+        pattern="(?i)NVIDIA-SMI has failed because it couldn't communicate|Failed to initialize NVML: Driver Not Loaded",
+        source="NVIDIA driver 300-590 nvidia-smi, for NVML's error 9: the driver is not loaded",
+        message="nvidia-smi finds no NVIDIA kernel module that is loaded",
+        examples=(
+            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
+            "nvidia-smi: NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.",
+            "Failed to initialize NVML: Driver Not Loaded",
+        ),
+        level=Level.STRONG,
+        masks=("no-gpu-visible", "cuda-init-driver-state"),
+    ),
+    Signature(
+        pattern=r"modprobe: (?:FATAL|ERROR): Module nvidia\S* not found",
+        source="kmod 20-33 tools/modprobe.c: the module is not built for the running kernel",
+        message="the NVIDIA kernel module is not built for the running kernel",
+        examples=(
+            "modprobe: FATAL: Module nvidia not found in directory /lib/modules/6.8.0-45-generic",
+            "modprobe: ERROR: Module nvidia-uvm not found in directory /lib/modules/5.15.0",
+        ),
+        not_examples=("modprobe: FATAL: Module nvidia is in use.",),
+        level=Level.STRONG,
+        masks=("no-gpu-visible", "cuda-init-driver-state"),
+    ),
+)

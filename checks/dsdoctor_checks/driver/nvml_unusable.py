@@ -25,6 +25,7 @@ from dsdoctor.api import (
     Gpus,
     GpuTopology,
     Missing,
+    NotStated,
     NvidiaKernel,
     Nvml,
     OsInfo,
@@ -39,7 +40,13 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._util import cuda_works, gpu_expected, gpus_hidden, other_accelerator
+from dsdoctor_checks._util import (
+    cuda_works,
+    driver_loaded,
+    gpu_expected,
+    gpus_hidden,
+    other_accelerator,
+)
 from dsdoctor_checks.driver import _tables
 
 CONDITION = Condition(
@@ -58,6 +65,14 @@ CONDITION = Condition(
 )
 _NO_GPU = "no NVIDIA GPU is assigned to this machine or job"
 _ABSENCE = (_tables.NVML_DRIVER_NOT_LOADED, _tables.NVML_LIBRARY_NOT_FOUND)
+
+
+def _shows_module(kernel: NvidiaKernel | Missing) -> bool:
+    """Whether the kernel module is loaded all the same, as far as that is known."""
+    try:
+        return driver_loaded(kernel)
+    except NotStated:  # a paste
+        return False
 
 
 @check(CONDITION)
@@ -145,6 +160,9 @@ def nvml_answers(
         code=error.code,
         name=error.name,
         text=error.message,
+        error_text=f"Failed to initialize NVML: {error.message}"
+        if unloaded and not (in_wsl or in_container or _shows_module(kernel))
+        else "",
         call=error.call,
         asked=run.wants_gpu,
     )

@@ -329,7 +329,7 @@ SIGNATURES = (
         ),
         not_examples=("\\cl.exe' failed with exit code is fine",),
         level=Level.STRONG,
-        masks=("build-dependency-missing", "cpu-adam-unbuilt"),
+        masks=("build-dependency-missing", "cuda-toolkit-incomplete", "cpu-adam-unbuilt"),
     ),
     Signature(
         pattern=r"LINK : fatal error LNK\d{4}",

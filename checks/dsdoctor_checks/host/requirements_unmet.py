@@ -41,6 +41,7 @@ from dsdoctor.api import (
     skip,
 )
 from dsdoctor_checks._util import GIB, at_least, chosen, dotted, gib, pair
+from dsdoctor_checks._where import recommend
 
 CONDITION = Condition("requirements-unmet", id="DSD1010", scope=Scope.NODE, since="0.1")
 
@@ -135,7 +136,7 @@ def _gpu_floors(
                     name,
                     f"{have:.1f} GiB",
                     f"{floors.gpu_memory_gib:g} GiB",
-                    "choose GPUs with more memory, or see what `dsdoctor recommend --model MODEL` suggests",
+                    f"choose GPUs with more memory, or see what `{recommend(run)}` suggests",
                     gpu=gpu.index,
                     memory_gib=round(have, 1),
                     wanted_gib=floors.gpu_memory_gib,

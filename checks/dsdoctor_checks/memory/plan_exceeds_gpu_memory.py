@@ -36,13 +36,13 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._util import chosen, gib
+from dsdoctor_checks._where import recommend
 
 from ._util import itemized, otherwise
 
 CONDITION = Condition(
     "plan-exceeds-gpu-memory", id="DSD1401", scope=Scope.JOB, since="0.1", leads_to=("gpu-oom",)
 )
-_HINT = "run `dsdoctor recommend --model MODEL` for a ZeRO stage, offload and micro-batch that fit"
 
 
 def _missing_gpus(run: RunNeeds, used: tuple[Gpu, ...]) -> Finding | None:
@@ -61,7 +61,7 @@ def _missing_gpus(run: RunNeeds, used: tuple[Gpu, ...]) -> Finding | None:
     )
 
 
-def _compare(demand: MemoryDemand, total: int, free: int) -> Finding:
+def _compare(demand: MemoryDemand, run: RunNeeds, total: int, free: int) -> Finding:
     """Compares the demand with the total memory of the smallest GPU, then with its free memory."""
     state, whole = demand.gpu_state_bytes, demand.gpu_bytes
     floor = state if demand.gpu_floor_bytes is None else demand.gpu_floor_bytes
@@ -79,12 +79,13 @@ def _compare(demand: MemoryDemand, total: int, free: int) -> Finding:
     assumed = f" (assumed: {', '.join(demand.assumed)})" if demand.assumed else ""
     least = f"but the smallest chosen GPU has {gib(total)} GiB"
     items = itemized(demand.gpu_items)
+    hint = f"run `{recommend(run)}` for a ZeRO stage, offload and micro-batch that fit"
     if floor <= total < state:
         return warn(
             f"{demand.what} needs {gib(state)} GiB on each GPU before any activation, {least}; "
             f"{otherwise(demand)}",
             effect=f"the run stops with `CUDA out of memory`{assumed}",
-            hint=_HINT,
+            hint=hint,
             **evidence,
         )
     if state > total or (planned and whole > total):
@@ -92,14 +93,14 @@ def _compare(demand: MemoryDemand, total: int, free: int) -> Finding:
         return fail(
             f"{demand.what} needs {gib(need)} GiB on each GPU{before}, {least} ({items})",
             effect=f"the run stops with `CUDA out of memory`{assumed}",
-            hint=_HINT,
+            hint=hint,
             **evidence,
         )
     if whole > total:
         return warn(
             f"{demand.what} needs about {gib(whole)} GiB on each GPU, {least} ({items})",
             effect=f"the run may stop with `CUDA out of memory`{assumed}",
-            hint=_HINT,
+            hint=hint,
             **evidence,
         )
     if state > free or (planned and whole > free):
@@ -138,4 +139,4 @@ def gpu_memory_is_enough(
         yield skip("the memory of no chosen GPU could be read")
         return
     free = min(total if free is None else free for total, free in sizes)
-    yield _compare(demand, min(total for total, _ in sizes), free)
+    yield _compare(demand, run, min(total for total, _ in sizes), free)

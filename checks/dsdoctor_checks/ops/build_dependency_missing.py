@@ -1,12 +1,12 @@
-"""A CUDA or system header or library is missing during a build.
+"""A header or library is missing during a build.
 
 ## Why it matters
-A JIT build includes CUDA headers and links CUDA libraries. A partial toolkit has the compiler without
-them.
+A build includes headers of other packages, such as cuDNN, NCCL or CUTLASS, and of the system, and links
+their libraries. If one of the CUDA toolkit itself is missing, that is `cuda-toolkit-incomplete`.
 
 ## What to do
-Install the development package that contains the named header or library (`cuda-libraries-dev`,
-`cuda-cudart-dev`, …).
+Install the development package that contains the named header or library (`libcudnn9-dev-cuda-12`,
+`libnccl-dev`, `build-essential`, …).
 
 ## References
 Detected from logs only.
@@ -26,7 +26,7 @@ CONDITION = Condition(
 
 HINT = (
     "install the development package that contains the named header or library"
-    " (`cuda-libraries-dev`, `cuda-cudart-dev`, …)"
+    " (`libcudnn9-dev-cuda-12`, `libnccl-dev`, `build-essential`, …)"
 )
 
 SIGNATURES = (

@@ -119,50 +119,13 @@ SIGNATURES = (
         masks=("deepspeed-missing",),
     ),
     Signature(
-        pattern=r"\b(?:FusedAdam|FusedLAMB|FusedSGD|FusedNovoGrad|fused \w+) requires cuda extensions",
-        source="apex optimizers/fused_adam.py, fused_lamb.py, fused_sgd.py, fused_novograd.py",
+        pattern=r"^(?:ModuleNotFoundError|ImportError): No module named '?deepspeed_\w+_cuda\b",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py, for ops of deepspeed 0.1-0.2",
         examples=(
-            "RuntimeError: apex.optimizers.FusedAdam requires cuda extensions",
-            "RuntimeError: FusedLAMB requires cuda extensions",
-            "RuntimeError: apex.optimizers.FusedSGD requires cuda extensions",
-            "FusedNovoGrad requires cuda extensions",
-            "fused name requires cuda extensions",
-        ),
-        not_examples=("this example requires cuda extensions to be switched off",),
-        level=Level.WEAK,
-        message="apex is installed without its CUDA extensions",
-        hint="build apex with its CUDA extensions (`--cuda_ext`), or use the fused optimizers of torch or DeepSpeed",
-    ),
-    Signature(
-        pattern=r"^(?:ModuleNotFoundError|ImportError): No module named '?(?:amp_C|apex_C|fused_(?:layer_norm|dense|weight_gradient_mlp)_cuda)\b",
-        source="python 3.3-3.14 Lib/importlib/_bootstrap.py, for modules that apex builds on request",
-        examples=(
-            "ModuleNotFoundError: No module named 'amp_C'",
-            "ImportError: No module named apex_C",
-            "ModuleNotFoundError: No module named 'fused_layer_norm_cuda'",
-            "ModuleNotFoundError: No module named 'fused_dense_cuda'",
-            "ModuleNotFoundError: No module named 'fused_weight_gradient_mlp_cuda'",
-        ),
-        not_examples=("ModuleNotFoundError: No module named 'amp_Cx'",),
-        level=Level.WEAK,
-        message="apex is installed without its CUDA extensions",
-        hint="build apex with its CUDA extensions (`--cuda_ext`), or use the fused optimizers of torch or DeepSpeed",
-    ),
-    # kernels of other trainers, which are built separately or not at all
-    Signature(
-        pattern=r"^(?:ModuleNotFoundError|ImportError): No module named '?(?!fused_(?:layer_norm|dense|weight_gradient_mlp)_cuda)(?:colossalai\._C\.\w+|fused_[a-z_]+|deepspeed_\w+_cuda|scaled_\w+_softmax_cuda|fused_\w+_cuda|exllama\w*_ext|autogptq_cuda\w*|quant_cuda|awq_(?:inference_engine|ext))\b|Fused kernels configured but not (?:properly )?installed",
-        source=(
-            "python 3.3-3.14 Lib/importlib/_bootstrap.py, for modules that colossalai, "
-            "auto-gptq, autoawq and gpt-neox build; gpt-neox 2.0 megatron/fused_kernels/__init__.py"
-        ),
-        examples=(
-            "ModuleNotFoundError: No module named 'colossalai._C.cpu_adam'",
-            "ModuleNotFoundError: No module named 'fused_mix_prec_layer_norm_cuda'",
             "ModuleNotFoundError: No module named 'deepspeed_lamb_cuda'",
-            "ERROR: Fused kernels configured but not installed. Please run `setup.py install`",
-            "ERROR: Fused kernels configured but not properly installed. Please run `pip install x`",
+            "ImportError: No module named deepspeed_adam_cuda",
         ),
-        not_examples=("ModuleNotFoundError: No module named 'fusedlib'",),
+        not_examples=("ModuleNotFoundError: No module named 'deepspeed_cuda'",),
         level=Level.WEAK,
     ),
 )

@@ -10,7 +10,7 @@ Reinstall the extension for this torch. If there is no matching wheel, build it 
 Without `--no-cache-dir`, pip takes the wheel that it built for the other torch.
 
 ## References
-Detected from logs only.
+Detected from logs, and from the imports that `compiled-extension-broken` tries.
 """
 
 from __future__ import annotations

@@ -262,6 +262,16 @@ class DeepSpeedLive(Fact, frozen=True, kw_only=True):
     accelerator: str | None = None
 
 
+class ModuleImports(Fact, frozen=True, kw_only=True):
+    """Result of importing packages with compiled extensions, after torch, in a child of its own.
+
+    Attributes:
+        outcomes: module to how its import ended; those that are not installed are left out.
+    """
+
+    outcomes: dict[str, ImportOutcome] = {}
+
+
 class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     """A launcher on PATH.
 

@@ -106,6 +106,7 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
         writable: folders that must be writable (`--writable`).
         checkpoint: the folder given with --checkpoint.
         model: shape of the model given with --model, as `recommend` describes it.
+        model_given: the argument of --model; "" = none.
         sequence: sequence length in tokens, for activations; None = not given.
         finetune: `full` (all parameters) or `lora` (adapters); None = not given.
         lora_rank: rank of the adapters.
@@ -133,6 +134,7 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     writable: tuple[str, ...] = ()
     checkpoint: str | None = None
     model: dict[str, object] | None = None
+    model_given: str = ""
     sequence: int | None = None
     finetune: str | None = None
     lora_rank: int = 16

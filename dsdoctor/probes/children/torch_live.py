@@ -1,6 +1,7 @@
 r"""Start torch and deepspeed; run as a script in the environment, in a process of its own.
 
     python torch_live.py [--step-seconds N] [--devices 0,GPU-…]
+    python torch_live.py [--step-seconds N] --modules flash_attn,torchvision
 
 Any step may hang, abort or be killed, so each is recorded before it begins, as one line on stdout,
 and every answer as soon as it is known:
@@ -16,6 +17,7 @@ and every answer as soon as it is known:
     {"fact": "bf16", "value": true}
     {"fact": "deepspeed_import", "value": {...}}
     {"fact": "accelerator", "value": "cuda"}
+    {"fact": "import flash_attn", "value": {...}}  with --modules, only torch and these are imported
     {"done": true}
 
 A step that takes longer than --step-seconds ends the process, with the stack on stderr.
@@ -346,6 +348,13 @@ def examine(selectors: list[str]) -> None:
             fact("accelerator_error", failure(error))
 
 
+def import_modules(names: list[str]) -> None:
+    """Imports torch, then each module."""
+    if imported("torch_import", "torch"):
+        for name in names:
+            imported("import " + name, name)
+
+
 def as_in_a_job() -> None:
     """Put the working folder where `python train.py` has it."""
     if getattr(sys.flags, "safe_path", False):
@@ -368,7 +377,11 @@ def main(arguments: list[str]) -> None:
     except Exception:  # no stderr for a traceback: only the parent's deadline applies
         Clock.seconds = 0.0
     as_in_a_job()
-    examine(selectors)
+    modules = [entry for entry in options.get("--modules", "").split(",") if entry]
+    if modules:
+        import_modules(modules)
+    else:
+        examine(selectors)
     faulthandler.cancel_dump_traceback_later()
     emit({"done": True})
     # without torch's destructors: they may hang or crash, and add no information

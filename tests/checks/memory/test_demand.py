@@ -567,3 +567,9 @@ def test_what_fits_is_told_with_and_without_recomputation() -> None:
     assert "checkpointing       without" in text
     assert "what fits: largest micro-batch" in text
     assert demand(run("7B", STAGE2)).fits == ()  # without GPUs nothing is said
+
+
+def test_the_hint_names_the_model_that_was_given() -> None:
+    needs = run("70B", STAGE2, model_given="my models/70b")
+    finding = on_gpus(needs, gpus("A100"))
+    assert "`dsdoctor recommend --model 'my models/70b'`" in finding.hint

@@ -326,7 +326,7 @@ def build_cuda_home_wrong(bench: Bench) -> int:
 
 
 @scenario(
-    "build-dependency-missing",
+    "cuda-toolkit-incomplete",
     r"fatal error: \S+\.h: No such file",
     needs=("nvcc",),
     simulated=BELIEVE,
@@ -346,7 +346,7 @@ def build_cusparse_header_missing(bench: Bench) -> int:
     )
 
 
-@scenario("build-dependency-missing", r"cannot find -lcurand")
+@scenario("cuda-toolkit-incomplete", r"cannot find -lcurand")
 def build_link_lcurand(bench: Bench) -> int:
     """The link asks for -lcurand, which has no development link on this machine."""
     bench.write("my_op.cpp", PLAIN_OP)

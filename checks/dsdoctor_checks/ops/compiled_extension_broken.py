@@ -1,0 +1,156 @@
+"""A package's compiled extension is missing or does not load.
+
+## Why it matters
+Packages such as flash-attn, torchvision, bitsandbytes and apex contain libraries that were compiled for
+one torch, one CUDA and one glibc. If such a library does not load, importing the package fails; and
+transformers, peft and accelerate import some of these packages as soon as they are installed, whether or
+not the job uses them. dsdoctor tried the import in the environment's interpreter, after torch.
+
+## What to do
+Install the wheel that was built for this torch. If there is none, build the package from source, with the
+CUDA toolkit of torch's version. Or uninstall the package if the job does not need it.
+
+## References
+- transformers utils/import_utils.py: `is_flash_attn_2_available` asks only whether the package is installed
+- apex README, "From Source": `--cuda_ext` and `--cpp_ext`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    ImportOutcome,
+    Level,
+    Missing,
+    ModuleImports,
+    Packages,
+    Patient,
+    Scope,
+    ScriptImports,
+    Signature,
+    check,
+    fail,
+    warn,
+)
+from dsdoctor_checks._pip import pip
+
+CONDITION = Condition(
+    "compiled-extension-broken",
+    id="DSD455",
+    scope=Scope.USER_ENV,
+    since="0.1",
+    narrower=(
+        "glibc-too-old",
+        "libstdcxx-too-old",
+        "cuda-runtime-lib-mismatch",
+        "bitsandbytes-cuda-setup",
+        "numpy-abi-2",
+        "triton-unusable",
+        "dependency-version-conflict",
+        "module-shadowed-by-cwd",
+        "cxx-abi-undefined-symbol",
+    ),
+)
+#: Module to the package that imports it as soon as it is installed (transformers 4.36-5.0
+#: image_utils.py, modeling_flash_attention_utils.py; peft 0.5-0.18 import_utils.py; 2026-11-28).
+_IMPORTED_BY = {"flash_attn": "transformers", "torchvision": "transformers", "bitsandbytes": "peft"}
+
+
+def _how(outcome: ImportOutcome) -> str:
+    words = (outcome.message or "").strip().splitlines()
+    said = words[0] if words else "no message"
+    if outcome.error_type == "hang":
+        return f"does not finish: {said}"
+    if outcome.error_type in ("signal", "exit"):
+        return f"is ended by {said}"
+    return f"fails with `{outcome.error_type}: {said}`"
+
+
+@check(CONDITION)
+def extensions_load(
+    imports: ModuleImports,
+    packages: Packages,
+    script: ScriptImports | Missing,
+    patient: Patient | Missing,
+) -> Iterator[Finding]:
+    """Fails if the script, or a package that is installed, imports the module."""
+    wanted = script.found if isinstance(script, ScriptImports) else ()
+    for module, outcome in imports.outcomes.items():
+        if outcome.ok:
+            continue
+        by = _IMPORTED_BY.get(module, "")
+        used = bool(by) and packages.version(by) is not None
+        name = module.replace("_", "-")
+        build = f"install --force-reinstall --no-deps --no-cache-dir --no-build-isolation {name}"
+        yield (fail if used or module in wanted else warn)(
+            f"`import {module}` {_how(outcome)}",
+            effect=f"{by} imports it whenever it is installed, so that its models do not load"
+            if used
+            else "a job that imports it stops there",
+            hint=f"run `{pip(patient, packages, build)}`, or uninstall `{name}` if the job does not"
+            " need it",
+            module=module,
+            version=packages.version(name),
+            error_type=outcome.error_type,
+            error=outcome.message,
+            traceback=outcome.traceback,
+            error_text=f"{outcome.message or ''}\n{outcome.traceback}",
+        )
+
+
+HINT = (
+    "install the wheel of the package for this torch, or build it from source with its CUDA extensions;"
+    " if the job does not need the package, uninstall it"
+)
+
+SIGNATURES = (
+    Signature(
+        pattern=r"\b(?:FusedAdam|FusedLAMB|FusedSGD|FusedNovoGrad|fused \w+) requires cuda extensions",
+        source="apex optimizers/fused_adam.py, fused_lamb.py, fused_sgd.py, fused_novograd.py",
+        examples=(
+            "RuntimeError: apex.optimizers.FusedAdam requires cuda extensions",
+            "RuntimeError: FusedLAMB requires cuda extensions",
+            "RuntimeError: apex.optimizers.FusedSGD requires cuda extensions",
+            "FusedNovoGrad requires cuda extensions",
+            "fused name requires cuda extensions",
+        ),
+        not_examples=("this example requires cuda extensions to be switched off",),
+        level=Level.WEAK,
+        message="apex is installed without its CUDA extensions",
+        hint="build apex with its CUDA extensions (`--cuda_ext`), or use the fused optimizers of torch or DeepSpeed",
+    ),
+    Signature(
+        pattern=r"^(?:ModuleNotFoundError|ImportError): No module named '?(?:amp_C|apex_C|fused_(?:layer_norm|dense|weight_gradient_mlp)_cuda)\b",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py, for modules that apex builds on request",
+        examples=(
+            "ModuleNotFoundError: No module named 'amp_C'",
+            "ImportError: No module named apex_C",
+            "ModuleNotFoundError: No module named 'fused_layer_norm_cuda'",
+            "ModuleNotFoundError: No module named 'fused_dense_cuda'",
+            "ModuleNotFoundError: No module named 'fused_weight_gradient_mlp_cuda'",
+        ),
+        not_examples=("ModuleNotFoundError: No module named 'amp_Cx'",),
+        level=Level.WEAK,
+        message="apex is installed without its CUDA extensions",
+        hint="build apex with its CUDA extensions (`--cuda_ext`), or use the fused optimizers of torch or DeepSpeed",
+    ),
+    # kernels of trainers, which are built separately or not at all
+    Signature(
+        pattern=r"^(?:ModuleNotFoundError|ImportError): No module named '?(?!fused_(?:layer_norm|dense|weight_gradient_mlp)_cuda)(?:colossalai\._C\.\w+|fused_[a-z_]+|scaled_\w+_softmax_cuda|fused_\w+_cuda|exllama\w*_ext|autogptq_cuda\w*|quant_cuda|awq_(?:inference_engine|ext))\b|Fused kernels configured but not (?:properly )?installed",
+        source=(
+            "python 3.3-3.14 Lib/importlib/_bootstrap.py, for modules that colossalai, "
+            "auto-gptq, autoawq and gpt-neox build; gpt-neox 2.0 megatron/fused_kernels/__init__.py"
+        ),
+        examples=(
+            "ModuleNotFoundError: No module named 'colossalai._C.cpu_adam'",
+            "ModuleNotFoundError: No module named 'fused_mix_prec_layer_norm_cuda'",
+            "ERROR: Fused kernels configured but not installed. Please run `setup.py install`",
+            "ERROR: Fused kernels configured but not properly installed. Please run `pip install x`",
+        ),
+        not_examples=("ModuleNotFoundError: No module named 'fusedlib'",),
+        level=Level.WEAK,
+    ),
+)

@@ -1,0 +1,60 @@
+"""Imports packages with compiled extensions in a child of the examined environment."""
+
+from __future__ import annotations
+
+from dsdoctor.api import ImportOutcome, Missing, ModuleImports, Packages, RunNeeds, probe
+from dsdoctor.host import Host, HostError
+from dsdoctor.interpreter import run_child
+from dsdoctor.model.facts.base import Why
+from dsdoctor.model.facts.python import PatientChoice
+from dsdoctor.probes.child_records import Records, values_of
+from dsdoctor.probes.torch_live import (
+    GRACE_SECONDS,
+    LIVE_SECONDS,
+    STEP_SECONDS,
+    end_of,
+    outcome_of,
+)
+from dsdoctor.process import Result
+
+#: Distribution to module: those whose import loads libraries that were compiled for one torch, and
+#: which other packages import as soon as they are installed. Their imports start no CUDA context.
+EXTENSIONS = {"flash-attn": "flash_attn", "torchvision": "torchvision"}
+
+
+@probe
+def module_imports(
+    host: Host, run: RunNeeds, choice: PatientChoice, packages: Packages
+) -> ModuleImports | Missing:
+    """Imports those that are installed; one that hangs or dies does not touch what torch does."""
+    if run.quick:
+        raise HostError(Why.NOT_ASKED, "nothing is imported (`--quick`)")
+    modules = [module for name, module in EXTENSIONS.items() if name in packages.packages]
+    if not modules or "torch" not in packages.packages:
+        return ModuleImports()
+    limit = STEP_SECONDS * float(getattr(host, "scale", 1.0))
+    records, result = run_child(
+        host,
+        choice.executable,
+        "torch_live",
+        ["--step-seconds", f"{limit:g}", "--modules", ",".join(modules)],
+        timeout=LIVE_SECONDS,
+        idle_timeout=limit + GRACE_SECONDS,
+        cwd=run.cwd,
+    )
+    return parse_imports(records, result)
+
+
+def parse_imports(records: Records, result: Result) -> ModuleImports | Missing:
+    """Turns the records of the child into the fact; a module in whose import it died counts."""
+    values = values_of(records)
+    if not (values.get("torch_import") or {}).get("ok"):
+        return Missing(why=Why.NOT_ASKED, detail="not imported: `import torch` failed")
+    outcomes: dict[str, ImportOutcome] = {}
+    for name, value in values.items():
+        if name.startswith("import ") and not value.get("absent"):
+            outcomes[name.removeprefix("import ")] = outcome_of(value)
+    end = end_of(records, result)
+    if end is not None and end.step.startswith("import "):
+        outcomes.setdefault(end.step.removeprefix("import "), end.outcome)
+    return ModuleImports(outcomes=outcomes)

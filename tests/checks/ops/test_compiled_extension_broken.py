@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dsdoctor.api import ImportOutcome, ModuleImports, ScriptImports
+from dsdoctor.probes.module_imports import parse_imports
+from dsdoctor.process import Result
+from dsdoctor.testing import judge
+from dsdoctor_checks.ops import compiled_extension_broken
+from tests.checks.machines import ABSENT
+from tests.checks.python.support import packages
+
+CHECK = compiled_extension_broken.extensions_load
+SYMBOL = "/v/flash_attn_2_cuda.so: undefined symbol: _ZN3c105ErrorC2E"
+BROKEN = ModuleImports(
+    outcomes={"flash_attn": ImportOutcome(ok=False, error_type="ImportError", message=SYMBOL)}
+)
+WORKS = ModuleImports(outcomes={"flash_attn": ImportOutcome(ok=True)})
+USED = packages(transformers="4.50.0", flash_attn="2.7.4")
+ALONE = packages(flash_attn="2.7.4")
+
+
+@pytest.mark.parametrize(
+    ("imports", "installed", "script", "expected"),
+    [
+        pytest.param(WORKS, USED, ABSENT, ["ok"], id="it loads"),
+        pytest.param(ModuleImports(), USED, ABSENT, ["ok"], id="none is installed"),
+        pytest.param(BROKEN, USED, ABSENT, ["fail"], id="transformers imports it"),
+        pytest.param(BROKEN, ALONE, ABSENT, ["warn"], id="nothing that is known imports it"),
+        pytest.param(
+            BROKEN,
+            ALONE,
+            ScriptImports(script="train.py", found=("flash_attn", "torch")),
+            ["fail"],
+            id="the script imports it",
+        ),
+    ],
+)
+def test_verdict(imports: ModuleImports, installed: Any, script: Any, expected: list[str]) -> None:
+    facts = {"module_imports": imports, "packages": installed, "script_imports": script}
+    assert judge(CHECK, **facts, patient=ABSENT).statuses == expected
+
+
+def ended(status: int | None) -> Result:
+    return Result(argv=("python",), returncode=status, stdout=b"", stderr=b"")
+
+
+TORCH: dict[str, Any] = {"fact": "torch_import", "value": {"ok": True, "seconds": 1.0}}
+
+
+def test_a_module_that_kills_the_child_is_named_and_torch_is_not() -> None:
+    records: list[dict[str, Any]] = [TORCH, {"step": "import flash_attn", "at": 1.0}]
+    found = parse_imports(records, ended(-11))
+    assert isinstance(found, ModuleImports)
+    assert found.outcomes["flash_attn"].error_type == "signal"
+
+
+def test_modules_without_files_are_left_out() -> None:
+    failed = {"ok": False, "absent": True, "error_type": "ModuleNotFoundError", "message": "x"}
+    works = {"ok": True, "seconds": 0.1}
+    records: list[dict[str, Any]] = [
+        TORCH,
+        {"fact": "import flash_attn", "value": failed},
+        {"fact": "import torchvision", "value": works},
+        {"done": True},
+    ]
+    found = parse_imports(records, ended(0))
+    assert isinstance(found, ModuleImports)
+    assert {name: one.ok for name, one in found.outcomes.items()} == {"torchvision": True}
+
+
+def test_without_torch_nothing_is_said_of_them() -> None:
+    failed = {"ok": False, "error_type": "ImportError", "message": "x"}
+    found = parse_imports([{"fact": "torch_import", "value": failed}], ended(0))
+    assert not isinstance(found, ModuleImports)

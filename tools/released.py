@@ -43,11 +43,13 @@ SCOPES: dict[str, tuple[str, ...]] = {
     ),
     "transformers": (
         "transformers/integrations/deepspeed.py", "transformers/deepspeed.py",
-        "transformers/hf_argparser.py", "transformers/trainer.py",
+        "transformers/data/data_collator.py", "transformers/hf_argparser.py",
+        "transformers/tokenization_utils_base.py", "transformers/tokenization_utils_tokenizers.py",
+        "transformers/trainer.py",
         "transformers/trainer_callback.py", "transformers/trainer_optimizer.py",
         "transformers/trainer_pt_utils.py", "transformers/trainer_seq2seq.py",
         "transformers/trainer_utils.py",
-        "transformers/training_args.py",
+        "transformers/training_args.py", "transformers/utils/chat_template_utils.py",
     ),
     "triton": (
         "triton/_utils.py", "triton/backends/", "triton/common/", "triton/compiler/",

@@ -297,10 +297,10 @@ def test_the_exception_of_a_test_stands_above_what_the_test_had_printed() -> Non
     assert said(asserted.replace("AssertionError: assert 3 == 4", printed[38:-1])) == "gpu-oom"
 
 
-TRITON = (
+AT_EXIT = (
     'Traceback (most recent call last):\n  File "/x/deepspeed/ops/transformer/inference/triton/'
-    'matmul_ext.py", line 105, in put\n    os.replace(self.file_path + ".tmp", self.file_path)\n'
-    "FileNotFoundError: [Errno 2] No such file or directory: '/home/me/.triton/autotune/a.pickle'\n"
+    'matmul_ext.py", line 105, in put\n    pickle.dump(self.cache, handle)\n'
+    "OSError: [Errno 28] No space left on device\n"
 )
 BANNER = (
     "W0313 15:48:01.757000 5353 torch/distributed/run.py:793] Setting OMP_NUM_THREADS environment "
@@ -310,10 +310,10 @@ BANNER = (
 
 def test_what_python_ignored_in_a_whole_log_is_no_cause() -> None:
     """An excerpt may show nothing else."""
-    ignored = "Exception ignored in atexit callback: <function f at 0x7f2d>\n" + TRITON
-    assert said(ignored) == "triton-unusable"
+    ignored = "Exception ignored in atexit callback: <function f at 0x7f2d>\n" + AT_EXIT
+    assert said(ignored) == "disk-full"
     assert said(BANNER + ignored) == "clean"
-    assert said(BANNER + ignored + TRITON) == "unrecognised"  # the head of one was lost
+    assert said(BANNER + ignored + AT_EXIT) == "unrecognised"  # the head of one was lost
 
 
 def test_the_help_of_a_command_and_an_environment_are_no_document() -> None:
@@ -373,3 +373,31 @@ def test_an_exception_in_the_middle_of_a_sentence_is_one_level_less_sure() -> No
     oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
     assert read(oom + "\n").causes[0].confidence == 0.9
     assert read(f"the worker died with {oom}\n").causes[0].confidence == 0.8
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(
+            "ValueError: `.to` is not supported for `4-bit` or `8-bit` bitsandbytes models.",
+            id="a rule of transformers about quantized models",
+        ),
+        pytest.param("ValueError: Triton kernels do not support dropout", id="a rule of a kernel"),
+        pytest.param(
+            "RuntimeError: Failed to set the allowed dynamic shared memory size to 163840",
+            id="shared memory of a GPU",
+        ),
+        pytest.param(
+            "RuntimeError: value cannot be converted to type at::Half without overflow",
+            id="a constant that fp16 cannot hold",
+        ),
+    ],
+)
+def test_an_error_that_names_a_product_is_not_a_defect_of_its_installation(message: str) -> None:
+    assert not read(f"{message}\n").causes
+
+
+def test_a_model_by_its_path_is_not_looked_up_on_the_hub() -> None:
+    error = "OSError: Can't load tokenizer for '{}'. If you were trying to load it from\n"
+    assert said(error.format("/data/model")) == "path-missing"
+    assert said(error.format("bert-base-chinese")) == "hub-unreachable"

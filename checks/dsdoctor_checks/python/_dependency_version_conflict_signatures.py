@@ -845,14 +845,44 @@ SIGNATURES = (
         level=Level.WEAK,
     ),
     Signature(
-        pattern="requires? .{0,80}(?:library|packages?) .{0,40}not found in your environment",
-        source="transformers 5.23.0 dynamic_module_utils.py",
+        pattern=r"requires the (?P<name>(?!PyTorch)[\w -]{1,40}) library but it was not found in your environment",
+        source="transformers 4.0-5.24 utils/import_utils.py",
+        message="transformers needs the {name} library, which is not installed",
+        hint="install the package that the error names: `python -m pip install NAME`",
+        examples=(
+            "LlamaTokenizer requires the SentencePiece library but it was not found in your environment. Check out the instructions on the",
+        ),
+        not_examples=(
+            "AutoModelForCausalLM requires the PyTorch library but it was not found in your environment.",
+        ),
+        level=Level.LIKELY,
+    ),
+    Signature(
+        pattern="requires the PyTorch library but it was not found in your environment|requires PyTorch >= [0-9.]{1,9}, but PyTorch was not found or an older version is installed",
+        source="transformers 4.0-5.24 utils/import_utils.py",
+        message="transformers finds no torch, or a torch that is older than it supports",
+        hint="compare `python -m pip list`: upgrade torch, or install an older release of transformers",
+        examples=(
+            "AutoModelForCausalLM requires the PyTorch library but it was not found in your environment. Check out the instructions on the",
+            "AutoModelForCausalLM requires PyTorch >= 2.6, but PyTorch was not found or an older version is installed.",
+        ),
+        not_examples=(
+            "x requires PyTorch >= nothing, but PyTorch was not found or an older version is installed",
+        ),
+        level=Level.LIKELY,
+    ),
+    Signature(
+        pattern="requires the following packages that were not found in your environment: (?P<names>[^.]{1,80})",
+        source="transformers 4.30-5.24 dynamic_module_utils.py",
+        message="the model's own code needs packages that are not installed: {names}",
+        hint="install the packages that the error names: `python -m pip install NAME`",
         examples=(
             "ImportError: This modeling file requires the following packages that were not found in your environment: einops. Run `pip install einops`",
-            "require library not found in your environment",
         ),
-        not_examples=("the file was not found in your environment",),
-        level=Level.WEAK,
+        not_examples=(
+            "requires the following packages that were not found in your environment: .",
+        ),
+        level=Level.LIKELY,
     ),
     Signature(
         pattern="instantiate the backend tokenizer",

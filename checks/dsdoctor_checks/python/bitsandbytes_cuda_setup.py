@@ -185,20 +185,4 @@ SIGNATURES = (
         ),
         not_examples=("loaded libbitsandbytes_cuda121.dll",),
     ),
-    Signature(
-        pattern=r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): .{0,200}\bbitsandbytes\b",
-        source=(
-            "any package that names bitsandbytes in an error, such as transformers 4.30-5.23 "
-            "quantizers"
-        ),
-        examples=(
-            "RuntimeError: bitsandbytes found no usable back end",
-            "ValueError: please install bitsandbytes for this optimizer",
-            "RuntimeException: bitsandbytes",
-        ),
-        not_examples=(
-            "AttributeError: 'NoneType' object has no attribute 'cquantize_blockwise_fp16_nf4'",
-        ),
-        level=Level.HINT,
-    ),
 )

@@ -199,18 +199,6 @@ SIGNATURES = (
         level=Level.WEAK,
     ),
     Signature(
-        pattern=r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception|Failed): (?!.{0,200}[Tt]riton ?(?:[Ss]erver|[Ii]nference|[Cc]lient)).{0,200}\b[Tt]riton\b",
-        source="any package that names Triton in an error",
-        examples=(
-            "ImportError: Failed to import Triton RMSNorm kernels",
-            "ValueError: this attention needs triton",
-            "RuntimeException: Triton",
-            "nameFailed: Triton",
-        ),
-        not_examples=("RuntimeError: Triton server did not answer",),
-        level=Level.HINT,
-    ),
-    Signature(
         pattern="Triton PTX codegen error|/triton/backends/nvidia/bin/ptxas .{0,400}--gpu-name",
         source="triton 3.0-3.5 backends/nvidia/compiler.py",
         examples=(

@@ -96,6 +96,19 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
+        pattern=r"OSError: Can't load (?:the configuration of|[a-z ]{1,24} for) '(?P<path>(?:/|\.{1,2}/|~)[^']{1,300})'",
+        source="transformers 4.0-5.24 utils/hub.py, modeling_utils.py, tokenization_utils_base.py, configuration_utils.py",
+        message="`{path}` does not exist here, or does not contain the files that transformers loads from it",
+        examples=(
+            "OSError: Can't load tokenizer for '/data/model'. If you were trying to load it from 'https://huggingface.co/models', make sure you don't have a local directory with the same name.",
+            "OSError: Can't load the configuration of './out/checkpoint-500'. If you were trying to load it from 'https://huggingface.co/models'",
+            "OSError: Can't load the model for '../models/x'.",
+            "OSError: Can't load tokenizer for '~/model'.",
+        ),
+        not_examples=("OSError: Can't load tokenizer for 'bert-base-chinese'.",),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern=r"ValueError: Can't find '(?P<file>adapter_config\.json)' at '(?P<path>/[^']{1,300})'",
         source="peft src/peft/config.py, commit 0397041",
         message="`{path}` contains no `{file}`",

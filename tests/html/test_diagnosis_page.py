@@ -55,6 +55,31 @@ def test_what_follows_from_an_error_of_the_script_is_drawn_from_its_rank(tmp_pat
     assert "<b>first error</b></span> <bdi>KeyError</bdi>" in text
 
 
+def test_the_answer_of_the_error_index_is_on_the_page(tmp_path: Path) -> None:
+    site = "/opt/env/lib/python3.11/site-packages/"
+    told = {
+        f'  File "{site}transformers/trainer.py", line 2325, in training_step\n'
+        f'  File "{site}torch/autograd/graph.py", line 823, in _engine_run_backward\n'
+        "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn\n": (
+            "refused",
+            "enable_input_require_grads",
+        ),
+        "IndexError: index out of range in self\n": ("own error", "resize_token_embeddings"),
+    }
+    for error, (word, answer) in told.items():
+        log = tmp_path / "train.log"
+        log.write_text(
+            f'Traceback (most recent call last):\n  File "/u/train.py", line 8, in <module>\n{error}'
+        )
+        made = tmp_path / "page.html"
+        main.run(["diagnose", str(log), "-o", str(made)])
+        text = made.read_text()
+        assert word in text
+        assert "What torch asks" in text
+        assert " ," not in re.sub(r"<[^>]+>", "", text.split("<main>")[1])
+        assert answer in text
+
+
 def test_no_arrow_crosses_a_point_of_another_rank() -> None:
     """Points whose places form a line: straight arrows would run through those between."""
     shown = [

@@ -30,6 +30,8 @@ STATUS = {
     Outcome.UNRECOGNISED: "unknown",
     Outcome.CLEAN: "ok",
 }
+#: Of an error that matches no condition but is in the error index, by kind of label.
+EXPLAINED = {"refusal": "refused", "internal": "internal error"}
 NOW = {"confirmed": "fail", "refuted": "ok", "unknown": "unknown"}
 Context = Mapping[tuple[str, int], Sequence[tuple[int, str]]]
 
@@ -156,12 +158,15 @@ def page(diagnosis: Diagnosis, context: Context) -> str:
     """
     shown = events(diagnosis)
     environment = beyond_the_cause(diagnosis)
-    top = diagnosis.causes[0].condition if diagnosis.causes else WORDS[diagnosis.outcome]
+    word = WORDS[diagnosis.outcome]
+    if diagnosis.explained is not None and diagnosis.outcome is Outcome.UNRECOGNISED:
+        word = EXPLAINED[diagnosis.explained.kind]
+    top = diagnosis.causes[0].condition if diagnosis.causes else word
     return render(
         "diagnosis.html.j2",
         title=f"{top} · dsdoctor diagnose",
         d=diagnosis,
-        word=WORDS[diagnosis.outcome],
+        word=word,
         status=STATUS[diagnosis.outcome],
         now=NOW,
         events=shown,

@@ -117,7 +117,7 @@ from dsdoctor.model.facts.toolchain import (
     Libaio,
     Toolkit,
 )
-from dsdoctor.model.finding import Finding, Status, fail, ok, skip, warn, without_fix
+from dsdoctor.model.finding import Finding, Status, fail, fixed_by, ok, skip, warn, without_fix
 from dsdoctor.model.fix_plan import (
     Env,
     Fetch,
@@ -276,6 +276,7 @@ __all__ = [
     "check",
     "fail",
     "fix",
+    "fixed_by",
     "ok",
     "probe",
     "reach_of",

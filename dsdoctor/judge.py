@@ -178,11 +178,12 @@ def _with_config_path(finding: Finding, unit: Unit, facts: Facts) -> Finding:
 
 def _signed(finding: Finding, unit: Unit) -> Finding:
     fixable = finding.status in (Status.WARN, Status.FAIL) and finding.by_hand is not True
+    chosen = tuple(name for name in finding.fixes if name in unit.condition.fixes)
     return msgspec.structs.replace(
         finding,
         condition=unit.condition.name,
         id=unit.condition.id,
-        fixes=unit.condition.fixes if fixable else (),
+        fixes=(chosen or unit.condition.fixes) if fixable else (),
         scope=unit.condition.scope,
         formerly=unit.condition.formerly or msgspec.UNSET,
     )

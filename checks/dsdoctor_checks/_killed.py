@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dsdoctor.api import Finding, ImportOutcome, Missing, Resources, fail, skip
+from dsdoctor.api import Finding, ImportOutcome, Missing, Resources, fail, skip, without_fix
 
 #: A program does not send itself this signal by mistake. The kernel sends it when memory runs out or
 #: a cgroup reaches its limit; administrators send it too.
@@ -25,7 +25,7 @@ def shortage(outcome: ImportOutcome, module: str, resources: Resources | Missing
             signal=outcome.signal,
             available_bytes=free,
         )
-    return fail(
+    finding = fail(
         f"`import {module}` was killed by SIGKILL, which the kernel sends when memory runs out",
         effect="every rank can be killed in the same way",
         hint="look for `Out of memory` in `dmesg`, raise the memory limit of the job, or stop other"
@@ -35,3 +35,4 @@ def shortage(outcome: ImportOutcome, module: str, resources: Resources | Missing
         seconds=outcome.seconds,
         available_bytes=free,
     )
+    return without_fix(finding)

@@ -80,7 +80,7 @@ def _cause(candidate: Candidate, place: int, names: Sequence[str], masks: tuple[
         confidence=round(certainty, 2),
         message=message,
         hint=hint,
-        fixes=tuple(hit.known.fixes),
+        fixes=tuple(hit.known.fixes if said.fixes is None else said.fixes),
         evidence=tuple(lines),
         masks=masks,
     )

@@ -89,6 +89,8 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
         hint: what to do, where it differs from the condition's hint, with `{group}` fields as in
             `message`; "" = the condition's. A group whose text the reader types, as part of a
             command, matches nothing that a shell would obey.
+        fixes: those of the condition's fixes that solve what the message says, the best first;
+            None = all of them.
         unless: literal texts whose presence anywhere in the log refutes the hit.
         requires: literal texts, one of which must be somewhere in the log.
         not_after: literal texts whose presence further up in the same log refutes the hit.
@@ -111,6 +113,7 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
     masks: tuple[str, ...] = ()
     message: str = ""
     hint: str = ""
+    fixes: tuple[str, ...] | None = None
     unless: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     not_after: tuple[str, ...] = ()

@@ -32,7 +32,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         evidence: every number of the message, and what it was read from.
         condition: name of the condition (set by the engine).
         id: its id (set by the engine).
-        fixes: names of fixes (set by the engine).
+        fixes: names of fixes; the engine sets those of the condition, unless the check has chosen
+            from them (`fixed_by`).
         scope: who can fix it (set by the engine).
         formerly: earlier names of the condition (set by the engine); left out of JSON without any.
         by_hand: the condition's fixes are not possible here, so none is named; left out of JSON
@@ -70,6 +71,11 @@ def fail(message: str, *, effect: str = "", hint: str = "", **evidence: Any) -> 
 def without_fix(finding: Finding) -> Finding:
     """A finding whose condition has a fix that is not possible here."""
     return msgspec.structs.replace(finding, by_hand=True)
+
+
+def fixed_by(finding: Finding, *names: str) -> Finding:
+    """A finding that only these of its condition's fixes can solve, the best first."""
+    return msgspec.structs.replace(finding, fixes=names)
 
 
 def skip(reason: str, **evidence: Any) -> Finding:

@@ -61,7 +61,7 @@ def job_had_no_errors(
                 noted[f"GPU {gpu.index} corrected memory errors"] = corrected
             if more > 0:
                 yield warn(
-                    f"{named(gpu)} had {more} uncorrected memory errors while job {remains.job} "
+                    f"{named(gpu)} had {more} uncorrected memory error{'s' if more > 1 else ''} while job {remains.job} "
                     "ran, but 0 are expected",
                     effect="a program that touched the bad memory failed with a CUDA error",
                     hint="run `dcgmi diag -r 3`",

@@ -15,6 +15,7 @@ have it checked with `dsdoctor check`, and resume from the last checkpoint on ot
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -59,10 +60,10 @@ _OUT = {
     "unavailable": ("down or drained", False),  # of `sinfo -R`, which prints no state
 }
 _ACTION = {
-    "slurm": "find the reason on the node (`scontrol show node`, `dmesg`, `dsdoctor check`); after "
-    "the fix, return it with `scontrol update NodeName=… State=RESUME`",
+    "slurm": "find the reason on the node (`scontrol show node {node}`, `dmesg`, `dsdoctor check`); "
+    "after the fix, return it with `scontrol update NodeName={node} State=RESUME`",
     "kubernetes": "look at the kubelet and the container runtime of the node (`kubectl describe "
-    "node`, `journalctl -u kubelet`), and have it checked with `dsdoctor check`",
+    "node {node}`, `journalctl -u kubelet`), and have it checked with `dsdoctor check`",
 }
 _MOST_NAMES = 8
 
@@ -102,7 +103,7 @@ def nodes_are_in_service(cluster: ClusterNodes) -> Iterator[Finding]:
             + (f", reason `{reason}`" if reason else "")
             + "), expected nodes that take jobs",
             effect="the scheduler starts no job there; a running one may lose its ranks",
-            hint=_ACTION[scheduler],
+            hint=_ACTION[scheduler].format(node=shlex.quote(names[0]) if names else "NODE"),
             nodes=names,
             state=word,
             reason=reason,

@@ -39,6 +39,7 @@ from dsdoctor.api import (
     TracebackRule,
     check,
     fail,
+    fixed_by,
     ok,
     skip,
     warn,
@@ -124,7 +125,7 @@ def nvcc_supports_gpus(
         wanted, source = list(dict.fromkeys(devices.values())), "the GPUs of this run"
     unknown = [dotted(cc) for cc in wanted if cc not in known]
     if unknown:
-        yield say(
+        finding = say(
             f"nvcc {toolkit.version} does not support capability {listed(unknown)},"
             f" but {source} {'need' if source.endswith('run') else 'requests'} it",
             effect=f"the build of {need.words} fails with `Unsupported gpu architecture`",
@@ -134,10 +135,11 @@ def nvcc_supports_gpus(
             unknown=unknown,
             **evidence,
         )
+        yield fixed_by(finding, "unset-variables") if value else finding
         return
     for name, cc in devices.items():
         if archs and readable and code_for(_as_arch_list(archs), cc) is None:
-            yield say(
+            finding = say(
                 f"{source} does not cover {name}, which has capability {dotted(cc)}",
                 effect="the ops that are built cannot run on it (`no kernel image is available`)",
                 hint=f"add {dotted(cc)} to `TORCH_CUDA_ARCH_LIST`, or unset it",
@@ -145,6 +147,7 @@ def nvcc_supports_gpus(
                 capability=dotted(cc),
                 **evidence,
             )
+            yield fixed_by(finding, "unset-variables")
             return
     yield ok(**evidence)
 
@@ -170,6 +173,7 @@ SIGNATURES = (
         examples=("ValueError: Unknown CUDA arch (Foo) or GPU not supported",),
         message="`TORCH_CUDA_ARCH_LIST` contains a value that torch does not know",
         hint="write capabilities such as `8.0;9.0+PTX` in `TORCH_CUDA_ARCH_LIST`, or unset it",
+        fixes=("unset-variables",),
         level=Level.CERTAIN,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),

@@ -179,7 +179,7 @@ def _other_library(
     if own is not None and numbers(own) != numbers(driver):
         yield skip(f"libcuda is {own}, not {driver}", **evidence)  # driver-library-mismatch
         return
-    yield fail(
+    finding = fail(
         f"CUDA reports a driver that is too old (error {_tables.TOO_OLD}), but driver {driver} is"
         f" {floor} or newer: the job loads another libcuda",
         effect="CUDA initialization fails with error 35; every rank exits at startup",
@@ -189,6 +189,7 @@ def _other_library(
         error=_tables.TOO_OLD,
         **evidence,
     )
+    yield without_fix(finding)  # another build of torch would load the same libcuda
 
 
 def _newest(version: str, compat: str | None = None) -> str:

@@ -72,7 +72,9 @@ def nvidia_smi_answers(
     yield say(
         f"`{smi.path}` {outcome}{words}",
         effect="CUDA is unlikely to start" if needed else "tools that call it do not work",
-        hint=f"run `{smi.path}` by hand and follow its message, or reinstall the driver",
+        hint="look for `NVRM` in `dmesg`; in a container, check which GPUs it was started with"
+        if _NO_DEVICES in (smi.error or "")
+        else f"run `{smi.path}` by hand and follow its message, or reinstall the driver",
         path=smi.path,
         returncode=smi.returncode,
         error=smi.error,

@@ -62,6 +62,9 @@ def memory_is_sound(
             what = (
                 f"{named(gpu)} has {amount(sram or 0, 'uncorrectable SRAM error')} over its life, but "
                 f"NVIDIA's limit is {limits.max_sram_errors:g}"
+                if (sram or 0) > limits.max_sram_errors
+                else f"the driver reports that {named(gpu)} has exceeded NVIDIA's limit of "
+                "uncorrectable SRAM errors"
             )
             hint = "replace the card"
         elif (volatile or 0) > limits.max_volatile_errors:

@@ -34,7 +34,9 @@ def kernels_run(trial: DeepTrial) -> Iterator[Finding]:
         yield fail(
             f"a small kernel on GPU {gpu.name} fails: {gpu.kernel_error}",
             effect="every rank on this GPU crashes, hangs or computes wrong results",
-            hint="start jobs on other GPUs, and look for Xids with `dmesg | grep -i xid`",
+            hint="install a build of torch that has code for this GPU"
+            if "no kernel image" in (gpu.kernel_error or "")
+            else "start jobs on other GPUs, and look for Xids with `dmesg | grep -i xid`",
             gpu=gpu.name,
             error_text=gpu.kernel_error or "",
             hung=gpu.hung,

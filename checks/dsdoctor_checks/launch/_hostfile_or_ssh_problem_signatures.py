@@ -24,6 +24,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         hint="pass hosts that the hostfile lists, or add the host to it",
+        fixes=(),
     ),
     Signature(
         pattern="was not reachable via ssh",
@@ -33,6 +34,7 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        fixes=(),
     ),
     Signature(
         pattern="PasswordAuthentication=no.{0,120}non-zero",
@@ -45,6 +47,7 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        fixes=(),
     ),
     Signature(
         pattern="KeyError: 'PDSH_SSH_ARGS_APPEND'",
@@ -52,6 +55,7 @@ SIGNATURES = (
         examples=("KeyError: 'PDSH_SSH_ARGS_APPEND'",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        fixes=(),
     ),
     Signature(
         pattern="launcher 'pdsh' not installed",
@@ -61,6 +65,7 @@ SIGNATURES = (
         masks=("path-not-writable", "rendezvous-timeout"),
         message="The launcher `pdsh` is not installed",
         hint="install `pdsh`, or choose another launcher with `--launcher`",
+        fixes=(),
     ),
     Signature(
         pattern="hostname'?,? '?-I.{0,40}non-zero",
@@ -71,6 +76,7 @@ SIGNATURES = (
         not_examples=("hostname -I",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        fixes=(),
     ),
     Signature(
         pattern=r"Permission denied \((?:publickey|password|gssapi|keyboard)",
@@ -83,6 +89,7 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        fixes=(),
     ),
     Signature(
         pattern="Host key verification failed",
@@ -91,6 +98,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         hint="run `ssh HOST hostname` once by hand as the user of the job, and accept the key if it is the right one",
+        fixes=(),
     ),
     Signature(
         pattern=r"ssh: connect to host \S+ port",
@@ -99,14 +107,17 @@ SIGNATURES = (
         not_examples=("ssh: connect to host n2",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        fixes=(),
     ),
     Signature(
-        pattern="ssh: Could not resolve hostname",
+        pattern=r"ssh: Could not resolve hostname (?P<host>\w[\w.-]{0,252})",
         source="openssh 5.0-9.9 ssh.c",
         examples=("10.0.0.3: ssh: Could not resolve hostname node-9: Name or service not known",),
+        not_examples=("ssh: Could not resolve hostname : Name or service not known",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
-        hint="correct the name in the hostfile, or add it to DNS or /etc/hosts, until `getent hosts HOST` prints an address",
+        hint="correct the name in the hostfile, or add it to DNS or /etc/hosts, until `getent hosts {host}` prints an address",
+        fixes=(),
     ),
     Signature(
         pattern="REMOTE HOST IDENTIFICATION",
@@ -115,6 +126,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         hint="if the host was installed again, remove its old key with `ssh-keygen -R HOST`, and run `ssh HOST hostname` once by hand",
+        fixes=(),
     ),
     Signature(
         pattern="ssh exited with exit code (?:255|127)",
@@ -126,6 +138,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         startup=True,  # after a step, a connection was lost that had been made
+        fixes=(),
     ),
     Signature(
         pattern="(?:ssh|pdsh): command not found",
@@ -137,6 +150,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         hint="install an SSH client (`apt-get install openssh-client`) or `pdsh` on the node that starts the job",
+        fixes=(),
     ),
     Signature(
         pattern="No such file or directory: 'pdsh'",
@@ -146,6 +160,7 @@ SIGNATURES = (
         masks=("path-not-writable", "rendezvous-timeout"),
         message="The launcher `pdsh` is not installed",
         hint="install `pdsh`, or choose another launcher with `--launcher`",
+        fixes=(),
     ),
     Signature(
         pattern=r"No slot '\d+' specified on host '(?!localhost)",
@@ -157,6 +172,7 @@ SIGNATURES = (
         not_examples=("No slot '5' specified on host 'localhost'",),
         level=Level.STRONG,
         hint="pass slots that the hostfile gives to the host: `slots=N` numbers them from 0",
+        fixes=(),
     ),
     Signature(
         pattern="IndexError: list index out of range",
@@ -177,6 +193,7 @@ SIGNATURES = (
         ),
         near=("deepspeed/launcher/runner.py",),
         hint="correct the line of the hostfile or of `.deepspeed_env` that the launcher cannot split: `HOST slots=N`, or `NAME=VALUE`",
+        fixes=(),
     ),
     Signature(
         pattern="rcmd: socket: Permission denied",
@@ -184,6 +201,7 @@ SIGNATURES = (
         examples=("pdsh@head: n2: rcmd: socket: Permission denied",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        fixes=(),
     ),
     Signature(
         pattern="no extra nodes available via hostfile",
@@ -191,6 +209,7 @@ SIGNATURES = (
         examples=("ValueError: Num nodes is >1 but no extra nodes available via hostfile",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        fixes=(),
     ),
     Signature(
         pattern="kex_exchange_identification: ",
@@ -198,6 +217,7 @@ SIGNATURES = (
         examples=("kex_exchange_identification: Connection closed by remote host",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        fixes=(),
     ),
     Signature(
         pattern=r"Bad owner or permissions on \S*\.ssh",
@@ -207,6 +227,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         hint="run `chmod 600 ~/.ssh/config` as the owner of the file",
+        fixes=(),
     ),
     Signature(
         pattern="mcmd: connect failed",
@@ -214,6 +235,7 @@ SIGNATURES = (
         examples=("mcmd: connect failed",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        fixes=(),
     ),
     Signature(
         pattern="There are not enough slots available",
@@ -222,6 +244,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         hint="raise `slots=N` in the hostfile to the number of GPUs, or start fewer ranks",
+        fixes=(),
     ),
     Signature(
         pattern="ORTE was unable to reliably start",
@@ -229,6 +252,7 @@ SIGNATURES = (
         examples=("ORTE was unable to reliably start",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        fixes=(),
     ),
     Signature(
         pattern="contains multiple entries for",
@@ -246,6 +270,7 @@ SIGNATURES = (
             "RuntimeError: Unable to detect suitable master address via `hostname -I`, please manually specify one via --master_addr",
             "does not support worker include/exclusion",
         ),
+        fixes=(),
     ),
     Signature(
         pattern=r"^pdsh@\S+ (?:\S+: )?(?:connect: |mcmd|module path .{0,120}insecure|Couldn't load any|gethostbyname|rcmd)",
@@ -261,6 +286,7 @@ SIGNATURES = (
         not_examples=("pdsh@head: n1: 8 ranks done",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        fixes=(),
     ),
     Signature(
         pattern="UNPROTECTED PRIVATE KEY FILE",
@@ -269,6 +295,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         hint="run `chmod 600` on the private key that the message names",
+        fixes=(),
     ),
     Signature(
         pattern="Load key .{0,120}bad permissions",
@@ -278,6 +305,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         hint="run `chmod 600` on the private key that the message names",
+        fixes=(),
     ),
     Signature(
         pattern="Too many authentication failures",
@@ -285,6 +313,7 @@ SIGNATURES = (
         examples=("Too many authentication failures",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        fixes=(),
     ),
     Signature(
         pattern=r"\bssh: not found",
@@ -293,6 +322,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         hint="install an SSH client (`apt-get install openssh-client`) on the node that starts the job",
+        fixes=(),
     ),
     Signature(
         pattern="No such file or directory: 'ssh'",
@@ -301,6 +331,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         hint="install an SSH client (`apt-get install openssh-client`) on the node that starts the job",
+        fixes=(),
     ),
     Signature(
         pattern=r"Error: host \S+ is already defined",
@@ -319,5 +350,6 @@ SIGNATURES = (
         ),
         not_examples=("ValueError: Only able to place 1 replicas, but",),
         level=Level.WEAK,
+        fixes=(),
     ),
 )

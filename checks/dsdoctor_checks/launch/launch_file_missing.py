@@ -58,7 +58,16 @@ def program_and_script_are_there(
     if files.program is None and files.script is None:
         yield skip("the command contains shell syntax, or no file to look for")
         return
-    if files.program is not None and files.program_path is None:
+    if files.program is not None and files.program_path is None and "/" in files.program:
+        yield fail(
+            f"the program `{files.program}` does not exist in `{files.folder}`, or is not executable"
+            if not files.program.startswith("/")
+            else f"the program `{files.program}` does not exist, or is not executable",
+            effect="the command fails at once with `No such file or directory` or `Permission denied`",
+            hint="correct its path, start in the directory that it is relative to, or run `chmod +x`",
+            program=files.program,
+        )
+    elif files.program is not None and files.program_path is None:
         import difflib  # noqa: PLC0415  # only where the program is missing
 
         near = difflib.get_close_matches(files.program, (*_PACKAGED, *_LAUNCHERS), 1)

@@ -67,8 +67,9 @@ def a_launcher_starts_the_ranks(
     if not missing:
         wrong = [name for name in _NUMBERS if not _may_be_number(known[name])]
         for name in wrong:
+            shown = known[name] or '""'
             yield fail(
-                f"`{name}` is `{known[name]}`, expected a number",
+                f"`{name}` is `{shown}`, expected a number",
                 effect="`torch.distributed` stops with `invalid literal for int()`",
                 hint=f"set `{name}` to a number in the job script",
                 variable=name,

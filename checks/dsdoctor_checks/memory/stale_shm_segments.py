@@ -66,7 +66,10 @@ def no_segment_is_stale(detail: MemoryDetail, limits: StaleShmLimits) -> Iterato
         return
     several = len(left) != 1
     others = len(left) - len(detail.shm_mine)
-    theirs = f"; {others} of them belong to other users{_owners(detail)}" if others else ""
+    whose = (
+        f"{others} of them {'belongs' if others == 1 else 'belong'}" if several else "it belongs"
+    )
+    theirs = f"; {whose} to other users{_owners(detail)}" if others else ""
     finding = warn(
         f"{len(left)} shared-memory {'segments' if several else 'segment'} in /dev/shm"
         f" {'hold' if several else 'holds'} {size} MiB, but no process maps"

@@ -29,6 +29,7 @@ from dsdoctor.api import (
     fail,
     ok,
     skip,
+    without_fix,
 )
 from dsdoctor_checks._killed import killed, shortage
 
@@ -81,7 +82,7 @@ def deepspeed_imports(
         what = f"was killed by {said}"
     else:
         what = f"failed with `{outcome.error_type}: {said}`"
-    yield fail(
+    finding = fail(
         f"`import deepspeed` {what}",
         effect="every rank fails in the same way when it starts",
         hint="run `python -X faulthandler -c 'import deepspeed'` to see in which module it ends"
@@ -97,3 +98,4 @@ def deepspeed_imports(
         signal=outcome.signal,
         seconds=outcome.seconds,
     )
+    yield without_fix(finding) if outcome.error_type == "hang" else finding

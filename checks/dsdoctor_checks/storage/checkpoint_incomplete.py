@@ -113,7 +113,7 @@ def checkpoint_is_whole(checkpoint: Checkpoint) -> Iterator[Finding]:
             f"{len(lacking)} {plural} missing from the checkpoint `{tag}`: "
             f"{', '.join(lacking[:_SHOWN])}{more}",
             effect="loading fails, or the states of those ranks are lost",
-            hint="copy them from where the checkpoint was saved, or resume from another tag",
+            hint=f"copy {'them' if len(lacking) > 1 else 'it'} from where the checkpoint was saved, or resume from another tag",
             missing=lacking,
             **evidence,
         )

@@ -15,6 +15,7 @@ and set `checkpoint.load_universal` in the config, or pass `load_optimizer_state
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -86,7 +87,7 @@ def checkpoint_fits_the_run(
     zero, loading = config.get("zero_optimization"), config.get("checkpoint")
     stage = zero.get("stage", 0) if isinstance(zero, dict) else None
     universal = isinstance(loading, dict) and loading.get("load_universal") is True
-    have = checkpoint.zero_stage
+    have, conversion = checkpoint.zero_stage, _conversion(checkpoint)
     evidence: dict[str, Any] = {
         "checkpoint": checkpoint.path,
         "dp_world_size": checkpoint.dp_world_size,
@@ -98,8 +99,7 @@ def checkpoint_fits_the_run(
         yield fail(
             "`checkpoint.load_universal` is true, but the checkpoint is not a universal checkpoint",
             effect="loading fails",
-            hint="convert it with `python -m deepspeed.checkpoint.ds_to_universal --input_folder"
-            " DIR/TAG --output_folder DIR/TAG_universal`",
+            hint=f"convert it with `{conversion}`",
             **evidence,
         )
         return
@@ -110,7 +110,7 @@ def checkpoint_fits_the_run(
         yield fail(
             f"the checkpoint was saved with ZeRO stage {have}, but the config sets stage {stage}",
             effect="loading fails: the two stages use different files",
-            hint="set the stage that it was saved with, or convert it to a universal checkpoint and set `checkpoint.load_universal` to true",
+            hint=f"set the stage that it was saved with, or convert it with `{conversion}` and set `checkpoint.load_universal` to true",
             **evidence,
         )
         return
@@ -122,13 +122,22 @@ def checkpoint_fits_the_run(
         yield (fail if said else warn)(
             f"the checkpoint was saved by {saved} (ZeRO stage {have}), but this run has {ranks}",
             effect="loading fails: DeepSpeed does not repartition the optimizer states",
-            hint=f"run with {wrote} ranks, or convert it to a universal checkpoint and set `checkpoint.load_universal` to true",
+            hint=f"run with {saved}, or convert it with `{conversion}` and set `checkpoint.load_universal` to true",
             ranks=ranks,
             wrote=wrote,
             **evidence,
         )
         return
     yield ok(ranks=ranks, **evidence)
+
+
+def _conversion(checkpoint: Checkpoint) -> str:
+    """The command that makes it a universal checkpoint, next to it."""
+    folder = f"{checkpoint.path.rstrip('/')}/{checkpoint.tag}".rstrip("/")
+    command = ["python", "-m", "deepspeed.checkpoint.ds_to_universal"]
+    return shlex.join(
+        [*command, "--input_folder", folder, "--output_folder", f"{folder}_universal"]
+    )
 
 
 def _differ(have: int, stage: int) -> bool:

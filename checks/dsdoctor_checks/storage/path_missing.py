@@ -13,6 +13,7 @@ Mount the file system here, copy the data, or correct the path.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -64,7 +65,7 @@ def paths_are_there(storage: Storage) -> Iterator[Finding]:
             yield warn(
                 f"`{place.path}` (`--path`) is an empty {'directory' if place.kind == 'dir' else place.kind}",
                 effect="the run finds no data",
-                hint="check that its file system is mounted (`findmnt -T PATH`)",
+                hint=f"check that its file system is mounted (`findmnt -T {shlex.quote(place.path)}`)",
                 **evidence,
             )
         else:

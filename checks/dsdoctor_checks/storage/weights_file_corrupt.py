@@ -41,7 +41,9 @@ def files_are_whole(checkpoint: Checkpoint) -> Iterator[Finding]:
     yield fail(
         f"{shown}{more}",
         effect="loading fails on the rank that reads it",
-        hint="copy or download these files again, or resume from another tag",
+        hint="run `git lfs pull` in the repository that they come from, or download them again"
+        if {file.problem for file in bad} == {"git-lfs pointer"}
+        else "copy or download these files again, or resume from another tag",
         checkpoint=checkpoint.path,
         files={file.name: file.problem for file in bad},
         sizes={file.name: file.size for file in bad},

@@ -33,6 +33,7 @@ from dsdoctor.api import (
     check,
     fail,
     skip,
+    without_fix,
 )
 from dsdoctor_checks._killed import killed, shortage
 
@@ -109,7 +110,7 @@ def torch_imports(
     words = lines[-1].rstrip(".") if lines else "no message"
     message, effect, hint = _stated(kind, words)
     entries = list(library_path.entries) if isinstance(library_path, LibraryPath) else []
-    yield fail(
+    finding = fail(
         message,
         effect=effect,
         hint=hint,
@@ -124,6 +125,7 @@ def torch_imports(
         error_text=f"{outcome.message or ''}\n{outcome.traceback}",
         ld_library_path=entries,
     )
+    yield without_fix(finding) if kind == "hang" else finding
 
 
 HINT = (

@@ -187,3 +187,20 @@ CHECK = nvcc_arch_unsupported.nvcc_supports_gpus
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
     assert judge(CHECK, **facts).statuses == expected
+
+
+def test_a_toolkit_is_not_the_fix_of_a_variable() -> None:
+    facts: dict[str, Any] = {
+        "torch_build": m.torch(),
+        "cuda_toolkits": m.toolkits(m.toolkit("12.8")),
+        "deep_speed_install": m.DEEPSPEED,
+        "gpus": m.gpus("A100"),
+        "run_needs": m.ADAM,
+        "nvidia_kernel": m.kernel(),
+    }
+    for value in ("9.0", "3.5"):
+        (found,) = judge(CHECK, **facts, environment=m.env(TORCH_CUDA_ARCH_LIST=value)).bad
+        assert found.fixes == ("unset-variables",), value
+    facts["cuda_toolkits"] = m.toolkits(m.toolkit("11.7"))
+    (found,) = judge(CHECK, **facts | {"gpus": m.gpus("4090")}, environment=m.NO_ENV).bad
+    assert found.fixes[0] == "install-cuda-toolkit"

@@ -50,4 +50,6 @@ from dsdoctor_checks.gpu import ecc_uncorrectable
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:
-    assert judge(ecc_uncorrectable.memory_is_sound, gpus=Gpus(gpus=(fact,))).status == expected
+    found = judge(ecc_uncorrectable.memory_is_sound, gpus=Gpus(gpus=(fact,)))
+    assert found.status == expected
+    assert not any("has 0 " in one.message for one in found.bad)

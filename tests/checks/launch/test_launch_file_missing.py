@@ -117,6 +117,16 @@ def test_files(text: str, expected: str) -> None:
         assert "the closest launcher is `deepspeed`" in judged.findings[0].message
 
 
+def test_a_program_that_is_a_path_is_not_looked_for_on_path() -> None:
+    (found,) = judge(
+        launch_file_missing.program_and_script_are_there, launch_files=look("./rum.sh")
+    ).bad
+    assert found.message == (
+        "the program `./rum.sh` does not exist in `/job`, or is not executable"
+    )
+    assert "install" not in found.hint
+
+
 @pytest.mark.parametrize(
     ("program", "advice"),
     [

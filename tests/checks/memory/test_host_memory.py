@@ -207,7 +207,7 @@ def test_stale_segments_are_attributed_to_their_owners() -> None:
     )
     (found,) = judge(stale_shm_segments.no_segment_is_stale, memory_detail=detail).findings
     assert found.message.endswith(
-        "1 of them belong to other users (by owner: uid 1007 66 MiB, uid 0 9 MiB)"
+        "1 of them belongs to other users (by owner: uid 1007 66 MiB, uid 0 9 MiB)"
     )
     assert found.evidence["mib_by_uid"] == {"0": 9, "1007": 66}
 

@@ -97,6 +97,14 @@ def test_a_killed_import_is_not_a_broken_torch(free: int, expected: str) -> None
     ).findings
     assert m.words(found) == [expected]
     assert "reinstall" not in found[0].hint
+    assert found[0].fixes == ()
+
+
+def test_another_build_does_not_help_against_a_slow_disk() -> None:
+    for kind, fixes in (("hang", ()), ("OSError", ("install-torch-build",))):
+        live = TorchLive(imported=ImportOutcome(ok=False, error_type=kind, message="x"))
+        (found,) = judge(CHECK, torch_build=m.torch(), torch_live=live).bad
+        assert found.fixes == fixes
 
 
 REGISTRY = packs.load(builtin_only=True)

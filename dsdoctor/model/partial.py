@@ -84,6 +84,7 @@ OPEN: dict[type, frozenset[str]] = {
     machine.OsInfo: frozenset({"machine", "libc", "container"}),
     machine.NvidiaKernel: frozenset({"module_version", "module_open", "dxg"}),
     machine.PciGpu: frozenset({"driver"}),
+    machine.Resources: frozenset({"memory_limit_bytes"}),
     machine.NvidiaSmi: frozenset(
         {"returncode", "gpus", "driver_version", "cuda_version", "cuda_missing"}
     ),

@@ -1,7 +1,9 @@
-"""`df` and `ulimit`: the size of /dev/shm, and what a process may lock and open.
+"""`df`, `ulimit`, `prlimit`, /proc/PID/limits: size of /dev/shm, what a process may lock and open.
 
 Sources: coreutils 8.30-9.5 src/df.c (sizes in powers of 1024 with `-h`, in KiB under `1K-blocks`);
-bash 4.4-5.2 builtins/ulimit.def (memory in KiB). Read 2026-11-24. How much of /dev/shm was
+bash 4.4-5.2 builtins/ulimit.def, zsh 5.0-5.9 Src/Builtins/rlimits.c, dash 0.5.11 src/miscbltin.c
+(memory in KiB); util-linux 2.21-2.41 sys-utils/prlimit.c and Linux fs/proc/base.c (bytes, the soft
+limit first). Read 2026-11-24 and 2026-11-28. How much of /dev/shm was
 in use at that moment is not read, nor is a hard limit: a job starts with the soft one.
 """
 
@@ -31,6 +33,29 @@ _ROW = re.compile(
     r"\s+\((?:kbytes, )?-(?P<what>[lnsuv])\)"
     r"\s+(?P<value>\d{1,18}|unlimited)\s*$"
 )
+#: A row of zsh's (`-l: locked-in-memory size (kbytes)  64`) and of dash's.
+_ZSH = re.compile(
+    r"\s*-(?P<what>[lnsuv]): (?:locked-in-memory size|file descriptors|stack size|processes"
+    r"|address space)(?: \(k(?:bytes|B)\))?\s+(?P<value>\d{1,18}|unlimited)\s*$"
+)
+_DASH = re.compile(
+    r"\s*(?P<name>locked memory|nofiles|stack|process|vmemory)(?:\(kbytes\))?"
+    r"\s+(?P<value>\d{1,18}|unlimited)\s*$"
+)
+_DASH_NAMES = {"locked memory": "l", "nofiles": "n", "stack": "s", "process": "u", "vmemory": "v"}
+#: dash's list begins with this row; its names alone are ordinary words.
+_DASH_FIRST = re.compile(r"\s*time\(seconds\)\s+(?:\d{1,18}|unlimited)\s*$")
+_DASH_ROWS = 14
+#: A row of /proc/PID/limits, and of `prlimit`.
+_OF_PROCESS = re.compile(
+    r"\s*(?:Max (?P<name>locked memory|open files|stack size|processes|address space)"
+    r"|(?P<word>MEMLOCK|NOFILE|STACK|NPROC|AS)\s+[a-z][\w -]{3,50})"
+    r"\s+(?P<value>\d{1,20}|unlimited)\s+(?:\d{1,20}|unlimited)(?:\s+(?:bytes|files|processes))?\s*$"
+)
+_PROCESS_NAMES = {
+    "locked memory": "l", "open files": "n", "stack size": "s", "processes": "u",
+    "address space": "v", "MEMLOCK": "l", "NOFILE": "n", "STACK": "s", "NPROC": "u", "AS": "v",
+}  # fmt: skip
 
 
 #: Option of `ulimit` to the field, and the unit of what it prints.
@@ -43,16 +68,31 @@ _FIELDS = {
 }
 
 
-def _limit(what: str, value: str, line: Line, into: Statements) -> None:
+def _limit(what: str, value: str, line: Line, into: Statements, *, in_bytes: bool = False) -> None:
     field, unit = _FIELDS[what]
+    unit = 1 if in_bytes else unit
     into.state(Resources, field, None if value == "unlimited" else int(value) * unit, line)
 
 
+def _read_dash(lines: Sequence[Line], into: Statements) -> None:
+    for place, first in enumerate(lines):
+        if not _DASH_FIRST.match(first.text):
+            continue
+        for line in lines[place + 1 : place + _DASH_ROWS]:
+            row = _DASH.match(line.text)
+            if row:
+                _limit(_DASH_NAMES[row["name"]], row["value"], line, into)
+
+
 def _read_ulimit(lines: Sequence[Line], into: Statements) -> None:
+    _read_dash(lines, into)
     for line, behind in zip(lines, [*lines[1:], None], strict=True):
-        row = _ROW.match(line.text)
+        row = _ROW.match(line.text) or _ZSH.match(line.text)
         if row:
             _limit(row["what"], row["value"], line, into)
+        elif shown := _OF_PROCESS.match(line.text):
+            what = _PROCESS_NAMES[shown["name"] or shown["word"]]
+            _limit(what, shown["value"], line, into, in_bytes=True)
         asked = _ASKED.search(line.text)
         answer = _ANSWER.match(behind.text) if behind and asked else None
         if asked and answer and behind:

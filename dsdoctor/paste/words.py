@@ -13,13 +13,24 @@ _WORDS = (
     "@explicit", "this file may be used to create an environment", "nodename=",
     "nodestatusunknown", "taints: ", "nvidia_smi_log", "query-gpu", "driver_version",
     "etting ds_accelerator to cpu", "bus info: pci@", "cuda runtime version", "cuda used to build",
-    "torch.cuda.is_available", "torch.__version__", "torch.version.cuda",
+    '"hostconfig": {', "buff/cache", "buffers     cached", "max locked memory",
+    "locked-in-memory size", "hypervisor vendor", "torch.cuda.is_available", "torch.__version__",
+    "torch.version.cuda",
 )  # fmt: skip
 #: ... or matches one of these. Each begins with its literal where possible, and is tried only if
 #: the text contains the literal: a single pattern of all of them reads 1 MB/s.
 _PATTERNS = tuple(
     (literal, lazy(pattern))
     for literal, pattern in (
+        ("shm", r"(?:docker|podman|nerdctl) [^\n]{0,400}--shm-size|\bshm_size: "),
+        ("--ulimit", r"(?:docker|podman|nerdctl) [^\n]{0,400}--ulimit"),
+        ("dev/shm", r"%\s+/dev/shm\s"),
+        ("ulimit -", r"ulimit -s?[lnsuva]\s"),
+        ("node 0", r"node 0 size: \d"),
+        ("jobid=", r"\bjobid=\d{1,12}[^\n]{0,200}\n[^\n]{0,200}="),
+        ("physical_state", r"state [a-z]{4,8} physical_state "),
+        ("infiniband device", r"infiniband device '"),
+        ("phys", r"physical state: |phys_state:"),
         ("gpu0", r"\bgpu0\s"),
         ("transformers", r"transformers`{0,2} version"),
         ("accelerate", r"accelerate`{0,2} version"),

@@ -28,6 +28,7 @@ from dsdoctor.api import (
     Missing,
     RunNeeds,
     Scope,
+    Why,
     check,
     fail,
     ok,
@@ -53,6 +54,9 @@ def allocation_is_visible(
     """Compares the number that Slurm assigned with the devices that CUDA would see."""
     if not in_job(env):
         yield skip("not in a Slurm job")
+        return
+    if isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED:
+        yield skip(gpus.detail)
         return
     given = gpus_of_node(env)
     tokens = visible_tokens(env)

@@ -1,0 +1,130 @@
+"""`docker run` lines, `docker inspect` and compose files: what a container was given.
+
+Only what is written there is stated, never a default of Docker: a daemon can have another one.
+Sources: docker/cli v18 to v28 cli/command/container/opts.go; the `HostConfig` of the Engine API
+1.24 to 1.48; the Compose specification, `shm_size`. Read 2026-11-28.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+
+from dsdoctor.model.facts.machine import Environment, Resources
+from dsdoctor.paste.lines import Line
+from dsdoctor.paste.reader import Reader
+from dsdoctor.paste.statements import Statements
+
+_RUN = re.compile(
+    r"(?:^|.{0,80}[$#%>❯]\s)\s*(?:sudo\s+)?(?:docker|podman|nerdctl)\s+(?:container\s+)?"
+    r"(?:run|create)\s+(?P<rest>\S.*)$"
+)
+_SIZE = re.compile(
+    r"(?P<number>\d{1,12}(?:\.\d{1,3})?)\s?(?P<unit>[bkmgt]?)(?:i?b)?$", re.IGNORECASE
+)
+_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_VARIABLE = re.compile(
+    r"(?P<name>(?:CUDA|NCCL|TORCH|PYTORCH|DS|GLOO|HIP|ROCR|OMP)_[A-Z0-9_]{1,50})"
+    r"=(?P<value>\S{1,400})$"
+)
+_LIMITS = {"memlock": "limit_memlock", "nofile": "limit_nofile", "stack": "limit_stack"}
+_ULIMIT = re.compile(r"(?P<name>memlock|nofile|stack)=(?P<soft>-?\d{1,19})(?::-?\d{1,19})?$")
+#: Options of one word whose value is the next word, if it is not joined with `=`.
+_VALUED = {
+    "--shm-size": "shm", "-e": "env", "--env": "env", "--ulimit": "ulimit", "-m": "memory",
+    "--memory": "memory",
+}  # fmt: skip
+_LINES = 60
+_SHM_SIZE = re.compile(
+    r"\s+shm_size:\s*['\"]?(?P<size>\d[\d.]{0,12}\s?[bkmgt]?i?b?)['\"]?\s*$", re.IGNORECASE
+)
+_INSPECTED = re.compile(
+    r"\s*\"(?P<key>IpcMode|ShmSize|Memory)\":\s*(?P<value>\"[^\"]{0,80}\"|\d{1,18}),?\s*$"
+)
+_CONFIG = re.compile(r"\s*\"HostConfig\":\s*\{\s*$")
+_INSPECT_LINES = 300
+
+
+def _read(lines: Sequence[Line], into: Statements) -> None:
+    for place, line in enumerate(lines):
+        found = _RUN.match(line.text)
+        if found:
+            _options(_joined(lines, place, found["rest"]), line, into)
+        elif _CONFIG.match(line.text):
+            _inspected(lines[place + 1 : place + _INSPECT_LINES], into)
+        elif composed := _SHM_SIZE.match(line.text):
+            _state_shm(composed["size"], line, into)
+
+
+def _joined(lines: Sequence[Line], place: int, rest: str) -> str:
+    """A command with the lines that a backslash joins to it."""
+    parts = [rest]
+    for line in lines[place + 1 : place + _LINES]:
+        if not parts[-1].endswith("\\"):
+            break
+        parts[-1] = parts[-1][:-1]
+        parts.append(line.text)
+    return " ".join(parts)
+
+
+def _options(rest: str, line: Line, into: Statements) -> None:
+    for kind, value in _pairs(rest):
+        if kind == "shm":
+            _state_shm(value, line, into)
+        elif kind == "memory":
+            size = _bytes(value)
+            if size:
+                into.state(Resources, "memory_limit_bytes", size, line)
+        elif kind == "env":
+            named = _VARIABLE.match(value)
+            if named and "$" not in named["value"]:
+                into.state(Environment, f"variables.{named['name']}", named["value"], line)
+        elif limit := _ULIMIT.match(value):
+            soft = int(limit["soft"])
+            into.state(Resources, _LIMITS[limit["name"]], None if soft < 0 else soft, line)
+
+
+def _pairs(rest: str) -> Iterator[tuple[str, str]]:
+    """Options before the name of the image, as far as they matter here."""
+    try:
+        words = shlex.split(rest)
+    except ValueError:  # a quote that is not closed: the line is cut
+        return
+    for place, word in enumerate(words):
+        name, joined, value = word.partition("=")
+        if joined and name in _VALUED:
+            yield _VALUED[name], value
+        elif word in _VALUED and place + 1 < len(words):
+            yield _VALUED[word], words[place + 1]
+
+
+def _inspected(lines: Sequence[Line], into: Statements) -> None:
+    own = True
+    for line in lines:
+        if line.fence or re.match(r"\s{0,8}\"(?:GraphDriver|Mounts|Config)\":", line.text):
+            return
+        found = _INSPECTED.match(line.text)
+        if found is None:
+            continue
+        value = found["value"].strip('"')
+        if found["key"] == "IpcMode":
+            own = value in ("private", "shareable", "")  # otherwise /dev/shm is that of another
+        elif found["key"] == "ShmSize" and own and value.isdecimal() and int(value):
+            into.state(Resources, "shm_total_bytes", int(value), line)
+        elif found["key"] == "Memory" and value.isdecimal():
+            into.state(Resources, "memory_limit_bytes", int(value) or None, line)
+
+
+def _bytes(text: str) -> int | None:
+    found = _SIZE.match(text.strip())
+    return int(float(found["number"]) * _UNITS[found["unit"].lower()]) if found else None
+
+
+def _state_shm(text: str, line: Line, into: Statements) -> None:
+    size = _bytes(text)
+    if size:
+        into.state(Resources, "shm_total_bytes", size, line)
+
+
+READER = Reader("docker", _read)

@@ -1,0 +1,266 @@
+"""`free`, `lscpu`, `numactl`, `docker`, `scontrol show job`, limits and ports in a paste."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from dsdoctor import packs
+from dsdoctor.judge import judge
+from dsdoctor.model.finding import Status
+from dsdoctor.paste.environment import environment_of
+from dsdoctor.paste.words import may_state
+from tests.paste.reading import stated, value
+
+REGISTRY = packs.load()
+GIB = 1 << 30
+
+FREE = """\
+              total        used        free      shared  buff/cache   available
+Mem:       65806308     9876543    12345678      123456    43584087    55001234
+Swap:       2097148           0     2097148
+"""
+FREE_OLD = """\
+$ free -m
+             total       used       free     shared    buffers     cached
+Mem:         64264      60123       4141          2        512      40000
+-/+ buffers/cache:      19611      44653
+Swap:         8191          0       8191
+"""
+FREE_HUMAN = """\
+               total        used        free      shared  buff/cache   available
+Mem:           503Gi        40Gi       300Gi       1.0Gi       163Gi       459Gi
+Swap:             0B          0B          0B
+"""
+LSCPU = """\
+Architecture:        x86_64
+CPU op-mode(s):      32-bit, 64-bit
+CPU(s):              96
+On-line CPU(s) list: 0-95
+Hypervisor vendor:   KVM
+Virtualization type: full
+"""
+LSCPU_GROUPS = """\
+Architecture:             aarch64
+  CPU op-mode(s):         64-bit
+CPU(s):                   72
+  On-line CPU(s) list:    0-71
+Virtualization features:
+  Hypervisor vendor:      Microsoft
+"""
+LSCPU_CHINESE = "架构：                   x86_64\nCPU 运行模式：           32-bit\nCPU:                     64\n"
+NUMACTL = """\
+available: 2 nodes (0-1)
+node 0 cpus: 0 1 2 3
+node 0 size: 128000 MB
+node 0 free: 100 MB
+node 1 cpus: 4 5 6 7
+node 1 size: 129000 MB
+node 1 free: 3000 MB
+node distances:
+node   0   1
+  0:  10  21
+"""
+DOCKER_RUN = """\
+$ sudo docker run --gpus all -it --rm --shm-size=64m \\
+    --ulimit memlock=-1 --ulimit nofile=512:1024 \\
+    -e NCCL_IB_HCA=mlx5_0 --env "CUDA_VISIBLE_DEVICES=0,1" -m 16g \\
+    nvcr.io/nvidia/pytorch:24.01-py3 python -m torch.distributed.run
+"""
+INSPECT = """\
+$ docker inspect trainer
+        "HostConfig": {
+            "Memory": 17179869184,
+            "IpcMode": "private",
+            "ShmSize": 67108864,
+            "Runtime": "runc"
+        },
+"""
+COMPOSE = "services:\n  train:\n    shm_size: '2gb'\n"
+JOB = """\
+$ scontrol show job 4711
+JobId=4711 JobName=train
+   UserId=me(1000) GroupId=me(1000) MCS_label=N/A
+   JobState=RUNNING Reason=None Dependency=(null)
+   NumNodes=2 NumCPUs=4 NumTasks=2 CPUs/Task=1 ReqB:S:C:T=0:0:*:*
+   ReqTRES=cpu=4,mem=64G,node=2,billing=4,gres/gpu=16
+   MinCPUsNode=1 MinMemoryNode=32G MinTmpDiskNode=0
+   TresPerNode=gres/gpu:h100:8
+"""
+JOB_OLD = """\
+JobId=12 JobName=bert
+   JobState=RUNNING Reason=None Dependency=(null)
+   NumNodes=1-1 NumCPUs=1 CPUs/Task=1 ReqB:S:C:T=0:0:*:*
+   TRES=cpu=1,mem=4G,node=1
+   Features=(null) Gres=gpu:4 Reservation=(null)
+"""
+ZSH = """\
+-t: cpu time (seconds)              unlimited
+-s: stack size (kbytes)             8192
+-l: locked-in-memory size (kbytes)  64
+-n: file descriptors                1024
+"""
+DASH = "time(seconds)        unlimited\nstack(kbytes)        8192\nlocked memory(kbytes) 64\nnofiles              512\n"
+PROC = """\
+Limit                     Soft Limit           Hard Limit           Units
+Max stack size            8388608              unlimited            bytes
+Max open files            1024                 524288               files
+Max locked memory         65536                65536                bytes
+"""
+PRLIMIT = """\
+RESOURCE   DESCRIPTION                             SOFT      HARD UNITS
+MEMLOCK    max locked-in-memory address space     65536     65536 bytes
+NOFILE     max number of open files                1024   1048576 files
+STACK      max stack size                       8388608 unlimited bytes
+"""
+IBSTATUS = """\
+Infiniband device 'mlx5_0' port 1 status:
+	default gid:	 fe80:0000:0000:0000:0c42:a103:0001:0002
+	base lid:	 0x1
+	state:		 4: ACTIVE
+	phys state:	 5: LinkUp
+	rate:		 200 Gb/sec (4X HDR)
+	link_layer:	 InfiniBand
+
+Infiniband device 'mlx5_1' port 1 status:
+	state:		 1: DOWN
+	phys state:	 2: Polling
+	rate:		 10 Gb/sec (4X SDR)
+	link_layer:	 InfiniBand
+"""
+RDMA = """\
+link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1f0np0
+link mlx5_1/1 subnet_prefix fe80:0000:0000:0000 lid 1 sm_lid 1 lmc 0 state DOWN physical_state POLLING
+"""
+ALL = {
+    "free": FREE, "free -m": FREE_OLD, "free -h": FREE_HUMAN, "lscpu": LSCPU,
+    "lscpu 2.37": LSCPU_GROUPS, "lscpu in Chinese": LSCPU_CHINESE, "numactl": NUMACTL,
+    "docker run": DOCKER_RUN, "docker inspect": INSPECT, "compose": COMPOSE, "scontrol": JOB,
+    "scontrol 17": JOB_OLD, "zsh": ZSH, "dash": DASH, "proc": PROC, "prlimit": PRLIMIT,
+    "ibstatus": IBSTATUS, "rdma link": RDMA,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "expected"),
+    [
+        (FREE, "resources/memory_total_bytes", 65806308 << 10),
+        (FREE, "resources/swap_total_bytes", 2097148 << 10),
+        (FREE_OLD, "resources/memory_total_bytes", 64264 << 20),
+        (FREE_OLD, "resources/swap_total_bytes", 8191 << 20),
+        (FREE_HUMAN, "resources/memory_total_bytes", 503 * GIB),
+        (FREE_HUMAN, "resources/swap_total_bytes", 0),
+        (LSCPU, "os_info/machine", "x86_64"),
+        (LSCPU, "resources/cpus_logical", 96),
+        (LSCPU, "pci_tree/virtual", True),
+        (LSCPU_GROUPS, "resources/cpus_logical", 72),
+        (LSCPU_GROUPS, "pci_tree/virtual", True),
+        (LSCPU_CHINESE, "resources/cpus_logical", 64),
+        (NUMACTL, "resources/memory_total_bytes", 257000 << 20),
+        (NUMACTL, "resources/cpus_logical", 8),
+        (DOCKER_RUN, "resources/shm_total_bytes", 64 << 20),
+        (DOCKER_RUN, "resources/limit_memlock", None),
+        (DOCKER_RUN, "resources/limit_nofile", 512),
+        (DOCKER_RUN, "resources/memory_limit_bytes", 16 * GIB),
+        (DOCKER_RUN, "environment/variables/NCCL_IB_HCA", "mlx5_0"),
+        (DOCKER_RUN, "environment/variables/CUDA_VISIBLE_DEVICES", "0,1"),
+        (INSPECT, "resources/shm_total_bytes", 64 << 20),
+        (INSPECT, "resources/memory_limit_bytes", 16 * GIB),
+        (COMPOSE, "resources/shm_total_bytes", 2 * GIB),
+        (JOB, "resources/cpus_usable", 2),
+        (JOB, "environment/variables/SLURM_GPUS_ON_NODE", "8"),
+        (JOB_OLD, "resources/cpus_usable", 1),
+        (JOB_OLD, "environment/variables/SLURM_GPUS_ON_NODE", "4"),
+        (ZSH, "resources/limit_memlock", 64 << 10),
+        (ZSH, "resources/limit_nofile", 1024),
+        (DASH, "resources/limit_memlock", 64 << 10),
+        (DASH, "resources/limit_nofile", 512),
+        (PROC, "resources/limit_memlock", 64 << 10),
+        (PROC, "resources/limit_stack", 8 << 20),
+        (PRLIMIT, "resources/limit_memlock", 64 << 10),
+        (PRLIMIT, "resources/limit_nofile", 1024),
+        (IBSTATUS, "network/rdma/0/state", "ACTIVE"),
+        (IBSTATUS, "network/rdma/0/rate_gbps", 200.0),
+        (IBSTATUS, "network/rdma/1/phys_state", "Polling"),
+        (RDMA, "network/rdma/0/phys_state", "LinkUp"),
+        (RDMA, "network/rdma/1/state", "DOWN"),
+    ],
+)
+def test_what_is_stated(text: str, path: str, expected: Any) -> None:
+    assert value(stated(text), path) == expected
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_log_with_it_is_read_line_by_line(name: str) -> None:
+    assert may_state(ALL[name]) or name in ("lscpu 2.37", "lscpu in Chinese", "dash", "prlimit")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FREE.replace("65806308", "65806"),  # in which unit?
+        LSCPU.replace("CPU(s):  ", "Sockets: "),  # another tool prints an architecture too
+        NUMACTL.replace("node 1 size: 129000 MB\n", ""),
+        INSPECT.replace("private", "host").replace('"Memory": 17179869184,', ""),
+        "use docker run with --shm-size=8g\n",
+        JOB + JOB_OLD,  # which of them?
+        "JobId=7 hangs, what is NumNodes=2?\n",
+        "$ docker run --rm image python -m torch.distributed.run\n",
+    ],
+)
+def test_what_states_nothing(text: str) -> None:
+    found = environment_of(text)
+    assert found is None or not set(found.facts) & {"resources", "pci_tree", "environment"}
+
+
+def test_two_containers_that_differ_are_a_contradiction() -> None:
+    snapshot = stated(DOCKER_RUN + INSPECT.replace("67108864", "8589934592"))
+    assert "shm_total_bytes" not in snapshot.facts["resources"]
+    assert snapshot.contradictions
+
+
+def flat(found: Any, name: str = "") -> dict[str, Any]:
+    if isinstance(found, dict):
+        return {k: v for key, one in found.items() for k, v in flat(one, f"{name}/{key}").items()}
+    if isinstance(found, list):
+        return {k: v for n, one in enumerate(found) for k, v in flat(one, f"{name}/{n}").items()}
+    return {name: found}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_part_of_it_states_nothing_else(name: str) -> None:
+    """Cut anywhere, from the front and from the end; inside a word, a number may be another one."""
+    text = ALL[name]
+    whole = flat(stated(text).facts)
+    for place in range(len(text)):
+        inside = re.fullmatch(r"\w\w", text[max(place - 1, 0) : place + 1])
+        for part in (text[:place], text[place:]):
+            found = environment_of(part)
+            if found is None or inside:
+                continue
+            part_of = flat(found.facts)
+            wrong = {k: v for k, v in part_of.items() if not any(v == w for w in whole.values())}
+            assert wrong == {}, part
+            same = {k for k in part_of if k in whole and not k.startswith("/network")}
+            assert {k: part_of[k] for k in same} == {k: whole[k] for k in same}, part
+
+
+def bad(text: str) -> set[str]:
+    report = judge(stated(text), list(REGISTRY), REGISTRY)
+    return {f.condition for f in report.findings if f.status in (Status.WARN, Status.FAIL)}
+
+
+@pytest.mark.parametrize(
+    ("text", "conditions"),
+    [
+        (FREE + LSCPU + NUMACTL.replace("available: 2", "available: 3"), set()),
+        (INSPECT, {"shm-too-small"}),
+        (JOB, {"slurm-cpus-few"}),
+        (JOB.replace("NumCPUs=4", "NumCPUs=128"), set()),
+        (COMPOSE.replace("2gb", "16gb"), set()),
+    ],
+)
+def test_what_is_wrong_is_named(text: str, conditions: set[str]) -> None:
+    assert bad(text) == conditions

@@ -152,9 +152,8 @@ class Applier:
 
     def _write(self, path: Path, step: Write) -> None:
         content = step.content.encode()
-        mode = step.mode
-        if mode is None:
-            mode = path.stat().st_mode & 0o777 if path.is_file() else 0o644
+        # the writer keeps the mode of a file, but not that of one to which another account's link leads
+        mode = 0o644 if step.mode is None and not os.path.lexists(path) else step.mode
         self.journal.note_file(path, content)
         # a link is replaced: its target may belong to another account
         files.write(path, content, mode=mode, strict=True, follow=False, make=0o777, durable=True)

@@ -148,7 +148,7 @@ def test_a_run_folder_that_another_account_creates_first(trap: Trap) -> None:
     faster = trap.folder / "faster"
     faster.write_text(
         f"mkdir() {{ [ -e {run} ] || {{ command mkdir {run}; ln -s {trap.victim} {run}/gate.log;"
-        f" chown -h {MALLORY} {run} {run}/gate.log; }}; command mkdir \"$@\"; }}\n"
+        f' chown -h {MALLORY} {run} {run}/gate.log; }}; command mkdir "$@"; }}\n'
     )
     text = script(trap, "slurm-prolog", "say block $t; exit 1", run=run)
     done = subprocess.run(

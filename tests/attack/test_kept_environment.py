@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -200,6 +201,24 @@ def test_a_fix_does_not_write_into_a_folder_of_another_account(trap: Trap) -> No
             Applier(plan, book, {}, lambda _: None).carry_out()
     assert (trap.home / ".deepspeed_env").read_text() == "A=1\n"
     assert (trap.home / ".deepspeed_env").stat().st_uid == MALLORY
+
+
+def test_a_fix_does_not_take_the_mode_of_what_another_accounts_link_leads_to(trap: Trap) -> None:
+    """In a sticky folder root may write, and would leave a file there that all can change."""
+    from dsdoctor.fixes.apply import Applier
+    from dsdoctor.model.fix_plan import Plan, Write
+
+    trap.folder.chmod(0o1777)
+    loose = trap.file("loose", "A=1\n", 0o777)
+    link = trap.folder / ".deepspeed_env"
+    link.symlink_to(loose)
+    trap.give(link)
+    plan = Plan(name="p", title="t", steps=(Write(write=str(link), content="B=1\n", why="w"),))
+    book = journals.Journal.begin("p", {}, trap.folder / "state")
+    Applier(plan, book, {}, lambda _: None).carry_out()
+    made = link.lstat()
+    assert (stat.S_ISREG(made.st_mode), made.st_mode & 0o022, made.st_uid) == (True, 0, 0)
+    assert loose.read_text() == "A=1\n"
 
 
 # ---- whose programs ----------------------------------------------------------------------------

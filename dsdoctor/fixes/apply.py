@@ -152,7 +152,7 @@ class Applier:
 
     def _write(self, path: Path, step: Write) -> None:
         content = step.content.encode()
-        # the writer keeps the mode of a file, but not that of one to which another account's link leads
+        # the writer keeps the mode of a file, but not that of what another account's link leads to
         mode = 0o644 if step.mode is None and not os.path.lexists(path) else step.mode
         self.journal.note_file(path, content)
         # a link is replaced: its target may belong to another account

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from dsdoctor.safe_path import trusted_accounts, why_untrusted
 
-_PATTERNS = (
+#: Folders with modules, below the prefix of an interpreter.
+_MODULES = (
     "lib*/python3*/site-packages",
     "lib*/python3*/lib-dynload",
     "lib*/python3/dist-packages",
+    "lib*/python3*",
 )
+#: Where the interpreter looks for `lib/python3x.zip`, and for a `pyvenv.cfg` that says where its
+#: library is.
+_LOOKED_INTO = ("lib*", "")
+_CONFIG = "pyvenv.cfg"
 
 
 def why_not(python: str, owners: tuple[int, ...] = (), *, as_root: bool = False) -> str:
@@ -30,25 +36,47 @@ def why_not(python: str, owners: tuple[int, ...] = (), *, as_root: bool = False)
     """
     if not os.path.lexists(python):
         return f"`{python}` does not exist"
-    folders = [
-        folder
-        for start in (python, os.path.realpath(python))
-        for pattern in _PATTERNS
-        for folder in Path(start).parent.parent.glob(pattern)
-    ]
-    inside = [entry.path for folder in folders for entry in os.scandir(folder)]
-    return _first((python, *folders, *inside), owners, as_root=as_root)
+    trusted = _trusted(owners, as_root=as_root)
+    bins = [Path(start).parent for start in (python, os.path.realpath(python))]
+    modules = list(_folders(bins, _MODULES))
+    modules += _added(modules)
+    folders = [*modules, *bins, *_folders(bins, _LOOKED_INTO)]
+    files = [entry.path for folder in modules for entry in os.scandir(folder)]
+    files += [path for folder in folders if os.path.lexists(path := f"{folder}/{_CONFIG}")]
+    return _first((python, *files), trusted) or _first(folders, trusted, entries=True)
+
+
+def _folders(bins: Iterable[Path], patterns: Iterable[str]) -> Iterator[Path]:
+    for folder in bins:
+        for pattern in patterns:
+            found = folder.parent.glob(pattern) if pattern else [folder.parent]
+            yield from (path for path in found if path.is_dir())
+
+
+def _added(modules: Iterable[Path]) -> Iterator[Path]:
+    """The folders that lines of `.pth` files add to the path of the interpreter."""
+    for file in (path for folder in modules for path in folder.glob("*.pth") if path.is_file()):
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            folder = file.parent / line.strip()
+            if line.strip() and folder.is_dir():
+                yield folder
 
 
 def why_not_this(owners: tuple[int, ...] = ()) -> str:
     """The same for the running interpreter, judged by the folders from which it imports."""
-    existing = (path for path in sys.path if path and os.path.lexists(path))
-    package = Path(__file__).parent.parent
-    return _first((sys.executable, *existing, package), owners)
+    existing = [path for path in sys.path if path and os.path.lexists(path)]
+    trusted = _trusted(owners)
+    return _first((sys.executable, Path(__file__).parent.parent), trusted) or _first(
+        existing, trusted, entries=True
+    )
 
 
-def _first(paths: Iterable[str | Path], owners: tuple[int, ...], *, as_root: bool = False) -> str:
+def _trusted(owners: tuple[int, ...], *, as_root: bool = False) -> frozenset[int]:
     trusted = trusted_accounts(owners)
-    if as_root:
-        trusted -= {os.geteuid()} - {0, *owners}
-    return next((why for path in paths if (why := why_untrusted(path, trusted))), "")
+    return trusted - ({os.geteuid()} - {0, *owners}) if as_root else trusted
+
+
+def _first(paths: Iterable[str | Path], trusted: frozenset[int], *, entries: bool = False) -> str:
+    return next(
+        (why for path in paths if (why := why_untrusted(path, trusted, entries=entries))), ""
+    )

@@ -304,6 +304,8 @@ untrusted() { # paths: prints what on the way to them is not root alone
   first=1
   for start in "$@"; do
     [ -z "$first" ] || { set --; first=; }
+    case $start in */.) [ ! -e "$start" ] || set -- "$@" "$start" ;; esac
+    start=${start%/.}
     real=
     [ -L "$start" ] && real=$(readlink -f "${start%/*}" 2>/dev/null)
     for path in "$start" "$(readlink -f "$start" 2>/dev/null)" "$real"; do
@@ -323,18 +325,41 @@ report() { # output of the functions above: its first path, and whose that is
   set -- $(ls -ldn "$bad" 2>/dev/null)
   printf "%s\nmode %s, uid %s\n" "$bad" "${1-?}" "${3-?}"
 }
+# A file that another account creates in a folder of packages would be imported. So would one in
+# lib/python3x.zip, or in the library to which a new pyvenv.cfg points.
 judge_interpreter() { # its path
   python=$1
   own=${python%/*/*}
-  base=$(readlink -f "$python" 2>/dev/null)
-  base=${base%/*/*}
+  real=$(readlink -f "$python" 2>/dev/null)
+  base=${real%/*/*}
   set --
-  for place in "$own"/lib*/python3*/site-packages "$base"/lib*/python3*/site-packages \
-    "$base"/lib*/python3*/lib-dynload "$base"/lib*/python3/dist-packages; do
-    [ -e "$place" ] && set -- "$@" "$place"
+  for place in "$own"/lib*/python3*/site-packages/. "$base"/lib*/python3*/site-packages/. \
+    "$base"/lib*/python3*/lib-dynload/. "$base"/lib*/python3/dist-packages/.; do
+    [ -e "$place" ] || continue
+    set -- "$@" "$place"
+    for list in "$place"/*.pth; do
+      [ -f "$list" ] || continue
+      while IFS= read -r added || [ -n "$added" ]; do
+        added=${added%"${added##*[![:space:]]}"}
+        [ -n "$added" ] || continue
+        case $added in /*) ;; *) added=$place/$added ;; esac
+        [ -d "$added" ] && set -- "$@" "$added/."
+      done <"$list"
+    done
   done
   found=$(untrusted "$python" "$@")
   [ -n "$found" ] || [ "$#" = 0 ] || found=$(not_roots "$@" -maxdepth 1)
+  set --
+  for place in "$own"/lib*/python3*/. "$base"/lib*/python3*/.; do
+    [ -e "$place" ] && set -- "$@" "$place"
+  done
+  [ -n "$found" ] || [ "$#" = 0 ] || found=$(not_roots "$@" -maxdepth 1)
+  set --
+  for place in "$own/." "$base/." "${python%/*}/." "${real%/*}/." "$own"/lib*/. "$base"/lib*/. \
+    "$own/pyvenv.cfg" "${python%/*}/pyvenv.cfg"; do
+    [ -e "$place" ] && set -- "$@" "$place"
+  done
+  [ -n "$found" ] || found=$(not_roots "$@" -prune)
   report "$found"
 }
 '

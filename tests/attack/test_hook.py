@@ -41,7 +41,8 @@ def script(
 ) -> Path:
     """The script of a hook, around a stand-in for the interpreter."""
     if python is None:
-        python = trap.folder / "python"
+        python = trap.folder / "bin" / "python"
+        python.parent.mkdir(exist_ok=True)
         python.write_text(f"#!/bin/sh\n{VERDICT}{body}\n")
         python.chmod(0o755)
     text = Wrapper(

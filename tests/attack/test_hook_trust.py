@@ -56,6 +56,47 @@ def test_a_folder_that_a_link_leads_through_counts_too(trap: Trap) -> None:
     refused(trap, python, "belongs to uid 61234")
 
 
+def prefix(trap: Trap) -> tuple[Path, Path]:
+    """An interpreter with a library of its own, and its site-packages."""
+    python = environment(trap, trap.folder / "base")
+    site = trap.folder / "base" / "lib/python3.11/site-packages"
+    site.mkdir(parents=True)
+    assert trust.why_not(str(python)) == ""
+    return python, site
+
+
+@pytest.mark.parametrize(
+    "folder", ["venv", "venv/bin", "base", "base/bin", "base/lib", "base/lib/python3.11",
+               "base/lib/python3.11/site-packages"],
+)  # fmt: skip
+def test_a_sticky_folder_in_which_a_new_file_would_be_imported(trap: Trap, folder: str) -> None:
+    """A module, `lib/python311.zip`, or a `pyvenv.cfg` that chooses another library."""
+    python, _ = prefix(trap)
+    (trap.folder / folder).chmod(0o1777)
+    refused(trap, python, "mode 1777")
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o666])
+def test_whoever_controls_pyvenv_cfg_chooses_the_library(trap: Trap, mode: int) -> None:
+    python, _ = prefix(trap)
+    config = trap.folder / "venv" / "pyvenv.cfg"
+    config.write_text("home = /usr/bin\n")
+    assert trust.why_not(str(python)) == ""
+    config.chmod(mode)
+    if mode == 0o644:
+        trap.give(config)
+    refused(trap, python, "pyvenv.cfg")
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_folder_that_a_pth_file_adds(trap: Trap, relative: bool) -> None:
+    """As `pip install -e` in the home of somebody leaves it."""
+    python, site = prefix(trap)
+    added = Path("../../../../home") if relative else trap.home
+    (site / "a.pth").write_text(f"\n# a comment\nimport sys\n{trap.folder}/absent\n{added} ")
+    refused(trap, python, "belongs to uid 61234")
+
+
 @pytest.mark.parametrize("option", ["--json", "--textfile"])
 def test_nothing_is_written_into_a_folder_of_another_account(trap: Trap, option: str) -> None:
     """Without any link: its owner could exchange the folder for one at the next run."""

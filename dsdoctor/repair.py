@@ -30,6 +30,7 @@ from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.python import Patient, PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.fix_plan import Findings, FixRequest, Plan, PlanDocument, Reach
+from dsdoctor.model.masking import mask_tree
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.packs.registry import Registry
 
@@ -248,7 +249,7 @@ class Session:
             return Ending.SHOWN
         book = journals.Journal.begin(
             plan.name,
-            {"plan": msgspec.to_builtins(plan), "python": self.python},
+            {"plan": mask_tree(msgspec.to_builtins(plan)), "python": self.python},
             prefix=self.prefix,
         )
         applier = Applier(plan, book, os.environ, self.dialogue.say)

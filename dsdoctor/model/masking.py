@@ -152,6 +152,11 @@ _PROXY = (
     r"(?P<always>proxy[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?)"
     r"[^\s:/@\"',;]{1,80}:[^\s/@\"']{1,200}@"
 )
+#: An account and its password in front of a host, without a scheme; `IMAGE:TAG@sha256:…` is none.
+_AUTHORITY = (
+    r":(?<=[A-Za-z0-9_]:)(?<!mailto:)(?=[^\s/@:]{0,80}[0-9])(?=[^\s/@:]{0,80}[A-Za-z])"
+    r"[^\s/@:\"'<>,;()\[\]]{6,80}@(?!sha[0-9])(?=[A-Za-z0-9])"
+)
 #: Parameters of URLs that sign or authorize: AWS, Azure SAS, Google, CloudFront, and common ones.
 _PARAMETER = (
     r"([?&;](?:amp;)?(?:x-(?:amz|goog|ms)-(?:signature|credential|security-token)"
@@ -561,7 +566,7 @@ def _has_clue(small: str) -> bool:
     Compiling a pattern would take 3 ms, and searching for each clue four times as long as this.
     """
     starts = _CLUE_STARTS.intersection(map(operator.add, small, small[1:]))
-    return any(clue in small for start in starts for clue in _CLUES_BY_START[start])
+    return "@" in small or any(clue in small for start in starts for clue in _CLUES_BY_START[start])
 
 
 def _is_suspicious(text: str) -> bool:
@@ -624,6 +629,7 @@ _SECRETS = (
     (("/t/",), _CHANNEL, None, MASK, True),
     (("://",), _USERINFO, None, MASK + "@", True),
     (("proxy",), _PROXY, None, MASK + "@", False),
+    (("@",), _AUTHORITY, None, f":{MASK}@", True),
     ("?&;", _PARAMETER, None, MASK, False),
     (("authorization", "bearer", "basic", "cookie"), _HEADER, _HEADER_START, MASK, False),
     (tuple(_PROGRAMS.split()), _COMMAND, _COMMAND_START, MASK, True),

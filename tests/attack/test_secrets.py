@@ -124,7 +124,7 @@ def test_the_quick_look_for_clues_sees_what_the_slow_one_sees(pieces: list[str])
 
 def test_no_pattern_fits_a_text_without_the_parts_that_it_is_looked_up_by() -> None:
     for parts, pattern, *_ in masking._SECRETS:
-        if pattern in (masking._PARAMETER, masking._COMMAND):
+        if pattern in (masking._PARAMETER, masking._COMMAND, masking._AUTHORITY):
             continue
         needed = derived(pattern)
         assert needed
@@ -132,6 +132,7 @@ def test_no_pattern_fits_a_text_without_the_parts_that_it_is_looked_up_by() -> N
             assert any(part in text.lower() for part in parts), text
     # what these begin with is one of several characters, or a word among others
     assert masking._PARAMETER.startswith("([?&;]")
+    assert "{6,80}@(" in masking._AUTHORITY
     programs = "|".join(sorted(masking._PROGRAMS.split(), key=len, reverse=True))
     for part in masking._COMMAND.split(r"|(?<![\w-])("):
         assert re.match(rf"(?:\(\?<!\[\\w-\]\)\()?(?:\(\?:)?(?:{programs})", part), part

@@ -374,3 +374,16 @@ def test_the_log_and_the_journal_of_a_fix(tmp_path: Path) -> None:
         for path in (tmp_path / str(number)).rglob("*"):
             if path.is_file():
                 assert planted.secret not in path.read_text(errors="replace"), planted.kind
+
+
+def test_what_a_fix_writes_is_in_its_journal_without_secrets(tmp_path: Path) -> None:
+    """Its backup of the file is the one place that contains them."""
+    env = clean_environment(tmp_path)
+    file = tmp_path / "home" / ".deepspeed_env"
+    file.write_text("HF_TOKEN=hunter2xhunter2x\na line\n")
+    done = dsdoctor("fix", "repair-env-file", "--quick", "--yes", env=env)
+    assert done.status == 0, done.err
+    assert file.read_text() == "HF_TOKEN=hunter2xhunter2x\n"
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    holds = [path for path in files if b"hunter2x" in path.read_bytes()]
+    assert [path.parent.suffix for path in holds if path != file] == [".d"]

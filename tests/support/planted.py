@@ -158,6 +158,7 @@ PLACES = (
     Planted("wandb login", f"wandb login --relogin {_HEX}9f3c1a7b", _HEX + "9f3c1a7b"),
     Planted("password on stdin", "echo hunter2x | docker login --password-stdin", "hunter2x"),
     Planted("proxy without a scheme", "http_proxy=bob:hunter2x@proxy:3128", "hunter2x"),
+    Planted("password in front of a host", "root:hunter2x@gpu2 slots=8", "hunter2x"),
     Planted("proxy of curl", "curl --proxy-user bob:hunter2x https://h/", "hunter2x"),
     Planted("connection of a database", "Server=db;Uid=sa;Pwd=hunter2x;", "hunter2x"),
     Planted("password parameter", "GET https://h/j/1?pwd=hunter2x&x=1", "hunter2x"),

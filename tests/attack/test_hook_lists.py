@@ -28,7 +28,10 @@ def test_a_list_without_end_takes_no_memory(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("target", "name", "env"),
-    [("sge", "prolog.sh", {**SGE, "SGE_HGR_gpu": ""}), ("lsf", "pre-exec.sh", LSF)],
+    [
+        pytest.param("sge", "prolog.sh", {**SGE, "SGE_HGR_gpu": ""}, id="Grid Engine"),
+        pytest.param("lsf", "pre-exec.sh", LSF, id="LSF"),
+    ],
 )
 def test_a_user_does_not_take_a_node_from_everybody(
     tmp_path: Path, target: str, name: str, env: dict[str, str]

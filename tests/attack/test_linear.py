@@ -75,7 +75,15 @@ def test_a_config_has_a_size() -> None:
     assert "larger than 256 KiB" in str(found.error)
 
 
-@pytest.mark.parametrize("raw", ["9" * 4000, "-" + "9" * 30, "1e400", '{"a": 1' + "0" * 25 + "}"])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param("9" * 4000, id="4,000 digits"),
+        pytest.param("-" + "9" * 30, id="30 digits below zero"),
+        pytest.param("1e400", id="a float beyond a double"),
+        pytest.param('{"a": 1' + "0" * 25 + "}", id="an object with a long integer"),
+    ],
+)
 def test_a_number_beyond_all_bounds_is_an_error(raw: str) -> None:
     found = parse_config(f'{{"train_batch_size": {raw}}}')
     assert found.parsed is None

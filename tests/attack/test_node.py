@@ -323,7 +323,16 @@ def test_ssh_gets_host_names_after_the_options(engines: Path, tmp_path: Path) ->
     assert "'--', 'gpu1', " in asked
 
 
-@pytest.mark.parametrize("name", ["@all", "-oProxyCommand=x", "a b", "a\x1b[2Jb", "9" * 200])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "@all",
+        "-oProxyCommand=x",
+        "a b",
+        "a\x1b[2Jb",
+        pytest.param("9" * 200, id="a name of 200 characters"),
+    ],
+)
 def test_files_are_named_after_hosts(name: str, tmp_path: Path) -> None:
     """Their names become those of nodes, which reports print and scripts read."""
     (tmp_path / "reports").mkdir()
@@ -340,7 +349,7 @@ def test_files_are_named_after_hosts(name: str, tmp_path: Path) -> None:
     "name",
     [
         "../../etc/cron.d/x", "-oProxyCommand=touch${IFS}owned", "@all", "a/b", "..", "a\x1b[2Jb", "a;b",
-        "9" * 200,
+        pytest.param("9" * 200, id="a name of 200 characters"),
     ],
 )  # fmt: skip
 def test_names_are_judged_where_they_enter(name: str, engines: Path, tmp_path: Path) -> None:

@@ -67,7 +67,16 @@ def test_a_link_as_note_of_the_port_is_not_followed(
     assert Path(target).exists()
 
 
-@pytest.mark.parametrize("text", ["9" * 6000, "-1", "29500_29501", "é", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("9" * 6000, id="6,000 digits"),
+        pytest.param("-1", id="a negative number"),
+        pytest.param("29500_29501", id="an underscore between digits"),
+        pytest.param("é", id="a letter"),
+        pytest.param("", id="nothing"),
+    ],
+)
 def test_a_wrong_note_of_the_port_sweeps_nothing(temporary: Path, shm: Path, text: str) -> None:
     uid = os.getuid()
     kept = shm / f"deepspeed_allreduce_buffer_{uid}_127.0.0.1_29500_0"

@@ -47,10 +47,13 @@ def failures(config: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "text",
     [
-        AXOLOTL,
-        "model_name_or_path: x\nstage: sft\ndeepspeed: ds.json\n",
-        'model: x\ntrain_type: full\ndeepspeed: {"zero_optimization": {"stage": 7}}\n',
-        ACCELERATE,
+        pytest.param(AXOLOTL, id="Axolotl"),
+        pytest.param("model_name_or_path: x\nstage: sft\ndeepspeed: ds.json\n", id="LLaMA-Factory"),
+        pytest.param(
+            'model: x\ntrain_type: full\ndeepspeed: {"zero_optimization": {"stage": 7}}\n',
+            id="ms-swift",
+        ),
+        pytest.param(ACCELERATE, id="Accelerate"),
     ],
 )
 def test_the_config_is_judged_and_the_trainers_own_keys_are_not(folder: Path, text: str) -> None:

@@ -34,15 +34,22 @@ def exported() -> dict[str, set[str]]:
     return found
 
 
-def expressions() -> list[str]:
+def expressions() -> dict[str, str]:
+    """Name of an alert, panel or variable to what it asks for."""
     (rule,) = [o for o in rendered.kustomize("monitoring") if o["kind"] == "PrometheusRule"]
-    asked = [r["expr"] for group in rule["spec"]["groups"] for r in group["rules"]]
-    asked += [target["expr"] for panel in dashboard()["panels"] for target in panel["targets"]]
-    return asked + [
-        variable["query"]["query"]
+    asked = {
+        f"alert {r['alert']}": r["expr"] for group in rule["spec"]["groups"] for r in group["rules"]
+    }
+    asked |= {
+        f"panel {panel['title']}, query {target['refId']}": target["expr"]
+        for panel in dashboard()["panels"]
+        for target in panel["targets"]
+    }
+    return asked | {
+        f"variable {variable['name']}": variable["query"]["query"]
         for variable in dashboard()["templating"]["list"]
         if variable["type"] == "query"
-    ]
+    }
 
 
 def dashboard() -> dict[str, Any]:
@@ -67,7 +74,9 @@ def problems(expression: str) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("expression", expressions())
+@pytest.mark.parametrize(
+    "expression", [pytest.param(text, id=name) for name, text in expressions().items()]
+)
 def test_every_query_asks_for_what_is_exported(expression: str) -> None:
     assert problems(expression) == []
     assert expression.count("(") == expression.count(")")
@@ -86,7 +95,7 @@ def test_the_check_of_queries_notices(expression: str) -> None:
 
 
 def test_every_metric_is_shown() -> None:
-    shown = set(re.findall(r"\bdsdoctor_\w+", " ".join(expressions())))
+    shown = set(re.findall(r"\bdsdoctor_\w+", " ".join(expressions().values())))
     assert shown == set(exported())
 
 

@@ -79,19 +79,30 @@ def test_guide_b2_the_index_that_serves_driver_and_gpus(card: str, driver: str, 
 @pytest.mark.parametrize(
     ("variables", "changes"),
     [
-        ({"CUDA_LAUNCH_BLOCKING": "1"}, {"CUDA_LAUNCH_BLOCKING": ""}),
-        (
+        pytest.param(
+            {"CUDA_LAUNCH_BLOCKING": "1"},
+            {"CUDA_LAUNCH_BLOCKING": ""},
+            id="a variable for debugging is removed",
+        ),
+        pytest.param(
             {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segment:True"},
             {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
+            id="a misspelled setting is corrected",
         ),
-        (
+        pytest.param(
             {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True", "CUDA_LAUNCH_BLOCKING": "0"},
             None,
+            id="sound values stay",
         ),
-        ({"NCCL_TIMEOUT": "1800"}, {"NCCL_TIMEOUT": ""}),
-        (
+        pytest.param(
+            {"NCCL_TIMEOUT": "1800"},
+            {"NCCL_TIMEOUT": ""},
+            id="a variable that NCCL does not read is removed",
+        ),
+        pytest.param(
             {"NCCL_ASYNC_ERROR_HANDLING": "1"},
             {"NCCL_ASYNC_ERROR_HANDLING": "", "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1"},
+            id="an old name becomes the new one",
         ),
     ],
 )

@@ -200,8 +200,10 @@ def test_without_a_selector_the_agents_own_pods(
 @pytest.mark.parametrize(
     ("status", "message", "said"),
     [
-        (200, "", "no pod matches `--selector app=train` in the context's namespace"),
-        (
+        pytest.param(
+            200, "", "no pod matches `--selector app=train` in the context's namespace", id="no pod"
+        ),
+        pytest.param(
             403,
             (
                 'pods is forbidden: User "ann" cannot list resource "pods" in API group "" in the '
@@ -211,8 +213,9 @@ def test_without_a_selector_the_agents_own_pods(
                 "`kubectl` may not list pods: Error from server (Forbidden): pods is forbidden: User "
                 '"ann" cannot list resource "pods"'
             ),
+            id="no permission to list pods",
         ),
-        (401, "Unauthorized", "`kubectl` is not logged in: "),
+        pytest.param(401, "Unauthorized", "`kubectl` is not logged in: ", id="no login"),
     ],
 )
 def test_what_the_cluster_refuses_is_one_line(

@@ -75,7 +75,13 @@ MessageTimeout=2
 
 @pytest.mark.system
 @pytest.mark.skipif(shutil.which("srun") is None, reason="needs Slurm (tests/system-deps.sh)")
-@pytest.mark.parametrize("config", [None, NO_CONTROLLER])
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(None, id="no configuration"),
+        pytest.param(NO_CONTROLLER, id="a controller that does not answer"),
+    ],
+)
 def test_srun_without_a_controller_is_misuse_not_a_silent_node(
     config: str | None,
     tmp_path: Path,
@@ -100,15 +106,28 @@ def test_srun_without_a_controller_is_misuse_not_a_silent_node(
     ("stdout", "stderr", "status"),
     [
         # nodes that were reached: what they say is theirs
-        (
+        pytest.param(
             b"",
             b"0: sh: python3: not found\nsrun: error: a: task 0: Exited with exit code 127\n",
             127,
+            id="no Python on the node",
         ),
-        (b"", b"srun: error: a: task 0: Exited with exit code 127\n", 127),
-        (b"0: hello\n", b"srun: error: Timed out waiting for job step to complete\n", 1),
-        (b"", b"srun: warning: can't run 1 processes on 2 nodes\n", 0),
-        (b"", b"", 1),
+        pytest.param(
+            b"",
+            b"srun: error: a: task 0: Exited with exit code 127\n",
+            127,
+            id="a task that fails in silence",
+        ),
+        pytest.param(
+            b"0: hello\n",
+            b"srun: error: Timed out waiting for job step to complete\n",
+            1,
+            id="a job step that times out after output",
+        ),
+        pytest.param(
+            b"", b"srun: warning: can't run 1 processes on 2 nodes\n", 0, id="a warning and success"
+        ),
+        pytest.param(b"", b"", 1, id="a failure without output"),
     ],
 )
 def test_srun_whose_tasks_fail_has_started_something(

@@ -139,10 +139,13 @@ def test_a_node_whose_pod_does_not_start_has_a_reason(
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"nodes": []}, "no node matches `--selector nvidia.com/gpu.present=true`"),
-        (
+        pytest.param(
+            {"nodes": []}, "no node matches `--selector nvidia.com/gpu.present=true`", id="no node"
+        ),
+        pytest.param(
             {"forbidden": 'Error from server (Forbidden): jobs.batch is forbidden: User "ann"'},
             "`kubectl` may not create jobs: Error from server (Forbidden)",
+            id="no permission to create jobs",
         ),
     ],
 )

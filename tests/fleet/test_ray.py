@@ -120,9 +120,21 @@ def test_two_nodes_of_one_host_have_two_names(
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("elsewhere:1", "ConnectionError: Failed to connect to Ray at address: http://elsewhere:1"),
-        ("--working-dir=/", "expected the address of the dashboard, such as `http://head:8265`"),
-        ("a b", "expected the address of the dashboard, such as `http://head:8265`"),
+        pytest.param(
+            "elsewhere:1",
+            "ConnectionError: Failed to connect to Ray at address: http://elsewhere:1",
+            id="an address without a dashboard",
+        ),
+        pytest.param(
+            "--working-dir=/",
+            "expected the address of the dashboard, such as `http://head:8265`",
+            id="an option in place of an address",
+        ),
+        pytest.param(
+            "a b",
+            "expected the address of the dashboard, such as `http://head:8265`",
+            id="an address with a space",
+        ),
     ],
 )
 def test_misuse_is_one_line(

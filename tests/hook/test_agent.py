@@ -77,8 +77,17 @@ def test_a_healed_node_is_opened_and_what_others_set_stays(
     assert [event["type"] for event in cluster.events] == ["Warning", "Normal"]
 
 
-@pytest.mark.parametrize("verdict", [LATE, None, {**HEALTHY, "gpus": {}}])
-@pytest.mark.parametrize("before", [HEALTHY, LOST])
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        pytest.param(LATE, id="a timeout"),
+        pytest.param(None, id="no verdict"),
+        pytest.param({**HEALTHY, "gpus": {}}, id="no GPU judged"),
+    ],
+)
+@pytest.mark.parametrize(
+    "before", [pytest.param(HEALTHY, id="healthy before"), pytest.param(LOST, id="faulty before")]
+)
 def test_an_inconclusive_verdict_neither_closes_nor_opens(
     cluster: Cluster, url: str, tmp_path: Path, verdict: Any, before: Any
 ) -> None:

@@ -152,7 +152,13 @@ def test_root_does_not_judge_with_an_interpreter_of_others(
 
 
 @pytest.mark.parametrize(
-    ("uid", "number"), [("9" * 5000, None), ("7x", None), ("", None), ("1000", 1000)]
+    ("uid", "number"),
+    [
+        pytest.param("9" * 5000, None, id="5,000 digits"),
+        pytest.param("7x", None, id="a letter among digits"),
+        pytest.param("", None, id="empty"),
+        pytest.param("1000", 1000, id="a user id"),
+    ],
 )
 def test_a_uid_that_is_none_ends_nothing(uid: str, number: int | None) -> None:
     assert entry._notes_for_later({"SLURM_JOB_UID": uid}, None)["uid"] == number
@@ -169,7 +175,14 @@ class _Closed:
         raise ValueError("I/O operation on closed file")
 
 
-@pytest.mark.parametrize("stream", [_Closed(), None, SimpleNamespace(write=len)])
+@pytest.mark.parametrize(
+    "stream",
+    [
+        pytest.param(_Closed(), id="closed"),
+        pytest.param(None, id="none at all"),
+        pytest.param(SimpleNamespace(write=len), id="an object that cannot flush"),
+    ],
+)
 def test_a_stdout_that_is_gone_is_replaced(monkeypatch: pytest.MonkeyPatch, stream: object) -> None:
     """Python flushes it once more when it ends, and would end with a status of its own."""
     monkeypatch.setattr(sys, "stdout", stream)
@@ -220,7 +233,9 @@ def test_the_log_of_the_gate_is_written_once_and_kept_short(
     assert rotated == [gate.folder.path] * 2
 
 
-@pytest.mark.parametrize("decision", [BLOCK, PASS])
+@pytest.mark.parametrize(
+    "decision", [pytest.param(BLOCK, id="blocked"), pytest.param(PASS, id="passed")]
+)
 def test_a_job_and_a_drain_are_noted_for_those_that_follow(gate: Gate, decision: Decision) -> None:
     def names() -> list[str]:
         found = {path.name for path in gate.folder.path.iterdir()}

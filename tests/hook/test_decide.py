@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dsdoctor.cli.hook import command as hook_command
-from dsdoctor.hook import health, job_end, outputs, request
+from dsdoctor.hook import outputs, request
 from dsdoctor.hook.decide import Decision, Fault, decide, unknown
 from dsdoctor.hook.request import KINDS, Request, configured, expanded, gpu_selectors, parse
 
@@ -44,7 +42,13 @@ def test_a_failure_that_rests_on_a_timeout_passes() -> None:
     assert decide({"findings": [row(confirmed=False)], "unsure": ["x"]}, fail_closed=True).block
 
 
-@pytest.mark.parametrize("judged", [{"findings": []}, {"findings": [row(status="warn")]}])
+@pytest.mark.parametrize(
+    "judged",
+    [
+        pytest.param({"findings": []}, id="no finding"),
+        pytest.param({"findings": [row(status="warn")]}, id="a warning"),
+    ],
+)
 def test_warnings_and_health_pass(judged: dict[str, Any]) -> None:
     found = decide(judged, fail_closed=True)
     assert (found.block, found.verdict, found.cause) == (False, "healthy", None)
@@ -160,21 +164,26 @@ WARNED = Decision(verdict="healthy", warnings=(Fault("DSD9", "w", "warm"),))
 @pytest.mark.parametrize(
     ("kind", "decision", "status"),
     [
-        ("slurm-prolog", HEALTHY, 0),
-        ("slurm-prolog", FAULTY, 1),
-        ("slurm-prolog", UNKNOWN, 0),
-        ("slurm-task-prolog", FAULTY, 0),
-        ("k8s", FAULTY, 1),
-        ("k8s", JOB_FAULT, 4),
-        ("k8s", UNKNOWN, 0),
-        ("k8s", unknown("timeout", "x", fail_closed=True), 1),
-        ("npd", HEALTHY, 0),
-        ("npd", FAULTY, 1),
-        ("npd", UNKNOWN, 2),
-        ("nagios", HEALTHY, 0),
-        ("nagios", WARNED, 1),
-        ("nagios", FAULTY, 2),
-        ("nagios", UNKNOWN, 3),
+        pytest.param("slurm-prolog", HEALTHY, 0, id="slurm-prolog: healthy"),
+        pytest.param("slurm-prolog", FAULTY, 1, id="slurm-prolog: faulty"),
+        pytest.param("slurm-prolog", UNKNOWN, 0, id="slurm-prolog: inconclusive"),
+        pytest.param("slurm-task-prolog", FAULTY, 0, id="slurm-task-prolog: faulty"),
+        pytest.param("k8s", FAULTY, 1, id="k8s: a faulty node"),
+        pytest.param("k8s", JOB_FAULT, 4, id="k8s: a faulty job"),
+        pytest.param("k8s", UNKNOWN, 0, id="k8s: inconclusive"),
+        pytest.param(
+            "k8s",
+            unknown("timeout", "x", fail_closed=True),
+            1,
+            id="k8s: inconclusive and fail-closed",
+        ),
+        pytest.param("npd", HEALTHY, 0, id="npd: healthy"),
+        pytest.param("npd", FAULTY, 1, id="npd: faulty"),
+        pytest.param("npd", UNKNOWN, 2, id="npd: inconclusive"),
+        pytest.param("nagios", HEALTHY, 0, id="nagios: healthy"),
+        pytest.param("nagios", WARNED, 1, id="nagios: a warning"),
+        pytest.param("nagios", FAULTY, 2, id="nagios: faulty"),
+        pytest.param("nagios", UNKNOWN, 3, id="nagios: inconclusive"),
     ],
 )
 def test_exit_statuses(kind: str, decision: Decision, status: int) -> None:
@@ -205,7 +214,14 @@ def test_monitors_block_nothing() -> None:
     assert ended(Request("slurm-prolog"), FAULTY) == (1, "block")
 
 
-@pytest.mark.parametrize("decision", [HEALTHY, FAULTY, UNKNOWN])
+@pytest.mark.parametrize(
+    "decision",
+    [
+        pytest.param(HEALTHY, id="healthy"),
+        pytest.param(FAULTY, id="faulty"),
+        pytest.param(UNKNOWN, id="inconclusive"),
+    ],
+)
 def test_npd_gets_one_line_of_80_characters(decision: Decision) -> None:
     text = outputs.stdout(Request("npd"), decision, 0.1)
     assert text.count("\n") == 1
@@ -252,78 +268,6 @@ def test_the_verdict_file_is_one_line_of_json_with_the_token(tmp_path: Path) -> 
     # the order that the shell's pattern relies on
     assert text.index('"decision": "block"') < text.index('"token": "t1"')
     assert json.loads(text)["findings"][0]["condition"] == "gpu-lost"
-
-
-STAMP = {"time": 1000.0, "reason": "dsdoctor: DSD601 …"}
-SINCE = __import__("datetime").datetime.fromtimestamp(1010).isoformat(timespec="seconds")
-
-
-@pytest.mark.parametrize(
-    ("state", "reason", "decision", "stamp", "expected"),
-    [
-        ("IDLE", "", FAULTY, None, "drain"),
-        ("ALLOCATED", "", FAULTY, None, "drain"),
-        ("IDLE+DRAIN", "Prolog error", FAULTY, STAMP, "reason"),
-        ("IDLE+DRAIN", "Prolog error", FAULTY, None, None),
-        ("IDLE+DRAIN", "Epilog error", FAULTY, STAMP, "reason"),
-        ("IDLE+DRAIN", "Epilog error", FAULTY, None, None),
-        ("IDLE+DRAIN", "Epilog error", HEALTHY, STAMP, "reason"),
-        ("IDLE+DRAIN", "dsdoctor: x", FAULTY, STAMP, None),
-        ("IDLE+DRAIN", "disk swap", FAULTY, STAMP, None),
-        ("IDLE+DRAIN", "dsdoctor: x", HEALTHY, None, "resume"),
-        ("IDLE+DRAIN", "Prolog error", HEALTHY, STAMP, "reason"),
-        ("IDLE+DRAIN", "Prolog error", HEALTHY, None, None),
-        ("IDLE+DRAIN", "disk swap", HEALTHY, STAMP, None),
-        ("IDLE+DRAIN", "not dsdoctor: x", HEALTHY, STAMP, None),
-        ("IDLE", "dsdoctor: x", HEALTHY, None, None),
-        ("IDLE+DRAIN", "dsdoctor: x", UNKNOWN, STAMP, None),
-        ("IDLE", "", UNKNOWN, None, None),
-    ],
-)
-def test_health_only_undoes_its_own(
-    state: str, reason: str, decision: Decision, stamp: Any, expected: str | None
-) -> None:
-    found = health.plan(frozenset(state.split("+")), reason, SINCE, decision, stamp)
-    assert [what for what, _ in found] == ([expected] if expected else [])
-    assert all(text.startswith("dsdoctor:") for what, text in found if what != "resume")
-
-
-def test_a_prolog_error_of_another_time_is_not_ours() -> None:
-    late = __import__("datetime").datetime.fromtimestamp(9000).isoformat(timespec="seconds")
-    state = frozenset({"IDLE", "DRAIN"})
-    assert health.plan(state, "Prolog error", late, HEALTHY, STAMP) == []
-    assert health.plan(state, "Prolog error", "rubbish", HEALTHY, STAMP) == []
-
-
-def test_nothing_is_resumed_while_a_process_that_the_epilog_found_runs() -> None:
-    state = frozenset({"IDLE", "DRAIN"})
-    assert health.plan(state, "dsdoctor: x", SINCE, HEALTHY, STAMP, held=True) == []
-    ((what, _),) = health.plan(state, "Epilog error", SINCE, HEALTHY, STAMP, held=True)
-    assert what == "reason"
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_a_process_is_known_by_its_number_and_start_time() -> None:
-    with subprocess.Popen(["sleep", "60"]) as child:
-        started = int(Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[19])
-        stamp = {"left": [[child.pid, started], [child.pid, started + 1]]}
-        assert job_end.left_behind(stamp) == [child.pid]
-        child.kill()
-        child.wait()
-        assert job_end.left_behind(stamp) == []
-    assert job_end.left_behind(None) == []
-
-
-def test_scontrol_lines_are_read() -> None:
-    line = (
-        "NodeName=n1 Arch=x86_64 State=IDLE+DRAIN ThreadsPerCore=1 "
-        "Reason=Prolog error [root@2026-11-21T07:00:01]"
-    )
-    state, reason, since = health.parse_node(line)
-    assert state == {"IDLE", "DRAIN"}
-    assert (reason, since) == ("Prolog error", "2026-11-21T07:00:01")
-    assert health.parse_node("NodeName=n1 State=IDLE* Arch=x") == (frozenset({"IDLE"}), "", "")
-    assert health.parse_node("") == (frozenset(), "", "")
 
 
 def test_requests_know_their_scopes() -> None:

@@ -84,9 +84,13 @@ def lost(gpu: int = 1) -> Any:
 @pytest.mark.parametrize(
     ("target", "name", "env", "words", "job", "blocked"),
     [
-        ("pbs", "prologue.sh", PBS, ("12[3].pbs", "ada", "users"), "12[3].pbs", 2),
-        ("lsf", "pre-exec.sh", {**LSF, "CUDA_VISIBLE_DEVICES": "0,1"}, (), "211", 1),
-        ("sge", "prolog.sh", SGE, (), "31", 1),
+        pytest.param(
+            "pbs", "prologue.sh", PBS, ("12[3].pbs", "ada", "users"), "12[3].pbs", 2, id="PBS"
+        ),
+        pytest.param(
+            "lsf", "pre-exec.sh", {**LSF, "CUDA_VISIBLE_DEVICES": "0,1"}, (), "211", 1, id="LSF"
+        ),
+        pytest.param("sge", "prolog.sh", SGE, (), "31", 1, id="Grid Engine"),
     ],
 )
 def test_a_fault_ends_with_the_status_that_requeues(
@@ -256,13 +260,47 @@ def test_the_hook_of_pbs_sets_its_node_offline_and_online_where_configured(
 @pytest.mark.parametrize(
     ("decision", "state", "comment", "expected"),
     [
-        (Decision(verdict="healthy"), "offline", "dsdoctor: DSD601 x", ["-r -C  n1"]),
-        (Decision(verdict="healthy"), "offline", "new disk", []),
-        (Decision(verdict="healthy"), "offline", "", []),
-        (Decision(verdict="healthy"), "free", "dsdoctor: DSD601 x", []),
-        (Decision(verdict="unknown", cause="timeout"), "offline", "dsdoctor: DSD601 x", []),
-        (Decision(verdict="unknown", cause="timeout"), "free", "", []),
-        (Decision(verdict="faulty", block=True, cause="x"), "offline", "new disk", []),
+        pytest.param(
+            Decision(verdict="healthy"),
+            "offline",
+            "dsdoctor: DSD601 x",
+            ["-r -C  n1"],
+            id="healthy: offline for a fault that we found",
+        ),
+        pytest.param(
+            Decision(verdict="healthy"),
+            "offline",
+            "new disk",
+            [],
+            id="healthy: offline for other reasons",
+        ),
+        pytest.param(
+            Decision(verdict="healthy"), "offline", "", [], id="healthy: offline without a reason"
+        ),
+        pytest.param(
+            Decision(verdict="healthy"),
+            "free",
+            "dsdoctor: DSD601 x",
+            [],
+            id="healthy: free already",
+        ),
+        pytest.param(
+            Decision(verdict="unknown", cause="timeout"),
+            "offline",
+            "dsdoctor: DSD601 x",
+            [],
+            id="inconclusive: offline for a fault that we found",
+        ),
+        pytest.param(
+            Decision(verdict="unknown", cause="timeout"), "free", "", [], id="inconclusive: free"
+        ),
+        pytest.param(
+            Decision(verdict="faulty", block=True, cause="x"),
+            "offline",
+            "new disk",
+            [],
+            id="faulty: offline for other reasons",
+        ),
     ],
 )
 def test_only_our_own_nodes_of_pbs_go_back_online(

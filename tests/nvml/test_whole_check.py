@@ -140,12 +140,25 @@ AGE = 864000.0 - 600
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("NVRM: Xid (PCI:0000:1b:00): 13, pid=7, Graphics Exception", {}),
-        ("NVRM: Xid (PCI:0000:1b:00): 95, pid=7, Uncontained", {"gpu-hardware-fault": "warn"}),
-        ("NVRM: Xid (PCI:0000:99:00): 79, GPU has fallen off", {"gpu-hardware-fault": "fail"}),
-        (
+        pytest.param(
+            "NVRM: Xid (PCI:0000:1b:00): 13, pid=7, Graphics Exception",
+            {},
+            id="an Xid that a program causes",
+        ),
+        pytest.param(
+            "NVRM: Xid (PCI:0000:1b:00): 95, pid=7, Uncontained",
+            {"gpu-hardware-fault": "warn"},
+            id="an uncontained ECC error",
+        ),
+        pytest.param(
+            "NVRM: Xid (PCI:0000:99:00): 79, GPU has fallen off",
+            {"gpu-hardware-fault": "fail"},
+            id="a GPU off the bus",
+        ),
+        pytest.param(
             "nvidia 0000:1b:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=TL",
             {"pcie-errors": "fail"},
+            id="a fatal PCIe error",
         ),
     ],
 )

@@ -34,7 +34,19 @@ def test_lines_survive_remarks_and_strings_of_many_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["/* x", '{"a": "x', "{", "{a", '{"a": [', "'''", "{" * 5000, "5", ":", "\ufeff{}"]
+    "text",
+    [
+        "/* x",
+        '{"a": "x',
+        "{",
+        "{a",
+        '{"a": [',
+        "'''",
+        pytest.param("{" * 5000, id="5,000 nested objects"),
+        "5",
+        ":",
+        "\ufeff{}",
+    ],
 )
 def test_broken_text_never_raises(text: str) -> None:
     parse_config(text)

@@ -61,23 +61,50 @@ def test_all_that_it_refuses_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "needs", "keys"),
     [
-        ('{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3}}', {}, []),
-        ('{"train_batch_size": "auto", "fp16": {"enabled": "auto"}}', {}, []),
+        pytest.param(
+            '{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3}}',
+            {},
+            [],
+            id="a sound config",
+        ),
+        pytest.param(
+            '{"train_batch_size": "auto", "fp16": {"enabled": "auto"}}',
+            {},
+            [],
+            id='values of "auto"',
+        ),
         # how many ranks there will be is not said: the triangle is not tried
-        ('{"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2}', {}, []),
-        (
+        pytest.param(
+            '{"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2}',
+            {},
+            [],
+            id="a world size that is not known",
+        ),
+        pytest.param(
             '{"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2}',
             {"expect_gpus": 2},
             ["train_batch_size"],
+            id="a batch that a known number of ranks does not divide",
         ),
-        ('{"train_batch_size": 8, "train_micro_batch_size_per_gpu": 2}', {"gpus": ("0", "1")}, []),
-        ('{"fp16": {"enabled": true}, "bf16": {"enabled": true}}', {}, ["fp16"]),
-        ('{"a": 1, "a": 2}', {}, [""]),
+        pytest.param(
+            '{"train_batch_size": 8, "train_micro_batch_size_per_gpu": 2}',
+            {"gpus": ("0", "1")},
+            [],
+            id="a batch that two GPUs divide",
+        ),
+        pytest.param(
+            '{"fp16": {"enabled": true}, "bf16": {"enabled": true}}',
+            {},
+            ["fp16"],
+            id="both precisions",
+        ),
+        pytest.param('{"a": 1, "a": 2}', {}, [""], id="a key twice"),
         # the message names the batch sizes too, but they are not at fault
-        (
+        pytest.param(
             '{"elasticity": {"enabled": true}, "train_micro_batch_size_per_gpu": 1}',
             {},
             ["elasticity"],
+            id="elasticity, not the batch sizes that the message names",
         ),
     ],
 )

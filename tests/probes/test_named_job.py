@@ -112,22 +112,27 @@ def test_a_script_is_followed_to_its_launch_line(starter: str) -> None:
     assert command.script_args[-2:] == ("--lr", "1e-5")
 
 
-HERE = {
-    '"$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"': "/w/run",
-    '$(cd -- "$(dirname -- "${BASH_SOURCE[0]:-$0}")" &> /dev/null && pwd -P)': "/w/run",
-    '"$(dirname "$0")"': "run",
-    "`dirname $0`": None,
-    '$(dirname "$(readlink -f "$0")")': "run",
-    "$(find_root)": None,
-}
-
-
-@pytest.mark.parametrize("spelled", HERE)
-def test_a_config_beside_the_script_is_found_by_the_scripts_own_place(spelled: str) -> None:
+@pytest.mark.parametrize(
+    ("spelled", "folder"),
+    [
+        pytest.param('"$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"', "/w/run", id="pwd of bash"),
+        pytest.param(
+            '$(cd -- "$(dirname -- "${BASH_SOURCE[0]:-$0}")" &> /dev/null && pwd -P)',
+            "/w/run",
+            id="pwd with all precautions",
+        ),
+        pytest.param('"$(dirname "$0")"', "run", id="dirname"),
+        pytest.param("`dirname $0`", None, id="dirname without quotes"),
+        pytest.param('$(dirname "$(readlink -f "$0")")', "run", id="dirname of the link's target"),
+        pytest.param("$(find_root)", None, id="a function of the script"),
+    ],
+)
+def test_a_config_beside_the_script_is_found_by_the_scripts_own_place(
+    spelled: str, folder: str | None
+) -> None:
     text = f'here={spelled}\nexec deepspeed t.py --deepspeed_config "$here/ds.json"\n'
     host = FakeHost(files={"/w/run/launch.sh": text, "/w/run/ds.json": CONFIG})
     found = resolve(RunNeeds(cwd="/w", command=("bash", "run/launch.sh")), host)
-    folder = HERE[spelled]
     assert found.config_path == (None if folder is None else f"{folder}/ds.json")
     assert (found.config is None) == (folder is None)
 

@@ -27,7 +27,13 @@ CHAINED = (
 
 @pytest.mark.parametrize(
     ("config", "expected"),
-    [(ACS_ON, True), (ACS_OFF, False), (CHAINED, True), (bytes(64), None), (bytes(256), False)],
+    [
+        pytest.param(ACS_ON, True, id="on"),
+        pytest.param(ACS_OFF, False, id="off"),
+        pytest.param(CHAINED, True, id="on, behind another capability"),
+        pytest.param(bytes(64), None, id="a header alone"),
+        pytest.param(bytes(256), False, id="no extended capabilities"),
+    ],
 )
 def test_access_control_services(config: bytes, expected: bool | None) -> None:
     assert parse_acs(config) is expected

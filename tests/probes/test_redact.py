@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from dsdoctor.model.redact import MASK, mask, redact
 
-SECRETS = (
-    "hf_" + "aB3" * 11,
-    "ghp_" + "aB3" * 12,
-    "AKIA" + "ABCDEFGH12345678",
-    "sk-" + "aB3" * 12,
-    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
-)
+SECRETS = {
+    "Hugging Face": "hf_" + "aB3" * 11,
+    "GitHub": "ghp_" + "aB3" * 12,
+    "AWS": "AKIA" + "ABCDEFGH12345678",
+    "OpenAI": "sk-" + "aB3" * 12,
+    "JSON web token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
+}
 
 
-@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
 @pytest.mark.parametrize("frame", ["{}", "--x={}", "token: {} end", "/a/{}/b", 'x="{}"'])
 def test_tokens_are_masked(secret: str, frame: str) -> None:
     assert secret not in mask(frame.format(secret))
@@ -27,11 +27,16 @@ def test_tokens_are_masked(secret: str, frame: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "WANDB_API_KEY=0123456789abcdef0123456789abcdef01234567",
-        "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYzEXAMPLE1",
-        "password: hunter2",
-        "https://bob:hunter2@proxy:3128",
-        "Authorization: Bearer abcdefghijklmnop123",
+        pytest.param(
+            "WANDB_API_KEY=0123456789abcdef0123456789abcdef01234567", id="an environment variable"
+        ),
+        pytest.param(
+            "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYzEXAMPLE1",
+            id="a line of an INI file",
+        ),
+        pytest.param("password: hunter2", id="a line of YAML"),
+        pytest.param("https://bob:hunter2@proxy:3128", id="a URL"),
+        pytest.param("Authorization: Bearer abcdefghijklmnop123", id="a header"),
     ],
 )
 def test_values_after_telling_names_are_masked(text: str) -> None:
@@ -46,7 +51,10 @@ def test_values_after_telling_names_are_masked(text: str) -> None:
     [
         "/usr/local/cuda/bin:/opt/env/bin",
         "key=model.layers.0.self_attn.q_proj.weight",
-        "Missing key(s) in state_dict: transformer_block_attention_weight",
+        pytest.param(
+            "Missing key(s) in state_dict: transformer_block_attention_weight",
+            id="missing keys of a state dict",
+        ),
         "pad_token: <|endoftext|>",
         "GPU-1a2b3c4d-0000-1111-2222-333344445555",
         "git@github.com:o/r and ssh://git@github.com/o/r",

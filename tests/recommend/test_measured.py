@@ -351,17 +351,20 @@ def test_pieces_of_a_fused_loss_are_gone_before_the_backward_pass() -> None:
     ("records", "words"),
     [
         ([{"error": {"kind": "KeyError", "message": "x"}}], "KeyError: x"),
-        (
+        pytest.param(
             [{"error": {"kind": "LookupError", "message": "does not know the type `x`"}}],
             "measured: does not know the type `x`",
+            id="a type that transformers does not know",
         ),
-        (
+        pytest.param(
             [{"error": {"kind": "ModuleNotFoundError", "message": "No module named 'torch'"}}],
             "measured: its environment has no torch",
+            id="an environment without torch",
         ),
-        (
+        pytest.param(
             [{"error": {"kind": "KeyError", "message": "expert_tensor(..., device='meta')"}}],
             "its code reads values of its tensors",
+            id="a tensor made on meta",
         ),
         (
             [{"error": {"kind": "RuntimeError", "message": "x() on meta tensors"}}],

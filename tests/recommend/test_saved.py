@@ -44,9 +44,19 @@ def test_names_have_a_size(names: tuple[str, ...], saved: Saved) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("head", "`--modules-to-save head` is not a module of known size; expected `embed_tokens`"),
-        ("vision", "has no vision tower of known size; pass its size, as in `vision=400M`"),
-        ("resampler=many", "is not a module of known size"),
+        pytest.param(
+            "head",
+            "`--modules-to-save head` is not a module of known size; expected `embed_tokens`",
+            id="a module that the model does not name",
+        ),
+        pytest.param(
+            "vision",
+            "has no vision tower of known size; pass its size, as in `vision=400M`",
+            id="a vision tower of unknown size",
+        ),
+        pytest.param(
+            "resampler=many", "is not a module of known size", id="a size that is not a number"
+        ),
     ],
 )
 def test_a_name_without_a_size_is_refused(name: str, message: str) -> None:

@@ -74,10 +74,10 @@ def test_what_the_command_does_not_say_is_not_guessed(
 @pytest.mark.parametrize(
     ("predicted", "text"),
     [
-        (None, "peak GPU memory 19.0 to 20.0 GiB (highest: GPU 1)"),
-        (Prediction(gpu_bytes=18 * GIB), "to 20.0 GiB (highest: GPU 1), 18.0 GiB predicted"),
-        (Prediction(gpu_bytes=18 * GIB, assumed="activation checkpointing"),
-         "18.0 GiB predicted with activation checkpointing"),
+        pytest.param(None, "peak GPU memory 19.0 to 20.0 GiB (highest: GPU 1)", id="no prediction"),
+        pytest.param(Prediction(gpu_bytes=18 * GIB), "to 20.0 GiB (highest: GPU 1), 18.0 GiB predicted", id="a prediction"),
+        pytest.param(Prediction(gpu_bytes=18 * GIB, assumed="activation checkpointing"),
+         "18.0 GiB predicted with activation checkpointing", id="a prediction under an assumption"),
     ],
 )  # fmt: skip
 def test_it_stands_in_the_line_of_success(predicted: Prediction | None, text: str) -> None:

@@ -157,14 +157,26 @@ def end(rank: int, time: float, status: int | None) -> RankEnd:
 @pytest.mark.parametrize(
     ("ends", "first"),
     [
-        ([end(1, 3.0, -9), end(0, 3.5, 1)], 1),
-        ([end(0, 3.0, 0), end(1, 9.0, -11), end(2, 9.5, -15)], 1),
-        ([end(1, 3.0, None), end(0, 3.5, -9)], None),  # the launcher may have killed rank 0
-        ([end(1, 3.0, -9), end(0, 3.01, 1)], None),  # seen in one look
-        ([end(1, 3.0, -9), end(0, 3.01, -9)], 1),
-        ([end(1, 3.0, -9), end(0, 3.5, -15), end(0, 9.0, 1), end(1, 9.5, -15)], 0),  # 2nd start
-        ([end(0, 3.0, 0), end(1, 3.5, 0)], None),
-        ([], None),
+        pytest.param([end(1, 3.0, -9), end(0, 3.5, 1)], 1, id="rank 1 failed first"),
+        pytest.param(
+            [end(0, 3.0, 0), end(1, 9.0, -11), end(2, 9.5, -15)],
+            1,
+            id="a rank that succeeded before does not count",
+        ),
+        pytest.param(
+            [end(1, 3.0, None), end(0, 3.5, -9)], None, id="the status of the first is unknown"
+        ),  # the launcher may have killed rank 0
+        pytest.param(
+            [end(1, 3.0, -9), end(0, 3.01, 1)], None, id="a signal and an error at one time"
+        ),  # seen in one look
+        pytest.param([end(1, 3.0, -9), end(0, 3.01, -9)], 1, id="one signal to two ranks"),
+        pytest.param(
+            [end(1, 3.0, -9), end(0, 3.5, -15), end(0, 9.0, 1), end(1, 9.5, -15)],
+            0,
+            id="the last attempt of a job that was restarted counts",
+        ),  # 2nd start
+        pytest.param([end(0, 3.0, 0), end(1, 3.5, 0)], None, id="no rank failed"),
+        pytest.param([], None, id="no rank ended"),
     ],
 )
 def test_the_first_rank_that_failed(ends: list[RankEnd], first: int | None) -> None:
@@ -175,9 +187,9 @@ def test_the_first_rank_that_failed(ends: list[RankEnd], first: int | None) -> N
 @pytest.mark.parametrize(
     ("diagnosis", "output", "said"),
     [
-        (None, 0, "cause     unknown; the job printed nothing"),
-        (Diagnosis(outcome=Outcome.CLEAN, summary="the log shows no failure"), 9,
-         "cause     unknown; the output shows no failure"),
+        pytest.param(None, 0, "cause     unknown; the job printed nothing", id="no output"),
+        pytest.param(Diagnosis(outcome=Outcome.CLEAN, summary="the log shows no failure"), 9,
+         "cause     unknown; the output shows no failure", id="an output without a failure"),
     ],
 )  # fmt: skip
 def test_show_says_of_a_death_what_was_said_at_its_end(
@@ -197,10 +209,24 @@ def test_the_list_of_real_runs_is_short_for_a_pipe(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("state", "said"),
     [
-        ("PENDING", "Slurm requeued job 8; its state is PENDING now"),
-        ("REQUEUE_HOLD", "Slurm requeued job 8; its state is REQUEUE_HOLD now"),
-        ("RUNNING", "SIGTERM from outside; a scheduler, `timeout` or a user sends it"),
-        ("", "SIGTERM from outside; a scheduler, `timeout` or a user sends it"),
+        pytest.param(
+            "PENDING", "Slurm requeued job 8; its state is PENDING now", id="pending again"
+        ),
+        pytest.param(
+            "REQUEUE_HOLD",
+            "Slurm requeued job 8; its state is REQUEUE_HOLD now",
+            id="held after a requeue",
+        ),
+        pytest.param(
+            "RUNNING",
+            "SIGTERM from outside; a scheduler, `timeout` or a user sends it",
+            id="still running",
+        ),
+        pytest.param(
+            "",
+            "SIGTERM from outside; a scheduler, `timeout` or a user sends it",
+            id="a job that Slurm no longer knows",
+        ),
     ],
 )
 def test_a_job_that_waits_again_was_requeued(state: str, said: str) -> None:

@@ -96,10 +96,16 @@ def test_a_command_runs_elsewhere_where_slurm_starts_it_from_outside(
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (b"srun: job 17 queued and waiting for resources\n", "17"),
-        (b"salloc: Granted job allocation 17\nloss 2.0\nsrun: Force Terminated job 17\n", "17"),
-        (b"srun: job 17 queued\nsrun: job 18 queued\n", ""),
-        (b"the log says srun: job 17 queued\n", ""),
+        pytest.param(
+            b"srun: job 17 queued and waiting for resources\n", "17", id="a job that waits"
+        ),
+        pytest.param(
+            b"salloc: Granted job allocation 17\nloss 2.0\nsrun: Force Terminated job 17\n",
+            "17",
+            id="an allocation that ends",
+        ),
+        pytest.param(b"srun: job 17 queued\nsrun: job 18 queued\n", "", id="two jobs"),
+        pytest.param(b"the log says srun: job 17 queued\n", "", id="a line that quotes one"),
     ],
 )
 def test_the_job_that_srun_names_is_read(text: bytes, expected: str) -> None:

@@ -133,10 +133,20 @@ def test_guide_e3_torchrun_gets_the_same_gpus_by_variable(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("entries", "micro", "passes"),
     [
-        ({"train_batch_size": 8}, 2, 1),
-        ({"train_batch_size": 128, "train_micro_batch_size_per_gpu": 1}, 1, 2),
-        ({"train_micro_batch_size_per_gpu": 16, "gradient_accumulation_steps": 32}, 2, 2),
-        ({}, 1, 1),
+        pytest.param({"train_batch_size": 8}, 2, 1, id="a global batch alone"),
+        pytest.param(
+            {"train_batch_size": 128, "train_micro_batch_size_per_gpu": 1},
+            1,
+            2,
+            id="a large global batch",
+        ),
+        pytest.param(
+            {"train_micro_batch_size_per_gpu": 16, "gradient_accumulation_steps": 32},
+            2,
+            2,
+            id="a large micro-batch and accumulation",
+        ),
+        pytest.param({}, 1, 1, id="no batch size"),
     ],
 )
 def test_guide_b6_the_triangle_holds_after_shrinking(
@@ -170,10 +180,18 @@ def test_auto_is_resolved_and_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("zero", "expected"),
     [
-        ({"stage": 2, "offload_optimizer": CPU}, (2, "optimizer")),
-        ({"stage": 3, "offload_optimizer": CPU, "offload_param": CPU}, (3, "optimizer+parameters")),
-        ({"stage": 2, "offload_param": CPU}, (2, "none")),
-        ({"stage": 2, "offload_optimizer": {"device": "none"}}, (2, "none")),
+        pytest.param({"stage": 2, "offload_optimizer": CPU}, (2, "optimizer"), id="optimizer"),
+        pytest.param(
+            {"stage": 3, "offload_optimizer": CPU, "offload_param": CPU},
+            (3, "optimizer+parameters"),
+            id="optimizer and parameters",
+        ),
+        pytest.param(
+            {"stage": 2, "offload_param": CPU}, (2, "none"), id="parameters below stage 3"
+        ),
+        pytest.param(
+            {"stage": 2, "offload_optimizer": {"device": "none"}}, (2, "none"), id="switched off"
+        ),
     ],
 )
 def test_offload_of_a_config(zero: dict[str, Any], expected: tuple[int, str]) -> None:

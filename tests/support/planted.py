@@ -48,8 +48,9 @@ def _form(kind: str, head: str, body: str) -> Planted:
     return Planted(kind, f"loading {head}{body} now", head + body)
 
 
-def _named(name: str, value: str, form: str = "{}={}") -> Planted:
-    return Planted(form.format(name, "…"), form.format(name, value), value)
+def _named(name: str, value: str, form: str = "{}={}", where: str = "") -> Planted:
+    """A value behind a name that says that it is secret."""
+    return Planted(f"{name} {where}".rstrip(), form.format(name, value), value)
 
 
 FORMS = (
@@ -178,9 +179,9 @@ PLACES = (
     ),
 )
 NAMES = (
-    _named("HF_TOKEN", "hunter2x", "pdsh -w gpu1 export {}={}; cd /srv/job"),
+    _named("HF_TOKEN", "hunter2x", "pdsh -w gpu1 export {}={}; cd /srv/job", "exported by pdsh"),
     _named("SLURM_JWT", "hunter2x"),
-    _named("NVIDIA_API_KEY", "hunter2x", "export {}='{}'"),
+    _named("NVIDIA_API_KEY", "hunter2x", "export {}='{}'", "exported in quotes"),
     _named("HF_HUB_TOKEN", "hunter2x"),
     _named("WANDB_API_KEY", "hunter2x"),
     _named("CUDA_PROXY_AUTH", "hunter2x"),
@@ -192,17 +193,19 @@ NAMES = (
     _named("NVIDIA_CREDENTIALS", "hunter2x"),
     _named("GITHUB_PAT", "hunter2x"),
     _named("AWS_SECRET_ACCESS_KEY", "hunter2x"),
-    _named("api_key", "hunter2x", "  {}: {}"),
-    _named("wandb_api_key", "hunter2x", "{{ {}: {}, "),
-    _named("apiKey", "hunter2x", '"{}": "{}"'),
-    _named("clientSecret", "hunter2x", '\\"{}\\": \\"{}\\"'),
-    _named("password", "hunter2x", "{} = {}"),
-    _named("db.passphrase", "hunter2x", "{}: '{}'"),
-    _named("hub_token", "hunter2x", "TrainingArguments({}='{}', steps=4)"),
-    _named("--token", f"{_RANDOM}", "train.py {} {} --steps 4"),
-    _named("--wandb-api-key", "hunter2x", "train.py {} {}"),
-    _named("--password", "hunter2x", "train.py {}={}"),
-    _named("auth", _RANDOM, '"{}": "{}"'),
+    _named("api_key", "hunter2x", "  {}: {}", "in YAML"),
+    _named("wandb_api_key", "hunter2x", "{{ {}: {}, ", "in YAML on one line"),
+    _named("apiKey", "hunter2x", '"{}": "{}"', "in JSON"),
+    _named("clientSecret", "hunter2x", '\\"{}\\": \\"{}\\"', "in JSON within a string"),
+    _named("password", "hunter2x", "{} = {}", "in an INI file"),
+    _named("db.passphrase", "hunter2x", "{}: '{}'", "in quotes in YAML"),
+    _named(
+        "hub_token", "hunter2x", "TrainingArguments({}='{}', steps=4)", "as an argument of Python"
+    ),
+    _named("--token", f"{_RANDOM}", "train.py {} {} --steps 4", "in front of other options"),
+    _named("--wandb-api-key", "hunter2x", "train.py {} {}", "as the last option"),
+    _named("--password", "hunter2x", "train.py {}={}", "with an equals sign"),
+    _named("auth", _RANDOM, '"{}": "{}"', "in JSON"),
     _named("PGPASSWORD", "hunter2x"),
     _named("SSHPASS", "hunter2x"),
     _named("hftoken", "hunter2x"),
@@ -211,20 +214,27 @@ NAMES = (
     _named("HW_SK", "hunter2x"),
     _named("SECRET_KEY_BASE", "hunter2x"),
     _named("master_key", "hunter2x"),
-    _named("HF_TOKEN", "hunter2x", "      {}:                        {}"),
-    _named("HF_TOKEN", "hunter2x", "- name: {}\n  value: {}"),
-    _named("HF_TOKEN", "hunter2x", '{{"name":"{}","value":"{}"}}'),
-    _named("HF_TOKEN", "hunter2x", 'os.environ["{}"] = "{}"'),
-    _named("HF_TOKEN", "hunter2x", "os.environ.setdefault('{}', '{}')"),
-    _named("HF_TOKEN", "hunter2x", "setenv {} {}"),
-    _named("HF_TOKEN", "hunter2x", "\x1b[1m{}\x1b[0m=\x1b[32m{}\x1b[0m"),
-    _named("aws_secret_access_key", "hunter2x", "aws configure set {} {}"),
-    _named("password", "hunter2x", "<{}>{}</password>"),
-    _named("fs.s3a.secret.key", "hunter2x", "<name>{}</name><value>{}</value>"),
-    _named("HF_TOKEN", "hunter2x", "%env {} {}"),
-    _named("ldap_default_authtok", "hunter2x", "{} = {}"),
+    _named("HF_TOKEN", "hunter2x", "      {}:                        {}", "in a table of columns"),
+    _named("HF_TOKEN", "hunter2x", "- name: {}\n  value: {}", "in the env of a pod"),
+    _named("HF_TOKEN", "hunter2x", '{{"name":"{}","value":"{}"}}', "in the env of a pod in JSON"),
+    _named("HF_TOKEN", "hunter2x", 'os.environ["{}"] = "{}"', "set in os.environ"),
+    _named(
+        "HF_TOKEN", "hunter2x", "os.environ.setdefault('{}', '{}')", "as a default in os.environ"
+    ),
+    _named("HF_TOKEN", "hunter2x", "setenv {} {}", "set by csh"),
+    _named("HF_TOKEN", "hunter2x", "\x1b[1m{}\x1b[0m=\x1b[32m{}\x1b[0m", "in color"),
+    _named("aws_secret_access_key", "hunter2x", "aws configure set {} {}", "set by aws configure"),
+    _named("password", "hunter2x", "<{}>{}</password>", "as an element of XML"),
+    _named(
+        "fs.s3a.secret.key",
+        "hunter2x",
+        "<name>{}</name><value>{}</value>",
+        "in a property of Hadoop",
+    ),
+    _named("HF_TOKEN", "hunter2x", "%env {} {}", "set in a notebook"),
+    _named("ldap_default_authtok", "hunter2x", "{} = {}", "in an INI file"),
     _named("CI_JOB_JWT_V2", "hunter2x"),
-    _named("Password", "hunter2x", '<add key="{}" value="{}"/>'),
+    _named("Password", "hunter2x", '<add key="{}" value="{}"/>', "as an attribute of XML"),
 )
 #: Only as they stand on several lines.
 LINES = (
@@ -235,43 +245,111 @@ LINES = (
 PLANTED = (*FORMS, *PLACES, *NAMES)
 
 #: Text that looks a little like a secret and must stay as it is.
-ORDINARY = (
-    "NCCL_DEBUG=INFO NCCL_SOCKET_IFNAME=eth0 NCCL_IB_HCA=mlx5_0,mlx5_1 NCCL_P2P_LEVEL=NVL",
-    "NCCL_IB_SL=3 UCX_TLS=rc,cuda FI_PROVIDER=efa TORCH_NCCL_ASYNC_ERROR_HANDLING=1",
-    "TOKENIZERS_PARALLELISM=false tokenizer=meta-llama/Llama-3.1-8B-Instruct",
-    "tokenizer_class: PreTrainedTokenizerFast, tokenizer_file: /models/7b/tokenizer.json",
-    "max_tokens=4096 max_new_tokens: 512 num_tokens=123456789012345678 tokens: 81920",
-    "pad_token: <|endoftext|> eos_token='</s>' pad_token=[PAD] bos_token=<s> DEFAULT_PAD_TOKEN=[PAD]",
-    "HF_HUB_DISABLE_IMPLICIT_TOKEN=1 use_auth_token=True token=None hub_token=<HUB_TOKEN>",
-    "commit 3f786850e387550fdab836ed7e6dc881de23001b of deepspeed 0.19.8+3f786850",
-    "revision=3f786850e387550fdab836ed7e6dc881de23001b sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
-    "key=model.layers.0.self_attn.q_proj.weight keys: ['optimizer', 'lr_scheduler']",
-    "Missing key(s) in state_dict: transformer_block_attention_weight",
-    "Unexpected key(s): Meta-Llama-3-8B-Instruct.lm_head.weight",
-    "KeyError: 'optimizer_state_dict' PassManager compass=north bypass=1 passed=3",
-    "PWD=/home/ann/train OLDPWD=/home/ann SSH_AUTH_SOCK=/tmp/ssh-x/agent.1 XAUTHORITY=/run/x",
-    "GPU-1a2b3c4d-0000-1111-2222-333344445555 MIG-1a2b3c4d-0000-1111-2222-333344445555",
-    "git@github.com:o/r and ssh://git@github.com/o/r https://huggingface.co/gpt2?download=true",
-    "nvidia-cudnn-cu12==9.10.2.21 torch==2.11.0+cu130 triton-3.4.0-cp312-cp312-linux_x86_64.whl",
-    "basic functionality, Basic Authentication, basic zero3-training, a bearer of bad news",
-    "monkey: patched keyboard=us author=ann authority: none signal=9 assignment: a=b design: x",
-    "Permission denied (publickey,password). pathological pattern=ab* dispatch: 4",
-    "/usr/local/cuda/bin:/opt/env/bin LD_LIBRARY_PATH=/opt/secrets-free/lib",
-    "CUDA_VISIBLE_DEVICES=0,1 MASTER_ADDR=gpu1 MASTER_PORT=29500 RANK=0 OMP_NUM_THREADS=8",
-    "10:42:07 [INFO] keys 12, tokens/s: 18234.5, grad_norm: 1.25e-3, loss: 2.3456789",
-    "--world_info=eyJncHUxIjogWzAsIDFdLCAiZ3B1MiI6IFswLCAxXX0= --node_rank=0",
-    "cache key: 9f3c1a7be2d4860f5b1c9a3e7d2f4086 key: runs/A1b2C3d4E5f6/step100.pt",
-    "GOOGLE_APPLICATION_CREDENTIALS=/etc/gcp/sa.json jwt_key=/etc/slurm/jwt.key HF_TOKEN=~/.token",
-    "api_key=config.api_key, token=args.hf_token, password=getpass.getpass() hub_token=hub_token",
-    "os.environ['HF_TOKEN'] = token c = Client(address, authkey=current_process().authkey)",
-    "HF_TOKEN=<your_token> HF_TOKEN=your_token_here WANDB_API_KEY=xxxx StoragePass=(null)",
-    "sudo: a password is required password: Permission denied imagePullSecrets: [{name: nvcr}]",
-    "secret: {secretName: hf} DataLoader(pin_memory=True) bypass=1 hotkey: ctrl monkey=1 compass: n",
-    "fw_bw_time: 1.2 rpa_ratio=0.5 ms-marco-MiniLM-L-6-v2 xai-toolkit pul-request AKIDS 5$ each $6",
-    "docker login nvcr.io then wandb login, echo done | tee x mysqld -port redis-cli ping",
-    "PASS: test_a1B2c3D4e5F6g7H8 (0.2 s) CacheKey: a1b2C3d4E5f6G7h8I9j0 CacheKey=a1b2C3d4E5f6G7h8I9j0",
-    "curl -H 'Authorization: Bearer $HF_TOKEN' https://h api_key: ${oc.env:KEY} password: !vault",
-    "ssh login -p 22 hostname and mysql -u root -h db slurm",
-    "NO_PROXY=localhost,.corp:80 http_proxy=http://proxy:8080 rank0:gpu1@mlx5_0:1 NCCL_IB_HCA=mlx5_0:1",
-    "risk-adjusted sk-learn-contrib-packages-of-old task-queue-manager-of-the-node",
-)
+ORDINARY = {
+    "variables of NCCL": (
+        "NCCL_DEBUG=INFO NCCL_SOCKET_IFNAME=eth0 NCCL_IB_HCA=mlx5_0,mlx5_1 NCCL_P2P_LEVEL=NVL"
+    ),
+    "variables of transports": (
+        "NCCL_IB_SL=3 UCX_TLS=rc,cuda FI_PROVIDER=efa TORCH_NCCL_ASYNC_ERROR_HANDLING=1"
+    ),
+    "a tokenizer's name": (
+        "TOKENIZERS_PARALLELISM=false tokenizer=meta-llama/Llama-3.1-8B-Instruct"
+    ),
+    "a tokenizer's class and file": (
+        "tokenizer_class: PreTrainedTokenizerFast, tokenizer_file: /models/7b/tokenizer.json"
+    ),
+    "numbers of tokens": (
+        "max_tokens=4096 max_new_tokens: 512 num_tokens=123456789012345678 tokens: 81920"
+    ),
+    "special tokens": (
+        "pad_token: <|endoftext|> eos_token='</s>' pad_token=[PAD] bos_token=<s> DEFAULT_PAD_TOKEN=[PAD]"
+    ),
+    "switches of tokens": (
+        "HF_HUB_DISABLE_IMPLICIT_TOKEN=1 use_auth_token=True token=None hub_token=<HUB_TOKEN>"
+    ),
+    "a commit": "commit 3f786850e387550fdab836ed7e6dc881de23001b of deepspeed 0.19.8+3f786850",
+    "a revision and a digest": (
+        "revision=3f786850e387550fdab836ed7e6dc881de23001b sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
+    ),
+    "keys of weights": (
+        "key=model.layers.0.self_attn.q_proj.weight keys: ['optimizer', 'lr_scheduler']"
+    ),
+    "missing keys of a state dict": (
+        "Missing key(s) in state_dict: transformer_block_attention_weight"
+    ),
+    "unexpected keys of a model": "Unexpected key(s): Meta-Llama-3-8B-Instruct.lm_head.weight",
+    "words with pass in them": (
+        "KeyError: 'optimizer_state_dict' PassManager compass=north bypass=1 passed=3"
+    ),
+    "paths in variables": (
+        "PWD=/home/ann/train OLDPWD=/home/ann SSH_AUTH_SOCK=/tmp/ssh-x/agent.1 XAUTHORITY=/run/x"
+    ),
+    "UUIDs of GPUs": (
+        "GPU-1a2b3c4d-0000-1111-2222-333344445555 MIG-1a2b3c4d-0000-1111-2222-333344445555"
+    ),
+    "URLs without a password": (
+        "git@github.com:o/r and ssh://git@github.com/o/r https://huggingface.co/gpt2?download=true"
+    ),
+    "versions of packages": (
+        "nvidia-cudnn-cu12==9.10.2.21 torch==2.11.0+cu130 triton-3.4.0-cp312-cp312-linux_x86_64.whl"
+    ),
+    "basic and bearer as words": (
+        "basic functionality, Basic Authentication, basic zero3-training, a bearer of bad news"
+    ),
+    "words with key, auth and sign in them": (
+        "monkey: patched keyboard=us author=ann authority: none signal=9 assignment: a=b design: x"
+    ),
+    "words with pass and path in them": (
+        "Permission denied (publickey,password). pathological pattern=ab* dispatch: 4"
+    ),
+    "search paths": "/usr/local/cuda/bin:/opt/env/bin LD_LIBRARY_PATH=/opt/secrets-free/lib",
+    "variables of a launch": (
+        "CUDA_VISIBLE_DEVICES=0,1 MASTER_ADDR=gpu1 MASTER_PORT=29500 RANK=0 OMP_NUM_THREADS=8"
+    ),
+    "a line of a training log": (
+        "10:42:07 [INFO] keys 12, tokens/s: 18234.5, grad_norm: 1.25e-3, loss: 2.3456789"
+    ),
+    "world info of a launcher": (
+        "--world_info=eyJncHUxIjogWzAsIDFdLCAiZ3B1MiI6IFswLCAxXX0= --node_rank=0"
+    ),
+    "keys of a cache": (
+        "cache key: 9f3c1a7be2d4860f5b1c9a3e7d2f4086 key: runs/A1b2C3d4E5f6/step100.pt"
+    ),
+    "paths of files with secrets": (
+        "GOOGLE_APPLICATION_CREDENTIALS=/etc/gcp/sa.json jwt_key=/etc/slurm/jwt.key HF_TOKEN=~/.token"
+    ),
+    "names in place of values": (
+        "api_key=config.api_key, token=args.hf_token, password=getpass.getpass() hub_token=hub_token"
+    ),
+    "code that reads a token": (
+        "os.environ['HF_TOKEN'] = token c = Client(address, authkey=current_process().authkey)"
+    ),
+    "placeholders": (
+        "HF_TOKEN=<your_token> HF_TOKEN=your_token_here WANDB_API_KEY=xxxx StoragePass=(null)"
+    ),
+    "prompts for a password": (
+        "sudo: a password is required password: Permission denied imagePullSecrets: [{name: nvcr}]"
+    ),
+    "names of secrets": (
+        "secret: {secretName: hf} DataLoader(pin_memory=True) bypass=1 hotkey: ctrl monkey=1 compass: n"
+    ),
+    "words that begin as tokens do": (
+        "fw_bw_time: 1.2 rpa_ratio=0.5 ms-marco-MiniLM-L-6-v2 xai-toolkit pul-request AKIDS 5$ each $6"
+    ),
+    "commands without a secret": (
+        "docker login nvcr.io then wandb login, echo done | tee x mysqld -port redis-cli ping"
+    ),
+    "keys of tests and caches": (
+        "PASS: test_a1B2c3D4e5F6g7H8 (0.2 s) CacheKey: a1b2C3d4E5f6G7h8I9j0 CacheKey=a1b2C3d4E5f6G7h8I9j0"
+    ),
+    "values that a shell or a config fills in": (
+        "curl -H 'Authorization: Bearer $HF_TOKEN' https://h api_key: ${oc.env:KEY} password: !vault"
+    ),
+    "options that are no passwords": "ssh login -p 22 hostname and mysql -u root -h db slurm",
+    "proxies and adapters without a password": (
+        "NO_PROXY=localhost,.corp:80 http_proxy=http://proxy:8080 rank0:gpu1@mlx5_0:1 NCCL_IB_HCA=mlx5_0:1"
+    ),
+    "words with sk and ask in them": (
+        "risk-adjusted sk-learn-contrib-packages-of-old task-queue-manager-of-the-node"
+    ),
+}

@@ -202,7 +202,9 @@ def of_the_reader(words: str, folder: Path) -> list[str]:
     return args
 
 
-@pytest.mark.parametrize("words", [words for words in RUNNABLE if not words.startswith("run -")])
+@pytest.mark.parametrize(
+    "words", [words for words in RUNNABLE if not words.startswith("run -")], ids=str
+)
 def test_a_command_of_a_page_runs(
     words: str, reader: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -215,7 +217,9 @@ def test_a_command_of_a_page_runs(
     assert done, f"nothing came of it ({SHOWN[words]})"
 
 
-@pytest.mark.parametrize("words", [words for words in RUNNABLE if words.startswith("run -")])
+@pytest.mark.parametrize(
+    "words", [words for words in RUNNABLE if words.startswith("run -")], ids=str
+)
 def test_a_job_of_a_page_starts(words: str, reader: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DSDOCTOR_PYTHON", sys.executable)  # torch must be installed, not started
     own = Path(sys.executable).parent  # with ninja, which some systems do not have

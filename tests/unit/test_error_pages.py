@@ -21,18 +21,20 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
 @pytest.mark.parametrize(
     ("message", "file", "row"),
     [
-        (
+        pytest.param(
             "AssertionError: DeepSpeed requires --deepspeed_config to specify configuration file",
             "deepspeed.md",
             "| `initialize` | `AssertionError` |",
+            id="DeepSpeed without a config",
         ),
-        (
+        pytest.param(
             (
                 "ValueError: You have to specify the number of devices you would like to use, add "
                 "`num_processes=...` to your call."
             ),
             "accelerate.md",
             "| `notebook_launcher` | `ValueError` |",
+            id="a notebook without a number of processes",
         ),
     ],
 )

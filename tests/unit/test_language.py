@@ -162,45 +162,53 @@ def test_what_a_diagnosis_of_the_forty_says_is_translated() -> None:
 @pytest.mark.parametrize(
     ("name", "said", "expected"),
     [
-        (
+        pytest.param(
             "gpu-busy",
             "4096 of 81559 MiB (5%) of GPU 0 (NVIDIA H100 80GB HBM3) are in use (processes 7), but the job expects the GPU to be free",
             "GPU 0 (NVIDIA H100 80GB HBM3) 的 81559 MiB 中有 4096 MiB（5%）被占用（进程 7），而作业需要空闲的 GPU",
+            id="memory in use by processes",
         ),
-        (
+        pytest.param(
             "shm-too-small",
             "`/dev/shm` is 64 MiB in size, but a job of 2 ranks needs 512 MiB or more",
             "`/dev/shm` 的大小为 64 MiB，但 2 个 rank 的作业至少需要 512 MiB",
+            id="a shared memory that is too small",
         ),
-        (
+        pytest.param(
             "port-in-use",
             "port 29500 of `n1` is in use, but it is the master port of this command",
             "`n1` 的端口 29500 已被占用，而它是该命令的 master 端口",
+            id="a port in use",
         ),
-        (
+        pytest.param(
             "hostfile-or-ssh-problem",
             "line 2 of `hosts`, `a slots=2`, is rejected: `a` is already on line 1",
             "`hosts` 第 2 行 `a slots=2` 无效：`a` 已在第 1 行出现",
+            id="a line of a hostfile",
         ),
-        (
+        pytest.param(
             "ds-config-unsupported-combination",
             "`fp16.enabled` (line 1) and `bf16.enabled` (line 2) are both true, but only one precision can be enabled",
             "`fp16.enabled` (line 1) and `bf16.enabled` (line 2) 都为 true，但只能启用一种精度",
+            id="two settings that are mutually exclusive",
         ),
-        (
+        pytest.param(
             "ds-config-invalid-key",
             "`zero_optimization.x` (line 3) is not a key of `zero_optimization` in DeepSpeed 0.19.8; the closest is `overlap_comm`",
             "`zero_optimization.x` (line 3) 不是 DeepSpeed 0.19.8 中 `zero_optimization` 的键；最接近的是 `overlap_comm`",
+            id="an unknown key with the closest one",
         ),
-        (
+        pytest.param(
             "disk-full",
             "the directory of temporary files `/x` has 1 MiB free, but a build needs 100 MiB at least",
             "临时文件目录（位于 `/x`）剩余 1 MiB，但编译至少需要 100 MiB",
+            id="a directory with too little space",
         ),
-        (
+        pytest.param(
             "nccl-ib-or-socket-interface",
             "`NCCL_IB_HCA=mlx4_0` matches no RDMA adapter, but this node has mlx5_1 and mlx5_10",
             "`NCCL_IB_HCA=mlx4_0` 没有匹配任何 RDMA 网卡；而本节点有：mlx5_1 和 mlx5_10",
+            id="an adapter that is not installed",
         ),
     ],
 )

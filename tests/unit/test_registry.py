@@ -45,23 +45,36 @@ def test_a_file_of_checks_d_is_a_pack(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("import nothing_of_the_kind\n", "ModuleNotFoundError"),
-        ("def (:\n", "SyntaxError"),
-        (
+        pytest.param(
+            "import nothing_of_the_kind\n", "ModuleNotFoundError", id="an import that fails"
+        ),
+        pytest.param("def (:\n", "SyntaxError", id="a syntax error"),
+        pytest.param(
             GOOD.replace('"""', "#", 1).split("from collections")[0]
             and "raise SystemError('boo')\n",
             "boo",
+            id="an exception at import",
         ),
-        (GOOD.replace("system: OsInfo", "system"), "has no annotation"),
-        (
+        pytest.param(
+            GOOD.replace("system: OsInfo", "system"),
+            "has no annotation",
+            id="an argument without an annotation",
+        ),
+        pytest.param(
             GOOD + '\nOTHER = Condition("x", id="MOON002", scope=Scope.NODE, since="0.1")\n',
             "2 cond",
+            id="two conditions",
         ),
-        (
+        pytest.param(
             "from dsdoctor.api import *\nC = Condition('a', id='DSD1', scope=Scope.NODE, since='0')\n",
             "no docstring",
+            id="no docstring",
         ),
-        (GOOD.replace("moon-full", "driver-too-old"), "must be called `moon-…`"),
+        pytest.param(
+            GOOD.replace("moon-full", "driver-too-old"),
+            "must be called `moon-…`",
+            id="a name of a built-in condition",
+        ),
     ],
 )
 def test_a_broken_pack_is_left_out_and_named(tmp_path: Path, text: str, reason: str) -> None:

@@ -58,21 +58,87 @@ PLAIN = '{"train_micro_batch_size_per_gpu": 1}'
 
 #: check, config, packages, and the statuses for: unknown, hf, lightning, accelerate, native
 ROWS = [
-    (ds_config_auto_values, AUTO, HF, "ok ok fail ok fail"),
-    (ds_config_auto_values, AUTO, BARE, "fail ok fail ok fail"),
-    (ds_config_auto_values, AUTO, ABSENT, "skip ok fail ok fail"),
-    (ds_config_auto_values, PLAIN, ABSENT, "ok ok ok ok ok"),
-    (ds_config_auto_values, '{"bf16": {"enabled": "auto"}}', HF, "ok ok warn ok warn"),
-    (ds_config_batch_mismatch, BARE_CONFIG, ABSENT, "skip fail skip fail fail"),
-    (ds_config_batch_mismatch, BARE_CONFIG, HF, "fail fail skip fail fail"),
-    (ds_config_batch_mismatch, AUTO, ABSENT, "skip skip skip skip skip"),
-    (ds_config_unknown_optimizer, ALIEN, ABSENT, "skip fail skip fail skip"),
-    (ds_config_unknown_optimizer, DOTTED, ABSENT, "skip fail skip fail skip"),
-    (ds_config_unknown_optimizer, TYPO, ABSENT, "fail fail fail fail fail"),
-    (ds_config_unknown_optimizer, '{"optimizer": {"type": "AdamW"}}', ABSENT, "ok ok ok ok ok"),
-    (ds_config_unreadable, REMARK, ABSENT, "ok fail fail fail ok"),
-    (ds_config_unreadable, COMMA, ABSENT, "ok fail fail fail ok"),
-    (ds_config_unreadable, PLAIN, ABSENT, "ok ok ok ok ok"),
+    pytest.param(
+        ds_config_auto_values, AUTO, HF, "ok ok fail ok fail", id="an auto batch size, transformers"
+    ),
+    pytest.param(
+        ds_config_auto_values,
+        AUTO,
+        BARE,
+        "fail ok fail ok fail",
+        id="an auto batch size, DeepSpeed alone",
+    ),
+    pytest.param(
+        ds_config_auto_values,
+        AUTO,
+        ABSENT,
+        "skip ok fail ok fail",
+        id="an auto batch size, no package",
+    ),
+    pytest.param(ds_config_auto_values, PLAIN, ABSENT, "ok ok ok ok ok", id="no auto"),
+    pytest.param(
+        ds_config_auto_values,
+        '{"bf16": {"enabled": "auto"}}',
+        HF,
+        "ok ok warn ok warn",
+        id="an auto precision",
+    ),
+    pytest.param(
+        ds_config_batch_mismatch,
+        BARE_CONFIG,
+        ABSENT,
+        "skip fail skip fail fail",
+        id="no batch size, no package",
+    ),
+    pytest.param(
+        ds_config_batch_mismatch,
+        BARE_CONFIG,
+        HF,
+        "fail fail skip fail fail",
+        id="no batch size, transformers",
+    ),
+    pytest.param(
+        ds_config_batch_mismatch,
+        AUTO,
+        ABSENT,
+        "skip skip skip skip skip",
+        id="an auto batch size is a batch size",
+    ),
+    pytest.param(
+        ds_config_unknown_optimizer,
+        ALIEN,
+        ABSENT,
+        "skip fail skip fail skip",
+        id="an optimizer of another name",
+    ),
+    pytest.param(
+        ds_config_unknown_optimizer,
+        DOTTED,
+        ABSENT,
+        "skip fail skip fail skip",
+        id="an optimizer with a module's name",
+    ),
+    pytest.param(
+        ds_config_unknown_optimizer,
+        TYPO,
+        ABSENT,
+        "fail fail fail fail fail",
+        id="a misspelled optimizer",
+    ),
+    pytest.param(
+        ds_config_unknown_optimizer,
+        '{"optimizer": {"type": "AdamW"}}',
+        ABSENT,
+        "ok ok ok ok ok",
+        id="an optimizer of DeepSpeed",
+    ),
+    pytest.param(
+        ds_config_unreadable, REMARK, ABSENT, "ok fail fail fail ok", id="a comment in JSON"
+    ),
+    pytest.param(
+        ds_config_unreadable, COMMA, ABSENT, "ok fail fail fail ok", id="a comma too many in JSON"
+    ),
+    pytest.param(ds_config_unreadable, PLAIN, ABSENT, "ok ok ok ok ok", id="strict JSON"),
 ]
 CHECKS = {
     ds_config_auto_values: ds_config_auto_values.auto_is_filled_in,

@@ -146,14 +146,31 @@ SITE = "/opt/v/lib/python3.9/site-packages"
 @pytest.mark.parametrize(
     ("frames", "wanted"),
     [
-        ([("/home/u/train.py", "<module>"), (f"{SITE}/dask/__init__.py", "<module>"),
-          (f"{SITE}/dask/config.py", "collect")], Outcome.UNRECOGNISED),
-        ([("/home/u/train.py", "<module>"), (f"{SITE}/dask/config.py", "collect")],
-         Outcome.USER_CODE),
-        ([(f"{SITE}/launchpad/__main__.py", "<module>"), ("/home/u/train.py", "main"),
-          (f"{SITE}/dask/config.py", "collect")], Outcome.USER_CODE),
+        pytest.param(
+            [
+                ("/home/u/train.py", "<module>"),
+                (f"{SITE}/dask/__init__.py", "<module>"),
+                (f"{SITE}/dask/config.py", "collect"),
+            ],
+            Outcome.UNRECOGNISED,
+            id="imported by the script",
+        ),
+        pytest.param(
+            [("/home/u/train.py", "<module>"), (f"{SITE}/dask/config.py", "collect")],
+            Outcome.USER_CODE,
+            id="called by the script",
+        ),
+        pytest.param(
+            [
+                (f"{SITE}/launchpad/__main__.py", "<module>"),
+                ("/home/u/train.py", "main"),
+                (f"{SITE}/dask/config.py", "collect"),
+            ],
+            Outcome.USER_CODE,
+            id="called by a script that another launched",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_function_that_runs_while_its_package_is_imported_is_not_called_by_the_script(
     frames: list[tuple[str, str]], wanted: Outcome
 ) -> None:
@@ -197,10 +214,18 @@ NO_ACCESS = failed_at(5, "PermissionError: [Errno 13] Permission denied: '/data/
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        (BATCH + "loading dataset\n" + NO_ACCESS, "path-not-writable"),
+        pytest.param(
+            BATCH + "loading dataset\n" + NO_ACCESS,
+            "path-not-writable",
+            id="above the statement, after a new start",
+        ),
         # directly below: another rank in the same loop
-        (BATCH + NO_ACCESS, "user-code"),
-        (BATCH + "loading dataset\n" + NO_ACCESS.replace("train.py", "data.py"), "user-code"),
+        pytest.param(BATCH + NO_ACCESS, "user-code", id="directly below the progress bar"),
+        pytest.param(
+            BATCH + "loading dataset\n" + NO_ACCESS.replace("train.py", "data.py"),
+            "user-code",
+            id="another file of the script",
+        ),
     ],
 )
 def test_a_script_that_fails_above_the_statement_that_trained_was_started_again(

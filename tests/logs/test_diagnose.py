@@ -89,13 +89,31 @@ def test_a_progress_bar_does_not_hide_the_cause() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "[WARNING]  async_io requires the dev libaio .so object and headers but these were not found.",
-        "NCCL INFO NET/Plugin : Could not find : libnccl-net.so",
-        "misc/ibvwrap.cu:61 WARN Failed to open libibverbs.so[.1]",
-        "[WARNING] [runner.py:1:fetch_hostfile] Unable to find hostfile, will proceed with training",
-        "[INFO] [loss_scaler.py:1] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536",
-        "Warning: Grad strides do not match bucket view strides.",
-        "x.py:9: FutureWarning: `torch.cuda.amp.custom_fwd(args...)` is deprecated.",
+        pytest.param(
+            "[WARNING]  async_io requires the dev libaio .so object and headers but these were not found.",
+            id="async_io without libaio",
+        ),
+        pytest.param(
+            "NCCL INFO NET/Plugin : Could not find : libnccl-net.so", id="NCCL without a plugin"
+        ),
+        pytest.param(
+            "misc/ibvwrap.cu:61 WARN Failed to open libibverbs.so[.1]", id="NCCL without libibverbs"
+        ),
+        pytest.param(
+            "[WARNING] [runner.py:1:fetch_hostfile] Unable to find hostfile, will proceed with training",
+            id="no hostfile",
+        ),
+        pytest.param(
+            "[INFO] [loss_scaler.py:1] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536",
+            id="a loss scale that is lowered",
+        ),
+        pytest.param(
+            "Warning: Grad strides do not match bucket view strides.", id="strides of gradients"
+        ),
+        pytest.param(
+            "x.py:9: FutureWarning: `torch.cuda.amp.custom_fwd(args...)` is deprecated.",
+            id="a deprecated function",
+        ),
     ],
 )
 def test_harmless_lines_are_left_in_peace(line: str) -> None:
@@ -110,20 +128,32 @@ NOT_LOADED = (
 @pytest.mark.parametrize(
     ("rest", "outcome"),
     [
-        ("{'loss': 1.31, 'epoch': 0.1}\n", Outcome.CLEAN),
-        (" 12%|#   | 120/1000 [00:40<04:53,  3.00it/s]\n", Outcome.CLEAN),
-        ("iteration 10/100 | consumed samples: 80 | lm loss: 8.8E+00\n", Outcome.CLEAN),
+        pytest.param("{'loss': 1.31, 'epoch': 0.1}\n", Outcome.CLEAN, id="steps of transformers"),
+        pytest.param(
+            " 12%|#   | 120/1000 [00:40<04:53,  3.00it/s]\n",
+            Outcome.CLEAN,
+            id="a progress bar that moves",
+        ),
+        pytest.param(
+            "iteration 10/100 | consumed samples: 80 | lm loss: 8.8E+00\n",
+            Outcome.CLEAN,
+            id="steps of Megatron",
+        ),
         # a run that does not get on, or that dies after all
-        ("  0%|    | 0/1000 [00:00<?, ?it/s]\n", Outcome.CAUSE),
-        ("{'loss': nan, 'epoch': 0.1}\n", Outcome.CAUSE),
-        ("{'loss': 0.0, 'epoch': 0.1}\n", Outcome.CAUSE),
-        (
+        pytest.param(
+            "  0%|    | 0/1000 [00:00<?, ?it/s]\n", Outcome.CAUSE, id="a progress bar at zero"
+        ),
+        pytest.param("{'loss': nan, 'epoch': 0.1}\n", Outcome.CAUSE, id="a loss of nan"),
+        pytest.param("{'loss': 0.0, 'epoch': 0.1}\n", Outcome.CAUSE, id="a loss of zero"),
+        pytest.param(
             "step 3 loss 2.0\n[ERROR] [launch.py:9:x] ['p'] exits with return code = 1\n",
             Outcome.UNRECOGNISED,
+            id="the launcher reports a failure",
         ),
-        (
+        pytest.param(
             "step 3 loss 2.0\nTraceback (most recent call last):\nRuntimeError: x\n",
             Outcome.UNRECOGNISED,
+            id="a traceback follows",
         ),
     ],
 )

@@ -165,7 +165,17 @@ export NCCL_DEBUG=INFO && export NCCL_DEBUG_SUBSYS=ALL && torchrun --nproc_per_n
 """
 
 
-@pytest.mark.parametrize("text", [ARTICLE, GLOSSARY, LESSON, CHINESE, CHINESE_SENTENCES, COMMAND])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(ARTICLE, id="an article"),
+        pytest.param(GLOSSARY, id="a glossary"),
+        pytest.param(LESSON, id="a lesson"),
+        pytest.param(CHINESE, id="a note in Chinese"),
+        pytest.param(CHINESE_SENTENCES, id="sentences in Chinese"),
+        pytest.param(COMMAND, id="a command below sentences"),
+    ],
+)
 def test_a_short_text_that_explains_an_error_only_quotes_it(text: str) -> None:
     assert named(text) == []
 
@@ -197,11 +207,22 @@ def test_what_products_explain_below_their_errors_makes_no_document() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "**How to tell:** the loader prints CUDA Setup failed despite GPU being available",
-        "2. **Look at the loss**: once it becomes NaN, loss is nan in every step after it",
-        '//   printf("ibv_poll_cq() failed with error %d\\n", status);',
-        "$ grep 'CUDA out of memory' train.log",
-        "CUDA out of memory errors stop a run and waste the hours before it",
+        pytest.param(
+            "**How to tell:** the loader prints CUDA Setup failed despite GPU being available",
+            id="a bold heading",
+        ),
+        pytest.param(
+            "2. **Look at the loss**: once it becomes NaN, loss is nan in every step after it",
+            id="a numbered step",
+        ),
+        pytest.param(
+            '//   printf("ibv_poll_cq() failed with error %d\\n", status);', id="a comment in C"
+        ),
+        pytest.param("$ grep 'CUDA out of memory' train.log", id="a search in a log"),
+        pytest.param(
+            "CUDA out of memory errors stop a run and waste the hours before it",
+            id="a sentence about an error",
+        ),
     ],
 )
 def test_sentences_and_commands_of_a_document_name_nothing(line: str) -> None:
@@ -215,10 +236,16 @@ def test_an_exception_in_bold_is_reported() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        '+            and state.reason == "OOMKilled":',
-        '    if state.reason == "OOMKilled":',
-        "If a worker crashed because it was OOMKilled, its pod is started anew",
-        "Set the address on each node, otherwise ranks fail to connect with 'Address already in use'",
+        pytest.param('+            and state.reason == "OOMKilled":', id="an added line of a diff"),
+        pytest.param('    if state.reason == "OOMKilled":', id="a line of code"),
+        pytest.param(
+            "If a worker crashed because it was OOMKilled, its pod is started anew",
+            id="a condition in a sentence",
+        ),
+        pytest.param(
+            "Set the address on each node, otherwise ranks fail to connect with 'Address already in use'",
+            id="an instruction",
+        ),
     ],
 )
 def test_code_and_conditions_that_name_a_failure_report_none(line: str) -> None:

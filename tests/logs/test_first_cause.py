@@ -114,8 +114,10 @@ RANK_1 = "[rank1]:[E506 07:09:30.1 ProcessGroupNCCL.cpp:1] ncclRemoteError: a pe
 @pytest.mark.parametrize(
     ("text", "claimed"),
     [
-        ("2024-05-06 07:08:00 [INFO] step 5\n" + FALLEN, False),
-        ("2024-05-06 07:08:00 [ERROR] " + FALLEN, True),
+        pytest.param(
+            "2024-05-06 07:08:00 [INFO] step 5\n" + FALLEN, False, id="a time of the line above"
+        ),
+        pytest.param("2024-05-06 07:08:00 [ERROR] " + FALLEN, True, id="a time of its own"),
     ],
 )
 def test_a_traceback_has_no_time_but_its_own(text: str, claimed: bool) -> None:
@@ -204,10 +206,16 @@ def test_what_a_product_explains_is_no_evidence() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        "RuntimeError: CUDA error: unknown reason\n",
-        "torch.AcceleratorError: CUDA error: something odd\n",
-        "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://x.org\n",
-        "OSError: [Errno 71] Protocol error: '/data/x'\n",
+        pytest.param("RuntimeError: CUDA error: unknown reason\n", id="an unknown error of CUDA"),
+        pytest.param(
+            "torch.AcceleratorError: CUDA error: something odd\n",
+            id="an unknown error of an accelerator",
+        ),
+        pytest.param(
+            "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://x.org\n",
+            id="a login that was rejected",
+        ),
+        pytest.param("OSError: [Errno 71] Protocol error: '/data/x'\n", id="a protocol error"),
     ],
 )
 def test_what_is_not_the_scripts_is_not_called_so(error: str) -> None:
@@ -840,9 +848,15 @@ def test_mpirun_reports_a_crash_of_a_rank() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "mpirun detected that one or more processes exited with non-zero status, thus causing",
-        "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
-        "(raylet) A worker died or was killed while executing a task by an unexpected system error.",
+        pytest.param(
+            "mpirun detected that one or more processes exited with non-zero status, thus causing",
+            id="Open MPI",
+        ),
+        pytest.param("=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES", id="MPICH"),
+        pytest.param(
+            "(raylet) A worker died or was killed while executing a task by an unexpected system error.",
+            id="Ray",
+        ),
     ],
 )
 def test_a_job_that_mpi_or_ray_calls_dead_is_not_called_sound(line: str) -> None:

@@ -24,26 +24,69 @@ def diagnosed(text: str) -> Diagnosis:
 @pytest.mark.parametrize(
     "line",
     [
-        "### Q48: safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge",
-        "#### CUDA out of memory",
-        "# Ignore 'CUDA_ERROR_NO_DEVICE' as this process does not use a GPU",
-        "| `OUT_OF_MEMORY` | state `OUT_OF_MEMORY`, or an `oom-kill` line | raise `--mem` |",
-        "| CUDA_ERROR_OUT_OF_MEMORY | the GPU is full | use a smaller batch |",
-        "**Q: RuntimeError: CUDA out of memory**",
-        "4.  **问： 训练时报错：`RuntimeError: CUDA error: no kernel image is available`",
-        "If you encounter an error like `CUDA error: an illegal memory access`, update the package",
-        "When you see `RuntimeError: CUDA out of memory`, use a smaller batch",
-        "如果遇到了报错 `Could not find module 'nvcuda.dll'`，请从本地加载模型",
-        "printf 'CUDA out of memory on rank 0\\nNCCL error\\n' >>\"$log_file\"",
-        "   2210     # if loss is nan or inf simply add the average of previous logged losses",
-        "Currently, the converter is not supported on Windows.",
-        "The next biggest issue is running out of disk space.",
-        "there are options that you cannot set from the launcher, and they are 'auto'",
-        "        raise torch.OutOfMemoryError",
-        '+        raise RuntimeError("CUDA out of memory on this rank")',
-        "    except torch.OutOfMemoryError:",
-        "Does the error CUDA out of memory. Tried to allocate 2.00 GiB come from a time-out?",
-        "Monitor->>Node: read that a GPU has fallen off the bus",
+        pytest.param(
+            "### Q48: safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge",
+            id="a question as a heading",
+        ),
+        pytest.param("#### CUDA out of memory", id="an error as a heading"),
+        pytest.param(
+            "# Ignore 'CUDA_ERROR_NO_DEVICE' as this process does not use a GPU", id="a comment"
+        ),
+        pytest.param(
+            "| `OUT_OF_MEMORY` | state `OUT_OF_MEMORY`, or an `oom-kill` line | raise `--mem` |",
+            id="a row of a table",
+        ),
+        pytest.param(
+            "| CUDA_ERROR_OUT_OF_MEMORY | the GPU is full | use a smaller batch |",
+            id="a row of a table of errors",
+        ),
+        pytest.param("**Q: RuntimeError: CUDA out of memory**", id="a question in bold"),
+        pytest.param(
+            "4.  **问： 训练时报错：`RuntimeError: CUDA error: no kernel image is available`",
+            id="a question in Chinese",
+        ),
+        pytest.param(
+            "If you encounter an error like `CUDA error: an illegal memory access`, update the package",
+            id="advice for an error like this",
+        ),
+        pytest.param(
+            "When you see `RuntimeError: CUDA out of memory`, use a smaller batch",
+            id="advice for when it occurs",
+        ),
+        pytest.param(
+            "如果遇到了报错 `Could not find module 'nvcuda.dll'`，请从本地加载模型",
+            id="advice in Chinese",
+        ),
+        pytest.param(
+            "printf 'CUDA out of memory on rank 0\\nNCCL error\\n' >>\"$log_file\"",
+            id="a printf of a script",
+        ),
+        pytest.param(
+            "   2210     # if loss is nan or inf simply add the average of previous logged losses",
+            id="a comment in numbered code",
+        ),
+        pytest.param(
+            "Currently, the converter is not supported on Windows.", id="what a converter supports"
+        ),
+        pytest.param(
+            "The next biggest issue is running out of disk space.", id="a complaint in prose"
+        ),
+        pytest.param(
+            "there are options that you cannot set from the launcher, and they are 'auto'",
+            id="auto in prose",
+        ),
+        pytest.param("        raise torch.OutOfMemoryError", id="a raise"),
+        pytest.param(
+            '+        raise RuntimeError("CUDA out of memory on this rank")', id="a raise in a diff"
+        ),
+        pytest.param("    except torch.OutOfMemoryError:", id="an except clause"),
+        pytest.param(
+            "Does the error CUDA out of memory. Tried to allocate 2.00 GiB come from a time-out?",
+            id="a question in prose",
+        ),
+        pytest.param(
+            "Monitor->>Node: read that a GPU has fallen off the bus", id="an arrow of a diagram"
+        ),
     ],
 )
 def test_a_general_line_is_not_a_cause(line: str) -> None:
@@ -53,12 +96,30 @@ def test_a_general_line_is_not_a_cause(line: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 80.00 MiB.",
-        "RuntimeError: CUDA error: no kernel image is available for execution on the device",
-        "# A fatal error has been detected by the Java Runtime Environment:",
-        "|   0  NVIDIA A100-SXM4-80GB          ERR! | 00000000:07:00.0 Off |                  ERR! |",
-        "Why do I get RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB?",
-        "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-01-01T00:00:00 DUE TO TIME LIMIT ***",
+        pytest.param(
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 80.00 MiB.",
+            id="an exception",
+        ),
+        pytest.param(
+            "RuntimeError: CUDA error: no kernel image is available for execution on the device",
+            id="an error of CUDA",
+        ),
+        pytest.param(
+            "# A fatal error has been detected by the Java Runtime Environment:",
+            id="a fatal error of Java",
+        ),
+        pytest.param(
+            "|   0  NVIDIA A100-SXM4-80GB          ERR! | 00000000:07:00.0 Off |                  ERR! |",
+            id="a row of nvidia-smi",
+        ),
+        pytest.param(
+            "Why do I get RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB?",
+            id="a question that quotes an exception",
+        ),
+        pytest.param(
+            "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-01-01T00:00:00 DUE TO TIME LIMIT ***",
+            id="a time limit of Slurm",
+        ),
     ],
 )
 def test_output_of_a_run_is_kept(line: str) -> None:

@@ -197,10 +197,16 @@ def test_guide_c1_nothing_is_claimed_where_the_log_does_not_allow_it() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "ModuleNotFoundError: No module named 'mpi4py'",
-        "ValueError: Default process group has not been initialized, please make sure to call init_process_group.",
-        "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected, but not set",
-        "KeyError: 'LOCAL_RANK'",
+        pytest.param("ModuleNotFoundError: No module named 'mpi4py'", id="no mpi4py"),
+        pytest.param(
+            "ValueError: Default process group has not been initialized, please make sure to call init_process_group.",
+            id="no process group",
+        ),
+        pytest.param(
+            "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected, but not set",
+            id="no RANK",
+        ),
+        pytest.param("KeyError: 'LOCAL_RANK'", id="no LOCAL_RANK"),
     ],
 )
 def test_guide_c2_launched_without_deepspeed(line: str) -> None:
@@ -243,19 +249,35 @@ def test_guide_c5_every_answer_shows_its_line() -> None:
         ("[Rank 0] Creating torch.bfloat16 ZeRO stage 3 optimizer", "zero3", "proved"),
         ("[Rank 0] Creating torch.bfloat16 ZeRO stage 3 optimizer", "bf16", "proved"),
         ("[Rank 0] Creating fp16 ZeRO stage 2 optimizer", "zero2", "proved"),
-        ("Detected DeepSpeed ZeRO-3: activating zero.init() for this model", "zero3", "proved"),
+        pytest.param(
+            "Detected DeepSpeed ZeRO-3: activating zero.init() for this model",
+            "zero3",
+            "proved",
+            id="DeepSpeed's integration detects ZeRO-3",
+        ),
         ("Stage 3 initialize [begin]", "zero2", "refuted"),
         ("[stage_1_and_2.py:149:__init__] CPU Offload: False", "offload", "refuted"),
         ("Adam Optimizer #0 is created with AVX512 arithmetic capability.", "offload", "proved"),
-        (
+        pytest.param(
             "zero_config .... stage=2 offload_param=None offload_optimizer=None",
             "offload",
             "refuted",
+            id="a ZeRO config without offload",
         ),
         ("float16_config ...... enabled=True auto_cast=False", "fp16", "proved"),
         ("float16_config ...... enabled=False auto_cast=False", "fp16", "refuted"),
-        ("bfloat16_config ..... enabled=True immediate_grad_update=False", "bf16", "proved"),
-        ("bfloat16_config ..... enabled=True immediate_grad_update=False", "fp16", "not-shown"),
+        pytest.param(
+            "bfloat16_config ..... enabled=True immediate_grad_update=False",
+            "bf16",
+            "proved",
+            id="bfloat16 is enabled",
+        ),
+        pytest.param(
+            "bfloat16_config ..... enabled=True immediate_grad_update=False",
+            "fp16",
+            "not-shown",
+            id="bfloat16 does not show that fp16 is off",
+        ),
         ("DeepSpeed info: version=0.14.2, git-hash=unknown", "deepspeed", "proved"),
         ("step 1 loss 2.0", "deepspeed", "not-shown"),
         ("NCCL INFO comm 0x5 rank 0 nranks 4 cudaDev 0 - Init COMPLETE", "4gpus", "proved"),
@@ -304,9 +326,12 @@ def test_guide_d3_deepspeed_is_missing(line: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "epoch 1 loss = nan",
-        "{'loss': nan, 'grad_norm': nan}",
-        "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
+        pytest.param("epoch 1 loss = nan", id="a line of a script"),
+        pytest.param("{'loss': nan, 'grad_norm': nan}", id="a line of transformers"),
+        pytest.param(
+            "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
+            id="the smallest loss scale",
+        ),
     ],
 )
 def test_guide_d3_loss_is_nan(line: str) -> None:

@@ -56,11 +56,20 @@ def test_a_rank_behind_the_head_stays() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        with_head(""),
-        with_head("(RayTrainWorker pid=123, ip=10.0.0.2) "),  # `prefixes` lists it
-        with_head("").replace(b"Traceback", b"worker 3 said: Traceback"),  # one line alone has it
-        b"worker 3 > Traceback (most recent call last):\nworker 3 > KeyError: 1\n",  # too few lines
-        b"no error at all\n" * 20,
+        pytest.param(with_head(""), id="no head"),
+        pytest.param(
+            with_head("(RayTrainWorker pid=123, ip=10.0.0.2) "),
+            id="a head that `prefixes` lists",
+        ),
+        pytest.param(
+            with_head("").replace(b"Traceback", b"worker 3 said: Traceback"),
+            id="a head of one line alone",
+        ),
+        pytest.param(
+            b"worker 3 > Traceback (most recent call last):\nworker 3 > KeyError: 1\n",
+            id="too few lines",
+        ),
+        pytest.param(b"no error at all\n" * 20, id="no error"),
     ],
 )
 def test_no_head_is_learned_where_lines_have_none(text: bytes) -> None:
@@ -75,9 +84,14 @@ def test_a_head_is_kept_for_later_blocks() -> None:
 
 #: What a logger puts in front of every line of one traceback.
 LOGGERS = (
-    "[2026-05-06 07:08:09,046] torch._dynamo.convert_frame: [{level}] ",
-    "{level[0]}0506 07:08:09.046000 4711 torch/_dynamo/convert_frame.py:861] [1/0] ",
-    "trainer {level} | ",
+    pytest.param(
+        "[2026-05-06 07:08:09,046] torch._dynamo.convert_frame: [{level}] ", id="logging of Python"
+    ),
+    pytest.param(
+        "{level[0]}0506 07:08:09.046000 4711 torch/_dynamo/convert_frame.py:861] [1/0] ",
+        id="logging of torch",
+    ),
+    pytest.param("trainer {level} | ", id="a trainer's own"),
 )
 COMPILER = (
     "Traceback (most recent call last):",

@@ -21,34 +21,49 @@ def log(file: str, function: str, line: str) -> str:
 @pytest.mark.parametrize(
     ("file", "function", "line", "said"),
     [
-        (
-            "elasticity/config.py", "__init__",
-            ("deepspeed.elasticity.config.ElasticityConfigError: Model-Parallel size cannot be less"
-            " than 1, given model-parallel size: 0"),
-            ("Correct the number of nodes, GPUs or model-parallel ranks of the elastic run; the"
-            " message names the value"),
+        pytest.param(
+            "elasticity/config.py",
+            "__init__",
+            (
+                "deepspeed.elasticity.config.ElasticityConfigError: Model-Parallel size cannot be less"
+                " than 1, given model-parallel size: 0"
+            ),
+            (
+                "Correct the number of nodes, GPUs or model-parallel ranks of the elastic run; the"
+                " message names the value"
+            ),
+            id="sizes of an elastic run",
         ),
-        (
-            "runtime/zero/stage_1_and_2.py", "_restore_step_from_elastic_checkpoint",
+        pytest.param(
+            "runtime/zero/stage_1_and_2.py",
+            "_restore_step_from_elastic_checkpoint",
             "AssertionError: State dicts of all partitions must have the same step value",
             "The shards of the checkpoint are from different steps",
+            id="shards of different steps",
         ),
-        (
-            "runtime/engine.py", "_load_zero_checkpoint",
+        pytest.param(
+            "runtime/engine.py",
+            "_load_zero_checkpoint",
             "AssertionError: Only stage3 support for pipeline checkpoint loading",
             "`pipeline_loading_checkpoint` needs ZeRO stage 3: set `stage` to 3, or remove it",
+            id="a checkpoint of a pipeline",
         ),
-        (
-            "runtime/zero/stage3.py", "set_local_hp_param",
+        pytest.param(
+            "runtime/zero/stage3.py",
+            "set_local_hp_param",
             "AssertionError:  The parameter does not contain the partitioned copy of the tensor.",
             "Pass a parameter of a ZeRO-3 model: this one is not partitioned",
+            id="a parameter that is not partitioned",
         ),
-        (
-            "launcher/runner.py", "main", "RuntimeError: launcher 'pdsh' not installed.",
+        pytest.param(
+            "launcher/runner.py",
+            "main",
+            "RuntimeError: launcher 'pdsh' not installed.",
             "The launcher `pdsh` is not installed",
+            id="a launcher that is not installed",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_message_is_told_for_what_it_means(
     file: str, function: str, line: str, said: str
 ) -> None:
@@ -61,11 +76,15 @@ def test_a_message_is_told_for_what_it_means(
 @pytest.mark.parametrize(
     "line",
     [
-        (
+        pytest.param(
             "ValueError: Invalid `dtype` passed to `GRPOConfig`. Expected either 'auto' or a string"
-            " representing a `torch.dtype` (e.g., 'float32'), but got 3."
+            " representing a `torch.dtype` (e.g., 'float32'), but got 3.",
+            id="expected values",
         ),
-        "ValueError: `--half_precision_backend apex`: GPU bf16 is not supported by apex.",
+        pytest.param(
+            "ValueError: `--half_precision_backend apex`: GPU bf16 is not supported by apex.",
+            id="an option of another library",
+        ),
     ],
 )
 def test_what_a_message_only_lists_is_no_cause(line: str) -> None:

@@ -29,17 +29,19 @@ def test_a_general_condition_has_a_sentence_for_each_refusal() -> None:
 @pytest.mark.parametrize(
     ("place", "function", "line", "said"),
     [
-        (  # no signature fits the words
+        pytest.param(
             "runtime/zero/stage3.py",
             "__init__",
             "ValueError: Muon and reduce scatter cannot be used together",
             "Muon does not work with `reduce_scatter`: switch `reduce_scatter` off",
+            id="no signature fits",
         ),
-        (  # one of many messages that a general pattern fits
+        pytest.param(
             "runtime/engine.py",
             "_configure_basic_optimizer",
             "AssertionError: 1bit-Lamb is not compatible with ZeRO",
             "1-bit LAMB does not work with ZeRO: set `stage` to 0 or use another optimizer",
+            id="a general pattern fits, among others",
         ),
     ],
 )

@@ -202,33 +202,72 @@ def test_a_gbk_line_is_shown_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     ("line", "rank"),
     [
-        (f"\x1b[31m{OOM}\x1b[0m", None),
-        ("torch.\x1b[1mOutOfMemoryError\x1b[0m: CUDA \x1b[31mout of memory\x1b[0m. Tried", None),
-        (f" 12%|##      | 12/99 [00:01<00:09]\r 13%|##     | 13/99\r{OOM}", None),
-        (f"[rank3]: {OOM}", 3),
-        (f"[default5]:{OOM}", 5),
-        (f"node-a: [rank1]: {OOM}", 1),
-        (f"node-a: {OOM}", None),
-        (f"10.0.0.7: {OOM}", None),
-        (f"6: {OOM}", 6),
-        (f"[1,4]<stderr>:{OOM}", 4),
-        (f"(RayTrainWorker pid=17, ip=10.0.0.1) [rank2]: {OOM}", 2),
-        (f"2026-05-06T07:08:09.123456789Z {OOM}", None),
-        (f"2026-05-06T07:08:09.123Z stderr F [rank9]: {OOM}", 9),
-        (f"2026-05-06 07:08:09,123 [rank0]: {OOM}", 0),
-        (json.dumps({"log": f"[rank3]: {OOM}\n", "stream": "stderr", "time": "2026-05-06T07:08:09Z"}), 3),
-        (json.dumps({"MESSAGE": f"[rank8]: {OOM}", "_HOSTNAME": "node-a", "PRIORITY": "6"}), 8),
-        (json.dumps({"message": OOM, "kubernetes": {"pod_name": "train-0"}}), None),
-        (json.dumps({"log": f"\x1b[31m[rank4]:\x1b[0m {OOM}"}), 4),
-        (f"May 06 07:08:09 node-a python[4711]: [rank7]: {OOM}", 7),
-        (f"2026-05-06T07:08:09+0200 node-a torchrun[4711]: {OOM}", None),
-        (f"<30>1 2026-05-06T07:08:09.000Z node-a python[7]: {OOM}", None),
-        ("2026-05-06 07:08:09.000000000 +0000 kube.train: " + json.dumps({"log": f"[rank6]: {OOM}"}), 6),
-        ('[0] kube.train: [1715000000.123, {"log"=>"[rank6]: ' + OOM + '", "stream"=>"stderr"}]', 6),
-        (f"worker-1  | [rank5]: {OOM}", 5),
-        (f"[pod/train-0/main] [rank5]: {OOM}", 5),
+        pytest.param(f"\x1b[31m{OOM}\x1b[0m", None, id="color around the line"),
+        pytest.param(
+            "torch.\x1b[1mOutOfMemoryError\x1b[0m: CUDA \x1b[31mout of memory\x1b[0m. Tried",
+            None,
+            id="color within the line",
+        ),
+        pytest.param(
+            f" 12%|##      | 12/99 [00:01<00:09]\r 13%|##     | 13/99\r{OOM}",
+            None,
+            id="a progress bar before it",
+        ),
+        pytest.param(f"[rank3]: {OOM}", 3, id="torchrun's rank"),
+        pytest.param(f"[default5]:{OOM}", 5, id="torchrun's default rank"),
+        pytest.param(f"node-a: [rank1]: {OOM}", 1, id="pdsh and torchrun"),
+        pytest.param(f"node-a: {OOM}", None, id="pdsh"),
+        pytest.param(f"10.0.0.7: {OOM}", None, id="pdsh with an address"),
+        pytest.param(f"6: {OOM}", 6, id="srun's task"),
+        pytest.param(f"[1,4]<stderr>:{OOM}", 4, id="Open MPI"),
+        pytest.param(f"(RayTrainWorker pid=17, ip=10.0.0.1) [rank2]: {OOM}", 2, id="Ray"),
+        pytest.param(f"2026-05-06T07:08:09.123456789Z {OOM}", None, id="a time in nanoseconds"),
+        pytest.param(f"2026-05-06T07:08:09.123Z stderr F [rank9]: {OOM}", 9, id="containerd"),
+        pytest.param(f"2026-05-06 07:08:09,123 [rank0]: {OOM}", 0, id="Python's logging"),
+        pytest.param(
+            json.dumps(
+                {"log": f"[rank3]: {OOM}\n", "stream": "stderr", "time": "2026-05-06T07:08:09Z"}
+            ),
+            3,
+            id="Docker's JSON",
+        ),
+        pytest.param(
+            json.dumps({"MESSAGE": f"[rank8]: {OOM}", "_HOSTNAME": "node-a", "PRIORITY": "6"}),
+            8,
+            id="the journal's JSON",
+        ),
+        pytest.param(
+            json.dumps({"message": OOM, "kubernetes": {"pod_name": "train-0"}}),
+            None,
+            id="Fluent Bit's JSON",
+        ),
+        pytest.param(
+            json.dumps({"log": f"\x1b[31m[rank4]:\x1b[0m {OOM}"}), 4, id="JSON with color"
+        ),
+        pytest.param(f"May 06 07:08:09 node-a python[4711]: [rank7]: {OOM}", 7, id="syslog"),
+        pytest.param(
+            f"2026-05-06T07:08:09+0200 node-a torchrun[4711]: {OOM}",
+            None,
+            id="syslog with an ISO time",
+        ),
+        pytest.param(
+            f"<30>1 2026-05-06T07:08:09.000Z node-a python[7]: {OOM}", None, id="syslog of RFC 5424"
+        ),
+        pytest.param(
+            "2026-05-06 07:08:09.000000000 +0000 kube.train: "
+            + json.dumps({"log": f"[rank6]: {OOM}"}),
+            6,
+            id="Fluentd",
+        ),
+        pytest.param(
+            '[0] kube.train: [1715000000.123, {"log"=>"[rank6]: ' + OOM + '", "stream"=>"stderr"}]',
+            6,
+            id="Fluent Bit on stdout",
+        ),
+        pytest.param(f"worker-1  | [rank5]: {OOM}", 5, id="Docker Compose"),
+        pytest.param(f"[pod/train-0/main] [rank5]: {OOM}", 5, id="kubectl with a prefix"),
     ],
-)  # fmt: skip
+)
 def test_prefixes_and_envelopes(line: str, rank: int | None) -> None:
     assert found(f"{STEP}\n{line}\n{STEP}\n".encode()) == ("gpu-oom", 2, rank)
 

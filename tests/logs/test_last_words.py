@@ -55,8 +55,11 @@ def test_a_count_or_a_failure_that_more_follows_is_no_last_word(last: str) -> No
 @pytest.mark.parametrize(
     "last",
     [
-        "Successfully built mylib-0.2.0-py3-none-any.whl",
-        "Successfully installed mylib-0.2.0\n\n[notice] A new release of pip is available",
+        pytest.param("Successfully built mylib-0.2.0-py3-none-any.whl", id="built"),
+        pytest.param(
+            "Successfully installed mylib-0.2.0\n\n[notice] A new release of pip is available",
+            id="installed, with a notice",
+        ),
     ],
 )
 def test_what_stands_above_an_installers_success_was_handled(last: str) -> None:
@@ -82,8 +85,14 @@ def test_what_a_program_says_that_it_leaves_out_did_not_end_it() -> None:
 @pytest.mark.parametrize(
     "frames",
     [
-        ("/home/me/env.py", f"{SITE}requests/api.py", f"{SITE}requests/sessions.py"),
-        (f"{SITE}ray/worker.py", "/home/me/env.py", "/usr/lib/python3.11/urllib/request.py"),
+        pytest.param(
+            ("/home/me/env.py", f"{SITE}requests/api.py", f"{SITE}requests/sessions.py"),
+            id="by requests",
+        ),
+        pytest.param(
+            (f"{SITE}ray/worker.py", "/home/me/env.py", "/usr/lib/python3.11/urllib/request.py"),
+            id="by urllib",
+        ),
     ],
 )
 def test_a_request_of_the_scripts_own_is_not_one_to_the_hub(frames: tuple[str, ...]) -> None:
@@ -95,8 +104,15 @@ def test_a_request_of_the_scripts_own_is_not_one_to_the_hub(frames: tuple[str, .
 @pytest.mark.parametrize(
     "frames",
     [
-        ("/home/me/env.py", f"{SITE}huggingface_hub/file_download.py", f"{SITE}requests/api.py"),
-        (f"{SITE}requests/api.py",),
+        pytest.param(
+            (
+                "/home/me/env.py",
+                f"{SITE}huggingface_hub/file_download.py",
+                f"{SITE}requests/api.py",
+            ),
+            id="by huggingface_hub",
+        ),
+        pytest.param((f"{SITE}requests/api.py",), id="by an unknown caller"),
     ],
 )
 def test_a_request_that_a_product_makes_may_be_one_to_the_hub(frames: tuple[str, ...]) -> None:

@@ -52,9 +52,15 @@ def test_an_unknown_cause_beside_it_is_told_in_its_place(first: bool) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        FOLLOW_UP,
-        "RuntimeError: Engine core initialization failed. See root cause above.\n",
-        "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See above.\n",
+        pytest.param(FOLLOW_UP, id="the traceback of vLLM's API server"),
+        pytest.param(
+            "RuntimeError: Engine core initialization failed. See root cause above.\n",
+            id="vLLM's engine",
+        ),
+        pytest.param(
+            "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See above.\n",
+            id="vLLM's dead engine",
+        ),
     ],
 )
 def test_it_is_no_cause_itself(text: str) -> None:

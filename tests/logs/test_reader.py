@@ -24,14 +24,14 @@ def text_of(data: bytes) -> str:
 @pytest.mark.parametrize(
     "data",
     [
-        LINE.encode(),
-        gzip.compress(LINE.encode()),
-        lzma.compress(LINE.encode()),
-        LINE.encode("utf-16"),
-        b"\xfe\xff" + LINE.encode("utf-16-be"),
-        LINE.encode("gbk"),
-        LINE.replace(":", ":\x00").encode(),
-        ("\x1b[31m" + LINE[:-1] + "\x1b[0m\n").encode(),
+        pytest.param(LINE.encode(), id="UTF-8"),
+        pytest.param(gzip.compress(LINE.encode()), id="gzip"),
+        pytest.param(lzma.compress(LINE.encode()), id="xz"),
+        pytest.param(LINE.encode("utf-16"), id="UTF-16"),
+        pytest.param(b"\xfe\xff" + LINE.encode("utf-16-be"), id="UTF-16 with the large byte first"),
+        pytest.param(LINE.encode("gbk"), id="GBK"),
+        pytest.param(LINE.replace(":", ":\x00").encode(), id="zero bytes"),
+        pytest.param(("\x1b[31m" + LINE[:-1] + "\x1b[0m\n").encode(), id="color"),
     ],
 )
 def test_any_encoding(data: bytes) -> None:

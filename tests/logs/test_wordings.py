@@ -64,25 +64,43 @@ STR_INT = "TypeError: '<' not supported between instances of 'str' and 'int'\n"
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        (OOM + WATCHDOG, "gpu-oom"),
-        (WATCHDOG + OOM, "gpu-oom"),
-        (KERNEL + CODE_9, "host-oom-killed"),
-        (TRACE + "KeyError: 'x'\n" + CODE_1, "user-code"),
-        (TRACE + "ModuleNotFoundError: No module named 'my_utils'\n", "user-code"),
-        (TRACE + "ModuleNotFoundError: No module named 'pandas'\n", "script-module-missing"),
-        (TRACE + ENGINE + STR_INT, "unrecognised"),
-        ("*** JOB 3 ON n1 CANCELLED AT 1 DUE TO TIME LIMIT ***\nKilled\n", "job-time-limit"),
-        ("Bus error (core dumped)\n", "shm-too-small"),
-        (
+        pytest.param(OOM + WATCHDOG, "gpu-oom", id="memory before a watchdog"),
+        pytest.param(WATCHDOG + OOM, "gpu-oom", id="memory after a watchdog"),
+        pytest.param(
+            KERNEL + CODE_9, "host-oom-killed", id="a kernel's kill before an exit status"
+        ),
+        pytest.param(
+            TRACE + "KeyError: 'x'\n" + CODE_1, "user-code", id="an exception before an exit status"
+        ),
+        pytest.param(
+            TRACE + "ModuleNotFoundError: No module named 'my_utils'\n",
+            "user-code",
+            id="a module of the script's own",
+        ),
+        pytest.param(
+            TRACE + "ModuleNotFoundError: No module named 'pandas'\n",
+            "script-module-missing",
+            id="a module of a package",
+        ),
+        pytest.param(TRACE + ENGINE + STR_INT, "unrecognised", id="a comparison within DeepSpeed"),
+        pytest.param(
+            "*** JOB 3 ON n1 CANCELLED AT 1 DUE TO TIME LIMIT ***\nKilled\n",
+            "job-time-limit",
+            id="a time limit before a kill",
+        ),
+        pytest.param("Bus error (core dumped)\n", "shm-too-small", id="a bus error"),
+        pytest.param(
             "NCCL WARN Error: failed to extend /dev/shm/nccl-a to 9 bytes\n" + WATCHDOG,
             "shm-too-small",
+            id="shared memory before a watchdog",
         ),
-        (
+        pytest.param(
             (
                 "torch_extensions/py310/a.o: No space left on device\n"
                 'File "/x/torch/distributed/elastic/multiprocessing/api.py", line 1\n'
             ),
             "disk-full",
+            id="a full disk before a launcher's frame",
         ),
     ],
 )

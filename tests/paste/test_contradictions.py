@@ -89,7 +89,15 @@ def test_many_contradictions_are_counted() -> None:
     assert "5 more values" in said
 
 
-@pytest.mark.parametrize("text", [texts.COLLECT_ENV, texts.DS_REPORT, texts.SMI, texts.SMI_Q])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(texts.COLLECT_ENV, id="collect_env"),
+        pytest.param(texts.DS_REPORT, id="ds_report"),
+        pytest.param(texts.SMI, id="nvidia-smi"),
+        pytest.param(texts.SMI_Q, id="nvidia-smi -q"),
+    ],
+)
 def test_a_text_that_agrees_with_itself_says_nothing(text: str) -> None:
     assert "contradict" not in notes(stated(text + "\n" + text))
 

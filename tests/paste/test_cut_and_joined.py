@@ -158,9 +158,11 @@ def test_what_python_answers() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        'python -c "import torch; print(torch.cuda.is_available())"\nTrue\n',
-        "In [2]: torch.cuda.is_available()\nOut[2]: True\n",
-        "print(torch.cuda.is_available())\n\nreturn True\n",
+        pytest.param(
+            'python -c "import torch; print(torch.cuda.is_available())"\nTrue\n', id="python -c"
+        ),
+        pytest.param("In [2]: torch.cuda.is_available()\nOut[2]: True\n", id="IPython"),
+        pytest.param("print(torch.cuda.is_available())\n\nreturn True\n", id="print and return"),
     ],
 )
 def test_other_ways_to_ask_python(text: str) -> None:
@@ -183,11 +185,16 @@ def test_python_answers_which_gpus_torch_has_code_for() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "torch.cuda.is_available() returns False, why?\n",
-        "    print(torch.cuda.is_available())\n    return False\n",
-        'python -c "import torch; print(torch.version.cuda); print(torch.cuda.is_available())"\n12.1\n',
-        ">>> torch.cuda.is_available()\nand then nothing. False\n",
-        "if torch.cuda.is_available():\n    x = True\n",
+        pytest.param("torch.cuda.is_available() returns False, why?\n", id="a sentence"),
+        pytest.param("    print(torch.cuda.is_available())\n    return False\n", id="a script"),
+        pytest.param(
+            'python -c "import torch; print(torch.version.cuda); print(torch.cuda.is_available())"\n12.1\n',
+            id="a list of commands",
+        ),
+        pytest.param(
+            ">>> torch.cuda.is_available()\nand then nothing. False\n", id="an answer in prose"
+        ),
+        pytest.param("if torch.cuda.is_available():\n    x = True\n", id="a condition of a script"),
     ],
 )
 def test_a_sentence_or_a_script_is_no_answer(text: str) -> None:

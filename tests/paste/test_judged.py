@@ -48,55 +48,94 @@ def troubles(report: Report) -> set[str]:
 @pytest.mark.parametrize(
     ("text", "conditions"),
     [
-        (texts.COLLECT_ENV, {"driver-too-old"}),
-        (texts.DS_REPORT, {"cuda-toolkit-mismatch", "jit-build-ninja-missing"}),
-        (texts.SMI, {"ecc-uncorrectable"}),
-        (
+        pytest.param(texts.COLLECT_ENV, {"driver-too-old"}, id="collect_env"),
+        pytest.param(
+            texts.DS_REPORT, {"cuda-toolkit-mismatch", "jit-build-ninja-missing"}, id="ds_report"
+        ),
+        pytest.param(texts.SMI, {"ecc-uncorrectable"}, id="nvidia-smi"),
+        pytest.param(
             "NVIDIA-SMI has failed because it couldn\u2019t communicate with the NVIDIA driver.\n",
             {"driver-missing"},
+            id="nvidia-smi without a driver",
         ),
-        (texts.SMI_Q, {"row-remap-failed", "mig-mode-pending", "row-remap-pending"}),
+        pytest.param(
+            texts.SMI_Q,
+            {"row-remap-failed", "mig-mode-pending", "row-remap-pending"},
+            id="nvidia-smi -q",
+        ),
         (
             "Failed to initialize NVML: Driver/library version mismatch\n",
             {"driver-library-mismatch"},
         ),
-        (texts.SMI_LOST, {"gpu-lost"}),
-        (texts.NVIDIA_SMI_MIG, {"mig-without-instance"}),
-        (texts.KERNEL_MODULE + texts.COLLECT_ENV.replace("535.104.05", ""), {"driver-too-old"}),
-        (texts.DS_REPORT_UNTITLED, {"cuda-toolkit-mismatch"}),
-        ("No devices were found\n" + texts.LSPCI_BARE, {"no-gpu-visible"}),
-        (
+        pytest.param(texts.SMI_LOST, {"gpu-lost"}, id="nvidia-smi with a lost GPU"),
+        pytest.param(texts.NVIDIA_SMI_MIG, {"mig-without-instance"}, id="nvidia-smi with MIG"),
+        pytest.param(
+            texts.KERNEL_MODULE + texts.COLLECT_ENV.replace("535.104.05", ""),
+            {"driver-too-old"},
+            id="the kernel module of a driver",
+        ),
+        pytest.param(
+            texts.DS_REPORT_UNTITLED, {"cuda-toolkit-mismatch"}, id="ds_report without a title"
+        ),
+        pytest.param(
+            "No devices were found\n" + texts.LSPCI_BARE,
+            {"no-gpu-visible"},
+            id="lspci and no device",
+        ),
+        pytest.param(
             "couldn't communicate with the NVIDIA driver.\n" + texts.LSPCI_BARE,
             {"driver-missing"},
+            id="lspci and no driver",
         ),
-        (texts.PIP_SHOW + texts.NVCC.replace("12.6", "11.8"), {"cuda-toolkit-mismatch"}),
-        (texts.PIP_LIST.replace("2.4.0", "2.4.0+cpu"), {"cpu-only-torch"}),
-        (
+        pytest.param(
+            texts.PIP_SHOW + texts.NVCC.replace("12.6", "11.8"),
+            {"cuda-toolkit-mismatch"},
+            id="pip show and nvcc",
+        ),
+        pytest.param(
+            texts.PIP_LIST.replace("2.4.0", "2.4.0+cpu"),
+            {"cpu-only-torch"},
+            id="pip list with a build without CUDA",
+        ),
+        pytest.param(
             texts.PIP_LIST.replace("torch ", "nvidia-cuda-runtime 13.0.48\ntorch ").replace(
                 "2.4.0", "2.11.0"
             )
             + texts.SMI,
             {"driver-too-old"},
+            id="pip list with the CUDA runtime, and nvidia-smi",
         ),
-        (
+        pytest.param(
             texts.COLLECT_ENV_OLD.replace("available: Yes", "available: No").replace("418", "410"),
             {"driver-too-old"},
+            id="an old collect_env without CUDA",
         ),
-        (
+        pytest.param(
             texts.COLLECT_ENV_OLD.replace("GPU 0: Tesla V100-SXM2-16GB", "GPU 0: NVIDIA A40"),
             {"gpu-arch-unsupported"},
+            id="an old collect_env with a new GPU",
         ),
-        (texts.DS_REPORT, {"shm-too-small"}),
-        (texts.SGLANG, {"cuda-toolkit-mismatch"}),
-        (
+        pytest.param(texts.DS_REPORT, {"shm-too-small"}, id="ds_report with little shared memory"),
+        pytest.param(texts.SGLANG, {"cuda-toolkit-mismatch"}, id="check_env of SGLang"),
+        pytest.param(
             texts.COLLECT_ENV_SYSTEM_FIRST.replace("24.04", "24.10"),  # 24.04 packages this nvcc
             {"jit-build-gcc-too-new"},
+            id="collect_env with the system first",
         ),
-        ("Unable to determine the device handle for GPU2: Unknown Error\n", {"gpu-lost"}),
-        (texts.COLLECT_ENV.replace("11.4.0", "8.5.0"), {"jit-build-gcc-too-old"}),
-        (
+        pytest.param(
+            "Unable to determine the device handle for GPU2: Unknown Error\n",
+            {"gpu-lost"},
+            id="a handle of a GPU",
+        ),
+        pytest.param(
+            texts.COLLECT_ENV.replace("11.4.0", "8.5.0"),
+            {"jit-build-gcc-too-old"},
+            id="collect_env with an old GCC",
+        ),
+        pytest.param(
             texts.NVCC.replace("12.6", "10.2") + texts.GCC,
             {"jit-build-gcc-too-new"},
+            id="nvcc and gcc",
         ),
     ],
 )
@@ -145,8 +184,11 @@ def test_a_uuid_is_not_compared_with_gpus_whose_uuids_are_not_stated(name: str) 
 @pytest.mark.parametrize(
     "text",
     [
-        texts.SMI_LOST + texts.TOPO,  # no index of the one that is lost
-        texts.SGLANG.replace("GPU 0,1,2,3: NVIDIA L40S\n", "") + texts.TOPO,  # the names are cut
+        pytest.param(texts.SMI_LOST + texts.TOPO, id="a lost GPU without its index"),
+        pytest.param(
+            texts.SGLANG.replace("GPU 0,1,2,3: NVIDIA L40S\n", "") + texts.TOPO,
+            id="GPUs without their names",
+        ),
     ],
 )
 def test_gpus_of_which_little_is_stated_crash_no_check(text: str) -> None:
@@ -199,11 +241,16 @@ def test_python_is_judged_by_the_packages_that_are_stated(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (
+        pytest.param(
             texts.PIP_LIST,
             "the paste does not report the GPUs, the driver, Python or the CUDA version of torch",
+            id="pip list",
         ),
-        (_GPU.format(gpu="NVIDIA L4"), "the paste does not report the driver, Python, torch or"),
+        pytest.param(
+            _GPU.format(gpu="NVIDIA L4"),
+            "the paste does not report the driver, Python, torch or",
+            id="a GPU",
+        ),
     ],
 )
 def test_a_paste_says_what_it_leaves_out(text: str, words: str) -> None:

@@ -16,12 +16,23 @@ KIB = "Filesystem     1K-blocks  Used Available Use% Mounted on\n"
 @pytest.mark.parametrize(
     ("text", "size"),
     [
-        (HEAD + "shm              64M     0   64M   0% /dev/shm\n", 64 << 20),
-        (HEAD + "tmpfs           7.8G     0  7.8G   0% /dev/shm\n", int(7.8 * (1 << 30))),
-        (KIB + "shm                65536     0     65536   0% /dev/shm\n", 64 << 20),
-        (
+        pytest.param(
+            HEAD + "shm              64M     0   64M   0% /dev/shm\n", 64 << 20, id="df -h"
+        ),
+        pytest.param(
+            HEAD + "tmpfs           7.8G     0  7.8G   0% /dev/shm\n",
+            int(7.8 * (1 << 30)),
+            id="df -h with a decimal",
+        ),
+        pytest.param(
+            KIB + "shm                65536     0     65536   0% /dev/shm\n",
+            64 << 20,
+            id="df in KiB",
+        ),
+        pytest.param(
             "Filesystem Type Size Used Avail Use% Mounted on\nshm tmpfs 1.0G 0 1.0G 0% /dev/shm",
             1 << 30,
+            id="df -hT",
         ),
     ],
 )
@@ -32,9 +43,14 @@ def test_the_size_of_shared_memory(text: str, size: int) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        HEAD + "tmpfs            64M     0   64M   0% /run/shm\n",
-        HEAD + "shm            65536     0 65536   0% /dev/shm\n",  # in which unit?
-        "mount -o remount,size=64M /dev/shm\n",
+        pytest.param(
+            HEAD + "tmpfs            64M     0   64M   0% /run/shm\n", id="another folder"
+        ),
+        pytest.param(
+            HEAD + "shm            65536     0 65536   0% /dev/shm\n",
+            id="a size without a unit",
+        ),
+        pytest.param("mount -o remount,size=64M /dev/shm\n", id="a command"),
     ],
 )
 def test_what_is_no_size_of_it(text: str) -> None:
@@ -51,11 +67,11 @@ open files                          (-n) 1024
 @pytest.mark.parametrize(
     ("text", "field", "limit"),
     [
-        ("me@node:~$ ulimit -l\n8192\n", "limit_memlock", 8 << 20),
-        ("ulimit -Sn\n256\n", "limit_nofile", 256),
-        (ALL, "limit_memlock", 64 << 10),
-        (ALL, "limit_nofile", 1024),
-        ("# ulimit -l\nunlimited\n", "limit_memlock", None),
+        pytest.param("me@node:~$ ulimit -l\n8192\n", "limit_memlock", 8 << 20, id="locked memory"),
+        pytest.param("ulimit -Sn\n256\n", "limit_nofile", 256, id="open files"),
+        pytest.param(ALL, "limit_memlock", 64 << 10, id="locked memory among all"),
+        pytest.param(ALL, "limit_nofile", 1024, id="open files among all"),
+        pytest.param("# ulimit -l\nunlimited\n", "limit_memlock", None, id="unlimited"),
     ],
 )
 def test_limits(text: str, field: str, limit: Any) -> None:

@@ -221,13 +221,16 @@ def test_secrets_of_a_paste_do_not_enter_the_snapshot() -> None:
 @pytest.mark.parametrize(
     ("line", "code"),
     [
-        (
+        pytest.param(
             "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
             9,
+            id="no driver",
         ),
-        ("Failed to initialize NVML: Driver/library version mismatch", 18),
-        ("Failed to initialize NVML: Unknown Error", 999),
-        ("Failed to initialize NVML: Insufficient Permissions", 4),
+        pytest.param(
+            "Failed to initialize NVML: Driver/library version mismatch", 18, id="two versions"
+        ),
+        pytest.param("Failed to initialize NVML: Unknown Error", 999, id="an unknown error"),
+        pytest.param("Failed to initialize NVML: Insufficient Permissions", 4, id="no permission"),
     ],
 )
 def test_what_nvidia_smi_prints_in_place_of_its_table(line: str, code: int) -> None:
@@ -385,9 +388,12 @@ def test_nvidia_smi_names_a_lost_gpu_by_its_address() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "$ nvidia-smi\nNo devices were found\n",
-        texts.COLLECT_ENV[: texts.COLLECT_ENV.index("GPU models")]
-        + "GPU models and configuration: No CUDA\nNvidia driver version: No CUDA\n",
+        pytest.param("$ nvidia-smi\nNo devices were found\n", id="nvidia-smi"),
+        pytest.param(
+            texts.COLLECT_ENV[: texts.COLLECT_ENV.index("GPU models")]
+            + "GPU models and configuration: No CUDA\nNvidia driver version: No CUDA\n",
+            id="collect_env",
+        ),
     ],
 )
 def test_no_gpu_where_the_tools_found_none(text: str) -> None:

@@ -17,10 +17,18 @@ REGISTRY = packs.load()
 @pytest.mark.parametrize(
     "text",
     [
-        "I use torch 2.1.0+cu121 on Ubuntu 22.04, driver 470.57.02.\n",
-        "- PyTorch: 2.1.0+cu121\n- Driver: 470.57.02\n",
-        "pytorch version: 2.1.0+cu121 / NVIDIA driver version 470.57.02\n",
-        "torch==2.1.0+cu121\n\nNvidia Driver = 470.57.02 on all nodes\n",
+        pytest.param(
+            "I use torch 2.1.0+cu121 on Ubuntu 22.04, driver 470.57.02.\n", id="a sentence"
+        ),
+        pytest.param("- PyTorch: 2.1.0+cu121\n- Driver: 470.57.02\n", id="a list"),
+        pytest.param(
+            "pytorch version: 2.1.0+cu121 / NVIDIA driver version 470.57.02\n",
+            id="one line with a slash",
+        ),
+        pytest.param(
+            "torch==2.1.0+cu121\n\nNvidia Driver = 470.57.02 on all nodes\n",
+            id="lines with equals signs",
+        ),
     ],
 )
 def test_what_the_reporter_has_is_judged(text: str) -> None:

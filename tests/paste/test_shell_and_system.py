@@ -56,7 +56,14 @@ AMD_SMI = """\
 """
 
 
-@pytest.mark.parametrize("text", [ROCM_SMI, ROCM_SMI_7, AMD_SMI])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(ROCM_SMI, id="rocm-smi"),
+        pytest.param(ROCM_SMI_7, id="rocm-smi 7"),
+        pytest.param(AMD_SMI, id="amd-smi"),
+    ],
+)
 def test_how_many_amd_gpus_there_are(text: str) -> None:
     assert value(stated(text), "os_info/amd_gpus") == 2
     found = run(text + "$ pip list | grep torch\ntorch 2.9.1+cpu\n")
@@ -106,7 +113,9 @@ hca_id:\tmlx5_1
 """
 
 
-@pytest.mark.parametrize("text", [IBSTAT, DEVINFO])
+@pytest.mark.parametrize(
+    "text", [pytest.param(IBSTAT, id="ibstat"), pytest.param(DEVINFO, id="ibv_devinfo")]
+)
 def test_the_ports_of_adapters(text: str) -> None:
     ports = value(stated(text), "network/rdma")
     assert [(port["device"], port["port"], port["state"]) for port in ports] == [
@@ -122,14 +131,25 @@ def test_a_port_without_its_state_is_not_stated() -> None:
 @pytest.mark.parametrize(
     ("text", "variables"),
     [
-        ("$ echo $CUDA_VISIBLE_DEVICES\n0,1\n", {"CUDA_VISIBLE_DEVICES": "0,1"}),
-        ("echo ${LD_LIBRARY_PATH}\n/usr/lib:/opt\n", {"LD_LIBRARY_PATH": "/usr/lib:/opt"}),
-        ("me@n:~$ printenv NCCL_IB_HCA\n=mlx5_0\n", {"NCCL_IB_HCA": "=mlx5_0"}),
-        (
+        pytest.param(
+            "$ echo $CUDA_VISIBLE_DEVICES\n0,1\n", {"CUDA_VISIBLE_DEVICES": "0,1"}, id="echo"
+        ),
+        pytest.param(
+            "echo ${LD_LIBRARY_PATH}\n/usr/lib:/opt\n",
+            {"LD_LIBRARY_PATH": "/usr/lib:/opt"},
+            id="echo with braces",
+        ),
+        pytest.param(
+            "me@n:~$ printenv NCCL_IB_HCA\n=mlx5_0\n", {"NCCL_IB_HCA": "=mlx5_0"}, id="printenv"
+        ),
+        pytest.param(
             "$ env | grep -e NCCL -e CUDA\nNCCL_P2P_LEVEL=SYS\nCUDA_HOME=/opt/cuda\n$ ls\n",
             {"NCCL_P2P_LEVEL": "SYS", "CUDA_HOME": "/opt/cuda"},
+            id="env with a filter",
         ),
-        ("# env\nHOME=/root\nNCCL_DEBUG=INFO\n", {"NCCL_DEBUG": "INFO"}),
+        pytest.param(
+            "# env\nHOME=/root\nNCCL_DEBUG=INFO\n", {"NCCL_DEBUG": "INFO"}, id="env as root"
+        ),
     ],
 )
 def test_what_a_shell_answers(text: str, variables: dict[str, str]) -> None:
@@ -160,20 +180,39 @@ MODULES = "Module                  Size  Used by\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "path", "expected"),
     [
-        (
+        pytest.param(
             "Linux gpu1 5.15.0-101-generic #111-Ubuntu SMP Tue Mar 5 2024 x86_64 GNU/Linux",
             "os_info/release",
             "5.15.0-101-generic",
+            id="uname",
         ),
-        (
+        pytest.param(
             "Linux d 5.15.153.1-microsoft-standard-WSL2 #1 SMP Fri Mar 29 2024 x86_64 GNU/Linux",
             "os_info/wsl",
             True,
+            id="uname in WSL",
         ),
-        ("ldd (Ubuntu GLIBC 2.31-0ubuntu9.9) 2.31", "os_info/libc", "glibc 2.31"),
-        ('NAME="Ubuntu"\nVERSION_ID="24.04"\nID=ubuntu', "os_info/distribution", "ubuntu 24.04"),
-        (MODULES + "nouveau               2400256  4\n", "nvidia_kernel/modules", ["nouveau"]),
-        (MODULES + "nvidia 56717312 188 nvidia_uvm\n", "nvidia_kernel/modules", ["nvidia"]),
+        pytest.param(
+            "ldd (Ubuntu GLIBC 2.31-0ubuntu9.9) 2.31", "os_info/libc", "glibc 2.31", id="ldd"
+        ),
+        pytest.param(
+            'NAME="Ubuntu"\nVERSION_ID="24.04"\nID=ubuntu',
+            "os_info/distribution",
+            "ubuntu 24.04",
+            id="os-release",
+        ),
+        pytest.param(
+            MODULES + "nouveau               2400256  4\n",
+            "nvidia_kernel/modules",
+            ["nouveau"],
+            id="lsmod with nouveau",
+        ),
+        pytest.param(
+            MODULES + "nvidia 56717312 188 nvidia_uvm\n",
+            "nvidia_kernel/modules",
+            ["nvidia"],
+            id="lsmod with nvidia",
+        ),
     ],
 )
 def test_the_system(text: str, path: str, expected: Any) -> None:

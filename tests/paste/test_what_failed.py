@@ -230,9 +230,14 @@ def test_a_cpu_build_counts_where_the_text_tells_of_a_driver() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "torch                             2.4.0\n",
-        "deepspeed                          0.9.1+cc67f22f\n",
-        "CUDA used to build PyTorch: 12.4\nCUDA runtime version: 12.4.99\n",
+        pytest.param("torch                             2.4.0\n", id="a version of torch"),
+        pytest.param(
+            "deepspeed                          0.9.1+cc67f22f\n", id="a version of DeepSpeed"
+        ),
+        pytest.param(
+            "CUDA used to build PyTorch: 12.4\nCUDA runtime version: 12.4.99\n",
+            id="a line of collect_env",
+        ),
     ],
 )
 def test_what_states_an_environment_is_looked_at_in_logs_too(text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -204,8 +205,9 @@ def test_redaction_changes_no_verdict() -> None:
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     report = report_on(of(MACHINES["driver-too-old"]))
     for line in text.lines(report, width=width):
-        longest_word = max((len(word) for word in line.text.split()), default=0)
-        assert len(line.text) <= max(width, longest_word + 12)
+        words = re.sub(r"`[^`]*`", lambda command: command[0].replace(" ", "_"), line.text).split()
+        longest = max(map(len, words), default=0)  # words and commands stay whole
+        assert len(line.text) <= max(width, longest + 12)
 
 
 def test_control_characters_never_reach_the_terminal() -> None:

@@ -6,7 +6,8 @@ full.
 
 ## What to do
 Free up space, or set the output directory and the caches (`TMPDIR`, `HF_HOME`,
-`TORCH_EXTENSIONS_DIR`) to a larger file system.
+`TORCH_EXTENSIONS_DIR`) to a larger file system. If `df -h` and `df -i` show enough, a quota may be used up
+(`quota -s`), or the file exceeds a limit of the process (`ulimit -f`).
 
 ## References
 - DeepSpeed 0.19.8 runtime/engine.py `save_checkpoint`: weights, fp32 master copy, two moments

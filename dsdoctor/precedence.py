@@ -12,9 +12,9 @@ from dsdoctor.packs.registry import Registry, Unit
 
 
 def narrower_of(finding: Finding, unit: Unit, registry: Registry) -> Unit | None:
-    """The narrower condition whose signature matches the error text of a failure; None = none."""
+    """The narrower condition whose signature matches the error text of a problem; None = none."""
     text = str(finding.evidence.get("error_text", ""))
-    if finding.status is not Status.FAIL or not text:
+    if finding.status not in (Status.FAIL, Status.WARN) or not text:
         return None
     for name in unit.condition.narrower:
         narrower = registry.find(name)

@@ -42,18 +42,21 @@ CONDITION = Condition(
     since="0.1",
     fixes=("unset-variables",),
 )
-#: Variable to the value that disables a part, and the part.
+#: Variable to the values that disable a part, and the part. A level can be a number too
+#: (NCCL's page on these variables, "Integer Values (Legacy)": 0 is `LOC`).
 SWITCHES = {
-    "NCCL_P2P_DISABLE": ("1", "direct transfers between GPUs"),
-    "NCCL_SHM_DISABLE": ("1", "transfers through shared memory"),
-    "NCCL_IB_DISABLE": ("1", "InfiniBand and RoCE"),
-    "NCCL_NET_GDR_LEVEL": ("LOC", "GPUDirect RDMA"),
-    "NCCL_NVLS_ENABLE": ("0", "reductions in NVSwitches"),
-    "NCCL_DMABUF_ENABLE": ("0", "GPUDirect RDMA through DMA-BUF"),
+    "NCCL_P2P_DISABLE": (("1",), "direct transfers between GPUs"),
+    "NCCL_P2P_LEVEL": (("LOC", "0"), "direct transfers between GPUs"),
+    "NCCL_SHM_DISABLE": (("1",), "transfers through shared memory"),
+    "NCCL_IB_DISABLE": (("1",), "InfiniBand and RoCE"),
+    "NCCL_NET_GDR_LEVEL": (("LOC", "0"), "GPUDirect RDMA"),
+    "NCCL_NVLS_ENABLE": (("0",), "reductions in NVSwitches"),
+    "NCCL_DMABUF_ENABLE": (("0",), "GPUDirect RDMA through DMA-BUF"),
 }
 #: Products without peer access: the switch changes nothing there, and accelerate sets it on its own
 #: (accelerate 1.15 utils/environment.py; NCCL issue 1637).
 WITHOUT_P2P = ("RTX 40", "RTX 50", "L40", "L4", "RTX 4000", "RTX 5000 Ada", "RTX 6000 Ada")
+UNUSED_WITHOUT_P2P = ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_IB_DISABLE")
 
 
 @check(CONDITION)
@@ -69,15 +72,15 @@ def nothing_is_disabled(
     harmless = bool(names) and all(any(part in name for part in WITHOUT_P2P) for name in names)
     found = settings(env, files, command)
     left = [
-        name for name, (off, _) in SWITCHES.items() if name in found and found[name].value == off
+        name for name, (off, _) in SWITCHES.items() if name in found and found[name].value in off
     ]
     if harmless:
-        left = [name for name in left if name not in ("NCCL_P2P_DISABLE", "NCCL_IB_DISABLE")]
+        left = [name for name in left if name not in UNUSED_WITHOUT_P2P]
     if not left or len(names) == 1:
         yield ok(variables={name: found[name].value for name in SWITCHES if name in found})
         return
     shown = [f"`{name}={found[name].value}`{found[name].where}" for name in left]
-    parts = listed(SWITCHES[name][1] for name in left)
+    parts = listed(dict.fromkeys(SWITCHES[name][1] for name in left))
     elsewhere = [found[name].remedy for name in left if not found[name].of_environment]
     unset = [name for name in left if found[name].of_environment]
     hints = ([f"run `unset {' '.join(unset)}`"] if unset else []) + elsewhere

@@ -26,6 +26,9 @@ def machine(name: str, count: int = 2) -> Gpus:
             id="log level, and switches at values that disable nothing",
         ),
         pytest.param({"NCCL_P2P_DISABLE": "1"}, "warn", id="peer-to-peer transport is disabled"),
+        pytest.param({"NCCL_P2P_LEVEL": "LOC"}, "warn", id="peer-to-peer transport at no distance"),
+        pytest.param({"NCCL_P2P_LEVEL": "0"}, "warn", id="the same as a number"),
+        pytest.param({"NCCL_P2P_LEVEL": "NVL"}, "ok", id="peer-to-peer transport over NVLink only"),
         pytest.param(
             {"NCCL_IB_DISABLE": "1", "NCCL_SHM_DISABLE": "1"},
             "warn",

@@ -216,15 +216,24 @@ def translated(unit: Unit, text: str, lang: str | None) -> str:
 
 
 def listing(units: Iterable[Unit], form: str, lang: str | None = None) -> str:
-    """One line for each condition."""
+    """One line for each condition; a terminal gets lines of its width."""
     units = list(units)
     if form == "json":
         return as_json(units)
+    from dsdoctor.report.wrap import terminal_columns, wrap  # noqa: PLC0415  # JSON needs none
+
     width = max(len(unit.condition.name) for unit in units)
+    columns = max(width + 30, terminal_columns(0) or 1000)
     return "".join(
-        f"{unit.condition.id:<8} {unit.condition.name:<{width}}  "
-        f"{translated(unit, unit.title, lang)}\n"
+        f"{line}\n"
         for unit in units
+        for line in wrap(
+            translated(unit, unit.title, lang),
+            columns,
+            f"{unit.condition.id:<8} {unit.condition.name:<{width}}  ",
+            " " * (width + 11),
+            break_long=False,
+        )
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.collection import lost
-from tests.support.row_ids import words_of
+from tests.support.row_ids import NoWordsError, words_of
 
 # How long one example takes is the machine's load, not the code's
 settings.register_profile("suite", deadline=None)
@@ -33,9 +33,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     _collected.setdefault(item.path, set()).add(".".join([*classes, name]))
 
 
-def pytest_make_parametrize_id(val: object) -> str | None:
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Rows that have no id of their own are named by what is in them."""
-    return words_of(val)
+    try:
+        return words_of(val)
+    except NoWordsError as error:
+        wanted = f'a row of `{argname}` needs a name: `pytest.param(..., id="...")`'
+        raise pytest.Collector.CollectError(f"{error}; {wanted}") from error
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:

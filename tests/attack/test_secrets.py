@@ -187,15 +187,19 @@ def test_a_clue_counts_in_letters_of_either_case(text: str) -> None:
 @pytest.mark.parametrize(
     "argv",
     [
-        ("recommend", "--model", "gpt2", "--hostfile", "hosts"),
-        ("smoke", "--hostfile", "hosts"),
-        ("check", "--select", "SECRET"),
-        ("check", "--config", "SECRET"),
-        ("lint", "SECRET.json"),
-        ("SECRET",),
-        ("snapshot", "-o", "x", "--", "deepspeed", "t.py", "--hf_token", "SECRET"),
+        pytest.param(
+            ("recommend", "--model", "gpt2", "--hostfile", "hosts"), id="a hostfile of recommend"
+        ),
+        pytest.param(("smoke", "--hostfile", "hosts"), id="a hostfile of smoke"),
+        pytest.param(("check", "--select", "SECRET"), id="a selection"),
+        pytest.param(("check", "--config", "SECRET"), id="a config"),
+        pytest.param(("lint", "SECRET.json"), id="a file to lint"),
+        pytest.param(("SECRET",), id="a command"),
+        pytest.param(
+            ("snapshot", "-o", "x", "--", "deepspeed", "t.py", "--hf_token", "SECRET"),
+            id="an option of the job",
+        ),
     ],
-    ids=lambda argv: argv[0],
 )
 def test_what_is_wrong_is_said_without_the_secret_in_it(
     argv: tuple[str, ...], tmp_path: Path

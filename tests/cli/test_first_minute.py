@@ -183,19 +183,41 @@ def test_recommend_as_a_function() -> None:
 
 
 MISUSE = [
-    (lambda: dsdoctor.check(quick=True, deep=True), "mutually exclusive"),
-    (lambda: dsdoctor.check("/nowhere.json"), "is not a file"),
-    (lambda: dsdoctor.check(gpus="first"), "is not a GPU"),
-    (lambda: dsdoctor.check(checkpoint="/nowhere"), "does not exist"),
-    (lambda: dsdoctor.check(select=["nonsense"]), "selects nothing"),
-    (dsdoctor.diagnose, "no log was passed"),
-    (lambda: dsdoctor.diagnose("/nowhere.log"), "does not exist"),
-    (lambda: dsdoctor.recommend("gpt2", gpu_memory_gib=80, sequenz=1), "is not known"),
-    (lambda: dsdoctor.recommend("gpt2", like="8xA100", gpus=[0]), "different machines"),
+    pytest.param(
+        lambda: dsdoctor.check(quick=True, deep=True), "mutually exclusive", id="two modes"
+    ),
+    pytest.param(
+        lambda: dsdoctor.check("/nowhere.json"),
+        "is not a file",
+        id="a snapshot that does not exist",
+    ),
+    pytest.param(lambda: dsdoctor.check(gpus="first"), "is not a GPU", id="a word as a GPU"),
+    pytest.param(
+        lambda: dsdoctor.check(checkpoint="/nowhere"),
+        "does not exist",
+        id="a checkpoint that does not exist",
+    ),
+    pytest.param(
+        lambda: dsdoctor.check(select=["nonsense"]), "selects nothing", id="an unknown selection"
+    ),
+    pytest.param(dsdoctor.diagnose, "no log was passed", id="no log"),
+    pytest.param(
+        lambda: dsdoctor.diagnose("/nowhere.log"), "does not exist", id="a log that does not exist"
+    ),
+    pytest.param(
+        lambda: dsdoctor.recommend("gpt2", gpu_memory_gib=80, sequenz=1),
+        "is not known",
+        id="an unknown argument",
+    ),
+    pytest.param(
+        lambda: dsdoctor.recommend("gpt2", like="8xA100", gpus=[0]),
+        "different machines",
+        id="two machines",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("call", "said"), MISUSE, ids=[row[1] for row in MISUSE])
+@pytest.mark.parametrize(("call", "said"), MISUSE)
 def test_a_wrong_argument_is_a_usage_error(call: object, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         call()  # type: ignore[operator]

@@ -124,14 +124,14 @@ def test_files_of_others_are_passed_over_in_a_folder_and_refused_by_name(tmp_pat
 
 
 MISUSE = [
-    (("absent.json",), "does not exist"),
-    (("--deepspeed", "new", "x"), "is not a version"),
-    (("--deepspeed", "0.16.x", "x"), "is not a version"),
-    (("--select", "nonsense", "."), "selects nothing"),
+    pytest.param(("absent.json",), "does not exist", id="a file that does not exist"),
+    pytest.param(("--deepspeed", "new", "x"), "is not a version", id="a word as a version"),
+    pytest.param(("--deepspeed", "0.16.x", "x"), "is not a version", id="a version with a letter"),
+    pytest.param(("--select", "nonsense", "."), "selects nothing", id="an unknown selection"),
 ]
 
 
-@pytest.mark.parametrize(("words", "said"), MISUSE, ids=[row[1] for row in MISUSE])
+@pytest.mark.parametrize(("words", "said"), MISUSE)
 def test_misuse_is_one_line(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
     done = lint(tmp_path, *words)
     assert done.returncode == 2

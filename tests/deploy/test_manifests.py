@@ -202,15 +202,37 @@ def test_pods_are_restricted(objects: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda spec: spec.update(hostPID=True),
-        lambda spec: spec["volumes"].append({"name": "dev", "hostPath": {"path": "/dev"}}),
-        lambda spec: spec["securityContext"].pop("seccompProfile"),
-        lambda spec: spec["securityContext"].update(runAsUser=0),
-        lambda spec: spec["containers"][0]["securityContext"].update(privileged=True),
-        lambda spec: spec["containers"][0]["securityContext"].pop("allowPrivilegeEscalation"),
-        lambda spec: spec["containers"][0]["securityContext"]["capabilities"].update(drop=[]),
-        lambda spec: spec["containers"][0]["securityContext"]["capabilities"].update(add=["BPF"]),
-        lambda spec: spec["containers"][0]["ports"][0].update(hostPort=9464),
+        pytest.param(lambda spec: spec.update(hostPID=True), id="the host's processes"),
+        pytest.param(
+            lambda spec: spec["volumes"].append({"name": "dev", "hostPath": {"path": "/dev"}}),
+            id="a folder of the host",
+        ),
+        pytest.param(
+            lambda spec: spec["securityContext"].pop("seccompProfile"), id="no seccomp profile"
+        ),
+        pytest.param(lambda spec: spec["securityContext"].update(runAsUser=0), id="root"),
+        pytest.param(
+            lambda spec: spec["containers"][0]["securityContext"].update(privileged=True),
+            id="privileged",
+        ),
+        pytest.param(
+            lambda spec: spec["containers"][0]["securityContext"].pop("allowPrivilegeEscalation"),
+            id="privileges can be escalated",
+        ),
+        pytest.param(
+            lambda spec: spec["containers"][0]["securityContext"]["capabilities"].update(drop=[]),
+            id="capabilities that stay",
+        ),
+        pytest.param(
+            lambda spec: spec["containers"][0]["securityContext"]["capabilities"].update(
+                add=["BPF"]
+            ),
+            id="a capability more",
+        ),
+        pytest.param(
+            lambda spec: spec["containers"][0]["ports"][0].update(hostPort=9464),
+            id="a port of the host",
+        ),
     ],
 )
 def test_the_rule_of_restricted_pods_notices(change: Any) -> None:

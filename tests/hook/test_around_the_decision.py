@@ -111,10 +111,10 @@ def test_a_status_of_click_is_no_verdict_unless_a_verdict_was_given(
 @pytest.mark.parametrize(
     ("raised", "cause"),
     [
-        (RunFolderError("no"), "run-folder"),
-        (UsageError("no"), "usage"),
-        (RuntimeError("no"), "crash"),
-        (RecursionError("no"), "crash"),
+        pytest.param(RunFolderError("no"), "run-folder", id="run folder"),
+        pytest.param(UsageError("no"), "usage", id="usage"),
+        pytest.param(RuntimeError("no"), "crash", id="crash"),
+        pytest.param(RecursionError("no"), "crash", id="endless recursion"),
     ],
 )
 def test_what_goes_wrong_in_deciding_is_named_and_passes(

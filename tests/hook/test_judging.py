@@ -71,8 +71,10 @@ def test_a_gate_judges_the_same_conditions_whether_it_loads_few_or_all(units: An
 @pytest.mark.parametrize(
     ("facts", "modules", "given"),
     [
-        (node_reading.NODE_FACTS, node_reading.NODE_PROBES, set()),
-        (node_reading.ENDED_FACTS, node_reading.ENDED_PROBES, {JobEnd}),
+        pytest.param(node_reading.NODE_FACTS, node_reading.NODE_PROBES, set(), id="gate of a node"),
+        pytest.param(
+            node_reading.ENDED_FACTS, node_reading.ENDED_PROBES, {JobEnd}, id="gate after a job"
+        ),
     ],
 )
 def test_the_probes_read_what_a_gate_needs(facts: Any, modules: Any, given: set[type]) -> None:

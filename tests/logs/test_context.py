@@ -37,12 +37,32 @@ def saved(tmp_path: Path, torch: TorchBuild | Missing) -> Path:
 @pytest.mark.parametrize(
     ("torch", "status", "words"),
     [
-        pytest.param(TorchBuild(), "confirmed", "still present on `gpu-17` as of 2026-01-05T08:00:00+00:00: torch is", id="torch is missing"),
-        pytest.param(TorchBuild(version="2.13.0+cu130"), "refuted", "`check` no longer finds this on `gpu-17`", id="torch is installed"),
-        pytest.param(Missing(why=Why.TIMEOUT, detail="it hung"), "unknown", "is inconclusive: it hung", id="a timeout"),
-        pytest.param(Missing(why=Why.NOT_ASKED, detail="not read"), "unknown", "is inconclusive: not read", id="not read"),
+        pytest.param(
+            TorchBuild(),
+            "confirmed",
+            "still present on `gpu-17` as of 2026-01-05T08:00:00+00:00: torch is",
+            id="torch is missing",
+        ),
+        pytest.param(
+            TorchBuild(version="2.13.0+cu130"),
+            "refuted",
+            "`check` no longer finds this on `gpu-17`",
+            id="torch is installed",
+        ),
+        pytest.param(
+            Missing(why=Why.TIMEOUT, detail="it hung"),
+            "unknown",
+            "is inconclusive: it hung",
+            id="a timeout",
+        ),
+        pytest.param(
+            Missing(why=Why.NOT_ASKED, detail="not read"),
+            "unknown",
+            "is inconclusive: not read",
+            id="not read",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_snapshot_confirms_refutes_or_cannot_tell(
     torch: TorchBuild | Missing,
     status: str,

@@ -37,7 +37,13 @@ AHEAD = [entry(6, "completed"), entry(7, "started")]
 BEHIND = [entry(6, "completed")]
 
 
-@pytest.mark.parametrize("form", [pickle.dumps, lambda found: json.dumps(found).encode()])
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param(pickle.dumps, id="pickle"),
+        pytest.param(lambda found: json.dumps(found).encode(), id="JSON"),
+    ],
+)
 def test_the_rank_that_is_missing_is_named(form: Any) -> None:
     dumps = [
         flight_recorder.read(f"trace_{rank}", form(dump(rank, *rows)))

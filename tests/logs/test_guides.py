@@ -257,7 +257,12 @@ def test_guide_c5_every_answer_shows_its_line() -> None:
         ),
         ("Stage 3 initialize [begin]", "zero2", "refuted"),
         ("[stage_1_and_2.py:149:__init__] CPU Offload: False", "offload", "refuted"),
-        ("Adam Optimizer #0 is created with AVX512 arithmetic capability.", "offload", "proved"),
+        pytest.param(
+            "Adam Optimizer #0 is created with AVX512 arithmetic capability.",
+            "offload",
+            "proved",
+            id="an optimizer on the CPU",
+        ),
         pytest.param(
             "zero_config .... stage=2 offload_param=None offload_optimizer=None",
             "offload",

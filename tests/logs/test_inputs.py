@@ -127,7 +127,14 @@ def _zstd(data: bytes) -> bytes:
     return bytes(importlib.import_module(name).compress(data))
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, _zstd])
+@pytest.mark.parametrize(
+    "pack",
+    [
+        pytest.param(gzip.compress, id="gzip"),
+        pytest.param(lzma.compress, id="xz"),
+        pytest.param(_zstd, id="zstd"),
+    ],
+)
 @pytest.mark.parametrize("by", ["file", "stdin", "two members"])
 def test_packed(pack: object, by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert callable(pack)
@@ -157,7 +164,14 @@ def test_zstd_without_its_library_is_one_line(
     assert "dsdoctor[zstd]" in result.err
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, _zstd])
+@pytest.mark.parametrize(
+    "pack",
+    [
+        pytest.param(gzip.compress, id="gzip"),
+        pytest.param(lzma.compress, id="xz"),
+        pytest.param(_zstd, id="zstd"),
+    ],
+)
 def test_a_packed_log_that_is_cut_off_gives_what_can_be_had(pack: object) -> None:
     assert callable(pack)
     noise = "".join(f"{n * 7919 % 99991} tokens read\n" for n in range(99_999))

@@ -138,7 +138,14 @@ def test_a_checkpoint_without_its_state_is_incomplete() -> None:
     assert "`/o/c-5`" in found.causes[0].message
 
 
-@pytest.mark.parametrize("end", ["\n" * 500, " \n\t\n" * 90, "\n\n"])
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param("\n" * 500, id="many empty lines"),
+        pytest.param(" \n\t\n" * 90, id="many lines of spaces and tabs"),
+        pytest.param("\n\n", id="two line ends"),
+    ],
+)
 def test_a_log_that_ends_with_blank_lines_is_not_empty(end: str) -> None:
     found = read(f"building the model\nStage 2 failed!{end}")
     assert found.outcome is Outcome.UNRECOGNISED

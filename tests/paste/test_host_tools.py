@@ -144,52 +144,52 @@ ALL = {
 
 
 @pytest.mark.parametrize(
-    ("text", "path", "expected"),
+    ("name", "path", "expected"),
     [
-        (FREE, "resources/memory_total_bytes", 65806308 << 10),
-        (FREE, "resources/swap_total_bytes", 2097148 << 10),
-        (FREE_OLD, "resources/memory_total_bytes", 64264 << 20),
-        (FREE_OLD, "resources/swap_total_bytes", 8191 << 20),
-        (FREE_HUMAN, "resources/memory_total_bytes", 503 * GIB),
-        (FREE_HUMAN, "resources/swap_total_bytes", 0),
-        (LSCPU, "os_info/machine", "x86_64"),
-        (LSCPU, "resources/cpus_logical", 96),
-        (LSCPU, "pci_tree/virtual", True),
-        (LSCPU_GROUPS, "resources/cpus_logical", 72),
-        (LSCPU_GROUPS, "pci_tree/virtual", True),
-        (LSCPU_CHINESE, "resources/cpus_logical", 64),
-        (NUMACTL, "resources/memory_total_bytes", 257000 << 20),
-        (NUMACTL, "resources/cpus_logical", 8),
-        (DOCKER_RUN, "resources/shm_total_bytes", 64 << 20),
-        (DOCKER_RUN, "resources/limit_memlock", None),
-        (DOCKER_RUN, "resources/limit_nofile", 512),
-        (DOCKER_RUN, "resources/memory_limit_bytes", 16 * GIB),
-        (DOCKER_RUN, "environment/variables/NCCL_IB_HCA", "mlx5_0"),
-        (DOCKER_RUN, "environment/variables/CUDA_VISIBLE_DEVICES", "0,1"),
-        (INSPECT, "resources/shm_total_bytes", 64 << 20),
-        (INSPECT, "resources/memory_limit_bytes", 16 * GIB),
-        (COMPOSE, "resources/shm_total_bytes", 2 * GIB),
-        (JOB, "resources/cpus_usable", 2),
-        (JOB, "environment/variables/SLURM_GPUS_ON_NODE", "8"),
-        (JOB_OLD, "resources/cpus_usable", 1),
-        (JOB_OLD, "environment/variables/SLURM_GPUS_ON_NODE", "4"),
-        (ZSH, "resources/limit_memlock", 64 << 10),
-        (ZSH, "resources/limit_nofile", 1024),
-        (DASH, "resources/limit_memlock", 64 << 10),
-        (DASH, "resources/limit_nofile", 512),
-        (PROC, "resources/limit_memlock", 64 << 10),
-        (PROC, "resources/limit_stack", 8 << 20),
-        (PRLIMIT, "resources/limit_memlock", 64 << 10),
-        (PRLIMIT, "resources/limit_nofile", 1024),
-        (IBSTATUS, "network/rdma/0/state", "ACTIVE"),
-        (IBSTATUS, "network/rdma/0/rate_gbps", 200.0),
-        (IBSTATUS, "network/rdma/1/phys_state", "Polling"),
-        (RDMA, "network/rdma/0/phys_state", "LinkUp"),
-        (RDMA, "network/rdma/1/state", "DOWN"),
+        ("free", "resources/memory_total_bytes", 65806308 << 10),
+        ("free", "resources/swap_total_bytes", 2097148 << 10),
+        ("free -m", "resources/memory_total_bytes", 64264 << 20),
+        ("free -m", "resources/swap_total_bytes", 8191 << 20),
+        ("free -h", "resources/memory_total_bytes", 503 * GIB),
+        ("free -h", "resources/swap_total_bytes", 0),
+        ("lscpu", "os_info/machine", "x86_64"),
+        ("lscpu", "resources/cpus_logical", 96),
+        ("lscpu", "pci_tree/virtual", True),
+        ("lscpu 2.37", "resources/cpus_logical", 72),
+        ("lscpu 2.37", "pci_tree/virtual", True),
+        ("lscpu in Chinese", "resources/cpus_logical", 64),
+        ("numactl", "resources/memory_total_bytes", 257000 << 20),
+        ("numactl", "resources/cpus_logical", 8),
+        ("docker run", "resources/shm_total_bytes", 64 << 20),
+        ("docker run", "resources/limit_memlock", None),
+        ("docker run", "resources/limit_nofile", 512),
+        ("docker run", "resources/memory_limit_bytes", 16 * GIB),
+        ("docker run", "environment/variables/NCCL_IB_HCA", "mlx5_0"),
+        ("docker run", "environment/variables/CUDA_VISIBLE_DEVICES", "0,1"),
+        ("docker inspect", "resources/shm_total_bytes", 64 << 20),
+        ("docker inspect", "resources/memory_limit_bytes", 16 * GIB),
+        ("compose", "resources/shm_total_bytes", 2 * GIB),
+        ("scontrol", "resources/cpus_usable", 2),
+        ("scontrol", "environment/variables/SLURM_GPUS_ON_NODE", "8"),
+        ("scontrol 17", "resources/cpus_usable", 1),
+        ("scontrol 17", "environment/variables/SLURM_GPUS_ON_NODE", "4"),
+        ("zsh", "resources/limit_memlock", 64 << 10),
+        ("zsh", "resources/limit_nofile", 1024),
+        ("dash", "resources/limit_memlock", 64 << 10),
+        ("dash", "resources/limit_nofile", 512),
+        ("proc", "resources/limit_memlock", 64 << 10),
+        ("proc", "resources/limit_stack", 8 << 20),
+        ("prlimit", "resources/limit_memlock", 64 << 10),
+        ("prlimit", "resources/limit_nofile", 1024),
+        ("ibstatus", "network/rdma/0/state", "ACTIVE"),
+        ("ibstatus", "network/rdma/0/rate_gbps", 200.0),
+        ("ibstatus", "network/rdma/1/phys_state", "Polling"),
+        ("rdma link", "network/rdma/0/phys_state", "LinkUp"),
+        ("rdma link", "network/rdma/1/state", "DOWN"),
     ],
 )
-def test_what_is_stated(text: str, path: str, expected: Any) -> None:
-    assert value(stated(text), path) == expected
+def test_what_is_stated(name: str, path: str, expected: Any) -> None:
+    assert value(stated(ALL[name]), path) == expected
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -200,14 +200,22 @@ def test_a_log_with_it_is_read_line_by_line(name: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        FREE.replace("65806308", "65806"),  # in which unit?
-        LSCPU.replace("CPU(s):  ", "Sockets: "),  # another tool prints an architecture too
-        NUMACTL.replace("node 1 size: 129000 MB\n", ""),
-        INSPECT.replace("private", "host").replace('"Memory": 17179869184,', ""),
-        "use docker run with --shm-size=8g\n",
-        JOB + JOB_OLD,  # which of them?
-        "JobId=7 hangs, what is NumNodes=2?\n",
-        "$ docker run --rm image python -m torch.distributed.run\n",
+        pytest.param(FREE.replace("65806308", "65806"), id="free without a unit"),  # in which unit?
+        pytest.param(
+            LSCPU.replace("CPU(s):  ", "Sockets: "), id="lscpu without its number of CPUs"
+        ),  # another tool prints an architecture too
+        pytest.param(NUMACTL.replace("node 1 size: 129000 MB\n", ""), id="numactl without a node"),
+        pytest.param(
+            INSPECT.replace("private", "host").replace('"Memory": 17179869184,', ""),
+            id="docker inspect without limits",
+        ),
+        pytest.param("use docker run with --shm-size=8g\n", id="advice"),
+        pytest.param(JOB + JOB_OLD, id="two jobs"),  # which of them?
+        pytest.param("JobId=7 hangs, what is NumNodes=2?\n", id="a sentence about a job"),
+        pytest.param(
+            "$ docker run --rm image python -m torch.distributed.run\n",
+            id="docker run without a limit",
+        ),
     ],
 )
 def test_what_states_nothing(text: str) -> None:
@@ -255,11 +263,15 @@ def bad(text: str) -> set[str]:
 @pytest.mark.parametrize(
     ("text", "conditions"),
     [
-        (FREE + LSCPU + NUMACTL.replace("available: 2", "available: 3"), set()),
-        (INSPECT, {"shm-too-small"}),
-        (JOB, {"slurm-cpus-few"}),
-        (JOB.replace("NumCPUs=4", "NumCPUs=128"), set()),
-        (COMPOSE.replace("2gb", "16gb"), set()),
+        pytest.param(
+            FREE + LSCPU + NUMACTL.replace("available: 2", "available: 3"),
+            set(),
+            id="a sound machine",
+        ),
+        pytest.param(INSPECT, {"shm-too-small"}, id="little shared memory"),
+        pytest.param(JOB, {"slurm-cpus-few"}, id="few CPUs"),
+        pytest.param(JOB.replace("NumCPUs=4", "NumCPUs=128"), set(), id="CPUs enough"),
+        pytest.param(COMPOSE.replace("2gb", "16gb"), set(), id="shared memory enough"),
     ],
 )
 def test_what_is_wrong_is_named(text: str, conditions: set[str]) -> None:

@@ -50,37 +50,63 @@ VENV = ("/venv/bin/python", "/venv/pyvenv.cfg")
 @pytest.mark.parametrize(
     ("host", "explicit", "chosen_by", "executable"),
     [
-        (machine(*VENV), "/venv/bin/python", "--python", "/venv/bin/python"),
-        (machine(*VENV), "/venv", "--python", "/venv/bin/python"),
-        (machine(*VENV), "/venv/", "--python", "/venv/bin/python"),
-        (machine(), "python3", "--python", "/usr/bin/python3"),
-        (
+        pytest.param(
+            machine(*VENV),
+            "/venv/bin/python",
+            "--python",
+            "/venv/bin/python",
+            id="--python: an interpreter",
+        ),
+        pytest.param(
+            machine(*VENV), "/venv", "--python", "/venv/bin/python", id="--python: an environment"
+        ),
+        pytest.param(
+            machine(*VENV),
+            "/venv/",
+            "--python",
+            "/venv/bin/python",
+            id="--python: an environment with a slash",
+        ),
+        pytest.param(
+            machine(), "python3", "--python", "/usr/bin/python3", id="--python: a command on PATH"
+        ),
+        pytest.param(
             machine("/home/ann/train/.venv/bin/python3"),
             "./.venv",
             "--python",
             "/home/ann/train/.venv/bin/python3",
+            id="--python: a relative environment",
         ),
-        (machine("/home/ann/v/bin/python"), "~/v", "--python", "/home/ann/v/bin/python"),
-        (
+        pytest.param(
+            machine("/home/ann/v/bin/python"),
+            "~/v",
+            "--python",
+            "/home/ann/v/bin/python",
+            id="--python: an environment in the home directory",
+        ),
+        pytest.param(
             machine(*VENV, f"/venv/{TORCH}", env={"DSDOCTOR_PYTHON": "/doctor"}),
             None,
             "DSDOCTOR_PYTHON",
             "/doctor/bin/python",
+            id="a variable of dsdoctor's own",
         ),
-        (
+        pytest.param(
             machine(*VENV, f"/venv/{TORCH}", env={"VIRTUAL_ENV": "/venv"}),
             None,
             "VIRTUAL_ENV",
             "/venv/bin/python",
+            id="an active venv with torch",
         ),
-        (
+        pytest.param(
             machine("/conda/bin/python", f"/conda/{DEEPSPEED}", env={"CONDA_PREFIX": "/conda"}),
             None,
             "CONDA_PREFIX",
             "/conda/bin/python",
+            id="an active conda environment with DeepSpeed",
         ),
         # the venv is empty, the conda environment under it is not
-        (
+        pytest.param(
             machine(
                 *VENV,
                 "/conda/bin/python",
@@ -90,35 +116,73 @@ VENV = ("/venv/bin/python", "/venv/pyvenv.cfg")
             None,
             "CONDA_PREFIX",
             "/conda/bin/python",
+            id="an active venv without torch within conda's",
         ),
-        (machine(f"/doctor/{TORCH}"), None, "running interpreter", "/doctor/bin/python"),
-        (machine(f"/usr/{TORCH}"), None, "python3 on PATH", "/usr/bin/python3"),
-        (
+        pytest.param(
+            machine(f"/doctor/{TORCH}"),
+            None,
+            "running interpreter",
+            "/doctor/bin/python",
+            id="torch next to dsdoctor",
+        ),
+        pytest.param(
+            machine(f"/usr/{TORCH}"),
+            None,
+            "python3 on PATH",
+            "/usr/bin/python3",
+            id="torch on PATH",
+        ),
+        pytest.param(
             machine("/usr/lib/python3/dist-packages/torch/__init__.py"),
             None,
             "python3 on PATH",
             "/usr/bin/python3",
+            id="torch of the distribution",
         ),
         # none holds torch
-        (machine(*VENV, env={"VIRTUAL_ENV": "/venv"}), None, "VIRTUAL_ENV", "/venv/bin/python"),
-        (machine(), None, "python3 on PATH", "/usr/bin/python3"),
-        (machine(env={"PATH": "/nowhere"}), None, "running interpreter", "/doctor/bin/python"),
+        pytest.param(
+            machine(*VENV, env={"VIRTUAL_ENV": "/venv"}),
+            None,
+            "VIRTUAL_ENV",
+            "/venv/bin/python",
+            id="an active venv, no torch anywhere",
+        ),
+        pytest.param(
+            machine(), None, "python3 on PATH", "/usr/bin/python3", id="no torch anywhere"
+        ),
+        pytest.param(
+            machine(env={"PATH": "/nowhere"}),
+            None,
+            "running interpreter",
+            "/doctor/bin/python",
+            id="nothing on PATH",
+        ),
         # `uvx` puts dsdoctor's own environment in front of PATH
-        (
+        pytest.param(
             machine(f"/usr/{TORCH}", **UVX),
             None,
             "python3 on PATH",
             "/usr/bin/python3",
+            id="uvx, torch on PATH",
         ),
-        (machine(**UVX), None, "python3 on PATH", "/usr/bin/python3"),
-        (
+        pytest.param(
+            machine(**UVX), None, "python3 on PATH", "/usr/bin/python3", id="uvx, no torch"
+        ),
+        pytest.param(
             machine(env={"PATH": "/doctor/bin"}, links=UVX["links"]),
             None,
             "running interpreter",
             "/doctor/bin/python",
+            id="uvx, nothing else on PATH",
         ),
         # a variable that outlived its environment
-        (machine(env={"VIRTUAL_ENV": "/gone"}), None, "python3 on PATH", "/usr/bin/python3"),
+        pytest.param(
+            machine(env={"VIRTUAL_ENV": "/gone"}),
+            None,
+            "python3 on PATH",
+            "/usr/bin/python3",
+            id="a variable that outlived its environment",
+        ),
     ],
 )
 def test_order(host: FakeHost, explicit: str | None, chosen_by: str, executable: str) -> None:

@@ -75,11 +75,18 @@ def test_what_the_command_does_not_say_is_not_guessed(
     ("predicted", "text"),
     [
         pytest.param(None, "peak GPU memory 19.0 to 20.0 GiB (highest: GPU 1)", id="no prediction"),
-        pytest.param(Prediction(gpu_bytes=18 * GIB), "to 20.0 GiB (highest: GPU 1), 18.0 GiB predicted", id="a prediction"),
-        pytest.param(Prediction(gpu_bytes=18 * GIB, assumed="activation checkpointing"),
-         "18.0 GiB predicted with activation checkpointing", id="a prediction under an assumption"),
+        pytest.param(
+            Prediction(gpu_bytes=18 * GIB),
+            "to 20.0 GiB (highest: GPU 1), 18.0 GiB predicted",
+            id="a prediction",
+        ),
+        pytest.param(
+            Prediction(gpu_bytes=18 * GIB, assumed="activation checkpointing"),
+            "18.0 GiB predicted with activation checkpointing",
+            id="a prediction under an assumption",
+        ),
     ],
-)  # fmt: skip
+)
 def test_it_stands_in_the_line_of_success(predicted: Prediction | None, text: str) -> None:
     peaks = {"0": 19 * GIB, "1": 20 * GIB}
     line = success_line(RunRecord(figures=Figures(peak_gpu_bytes=peaks, predicted=predicted)))

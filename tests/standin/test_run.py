@@ -91,16 +91,46 @@ def test_a_job_that_works_is_left_alone(shown: Shown, tmp_path: Path) -> None:
     assert done.stdout.count(" loss: ") == 40
 
 
-@pytest.mark.parametrize(("fault", "code", "condition", "words"), [
-    ({}, FILL, "gpu-oom", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1024.00 MiB"),
-    ({"fail": {"cudaLaunchKernel@0": 700}, "after": {"cudaLaunchKernel@0": 60}}, TRAIN, "cuda-kernel-failed",
-     "illegal memory access"),
-    ({"fail": {"cudaLaunchKernel@0": 214}, "after": {"cudaLaunchKernel@0": 60}}, TRAIN, "gpu-hardware-fault",
-     "uncorrectable ECC error"),
-    ({"fail": {"cudaLaunchKernel@0": 209}, "after": {"cudaLaunchKernel@0": 0}}, TRAIN, "gpu-arch-unsupported",
-     "no kernel image"),
-    ({}, ORDINAL, "invalid-device-ordinal", "CUDA error: invalid device ordinal"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fault", "code", "condition", "words"),
+    [
+        pytest.param(
+            {},
+            FILL,
+            "gpu-oom",
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1024.00 MiB",
+            id="memory that runs out",
+        ),
+        pytest.param(
+            {"fail": {"cudaLaunchKernel@0": 700}, "after": {"cudaLaunchKernel@0": 60}},
+            TRAIN,
+            "cuda-kernel-failed",
+            "illegal memory access",
+            id="a kernel at an illegal address",
+        ),
+        pytest.param(
+            {"fail": {"cudaLaunchKernel@0": 214}, "after": {"cudaLaunchKernel@0": 60}},
+            TRAIN,
+            "gpu-hardware-fault",
+            "uncorrectable ECC error",
+            id="an ECC error in a kernel",
+        ),
+        pytest.param(
+            {"fail": {"cudaLaunchKernel@0": 209}, "after": {"cudaLaunchKernel@0": 0}},
+            TRAIN,
+            "gpu-arch-unsupported",
+            "no kernel image",
+            id="a kernel of another architecture",
+        ),
+        pytest.param(
+            {},
+            ORDINAL,
+            "invalid-device-ordinal",
+            "CUDA error: invalid device ordinal",
+            id="a GPU that does not exist",
+        ),
+    ],
+)
 def test_what_ended_it_is_named(
     shown: Shown, tmp_path: Path, fault: dict[str, Any], code: str, condition: str, words: str
 ) -> None:

@@ -121,16 +121,53 @@ def test_an_xid_comes_before_what_the_ranks_say(shown: Shown) -> None:
     assert [cause["condition"] for cause in others] == ["cuda-kernel-failed"]
 
 
-@pytest.mark.parametrize(("fault", "condition", "rank", "words"), [
-    ({"corrupt": {"ncclAllReduce@1": 1}}, "wrong-results", 1, "all_reduce gave"),
-    ({"fail": {"ncclCommInitRank@0": 2}}, "nccl-ib-or-socket-interface", 0, "ncclCommInitRank"),
-    ({"fail": {"cudaLaunchKernel@1": 719}, "after": {"cudaLaunchKernel@1": 3000}}, "cuda-kernel-failed", 1,
-     "CUDA error: unspecified launch failure"),
-    ({"fail": {"cudaLaunchKernel@1": 214}, "after": {"cudaLaunchKernel@1": 3000}}, "gpu-hardware-fault", 1,
-     "uncorrectable ECC error"),
-    ({"fail": {"cuDevicePrimaryCtxRetain@1": 46}}, "gpu-busy-exclusive-mode", 1, "busy or unavailable"),
-    ({"fail": {"cudaMalloc@1": 2}}, "gpu-oom", 1, "CUDA out of memory"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fault", "condition", "rank", "words"),
+    [
+        pytest.param(
+            {"corrupt": {"ncclAllReduce@1": 1}},
+            "wrong-results",
+            1,
+            "all_reduce gave",
+            id="a sum that is wrong",
+        ),
+        pytest.param(
+            {"fail": {"ncclCommInitRank@0": 2}},
+            "nccl-ib-or-socket-interface",
+            0,
+            "ncclCommInitRank",
+            id="a communicator that is not made",
+        ),
+        pytest.param(
+            {"fail": {"cudaLaunchKernel@1": 719}, "after": {"cudaLaunchKernel@1": 3000}},
+            "cuda-kernel-failed",
+            1,
+            "CUDA error: unspecified launch failure",
+            id="a kernel that fails after a while",
+        ),
+        pytest.param(
+            {"fail": {"cudaLaunchKernel@1": 214}, "after": {"cudaLaunchKernel@1": 3000}},
+            "gpu-hardware-fault",
+            1,
+            "uncorrectable ECC error",
+            id="an ECC error after a while",
+        ),
+        pytest.param(
+            {"fail": {"cuDevicePrimaryCtxRetain@1": 46}},
+            "gpu-busy-exclusive-mode",
+            1,
+            "busy or unavailable",
+            id="a GPU of another process",
+        ),
+        pytest.param(
+            {"fail": {"cudaMalloc@1": 2}},
+            "gpu-oom",
+            1,
+            "CUDA out of memory",
+            id="memory that runs out",
+        ),
+    ],
+)
 def test_a_fault_is_named_with_its_rank(
     shown: Shown, fault: dict[str, Any], condition: str, rank: int, words: str
 ) -> None:

@@ -1,8 +1,12 @@
-"""Ids of rows without one: what a value says, in place of the name of its parameter and a number."""
+"""Ids of rows without one: what a value says, in place of the name of its parameter and a number.
+
+A value that does not fit in an id has none: its row needs `pytest.param(..., id="...")`.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +16,12 @@ import msgspec
 LONGEST = 60
 #: Values of a list, or fields of a struct, that are shown.
 MOST = 6
+#: Text of an object that has none of its own; it differs from run to run.
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+class NoWordsError(ValueError):
+    """A value does not say in a few words what its row is about."""
 
 
 def words_of(value: object) -> str | None:
@@ -21,13 +31,24 @@ def words_of(value: object) -> str | None:
     ('check --gpus x', 'stage=3 fp16=True', 'none')
     >>> words_of("text"), words_of(3), words_of(b"raw"), words_of("two\nlines")
     (None, None, 'raw', 'two lines')
+
+    Raises:
+        NoWordsError: it is too long, a function without a name or an object without a text.
     """
-    if isinstance(value, (int, float, bool, type(None), type)) or callable(value):
+    if isinstance(value, (int, float, bool, type(None), type)):
+        return None
+    if callable(value):
+        if getattr(value, "__name__", "<lambda>") == "<lambda>":
+            raise NoWordsError(f"{value} has no name")
         return None
     if isinstance(value, str) and len(value) <= LONGEST and "\n" not in value:
         return None
     said = " ".join(_said(value, 0).split())
-    return said if len(said) <= LONGEST else said[: LONGEST - 1].rstrip() + "…"
+    if len(said) > LONGEST:
+        raise NoWordsError(f"`{said[:LONGEST].rstrip()}…` has more than {LONGEST} characters")
+    if ADDRESS.search(said):
+        raise NoWordsError(f"`{said}` is an address")
+    return said
 
 
 def _said(value: object, depth: int) -> str:

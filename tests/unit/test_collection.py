@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import conftest
 from tests.support import suite
 from tests.support.collection import functions_in, lost
 
@@ -149,6 +150,24 @@ def test_ctrl_c_ends_all_parts_and_shows_what_they_said() -> None:
     assert running.returncode == suite.INTERRUPTED
     # the others had begun, but perhaps not come as far as their first line
     assert "interrupted" in said
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param("a" * 61, id="a text that would be cut"),
+        pytest.param({"stage": "a" * 61}, id="a document that would be cut"),
+        pytest.param(lambda: 3, id="a function without a name"),
+        pytest.param(object(), id="an object without a text"),
+    ],
+)
+def test_a_value_that_names_no_row_is_an_error(value: object) -> None:
+    with pytest.raises(pytest.Collector.CollectError, match="a row of `text` needs a name"):
+        conftest.pytest_make_parametrize_id(value, "text")
+
+
+def test_two_rows_of_one_name_are_an_error(pytestconfig: pytest.Config) -> None:
+    assert pytestconfig.getini("strict_parametrization_ids")
 
 
 def _plain(row: ast.expr) -> bool:

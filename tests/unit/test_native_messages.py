@@ -26,24 +26,55 @@ NATIVE = load()
 @pytest.mark.parametrize(
     ("source", "exception", "text"),
     [
-        ('TORCH_CHECK(a.ok(x, 1), "rank ", r, " has no " "group");', "RuntimeError", "rank {} has no group"),
+        (
+            'TORCH_CHECK(a.ok(x, 1), "rank ", r, " has no " "group");',
+            "RuntimeError",
+            "rank {} has no group",
+        ),
         ('TORCH_CHECK_VALUE(ok, "no // comment");', "ValueError", "no // comment"),
-        pytest.param('C10_THROW_ERROR(DistStoreError, fmt::format("wait timeout after {}ms", n));',
+        pytest.param(
+            'C10_THROW_ERROR(DistStoreError, fmt::format("wait timeout after {}ms", n));',
             "DistStoreError",
-            "wait timeout after {}ms", id="an exception class and a format"),
-        pytest.param('TORCH_CHECK_WITH(DistBackendError, ok(), "group " + name + " is gone");',
+            "wait timeout after {}ms",
+            id="an exception class and a format",
+        ),
+        pytest.param(
+            'TORCH_CHECK_WITH(DistBackendError, ok(), "group " + name + " is gone");',
             "DistBackendError",
-            "group {} is gone", id="parts that are joined"),
-        ('throw std::invalid_argument("no such backend: " + name);', "ValueError", "no such backend: {}"),
-        ('#define CHECK(x) TORCH_CHECK(x.ok(), #x " must be here")', "RuntimeError", "{} must be here"),
-        ("TORCH_CHECK(n ==\n    size(0));", "RuntimeError", "Expected n == size(0) to be true, but got false."),
+            "group {} is gone",
+            id="parts that are joined",
+        ),
+        (
+            'throw std::invalid_argument("no such backend: " + name);',
+            "ValueError",
+            "no such backend: {}",
+        ),
+        (
+            '#define CHECK(x) TORCH_CHECK(x.ok(), #x " must be here")',
+            "RuntimeError",
+            "{} must be here",
+        ),
+        (
+            "TORCH_CHECK(n ==\n    size(0));",
+            "RuntimeError",
+            "Expected n == size(0) to be true, but got false.",
+        ),
         ('AT_ASSERTM(ok, "one " "size");', "RuntimeError", "one size"),
         ("assert(fd != -1);", "NativeAssert", "Assertion `fd != -1' failed."),
-        pytest.param('fprintf(stderr, "no kernel (m: %d, error: %ld)\\n", m, int(e));', "log.stderr", "no kernel (m: {}, error: {}) {}", id="placeholders of printf"),
-        ('std::cerr << "cannot lock " << n << " bytes" << std::endl;', "log.stderr", "cannot lock {} bytes{}"),
+        pytest.param(
+            'fprintf(stderr, "no kernel (m: %d, error: %ld)\\n", m, int(e));',
+            "log.stderr",
+            "no kernel (m: {}, error: {}) {}",
+            id="placeholders of printf",
+        ),
+        (
+            'std::cerr << "cannot lock " << n << " bytes" << std::endl;',
+            "log.stderr",
+            "cannot lock {} bytes{}",
+        ),
         ('printf("open of %s failed\\n", name);', "log.stderr", "open of {} failed {}"),
     ],
-)  # fmt: skip
+)
 def test_a_check_has_an_exception_and_words(source: str, exception: str, text: str) -> None:
     (found,) = NATIVE.messages(f"int f(int a) {{\n  {source}\n}}\n" if source[0] != "#" else source)
     assert (found.exception, found.text.replace(NATIVE.HOLE, "{}")) == (exception, text)

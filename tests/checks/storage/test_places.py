@@ -71,17 +71,34 @@ def test_a_usual_machine_is_silent() -> None:
 @pytest.mark.parametrize(
     "odd",
     [
-        place("Hugging Face cache", path="/models", writable=False, read_only=True),
-        place("Triton cache", file_system="nfs4", network=True),
-        place("temporary files", total_bytes=256 * MIB, free_bytes=200 * MIB, file_system="tmpfs"),
-        place("built extensions", inodes_total=None, inodes_free=None, file_system="btrfs"),
-        place("--path", kind="file"),
-        place("--path", read_only=True, writable=False),
-        place("--path", free_bytes=0, inodes_free=0),
-        place("--writable", kind=None, parent="/", tried=True),
-        place("temporary files", total_bytes=0, free_bytes=0),
+        pytest.param(
+            place("Hugging Face cache", path="/models", writable=False, read_only=True),
+            id="a cache that is read only",
+        ),
+        pytest.param(
+            place("Triton cache", file_system="nfs4", network=True), id="a cache on a network"
+        ),
+        pytest.param(
+            place(
+                "temporary files", total_bytes=256 * MIB, free_bytes=200 * MIB, file_system="tmpfs"
+            ),
+            id="a small tmpfs",
+        ),
+        pytest.param(
+            place("built extensions", inodes_total=None, inodes_free=None, file_system="btrfs"),
+            id="a file system without a number of inodes",
+        ),
+        pytest.param(place("--path", kind="file"), id="a path that is a file"),
+        pytest.param(
+            place("--path", read_only=True, writable=False), id="a path that is read only"
+        ),
+        pytest.param(place("--path", free_bytes=0, inodes_free=0), id="a path on a full disk"),
+        pytest.param(
+            place("--writable", kind=None, parent="/", tried=True),
+            id="a folder that does not exist yet",
+        ),
+        pytest.param(place("temporary files", total_bytes=0, free_bytes=0), id="a size of zero"),
     ],
-    ids=lambda odd: f"{odd.purpose}-{odd.file_system}",
 )
 def test_odd_but_healthy_places(odd: Place) -> None:
     assert every(storage(odd)) == []

@@ -41,6 +41,35 @@ def _leave_working_folder() -> None:
 
 _leave_working_folder()
 
+
+def _leave_untrusted_folders() -> None:
+    """For root, takes folders that other accounts control off the path of this process.
+
+    They are those of a kept `PYTHONPATH`, and the user site of a kept `HOME`. The one that
+    dsdoctor is imported from stays: whoever starts it trusts that one.
+    """
+    if not hasattr(os, "geteuid") or os.geteuid() != 0 or sys.flags.ignore_environment:
+        return
+    # `os.path`, and the path of an empty entry: nothing may be imported from there yet
+    given = {os.path.abspath(name) for name in os.environ.get("PYTHONPATH", "").split(os.pathsep)}  # noqa: PTH100
+    given.add(str(getattr(sys.modules.get("site"), "USER_SITE", None)))
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    before = sys.path[:]
+    doubtful = [path for path in before if os.path.abspath(path) in given - {own}]  # noqa: PTH100
+    if not doubtful:
+        return
+    sys.path[:] = [path for path in before if path not in doubtful]
+    from dsdoctor.safe_path import why_untrusted  # noqa: PLC0415  # not from these folders
+
+    reasons = {path: why_untrusted(path or ".", entries=True, absent=True) for path in doubtful}
+    sys.path[:] = [path for path in before if not reasons.get(path)]
+    for path, reason in reasons.items():
+        if reason and os.path.isdir(path or "."):  # noqa: PTH112
+            sys.stderr.write(f"dsdoctor: root imports nothing from `{path}`: {reason}\n")
+
+
+_leave_untrusted_folders()
+
 import atexit  # not before the path is clean
 import functools
 import gc

@@ -42,8 +42,6 @@ CHILDREN = Path(__file__).parent.parent / "probes" / "children"
 #: What the re-check may take, in seconds: a cold import of torch is healthy.
 CHECK_SECONDS = 600.0
 
-#: dsdoctor without the working folder on its path, which `-m` puts first before Python 3.11's `-P`.
-_ITSELF = "import sys; del sys.path[0]; from dsdoctor.__main__ import main; sys.exit(main())"
 #: What a re-check says about a condition that did not become ok.
 _STILL = {
     "skip": "is now skipped",
@@ -299,9 +297,7 @@ class Applier:
             return []
         self.say(f"proof: `dsdoctor check` of {', '.join(self.plan.proves)}")
         argv = [
-            sys.executable,
-            "-c",
-            _ITSELF,
+            *process.own_module("dsdoctor"),
             "check",
             "--format",
             "json",

@@ -62,6 +62,27 @@ def test_a_module_of_the_doctor_starts_without_the_working_folder(tmp_path: Path
     assert not ran.exists()
 
 
+@pytest.mark.parametrize("words", [["packs"], ["run", "--preflight", "quick", "--", "/bin/true"]])
+def test_root_imports_nothing_from_a_kept_python_path_of_another_account(
+    trap: Trap, tmp_path: Path, words: list[str]
+) -> None:
+    """`sudo -E`: neither this process nor those that it starts."""
+    ran = trap.folder / "ran"
+    plant(trap.home, ran)
+    for name in ("re", "importlib", "dsdoctor"):  # the script that starts dsdoctor imports these
+        (trap.home / f"{name}.py").unlink()
+    for name in ("contextlib", "dataclasses", "pathlib", "runpy"):
+        (trap.home / f"{name}.py").write_text((trap.home / "json.py").read_text())
+    program = str(Path(sys.executable).parent / "dsdoctor")
+    done = subprocess.run(
+        [program, *words], env={**clean_environment(tmp_path), "PYTHONPATH": str(trap.home)},
+        cwd="/", capture_output=True, text=True, check=False, timeout=500,
+    )  # fmt: skip
+    assert not ran.exists(), done
+    assert done.returncode in (0, 79), done
+    assert f"root imports nothing from `{trap.home}`" in done.stderr
+
+
 class _Started(Exception):  # noqa: N818  # it tells, and is no error
     pass
 

@@ -20,7 +20,7 @@ _UNIT = re.compile(r" \[[\w%/]+\]$")
 _MARKS = frozenset(
     {"driver_version", "pci.bus_id", "gpu_bus_id", "memory.total", "memory.used", "memory.free",
      "utilization.gpu", "uuid", "gpu_uuid", "gpu_name", "temperature.gpu", "power.draw",
-     "compute_cap"}
+     "compute_cap", "pcie.link.width.current", "pcie.link.gen.current"}
 )  # fmt: skip
 _COLUMN = re.compile(r"[a-z][a-z0-9_.]{2,60}$")
 _LOST = {"[GPU is lost]": (15, "GPU_IS_LOST"), "[GPU requires reset]": (16, "RESET_REQUIRED")}
@@ -56,6 +56,8 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "remapped_rows.pending": ("health.remapped_rows_pending", values.switch),
     "remapped_rows.failure": ("health.remapped_rows_failure", values.switch),
     "gpu_recovery_action": ("health.recovery_action", values.recovery),
+    "pcie.link.width.current": ("pcie.width", values.number),
+    "pcie.link.width.max": ("pcie.max_width", values.number),
     "vbios_version": ("vbios", lambda value: value),
 }
 _MOST_GPUS = 64

@@ -13,7 +13,7 @@ _WORDS = (
     "@explicit", "this file may be used to create an environment", "nodename=",
     "nodestatusunknown", "taints: ", "nvidia_smi_log", "query-gpu", "driver_version",
     "etting ds_accelerator to cpu", "bus info: pci@", "cuda runtime version", "cuda used to build",
-    '"hostconfig": {', "buff/cache", "buffers     cached", "max locked memory",
+    '"hostconfig": {', "buff/cache", "pcie.link.", "buffers     cached", "max locked memory",
     "locked-in-memory size", "hypervisor vendor", "torch.cuda.is_available", "torch.__version__",
     "torch.version.cuda",
 )  # fmt: skip

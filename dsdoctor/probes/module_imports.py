@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from dsdoctor.api import ImportOutcome, Missing, ModuleImports, Packages, RunNeeds, probe
+from dsdoctor.api import (
+    ImportOutcome,
+    Missing,
+    ModuleImports,
+    Packages,
+    RunNeeds,
+    TorchLive,
+    probe,
+)
 from dsdoctor.host import Host, HostError
 from dsdoctor.interpreter import run_child
 from dsdoctor.model.facts.base import Why
@@ -17,16 +25,29 @@ from dsdoctor.probes.torch_live import (
 )
 from dsdoctor.process import Result
 
-#: Distribution to module: those whose import loads libraries that were compiled for one torch, and
-#: which other packages import as soon as they are installed. Their imports start no CUDA context.
-EXTENSIONS = {"flash-attn": "flash_attn", "torchvision": "torchvision"}
+#: Distribution to module: those whose import loads libraries that were compiled for one torch or
+#: CUDA. Trainers and models import them, most of them as soon as they are installed.
+EXTENSIONS = {
+    "flash-attn": "flash_attn",
+    "torchvision": "torchvision",
+    "torchaudio": "torchaudio",
+    "bitsandbytes": "bitsandbytes",
+}
 
 
 @probe
 def module_imports(
-    host: Host, run: RunNeeds, choice: PatientChoice, packages: Packages
+    host: Host,
+    run: RunNeeds,
+    choice: PatientChoice,
+    packages: Packages,
+    live: TorchLive | Missing,  # noqa: ARG001
 ) -> ModuleImports | Missing:
-    """Imports those that are installed; one that hangs or dies does not touch what torch does."""
+    """Imports those that are installed; one that hangs or dies does not touch what torch does.
+
+    Waits until torch has been tried: bitsandbytes asks CUDA for the GPUs, and one in exclusive mode
+    would seem to be busy.
+    """
     if run.quick:
         raise HostError(Why.NOT_ASKED, "nothing is imported (`--quick`)")
     modules = [module for name, module in EXTENSIONS.items() if name in packages.packages]

@@ -284,6 +284,12 @@ QUERY = "index, name, driver_version, ecc.errors.uncorrected.volatile.total, mem
             [("fail", "gpu-lost")],
             id="lost",
         ),
+        pytest.param(
+            "index, name, pcie.link.width.current, pcie.link.width.max\n"
+            "0, NVIDIA H100 80GB HBM3, 16, 16\n1, NVIDIA H100 80GB HBM3, 8, 16\n",
+            [("warn", "pcie-link-degraded")],
+            id="half of the lanes",
+        ),
         pytest.param("name, version\n0, NVIDIA A100-SXM4-80GB\n", [], id="another table"),
     ],
 )

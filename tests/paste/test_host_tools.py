@@ -12,6 +12,7 @@ from dsdoctor.judge import judge
 from dsdoctor.model.finding import Status
 from dsdoctor.paste.environment import environment_of
 from dsdoctor.paste.words import may_state
+from tests.paste import texts
 from tests.paste.reading import stated, value
 
 REGISTRY = packs.load()
@@ -134,6 +135,15 @@ RDMA = """\
 link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1f0np0
 link mlx5_1/1 subnet_prefix fe80:0000:0000:0000 lid 1 sm_lid 1 lmc 0 state DOWN physical_state POLLING
 """
+WORKERS = (
+    "UserWarning: This DataLoader will create 10 worker processes in total. Our suggested max number of"
+    " worker in current system is {}, which is smaller than what this DataLoader is going to create.\n"
+)
+TWO_GPUS = (
+    texts.SMI.replace("  7 |", "  0 |")
+    .replace("E. Process", "   Default")
+    .replace("              Enabled", "             Disabled")
+)
 ALL = {
     "free": FREE, "free -m": FREE_OLD, "free -h": FREE_HUMAN, "lscpu": LSCPU,
     "lscpu 2.37": LSCPU_GROUPS, "lscpu in Chinese": LSCPU_CHINESE, "numactl": NUMACTL,
@@ -272,6 +282,8 @@ def bad(text: str) -> set[str]:
         pytest.param(JOB, {"slurm-cpus-few"}, id="few CPUs"),
         pytest.param(JOB.replace("NumCPUs=4", "NumCPUs=128"), set(), id="CPUs enough"),
         pytest.param(COMPOSE.replace("2gb", "16gb"), set(), id="shared memory enough"),
+        pytest.param(TWO_GPUS + WORKERS.format(1), {"cpus-fewer-than-ranks"}, id="one CPU"),
+        pytest.param(TWO_GPUS + WORKERS.format(16), set(), id="a CPU for each of many workers"),
     ],
 )
 def test_what_is_wrong_is_named(text: str, conditions: set[str]) -> None:

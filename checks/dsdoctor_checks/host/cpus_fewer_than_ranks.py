@@ -23,6 +23,7 @@ from dsdoctor.api import (
     Finding,
     Gpus,
     Missing,
+    NotStated,
     OsInfo,
     Resources,
     RunNeeds,
@@ -51,7 +52,8 @@ def ranks_have_cpus(
         yield ok(cpus=cpus, ranks=count)
         return
     kind = os.container if isinstance(os, OsInfo) else None
-    if cpus >= resources.cpus_logical:  # nothing withholds any
+    logical = _logical(resources)
+    if logical is not None and cpus >= logical:  # nothing withholds any
         ask = "start fewer ranks on this host, or use one with more CPUs"
     else:
         ask = {
@@ -59,11 +61,20 @@ def ranks_have_cpus(
             "docker": "start the container with more `--cpus`",
         }.get(kind or "", "request more CPUs (`--cpus-per-task`), or start fewer ranks")
     yield warn(
-        f"the job can use {cpus} of {resources.cpus_logical} CPUs, but has {count} ranks on this host",
+        f"the job can use {cpus}{f' of {logical}' if logical else ''} CPUs, but has {count} ranks on"
+        " this host",
         effect="ranks take turns on the CPU, and the GPUs wait for them",
         hint=ask,
         cpus=cpus,
-        cpus_logical=resources.cpus_logical,
+        cpus_logical=logical,
         ranks=count,
         container=kind,
     )
+
+
+def _logical(resources: Resources) -> int | None:
+    """CPUs of the machine; None if a paste does not say so."""
+    try:
+        return resources.cpus_logical
+    except NotStated:
+        return None

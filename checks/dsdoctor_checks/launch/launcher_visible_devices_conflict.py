@@ -6,12 +6,18 @@ parses the list as integers, so it stops at a UUID or MIG name. With `--include`
 `--num_gpus` or `--num_nodes` it deletes the variable and counts from GPU 0, so a job meant for GPUs
 4 and 5 runs on 0 and 1.
 
+Before 0.15.2 it takes the numbers of the variable as slots of this node, but counts the slots with torch,
+which before 2.4 keeps the number of GPUs that it saw first: the visible ones. `CUDA_VISIBLE_DEVICES=2`
+then ends with `No slot '2' specified on host 'localhost'`.
+
 ## What to do
 Choose the GPUs in one place: with `--include localhost:4,5`, or with integers in the variable and
 none of these options.
 
 ## References
-deepspeed/launcher/runner.py (0.19.8, `main`)
+- deepspeed/launcher/runner.py (0.19.8, `main`; 0.15.1 and 0.15.2, `parse_inclusion_exclusion`)
+- https://github.com/deepspeedai/DeepSpeed/issues/4248
+- https://github.com/pytorch/pytorch/pull/122815
 """
 
 from __future__ import annotations
@@ -20,6 +26,7 @@ from collections.abc import Iterator
 
 from dsdoctor.api import (
     Condition,
+    DeepSpeedInstall,
     Environment,
     Finding,
     Hostfile,
@@ -29,11 +36,13 @@ from dsdoctor.api import (
     Observation,
     Scope,
     Signature,
+    TorchBuild,
     check,
     fail,
     ok,
     warn,
 )
+from dsdoctor_checks._util import at_least, pair
 
 CONDITION = Condition(
     "launcher-visible-devices-conflict",
@@ -44,9 +53,18 @@ CONDITION = Condition(
 )
 
 
+#: First DeepSpeed that takes the slots of `--include` as they are (its pull request 6530), and first
+#: torch that counts the GPUs anew until CUDA has started (its pull request 122815). 2026-11-28.
+TAKES_SLOTS, COUNTS_AFRESH = "0.15.2", (2, 4)
+
+
 @check(CONDITION)
 def launcher_sees_the_same_devices(
-    command: LaunchCommand, environment: Environment | Missing, hostfile: Hostfile | Missing
+    command: LaunchCommand,
+    environment: Environment | Missing,
+    hostfile: Hostfile | Missing,
+    deepspeed: DeepSpeedInstall | Missing,
+    torch: TorchBuild | Missing,
 ) -> Iterator[Finding]:
     """Judges the deepspeed launcher on one node; torchrun and accelerate keep the variable."""
     if command.launcher != "deepspeed":
@@ -81,6 +99,8 @@ def launcher_sees_the_same_devices(
                 " prints",
                 value=value,
             )
+        elif _counts_what_is_visible(deepspeed, torch):
+            yield from _beyond(value, tokens, deepspeed)
         return
     counted = [str(number) for number in range(len(tokens))]
     same = command.num_gpus == len(tokens) and tokens == counted
@@ -102,6 +122,38 @@ def launcher_sees_the_same_devices(
         value=value,
         option=asked[0],
         num_gpus=command.num_gpus,
+    )
+
+
+def _counts_what_is_visible(
+    deepspeed: DeepSpeedInstall | Missing, torch: TorchBuild | Missing
+) -> bool:
+    if isinstance(deepspeed, Missing) or isinstance(torch, Missing):
+        return False
+    release = pair(torch.version)
+    return (
+        release is not None
+        and release < COUNTS_AFRESH
+        and not at_least(deepspeed.version, TAKES_SLOTS)
+    )
+
+
+def _beyond(
+    value: str, tokens: list[str], deepspeed: DeepSpeedInstall | Missing
+) -> Iterator[Finding]:
+    """A failure if the launcher finds fewer slots than the highest number that the variable has."""
+    slot = next((token for token in tokens if int(token) >= len(tokens)), None)
+    if slot is None or isinstance(deepspeed, Missing):
+        return
+    yield fail(
+        f"`CUDA_VISIBLE_DEVICES` is `{value}`, which DeepSpeed {deepspeed.version} takes as slots of"
+        f" this node, but it counts only the {len(tokens)} visible"
+        f" GPU{'s' * (len(tokens) != 1)}",
+        effect=f"`ValueError: No slot '{slot}' specified on host 'localhost'` before anything starts",
+        hint=f"unset the variable, and pass `--include localhost:{','.join(tokens)}`",
+        value=value,
+        slot=slot,
+        deepspeed=deepspeed.version,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dsdoctor.api import DeepSpeedInstall, TorchBuild
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.testing import judge
 from dsdoctor_checks.launch import launcher_visible_devices_conflict as unit
@@ -67,6 +68,29 @@ def test_visible_devices(line: str, visible: str, status: str) -> None:
         ).statuses
         == status.split()
     )
+
+
+@pytest.mark.parametrize(
+    ("deepspeed", "torch", "visible", "status"),
+    [
+        pytest.param("0.10.1", "2.0.1", "2", "fail", id="slot 2 of one visible GPU"),
+        pytest.param("0.10.1", "2.0.1", "0,2", "fail", id="slot 2 of two visible GPUs"),
+        pytest.param("0.10.1", "2.0.1", "1,0", "ok", id="both slots are visible ones"),
+        pytest.param("0.15.2", "2.0.1", "2", "ok", id="DeepSpeed takes the slots as they are"),
+        pytest.param("0.10.1", "2.4.0", "2", "ok", id="torch counts the GPUs again"),
+    ],
+)
+def test_numbers_beyond_the_visible_gpus(
+    deepspeed: str, torch: str, visible: str, status: str
+) -> None:
+    found = judge(
+        unit.launcher_sees_the_same_devices,
+        launch_command=command("deepspeed t.py"),
+        environment=env(CUDA_VISIBLE_DEVICES=visible),
+        deep_speed_install=DeepSpeedInstall(version=deepspeed),
+        torch_build=TorchBuild(version=torch, cuda="11.8"),
+    )
+    assert found.status == status
 
 
 def test_with_a_hostfile_the_variable_is_left_alone() -> None:

@@ -134,12 +134,14 @@ def test_a_record_that_is_a_trap(store: Store, kind: str) -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        {"pid": 2**63, "status": None},
-        {"pid": -1, "status": None},
-        {"seconds": 1e300},
-        {"status": -(2**40)},
-        {"started": "0001-01-01T00:00:00"},
-        {"figures": {"throttled_seconds": {"0": 1e300}}},
+        pytest.param({"pid": 2**63, "status": None}, id="a process number beyond 63 bits"),
+        pytest.param({"pid": -1, "status": None}, id="a negative process number"),
+        pytest.param({"seconds": 1e300}, id="seconds without end"),
+        pytest.param({"status": -(2**40)}, id="a status beyond 32 bits"),
+        pytest.param({"started": "0001-01-01T00:00:00"}, id="the year 1"),
+        pytest.param(
+            {"figures": {"throttled_seconds": {"0": 1e300}}}, id="a throttled GPU without end"
+        ),
     ],
 )
 def test_numbers_of_a_record_that_no_run_has(store: Store, more: dict[str, object]) -> None:

@@ -145,10 +145,15 @@ def test_helm_finds_nothing_wrong() -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        {"image": {"repository": "x", "digest": "sha256:1"}},
-        {"interval": "often"},
-        {"tolerate": []},
-        {"taint": {"enabled": True, "effect": "NoExecute"}},
+        pytest.param(
+            {"image": {"repository": "x", "digest": "sha256:1"}}, id="a digest that is too short"
+        ),
+        pytest.param({"interval": "often"}, id="an interval without a number"),
+        pytest.param({"tolerate": []}, id="a misspelled value"),
+        pytest.param(
+            {"taint": {"enabled": True, "effect": "NoExecute"}},
+            id="a taint with an effect of its own",
+        ),
     ],
 )
 def test_wrong_values_are_refused(values: dict[str, Any]) -> None:

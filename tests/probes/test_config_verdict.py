@@ -152,9 +152,11 @@ def test_gpudirect_storage_is_not_judged_where_the_gpu_may_be_elsewhere() -> Non
 @pytest.mark.parametrize(
     ("run", "installed", "why"),
     [
-        (RunNeeds(), INSTALLED, Why.NOT_ASKED),
-        (RunNeeds(config_path="x", quick=True), INSTALLED, Why.NOT_ASKED),
-        (RunNeeds(config_path="x"), DeepSpeedInstall(), Why.ABSENT),
+        pytest.param(RunNeeds(), INSTALLED, Why.NOT_ASKED, id="no config"),
+        pytest.param(
+            RunNeeds(config_path="x", quick=True), INSTALLED, Why.NOT_ASKED, id="a quick check"
+        ),
+        pytest.param(RunNeeds(config_path="x"), DeepSpeedInstall(), Why.ABSENT, id="no DeepSpeed"),
     ],
 )
 def test_when_it_is_not_asked(run: RunNeeds, installed: DeepSpeedInstall, why: Why) -> None:

@@ -91,7 +91,10 @@ def test_library_path_is_empty() -> None:
     assert (fact.entries, fact.shadows) == ((), ())
 
 
-@pytest.mark.parametrize("probe", [launchers, library_path])
+@pytest.mark.parametrize(
+    "probe",
+    [pytest.param(launchers, id="launchers"), pytest.param(library_path, id="library path")],
+)
 def test_windows(probe: Probe) -> None:
     with pytest.raises(HostError) as caught:
         probe.function(FakeHost(system="Windows"), PATIENT)

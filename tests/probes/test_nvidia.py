@@ -62,7 +62,10 @@ def test_kernel_with_a_version_that_cannot_be_told() -> None:
     assert caught.value.missing.why is Why.BROKEN
 
 
-@pytest.mark.parametrize("probe", [nvidia_kernel, libcuda])
+@pytest.mark.parametrize(
+    "probe",
+    [pytest.param(nvidia_kernel, id="the kernel module"), pytest.param(libcuda, id="libcuda")],
+)
 def test_other_systems(probe: object) -> None:
     with pytest.raises(HostError) as caught:
         probe.function(FakeHost(system="Darwin"))  # type: ignore[attr-defined]
@@ -101,15 +104,24 @@ def test_smi_without_a_cuda_version(word: str) -> None:
 @pytest.mark.parametrize(
     ("result", "error"),
     [
-        (Result(argv=(), returncode=None, timed_out=True), "timed out after 10 s"),
-        (
+        pytest.param(
+            Result(argv=(), returncode=None, timed_out=True), "timed out after 10 s", id="a timeout"
+        ),
+        pytest.param(
             Result(argv=(), returncode=9, stdout=b"NVIDIA-SMI has failed\n\n"),
             "exit 9: NVIDIA-SMI has failed",
+            id="a failure",
         ),
-        (Result(argv=(), returncode=0, stdout=b"\xff\xfe\x00"), "its output is not text"),
-        (Result(argv=(), returncode=0, stdout=b"hello\n"), "it listed no GPU: hello"),
-        (Result(argv=(), returncode=-6), "ended by signal 6"),
-        (HostError(Why.DENIED, "may not be run"), "may not be run"),
+        pytest.param(
+            Result(argv=(), returncode=0, stdout=b"\xff\xfe\x00"),
+            "its output is not text",
+            id="no text",
+        ),
+        pytest.param(
+            Result(argv=(), returncode=0, stdout=b"hello\n"), "it listed no GPU: hello", id="no GPU"
+        ),
+        pytest.param(Result(argv=(), returncode=-6), "ended by signal 6", id="a crash"),
+        pytest.param(HostError(Why.DENIED, "may not be run"), "may not be run", id="no permission"),
     ],
 )
 def test_smi_in_trouble(result: Result | HostError, error: str) -> None:

@@ -124,11 +124,17 @@ def test_conda_headers_below_targets() -> None:
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (Result(argv=(), returncode=None, timed_out=True), "timed out after 10 s"),
-        (Result(argv=(), returncode=126), "exit 126"),
-        (Result(argv=(), returncode=0, stdout=b"\xff\xfe"), "its output is not text"),
-        ("hello\n", "its output contains no release"),
-        (HostError(Why.DENIED, "may not be run"), "may not be run"),
+        pytest.param(
+            Result(argv=(), returncode=None, timed_out=True), "timed out after 10 s", id="a timeout"
+        ),
+        pytest.param(Result(argv=(), returncode=126), "exit 126", id="no execution"),
+        pytest.param(
+            Result(argv=(), returncode=0, stdout=b"\xff\xfe"),
+            "its output is not text",
+            id="no text",
+        ),
+        pytest.param("hello\n", "its output contains no release", id="no release"),
+        pytest.param(HostError(Why.DENIED, "may not be run"), "may not be run", id="no permission"),
     ],
 )
 def test_nvcc_in_trouble(answer: Result | str | HostError, error: str) -> None:

@@ -216,11 +216,19 @@ def test_a_type_that_no_formula_covers_is_planned_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("head", "more"),
     [
-        ("RobertaForSequenceClassification", {}),
-        ("RobertaForQuestionAnswering", {}),
-        ("RobertaForTokenClassification", {"id2label": {"0": "no", "1": "yes", "2": "other"}}),
-        ("RobertaModel", {}),
-        ("ViTForImageClassification", {"id2label": {"0": "cat", "1": "dog"}}),
+        pytest.param("RobertaForSequenceClassification", {}, id="classes of texts"),
+        pytest.param("RobertaForQuestionAnswering", {}, id="answers to questions"),
+        pytest.param(
+            "RobertaForTokenClassification",
+            {"id2label": {"0": "no", "1": "yes", "2": "other"}},
+            id="classes of words",
+        ),
+        pytest.param("RobertaModel", {}, id="no head"),
+        pytest.param(
+            "ViTForImageClassification",
+            {"id2label": {"0": "cat", "1": "dog"}},
+            id="classes of images",
+        ),
     ],
 )
 def test_classes_without_a_language_models_loss_are_measured(
@@ -350,7 +358,11 @@ def test_pieces_of_a_fused_loss_are_gone_before_the_backward_pass() -> None:
 @pytest.mark.parametrize(
     ("records", "words"),
     [
-        ([{"error": {"kind": "KeyError", "message": "x"}}], "KeyError: x"),
+        pytest.param(
+            [{"error": {"kind": "KeyError", "message": "x"}}],
+            "KeyError: x",
+            id="an error of the model's code",
+        ),
         pytest.param(
             [{"error": {"kind": "LookupError", "message": "does not know the type `x`"}}],
             "measured: does not know the type `x`",
@@ -366,11 +378,14 @@ def test_pieces_of_a_fused_loss_are_gone_before_the_backward_pass() -> None:
             "its code reads values of its tensors",
             id="a tensor made on meta",
         ),
-        (
+        pytest.param(
             [{"error": {"kind": "RuntimeError", "message": "x() on meta tensors"}}],
             "its code reads values of its tensors, and shapes have none",
+            id="an operation on shapes",
         ),
-        ([{"step": "import torch"}], "ended in step `import torch`"),
+        pytest.param(
+            [{"step": "import torch"}], "ended in step `import torch`", id="no record after a step"
+        ),
     ],
 )
 def test_a_failed_measurement_says_why(records: list[dict[str, Any]], words: str) -> None:

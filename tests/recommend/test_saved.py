@@ -29,12 +29,14 @@ def of(*names: str) -> Setting:
 @pytest.mark.parametrize(
     ("names", "saved"),
     [
-        ((), Saved()),
-        (("embed_tokens",), Saved(HEAD, head=True)),
-        (("embed_tokens", "lm_head"), Saved(2 * HEAD, head=True)),
-        (("lm_head", "lm_head"), Saved(HEAD, head=True)),
-        (("resampler=76M",), Saved(76_000_000)),
-        (("a=1.5B", "b=12"), Saved(1_500_000_012)),
+        pytest.param((), Saved(), id="nothing"),
+        pytest.param(("embed_tokens",), Saved(HEAD, head=True), id="embeddings alone"),
+        pytest.param(
+            ("embed_tokens", "lm_head"), Saved(2 * HEAD, head=True), id="embeddings and head"
+        ),
+        pytest.param(("lm_head", "lm_head"), Saved(HEAD, head=True), id="the head twice"),
+        pytest.param(("resampler=76M",), Saved(76_000_000), id="a size in millions"),
+        pytest.param(("a=1.5B", "b=12"), Saved(1_500_000_012), id="two sizes"),
     ],
 )
 def test_names_have_a_size(names: tuple[str, ...], saved: Saved) -> None:

@@ -65,11 +65,23 @@ def test_default_smoke_on_two_cpus_passes_and_keeps_what_it_proved(smoke: Smoke)
 @pytest.mark.parametrize(
     ("stage", "precision", "zero", "launcher"),
     [
-        (0, "bf16", {}, "torchrun"),
-        (2, "bf16", {}, "torchrun"),
-        (3, "fp32", {}, "deepspeed"),
-        (2, "bf16", {"offload_optimizer": CPU}, "deepspeed"),
-        (3, "bf16", {"offload_optimizer": CPU, "offload_param": CPU}, "torchrun"),
+        pytest.param(0, "bf16", {}, "torchrun", id="no ZeRO"),
+        pytest.param(2, "bf16", {}, "torchrun", id="ZeRO-2"),
+        pytest.param(3, "fp32", {}, "deepspeed", id="ZeRO-3 in fp32"),
+        pytest.param(
+            2,
+            "bf16",
+            {"offload_optimizer": CPU},
+            "deepspeed",
+            id="ZeRO-2 with an offloaded optimizer",
+        ),
+        pytest.param(
+            3,
+            "bf16",
+            {"offload_optimizer": CPU, "offload_param": CPU},
+            "torchrun",
+            id="ZeRO-3 with everything offloaded",
+        ),
     ],
 )
 def test_settings_train_and_take_the_predicted_memory(

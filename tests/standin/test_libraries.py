@@ -111,10 +111,20 @@ def test_a_uuid_chooses_a_gpu(tmp_path: Path) -> None:
     assert lines(tmp_path, code, scenario, CUDA_VISIBLE_DEVICES=uuid) == [uuid[4:].replace("-", "")]
 
 
-@pytest.mark.parametrize(("fault", "expected"), [
-    ({"fail": {"cuInit": 802}}, "error 802"), ({"fail": {"cuInit": 999}}, "error 999"),
-    ({"cuda": 11080}, "error 35"), ({"fail": {"cudaGetDeviceCount": 304}}, "error 304"), ({}, "2"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        pytest.param({"fail": {"cuInit": 802}}, "error 802", id="the fabric is not ready"),
+        pytest.param({"fail": {"cuInit": 999}}, "error 999", id="an unknown error of the driver"),
+        pytest.param({"cuda": 11080}, "error 35", id="a driver that is too old"),
+        pytest.param(
+            {"fail": {"cudaGetDeviceCount": 304}},
+            "error 304",
+            id="an error of the operating system",
+        ),
+        pytest.param({}, "2", id="sound"),
+    ],
+)
 def test_the_runtime_starts_or_says_why(
     tmp_path: Path, fault: fakenvml.Scenario, expected: str
 ) -> None:

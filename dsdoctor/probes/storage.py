@@ -335,7 +335,11 @@ def checkpoint(host: Host, run: RunNeeds) -> Checkpoint:
     folder = posixpath.normpath(posixpath.join(cwd, run.checkpoint))
     argv = [str(host.query("executable")), str(_CHILDREN / "checkpoint.py"), folder]
     limit = WHOLE_SECONDS if run.deep else CHECKPOINT_SECONDS
-    result = host.run(argv + (["--whole"] if run.deep else []), timeout=limit)
+    argv += ["--whole"] if run.deep else []
+    loading = (run.config or {}).get("checkpoint")
+    if isinstance(loading, dict) and loading.get("load_universal") is True:
+        argv.append("--universal")
+    result = host.run(argv, timeout=limit)
     records = decode(result.stdout)
     if result.timed_out:
         told = sum("file" in record for record in records)

@@ -148,7 +148,7 @@ SIGNATURES = (
         examples=("Invalid for universal checkpoint",),
         level=Level.STRONG,
         message="The folder is not a universal checkpoint: it has no `latest_universal`",
-        hint="convert it with `python -m deepspeed.checkpoint.ds_to_universal --input_folder DIR/TAG --output_folder DIR/TAG_universal`, then load what that wrote",
+        hint="convert it with `python -m deepspeed.checkpoint.ds_to_universal --input_folder DIR/TAG --output_folder DIR/TAG_universal --inject_missing_state`, then load what that wrote",
     ),
     Signature(
         pattern=r"assert len\(self\.ckpt_list\) > 0",
@@ -162,8 +162,8 @@ SIGNATURES = (
         examples=("Required x1 state is missing in checkpoint",),
         not_examples=("x1 state is missing in checkpoint",),
         level=Level.STRONG,
-        message="The checkpoint has no `universal_checkpoint_info`, so it cannot be converted",
-        hint="add it to the client state, and save the checkpoint again",
+        message="The checkpoint has no `universal_checkpoint_info`, which its conversion needs",
+        hint="add `--inject_missing_state` to the command (DeepSpeed 0.15 or newer), or add it to the client state and save the checkpoint again",
     ),
     Signature(
         pattern=r"in (?:_rigid_load_state_dict|_load_elastic_checkpoint|_restore_base_optimizer_state|_restore_from_elastic\w*|_load_global_state|load_hp_checkpoint_state\w*)\b",

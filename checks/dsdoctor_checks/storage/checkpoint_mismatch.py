@@ -6,7 +6,7 @@ the shards are missing or do not match.
 
 ## What to do
 Load it with the world size and ZeRO stage that it was saved with, convert it with
-`python -m deepspeed.checkpoint.ds_to_universal --input_folder DIR/TAG --output_folder DIR/TAG_universal`
+`python -m deepspeed.checkpoint.ds_to_universal --input_folder DIR/TAG --output_folder DIR/TAG_universal --inject_missing_state`
 and set `checkpoint.load_universal` in the config, or pass `load_optimizer_states=False`.
 
 ## References
@@ -135,9 +135,9 @@ def _conversion(checkpoint: Checkpoint) -> str:
     """The command that makes it a universal checkpoint, next to it."""
     folder = f"{checkpoint.path.rstrip('/')}/{checkpoint.tag}".rstrip("/")
     command = ["python", "-m", "deepspeed.checkpoint.ds_to_universal"]
-    return shlex.join(
-        [*command, "--input_folder", folder, "--output_folder", f"{folder}_universal"]
-    )
+    folders = ["--input_folder", folder, "--output_folder", f"{folder}_universal"]
+    # a script that does not store `universal_checkpoint_info` needs it (DeepSpeed 0.15 and later)
+    return shlex.join([*command, *folders, "--inject_missing_state"])
 
 
 def _differ(have: int, stage: int) -> bool:
@@ -145,7 +145,7 @@ def _differ(have: int, stage: int) -> bool:
     return (have == _PARTITIONED) != (stage == _PARTITIONED) or (have == 0) != (stage == 0)
 
 
-HINT = "load with the world size and ZeRO stage that it was saved with, or convert it with `python -m deepspeed.checkpoint.ds_to_universal --input_folder DIR/TAG --output_folder DIR/TAG_universal` and set `checkpoint.load_universal` to true"
+HINT = "load with the world size and ZeRO stage that it was saved with, or convert it with `python -m deepspeed.checkpoint.ds_to_universal --input_folder DIR/TAG --output_folder DIR/TAG_universal --inject_missing_state` and set `checkpoint.load_universal` to true"
 
 
 TRACEBACK_RULES = (

@@ -1,10 +1,11 @@
 """Examines the files of a checkpoint without unpickling any of them.
 
-    python checkpoint.py FOLDER [--whole]
+    python checkpoint.py FOLDER [--whole] [--universal]
 
 Stdlib only, Python 3.8 and later. Prints a record for the folder, then one for each file. Numbers
 (world size, ZeRO stage) are taken from the pickle's opcodes, none of which is executed. With
---whole every byte is read and compared with the checksums of the archive.
+--whole every byte is read and compared with the checksums of the archive. With --universal the tag
+is the one that a run which loads universal checkpoints takes.
 """
 
 from __future__ import annotations
@@ -225,12 +226,7 @@ def main() -> None:
         head["error"] = error.strerror or str(error)
         say(head)
         return
-    for name in ("latest_universal", "latest"):
-        try:
-            with open_file(os.path.join(folder, name)) as file:
-                head["latest"] = file.read(4096).decode("utf-8", "replace").strip()
-        except OSError:
-            continue
+    head["latest"] = latest_of(folder, universal="--universal" in sys.argv[2:])
     for name in entries:
         inner = os.path.join(folder, name)
         try:
@@ -257,6 +253,18 @@ def main() -> None:
         if is_shard(name) or is_weights(name):
             say(look(os.path.join(place, name), name, whole))
     say({"done": True})
+
+
+def latest_of(folder: str, universal: bool) -> str | None:
+    """The tag that a run takes (DeepSpeed 0.19.8 runtime/engine.py `load_checkpoint`)."""
+    pointers = ["latest", "latest_universal"]
+    for name in reversed(pointers) if universal else pointers:
+        try:
+            with open_file(os.path.join(folder, name)) as file:
+                return file.read(4096).decode("utf-8", "replace").strip()
+        except OSError:
+            continue
+    return None
 
 
 def newest(tags: list[str]) -> str:

@@ -6,8 +6,13 @@ The checkpoints are written by DeepSpeed itself, with two ranks on the CPU.
 from __future__ import annotations
 
 import importlib.util
+import os
+import re
+import shlex
 import shutil
 import struct
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -49,8 +54,9 @@ def copies(originals: dict[int, Path], tmp_path: Path) -> dict[int, Path]:
     return made
 
 
-def read(folder: Path, *, deep: bool = False) -> Checkpoint:
-    fact = probe.function(LocalHost(), RunNeeds(checkpoint=str(folder), deep=deep))
+def read(folder: Path, *, deep: bool = False, config: dict[str, Any] | None = None) -> Checkpoint:
+    run = RunNeeds(checkpoint=str(folder), deep=deep, config=config)
+    fact = probe.function(LocalHost(), run)
     assert isinstance(fact, Checkpoint)
     return fact
 
@@ -247,6 +253,30 @@ def test_a_flipped_byte_needs_deep(copies: dict[int, Path]) -> None:
 )
 def test_mismatch(copies: dict[int, Path], run: RunNeeds, status: str) -> None:
     assert words(mismatch(read(copies[2]), run)) == [status]
+
+
+def test_the_conversion_that_is_advised_is_what_the_run_then_needs(
+    copies: dict[int, Path],
+) -> None:
+    """Saved by two ranks, loaded by one: the command of the hint is run as it is printed."""
+    folder = copies[2]
+    universal = {"zero_optimization": {"stage": 2}, "checkpoint": {"load_universal": True}}
+    (found,) = mismatch(read(folder), RunNeeds(config=universal))
+    (command,) = re.findall("`(python .*)`", found.hint)
+    argv = [sys.executable, *shlex.split(command)[1:]]
+    done = subprocess.run(
+        argv,
+        env={**os.environ, "DS_ACCELERATOR": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    converted = read(folder, config=universal)
+    assert converted.universal
+    assert words(mismatch(converted, RunNeeds(config=universal))) == ["ok"]
+    assert not read(folder).universal, "another run still takes `latest`"
 
 
 def test_gpus_here_differ_but_nobody_said_how_many(copies: dict[int, Path]) -> None:

@@ -50,12 +50,12 @@ def _leave_untrusted_folders() -> None:
     """
     if not hasattr(os, "geteuid") or os.geteuid() != 0 or sys.flags.ignore_environment:
         return
-    # `os.path`, and the path of an empty entry: nothing may be imported from there yet
-    given = {os.path.abspath(name) for name in os.environ.get("PYTHONPATH", "").split(os.pathsep)}  # noqa: PTH100
-    given.add(str(getattr(sys.modules.get("site"), "USER_SITE", None)))
-    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    kept = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    kept.append(str(getattr(sys.modules.get("site"), "USER_SITE", None)))
+    given = {_absolute(name) for name in kept}
+    given.discard(os.path.dirname(os.path.dirname(_absolute(__file__))))  # noqa: PTH120
     before = sys.path[:]
-    doubtful = [path for path in before if os.path.abspath(path) in given - {own}]  # noqa: PTH100
+    doubtful = [path for path in before if _absolute(path) in given]
     if not doubtful:
         return
     sys.path[:] = [path for path in before if path not in doubtful]
@@ -66,6 +66,13 @@ def _leave_untrusted_folders() -> None:
     for path, reason in reasons.items():
         if reason and os.path.isdir(path or "."):  # noqa: PTH112
             sys.stderr.write(f"dsdoctor: root imports nothing from `{path}`: {reason}\n")
+
+
+def _absolute(path: str) -> str:
+    try:
+        return os.path.abspath(path)  # noqa: PTH100  # pathlib would be imported from there
+    except OSError:  # the working folder was deleted
+        return path
 
 
 _leave_untrusted_folders()

@@ -33,5 +33,12 @@ def _left() -> list[str]:
     """
     site = sys.modules.get("site")
     given = [*os.environ.get("PYTHONPATH", "").split(os.pathsep), getattr(site, "USER_SITE", None)]
-    paths = [path for name in given if name for path in (name, os.path.abspath(name))]  # noqa: PTH100
+    paths = [path for name in given if name for path in (name, _absolute(name))]
     return ["", *(path for path in paths if path not in sys.path)]
+
+
+def _absolute(path: str) -> str:
+    try:
+        return os.path.abspath(path)  # noqa: PTH100  # as Python does with its path
+    except OSError:  # the working folder was deleted
+        return path

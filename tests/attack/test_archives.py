@@ -89,6 +89,7 @@ LEAVES: dict[str, tuple[Add, ...]] = {
     ),
     "a hard link": (member("out", LNK, "../victim"),),
     "a device": (member("null", tarfile.CHRTYPE),),
+    "a path of thousands of folders": (member("d/" * 3000 + "file"),),
     "a FIFO": (member("fifo", tarfile.FIFOTYPE),),
 }
 

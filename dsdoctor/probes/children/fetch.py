@@ -19,6 +19,7 @@ import urllib.error
 import urllib.request
 from typing import IO, Callable, List
 
+DEEPEST = 64  # folders in a path; os.makedirs calls itself once for each
 SILENT_SECONDS = 60
 #: Errors of the disk, not of the network.
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -68,6 +69,8 @@ def _parts(name: str) -> List[str]:
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if ".." in parts:
         stop("the archive contains `%s`, which is outside its folder" % name)
+    if len(parts) > DEEPEST:
+        stop("the archive contains a path of %d folders" % len(parts))
     return parts[1:]
 
 

@@ -161,11 +161,11 @@ def unit_findings(
 
 def _attach_condition(finding: Finding, unit: Unit, registry: Registry) -> Finding:
     """Files a finding under its condition, or under a narrower one that its error text shows."""
-    narrower = precedence.narrower_of(finding, unit, registry)
-    if narrower is None:
+    found = precedence.narrower_of(finding, unit, registry)
+    if found is None:
         return _signed(finding, unit)
-    named = _signed(finding, narrower)
-    return msgspec.structs.replace(named, hint=narrower.hint or finding.hint)
+    narrower, hint = found
+    return msgspec.structs.replace(_signed(finding, narrower), hint=hint or finding.hint)
 
 
 def _with_config_path(finding: Finding, unit: Unit, facts: Facts) -> Finding:

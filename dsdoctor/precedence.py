@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import re
 from collections.abc import Set as AbstractSet
 
@@ -11,25 +12,33 @@ from dsdoctor.model.finding import Finding, Status
 from dsdoctor.packs.registry import Registry, Unit
 
 
-def narrower_of(finding: Finding, unit: Unit, registry: Registry) -> Unit | None:
-    """The narrower condition whose signature matches the error text of a problem; None = none."""
+def narrower_of(finding: Finding, unit: Unit, registry: Registry) -> tuple[Unit, str] | None:
+    """The narrower condition whose signature matches the error text of a problem, and its hint.
+
+    Returns:
+        None if there is none. The hint is that of the signature, or else of the condition.
+    """
     text = str(finding.evidence.get("error_text", ""))
     if finding.status not in (Status.FAIL, Status.WARN) or not text:
         return None
     for name in unit.condition.narrower:
         narrower = registry.find(name)
-        if narrower and _recognizes(narrower, text):
-            return narrower
+        if narrower and (hint := _recognized(narrower, text)) is not None:
+            return narrower, hint
     return None
 
 
-def _recognizes(unit: Unit, text: str) -> bool:
-    """Whether a condition's signatures match a line of a text."""
-    return any(
-        re.search(signature.pattern, line)
-        for signature in unit.signatures
-        for line in text.splitlines()
-    )
+def _recognized(unit: Unit, text: str) -> str | None:
+    """The hint of the first signature of a condition that matches a line; None = none does."""
+    for signature in unit.signatures:
+        for line in text.splitlines():
+            found = re.search(signature.pattern, line)
+            if found:
+                values = collections.defaultdict(lambda: "?", found.groupdict("?"))
+                # of a pattern without groups it is text as it stands, with braces of its own
+                own = signature.hint.format_map(values) if values else signature.hint
+                return own or unit.hint
+    return None
 
 
 def without_repeated(findings: list[Finding], narrowed: AbstractSet[int]) -> list[Finding]:

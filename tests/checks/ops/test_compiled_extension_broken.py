@@ -4,7 +4,11 @@ from typing import Any
 
 import pytest
 
+from dsdoctor import packs
 from dsdoctor.api import ImportOutcome, ModuleImports, ScriptImports
+from dsdoctor.judge import judge as whole
+from dsdoctor.model.finding import Status
+from dsdoctor.model.snapshot import of
 from dsdoctor.probes.module_imports import parse_imports
 from dsdoctor.process import Result
 from dsdoctor.testing import judge
@@ -12,6 +16,7 @@ from dsdoctor_checks.ops import compiled_extension_broken
 from tests.checks.machines import ABSENT
 from tests.checks.python.support import packages
 
+REGISTRY = packs.load()
 CHECK = compiled_extension_broken.extensions_load
 SYMBOL = "/v/flash_attn_2_cuda.so: undefined symbol: _ZN3c105ErrorC2E"
 BROKEN = ModuleImports(
@@ -41,6 +46,45 @@ ALONE = packages(flash_attn="2.7.4")
 def test_verdict(imports: ModuleImports, installed: Any, script: Any, expected: list[str]) -> None:
     facts = {"module_imports": imports, "packages": installed, "script_imports": script}
     assert judge(CHECK, **facts, patient=ABSENT).statuses == expected
+
+
+@pytest.mark.parametrize(
+    ("module", "error", "condition", "hint"),
+    [
+        pytest.param(
+            "flash_attn",
+            f"ImportError: {SYMBOL}",
+            "cxx-abi-undefined-symbol",
+            "for this torch",
+            id="a symbol that this torch does not have",
+        ),
+        pytest.param(
+            "torchvision",
+            "RuntimeError: operator torchvision::nms does not exist",
+            "dependency-version-conflict",
+            "pip install --force-reinstall torchvision",
+            id="an operator that was not registered",
+        ),
+        pytest.param(
+            "flash_attn",
+            "ImportError: something else",
+            "compiled-extension-broken",
+            "uninstall",
+            id="an error that no condition knows",
+        ),
+    ],
+)
+def test_what_the_error_states_names_the_condition_and_its_way_out(
+    module: str, error: str, condition: str, hint: str
+) -> None:
+    kind, _, message = error.partition(": ")
+    outcome = ImportOutcome(ok=False, error_type=kind, message=message)
+    snapshot = of([ModuleImports(outcomes={module: outcome}), ALONE])
+    (found,) = [
+        f for f in whole(snapshot, list(REGISTRY), REGISTRY).findings if f.status is Status.WARN
+    ]
+    assert found.condition == condition
+    assert hint in found.hint
 
 
 def ended(status: int | None) -> Result:

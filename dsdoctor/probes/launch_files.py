@@ -68,6 +68,15 @@ def _find_program(
     return path or (beside if beside and _exists(host, beside) else "")
 
 
+def _may_not_run(host: Host, path: str) -> bool:
+    """Whether a path is certainly a file without permission to execute it."""
+    try:
+        found = host.stat(path)
+    except HostError:
+        return False
+    return found.kind == "file" and found.mode is not None and not found.mode & 0o111
+
+
 @probe
 def launch_files(
     host: Host, run: RunNeeds, command: LaunchCommand, patient: Patient | Missing
@@ -97,6 +106,9 @@ def launch_files(
     return LaunchFiles(
         program=program,
         program_path=found,
+        program_not_executable=bool(
+            found and program and "/" in program and _may_not_run(host, found)
+        ),
         script=script,
         script_path=path,
         script_exists=None if path is None else _exists(host, path),

@@ -16,6 +16,7 @@ command in the directory that the script's path is relative to.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -58,13 +59,22 @@ def program_and_script_are_there(
     if files.program is None and files.script is None:
         yield skip("the command contains shell syntax, or no file to look for")
         return
+    if files.program is not None and files.program_not_executable:
+        interpreter = "python" if files.program.endswith(".py") else "bash"
+        yield fail(
+            f"the program `{files.program}` is not executable",
+            effect="the command fails at once with `Permission denied`",
+            hint=f"run `chmod +x {shlex.quote(files.program)}`, or pass it to its interpreter: "
+            f"`{interpreter} {shlex.quote(files.program)}`",
+            program=files.program,
+        )
+        return
     if files.program is not None and files.program_path is None and "/" in files.program:
         yield fail(
-            f"the program `{files.program}` does not exist in `{files.folder}`, or is not executable"
-            if not files.program.startswith("/")
-            else f"the program `{files.program}` does not exist, or is not executable",
-            effect="the command fails at once with `No such file or directory` or `Permission denied`",
-            hint="correct its path, start in the directory that it is relative to, or run `chmod +x`",
+            f"the program `{files.program}` does not exist"
+            + ("" if files.program.startswith("/") else f" in `{files.folder}`"),
+            effect="the command fails at once with `No such file or directory`",
+            hint="correct its path, or start in the directory that it is relative to",
             program=files.program,
         )
     elif files.program is not None and files.program_path is None:

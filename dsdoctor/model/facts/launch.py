@@ -95,6 +95,7 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
     Attributes:
         program: the program; None if it cannot be determined (shell syntax, a shell builtin).
         program_path: its path, on PATH or next to the interpreter; None = not found.
+        program_not_executable: it is a path to a file that no account may execute.
         script: the training script, or the one that a shell runs; None if there is none or its
             path contains shell syntax.
         script_path: the path that was checked.
@@ -111,6 +112,7 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
 
     program: str | None = None
     program_path: str | None = None
+    program_not_executable: bool = False
     script: str | None = None
     script_path: str | None = None
     script_exists: bool | None = None

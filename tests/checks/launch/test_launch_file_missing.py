@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from dsdoctor.api import LaunchFiles, Patient, RunNeeds
+from dsdoctor.host import LocalHost
 from dsdoctor.probes.launch_files import launch_files
 from dsdoctor.testing import FakeHost, judge
 from dsdoctor_checks.launch import launch_file_missing
@@ -121,10 +124,23 @@ def test_a_program_that_is_a_path_is_not_looked_for_on_path() -> None:
     (found,) = judge(
         launch_file_missing.program_and_script_are_there, launch_files=look("./rum.sh")
     ).bad
-    assert found.message == (
-        "the program `./rum.sh` does not exist in `/job`, or is not executable"
-    )
+    assert found.message == "the program `./rum.sh` does not exist in `/job`"
     assert "install" not in found.hint
+
+
+def test_a_script_without_permission_to_run(tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\n")
+    for mode, status in ((0o644, "fail"), (0o755, "ok")):
+        script.chmod(mode)
+        fact = launch_files.function(
+            LocalHost(), RunNeeds(cwd=str(tmp_path)), command("./job.sh"), PATIENT
+        )
+        judged = judge(launch_file_missing.program_and_script_are_there, launch_files=fact)
+        assert judged.status == status
+        assert [one.hint.split(",")[0] for one in judged.bad] == (
+            ["run `chmod +x ./job.sh`"] if status == "fail" else []
+        )
 
 
 @pytest.mark.parametrize(

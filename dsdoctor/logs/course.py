@@ -11,7 +11,15 @@ from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.logs.line_reader import LineReader
 from dsdoctor.logs.marks import FATAL_MARKS
-from dsdoctor.logs.progress import STEPS, Step, Steps, advanced, first_step, last_steps
+from dsdoctor.logs.progress import (
+    STEPS,
+    Step,
+    Steps,
+    advanced,
+    begins_again,
+    first_step,
+    last_steps,
+)
 from dsdoctor.logs.runs import Openings
 from dsdoctor.logs.window import Window
 
@@ -82,15 +90,19 @@ class Course:
 
         def is_over(line: int, before: Steps) -> bool:
             after = {kind: step for kind, step in steps.items() if line < numbers[kind]}
-            if after and not before.keys() & after.keys():
-                # no step of these kinds was seen before the line: compare with the first after it
-                rest = window.data[begin:end].split(b"\n")[max(0, line - first()) :]
-                since = {kind: first_step(rest, kind) for kind in after}
-                before = {
-                    kind: step
-                    for kind, step in since.items()
-                    if step is not None and (before or step.reached > STEPS)
-                }
+            both = before.keys() & after.keys()
+            if not after or (both and advanced(before, after)):
+                return bool(after)
+            rest = window.data[begin:end].split(b"\n")[max(0, line - first()) :]
+            if both:
+                return any(begins_again(rest, before[kind], after[kind]) for kind in both)
+            # no step of these kinds was seen before the line: compare with the first after it
+            since = {kind: first_step(rest, kind) for kind in after}
+            before = {
+                kind: step
+                for kind, step in since.items()
+                if step is not None and (before or step.reached > STEPS)
+            }
             return advanced(before, after)
 
         def over(item: Hit | Error) -> bool:

@@ -143,7 +143,21 @@ def first_step(lines: Iterable[bytes], kind: str) -> Step | None:
     """The first progress line of a kind."""
     for line in lines:
         if any(literal in line for literal in LITERALS):
-            step = step_of(line[-LONGEST:].decode("utf-8", "replace"))
-            if step is not None and step.kind == kind:
-                return step
+            for part in dict.fromkeys((line[:LONGEST], line[-LONGEST:])):
+                step = step_of(part.decode("utf-8", "replace"))
+                if step is not None and step.kind == kind:
+                    return step
     return None
+
+
+def begins_again(lines: Iterable[bytes], before: Step, after: Step) -> bool:
+    """Whether the count of one kind begins again in lines, and advances to `after`.
+
+    Loading a model does not count: every rank loads its own, even after another has died.
+    """
+    step = first_step((line for line in lines if b"Loading " not in line), before.kind)
+    return (
+        step is not None
+        and step.reached < STEPS <= before.reached - step.reached
+        and after.beyond(step)
+    )

@@ -17,8 +17,9 @@ from dsdoctor.logs.prefixes import MONTHS, strip_prefixes
 OPENING, ALIKE = 8, 4
 #: Lines that are searched for them.
 WITHIN = 16
-#: Shortest constant text of a line of the opening that is searched for.
-SHORTEST = 14
+#: Characters of the constant text in the opening that is searched for: that of the first line with
+#: ENOUGH, otherwise the longest, if it has SHORTEST. It only has to be rare: ALIKE lines decide.
+ENOUGH, SHORTEST = 14, 10
 #: Most places in a block that are examined.
 MOST = 200
 LONGEST = 400
@@ -71,8 +72,9 @@ class Openings:
             if FAILED.search(text) or len(self._opening) == OPENING:
                 break
             self._opening.append(shape(text))
-            if len(self._needle) < SHORTEST:
-                self._needle, self._above = _fixed(text), len(self._opening) - 1
+            fixed = _fixed(text)
+            if len(self._needle) < ENOUGH and len(fixed) > len(self._needle):
+                self._needle, self._above = fixed, len(self._opening) - 1
         enough = len(set(self._opening)) >= ALIKE
         if not enough or len(self._needle) < SHORTEST:
             self.forget()

@@ -63,6 +63,13 @@ def test_the_table_of_nvidia_smi_alone_begins_no_run() -> None:
     assert said(job("Sun Jan 11 02:50:00 2026") + OOM + table + RESULTS) == "gpu-oom"
 
 
+def test_an_opening_of_short_lines_is_found_too() -> None:
+    """The longest text of its lines is searched for; that enough of them recur decides."""
+    first = "Environment:\n\tPython: 3.11.3\n\tPyTorch: 2.0.0\n\tCUDA: 11.7\n\tNumPy: 1.24.3\n"
+    assert said(first + OOM + first + RESULTS) == "clean"
+    assert said(first + OOM + first.partition("\n")[0] + "\n" + RESULTS) == "gpu-oom"
+
+
 def header(name: str) -> str:
     """What a script prints first, without a clock."""
     return (

@@ -897,3 +897,33 @@ def test_what_is_raised_while_an_interrupt_is_handled_follows_from_it() -> None:
     handling = "During handling of the above exception, another exception occurred:\n\n"
     lock = stopped.replace("KeyboardInterrupt", "RuntimeError: release unlocked lock")
     assert said(steps(1, 9) + stopped * 7 + handling + lock) == "interrupted-by-user"
+
+
+def test_a_second_signal_only_ends_the_shutdown_that_the_first_began() -> None:
+    """A terminal that is closed while torchrun ends its ranks is not what ended the run."""
+    api = "torch.distributed.elastic.multiprocessing.api.SignalException: Process 44 got signal"
+    ended = (
+        "Traceback (most recent call last):\n"
+        '  File "/x/torch/distributed/elastic/agent/server/api.py", line 881, in _invoke_run\n'
+        f"    time.sleep(monitor_interval)\n{api}: "
+    )
+    handling = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    found = read(steps(1, 9) + f"{ended}15\n{handling}{ended}1\n")
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert "SIGTERM" in found.summary
+    assert said(steps(1, 9) + f"{ended}1\n{handling}{ended}15\n") == "terminal-closed"
+    assert said(steps(1, 9) + f"{ended}1\n") == "terminal-closed"
+
+
+def test_a_bar_that_begins_again_below_a_failure_shows_that_the_run_went_on() -> None:
+    """Even if it ends where it had ended before; what is drawn again at the end is no new bar."""
+    stop = 'Traceback (most recent call last):\n  File "/t.py", line 3, in f\nKeyboardInterrupt\n'
+
+    def bars(first: int, last: int) -> str:
+        return "".join(f"\r 1%|# | {n}/42 [00:40<04:53,  3.00it/s]" for n in range(first, last))
+
+    assert said(f"{bars(0, 43)}\n{stop}{bars(0, 43)}\nsaved\n") == "clean"
+    assert said(f"{bars(0, 43)}\n{stop}") == "interrupted-by-user"
+    assert said(f"{bars(0, 21)}\n{stop}{bars(20, 21) * 5}\n") == "interrupted-by-user"
+    loading = bars(0, 43).replace(" 1%", "Loading checkpoint shards: 1%")
+    assert said(f"{loading}\n{stop}{loading}\n") == "interrupted-by-user"

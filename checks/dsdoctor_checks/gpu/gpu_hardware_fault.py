@@ -201,6 +201,22 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
+        pattern=r"[Uu]ncorrectable hardware error\(ERREVENT_ATHUB_INTERRUPT\) detected",
+        source="Linux 5.3-6.12 drivers/gpu/drm/amd/amdgpu/amdgpu_ras.c, ras/ras_mgr/amdgpu_ras_mgr.c",
+        message="An AMD GPU reports an uncorrectable hardware error",
+        examples=(
+            "amdgpu 0000:1c:00.0: {1}uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected!",
+            "amdgpu 0000:1c:00.0: {7} Uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected!",
+        ),
+        level=Level.CERTAIN,
+        masks=(
+            "hip-runtime-error",
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+        ),
+    ),
+    Signature(
         pattern="ECCUncorrectable",
         source="CUDA 10.1-13.0 driver_types.h, cudaGetErrorName: cudaErrorECCUncorrectable",
         examples=("ECCUncorrectable",),

@@ -69,6 +69,18 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
+        pattern=r"amdgpu.{0,40}VM_L2_PROTECTION_FAULT_STATUS:0x(?!0{8}\b)[0-9A-Fa-f]{8}\b",
+        source="Linux 5.11, 6.8 drivers/gpu/drm/amd/amdgpu/gmc_v9_0.c, gfxhub_v2_0.c, mmhub_v3_0_2.c",
+        message="A kernel on an AMD GPU touched memory that is not mapped",
+        examples=(
+            "amdgpu 0000:c6:00.0: amdgpu: VM_L2_PROTECTION_FAULT_STATUS:0x00341051",
+            "amdgpu 0000:03:00.0: amdgpu: GCVM_L2_PROTECTION_FAULT_STATUS:0x00801031",
+        ),
+        not_examples=("amdgpu 0000:c6:00.0: amdgpu: VM_L2_PROTECTION_FAULT_STATUS:0x00000000",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
         pattern=r"HW Exception by GPU node-\d+ \(Agent handle: \w+\) reason ?:|amdgpu: Fatal error during GPU init",
         source="ROCR 5-7 core/runtime/runtime.cpp; Linux 5-6 drivers/gpu/drm/amd/amdgpu/amdgpu_device.c",
         message="The GPU hangs, or the driver could not start it",

@@ -272,7 +272,8 @@ SIGNATURES = (
         pattern="Unable to determine the device handle",
         source="NVIDIA driver 390-590 nvidia-smi",
         examples=(
-            "Unable to determine the device handle for GPU0000:8A:00.0: GPU is lost.  Reboot the system to recover this GPU",
+            "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",
+            "Unable to determine the device handle for gpu 0000:8A:00.0: GPU is lost.  Reboot the system to recover this GPU",
         ),
         level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
@@ -285,15 +286,6 @@ SIGNATURES = (
             "RuntimeError: CUDA error: hardware stack error",
         ),
         level=Level.WEAK,
-    ),
-    Signature(
-        pattern="Unable to determine the device handle for (?:GPU|gpu)",
-        source="NVIDIA driver 390-590 nvidia-smi",
-        examples=(
-            "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",
-            "Unable to determine the device handle for gpu 0000:8A:00.0: GPU is lost.  Reboot the system to recover this GPU",
-        ),
-        level=Level.CERTAIN,
     ),
     Signature(
         pattern=r"PCIe Bus Error: severity=Uncorrected|AER: (?:Multiple )?Uncorrected \(Fatal\)|has no AER-aware driver",

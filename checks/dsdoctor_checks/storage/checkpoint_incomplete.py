@@ -142,8 +142,9 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        # the Trainer writes it last, and reads it first
-        pattern=r"FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<path>[^']{1,400})/trainer_state\.json'",
+        # the Trainer writes it last, and reads it first; that of transformers 4.36 saves to a folder
+        # `tmp-checkpoint-N` that it then renames, on each node
+        pattern=r"FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<path>(?![^']{0,400}\btmp-checkpoint-\d)[^']{1,400})/trainer_state\.json'",
         source="transformers 4.0-5.23 trainer.py, trainer_callback.py: `TrainerState.load_from_json`",
         message="`{path}` contains no `trainer_state.json`, so the Trainer cannot resume from it",
         hint="resume from a checkpoint that was written to its end, or start without `resume_from_checkpoint`",
@@ -152,6 +153,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "FileNotFoundError: [Errno 2] No such file or directory: 'trainer_state.json'",
+            "FileNotFoundError: [Errno 2] No such file or directory: 'out/tmp-checkpoint-20/trainer_state.json'",
         ),
         level=Level.STRONG,
     ),

@@ -24,7 +24,7 @@ from dsdoctor.logs.candidates import (
     sorted_errors,
     when,
 )
-from dsdoctor.logs.echoes import is_echo, is_opaque, signal_of, told_by
+from dsdoctor.logs.echoes import is_echo, is_opaque, told_by
 from dsdoctor.logs.errors import PYTEST, Error
 from dsdoctor.logs.evidence import why_before, why_between, why_reported
 from dsdoctor.logs.hits import Failure, Hit, Scan
@@ -32,6 +32,7 @@ from dsdoctor.logs.knowledge import Rule
 from dsdoctor.logs.launcher_lines import EXITED, KILLED, SIGNALLED
 from dsdoctor.logs.outlived import covers, outlived, same_rank
 from dsdoctor.logs.own_requests import without_own_requests
+from dsdoctor.logs.second_signals import without_second_signals
 from dsdoctor.logs.silent import REPORTS, said_nothing, who_ended
 from dsdoctor.logs.starts import imported_anew, of_other_scripts, refused_start
 from dsdoctor.logs.warning_lines import tries_again
@@ -228,7 +229,7 @@ def choose(
     hits = _counted(scans)
     errors = sorted_errors(scans)
     hits = [hit for hit in hits if not _only_remarked(hit, errors)]
-    hits = _without_second_signals(without_own_requests(hits, errors), errors)
+    hits = without_second_signals(without_own_requests(hits, errors), errors)
     if rules:
         known_lines = {(hit.source, hit.line) for hit in hits}
         ruled_hits = ruled(scans, rules, answered)
@@ -344,21 +345,6 @@ def _ended_by_agent(hit: Hit, failure: Failure) -> bool:
     distributed/elastic/multiprocessing/api.py). It lists those ranks above the first failure.
     """
     return failure.code > 0 and hit.line < failure.line and bool(ENDED.search(hit.text))
-
-
-def _without_second_signals(hits: list[Hit], errors: Sequence[Error]) -> list[Hit]:
-    """The hits without those of a signal that torchrun received while it handled another one.
-
-    The first signal ended the run, and the second only its shutdown.
-    """
-    signalled: dict[tuple[int, int | None, int], str] = {}
-    second: list[Error] = []
-    for error in errors:
-        if name := signal_of(error):
-            first = signalled.setdefault((error.source, error.rank, error.chain), name)
-            if name != first:
-                second.append(error)
-    return [hit for hit in hits if not any(covers(hit, error) for error in second)]
 
 
 def _without_late_reports(

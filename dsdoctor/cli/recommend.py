@@ -176,7 +176,12 @@ from dsdoctor.report.launch_plan import render
     "--timeout", type=Finite(min=1), metavar="SECONDS", help="Time limit for reading the machine."
 )
 @options.report_format
-@click.option("-v", "--verbose", is_flag=True, help="Itemize every phase of every option.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Show every phase of every option, and what fits on other GPUs.",
+)
 @click.option(
     "-o",
     "--output",

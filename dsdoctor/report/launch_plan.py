@@ -113,7 +113,7 @@ def _tables(plan: LaunchPlan, width: int, *, verbose: bool) -> list[str]:
     near = (plan.stage, plan.offload)  # what is chosen, or comes closest
     chosen = [row for row in plan.memory.options if (row.stage, row.offload) == near]
     shown = list(plan.memory.options) if verbose else chosen
-    whole = verbose or len(plan.memory.options) == 1
+    whole = _itemized(plan, verbose=verbose)
     when = "" if whole else " at the peak"
 
     def items(of: tuple[MemoryItem, ...]) -> tuple[MemoryItem, ...]:
@@ -131,8 +131,13 @@ def _tables(plan: LaunchPlan, width: int, *, verbose: bool) -> list[str]:
         width,
     )
     if not whole:
-        lines += _wrap("`-v` itemizes every phase of every option", width)
+        lines += _wrap("`-v` shows every phase of every option, and what fits on other GPUs", width)
     return lines
+
+
+def _itemized(plan: LaunchPlan, *, verbose: bool) -> bool:
+    """Whether everything is shown: on request, or if only one option was asked for."""
+    return verbose or len(plan.memory.options) == 1
 
 
 def _reach(plan: LaunchPlan) -> list[str]:
@@ -178,7 +183,8 @@ def render(
         plan: the plan.
         width: columns of the terminal.
         folder: where `-o` wrote its files; None = they were not written.
-        verbose: itemize every phase of every option, not only the peak of the chosen one.
+        verbose: itemize every phase of every option, not only the peak of the chosen one, and show
+            what fits on other numbers of GPUs.
     """
     wide = max(20, min(width, 120))
     lines = _wrap(_head(plan), wide)
@@ -189,7 +195,8 @@ def render(
     lines.append("")
     for option in plan.memory.options:
         lines += _option(option, wide)
-    lines += [*_tables(plan, wide, verbose=verbose), *_reach(plan), ""]
+    lines += _tables(plan, wide, verbose=verbose)
+    lines += [*(_reach(plan) if _itemized(plan, verbose=verbose) else ()), ""]
     for reason in notes:
         lines += [] if reason in hardware else _note(reason, wide)
     if plan.facts_as_of:

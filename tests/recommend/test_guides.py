@@ -221,7 +221,7 @@ def test_what_only_the_host_prevents_is_not_blamed_on_the_gpus() -> None:
     assert plan.fits
     short = {row.gpus: row.host_short for row in plan.memory.reach if row.checkpointing}
     assert short == {1: False, 2: False, 4: True, 8: True}
-    text = render(plan, 80)
+    text = render(plan, 80, verbose=True)
     assert "    host        -" in text
     assert "the memory of the host is too small for so many ranks" in text
     roomy = recommend(

@@ -11,7 +11,7 @@ import collections
 import math
 import re
 import signal
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from dsdoctor.logs.after_warning import is_unrelated
 from dsdoctor.logs.candidates import (
@@ -204,7 +204,15 @@ def _masked(candidates: Sequence[Candidate]) -> dict[str, str]:
         for victim in candidate.masks & by_name.keys():
             if by_name[victim].level <= candidate.level:
                 masked.setdefault(victim, candidate.name)
-    return masked
+    # of what a masked one explains, that is the explanation which explains it
+    return {victim: _outermost(by, masked) for victim, by in masked.items()}
+
+
+def _outermost(name: str, masked: Mapping[str, str]) -> str:
+    """The one at the end of the chain; one that is masked masks nothing further, so it ends."""
+    while name in masked:
+        name = masked[name]
+    return name
 
 
 def _band(*, many: bool) -> Level:

@@ -51,6 +51,19 @@ def test_no_space_in_shared_memory_is_not_the_disk() -> None:
     assert first("OSError: [Errno 28] No space left on device: 'out/a.pt'\n") == "disk-full"
 
 
+@pytest.mark.parametrize(
+    ("row", "condition"),
+    [
+        ("tmpfs  7.9G   92M  7.8G   2% /dev/shm", "disk-full"),
+        ("shm     64M   64M     0 100% /dev/shm", "shm-too-small"),
+    ],
+    ids=["room there", "full"],
+)
+def test_a_row_of_df_is_about_shared_memory_only_if_that_is_full(row: str, condition: str) -> None:
+    text = f"OSError: [Errno 28] No space left on device\n\n$ df -h\n/dev/sda5 32G 32G 0 100% /\n{row}\n"
+    assert first(text) == condition
+
+
 def test_ds_opt_adam_follows_from_the_build() -> None:
     text = (
         "/usr/bin/ld: cannot find -lcurand\nninja: build stopped: subcommand failed.\n"

@@ -118,7 +118,11 @@ SIGNATURES = (
         not_examples=("OSError: [Errno 28] No space left on device: '/tmp/pymp-a'",),
         level=Level.STRONG,
         near=(
-            "/dev/shm",
+            # not a row of `df` that shows room there
+            "/dev/shm/",
+            "'/dev/shm'",
+            "`/dev/shm`",
+            "100% /dev/shm",
             "shm)",
             "multiprocessing/queues",
             "multiprocessing/synchronize",

@@ -25,6 +25,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    Hostfile,
     LaunchCommand,
     Missing,
     NcclFiles,
@@ -36,7 +37,7 @@ from dsdoctor.api import (
     ok,
     warn,
 )
-from dsdoctor_checks._util import listed, variable
+from dsdoctor_checks._util import listed, node_count, variable
 
 from . import _nccl_ib_or_socket_interface_signatures
 from ._settings import Setting, parse_pattern, settings
@@ -55,10 +56,24 @@ def _usable(interface: NetInterface) -> bool:
     return interface.up and interface.addresses != ()
 
 
-def _socket(setting: Setting, network: Network) -> Iterator[Finding]:
+def _socket(setting: Setting, network: Network, nodes: int) -> Iterator[Finding]:
     pattern = parse_pattern(setting.value)
     matching = [item for item in network.interfaces if pattern.matches(item.name)]
     if any(_usable(item) for item in matching):
+        others = [item.name for item in network.interfaces if _usable(item) and not item.loopback]
+        if nodes > 1 and others and all(item.loopback for item in matching if _usable(item)):
+            yield fail(
+                f"{setting.shown} matches only the loopback interface, but the job has {nodes} nodes",
+                effect="the ranks of different nodes cannot connect, and NCCL hangs or stops with a"
+                " system error",
+                hint=f"{setting.remedy}, or set it to an interface that reaches the other nodes, one"
+                f" of {listed(others)}",
+                variable=setting.name,
+                value=setting.value,
+                interfaces=others,
+                nodes=nodes,
+            )
+            return
         yield ok(interfaces=[item.name for item in matching if _usable(item)])
         return
     there = [item.name for item in network.interfaces if _usable(item) and not item.loopback]
@@ -123,12 +138,13 @@ def interfaces_exist(
     files: NcclFiles | Missing,
     command: LaunchCommand | Missing,
     gpus: Gpus | Missing,
+    hostfile: Hostfile | Missing,
 ) -> Iterator[Finding]:
     """Compares the variables that name interfaces and adapters with those of this node."""
     found = settings(env, files, command)
     chosen = found.get("NCCL_SOCKET_IFNAME")
     if chosen is not None and len(chosen.value) > 1:  # NCCL ignores a value of one character
-        yield from _socket(chosen, network)
+        yield from _socket(chosen, network, node_count(env, hostfile, command))
     adapters = found.get("NCCL_IB_HCA")
     disabled = found.get("NCCL_IB_DISABLE")
     if adapters is not None and adapters.value and (disabled is None or disabled.value != "1"):

@@ -24,10 +24,12 @@ from dsdoctor.api import (
     DeepSpeedLive,
     Finding,
     ImportOutcome,
+    Level,
     Missing,
     Packages,
     PythonPath,
     Scope,
+    Signature,
     TorchLive,
     check,
     fail,
@@ -122,3 +124,32 @@ def no_file_hides_a_package(
             shadowed_by=path,
             origin=real,
         )
+
+
+HINT = (
+    "rename the file that the error names and delete its `__pycache__`, or remove its directory from"
+    " PYTHONPATH"
+)
+
+SIGNATURES = (
+    Signature(
+        # modules of the standard library that torch and DeepSpeed import, from another file than their own
+        pattern=r"cannot import name '\w+' from '(?P<m>random|types|logging|inspect|queue|select|string|copy|enum|json|code|tokenize|typing|platform|numbers|signal|profile)' \((?!\S*[/\\](?:python3\.\d{1,2}|[Ll]ib)[/\\](?P=m)(?:\.py|[/\\]))(?P<file>\S{1,200})\)",
+        source="python 3.7-3.14 Objects/moduleobject.c, Python/ceval.c",
+        level=Level.STRONG,
+        message="`{file}` is imported instead of `{m}` of the standard library",
+        examples=tuple(
+            f"ImportError: cannot import name 'X' from '{name}' (/home/me/project/{name}.py)"
+            for name in (
+                "random", "types", "logging", "inspect", "queue", "select", "string", "copy", "enum",
+                "json", "code", "tokenize", "typing", "platform", "numbers", "signal", "profile",
+            )
+        ),
+        not_examples=(
+            "ImportError: cannot import name 'X' from 'typing' (/usr/lib/python3.8/typing.py)",
+            "ImportError: cannot import name 'X' from 'random' (C:\\Python310\\Lib\\random.py)",
+            "ImportError: cannot import name 'X' from 'json' (/opt/env/lib/python3.10/json/__init__.py)",
+        ),
+        masks=("dependency-version-conflict",),
+    ),
+)  # fmt: skip

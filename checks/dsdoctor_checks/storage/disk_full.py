@@ -127,7 +127,11 @@ SIGNATURES = (
             "StorageFull",
         ),
         not_near=(
-            "/dev/shm",
+            # not a row of `df` that shows room there
+            "/dev/shm/",
+            "'/dev/shm'",
+            "`/dev/shm`",
+            "100% /dev/shm",
             "shm)",
             "multiprocessing/queues",
             "multiprocessing/synchronize",

@@ -45,6 +45,11 @@ NODE = Network(
             id="Docker's bridges and the loopback are left out",
         ),
         pytest.param({"NCCL_SOCKET_IFNAME": "lo"}, "ok", id="the loopback is asked for by name"),
+        pytest.param(
+            {"NCCL_SOCKET_IFNAME": "lo", "SLURM_JOB_NUM_NODES": "2"},
+            "fail",
+            id="the loopback for two nodes",
+        ),
         pytest.param({"NCCL_SOCKET_IFNAME": ""}, "ok", id="an empty value is no choice"),
         pytest.param(
             {"NCCL_SOCKET_IFNAME": "ens3"}, "fail", id="a prefix that none of the interfaces has"

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dsdoctor.lazy_regex import lazy
+from dsdoctor.logs.errors import EXCEPTION, FENCE
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.hits import Scan
 
 #: Lines at the end of a log that are searched for the last frame of a cut-off traceback.
 CUT_LINES = 3
+#: A frame that is cut off in its own line.
+PART_OF_FRAME = lazy(r"\s+File \"[^\"]{0,400}\"?(?:, ?(?:line ?\d{0,9},?)?)?\s*$")
 #: Source lines that IPython prints with their numbers below a frame.
 NUMBERED = lazy(r"\s*(?:-{1,9}> ?)?\d{1,6}(?:\s|$)")
 #: How native libraries report a failure; a log that ends with one is not clean. RCCL (2.16-2.30
-#: src/init.cc) also warns of what it misses, and goes on.
+#: src/init.cc) also warns of what it misses, and goes on. CANN, below torch_npu, prints a code of
+#: the component (EZ: AI Core, EH: runtime, EI: HCCL …).
 LAST_WORDS = lazy(
     r"NCCL WARN (?!Missing \"|LL cutoff points)"
     r"|\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|received SIGTERM\b"
-    r"|(?:^|[\]\s])Terminated$"
+    r"|(?:^|[\]\s])Terminated$|^\s*E[A-Z]9999: Inner Error!"
 )
 #: What NCCL prints about peers that leave, and the Trainer's summary, after which they may leave.
 PEERS, SUMMARY = "NCCL WARN ", "'train_runtime'"
@@ -75,12 +79,19 @@ def installed(scans: Sequence[Scan]) -> bool:
 
 
 def is_cut_off(tail: Sequence[tuple[int, str]]) -> bool:
-    """Whether the log breaks off in the middle of a traceback.
+    """Whether the log, or a block that a report quotes, breaks off in the middle of a traceback.
 
     >>> is_cut_off([(1, "/x/site-packages/a/b.py in f(x)"), (2, "      3 "), (3, "----> 4     g(")])
     True
     """
     lines = [text for _, text in tail]
+    blocks = [lines[:place] for place, text in enumerate(lines) if text.lstrip().startswith(FENCE)]
+    return any(_stops_in_a_frame(block) for block in [*blocks, lines])
+
+
+def _stops_in_a_frame(lines: list[str]) -> bool:
     while len(lines) > 1 and NUMBERED.match(lines[-1]) and not frames_of(lines[-1:]):
         lines.pop()
-    return bool(frames_of(lines[-CUT_LINES:]))
+    if not lines or EXCEPTION.match(lines[-1].strip()):
+        return False
+    return bool(frames_of(lines[-CUT_LINES:]) or PART_OF_FRAME.match(lines[-1]))

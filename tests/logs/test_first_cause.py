@@ -927,3 +927,34 @@ def test_a_bar_that_begins_again_below_a_failure_shows_that_the_run_went_on() ->
     assert said(f"{bars(0, 21)}\n{stop}{bars(20, 21) * 5}\n") == "interrupted-by-user"
     loading = bars(0, 43).replace(" 1%", "Loading checkpoint shards: 1%")
     assert said(f"{loading}\n{stop}{loading}\n") == "interrupted-by-user"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(
+            '```\n[rank6]:   File "/x/site-packages/transformers/trainer.py", line 2245, in train\n'
+            "[rank6]:     return inner_training_loop(\n```\nThe path is right, as inference works.\n",
+            id="a quoted block",
+        ),
+        pytest.param(
+            "Exception: WorkerProc initialization failed\nTraceback (most recent call last):\n"
+            '  File "/usr/local/bin/vllm",\n',
+            id="within a frame",
+        ),
+    ],
+)
+def test_a_traceback_without_its_exception_is_not_clean(end: str) -> None:
+    found = read(steps(1, 4) + end)
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert "middle of a traceback" in found.summary
+
+
+def test_a_quoted_block_that_shows_its_exception_is_not_cut_off() -> None:
+    block = '```\n  File "/x/trainer.py", line 2245, in train\n    go()\nUserWarning: slow\n```\n'
+    assert said(steps(1, 4) + block + "It trains well.\n") == "clean"
+
+
+def test_a_log_that_ends_with_an_error_of_cann_is_not_clean() -> None:
+    code = "EZ9999: Inner Error!\nEZ9999  Kernel task happen error, retCode=0x26\n"
+    assert said(steps(1, 4) + code) == "unrecognised"

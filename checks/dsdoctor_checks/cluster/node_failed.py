@@ -136,6 +136,17 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
+        pattern=r"has been marked dead because the (?:detector|monitor) has missed too many heartbeats from it",
+        source="ray 0.6-2.4 src/ray/gcs/monitor.cc, src/ray/gcs/gcs_server/gcs_node_manager.cc",
+        message="Ray lost a node of its cluster",
+        examples=(
+            "WARNING worker.py:1462 -- The node with node id: 8f205b and ip: 10.128.0.103 has been marked dead because the detector has missed too many heartbeats from it. This can happen when a raylet crashes unexpectedly or has lagging heartbeats.",
+            "The node with client ID 8f205b has been marked dead because the monitor has missed too many heartbeats from it.",
+        ),
+        level=Level.STRONG,
+        masks=("rank-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
         pattern=r"\bJobState=NODE_FAIL\b|^\d[\w.+-]*[\s|].*[\s|]NODE_FAIL[\s|]",
         source="slurm 20.02-25.05 scontrol show job, sacct",
         examples=(

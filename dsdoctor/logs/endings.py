@@ -85,13 +85,13 @@ def is_cut_off(tail: Sequence[tuple[int, str]]) -> bool:
     True
     """
     lines = [text for _, text in tail]
-    blocks = [lines[:place] for place, text in enumerate(lines) if text.lstrip().startswith(FENCE)]
-    return any(_stops_in_a_frame(block) for block in [*blocks, lines])
+    fences = [at for at, text in enumerate(lines) if at and text.lstrip().startswith(FENCE)]
+    quoted = [lines[:at] for at in fences if not EXCEPTION.match(lines[at - 1].strip())]
+    return any(_stops_in_a_frame(one) for one in [*quoted, lines])
 
 
 def _stops_in_a_frame(lines: list[str]) -> bool:
     while len(lines) > 1 and NUMBERED.match(lines[-1]) and not frames_of(lines[-1:]):
         lines.pop()
-    if not lines or EXCEPTION.match(lines[-1].strip()):
-        return False
-    return bool(frames_of(lines[-CUT_LINES:]) or PART_OF_FRAME.match(lines[-1]))
+    cut = lines and PART_OF_FRAME.match(lines[-1])
+    return bool(cut or frames_of(lines[-CUT_LINES:]))

@@ -334,7 +334,7 @@ def test_a_killed_script_leaves_nothing_that_the_next_one_does_not_remove(
     while Path("/proc", pid.read_text().strip()).exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not Path("/proc", pid.read_text().strip()).exists()
-    (trap.folder / "python").write_text(f"#!/bin/sh\n{VERDICT}say pass $t\n")
+    (trap.folder / "bin" / "python").write_text(f"#!/bin/sh\n{VERDICT}say pass $t\n")
     assert start(path, shell).returncode == 0
     assert folders() == []
 

@@ -23,6 +23,7 @@ def main() -> None:
     accelerator.backward(loss)
     optimizer.step()
     accelerator.print(f"trained on {accelerator.num_processes} processes")
+    accelerator.end_training()  # ends the process group: threads of it could abort the exit
 
 
 if __name__ == "__main__":

@@ -17,6 +17,9 @@ from dsdoctor.probes.nodes import resolve
 
 #: deepspeed/launcher/runner.py (0.19.8), torch.distributed.run
 DEFAULT_PORT = 29500
+#: What torchrun tells its ranks: it serves the store itself, at the master port
+#: (torch 2.13.0 distributed/rendezvous.py, elastic/agent/server).
+AGENT_STORE = "TORCHELASTIC_USE_AGENT_STORE"
 
 #: Time limit of a connection attempt to another node.
 CONNECT_SECONDS = 3.0
@@ -120,6 +123,8 @@ def master_port(host: Host, run: RunNeeds) -> MasterPort:
             port, asked = whole(text), True
     if command is not None and "standalone" in command.options:
         raise HostError(Why.NOT_ASKED, "torchrun --standalone chooses a free port itself")
+    if command is None and variables.get(AGENT_STORE) == "True":
+        raise HostError(Why.NOT_ASKED, "torchrun has opened the master port for this run's ranks")
     if port == 0:
         raise HostError(Why.NOT_ASKED, "with port 0, the launcher chooses a free port itself")
     rank = (

@@ -154,3 +154,4 @@ def test_the_examples_train_under_torchrun(tmp_path: Path, example: str) -> None
     assert done.returncode == 0, done.stderr[-3000:]
     assert "trained" in done.stdout
     assert "no-gpu-visible" in done.stderr, "the preflight did not look"
+    assert "port-in-use" not in done.stderr, "torchrun itself holds the port"

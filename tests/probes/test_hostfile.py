@@ -82,6 +82,17 @@ def test_port_is_read_from_the_kernel() -> None:
     assert not master_port.function(FakeHost(files={"/proc/net/tcp": TALKS}), RunNeeds()).taken
 
 
+def test_the_port_that_torchrun_serves_its_ranks_is_not_in_their_way() -> None:
+    """`dsdoctor.preflight()` in a script: its own launcher listens on the master port."""
+    env = {"MASTER_PORT": "29500", "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    host = FakeHost(files={"/proc/net/tcp": LISTENS}, env=env)
+    with pytest.raises(HostError) as caught:
+        master_port.function(host, RunNeeds())
+    assert caught.value.missing.why is Why.NOT_ASKED
+    another = RunNeeds(command=("deepspeed", "--master_port", "29500", "t.py"))
+    assert master_port.function(host, another).taken
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [

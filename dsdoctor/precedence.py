@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import re
 from collections.abc import Set as AbstractSet
 
@@ -34,10 +33,7 @@ def _recognized(unit: Unit, text: str) -> str | None:
         for line in text.splitlines():
             found = re.search(signature.pattern, line)
             if found:
-                values = collections.defaultdict(lambda: "?", found.groupdict("?"))
-                # of a pattern without groups it is text as it stands, with braces of its own
-                own = signature.hint.format_map(values) if values else signature.hint
-                return own or unit.hint
+                return signature.hint_with(found.groupdict("?")) or unit.hint
     return None
 
 

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from dsdoctor.logs.plain_errors import DEVICE_ASSERT, NATIVE_ASSERT
+
 #: A place for a value, in a template.
 HOLE = "\x00"
 SUFFIXES = (".cpp", ".cc", ".cu", ".h", ".hpp", ".cuh")
@@ -72,10 +74,6 @@ class Native(NamedTuple):
     text: str
 
 
-#: What a C++ `assert` is called: its process is aborted by glibc, which prints the condition.
-ASSERT = "NativeAssert"
-#: What an assertion in a kernel is called: the device prints it, and every later call fails.
-KERNEL_ASSERT = "DeviceAssert"
 #: What stands for the exception of a line that is only printed.
 STDERR = "log.stderr"
 #: Conversions of `printf`.
@@ -157,10 +155,10 @@ def _raised(call: re.Match[str], args: list[str]) -> tuple[str, str, str] | None
     name = call["macro"] or call["thrown"] or ""
     first = " ".join(args[0].split()) if args else ""
     if call["kernel"]:
-        return KERNEL_ASSERT, first, f"Assertion `{first}` failed."  # CUDA's words
+        return DEVICE_ASSERT, first, f"Assertion `{first}` failed."  # CUDA's words
     if call["aborts"]:
         told = f"Assertion `{first}' failed."  # glibc's words, assert/assert.c
-        return (ASSERT, first, told) if re.search("[A-Za-z]", first) else None
+        return (NATIVE_ASSERT, first, told) if re.search("[A-Za-z]", first) else None
     if name in NAMED:
         exception = first.rpartition("::")[2]
         args = args[1:] if name in UNCONDITIONAL else args[2:]

@@ -220,21 +220,17 @@ def listing(units: Iterable[Unit], form: str, lang: str | None = None) -> str:
     units = list(units)
     if form == "json":
         return as_json(units)
-    from dsdoctor.report.wrap import terminal_columns, wrap  # noqa: PLC0415  # JSON needs none
+    from dsdoctor.report.wrap import listed  # noqa: PLC0415  # JSON needs none
 
     width = max(len(unit.condition.name) for unit in units)
-    columns = max(width + 30, terminal_columns(0) or 1000)
-    return "".join(
-        f"{line}\n"
-        for unit in units
-        for line in wrap(
-            translated(unit, unit.title, lang),
-            columns,
+    rows = (
+        (
             f"{unit.condition.id:<8} {unit.condition.name:<{width}}  ",
-            " " * (width + 11),
-            break_long=False,
+            translated(unit, unit.title, lang),
         )
+        for unit in units
     )
+    return listed(rows, width + 30)
 
 
 def as_json(units: list[Unit]) -> str:

@@ -244,15 +244,11 @@ def show(document: PlanDocument, dialogue: Terminal, *, as_shell: bool) -> None:
 
 def listing(registry: Registry) -> str:
     """All fixes, with what each does and which conditions it fixes."""
-    from dsdoctor.report.wrap import terminal_columns, wrap  # noqa: PLC0415  # only for a list
+    from dsdoctor.report.wrap import listed  # noqa: PLC0415  # only for a list
 
     width = max((len(name) for name in registry.fixes), default=0)
-    columns, indent = max(60, terminal_columns(0) or 1000), " " * (width + 10)
-    return "".join(
-        f"{line}\n"
+    rows = (
+        (f"{name:<{width}}  {unit.fix.reach.value:<6}  ", unit.title)
         for name, unit in sorted(registry.fixes.items())
-        for line in wrap(
-            unit.title, columns, f"{name:<{width}}  {unit.fix.reach.value:<6}  ", indent,
-            break_long=False,
-        )
-    )  # fmt: skip
+    )
+    return listed(rows, 60)

@@ -7,8 +7,7 @@ import signal
 import sys
 from typing import Any
 
-import click
-
+from dsdoctor.cli import common
 from dsdoctor.fleet.kubernetes import Target
 
 
@@ -45,8 +44,5 @@ def target(places: dict[str, Any], stack: contextlib.ExitStack) -> Target:
         seconds=max(300.0, 4 * places["timeout"]),
     )
 
-    def print_line(line: str) -> None:
-        click.echo(f"dsdoctor: {line}", err=True)
-
     _end_by_exception()
-    return stack.enter_context(pods.started(wanted, places["timeout"], print_line))
+    return stack.enter_context(pods.started(wanted, places["timeout"], common.warn))

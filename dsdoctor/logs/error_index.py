@@ -27,6 +27,7 @@ from dsdoctor.logs.error_lookup import (
     words_of,
 )  # fmt: skip
 from dsdoctor.logs.errors import PYTHONS_WORDS, Error
+from dsdoctor.logs.plain_errors import ASSERTION, DEVICE_ASSERT
 from dsdoctor.logs.products import inner_path, package_of, raiser_of
 
 #: Fewest literal words that identify a message without the place that raised it.
@@ -38,8 +39,6 @@ PYTHONS_OWN = frozenset({"AttributeError", "IndexError", "KeyError", "NameError"
 #: What pydantic prints around the message of an exception that a validator raised.
 VALIDATION = lazy(r"\b(?P<kind>Assertion failed|Value error), (?P<message>.+?)(?: \[type=|$)")
 LABELS = ".labels"
-#: An assertion of a kernel, which the device prints, and how its text begins.
-KERNEL_ASSERT, ASSERTION = "DeviceAssert", "Assertion `"
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -244,7 +243,7 @@ class ErrorIndex:
     def find_native(self, error: Error) -> Match | None:
         """The entry of native code for an exception, whoever's frames are above it."""
         message = error.message
-        if error.type == KERNEL_ASSERT:  # the line names file, block and thread before it
+        if error.type == DEVICE_ASSERT:  # the line names file, block and thread before it
             message = message[max(0, message.rfind(ASSERTION)) :]
         return self._best(
             [

@@ -91,18 +91,18 @@ class Knowledge(list[Row]):
 
     def answer(self, error: Error) -> Answered | None:
         """The answer of the error indexes for an exception; None if they have none."""
-        found = (error_lookup.find(folder, error) for folder in self.indexes)
-        return next((said for match in found if (said := self.answered(match))), None)
+        return self._first(error_lookup.find(folder, error) for folder in self.indexes)
 
     def answer_native(self, error: Error) -> Answered | None:
         """The answer for what native code says, in a traceback of any product's frames."""
-        found = (error_lookup.find_native(folder, error) for folder in self.indexes)
-        said = next((said for match in found if (said := self.answered(match))), None)
+        said = self._first(error_lookup.find_native(folder, error) for folder in self.indexes)
         return said if said is not None and said.kind == error_lookup.REFUSAL else None
 
     def answer_text(self, text: str) -> Answered | None:
         """The answer of the error indexes for a text that contains a message; None if none."""
-        found = (error_lookup.search(folder, text) for folder in self.indexes)
+        return self._first(error_lookup.search(folder, text) for folder in self.indexes)
+
+    def _first(self, found: Iterable[Match | None]) -> Answered | None:
         return next((said for match in found if (said := self.answered(match))), None)
 
     def answered(self, match: Match | None) -> Answered | None:

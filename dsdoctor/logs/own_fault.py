@@ -6,6 +6,7 @@ from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.frames import Frame, frames_of
+from dsdoctor.logs.plain_errors import DEVICE_ASSERT, NATIVE_ASSERT
 from dsdoctor.logs.products import STACK, caller_of, package_of, passer_of
 
 #: What the hub and Python raise for a wrong name in the script.
@@ -25,7 +26,7 @@ FOREIGN = frozenset(
         "RendezvousTimeoutError", "RepositoryNotFoundError", "SubprocessError", "TimeoutError",
         "TimeoutExpired", "CalledProcessError", "KeyboardInterrupt", "OutOfMemoryError",
         "SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "LocalEntryNotFoundError",
-        "IOError", "SSLError", "InternalTorchDynamoError", "BackendCompilerFailed", "NativeAssert",
+        "IOError", "SSLError", "InternalTorchDynamoError", "BackendCompilerFailed", NATIVE_ASSERT,
     },
 )  # fmt: skip
 #: Exceptions that products raise both to reject a request and to report an internal failure.
@@ -73,7 +74,7 @@ LIBRARIES_OF_DATA = frozenset({"numpy", "pandas", "json", "yaml", "PIL", "cv2", 
 def is_user_code(error: Error) -> bool:
     """Whether an exception is the script's fault: its code raised it, or its data caused it."""
     text = f"{error.type}: {error.message}"
-    if error.type in {"SystemExit", "DeviceAssert"} or DATA_ASSERT.search(text):
+    if error.type in {"SystemExit", DEVICE_ASSERT} or DATA_ASSERT.search(text):
         return True
     if error.type == "FileNotFoundError" or OWN_MISTAKE.search(text):
         return _users(error) or OWN_MISTAKE.search(text) is not None

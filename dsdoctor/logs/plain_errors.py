@@ -9,6 +9,8 @@ from dsdoctor.logs.frames import Frame
 
 #: A failed check of native code that ended the process; the line itself contains its place.
 NATIVE_ASSERT = "NativeAssert"
+#: A failed check of a kernel, after which every later call fails, and how its text begins.
+DEVICE_ASSERT, ASSERTION = "DeviceAssert", "Assertion `"
 #: The name of a function in its C++ signature.
 CALLED = lazy(r"~?\w+(?=\s?\()")
 PLAIN_ERRORS = (
@@ -24,7 +26,7 @@ PLAIN_ERRORS = (
         ),
         "ModuleNotFoundError",
     ),
-    (lazy(r"(?P<message>.{0,400}Assertion `[^`]*` failed.*)"), "DeviceAssert"),
+    (lazy(r"(?P<message>.{0,400}Assertion `[^`]*` failed.*)"), DEVICE_ASSERT),
     (
         # glibc's `assert`, of C++ (assert/assert.c, the same since 2.0)
         lazy(
@@ -39,7 +41,7 @@ PLAIN_LITERALS = (
     "error: the following arguments",
     "error: argument ",
     "can't open file",
-    "Assertion `",
+    ASSERTION,
     "Error while finding module specification for",
 )
 

@@ -60,8 +60,7 @@ def _cause(candidate: Candidate, place: int, names: Sequence[str], masks: tuple[
         lambda: "?", {k: presentable(v) for k, v in hit.groups.items()}
     )
     message = said.message.format_map(values) or hit.known.title
-    # of a pattern without groups it is text as it stands, with braces of its own
-    hint = (said.hint.format_map(values) if hit.groups else said.hint) or hit.known.hint
+    hint = said.hint_with(values) or hit.known.hint
     hits = candidate.hits
     if differences := ranks.disagreement(hits):
         message += f"; the ranks disagree: {presentable(differences)}"

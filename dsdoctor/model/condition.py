@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+from collections import defaultdict
+from collections.abc import Mapping
 
 import msgspec
 
@@ -123,6 +125,13 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
     compared: tuple[str, ...] = ()
     startup: bool = False
     echo: bool = False
+
+    def hint_with(self, groups: Mapping[str, str]) -> str:
+        """The hint with the texts of the pattern's groups; `?` for one that matched nothing.
+
+        Of a pattern without groups it is text as it stands, with braces of its own.
+        """
+        return self.hint.format_map(defaultdict(lambda: "?", groups)) if groups else self.hint
 
 
 class TracebackRule(msgspec.Struct, frozen=True, omit_defaults=True):

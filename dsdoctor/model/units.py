@@ -4,6 +4,8 @@ from __future__ import annotations
 
 MIB = 1 << 20
 GIB = 1 << 30
+#: Letters of binary units to bytes, as tools print them.
+BINARY = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 #: More digits than that are a mistake.
 LONGEST = 15
 

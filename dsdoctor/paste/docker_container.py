@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from dsdoctor.model.facts.machine import Environment, Resources
+from dsdoctor.model.units import BINARY
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.statements import Statements
@@ -23,7 +24,6 @@ _RUN = re.compile(
 _SIZE = re.compile(
     r"(?P<number>\d{1,12}(?:\.\d{1,3})?)\s?(?P<unit>[bkmgt]?)(?:i?b)?$", re.IGNORECASE
 )
-_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _VARIABLE = re.compile(
     r"(?P<name>(?:CUDA|NCCL|TORCH|PYTORCH|DS|GLOO|HIP|ROCR|OMP)_[A-Z0-9_]{1,50})"
     r"=(?P<value>\S{1,400})$"
@@ -118,7 +118,7 @@ def _inspected(lines: Sequence[Line], into: Statements) -> None:
 
 def _bytes(text: str) -> int | None:
     found = _SIZE.match(text.strip())
-    return int(float(found["number"]) * _UNITS[found["unit"].lower()]) if found else None
+    return int(float(found["number"]) * BINARY.get(found["unit"].lower(), 1)) if found else None
 
 
 def _state_shm(text: str, line: Line, into: Statements) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dsdoctor.model.facts.machine import Environment, Resources
 from dsdoctor.model.facts.python import DeepSpeedInstall, DeepSpeedLive, TorchBuild
 from dsdoctor.model.facts.toolchain import Compilers, CudaToolkits
+from dsdoctor.model.units import BINARY
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import (
     Reader,
@@ -24,7 +25,6 @@ from dsdoctor.paste.statements import Statements
 _TITLE = re.compile(r"\s*DeepSpeed (?:C\+\+/CUDA extension op report|general environment info:)")
 _DOTTED = re.compile(r"\s*(?P<key>[A-Za-z][\w ()/.]{2,40}?) \.{2,40}\s?(?P<value>.*)$")
 _OP = re.compile(r"\s*(?P<op>[a-z][a-z0-9_]{2,40}) \.{0,30}\s*\[(?P<built>YES|NO)\]")
-_UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 #: Lines that only this report has: people paste them without the title above them.
 _UNTITLED = re.compile(
     r"\s*(?:torch (?:install path|version|cuda version|hip version)"
@@ -146,7 +146,7 @@ def _wheel(value: str, line: Line, into: Statements) -> None:
 def _shm(value: str, line: Line, into: Statements) -> None:
     found = re.match(r"(\d{1,6}(?:\.\d{1,4})?) ?(B|KB|MB|GB|TB)\b", value)
     if found:
-        size = int(float(found[1]) * _UNITS[found[2]])
+        size = int(float(found[1]) * BINARY[found[2][0].lower()])
         into.state(Resources, "shm_total_bytes", size, line)
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from dsdoctor.model.facts.machine import Resources
+from dsdoctor.model.units import BINARY
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.statements import Statements
@@ -21,7 +22,6 @@ _ROW = re.compile(
     r"\s*(?P<name>Mem|Swap):\s+(?P<number>\d{1,15}(?:\.\d{1,2})?)(?P<unit>[BKMGTP]?)i?B?\s+\d"
 )
 _ASKED = re.compile(r"(?:^|[$#%>❯]\s*)free\s+-(?:\w*(?P<unit>[bkmg])\w*|-(?P<long>\w{4,5}))\s*$")
-_UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 _LONG = {"bytes": 1, "kibi": 1 << 10, "mebi": 1 << 20, "gibi": 1 << 30}
 #: A number without a unit and without the command is in KiB, as `free` prints it, if it is so large
 #: that no machine has as many MiB: 4 TiB.
@@ -39,7 +39,7 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
 
 
 def _unit(asked: re.Match[str]) -> int | None:
-    return _UNITS.get(asked["unit"] or "") or _LONG.get(asked["long"] or "")
+    return BINARY.get(asked["unit"] or "") or _LONG.get(asked["long"] or "")
 
 
 def _table(rows: Sequence[Line], unit: int | None, into: Statements) -> None:
@@ -49,7 +49,7 @@ def _table(rows: Sequence[Line], unit: int | None, into: Statements) -> None:
             if line.text.lstrip().startswith("-/+"):  # of old releases, between the two
                 continue
             return
-        number, own = float(row["number"]), _UNITS.get(row["unit"].lower()) if row["unit"] else unit
+        number, own = float(row["number"]), BINARY.get(row["unit"].lower()) if row["unit"] else unit
         if own is None:
             if row["name"] == "Mem" and number < _SURELY_KIB:
                 return

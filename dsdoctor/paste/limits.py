@@ -13,12 +13,12 @@ import re
 from collections.abc import Sequence
 
 from dsdoctor.model.facts.machine import Resources
+from dsdoctor.model.units import BINARY
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.statements import Statements
 
 _KIB = 1 << 10
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SHM = re.compile(
     r"\s*\S{1,60}(?:\s+tmpfs)?\s+(?P<size>\d{1,15}(?:\.\d)?)(?P<unit>[KMGT]?)i?\s+"
     r"\d[\d.]{0,15}[KMGT]?i?\s+\d[\d.]{0,15}[KMGT]?i?\s+(?:\d{1,3}%|-)\s+/dev/shm\s*$"
@@ -105,7 +105,7 @@ def _read_df(lines: Sequence[Line], into: Statements) -> None:
         if "Filesystem" in line.text:
             unit = _KIB if _IN_KIB.search(line.text) else None
         found = _SHM.match(line.text)
-        size = _UNITS.get(found["unit"], unit) if found else None
+        size = BINARY.get(found["unit"].lower(), unit) if found else None
         if found and size:
             into.state(Resources, "shm_total_bytes", int(float(found["size"]) * size), line)
 

@@ -103,8 +103,8 @@ def _without_cause(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
         word, found, style = _ENVIRONMENT[below]
         text = f"{word}  {diagnosis.summary}; the environment below has {found}"
     else:
-        is_product = told is not None and outcome is not Outcome.USER_CODE
-        word = EXPLAINED[told.kind] if told is not None and is_product else WORDS[outcome]
+        of_product = told if outcome is Outcome.UNRECOGNISED else None
+        word = WORDS[outcome] if of_product is None else EXPLAINED[of_product.kind]
         text, style = f"{word}  {diagnosis.summary}", STYLES[outcome]
     yield from _wrap(text, columns, "", style, INDENT)
     if told is not None:

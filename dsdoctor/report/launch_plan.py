@@ -117,7 +117,8 @@ def _tables(plan: LaunchPlan, width: int, *, verbose: bool) -> list[str]:
     when = "" if whole else " at the peak"
 
     def items(of: tuple[MemoryItem, ...]) -> tuple[MemoryItem, ...]:
-        return of if whole else tuple(item for item in of if item in peak(of)[1])
+        largest = peak(of)[1]
+        return of if whole else tuple(item for item in of if item in largest)
 
     ranks = f" (all {plan.gpus_per_node} ranks together)" if plan.gpus_per_node > 1 else ""
     lines = _table(

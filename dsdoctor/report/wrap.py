@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 import textwrap
+from collections.abc import Iterable
 
 #: Marks that no line begins with.
 _CLOSING = "，。；：、！？）》」』%)],.;:"
@@ -91,6 +92,21 @@ def wrap(text: str, columns: int, first: str, indent: str, *, break_long: bool) 
         made = _wrap(_commands_whole(text), columns, first, indent, break_long=False)
         return [line.replace(_BLANK, " ") for line in made]
     return _wrap(text, columns, first, indent, break_long=break_long)
+
+
+def listed(rows: Iterable[tuple[str, str]], least: int) -> str:
+    """Rows of a head and a text; on a terminal, a text is wrapped below its beginning.
+
+    Args:
+        rows: their heads are padded to one width.
+        least: columns of the narrowest list.
+    """
+    columns = max(least, terminal_columns(0) or 1000)
+    return "".join(
+        f"{line}\n"
+        for head, text in rows
+        for line in wrap(text, columns, head, " " * len(head), break_long=False)
+    )
 
 
 def _wrap(text: str, columns: int, first: str, indent: str, *, break_long: bool) -> list[str]:

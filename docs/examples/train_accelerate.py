@@ -23,7 +23,8 @@ def main() -> None:
     accelerator.backward(loss)
     optimizer.step()
     accelerator.print(f"trained on {accelerator.num_processes} processes")
-    accelerator.end_training()  # ends the process group: threads of it could abort the exit
+    accelerator.wait_for_everyone()  # a rank that leaves early can make gloo abort the others
+    accelerator.end_training()
 
 
 if __name__ == "__main__":

@@ -28,11 +28,18 @@ COMMANDS = (
 )  # fmt: skip
 
 
-def script(trap: Trap, kind: str, shell: str, body: str, *, fail_closed: bool = False) -> list[str]:
-    """The installed script with a stand-in for the interpreter, and how `#!/bin/sh` starts it."""
-    python = trap.folder / "python"
+def interpreter(trap: Trap, body: str) -> Path:
+    """A stand-in whose prefix, the folder above its own, is root's alone: a `pyvenv.cfg` counts."""
+    python = trap.folder / "env" / "bin" / "python"
+    python.parent.mkdir(parents=True)
     python.write_text(f"#!/bin/sh\n{VERDICT}{body}\n")
     python.chmod(0o755)
+    return python
+
+
+def script(trap: Trap, kind: str, shell: str, body: str, *, fail_closed: bool = False) -> list[str]:
+    """The installed script with a stand-in for the interpreter, and how `#!/bin/sh` starts it."""
+    python = interpreter(trap, body)
     options = InstallOptions(
         into=trap.folder, python=str(python), budget=60, run_folder=str(trap.folder / "run"),
         fail_closed=fail_closed,
@@ -96,9 +103,7 @@ def test_without_env_the_script_decides_as_without_an_interpreter(
 def test_a_node_s_name_begins_no_other_word_in_the_log(trap: Trap, shell: str, name: str) -> None:
     from dsdoctor.hook.wrapper import Wrapper
 
-    python = trap.folder / "python"
-    python.write_text(f"#!/bin/sh\n{VERDICT}exit 0\n")
-    python.chmod(0o755)
+    python = interpreter(trap, "exit 0")
     path = trap.folder / "hook.sh"
     run = trap.folder / "run"
     path.write_text(Wrapper("slurm-prolog", str(python), budget=60, run_folder=str(run)).render())

@@ -64,6 +64,12 @@ def _pieces(text: str) -> list[str]:
     return pieces
 
 
+def _moved_left(line: str, columns: int) -> str:
+    """A line without its indent, if only that makes it too long."""
+    bare = line.lstrip()
+    return bare if len(bare) <= columns < len(line) else line
+
+
 def _commands_whole(text: str) -> str:
     """A text whose blanks within backticks are no places for a line break."""
     parts = text.split("`")
@@ -79,7 +85,7 @@ def wrap(text: str, columns: int, first: str, indent: str, *, break_long: bool) 
     a longer line without a line break in it.
 
     >>> wrap("run `pip install torch` again", 20, "", "  ", break_long=False)
-    ['run', '  `pip install torch`', '  again']
+    ['run', '`pip install torch`', '  again']
 
     Args:
         text: the text, without control characters.
@@ -90,7 +96,7 @@ def wrap(text: str, columns: int, first: str, indent: str, *, break_long: bool) 
     """
     if not break_long and "`" in text:
         made = _wrap(_commands_whole(text), columns, first, indent, break_long=False)
-        return [line.replace(_BLANK, " ") for line in made]
+        return [_moved_left(line.replace(_BLANK, " "), columns) for line in made]
     return _wrap(text, columns, first, indent, break_long=break_long)
 
 

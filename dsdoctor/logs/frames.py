@@ -59,7 +59,7 @@ def frames_of(lines: Iterable[str]) -> tuple[Frame, ...]:
             found, head = [], ""
             continue
         match = PLAIN.search(line)
-        if match is None and ".py" in line:
+        if match is None and ".py" in line and " in " in line:
             inner = _unboxed(line)
             match = OTHER.search(head + inner if head else inner)
         if match is not None:

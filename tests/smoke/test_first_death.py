@@ -83,3 +83,31 @@ def test_a_launcher_that_goes_on_has_no_status(tmp_path: Path) -> None:
     made.tracker.note_death(made.tracker.ranks[1], 7.0)
     (cause,) = verdict.report(made, packs.load(builtin_only=True)).causes
     assert cause.message.endswith("the launcher has not ended")
+
+
+@pytest.mark.parametrize(
+    ("line", "condition"),
+    [
+        pytest.param(
+            "['/home/ann/memory-tests/bin/python3', 'rank.py'] exits with return code = -9",
+            "rank-killed",
+            id="a path that contains the word memory",
+        ),
+        pytest.param(
+            "Memory cgroup out of memory: Killed process 25 (python) total-vm:1kB",
+            "host-oom-killed",
+            id="a message of the kernel",
+        ),
+    ],
+)
+def test_only_a_message_about_memory_makes_it_the_cause(
+    tmp_path: Path, line: str, condition: str
+) -> None:
+    (tmp_path / "launcher.log").write_text(f"{line}\n")
+    made = Attempt(
+        plan=request.plan(request.SmokeOptions(), seen), argv=(), env={},
+        tracker=Tracker(tmp_path, 2), folder=tmp_path, reason="rank-died", returncode=247,
+    )  # fmt: skip
+    made.tracker.note_death(made.tracker.ranks[0], 7.0)
+    (cause,) = verdict.report(made, packs.load(builtin_only=True)).causes
+    assert cause.condition == condition

@@ -30,6 +30,7 @@ PREFIXES = (
     "NVIDIA_",
     "OMPI_COMM_WORLD_",
     "OMP_",
+    "PET_",
     "PMI_",
     "PMIX_",
     "PYTORCH_",

@@ -20,6 +20,8 @@ AT_ONCE = 16
 #: More nodes than this are left to `fleet`.
 MOST = 64
 LOCAL = ("localhost", "127.0.0.1", "::1")
+#: What the deepspeed launcher may need to start other nodes (0.19.8 launcher/multinode_runner.py).
+TOOLS = ("ssh", "pdsh", "ompi_info", "mpirun", "mpiname", "sinfo")
 #: Printed by the other node, so that a greeting of its shell is not mistaken for the answer.
 MARK = "dsdoctor-node"
 _ANSWER = re.compile(rf"{MARK} (\d+(?:\.\d+)?)\S* (yes|no)")
@@ -149,5 +151,5 @@ def nodes_reach(
     return NodesReach(
         nodes=nodes,
         untried=len(hostfile.entries) - len(names),
-        lacking=tuple(tool for tool in ("ssh", "pdsh") if host.which(tool) is None),
+        lacking=tuple(tool for tool in TOOLS if host.which(tool) is None),
     )

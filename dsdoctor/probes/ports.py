@@ -138,7 +138,30 @@ def master_port(host: Host, run: RunNeeds) -> MasterPort:
         return MasterPort(host=address, port=port, asked=asked, taken=taken, remote=True)
     sockets = _tables(host).get(port, [])
     holder = _holder(host, {inode for _, inode in sockets}) if sockets else None
-    return MasterPort(host=address, port=port, asked=asked, taken=bool(sockets), holder=holder)
+    return MasterPort(
+        host=address,
+        port=port,
+        asked=asked,
+        taken=bool(sockets),
+        holder=holder,
+        reserved=port < _first_open_port(host) and not _is_root(host),
+    )
+
+
+def _first_open_port(host: Host) -> int:
+    """The lowest port that every account may open; containers often have it at 0."""
+    try:
+        return whole(read_text(host, "/proc/sys/net/ipv4/ip_unprivileged_port_start").strip()) or 0
+    except HostError:
+        return 0
+
+
+def _is_root(host: Host) -> bool:
+    """Whether this process may open any port; in doubt, it may."""
+    try:
+        return bool(host.query("euid") == 0)
+    except HostError:
+        return True
 
 
 def _tables(host: Host) -> dict[int, list[tuple[str, str]]]:

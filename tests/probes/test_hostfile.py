@@ -82,6 +82,18 @@ def test_port_is_read_from_the_kernel() -> None:
     assert not master_port.function(FakeHost(files={"/proc/net/tcp": TALKS}), RunNeeds()).taken
 
 
+def test_a_port_that_is_only_roots() -> None:
+    files = {"/proc/net/tcp": TALKS, "/proc/sys/net/ipv4/ip_unprivileged_port_start": "1024\n"}
+    low = RunNeeds(command=("deepspeed", "--master_port", "520", "t.py"))
+    high = RunNeeds(command=("deepspeed", "--master_port", "1024", "t.py"))
+    mine = FakeHost(files=files, queries={"euid": 1000})
+    assert master_port.function(mine, low).reserved
+    assert not master_port.function(mine, high).reserved
+    assert not master_port.function(FakeHost(files=files, queries={"euid": 0}), low).reserved
+    everyones = files | {"/proc/sys/net/ipv4/ip_unprivileged_port_start": "0\n"}
+    assert not master_port.function(FakeHost(files=everyones, queries={"euid": 1000}), low).reserved
+
+
 def test_the_port_that_torchrun_serves_its_ranks_is_not_in_their_way() -> None:
     """`dsdoctor.preflight()` in a script: its own launcher listens on the master port."""
     env = {"MASTER_PORT": "29500", "TORCHELASTIC_USE_AGENT_STORE": "True"}

@@ -135,7 +135,9 @@ def test_this_node_is_not_tried() -> None:
     fact = reach(host, "node slots=8\nlocalhost slots=8\n")
     assert [node.local for node in fact.nodes] == [True, True]
     assert not any(argv[0] == "/bin/ssh" for argv in host.ran)
-    assert fact.lacking == ("pdsh",)
+    assert fact.lacking[0] == "pdsh"
+    assert "ssh" not in fact.lacking
+    assert "ompi_info" in fact.lacking
 
 
 def test_a_cluster_is_tried_in_part() -> None:

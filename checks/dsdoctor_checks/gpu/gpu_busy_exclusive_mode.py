@@ -21,17 +21,19 @@ from dsdoctor.api import (
     Condition,
     Environment,
     Finding,
+    Gpu,
     Gpus,
     Level,
     Missing,
     RunNeeds,
     Scope,
     Signature,
+    TorchLive,
     check,
     fail,
     ok,
 )
-from dsdoctor_checks._util import listed
+from dsdoctor_checks._util import listed, variable
 
 from ._util import judged, named, skip_unreported
 
@@ -42,16 +44,20 @@ EXCLUSIVE = (ComputeMode.EXCLUSIVE_PROCESS, ComputeMode.EXCLUSIVE_THREAD)
 
 @check(CONDITION)
 def mode_lets_the_job_in(
-    gpus: Gpus, run: RunNeeds, env: Environment | Missing
+    gpus: Gpus, run: RunNeeds, env: Environment | Missing, live: TorchLive | Missing
 ) -> Iterator[Finding]:
-    """Judges the compute mode and, in exclusive mode, whether a process holds the GPU."""
+    """Judges the compute mode and, in exclusive mode, whether a process holds the GPU.
+
+    With MPS, the process that holds it is the server, which lets the job's processes in.
+    """
+    shared = variable(env, "CUDA_MPS_PIPE_DIRECTORY") is not None or _all_let_in(live)
     found = judged(gpus, run, env)
     for gpu in found:
         mode = gpu.compute_mode
         pids = sorted({one.pid for one in gpu.processes or () if one.kind == "compute"})
         if mode == ComputeMode.PROHIBITED:
             what = f"{named(gpu)} is in compute mode PROHIBITED, but the job needs it"
-        elif mode in EXCLUSIVE and pids:
+        elif mode in EXCLUSIVE and pids and not shared and not _of_mps(gpu):
             what = (
                 f"{named(gpu)} is in an exclusive compute mode and is held by process "
                 f"{listed(pids)}, but the job needs it"
@@ -72,6 +78,18 @@ def mode_lets_the_job_in(
     yield from skip_unreported(
         found, lambda gpu: gpu.compute_mode, "compute_mode", "the compute mode"
     )
+
+
+def _all_let_in(live: TorchLive | Missing) -> bool:
+    """Whether torch has used every device that it sees."""
+    if not isinstance(live, TorchLive) or not live.devices:
+        return False
+    return all(device.tried and device.ok for device in live.devices)
+
+
+def _of_mps(gpu: Gpu) -> bool:
+    """Whether processes use it through the server of MPS."""
+    return any(one.kind == "mps" for one in gpu.processes or ())
 
 
 HINT = "stop the other process, or restore the default compute mode: `nvidia-smi -c 0` as root"

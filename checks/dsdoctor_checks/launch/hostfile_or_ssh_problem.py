@@ -28,6 +28,7 @@ from dsdoctor.api import (
     LaunchCommand,
     Level,
     Missing,
+    Network,
     NodeReach,
     NodesReach,
     Observation,
@@ -65,8 +66,10 @@ def hostfile_is_sound(
     os: OsInfo | Missing,
     nodes: NodesReach | Missing,
     run: RunNeeds,
+    network: Network | Missing,
 ) -> Iterator[Finding]:
     """Fails on lines that the launcher rejects or ignores, and on unreachable hosts."""
+    own = _own_names(os, network)
     if isinstance(hostfile, Missing):
         nodes_asked = command.num_nodes or 0 if isinstance(command, LaunchCommand) else 0
         if hostfile.why is Why.ABSENT and nodes_asked > 1 and _starts_deepspeed(command):
@@ -78,7 +81,7 @@ def hostfile_is_sound(
         return
     # the fix corrects lines; hosts, programs and numbers of slots are the reader's to change
     correctable = bool(hostfile.problems) and all(problem.line for problem in hostfile.problems)
-    for finding in _troubles(hostfile, command, gpus, os, nodes, run):
+    for finding in _troubles(hostfile, command, gpus, own, nodes, run):
         bad = finding.status in (Status.WARN, Status.FAIL)
         yield without_fix(finding) if bad and not correctable else finding
 
@@ -101,7 +104,7 @@ def _troubles(
     hostfile: Hostfile,
     command: LaunchCommand | Missing,
     gpus: Gpus | Missing,
-    os: OsInfo | Missing,
+    own: set[str],
     nodes: NodesReach | Missing,
     run: RunNeeds,
 ) -> Iterator[Finding]:
@@ -132,8 +135,8 @@ def _troubles(
         )
     if hostfile.problems:
         return
-    yield from _slots(hostfile, gpus, os)
-    others = [entry.host for entry in hostfile.entries if entry.host not in _own_names(os)]
+    yield from _slots(hostfile, gpus, own)
+    others = [entry.host for entry in hostfile.entries if entry.host not in own]
     if isinstance(nodes, Missing) and run.quick and hostfile.asked and others:
         yield skip(
             f"the lines of `{hostfile.path}` are valid, but the names and SSH logins of its"
@@ -166,14 +169,13 @@ def _line_hint(line: int, reason: str) -> str:
     return f"write `HOST slots=N` on line {line}"
 
 
-def _slots(hostfile: Hostfile, gpus: Gpus | Missing, os: OsInfo | Missing) -> Iterator[Finding]:
+def _slots(hostfile: Hostfile, gpus: Gpus | Missing, own: set[str]) -> Iterator[Finding]:
     """Compares this node's slots with its GPUs, except with MIG, where each slice is a device."""
     if not isinstance(gpus, Gpus) or not gpus.gpus or any(gpu.mig_devices for gpu in gpus.gpus):
         return
-    names = _own_names(os)
     have = gpus.count or len(gpus.gpus)
     for entry in hostfile.entries:
-        if entry.host in names and entry.slots > have:
+        if entry.host in own and entry.slots > have:
             yield fail(
                 f"line {entry.line} of `{hostfile.path}` sets {entry.slots} slots for"
                 f" `{entry.host}`, but this node has {have} GPUs",
@@ -185,12 +187,25 @@ def _slots(hostfile: Hostfile, gpus: Gpus | Missing, os: OsInfo | Missing) -> It
             )
 
 
-def _own_names(os: OsInfo | Missing) -> set[str]:
-    """What this node may be called in its hostfile."""
+def _own_names(os: OsInfo | Missing, network: Network | Missing) -> set[str]:
+    """What this node may be called in its hostfile: its names and addresses."""
     names = {"localhost", "127.0.0.1", "::1"}
     if isinstance(os, OsInfo):
         names |= {os.hostname, os.hostname.split(".")[0]}
+    if isinstance(network, Network):
+        names.update(*(interface.addresses or () for interface in network.interfaces))
     return names
+
+
+#: What the launcher looks for on PATH before it starts other nodes (deepspeed 0.19.8
+#: launcher/multinode_runner.py, `backend_exists`), by `--launcher`.
+_BACKENDS = {
+    "openmpi": "ompi_info",
+    "mpich": "mpirun",
+    "impi": "mpirun",
+    "mvapich": "mpiname",
+    "slurm": "sinfo",
+}
 
 
 def _tools(
@@ -203,19 +218,29 @@ def _tools(
     if isinstance(command, LaunchCommand):
         by = command.inner or command.launcher
         kind = command.options.get("launcher", "pdsh").lower()
-    if by != "deepspeed" or kind != "pdsh" or not others or "no_ssh" in _options(command):
+    if by != "deepspeed" or not others or "no_ssh" in _options(command):
         return
+    needed = ("ssh", "pdsh") if kind == "pdsh" else (_BACKENDS.get(kind),)
     for tool in nodes.lacking:
+        if tool not in needed:
+            continue
         yield fail(
             f"`{tool}` is not on PATH, but the deepspeed launcher needs it to start the"
             f" {len(hostfile.entries)} hosts of `{hostfile.path}`",
             effect="the launcher stops before anything starts",
-            hint=f"install `{tool}`, or use `--launcher openmpi` or `--launcher slurm`"
-            if tool == "pdsh"
-            else f"install `{tool}`",
+            hint=_install(tool, kind),
             tool=tool,
             hosts=len(hostfile.entries),
         )
+
+
+def _install(tool: str, kind: str) -> str:
+    """How to get a program that the launcher needs."""
+    if tool == "pdsh":
+        return "install `pdsh`, or use `--launcher openmpi` or `--launcher slurm`"
+    if tool == "ssh":
+        return "install `ssh`"
+    return f"put `{tool}` of {kind} on PATH, or start with `--launcher pdsh`, which needs only SSH"
 
 
 def _options(command: LaunchCommand | Missing) -> dict[str, str]:

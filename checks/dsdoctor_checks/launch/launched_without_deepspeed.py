@@ -28,6 +28,7 @@ from dsdoctor.api import (
     Level,
     Missing,
     Observation,
+    OsInfo,
     RunNeeds,
     Scope,
     Signature,
@@ -35,7 +36,9 @@ from dsdoctor.api import (
     fail,
     ok,
     warn,
+    whole,
 )
+from dsdoctor_checks._util import listed
 
 CONDITION = Condition(
     "launched-without-deepspeed",
@@ -57,6 +60,7 @@ def a_launcher_starts_the_ranks(
     environment: Environment | Missing,
     config: DsConfig | Missing,
     gpus: Gpus | Missing,
+    os: OsInfo | Missing,
 ) -> Iterator[Finding]:
     """Reports `python train.py` if the job uses DeepSpeed or several GPUs."""
     if command.launcher != "python" or command.script is None:
@@ -76,7 +80,7 @@ def a_launcher_starts_the_ranks(
                 value=known[name],
             )
         if not wrong:
-            yield ok(ranks_in_environment=True)
+            yield from _ranks_that_nothing_starts(command, known, os)
         return
     count = max(len(run.gpus), run.expect_gpus or 0)
     wants = isinstance(config, DsConfig) or any(
@@ -101,6 +105,36 @@ def a_launcher_starts_the_ranks(
             hint=f"start it with `{line}`",
             unset=missing,
         )
+
+
+#: Variables of whatever starts one process for each rank: schedulers, MPI, torchrun.
+_STARTERS = ("SLURM_", "OMPI_", "PMI", "TORCHELASTIC_", "KUBERNETES_")
+
+
+def _ranks_that_nothing_starts(
+    command: LaunchCommand, known: dict[str, str], os: OsInfo | Missing
+) -> Iterator[Finding]:
+    """Warns of a rank's variables left in a shell: one process waits for ranks that nobody starts.
+
+    In a container, whoever starts the pods sets them, and on another node's address, other nodes
+    are meant to join.
+    """
+    ranks = whole(known["WORLD_SIZE"]) or 1
+    here = known["MASTER_ADDR"] == "localhost" or known["MASTER_ADDR"].startswith("127.")
+    started = any(name.startswith(_STARTERS) for name in known) or "WORLD_SIZE" in command.env
+    contained = isinstance(os, Missing) or os.container is not None
+    if ranks < 2 or not here or started or contained:  # noqa: PLR2004
+        yield ok(ranks_in_environment=True)
+        return
+    names = listed(f"`{name}`" for name in _NEEDED)
+    yield warn(
+        f"`WORLD_SIZE={ranks}` and `RANK={known['RANK']}` are set in this shell, but"
+        f" `python {command.script}` starts one process",
+        effect=f"it waits for {ranks - 1} more, which nothing starts, until it times out",
+        hint=f"unset {names}, or start it with `{_with_launcher(command, ranks)}`",
+        ranks=ranks,
+        rank=known["RANK"],
+    )
 
 
 def _may_be_number(value: str) -> bool:

@@ -1,14 +1,16 @@
-"""The master port is already in use.
+"""The master port is already in use, or only root may open it.
 
 ## Why it matters
 Launchers use port 29500 by default. A second job on the machine stops with `EADDRINUSE`, or its
-ranks connect to the first job's store and hang.
+ranks connect to the first job's store and hang. Ports below 1024 are root's on most systems.
 
 ## What to do
-Use a different port for each job on the machine, or stop the process that still uses it.
+Use a different port for each job on the machine, or stop the process that still uses it. Use a port
+above 1024.
 
 ## References
-deepspeed/constants.py (`TORCH_DISTRIBUTED_DEFAULT_PORT`), torch/distributed/run.py
+deepspeed/constants.py (`TORCH_DISTRIBUTED_DEFAULT_PORT`), torch/distributed/run.py, Linux
+Documentation/networking/ip-sysctl.rst (`ip_unprivileged_port_start`)
 """
 
 from __future__ import annotations
@@ -40,15 +42,24 @@ _OPTIONS = {"accelerate": "--main_process_port", "deepspeed": "--master_port"}
 @check(CONDITION)
 def port_is_free(port: MasterPort, command: LaunchCommand | Missing) -> Iterator[Finding]:
     """Fails for the port of this command; warns if only the default port is in use."""
-    if not port.taken:
-        yield ok(port=port.port)
-        return
     kind = ""
     if isinstance(command, LaunchCommand):
         kind = command.inner or command.launcher
-        if kind == "other" or (kind == "python" and not port.asked):
-            return  # it may not open a port
     option = _OPTIONS.get(kind, "--master-port")
+    if port.reserved and not port.taken:
+        yield fail(
+            f"only root may open port {port.port} on this node, but it is the master port",
+            effect="rank 0 stops with `failed to bind … (errno: 13 - Permission denied)`",
+            hint=f"add `{option} 29500`" if kind != "python" else "set `MASTER_PORT=29500`",
+            port=port.port,
+            suggested=29500,
+        )
+        return
+    if not port.taken:
+        yield ok(port=port.port)
+        return
+    if kind == "other" or (kind == "python" and not port.asked):
+        return  # it may not open a port
     free = port.port + 1
     what = "the master port of this command" if kind else "the default of the launchers"
     which = f"port {port.port} of `{port.host}`" if port.remote else f"port {port.port}"
@@ -85,6 +96,18 @@ SIGNATURES = (
         not_examples=("ValueError: email address already in use",),
         level=Level.CERTAIN,
         masks=("rendezvous-timeout",),
+    ),
+    Signature(
+        pattern=r"failed to bind to \S+:\d{1,4} \(errno: 13 ",
+        source="torch 1.11-2.13 csrc/distributed/c10d/socket.cpp",
+        examples=(
+            "RuntimeError: The server socket has failed to bind to [::]:520 (errno: 13 - Permission denied).",
+        ),
+        not_examples=("failed to bind to [::]:29500 (errno: 98 - Address already in use)",),
+        level=Level.CERTAIN,
+        masks=("rendezvous-timeout",),
+        message="The master port is one that only root may open",
+        hint="pass a port above 1024 with `--master_port`",
     ),
     Signature(
         pattern=r"(?i)failed to listen on any local network address|failed to bind to address \S*:\d+|\bport:? ?'?\d{2,5}'? (?:is|was) (?:already (?:in use|occupied|taken|allocated)|not available)",

@@ -2,14 +2,18 @@
 
 ## Why it matters
 All ranks connect to one address and port. If the address is wrong, a firewall blocks the port or a
-node did not start, the other ranks wait until they time out.
+node did not start, the other ranks wait until they time out. With `localhost`, the ranks of each node
+connect to their own node; torchrun uses that address unless it is given another.
 
 ## What to do
-Check on every node that the master address resolves and that its port can be reached
-(`nc -vz ADDRESS PORT`). Check that the job started on every node.
+Use the same address on every node, one at which the others reach node 0. Check on every node that it
+resolves and that its port can be reached (`nc -vz ADDRESS PORT`). Check that the job started on every
+node.
 
 ## References
 - torch/distributed/elastic/rendezvous, torch distributed/c10d/socket.cpp
+- torch 2.13.0 distributed/run.py: `--master-addr` is 127.0.0.1 by default, `--rdzv-endpoint` empty;
+  each option is also read from `PET_` and its name
 """
 
 from __future__ import annotations
@@ -18,16 +22,22 @@ from collections.abc import Iterator
 
 from dsdoctor.api import (
     Condition,
+    Environment,
     Finding,
+    Hostfile,
+    LaunchCommand,
     Level,
     MasterAddress,
+    Missing,
     Observation,
     Scope,
     Signature,
     check,
     fail,
     ok,
+    skip,
 )
+from dsdoctor_checks._util import node_count, variable
 
 CONDITION = Condition(
     "rendezvous-timeout",
@@ -39,9 +49,42 @@ CONDITION = Condition(
 )
 
 
+#: Options of torchrun that say where its nodes meet.
+_MEETING = ("master_addr", "rdzv_endpoint", "rdzv_conf")
+
+
 @check(CONDITION)
-def master_address_resolves(address: MasterAddress) -> Iterator[Finding]:
-    """Fails if this node does not know the name of the master address."""
+def master_address_resolves(
+    address: MasterAddress | Missing,
+    command: LaunchCommand | Missing,
+    env: Environment | Missing,
+    hostfile: Hostfile | Missing,
+) -> Iterator[Finding]:
+    """Fails for an unknown name, and for this node's own address if there are other nodes."""
+    nodes = _nodes(command, env, hostfile)
+    if isinstance(command, LaunchCommand) and nodes > 1 and _meets_nowhere(command, env):
+        yield fail(
+            f"torchrun is to start {nodes} nodes, but neither `--master-addr` nor `--rdzv-endpoint`"
+            " is given, and its default is 127.0.0.1",
+            effect="each node waits for the others at its own address until it times out",
+            hint="add `--master-addr ADDRESS` with the address of node 0, the same on every node",
+            nodes=nodes,
+        )
+        return
+    if isinstance(address, Missing):
+        yield skip(address.detail, fact=MasterAddress.key(), why=address.why.value)
+        return
+    if nodes > 1 and _own(address.host):
+        yield fail(
+            f"the master address is `{address.host}`, which is each node itself, but the run has"
+            f" {nodes} nodes",
+            effect="the ranks of the other nodes wait for rank 0 at their own node until they time out",
+            hint="set it to the address of node 0, the same on every node; in a Slurm job, to the"
+            ' first line of `scontrol show hostnames "$SLURM_JOB_NODELIST"`',
+            host=address.host,
+            nodes=nodes,
+        )
+        return
     if address.addresses:
         yield ok(host=address.host, addresses=address.addresses)
         return
@@ -52,6 +95,36 @@ def master_address_resolves(address: MasterAddress) -> Iterator[Finding]:
         f"{address.host}` prints an address",
         host=address.host,
     )
+
+
+def _own(host: str) -> bool:
+    """Whether an address is that of whichever node uses it."""
+    return host.lower() == "localhost" or host.startswith("127.") or host.strip("[]") == "::1"
+
+
+def _nodes(
+    command: LaunchCommand | Missing, env: Environment | Missing, hostfile: Hostfile | Missing
+) -> int:
+    """Nodes on which the ranks of this command run; 1 if it starts on this node only.
+
+    The deepspeed launcher starts the other nodes itself and gives them an address.
+    """
+    if isinstance(command, Missing) or "deepspeed" in (command.launcher, command.inner):
+        return 1
+    if command.launcher in ("srun", "mpirun"):
+        return node_count(env, hostfile, command)
+    return command.num_nodes or 1
+
+
+def _meets_nowhere(command: LaunchCommand, env: Environment | Missing) -> bool:
+    """Whether nothing tells torchrun where its nodes meet."""
+    if "torchrun" not in (command.launcher, command.inner) or "standalone" in command.options:
+        return False
+    if (command.num_nodes or 1) == 1 or command.master_addr:
+        return False
+    names = (f"PET_{name.upper()}" for name in _MEETING)
+    given = any(variable(env, name) or command.env.get(name) for name in names)
+    return not given and not any(command.options.get(name) for name in _MEETING)
 
 
 HINT = "check on every node that the job started there and that `nc -vz ADDRESS PORT` reaches the master address"

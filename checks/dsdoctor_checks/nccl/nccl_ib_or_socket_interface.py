@@ -99,6 +99,8 @@ def _adapters(setting: Setting, network: Network) -> Iterator[Finding]:
     if ports:
         yield ok(adapters=[f"{port.device}:{port.port}" for port in ports])
         return
+    if pattern.exclude and not network.rdma:
+        return  # nothing is left out of nothing
     there = sorted({port.device for port in network.rdma})
     named = listed(there) if there else "none at all"
     yield warn(

@@ -211,6 +211,7 @@ class MasterPort(Fact, frozen=True, kw_only=True):
         taken: a socket of this node listens on it.
         holder: command and process id of the listener, if visible.
         remote: the host is another node, which was probed by a connection.
+        reserved: only root may open it on this node, and the job does not run as root.
     """
 
     host: str = ""
@@ -219,3 +220,4 @@ class MasterPort(Fact, frozen=True, kw_only=True):
     taken: bool = False
     holder: str | None = None
     remote: bool = False
+    reserved: bool = False

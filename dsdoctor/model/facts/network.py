@@ -137,7 +137,8 @@ class NodesReach(Fact, frozen=True, kw_only=True):
     Attributes:
         nodes: one for each host that was tried.
         untried: number of hosts left out because there are too many.
-        lacking: which of `ssh` and `pdsh` are missing on this node.
+        lacking: programs that the deepspeed launcher may start other nodes with and that are not on
+            this node's PATH (`ssh`, `pdsh`, `mpirun`, …).
     """
 
     nodes: tuple[NodeReach, ...] = ()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from dsdoctor.api import Gpu, Gpus
+from dsdoctor.api import CudaDevice, Environment, Gpu, Gpus, ImportOutcome, TorchLive
 from dsdoctor.model.facts.gpu import GpuProcess
 from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import gpu_busy_exclusive_mode
@@ -68,3 +70,33 @@ def test_rows(fact: Gpu, expected: str) -> None:
         judge(gpu_busy_exclusive_mode.mode_lets_the_job_in, gpus=Gpus(gpus=(fact,))).status
         == expected
     )
+
+
+SERVER = GpuProcess(pid=7, kind="compute", used_bytes=5)
+CLIENT = GpuProcess(pid=8, kind="mps", used_bytes=5)
+
+
+def _live(*, ok: bool) -> TorchLive:
+    device = CudaDevice(index=0, name="V100", major=7, minor=0, ok=ok)
+    return TorchLive(imported=ImportOutcome(ok=True), cuda_ok=True, devices=(device,))
+
+
+@pytest.mark.parametrize(
+    ("processes", "facts", "expected"),
+    [
+        pytest.param(
+            (SERVER,), {"environment": Environment(variables={"CUDA_MPS_PIPE_DIRECTORY": "/x"})},
+            "ok", id="the job is to use the server of MPS",
+        ),
+        pytest.param((SERVER, CLIENT), {}, "ok", id="clients of MPS use it"),
+        pytest.param((SERVER,), {"torch_live": _live(ok=True)}, "ok", id="torch has used it"),
+        pytest.param((SERVER,), {"torch_live": _live(ok=False)}, "fail", id="torch could not"),
+    ],
+)  # fmt: skip
+def test_the_server_of_mps_lets_others_in(
+    processes: tuple[GpuProcess, ...], facts: dict[str, Any], expected: str
+) -> None:
+    """MPS asks for exclusive mode, so that nothing uses the GPU but its server."""
+    gpus = Gpus(gpus=(Gpu(index=0, compute_mode=3, processes=processes),))
+    check = gpu_busy_exclusive_mode.mode_lets_the_job_in
+    assert judge(check, gpus=gpus, **facts).status == expected

@@ -144,6 +144,20 @@ def reach(lacking: tuple[str, ...] = (), **changes: Any) -> NodesReach:
             id="pdsh is not installed, but Open MPI starts the ranks",
         ),
         pytest.param(
+            reach(("mpirun", "ompi_info")),
+            "deepspeed --launcher openmpi t.py",
+            "fail ok",
+            "`ompi_info` is not on PATH",
+            id="Open MPI is not installed, but starts the ranks",
+        ),
+        pytest.param(
+            reach(("mpirun", "ompi_info", "sinfo")),
+            "deepspeed t.py",
+            "ok",
+            "",
+            id="what other launchers need is not installed",
+        ),
+        pytest.param(
             reach(("pdsh",)),
             "deepspeed --no_ssh --node_rank 0 t.py",
             "ok",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from dsdoctor.api import DsConfig, RunNeeds
+from dsdoctor.api import DsConfig, OsInfo, RunNeeds
 from dsdoctor.testing import judge
 from dsdoctor_checks.launch import launched_without_deepspeed as unit
 from tests.checks.launch.rows import command, env, gpus
@@ -123,3 +124,42 @@ def test_the_port_is_a_number(value: str, status: str) -> None:
         gpus=gpus(2),
     )
     assert judged.statuses == [status]
+
+
+LEFT = {
+    "RANK": "0",
+    "WORLD_SIZE": "4",
+    "LOCAL_RANK": "0",
+    "MASTER_ADDR": "localhost",
+    "MASTER_PORT": "1234",
+}
+HERE = OsInfo(system="Linux", release="6.1", machine="x86_64", hostname="n0")
+
+
+@pytest.mark.parametrize(
+    ("line", "changes", "system", "status"),
+    [
+        pytest.param("python t.py", {}, HERE, "warn", id="a shell in which ranks were tried"),
+        pytest.param("python t.py", {"WORLD_SIZE": "1"}, HERE, "ok", id="one rank"),
+        pytest.param("python t.py", {"MASTER_ADDR": "n1"}, HERE, "ok", id="another node's rank"),
+        pytest.param("python t.py", {"SLURM_JOB_ID": "1"}, HERE, "ok", id="a task of Slurm"),
+        pytest.param("python t.py", {"TORCHELASTIC_RUN_ID": "1"}, HERE, "ok", id="under torchrun"),
+        pytest.param("WORLD_SIZE=2 RANK=1 python t.py", {}, HERE, "ok", id="ranks by hand"),
+        pytest.param("torchrun t.py", {}, HERE, "ok", id="a launcher sets its own"),
+        pytest.param(
+            "python t.py", {}, msgspec.structs.replace(HERE, container="docker"), "ok",
+            id="a pod, whose maker sets them",
+        ),
+    ],
+)  # fmt: skip
+def test_ranks_that_nothing_starts(
+    line: str, changes: dict[str, str], system: OsInfo, status: str
+) -> None:
+    judged = judge(
+        unit.a_launcher_starts_the_ranks,
+        launch_command=command(line),
+        environment=env(**{**LEFT, **changes}),
+        os_info=system,
+        gpus=gpus(4),
+    )
+    assert judged.status == status

@@ -53,6 +53,15 @@ from tests.checks.launch.rows import ABSENT, command
             "ok",
             id="the master is another node and the port is free here",
         ),
+        pytest.param(
+            MasterPort(port=520, reserved=True), "deepspeed t.py", "fail", id="the port is root's"
+        ),
+        pytest.param(
+            MasterPort(port=520, reserved=True, taken=True),
+            "deepspeed t.py",
+            "fail",
+            id="root's port, and taken",
+        ),
     ],
 )
 def test_port(port: MasterPort, line: str, status: str) -> None:

@@ -9,6 +9,7 @@ from dsdoctor.host import HostError
 from dsdoctor.probes.ports import master_address
 from dsdoctor.testing import FakeHost, judge
 from dsdoctor_checks.launch import rendezvous_timeout
+from tests.checks.launch.rows import ABSENT, command, env
 
 KNOWN = {
     "/usr/bin/getent ahosts node-a": "10.0.0.1       STREAM node-a\n10.0.0.1       DGRAM\n",
@@ -58,3 +59,56 @@ def test_the_address_of_the_command_is_resolved() -> None:
 def test_nothing_is_resolved(line: str, quick: bool, env: dict[str, str]) -> None:
     with pytest.raises(HostError):
         read(line, quick=quick, **env)
+
+
+@pytest.mark.parametrize(
+    ("line", "host", "variables", "expected"),
+    [
+        pytest.param("torchrun --nnodes 2 t.py", "", {}, "fail", id="torchrun meets at its default"),
+        pytest.param(
+            "srun torchrun --nnodes 2 t.py", "", {}, "fail", id="so do several under srun"
+        ),
+        pytest.param(
+            "torchrun --nnodes 2 --rdzv-backend c10d t.py", "", {}, "fail", id="c10d has no endpoint"
+        ),
+        pytest.param(
+            "torchrun --nnodes 2 --rdzv_endpoint $HEAD:29400 t.py", "", {}, "skip",
+            id="an endpoint of the shell",
+        ),
+        pytest.param(
+            "torchrun --nnodes 2 t.py", "", {"PET_MASTER_ADDR": "n0"}, "skip",
+            id="an address in the environment",
+        ),
+        pytest.param("torchrun --nnodes 1:4 t.py", "", {}, "skip", id="one node is enough"),
+        pytest.param("torchrun --standalone t.py", "", {}, "skip", id="a node on its own"),
+        pytest.param(
+            "torchrun --nnodes 2 --master-addr 127.0.0.1 t.py", "127.0.0.1", {}, "fail",
+            id="the loopback address for two nodes",
+        ),
+        pytest.param(
+            "srun python t.py", "localhost", {"SLURM_NNODES": "4"}, "fail",
+            id="localhost for the nodes of srun",
+        ),
+        pytest.param(
+            "python t.py", "localhost", {"SLURM_NNODES": "4"}, "ok",
+            id="one node of a larger allocation",
+        ),
+        pytest.param(
+            "srun python t.py", "localhost", {"SLURM_NNODES": "1"}, "ok", id="srun on one node"
+        ),
+        pytest.param(
+            "accelerate launch --num_machines 2 --main_process_ip ::1 t.py", "::1", {}, "fail",
+            id="accelerate on two machines",
+        ),
+    ],
+)  # fmt: skip
+def test_the_address_of_several_nodes(
+    line: str, host: str, variables: dict[str, str], expected: str
+) -> None:
+    found = judge(
+        rendezvous_timeout.master_address_resolves,
+        master_address=MasterAddress(host=host, addresses=("127.0.0.1",)) if host else ABSENT,
+        launch_command=command(line),
+        environment=env(**variables),
+    )
+    assert found.status == expected

@@ -32,6 +32,14 @@ NODE = Network(
 )
 
 
+def test_leaving_an_adapter_out_of_none_changes_nothing() -> None:
+    """A line for all nodes of a cluster, read on one without adapters."""
+    for value, expected in (("^mlx5_3", "ok"), ("mlx5_3", "warn")):
+        variables = Environment(variables={"NCCL_IB_HCA": value})
+        bare = Network(interfaces=NODE.interfaces)
+        assert judge(CHECK, network=bare, environment=variables).status == expected
+
+
 @pytest.mark.parametrize(
     ("variables", "expected"),
     [

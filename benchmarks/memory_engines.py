@@ -62,19 +62,29 @@ def setting_of(case: Case) -> Setting:
 
 
 def ranks_of(sizes: Sequence[int], setting: Setting) -> tuple[int, ...]:
-    """Rank 0, and the one that keeps most: ZeRO-1 and -2 give each rank other gradients."""
+    """Rank 0, and those that take most: ZeRO-1 and -2 give each rank other gradients.
+
+    One of them keeps most. With the optimizer on the host each rank computes the norm of its part
+    of a gradient in fp64, so the rank with the largest part may take more than that one.
+    """
     if setting.stage not in (1, 2) or setting.lora_rank or setting.world == 1:
         return (0,)
-    total, most, heaviest = sum(sizes), -1, 0
+    total = sum(sizes)
+    most = largest = -1
+    heaviest = norms = 0
     for rank in range(setting.world):
         start, end = rank * total // setting.world, (rank + 1) * total // setting.world
-        kept = at = 0
+        kept = part = at = 0
         for size in sizes:
-            kept += size if at < end and at + size > start else 0
+            inside = min(end, at + size) - max(start, at)
+            kept += size if inside > 0 else 0
+            part = max(part, inside)
             at += size
         if kept > most:
             most, heaviest = kept, rank
-    return tuple(sorted({0, heaviest}))
+        if part > largest:
+            largest, norms = part, rank
+    return tuple(sorted({0, heaviest, *([norms] if setting.offloads_optimizer else [])}))
 
 
 def allocated(need: memory.Memory) -> int:

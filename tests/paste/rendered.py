@@ -125,6 +125,7 @@ def ds_report(snapshot: Snapshot) -> str:
         return ""
     toolkit = toolkits.toolkit if toolkits else None
     nvcc = toolkit.version if toolkit else " [FAIL] cannot find CUDA_HOME via torch"
+    nvcc = "None" if torch.hip else nvcc  # deepspeed 0.19.8 env_report.py asks only with CUDA
     shm = (resources.shm_total_bytes or 0) / _GIB if resources else 0
     wheel = f"torch {deepspeed.built_for_torch or '0.0'}, cuda {deepspeed.built_for_cuda or '0.0'}"
     return f"""\

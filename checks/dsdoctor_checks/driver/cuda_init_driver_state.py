@@ -7,11 +7,14 @@ instead of libcuda. Every rank exits at its first CUDA call.
 
 ## What to do
 Reload the module (`modprobe -r nvidia_uvm && modprobe nvidia_uvm`) or reboot. For error 34, remove
-the toolkit's `stubs` folder from `LD_LIBRARY_PATH`. For error 805, restart the MPS server.
+the toolkit's `stubs` folder from `LD_LIBRARY_PATH`. For error 805, restart the MPS server. In a
+confidential virtual machine, CUDA fails with error 802 until `nvidia-smi conf-compute -srs 1` has set
+the GPU to the ready state.
 
 ## References
 - driver_types.h: errors 3, 34, 802, 803, 805 and 999
 - https://github.com/pytorch/pytorch/issues/35710
+- https://docs.nvidia.com/confidential-computing/ (`nvidia-smi conf-compute -srs 1`)
 """
 
 from __future__ import annotations
@@ -54,6 +57,8 @@ _STUB, _MPS = 34, 805
 _STATES = (3, _STUB, _tables.NOT_READY, _tables.MISMATCH, _MPS, 999)
 _HINTS = {
     _STUB: "remove the toolkit's `stubs` folder from `LD_LIBRARY_PATH`",
+    _tables.NOT_READY: "in a confidential virtual machine, run `nvidia-smi conf-compute -srs 1` as root;"
+    " on a board with NVSwitches, start the fabric manager on its host",
     _MPS: "restart the MPS server with `nvidia-cuda-mps-control -d`, or unset `CUDA_MPS_*`",
 }
 _RELOAD = "reload the module with `modprobe -r nvidia_uvm && modprobe nvidia_uvm`, or reboot"

@@ -25,6 +25,7 @@ from dsdoctor.api import (
     FabricManager,
     FabricState,
     Finding,
+    Gpu,
     Gpus,
     Level,
     Missing,
@@ -48,6 +49,8 @@ CONDITION = Condition(
     since="0.1",
     leads_to=("cuda-init-driver-state",),
 )
+#: In the names of products that are cards for a slot.
+_CARDS = ("PCIE", "NVL", "RTX")
 _WORDS = {
     FabricState.NOT_STARTED: "not started",
     FabricState.IN_PROGRESS: "in progress",
@@ -86,7 +89,7 @@ def fabric_is_up(
     unserved = 0
     if used and not joined and isinstance(manager, FabricManager) and manager.running is False:
         unserved = manager.switches
-    if not pending and not unserved and code != _tables.NOT_READY:
+    if not pending and not unserved and (code != _tables.NOT_READY or _no_fabric(used, manager)):
         return
     if unserved:
         text = (
@@ -112,6 +115,15 @@ def fabric_is_up(
         gpus=[gpu.index for gpu in pending],
         states=[gpu.fabric.state for gpu in pending],
         driver=driver,
+    )
+
+
+def _no_fabric(used: list[Gpu], manager: FabricManager | Missing) -> bool:
+    """Whether all GPUs are cards for a slot without NVLinks: no switch connects them."""
+    if not used or (isinstance(manager, FabricManager) and manager.switches):
+        return False
+    return not any(gpu.links for gpu in used) and all(
+        any(word in (gpu.name or "").upper() for word in _CARDS) for gpu in used
     )
 
 

@@ -153,7 +153,9 @@ def some_gpu_visible(
     yield fail(
         f"the driver lists none of the NVIDIA GPUs on the PCI bus ({on_bus})",
         effect=_CPU,
-        hint="look for the reason with `dmesg | grep -i -e nvrm -e nvidia`",
+        hint="look for the reason with `dmesg | grep -i -e nvrm -e nvidia`; after `RmInitAdapter failed`,"
+        " enable Above 4G Decoding and Resizable BAR in the machine's firmware setup, and check the"
+        " power cables",
         on_bus=on_bus,
         **evidence,
     )

@@ -1,12 +1,12 @@
-"""A hardware limit keeps a GPU's clocks low.
+"""A limit keeps a GPU's clocks low.
 
 ## Why it matters
 A hardware slowdown halves the clocks or worse: the card is too hot, or its power supply signals
 overload. All ranks wait for the slowest GPU. Idle clocks and the power cap under load are normal and
-not reported.
+not reported. A clock that somebody has locked (`nvidia-smi -lgc`, `-ac`) stays low under load, too.
 
 ## What to do
-Check cooling (fans, dust, room temperature), power cables and the power supply.
+Reset locked clocks with `nvidia-smi -rgc` and `-rac`. Check cooling (fans, dust, room temperature), power cables and the power supply.
 
 ## References
 - nvml.h of CUDA 13.5: nvmlClocksEventReason*
@@ -21,6 +21,7 @@ from dsdoctor.api import (
     Environment,
     EventReason,
     Finding,
+    Gpu,
     Gpus,
     Missing,
     RunNeeds,
@@ -34,6 +35,8 @@ from ._util import judged, named, skip_unreported
 
 CONDITION = Condition("gpu-throttled", id="DSD608", scope=Scope.NODE, since="0.1")
 
+#: At this utilization, a clock is not low because there is little to do.
+BUSY_PERCENT = 50
 #: Hardware reasons, as named in messages.
 HARDWARE = {
     EventReason.HW_THERMAL: "its temperature",
@@ -55,6 +58,15 @@ def _suspects(reasons: int) -> str:
     return "cooling and power supply"
 
 
+def _locked(gpu: Gpu) -> bool:
+    """Whether it works at less than half of its clock because of its settings."""
+    set_low = (gpu.health.event_reasons or 0) & EventReason.APPLICATION_CLOCKS
+    clock, most = gpu.clock_sm_mhz, gpu.clock_sm_max_mhz
+    if not set_low or not clock or not most or not gpu.utilization_gpu_percent:
+        return False
+    return gpu.utilization_gpu_percent >= BUSY_PERCENT and clock < most / 2
+
+
 @check(CONDITION)
 def clocks_are_free(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
     """Judges why clocks are low; on an idle GPU only heat counts."""
@@ -67,6 +79,18 @@ def clocks_are_free(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> It
         if idle and not reasons & EventReason.HW_THERMAL:
             continue
         if not hard and not soft:
+            if _locked(gpu):
+                yield warn(
+                    f"{named(gpu)} is in use, but settings keep its SM clock at {gpu.clock_sm_mhz} MHz,"
+                    f" less than half of its {gpu.clock_sm_max_mhz} MHz",
+                    effect="this GPU, and every rank that waits for it, runs several times slower",
+                    hint=f"run `nvidia-smi -i {gpu.index} -rgc` and `nvidia-smi -i {gpu.index} -rac` as root",
+                    gpu=gpu.index,
+                    uuid=gpu.uuid,
+                    event_reasons=hex(reasons),
+                    sm_mhz=gpu.clock_sm_mhz,
+                    sm_max_mhz=gpu.clock_sm_max_mhz,
+                )
             continue
         clock = "" if gpu.clock_sm_mhz is None else f", SM at {gpu.clock_sm_mhz} MHz"
         why = hard[0] if hard else "the software thermal limit"

@@ -21,6 +21,7 @@ class Bad(msgspec.Struct, frozen=True):
         effect: what the user sees.
         at_import: it fails when deepspeed is imported; otherwise when ops are built.
         source: where the fact comes from.
+        at_load: only loading a checkpoint fails.
     """
 
     other: str
@@ -29,6 +30,7 @@ class Bad(msgspec.Struct, frozen=True):
     effect: str
     source: str
     at_import: bool = True
+    at_load: bool = False
 
 
 DEEPSPEED_TORCH = (
@@ -56,6 +58,16 @@ DEEPSPEED_TORCH = (
     ),
     Bad(
         "torch",
+        "2.6",
+        "0.16.0",
+        "loading a checkpoint fails with `Weights only load failed`: since torch 2.6, `torch.load` reads"
+        " only weights unless `weights_only=False` is passed",
+        "torch_checkpoint_engine.py of the sdists 0.15.4 and 0.16.0, read 2026-11-28",
+        at_import=False,
+        at_load=True,
+    ),
+    Bad(
+        "torch",
         "2.12",
         "0.19.5",
         "ops do not compile: torch's headers need C++20, but DeepSpeed compiles with C++17",
@@ -76,3 +88,12 @@ OLDEST_PYTHON = (
     ("transformers", "5.23", (3, 11)),
     ("accelerate", "1.15", (3, 10)),
 )
+
+#: Oldest torch with which transformers offers its models: release of transformers, torch
+#: (utils/import_utils.py of the wheels 4.51.3, 4.52.3, 4.57.3, 5.0.0, 5.1.0 and 5.3.0, read
+#: 2026-11-28).
+TRANSFORMERS_TORCH = (("5.1", "2.4"), ("5.0", "2.2"), ("4.52", "2.1"))
+#: Oldest accelerate whose `unwrap_model` has the argument that the Trainer passes: release of
+#: transformers, accelerate (trainer.py of 4.51.3 and 4.52.3, accelerator.py of 1.2.1 and 1.3.0, read
+#: 2026-11-28).
+TRANSFORMERS_ACCELERATE = (("4.52", "1.3.0"),)

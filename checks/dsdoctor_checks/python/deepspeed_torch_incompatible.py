@@ -16,10 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsdoctor.api import (
+    Checkpoint,
     Condition,
     DeepSpeedInstall,
     DeepSpeedLive,
     Finding,
+    LaunchCommand,
     Level,
     Missing,
     Packages,
@@ -54,6 +56,8 @@ def deepspeed_suits_torch(
     live: DeepSpeedLive | Missing,
     patient: Patient | Missing,
     packages: Packages | Missing,
+    checkpoint: Checkpoint | Missing,
+    command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
     """Looks the pair up; an import that succeeded overrides the table."""
     if deepspeed.version is None or torch.version is None:
@@ -63,7 +67,7 @@ def deepspeed_suits_torch(
     for row in DEEPSPEED_TORCH:
         if not at_least(torch.version, row.since) or at_least(deepspeed.version, row.fixed):
             continue
-        if row.at_import and works:
+        if (row.at_import and works) or (row.at_load and not _loads(checkpoint, command)):
             continue
         upgrade = pip(patient, packages, f"install -U 'deepspeed>={row.fixed}'")
         yield (fail if row.at_import else warn)(
@@ -79,6 +83,14 @@ def deepspeed_suits_torch(
         )
         return
     yield ok(deepspeed=deepspeed.version, torch=torch.version)
+
+
+def _loads(checkpoint: Checkpoint | Missing, command: LaunchCommand | Missing) -> bool:
+    """Whether the run is to go on from a checkpoint."""
+    if isinstance(checkpoint, Checkpoint):
+        return not any(file.role == "weights" for file in checkpoint.files)
+    words = command.script_args if isinstance(command, LaunchCommand) else ()
+    return any(word.startswith(("--resume_from", "--resume-from")) for word in words)
 
 
 HINT = "upgrade DeepSpeed: `python -m pip install -U deepspeed`"

@@ -1,8 +1,9 @@
-"""The installed transformers is incompatible with DeepSpeed or accelerate.
+"""The installed transformers is incompatible with torch, DeepSpeed or accelerate.
 
 ## Why it matters
 The Hugging Face Trainer rejects a DeepSpeed or accelerate that is too old. Releases before 5.0 also
-replace `warmup_num_steps: "auto"` with 0, which DeepSpeed rejects since 0.19.3.
+replace `warmup_num_steps: "auto"` with 0, which DeepSpeed rejects since 0.19.3. With a torch that is too
+old for it, transformers is imported, but has no models and no Trainer.
 
 ## What to do
 Upgrade the package named in the finding.
@@ -34,6 +35,7 @@ from dsdoctor_checks._pip import pip
 from dsdoctor_checks._util import at_least
 
 from . import _transformers_deepspeed_incompatible_signatures
+from ._tables import TRANSFORMERS_ACCELERATE, TRANSFORMERS_TORCH
 
 CONDITION = Condition(
     "transformers-deepspeed-incompatible", id="DSD905", scope=Scope.USER_ENV, since="0.1"
@@ -78,6 +80,10 @@ def transformers_suits_deepspeed(
 ) -> Iterator[Finding]:
     """Compares the installed releases with what transformers requires."""
     transformers, deepspeed = packages.version("transformers"), packages.version("deepspeed")
+    if transformers is not None:
+        for finding in _floors(transformers, packages, patient):
+            yield finding
+            return
     if transformers is None or deepspeed is None:
         yield skip("transformers or deepspeed is not installed")
         return
@@ -120,6 +126,36 @@ def transformers_suits_deepspeed(
         )
     else:
         yield ok("", **evidence)
+
+
+def _floors(transformers: str, packages: Packages, patient: Patient | Missing) -> Iterator[Finding]:
+    """What of torch and accelerate transformers uses, and what happens without it."""
+    for name, rows, effect in (
+        (
+            "torch",
+            TRANSFORMERS_TORCH,
+            "transformers prints `Disabling PyTorch`, and its models and its Trainer are missing",
+        ),
+        (
+            "accelerate",
+            TRANSFORMERS_ACCELERATE,
+            "the Trainer stops with `unwrap_model() got an unexpected keyword argument`",
+        ),
+    ):
+        version = packages.version(name)
+        needed = next((floor for since, floor in rows if at_least(transformers, since)), None)
+        if version is None or needed is None or at_least(version, needed):
+            continue
+        upgrade = pip(patient, packages, f"install -U '{name}>={needed}'")
+        yield fail(
+            f"{name} {version} is installed, but transformers {transformers} needs {needed} or newer",
+            effect=effect,
+            hint=f"run `{upgrade}`, or install an older transformers",
+            transformers=transformers,
+            package=name,
+            version=version,
+            needed=needed,
+        )
 
 
 HINT = "upgrade transformers, accelerate and deepspeed together: `python -m pip install -U transformers accelerate deepspeed`"

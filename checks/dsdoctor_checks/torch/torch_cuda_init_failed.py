@@ -61,13 +61,17 @@ CONDITION = Condition(
         "mig-without-instance",
     ),
 )
-_NO_MEMORY, _NO_DEVICE = 2, 100
+_NO_MEMORY, _NO_FUNCTION, _NO_DEVICE = 2, 98, 100
 #: Errors at the start that other conditions judge by their number, and name themselves.
 _JUDGED = frozenset({3, 34, 35, 802, 803, 804, 805, 999})
 _SHOW_HOLDERS = "run `nvidia-smi`, and stop the processes that hold the memory of this GPU"
 _MAY_OPEN = (
     "run `rocminfo`; the user must be able to open `/dev/kfd` and `/dev/dri/renderD*` (groups"
     " `render` and `video`), and ROCm must support the GPU"
+)
+_OTHER_AMD = (
+    "torch has no code for this GPU: hide a processor's own graphics with `HIP_VISIBLE_DEVICES`, or set"
+    " `HSA_OVERRIDE_GFX_VERSION` to a relative that torch has code for (RDNA 2: 10.3.0, RDNA 3: 11.0.0)"
 )
 _COMPARE = (
     "compare `nvidia-smi -L` with `CUDA_VISIBLE_DEVICES` and the permissions of `/dev/nvidia*`"
@@ -98,6 +102,8 @@ def cuda_initializes(
                 effect="the rank on that device exits at startup",
                 hint=_SHOW_HOLDERS
                 if full
+                else _OTHER_AMD
+                if device.error_code == _NO_FUNCTION and isinstance(torch, TorchBuild) and torch.hip
                 else "look for `Xid` in `dmesg`, or exclude the device with `CUDA_VISIBLE_DEVICES`",
                 device=device.index,
                 error=device.error,

@@ -63,7 +63,7 @@ KEY_MODULES = (
 #: Distributions whose requirements are reported.
 KEY_PACKAGES = (
     "torch", "deepspeed", "transformers", "accelerate", "peft", "trl", "datasets", "bitsandbytes",
-    "flash-attn", "numpy", "pandas", "pydantic", "triton",
+    "flash-attn", "numpy", "pandas", "pydantic", "triton", "torchvision", "torchaudio", "xformers",
 )  # fmt: skip
 #: Parts of the standard library that no training job imports: a file of that name is harmless.
 HARMLESS = frozenset(

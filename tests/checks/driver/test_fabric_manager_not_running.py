@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from dsdoctor.api import FabricManager, Gpus, OsInfo
-from dsdoctor.model.facts.gpu import GpuFabric
+from dsdoctor.model.facts.gpu import GpuFabric, GpuLink
 from dsdoctor.testing import judge
-from dsdoctor_checks.driver import fabric_manager_not_running
+from dsdoctor_checks.driver import cuda_init_driver_state, fabric_manager_not_running
 from tests.checks import machines as m
 
 CHECK = fabric_manager_not_running.fabric_is_up
@@ -183,3 +183,38 @@ def test_a_container_is_sent_to_its_host(os: OsInfo, said: bool) -> None:
     gpus = m.gpus("H100", fabric=GpuFabric(state=1))
     (finding,) = judge(CHECK, gpus=gpus, nvml=m.nvml(), environment=m.NO_ENV, os_info=os).findings
     assert ("` on the host;" in finding.hint) is said
+
+
+@pytest.mark.parametrize(
+    ("links", "manager", "expected"),
+    [
+        pytest.param((), FabricManager(switches=0, running=False), [], id="a PCIe card"),
+        pytest.param(
+            (), FabricManager(switches=4, running=None), ["fail"], id="switches without links"
+        ),
+        pytest.param(
+            (GpuLink(link=0, state=0),), FabricManager(switches=0, running=False), ["fail"],
+            id="a guest whose host owns the switches",
+        ),
+    ],
+)  # fmt: skip
+def test_error_802_of_gpus_without_nvlink_is_not_of_a_fabric(
+    links: tuple[GpuLink, ...], manager: FabricManager, expected: list[str]
+) -> None:
+    """CUDA reports it for a GPU of a confidential guest that is not ready, too."""
+    facts: dict[str, Any] = {
+        "gpus": m.gpus("H100", links=links, name="NVIDIA H100 PCIe"),
+        "nvml": m.nvml(),
+        "torch_live": m.live(802),
+        "environment": m.NO_ENV,
+        "fabric_manager": manager,
+    }
+    found = [one.status.value for one in judge(CHECK, **facts).findings]
+    assert [status for status in found if status != "ok"] == expected
+    state = judge(
+        cuda_init_driver_state.driver_state_is_good,
+        torch_live=m.live(802),
+        nvidia_kernel=m.kernel(),
+        gpus=m.gpus("H100"),
+    )
+    assert "conf-compute -srs 1" in state.worst.hint

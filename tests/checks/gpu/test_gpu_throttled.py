@@ -9,6 +9,16 @@ from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import gpu_throttled
 
 
+def _locked(mhz: int, percent: int) -> Gpu:
+    return Gpu(
+        index=0,
+        clock_sm_mhz=mhz,
+        clock_sm_max_mhz=2100,
+        utilization_gpu_percent=percent,
+        health=GpuHealth(event_reasons=2),
+    )
+
+
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
@@ -50,6 +60,9 @@ from dsdoctor_checks.gpu import gpu_throttled
             "fail",
             id="a hardware thermal slowdown under load",
         ),
+        pytest.param(_locked(210, 100), "warn", id="clocks are locked far down under load"),
+        pytest.param(_locked(1400, 100), "ok", id="clocks are locked a little below the highest"),
+        pytest.param(_locked(210, 3), "ok", id="locked clocks of a GPU with nothing to do"),
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import TorchBuild
+from dsdoctor.api import Checkpoint, CheckpointFile, TorchBuild
+from dsdoctor.probes.command_line import parse_command
 from dsdoctor.testing import judge
 from dsdoctor_checks.python import deepspeed_torch_incompatible
 from tests.checks.python.support import deepspeed, deepspeed_live
@@ -52,3 +53,36 @@ def test_an_import_that_worked_outranks_the_table() -> None:
         "deep_speed_live": deepspeed_live(),
     }
     assert judge(CHECK, **facts).status == "ok"
+
+
+SHARDS = Checkpoint(
+    path="out", files=(CheckpointFile(name="mp_rank_00_model_states.pt", size=9, role="model"),)
+)
+WEIGHTS = Checkpoint(
+    path="m", files=(CheckpointFile(name="model.safetensors", size=9, role="weights"),)
+)
+
+
+@pytest.mark.parametrize(
+    ("version", "facts", "expected"),
+    [
+        pytest.param("0.15.4", {"checkpoint": SHARDS}, "warn", id="goes on from shards"),
+        pytest.param(
+            "0.15.4",
+            {
+                "launch_command": parse_command(
+                    ["deepspeed", "t.py", "--resume_from_checkpoint", "c"]
+                )
+            },
+            "warn",
+            id="the command goes on from a checkpoint",
+        ),
+        pytest.param("0.16.0", {"checkpoint": SHARDS}, "ok", id="0.16.0 passes weights_only"),
+        pytest.param("0.15.4", {"checkpoint": WEIGHTS}, "ok", id="weights that it does not load"),
+        pytest.param("0.15.4", {}, "ok", id="starts anew"),
+    ],
+)
+def test_checkpoints_of_torch_2_6(version: str, facts: dict[str, Any], expected: str) -> None:
+    build = TorchBuild(version="2.6.0+cu124", cuda="12.4")
+    judged = judge(CHECK, deep_speed_install=deepspeed(version), torch_build=build, **facts)
+    assert judged.status == expected

@@ -28,6 +28,42 @@ AUTO = RunNeeds(config={"scheduler": {"params": {"warmup_num_steps": "auto"}}})
             id="transformers 5.23 does not turn an auto warm-up into 0",
         ),
         pytest.param(
+            packages(transformers="5.1.0", torch="2.3.0+cu121", deepspeed="0.16.4"),
+            RunNeeds(),
+            "fail",
+            id="torch 2.3 is too old for transformers 5.1",
+        ),
+        pytest.param(
+            packages(transformers="5.1.0", torch="2.3.0+cu121"),
+            RunNeeds(),
+            "fail",
+            id="the same without deepspeed",
+        ),
+        pytest.param(
+            packages(transformers="5.0.0", torch="2.3.0+cu121", deepspeed="0.16.4"),
+            RunNeeds(),
+            "ok",
+            id="torch 2.3 is new enough for transformers 5.0",
+        ),
+        pytest.param(
+            packages(transformers="4.51.3", torch="2.0.1", deepspeed="0.16.4", accelerate="0.34.0"),
+            RunNeeds(),
+            "ok",
+            id="transformers 4.51 asks for neither",
+        ),
+        pytest.param(
+            packages(transformers="4.52.3", deepspeed="0.16.4", accelerate="0.34.0"),
+            RunNeeds(),
+            "fail",
+            id="accelerate 0.34 does not know what the Trainer of 4.52 passes",
+        ),
+        pytest.param(
+            packages(transformers="4.52.3", deepspeed="0.16.4", accelerate="1.3.0"),
+            RunNeeds(),
+            "ok",
+            id="accelerate 1.3 does",
+        ),
+        pytest.param(
             packages(deepspeed="0.9.0"), RunNeeds(), "skip", id="transformers is not installed"
         ),
         pytest.param(

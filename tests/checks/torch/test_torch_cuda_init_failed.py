@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import ImportOutcome, OsInfo, TorchLive
+from dsdoctor.api import CudaDevice, ImportOutcome, OsInfo, TorchBuild, TorchLive
 from dsdoctor.testing import judge
 from dsdoctor_checks.torch import torch_cuda_init_failed
 from tests.checks import machines as m
@@ -126,3 +126,15 @@ def test_amd_gpus_that_the_rocm_build_cannot_start_fail() -> None:
 def test_what_is_no_failure_of_rocm(live: TorchLive, torch: Any, os: OsInfo) -> None:
     found = judge(CHECK, torch_live=live, torch_build=torch, os_info=os, nvidia_kernel=m.NO_GPU)
     assert found.bad == []
+
+
+def test_a_gpu_that_torchs_rocm_build_has_no_code_for() -> None:
+    """HIP's error 98; with CUDA, the same number says something else."""
+    device = CudaDevice(
+        index=0, name="RX 6600", major=10, minor=3, ok=False, error_code=98,
+        error="HIP error: invalid device function",
+    )  # fmt: skip
+    live = TorchLive(imported=ImportOutcome(ok=True), cuda_ok=True, devices=(device,))
+    for build, said in ((TorchBuild(version="2.3.1+rocm6.0", hip="6.0"), True), (m.torch(), False)):
+        found = judge(CHECK, torch_live=live, torch_build=build).worst
+        assert ("HSA_OVERRIDE_GFX_VERSION" in found.hint) is said

@@ -1,0 +1,75 @@
+"""The loaded NVIDIA kernel module is of the kind that a GPU does not work with.
+
+## Why it matters
+NVIDIA ships two kinds of its kernel module. GPUs since Blackwell work only with the open one, GPUs
+before Turing only with the proprietary one. With the wrong kind the driver loads, but leaves the GPU
+out: `nvidia-smi` prints `No devices were found`.
+
+## What to do
+Install the other kind of the same driver and reboot: on Ubuntu `nvidia-driver-NNN-open`, on Arch
+`nvidia-open-dkms`, from NVIDIA's repositories `nvidia-open` or `cuda-drivers`. The installer of the
+`.run` file takes `-M open` and `-M proprietary`.
+
+## References
+- https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/ ("Kernel Modules")
+- README.md of NVIDIA's open kernel modules 595.45.04: device ids of the GPUs that they support
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import Condition, Finding, NvidiaKernel, PciGpu, Scope, check, fail, ok, skip
+
+CONDITION = Condition(
+    "kernel-module-unsuitable",
+    id="DSD115",
+    scope=Scope.NODE,
+    since="0.1",
+    leads_to=("no-gpu-visible", "gpu-lost", "gpu-count-unexpected"),
+)
+#: PCI device ids: Turing's begin with 1e, Blackwell's with 29 (README.md of the open modules
+#: 595.45.04 and pci.ids 2023.04.11, read 2026-11-28). Families follow each other in age.
+_TURING, _BLACKWELL = 0x1E00, 0x2900
+
+
+def _needs_open(gpu: PciGpu) -> bool | None:
+    """Whether a GPU works only with the open module; None if both kinds, or unknown."""
+    try:
+        number = int(gpu.device_id, 16)
+    except ValueError:
+        return None
+    if number >= _BLACKWELL:
+        return True
+    return False if number < _TURING else None
+
+
+@check(CONDITION)
+def module_serves_each_gpu(kernel: NvidiaKernel) -> Iterator[Finding]:
+    """Compares the kind of the loaded module with the GPUs on the bus."""
+    if kernel.module_version is None or kernel.module_open is None:
+        yield skip("the kind of the NVIDIA kernel module is not known")
+        return
+    have = kernel.module_open
+    wrong = [
+        gpu
+        for gpu in kernel.pci
+        if not (gpu.driver or "").startswith("vfio") and _needs_open(gpu) is (not have)
+    ]
+    if not wrong:
+        yield ok(module_open=have)
+        return
+    kinds = ("proprietary", "open")
+    loaded, needed = kinds[have], kinds[not have]
+    first = wrong[0]
+    yield fail(
+        f"the {loaded} kernel module {kernel.module_version} is loaded, but the GPU at {first.bdf}"
+        f" ({first.device_id}) works only with the {needed} kernel module",
+        effect="the driver leaves the GPU out: `nvidia-smi` prints `No devices were found`",
+        hint=f"install the {needed} kind of the driver and reboot (Ubuntu: `nvidia-driver-"
+        f"{kernel.module_version.partition('.')[0]}{'-open' if not have else ''}`)",
+        module_version=kernel.module_version,
+        module_open=have,
+        gpus=[gpu.bdf for gpu in wrong],
+        device_id=first.device_id,
+    )

@@ -1,0 +1,46 @@
+"""Rows of `kernel-module-unsuitable`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import NvidiaKernel, PciGpu
+from dsdoctor.testing import judge
+from dsdoctor_checks.driver import kernel_module_unsuitable
+
+
+def on_bus(*ids: str, driver: str | None = "nvidia") -> tuple[PciGpu, ...]:
+    return tuple(
+        PciGpu(bdf=f"0000:{number:02x}:00.0", device_id=one, driver=driver)
+        for number, one in enumerate(ids, 1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("is_open", "pci", "expected"),
+    [
+        pytest.param(False, on_bus("0x2b85"), "fail", id="RTX 5090, proprietary"),
+        pytest.param(True, on_bus("0x2b85"), "ok", id="RTX 5090, open"),
+        pytest.param(False, on_bus("0x2330", "0x2684", "0x1e04"), "ok", id="Turing to Hopper"),
+        pytest.param(True, on_bus("0x2330", "0x2684", "0x1e04"), "ok", id="Turing to Hopper, open"),
+        pytest.param(True, on_bus("0x1db6"), "fail", id="V100, open"),
+        pytest.param(True, on_bus("0x2204", "0x1b06"), "fail", id="an old GPU beside a newer one"),
+        pytest.param(False, on_bus("0x1db6"), "ok", id="V100, proprietary"),
+        pytest.param(
+            False, on_bus("0x2b85", driver="vfio-pci"), "ok", id="a virtual machine has the GPU"
+        ),
+        pytest.param(False, on_bus(""), "ok", id="a GPU whose id is not known"),
+        pytest.param(None, on_bus("0x2b85"), "skip", id="a module of an unknown kind"),
+    ],
+)
+def test_rows(is_open: bool | None, pci: tuple[PciGpu, ...], expected: str) -> None:
+    kernel = NvidiaKernel(module_version="570.144", module_open=is_open, pci=pci)
+    judged = judge(kernel_module_unsuitable.module_serves_each_gpu, nvidia_kernel=kernel)
+    assert judged.status == expected
+
+
+def test_no_module_no_verdict() -> None:
+    """That it is not loaded is `driver-missing`."""
+    kernel = NvidiaKernel(pci=on_bus("0x2b85", driver=None))
+    judged = judge(kernel_module_unsuitable.module_serves_each_gpu, nvidia_kernel=kernel)
+    assert judged.status == "skip"

@@ -128,7 +128,8 @@ def counts() -> None:
     print("Messages that released products can raise, and how many of them have an answer.")
     print("Made by `python benchmarks/error_index.py`; see `tools/harvest_messages.py`.\n")
     print("A wordless exception, such as a bare `assert`, is counted apart: nothing identifies it")
-    print("but the function that raises it, so `diagnose` says who raised it and no more.\n")
+    print("but the function that raises it. If one answer fits all that the function raises, it is")
+    print("written; otherwise `diagnose` says who raised it and no more.\n")
     for product in sorted(error_lookup.products(harvest.FOLDER)):
         index = error_index.load(harvest.FOLDER, product)
         header = index.header

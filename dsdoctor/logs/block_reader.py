@@ -180,7 +180,8 @@ class BlockReader:
         """The result for the whole log."""
         result = self.lines.result
         result.errors = self.lines.traces.errors
-        result.cut = self.lines.traces.cut
+        traces = self.lines.traces
+        result.cut = traces.cut or traces.unfinished(result.lines)
         self.course.restore()
         died = self.lines.fell is not None or self.lines.fatal or result.failures
         trained = bool(self.lines.steps) and not died  # an excerpt shows no steps

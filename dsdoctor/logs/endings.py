@@ -17,11 +17,16 @@ PART_OF_FRAME = lazy(r"\s+File \"[^\"]{0,400}\"?(?:, ?(?:line ?\d{0,9},?)?)?\s*$
 NUMBERED = lazy(r"\s*(?:-{1,9}> ?)?\d{1,6}(?:\s|$)")
 #: How native libraries report a failure; a log that ends with one is not clean. RCCL (2.16-2.30
 #: src/init.cc) also warns of what it misses, and goes on. CANN, below torch_npu, prints a code of
-#: the component (EZ: AI Core, EH: runtime, EI: HCCL …).
+#: the component (EZ: AI Core, EH: runtime, EI: HCCL …). Compilers print the place of an error
+#: first (GCC 4-15, Clang 3-20, nvcc 10-13); the Neuron compiler reports through XLA; a client of
+#: torch's TCPStore (2.4-2.13 csrc/distributed/c10d/TCPStore.cpp) that waited in vain tries again.
 LAST_WORDS = lazy(
     r"NCCL WARN (?!Missing \"|LL cutoff points)"
     r"|\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|received SIGTERM\b"
     r"|(?:^|[\]\s])Terminated$|^\s*E[A-Z]9999: Inner Error!"
+    r"|^\S{1,400}\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|hip)"
+    r"(?::\d{1,7}:\d{1,7}|\(\d{1,7}\)): (?:fatal )?error: "
+    r"|\bneuronx?-cc compilation failed|\bTCP client failed to connect/validate to host \S"
 )
 #: What NCCL prints about peers that leave, and the Trainer's summary, after which they may leave.
 PEERS, SUMMARY = "NCCL WARN ", "'train_runtime'"

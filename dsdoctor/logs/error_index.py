@@ -18,7 +18,6 @@ import msgspec
 
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.error_lookup import (
-    CHUNK,
     VALIDATED,
     WRAPPED,
     chunks_of,
@@ -29,15 +28,20 @@ from dsdoctor.logs.error_lookup import (
 from dsdoctor.logs.errors import PYTHONS_WORDS, Error
 from dsdoctor.logs.plain_errors import ASSERTION, DEVICE_ASSERT
 from dsdoctor.logs.products import inner_path, package_of, raiser_of
+from dsdoctor.logs.same_words import (
+    ENOUGH_WORDS,
+    PYTHONS_OWN,
+    in_order,
+    is_identified,
+    is_native_message,
+)
 
-#: Fewest literal words that identify a message without the place that raised it.
-ENOUGH_WORDS = 4
 #: Share of a message's words that a text must contain if it is looked up without a log.
 ALMOST = 0.6
-#: Exceptions that Python raises with the same words, so only the place distinguishes them.
-PYTHONS_OWN = frozenset({"AttributeError", "IndexError", "KeyError", "NameError", "StopIteration"})
 #: What pydantic prints around the message of an exception that a validator raised.
 VALIDATION = lazy(r"\b(?P<kind>Assertion failed|Value error), (?P<message>.+?)(?: \[type=|$)")
+#: The type in front of a message.
+TYPE = lazy(r"^(?:\w+\.){0,9}\w*(?:Error|Exception): ")
 LABELS = ".labels"
 
 
@@ -236,7 +240,7 @@ class ErrorIndex:
             [
                 (rate, entry)
                 for rate, entry in rated
-                if _is_identified(entry, place, bool(product), message)
+                if is_identified(entry, place, bool(product), message)
             ]
         )
 
@@ -251,15 +255,24 @@ class ErrorIndex:
                 for entry in self._matches(message)
                 if entry.is_native
                 and entry.exception == error.type
-                and _is_native_message(entry, message)
+                and is_native_message(entry, message)
             ]
         )
 
     def search(self, text: str) -> Match | None:
         """The entry whose words a text contains, or most of them; for `explain`.
 
-        Without a place, words that Python itself raises identify no message.
+        Without a place, words that Python itself raises identify no message, unless they are the
+        whole of one that native code says.
         """
+        message = TYPE.sub("", text.strip())
+        exact = [
+            ((entry.words, 0), entry)
+            for entry in self._matches(message)
+            if entry.is_native and entry.words == len(words_of(message)) >= ENOUGH_WORDS
+        ]
+        if exact:
+            return self._best(exact)
         if PYTHONS_WORDS.search(text):
             return None
         there = chunks_of(text)
@@ -295,53 +308,8 @@ class ErrorIndex:
         there = chunks_of(text)
         for chunk in there:
             for entry in self._by_chunk.get(chunk, ()):
-                if _in_order(entry, there):
+                if in_order(entry, there):
                     yield entry
-
-
-def _is_identified(entry: Entry, place: tuple[str, str], placed: bool, message: str) -> bool:
-    """Whether the words identify an entry, or else the place that raised the exception does."""
-    own = entry.exception in PYTHONS_OWN or PYTHONS_WORDS.search(message)
-    if entry.words >= ENOUGH_WORDS and not own:
-        return placed or _says_most(entry, message)
-    if entry.is_native:  # no traceback shows where
-        return placed and entry.words == len(words_of(message))
-    return placed and (entry.file, entry.function) == place
-
-
-def _is_native_message(entry: Entry, message: str) -> bool:
-    """Whether the words of an entry of native code are a message, or most of it."""
-    is_whole = entry.words == len(words_of(message))
-    return is_whole or (
-        entry.words >= ENOUGH_WORDS
-        and entry.exception not in PYTHONS_OWN
-        and not PYTHONS_WORDS.search(message)
-        and _says_most(entry, message)
-    )
-
-
-def _says_most(entry: Entry, message: str) -> bool:
-    """Whether the words of an entry identify a message whose place is not known.
-
-    `{} is not divisible by {}` occurs in sentences of many programs. Fields contain numbers and
-    names, so a message consists mostly of the entry's own words, or has a long run of them.
-    """
-    longest = max((count for count, _ in entry.chunks), default=0)
-    return longest >= CHUNK or 2 * entry.words >= len(words_of(message))
-
-
-def _in_order(entry: Entry, there: Mapping[tuple[int, str], Sequence[int]]) -> bool:
-    """Whether a text contains all chunks of an entry, one after the other."""
-    at = 0
-    for place, chunk in enumerate(entry.chunks):
-        starts = there.get(chunk, ())
-        if place == 0 and entry.anchored:
-            starts = starts[:1] if starts and starts[0] == 0 else ()
-        start = next((one for one in starts if one >= at), None)
-        if start is None:
-            return False
-        at = start + chunk[0]
-    return True
 
 
 @functools.lru_cache(maxsize=32)

@@ -22,6 +22,8 @@ KEPT_ERRORS = 40
 LONGEST = 4000
 #: Lines of its own rank after which a traceback without an end is given up.
 LONGEST_TRACEBACK = 600
+#: Lines at the end of a log in which a traceback that begins there may lack its exception.
+UNFINISHED_LINES = 12
 #: Lines of any rank after which a traceback without an end is given up.
 OLDEST_TRACEBACK = 4000
 
@@ -240,6 +242,16 @@ class Tracebacks:
             old = [r for r, one in self._open.items() if number - one.begun > OLDEST_TRACEBACK]
             for one in old:
                 del self._open[one]
+
+    def unfinished(self, last: int) -> bool:
+        """Whether a traceback that begins shortly before a line has no exception up to there.
+
+        Other lines may have been written into it.
+        """
+        return any(
+            trace.deepest and not trace.ignored and last - trace.begun < UNFINISHED_LINES
+            for trace in self._open.values()
+        )
 
     def _begun(self, text: str, number: int, rank: int | None) -> None:
         if self.full:

@@ -7,7 +7,7 @@ from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.frames import Frame, frames_of
 from dsdoctor.logs.plain_errors import DEVICE_ASSERT, NATIVE_ASSERT
-from dsdoctor.logs.products import STACK, caller_of, package_of, passer_of
+from dsdoctor.logs.products import ENTRY_POINT, STACK, caller_of, package_of, passer_of
 
 #: What the hub and Python raise for a wrong name in the script.
 OWN_MISTAKE = lazy(
@@ -148,7 +148,11 @@ def _users(error: Error) -> bool:
         refused = error.type in REFUSALS and not OWN_TENSORS.search(error.message)
         return bool(error.file) or not (error.traced or refused)
     product = package_of(raiser.file)
-    called = bool(error.file) or caller_of(error.frames) is not None
+    caller = caller_of(error.frames)
+    called = any(
+        file and not ENTRY_POINT.search(file)
+        for file in (error.file, caller.file if caller is not None else "")
+    )
     return product in LIBRARIES_OF_DATA | {""} or (product not in STACK and called)
 
 

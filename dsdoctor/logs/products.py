@@ -19,6 +19,8 @@ WRAPPERS = lazy(
 PASSED_ON = lazy(
     r"/torch/amp/autocast_mode\.py decorate_\w+$"
     r"|/accelerate/utils/operations\.py (?:forward|__call__)$"
+    # called by a chat template, which rejects what it is given
+    r"|/transformers/(?:tokenization_utils_base|utils/chat_template_utils)\.py raise_exception$"
 )
 #: Functions, mostly of torch, that only check and read what their caller passes: a wrong shape or
 #: type, a missing file, samples that do not collate.
@@ -57,6 +59,11 @@ TREE = lazy(
 SCRIPTS = lazy(r"(?:^|/)(?:zero_to_fp32|ds_to_universal)\.py$")
 #: Cython sources that were compiled into a package.
 COMPILED = lazy(r"^(?:python/|src/)?(?P<package>\w+)(?P<inner>/(?:[\w-]+/)*\w+\.p(?:yx|xi|xd))$")
+#: The program that an installed package puts into an environment; it only calls the package.
+ENTRY_POINT = lazy(
+    r"(?:^|/)(?:usr/(?:local/)?|\.local/|[^/]*(?:env|conda)[^/]*/(?:[^/]+/){0,2})bin/[\w-]+$"
+    r"|[\\/]Scripts[\\/][\w-]+(?:\.exe[\\/]__main__|-script)\.py$"
+)
 STANDARD = lazy(r"/lib(?:64)?/python3|/Lib/\w+\.py$|^<")
 
 

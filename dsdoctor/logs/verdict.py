@@ -14,10 +14,12 @@ from dsdoctor.logs.echoes import is_echo, signal_of, told_by
 from dsdoctor.logs.endings import installed, is_cut_off, last_words, only_began
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.first import choose
+from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.hits import Failure, Scan
 from dsdoctor.logs.knowledge import Rule
 from dsdoctor.logs.marks import FATAL_MARKS
 from dsdoctor.logs.presentable import presentable
+from dsdoctor.logs.products import package_of
 from dsdoctor.logs.raised import explained, raised_by, releases_of
 from dsdoctor.logs.recovered import log_continued, training_continued
 from dsdoctor.logs.shown import causes_of, first_error_of, line_of
@@ -34,6 +36,8 @@ from dsdoctor.model.diagnosis import (
     RaisedBy,
 )
 
+#: Exceptions that Python raises in anybody's code.
+ANYBODYS = frozenset({"AttributeError", "KeyError", "NameError", "TypeError"})
 #: Outcomes of an exception that no condition covers.
 UNKNOWN = frozenset({Outcome.UNRECOGNISED, Outcome.USER_CODE})
 
@@ -94,10 +98,14 @@ def judge(
     if said is not None and error is not None and not is_own:
         outcome = Outcome.UNRECOGNISED
         summary = presentable(f"{error.type}: {error.message}" if error.message else error.type)
+    breaks_off = any(is_cut_off(scan.tail) for scan in scans)
+    if outcome is Outcome.USER_CODE and breaks_off and _is_bare(error) and _ends_in_product(scans):
+        outcome = Outcome.UNRECOGNISED  # the frames that would show who raised it are cut off
+        summary = f"no known condition fits: {summary.partition(': ')[2]}"
     if outcome is Outcome.CLEAN and (said_last := last_words(scans)):
         outcome, summary = Outcome.UNRECOGNISED, f"the log ends with {presentable(said_last)!r}"
-    if outcome is Outcome.CLEAN and any(
-        is_cut_off(scan.tail) or (scan.cut and not scan.document) for scan in scans
+    if outcome is Outcome.CLEAN and (
+        breaks_off or any(scan.cut and not scan.document for scan in scans)
     ):
         outcome, summary = Outcome.UNRECOGNISED, "the log breaks off in the middle of a traceback"
     unknown = outcome is Outcome.UNRECOGNISED
@@ -188,6 +196,20 @@ def _outcome(
     if open_end:
         return Outcome.UNRECOGNISED, "the log ends before the processes it started have ended"
     return Outcome.CLEAN, "the log shows no failure"
+
+
+def _is_bare(error: Error | None) -> bool:
+    """Whether only the type of an exception is known, as in the title of a report.
+
+    Any code can raise these; the frames say whose did.
+    """
+    return error is not None and error.type in ANYBODYS and not (error.traced or error.frames)
+
+
+def _ends_in_product(scans: Sequence[Scan]) -> bool:
+    """Whether the last frame in the last lines of a log is a product's."""
+    frames = (frames_of([text for _, text in scan.tail]) for scan in scans)
+    return any(found and package_of(found[-1].file) for found in frames)
 
 
 def _is_sure(choice: Choice) -> bool:

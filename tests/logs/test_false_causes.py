@@ -60,7 +60,7 @@ def test_pip_goes_on_with_the_conflicts_that_it_names() -> None:
         "Successfully installed accelerate-0.20.0\nsrun: error: Unable to create step for job 7: "
         "Requested node configuration is not available\n"
     )
-    assert read(text).outcome is Outcome.UNRECOGNISED
+    assert [cause.condition for cause in read(text).causes] == ["slurm-request-refused"]
 
 
 def test_a_warning_of_several_lines_ends_where_the_next_begins() -> None:

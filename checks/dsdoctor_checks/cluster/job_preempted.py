@@ -83,4 +83,14 @@ SIGNATURES = (
         level=Level.CERTAIN,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
+    Signature(
+        pattern=r"Caught signal SIG\w+ on \S+: this job is preempted\.",
+        source="submitit 1.0-1.5 core/job_environment.py",
+        examples=(
+            "submitit WARNING (2022-07-12 04:18:45,881) - Caught signal SIGUSR2 on node-3: this job is preempted.",
+        ),
+        not_examples=("the state: this job is preempted.",),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
 )

@@ -118,6 +118,15 @@ HINT = "resume on other nodes, and have the failed node checked (`sinfo -R`, `dm
 
 SIGNATURES = (
     Signature(
+        pattern=r"srun: Prolog failure on node (?P<node>\S+)",
+        source="slurm 2.3-25.05 src/srun/libsrun/allocate.c",
+        message="the prolog of the site failed on node {node}, so Slurm drains the node",
+        hint="find the reason on the node (`scontrol show node {node}`, and slurmd's log), or ask an administrator; submit again with `--exclude={node}`",
+        examples=("srun: Prolog failure on node gpu-3",),
+        not_examples=("srun: Prolog failure on node ",),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern=r"CANCELLED AT \S+ DUE TO NODE FAILURE",
         source="slurm 20.02-25.05 src/slurmd/slurmstepd, src/common/slurm_protocol_defs.c",
         examples=(

@@ -347,16 +347,6 @@ SIGNATURES = (
         not_examples=("this optimizer is not supported",),
     ),
     Signature(
-        pattern="(?i)buffer nbytes != file bytes",
-        source="deepspeed 0.14.5 csrc/aio/py_lib/deepspeed_py_aio_handle.cpp, ops/csrc/aio/py_lib/deepspeed_py_aio_handle.cpp",
-        examples=("x.swp: buffer nbytes != file bytes 100 != 50",),
-    ),
-    Signature(
-        pattern="(?i)`n_completes >= min_completes'",
-        source="deepspeed 0.4-0.19 ops/csrc/aio/common/deepspeed_aio_common.cpp",
-        examples=("`n_completes >= min_completes'",),
-    ),
-    Signature(
         pattern="(?i)expected input to be on cuda",
         source="deepspeed 0.14.5-0.19.8 ops/csrc/adam/multi_tensor_apply.cuh, ops/csrc/lion/multi_tensor_apply.cuh",
         message="The model's input is on another device than its parameters",

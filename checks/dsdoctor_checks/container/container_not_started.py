@@ -26,6 +26,9 @@ HINT = "correct what the container runtime reports, then test the image on that 
 #: What ends the other tasks of a step without a container.
 _VICTIMS = ("job-cancelled", "host-oom-killed", "rank-killed", "rendezvous-timeout")
 
+#: Nothing of the job ran, so a crash there is that of a hook, whose output the runtime prints.
+_HOOKS = (*_VICTIMS, "native-crash")
+
 #: A message that names the reason, such as a full disk or a denied folder, says more than these.
 SIGNATURES = (
     Signature(
@@ -60,7 +63,34 @@ SIGNATURES = (
             "slurmstepd: error: pyxis: failed to import docker image",
         ),
         not_examples=("the pyxis: couldn't start containers of old images, says the wiki",),
+        masks=_HOOKS,
+    ),
+    Signature(
+        pattern=r"pyxis: couldn't mkdir (?P<folder>/\S{1,200}): ",
+        source="pyxis 0.2-0.20 pyxis_slurmd.c, pyxis_slurmstepd.c, pyxis_dirs.c",
+        message="pyxis cannot create its folder `{folder}` on the node",
+        hint="an administrator sets a `runtime_path` that exists on each node in pyxis's line of `plugstack.conf`",
+        examples=(
+            "[2019-09-24T10:10:06.901] [321.0] error: pyxis: couldn't mkdir /run/pyxis/1000: No such file or directory",
+        ),
+        not_examples=("pyxis: couldn't mkdir a folder: ",),
         masks=_VICTIMS,
+    ),
+    Signature(
+        pattern=r"nvidia-container-cli: (?P<why>(?:ldcache|mount|container|device|detection) error: .{1,200})",
+        source="libnvidia-container 1.0-1.17 src/error.c, src/cli/main.c",
+        message="NVIDIA's hook could not set up the container: {why}",
+        hint="correct what the hook reports; where only some nodes fail, compare their driver, libnvidia-container and limits with those of a node that works",
+        examples=(
+            "slurmstepd: error: pyxis:     nvidia-container-cli: ldcache error: process /sbin/ldconfig terminated with signal 9",
+            "nvidia-container-cli: mount error: file creation failed: /var/lib/docker/overlay2/x: file exists: unknown.",
+            "nvidia-container-cli: container error: cgroup subsystem devices not found: unknown.",
+            "nvidia-container-cli: device error: 7: unknown device: unknown.",
+            "nvidia-container-cli: detection error: nvml error: insufficient permissions",
+        ),
+        not_examples=("nvidia-container-cli: mount errors are rare",),
+        level=Level.STRONG,
+        masks=_HOOKS,
     ),
     Signature(
         pattern=r"\b(?:Reason: +|\d/\d +)(?:ErrImagePull|ImagePullBackOff|InvalidImageName|CreateContainerConfigError|CreateContainerError|RunContainerError)\b|kubelet +(?:\S+ +)?Failed to pull image ",

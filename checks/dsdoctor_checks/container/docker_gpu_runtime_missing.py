@@ -140,7 +140,7 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
-        pattern="(?i)nvidia-container-cli: (?!.*(?:version mismatch|requirement)).{0,120}(?:error|not found)",
+        pattern="(?i)nvidia-container-cli: (?!.*(?:version mismatch|requirement)|(?:ldcache|mount|container|device|detection) error).{0,120}(?:error|not found)",
         source=(
             "libnvidia-container 1.0-1.17 src/cli/main.c, as runc prints its hook's words; go 1 "
             "os/exec/lp_unix.go"
@@ -149,7 +149,10 @@ SIGNATURES = (
             "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or directory: unknown.",
             "nvidia-container-cli: not found",
         ),
-        not_examples=("nvidia-container-cli: initialization",),
+        not_examples=(
+            "nvidia-container-cli: initialization",
+            "nvidia-container-cli: ldcache error: process /sbin/ldconfig terminated with signal 9",
+        ),
         level=Level.CERTAIN,
     ),
     Signature(

@@ -49,6 +49,9 @@ HOUR = 3600.0
 #: "GPU has fallen off the bus" (NVIDIA's Xid catalog of 2025-10-29).
 FELL_OFF = 79
 
+#: For a GPU of which the driver only says that it cannot reach it.
+_LOST = "look for `Xid` in `dmesg` and reboot the node; if it recurs, have the card and its power cables reseated. In a container, start a new one"
+
 
 class XidLimits(Limits, frozen=True, kw_only=True):
     """How old an Xid may be to count.
@@ -226,6 +229,8 @@ SIGNATURES = (
     Signature(
         pattern="GPU is lost",
         source="NVIDIA driver 300-590 NVML nvmlErrorString, nvidia-smi",
+        message="A GPU is lost: the driver cannot reach it",
+        hint=_LOST,
         examples=(
             "Unable to determine the device handle for GPU0000:8A:00.0: GPU is lost.  Reboot the system to recover this GPU",
         ),
@@ -271,10 +276,9 @@ SIGNATURES = (
     Signature(
         pattern="Unable to determine the device handle",
         source="NVIDIA driver 390-590 nvidia-smi",
-        examples=(
-            "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",
-            "Unable to determine the device handle for gpu 0000:8A:00.0: GPU is lost.  Reboot the system to recover this GPU",
-        ),
+        message="A GPU is lost: the driver cannot reach it",
+        hint=_LOST,
+        examples=("Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",),
         level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),

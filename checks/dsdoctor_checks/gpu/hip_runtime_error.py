@@ -23,11 +23,10 @@ HINT = "look for amdgpu faults in `dmesg`, and check that torch's ROCm build mat
 
 SIGNATURES = (
     Signature(
-        pattern=r"\bHIP error: (?!out of memory)\w|hipError(?:NoBinaryForGpu|InvalidDeviceFunction|IllegalAddress|LaunchFailure|Unknown|NotInitialized|SharedObjectInitFailed)",
+        pattern=r"\bHIP error: (?!out of memory)\w|hipError(?:InvalidDeviceFunction|IllegalAddress|LaunchFailure|Unknown|NotInitialized|SharedObjectInitFailed)",
         source="torch 1.12-2.13 (ROCm) c10/hip; HIP 5-7 hip_runtime_api.h",
         examples=(
             "RuntimeError: HIP error: invalid device function",
-            "hipErrorNoBinaryForGpu: Unable to find code object for all current devices!",
             "hipErrorInvalidDeviceFunction",
             "hipErrorIllegalAddress",
             "hipErrorLaunchFailure",

@@ -40,6 +40,30 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
+        pattern=r"\*\*\* SIGABRT received at time=\d+",
+        source="abseil 2020-2025 debugging/failure_signal_handler.cc",
+        examples=("*** SIGABRT received at time=1734086759 on cpu 3 ***",),
+        not_examples=("*** SIGABRT received at time=noon",),
+        level=Level.WEAK,
+        echo=True,
+    ),
+    Signature(
+        pattern=r"\*\*\* SIG(?:SEGV|ILL|FPE|BUS) \(@0x[0-9a-f]+\) received by PID \d+",
+        source="glog 0.3-0.7 src/signalhandler.cc; paddle 2.0-3.0 paddle/fluid/platform/init.cc",
+        examples=(
+            "*** SIGSEGV (@0x0) received by PID 26955 (TID 0x7f28d7e0b740) from PID 0; stack trace: ***",
+            "*** SIGILL (@0x7f1a) received by PID 7 (TID 0x7f28) from PID 4; stack trace: ***",
+            "*** SIGFPE (@0x7f1a) received by PID 7 (TID 0x7f28) from PID 4; stack trace: ***",
+            "  [SignalInfo: *** SIGBUS (@0x7f1a) received by PID 7 (TID 0x7f28) from PID 0 ***]",
+        ),
+        not_examples=(
+            "*** SIGTERM (@0x7f1a) received by PID 7",
+            "*** SIGSEGV (@here) received by PID 7",
+        ),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
         pattern=r"7 \(SIGBUS\)|Signals\.SIGBUS|signal SIGBUS|(?:exitcode\s*:|return code =) -7\b",
         source="torch 1.9-2.13 distributed/elastic; deepspeed 0.9-0.19 launcher/launch.py; CPython subprocess",
         message="A process accessed mapped memory that was no longer there (SIGBUS)",
@@ -140,6 +164,7 @@ SIGNATURES = (
             "internal compiler error: Segmentation fault",
             "Segmentation fault detection is on",
         ),
+        not_near=("pyxis: printing enroot log file", "pyxis: printing contents of log file"),
         level=Level.STRONG,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),

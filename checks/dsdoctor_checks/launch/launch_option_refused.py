@@ -131,4 +131,20 @@ SIGNATURES = (
         not_examples=("run.py: torchrun: error: the script's own words",),
         level=Level.STRONG,
     ),
+    Signature(
+        pattern=r"^(?P<launcher>srun|sbatch|salloc|mpirun|mpiexec|orterun): (?P<said>(?:unrecognized|invalid) option .{1,200})",
+        source="glibc 2.17-2.41 posix/getopt.c, as slurm prints it; options of a plugin, such as pyxis's, exist where it is loaded",
+        message="`{launcher}` rejects the command line: {said}",
+        hint="correct the option; an option of a plugin, such as `--container-image` of pyxis, exists only where `plugstack.conf` loads the plugin on the node that submits",
+        examples=(
+            "srun: unrecognized option '--container-image'",
+            "sbatch: invalid option -- 'Z'",
+            "salloc: unrecognized option '--gpu'",
+            "mpirun: unrecognized option '--hosts'",
+            "mpiexec: unrecognized option '--hosts'",
+            "orterun: unrecognized option '--hosts'",
+        ),
+        not_examples=("my.py: unrecognized option '--gpus'",),
+        level=Level.STRONG,
+    ),
 )

@@ -38,18 +38,28 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"\bHCCL error in: |call hccl api failed|\bERR02\d{3} DIST\b",
+        pattern=r"\bHCCL error in: |call hccl api failed|\bERR02\d{3} DIST\b(?! internal error)",
         source="torch_npu 2.0-2.7 csrc/distributed/ProcessGroupHCCL.cpp, core/npu/NPUErrorCodes.h",
         examples=(
             "RuntimeError: [ERROR] HCCL error in: torch_npu/csrc/distributed/ProcessGroupHCCL.cpp:64",
             "ERR02200 DIST call hccl api failed.",
         ),
-        not_examples=("ERR02x DIST",),
+        not_examples=("ERR02x DIST", "ERR02005 DIST internal error"),
         level=Level.STRONG,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"\bE[IJ]\d{4}\b.{0,120}(?:[Gg]etting socket times out|HCCP process|[Rr]ank ?[Tt]able|remote rank)",
+        # the watchdog prints it for whatever it finds, such as a kernel that failed
+        pattern=r"\bERR02005 DIST internal error",
+        source="torch_npu 2.1-2.7 csrc/distributed/ProcessGroupHCCL.cpp, core/npu/NPUErrorCodes.h",
+        examples=(
+            "[ERROR] 2025-12-12-12:10:10 (PID:3, Device:5, RankID:-1) ERR02005 DIST internal error",
+        ),
+        level=Level.WEAK,
+        echo=True,
+    ),
+    Signature(
+        pattern=r"\bE[IJ]\d{4}\b.{0,120}(?:[Gg]etting socket times out|HCCP process|[Rr]ank ?[Tt]able|remote rank|Notify register times out)",
         source="CANN 6-8 hccl: error codes",
         examples=(
             "EI0006: 2024-05-21 Getting socket times out.",
@@ -57,6 +67,7 @@ SIGNATURES = (
             "EI0004: the ranktable is invalid",
             "EI0002: Wait for remote rank 3 timed out",
             "EI0006: rank table is invalid",
+            "EI0002: [PID: 7] 2024-11-28-11:59:30 The wait execution of the Notify register times out.",
         ),
         not_examples=(
             "see HCCP process and remote rank of a Rank Table, rankTable",

@@ -64,7 +64,9 @@ SIGNATURES = (
     ),
     Signature(
         pattern="loaded state dict (?:contains a parameter group|has a different number of parameter groups)",
-        source="torch 2.13.0 optim/optimizer.py, include/torch/csrc/api/include/torch/optim/serialize.h",
+        source="torch 1.0-2.13 optim/optimizer.py, include/torch/csrc/api/include/torch/optim/serialize.h; bitsandbytes 0.41-0.50 optim/optimizer.py",
+        message="The optimizer state in the checkpoint is of other parameters than this run trains",
+        hint="train the same parameters as the run that saved it (the same LoRA modules, frozen layers and parameter groups), or resume from the weights only, without the optimizer state",
         examples=(
             "ValueError: loaded state dict has a different number of parameter groups",
             "ValueError: loaded state dict contains a parameter group that doesn't match the size of optimizer's group",

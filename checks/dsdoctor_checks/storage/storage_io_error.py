@@ -25,6 +25,29 @@ HINT = (
 
 SIGNATURES = (
     Signature(
+        pattern=r"buffer nbytes != file bytes \d+ != \d+",
+        source="deepspeed 0.3.16-0.19 csrc/aio/py_lib/deepspeed_py_aio_handle.cpp, deepspeed_py_io_handle.cpp",
+        message="A file on the NVMe disk has another size than the tensor that was written to it",
+        hint="check the free space and the quota of `nvme_path`, use a local disk for it, and remove the files that an earlier run left there; releases before 0.4 wrote sizes wrongly that are no multiple of `aio.block_size`",
+        examples=(
+            "/nvme/zero_stage_3/optimizer/rank1/x.tensor.swp: buffer nbytes != file bytes 100 != 50",
+        ),
+        not_examples=("buffer nbytes != file bytes of it",),
+        level=Level.LIKELY,
+        masks=("native-crash",),
+    ),
+    Signature(
+        pattern="`n_completes >= min_completes'",
+        source="deepspeed 0.4-0.19 ops/csrc/aio/common/deepspeed_aio_common.cpp",
+        message="The kernel completed fewer asynchronous reads or writes than DeepSpeed waited for",
+        hint="look at `dmesg` for errors of the disk of `nvme_path`, and use a local disk that supports direct I/O",
+        examples=(
+            "python: deepspeed_aio_common.cpp:76: Assertion `n_completes >= min_completes' failed.",
+        ),
+        level=Level.WEAK,
+        masks=("native-crash",),
+    ),
+    Signature(
         pattern=r"\[Errno 5\] Input/output error|\[Errno 116\] Stale file handle(?!.{0,200}/lock\b)",
         source="Linux 4-6 errno; CPython OSError",
         examples=(

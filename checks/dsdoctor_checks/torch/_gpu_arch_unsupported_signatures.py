@@ -29,6 +29,14 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
+        pattern="hipErrorNoBinaryForGpu",
+        source="HIP 3-7 hip_runtime_api.h, rocclr/hip_code_object.cpp, hip_fatbin.cpp",
+        message="This build of torch or ROCm has no code for the AMD GPU",
+        hint="install a build whose list of architectures (`torch.cuda.get_arch_list()`) contains the one that `rocminfo` shows; for a card of the same family, `HSA_OVERRIDE_GFX_VERSION` lets it run as the listed one",
+        examples=("hipErrorNoBinaryForGpu: Unable to find code object for all current devices!",),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern="PyTorch no longer supports this GPU",
         source="torch 2.4.1 cuda/__init__.py",
         examples=("PyTorch no longer supports this GPU because it is too old.",),

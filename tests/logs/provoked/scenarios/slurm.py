@@ -90,28 +90,23 @@ def _cluster(bench: Bench, prolog: str = "exit 0") -> dict[str, str]:
     return env
 
 
-@scenario(
-    "unrecognised",
-    r"(?i)gres|node configuration is not available",
-    needs=NEEDS,
-    also_ok=("no-gpu-visible",),
-)
+@scenario("slurm-request-refused", r"(?i)gres|node configuration is not available", needs=NEEDS)
 def slurm_too_many_gpus(bench: Bench) -> int:
-    """srun asks for more GPUs per node than any node has. (No condition of its own.)"""
+    """srun asks for more GPUs per node than any node has."""
     env = _cluster(bench)
     return bench.run(["srun", "--gres=gpu:8", "hostname"], env=env, deadline=20)
 
 
-@scenario("unrecognised", r"(?i)gres", needs=NEEDS, also_ok=("no-gpu-visible",))
+@scenario("slurm-request-refused", r"(?i)gres", needs=NEEDS)
 def slurm_unknown_gres(bench: Bench) -> int:
-    """srun asks for a GPU type that the cluster does not have. (No condition of its own.)"""
+    """srun asks for a GPU type that the cluster does not have."""
     env = _cluster(bench)
     return bench.run(["srun", "--gres=gpuu:1", "hostname"], env=env, deadline=20)
 
 
-@scenario("unrecognised", r"(?i)prolog", needs=NEEDS, also_ok=("gpu-hardware-fault",))
+@scenario("node-failed", r"(?i)prolog", needs=NEEDS)
 def slurm_prolog_failed(bench: Bench) -> int:
-    """The node's Prolog found it unfit; srun says only that it failed. (No condition of its own.)"""
+    """The node's Prolog found it unfit; srun says only that it failed."""
     env = _cluster(bench, "exit 1")
     return bench.run(["srun", "-N1", "hostname"], env=env, deadline=20)
 

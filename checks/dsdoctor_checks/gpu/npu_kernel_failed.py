@@ -1,0 +1,119 @@
+"""An operator failed while it ran on an Ascend NPU.
+
+## Why it matters
+A kernel on the NPU read or wrote outside its memory, met a value or shape that it does not support, or ran
+longer than the watchdog allows. Operators are called asynchronously: the stack in the log shows where
+the failure was noticed, and every later call on this NPU fails as well. HCCL's watchdog on the
+other ranks reports the same code, or that this rank did not answer.
+
+## What to do
+Run once with `ASCEND_LAUNCH_BLOCKING=1`: the stack then shows the operator that failed. Read the lines
+below it, or the plog under `~/ascend/log`, for the reason: an index out of range or a shape is the
+script's, and an operator that the installed CANN does not support on this NPU needs a release of
+torch_npu and CANN that fit each other. If the same operator fails on one NPU only, test that NPU with
+`ascend-dmi`.
+
+## References
+- torch_npu torch_npu/csrc/core/npu/NPUErrorCodes.h: what the error codes mean
+- https://www.hiascend.com/document (CANN, troubleshooting: aicore errors)
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Level, Scope, Signature
+
+CONDITION = Condition("npu-kernel-failed", id="DSD661", scope=Scope.USER_ENV, since="0.1")
+
+HINT = "run once with `ASCEND_LAUNCH_BLOCKING=1`, so that the stack shows the operator, and look below it or in the plog for the reason"
+
+#: What the other ranks, and the watchdog of this one, report of it.
+_VICTIMS = (
+    "hccl-error",
+    "nccl-timeout-watchdog",
+    "peer-connection-lost",
+    "rank-killed",
+    "rendezvous-timeout",
+)
+
+SIGNATURES = (
+    Signature(
+        pattern=r"\b(?:aicore|[Vv]ector core) execution (?:is abnormal|times out|timed out)|core trap (?:read|write) out-of-bounds exception",
+        source="torch_npu 2.0-2.7 csrc/core/npu/NPUErrorCodes.h, of CANN's codes 507014, 507015, 507034, 507035 and 507042 to 507045",
+        examples=(
+            "[Error]: The aicore execution times out. ",
+            "[Error]: The aicore execution is abnormal. ",
+            "[Error]: Vector core execution timed out. ",
+            "[Error]: The vector core execution is abnormal. ",
+            "[Error]: The aicore trap read out-of-bounds exception. ",
+            "[Error]: Vector core trap write out-of-bounds exception. ",
+        ),
+        not_examples=(
+            "myaicore execution times out",
+            "a multivector core execution is abnormal",
+        ),
+        level=Level.STRONG,
+        masks=_VICTIMS,
+    ),
+    Signature(
+        pattern=r"\baicpu execution (?:is abnormal|times out)\.",
+        source="torch_npu 2.0-2.7 csrc/core/npu/NPUErrorCodes.h, of CANN's codes 507017 and 507018",
+        message="An operator failed on the CPUs of an Ascend NPU",
+        examples=(
+            "[Error]: The aicpu execution times out. ",
+            "[Error]: The aicpu execution is abnormal. ",
+        ),
+        not_examples=("myaicpu execution is abnormal.",),
+        level=Level.STRONG,
+        masks=_VICTIMS,
+    ),
+    Signature(
+        pattern=r"(?:reason=|\[|RTS_HWTS: )(?:ai|vector )core (?:exception|timeout)\b|there is an exception of (?:fftsplus )?ai(?:core|v\w{0,5}) error",
+        source="CANN 6-8 runtime: error_message_manage.cc, device_error_core_proc.cc, davinci_kernel_task.cc",
+        examples=(
+            "        rtDeviceSynchronizeWithTimeout execute failed, reason=[vector core exception][FUNC:FuncErrorReason]",
+            "EE9999[PID: 7] (EE9999):  rtEventQueryStatus execution failed, reason=aicore timeout[FUNC:FuncErrorReason]",
+            "  Message info[0]:RTS_HWTS: aicore exception, slot_id=31, stream_id=3",
+            "The error from device(chipId:2, dieId:0), serial number is 445, there is an exception of aicore error, core id is 3",
+            "there is an exception of fftsplus aivector error, core id is 12",
+            "there is an exception of aivec error, core id is 1",
+        ),
+        not_examples=("reason=aicore exceptions", "there is an exception of ai"),
+        level=Level.STRONG,
+        masks=_VICTIMS,
+    ),
+    Signature(
+        pattern=r"\bcall aclnn(?P<operator>\w{2,80}) failed\b",
+        source="op-plugin 2.1-2.7 op_plugin/utils/OpApiCommon.h, for torch_npu",
+        message="The operator `aclnn{operator}` failed on an Ascend NPU",
+        examples=(
+            "RuntimeError: call aclnnCast failed, detail:EZ9999: Inner Error!",
+            "NPU function error: call aclnnRmsNorm failed, error code is 507014",
+        ),
+        not_examples=("the call aclnn failed twice", "call aclnnCast fails"),
+        masks=_VICTIMS,
+    ),
+    Signature(
+        pattern=r"(?:NPU (?:function )?error(?:: .{1,120})?|NPU warning), error code is 5070(?:1[4-8]|3[4-6]|4[2-5])\b|synchronize failed, error code:5070(?:1[4-8]|3[4-6]|4[2-5])\b",
+        source="torch_npu 1.8-2.7 csrc/core/npu/NPUException.h, NPUStream.cpp: the same codes without their words",
+        examples=(
+            "RuntimeError: Sync:torch_npu/csrc/framework/OpCommand.cpp:190 NPU error, error code is 507015",
+            "compiler_depend.ts:34 NPU function error: aclrtSynchronizeStream(copy_stream), error code is 507035",
+            "Warning: NPU warning, error code is 507042[Error]: ",
+            "RuntimeError: ACL stream synchronize failed, error code:507014",
+        ),
+        not_examples=(
+            "NPU error, error code is 5070999",
+            "RuntimeError: ACL stream synchronize failed, error code:507048",
+        ),
+        level=Level.STRONG,
+        masks=_VICTIMS,
+    ),
+    Signature(
+        pattern=r"The Inner error is reported as above\.",
+        source="torch_npu 1.11-2.7 csrc/core/npu/NPUException.h",
+        message="An operator failed on an Ascend NPU; the lines above say why",
+        examples=("RuntimeError: The Inner error is reported as above.",),
+        level=Level.WEAK,
+        echo=True,
+    ),
+)

@@ -1,0 +1,387 @@
+"""Messages of `host-oom-killed`, one signature for each."""
+
+from __future__ import annotations
+
+from dsdoctor.api import Level, Signature
+
+#: Of a process that asked for memory and got none; the kernel killed nothing.
+NOT_ALLOCATED = "Host memory ran out: an allocation failed"
+#: Of a status that does not show who sent the signal.
+KILLED = "A process was killed by SIGKILL, which the kernel sends when host memory runs out"
+LOOK_FIRST = (
+    "look for `Out of memory` in `dmesg`; if it is there, request more host memory for the job, "
+    "offload less, or start fewer ranks and workers"
+)
+
+#: What ends the tasks of a Slurm step: their job's end, srun itself, or a task that aborts.
+STEP_ENDED = (
+    "DUE TO TIME LIMIT",
+    "DUE TO PREEMPTION",
+    "*** JOB ",
+    "srun: forcing job termination",
+    "MPI_ERRORS_ARE_FATAL",
+    "MPI_ABORT was invoked",
+)
+#: Below these lines Slurm itself kills the tasks that are left.
+STEP_ENDING = ("*** STEP ", "srun: Terminating ")
+
+SIGNATURES = (
+    Signature(
+        pattern="[Oo]ut of memory: Kill",
+        source="linux 3.10-6.12 mm/oom_kill.c",
+        examples=("Memory cgroup out of memory: Killed process 25 (python) total-vm:1kB",),
+        level=Level.CERTAIN,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"oom-kill(?:er)?\b",
+        source="linux 3.10-6.12 mm/oom_kill.c; slurm 17.11-22.05 src/slurmd/slurmstepd",
+        examples=("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.0.",),
+        level=Level.CERTAIN,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern="oom_kill event",
+        source="slurm 21.08-25.05 src/slurmd/slurmstepd/mgr.c, src/plugins/task/cgroup",
+        examples=(
+            "slurmstepd: error: Detected 1 oom_kill event in StepId=88121.0. Some of the step tasks have been OOM Killed.",
+        ),
+        level=Level.CERTAIN,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern="OOMKilled",
+        source="kubernetes 1.2-1.34 pkg/kubelet/kuberuntime; docker 1.6-28 `State.OOMKilled`",
+        examples=("Reason:       OOMKilled",),
+        level=Level.CERTAIN,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"(?<![\w`])OUT_OF_ME(?:MORY\b|\+)",  # sacct cuts it to its column
+        source="slurm 17.11-25.05 src/common/slurm_protocol_defs.c: state of a job",
+        examples=(
+            "88121.batch OUT_OF_MEMORY 0:125",
+            "88121  train  gpu  lab  64 OUT_OF_ME+    0:125",
+        ),
+        not_examples=(
+            "failed call to cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY",
+            "never ask for less memory after an `OUT_OF_MEMORY`",
+        ),
+        level=Level.CERTAIN,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern="OOM Killed",
+        source="slurm 21.08-25.05 src/slurmd/slurmstepd/mgr.c",
+        examples=(
+            "slurmstepd: error: Detected 1 oom_kill event in StepId=88121.0. Some of the step tasks have been OOM Killed.",
+        ),
+        level=Level.CERTAIN,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"Detected \d+ oom",
+        source="slurm 17.11-25.05 src/slurmd/slurmstepd, src/plugins/task/cgroup",
+        examples=("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.0.",),
+        not_examples=("CUDA SETUP: Detected CUDA version 117",),
+        level=Level.CERTAIN,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"^memory\.events: oom_kill \+[1-9]\d* in ",
+        examples=("memory.events: oom_kill +1 in /sys/fs/cgroup/job",),
+        not_examples=("memory.events: oom_kill +0 in /sys/fs/cgroup/job",),
+        source="memory.events of Linux's control groups, as `dsdoctor run` writes it down",
+        message="the kernel killed a process of the job: its control group ran out of memory",
+        level=Level.CERTAIN,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog", "rank-killed"),
+    ),
+    Signature(
+        pattern=r"return code = -9\b",
+        source="deepspeed 0.3-0.19 launcher/launch.py",
+        examples=("[ERROR] [launch.py:1:f] ['python'] exits with return code = -9",),
+        masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
+        unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
+    ),
+    Signature(
+        pattern=r"exitcode\s*: -9\b",
+        source="torch 1.9-2.13 distributed/elastic/multiprocessing/errors/__init__.py",
+        examples=("  exitcode  : -9 (pid: 22)",),
+        not_examples=(
+            "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -6) local_rank: 3 (pid: 311) of binary: /opt/env/bin/python",
+        ),
+        masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
+        unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
+    ),
+    Signature(
+        pattern=r"Signal 9 \(SIGKILL\)",
+        source="torch 1.9-2.13 distributed/elastic/multiprocessing/errors/__init__.py",
+        examples=("traceback : Signal 9 (SIGKILL) received by PID 22",),
+        masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
+        unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
+    ),
+    Signature(
+        pattern=r"exit(?:ed with)? (?:code|status) (?:137|-9)\b",
+        source=(
+            "launchers that print a status: PyCharm, docker, kubernetes, accelerate 0.1-1.15 "
+            "(subprocess)"
+        ),
+        examples=(
+            "Process finished with exit code 137 (interrupted by signal 9: SIGKILL)",
+            "exit status 137",
+            "exit code -9",
+        ),
+        masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
+        unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
+    ),
+    Signature(
+        pattern=r"signal 9\b",
+        source="launchers that print a signal: PyCharm, slurm, Open MPI, Ray",
+        examples=("Process finished with exit code 137 (interrupted by signal 9: SIGKILL)",),
+        masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
+        unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
+    ),
+    Signature(
+        pattern=r"Signals\.SIGKILL",
+        source="python 3.5-3.14 Lib/subprocess.py CalledProcessError.__str__, Lib/signal.py",
+        examples=("Signals.SIGKILL",),
+        masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
+        unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
+    ),
+    Signature(
+        pattern="terminated with signal SIGKILL",
+        source="torch 1.0-2.13 multiprocessing/spawn.py",
+        examples=(
+            "torch.multiprocessing.spawn.ProcessExitedException: process 2 terminated with signal SIGKILL",
+        ),
+        masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
+        unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
+    ),
+    Signature(
+        pattern=r"exit(?:ed with exit)? code:? 137\b",
+        source="slurm 17.11-25.05 srun (src/api/step_launch.c); kubernetes; docker",
+        examples=("Process finished with exit code 137 (interrupted by signal 9: SIGKILL)",),
+        masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
+        unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
+    ),
+    Signature(
+        pattern=r"(?:^|: |\d )Killed(?:$|\s{2,})",
+        source="bash 3.2-5.3 jobs.c, slurm 17.11-25.05 srun, with glibc's strsignal",
+        examples=(
+            "Killed",
+            "srun: error: n2: task 1: Killed",
+            "/usr/bin/bash: line 1: 40811 Killed                  python -u train.py --config c.yaml",
+        ),
+        masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
+        unless=STEP_ENDED,
+        not_after=STEP_ENDING,
+        echo=True,
+        message=KILLED,
+    ),
+    Signature(
+        pattern=r"task \d+: Killed",
+        source="slurm 17.11-25.05 srun (src/api/step_launch.c)",
+        examples=("srun: error: n2: task 1: Killed",),
+        not_examples=("RuntimeError: DataLoader worker (pid 40011) is killed by signal: Killed.",),
+        masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
+        unless=STEP_ENDED,
+        not_after=STEP_ENDING,
+        echo=True,
+    ),
+    Signature(
+        pattern="DefaultCPUAllocator: (?:can't allocate|not enough) memory",
+        source="torch 2.13.0 libc10.so",
+        message=NOT_ALLOCATED,
+        examples=(
+            "RuntimeError: DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes",
+            "DefaultCPUAllocator: not enough memory",
+        ),
+        not_near=("ibv_", "CUDA out of memory"),
+    ),
+    Signature(
+        pattern=r"\[Errno 12\] Cannot allocate memory",
+        source="python 3.3-3.14 Objects/exceptions.c, with glibc's words for ENOMEM",
+        message=NOT_ALLOCATED,
+        examples=("OSError: [Errno 12] Cannot allocate memory",),
+        not_near=("ibv_", "CUDA out of memory"),
+    ),
+    Signature(
+        # ERROR_COMMITMENT_LIMIT, whatever the language of its words
+        pattern=r"\[WinError 1455\]|\(os error 1455\)",
+        source="Windows winerror.h, as CPython 3.3-3.14 and rust std number it",
+        message="Windows could not commit the memory: RAM and paging file are used up",
+        hint="enlarge the paging file (System > Advanced > Performance > Virtual memory), or start fewer processes: each worker of a DataLoader imports torch anew, which takes 2 to 5 GB with CUDA's libraries",
+        examples=(
+            "OSError: [WinError 1455] The paging file is too small for this operation to complete. Error loading C:\\x.dll",
+            "OSError: [WinError 1455] 页面文件太小，无法完成操作。",
+            "safetensors_rust.SafetensorError: 页面文件太小，无法完成操作。 (os error 1455)",
+        ),
+        not_examples=(),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Unable to allocate .{0,40}for an array",
+        source="numpy 2.4.6 _core/_exceptions.py",
+        message=NOT_ALLOCATED,
+        examples=(
+            "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 11.2 GiB for an array with shape (3000, 1000, 1000) and data type float32",
+        ),
+        not_examples=(
+            "srun: error: Unable to allocate resources: Requested node configuration is not available",
+        ),
+        not_near=("ibv_", "CUDA out of memory"),
+    ),
+    Signature(
+        pattern=r"^(?:\S+\.)?MemoryError\b",
+        source="python 3.3-3.14 Objects/obmalloc.c, Python/errors.c PyErr_NoMemory",
+        message=NOT_ALLOCATED,
+        examples=("MemoryError",),
+        not_near=("ibv_", "CUDA out of memory"),
+    ),
+    Signature(
+        pattern="std::bad_alloc",
+        source="cuda toolkit 12.9.86 libnvvm.so",
+        message=NOT_ALLOCATED,
+        examples=("terminate called after throwing an instance of 'std::bad_alloc'",),
+        not_near=("ibv_", "CUDA out of memory"),
+    ),
+    Signature(
+        pattern=r"killed due to the node running low on memory|^\S*ray\.exceptions\.OutOfMemoryError",
+        source="ray 2.35.0 raylet",
+        examples=(
+            "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.",
+            "A worker was killed due to the node running low on memory.",
+        ),
+        level=Level.CERTAIN,
+        masks=("gpu-oom", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern="low on resource: memory",
+        source="kubernetes 1.20-1.34 pkg/kubelet/eviction/helpers.go",
+        message="The kubelet evicted the pod because the node ran out of memory",
+        examples=("The node was low on resource: memory. Threshold quantity: 100Mi",),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "pod-evicted", "rank-killed"),
+    ),
+    Signature(
+        pattern="oom_reaper: reaped process|systemd-oomd.{0,80}[Kk]illed",
+        source="linux 4.6-6.12 mm/oom_kill.c; systemd 247-257 src/oom/oomd-manager.c",
+        examples=(
+            "oom_reaper: reaped process 22 (python), now anon-rss:0kB",
+            "systemd-oomd ... Killed",
+        ),
+        not_examples=("systemd-oomd ...",),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog",),
+    ),
+    Signature(
+        pattern="One of the subprocesses has abruptly died during|in the process pool was terminated abruptly|causing the Operating System to kill the worker|is killed by SIGKILL by OOM killer due to high memory usage",
+        source="datasets 3.6.0 utils/py_utils.py; CPython 3.11.7 concurrent/futures/process.py",
+        examples=(
+            "RuntimeError: One of the subprocesses has abruptly died during map operation.To debug the error, disable multiprocessing.",
+            "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated abruptly while the future was running or pending.",
+            "causing the Operating System to kill the worker",
+            "is killed by SIGKILL by OOM killer due to high memory usage",
+        ),
+        level=Level.WEAK,
+        echo=True,
+    ),
+    Signature(
+        pattern=r"[1-9]\d* Workers? .{0,24}killed due to memory pressure",
+        source="ray 2.35.0 raylet",
+        examples=(
+            "(raylet) 2 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons",
+        ),
+        not_examples=("(raylet) 0 Workers (tasks / actors) killed due to memory pressure (OOM)",),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"KILLED BY SIGNAL: 9\b",
+        source="mpich 3.0-4.2 and Intel MPI src/pm/hydra/ui/mpich",
+        examples=("KILLED BY SIGNAL: 9",),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+        echo=True,
+    ),
+    Signature(
+        pattern=r"EXIT STRING: Killed \(signal 9\)",
+        source="mpich 3.0-4.2 and Intel MPI src/pm/hydra/ui/mpich",
+        examples=("EXIT STRING: Killed (signal 9)",),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+        echo=True,
+    ),
+    Signature(
+        pattern="TERM_MEMLIMIT: ",
+        source="LSF 9-10.1 bjobs, bhist",
+        examples=("TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.",),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern="[Ee]xceeded job memory limit",
+        source="slurm 22.05.8 slurmd-wlm, libslurmfull.so",
+        examples=("slurmstepd: error: Exceeded job memory limit at some point.",),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"(?:Job|Step) \S+ exceeded memory limit",
+        source="slurm 22.05.8 slurmd-wlm",
+        examples=(
+            "slurmstepd: error: Job 5512 exceeded memory limit (66060288 > 62914560), being killed",
+            "Step x1 exceeded memory limit",
+        ),
+        not_examples=("no step exceeded memory limit",),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern="PBS: job killed: mem",
+        source="PBS Professional, OpenPBS 13-23 src/resmom",
+        examples=("PBS: job killed: mem",),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern="crashed after using all available RAM",
+        source="Google Colab, notice of the notebook",
+        examples=("crashed after using all available RAM",),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"\d Killed: 9(?:\s|$)",
+        source="bash 3.2-5.2 jobs.c on macOS",
+        examples=(
+            "7 Killed: 9 ",
+            "7 Killed: 9",
+        ),
+        not_examples=(" Killed: 9 ",),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+)

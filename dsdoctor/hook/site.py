@@ -98,7 +98,7 @@ def shared(path: str | Path) -> str:
     except OSError:
         return ""
     found = mount_of(os.path.realpath(path), parse_mounts(text))
-    return found[1] if found is not None and found[1] in SHARED else ""
+    return found.kind if found is not None and found.kind in SHARED else ""
 
 
 def places(into: Path, python: str, run_folder: str) -> list[str]:

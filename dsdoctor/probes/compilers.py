@@ -98,7 +98,17 @@ def compilers(host: Host, patient: Patient | Missing) -> Compilers:
         ninja=ninja,
         ninja_in_env=beside,
         ninja_error=None if ninja is None else _ninja_error(host, ninja),
+        hipcc=_hipcc(host),
     )
+
+
+def _hipcc(host: Host) -> str | None:
+    """ROCm's compiler in the folder that torch takes (2.13.0 utils/cpp_extension.py)."""
+    named = host.env.get("ROCM_HOME") or host.env.get("ROCM_PATH")
+    if not named and (on_path := host.which("hipcc")):
+        return on_path
+    path = posixpath.join(named or "/opt/rocm", "bin", "hipcc")
+    return path if exists(host, path) else None
 
 
 def _ninja_error(host: Host, ninja: str) -> str | None:

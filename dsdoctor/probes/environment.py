@@ -42,6 +42,7 @@ PREFIXES = (
 )
 NAMES = frozenset(
     {
+        "ALL_PROXY",
         "CC",
         "CFLAGS",
         "CONDA_DEFAULT_ENV",
@@ -53,6 +54,8 @@ NAMES = frozenset(
         "GROUP_RANK",
         "HF_HOME",
         "HOME",
+        "HTTPS_PROXY",
+        "HTTP_PROXY",
         "KUBERNETES_SERVICE_HOST",
         "LDFLAGS",
         "LD_LIBRARY_PATH",
@@ -75,6 +78,9 @@ NAMES = frozenset(
         "VIRTUAL_ENV",
         "WORLD_SIZE",
         "XDG_CACHE_HOME",
+        "all_proxy",
+        "http_proxy",
+        "https_proxy",
     },
 )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Sequence
+from typing import Any
 
 from dsdoctor.api import LaunchCommand, LaunchFiles, Missing, Patient, RunNeeds, probe
 from dsdoctor.host import Host, HostError
@@ -21,6 +23,10 @@ _SCRIPTS = (".py", ".sh", ".bash", ".slurm", ".sbatch", ".sub", ".job")
 _SHELLS = re.compile(r"(?:ba|da|z|k)?sh")
 #: Syntax that only a shell understands: the command is then more than its first program.
 _SYNTAX = re.compile(r"[;&|<>`$*?~(){}]")
+#: Options of trainers for the model (transformers' examples, LLaMA-Factory, FastChat, axolotl).
+_MODELS = ("model_name_or_path", "pretrained_model_name_or_path", "base_model", "model_path")
+#: `owner/name`, as the hub writes it.
+_OF_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 #: A word that ends a command.
 _OPERATOR = re.compile(r"[;&|<>()]+|\d?[<>]\S*")
 
@@ -118,4 +124,48 @@ def launch_files(
         missing_module=missing.name if missing else None,
         module_folder=missing.folder if missing else "",
         module_near=missing.near if missing else "",
+        **_model(host, command, run),
     )
+
+
+def model_of(words: Sequence[str]) -> str | None:
+    """The model in the arguments of a script, by the names that trainers give the option.
+
+    >>> model_of(["--lr", "1", "--model_name_or_path", "meta-llama/Llama-2-7b-hf"])
+    'meta-llama/Llama-2-7b-hf'
+    >>> model_of(["--base-model=./m"]), model_of(["--model_path"])
+    ('./m', None)
+    """
+    for word, after in zip(words, (*words, "--")[1:], strict=True):
+        name, equals, value = word.partition("=")
+        if name.lstrip("-").replace("-", "_") in _MODELS and name.startswith("--"):
+            found = value if equals else after
+            return None if not found or found.startswith("-") or _SYNTAX.search(found) else found
+    return None
+
+
+def _model(host: Host, command: LaunchCommand, run: RunNeeds) -> dict[str, Any]:
+    """Where the model of the command is."""
+    model = model_of(command.script_args)
+    if model is None:
+        return {}
+    folder = posixpath.normpath(posixpath.join(run.cwd, model))
+    if _exists(host, posixpath.join(folder, "config.json")):
+        return {"model": model, "model_folder": folder}
+    if _exists(host, folder) is not False or not _OF_HUB.fullmatch(model):
+        return {"model": model}
+    name = "models--" + model.replace("/", "--")
+    places = _hub_caches(dict(host.env) | command.env)
+    there = [_exists(host, posixpath.join(place, name)) for place in places]
+    return {"model": model, "model_cached": None if None in there else any(there)}
+
+
+def _hub_caches(variables: dict[str, str]) -> list[str]:
+    """Where models may be cached (huggingface_hub constants.py; transformers 4 utils/hub.py)."""
+    cache = variables.get("XDG_CACHE_HOME") or posixpath.join(variables.get("HOME", "/"), ".cache")
+    home = variables.get("HF_HOME") or posixpath.join(cache, "huggingface")
+    named = ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE")
+    return [
+        posixpath.join(home, "hub"),
+        *(variables[name] for name in named if variables.get(name)),
+    ]

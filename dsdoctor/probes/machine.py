@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import posixpath
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -309,7 +310,21 @@ def os_info(host: Host) -> OsInfo:
         container=container_of(host) if linux else None,
         is_root=_query(host, "euid", -1) == 0,
         amd_gpus=_amd_gpus(host) if linux else 0,
+        clock=date_in_the_past(time.time()),
     )
+
+
+#: No clock that is right shows an earlier time: 2026-11-01, before this was written.
+_MADE = 1793491200
+
+
+def date_in_the_past(now: float) -> str | None:
+    """The date of a clock that is before this dsdoctor was made; None for any other.
+
+    >>> date_in_the_past(761.0), date_in_the_past(1800000000.0)
+    ('1970-01-01', None)
+    """
+    return time.strftime("%Y-%m-%d", time.gmtime(now)) if now < _MADE else None
 
 
 def _memory(host: Host) -> tuple[int, int, int]:

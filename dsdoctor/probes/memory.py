@@ -167,7 +167,8 @@ def memory_detail(host: Host, system: OsInfo | Missing) -> MemoryDetail:
         mounts = read_text(host, "/proc/self/mountinfo")
     except HostError:
         mounts = ""
-    detail = parse_detail(read_text(host, "/proc/meminfo"), mounts)
+    meminfo = read_text(host, "/proc/meminfo")
+    detail = parse_detail(meminfo, mounts)
     inside = isinstance(system, OsInfo) and system.container is not None
     visible = not inside or _sees_all(host) or not shared_with_others(mounts)
     left = _read_shm(host, visible)
@@ -181,4 +182,20 @@ def memory_detail(host: Host, system: OsInfo | Missing) -> MemoryDetail:
         shm_mine=left.mine,
         shm_owners=left.owners,
         cgroup=detail.cgroup,
+        commit_left_bytes=_commit_left(host, meminfo),
     )
+
+
+#: vm.overcommit_memory: never more than CommitLimit.
+_STRICT = "2"
+
+
+def _commit_left(host: Host, meminfo: str) -> int | None:
+    try:
+        counted = read_text(host, "/proc/sys/vm/overcommit_memory").strip() == _STRICT
+    except HostError:
+        return None
+    values = parse_meminfo(meminfo)
+    if not counted or "CommitLimit" not in values or "Committed_AS" not in values:
+        return None
+    return values["CommitLimit"] - values["Committed_AS"]

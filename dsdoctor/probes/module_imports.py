@@ -8,6 +8,7 @@ from dsdoctor.api import (
     ModuleImports,
     Packages,
     RunNeeds,
+    ScriptImports,
     TorchLive,
     probe,
 )
@@ -33,6 +34,21 @@ EXTENSIONS = {
     "torchaudio": "torchaudio",
     "bitsandbytes": "bitsandbytes",
 }
+#: The same for those that matter only to a script that imports them.
+OF_SCRIPTS = {
+    "opencv-python": "cv2",
+    "opencv-python-headless": "cv2",
+    "opencv-contrib-python": "cv2",
+    "decord": "decord",
+    "av": "av",
+    "soundfile": "soundfile",
+    "sentencepiece": "sentencepiece",
+    "xformers": "xformers",
+    "apex": "apex",
+    "transformer-engine": "transformer_engine",
+    "mamba-ssm": "mamba_ssm",
+    "causal-conv1d": "causal_conv1d",
+}
 
 
 @probe
@@ -42,6 +58,7 @@ def module_imports(
     choice: PatientChoice,
     packages: Packages,
     live: TorchLive | Missing,  # noqa: ARG001
+    script: ScriptImports | Missing,
 ) -> ModuleImports | Missing:
     """Imports those that are installed; one that hangs or dies does not touch what torch does.
 
@@ -51,6 +68,9 @@ def module_imports(
     if run.quick:
         raise HostError(Why.NOT_ASKED, "nothing is imported (`--quick`)")
     modules = [module for name, module in EXTENSIONS.items() if name in packages.packages]
+    wanted = script.found if isinstance(script, ScriptImports) else ()
+    of_script = [name for name in OF_SCRIPTS if name in packages.packages]
+    modules += dict.fromkeys(OF_SCRIPTS[name] for name in of_script if OF_SCRIPTS[name] in wanted)
     if not modules or "torch" not in packages.packages:
         return ModuleImports()
     limit = STEP_SECONDS * float(getattr(host, "scale", 1.0))

@@ -6,11 +6,21 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from dsdoctor.api import Checkpoint, CheckpointFile, Place, Quota, RunNeeds, Storage, probe
+from dsdoctor.api import (
+    Checkpoint,
+    CheckpointFile,
+    LaunchFiles,
+    Missing,
+    Place,
+    Quota,
+    RunNeeds,
+    Storage,
+    probe,
+)
 from dsdoctor.host import NETWORK_FILE_SYSTEMS, Host, HostError, read_text
 from dsdoctor.model.facts.base import Why
 from dsdoctor.process import Result
@@ -32,15 +42,27 @@ _RANKS = re.compile(r"(?:zero_pp_rank_(\d+)_)?mp_rank_(\d+)")
 # ---- places ------------------------------------------------------------------------------------
 
 
-Mount = tuple[str, str, bool]
-"""Where it is mounted, the type of its file system, and whether `noexec` is set."""
+class Mount(NamedTuple):
+    """A mounted file system.
+
+    Attributes:
+        point: where it is mounted.
+        kind: type of the file system.
+        noexec: the option is set.
+        locks: files can be locked: Lustre says `noflock` if not.
+    """
+
+    point: str
+    kind: str
+    noexec: bool = False
+    locks: bool = True
 
 
 def parse_mounts(mountinfo: str) -> list[Mount]:
     r"""The mounts of /proc/self/mountinfo.
 
     >>> parse_mounts("36 35 98:0 / /my\\040data rw,noexec - ext4 /dev/sda rw\nrubbish")
-    [('/my data', 'ext4', True)]
+    [Mount(point='/my data', kind='ext4', noexec=True, locks=True)]
     """
     found = []
     for line in mountinfo.splitlines():
@@ -49,16 +71,18 @@ def parse_mounts(mountinfo: str) -> list[Mount]:
         if not dash or len(fields) < 6 or not after:  # noqa: PLR2004  # fields of the format
             continue
         point = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[4])
-        found.append((point, after.split(" ")[0], "noexec" in fields[5].split(",")))
+        kind, *source = after.split(" ")
+        options = {*fields[5].split(","), *(source[-1].split(",") if source else ())}
+        found.append(Mount(point, kind, "noexec" in options, "noflock" not in options))
     return found
 
 
 def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
     """The mount of a real path: the longest match, and the last of equal ones.
 
-    >>> mount_of("/home/me/x", [("/", "ext4", False), ("/home", "nfs4", False)])
-    ('/home', 'nfs4', False)
-    >>> mount_of("/homely", [("/", "ext4", False), ("/home", "nfs4", False)])[0]
+    >>> mount_of("/home/me/x", [Mount("/", "ext4"), Mount("/home", "nfs4")]).kind
+    'nfs4'
+    >>> mount_of("/homely", [Mount("/", "ext4"), Mount("/home", "nfs4")]).point
     '/'
     """
     found = None
@@ -154,8 +178,13 @@ def look(
         fields["writable"] = found.writable
         mount = mount_of(host.readlink(there), mounts)
         if mount is not None:
-            fields["mount"], fields["file_system"], fields["noexec"] = mount
-            fields["network"] = mount[1] in NETWORK_FILE_SYSTEMS
+            fields |= {
+                "mount": mount.point,
+                "file_system": mount.kind,
+                "noexec": mount.noexec,
+                "locks": mount.locks,
+                "network": mount.kind in NETWORK_FILE_SYSTEMS,
+            }
         usage = host.disk(there)
         fields |= {
             "total_bytes": usage.total,
@@ -327,12 +356,17 @@ def parse_checkpoint(path: str, records: Sequence[Mapping[str, Any]], whole: boo
 
 
 @probe
-def checkpoint(host: Host, run: RunNeeds) -> Checkpoint:
-    """The folder of --checkpoint, read by a child that may hang on a dead mount."""
-    if run.checkpoint is None:
+def checkpoint(host: Host, run: RunNeeds, launch: LaunchFiles | Missing) -> Checkpoint:
+    """The folder of --checkpoint, read by a child that may hang on a dead mount.
+
+    Without one, the weights of the model that the command names.
+    """
+    named = launch.model_folder if isinstance(launch, LaunchFiles) and not run.quick else None
+    given = run.checkpoint or named
+    if given is None:
         raise HostError(Why.NOT_ASKED, "no checkpoint was given (`--checkpoint DIR`)")
     cwd = run.cwd if run.cwd not in ("", ".") else str(host.query("cwd"))
-    folder = posixpath.normpath(posixpath.join(cwd, run.checkpoint))
+    folder = posixpath.normpath(posixpath.join(cwd, given))
     argv = [str(host.query("executable")), str(_CHILDREN / "checkpoint.py"), folder]
     limit = WHOLE_SECONDS if run.deep else CHECKPOINT_SECONDS
     argv += ["--whole"] if run.deep else []
@@ -345,14 +379,15 @@ def checkpoint(host: Host, run: RunNeeds) -> Checkpoint:
         told = sum("file" in record for record in records)
         raise HostError(
             Why.TIMEOUT,
-            f"the checkpoint `{run.checkpoint}` was not read within {limit:g} s "
-            f"({told} files were)",
+            f"the checkpoint `{given}` was not read within {limit:g} s ({told} files were)",
         )
-    fact = parse_checkpoint(run.checkpoint, records, run.deep)
+    fact = parse_checkpoint(given, records, run.deep)
+    if run.checkpoint is None and {file.role for file in fact.files} != {"weights"}:
+        raise HostError(Why.NOT_ASKED, f"`{given}` holds no weights that dsdoctor knows")
     finished = any(record.get("done") for record in records)
     if fact.error is None and fact.tag_exists and not finished:
         raise HostError(
             Why.BROKEN,
-            f"the checkpoint `{run.checkpoint}` could not be read: {result.error_text}",
+            f"the checkpoint `{given}` could not be read: {result.error_text}",
         )
     return fact

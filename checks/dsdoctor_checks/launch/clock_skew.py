@@ -1,9 +1,10 @@
-"""The clocks of the nodes disagree.
+"""A clock is wrong, or the clocks of the nodes disagree.
 
 ## Why it matters
 The run starts, but anything that compares times across nodes is wrong. Logs cannot be put in order,
 and a build on a shared disk is repeated or skipped. With a difference of a few minutes, Kerberos
-tickets and short-lived credentials are rejected.
+tickets and short-lived credentials are rejected. With a clock that is years behind, no download works,
+because certificates are not valid yet.
 
 ## What to do
 Run chrony or systemd-timesyncd on every node, and check with `timedatectl`.
@@ -16,7 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Finding, Limits, NodesReach, Scope, check, ok, skip, warn
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Limits,
+    Missing,
+    NodesReach,
+    OsInfo,
+    Scope,
+    check,
+    ok,
+    skip,
+    warn,
+)
 from dsdoctor_checks._util import listed
 
 CONDITION = Condition("clock-skew", id="DSD1210", scope=Scope.NODE, since="0.1")
@@ -33,8 +46,21 @@ class SkewLimits(Limits, frozen=True, kw_only=True):
 
 
 @check(CONDITION)
-def clocks_agree(nodes: NodesReach, limits: SkewLimits) -> Iterator[Finding]:
-    """Warns about every node whose clock differs."""
+def clocks_agree(
+    nodes: NodesReach | Missing, limits: SkewLimits, os: OsInfo | Missing
+) -> Iterator[Finding]:
+    """Warns about a clock that is certainly wrong, and about every node whose clock differs."""
+    if isinstance(os, OsInfo) and os.clock is not None:
+        yield warn(
+            f"this node's clock shows {os.clock}, which is before this dsdoctor was made",
+            effect="downloads fail (`certificate is not yet valid`), and builds are repeated or skipped",
+            hint="set the clock: start chrony or systemd-timesyncd, and check with `timedatectl`",
+            clock=os.clock,
+        )
+        return
+    if isinstance(nodes, Missing):
+        yield skip(nodes.detail, fact=NodesReach.key(), why=nodes.why.value)
+        return
     skews = {node.host: node.skew_s for node in nodes.nodes if node.skew_s is not None}
     if not skews:
         yield skip("no other node reported its time")

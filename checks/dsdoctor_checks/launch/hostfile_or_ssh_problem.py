@@ -240,7 +240,9 @@ def _install(tool: str, kind: str) -> str:
         return "install `pdsh`, or use `--launcher openmpi` or `--launcher slurm`"
     if tool == "ssh":
         return "install `ssh`"
-    return f"put `{tool}` of {kind} on PATH, or start with `--launcher pdsh`, which needs only SSH"
+    if kind == "slurm":
+        return f"put Slurm's `{tool}` on PATH, or start with `--launcher pdsh`"
+    return f"install {kind} and put its `mpirun` and `{tool}` on PATH, or use `--launcher pdsh`"
 
 
 def _options(command: LaunchCommand | Missing) -> dict[str, str]:

@@ -8,14 +8,58 @@ Install Open MPI or load its environment module, then rebuild mpi4py with
 `python -m pip install --force-reinstall --no-cache-dir mpi4py`.
 
 ## References
-Detected from logs only.
+- deepspeed 0.19.8 comm/comm.py (`mpi_discovery`)
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Level, Scope, Signature
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    LaunchCommand,
+    Level,
+    Missing,
+    Packages,
+    Patient,
+    RunNeeds,
+    Scope,
+    Signature,
+    check,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._pip import pip
 
 CONDITION = Condition("mpi-missing", id="DSD1250", scope=Scope.JOB, since="0.1")
+
+
+@check(CONDITION)
+def ranks_of_mpi_are_known(
+    command: LaunchCommand, packages: Packages, run: RunNeeds, patient: Patient | Missing
+) -> Iterator[Finding]:
+    """Warns if mpirun starts a script with DeepSpeed's own options and mpi4py is missing.
+
+    transformers and accelerate tell DeepSpeed not to ask MPI.
+    """
+    own = any(word.startswith(("--deepspeed", "--ds_config")) for word in command.script_args)
+    plain = command.launcher == "mpirun" and command.inner in (None, "python")
+    if not plain or not own or run.framework in ("hf", "accelerate", "lightning"):
+        yield skip("mpirun does not start a script with DeepSpeed's options")
+        return
+    if packages.version("mpi4py") is not None or packages.version("deepspeed") is None:
+        yield ok(mpi4py=packages.version("mpi4py"))
+        return
+    install = pip(patient, packages, "install mpi4py")
+    yield warn(
+        "mpirun starts the ranks, but `mpi4py`, from which DeepSpeed learns them, is not installed",
+        effect="`init_distributed` stops with `No module named 'mpi4py'`, unless the script sets RANK,"
+        " WORLD_SIZE and LOCAL_RANK itself",
+        hint=f"run `{install}`, or start with `deepspeed` or `torchrun`",
+    )
+
 
 HINT = "install Open MPI or load its environment module, and rebuild `mpi4py`"
 

@@ -90,8 +90,8 @@ def extensions_load(
             effect=f"{by} imports it whenever it is installed, so that its models do not load"
             if used
             else "a job that imports it stops there",
-            hint=f"run `{pip(patient, packages, build)}`, or uninstall `{name}` if the job does not"
-            " need it",
+            hint=_library_hint(outcome)
+            or f"run `{pip(patient, packages, build)}`, or uninstall `{name}` if the job does not need it",
             module=module,
             version=packages.version(name),
             error_type=outcome.error_type,
@@ -99,6 +99,29 @@ def extensions_load(
             traceback=outcome.traceback,
             error_text=f"{outcome.message or ''}\n{outcome.traceback}",
         )
+
+
+#: Libraries of the system that wheels expect, and the package of Debian and Ubuntu with each.
+_SYSTEM = {
+    "libGL.so.1": "libgl1",
+    "libgthread-2.0.so.0": "libglib2.0-0",
+    "libglib-2.0.so.0": "libglib2.0-0",
+    "libSM.so.6": "libsm6",
+    "libXext.so.6": "libxext6",
+    "libXrender.so.1": "libxrender1",
+    "libsndfile.so": "libsndfile1",
+    "libgomp.so.1": "libgomp1",
+}
+
+
+def _library_hint(outcome: ImportOutcome) -> str:
+    """How to get a library of the system that is missing; "" if none of those is."""
+    words = outcome.message or ""
+    name = next((name for name in _SYSTEM if f"{name}: cannot open" in words), "")
+    if not name:
+        return ""
+    headless = ", or `opencv-python-headless` in place of `opencv-python`" if "GL" in name else ""
+    return f"install `{_SYSTEM[name]}` (Debian, Ubuntu), which has `{name}`{headless}"
 
 
 HINT = (

@@ -1,8 +1,10 @@
-"""Which number format a DeepSpeed config enables."""
+"""Which number format a DeepSpeed config enables, and the options of a command."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+from dsdoctor.api import LaunchCommand
 
 
 def asks(config: Mapping[str, object] | None, *sections: str) -> str | None:
@@ -19,3 +21,15 @@ def asks(config: Mapping[str, object] | None, *sections: str) -> str | None:
         if enabled is True or (isinstance(enabled, str) and enabled.lower() == "true"):
             return name
     return None
+
+
+def option_values(command: LaunchCommand) -> Iterator[tuple[str, str]]:
+    """Name and value of every option of launcher and script; "" if it has no value."""
+    for name, value in command.options.items():
+        yield name.replace("-", "_"), value
+    words = command.script_args
+    for word, after in zip(words, (*words, "--")[1:], strict=True):
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            given = value if equals else "" if after.startswith("-") else after
+            yield name.replace("-", "_"), given

@@ -8,14 +8,79 @@ the first call.
 Use `attn_implementation="sdpa"`, or a GPU of compute capability 8.0 or newer.
 
 ## References
-Detected from logs only.
+- flash-attn 2.8 csrc/flash_attn/flash_api.cpp; transformers 4.36-5.23 `attn_implementation`,
+  LLaMA-Factory `flash_attn: fa2`
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Level, Scope, Signature
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    LaunchCommand,
+    Level,
+    Missing,
+    RunNeeds,
+    Scope,
+    Signature,
+    TorchLive,
+    check,
+    fail,
+    ok,
+    skip,
+)
+from dsdoctor_checks._util import capabilities, dotted
+from dsdoctor_checks.precision._config import option_values
 
 CONDITION = Condition("flash-attn-needs-ampere", id="DSD550", scope=Scope.USER_ENV, since="0.1")
+
+_FLOOR = (8, 0)
+#: Options of scripts, and their values that stand for FlashAttention-2.
+_OPTIONS = {
+    "attn_implementation": ("flash_attention_2",),
+    "attention_implementation": ("flash_attention_2",),
+    "flash_attn": ("fa2",),
+    "use_flash_attention_2": ("", "1", "true", "yes"),
+}
+
+
+@check(CONDITION)
+def gpus_run_flash_attention(
+    command: LaunchCommand,
+    gpus: Gpus | Missing,
+    live: TorchLive | Missing,
+    run: RunNeeds,
+    env: Environment | Missing,
+) -> Iterator[Finding]:
+    """Compares the GPUs of the run with a request for FlashAttention-2 in the command."""
+    asked = [
+        (name, value)
+        for name, value in option_values(command)
+        if value.lower() in _OPTIONS.get(name, ())
+    ]
+    devices = capabilities(gpus, live, run, env)
+    if not asked or not devices:
+        yield skip("the command does not request FlashAttention-2, or no GPU is known")
+        return
+    lacking = {name: dotted(cc) for name, cc in devices.items() if cc < _FLOOR}
+    if not lacking:
+        yield ok(option=asked[0][0])
+        return
+    option = f"--{asked[0][0]} {asked[0][1]}".rstrip()
+    name, capability = next(iter(lacking.items()))
+    yield fail(
+        f"`{option}` requests FlashAttention-2, but {name} has capability {capability} and it needs"
+        f" {dotted(_FLOOR)}",
+        effect="the first call stops with `FlashAttention only supports Ampere GPUs or newer`",
+        hint="use `--attn_implementation sdpa`, or GPUs of capability 8.0 or newer",
+        lacking=lacking,
+        needs=dotted(_FLOOR),
+    )
+
 
 HINT = 'use `attn_implementation="sdpa"`, or a GPU of compute capability 8.0 or newer'
 

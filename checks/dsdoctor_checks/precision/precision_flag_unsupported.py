@@ -38,7 +38,7 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._util import capabilities, dotted
-from dsdoctor_checks.precision._config import asks
+from dsdoctor_checks.precision._config import asks, option_values
 
 CONDITION = Condition("precision-flag-unsupported", id="DSD504", scope=Scope.JOB, since="0.1")
 _FLOORS = {"fp8": (8, 9), "tf32": (8, 0), "bf16": (8, 0)}
@@ -50,18 +50,6 @@ _EFFECTS = {
 _YES = ("true", "1", "yes", "")
 
 
-def _values(command: LaunchCommand) -> Iterator[tuple[str, str]]:
-    """Name and value of every option of launcher and script; "" if it has no value."""
-    for name, value in command.options.items():
-        yield name.replace("-", "_"), value
-    words = command.script_args
-    for word, after in zip(words, (*words, "--")[1:], strict=True):
-        if word.startswith("--"):
-            name, equals, value = word[2:].partition("=")
-            given = value if equals else "" if after.startswith("-") else after
-            yield name.replace("-", "_"), given
-
-
 def requested_formats(command: LaunchCommand) -> dict[str, str]:
     """Formats that a command requests, each with the option as the user wrote it.
 
@@ -69,7 +57,7 @@ def requested_formats(command: LaunchCommand) -> dict[str, str]:
     {'tf32': '--tf32', 'fp8': '--mixed_precision fp8'}
     """
     found: dict[str, str] = {}
-    for name, value in _values(command):
+    for name, value in option_values(command):
         if name == "mixed_precision" and value in _FLOORS:
             found[value] = f"--mixed_precision {value}"
         elif name in _FLOORS and value.lower() in _YES:

@@ -47,12 +47,14 @@ class DiskLimits(Limits, frozen=True, kw_only=True):
         extensions_mib: where ops are built.
         cache_mib: other caches.
         temporary_mib: where compilers write.
+        nvme_mib: where states are offloaded to, if no `--model` gives their size.
     """
 
     output_mib: float = 1024
     extensions_mib: float = 300
     cache_mib: float = 100
     temporary_mib: float = 100
+    nvme_mib: float = 1024
 
 
 def _required_bytes(place: Place, run: RunNeeds, limits: DiskLimits) -> tuple[float, str, bool]:
@@ -63,11 +65,10 @@ def _required_bytes(place: Place, run: RunNeeds, limits: DiskLimits) -> tuple[fl
             return CHECKPOINT_BYTES * count, "one checkpoint of this model needs {size}", True
         return limits.output_mib * MIB, "checkpoints need {size} at least", False
     if place.purpose == "NVMe offload":
-        return (
-            nvme_bytes(run, place.path) or 0,
-            "the offloaded states of this model need {size}",
-            True,
-        )
+        states = nvme_bytes(run, place.path)
+        if states is not None:
+            return states, "the offloaded states of this model need {size}", True
+        return limits.nvme_mib * MIB, "offloaded states need {size} at least", False
     if place.purpose == "built extensions":
         return limits.extensions_mib * MIB, "a build needs {size} at least", False
     if place.purpose == "temporary files":

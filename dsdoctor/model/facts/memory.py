@@ -22,6 +22,8 @@ class MemoryDetail(Fact, frozen=True, kw_only=True):
         shm_mine: of these, those that this user owns.
         shm_owners: number of each account that owns stale segments, and their size in bytes.
         cgroup: `v1`, `v2`, or None if no controller limits memory.
+        commit_left_bytes: how much more programs may reserve; None if the kernel does not count
+            (`vm.overcommit_memory` is not 2).
     """
 
     hugepages_bytes: int = 0
@@ -33,6 +35,7 @@ class MemoryDetail(Fact, frozen=True, kw_only=True):
     shm_mine: tuple[str, ...] = ()
     shm_owners: dict[str, int] = msgspec.field(default_factory=dict)
     cgroup: str | None = None
+    commit_left_bytes: int | None = None
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         mount: its mount point.
         read_only: it is mounted read-only.
         noexec: it is mounted noexec: programs and libraries cannot be loaded from it.
+        locks: files there can be locked; False on Lustre that is mounted without `flock`.
         total_bytes: size of the file system.
         free_bytes: space that this user can still use.
         inodes_total: number of inodes; None if the file system does not count them.
@@ -46,6 +47,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     mount: str | None = None
     read_only: bool = False
     noexec: bool = False
+    locks: bool = True
     total_bytes: int | None = None
     free_bytes: int | None = None
     inodes_total: int | None = None

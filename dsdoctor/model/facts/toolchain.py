@@ -97,6 +97,7 @@ class Compilers(Fact, frozen=True, kw_only=True):
         ninja_in_env: path of ninja next to the environment's interpreter, perhaps not on PATH.
         ninja_error: what went wrong with `ninja --version`, with which torch tries it; None = it
             works, or was not tried.
+        hipcc: path of ROCm's compiler, where torch looks for it; None = not found.
     """
 
     cxx: Compiler
@@ -104,6 +105,7 @@ class Compilers(Fact, frozen=True, kw_only=True):
     ninja: str | None = None
     ninja_in_env: str | None = None
     ninja_error: str | None = None
+    hipcc: str | None = None
 
 
 class BuildLock(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from dsdoctor.probes.machine import resources
 from dsdoctor.probes.memory import memory_detail
 from dsdoctor.testing import FakeHost, assert_ok, assert_warn, judge
 from dsdoctor_checks.memory import (
+    commit_limit_low,
     hugepages_reserved,
     shm_nearly_full,
     stale_shm_segments,
@@ -277,3 +278,30 @@ def test_all_processes_are_seen_from_the_namespace_of_the_machine() -> None:
     )
     system = msgspec.structs.replace(LINUX, container="docker")
     assert memory_detail.function(host, system).shm_left == {BUFFER: 5}
+
+
+@pytest.mark.parametrize(
+    ("left", "expected"),
+    [
+        pytest.param(None, "ok", id="the kernel does not count"),
+        pytest.param(190 * GIB, "ok", id="nearly all that is free"),
+        pytest.param(40 * GIB, "warn", id="a fifth of what is free"),
+        pytest.param(-1, "warn", id="nothing more"),
+    ],
+)
+def test_what_may_still_be_reserved(left: int | None, expected: str) -> None:
+    detail = MemoryDetail(commit_left_bytes=left)
+    judged = judge(
+        commit_limit_low.memory_can_be_reserved, memory_detail=detail, resources=machine()
+    )
+    assert judged.status == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "left"),
+    [pytest.param("2", 60 << 10, id="strict"), pytest.param("0", None, id="by guess")],
+)
+def test_the_commit_limit_is_read_where_it_counts(mode: str, left: int | None) -> None:
+    meminfo = "MemTotal: 100 kB\nCommitLimit: 70 kB\nCommitted_AS: 10 kB\n"
+    files = {"/proc/meminfo": meminfo, "/proc/sys/vm/overcommit_memory": f"{mode}\n"}
+    assert memory_detail.function(FakeHost(files=files), LINUX).commit_left_bytes == left

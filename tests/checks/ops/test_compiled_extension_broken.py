@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 
 from dsdoctor import packs
-from dsdoctor.api import ImportOutcome, ModuleImports, ScriptImports
+from dsdoctor.api import ImportOutcome, ModuleImports, RunNeeds, ScriptImports
 from dsdoctor.judge import judge as whole
+from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.finding import Status
 from dsdoctor.model.snapshot import of
-from dsdoctor.probes.module_imports import parse_imports
+from dsdoctor.probes.module_imports import module_imports, parse_imports
 from dsdoctor.process import Result
-from dsdoctor.testing import judge
+from dsdoctor.testing import FakeHost, judge
 from dsdoctor_checks.ops import compiled_extension_broken
 from tests.checks.machines import ABSENT
 from tests.checks.python.support import packages
@@ -119,3 +120,29 @@ def test_without_torch_nothing_is_said_of_them() -> None:
     failed = {"ok": False, "error_type": "ImportError", "message": "x"}
     found = parse_imports([{"fact": "torch_import", "value": failed}], ended(0))
     assert not isinstance(found, ModuleImports)
+
+
+def test_a_library_of_the_system_is_named_with_its_package() -> None:
+    words = "libGL.so.1: cannot open shared object file: No such file or directory"
+    broken = ImportOutcome(ok=False, error_type="ImportError", message=words)
+    found = judge(
+        CHECK,
+        module_imports=ModuleImports(outcomes={"cv2": broken}),
+        packages=packages(opencv_python="4.10.0.84"),
+        script_imports=ScriptImports(script="t.py", found=("cv2",)),
+    ).worst
+    assert found.status == Status.FAIL
+    assert "`libgl1`" in found.hint
+
+
+def test_only_what_the_script_imports_is_tried_of_the_others() -> None:
+    """opencv-python without libGL is no fault of a job that never imports it."""
+    asked: list[tuple[str, ...]] = []
+    host = FakeHost(env={"PATH": "/bin"}, queries={"executable": "/py"}, commands={"": ""})
+    installed = packages(torch="2.4.0", opencv_python="4.10.0.84", torchvision="0.19.0")
+    choice = PatientChoice(executable="/env/bin/python", chosen_by="test", why="a test")
+    for found, expected in (((), "torchvision"), (("cv2",), "torchvision,cv2")):
+        script = ScriptImports(script="t.py", found=found)
+        module_imports.function(host, RunNeeds(), choice, installed, ABSENT, script)
+        asked = [argv for argv in host.ran if "--modules" in argv]
+        assert asked[-1][asked[-1].index("--modules") + 1] == expected

@@ -56,7 +56,7 @@ def copies(originals: dict[int, Path], tmp_path: Path) -> dict[int, Path]:
 
 def read(folder: Path, *, deep: bool = False, config: dict[str, Any] | None = None) -> Checkpoint:
     run = RunNeeds(checkpoint=str(folder), deep=deep, config=config)
-    fact = probe.function(LocalHost(), run)
+    fact = probe.function(LocalHost(), run, ABSENT)
     assert isinstance(fact, Checkpoint)
     return fact
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from dsdoctor.api import Environment, Hostfile, LaunchCommand, Place, RunNeeds, Storage
@@ -186,6 +187,9 @@ def test_nvme_offload_of_a_model_needs_room() -> None:
     run = RunNeeds(config={"zero_optimization": zero}, model={"parameters": 10**10})
     assert every(storage(place("NVMe offload", free_bytes=100 * GIB)), run) == ["fail"]
     assert every(storage(place("NVMe offload", free_bytes=120 * GIB)), run) == []
+    unknown = msgspec.structs.replace(run, model=None)
+    assert every(storage(place("NVMe offload", free_bytes=GIB >> 1)), unknown) == ["warn"]
+    assert every(storage(place("NVMe offload", free_bytes=2 * GIB)), unknown) == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,74 @@
+"""There is no ROCm compiler (hipcc) to build DeepSpeed's ops with.
+
+## Why it matters
+The ROCm wheels of torch include the libraries but no compiler. DeepSpeed builds ops such as `fused_adam`
+and, with offload, `cpu_adam` at first use, for which torch calls `hipcc`.
+
+## What to do
+Install the ROCm development packages (`hip-dev` or `rocm-hip-sdk`) of torch's ROCm release, use AMD's
+image, which has them, or set `ROCM_HOME` to where they are. Or use an optimizer that needs no op
+(`"torch_adam": true`).
+
+## References
+- torch 2.13.0 utils/cpp_extension.py: `_find_rocm_home`
+- https://rocm.docs.amd.com/projects/install-on-linux/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Compilers,
+    Condition,
+    DeepSpeedInstall,
+    Environment,
+    Finding,
+    Missing,
+    RunNeeds,
+    Scope,
+    TorchBuild,
+    check,
+    fail,
+    ok,
+    skip,
+)
+from dsdoctor_checks.cuda import _ops
+
+CONDITION = Condition(
+    "rocm-toolkit-missing",
+    id="DSD209",
+    scope=Scope.USER_ENV,
+    since="0.1",
+    leads_to=("cpu-adam-unbuilt",),
+)
+
+
+@check(CONDITION)
+def rocm_compiler_is_there(
+    torch: TorchBuild,
+    compilers: Compilers,
+    run: RunNeeds,
+    deepspeed: DeepSpeedInstall | Missing,
+    env: Environment | Missing,
+) -> Iterator[Finding]:
+    """Judges the ops that the config needs and that are not pre-built; without one, none."""
+    if torch.hip is None or run.config is None or isinstance(deepspeed, Missing):
+        yield skip("torch is not a ROCm build, or no config says which ops are built")
+        return
+    built = deepspeed.prebuilt
+    needed = [op.name for op in _ops.needed_ops(run.config, deepspeed.version, env)]
+    lacking = [name for name in needed if name not in built]
+    if compilers.hipcc is not None or not lacking:
+        yield ok(hipcc=compilers.hipcc, ops=lacking)
+        return
+    named = ", ".join(f"`{name}`" for name in lacking)
+    yield fail(
+        f"`hipcc` is neither in `ROCM_HOME`, nor on PATH, nor in `/opt/rocm`, but building {named} for"
+        f" torch {torch.version} needs it",
+        effect=f"the build of {named} fails when the engine starts",
+        hint="install `rocm-hip-sdk` of torch's ROCm release, or set `ROCM_HOME` to where ROCm is",
+        torch=torch.version,
+        rocm=torch.hip,
+        ops=lacking,
+    )

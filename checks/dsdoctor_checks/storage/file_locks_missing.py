@@ -1,0 +1,45 @@
+"""The cache of models and datasets is on a file system without file locks.
+
+## Why it matters
+datasets and older releases of huggingface_hub lock files with `flock`. On a Lustre file system that is
+mounted without `flock`, that fails with `Function not implemented`, or waits forever.
+
+## What to do
+Set `HF_HOME` to a file system with locks, such as the home directory or a local disk, or have Lustre
+mounted with `flock`.
+
+## References
+- mount.lustre(8): `flock`, `localflock`, `noflock`
+- https://github.com/huggingface/huggingface_hub/issues/2399
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import Condition, Finding, Scope, Storage, check, ok, warn
+
+from ._util import name
+
+CONDITION = Condition("file-locks-missing", id="DSD1507", scope=Scope.USER_ENV, since="0.1")
+_LOCKED = "Hugging Face cache"
+
+
+@check(CONDITION)
+def caches_can_be_locked(storage: Storage) -> Iterator[Finding]:
+    """Judges the cache whose files are locked; builds and kernels are guarded otherwise."""
+    for place in storage.places:
+        if place.purpose != _LOCKED or place.error is not None:
+            continue
+        if place.locks:
+            yield ok(path=place.path)
+            continue
+        yield warn(
+            f"{name(place)} is on `{place.mount}` ({place.file_system}), which is mounted without file"
+            " locks (`noflock`)",
+            effect="loading a dataset or a model stops with `Function not implemented`, or hangs",
+            hint="set `HF_HOME` to a directory on a file system with locks",
+            path=place.path,
+            mount=place.mount,
+            file_system=place.file_system,
+        )

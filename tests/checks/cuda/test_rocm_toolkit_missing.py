@@ -1,0 +1,67 @@
+"""Rows of `rocm-toolkit-missing`, and where the probe looks for hipcc."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dsdoctor.api import Compiler, Compilers, DeepSpeedInstall, RunNeeds, TorchBuild
+from dsdoctor.probes.compilers import compilers
+from dsdoctor.testing import FakeHost, judge
+from dsdoctor_checks.cuda import rocm_toolkit_missing
+from tests.checks import machines as m
+
+ROCM = TorchBuild(version="2.6.0+rocm6.2.4", hip="6.2.4")
+PLAIN = RunNeeds(config={"bf16": {"enabled": True}})
+
+
+@pytest.mark.parametrize(
+    ("hipcc", "facts", "expected"),
+    [
+        pytest.param(None, {}, "fail", id="offload, and no compiler"),
+        pytest.param("/opt/rocm/bin/hipcc", {}, "ok", id="a compiler"),
+        pytest.param(None, {"run_needs": PLAIN}, "ok", id="a config without an op"),
+        pytest.param(None, {"run_needs": RunNeeds()}, "skip", id="no config"),
+        pytest.param(None, {"torch_build": m.torch()}, "skip", id="a build for CUDA"),
+        pytest.param(
+            None,
+            {
+                "deep_speed_install": DeepSpeedInstall(
+                    version="0.16.4", installed_ops={"cpu_adam": True}
+                )
+            },
+            "ok",
+            id="the op is pre-built",
+        ),
+    ],
+)
+def test_rows(hipcc: str | None, facts: dict[str, Any], expected: str) -> None:
+    gcc = Compiler(command="c++", path="/usr/bin/c++", kind="gcc", version="12.2.0")
+    usual: dict[str, Any] = {
+        "torch_build": ROCM,
+        "run_needs": m.OFFLOAD,
+        "deep_speed_install": DeepSpeedInstall(version="0.16.4"),
+        "compilers": Compilers(cxx=gcc, cc=gcc, hipcc=hipcc),
+    }
+    check = rocm_toolkit_missing.rocm_compiler_is_there
+    assert judge(check, **(usual | facts)).status == expected
+
+
+@pytest.mark.parametrize(
+    ("env", "files", "expected"),
+    [
+        pytest.param({}, (), None, id="none"),
+        pytest.param({}, ("/opt/rocm/bin/hipcc",), "/opt/rocm/bin/hipcc", id="default"),
+        pytest.param({}, ("/usr/bin/hipcc", "/opt/rocm/bin/hipcc"), "/usr/bin/hipcc", id="PATH"),
+        pytest.param(
+            {"ROCM_HOME": "/r"}, ("/usr/bin/hipcc", "/r/bin/hipcc"), "/r/bin/hipcc", id="ROCM_HOME"
+        ),
+        pytest.param({"ROCM_PATH": "/r"}, ("/usr/bin/hipcc",), None, id="a wrong ROCM_PATH"),
+    ],
+)
+def test_hipcc_is_looked_for_as_torch_does(
+    env: dict[str, str], files: tuple[str, ...], expected: str | None
+) -> None:
+    host = FakeHost(env={"PATH": "/usr/bin", **env}, files=dict.fromkeys(files, ""))
+    assert compilers.function(host, m.ABSENT).hipcc == expected

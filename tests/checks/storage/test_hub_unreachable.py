@@ -1,0 +1,85 @@
+"""Rows of `hub-unreachable`, where the model of a command is, and its weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dsdoctor.api import Environment, LaunchFiles, RunNeeds
+from dsdoctor.host import HostError, LocalHost
+from dsdoctor.probes.command_line import parse_command
+from dsdoctor.probes.launch_files import launch_files
+from dsdoctor.probes.storage import checkpoint
+from dsdoctor.testing import FakeHost, judge
+from dsdoctor_checks.storage import hub_unreachable, weights_file_corrupt
+from tests.checks.machines import ABSENT
+
+LLAMA = "meta-llama/Llama-2-7b-hf"
+
+
+@pytest.mark.parametrize(
+    ("cached", "variables", "line", "expected"),
+    [
+        pytest.param(False, {"HF_HUB_OFFLINE": "1"}, "deepspeed t.py", "fail", id="offline"),
+        pytest.param(False, {"TRANSFORMERS_OFFLINE": "true"}, "deepspeed t.py", "fail", id="too"),
+        pytest.param(False, {}, "HF_HUB_OFFLINE=1 deepspeed t.py", "fail", id="in the command"),
+        pytest.param(True, {"HF_HUB_OFFLINE": "1"}, "deepspeed t.py", "ok", id="cached"),
+        pytest.param(False, {}, "deepspeed t.py", "ok", id="online"),
+        pytest.param(False, {"HF_HUB_OFFLINE": "0"}, "deepspeed t.py", "ok", id="0 is off"),
+        pytest.param(None, {"HF_HUB_OFFLINE": "1"}, "deepspeed t.py", "skip", id="a folder"),
+    ],
+)
+def test_rows(cached: bool | None, variables: dict[str, str], line: str, expected: str) -> None:
+    judged = judge(
+        hub_unreachable.the_model_is_at_hand,
+        launch_files=LaunchFiles(model=LLAMA, model_cached=cached),
+        environment=Environment(variables=variables),
+        launch_command=parse_command(line.split()),
+    )
+    assert judged.status == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "env", "folder", "cached"),
+    [
+        pytest.param(LLAMA, {}, None, True, id="in the default cache"),
+        pytest.param("org/other", {}, None, False, id="nowhere"),
+        pytest.param("org/other", {"HF_HOME": "/hf"}, None, True, id="in HF_HOME"),
+        pytest.param("org/third", {"HF_HUB_CACHE": "/hub"}, None, True, id="in HF_HUB_CACHE"),
+        pytest.param("./m", {}, "/job/m", None, id="a folder"),
+        pytest.param("/abs/m", {}, "/abs/m", None, id="a folder elsewhere"),
+        pytest.param("./absent", {}, None, None, id="a folder that does not exist"),
+        pytest.param("$MODEL", {}, None, None, id="a variable of the shell"),
+        pytest.param("gpt2", {}, None, None, id="a name without an owner"),
+    ],
+)
+def test_where_the_model_is(
+    model: str, env: dict[str, str], folder: str | None, cached: bool | None
+) -> None:
+    files = (
+        "/home/me/.cache/huggingface/hub/models--meta-llama--Llama-2-7b-hf/refs/main",
+        "/hf/hub/models--org--other/refs/main",
+        "/hub/models--org--third/refs/main",
+        "/job/m/config.json",
+        "/abs/m/config.json",
+    )
+    host = FakeHost(env={"HOME": "/home/me", **env}, files=dict.fromkeys(files, ""))
+    command = parse_command(["deepspeed", "t.py", "--model_name_or_path", model])
+    found = launch_files.function(host, RunNeeds(cwd="/job"), command, ABSENT)
+    assert (found.model_folder, found.model_cached) == (folder, cached)
+
+
+def test_weights_of_the_model_are_examined(tmp_path: Path) -> None:
+    """Pointers of Git LFS are found before the ranks start; what holds no weights is left alone."""
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    launch = LaunchFiles(model=str(tmp_path), model_folder=str(tmp_path))
+    run, host = RunNeeds(cwd=str(tmp_path)), LocalHost()
+    with pytest.raises(HostError, match="no weights"):
+        checkpoint.function(host, run, launch)
+    (tmp_path / "model.safetensors").write_text(pointer, encoding="utf-8")
+    found = checkpoint.function(host, run, launch)
+    assert judge(weights_file_corrupt.files_are_whole, checkpoint=found).status == "fail"
+    with pytest.raises(HostError, match="--checkpoint"):
+        checkpoint.function(host, RunNeeds(cwd=str(tmp_path), quick=True), launch)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import click
 
 from dsdoctor import files
 from dsdoctor.errors import UsageError
+from dsdoctor.lazy_regex import lazy
 
 if TYPE_CHECKING:
     from dsdoctor.packs.registry import Registry
@@ -53,7 +53,7 @@ def load_registry(checks_dir: Iterable[str] = ()) -> Registry:
 
 #: Terminal controls that are neither escaped in JSON nor forbidden in XML: DEL, C1 controls such as
 #: CSI, and text directions.
-_STEERS = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_STEERS = lazy("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def harmless(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -25,7 +24,7 @@ OTHER = lazy(
 REST = lazy(r"^\s{0,8}(?P<digits>\d{0,9}),? ?in (?P<function>[\w.<>]{1,120})\s*$")
 #: What rich draws around a line: before it, and after it.
 BOX = lazy(r"^[\s│|╭╰]{0,8}")
-EDGE = string.whitespace + "│|╮╯─"
+EDGE = " \t\n\r\x0b\x0c│|╮╯─"
 #: The first part of a path that rich broke at the right border.
 BROKEN = lazy(r"^(?:[A-Za-z]:)?[/\\][\w~./\\@+#-]{1,300}$")
 HEADS = ("Traceback (most recent call last)", "Original Traceback")

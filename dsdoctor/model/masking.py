@@ -242,7 +242,7 @@ _CLEAR_ALONE = _words("password passwd passphrase secret credentials apikey acce
 _RUN_TOGETHER = (*sorted(_CLEAR_ALONE), "token", "key", "pass", "pw")
 #: A word before `key: …` that makes it an ordinary key.
 _ORDINARY_KEYS = _words("cache dict hash lookup object partition sort tree")
-_SEGMENT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SEGMENT = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+"
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 _LONGEST_NAME = 120
 
@@ -314,11 +314,10 @@ _NAMED = (
     ("-", _OPTION),
 )
 #: A value in quotes, or up to the next space; a weak name's value is judged by its beginning.
-_VALUE = re.compile(
-    r"\\[\"'](?:[^\"'\\]|\\{3}[\"'])+|\\{2,3}[\"'][^\"'\\]+"
+_VALUE = (
+    r"(?s)\\[\"'](?:[^\"'\\]|\\{3}[\"'])+|\\{2,3}[\"'][^\"'\\]+"
     r"|\"\"\"[^\"]+|'''[^']+|b?\"(?:[^\"\\]|\\.)+|b?'(?:[^'\\]|\\.|'\\{0,3}[\"\ufffd]'\\{0,3}[\"\ufffd]')+"
-    r"|(?:%22|%27|&quot;)?[^\s\"'&]+",
-    re.DOTALL,
+    r"|(?:%22|%27|&quot;)?[^\s\"'&]+"
 )
 _LONGEST_JUDGED = 300
 _SHORTEST_VARIABLE = 4
@@ -335,7 +334,7 @@ _CLUES = tuple(
 
 def _segments(name: str) -> list[str]:
     """`hfHubToken`, `HF_HUB_TOKEN` and `hf-hub-token` are the same words."""
-    return [found.lower() for found in _SEGMENT.findall(name)]
+    return [found.lower() for found in _compiled(_SEGMENT).findall(name)]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -459,7 +458,7 @@ def _mask_named(text: str, small: str, pattern: re.Pattern[str]) -> str:
             start, name = _whole_name(text, found.start(), found.start("after"))
         kind = _kind(name)
         limit = len(text) if kind == "strong" else found.end() + _LONGEST_JUDGED
-        value = _VALUE.match(text, found.end(), limit) if kind else None
+        value = _compiled(_VALUE).match(text, found.end(), limit) if kind else None
         if value is None:
             continue
         begin, end = value.span()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import msgspec
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.plain import printable
 
-_GPU = re.compile(r"\bGPU (\d{1,4})\b")
-_NUMBER = re.compile(r"\d+")
+_GPU = lazy(r"\bGPU (\d{1,4})\b")
+_NUMBER = lazy(r"\d+")
 
 
 def one_for_all(findings: Iterable[Finding]) -> list[Finding]:

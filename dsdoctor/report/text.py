@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -186,6 +185,8 @@ def fix_command(report: Report, finding: Finding, name: str | None = None) -> st
         words += ["--config", path]
     if finding.scope is Scope.JOB and isinstance(report.command, list):
         words += ["--", *report.command]
+    import shlex  # noqa: PLC0415  # few reports name a command
+
     return clean(shlex.join(words))
 
 

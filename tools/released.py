@@ -14,6 +14,16 @@ import native_messages
 SCOPES: dict[str, tuple[str, ...]] = {
     "accelerate": ("accelerate/",),
     "bitsandbytes": ("bitsandbytes/",),
+    "datasets": (
+        "datasets/arrow_dataset.py", "datasets/arrow_reader.py", "datasets/arrow_writer.py",
+        "datasets/builder.py", "datasets/combine.py", "datasets/data_files.py",
+        "datasets/dataset_dict.py", "datasets/exceptions.py", "datasets/features/features.py",
+        "datasets/fingerprint.py", "datasets/iterable_dataset.py", "datasets/load.py",
+        "datasets/packaged_modules/arrow/", "datasets/packaged_modules/csv/",
+        "datasets/packaged_modules/json/", "datasets/packaged_modules/parquet/",
+        "datasets/packaged_modules/text/", "datasets/splits.py", "datasets/table.py",
+        "datasets/utils/info_utils.py", "datasets/utils/py_utils.py",
+    ),
     "deepspeed": ("deepspeed/",),  # its C++ sources too, where an installation has them
     "flash_attn": (
         "flash_attn/", "csrc/flash_attn/", "csrc/flash_attn_ck/", "csrc/fused_dense_lib/",

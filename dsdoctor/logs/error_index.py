@@ -244,6 +244,25 @@ class ErrorIndex:
             ]
         )
 
+    def find_begun(self, error: Error) -> Match | None:
+        """The entry of a message of many lines, by its first line and the place that raised it."""
+        raiser = raiser_of(error.frames)
+        if raiser is None:
+            return None
+        words = words_of(error.message)
+        first = (len(words), digest(words))
+        return self._best(
+            [
+                ((entry.words, 2), entry)
+                for entry in self.entries
+                if entry.anchored
+                and entry.chunks[0] == first
+                and len(entry.chunks) > 1
+                and entry.exception == error.type
+                and (entry.file, entry.function) == (inner_path(raiser.file), raiser.function)
+            ]
+        )
+
     def find_native(self, error: Error) -> Match | None:
         """The entry of native code for an exception, whoever's frames are above it."""
         message = error.message

@@ -157,7 +157,11 @@ def find(folder: Path, error: Error) -> Match | None:
     text = f"{error.message} {error.more}"
     rows = ((name, _rows_that_fit(folder, name, text)) for name in names)
     found = (_load_rows()(folder, name, fit).find(error) for name, fit in rows if fit)
-    return next((match for match in found if match is not None), None)
+    match = next((match for match in found if match is not None), None)
+    if match is None and raiser is not None and 0 < len(words_of(error.message)) <= CHUNK:
+        begun = (_load()(folder, name).find_begun(error) for name in names)
+        match = next((match for match in begun if match is not None), None)
+    return match
 
 
 def search(folder: Path, text: str) -> Match | None:

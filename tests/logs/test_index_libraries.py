@@ -41,6 +41,42 @@ def traced(file: str, function: str, line: str) -> str:
             id="transformers: unknown keys",
         ),
         pytest.param(
+            "datasets/table.py",
+            "cast_table_to_schema",
+            "datasets.table.CastError: Couldn't cast\nid: string\ntext: string\nto\n"
+            "{'id': Value(dtype='string', id=None)}\nbecause column names don't match",
+            "the same columns",
+            id="datasets: columns that differ",
+        ),
+        pytest.param(
+            "datasets/builder.py",
+            "_prepare_split_single",
+            "datasets.exceptions.DatasetGenerationError: An error occurred while generating the dataset",
+            "the exception above it",
+            id="datasets: what failed is above",
+        ),
+        pytest.param(
+            "datasets/builder.py",
+            "_create_builder_config",
+            "ValueError: BuilderConfig 'mian' not found. Available: ['main', 'socratic']",
+            "configurations that the message lists",
+            id="datasets: a configuration",
+        ),
+        pytest.param(
+            "datasets/arrow_dataset.py",
+            "map",
+            "ValueError: Column to remove ['txt'] not in the dataset. Current columns in the dataset: ['text']",
+            "a column that the dataset has",
+            id="datasets: a column",
+        ),
+        pytest.param(
+            "datasets/load.py",
+            "dataset_module_factory",
+            "RuntimeError: Dataset scripts are no longer supported, but found wiki.py",
+            "without a loading script",
+            id="datasets: a script",
+        ),
+        pytest.param(
             "flash_attn/flash_attn_interface.py",
             "_flash_attn_forward",
             "RuntimeError: FlashAttention only support fp16 and bf16 data type",

@@ -19,7 +19,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Finding, NvidiaKernel, PciGpu, Scope, check, fail, ok, skip
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    NvidiaKernel,
+    PciGpu,
+    Scope,
+    check,
+    fail,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import at_least
 
 CONDITION = Condition(
     "kernel-module-unsuitable",
@@ -28,20 +40,23 @@ CONDITION = Condition(
     since="0.1",
     leads_to=("no-gpu-visible", "gpu-lost", "gpu-count-unexpected"),
 )
-#: PCI device ids: Turing's begin with 1e, Blackwell's with 29 (README.md of the open modules
-#: 595.45.04 and pci.ids 2023.04.11, read 2026-11-28). Families follow each other in age.
-_TURING, _BLACKWELL = 0x1E00, 0x2900
+#: PCI device ids: Maxwell's begin with 13, Turing's with 1e, Blackwell's with 29 (README.md of the
+#: open modules 595.45.04 and pci.ids 2023.04.11, read 2026-11-28). Families follow each other in age.
+_MAXWELL, _TURING, _BLACKWELL = 0x1340, 0x1E00, 0x2900
+#: First driver whose proprietary module knows no GPU before Turing either (NVIDIA's Unix graphics
+#: feature deprecation schedule: 580 is the last, read 2026-11-28).
+_TURING_ONLY = "590"
 
 
-def _needs_open(gpu: PciGpu) -> bool | None:
-    """Whether a GPU works only with the open module; None if both kinds, or unknown."""
+def _needs_open(gpu: PciGpu, version: str) -> bool | None:
+    """Whether a GPU works only with the open module; None if with both kinds, neither, or unknown."""
     try:
         number = int(gpu.device_id, 16)
     except ValueError:
         return None
     if number >= _BLACKWELL:
         return True
-    return False if number < _TURING else None
+    return False if _MAXWELL <= number < _TURING and not at_least(version, _TURING_ONLY) else None
 
 
 @check(CONDITION)
@@ -54,7 +69,7 @@ def module_serves_each_gpu(kernel: NvidiaKernel) -> Iterator[Finding]:
     wrong = [
         gpu
         for gpu in kernel.pci
-        if not (gpu.driver or "").startswith("vfio") and _needs_open(gpu) is (not have)
+        if gpu.driver in {"nvidia", None} and _needs_open(gpu, kernel.module_version) is (not have)
     ]
     if not wrong:
         yield ok(module_open=have)
@@ -62,10 +77,12 @@ def module_serves_each_gpu(kernel: NvidiaKernel) -> Iterator[Finding]:
     kinds = ("proprietary", "open")
     loaded, needed = kinds[have], kinds[not have]
     first = wrong[0]
-    yield fail(
+    # an old card for the display does no harm beside the GPUs that the job uses
+    beside = have and len(wrong) < len(kernel.pci)
+    yield (warn if beside else fail)(
         f"the {loaded} kernel module {kernel.module_version} is loaded, but the GPU at {first.bdf}"
         f" ({first.device_id}) works only with the {needed} kernel module",
-        effect="the driver leaves the GPU out: `nvidia-smi` prints `No devices were found`",
+        effect="the driver leaves this GPU out, and `nvidia-smi` does not list it",
         hint=f"install the {needed} kind of the driver and reboot (Ubuntu: `nvidia-driver-"
         f"{kernel.module_version.partition('.')[0]}{'-open' if not have else ''}`)",
         module_version=kernel.module_version,

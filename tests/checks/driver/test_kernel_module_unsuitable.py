@@ -24,7 +24,10 @@ def on_bus(*ids: str, driver: str | None = "nvidia") -> tuple[PciGpu, ...]:
         pytest.param(False, on_bus("0x2330", "0x2684", "0x1e04"), "ok", id="Turing to Hopper"),
         pytest.param(True, on_bus("0x2330", "0x2684", "0x1e04"), "ok", id="Turing to Hopper, open"),
         pytest.param(True, on_bus("0x1db6"), "fail", id="V100, open"),
-        pytest.param(True, on_bus("0x2204", "0x1b06"), "fail", id="an old GPU beside a newer one"),
+        pytest.param(True, on_bus("0x2204", "0x1b06"), "warn", id="an old GPU beside a newer one"),
+        pytest.param(False, on_bus("0x2204", "0x2b85"), "fail", id="a new GPU beside an older one"),
+        pytest.param(True, on_bus("0x2204", "0x128b"), "ok", id="Kepler, which neither kind knows"),
+        pytest.param(True, on_bus("0x1b06", driver="nouveau"), "ok", id="nouveau has the GPU"),
         pytest.param(False, on_bus("0x1db6"), "ok", id="V100, proprietary"),
         pytest.param(
             False, on_bus("0x2b85", driver="vfio-pci"), "ok", id="a virtual machine has the GPU"
@@ -44,3 +47,11 @@ def test_no_module_no_verdict() -> None:
     kernel = NvidiaKernel(pci=on_bus("0x2b85", driver=None))
     judged = judge(kernel_module_unsuitable.module_serves_each_gpu, nvidia_kernel=kernel)
     assert judged.status == "skip"
+
+
+@pytest.mark.parametrize(("version", "expected"), [("580.82.07", "fail"), ("595.45.04", "ok")])
+def test_no_advice_that_would_not_help(version: str, expected: str) -> None:
+    """Since 590, neither kind knows a GPU before Turing."""
+    kernel = NvidiaKernel(module_version=version, module_open=True, pci=on_bus("0x1db6"))
+    judged = judge(kernel_module_unsuitable.module_serves_each_gpu, nvidia_kernel=kernel)
+    assert judged.status == expected

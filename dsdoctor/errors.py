@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+FOLDER_GONE = "the working folder has been removed; change to one that exists"
+
 
 class UsageError(Exception):
     """One clear line: what is, what was expected, what to do. Exit status 2, no traceback."""

@@ -103,6 +103,10 @@ def _words(error: BaseException) -> str:
         )
     if isinstance(error, ImportError):
         return f"a part of dsdoctor cannot be loaded: {_masked(text)}; reinstall dsdoctor"
+    if isinstance(error, FileNotFoundError) and error.filename is None and _has_no_folder():
+        from dsdoctor.errors import FOLDER_GONE  # noqa: PLC0415  # only where something is wrong
+
+        return FOLDER_GONE
     if isinstance(error, OSError) and error.strerror:
         named = f": `{error.filename}`" if error.filename else ""
         return _masked(f"{error.strerror}{named}")
@@ -112,6 +116,15 @@ def _words(error: BaseException) -> str:
     return (
         f"internal error ({kind}: {_masked(text)}); set {DEBUG}=1 for the traceback, and report it"
     )
+
+
+def _has_no_folder() -> bool:
+    """Whether the working folder has been removed."""
+    try:
+        os.getcwd()  # noqa: PTH109  # standard library's core alone
+    except OSError:
+        return True
+    return False
 
 
 def _masked(text: str) -> str:

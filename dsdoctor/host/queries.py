@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dsdoctor.errors import FOLDER_GONE
 from dsdoctor.host import addresses
 from dsdoctor.host.door import HostError
 from dsdoctor.model.facts.base import Why
@@ -98,8 +99,7 @@ def _cwd() -> str:
     try:
         return str(Path.cwd())
     except FileNotFoundError:
-        words = "the working folder has been removed; change to one that exists"
-        raise HostError(Why.ABSENT, words) from None
+        raise HostError(Why.ABSENT, FOLDER_GONE) from None
 
 
 QUERIES: dict[str, Callable[[], Any]] = {

@@ -44,6 +44,7 @@ def execute(options: RunOptions, say: PrintLine) -> int:
         UsageError: the command cannot be started, or nothing can be stored.
     """
     speak = LinePrinter(say)
+    here = str(Path.cwd())
     folder = store.create(options.base, mask_words(options.command))
     record = RunRecord(
         dsdoctor=__version__,
@@ -51,7 +52,7 @@ def execute(options: RunOptions, say: PrintLine) -> int:
         host=platform.node(),
         command=tuple(mask_words(options.command)),
         pid=os.getpid(),
-        cwd=str(Path.cwd()),
+        cwd=here,
         started=_now(),
         slurm_job=os.environ.get("SLURM_JOB_ID", ""),
         elsewhere=elsewhere.starter(options.command, os.environ),

@@ -119,7 +119,9 @@ def test_a_broken_pack_file_is_named(tmp_path: Path) -> None:
         assert (again.status, again.out, again.err) == (1, listed.out, listed.err)
 
 
-@pytest.mark.parametrize("command", ["check", "snapshot", "fix --dry-run"])
+@pytest.mark.parametrize(
+    "command", ["check", "snapshot", "fix --dry-run", "run -- true", "smoke --cpu 2"]
+)
 def test_a_working_folder_that_is_gone(tmp_path: Path, command: str) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()

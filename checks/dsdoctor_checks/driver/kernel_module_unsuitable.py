@@ -22,6 +22,8 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    Gpus,
+    Missing,
     NvidiaKernel,
     PciGpu,
     Scope,
@@ -60,16 +62,20 @@ def _needs_open(gpu: PciGpu, version: str) -> bool | None:
 
 
 @check(CONDITION)
-def module_serves_each_gpu(kernel: NvidiaKernel) -> Iterator[Finding]:
-    """Compares the kind of the loaded module with the GPUs on the bus."""
+def module_serves_each_gpu(kernel: NvidiaKernel, gpus: Gpus | Missing) -> Iterator[Finding]:
+    """Compares the kind of the loaded module with those GPUs on the bus that NVML does not list."""
     if kernel.module_version is None or kernel.module_open is None:
         yield skip("the kind of the NVIDIA kernel module is not known")
         return
     have = kernel.module_open
+    found = gpus.gpus if isinstance(gpus, Gpus) else ()
+    listed = {gpu.pci_bdf for gpu in found if gpu.error is None}
     wrong = [
         gpu
         for gpu in kernel.pci
-        if gpu.driver in {"nvidia", None} and _needs_open(gpu, kernel.module_version) is (not have)
+        if gpu.driver in {"nvidia", None}
+        and gpu.bdf not in listed
+        and _needs_open(gpu, kernel.module_version) is (not have)
     ]
     if not wrong:
         yield ok(module_open=have)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import NvidiaKernel, PciGpu
+from dsdoctor.api import Gpu, Gpus, NvidiaKernel, PciGpu
 from dsdoctor.testing import judge
 from dsdoctor_checks.driver import kernel_module_unsuitable
 
@@ -55,3 +55,11 @@ def test_no_advice_that_would_not_help(version: str, expected: str) -> None:
     kernel = NvidiaKernel(module_version=version, module_open=True, pci=on_bus("0x1db6"))
     judged = judge(kernel_module_unsuitable.module_serves_each_gpu, nvidia_kernel=kernel)
     assert judged.status == expected
+
+
+def test_a_gpu_that_the_driver_lists_outranks_the_table() -> None:
+    kernel = NvidiaKernel(module_version="570.144", module_open=False, pci=on_bus("0x2b85"))
+    gpus = Gpus(gpus=(Gpu(index=0, pci_bdf="0000:01:00.0"),))
+    check = kernel_module_unsuitable.module_serves_each_gpu
+    assert judge(check, nvidia_kernel=kernel, gpus=gpus).status == "ok"
+    assert judge(check, nvidia_kernel=kernel, gpus=Gpus(gpus=(), count=0)).status == "fail"

@@ -98,6 +98,18 @@ HINT = (
 
 SIGNATURES = (
     Signature(
+        pattern=r"MPS client failed to connect to the MPS|MPS server is not ready to accept",
+        source="CUDA 11.4-13.0 cudaGetErrorString of errors 805 and 807",
+        examples=(
+            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 805: MPS client failed to connect to the MPS control daemon or the MPS server",
+            "Error 807: MPS server is not ready to accept new MPS client requests",
+        ),
+        level=Level.STRONG,
+        masks=("no-gpu-visible",),
+        message="CUDA cannot reach the server of MPS",
+        hint="start MPS with `nvidia-cuda-mps-control -d`, or unset `CUDA_MPS_PIPE_DIRECTORY` so that the job does not use it",
+    ),
+    Signature(
         pattern="CUDA unknown error",
         source="torch 2.4.1 libc10_cuda.so",
         examples=(
@@ -206,6 +218,8 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
+        message="CUDA has loaded the toolkit's stub in place of the driver's libcuda",
+        hint="remove the toolkit's `stubs` folder from `LD_LIBRARY_PATH`",
     ),
     Signature(
         pattern="CUDA driver is a stub library",

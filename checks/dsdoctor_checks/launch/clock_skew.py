@@ -20,11 +20,13 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    Level,
     Limits,
     Missing,
     NodesReach,
     OsInfo,
     Scope,
+    Signature,
     check,
     ok,
     skip,
@@ -82,3 +84,20 @@ def clocks_agree(
 
 def _direction(skew: float) -> str:
     return "ahead" if skew > 0 else "behind"
+
+
+HINT = "set the clock: start chrony or systemd-timesyncd, and check with `timedatectl`"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"certificate is not yet valid\b",
+        source="openssl 1.1-3.5 crypto/x509/x509_txt.c",
+        message="a certificate is not valid yet, so this node's clock is behind",
+        examples=(
+            "ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate is not yet valid (_ssl.c:997)",
+        ),
+        not_examples=("the certificate is not yet validated",),
+        level=Level.STRONG,
+        masks=("hub-unreachable",),
+    ),
+)

@@ -131,6 +131,21 @@ HINT = (
 
 SIGNATURES = (
     Signature(
+        pattern=r"\b(?P<library>libGL\.so\.1|libgthread-2\.0\.so\.0|libglib-2\.0\.so\.0|libSM\.so\.6|libXext\.so\.6|libXrender\.so\.1): cannot open shared object file",
+        source="glibc 2.17-2.41 elf/dl-load.c, for the wheels of opencv-python 3.4-4.12",
+        message="OpenCV's wheel needs `{library}`, which this system does not have",
+        hint="install `libgl1` and `libglib2.0-0` (Debian, Ubuntu), or `opencv-python-headless` in place of `opencv-python`",
+        examples=(
+            "ImportError: libGL.so.1: cannot open shared object file: No such file or directory",
+            "ImportError: libgthread-2.0.so.0: cannot open shared object file: No such file or directory",
+            "ImportError: libglib-2.0.so.0: cannot open shared object file: No such file or directory",
+            "ImportError: libSM.so.6: cannot open shared object file: No such file or directory",
+            "ImportError: libXext.so.6: cannot open shared object file: No such file or directory",
+            "ImportError: libXrender.so.1: cannot open shared object file: No such file or directory",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern=r"\b(?:FusedAdam|FusedLAMB|FusedSGD|FusedNovoGrad|fused \w+) requires cuda extensions",
         source="apex optimizers/fused_adam.py, fused_lamb.py, fused_sgd.py, fused_novograd.py",
         examples=(

@@ -40,6 +40,7 @@ CONDITION = Condition(
     since="0.1",
     fixes=("install-deepspeed",),
     narrower=(
+        "account-unknown",
         "deepspeed-torch-incompatible",
         "module-shadowed-by-cwd",
         "numpy-abi-2",

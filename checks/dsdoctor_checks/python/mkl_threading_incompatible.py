@@ -17,7 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Environment, Finding, Packages, Scope, check, ok, warn
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Level,
+    Packages,
+    Scope,
+    Signature,
+    check,
+    ok,
+    warn,
+)
 
 CONDITION = Condition(
     "mkl-threading-incompatible",
@@ -44,3 +55,17 @@ def threads_of_mkl_suit_torch(packages: Packages, env: Environment) -> Iterator[
         mkl_threading_layer=layer,
         mkl_service=packages.version("mkl-service"),
     )
+
+
+HINT = "run `export MKL_THREADING_LAYER=GNU`"
+
+SIGNATURES = (
+    Signature(
+        pattern="MKL_THREADING_LAYER=INTEL is incompatible with lib",
+        source="mkl-service 2.3-2.4 mkl/_mklinitmodule.c",
+        examples=(
+            "Error: mkl-service + Intel(R) MKL: MKL_THREADING_LAYER=INTEL is incompatible with libgomp.so.1 library.",
+        ),
+        level=Level.STRONG,
+    ),
+)

@@ -22,10 +22,12 @@ from dsdoctor.api import (
     Condition,
     Environment,
     Finding,
+    Level,
     Missing,
     Packages,
     Patient,
     Scope,
+    Signature,
     check,
     ok,
     skip,
@@ -65,3 +67,20 @@ def proxy_is_supported(
         needed=needed,
         huggingface_hub=hub,
     )
+
+
+HINT = (
+    "install `socksio` (or `PySocks` for huggingface_hub before 1.0), or unset the proxy variables"
+)
+
+SIGNATURES = (
+    Signature(
+        pattern="Using SOCKS proxy, but the 'socksio' package is not installed|Missing dependencies for SOCKS support",
+        source="httpx 0.22-0.28 _transports/default.py; requests 2.10-2.32 adapters.py",
+        examples=(
+            "ImportError: Using SOCKS proxy, but the 'socksio' package is not installed. Make sure to install httpx using `pip install httpx[socks]`.",
+            "requests.exceptions.InvalidSchema: Missing dependencies for SOCKS support.",
+        ),
+        level=Level.CERTAIN,
+    ),
+)

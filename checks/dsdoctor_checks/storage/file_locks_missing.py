@@ -17,7 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Finding, Scope, Storage, check, ok, warn
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Level,
+    Scope,
+    Signature,
+    Storage,
+    check,
+    ok,
+    warn,
+)
 
 from ._util import name
 
@@ -43,3 +53,29 @@ def caches_can_be_locked(storage: Storage) -> Iterator[Finding]:
             mount=place.mount,
             file_system=place.file_system,
         )
+
+
+HINT = (
+    "set `HF_HOME` to a directory on a file system with locks, or have Lustre mounted with `flock`"
+)
+
+SIGNATURES = (
+    Signature(
+        pattern="FileSystem does not appear to support flock",
+        source="filelock 3.12-3.20 _unix.py",
+        examples=(
+            "NotImplementedError: FileSystem does not appear to support flock; use SoftFileLock instead",
+        ),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern=r"\[Errno 3[78]\] (?:Function not implemented|No locks available)",
+        source="python 3.3-3.14 Modules/fcntlmodule.c, with glibc's words for ENOSYS and ENOLCK",
+        examples=(
+            "OSError: [Errno 38] Function not implemented",
+            "OSError: [Errno 37] No locks available",
+        ),
+        level=Level.STRONG,
+        near=("flock", "lockf", "FileLock", "filelock"),
+    ),
+)

@@ -44,6 +44,7 @@ CONDITION = Condition(
     since="0.1",
     fixes=("install-torch-build",),
     narrower=(
+        "account-unknown",
         "glibc-too-old",
         "libstdcxx-too-old",
         "cuda-runtime-lib-mismatch",
@@ -133,6 +134,42 @@ HINT = (
 )
 
 SIGNATURES = (
+    Signature(
+        pattern=r"(?P<library>lib\w+[\w.-]*\.so[\w.]*): cannot enable executable stack as shared object requires",
+        source="glibc 2.41 elf/dl-execstack.c, with strerror of EINVAL",
+        message="glibc does not load `{library}`, which asks for an executable stack",
+        hint="install a newer build of that package, or start with `GLIBC_TUNABLES=glibc.rtld.execstack=2`",
+        examples=(
+            "ImportError: libtorch_cpu.so: cannot enable executable stack as shared object requires: Invalid argument",
+            "ImportError: librccl.so.1: cannot enable executable stack as shared object requires: Invalid argument",
+        ),
+        not_examples=("error: x.so: cannot enable executable stack as shared object requires",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern=r"(?P<library>/[\w./+-]+\.so[\w.]*): cannot allocate memory in static TLS block",
+        source="glibc 2.17-2.41 elf/dl-reloc.c",
+        message="`{library}` was loaded too late for its thread-local memory",
+        hint="run `export LD_PRELOAD={library}`, or import torch before other packages",
+        examples=(
+            "OSError: /v/torch/lib/libgomp-d22c30c5.so.1: cannot allocate memory in static TLS block",
+        ),
+        not_examples=("libgomp.so.1: cannot allocate memory in static TLS block",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\blib(?:hccl|ascendcl|atb|ascend_hal)\.so: cannot open shared object file",
+        source="glibc 2.17-2.41 elf/dl-load.c, for torch_npu 2.0-2.8",
+        message="torch_npu does not find the libraries of CANN",
+        hint="run `source /usr/local/Ascend/ascend-toolkit/set_env.sh` in the shell of the job",
+        examples=(
+            "ImportError: libhccl.so: cannot open shared object file: No such file or directory",
+            "ImportError: libascendcl.so: cannot open shared object file: No such file or directory",
+            "ImportError: libatb.so: cannot open shared object file: No such file or directory",
+            "ImportError: libascend_hal.so: cannot open shared object file: No such file or directory",
+        ),
+        level=Level.CERTAIN,
+    ),
     Signature(
         pattern=r"torch/lib/\S+: (?:file too short|invalid ELF header)",
         source="glibc 2.17-2.41 elf/dl-load.c",

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from dsdoctor.model import decode
-from dsdoctor.model.facts import gpu, machine, python, toolchain
+from dsdoctor.model.facts import gpu, machine, python, storage, toolchain
 from dsdoctor.model.facts.base import Fact
 
 
@@ -82,7 +82,7 @@ def _opened(name: str) -> None:
 #: Of the classes of `gpu.py` that is every field.
 OPEN: dict[type, frozenset[str]] = {
     machine.OsInfo: frozenset({"machine", "libc", "container"}),
-    machine.NvidiaKernel: frozenset({"module_version", "module_open", "dxg"}),
+    machine.NvidiaKernel: frozenset({"module_version", "module_open"}),
     machine.PciGpu: frozenset({"driver"}),
     machine.Resources: frozenset({"memory_limit_bytes"}),
     machine.NvidiaSmi: frozenset(
@@ -103,6 +103,7 @@ OPEN: dict[type, frozenset[str]] = {
 SHOWN: dict[type, frozenset[str]] = {
     machine.OsInfo: frozenset({"hostname", "release", "distribution", "is_root"}),
     machine.NvidiaSmi: frozenset({"path"}),
+    storage.Place: frozenset({"variable", "path", "mount"}),
     machine.PciGpu: frozenset({"bdf", "device_id"}),
     gpu.Nvml: frozenset({"nvml_version", "unread"}),
     gpu.Gpu: frozenset({"uuid", "brand", "pci_bdf", "minor_number", "unread", "vbios"}),

@@ -1,4 +1,4 @@
-"""`df`, `ulimit`, `prlimit`, /proc/PID/limits: size of /dev/shm, what a process may lock and open.
+"""`df`, `ulimit`, `prlimit`, /proc/PID/limits: /dev/shm, full file systems, limits of a process.
 
 Sources: coreutils 8.30-9.5 src/df.c (sizes in powers of 1024 with `-h`, in KiB under `1K-blocks`);
 bash 4.4-5.2 builtins/ulimit.def, zsh 5.0-5.9 Src/Builtins/rlimits.c, dash 0.5.11 src/miscbltin.c
@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 
 from dsdoctor.model.facts.machine import Resources
+from dsdoctor.model.facts.storage import Storage
 from dsdoctor.model.units import BINARY
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import Reader
@@ -23,6 +24,15 @@ _SHM = re.compile(
     r"\s*\S{1,60}(?:\s+tmpfs)?\s+(?P<size>\d{1,15}(?:\.\d)?)(?P<unit>[KMGT]?)i?\s+"
     r"\d[\d.]{0,15}[KMGT]?i?\s+\d[\d.]{0,15}[KMGT]?i?\s+(?:\d{1,3}%|-)\s+/dev/shm\s*$"
 )
+#: A row of a file system on which nothing is left; `Avail` and `Use%` say so.
+_FULL = re.compile(
+    r"\s*(?P<device>\S{1,120})(?:\s+(?:ext[234]|xfs|btrfs|zfs|overlay|nfs4?|lustre|tmpfs|vfat))?"
+    r"\s+(?P<size>\d{1,15}(?:\.\d)?)(?P<unit>[KMGTP]?)i?\s+\d[\d.]{0,15}[KMGTP]?i?\s+0\s+100%\s+"
+    r"(?P<mount>/\S{0,200})\s*$"
+)
+#: Images, which are full by nature, and what no job writes to.
+_IMAGES = re.compile(r"/dev/(?:loop|sr)\d")
+_UNUSED = re.compile(r"/(?:snap|boot|sys|dev|proc|run|media|cdrom)(?:/|$)")
 _IN_KIB = re.compile(r"\bFilesystem\b.{0,40}\b1K-blocks\b")
 #: The command, at a prompt or on its own; its output is the next line.
 _ASKED = re.compile(r"(?:^|[$#%>❯]\s*)ulimit -S?(?P<what>[lnsuv])\s*$")
@@ -99,11 +109,27 @@ def _read_ulimit(lines: Sequence[Line], into: Statements) -> None:
             _limit(asked["what"], answer["value"], behind, into)
 
 
+def _full(line: Line, unit: int | None, place: int, into: Statements) -> int:
+    """States a full file system as the place with this number, and returns the next number."""
+    found = _FULL.match(line.text)
+    size = BINARY.get(found["unit"].lower(), unit) if found else None
+    if not found or not size or _IMAGES.match(found["device"]) or _UNUSED.match(found["mount"]):
+        return place
+    into.state(Storage, f"places.{place}.purpose", "mounted file system", line)
+    into.state(Storage, f"places.{place}.path", found["mount"], line)
+    into.state(Storage, f"places.{place}.mount", found["mount"], line)
+    into.state(Storage, f"places.{place}.total_bytes", int(float(found["size"]) * size), line)
+    into.state(Storage, f"places.{place}.free_bytes", 0, line)
+    return place + 1
+
+
 def _read_df(lines: Sequence[Line], into: Statements) -> None:
+    full = 0
     unit = None  # a number without a unit has that of the table's head
     for line in lines:
         if "Filesystem" in line.text:
             unit = _KIB if _IN_KIB.search(line.text) else None
+        full = _full(line, unit, full, into)
         found = _SHM.match(line.text)
         size = BINARY.get(found["unit"].lower(), unit) if found else None
         if found and size:

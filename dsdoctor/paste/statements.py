@@ -191,7 +191,7 @@ def _tree(fields: dict[str, tuple[Any, Source]]) -> dict[str, Any]:
 
 
 #: Fields whose parts are numbered, and mappings, whose keys may contain dots.
-LISTS = {"gpus", "pairs", "pci", "found", "devices", "nodes"}
+LISTS = {"gpus", "pairs", "pci", "found", "devices", "nodes", "places"}
 MAPPINGS = {"packages", "variables"}
 
 

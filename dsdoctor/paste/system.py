@@ -1,4 +1,4 @@
-"""`uname -a`, `ldd --version`, /etc/os-release and `lsmod`: the system and its kernel modules.
+"""`uname -a` and `-r`, `ldd --version`, /etc/os-release, `lsmod`: the system, its kernel modules.
 
 Sources: coreutils src/uname.c, glibc elf/ldd.bash.in, os-release(5), kmod tools/lsmod.c; read
 2026-11-28.
@@ -18,6 +18,9 @@ _UNAME = re.compile(
     r"\s*(?:uname: )?Linux \S{1,80} (?P<release>\d\.\d{1,3}\.\d\S{0,80}) #\d.{0,120}"
     r"\b(?P<machine>x86_64|aarch64)\b.{0,40}GNU/Linux\s*$"
 )
+#: The command, at a prompt or on its own; its output is the next line.
+_ASKED = re.compile(r"(?:^|.{0,80}[$#%>❯]\s)\s*uname -r\s*$")
+_RELEASE = re.compile(r"\s*(?P<release>\d\.\d{1,3}\.\d[\w.+-]{0,80})\s*$")
 _LDD = re.compile(r"\s*ldd \([^()]{1,60}\) (?P<version>2\.\d{1,2})\s*$")
 _OS = re.compile(r"\s*(?P<key>ID|VERSION_ID)=\"?(?P<value>[\w.-]{1,30})\"?\s*$")
 _LSMOD = re.compile(r"\s*Module\s+Size\s+Used by\b")
@@ -35,6 +38,12 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
             into.state(OsInfo, "release", system["release"], line)
             into.state(OsInfo, "machine", system["machine"], line)
             into.state(OsInfo, "wsl", "microsoft" in system["release"].lower(), line)
+        elif _ASKED.match(line.text):
+            below = lines[place + 1] if place + 1 < len(lines) else None
+            answer = _RELEASE.match(below.text) if below is not None else None
+            if answer and below is not None:
+                into.state(OsInfo, "release", answer["release"], below)
+                into.state(OsInfo, "wsl", "microsoft" in answer["release"].lower(), below)
         elif libc:
             into.state(OsInfo, "libc", f"glibc {libc['version']}", line)
         elif entry:

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from dsdoctor.api import Storage
 from dsdoctor.paste.environment import environment_of
+from dsdoctor.testing import judge
+from dsdoctor_checks.storage.disk_full import places_have_room
 from tests.paste.reading import stated
 
 HEAD = "Filesystem      Size  Used Avail Use% Mounted on\n"
@@ -89,3 +92,39 @@ def test_limits(text: str, field: str, limit: Any) -> None:
 )
 def test_what_is_no_limit(text: str) -> None:
     assert environment_of(text) is None
+
+
+@pytest.mark.parametrize(
+    ("row", "mount"),
+    [
+        pytest.param("/dev/sda5        32G   32G     0  100% /", "/", id="df -h"),
+        pytest.param("/dev/sda1   xfs  47G   47G     0 100% /home", "/home", id="df -hT"),
+        pytest.param("nas:/vol/me     9.1T  9.1T     0 100% /data", "/data", id="a network disk"),
+    ],
+)
+def test_a_full_file_system_is_a_place_without_room(row: str, mount: str) -> None:
+    text = f"{HEAD}udev            7.8G     0  7.8G   0% /dev\n{row}\n"
+    (place,) = stated(text).facts["storage"]["places"]
+    assert (place["path"], place["free_bytes"]) == (mount, 0)
+    found = judge(places_have_room, storage=stated(text).get(Storage))
+    assert found.status == "warn"
+    assert f"`{mount}` has 0 MiB free" in found.worst.message
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param("/dev/loop3       56M   56M     0 100% /snap/core18/1", id="an image"),
+        pytest.param("/dev/sr0         56M   56M     0 100% /media/cdrom", id="a disc"),
+        pytest.param("/dev/sda5        32G   31G  400M  99% /", id="nearly full"),
+        pytest.param("/dev/sda1       512M  512M     0 100% /boot/efi", id="what no job writes to"),
+    ],
+)
+def test_what_is_no_full_file_system(row: str) -> None:
+    assert environment_of(f"{HEAD}{row}\n") is None
+
+
+def test_df_in_kib_is_full_too() -> None:
+    text = KIB + "/dev/sda1       47929956  47929956         0 100% /home\n"
+    (place,) = stated(text).facts["storage"]["places"]
+    assert place["total_bytes"] == 47929956 << 10

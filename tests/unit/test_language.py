@@ -102,6 +102,7 @@ ENGLISH = {
     ("bf16-unsupported", "no config was passed"),
     ("bf16-unsupported", "the config does not enable bf16"),
     ("disk-full", "disk of the profile"),
+    ("disk-full", "mounted file system"),
     ("driver-too-old", "no NVIDIA driver on this machine"),
     ("gpu-busy", "memory use"),
     ("hostfile-or-ssh-problem", "is already on line"),

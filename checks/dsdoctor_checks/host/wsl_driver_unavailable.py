@@ -15,6 +15,7 @@ is limited in WSL: turn off `pin_memory`, or raise `memory` in `.wslconfig`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,7 @@ from dsdoctor.api import (
     Level,
     LibCuda,
     Missing,
+    NotStated,
     NvidiaKernel,
     Nvml,
     OsInfo,
@@ -48,6 +50,8 @@ CONDITION = Condition(
 )
 
 _FOLDER = "/usr/lib/wsl/"
+#: The kernel that WSL 1 pretends to be; that of WSL 2 is a Linux with another ending.
+_FIRST = re.compile(r"4\.4\.0-\d{5}-Microsoft")
 #: NVML's codes for a driver that is not loaded and for a library that is not found.
 _NO_DRIVER = (9, 12)
 
@@ -66,13 +70,20 @@ def wsl_driver_is_used(
         yield skip("not in WSL")
         return
     path = None if isinstance(lib, Missing) else lib.path
-    dxg = isinstance(kernel, NvidiaKernel) and kernel.dxg
+    dxg = _dxg(kernel)
     evidence: dict[str, Any] = {"libcuda": path, "dxg": dxg}
     code = nvml.error.code if isinstance(nvml, Nvml) and nvml.error else None
     if cuda_works(live):
         yield ok(**evidence)
         return
-    if isinstance(kernel, NvidiaKernel) and not dxg:
+    if _FIRST.fullmatch(os.release):
+        yield (fail if run.wants_gpu else warn)(
+            f"this is WSL 1 (kernel {os.release}), in which no program can use a GPU",
+            effect="CUDA finds no device",
+            hint="run `wsl --set-version NAME 2` in Windows, with the name that `wsl -l -v` lists",
+            release=os.release,
+        )
+    elif dxg is False:
         yield (fail if run.wants_gpu else warn)(
             "this WSL has no `/dev/dxg`, which CUDA needs to use a GPU",
             effect="CUDA finds no device",
@@ -100,6 +111,14 @@ def wsl_driver_is_used(
         )
     else:
         yield ok(**evidence)
+
+
+def _dxg(kernel: NvidiaKernel | Missing) -> bool | None:
+    """Whether /dev/dxg exists; None if it is not known, as in a paste."""
+    try:
+        return None if isinstance(kernel, Missing) else kernel.dxg
+    except NotStated:
+        return None
 
 
 HINT = (

@@ -73,6 +73,8 @@ def _required_bytes(place: Place, run: RunNeeds, limits: DiskLimits) -> tuple[fl
         return limits.extensions_mib * MIB, "a build needs {size} at least", False
     if place.purpose == "temporary files":
         return limits.temporary_mib * MIB, "a build needs {size} at least", False
+    if place.purpose == "mounted file system":  # of `df` in a paste, which may be any
+        return MIB, "a job writes there", False
     if place.purpose in ("--path", "disk of the profile"):
         return 0, "", False
     return limits.cache_mib * MIB, "a cache needs {size} at least", False

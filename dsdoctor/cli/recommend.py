@@ -279,6 +279,7 @@ def command(
         cpus=cpus,
         timeout=timeout,
     )
+    target.refuse_conflicts()
     if prove:
         proving.refuse(
             elsewhere=target.elsewhere, launcher=launcher, nodes=nodes, hostfile=hostfile

@@ -49,12 +49,11 @@ class Target:
         }
         return [name for name, value in options.items() if value is not None]
 
-    def machine(self) -> Machine:
-        """That machine.
+    def refuse_conflicts(self) -> None:
+        """Refuses options that contradict each other, before anything takes time.
 
         Raises:
-            UsageError: options contradict each other, a file is not a snapshot, a product is not
-                known, or a requested GPU does not exist.
+            UsageError: they do.
         """
         if len(self._given_options) > 1:
             first, second = self._given_options[:2]
@@ -71,6 +70,14 @@ class Target:
                 "another one; omit `--gpus` and set the number of its GPUs with "
                 + ("`--like`" if self.like is not None else "`--gpu-count`")
             )
+
+    def machine(self) -> Machine:
+        """That machine.
+
+        Raises:
+            UsageError: a file is not a snapshot, a product is not known, or a requested GPU does
+                not exist.
+        """
         found = self._read()
         if self.host_memory is not None:
             found = dataclasses.replace(found, host_bytes=int(self.host_memory * GIB))

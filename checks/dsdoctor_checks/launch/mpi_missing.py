@@ -58,6 +58,7 @@ def ranks_of_mpi_are_known(
         effect="`init_distributed` stops with `No module named 'mpi4py'`, unless the script sets RANK,"
         " WORLD_SIZE and LOCAL_RANK itself",
         hint=f"run `{install}`, or start with `deepspeed` or `torchrun`",
+        package="mpi4py",
     )
 
 

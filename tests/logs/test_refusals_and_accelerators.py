@@ -267,3 +267,73 @@ def test_an_optimizer_state_of_other_parameters_names_them() -> None:
         )
         assert found.causes[0].condition == "checkpoint-mismatch"
         assert "other parameters" in found.causes[0].message
+
+
+def test_pmix_that_cannot_connect_is_not_a_missing_launcher() -> None:
+    began = "Not using the DeepSpeed or torch.distributed launchers, attempting to detect MPI environment...\n"
+    fatal = "*** An error occurred in MPI_Init_thread\n*** MPI_ERRORS_ARE_FATAL (processes abort,\n"
+    assert named(began + fatal) == "launched-without-deepspeed"
+    pmix = "[node-2:04757] PMIX ERROR: ERROR STRING NOT FOUND in file ptl_tcp.c at line 790\n"
+    assert named(began + pmix + fatal) != "launched-without-deepspeed"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "test.c\nLINK : fatal error LNK1181: cannot open input file 'aio.lib'\n"
+            "test.c\nLINK : fatal error LNK1181: cannot open input file 'cufile.lib'\n"
+            "W0705 redirects.py:29] NOTE: Redirects are currently not supported in Windows\n",
+            id="DeepSpeed tries two libraries",
+        ),
+        pytest.param(
+            "A matching Triton is not available, some optimizations will not be enabled.\n"
+            "Error caught was: DLL load failed while importing libtriton: not found\n"
+            "bin C:\\Python310\\lib\\site-packages\\bitsandbytes\\libbitsandbytes_cuda121.dll\n",
+            id="xformers goes on",
+        ),
+    ],
+)
+def test_what_windows_lacks_and_a_program_only_tried_is_no_cause(text: str) -> None:
+    assert named(text) != "unsupported-on-windows"
+
+
+def test_the_same_library_of_a_build_that_failed_is_the_cause() -> None:
+    text = (
+        "test.c\nLINK : fatal error LNK1181: cannot open input file 'aio.lib'\n"
+        "error: subprocess-exited-with-error\n"
+    )
+    assert named(text) == "unsupported-on-windows"
+
+
+def test_a_container_that_lost_its_gpu_in_a_sentence() -> None:
+    text = "After few hours nvidia-smi gives **failed to initialize nvml unknown error**\n"
+    assert named(text) == "container-lost-gpu"
+
+
+def test_a_hook_that_found_no_driver_is_not_a_missing_hook() -> None:
+    found = read(
+        "nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown.\n"
+    )
+    assert found.causes[0].condition == "docker-gpu-runtime-missing"
+    assert found.causes[0].message.endswith("on the host: nvml error: driver not loaded")
+    assert "nvidia-smi" in str(found.causes[0].hint)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        pytest.param(
+            "ERROR 2021-05-24 17:17:14,611 launch_utils.py:545] ABORT!!! Out of all 4 trainers, "
+            "the trainer process with rank=[3] was aborted. Please check its log.",
+            id="Paddle's launcher",
+        ),
+        pytest.param("Error executing job with overrides: ['model=gpt']", id="Hydra"),
+        pytest.param(
+            "F0925 14:07:56.489186 14091 math_functions.cu:79] Check failed: status == 0 (74 vs. 0)",
+            id="glog's fatal message",
+        ),
+    ],
+)
+def test_a_log_that_ends_with_what_failed_is_not_clean(last: str) -> None:
+    assert read(f"epoch 1\n{last}\n").outcome is Outcome.UNRECOGNISED

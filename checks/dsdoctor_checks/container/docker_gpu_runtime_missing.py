@@ -140,17 +140,35 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
-        pattern="(?i)nvidia-container-cli: (?!.*(?:version mismatch|requirement)|(?:ldcache|mount|container|device|detection) error).{0,120}(?:error|not found)",
+        pattern=r"nvidia-container-cli: (?!.*(?:version mismatch|requirement))(?:initialization|driver rpc) error: (?P<why>[^\n]{1,160}?)(?=: unknown\b|\.?\s*$|[\x22\x27])",
+        source="libnvidia-container 1.0-1.17 src/cli/main.c, nvc.c: an init that found no driver",
+        examples=(
+            "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or directory: unknown.",
+            "nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown.",
+            "nvidia-container-cli: driver rpc error: timed out",
+        ),
+        not_examples=(
+            "nvidia-container-cli: initialization error: driver/library version mismatch",
+        ),
+        level=Level.CERTAIN,
+        message="NVIDIA's container hook ran and found no working driver on the host: {why}",
+        hint=(
+            "run `nvidia-smi` on the host: it must list the GPUs before any container gets one; "
+            "if it does not, install or reload the NVIDIA driver there (in WSL2: on Windows)"
+        ),
+    ),
+    Signature(
+        pattern="(?i)nvidia-container-cli: (?!.*(?:version mismatch|requirement)|(?:ldcache|mount|container|device|detection|initialization|driver rpc) error).{0,120}(?:error|not found)",
         source=(
             "libnvidia-container 1.0-1.17 src/cli/main.c, as runc prints its hook's words; go 1 "
             "os/exec/lp_unix.go"
         ),
         examples=(
-            "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or directory: unknown.",
+            "nvidia-container-cli: input error: invalid mount spec",
             "nvidia-container-cli: not found",
         ),
         not_examples=(
-            "nvidia-container-cli: initialization",
+            "nvidia-container-cli: initialization error",
             "nvidia-container-cli: ldcache error: process /sbin/ldconfig terminated with signal 9",
         ),
         level=Level.CERTAIN,

@@ -75,9 +75,11 @@ HINT = (
 
 SIGNATURES = (
     Signature(
-        pattern="Failed to initialize NVML: Unknown Error",
-        source="NVIDIA driver 390-590 nvidia-smi",
+        pattern="Failed to initialize NVML: Unknown Error|failed to initialize (?:nvml|NVML):? unknown error",
+        source="NVIDIA driver 390-590 nvidia-smi, and reports that repeat it in a sentence",
         examples=(
+            "nvidia-smi gives **failed to initialize nvml unknown error** after a few hours",
+            "nvidia-smi says failed to initialize NVML: unknown error",
             "Failed to initialize NVML: Unknown Error",
             "nvidia-smi: Failed to initialize NVML: Unknown Error",
         ),

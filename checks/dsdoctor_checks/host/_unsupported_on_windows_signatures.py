@@ -203,15 +203,12 @@ SIGNATURES = (
         masks=("libaio-missing",),
     ),
     Signature(
-        pattern=r"fatal error LNK1(?:181|104): cannot open (?:input )?file '(?:aio|cublas|curand|cuda\w*|libaio|c10\w*|torch\w*)",
+        pattern=r"fatal error LNK1(?:181|104): cannot open (?:input )?file '(?:cublas|curand|cuda\w*|c10\w*|torch\w*)",
         source="Microsoft linker 14 link.exe",
         examples=(
-            "LINK : fatal error LNK1181: cannot open input file 'aio.lib'",
-            "fatal error LNK1104: cannot open file 'aio",
-            "fatal error LNK1181: cannot open file 'cublas",
+            "fatal error LNK1104: cannot open file 'cublas",
             "fatal error LNK1181: cannot open file 'curand",
             "fatal error LNK1181: cannot open file 'cudaname",
-            "fatal error LNK1181: cannot open file 'libaio",
             "fatal error LNK1181: cannot open file 'c10name",
             "fatal error LNK1181: cannot open file 'torchname",
         ),
@@ -332,14 +329,37 @@ SIGNATURES = (
         masks=("build-dependency-missing", "cuda-toolkit-incomplete", "cpu-adam-unbuilt"),
     ),
     Signature(
-        pattern=r"LINK : fatal error LNK\d{4}",
+        pattern=r"fatal error LNK1(?:181|104): .{0,40}\b(?:lib)?(?:aio|cufile)\.lib",
+        source=(
+            "Microsoft linker 14 link.exe, started by deepspeed 0.5-0.19 op_builder/builder.py "
+            "has_function, which only tries whether the library is there"
+        ),
+        examples=(
+            "LINK : fatal error LNK1181: cannot open input file 'aio.lib'",
+            "fatal error LNK1104: cannot open file 'libaio.lib'",
+            "LINK : fatal error LNK1181: cannot open input file 'cufile.lib'",
+        ),
+        not_examples=("LINK : fatal error LNK1181: cannot open input file 'cublas.lib'",),
+        level=Level.STRONG,
+        near=(
+            "error: command",
+            "subprocess-exited-with-error",
+            "failed with exit",
+            "Unable to pre-compile",
+            "Error building",
+            "build stopped",
+            "Failed building wheel",
+        ),
+        masks=("libaio-missing", "cpu-adam-unbuilt"),
+    ),
+    Signature(
+        pattern=r"LINK : fatal error LNK\d{4}(?!.{0,40}\b(?:lib)?(?:aio|cufile)\.lib)",
         source="Microsoft linker 14 link.exe",
         examples=(
-            "LINK : fatal error LNK1181: cannot open input file 'cufile.lib'",
             "LINK : fatal error LNK1120: 3 unresolved externals",
             "LINK : fatal error LNK1158: cannot run 'rc.exe'",
         ),
-        not_examples=("LINK : fatal error LNK is fine",),
+        not_examples=("LINK : fatal error LNK1181: cannot open input file 'cufile.lib'",),
         level=Level.STRONG,
         masks=("libaio-missing", "cpu-adam-unbuilt"),
     ),
@@ -509,6 +529,7 @@ SIGNATURES = (
         ),
         not_examples=("DLL load failed while importing is fine",),
         level=Level.CERTAIN,
+        not_near=("A matching Triton is not available",),  # xformers goes on without it
         masks=(
             "triton-unusable",
             "cxx-abi-undefined-symbol",

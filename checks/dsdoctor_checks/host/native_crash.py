@@ -181,7 +181,7 @@ SIGNATURES = (
             "Caught signal 11 (SIGSEGV)",
         ),
         not_examples=(),
-        level=Level.STRONG,
+        level=Level.LIKELY,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
@@ -208,7 +208,7 @@ SIGNATURES = (
             "exit code: 1",
             "exited with status 1",
         ),
-        level=Level.STRONG,
+        level=Level.LIKELY,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
@@ -225,7 +225,7 @@ SIGNATURES = (
         not_examples=(
             "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal x)",
         ),
-        level=Level.STRONG,
+        level=Level.LIKELY,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(

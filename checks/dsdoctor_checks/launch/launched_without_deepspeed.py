@@ -232,6 +232,7 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         requires=("attempting to detect MPI environment",),
+        not_near=("PMIX ERROR", "OPAL ERROR", "]<stderr>"),  # mpirun did start it
     ),
     Signature(
         pattern="Mismatch in local rank setting, args|!= OMPI_COMM_WORLD_LOCAL_RANK|Error: rank number is not in current env|Distributed backend is not initialized",

@@ -135,6 +135,7 @@ SIGNATURES = (
         source="python 3.8-3.14 Python/dynload_win.c",
         examples=("ImportError: DLL load failed while importing libtriton: not found",),
         masks=("cxx-abi-undefined-symbol",),
+        not_near=("A matching Triton is not available",),
     ),
     Signature(
         pattern=r"Error: .{0,80}install triton\b",

@@ -45,4 +45,5 @@ def test_an_error_that_names_a_product_is_not_a_defect_of_its_installation(messa
 def test_a_model_by_its_path_is_not_looked_up_on_the_hub() -> None:
     error = "OSError: Can't load tokenizer for '{}'. If you were trying to load it from\n"
     assert said(error.format("/data/model")) == "path-missing"
-    assert said(error.format("bert-base-chinese")) == "hub-unreachable"
+    # a wrong name, a folder of that name and a hub that does not answer all end so
+    assert not read(error.format("bert-base-chinese")).causes

@@ -60,6 +60,7 @@ SIGNATURES = (
     Signature(
         pattern=r"\x22nvme_path\x22 in DeepSpeed Config cannot be None",
         source="deepspeed 0.19.8 runtime/zero/partition_parameters.py",
+        message="Offload to NVMe is configured, but `nvme_path` is not set",
         examples=(
             'AssertionError: "nvme_path" in DeepSpeed Config cannot be None if remote device is OffloadDeviceEnum.nvme',
         ),
@@ -125,6 +126,8 @@ SIGNATURES = (
     Signature(
         pattern=r"loaded (?:with `device_map='auto'`|in \S+ precision)? ?in any distributed mode",
         source="accelerate 1.15.0 accelerator.py",
+        message="The model was loaded for one process, spread over devices or in 8 bits, but the job is distributed",
+        hint='load all of it on the GPU of its rank: `device_map={"": local_rank}`, or no `device_map`',
         examples=(
             "ValueError: You can't train a model that has been loaded with `device_map='auto'` in any distributed mode.",
             "loaded in any distributed mode",
@@ -136,6 +139,8 @@ SIGNATURES = (
     Signature(
         pattern="loaded with `device_map='auto'` in any",
         source="accelerate 1.15.0 accelerator.py",
+        message="The model was loaded for one process, spread over devices or in 8 bits, but the job is distributed",
+        hint='load all of it on the GPU of its rank: `device_map={"": local_rank}`, or no `device_map`',
         examples=(
             "ValueError: You can't train a model that has been loaded with `device_map='auto'` in any distributed mode.",
         ),
@@ -347,13 +352,6 @@ SIGNATURES = (
         not_examples=("this optimizer is not supported",),
     ),
     Signature(
-        pattern="(?i)expected input to be on cuda",
-        source="deepspeed 0.14.5-0.19.8 ops/csrc/adam/multi_tensor_apply.cuh, ops/csrc/lion/multi_tensor_apply.cuh",
-        message="The model's input is on another device than its parameters",
-        hint="move the batch to `engine.device` before the forward pass",
-        examples=("RuntimeError: expected input to be on cuda",),
-    ),
-    Signature(
         pattern="Gradient computed twice for this partition",
         source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
         message="A parameter's gradient was computed twice in one backward pass",
@@ -395,6 +393,8 @@ SIGNATURES = (
     Signature(
         pattern="in DeepSpeed Config .{0,40}if remote device is",
         source="deepspeed 0.19.8 runtime/zero/partition_parameters.py",
+        message="Offload to NVMe is configured, but `nvme_path` is not set",
+        hint="set `nvme_path` next to the device to a directory on a local NVMe disk",
         examples=(
             'AssertionError: "nvme_path" in DeepSpeed Config cannot be None if remote device is OffloadDeviceEnum.nvme',
         ),
@@ -412,12 +412,16 @@ SIGNATURES = (
     Signature(
         pattern="expected param .{1,40} to be inflight",
         source="deepspeed 0.14.5-0.19.8 runtime/zero/partition_parameters.py",
+        message="ZeRO-3 found a parameter in a state that it does not expect",
+        hint="run every module through the engine, use the same forward pass on all ranks, and change parameters only inside `deepspeed.zero.GatheredParameters`",
         examples=("expected param x to be inflight",),
         not_examples=("expected param x to be",),
     ),
     Signature(
         pattern="partition a param in flight",
         source="deepspeed 0.19.8 runtime/zero/partition_parameters.py",
+        message="ZeRO-3 found a parameter in a state that it does not expect",
+        hint="run every module through the engine, use the same forward pass on all ranks, and change parameters only inside `deepspeed.zero.GatheredParameters`",
         examples=("partition a param in flight",),
     ),
     Signature(
@@ -437,6 +441,8 @@ SIGNATURES = (
     Signature(
         pattern="multiple of nccl_start_alignment",
         source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
+        message="`allgather_bucket_size` is not a multiple of the alignment that ZeRO needs",
+        hint="set it to a multiple of the number that the error names",
         examples=("multiple of nccl_start_alignment",),
     ),
     Signature(
@@ -462,6 +468,8 @@ SIGNATURES = (
     Signature(
         pattern="Moving states across devices is not",
         source="deepspeed 0.19.8 runtime/engine.py",
+        message="`offload_states` and `reload_states` work neither without an optimizer nor with offloaded parameters",
+        hint="do not call them in this job, or remove `offload_param`",
         examples=("Moving states across devices is not",),
     ),
     Signature(
@@ -489,6 +497,8 @@ SIGNATURES = (
     Signature(
         pattern="ZeRO-3 parameters? (?:while it is|inside)",
         source="deepspeed 0.3-0.19 runtime/zero/partition_parameters.py",
+        message="A ZeRO-3 parameter is changed or freed where DeepSpeed does not allow it",
+        hint="follow the error: change parameters only inside `deepspeed.zero.GatheredParameters` with `modifier_rank` set, and not while a module uses them",
         examples=(
             "ZeRO-3 parameter while it is",
             "ZeRO-3 parameter inside",
@@ -497,6 +507,8 @@ SIGNATURES = (
     Signature(
         pattern="(?:Nested|using) GatheredParameters (?:contexts|with modifier)",
         source="deepspeed 0.3-0.19 runtime/zero/partition_parameters.py",
+        message="`deepspeed.zero.GatheredParameters` is used in a way that it does not allow",
+        hint="gather a parameter in one context at a time, and change its data in place",
         examples=(
             "Nested GatheredParameters contexts",
             "using GatheredParameters contexts",
@@ -506,6 +518,8 @@ SIGNATURES = (
     Signature(
         pattern=r"^\w*Error: tracing error at step \d+",
         source="deepspeed 0.6-0.19 runtime/zero/partitioned_param_coordinator.py",
+        message="ZeRO-3 needs other parameters than in the steps that it recorded: the forward pass took another way",
+        hint="use the same modules in the same order in every step and on all ranks",
         examples=(
             "RuntimeError: tracing error at step 42: module id: 3, training: True expected the next 2 parameters",
         ),
@@ -529,11 +543,15 @@ SIGNATURES = (
     Signature(
         pattern=r"backward\(\) are not supported in this configuration",
         source="deepspeed 0.19.8 runtime/engine.py",
+        message="The script calls `backward()` on a tensor, which DeepSpeed allows neither at ZeRO stage 0 nor with an older torch",
+        hint="call `engine.backward(loss)`",
         examples=("backward() are not supported in this configuration",),
     ),
     Signature(
         pattern="offload is not supported for offloading states",
         source="deepspeed 0.19.8 runtime/engine.py",
+        message="`offload_states` moves nothing to NVMe",
+        hint="pass the device `cpu`, or do not call it",
         examples=("offload is not supported for offloading states",),
     ),
     Signature(
@@ -562,12 +580,15 @@ SIGNATURES = (
     Signature(
         pattern=r"num_elems \d+ ?> ?buffer \d+",
         source="deepspeed 0.4-0.19 runtime/swap_tensor/utils.py",
+        message="A tensor is larger than the buffer through which DeepSpeed swaps it to NVMe",
         examples=("num_elems 7>buffer 7",),
         not_examples=("7>buffer 7",),
     ),
     Signature(
         pattern="attempting to reduce an unsupported grad type",
         source="deepspeed 0.19.8 runtime/engine.py",
+        message="A gradient has a dtype that DeepSpeed does not reduce on this accelerator",
+        hint="train in fp32, or in a 16-bit type that the accelerator supports",
         examples=("attempting to reduce an unsupported grad type",),
     ),
     Signature(
@@ -583,7 +604,7 @@ SIGNATURES = (
         hint="run every module through the engine, use the same forward pass on all ranks, and change parameters only inside `deepspeed.zero.GatheredParameters`",
     ),
     Signature(
-        pattern=r"(?i)\bz\w{2,3}[- ]?(?:stage[- ]?)?[0-3]\b.{0,60}\b(?:incompatible|not compatible|not supported|unsupported)|Model was not initialized with .{0,3}Zero-3|^RuntimeError: expected there to be only one unique element in",
+        pattern=r"(?i)\bz\w{2,3}[- ]?(?:stage[- ]?)?[0-3]\b.{0,60}\b(?:incompatible|not compatible|not supported|unsupported)|Model was not initialized with .{0,3}Zero-3",
         source=(
             "deepspeed 0.6-0.19 runtime/utils.py; trainers derived from transformers 4.4x (no "
             "release of it words `Zero-3` so); programs' own checks of DeepSpeed's stage"
@@ -591,7 +612,6 @@ SIGNATURES = (
         examples=(
             "ValueError: DeepSpeed ZeRO-3 or FSDP is incompatible with quantized models of this kind.",
             "ValueError: Model was not initialized with `Zero-3` despite being configured for DeepSpeed Zero-3.",
-            "RuntimeError: expected there to be only one unique element in <generator object all_gather_coalesced>",
         ),
         not_examples=(
             "an optimizer that is not supported at ZeRO-3",
@@ -599,8 +619,19 @@ SIGNATURES = (
         ),
     ),
     Signature(
+        pattern="^RuntimeError: expected there to be only one unique element in",
+        source="deepspeed 0.6-0.19 runtime/utils.py, for runtime/zero/partition_parameters.py, runtime/zero/utils.py",
+        message="Parameters that ZeRO-3 handles together have different dtypes or are on different devices",
+        hint="convert all parameters to one dtype before `deepspeed.initialize`: layers added later, such as adapters, often differ",
+        examples=(
+            "RuntimeError: expected there to be only one unique element in <generator object all_gather_coalesced>",
+        ),
+    ),
+    Signature(
         pattern="Recomputed values for the following tensors",
         source="torch 2.13.0 utils/checkpoint.py",
+        message="Activation checkpointing compared a parameter that ZeRO-3 had partitioned in between",
+        hint="pass `use_reentrant=True` to the checkpointing",
         examples=(
             "torch.utils.checkpoint.CheckpointError: torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the forward pass.",
             "torch.utils.checkpoint.CheckpointError: Recomputed values for the following tensors",
@@ -674,12 +705,15 @@ SIGNATURES = (
     Signature(
         pattern="Cannot reduce scatter gradients whose size",
         source="deepspeed 0.19.8 runtime/zero/partition_parameters.py",
+        message="A gradient does not have the size that ZeRO partitions",
         examples=("Cannot reduce scatter gradients whose size",),
         level=Level.WEAK,
     ),
     Signature(
         pattern="expected param .{1,40} to (?:not )?be available",
         source="deepspeed 0.14.5-0.19.8 runtime/zero/partition_parameters.py",
+        message="ZeRO-3 found a parameter in a state that it does not expect",
+        hint="run every module through the engine, use the same forward pass on all ranks, and change parameters only inside `deepspeed.zero.GatheredParameters`",
         examples=("expected param x to be available",),
         not_examples=("param x to be available",),
         level=Level.WEAK,
@@ -687,6 +721,7 @@ SIGNATURES = (
     Signature(
         pattern=r"partition buffer size .{1,40} should match the size of param\.ds_tensor",
         source="deepspeed 0.19.8 runtime/zero/partition_parameters.py",
+        message="A gradient does not have the size that ZeRO partitions",
         examples=("partition buffer size x should match the size of param.ds_tensor",),
         not_examples=("buffer size x should match the size of param.ds_tensor",),
         level=Level.WEAK,
@@ -694,30 +729,38 @@ SIGNATURES = (
     Signature(
         pattern="Invalid to reduce Param",
         source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
+        message="A parameter of the optimizer has no gradient",
+        hint="freeze or remove layers that the forward pass does not use, or use them on every rank",
         examples=("AssertionError: rank 0 - Invalid to reduce Param 12 with None gradient",),
         level=Level.WEAK,
     ),
     Signature(
         pattern="more than 1 param in ipg bucket",
         source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
+        message="ZeRO found its bucket of gradients in a state that it does not expect",
         examples=("more than 1 param in ipg bucket",),
         level=Level.WEAK,
     ),
     Signature(
         pattern="different number of elements tha[nt] partition size",
         source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py, runtime/zero/stage3.py",
+        message="A gradient does not have the size that ZeRO partitions",
         examples=("different number of elements than partition size",),
         level=Level.WEAK,
     ),
     Signature(
         pattern="high precision param has no gradient, lp",
         source="deepspeed 0.19.8 runtime/bf16_optimizer.py",
+        message="A parameter of the optimizer has no gradient",
+        hint="freeze or remove layers that the forward pass does not use, or use them on every rank",
         examples=("high precision param has no gradient, lp",),
         level=Level.WEAK,
     ),
     Signature(
         pattern=r"Data inconsistency within the TP group\. Please",
         source="deepspeed 0.19.8 runtime/engine.py",
+        message="The ranks of one tensor-parallel group got different batches",
+        hint="give all ranks of a tensor-parallel group the same samples: shard the data by data-parallel rank only",
         examples=("Data inconsistency within the TP group. Please",),
         level=Level.WEAK,
     ),
@@ -789,6 +832,8 @@ SIGNATURES = (
         source=(
             "python 3.3-3.14 Python/bltinmodule.c, for deepspeed 0.3-0.19 runtime/zero/stage3.py"
         ),
+        message="ZeRO got no trainable parameter in one of the optimizer's groups",
+        hint="leave out groups that are empty, and check that the layers to be trained are not frozen",
         examples=(
             "ValueError: max() arg is an empty sequence",
             "ValueError: max() iterable argument is empty",

@@ -249,16 +249,6 @@ SIGNATURES = (
         not_examples=("Foo() got an unexpected keyword argument 'x'",),
     ),
     Signature(
-        pattern="JSONDecodeError: ",
-        source="python 3.5-3.14 Lib/json/decoder.py, as Python prints an exception",
-        examples=(
-            "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
-            "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 5 column 3 (char 80)",
-        ),
-        level=Level.WEAK,
-        near=("deepspeed", "ds_config"),
-    ),
-    Signature(
         pattern="Please specify the ZeRO optimization config",
         source="accelerate 1.15.0 utils/dataclasses.py",
         examples=(
@@ -271,6 +261,8 @@ SIGNATURES = (
     Signature(
         pattern="Invalid communication_data_type",
         source="deepspeed 0.19.8 runtime/config.py",
+        message="`communication_data_type` has a value that DeepSpeed does not know",
+        hint="set it to `fp32`, `fp16` or `bf16`, or remove it",
         examples=("Invalid communication_data_type",),
         level=Level.STRONG,
     ),

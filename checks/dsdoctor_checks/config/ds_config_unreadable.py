@@ -140,6 +140,16 @@ SIGNATURES = (
         hint="correct the path of the DeepSpeed config; each node needs the file",
         level=Level.STRONG,
     ),
+    Signature(
+        pattern="JSONDecodeError: ",
+        source="python 3.5-3.14 Lib/json/decoder.py, as Python prints an exception",
+        examples=(
+            "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
+            "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 5 column 3 (char 80)",
+        ),
+        level=Level.WEAK,
+        near=("deepspeed", "ds_config"),
+    ),
 )
 
 TRACEBACK_RULES = (

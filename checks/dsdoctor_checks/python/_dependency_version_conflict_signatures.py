@@ -500,6 +500,8 @@ SIGNATURES = (
     Signature(
         pattern="unexpected keyword argument 'num_items_in_batch'",
         source="python 3.3-3.14 Python/ceval.c",
+        message="transformers 4.46 and newer pass `num_items_in_batch`, which the function that is called does not accept",
+        hint="add `num_items_in_batch=None` to the parameters of the overridden method, or upgrade the package that it is in",
         examples=("unexpected keyword argument 'num_items_in_batch'",),
     ),
     Signature(
@@ -769,6 +771,7 @@ SIGNATURES = (
         pattern="only be an entire path component",
         source="CPython 3.11.7 pathlib.py",
         examples=("only be an entire path component",),
+        near=("fsspec", "datasets"),
     ),
     Signature(
         pattern="Only a single TORCH_LIBRARY",
@@ -776,11 +779,11 @@ SIGNATURES = (
         examples=("Only a single TORCH_LIBRARY",),
     ),
     Signature(
-        pattern="has no attribute '(?:DictValue|LINEAR)'",
+        pattern=r"module '(?:cv2\.dnn' has no attribute 'DictValue|PIL\.Image' has no attribute 'LINEAR)'",
         source="python 3.5-3.14 Objects/moduleobject.c",
         examples=(
             "AttributeError: module 'PIL.Image' has no attribute 'LINEAR'",
-            "has no attribute 'DictValue'",
+            "AttributeError: module 'cv2.dnn' has no attribute 'DictValue'",
         ),
     ),
     Signature(
@@ -803,6 +806,7 @@ SIGNATURES = (
         pattern=r"issubclass\(\) arg 1 must be a class",
         source="CPython 3.11.7 _py_abc.py, libpython3.11.so.1.0",
         examples=("issubclass() arg 1 must be a class",),
+        near=("pydantic", "spacy"),
     ),
     Signature(
         pattern="overridden by a non-annotated attribute",
@@ -839,6 +843,8 @@ SIGNATURES = (
     Signature(
         pattern="toggled on, but it cannot be used",
         source="transformers 5.23.0 modeling_utils.py",
+        message="The attention implementation that the model selects cannot be used here",
+        hint="solve what the error names after `due to the following error`, or pass another `attn_implementation`",
         examples=(
             "ImportError: FlashAttention2 has been toggled on, but it cannot be used due to the following error: x",
         ),
@@ -883,12 +889,6 @@ SIGNATURES = (
             "requires the following packages that were not found in your environment: .",
         ),
         level=Level.LIKELY,
-    ),
-    Signature(
-        pattern="instantiate the backend tokenizer",
-        source="transformers 5.23.0 tokenization_utils_tokenizers.py",
-        examples=("instantiate the backend tokenizer",),
-        level=Level.WEAK,
     ),
     Signature(
         pattern=r"Error: .{0,120}requires [Aa]ccelerate\b",

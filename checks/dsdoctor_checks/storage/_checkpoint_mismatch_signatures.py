@@ -416,8 +416,10 @@ SIGNATURES = (
         not_examples=("FileNotFoundError: [Errno 2] No such file or directory: 'g++'",),
     ),
     Signature(
-        pattern="^KeyError: '(?:(?:model|optimizer|lr_scheduler|ema|net)?_?state_dict|optimizer_states?|global_step|pytorch-lightning_version|hyper_parameters|ds_version|model|module)'",
+        pattern="^KeyError: '(?P<key>(?:model|optimizer|lr_scheduler|ema|net)?_?state_dict|optimizer_states?|global_step|pytorch-lightning_version|hyper_parameters|ds_version|model|module)'",
         source="python 3.3-3.14 Objects/dictobject.c",
+        message="The file that was loaded has no entry `{key}`: it was saved by another program or in another form",
+        hint="compare the keys of the loaded dictionary with those that the script reads",
         examples=(
             "KeyError: 'state_dict'",
             "KeyError: 'optimizer_state_dict'",

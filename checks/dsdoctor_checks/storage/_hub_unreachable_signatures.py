@@ -122,19 +122,12 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern=r"Can't load (?:the configuration of|tokenizer for|the model for|image processor for|feature extractor for|config for) '(?![/.~])|HfHubHTTPError: 5\d\d|\b50[0-4] Server Error: .{0,80}huggingface\.co",
-        source=(
-            "transformers 4.0-5.23 utils/hub.py, modeling_utils.py, tokenization_utils_base.py, "
-            "configuration_utils.py; requests 2 models.py raise_for_status"
-        ),
+        pattern=r"HfHubHTTPError: 5\d\d|\b50[0-4] Server Error: .{0,80}huggingface\.co",
+        source=("huggingface_hub 0.14-2.4 errors.py; requests 2 models.py raise_for_status"),
         examples=(
-            "OSError: Can't load the configuration of 'bert-base-uncased'. If you were trying to load it from 'https://huggingface.co/models'",
             "huggingface_hub.errors.HfHubHTTPError: 504 Server Error: Gateway Time-out for url: https://huggingface.co/api/models/x",
         ),
-        not_examples=(
-            " Server Error:  ",
-            "OSError: Can't load tokenizer for '/data/model'. If you were trying to load it from 'https://huggingface.co/models'",
-        ),
+        not_examples=(" Server Error:  ",),
     ),
     Signature(
         pattern=r"URLError: <urlopen error (?:\[Errno (?:-?[235]|101|104|110|111|113)\]|\[WinError 100|\[SSL|timed out|_ssl|Tunnel)|requests\.exceptions\.(?:ConnectionError|SSLError|ProxyError|ConnectTimeout|ReadTimeout|ChunkedEncodingError): |(?:httpx|httpcore)\.(?:Connect|Read|Proxy)\w{1,20}: ",

@@ -135,7 +135,7 @@ HINT = (
 
 SIGNATURES = (
     Signature(
-        pattern=r"(?P<library>lib\w+[\w.-]*\.so[\w.]*): cannot enable executable stack as shared object requires",
+        pattern=r"(?<![\w.-])(?P<library>lib[\w.-]{1,100}\.so[\w.]{0,20}): cannot enable executable stack as shared object requires",
         source="glibc 2.41 elf/dl-execstack.c, with strerror of EINVAL",
         message="glibc does not load `{library}`, which asks for an executable stack",
         hint="install a newer build of that package, or start with `GLIBC_TUNABLES=glibc.rtld.execstack=2`",

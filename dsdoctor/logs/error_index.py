@@ -245,20 +245,18 @@ class ErrorIndex:
         )
 
     def find_begun(self, error: Error) -> Match | None:
-        """The entry of a message of many lines, by its first line and the place that raised it."""
+        """The entry that the place that raised an exception chooses of those with its first line.
+
+        The index must have been loaded with these only (`error_lookup.find`).
+        """
         raiser = raiser_of(error.frames)
         if raiser is None:
             return None
-        words = words_of(error.message)
-        first = (len(words), digest(words))
         return self._best(
             [
                 ((entry.words, 2), entry)
                 for entry in self.entries
-                if entry.anchored
-                and entry.chunks[0] == first
-                and len(entry.chunks) > 1
-                and entry.exception == error.type
+                if entry.exception == error.type
                 and (entry.file, entry.function) == (inner_path(raiser.file), raiser.function)
             ]
         )
@@ -285,10 +283,11 @@ class ErrorIndex:
         whole of one that native code says.
         """
         message = TYPE.sub("", text.strip())
+        count = len(words_of(message))
         exact = [
             ((entry.words, 0), entry)
             for entry in self._matches(message)
-            if entry.is_native and entry.words == len(words_of(message)) >= ENOUGH_WORDS
+            if entry.is_native and entry.words == count >= ENOUGH_WORDS
         ]
         if exact:
             return self._best(exact)

@@ -132,6 +132,21 @@ def _rows_that_fit(folder: Path, product: str, text: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+def _rows_that_begin(folder: Path, product: str, line: str) -> tuple[int, ...]:
+    """Where the rows begin whose message has this line as its first, and more after it."""
+    words = words_of(line)
+    first = f"^{len(words)}:{digest(words)}"
+    if first not in _stored_words(folder, product):
+        return ()
+    stored = stored_text(folder, product)
+    found: list[int] = []
+    at = stored.find(f"{first} ")
+    while at >= 0:
+        found.append(stored.rindex("\n", 0, at) + 1)
+        at = stored.find(f"{first} ", at + 1)
+    return tuple(found)
+
+
 def find_native(folder: Path, error: Error) -> Match | None:
     """The message of native code that an exception matches, whoever's frames are above it.
 
@@ -158,8 +173,9 @@ def find(folder: Path, error: Error) -> Match | None:
     rows = ((name, _rows_that_fit(folder, name, text)) for name in names)
     found = (_load_rows()(folder, name, fit).find(error) for name, fit in rows if fit)
     match = next((match for match in found if match is not None), None)
-    if match is None and raiser is not None and 0 < len(words_of(error.message)) <= CHUNK:
-        begun = (_load()(folder, name).find_begun(error) for name in names)
+    if match is None and raiser is not None:
+        rows = ((name, _rows_that_begin(folder, name, error.message)) for name in names)
+        begun = (_load_rows()(folder, name, fit).find_begun(error) for name, fit in rows if fit)
         match = next((match for match in begun if match is not None), None)
     return match
 

@@ -7,6 +7,7 @@ import os
 import platform
 import socket
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,7 @@ QUERIES: dict[str, Callable[[], Any]] = {
     "affinity": _affinity,
     "memory": _memory,
     "limits": _limits,
+    "clock": time.time,
     "euid": lambda: os.geteuid() if hasattr(os, "geteuid") else -1,
     "home": lambda: os.path.expanduser("~"),  # noqa: PTH111  # Path.home() raises without a HOME
     "cwd": _cwd,

@@ -310,7 +310,7 @@ def os_info(host: Host) -> OsInfo:
         container=container_of(host) if linux else None,
         is_root=_query(host, "euid", -1) == 0,
         amd_gpus=_amd_gpus(host) if linux else 0,
-        clock=date_in_the_past(time.time()),
+        clock=date_in_the_past(_query(host, "clock")),
     )
 
 
@@ -318,13 +318,15 @@ def os_info(host: Host) -> OsInfo:
 _MADE = 1793491200
 
 
-def date_in_the_past(now: float) -> str | None:
-    """The date of a clock that is before this dsdoctor was made; None for any other.
+def date_in_the_past(now: object) -> str | None:
+    """The date of a clock that is before this dsdoctor was made; None for any other, or no number.
 
-    >>> date_in_the_past(761.0), date_in_the_past(1800000000.0)
-    ('1970-01-01', None)
+    >>> date_in_the_past(761.0), date_in_the_past(1800000000.0), date_in_the_past(-1e300)
+    ('1970-01-01', None, '1970-01-01')
     """
-    return time.strftime("%Y-%m-%d", time.gmtime(now)) if now < _MADE else None
+    if not isinstance(now, (int, float)) or not now < _MADE:
+        return None
+    return time.strftime("%Y-%m-%d", time.gmtime(max(0, now)))
 
 
 def _memory(host: Host) -> tuple[int, int, int]:

@@ -163,3 +163,17 @@ def test_amd_gpus_are_nodes_of_the_compute_topology() -> None:
     files = {f"{nodes}/0/gpu_id": "0\n", f"{nodes}/1/gpu_id": "51110\n", f"{nodes}/2/gpu_id": "7\n"}
     assert os_info.function(FakeHost(files=files, queries=QUERIES)).amd_gpus == 2
     assert os_info.function(FakeHost(queries=QUERIES)).amd_gpus == 0
+
+
+@pytest.mark.parametrize(
+    ("clock", "expected"),
+    [
+        pytest.param(761.0, "1970-01-01", id="a battery that is empty"),
+        pytest.param(2e9, None, id="a later year"),
+        pytest.param("noon", None, id="no number"),
+    ],
+)
+def test_the_clock_is_that_of_the_host(clock: object, expected: str | None) -> None:
+    """Not of the machine that judges what another one has sent."""
+    host = FakeHost(queries={**QUERIES, "clock": clock})
+    assert os_info.function(host).clock == expected

@@ -193,6 +193,7 @@ def queries() -> dict[str, Any]:
         "cpu_count": os.cpu_count() or 1,
         "affinity": usable or 1,
         "limits": limits,
+        "clock": time.time(),
         "euid": os.geteuid() if hasattr(os, "geteuid") else -1,
         "home": os.path.expanduser("~"),
         "cwd": os.getcwd(),

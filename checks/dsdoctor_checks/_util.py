@@ -33,6 +33,9 @@ Capability = tuple[int, int]
 #: Bytes.
 GIB = 1 << 30
 
+#: Values, in upper case, with which a variable of huggingface_hub is on (0.14-2.4 constants.py).
+HUB_TRUE = ("1", "ON", "YES", "TRUE")
+
 #: Tegra parts, which share no code with their major (torch/cuda/__init__.py `_CompatInterval`).
 TEGRA: frozenset[Capability] = frozenset({(5, 3), (6, 2), (7, 2), (8, 7)})
 #: 10.1 was renamed 11.0 in CUDA 13 (ptxas of 13.0.88).

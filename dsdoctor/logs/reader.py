@@ -13,7 +13,6 @@ import io
 import itertools
 import os
 import re
-import stat
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
@@ -248,13 +247,12 @@ def _open(source: Source) -> Iterator[BinaryIO]:
 
 def _refuse_private(source: Source, opened: BinaryIO) -> None:
     """Refuses, as root, another account's link to a private file: the report would quote it."""
-    info = os.fstat(opened.fileno())
-    if not safe_path.is_root() or info.st_mode & stat.S_IROTH:
+    if not safe_path.is_root():
         return
-    from dsdoctor.host.account import may_quote  # noqa: PLC0415  # root's private files alone
+    from dsdoctor.host.account import may_quote  # noqa: PLC0415  # root alone
 
     try:
-        may_quote(str(source.path), info)
+        may_quote(str(source.path), os.fstat(opened.fileno()))
     except safe_path.UnsafePathError as error:
         raise ReadError(f"`{source.name}` is not read by root: {error}") from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from dsdoctor.api import LaunchCommand, LaunchFiles, Missing, Patient, RunNeeds, probe
@@ -12,6 +12,7 @@ from dsdoctor.host import Host, HostError
 from dsdoctor.model.facts.base import Why
 from dsdoctor.probes.command_line import after_sbatch
 from dsdoctor.probes.module_files import missing_module, module_of
+from dsdoctor.probes.yaml_files import hub_home
 
 #: Builtins of the shell, which are not on PATH.
 _SHELL = (
@@ -128,25 +129,20 @@ def launch_files(
     )
 
 
-def model_of(words: Sequence[str]) -> str | None:
+def model_of(command: LaunchCommand) -> str | None:
     """The model in the arguments of a script, by the names that trainers give the option.
 
-    >>> model_of(["--lr", "1", "--model_name_or_path", "meta-llama/Llama-2-7b-hf"])
-    'meta-llama/Llama-2-7b-hf'
-    >>> model_of(["--base-model=./m"]), model_of(["--model_path"])
-    ('./m', None)
+    >>> model_of(LaunchCommand(script_args=("--lr", "1", "--model_name_or_path", "org/model-7b")))
+    'org/model-7b'
+    >>> model_of(LaunchCommand(script_args=("--model_path", "$MODEL")))
     """
-    for word, after in zip(words, (*words, "--")[1:], strict=True):
-        name, equals, value = word.partition("=")
-        if name.lstrip("-").replace("-", "_") in _MODELS and name.startswith("--"):
-            found = value if equals else after
-            return None if not found or found.startswith("-") or _SYNTAX.search(found) else found
-    return None
+    model = next((value for name, value in command.script_options() if name in _MODELS), "")
+    return None if not model or model.startswith("-") or _SYNTAX.search(model) else model
 
 
 def _model(host: Host, command: LaunchCommand, run: RunNeeds) -> dict[str, Any]:
     """Where the model of the command is."""
-    model = model_of(command.script_args)
+    model = model_of(command)
     if model is None:
         return {}
     folder = posixpath.normpath(posixpath.join(run.cwd, model))
@@ -160,12 +156,10 @@ def _model(host: Host, command: LaunchCommand, run: RunNeeds) -> dict[str, Any]:
     return {"model": model, "model_cached": None if None in there else any(there)}
 
 
-def _hub_caches(variables: dict[str, str]) -> list[str]:
+def _hub_caches(variables: Mapping[str, str]) -> list[str]:
     """Where models may be cached (huggingface_hub constants.py; transformers 4 utils/hub.py)."""
-    cache = variables.get("XDG_CACHE_HOME") or posixpath.join(variables.get("HOME", "/"), ".cache")
-    home = variables.get("HF_HOME") or posixpath.join(cache, "huggingface")
     named = ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE")
     return [
-        posixpath.join(home, "hub"),
+        posixpath.join(hub_home(variables), "hub"),
         *(variables[name] for name in named if variables.get(name)),
     ]

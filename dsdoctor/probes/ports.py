@@ -7,8 +7,9 @@ import re
 
 from dsdoctor.api import probe
 from dsdoctor.host import Host, HostError, read_text
-from dsdoctor.model.facts.base import Why
+from dsdoctor.model.facts.base import Missing, Why
 from dsdoctor.model.facts.launch import LaunchCommand, MasterAddress, MasterPort
+from dsdoctor.model.facts.machine import OsInfo
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.units import whole
 from dsdoctor.probes.command_line import command_of
@@ -109,8 +110,9 @@ def master_address(host: Host, run: RunNeeds) -> MasterAddress:
 
 
 @probe
-def master_port(host: Host, run: RunNeeds) -> MasterPort:
+def master_port(host: Host, run: RunNeeds, system: OsInfo | Missing) -> MasterPort:
     """Whether the master port is free, from the kernel's list of sockets; binds nothing."""
+    is_root = isinstance(system, Missing) or system.is_root  # in doubt, it may open any port
     command = command_of(run)
     variables: dict[str, str] = dict(host.env) | (command.env if command else {})
     address = (command.master_addr if command else None) or ""
@@ -144,7 +146,7 @@ def master_port(host: Host, run: RunNeeds) -> MasterPort:
         asked=asked,
         taken=bool(sockets),
         holder=holder,
-        reserved=port < _first_open_port(host) and not _is_root(host),
+        reserved=port < _first_open_port(host) and not is_root,
     )
 
 
@@ -154,14 +156,6 @@ def _first_open_port(host: Host) -> int:
         return whole(read_text(host, "/proc/sys/net/ipv4/ip_unprivileged_port_start").strip()) or 0
     except HostError:
         return 0
-
-
-def _is_root(host: Host) -> bool:
-    """Whether this process may open any port; in doubt, it may."""
-    try:
-        return bool(host.query("euid") == 0)
-    except HostError:
-        return True
 
 
 def _tables(host: Host) -> dict[int, list[tuple[str, str]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
 from typing import Any
 
 from dsdoctor import yaml_text
@@ -13,13 +14,15 @@ from dsdoctor.model.facts.launch import LaunchCommand
 _ACCELERATE_DEFAULT = "accelerate/default_config.yaml"
 
 
+def hub_home(variables: Mapping[str, str]) -> str:
+    """The folder of Hugging Face's caches and settings (huggingface_hub 0.14-2.4 constants.py)."""
+    cache = variables.get("XDG_CACHE_HOME") or posixpath.join(variables.get("HOME", ""), ".cache")
+    return variables.get("HF_HOME") or posixpath.join(cache, "huggingface")
+
+
 def default_accelerate(host: Host) -> str | None:
     """The file that accelerate reads without `--config_file`; None = it does not exist."""
-    cache = host.env.get("HF_HOME", "")
-    if not cache:
-        home = host.env.get("XDG_CACHE_HOME") or posixpath.join(host.env.get("HOME", ""), ".cache")
-        cache = posixpath.join(home, "huggingface")
-    path = posixpath.join(cache, _ACCELERATE_DEFAULT)
+    path = posixpath.join(hub_home(host.env), _ACCELERATE_DEFAULT)
     try:
         host.stat(path)
     except HostError:

@@ -177,6 +177,8 @@ def fix_command(report: Report, finding: Finding, name: str | None = None) -> st
         finding: the finding to fix.
         name: the fix; None = the first that the finding lists.
     """
+    import shlex  # noqa: PLC0415  # few reports name a command
+
     words = ["dsdoctor", "fix", name or finding.fixes[0]]
     if report.patient.chosen_by == "--python" and report.patient.python is not None:
         words += ["--python", report.patient.python]
@@ -185,8 +187,6 @@ def fix_command(report: Report, finding: Finding, name: str | None = None) -> st
         words += ["--config", path]
     if finding.scope is Scope.JOB and isinstance(report.command, list):
         words += ["--", *report.command]
-    import shlex  # noqa: PLC0415  # few reports name a command
-
     return clean(shlex.join(words))
 
 

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from dsdoctor.host import HostError
 from dsdoctor.model.facts.base import Why
-from dsdoctor.model.facts.launch import LaunchCommand
+from dsdoctor.model.facts.launch import LaunchCommand, MasterPort
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.command_line import launch_command, parse_command
 from dsdoctor.probes.hostfile import deepspeed_env_file, hostfile
 from dsdoctor.probes.ports import master_port
 from dsdoctor.testing import FakeHost
+from tests.checks.machines import LINUX
+
+
+def port_of(host: FakeHost, run: RunNeeds, *, is_root: bool = True) -> MasterPort:
+    """The master port, of a node on which the job runs as root or not."""
+    found = master_port.function(host, run, msgspec.structs.replace(LINUX, is_root=is_root))
+    assert isinstance(found, MasterPort)
+    return found
+
 
 HEAD = "  sl  local_address rem_address st\n"
 LISTENS = HEAD + "   0: 00000000:733C 00000000:0000 0A 0:0 00:0 0 0 0 4711 1\n"
@@ -75,23 +85,23 @@ def test_env_file_of_home_and_folder() -> None:
 def test_port_is_read_from_the_kernel() -> None:
     files = {"/proc/net/tcp": LISTENS, "/proc/9/comm": "python\n", "/proc/9/fd/3": ""}
     host = FakeHost(files=files, links={"/proc/9/fd/3": "/proc/9/fd/socket:[4711]"})
-    found = master_port.function(host, RunNeeds())
+    found = port_of(host, RunNeeds())
     assert (found.taken, found.asked, found.holder) == (True, False, "python (pid 9)")
     other = RunNeeds(command=("deepspeed", "--master_port", "29501", "t.py"))
-    assert not master_port.function(host, other).taken
-    assert not master_port.function(FakeHost(files={"/proc/net/tcp": TALKS}), RunNeeds()).taken
+    assert not port_of(host, other).taken
+    assert not port_of(FakeHost(files={"/proc/net/tcp": TALKS}), RunNeeds()).taken
 
 
 def test_a_port_that_is_only_roots() -> None:
     files = {"/proc/net/tcp": TALKS, "/proc/sys/net/ipv4/ip_unprivileged_port_start": "1024\n"}
     low = RunNeeds(command=("deepspeed", "--master_port", "520", "t.py"))
     high = RunNeeds(command=("deepspeed", "--master_port", "1024", "t.py"))
-    mine = FakeHost(files=files, queries={"euid": 1000})
-    assert master_port.function(mine, low).reserved
-    assert not master_port.function(mine, high).reserved
-    assert not master_port.function(FakeHost(files=files, queries={"euid": 0}), low).reserved
+    mine = FakeHost(files=files)
+    assert port_of(mine, low, is_root=False).reserved
+    assert not port_of(mine, high, is_root=False).reserved
+    assert not port_of(mine, low, is_root=True).reserved
     everyones = files | {"/proc/sys/net/ipv4/ip_unprivileged_port_start": "0\n"}
-    assert not master_port.function(FakeHost(files=everyones, queries={"euid": 1000}), low).reserved
+    assert not port_of(FakeHost(files=everyones), low, is_root=False).reserved
 
 
 def test_the_port_that_torchrun_serves_its_ranks_is_not_in_their_way() -> None:
@@ -99,10 +109,10 @@ def test_the_port_that_torchrun_serves_its_ranks_is_not_in_their_way() -> None:
     env = {"MASTER_PORT": "29500", "TORCHELASTIC_USE_AGENT_STORE": "True"}
     host = FakeHost(files={"/proc/net/tcp": LISTENS}, env=env)
     with pytest.raises(HostError) as caught:
-        master_port.function(host, RunNeeds())
+        port_of(host, RunNeeds())
     assert caught.value.missing.why is Why.NOT_ASKED
     another = RunNeeds(command=("deepspeed", "--master_port", "29500", "t.py"))
-    assert master_port.function(host, another).taken
+    assert port_of(host, another).taken
 
 
 @pytest.mark.parametrize(
@@ -115,7 +125,7 @@ def test_the_port_that_torchrun_serves_its_ranks_is_not_in_their_way() -> None:
 def test_ports_that_are_not_this_nodes_to_check(line: str, why: Why) -> None:
     host = FakeHost(files={"/proc/net/tcp": LISTENS})
     with pytest.raises(HostError) as caught:
-        master_port.function(host, RunNeeds(command=tuple(line.split())))
+        port_of(host, RunNeeds(command=tuple(line.split())))
     assert caught.value.missing.why is why
 
 
@@ -131,8 +141,8 @@ def test_a_port_of_another_node_is_tried(reason: str | None, taken: bool | None)
     run = RunNeeds(command=("deepspeed", "--master_addr", "10.9.9.9", "t.py"))
     if taken is None:
         with pytest.raises(HostError) as caught:
-            master_port.function(Other(), run)
+            port_of(Other(), run)
         assert caught.value.missing.why is Why.UNSUPPORTED
         return
-    fact = master_port.function(Other(), run)
+    fact = port_of(Other(), run)
     assert (fact.taken, fact.remote, fact.host) == (taken, True, "10.9.9.9")

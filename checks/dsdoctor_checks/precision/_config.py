@@ -27,9 +27,4 @@ def option_values(command: LaunchCommand) -> Iterator[tuple[str, str]]:
     """Name and value of every option of launcher and script; "" if it has no value."""
     for name, value in command.options.items():
         yield name.replace("-", "_"), value
-    words = command.script_args
-    for word, after in zip(words, (*words, "--")[1:], strict=True):
-        if word.startswith("--"):
-            name, equals, value = word[2:].partition("=")
-            given = value if equals else "" if after.startswith("-") else after
-            yield name.replace("-", "_"), given
+    yield from command.script_options()

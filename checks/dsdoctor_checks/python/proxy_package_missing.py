@@ -34,12 +34,11 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._pip import pip
-from dsdoctor_checks._util import at_least
+from dsdoctor_checks._util import HUB_TRUE, at_least
 
 CONDITION = Condition("proxy-package-missing", id="DSD916", scope=Scope.USER_ENV, since="0.1")
 #: Read by httpx and requests, in either case.
 VARIABLES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
-_ON = ("1", "ON", "YES", "TRUE")
 
 
 @check(CONDITION)
@@ -48,7 +47,7 @@ def proxy_is_supported(
 ) -> Iterator[Finding]:
     """Judges SOCKS proxies if the hub's client is installed and may go online."""
     hub = packages.version("huggingface-hub")
-    if hub is None or (env.get("HF_HUB_OFFLINE") or "").upper() in _ON:
+    if hub is None or (env.get("HF_HUB_OFFLINE") or "").upper() in HUB_TRUE:
         yield skip("no client of the hub is installed, or it is offline")
         return
     names = [*VARIABLES, *(name.lower() for name in VARIABLES)]

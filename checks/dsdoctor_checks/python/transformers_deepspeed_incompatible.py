@@ -80,10 +80,10 @@ def transformers_suits_deepspeed(
 ) -> Iterator[Finding]:
     """Compares the installed releases with what transformers requires."""
     transformers, deepspeed = packages.version("transformers"), packages.version("deepspeed")
-    if transformers is not None:
-        for finding in _floors(transformers, packages, patient):
-            yield finding
-            return
+    too_old = None if transformers is None else _too_old(transformers, packages, patient)
+    if too_old is not None:
+        yield too_old
+        return
     if transformers is None or deepspeed is None:
         yield skip("transformers or deepspeed is not installed")
         return
@@ -128,8 +128,8 @@ def transformers_suits_deepspeed(
         yield ok("", **evidence)
 
 
-def _floors(transformers: str, packages: Packages, patient: Patient | Missing) -> Iterator[Finding]:
-    """What of torch and accelerate transformers uses, and what happens without it."""
+def _too_old(transformers: str, packages: Packages, patient: Patient | Missing) -> Finding | None:
+    """The finding for a torch or accelerate that is too old for transformers."""
     for name, rows, effect in (
         (
             "torch",
@@ -147,7 +147,7 @@ def _floors(transformers: str, packages: Packages, patient: Patient | Missing) -
         if version is None or needed is None or at_least(version, needed):
             continue
         upgrade = pip(patient, packages, f"install -U '{name}>={needed}'")
-        yield fail(
+        return fail(
             f"{name} {version} is installed, but transformers {transformers} needs {needed} or newer",
             effect=effect,
             hint=f"run `{upgrade}`, or install an older transformers",
@@ -156,6 +156,7 @@ def _floors(transformers: str, packages: Packages, patient: Patient | Missing) -
             version=version,
             needed=needed,
         )
+    return None
 
 
 HINT = "upgrade transformers, accelerate and deepspeed together: `python -m pip install -U transformers accelerate deepspeed`"

@@ -29,7 +29,7 @@ from dsdoctor.api import (
     ok,
     skip,
 )
-from dsdoctor_checks._util import variable
+from dsdoctor_checks._util import HUB_TRUE, variable
 
 from . import _hub_unreachable_signatures
 
@@ -42,7 +42,6 @@ CONDITION = Condition(
 )
 
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
-_ON = ("1", "ON", "YES", "TRUE")
 
 
 @check(CONDITION)
@@ -55,7 +54,7 @@ def the_model_is_at_hand(
         return
     own = command.env if isinstance(command, LaunchCommand) else {}
     values = {name: own.get(name) or variable(env, name) or "" for name in _OFFLINE}
-    off = [name for name, value in values.items() if value.upper() in _ON]
+    off = [name for name, value in values.items() if value.upper() in HUB_TRUE]
     if not off or files.model_cached:
         yield ok(model=files.model, cached=files.model_cached, offline=off)
         return

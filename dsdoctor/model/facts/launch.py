@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from dsdoctor.model.facts.base import Fact
@@ -49,6 +51,19 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
     master_port: int | None = None
     config_path: str | None = None
     problems: tuple[str, ...] = ()
+
+    def script_options(self) -> Iterator[tuple[str, str]]:
+        """Options among the script's arguments: names with `_` for `-`, and values, "" for none.
+
+        >>> list(LaunchCommand(script_args=("--a-b", "1", "c", "--d=2", "--e")).script_options())
+        [('a_b', '1'), ('d', '2'), ('e', '')]
+        """
+        words = self.script_args
+        for word, after in zip(words, (*words, "--")[1:], strict=True):
+            if word.startswith("--"):
+                name, equals, value = word[2:].partition("=")
+                given = value if equals else "" if after.startswith("-") else after
+                yield name.replace("-", "_"), given
 
 
 class LaunchParse(Fact, frozen=True, kw_only=True):

@@ -75,7 +75,8 @@ def main() -> None:
     meeting = os.path.join(folder, "store")
     begun = [
         subprocess.Popen(
-            [sys.executable, os.path.abspath(__file__), *sys.argv[1:4], str(number), meeting]
+            [sys.executable, os.path.abspath(__file__), *sys.argv[1:4], str(number), meeting],
+            env={**os.environ, "TMPDIR": folder},  # ranks end without removing their files
         )
         for number in range(size)
     ]

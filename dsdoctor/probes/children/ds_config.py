@@ -26,7 +26,9 @@ import importlib
 import inspect
 import json
 import os
+import shutil
 import sys
+import tempfile
 from typing import Any
 
 SENTINEL = "\x1edsdoctor:"
@@ -265,8 +267,15 @@ def main(arguments: list[str]) -> None:
     del sys.argv[1:]
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.getcwd()
+    mine = "dsdoctor-%s-%d-" % (os.environ.get("DSDOCTOR_RUN", "0"), os.getpid())
+    try:  # what imported modules keep until the end; the name allows removal if this is killed
+        tempfile.tempdir = tempfile.mkdtemp(prefix=mine)
+    except OSError:  # no place is writable
+        mine = ""
     examine(arguments[0], int(arguments[1]) if len(arguments) > 1 else 0)
     emit({"done": True})
+    if mine and tempfile.tempdir is not None:
+        shutil.rmtree(tempfile.tempdir, ignore_errors=True)
     sys.stderr.flush()
     os._exit(0)
 

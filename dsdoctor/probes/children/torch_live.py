@@ -25,6 +25,8 @@ A step that takes longer than --step-seconds ends the process, with the stack on
 The imports must behave as in a job that is started in this folder, including files that shadow a
 module. So nothing is imported before them except built-in modules and those that the interpreter
 loads when it starts, and records are written without `json`.
+
+Over 400 lines because it runs as one script, in an interpreter that cannot import dsdoctor.
 """
 
 # ruff: noqa: SLF001  # private attributes of DeepSpeed and torch are what is examined here
@@ -365,6 +367,25 @@ def as_in_a_job() -> None:
         del sys.path[0]
 
 
+def remove_temporary_folders() -> None:
+    """Remove the folders that modules keep until the end: `os._exit` does not.
+
+    torch creates one when torch.distributed.nn is imported (2.9.1 jit/instantiator.py).
+    """
+    try:
+        import tempfile
+        import weakref
+
+        finalize: Any = weakref.finalize
+        folder: Any = tempfile.TemporaryDirectory
+        for one in list(finalize._registry):
+            waits = one.peek()
+            if waits is not None and waits[1] == folder._cleanup:
+                one()
+    except Exception:  # a file of the job may have one of these names
+        return
+
+
 def main(arguments: list[str]) -> None:
     """Run the script."""
     options = dict(zip(arguments[::2], arguments[1::2]))  # Python 3.8 has no strict
@@ -384,6 +405,7 @@ def main(arguments: list[str]) -> None:
         examine(selectors)
     faulthandler.cancel_dump_traceback_later()
     emit({"done": True})
+    remove_temporary_folders()
     # without torch's destructors: they may hang or crash, and add no information
     sys.stderr.flush()
     os._exit(0)

@@ -50,6 +50,27 @@ def _fabric_status(value: str) -> int | None:
     return _STATUS.get(value)
 
 
+def _cluster(value: str) -> str | None:
+    found = re.fullmatch(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", value.lower())
+    return found[0].replace("-", "") if found else None
+
+
+def _virtualization(value: str) -> str | None:
+    names = {
+        "None": "NONE",
+        "Pass-Through": "PASSTHROUGH",
+        "VGPU": "VGPU",
+        "Host VGPU": "HOST_VGPU",
+    }
+    return names.get(value)
+
+
+def _licensed(value: str) -> bool | None:
+    # further words follow in parentheses: the expiry, or whether the GPU is slowed down already
+    found = re.match(r"(?:Unl|L)icensed\b", value)
+    return found[0] == "Licensed" if found else None
+
+
 def _fabric_health(value: str) -> int | None:
     names = {"Healthy": FabricHealth.HEALTHY, "Unhealthy": FabricHealth.UNHEALTHY}
     return names.get(value) or (
@@ -111,8 +132,13 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "GSP Firmware Version": ("gsp_version", _text),
     "VBIOS Version": ("vbios", _text),
     "Minor Number": ("minor_number", values.number),
+    "GPU Virtualization Mode/Virtualization Mode": ("virtualization", _virtualization),
+    "vGPU Software Licensed Product/License Status": ("licensed", _licensed),
+    "GRID Licensed Product/License Status": ("licensed", _licensed),
     "Fabric/State": ("fabric.state", _fabric_state),
     "Fabric/Status": ("fabric.status", _fabric_status),
+    "Fabric/CliqueId": ("fabric.clique", values.number),
+    "Fabric/ClusterUUID": ("fabric.cluster", _cluster),
     "Fabric/Health/Summary": ("fabric.health_summary", _fabric_health),
 }
 

@@ -28,6 +28,8 @@ from dsdoctor.probes import gpu_parse
 from dsdoctor.process import Result
 
 NVIDIA_VENDOR = "0x10de"
+#: Source: NVIDIA IMEX guide 580, "IMEX Channels", read 2026-11-28.
+IMEX_CHANNELS = "/dev/nvidia-caps-imex-channels/channel*"
 #: PCI classes of VGA-compatible and of 3D controllers (the last two digits vary).
 GPU_CLASSES = ("0x0300", "0x0302")
 WSL_FOLDER = "/usr/lib/wsl/lib"
@@ -105,6 +107,14 @@ def device_nodes(host: Host) -> tuple[str, ...]:
         return ()
 
 
+def imex_channels(host: Host) -> tuple[str, ...] | None:
+    """Names of the IMEX channels of this machine or container."""
+    try:
+        return tuple(posixpath.basename(path) for path in host.glob(IMEX_CHANNELS))
+    except HostError:
+        return None
+
+
 def _read_or_none(host: Host, path: str) -> str | None:
     """A file's text, None if it does not exist; other errors are raised."""
     try:
@@ -138,6 +148,7 @@ def nvidia_kernel(host: Host) -> NvidiaKernel:
         modules=parse_modules(modules),
         pci=pci_gpus(host),
         device_nodes=device_nodes(host),
+        imex_channels=imex_channels(host),
         dxg=exists(host, "/dev/dxg"),
     )
 

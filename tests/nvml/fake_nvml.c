@@ -538,6 +538,36 @@ GET(nvmlDeviceGetComputeMode, unsigned, "compute_mode")
 GET(nvmlDeviceGetDisplayMode, unsigned, "display_mode")
 GET(nvmlDeviceGetDisplayActive, unsigned, "display_active")
 GET(nvmlDeviceGetVirtualizationMode, unsigned, "virtualization_mode")
+
+typedef struct {
+    unsigned code, state;
+    char info[128], product[128];
+    unsigned enabled, year;
+    unsigned short month, day, hour, minute, second;
+    unsigned char status;
+} Feature;
+
+typedef struct {
+    int supported;
+    unsigned count;
+    Feature features[3];
+} Features;
+
+API nvmlDeviceGetGridLicensableFeatures_v4(Device *device, Features *out)
+{
+    const char *held;
+
+    ENTER("nvmlDeviceGetGridLicensableFeatures", device);
+    memset(out, 0, sizeof *out);
+    if (!(held = of(device, "licensed")))
+        return OK; /* a GPU that needs no license */
+    out->supported = 1;
+    out->count = 1;
+    out->features[0].code = 4; /* compute */
+    out->features[0].state = out->features[0].enabled = (unsigned)to_u64(held);
+    return put_text("NVIDIA Virtual Compute Server", out->features[0].product, 128);
+}
+
 GET_PAIR(nvmlDeviceGetEccMode, unsigned, "ecc_mode.current", "ecc_mode.pending")
 GET_PAIR(nvmlDeviceGetMigMode, unsigned, "mig_mode.current", "mig_mode.pending")
 GET_PAIR(nvmlDeviceGetGspFirmwareMode, unsigned, "gsp_firmware.enabled", "gsp_firmware.default")
@@ -1080,6 +1110,14 @@ typedef struct {
     unsigned char health_summary; /* from version 3 on */
 } FabricV;
 
+static void put_cluster(const Device *device, unsigned char out[16])
+{
+    const char *digits = of(device, "fabric.cluster");
+
+    for (int i = 0; digits && i < 16 && sscanf(digits + 2 * i, "%2hhx", out + i) == 1; i++)
+        ;
+}
+
 API nvmlDeviceGetGpuFabricInfo(Device *device, Fabric *out)
 {
     const char *state;
@@ -1091,6 +1129,7 @@ API nvmlDeviceGetGpuFabricInfo(Device *device, Fabric *out)
     out->state = (unsigned char)to_u64(state);
     out->status = (int)number_or(of(device, "fabric.status"), 0);
     out->clique = (unsigned)number_or(of(device, "fabric.clique"), 0);
+    put_cluster(device, out->cluster);
     return OK;
 }
 
@@ -1110,6 +1149,7 @@ API nvmlDeviceGetGpuFabricInfoV(Device *device, FabricV *out)
     out->state = (unsigned char)to_u64(state);
     out->status = (int)number_or(of(device, "fabric.status"), 0);
     out->clique = (unsigned)number_or(of(device, "fabric.clique"), 0);
+    put_cluster(device, out->cluster);
     out->health_mask = (unsigned)number_or(of(device, "fabric.health_mask"), 0);
     if (version >> 24 >= 3)
         out->health_summary = (unsigned char)number_or(of(device, "fabric.health_summary"), 0);

@@ -179,6 +179,7 @@ class Fabric(TypedDict, total=False):
     state: int  # 0 not supported, 1 not started, 2 in progress, 3 completed
     status: int  # an NVML return code, of meaning in state 3
     clique: int
+    cluster: str  # 32 hexadecimal digits; zeros if the fabric ends at this node
     health_mask: int
     health_summary: int  # 0 not supported, 1 healthy, 2 unhealthy, 3 limited capacity
     newest_version: int  # of the versioned struct that this driver knows: 2 or 3
@@ -211,6 +212,7 @@ class Gpu(TypedDict, total=False):
     display_mode: int
     display_active: int
     virtualization_mode: int
+    licensed: int  # absent on a GPU that needs no license
     ecc_mode: Mode
     mig_mode: Mode
     max_mig_devices: int

@@ -464,6 +464,7 @@ def test_fabric(tmp_path: Path, newest: int) -> None:
                 "state": 3,
                 "status": 0,
                 "clique": 4,
+                "cluster": "00ff" * 8,
                 "health_mask": 0x2AA,
                 "health_summary": 2,
                 "newest_version": newest,
@@ -488,6 +489,25 @@ def test_fabric(tmp_path: Path, newest: int) -> None:
         assert third[0] == {"error": 25}
     assert (second[1]["state"], second[1]["healthMask"]) == (3, 0x2AA)
     assert (legacy[1]["state"], legacy[1]["cliqueId"]) == (3, 4)
+    assert second[1]["clusterUuid"] == legacy[1]["clusterUuid"] == [0, 255] * 8
+
+
+@pytest.mark.parametrize(
+    ("gpu", "expected"),
+    [
+        pytest.param(Gpu(), [0, 0, 0], id="none is needed"),
+        pytest.param(Gpu(licensed=0), [1, 1, 0], id="not held"),
+        pytest.param(Gpu(licensed=1), [1, 1, 1], id="held"),
+    ],
+)
+def test_licenses(gpu: Gpu, expected: list[int], tmp_path: Path) -> None:
+    assert ask(
+        one(gpu),
+        tmp_path,
+        "[f.isGridLicenseSupported, f.licensableFeaturesCount,"
+        " f.gridLicensableFeatures[0].featureState]",
+        start=START + "; f = n.nvmlDeviceGetGridLicensableFeatures(g[0])",
+    ) == [expected]
 
 
 @pytest.mark.parametrize("code", [4, 9, 12, 18, 999])

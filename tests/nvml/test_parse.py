@@ -149,14 +149,37 @@ def test_machine(tmp_path: Path, name: str) -> None:
     assert parsed.nvml.unread == {}
 
 
-# What may be None without a reason: "error" is a finding, not a reading, and the health of the
-# fabric has no place in the struct that older drivers fill.
+# What may be None without a reason: "error" is a finding, not a reading, only virtual GPUs are asked
+# for their license, and the health of the fabric has no place in the struct that older drivers fill.
 def test_nothing_is_missing_without_a_reason(tmp_path: Path) -> None:
     for name, builder in scenarios.ALL.items():
         for gpu in gpus(examine(builder(), tmp_path)):
             if "handle" not in gpu.unread:
-                assert set(missing_without_reason(gpu)) - {"error"} == set(), name
+                assert set(missing_without_reason(gpu)) - {"error", "licensed"} == set(), name
             assert gpu.error is None or "lost" in name
+
+
+@pytest.mark.parametrize(
+    ("mode", "held", "expected"),
+    [
+        pytest.param(2, 0, False, id="a virtual GPU without"),
+        pytest.param(2, 1, True, id="a virtual GPU with"),
+        pytest.param(1, 0, None, id="a whole GPU in a virtual machine"),
+    ],
+)
+def test_a_license_is_read_of_virtual_gpus(
+    mode: int, held: int, expected: bool | None, tmp_path: Path
+) -> None:
+    scenario = scenarios.rtx_4090_x1()
+    scenario["gpus"][0] |= {"virtualization_mode": mode, "licensed": held}
+    assert gpus(examine(scenario, tmp_path))[0].licensed is expected
+
+
+def test_a_virtual_gpu_that_needs_no_license_says_none(tmp_path: Path) -> None:
+    scenario = scenarios.rtx_4090_x1()
+    scenario["gpus"][0]["virtualization_mode"] = 2
+    gpu = gpus(examine(scenario, tmp_path))[0]
+    assert (gpu.licensed, "licensed" in gpu.unread) == (None, False)
 
 
 def test_a_healthy_h100_has_every_value(tmp_path: Path) -> None:
@@ -194,6 +217,7 @@ def test_a_healthy_h100_has_every_value(tmp_path: Path) -> None:
         speed_mbps=26562,
     )
     assert (gpu.fabric.state, gpu.fabric.status, gpu.fabric.health_summary) == (3, 0, 1)
+    assert (gpu.fabric.cluster, gpu.fabric.spans_nodes) == ("0" * 32, False)
     assert (gpu.pcie.generation, gpu.pcie.max_generation, gpu.pcie.gpu_max_generation) == (5, 5, 5)
     assert (gpu.pcie.width, gpu.pcie.max_width, gpu.pcie.replay_counter) == (16, 16, 0)
     health = gpu.health
@@ -232,7 +256,14 @@ def test_an_ill_gpu(tmp_path: Path) -> None:
     fields.update({"230": 4, "95": 13, "82": 14})
     ill["fields"] = fields
     ill["pcie"]["replay_counter"] = 15
-    ill["fabric"] = {"state": 2, "status": 27, "clique": 16, "health_mask": 17, "health_summary": 2}
+    ill["fabric"] = {
+        "state": 2,
+        "status": 27,
+        "clique": 16,
+        "cluster": "5a00" * 8,
+        "health_mask": 17,
+        "health_summary": 2,
+    }
 
     gpu = gpus(examine(scenario, tmp_path))[2]
     health = gpu.health
@@ -258,6 +289,7 @@ def test_an_ill_gpu(tmp_path: Path) -> None:
     fabric = gpu.fabric
     assert (fabric.state, fabric.status, fabric.clique) == (2, 27, 16)
     assert (fabric.health_mask, fabric.health_summary) == (17, 2)
+    assert (fabric.cluster, fabric.spans_nodes) == ("5a00" * 8, False)  # not registered yet
 
 
 def test_the_dead_link_counts_for_its_pairs_only(tmp_path: Path) -> None:

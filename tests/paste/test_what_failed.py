@@ -294,3 +294,54 @@ def test_the_versions_of_a_driver_that_calls_them_after_its_parts() -> None:
 def test_the_capability_that_columns_state() -> None:
     gpu = value(stated(COLUMNS.format(action="None").replace("H100", "H999")), "gpus/gpus/0")
     assert (gpu["cc_major"], gpu["cc_minor"]) == (9, 0)
+
+
+VIRTUAL = """\
+==============NVSMI LOG==============
+
+Driver Version                            : 550.90.07
+CUDA Version                              : 12.4
+
+Attached GPUs                             : 1
+GPU 00000000:02:00.0
+    Product Name                          : NVIDIA A40-48C
+    GPU Virtualization Mode
+        Virtualization Mode               : {mode}
+        Host VGPU Mode                    : N/A
+    {section}
+        Product Name                      : NVIDIA Virtual Compute Server
+        License Status                    : {status}
+"""
+
+
+@pytest.mark.parametrize(
+    "section", ["vGPU Software Licensed Product", "GRID Licensed Product"], ids=["new", "old"]
+)
+@pytest.mark.parametrize(
+    ("mode", "status", "named"),
+    [
+        pytest.param("VGPU", "Unlicensed", True, id="no license"),
+        pytest.param("VGPU", "Unlicensed (Restricted)", True, id="slowed down"),
+        pytest.param("VGPU", "Licensed (Expiry: 2027-1-2 3:4:5 GMT)", False, id="a license"),
+        pytest.param("Pass-Through", "Unlicensed (Unrestricted)", False, id="a whole GPU"),
+        pytest.param("VGPU", "N/A", False, id="not told"),
+    ],
+)
+def test_the_license_of_a_virtual_gpu(section: str, mode: str, status: str, named: bool) -> None:
+    text = VIRTUAL.format(section=section, mode=mode, status=status)
+    assert ("vgpu-unlicensed" in bad(text)) is named
+
+
+def test_the_domain_of_a_fabric() -> None:
+    section = (
+        "    Fabric\n"
+        "        State                             : Completed\n"
+        "        Status                            : Success\n"
+        "        CliqueId                          : 32766\n"
+        "        ClusterUUID                       : 5A1F0000-0000-4000-8000-0000000000B2\n"
+    )
+    text = QUERY_610.format(action="None", repair="No") + section
+    gpu = value(stated(text), "gpus/gpus/0")
+    assert gpu["fabric"] | {"status": 0} == gpu["fabric"]
+    assert gpu["fabric"]["clique"] == 32766
+    assert gpu["fabric"]["cluster"] == "5a1f00000000400080000000000000b2"

@@ -38,6 +38,7 @@ def test_kernel() -> None:
             "/proc/modules": "nvidia_uvm 1 0 - Live 0x0\nnvidia 1 1 - Live 0x0\next4 1 0 - Live 0x0\n",
             "/dev/nvidia0": "",
             "/dev/nvidiactl": "",
+            "/dev/nvidia-caps-imex-channels/channel0": "",
         },
         links={f"{PCI}/0000:1b:00.0/driver": "/sys/bus/pci/drivers/nvidia"},
     )
@@ -47,13 +48,15 @@ def test_kernel() -> None:
     assert [(gpu.bdf, gpu.device_id, gpu.driver) for gpu in fact.pci] == [
         ("0000:1b:00.0", "0x2330", "nvidia")
     ]
-    assert fact.device_nodes == ("nvidia0", "nvidiactl")
+    assert fact.device_nodes == ("nvidia-caps-imex-channels", "nvidia0", "nvidiactl")
+    assert fact.imex_channels == ("channel0",)
 
 
 def test_kernel_without_a_driver() -> None:
     fact = nvidia_kernel.function(FakeHost(files=GPU))
     assert fact.module_version is None
     assert fact.pci[0].driver is None
+    assert fact.imex_channels == ()
 
 
 def test_kernel_with_a_version_that_cannot_be_told() -> None:

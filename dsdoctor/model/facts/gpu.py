@@ -253,6 +253,8 @@ class GpuFabric(msgspec.Struct, frozen=True, kw_only=True):
         state: a FabricState; 0 on boards without a fabric, including A100 boards with NVSwitch.
         status: in state COMPLETED, NVML's return code of the registration; 0 = success.
         clique: id of the group of GPUs that reach each other.
+        cluster: id of the NVLink domain that spans several nodes (NVL72 racks), as 32 hexadecimal
+            digits; all zeros on boards whose fabric ends at the node.
         health_mask: NVML_GPU_FABRIC_HEALTH_MASK_* bits.
         health_summary: a FabricHealth; None if the driver does not report one.
     """
@@ -260,8 +262,14 @@ class GpuFabric(msgspec.Struct, frozen=True, kw_only=True):
     state: int | None = None
     status: int | None = None
     clique: int | None = None
+    cluster: str | None = None
     health_mask: int | None = None
     health_summary: int | None = None
+
+    @property
+    def spans_nodes(self) -> bool:
+        """Whether NVLink connects this GPU with those of other nodes."""
+        return self.state == FabricState.COMPLETED and bool((self.cluster or "").strip("0"))
 
 
 class GpuHealth(msgspec.Struct, frozen=True, kw_only=True):
@@ -369,6 +377,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
         mig_mode_pending: MIG will be on after the next reset.
         mig_devices: its MIG devices; empty without MIG.
         virtualization: `NONE`, `PASSTHROUGH`, `VGPU`, `HOST_VGPU` or `HOST_VSGA`.
+        licensed: a virtual GPU holds its license; None on other GPUs, and where it needs none.
         gsp_enabled: the driver runs on the GPU's own GSP firmware.
         gsp_default: it does so by default.
         gsp_version: version of that firmware; it should equal the driver's.
@@ -416,6 +425,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     mig_mode_pending: bool | None = None
     mig_devices: tuple[MigDevice, ...] | None = None
     virtualization: str | None = None
+    licensed: bool | None = None
     gsp_enabled: bool | None = None
     gsp_default: bool | None = None
     gsp_version: str | None = None

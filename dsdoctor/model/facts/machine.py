@@ -120,6 +120,8 @@ class NvidiaKernel(Fact, frozen=True, kw_only=True):
         modules: loaded modules whose names begin with nvidia, plus nouveau.
         pci: NVIDIA GPUs on the PCI bus.
         device_nodes: existing /dev/nvidia* nodes (`nvidia0`, `nvidiactl`, `nvidia-uvm`).
+        imex_channels: names in /dev/nvidia-caps-imex-channels (`channel0`), through which jobs
+            share GPU memory with other nodes of their NVLink domain; None = not read.
         dxg: /dev/dxg exists (the GPU interface of WSL).
     """
 
@@ -128,6 +130,7 @@ class NvidiaKernel(Fact, frozen=True, kw_only=True):
     modules: tuple[str, ...] = ()
     pci: tuple[PciGpu, ...] = ()
     device_nodes: tuple[str, ...] = ()
+    imex_channels: tuple[str, ...] | None = None
     dxg: bool = False
 
 

@@ -133,6 +133,7 @@ def read_host(record: Recording) -> None:
         else:
             del record.answers[json.dumps(["read", path + "/vendor"])]  # hundreds of others
     record.glob("/dev/nvidia*")
+    record.glob("/dev/nvidia-caps-imex-channels/channel*")
     for folder in cgroup_folders():
         for name in CGROUP_FILES:
             if os.path.exists(folder + "/" + name):

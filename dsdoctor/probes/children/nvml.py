@@ -218,6 +218,14 @@ def named(names: dict[int, str]) -> Convert:
     return name_of
 
 
+def licensed(value: Any) -> list[object]:
+    """Return whether one of the licenses that the GPU may need is held; None if it needs none."""
+    if not value.isGridLicenseSupported:
+        return [None]
+    features = value.gridLicensableFeatures[: value.licensableFeaturesCount]
+    return [any(feature.featureState for feature in features)]
+
+
 def bits(words: Any) -> list[int]:
     """Return the numbers of the bits that are set in an array of 64-bit words."""
     return [64 * i + bit for i, word in enumerate(words) for bit in range(64) if word >> bit & 1]
@@ -443,7 +451,7 @@ class Gpu:
         """Read everything; a bug in one group does not affect the others."""
         for group in (
             self.identity, self.memory, self.modes, self.processes, self.load, self.health,
-            self.pcie, self.fabric, self.affinity, self.links, self.mig_devices,
+            self.pcie, self.license, self.fabric, self.affinity, self.links, self.mig_devices,
         ):  # fmt: skip
             try:
                 group()
@@ -551,6 +559,12 @@ class Gpu:
         for path, answer in self.fields(wanted).items():
             self.fill((path,), answer, number)
 
+    def license(self) -> None:
+        """Read whether a virtual GPU holds its license; other GPUs need none."""
+        if self.value.get("virtualization") == "VGPU":
+            answer = self.call("nvmlDeviceGetGridLicensableFeatures")
+            self.fill(("licensed",), answer, licensed)
+
     def fabric(self) -> None:
         """Read whether the GPU has joined the NVLink fabric (NVSwitch boards, Hopper and later)."""
         names = ("fabric.state", "fabric.status", "fabric.clique")
@@ -569,12 +583,13 @@ class Gpu:
                 # In C the state is one byte, in pynvml four.
                 fixed = (info.state & 0xFF, info.status, info.cliqueId)
                 self.fill(names, Answer(fixed, None), numbers)
+                self.put("fabric.cluster", bytes(bytearray(info.clusterUuid)).hex())
                 self.put("fabric.health_mask", _optional(info, "healthMask"))
                 self.put("fabric.health_summary", _optional(info, "healthSummary"))
                 return
             if answer.unread.code not in (FUNCTION_NOT_FOUND, INVALID_ARGUMENT, VERSION_MISMATCH):
                 break
-        for path in (*names, "fabric.health_mask", "fabric.health_summary"):
+        for path in (*names, "fabric.cluster", "fabric.health_mask", "fabric.health_summary"):
             self.miss(path, answer.unread)
 
     def affinity(self) -> None:

@@ -249,9 +249,12 @@ def install_command(
     )
     if target != "kubernetes":
         site.require_process_groups()
-    warning = "" if target == "kubernetes" else owner.judge(python or sys.executable, trust_owner)
-    if warning:
-        click.echo(f"dsdoctor: {warning}", err=True)
+        for warning in (
+            owner.judge(python or sys.executable, trust_owner),
+            owner.judge_run_folder(run_folder, trust_owner),
+        ):
+            if warning:
+                click.echo(f"dsdoctor: {warning}", err=True)
     notes: list[str] = []
     if target in schedulers.FILES:
         notes = site.places(folder, python or sys.executable, run_folder)

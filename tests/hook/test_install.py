@@ -244,6 +244,40 @@ def test_a_machine_on_which_nothing_ends_what_hangs_is_refused(
     site.require_process_groups()
 
 
+def test_a_run_folder_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for wanted in (tmp_path / "file", tmp_path / "file" / "run"):
+        done = dsdoctor(
+            "install", "slurm", "--into", str(tmp_path / "s"), "--run-folder", str(wanted)
+        )
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert f"`{tmp_path}/file` is not a folder" in done.stderr
+        assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's hooks mind who controls the folder")
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        pytest.param("above/run", id="the folder itself"),
+        pytest.param("above", id="the one above, where the first hook would create it"),
+        pytest.param("", id="a folder of root"),
+    ],
+)
+def test_a_run_folder_that_others_control_is_refused_to_root(foreign: str, tmp_path: Path) -> None:
+    (tmp_path / "above").mkdir()
+    if foreign:
+        (tmp_path / foreign).mkdir(exist_ok=True)
+        os.chown(tmp_path / foreign, 65534, 65534)
+    into = tmp_path / "s"
+    argv = ["install", "slurm", "--into", str(into), "--run-folder", str(tmp_path / "above/run")]
+    done = dsdoctor(*argv)
+    assert done.returncode == (2 if foreign else 0)
+    assert into.exists() is not bool(foreign)
+    assert ("root's hooks would refuse" in done.stderr) is bool(foreign)
+    assert dsdoctor(*argv, "--trust-owner", "65534").returncode == 0
+
+
 def test_a_run_folder_that_nodes_share_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,6 +71,7 @@ from dsdoctor.model.facts.memory import MemoryDemand, MemoryDetail
 from dsdoctor.model.facts.network import (
     NcclFile,
     NcclFiles,
+    NcclPlugins,
     NcclSetting,
     NetInterface,
     Network,
@@ -217,6 +218,7 @@ __all__ = [
     "ModuleImports",
     "NcclFile",
     "NcclFiles",
+    "NcclPlugins",
     "NcclSetting",
     "NetInterface",
     "Network",

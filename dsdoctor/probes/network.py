@@ -12,6 +12,8 @@ from dsdoctor.api import probe
 from dsdoctor.host import Host, HostError, exists, read_text
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.network import (
+    GIDS_READ,
+    Gid,
     NcclFile,
     NcclFiles,
     NcclSetting,
@@ -22,6 +24,7 @@ from dsdoctor.model.facts.network import (
 from dsdoctor.model.redact import mask
 
 RDMA = "/sys/class/infiniband"
+_EMPTY_GID = re.compile(r"(?:(?:fe80:)?(?:0000:?)+)?")
 #: IFF_UP and IFF_LOOPBACK of linux/if.h.
 _UP, _LOOPBACK = 0x1, 0x8
 SYSTEM_FILE = "/etc/nccl.conf"
@@ -91,17 +94,43 @@ def _interfaces(host: Host) -> Iterator[NetInterface]:
         )
 
 
+def _gids(host: Host, folder: str) -> Iterator[Gid]:
+    for index in range(GIDS_READ):
+        address = _text(host, f"{folder}/gids/{index}")
+        if not _EMPTY_GID.fullmatch(address):  # reading the type of an empty one is an error
+            kind = _text(host, f"{folder}/gid_attrs/types/{index}")
+            yield Gid(index=index, address=address, kind=kind)
+
+
+def _driver(host: Host, device: str) -> str | None:
+    try:
+        target = host.readlink(f"{RDMA}/{device}/device/driver")
+    except HostError:
+        return None
+    return None if target.endswith("/driver") else posixpath.basename(target)
+
+
+def _verbs(host: Host) -> tuple[str, ...] | None:
+    try:
+        return tuple(posixpath.basename(path) for path in host.glob("/dev/infiniband/uverbs*"))
+    except HostError:
+        return None
+
+
 def _ports(host: Host) -> Iterator[RdmaPort]:
     for folder in host.glob(f"{RDMA}/*/ports/*"):
         device, _, port = folder.removeprefix(f"{RDMA}/").split("/")
+        link_layer = _text(host, f"{folder}/link_layer")
         yield RdmaPort(
             device=device,
             port=int(port) if port.isdigit() else 0,
             state=parse_state(_text(host, f"{folder}/state")),
             phys_state=parse_state(_text(host, f"{folder}/phys_state")),
-            link_layer=_text(host, f"{folder}/link_layer"),
+            link_layer=link_layer,
             rate_gbps=parse_rate(_text(host, f"{folder}/rate")),
             kind=_text(host, f"{RDMA}/{device}/hca_type") or None,
+            driver=_driver(host, device),
+            gids=tuple(_gids(host, folder)) if link_layer == "Ethernet" else None,
         )
 
 
@@ -110,7 +139,9 @@ def network(host: Host) -> Network:
     """Interfaces and RDMA ports, from sysfs; sends nothing."""
     if host.system != "Linux":
         raise HostError(Why.UNSUPPORTED, f"interfaces are read from /sys, not on {host.system}")
-    return Network(interfaces=tuple(_interfaces(host)), rdma=tuple(_ports(host)))
+    return Network(
+        interfaces=tuple(_interfaces(host)), rdma=tuple(_ports(host)), verbs=_verbs(host)
+    )
 
 
 def _home(host: Host) -> str | None:

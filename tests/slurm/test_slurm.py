@@ -341,7 +341,9 @@ def unjudged(
 def test_a_full_disk_does_not_drain(cluster: Cluster) -> None:
     disk = cluster.folder / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "full", str(disk)], check=True)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "full", str(disk)], check=True
+    )
     try:
         cluster.install(run_folder=disk)
         with contextlib.suppress(OSError), (disk / "filler").open("wb", buffering=0) as file:

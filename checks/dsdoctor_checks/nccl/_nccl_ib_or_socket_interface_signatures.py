@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from dsdoctor.api import Level, Signature
 
+_NO_NETWORK = (
+    "unset `NCCL_NET`, or put the folder of the plugin that it needs on `LD_LIBRARY_PATH`; for `IB`,"
+    " start the container with `--device /dev/infiniband` and check `ibstat`"
+)
+
 SIGNATURES = (
     Signature(
         pattern="socketStartConnect: Connect to .{0,80}failed",
@@ -16,6 +21,20 @@ SIGNATURES = (
         ),
         not_examples=("misc/socket.cc:480 NCCL WARN socketStartConnect: Connect to 10.0.0.2<3>",),
         level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"Call to ibv_modify_qp failed with error (?P<error>[A-Z][\w ]{2,60})",
+        source="nccl 2.8-2.32 src/misc/ibvwrap.cc",
+        examples=(
+            "NCCL WARN Call to ibv_modify_qp failed with error Connection timed out",
+            "misc/ibvwrap.cc:187 NCCL WARN Call to ibv_modify_qp failed with error Network is unreachable",
+        ),
+        not_examples=("NCCL WARN Call to ibv_modify_qp failed",),
+        level=Level.STRONG,
+        message="NCCL could not connect the adapters of two ranks ({error})",
+        hint="with RoCE, unset `NCCL_IB_GID_INDEX`, or set it to an entry of `show_gids` that the"
+        " other nodes can reach; check `ibstat` on both nodes and the switch",
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
@@ -386,11 +405,13 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"\bError: network \S{0,40} ?not found\.",
+        pattern=r"\bError: network (?P<network>\S{0,40}) ?not found\.",
         source="nccl 2.21.5 libnccl.so.2",
         examples=("Error: network IBext not found.",),
         not_examples=("Error: network bridge not found in the compose file",),
         level=Level.STRONG,
+        message="NCCL_NET selects a network that NCCL does not find ({network})",
+        hint=_NO_NETWORK,
         near=("NCCL", "nccl"),
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
@@ -399,6 +420,8 @@ SIGNATURES = (
         source="nccl 2.26-2.32 src/plugin/net.cc",
         examples=("Failed to initialize any NET plugin",),
         level=Level.STRONG,
+        message="NCCL finds no network that `NCCL_NET` and its plugins allow",
+        hint=_NO_NETWORK,
         near=("NCCL", "nccl"),
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),

@@ -54,8 +54,14 @@ def adapters_access_gpus(
     hostfile: Hostfile | Missing,
     command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
-    """Judges runs over several nodes, if an RDMA port is active and the driver is loaded."""
-    if not any(port.active for port in network.rdma) or kernel.module_version is None:
+    """Judges runs over several nodes, if an RDMA port is active and the driver is loaded.
+
+    AWS's adapters (EFA) have a module of their own for this.
+    """
+    if (
+        not any(p.active and p.driver != "efa" for p in network.rdma)
+        or kernel.module_version is None
+    ):
         yield skip("there is no active RDMA port, or no NVIDIA driver")
         return
     if node_count(env, hostfile, command) == 1 or variable(env, "NCCL_IB_DISABLE") == "1":

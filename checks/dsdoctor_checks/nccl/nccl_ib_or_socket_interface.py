@@ -4,14 +4,20 @@
 NCCL picks an interface by name and order. If the other nodes cannot reach it, or InfiniBand cannot lock
 memory, the first collective fails. If `NCCL_SOCKET_IFNAME` matches no interface of this node, NCCL fails
 with `no socket interface found`, even on a single node. If `NCCL_IB_HCA` matches no adapter, the job runs
-over TCP, many times slower.
+over TCP, many times slower. `NCCL_NET` leaves NCCL no other choice: if the network that it selects is not
+there (a plugin that is not installed, `IB` in a container without `/dev/infiniband`), every job fails, even
+on a single node. EFA adapters need a plugin, aws-ofi-nccl. With RoCE, `NCCL_IB_GID_INDEX` has to be an entry
+of the port's GID table that other nodes can reach.
 
 ## What to do
 Set `NCCL_SOCKET_IFNAME` to the interface that reaches the other nodes. For InfiniBand, check memlock and
 `ibstat`. Both variables take a list of prefixes; a leading `=` matches whole names, `^` excludes.
+Unset `NCCL_NET`, or put the folder of its plugin on `LD_LIBRARY_PATH`. `show_gids` lists the GID table; NCCL
+2.21 and newer find the right entry themselves.
 
 ## References
-- NCCL 2.30.7 src/misc/socket.cc (`ncclFindInterfaces`), src/transport/net_ib
+- NCCL 2.30.7 src/misc/socket.cc (`ncclFindInterfaces`), src/transport/net_ib, src/plugin/net.cc
+- https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start-nccl.html
 - https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
 - torch distributed/c10d/ProcessGroupGloo.cpp: GLOO_SOCKET_IFNAME takes whole names
 """
@@ -29,8 +35,10 @@ from dsdoctor.api import (
     LaunchCommand,
     Missing,
     NcclFiles,
+    NcclPlugins,
     NetInterface,
     Network,
+    OsInfo,
     Scope,
     check,
     fail,
@@ -38,8 +46,9 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._util import listed, node_count, variable
+from dsdoctor_checks._where import on_host
 
-from . import _nccl_ib_or_socket_interface_signatures
+from . import _nccl_ib_or_socket_interface_signatures, _networks
 from ._settings import Setting, parse_pattern, settings
 
 CONDITION = Condition(
@@ -141,16 +150,25 @@ def interfaces_exist(
     command: LaunchCommand | Missing,
     gpus: Gpus | Missing,
     hostfile: Hostfile | Missing,
+    plugins: NcclPlugins | Missing,
+    os: OsInfo | Missing,
 ) -> Iterator[Finding]:
-    """Compares the variables that name interfaces and adapters with those of this node."""
+    """Compares the variables that name networks, interfaces and adapters with those of this node."""
     found = settings(env, files, command)
+    nodes = node_count(env, hostfile, command)
+    moved = not isinstance(command, Missing) and "LD_LIBRARY_PATH" in command.env
+    known = None if moved or isinstance(plugins, Missing) else plugins
+    yield from _networks.selected(found, network, known, container=bool(on_host(os)))
     chosen = found.get("NCCL_SOCKET_IFNAME")
     if chosen is not None and len(chosen.value) > 1:  # NCCL ignores a value of one character
-        yield from _socket(chosen, network, node_count(env, hostfile, command))
+        yield from _socket(chosen, network, nodes)
     adapters = found.get("NCCL_IB_HCA")
     disabled = found.get("NCCL_IB_DISABLE")
     if adapters is not None and adapters.value and (disabled is None or disabled.value != "1"):
         yield from _adapters(adapters, network)
+    if nodes > 1 and (disabled is None or disabled.value != "1"):
+        yield from _networks.gid_index(found, network)
+        yield from _networks.efa_without_plugin(found, network, known)
     gloo = variable(env, "GLOO_SOCKET_IFNAME")
     if gloo:
         ranks = not isinstance(command, Missing) and command.launcher != "python"

@@ -23,6 +23,29 @@ class NetInterface(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[str, ...] | None = None
 
 
+#: How much of a GID table is read: four entries for each of four addresses.
+GIDS_READ = 16
+
+
+class Gid(msgspec.Struct, frozen=True, kw_only=True):
+    """An address of a RoCE port, from its GID table.
+
+    Attributes:
+        index: place in the table, as NCCL_IB_GID_INDEX takes it.
+        address: an IPv6 address, as eight groups of four digits; one of IPv4 is mapped to it.
+        kind: `RoCE v2`, or `IB/RoCE v1`.
+    """
+
+    index: int
+    address: str
+    kind: str = ""
+
+    @property
+    def link_local(self) -> bool:
+        """Whether routers do not forward to it."""
+        return self.address.startswith("fe80:")
+
+
 class RdmaPort(msgspec.Struct, frozen=True, kw_only=True):
     """A port of an InfiniBand or RoCE adapter, from /sys/class/infiniband.
 
@@ -34,6 +57,9 @@ class RdmaPort(msgspec.Struct, frozen=True, kw_only=True):
         link_layer: `InfiniBand` or `Ethernet` (RoCE).
         rate_gbps: link rate in Gb/s.
         kind: the adapter's type (`MT4129`); ports of one kind can be compared.
+        driver: kernel driver of the adapter: `mlx5_core`, `efa`, …
+        gids: of a RoCE port, the entries of its GID table that are not empty, from the first
+            GIDS_READ; None = not read.
     """
 
     device: str
@@ -43,11 +69,21 @@ class RdmaPort(msgspec.Struct, frozen=True, kw_only=True):
     link_layer: str = ""
     rate_gbps: float | None = None
     kind: str | None = None
+    driver: str | None = None
+    gids: tuple[Gid, ...] | None = None
 
     @property
     def active(self) -> bool:
         """Whether the port can carry traffic."""
         return self.state == "ACTIVE"
+
+    def gid(self, index: int) -> Gid | None:
+        """An entry of the GID table; None if it is empty or was not read."""
+        return next((gid for gid in self.gids or () if gid.index == index), None)
+
+    def lacks_gid(self, index: int) -> bool:
+        """Whether an entry of the GID table is known to be empty."""
+        return self.gids is not None and index < GIDS_READ and self.gid(index) is None
 
 
 class Network(Fact, frozen=True, kw_only=True):
@@ -56,10 +92,24 @@ class Network(Fact, frozen=True, kw_only=True):
     Attributes:
         interfaces: as getifaddrs lists them.
         rdma: every port of every adapter; empty = no adapter.
+        verbs: device nodes in /dev/infiniband through which programs use adapters (`uverbs0`); None
+            = not read.
     """
 
     interfaces: tuple[NetInterface, ...] = ()
     rdma: tuple[RdmaPort, ...] = ()
+    verbs: tuple[str, ...] | None = None
+
+
+class NcclPlugins(Fact, frozen=True, kw_only=True):
+    """NCCL's network plugins: libraries that it loads to use networks which it does not know.
+
+    Attributes:
+        libraries: paths of `libnccl-net*.so` (`librccl-net*.so` with ROCm) on LD_LIBRARY_PATH, in
+            folders of the loader's configuration, and beside NCCL.
+    """
+
+    libraries: tuple[str, ...] = ()
 
 
 class NcclSetting(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,10 +9,12 @@ from dsdoctor.api import (
     Gpus,
     LaunchCommand,
     NcclFiles,
+    NcclPlugins,
     NetInterface,
     Network,
     RdmaPort,
 )
+from dsdoctor.model.facts.network import Gid
 from dsdoctor.probes.network import parse_settings
 from dsdoctor.testing import judge
 from dsdoctor_checks.nccl import nccl_ib_or_socket_interface
@@ -135,3 +137,152 @@ def test_gloo_is_the_only_backend_without_gpus(launcher: str, expected: str) -> 
     command = LaunchCommand(launcher=launcher)
     found = judge(CHECK, network=NODE, environment=env, launch_command=command, gpus=Gpus())
     assert found.status == expected
+
+
+# ---- NCCL_NET, EFA and GIDs -----------------------------------------------------------------------
+
+PLUGIN = "/opt/amazon/ofi-nccl/lib/libnccl-net.so"
+NO_PLUGIN = NcclPlugins()
+WITH_PLUGIN = NcclPlugins(libraries=(PLUGIN,))
+
+
+def adapters(*ports: RdmaPort, verbs: tuple[str, ...] | None = ("uverbs0",)) -> Network:
+    return Network(interfaces=NODE.interfaces, rdma=ports, verbs=verbs)
+
+
+MLX = RdmaPort(device="mlx5_0", port=1, state="ACTIVE", driver="mlx5_core")
+EFA = RdmaPort(device="rdmap0s6", port=1, state="ACTIVE", driver="efa")
+
+
+@pytest.mark.parametrize(
+    ("network", "plugins", "variables", "expected"),
+    [
+        pytest.param(NODE, NO_PLUGIN, {"NCCL_NET": "Socket"}, "ok", id="TCP is always there"),
+        pytest.param(
+            adapters(MLX), NO_PLUGIN, {"NCCL_NET": "ib"}, "ok", id="InfiniBand with a port"
+        ),
+        pytest.param(
+            adapters(), NO_PLUGIN, {"NCCL_NET": "IB"}, "fail", id="InfiniBand without a port"
+        ),
+        pytest.param(
+            adapters(EFA), NO_PLUGIN, {"NCCL_NET": "IB"}, "fail", id="EFA is no InfiniBand"
+        ),
+        pytest.param(
+            adapters(MLX, verbs=()),
+            NO_PLUGIN,
+            {"NCCL_NET": "IB"},
+            "fail",
+            id="a container without the device nodes",
+        ),
+        pytest.param(
+            adapters(MLX, verbs=None), NO_PLUGIN, {"NCCL_NET": "IB"}, "ok", id="nodes not read"
+        ),
+        pytest.param(
+            adapters(EFA), NO_PLUGIN, {"NCCL_NET": "AWS Libfabric"}, "fail", id="no plugin"
+        ),
+        pytest.param(
+            adapters(EFA), WITH_PLUGIN, {"NCCL_NET": "AWS Libfabric"}, "ok", id="a plugin"
+        ),
+        pytest.param(
+            adapters(EFA),
+            WITH_PLUGIN,
+            {"NCCL_NET": "gIB", "NCCL_NET_PLUGIN": "gib"},
+            "fail",
+            id="only a plugin of another name",
+        ),
+        pytest.param(
+            adapters(EFA),
+            NcclPlugins(libraries=("/usr/local/gib/lib64/libnccl-net-gib.so",)),
+            {"NCCL_NET": "gIB", "NCCL_NET_PLUGIN": "gib"},
+            "ok",
+            id="the plugin of that name",
+        ),
+        pytest.param(
+            adapters(EFA),
+            NO_PLUGIN,
+            {"NCCL_NET": "gIB", "NCCL_NET_PLUGIN": "/opt/gib/libnccl-net.so"},
+            "ok",
+            id="a plugin by its path",
+        ),
+    ],
+)
+def test_the_network_that_is_selected(
+    network: Network, plugins: NcclPlugins, variables: dict[str, str], expected: str
+) -> None:
+    env = Environment(variables=variables)
+    found = judge(CHECK, network=network, nccl_plugins=plugins, environment=env)
+    assert found.status == expected
+
+
+def test_plugins_are_not_judged_where_the_command_changes_the_path() -> None:
+    command = LaunchCommand(argv=("torchrun",), env={"LD_LIBRARY_PATH": "/x", "NCCL_NET": "gIB"})
+    found = judge(CHECK, network=NODE, nccl_plugins=NO_PLUGIN, launch_command=command)
+    assert found.status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("ports", "plugins", "variables", "expected"),
+    [
+        pytest.param((EFA,), NO_PLUGIN, {"SLURM_NNODES": "2"}, "warn", id="EFA without its plugin"),
+        pytest.param((EFA,), WITH_PLUGIN, {"SLURM_NNODES": "2"}, "ok", id="EFA with its plugin"),
+        pytest.param((EFA,), NO_PLUGIN, {}, "ok", id="a run on one node"),
+        pytest.param((EFA, MLX), NO_PLUGIN, {"SLURM_NNODES": "2"}, "ok", id="InfiniBand as well"),
+        pytest.param(
+            (EFA,),
+            NO_PLUGIN,
+            {"SLURM_NNODES": "2", "NCCL_NET": "Socket"},
+            "ok",
+            id="TCP was asked for",
+        ),
+    ],
+)
+def test_adapters_that_need_a_plugin(
+    ports: tuple[RdmaPort, ...], plugins: NcclPlugins, variables: dict[str, str], expected: str
+) -> None:
+    env = Environment(variables=variables)
+    found = judge(CHECK, network=adapters(*ports), nccl_plugins=plugins, environment=env)
+    assert found.status == expected
+
+
+LOCAL = "fe80:0000:0000:0000:0ac0:ebff:feda:1cfb"
+MAPPED = "0000:0000:0000:0000:0000:ffff:0a00:0001"
+TABLE = (
+    Gid(index=0, address=LOCAL, kind="IB/RoCE v1"),
+    Gid(index=1, address=LOCAL, kind="RoCE v2"),
+    Gid(index=2, address=MAPPED, kind="IB/RoCE v1"),
+    Gid(index=3, address=MAPPED, kind="RoCE v2"),
+)
+
+
+@pytest.mark.parametrize(
+    ("table", "index", "expected"),
+    [
+        pytest.param(TABLE, "3", "ok", id="an address that others reach"),
+        pytest.param(TABLE, "1", "warn", id="an address of this link only"),
+        pytest.param(TABLE[:2], "3", "fail", id="an entry that is empty"),
+        pytest.param(TABLE[:2], "1", "ok", id="an address of this link, where there is no other"),
+        pytest.param(TABLE, "200", "ok", id="an entry beyond those that were read"),
+        pytest.param(None, "3", "ok", id="a table that was not read"),
+        pytest.param(TABLE, "-1", "ok", id="NCCL chooses"),
+    ],
+)
+def test_the_entry_of_the_gid_table(
+    table: tuple[Gid, ...] | None, index: str, expected: str
+) -> None:
+    port = RdmaPort(
+        device="mlx5_0",
+        port=1,
+        state="ACTIVE",
+        link_layer="Ethernet",
+        driver="mlx5_core",
+        gids=table,
+    )
+    variables = {"NCCL_IB_GID_INDEX": index, "SLURM_NNODES": "2"}
+    for more, status in (
+        ({}, expected),
+        ({"NCCL_IB_HCA": "mlx5_1"}, "warn"),  # matches no adapter, which is what is said
+        ({"NCCL_IB_DISABLE": "1"}, "ok"),
+        ({"SLURM_NNODES": "1"}, "ok"),
+    ):
+        env = Environment(variables=variables | more)
+        assert judge(CHECK, network=adapters(port), environment=env).status == status, more

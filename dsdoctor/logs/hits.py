@@ -22,13 +22,14 @@ class Hit(msgspec.Struct, frozen=True, eq=False):
         known: the signature with its condition.
         source: index of the log.
         line: number of the line, from 1.
-        text: the line, without prefixes.
+        text: the line, without prefixes and without sentences that are no evidence.
         rank: the rank, if known.
         groups: named groups of the pattern.
         when: time stamp of the line or of one shortly before it, "" if there is none.
         steps: how far training had come.
         warned: it is part of a warning, so the program continued.
         undated: its time stamp is that of an earlier line.
+        written: the line with those sentences, for readers; "" = there are none in it.
     """
 
     known: Known
@@ -41,6 +42,7 @@ class Hit(msgspec.Struct, frozen=True, eq=False):
     steps: Steps = msgspec.field(default_factory=dict)
     warned: bool = False
     undated: bool = False
+    written: str = ""
 
 
 class Failure(msgspec.Struct, frozen=True, eq=False):

@@ -276,6 +276,7 @@ class LineReader:
                 steps=steps,
                 warned=is_warning(bare, *window.lines(start, REACH, REACH)),
                 undated=not window.is_dated(start),
+                written="" if bare == text else text,
             )
             self._keep(hit, seen)
 

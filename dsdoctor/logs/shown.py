@@ -66,7 +66,7 @@ def _cause(candidate: Candidate, place: int, names: Sequence[str], masks: tuple[
         message += f"; the ranks disagree: {presentable(differences)}"
         hits = ranks.one_of_each_first(hits)
     lines = [
-        line_of(one.source, one.line, without_carets(one.text), one.rank, names)
+        line_of(one.source, one.line, without_carets(one.written or one.text), one.rank, names)
         for one in _distinct(hits)
     ]
     level = candidate.level

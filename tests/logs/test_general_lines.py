@@ -183,3 +183,16 @@ initial validation loss: 11.7
 starting epoch 1/13
 """
     assert diagnosed(text).outcome is Outcome.CLEAN
+
+
+def test_a_quoted_line_is_whole() -> None:
+    said = (
+        "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or"
+        " device error."
+    )
+    last = "Call to ibv_modify_qp failed with error Connection timed out"
+    found = diagnosed(
+        "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:94, unhandled system error,"
+        f" NCCL version 2.27.5\n{said}\nLast error:\n{last}\n"
+    )
+    assert [line.text for line in found.causes[0].evidence] == [last, said]

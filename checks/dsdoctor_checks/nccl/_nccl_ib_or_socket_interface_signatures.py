@@ -30,7 +30,7 @@ SIGNATURES = (
             "NCCL WARN Call to ibv_modify_qp failed with error Connection timed out",
             "misc/ibvwrap.cc:187 NCCL WARN Call to ibv_modify_qp failed with error Network is unreachable",
         ),
-        not_examples=("NCCL WARN Call to ibv_modify_qp failed",),
+        not_examples=('WARN("Call to ibv_modify_qp failed with error %s", strerror(ret));',),
         level=Level.STRONG,
         message="NCCL could not connect the adapters of two ranks ({error})",
         hint="with RoCE, unset `NCCL_IB_GID_INDEX`, or set it to an entry of `show_gids` that the"

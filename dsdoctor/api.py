@@ -139,7 +139,7 @@ from dsdoctor.model.fix_plan import (
     reach_of,
 )
 from dsdoctor.model.observation import Observation
-from dsdoctor.model.partial import NotStated
+from dsdoctor.model.partial import NotStated, is_partial
 from dsdoctor.model.units import whole
 
 __all__ = [
@@ -279,6 +279,7 @@ __all__ = [
     "fail",
     "fix",
     "fixed_by",
+    "is_partial",
     "ok",
     "probe",
     "reach_of",

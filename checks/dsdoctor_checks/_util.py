@@ -25,6 +25,7 @@ from dsdoctor.api import (
     RunNeeds,
     TorchBuild,
     TorchLive,
+    is_partial,
     whole,
 )
 
@@ -191,6 +192,18 @@ def code_for(arch_list: Iterable[str], capability: Capability) -> str | None:
 def variable(env: Environment | Missing, name: str) -> str | None:
     """A variable of the environment; None if it is not set or the environment is not known."""
     return None if isinstance(env, Missing) else env.get(name)
+
+
+def may_be_set(env: Environment | Missing, name: str) -> bool:
+    """Whether a variable is set, or may be: of a pasted text, only some variables are known."""
+    return isinstance(env, Missing) or is_partial(env.variables) or env.get(name) is not None
+
+
+def hosts_may_be_listed(hostfile: Hostfile | Missing, command: LaunchCommand) -> bool:
+    """Whether a hostfile lists hosts, or may: the command passes one that was not read."""
+    if isinstance(hostfile, Missing):
+        return command.hostfile is not None
+    return bool(hostfile.entries)
 
 
 def visible_tokens(env: Environment | Missing) -> tuple[str, ...] | None:

@@ -206,6 +206,14 @@ class PartialDict(dict[str, Any]):
         return super().items()
 
 
+def is_partial(entries: Mapping[str, Any]) -> bool:
+    """Whether a mapping may have more entries than are known.
+
+    A check that concludes something from the absence of one asks this first.
+    """
+    return isinstance(entries, PartialDict)
+
+
 def _read(name: str, source: Source | None) -> None:
     watch = _WATCH.get()
     if watch is not None and source is not None:

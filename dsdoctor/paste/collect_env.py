@@ -14,6 +14,7 @@ from dsdoctor.model.facts.python import TorchBuild, TorchLive
 from dsdoctor.model.facts.toolchain import Compilers, CudaToolkits
 from dsdoctor.model.units import whole
 from dsdoctor.paste.lines import Line
+from dsdoctor.paste.placeholders import is_placeholder
 from dsdoctor.paste.reader import (
     EMPTY,
     Reader,
@@ -29,6 +30,7 @@ from dsdoctor.paste.reader import (
 )
 from dsdoctor.paste.statements import Statements
 from dsdoctor.paste.unfolded import unfolded
+from dsdoctor.probes.environment import allowed
 
 #: What vLLM's report begins with since 0.9; in torch's own it follows the versions of torch.
 _SYSTEM = re.compile(r"\s*OS\s*: ")
@@ -64,9 +66,6 @@ _OF_NVIDIA_SMI = ("GPU models and configuration", "Nvidia driver version")
 _MOST = 400
 #: `NAME=value command …` is a shell line that sets the variable only for that command.
 _COMMAND_FOLLOWS = re.compile(r"\s[A-Za-z./~$\"'-]")
-_VARIABLES = re.compile(
-    r"(?:CUDA|NCCL|TORCH|PYTORCH|DS|OMP|MASTER|WORLD|RANK|LOCAL_RANK|LD)(?:_|$)"
-)
 
 
 def _torch(value: str, line: Line, into: Statements) -> None:
@@ -304,7 +303,8 @@ def _other(line: Line, into: Statements) -> None:
     variable = _VARIABLE.match(line.text)
     if (
         variable
-        and _VARIABLES.match(variable["name"])
+        and allowed(variable["name"])
+        and not is_placeholder(variable["value"])
         and not _COMMAND_FOLLOWS.search(variable["value"])
     ):
         path = f"variables.{variable['name']}"

@@ -14,8 +14,10 @@ from collections.abc import Iterator, Sequence
 from dsdoctor.model.facts.machine import Environment, Resources
 from dsdoctor.model.units import BINARY
 from dsdoctor.paste.lines import Line
+from dsdoctor.paste.placeholders import is_placeholder
 from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.statements import Statements
+from dsdoctor.probes.environment import allowed
 
 _RUN = re.compile(
     r"(?:^|.{0,80}[$#%>❯]\s)\s*(?:sudo\s+)?(?:docker|podman|nerdctl)\s+(?:container\s+)?"
@@ -24,10 +26,7 @@ _RUN = re.compile(
 _SIZE = re.compile(
     r"(?P<number>\d{1,12}(?:\.\d{1,3})?)\s?(?P<unit>[bkmgt]?)(?:i?b)?$", re.IGNORECASE
 )
-_VARIABLE = re.compile(
-    r"(?P<name>(?:CUDA|NCCL|TORCH|PYTORCH|DS|GLOO|HIP|ROCR|OMP)_[A-Z0-9_]{1,50})"
-    r"=(?P<value>\S{1,400})$"
-)
+_VARIABLE = re.compile(r"(?P<name>[A-Za-z_]\w{1,60})=(?P<value>\S{1,400})$")
 _LIMITS = {"memlock": "limit_memlock", "nofile": "limit_nofile", "stack": "limit_stack"}
 _ULIMIT = re.compile(r"(?P<name>memlock|nofile|stack)=(?P<soft>-?\d{1,19})(?::-?\d{1,19})?$")
 #: Options of one word whose value is the next word, if it is not joined with `=`.
@@ -78,7 +77,7 @@ def _options(rest: str, line: Line, into: Statements) -> None:
                 into.state(Resources, "memory_limit_bytes", size, line)
         elif kind == "env":
             named = _VARIABLE.match(value)
-            if named and "$" not in named["value"]:
+            if named and allowed(named["name"]) and not is_placeholder(named["value"]):
                 into.state(Environment, f"variables.{named['name']}", named["value"], line)
         elif limit := _ULIMIT.match(value):
             soft = int(limit["soft"])

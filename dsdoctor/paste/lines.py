@@ -36,11 +36,13 @@ class Line(NamedTuple):
         number: its number in the text, from 1.
         text: its text, without quoting and codes.
         fence: it opens or closes a fenced block.
+        quoted: a mail program or Markdown marked it as quoted.
     """
 
     number: int
     text: str
     fence: bool = False
+    quoted: bool = False
 
 
 def lines_of(text: str) -> list[Line]:
@@ -53,12 +55,12 @@ def lines_of(text: str) -> list[Line]:
     for number, raw in enumerate(re.split(r"\r?\n", text)[:MOST_LINES], 1):
         line = _CODES.sub("", raw[:LONGEST].replace("\x08", ""))
         line = line.rstrip("\r").rpartition("\r")[2]  # the last overwrite of the line
-        line = _QUOTE.sub("", line)
+        line, quotes = _QUOTE.subn("", line)
         fence = bool(_FENCE.match(line))
         line = html.unescape(_TAGS.sub("", line)).replace("\N{NO-BREAK SPACE}", " ")
         if not line.isascii():
             line = _WIDE_COLON.sub(": ", line.translate(_INVISIBLE))
-        found.append(Line(number, line.rstrip(), fence))
+        found.append(Line(number, line.rstrip(), fence, bool(quotes)))
     return found
 
 

@@ -20,6 +20,7 @@ from dsdoctor.paste import (
     ibstat,
     kernel_module,
     kubectl_nodes,
+    launch_lines,
     limits,
     llamafactory_env,
     lscpu,
@@ -36,6 +37,7 @@ from dsdoctor.paste import (
     pip_list,
     pip_show,
     python_console,
+    run_log,
     sentences,
     sglang_env,
     shell_variables,
@@ -90,9 +92,13 @@ READERS: tuple[Reader, ...] = (
     ds_accelerator.READER,
     torch_warning.READER,
     sentences.READER,
+    run_log.READER,
+    launch_lines.READER,
 )
 
 _WRITTEN = (
+    launch_lines.READER,
+    run_log.READER,
     version_list.READER,
     python_console.READER,
     ds_accelerator.READER,

@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.gpu import MOST_GPUS
+from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.partial import Source
 from dsdoctor.model.snapshot import Snapshot, masked
 from dsdoctor.paste import disputes
@@ -28,6 +31,8 @@ class Statements:
             tuple[str, str], tuple[tuple[Any, Source], tuple[Any, Source], int | None]
         ] = {}
         self._readers: dict[str, int] = {}
+        self._missing: dict[str, Missing] = {}
+        self._run: RunNeeds | None = None
         self._gpus: set[str] = set()
 
     def _beyond(self, path: str) -> bool:
@@ -87,6 +92,26 @@ class Statements:
         self._disputed.setdefault((kind.key(), path), (known, (value, source), 0))
         return True
 
+    def override(self, kind: type[Fact], path: str, value: Any, line: Line) -> None:
+        """States a field of the job itself, which wins over what another shell answered."""
+        key = (kind.key(), path)
+        self._found.pop(key, None)
+        self._disputed.pop(key, None)
+        self.state(kind, path, value, line)
+
+    def whole(self, fact: Fact, line: Line) -> None:
+        """States every field of a fact."""
+        for name, value in msgspec.to_builtins(fact).items():
+            self.state(type(fact), name, value, line)
+
+    def lack(self, kind: type[Fact], detail: str) -> None:
+        """Records why a fact is not stated, for the reader of the report."""
+        self._missing[kind.key()] = Missing(why=Why.NOT_ASKED, detail=detail)
+
+    def request(self, **fields: Any) -> None:
+        """Sets fields of the request that the job's command and config make."""
+        self._run = msgspec.structs.replace(self._run or RunNeeds(), **fields)
+
     def withdraw(self, kind: type[Fact], path: str, reader: str) -> None:
         """Drops what a reader concluded, if another tool's statement removes the basis for it."""
         known = self._found.get((kind.key(), path))
@@ -118,6 +143,11 @@ class Statements:
             if fields:
                 snapshot.facts[key] = _tree(fields)
                 snapshot.sources[key] = _sources(fields)
+        if self._run is not None:
+            snapshot.put(self._run)
+        for key, missing in self._missing.items():
+            if key not in snapshot.facts:
+                snapshot.missing[key] = missing
         for (key, path), (one, other, _) in open_.items():
             lines = f"lines {one[1].line} and {other[1].line}"
             detail = f"the paste states `{path}` differently in {lines}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from dsdoctor.probes.command_tables import MODULES, PROGRAMS, TRAINERS
@@ -38,6 +38,9 @@ _MOST_READ_AGAIN = 2 << 20
 #: kernel takes no word of more than 128 KiB (`MAX_ARG_STRLEN`, execve(2)).
 _MOST_FILLED = 4 << 20
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\+?=.*)?", re.DOTALL)
+#: Names that one script may export; a job sets a few dozen.
+_MOST_EXPORTED = 200
 #: Placeholder for what a shell computes, while a line is split into words; not a valid name.
 _COMPUTED = "${\N{HORIZONTAL ELLIPSIS}}"
 #: Characters that need more than a plain split: quotes, escapes, comments, operators.
@@ -150,12 +153,14 @@ class _Variables:
         known: values of variables.
         arrays: items of arrays.
         depth: how many blocks (`if`, `for`) enclose the line.
+        exported: names that `export` has marked; commands get them.
     """
 
     def __init__(self) -> None:
         self.known: dict[str, str] = {}
         self.arrays: dict[str, list[str]] = {}
         self.depth = 0
+        self.exported: set[str] = set()
         self._unsure: set[str] = set()
         #: Variables that only the outermost block has set, and those that it has made unknown.
         self._fresh: set[str] = set()
@@ -167,6 +172,23 @@ class _Variables:
         """Whether this many characters may still be inserted; otherwise the variable stays."""
         self._left -= min(length, self._left + 1)
         return self._left >= 0
+
+    def export(self, word: str) -> None:
+        """Handles a word after `export`: `NAME` or `NAME=value`."""
+        if len(self.exported) < _MOST_EXPORTED:
+            self.exported.add(word.partition("=")[0].removesuffix("+"))
+
+    def unset(self, name: str) -> None:
+        """Handles a name after `unset`; in a block, the variable is uncertain afterwards."""
+        self.known.pop(name, None)
+        if self.depth:
+            self._unsure.add(name)
+        else:
+            self.exported.discard(name)
+
+    def environment(self) -> dict[str, str]:
+        """Exported variables whose values are known."""
+        return {name: self.known[name] for name in sorted(self.exported & self.known.keys())}
 
     def keyword(self, word: str) -> None:
         """Handles a keyword of a block: without `else`, what only the block sets is uncertain."""
@@ -267,11 +289,28 @@ def commands(text: str) -> list[ShellCommand]:
     >>> commands('A="--nnodes 2"\nP=$(free_port)\ntorchrun $A --master_port $P t.py')[0].words
     ('torchrun', '--nnodes', '2', '--master_port', '$P', 't.py')
     """
+    return [command for command, _ in _walked(text)]
+
+
+def commands_with_environment(
+    text: str, wanted: Callable[[Sequence[str]], bool]
+) -> Iterator[tuple[ShellCommand, dict[str, str]]]:
+    r"""The commands whose words are wanted, each with what the text has exported before it.
+
+    >>> next(commands_with_environment("export A=1\nB=2\ntrue\nunset A\ntrue", lambda words: True))
+    (ShellCommand(line=3, words=('true',)), {'A': '1'})
+    """
+    for command, variables in _walked(text):
+        if wanted(command.words):
+            yield command, variables.environment()
+
+
+def _walked(text: str) -> Iterator[tuple[ShellCommand, _Variables]]:
+    """Each command, with the variables as they are before it."""
     variables = _Variables()
-    found: list[ShellCommand] = []
     for number, line in _with_arrays(text, variables):
-        found += [ShellCommand(number, words) for words in _commands_of(line, variables)]
-    return found
+        for words in _commands_of(line, variables):
+            yield ShellCommand(number, words), variables
 
 
 def _commands_of(line: str, variables: _Variables) -> Iterator[tuple[str, ...]]:
@@ -288,7 +327,8 @@ def _commands_of(line: str, variables: _Variables) -> Iterator[tuple[str, ...]]:
         rest = words[place:]
         if rest == ["*"]:  # of `case`
             variables.keyword("*")
-        if rest[:1] == ["export"]:
+        exports = rest[:1] == ["export"]
+        if exports:
             rest = rest[1:]
         filled = [variables.fill(word) for word in rest]
         assigned = 0
@@ -297,9 +337,17 @@ def _commands_of(line: str, variables: _Variables) -> Iterator[tuple[str, ...]]:
         # only an assignment of a literal cannot fail
         certain = assigned == len(filled) == len(words) and not perhaps
         certain = certain and not any(_COMPUTED in word for word in filled)
-        if assigned == len(filled):
+        if exports and all(_NAME.fullmatch(word) for word in filled):
+            for word in filled:
+                variables.export(word)
+                if "=" in word:
+                    variables.set(word, perhaps=perhaps)
+        elif assigned == len(filled):
             for word in filled:
                 variables.set(word, perhaps=perhaps)
+        elif filled[0] == "unset":
+            for word in filled[1:]:
+                variables.unset(word)
         elif filled[0] == "eval":
             yield from (_shown(inner) for _, inner in _simple_commands(" ".join(filled[1:])))
         else:

@@ -148,7 +148,46 @@ def test_a_port_without_its_state_is_not_stated() -> None:
             id="env with a filter",
         ),
         pytest.param(
-            "# env\nHOME=/root\nNCCL_DEBUG=INFO\n", {"NCCL_DEBUG": "INFO"}, id="env as root"
+            "# env\nSHELL=/bin/bash\nNCCL_DEBUG=INFO\n", {"NCCL_DEBUG": "INFO"}, id="env as root"
+        ),
+        pytest.param(
+            "$ env\nRANK=1\nWORLD_SIZE=2\nHF_HOME=/hf\nOMP_NUM_THREADS=4\nMASTER_ADDR=10.0.0.5\n",
+            {
+                "RANK": "1",
+                "WORLD_SIZE": "2",
+                "HF_HOME": "/hf",
+                "OMP_NUM_THREADS": "4",
+                "MASTER_ADDR": "10.0.0.5",
+            },
+            id="variables of ranks",
+        ),
+        pytest.param(
+            "$ env\nMASTER_ADDR=<ip>\nMASTER_PORT=xxxxx\nNCCL_IB_HCA=$HCA\nRANK=0\n"
+            "HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz\n",
+            {"RANK": "0"},
+            id="what was left out",
+        ),
+        pytest.param(
+            "n0:1:1 [0] NCCL INFO NCCL_SOCKET_IFNAME set by environment to eth0\n"
+            "n0:1:1 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.\n"
+            "n0:2:2 [1] NCCL INFO NCCL_SOCKET_IFNAME set by environment to eth0\n",
+            {"NCCL_SOCKET_IFNAME": "eth0", "NCCL_IB_DISABLE": "1"},
+            id="NCCL's log",
+        ),
+        pytest.param(
+            "n0:1:1 [0] NCCL INFO NCCL_SOCKET_IFNAME set by environment to eth0\n"
+            "n1:1:1 [0] NCCL INFO NCCL_SOCKET_IFNAME set by environment to ib0\n"
+            "n1:1:1 [0] NCCL INFO NCCL_IB_HCA set to mlx5_0\n",
+            {"NCCL_IB_HCA": "mlx5_0"},
+            id="nodes that differ",
+        ),
+        pytest.param(
+            "[2024-01-02 10:00:00,000] [INFO] [launch.py:138:main] 0 NCCL_P2P_DISABLE=1\n"
+            "[2024-01-02 10:00:00,000] [INFO] [launch.py:138:main] 0 NCCL_VERSION=2.19.3\n"
+            "[2024-01-02 10:00:00,000] [WARNING] [runner.py:202:main] Detected CUDA_VISIBLE_DEVICES=2,3"
+            " but ignoring it because one or several of --include/--exclude were used.\n",
+            {"NCCL_P2P_DISABLE": "1", "CUDA_VISIBLE_DEVICES": "2,3"},
+            id="the log of DeepSpeed's launcher",
         ),
     ],
 )
@@ -161,7 +200,7 @@ def test_what_a_shell_answers(text: str, variables: dict[str, str]) -> None:
     [
         "try export NCCL_P2P_DISABLE=1\n",
         "export NCCL_P2P_DISABLE=1\n",
-        "NCCL_P2P_DISABLE=1 torchrun train.py\n",
+        "try NCCL_P2P_DISABLE=1 torchrun train.py\n",
         "$ echo $CUDA_VISIBLE_DEVICES\n\n$ ls\n",
         "$ echo $CUDA_VISIBLE_DEVICES\nprints nothing here\n",
         "$ echo $MY_NAME\nx\n",

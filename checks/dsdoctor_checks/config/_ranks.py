@@ -78,6 +78,8 @@ def _deepspeed(
 ) -> Ranks | None:
     source = f"`{' '.join(command.argv[:3])} …`" if len(command.argv) > 3 else "the command"  # noqa: PLR2004
     pool: dict[str, int] = {}
+    if isinstance(hostfile, Missing) and command.hostfile:
+        return None  # its hosts are not known
     if isinstance(hostfile, Hostfile) and hostfile.entries:
         pool = {entry.host: entry.slots for entry in hostfile.entries}
     else:

@@ -30,7 +30,9 @@ from dsdoctor.api import (
     check,
     fail,
     ok,
+    skip,
 )
+from dsdoctor_checks._util import hosts_may_be_listed
 
 from ..config._ranks import visible_count  # noqa: TID252  # families of one pack share it
 
@@ -59,7 +61,10 @@ def ranks_have_devices(
         return
     if command.inner or any(gpu.mig_devices for gpu in gpus.gpus) or not gpus.gpus:
         return  # srun and mpirun start it on other nodes; a MIG slice is a device
-    if "cpu" in command.options or (isinstance(hostfile, Hostfile) and hostfile.entries):
+    if hosts_may_be_listed(hostfile, command) and isinstance(hostfile, Missing):
+        yield skip(hostfile.detail)
+        return
+    if "cpu" in command.options or hosts_may_be_listed(hostfile, command):
         return
     have = gpus.count or len(gpus.gpus)
     shown = None if kind == "deepspeed" else visible_count(command, environment, have)

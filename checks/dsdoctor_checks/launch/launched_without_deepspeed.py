@@ -35,10 +35,11 @@ from dsdoctor.api import (
     check,
     fail,
     ok,
+    skip,
     warn,
     whole,
 )
-from dsdoctor_checks._util import listed
+from dsdoctor_checks._util import listed, may_be_set
 
 CONDITION = Condition(
     "launched-without-deepspeed",
@@ -81,6 +82,9 @@ def a_launcher_starts_the_ranks(
             )
         if not wrong:
             yield from _ranks_that_nothing_starts(command, known, os)
+        return
+    if any(may_be_set(environment, name) for name in missing):
+        yield skip(f"whether `{missing[0]}` is set is not known")
         return
     count = max(len(run.gpus), run.expect_gpus or 0)
     wants = isinstance(config, DsConfig) or any(

@@ -40,9 +40,10 @@ from dsdoctor.api import (
     check,
     fail,
     ok,
+    skip,
     warn,
 )
-from dsdoctor_checks._util import at_least, pair
+from dsdoctor_checks._util import at_least, hosts_may_be_listed, pair
 
 CONDITION = Condition(
     "launcher-visible-devices-conflict",
@@ -69,7 +70,9 @@ def launcher_sees_the_same_devices(
     """Judges the deepspeed launcher on one node; torchrun and accelerate keep the variable."""
     if command.launcher != "deepspeed":
         return
-    if isinstance(hostfile, Hostfile) and hostfile.entries:
+    if hosts_may_be_listed(hostfile, command):
+        if isinstance(hostfile, Missing):
+            yield skip(hostfile.detail)
         return
     value = command.env.get("CUDA_VISIBLE_DEVICES")
     if value is None and isinstance(environment, Environment):

@@ -25,6 +25,7 @@ from dsdoctor.api import (
     Resources,
     Scope,
     check,
+    is_partial,
     ok,
     warn,
 )
@@ -59,7 +60,7 @@ def offload_has_threads(
         return  # more threads would gain little
     if value == "1":
         said = "`OMP_NUM_THREADS` is 1"
-    elif value is None and torchrun and ranks > 1:
+    elif value is None and torchrun and ranks > 1 and not is_partial(environment.variables):
         said = "`OMP_NUM_THREADS` is not set, and `torchrun` sets it to 1"
     else:
         yield ok(omp_num_threads=value, cores_per_rank=cores)

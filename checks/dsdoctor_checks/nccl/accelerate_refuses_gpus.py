@@ -34,7 +34,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._util import at_least, listed, variable
+from dsdoctor_checks._util import at_least, listed, may_be_set
 
 CONDITION = Condition("accelerate-refuses-gpus", id="DSD808", scope=Scope.JOB, since="0.1")
 #: First release that asks, first that looks at the driver, and the driver (wheels 0.24.1, 0.25.0,
@@ -65,7 +65,7 @@ def accelerate_accepts_the_gpus(
     driver = nvml.driver_version if isinstance(nvml, Nvml) else None
     names = [gpu.name or "" for gpu in gpus.gpus]
     accepted = at_least(version, KNOWS_DRIVERS) and (driver is None or at_least(driver, ACCEPTED))
-    unset = [name for name in NAMES if name not in command.env and variable(env, name) is None]
+    unset = [name for name in NAMES if name not in command.env and not may_be_set(env, name)]
     concerned = [name for name in names if "RTX 40" in name]
     if len(names) < 2 or not concerned or accepted or not unset or not at_least(version, ASKS):  # noqa: PLR2004
         yield ok(accelerate=version, driver=driver)

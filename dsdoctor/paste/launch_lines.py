@@ -1,0 +1,227 @@
+"""Launch lines: the command that the reporter ran, and the variables that it got.
+
+A command counts if it is at a prompt, in a trace of `set -x`, in a fenced block or a script, or on
+a line that is nothing but a command. What a sentence or an answer advises does not, nor does a line
+that was cut. If a text has several commands, the one whose output is an error counts; if that does
+not decide, none does.
+"""
+
+from __future__ import annotations
+
+import itertools
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from dsdoctor.model.facts.launch import LaunchCommand
+from dsdoctor.model.facts.machine import Environment
+from dsdoctor.paste.lines import Line
+from dsdoctor.paste.passages import Passage, passages
+from dsdoctor.paste.placeholders import is_placeholder
+from dsdoctor.paste.reader import Reader
+from dsdoctor.paste.shell_passages import is_continued, shell_lines_of, typed_at
+from dsdoctor.paste.statements import Statements
+from dsdoctor.probes.command_line import batch_options, parse_command
+from dsdoctor.probes.command_tables import SWITCHES, TRAINERS
+from dsdoctor.probes.environment import allowed
+from dsdoctor.probes.shell_lines import commands_with_environment
+
+#: Programs in Python that start no job.
+_NO_JOB = re.compile(r"(?:setup|collect_env|ds_report|conftest|check\w*|test_install\w*)\.py$")
+_NO_MODULE = frozenset(
+    {"pip", "venv", "torch.utils.collect_env", "sglang.check_env", "http.server", "pytest",
+     "ipykernel", "xformers.info", "bitsandbytes", "build", "json.tool"}
+)  # fmt: skip
+#: In the output of a command that failed.
+_FAILED = re.compile(
+    r"Traceback \(most|\b[A-Z]\w{2,40}(?:Error|Exception)\b"
+    r"|\b(?:error|ERROR|Error|FAILED|fatal)\b[: ]"
+    r"|Killed|Segmentation fault|core dumped|exit(?:s|ed)? with|exitcode|hangs?\b|stuck\b|usage: "
+)
+#: Options of which each node of a run passes its own.
+_OF_NODE = frozenset({"node_rank", "machine_rank", "node-rank", "machine-rank"})
+#: Most commands of a text.
+_MOST = 40
+#: In place of the path of a script that is not told.
+_SCRIPT = "$SCRIPT"
+
+
+class Launch(NamedTuple):
+    """A command of the reporter's.
+
+    Attributes:
+        line: its first line.
+        end: number of its last line.
+        words: its words.
+        environment: what was exported before it, each with its line.
+        batch: what the script asks Slurm for.
+        failed: the output below it is that of a failure.
+    """
+
+    line: Line
+    end: int
+    words: tuple[str, ...]
+    environment: dict[str, tuple[str, Line]]
+    batch: dict[str, str]
+    failed: bool = False
+
+
+def launches_of(lines: Sequence[Line]) -> list[Launch]:
+    """The launch lines of a text's reporter, in order, each once."""
+    found: list[Launch] = []
+    for passage in passages(lines):
+        if len(found) < _MOST:
+            found += itertools.islice(_jobs(passage), _MOST)
+    found = [
+        launch._replace(failed=_fails(lines, launch, found[place + 1 : place + 2]))
+        for place, launch in enumerate(found)
+    ]
+    each: dict[tuple[Any, ...], Launch] = {}
+    for launch in found:
+        variables = tuple((name, value) for name, (value, _) in launch.environment.items())
+        key = (_without_rank(launch.words), variables)
+        first = each.setdefault(key, launch)
+        if launch.failed and not first.failed:
+            each[key] = first._replace(failed=True)
+    return list(each.values())
+
+
+def the_launch(found: Sequence[Launch]) -> Launch | None:
+    """The command that the text is about; None if nothing decides which one that is."""
+    jobs = [launch for launch in found if not _is_python(launch)] or list(found)
+    if len(jobs) == 1:
+        return jobs[0]
+    failed = [launch for launch in jobs if launch.failed]
+    return failed[0] if len(failed) == 1 else None
+
+
+def _is_python(launch: Launch) -> bool:
+    return parse_command(launch.words).launcher == "python"
+
+
+def _without_rank(words: Sequence[str]) -> tuple[str, ...]:
+    """The words of a command that are the same on every node."""
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        name, equals, _ = word.lstrip("-").partition("=")
+        if not skip and not (word.startswith("--") and name in _OF_NODE):
+            kept.append(word)
+        skip = not skip and word.startswith("--") and name in _OF_NODE and not equals
+    return tuple(kept)
+
+
+def _fails(lines: Sequence[Line], launch: Launch, after: Sequence[Launch]) -> bool:
+    """Whether an error follows before the next command."""
+    end = after[0].line.number if after else len(lines) + 1
+    for line in lines[launch.end : end - 1]:
+        if typed_at(line) and not line.text.lstrip().startswith("+"):
+            return False
+        if _FAILED.search(line.text):
+            return True
+    return False
+
+
+def _jobs(passage: Passage) -> Iterator[Launch]:
+    """The jobs that a passage starts."""
+    kept, complete = shell_lines_of(passage)
+    if not kept:
+        return
+    text = "\n".join(line.text for line in kept)
+    batch = batch_options(text)
+    for command, environment in commands_with_environment(text, _starts_job):
+        place = command.line - 1
+        end = _end(kept, place)
+        words = _known(command.words)
+        if words is None or (end == kept[-1].number and not complete):  # the rest is missing
+            continue
+        variables = {
+            name: (value, _set_at(name, kept[: place + 1]))
+            for name, value in environment.items()
+            if allowed(name) and not is_placeholder(value)
+        }
+        original = passage.lines[kept[place].number - passage.lines[0].number]
+        yield Launch(original, end, words, variables, batch)
+
+
+def _set_at(name: str, lines: Sequence[Line]) -> Line:
+    """The last line that sets a variable."""
+    found = (line for line in reversed(lines) if re.search(rf"\b{name}\+?=", line.text))
+    return next(found, lines[-1])
+
+
+def _end(kept: Sequence[Line], place: int) -> int:
+    while place + 1 < len(kept) and is_continued(kept[place].text):
+        place += 1
+    return kept[place].number
+
+
+def _starts_job(words: Sequence[str]) -> bool:
+    """Whether a command starts a training job, as far as its words show."""
+    if posixpath.basename(words[0]) in TRAINERS:
+        return True
+    found = parse_command(words)
+    if found.launcher == "other":
+        return False
+    if (found.inner or found.launcher) != "python":
+        return found.script is not None and not _NO_JOB.search(found.script)
+    script = found.script or ""
+    module = "-m" in words and not script.endswith(".py")
+    if module:
+        return script not in _NO_MODULE and not script.startswith("torch.utils")
+    return script.endswith(".py") and not _NO_JOB.search(script)
+
+
+def _known(words: Sequence[str]) -> tuple[str, ...] | None:
+    """The words of a command, placeholders replaced by variables; None if too much is unknown.
+
+    A variable whose value is not known reads as "only the shell knows it". Where a whole word may
+    stand for several options, nothing can be said of the command.
+    """
+    known: list[str] = []
+    for word in words:
+        if word.endswith(".py") and is_placeholder(word) and not word.startswith("$"):
+            known.append(_SCRIPT)
+        elif word in ("...", "…", "....", "[...]"):
+            known.append("$MORE")
+        elif not is_placeholder(word) or word.startswith("$"):
+            known.append(word)
+        else:
+            name, equals, value = word.partition("=")
+            is_own = equals and not is_placeholder(name)
+            known.append(f"{name}=$VALUE" if is_own and is_placeholder(value) else "$VALUE")
+    found = parse_command(known)
+    script = found.script or ""
+    if script.startswith("$") and script != _SCRIPT:
+        return None
+    launcher = found.inner or found.launcher
+    own = known[: len(known) - len(found.script_args)]
+    unknown = [at for at, word in enumerate(own) if word.startswith("$") and word != script]
+    valued = [at for at in unknown if at and own[at - 1].startswith("-") and "=" not in own[at - 1]]
+    if launcher in SWITCHES and len(valued) < len(unknown):
+        return None
+    return tuple(known)
+
+
+def _read(lines: Sequence[Line], into: Statements) -> None:
+    found = launches_of(lines)
+    launch = the_launch(found)
+    if launch is None:
+        if found:
+            numbers = ", ".join(str(each.line.number) for each in found[:6])
+            into.lack(LaunchCommand, f"lines {numbers} launch jobs, and none of them alone fails")
+        return
+    command = parse_command(launch.words)
+    into.whole(command, launch.line)
+    into.request(command=command.argv, batch=launch.batch)
+    for name, (value, line) in launch.environment.items():
+        into.override(Environment, f"variables.{name}", value, line)
+    for name, value in command.env.items():
+        # what was read of the machine was read with the shell's value
+        path = f"variables.{name}"
+        if allowed(name) and not is_placeholder(value) and not into.states(Environment, path):
+            into.state(Environment, path, value, launch.line)
+
+
+READER = Reader("a launch line", _read)

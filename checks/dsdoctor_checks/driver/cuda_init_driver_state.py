@@ -202,6 +202,9 @@ SIGNATURES = (
             "modprobe: FATAL: Module nvidia not found in directory /lib/modules/5.15.0",
         ),
         level=Level.STRONG,
+        message="The NVIDIA kernel module could not be loaded",
+        hint="read the end of `dmesg`: the GPU may be missing (`lspci`), the module "
+        "unsigned (Secure Boot), or built for another kernel (`dkms status`)",
     ),
     Signature(
         pattern=r"cudaGetDeviceCount\(\).{0,160}Error (?:3|34|201|304|999):",
@@ -227,6 +230,8 @@ SIGNATURES = (
         examples=("RuntimeError: CUDA error: CUDA driver is a stub library",),
         level=Level.STRONG,
         masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
+        message="The toolkit's stub of libcuda was loaded, which has no driver behind it",
+        hint="remove the folder `stubs` from `LD_LIBRARY_PATH`",
     ),
     Signature(
         pattern="NVML: Driver Not Loaded",
@@ -241,6 +246,9 @@ SIGNATURES = (
         examples=("NVMLError_DriverNotLoaded",),
         level=Level.STRONG,
         masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
+        message="The NVIDIA kernel module is not loaded",
+        hint="run `sudo modprobe nvidia` and read `dmesg | grep -i nvidia`; after a "
+        "new kernel, see `dkms status`",
     ),
     Signature(
         pattern="nvml error: driver not loaded",
@@ -248,6 +256,9 @@ SIGNATURES = (
         examples=("nvml error: driver not loaded",),
         level=Level.STRONG,
         masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
+        message="The NVIDIA kernel module is not loaded",
+        hint="run `sudo modprobe nvidia` and read `dmesg | grep -i nvidia`; after a "
+        "new kernel, see `dkms status`",
     ),
     Signature(
         pattern="RmInitAdapter failed",
@@ -255,6 +266,9 @@ SIGNATURES = (
         examples=("RmInitAdapter failed",),
         level=Level.STRONG,
         masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
+        message="The NVIDIA driver could not initialize a GPU",
+        hint="read the lines around it in `dmesg` and reboot; if it fails again, check"
+        " that the driver supports the GPU, and its power and seat",
     ),
     Signature(
         pattern="OS call failed or operation not supported on this OS",
@@ -334,6 +348,9 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("no-gpu-visible", "triton-unusable"),
         not_near=("fork", "spawn"),
+        message="The NVIDIA kernel module is not loaded",
+        hint="run `sudo modprobe nvidia` and read `dmesg | grep -i nvidia`; after a "
+        "new kernel, see `dkms status`",
     ),
     Signature(
         pattern="CUDA_ERROR_(?:NOT_INITIALIZED|OPERATING_SYSTEM)",
@@ -383,6 +400,9 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("no-gpu-visible", "triton-unusable"),
         not_near=("fork", "spawn"),
+        message="The NVIDIA kernel module is not loaded",
+        hint="run `sudo modprobe nvidia` and read `dmesg | grep -i nvidia`; after a "
+        "new kernel, see `dkms status`",
     ),
     Signature(
         pattern=r"NVML_SUCCESS == \S{0,60}nvml\w+\(.{0,80}INTERNAL ASSERT FAILED|CUDA driver error: (?:operation not supported|invalid device context|initialization error|device is not ready)",

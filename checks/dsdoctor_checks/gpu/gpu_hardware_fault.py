@@ -290,6 +290,9 @@ SIGNATURES = (
             "RuntimeError: CUDA error: hardware stack error",
         ),
         level=Level.WEAK,
+        message="A kernel used an instruction that the GPU does not know",
+        hint="look for `Xid` in `dmesg`; without one, rebuild the extension whose "
+        "kernel ran for this GPU",
     ),
     Signature(
         pattern=r"PCIe Bus Error: severity=Uncorrected|AER: (?:Multiple )?Uncorrected \(Fatal\)|has no AER-aware driver",
@@ -300,6 +303,9 @@ SIGNATURES = (
             "has no AER-aware driver",
         ),
         level=Level.CERTAIN,
+        message="The PCIe link of a device has a fatal error",
+        hint="reseat the card or its riser, and check the slot; `lspci -s ADDRESS` "
+        "names the device",
     ),
     Signature(
         pattern="over nvlink or a hardware error",
@@ -339,6 +345,8 @@ SIGNATURES = (
             "nccl-unhandled-cuda-error",
             "nccl-intra-node-transport-failed",
         ),
+        message="A GPU does not get enough power",
+        hint="connect all its power cables, and check the power supply",
     ),
     Signature(
         pattern="Insufficient External Power",
@@ -350,6 +358,8 @@ SIGNATURES = (
             "nccl-unhandled-cuda-error",
             "nccl-intra-node-transport-failed",
         ),
+        message="A GPU does not get enough power",
+        hint="connect all its power cables, and check the power supply",
     ),
     Signature(
         pattern=r"SXid \(PCI:[\w:.]+\): \d+,.{0,20}\bFatal\b",
@@ -366,6 +376,9 @@ SIGNATURES = (
             "nccl-unhandled-cuda-error",
             "nccl-intra-node-transport-failed",
         ),
+        message="An NVSwitch reports an error",
+        hint="drain the node and read `dmesg | grep SXid`; after a fatal one, all GPUs"
+        " and switches of the board have to be reset",
     ),
     Signature(
         pattern="infoROM is corrupted at",
@@ -394,5 +407,8 @@ SIGNATURES = (
         source="cuda runtime 12.9.79 libcudart.so.12",
         examples=("RuntimeError: CUDA error: the launch timed out and was terminated",),
         level=Level.WEAK,
+        message="A kernel ran longer than the driver's watchdog allows",
+        hint="use a GPU without a display, or a smaller batch; if the GPU has no "
+        "display, look for `Xid` in `dmesg`",
     ),
 )

@@ -274,6 +274,10 @@ SIGNATURES = (
         level=Level.WEAK,
         # a kernel's assertion leaves a context in which cuBLAS does not start either
         unless=("device-side assert", "Assertion `"),
+        message="cuBLAS could not start, mostly because GPU memory ran out",
+        hint="lower the micro-batch; if GPU memory is free, run with "
+        "`CUDA_LAUNCH_BLOCKING=1` and look for an earlier error, such as labels "
+        "out of range",
     ),
     Signature(
         pattern="Some modules are dispatched on the CPU or the disk",
@@ -282,6 +286,9 @@ SIGNATURES = (
             "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM to fit the quantized model.",
             "ValueError: Some modules are dispatched on the CPU or the disk.",
         ),
+        message="The quantized model does not fit into the memory of the GPUs",
+        hint="use a smaller model or more GPUs, free GPU memory, or set "
+        "`llm_int8_enable_fp32_cpu_offload=True`",
     ),
     Signature(
         pattern=r"Allocation on device \d* ?would exceed|Allocation on device \d*\.? ?\(out of memory\)",
@@ -302,6 +309,9 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog",),
+        message="No GPU memory is left for the KV cache",
+        hint="raise `gpu_memory_utilization`, lower `max_model_len`, or use more GPUs "
+        "(`tensor_parallel_size`)",
     ),
     Signature(
         pattern="is less than desired GPU memory utilization",
@@ -309,6 +319,8 @@ SIGNATURES = (
         examples=("is less than desired GPU memory utilization",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog",),
+        message="Less GPU memory is free than vLLM is told to use",
+        hint="end what else uses the GPU (`nvidia-smi`), or lower `gpu_memory_utilization`",
     ),
     Signature(
         pattern="OOM when allocating tensor",
@@ -316,6 +328,7 @@ SIGNATURES = (
         examples=("ResourceExhaustedError: OOM when allocating tensor with shape[8,512]",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog",),
+        hint="lower the batch or the sequence length, or spread the model over more devices",
     ),
     Signature(
         pattern=r"RayTaskError\(OutOfMemoryError\)",
@@ -335,6 +348,7 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog",),
+        hint="lower the batch or the sequence length, or spread the model over more devices",
     ),
     Signature(
         pattern="larger than the (?:maximum|available) .{0,60}KV cache",
@@ -346,6 +360,8 @@ SIGNATURES = (
         not_examples=("larger than the maximum KV",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog",),
+        message="The KV cache is smaller than one sequence of the model's maximum length",
+        hint="lower `max_model_len`, raise `gpu_memory_utilization`, or use more GPUs",
     ),
     Signature(
         pattern=r"error == cudaSuccess\. 2 vs 0",
@@ -362,6 +378,9 @@ SIGNATURES = (
             "RuntimeError: FIND was unable to find an engine to execute this computation",
         ),
         level=Level.WEAK,
+        message="cuDNN finds no algorithm for a convolution, mostly because GPU memory ran out",
+        hint="lower the batch; if GPU memory is free, check that the installed cuDNN "
+        "is the one of torch",
     ),
     Signature(
         pattern=r"CUDA Error while trying to pin memory\. error: 2\b",
@@ -375,5 +394,8 @@ SIGNATURES = (
         not_examples=(
             "RuntimeError: CUDA Error while trying to pin memory. error: 209, ptr: 140, size: 8",
         ),
+        message="Host memory could not be pinned",
+        hint="request more host memory, raise `ulimit -l`, or set `pin_memory` to "
+        "false in the offload settings",
     ),
 )

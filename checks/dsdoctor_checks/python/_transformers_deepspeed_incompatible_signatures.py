@@ -144,6 +144,9 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'base_model_prefix' is fine",),
         level=Level.WEAK,
+        message="The DeepSpeed engine is used like the model that it wraps",
+        hint="upgrade transformers, trl and peft; in a script of your own, use "
+        "`engine.module` for what belongs to the model",
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'config_class'",
@@ -154,6 +157,9 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'config_class' is fine",),
         level=Level.WEAK,
+        message="The DeepSpeed engine is used like the model that it wraps",
+        hint="upgrade transformers, trl and peft; in a script of your own, use "
+        "`engine.module` for what belongs to the model",
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'peft_config'",
@@ -164,6 +170,9 @@ SIGNATURES = (
         ),
         not_examples=("AttributeError: 'SearchEngine' object has no attribute 'peft_config'",),
         level=Level.WEAK,
+        message="The DeepSpeed engine is used like the model that it wraps",
+        hint="upgrade transformers, trl and peft; in a script of your own, use "
+        "`engine.module` for what belongs to the model",
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'pretrained_model'",
@@ -174,6 +183,9 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'pretrained_model' is fine",),
         level=Level.WEAK,
+        message="The DeepSpeed engine is used like the model that it wraps",
+        hint="upgrade transformers, trl and peft; in a script of your own, use "
+        "`engine.module` for what belongs to the model",
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'warnings_issued'",
@@ -184,6 +196,9 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'warnings_issued' is fine",),
         level=Level.WEAK,
+        message="The DeepSpeed engine is used like the model that it wraps",
+        hint="upgrade transformers, trl and peft; in a script of your own, use "
+        "`engine.module` for what belongs to the model",
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'is_gradient_checkpointing'",
@@ -194,6 +209,9 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'is_gradient_checkpointing' is fine",),
         level=Level.WEAK,
+        message="The DeepSpeed engine is used like the model that it wraps",
+        hint="upgrade transformers, trl and peft; in a script of your own, use "
+        "`engine.module` for what belongs to the model",
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'gradient_checkpointing_\w{1,20}'",
@@ -204,6 +222,9 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'gradient_checkpointing_ is fine",),
         level=Level.WEAK,
+        message="The DeepSpeed engine is used like the model that it wraps",
+        hint="upgrade transformers, trl and peft; in a script of your own, use "
+        "`engine.module` for what belongs to the model",
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'get_base_model'",
@@ -214,6 +235,9 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'get_base_model' is fine",),
         level=Level.WEAK,
+        message="The DeepSpeed engine is used like the model that it wraps",
+        hint="upgrade transformers, trl and peft; in a script of your own, use "
+        "`engine.module` for what belongs to the model",
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'push_to_hub'",
@@ -224,6 +248,9 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'push_to_hub' is fine",),
         level=Level.WEAK,
+        message="The DeepSpeed engine is used like the model that it wraps",
+        hint="upgrade transformers, trl and peft; in a script of your own, use "
+        "`engine.module` for what belongs to the model",
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'save_pretrained'",
@@ -234,6 +261,9 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'save_pretrained' is fine",),
         level=Level.WEAK,
+        message="The DeepSpeed engine is used like the model that it wraps",
+        hint="upgrade transformers, trl and peft; in a script of your own, use "
+        "`engine.module` for what belongs to the model",
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute '_?hf_\w{1,30}'",
@@ -244,6 +274,9 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute '_hf_ is fine",),
         level=Level.WEAK,
+        message="The DeepSpeed engine is used like the model that it wraps",
+        hint="upgrade transformers, trl and peft; in a script of your own, use "
+        "`engine.module` for what belongs to the model",
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'active_adapters?'",
@@ -254,6 +287,9 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'active_adapter' is fine",),
         level=Level.WEAK,
+        message="The DeepSpeed engine is used like the model that it wraps",
+        hint="upgrade transformers, trl and peft; in a script of your own, use "
+        "`engine.module` for what belongs to the model",
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'is_loaded_in_\wbit'",
@@ -264,6 +300,9 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'is_loaded_in_ is fine",),
         level=Level.WEAK,
+        message="The DeepSpeed engine is used like the model that it wraps",
+        hint="upgrade transformers, trl and peft; in a script of your own, use "
+        "`engine.module` for what belongs to the model",
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'no_sync'",
@@ -274,6 +313,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'no_sync' is fine",),
         level=Level.WEAK,
+        message="This DeepSpeed is too old: its engine lacks what is called",
+        hint="upgrade DeepSpeed: `python -m pip install -U deepspeed`",
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'offload_states'",
@@ -284,6 +325,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'offload_states' is fine",),
         level=Level.WEAK,
+        message="This DeepSpeed is too old: its engine lacks what is called",
+        hint="upgrade DeepSpeed: `python -m pip install -U deepspeed`",
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute '(?:set|is)_gradient_accumulation_boundary'",
@@ -297,6 +340,8 @@ SIGNATURES = (
             "Engine' object has no attribute 'is_gradient_accumulation_boundary' is fine",
         ),
         level=Level.WEAK,
+        message="This DeepSpeed is too old: its engine lacks what is called",
+        hint="upgrade DeepSpeed: `python -m pip install -U deepspeed`",
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'get_global_grad_norm'",
@@ -307,6 +352,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'get_global_grad_norm' is fine",),
         level=Level.WEAK,
+        message="This DeepSpeed is too old: its engine lacks what is called",
+        hint="upgrade DeepSpeed: `python -m pip install -U deepspeed`",
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'coalesce_grad_reduction'",
@@ -317,6 +364,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'coalesce_grad_reduction' is fine",),
         level=Level.WEAK,
+        message="This DeepSpeed is too old: its engine lacks what is called",
+        hint="upgrade DeepSpeed: `python -m pip install -U deepspeed`",
     ),
     Signature(
         pattern="object has no attribute '(?:hf_deepspeed_config|deepspeed_(?:plugin|engine|config|engine_wrapped)|trainer_config_finalize|trainer_config_process)'",

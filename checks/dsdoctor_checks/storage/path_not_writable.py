@@ -197,12 +197,16 @@ SIGNATURES = (
             "PermissionError: [WinError 5] Access is denied: 'C:\\\\Users\\\\me\\\\.cache\\\\huggingface'",
         ),
         level=Level.WEAK,
+        hint="close programs that have the file open (another run, a virus scanner), "
+        "and make the directory writable for this account",
     ),
     Signature(
         pattern="permission denied while trying to connect to",
         source="docker 18-28 client/errors.go",
         examples=("permission denied while trying to connect to",),
         level=Level.WEAK,
+        message="This account may not use the Docker daemon",
+        hint="run `sudo usermod -aG docker $USER` and log in again, or use `sudo`",
     ),
     Signature(
         pattern=r"\b(?:[Ee]rror:|ERROR) Permission denied",

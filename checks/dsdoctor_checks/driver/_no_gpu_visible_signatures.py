@@ -431,4 +431,14 @@ SIGNATURES = (
         hint="check that `amdgpu` is loaded (`lsmod`), that the user is in the groups `render` and "
         "`video`, and that a container was started with `--device /dev/kfd --device /dev/dri`",
     ),
+    Signature(
+        pattern=r"No device of requested type available",
+        source="oneAPI SYCL 2023-2025 sycl/source/device_selector.cpp",
+        message="No GPU of oneAPI is visible to this process",
+        hint="look with `sycl-ls` for a device of level_zero; unset `ONEAPI_DEVICE_SELECTOR`, and give a container `--device /dev/dri` and the group `render`",
+        examples=(
+            "  what():  No device of requested type available. -1 (PI_ERROR_DEVICE_NOT_FOUND)",
+        ),
+        level=Level.STRONG,
+    ),
 )

@@ -256,4 +256,31 @@ SIGNATURES = (
         hint="use a GPU without a display, or a smaller batch; if the GPU has no "
         "display, look for `Xid` in `dmesg`",
     ),
+    Signature(
+        pattern=r"\bHBM MULTI BIT ECC ERROR|NPU function error: (?:UCE ERROR|SUSPECT MEM ERROR)|reason=\[?(?:hbm Multi-bit ECC error|device mem error)",
+        source="torch_npu 2.1-2.9 csrc/core/npu/NPUException.h, NPUException.cpp",
+        message="An Ascend NPU found uncorrectable errors in its memory",
+        hint="look at `npu-smi info -t ecc -i N`, run without that NPU or node, and have it replaced if it comes back",
+        examples=(
+            "RuntimeError: x.cpp:9 NPU function error: HBM MULTI BIT ECC ERROR. time is 7, error code is 507054",
+            "NPU function error: UCE ERROR, error code is 507053",
+            "NPU function error: SUSPECT MEM ERROR, error code is 507057",
+            "rtStreamSynchronize execute failed, reason=[hbm Multi-bit ECC error][FUNC:FuncErrorReason]",
+            "execute failed, reason=device mem error",
+        ),
+        not_examples=("MYHBM MULTI BIT ECC ERROR",),
+        level=Level.STRONG,
+        masks=("npu-kernel-failed", "hccl-error", "nccl-timeout-watchdog", "rank-killed"),
+    ),
+    Signature(
+        pattern=r"(?:UR|ZE)_RESULT_ERROR_DEVICE_LOST",
+        source="oneAPI Unified Runtime 0.7-0.12 ur_api.h; Level Zero 1.0-1.24 ze_api.h",
+        message="The driver lost an Intel GPU: it was reset, or a kernel ran longer than the driver allows",
+        hint="look in `dmesg` for a hang or reset of `i915` or `xe`; if one kernel always ends so, it runs too long: lower its work, or disable the hang check of the driver on a compute-only GPU",
+        examples=(
+            "RuntimeError: level_zero backend failed with error: 20 (UR_RESULT_ERROR_DEVICE_LOST)",
+            "ze error, code: ZE_RESULT_ERROR_DEVICE_LOST",
+        ),
+        masks=("nccl-timeout-watchdog", "rank-killed"),
+    ),
 )

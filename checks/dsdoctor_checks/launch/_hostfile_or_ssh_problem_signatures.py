@@ -1,4 +1,7 @@
-"""Messages of `hostfile-or-ssh-problem`, one signature for each."""
+"""Messages of `hostfile-or-ssh-problem`, one signature for each.
+
+Over 400 lines because it is a table.
+"""
 
 from __future__ import annotations
 
@@ -381,5 +384,33 @@ SIGNATURES = (
         fixes=(),
         message="The hostfile has fewer slots than the replicas need",
         hint="list more slots in the hostfile, or ask for fewer replicas",
+    ),
+    Signature(
+        pattern="PRTE was unable to reliably start one or more daemons|prterun was unable to reliably start one or more daemons",
+        source="prrte 1-4 src/mca/errmgr/base/help-errmgr-base.txt",
+        examples=(
+            "PRTE was unable to reliably start one or more daemons.",
+            "prterun was unable to reliably start one or more daemons.",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"An? (?:ORTE|PRTE) daemon has unexpectedly failed after launch",
+        source="openmpi 1.8-4.1 orte/mca/errmgr/base/help-errmgr-base.txt; prrte 1-4",
+        message="The daemon of `mpirun` on a node ended before it could report back",
+        hint="check that the nodes reach the first one on every port, and choose their common network (`--mca oob_tcp_if_include`, `--prtemca oob_tcp_if_include`)",
+        examples=(
+            "An ORTE daemon has unexpectedly failed after launch and before",
+            "An PRTE daemon has unexpectedly failed after launch and before",
+            "A PRTE daemon has unexpectedly failed after launch and before",
+        ),
+    ),
+    Signature(
+        pattern="A process or daemon was unable to complete a TCP connection",
+        source="openmpi 1.8-4.1 orte/mca/oob/tcp/help-oob-tcp.txt",
+        message="Processes of `mpirun` on two nodes cannot connect to each other",
+        hint="open the ports between the nodes, and choose their common network (`--mca oob_tcp_if_include eth0`)",
+        examples=("A process or daemon was unable to complete a TCP connection",),
+        level=Level.STRONG,
     ),
 )

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from dsdoctor.api import Condition, Scope
 
-from . import _gpu_oom_signatures
+from . import _accelerator_oom_signatures, _gpu_oom_signatures
 
 CONDITION = Condition("gpu-oom", id="DSD1451", scope=Scope.JOB, since="0.1")
 
 HINT = "lower the micro-batch or the sequence length, raise the ZeRO stage, or offload"
 
-SIGNATURES = _gpu_oom_signatures.SIGNATURES
+SIGNATURES = (*_gpu_oom_signatures.SIGNATURES, *_accelerator_oom_signatures.SIGNATURES)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+import msgspec
+
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, read_machine
 from dsdoctor.host import Host
@@ -78,11 +80,26 @@ def with_job(snapshot: Snapshot, run: RunNeeds, host: Host, registry: Registry) 
     read = read_machine(request, registry)
     made = _copy(snapshot)
     kinds: list[type[Fact]] = [*wanted, RunNeeds]
+    kept = _pasted_files(made, run) if made.pasted else frozenset()
     for kind in kinds:
-        _take(made, kind, read)
+        if kind not in kept:
+            _take(made, kind, read)
+    if DsConfig in kept:  # the request names no config that can be read here
+        mine = msgspec.structs.replace(
+            made.run, config=snapshot.run.config, config_path=snapshot.run.config_path
+        )
+        made.put(mine)
     if run.command:
         _lose(made, (MasterAddress, MasterPort), _OTHER_JOB)
     return made
+
+
+def _pasted_files(made: Snapshot, run: RunNeeds) -> frozenset[type[Fact]]:
+    """Files of the job that the paste contains and the request does not."""
+    unread: dict[type[Fact], bool] = {DsConfig: run.config is None, Hostfile: not run.hostfile}
+    return frozenset(
+        kind for kind, missing in unread.items() if missing and kind.key() in made.facts
+    )
 
 
 def _facts_of_demand(snapshot: Snapshot) -> tuple[Fact, ...]:

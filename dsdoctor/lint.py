@@ -33,9 +33,9 @@ from dsdoctor.model.snapshot import Snapshot, masked
 from dsdoctor.model.snapshot import of as snapshot_of
 from dsdoctor.packs.registry import Registry, Unit, needs
 from dsdoctor.precedence import without_wider
-from dsdoctor.probes.accelerate_keys import ignored, rejected_by_plugin
+from dsdoctor.probes.accelerate_keys import ignored, rejected_by_plugin, too_few_ranks
 from dsdoctor.probes.command_line import batch_options, parse_command
-from dsdoctor.probes.config import parse_bytes, parse_config
+from dsdoctor.probes.config import CONFIG_KEYS, is_config, parse_bytes, parse_config
 from dsdoctor.probes.hostfile import parse_env_file
 from dsdoctor.probes.shell_lines import launches
 
@@ -45,18 +45,11 @@ LARGEST = 1 << 20
 SKIPPED = frozenset(
     {".git", ".hg", "node_modules", "__pycache__", ".venv", "venv", "site-packages", "wandb"}
 )
-#: A JSON object with one of these is a DeepSpeed config (deepspeed 0.19.8 runtime/constants.py).
-CONFIG_KEYS = frozenset(
-    {"zero_optimization", "train_micro_batch_size_per_gpu", "bf16", "fp16", "bfloat16",
-     "zero_allow_untested_optimizer", "activation_checkpointing", "steps_per_print",
-     "wall_clock_breakdown", "gradient_clipping", "flops_profiler", "autotuning", "comms_logger"}
-)  # fmt: skip
 #: Further keys, which files of other programs have too; they count in a file that the user named.
 COMMON_KEYS = frozenset(
     {"train_batch_size", "gradient_accumulation_steps", "optimizer", "scheduler",
      "communication_data_type", "prescale_gradients", "data_efficiency", "tensorboard"}
 )  # fmt: skip
-_LEAST_KEYS = 2
 _SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm", ".job")
 _YAML = (".yaml", ".yml")
 
@@ -215,9 +208,8 @@ def _config_parts(shown: str, data: bytes, *, named: bool = False) -> tuple[str,
     fact = parse_bytes(data, shown)
     # a file that does not parse is recognized by its keys
     keys = {key.partition(".")[0] for key in fact.lines} if fact.parsed is None else {*fact.parsed}
-    known = CONFIG_KEYS | (COMMON_KEYS if named else frozenset())
     certain = fact.parsed is not None and "zero_optimization" in keys
-    if certain or len(known & keys) >= (1 if named else _LEAST_KEYS):
+    if certain or is_config(keys) or (named and (CONFIG_KEYS | COMMON_KEYS) & keys):
         return "config", [_config_part(fact, shown)]
     return "", []
 
@@ -250,6 +242,10 @@ def _yaml_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
             fact = msgspec.structs.replace(fact, lines={})
             parts.append(_config_part(fact, shown, line))
     if kind == "accelerate":
+        few = too_few_ranks(found, {})
+        if few:
+            starved = LaunchParse(launcher="accelerate", accepted=True, too_few_ranks=few)
+            parts.append(_Part([starved], ("launch",), line=_line_of("num_processes", text)))
         parts += _plugin_parts(found.get("deepspeed_config"), text)
         error = rejected_by_plugin(found, {}, None)
         if error:

@@ -151,7 +151,11 @@ def command(
         from dsdoctor.machines import known_good  # noqa: PLC0415  # only where something failed
 
         report.notes += filter(None, [known_good.since_last(snapshot)])
-    if given.elsewhere and any(f.fixes and f.scope is not Scope.JOB for f in report.findings):
+    # the files of a job that was pasted are on that machine too
+    pasted_job = from_report is not None and not job_wanted
+    if given.elsewhere and any(
+        f.fixes and (pasted_job or f.scope is not Scope.JOB) for f in report.findings
+    ):
         report.notes.append("run `dsdoctor fix` on the machine that was read, not here")
     if command_line and not given.names_machine:
         from dsdoctor.run import elsewhere  # noqa: PLC0415  # only where a command is judged

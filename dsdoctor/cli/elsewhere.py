@@ -90,7 +90,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if self.from_report is not None:
             from dsdoctor.cli import pasted  # noqa: PLC0415  # readers only where they are needed
 
-            snapshot = pasted.stated_in(self.paste, self.from_report)
+            snapshot = pasted.stated_in(self.paste, self.from_report, registry)
         else:
             snapshot = _saved(str(self.from_file))
         if needs is None:

@@ -12,7 +12,7 @@ from dsdoctor.cli.log_heads import decoded
 from dsdoctor.errors import UsageError
 from dsdoctor.judge import judge
 from dsdoctor.model.decode import DecodeError
-from dsdoctor.model.diagnosis import Diagnosis, Outcome
+from dsdoctor.model.diagnosis import Cause, Diagnosis, Outcome
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.report import Report
 from dsdoctor.model.snapshot import Snapshot
@@ -45,13 +45,21 @@ def read_paste(path: str) -> str:
     return decoded(path, data)
 
 
-def stated_in(text: str, path: str) -> Snapshot:
+def stated_in(text: str, path: str, registry: Registry | None = None) -> Snapshot:
     """The partial snapshot of a text.
+
+    Args:
+        text: what was pasted.
+        path: its file, for the message.
+        registry: packs, whose signatures may recognize why a run failed; a text that says no more
+            than that states nothing of the machine. None = such a text does not count.
 
     Raises:
         UsageError: no reader recognizes anything in it.
     """
     found = environment_of(text)
+    if found is None and registry is not None and _shown_cause(text, registry) is not None:
+        found = Snapshot(pasted=True, origin="a paste of a log")
     if found is None:
         raise UsageError(
             f"`{path}` says nothing about a machine; {EXPECTED}; for a log, run "
@@ -101,6 +109,13 @@ def _without_environment(name: str, lines: list[Line], known: logs.Knowledge) ->
     return logs.diagnose([logs.Source(name=name, data="\n".join(kept).encode())], known)
 
 
+def _shown_cause(text: str, registry: Registry) -> Cause | None:
+    """The first cause that log lines of a text show, unless it is a guess."""
+    causes = diagnosed("", lines_of(text), logs.signatures_of(registry)).causes
+    sure = causes and causes[0].confidence >= SURE and registry.find(causes[0].condition)
+    return causes[0] if sure else None
+
+
 def with_causes(
     report: Report, text: str, stated: Snapshot, units: Iterable[Unit], registry: Registry
 ) -> None:
@@ -110,11 +125,10 @@ def with_causes(
     further causes of the diagnosis, and one with low confidence: a failure must not be a guess. A
     cause that is narrower than a failed condition replaces it.
     """
-    causes = diagnosed("", lines_of(text), logs.signatures_of(registry)).causes
+    cause = _shown_cause(text, registry)
     known = {unit.condition.name: unit for unit in units}
-    if not causes or causes[0].confidence < SURE or causes[0].condition not in known:
+    if cause is None or cause.condition not in known:
         return
-    cause = causes[0]
     bad = [one for one in report.findings if one.status in (Status.FAIL, Status.WARN)]
     said = {one.condition for one in bad}
     wider = set()

@@ -89,7 +89,8 @@ def _hip_build(value: str, line: Line, into: Statements) -> None:
         into.state(TorchBuild, "hip", None, line)
 
 
-def _gcc(value: str, line: Line, into: Statements) -> None:
+def state_gcc(value: str, line: Line, into: Statements) -> None:
+    """States the gcc on PATH from the first line of its `--version`."""
     found = re.search(r"(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)\s*(?:\d{8}.*)?$", value)
     if found is None:
         return
@@ -161,7 +162,7 @@ _KEYS: dict[str, _Say] = {
     "CUDA used to build PyTorch": _cuda_build,
     "ROCM used to build PyTorch": _hip_build,
     "OS": _os,
-    "GCC version": _gcc,
+    "GCC version": state_gcc,
     "Libc version": _libc,
     "Python version": state_python,
     "Python platform": state_platform,

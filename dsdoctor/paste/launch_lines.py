@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from dsdoctor.model.facts.launch import LaunchCommand
+from dsdoctor.model.facts.launch import LaunchCommand, MasterAddress
 from dsdoctor.model.facts.machine import Environment
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.passages import Passage, passages
@@ -23,8 +23,9 @@ from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.shell_passages import is_continued, shell_lines_of, typed_at
 from dsdoctor.paste.statements import Statements
 from dsdoctor.probes.command_line import batch_options, parse_command
-from dsdoctor.probes.command_tables import SWITCHES, TRAINERS
+from dsdoctor.probes.command_tables import TRAINERS
 from dsdoctor.probes.environment import allowed
+from dsdoctor.probes.ports import sets_address
 from dsdoctor.probes.shell_lines import commands_with_environment
 
 #: Programs in Python that start no job.
@@ -43,6 +44,8 @@ _FAILED = re.compile(
 _OF_NODE = frozenset({"node_rank", "machine_rank", "node-rank", "machine-rank"})
 #: Most commands of a text.
 _MOST = 40
+#: What Slurm sets for a job on several nodes.
+_NUMBER_OF_NODES = ("SLURM_NNODES", "SLURM_JOB_NUM_NODES")
 #: In place of the path of a script that is not told.
 _SCRIPT = "$SCRIPT"
 
@@ -193,13 +196,7 @@ def _known(words: Sequence[str]) -> tuple[str, ...] | None:
             known.append(f"{name}=$VALUE" if is_own and is_placeholder(value) else "$VALUE")
     found = parse_command(known)
     script = found.script or ""
-    if script.startswith("$") and script != _SCRIPT:
-        return None
-    launcher = found.inner or found.launcher
-    own = known[: len(known) - len(found.script_args)]
-    unknown = [at for at, word in enumerate(own) if word.startswith("$") and word != script]
-    valued = [at for at in unknown if at and own[at - 1].startswith("-") and "=" not in own[at - 1]]
-    if launcher in SWITCHES and len(valued) < len(unknown):
+    if script.startswith("$") and script != _SCRIPT:  # options, the script, or both
         return None
     return tuple(known)
 
@@ -222,6 +219,15 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
         path = f"variables.{name}"
         if allowed(name) and not is_placeholder(value) and not into.states(Environment, path):
             into.state(Environment, path, value, launch.line)
+    nodes = launch.batch.get("nodes", "")
+    for name in _NUMBER_OF_NODES if nodes.isdecimal() else ():
+        if not into.states(Environment, f"variables.{name}"):
+            into.state(Environment, f"variables.{name}", nodes, launch.line)
+    host = command.master_addr
+    if host is None and not sets_address(command):
+        host = into.value(Environment, "variables.MASTER_ADDR")
+    if host and not is_placeholder(host):
+        into.state(MasterAddress, "host", host, launch.line)
 
 
 READER = Reader("a launch line", _read)

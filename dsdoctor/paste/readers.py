@@ -9,6 +9,7 @@ from __future__ import annotations
 from dsdoctor.paste import (
     accelerate_env,
     amd_smi,
+    asked_versions,
     collect_env,
     conda_list,
     dcgmi,
@@ -18,6 +19,7 @@ from dsdoctor.paste import (
     free,
     gcc_version,
     ibstat,
+    job_files,
     kernel_module,
     kubectl_nodes,
     launch_lines,
@@ -44,16 +46,19 @@ from dsdoctor.paste import (
     slurm_job,
     slurm_nodes,
     system,
+    system_info,
     topo,
     torch_warning,
     transformers_env,
     version_list,
+    xformers_info,
 )
 from dsdoctor.paste.reader import Reader
 
 READERS: tuple[Reader, ...] = (
     ds_report.READER,
     sglang_env.READER,
+    sglang_env.OPENMMLAB,
     collect_env.READER,
     nvidia_smi.READER,
     nvidia_smi_query.READER,
@@ -89,14 +94,26 @@ READERS: tuple[Reader, ...] = (
     slurm_job.READER,
     kubectl_nodes.READER,
     python_console.READER,
+    asked_versions.READER,
     ds_accelerator.READER,
     torch_warning.READER,
+    xformers_info.READER,
+    system_info.READER,
     sentences.READER,
     run_log.READER,
     launch_lines.READER,
+    job_files.CONFIG,
+    job_files.ACCELERATE,
+    job_files.HOSTS,
 )
 
 _WRITTEN = (
+    asked_versions.READER,
+    xformers_info.READER,
+    system_info.READER,
+    job_files.CONFIG,
+    job_files.ACCELERATE,
+    job_files.HOSTS,
     launch_lines.READER,
     run_log.READER,
     version_list.READER,

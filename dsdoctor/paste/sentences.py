@@ -33,7 +33,8 @@ _OTHER = re.compile(
     r"reinstall\w*|works?|worked|working|fix\w*|solv\w*|resolv\w*|requir\w*|needs?|supports?|minimum|"
     r"least|older|newer|later|latest|previous\w*|before|after|if|should|would|could|above|below|vs|"
     r"versus|compatib\w*|release\w*|recommend\w*|between|or|not|without|same|other|another|also|than|"
-    r"from|until|since|pip3?|conda|apt|uv|docker|whl|https?)\b|[<>?]|[=]=.*[=]=|→|->"
+    r"from|until|since|built|compiled|you have|pip3?|conda|apt|uv|docker|whl|https?)\b"
+    r"|[<>?]|[=]=.*[=]=|→|->|with CUDA \d{4}\b"  # of what xFormers was built for
 )
 #: A longer line is a log, a list of requirements or a paragraph.
 _LONGEST = 160

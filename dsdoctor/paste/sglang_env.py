@@ -1,8 +1,11 @@
-"""`python -m sglang.check_env`.
+"""`python -m sglang.check_env`, and `collect_env` of mmcv and mmengine, from which its list stems.
 
-Its nvcc is that of torch's CUDA_HOME, as in `ds_report`; its GPUs are those visible to torch.
+Their nvcc is that of torch's CUDA_HOME, as in `ds_report`; their GPUs are those visible to torch.
+Those of OpenMMLab begin with `sys.platform` and quote `torch.__config__.show()`, which contains the
+CUDA version of the build.
 
-Source: sglang/check_env.py of SGLang 0.2 to 0.5, read 2026-11-23.
+Sources: sglang/check_env.py of SGLang 0.2 to 0.5, read 2026-11-23; mmcv/utils/env.py of mmcv 1 and
+mmengine/utils/dl_utils/collect_env.py, read 2026-11-28.
 """
 
 from __future__ import annotations
@@ -14,10 +17,11 @@ from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.facts.machine import Resources
 from dsdoctor.model.facts.python import TorchBuild
 from dsdoctor.model.facts.toolchain import CudaToolkits
-from dsdoctor.paste.collect_env import state_driver
+from dsdoctor.paste.collect_env import state_driver, state_gcc
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import (
     Reader,
+    state_cuda,
     state_cuda_available,
     state_gpu,
     state_package,
@@ -28,6 +32,9 @@ from dsdoctor.paste.reader import (
 from dsdoctor.paste.statements import Statements
 
 _FIRST = re.compile(r"\s*Python: \d\.\d{1,2}\.\d")
+_OPENMMLAB = re.compile(r"\s*sys\.platform: \w+\s*$")
+#: A line of `torch.__config__.show()`; without CUDA there is none.
+_RUNTIME = re.compile(r"\s+- CUDA Runtime (?P<version>\d{1,2}\.\d{1,2})$")
 _AVAILABLE = re.compile(r"\s*(?P<platform>CUDA|ROCM) available: (?P<word>True|False)$")
 _GPUS = re.compile(
     r"\s*GPU (?P<indices>\d{1,3}(?:,\d{1,3}){0,63})(?P<capability> Compute Capability)?"
@@ -41,9 +48,18 @@ _PACKAGES = {"transformers", "triton", "numpy", "vllm", "accelerate"}
 
 
 def _read(lines: Sequence[Line], into: Statements) -> None:
+    _read_list(lines, into, of_openmmlab=False)
+
+
+def _read_openmmlab(lines: Sequence[Line], into: Statements) -> None:
+    _read_list(lines, into, of_openmmlab=True)
+
+
+def _read_list(lines: Sequence[Line], into: Statements, *, of_openmmlab: bool) -> None:
     left, cuda = 0, True
     for place, line in enumerate(lines):
-        if _FIRST.match(line.text):
+        above = lines[place - 1].text if place else ""
+        if _FIRST.match(line.text) and of_openmmlab == bool(_OPENMMLAB.match(above)):
             found = next(
                 filter(None, (_AVAILABLE.match(below.text) for below in lines[place + 1 :][:2])),
                 None,
@@ -54,6 +70,9 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
         left = 0 if line.fence else left - 1
         if left > 0:
             _line(line, into, cuda=cuda)
+            runtime = _RUNTIME.match(line.text) if of_openmmlab else None
+            if runtime:
+                state_cuda(runtime["version"], line, into)
 
 
 def _line(line: Line, into: Statements, *, cuda: bool) -> None:
@@ -86,11 +105,17 @@ def _item(key: str, value: str, line: Line, into: Statements, *, cuda: bool) -> 
     elif key == "PyTorch":
         state_torch(value, line, into)
     elif key == "NVCC":
-        found = re.search(r"release (\d{1,2}\.\d{1,2}), V\d", value)
+        found = re.search(
+            r"release (\d{1,2}\.\d{1,2}), V\d|cuda_(\d{1,2}\.\d{1,2})\.(?:r\d|TC)", value
+        )
         if found:
             into.state(CudaToolkits, "chosen", 0, line)
-            into.state(CudaToolkits, "found.0.version", found[1], line)
+            into.state(CudaToolkits, "found.0.version", found[1] or found[2], line)
             into.state(CudaToolkits, "found.0.nvcc", "nvcc", line)
+    elif key == "GCC":
+        state_gcc(value, line, into)
+    elif key == "TorchVision":
+        state_package("torchvision", value, line, into)
     elif key == "CUDA Driver Version" and cuda:
         driver = version(value)
         if driver is not None:
@@ -107,3 +132,4 @@ def _item(key: str, value: str, line: Line, into: Statements, *, cuda: bool) -> 
 
 
 READER = Reader("sglang.check_env", _read)
+OPENMMLAB = Reader("collect_env of OpenMMLab", _read_openmmlab)

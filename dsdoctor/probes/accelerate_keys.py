@@ -12,6 +12,7 @@ If accelerate is installed, its own parser decides (`launch_parser`). Source:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,6 +49,21 @@ def ignored(section: Mapping[str, Any]) -> dict[str, str]:
     unread = [key for key in section if key not in _OPTIONS and not key.startswith(_OTHERS)]
     options = sorted(_OPTIONS)
     return {key: "".join(difflib.get_close_matches(key, options, 1, _ALIKE)) for key in unread}
+
+
+def too_few_ranks(values: Mapping[str, Any], options: Mapping[str, str]) -> tuple[int, int] | None:
+    """`num_processes` and `num_machines` if no machine gets a rank; None if each does.
+
+    accelerate 0.12 to 1.15 utils/launch.py divides the one by the other, without a remainder.
+
+    >>> too_few_ranks({"num_processes": 1, "num_machines": 2}, {})
+    (1, 2)
+    """
+    both = [options.get(name, values.get(name)) for name in ("num_processes", "num_machines")]
+    if not all(re.fullmatch(r"[1-9]\d{0,5}", str(value)) for value in both):
+        return None
+    ranks, machines = (int(str(value)) for value in both)
+    return (ranks, machines) if ranks < machines else None
 
 
 #: Settings that only one of the two files may have; `_deepspeed_config_checks`.

@@ -6,6 +6,7 @@ import json
 import posixpath
 import re
 from collections import Counter
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import msgspec
@@ -29,6 +30,13 @@ LONGEST_SHOWN = 80
 _WIDE = "the file is in UTF-16 or UTF-32, expected UTF-8"
 _WORDS = frozenset({"true", "false", "null"})
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+#: A JSON object with one of these is a DeepSpeed config (deepspeed 0.19.8 runtime/constants.py).
+CONFIG_KEYS = frozenset(
+    {"zero_optimization", "train_micro_batch_size_per_gpu", "bf16", "fp16", "bfloat16",
+     "zero_allow_untested_optimizer", "activation_checkpointing", "steps_per_print",
+     "wall_clock_breakdown", "gradient_clipping", "flops_profiler", "autotuning", "comms_logger"}
+)  # fmt: skip
+_LEAST_KEYS = 2
 
 
 class _Scanner:
@@ -243,6 +251,15 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
             fact, error=f"it contains a {kind}, not an object", error_line=1
         )
     return msgspec.structs.replace(fact, parsed=mask_tree(parsed))
+
+
+def is_config(keys: AbstractSet[str]) -> bool:
+    """Whether an object with these keys is a DeepSpeed config, wherever it is found.
+
+    >>> is_config({"bf16", "zero_optimization"}), is_config({"optimizer", "bf16"})
+    (True, False)
+    """
+    return len(CONFIG_KEYS & keys) >= _LEAST_KEYS
 
 
 def parse_bytes(data: bytes, path: str | None = None) -> DsConfig:

@@ -90,7 +90,7 @@ def _answers(host: Host, address: str, port: int) -> bool:
     )
 
 
-def _sets_address(command: LaunchCommand | None) -> bool:
+def sets_address(command: LaunchCommand | None) -> bool:
     """Whether the launcher sets the address of the ranks itself, whatever the variables are."""
     return command is not None and (command.inner or command.launcher) in SWITCHES
 
@@ -100,7 +100,7 @@ def master_address(host: Host, run: RunNeeds) -> MasterAddress:
     """What the master address of the run resolves to on this node."""
     command = command_of(run)
     address = (command.master_addr if command else None) or ""
-    if not address and not _sets_address(command):
+    if not address and not sets_address(command):
         address = (dict(host.env) | (command.env if command else {})).get("MASTER_ADDR", "")
     if not address or "$" in address:
         raise HostError(Why.NOT_ASKED, "no master address was given")
@@ -118,7 +118,7 @@ def master_port(host: Host, run: RunNeeds, system: OsInfo | Missing) -> MasterPo
     address = (command.master_addr if command else None) or ""
     port = command.master_port if command else None
     asked = port is not None
-    if not _sets_address(command):
+    if not sets_address(command):
         address = address or variables.get("MASTER_ADDR", "")
         text = variables.get("MASTER_PORT", "")
         if port is None and whole(text) is not None:

@@ -347,6 +347,33 @@ def test_check_refuses_a_text_that_states_nothing(tmp_path: Path) -> None:
         run("check", "--from-report", str(tmp_path / "a.txt"))
 
 
+def test_a_command_of_the_options_is_judged_with_the_pasted_config(tmp_path: Path) -> None:
+    config = (
+        '{"train_batch_size": 12, "train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": true}}'
+    )
+    launch = "deepspeed --num_gpus 2 train.py --deepspeed ds.json"
+    (tmp_path / "issue.md").write_text(f"ds.json:\n```\n{config}\n```\n```\n{launch}\n```\n")
+    status, output = run("check", "--from-report", str(tmp_path / "issue.md"))
+    assert status == 3, output
+    asked = ("--", "deepspeed", "--num_gpus", "4", "train.py", "--deepspeed", "ds.json")
+    status, output = run("check", "--from-report", str(tmp_path / "issue.md"), *asked)
+    assert status == 1
+    assert "12" in output
+    assert "4 ranks" in output
+    assert "ds-config-unreadable" not in output
+
+
+def test_check_names_the_cause_that_a_log_alone_shows(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("RuntimeError: launcher 'pdsh' not installed.\n")
+    status, output = run("check", "--from-report", str(tmp_path / "a.txt"))
+    assert status == 1
+    assert output.startswith("a paste of a log")
+    assert "hostfile-or-ssh-problem" in output
+    (tmp_path / "a.txt").write_text("step 1: loss 2.0\nstep 2: loss 1.9\n")
+    with pytest.raises(Exception, match="says nothing about a machine"):
+        run("check", "--from-report", str(tmp_path / "a.txt"))
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -157,6 +157,11 @@ def test_the_same_command_on_each_node_is_one() -> None:
             f"```\nexport NCCL_DEBUG=INFO\nunset NCCL_DEBUG\n{LAUNCH}\n```\n", {}, id="unset again"
         ),
         pytest.param(
+            f"```\nexport NCCL_DEBUG=INFO\nunset NCCL_DEBUG\nNCCL_DEBUG=WARN\n{LAUNCH}\n```\n",
+            {},
+            id="set again, for the shell only",
+        ),
+        pytest.param(
             f"```\nsetenv NCCL_DEBUG WARN\n{LAUNCH}\n```\n", {"NCCL_DEBUG": "WARN"}, id="csh"
         ),
         pytest.param(

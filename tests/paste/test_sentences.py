@@ -55,6 +55,7 @@ def test_what_the_reporter_has_is_judged(text: str) -> None:
         pytest.param("- PyTorch: 2.9.0+cpu\n", id="a CPU build, and GPUs not known"),
         pytest.param("CUDA 12.1 on this box\n", id="a CUDA of a toolkit, a driver or a build"),
         pytest.param("pip install torch==2.1.0+cu121\n", id="a command"),
+        pytest.param("the wheel is compiled with torch 2.1.0+cu121\n", id="of a wheel"),
     ],
 )
 def test_what_is_not_told_of_this_machine_is_not_known(text: str) -> None:

@@ -22,10 +22,12 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    Level,
     Missing,
     NvidiaKernel,
     RunNeeds,
     Scope,
+    Signature,
     TorchBuild,
     check,
     fail,
@@ -41,6 +43,31 @@ CONDITION = Condition(
     since="0.1",
     fixes=("unset-variables", "install-cuda-toolkit"),
     leads_to=("cuda-toolkit-missing",),
+)
+
+HINT = "set `CUDA_HOME` to one folder, the one that contains `bin/nvcc`; it is not a list like PATH"
+
+SIGNATURES = (
+    Signature(
+        # a build appends /bin/nvcc to the variable, which somebody wrote as a list of folders
+        pattern=(
+            r"(?:^|[\s'\x22])(?:/[^\s:'\x22]{1,200})?:[^\s'\x22]{0,400}/bin/nvcc"
+            r".{0,20}(?:[Nn]o such file|not found)"
+            r"|[Nn]o such file or directory: ['\x22](?:/[^\s:'\x22]{1,200})?:[^\s'\x22]{0,400}/bin/nvcc"
+        ),
+        source="torch 1.0-2.13 utils/cpp_extension.py `_join_cuda_home`; messages of sh and Python",
+        examples=(
+            "unable to execute '/usr/local/cuda:/usr/local/cuda/bin/nvcc': No such file or directory",
+            "/bin/sh: 1: /usr/local/cuda-11.8::/bin/nvcc: not found",
+            "FileNotFoundError: [Errno 2] No such file or directory: ':/usr/local/cuda/bin/nvcc'",
+        ),
+        not_examples=(
+            "unable to execute '/usr/local/cuda/bin/nvcc': No such file or directory",
+            "/bin/sh: 1: /usr/local/cuda/bin/nvcc: not found",
+        ),
+        level=Level.CERTAIN,
+        masks=("cuda-toolkit-missing",),
+    ),
 )
 
 

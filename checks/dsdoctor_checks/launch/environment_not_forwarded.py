@@ -27,6 +27,7 @@ from dsdoctor.api import (
     LaunchCommand,
     Missing,
     Scope,
+    Why,
     check,
     ok,
     skip,
@@ -78,6 +79,9 @@ def ranks_get_the_same(
         return
     if kind.lower() == "slurm":
         yield skip("Slurm exports the whole environment to every node")
+        return
+    if isinstance(file, Missing) and file.why is not Why.ABSENT:
+        yield skip(file.detail)
         return
     written = set(file.names) if isinstance(file, DeepSpeedEnvFile) else set()
     lost = [

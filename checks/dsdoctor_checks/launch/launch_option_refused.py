@@ -64,6 +64,18 @@ def the_launcher_accepts_its_options(
             launcher=parse.launcher,
             key=key,
         )
+    if parse.too_few_ranks is not None:
+        ranks, machines = parse.too_few_ranks
+        yield fail(
+            f"`num_processes` is {ranks} and `num_machines` is {machines}, but `num_processes` counts"
+            " the ranks of all machines together",
+            effect="accelerate starts no rank on any machine; its torchrun stops with `AssertionError`",
+            hint=f"set `num_processes` to {machines} times the number of GPUs of a machine",
+            launcher=parse.launcher,
+            num_processes=ranks,
+            num_machines=machines,
+        )
+        return
     few = _too_few(command) if isinstance(command, LaunchCommand) else None
     if parse.accepted and few is not None:
         yield warn(

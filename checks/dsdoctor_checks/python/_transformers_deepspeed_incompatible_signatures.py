@@ -1,20 +1,8 @@
-"""Messages of `transformers-deepspeed-incompatible`, one signature for each.
-
-Over 400 lines because it is a table.
-"""
+"""Messages of `transformers-deepspeed-incompatible`, one signature for each."""
 
 from __future__ import annotations
 
 from dsdoctor.api import Level, Signature
-
-#: What the engine wraps has it, not the engine.
-_LIKE_THE_MODEL = "The DeepSpeed engine is used like the model that it wraps"
-_USE_MODULE = (
-    "upgrade transformers, trl and peft; in a script of your own, use `engine.module` for what belongs"
-    " to the model"
-)
-_TOO_OLD = "This DeepSpeed is too old: its engine lacks what is called"
-_UPGRADE = "upgrade DeepSpeed: `python -m pip install -U deepspeed`"
 
 SIGNATURES = (
     Signature(
@@ -156,8 +144,6 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'base_model_prefix' is fine",),
         level=Level.WEAK,
-        message=_LIKE_THE_MODEL,
-        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'config_class'",
@@ -168,8 +154,6 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'config_class' is fine",),
         level=Level.WEAK,
-        message=_LIKE_THE_MODEL,
-        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'peft_config'",
@@ -180,8 +164,6 @@ SIGNATURES = (
         ),
         not_examples=("AttributeError: 'SearchEngine' object has no attribute 'peft_config'",),
         level=Level.WEAK,
-        message=_LIKE_THE_MODEL,
-        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'pretrained_model'",
@@ -192,8 +174,6 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'pretrained_model' is fine",),
         level=Level.WEAK,
-        message=_LIKE_THE_MODEL,
-        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'warnings_issued'",
@@ -204,8 +184,6 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'warnings_issued' is fine",),
         level=Level.WEAK,
-        message=_LIKE_THE_MODEL,
-        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'is_gradient_checkpointing'",
@@ -216,8 +194,6 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'is_gradient_checkpointing' is fine",),
         level=Level.WEAK,
-        message=_LIKE_THE_MODEL,
-        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'gradient_checkpointing_\w{1,20}'",
@@ -228,8 +204,6 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'gradient_checkpointing_ is fine",),
         level=Level.WEAK,
-        message=_LIKE_THE_MODEL,
-        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'get_base_model'",
@@ -240,8 +214,6 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'get_base_model' is fine",),
         level=Level.WEAK,
-        message=_LIKE_THE_MODEL,
-        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'push_to_hub'",
@@ -252,8 +224,6 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'push_to_hub' is fine",),
         level=Level.WEAK,
-        message=_LIKE_THE_MODEL,
-        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'save_pretrained'",
@@ -264,8 +234,6 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'save_pretrained' is fine",),
         level=Level.WEAK,
-        message=_LIKE_THE_MODEL,
-        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute '_?hf_\w{1,30}'",
@@ -276,8 +244,6 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute '_hf_ is fine",),
         level=Level.WEAK,
-        message=_LIKE_THE_MODEL,
-        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'active_adapters?'",
@@ -288,8 +254,6 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'active_adapter' is fine",),
         level=Level.WEAK,
-        message=_LIKE_THE_MODEL,
-        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'is_loaded_in_\wbit'",
@@ -300,8 +264,6 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'is_loaded_in_ is fine",),
         level=Level.WEAK,
-        message=_LIKE_THE_MODEL,
-        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'no_sync'",
@@ -312,8 +274,6 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'no_sync' is fine",),
         level=Level.WEAK,
-        message=_TOO_OLD,
-        hint=_UPGRADE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'offload_states'",
@@ -324,8 +284,6 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'offload_states' is fine",),
         level=Level.WEAK,
-        message=_TOO_OLD,
-        hint=_UPGRADE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute '(?:set|is)_gradient_accumulation_boundary'",
@@ -339,8 +297,6 @@ SIGNATURES = (
             "Engine' object has no attribute 'is_gradient_accumulation_boundary' is fine",
         ),
         level=Level.WEAK,
-        message=_TOO_OLD,
-        hint=_UPGRADE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'get_global_grad_norm'",
@@ -351,8 +307,6 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'get_global_grad_norm' is fine",),
         level=Level.WEAK,
-        message=_TOO_OLD,
-        hint=_UPGRADE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'coalesce_grad_reduction'",
@@ -363,8 +317,6 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'coalesce_grad_reduction' is fine",),
         level=Level.WEAK,
-        message=_TOO_OLD,
-        hint=_UPGRADE,
     ),
     Signature(
         pattern="object has no attribute '(?:hf_deepspeed_config|deepspeed_(?:plugin|engine|config|engine_wrapped)|trainer_config_finalize|trainer_config_process)'",

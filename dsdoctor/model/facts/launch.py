@@ -76,6 +76,8 @@ class LaunchParse(Fact, frozen=True, kw_only=True):
         ignored: keys of `deepspeed_config` in accelerate's configuration that accelerate does not
             read, each with the option that has a similar name ("" = none has).
         in_ranks: not the parser rejects it, but accelerate's DeepSpeed plugin in each rank.
+        too_few_ranks: accelerate's `num_processes` and `num_machines` if the first is the smaller
+            one, so that no machine starts a rank; None if it is not.
     """
 
     launcher: str
@@ -83,6 +85,7 @@ class LaunchParse(Fact, frozen=True, kw_only=True):
     error: str = ""
     ignored: dict[str, str] = {}
     in_ranks: bool = False
+    too_few_ranks: tuple[int, int] | None = None
 
 
 class ScriptImports(Fact, frozen=True, kw_only=True):

@@ -36,6 +36,7 @@ from dsdoctor.logs.second_signals import without_second_signals
 from dsdoctor.logs.silent import REPORTS, said_nothing, who_ended
 from dsdoctor.logs.starts import imported_anew, of_other_scripts, refused_start
 from dsdoctor.logs.warning_lines import tries_again
+from dsdoctor.logs.went_on import sets_up, without_idle
 from dsdoctor.model.condition import Level
 
 #: Lines before an exception that are searched for its reason: NEAR for any message, FAR for one of
@@ -85,6 +86,8 @@ def _comes_late(hit: Hit, error: Error) -> bool:
 
 def _speaks_for(hit: Hit, error: Error, writers: int) -> bool:
     """Whether a condition's line gives the reason for an exception."""
+    if hit.known.signature.goes_on:
+        return (hit.source, hit.line) == (error.source, error.line)
     return covers(hit, error, writers) and not _follows(hit, error) and not _comes_late(hit, error)
 
 
@@ -202,7 +205,7 @@ def _masked(candidates: Sequence[Candidate]) -> dict[str, str]:
         if candidate.name in masked:
             continue
         for victim in candidate.masks & by_name.keys():
-            if by_name[victim].level <= candidate.level:
+            if sets_up(candidate, by_name[victim]) or by_name[victim].level <= candidate.level:
                 masked.setdefault(victim, candidate.name)
     # of what a masked one explains, that is the explanation which explains it
     return {victim: _outermost(by, masked) for victim, by in masked.items()}
@@ -252,8 +255,8 @@ def choose(
     if failure is not None:
         hits = [hit for hit in hits if not _ended_by_agent(hit, failure)]
     hits = _without_late_reports(hits, scans, errors)
-    candidates = conditions_of(hits, many=many)
     error = _unknown(errors, hits, failure.rank if failure else None)
+    candidates = without_idle(conditions_of(hits, many=many), error)
     roots = [one for one in candidates if not one.echo]
     echoes = [one for one in candidates if one.echo]
     masked: dict[str, str] = {}

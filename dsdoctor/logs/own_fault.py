@@ -52,6 +52,10 @@ DATA_ASSERT = lazy(
     r"|IndexError: Target -?\d+ is out of bounds"
     r"|index -?\d+ is out of bounds for dimension \d+ with size \d+",
 )
+#: Clients that report what a service or another process did: a worker, a job, an instance.
+SERVICE = lazy(
+    r"(?:ray|sagemaker|botocore|sky|submitit|azure|google\.api_core)\.\S{0,80}: |torch_npu\."
+)
 #: Packages that belong to a training environment; any other missing module is the script's.
 PACKAGES = lazy(
     r"No module named '?(?:torch|deepspeed|transformers|accelerate|peft|trl|datasets|flash_attn"
@@ -82,7 +86,7 @@ def is_user_code(error: Error) -> bool:
         return (bool(error.file) and not PACKAGES.search(text) and error.type[0] == "M") or (
             _own_import(error)
         )
-    if error.text.startswith("ray.exceptions."):  # Ray reports a worker that has died
+    if SERVICE.match(error.text):
         return False
     if _of_a_library(error):
         return _users(error)

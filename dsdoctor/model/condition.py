@@ -105,6 +105,8 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
             else.
         echo: the other ranks print it when one has died, and launchers when they clean up: any
             failure that is not an echo explains it.
+        goes_on: a script goes on after it: it explains the conditions that it masks if they come
+            later, whatever their level, and no other failure.
     """
 
     pattern: str
@@ -125,6 +127,7 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
     compared: tuple[str, ...] = ()
     startup: bool = False
     echo: bool = False
+    goes_on: bool = False
 
     def hint_with(self, groups: Mapping[str, str]) -> str:
         """The hint with the texts of the pattern's groups; `?` for one that matched nothing.

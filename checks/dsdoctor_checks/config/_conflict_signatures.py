@@ -21,6 +21,8 @@ SIGNATURES = (
             "ValueError: The version of PEFT you are using is not compatible, please use a version that is greater than 0.18.0",
         ),
         level=Level.STRONG,
+        message="ZeRO-3 does not work with an argument or a feature that the error names",
+        hint="remove what the error names, such as `device_map`, or use ZeRO stage 2",
     ),
     Signature(
         pattern="ZeRO-Offload with a client provided optimizer",
@@ -104,6 +106,8 @@ SIGNATURES = (
         ),
         not_examples=("quantization to 8-bit is not supported on this GPU",),
         level=Level.STRONG,
+        message="ZeRO-3 does not work with this quantization of the model",
+        hint="use ZeRO stage 2 or lower, or load the model without quantization",
     ),
     Signature(
         pattern="can only work with DeepSpeed optimizers",
@@ -111,6 +115,8 @@ SIGNATURES = (
         examples=("ValueError: ZeRO Offload can only work with DeepSpeed optimizers",),
         level=Level.STRONG,
         masks=("libaio-missing",),
+        message="The optimizer is offloaded, but it is not one of DeepSpeed's",
+        hint="let the config create the optimizer, or pass a `DeepSpeedCPUAdam`",
     ),
     Signature(
         pattern="`optimizer` configured in the DeepSpeed config, but no `scheduler`",
@@ -331,6 +337,8 @@ SIGNATURES = (
             "incompatible with DeepSpeed",
         ),
         near=("Error", "Exception"),
+        message="DeepSpeed does not support something that the error names",
+        hint="change what the error names; it may list the values that work",
     ),
     Signature(
         pattern="(?i)no[_ ]?sync context manager is incompatible",
@@ -350,6 +358,8 @@ SIGNATURES = (
             "zero ...  are not supported",
         ),
         not_examples=("this optimizer is not supported",),
+        message="ZeRO does not support something that the error names",
+        hint="remove what the error names, or use another ZeRO stage, or no offload",
     ),
     Signature(
         pattern="Gradient computed twice for this partition",
@@ -583,6 +593,8 @@ SIGNATURES = (
         message="A tensor is larger than the buffer through which DeepSpeed swaps it to NVMe",
         examples=("num_elems 7>buffer 7",),
         not_examples=("7>buffer 7",),
+        hint="raise `buffer_size` in the offload settings to the number of elements "
+        "that the error names, or more",
     ),
     Signature(
         pattern="attempting to reduce an unsupported grad type",
@@ -617,6 +629,8 @@ SIGNATURES = (
             "an optimizer that is not supported at ZeRO-3",
             "incompatible with ZeRO-1",
         ),
+        message="This ZeRO stage does not work with something that the error names",
+        hint="remove what the error names, or use another ZeRO stage",
     ),
     Signature(
         pattern="^RuntimeError: expected there to be only one unique element in",
@@ -648,6 +662,8 @@ SIGNATURES = (
         ),
         not_examples=("sharded loading requires `low_cpu_mem_usage=True` on small hosts",),
         level=Level.WEAK,
+        message="`from_pretrained` was given a `device_map` and `low_cpu_mem_usage=False`",
+        hint="remove one of the two arguments, and with ZeRO-3 both",
     ),
     Signature(
         pattern="BF16Optimizer: requires",

@@ -287,6 +287,8 @@ SIGNATURES = (
             "ValueError: Please correct the following DeepSpeed config values that mismatch kwargs values:",
         ),
         level=Level.STRONG,
+        message="The DeepSpeed config and the TrainingArguments disagree",
+        hint='set the values that the error lists to "auto" in the config, or make both equal',
     ),
     Signature(
         pattern="train_batch_size or (?:train_micro_batch_size_per_gpu|micro_batch_per_gpu) needs",
@@ -308,6 +310,8 @@ SIGNATURES = (
         ),
         not_examples=("ds train_batch_size=8 vs hf train_batch_size (calculated)=4",),
         level=Level.STRONG,
+        message="The DeepSpeed config and the TrainingArguments disagree",
+        hint='set the values that the error lists to "auto" in the config, or make both equal',
     ),
     Signature(
         pattern="(?i)(?:global|train)[ _]batch[ _]size.{0,60}(?:not|n't) (?:be )?divisible|batch size .{0,60}divisible by .{0,60}(?:world|parallel)",
@@ -349,6 +353,9 @@ SIGNATURES = (
         ),
         not_examples=("`gradient_accumulation_steps` in the DeepSpeed config is 4",),
         level=Level.STRONG,
+        message="Lightning sets `gradient_accumulation_steps` itself",
+        hint="remove it from the DeepSpeed config, and pass `accumulate_grad_batches` "
+        "to the Trainer",
     ),
     Signature(
         pattern=r"Error: .{0,120}[Mm]icro[ _-]?batch.{0,80}\bdivisible by",

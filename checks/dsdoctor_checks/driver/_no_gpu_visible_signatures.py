@@ -143,6 +143,9 @@ SIGNATURES = (
             "RuntimeError: DeepSpeed JIT builder for 'cpu_adam' found no CUDA devices. Set TORCH_CUDA_ARCH_LIST or make GPUs visible.",
         ),
         level=Level.STRONG,
+        message="An op is built where no GPU is visible",
+        hint="set `TORCH_CUDA_ARCH_LIST` to the compute capabilities of the job's "
+        "GPUs, or build where they are visible",
     ),
     Signature(
         pattern=r"\b0 active drivers",
@@ -177,6 +180,9 @@ SIGNATURES = (
         source="torch 2.13.0 utils/cpp_extension.py",
         examples=("arch_list[-1] += '+PTX'",),
         level=Level.STRONG,
+        message="An op is built where no GPU is visible",
+        hint="set `TORCH_CUDA_ARCH_LIST` to the compute capabilities of the job's "
+        "GPUs, or build where they are visible",
     ),
     Signature(
         pattern=r"\bNo (?:HIP|XPU|NPU|CUDA) (?:GPUs|devices) are available|Error: [Nn]o GPUs? detected|Error: .{0,40}GPU not found",
@@ -239,6 +245,8 @@ SIGNATURES = (
         pattern="NVML Shared Library Not Found",
         source="nvidia-ml-py 13.615.71 pynvml.py",
         examples=("pynvml.NVMLError_LibraryNotFound: NVML Shared Library Not Found",),
+        message="The driver's library libnvidia-ml is not found",
+        hint="start the container with `--gpus all`, or install the driver if this is no container",
     ),
     Signature(
         pattern="No visible GPU devices",
@@ -266,6 +274,8 @@ SIGNATURES = (
         examples=("nvmlInit failed: NVML_ERROR_LIBRARY_NOT_FOUND",),
         level=Level.STRONG,
         masks=("cuda-init-driver-state",),
+        message="The driver's library libnvidia-ml is not found",
+        hint="start the container with `--gpus all`, or install the driver if this is no container",
     ),
     Signature(
         pattern="CUDA_ERROR_NO_DEVICE",
@@ -283,6 +293,8 @@ SIGNATURES = (
         not_examples=("libnvidia-ml.so.1 => /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",),
         level=Level.STRONG,
         masks=("cuda-init-driver-state",),
+        message="The driver's library libnvidia-ml is not found",
+        hint="start the container with `--gpus all`, or install the driver if this is no container",
     ),
     Signature(
         pattern=r"couldn't find libnvidia-ml\.so",
@@ -290,6 +302,8 @@ SIGNATURES = (
         examples=("NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.",),
         level=Level.STRONG,
         masks=("cuda-init-driver-state",),
+        message="The driver's library libnvidia-ml is not found",
+        hint="start the container with `--gpus all`, or install the driver if this is no container",
     ),
     # messages of scripts and other libraries
     Signature(
@@ -416,5 +430,15 @@ SIGNATURES = (
         level=Level.STRONG,
         hint="check that `amdgpu` is loaded (`lsmod`), that the user is in the groups `render` and "
         "`video`, and that a container was started with `--device /dev/kfd --device /dev/dri`",
+    ),
+    Signature(
+        pattern=r"No device of requested type available",
+        source="oneAPI SYCL 2023-2025 sycl/source/device_selector.cpp",
+        message="No GPU of oneAPI is visible to this process",
+        hint="look with `sycl-ls` for a device of level_zero; unset `ONEAPI_DEVICE_SELECTOR`, and give a container `--device /dev/dri` and the group `render`",
+        examples=(
+            "  what():  No device of requested type available. -1 (PI_ERROR_DEVICE_NOT_FOUND)",
+        ),
+        level=Level.STRONG,
     ),
 )

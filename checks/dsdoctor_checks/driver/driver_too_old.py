@@ -276,6 +276,10 @@ SIGNATURES = (
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 804: forward compatibility was attempted on non supported HW",
         ),
         level=Level.CERTAIN,
+        message="CUDA's forward compatibility was tried on a GPU that does not support it",
+        hint="remove CUDA's folder `compat` from `LD_LIBRARY_PATH` and upgrade the "
+        "driver, or install a torch build that the driver supports; `dsdoctor fix"
+        " install-torch-build` picks it",
     ),
     Signature(
         pattern="cudaErrorInsufficientDriver",
@@ -304,6 +308,9 @@ SIGNATURES = (
         ),
         level=Level.CERTAIN,
         masks=("docker-gpu-runtime-missing",),
+        message="The image needs a newer driver than the host has",
+        hint="upgrade the driver on the host, or use an image with an older CUDA",
+        fixes=(),
     ),
     Signature(
         pattern=r"Driver version found is (?P<v>\d+)\. Minimum requirement is",
@@ -334,6 +341,8 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("cxx-abi-undefined-symbol", "nccl-unhandled-cuda-error"),
+        hint="upgrade the driver (for a container, on the host), or use an older "
+        "release of the image or of torch",
     ),
     Signature(
         pattern=r"c10/cuda/driver_api\.cpp.{0,80}Can't find cu[A-Z]\w+",

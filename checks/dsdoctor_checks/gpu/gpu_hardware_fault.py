@@ -25,14 +25,12 @@ from dsdoctor.api import (
     Gpu,
     Gpus,
     KernelLog,
-    Level,
     Limits,
     Missing,
     OsInfo,
     RecoveryAction,
     RunNeeds,
     Scope,
-    Signature,
     XidEvent,
     check,
     fail,
@@ -40,17 +38,15 @@ from dsdoctor.api import (
     warn,
 )
 
+from . import _gpu_hardware_fault_signatures
 from ._util import judged, named
-from ._xids import FATAL, INFO, WARN, XIDS, Xid, lookup
+from ._xids import FATAL, INFO, WARN, Xid, lookup
 
 CONDITION = Condition("gpu-hardware-fault", id="DSD650", scope=Scope.NODE, since="0.1")
 
 HOUR = 3600.0
 #: "GPU has fallen off the bus" (NVIDIA's Xid catalog of 2025-10-29).
 FELL_OFF = 79
-
-#: For a GPU of which the driver only says that it cannot reach it.
-_LOST = "look for `Xid` in `dmesg` and reboot the node; if it recurs, have the card and its power cables reseated. In a container, start a new one"
 
 
 class XidLimits(Limits, frozen=True, kw_only=True):
@@ -163,236 +159,4 @@ def _ago(age: float | None) -> str:
 
 HINT = "drain the node, read `dmesg | grep -i xid` and run `dcgmi diag -r 3`"
 
-#: What a program sees of it.
-_VICTIMS = (
-    "cuda-kernel-failed",
-    "nccl-timeout-watchdog",
-    "nccl-unhandled-cuda-error",
-    "rendezvous-timeout",
-)
-_NOTED = "|".join(str(number) for number, xid in XIDS.items() if xid.level == INFO)
-
-SIGNATURES = (
-    Signature(
-        # not those that a program causes, or that are harmless
-        pattern=rf"NVRM: Xid(?! \([^)]{{1,40}}\): (?:{_NOTED})\b)",
-        source="NVIDIA's Xid catalog of 2025-10-29 (`_xids.py`)",
-        examples=("NVRM: Xid (PCI:0000:b3:00): 79, GPU has fallen off the bus.",),
-        not_examples=(
-            "NVRM: Xid (PCI:0000:4b:00): 31, pid=991, name=python, Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS",
-            "NVRM: Xid (PCI:0000:4b:00): 43, pid=991, name=python, Ch 00000010",
-        ),
-        level=Level.CERTAIN,
-        masks=_VICTIMS,
-    ),
-    Signature(
-        pattern="fallen off the bus",
-        source="NVIDIA driver 300-590 kernel module (NVRM), Xid 79; NVML nvmlErrorString",
-        examples=("NVRM: Xid (PCI:0000:b3:00): 79, GPU has fallen off the bus.",),
-        level=Level.CERTAIN,
-        masks=_VICTIMS,
-    ),
-    Signature(
-        pattern="(?i:uncorrectable (?:ECC|NVLink|error))",
-        source="cuda runtime 12.9.79 libcudart.so.12",
-        examples=(
-            "RuntimeError: CUDA error: uncorrectable ECC error encountered",
-            "torch.AcceleratorError: CUDA error: uncorrectable NVLink error detected during the execution",
-            "uncorrectable error",
-        ),
-        level=Level.CERTAIN,
-        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
-    ),
-    Signature(
-        pattern=r"[Uu]ncorrectable hardware error\(ERREVENT_ATHUB_INTERRUPT\) detected",
-        source="Linux 5.3-6.12 drivers/gpu/drm/amd/amdgpu/amdgpu_ras.c, ras/ras_mgr/amdgpu_ras_mgr.c",
-        message="An AMD GPU reports an uncorrectable hardware error",
-        examples=(
-            "amdgpu 0000:1c:00.0: {1}uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected!",
-            "amdgpu 0000:1c:00.0: {7} Uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected!",
-        ),
-        level=Level.CERTAIN,
-        masks=(
-            "hip-runtime-error",
-            "nccl-timeout-watchdog",
-            "nccl-unhandled-cuda-error",
-            "rendezvous-timeout",
-        ),
-    ),
-    Signature(
-        pattern="ECCUncorrectable",
-        source="CUDA 10.1-13.0 driver_types.h, cudaGetErrorName: cudaErrorECCUncorrectable",
-        examples=("ECCUncorrectable",),
-        level=Level.CERTAIN,
-        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
-    ),
-    Signature(
-        pattern="GPU is lost",
-        source="NVIDIA driver 300-590 NVML nvmlErrorString, nvidia-smi",
-        message="A GPU is lost: the driver cannot reach it",
-        hint=_LOST,
-        examples=(
-            "Unable to determine the device handle for GPU0000:8A:00.0: GPU is lost.  Reboot the system to recover this GPU",
-        ),
-        level=Level.CERTAIN,
-        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
-    ),
-    Signature(
-        pattern=r"caused by previous Xid 1(?:4[4-9]|50)\b",
-        source="NVIDIA driver 560-590, Xid 45; 144 to 150 are errors of NVLink 5 (Xid catalog)",
-        message="an NVLink error ended the program",
-        examples=(
-            "NVRM: Xid (PCI:0000:dc:00): 45, pid=1818990, name=python3, Ch 00000001 caused by previous Xid 149",
-            "NVRM: Xid (PCI:0000:dc:00): 45, pid=7, name=python3, Ch 1 caused by previous Xid 150",
-        ),
-        not_examples=(
-            "NVRM: Xid (PCI:0000:dc:00): 45, pid=7, name=python3, Ch 1 caused by previous Xid 13",
-        ),
-        level=Level.STRONG,
-        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
-    ),
-    Signature(  # its configuration space reads as all ones; on laptops, also when it is powered off
-        pattern=r"NVIDIA Corporation (?!\w+M\b)(?!.*(?:Mobile|Max-Q)).*\(rev ff\)",
-        source="pciutils 3.5-3.13 lspci.c",
-        message="the GPU does not answer on the PCI bus",
-        examples=(
-            "1c:00.0 VGA compatible controller: NVIDIA Corporation TU102GL [Quadro RTX 6000/8000] (rev ff)",
-            "0b:00.0 3D controller: NVIDIA Corporation Device 2330 (rev ff)",
-        ),
-        not_examples=(
-            "01:00.0 3D controller: NVIDIA Corporation TU117M [GeForce GTX 1650 Mobile / Max-Q] (rev ff)",
-            "01:00.0 3D controller: NVIDIA Corporation GF108M [GeForce GT 540M] (rev ff)",
-            "1a:00.0 VGA compatible controller: NVIDIA Corporation TU102GL (rev a1)",
-        ),
-        level=Level.LIKELY,
-    ),
-    Signature(
-        pattern="requires? (?:a )?reset",
-        source="NVIDIA driver 450-590 nvidia-smi, NVML nvmlErrorString",
-        examples=("require reset",),
-        level=Level.CERTAIN,
-        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
-    ),
-    Signature(
-        pattern="Unable to determine the device handle",
-        source="NVIDIA driver 390-590 nvidia-smi",
-        message="A GPU is lost: the driver cannot reach it",
-        hint=_LOST,
-        examples=("Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",),
-        level=Level.CERTAIN,
-        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
-    ),
-    Signature(
-        pattern="CUDA error: (?:an illegal instruction was encountered|hardware stack error)",
-        source="CUDA 7.0-13.0 cudart, cudaGetErrorString",
-        examples=(
-            "RuntimeError: CUDA error: an illegal instruction was encountered",
-            "RuntimeError: CUDA error: hardware stack error",
-        ),
-        level=Level.WEAK,
-    ),
-    Signature(
-        pattern=r"PCIe Bus Error: severity=Uncorrected|AER: (?:Multiple )?Uncorrected \(Fatal\)|has no AER-aware driver",
-        source="linux 4.4-6.12 drivers/pci/pcie/aer.c",
-        examples=(
-            "pcieport 0000:00:02.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer",
-            "pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: id=0010",
-            "has no AER-aware driver",
-        ),
-        level=Level.CERTAIN,
-    ),
-    Signature(
-        pattern="over nvlink or a hardware error",
-        source="cuda runtime 12.9.79 libcudart.so.12",
-        examples=(
-            "torch.AcceleratorError: CUDA error: Invalid access of peer GPU memory over nvlink or a hardware error",
-        ),
-        level=Level.CERTAIN,
-        masks=(
-            "nccl-timeout-watchdog",
-            "nccl-unhandled-cuda-error",
-            "nccl-intra-node-transport-failed",
-        ),
-    ),
-    Signature(
-        pattern=r"CUDA_ERROR_(?:CONTAINED|HARDWARE_STACK_ERROR|NVLINK_UNCORRECTABLE)\b",
-        source="CUDA 10.2-13.0 cuda.h, cuGetErrorName",
-        examples=(
-            "CUDA_ERROR_CONTAINED",
-            "CUDA_ERROR_HARDWARE_STACK_ERROR",
-            "CUDA_ERROR_NVLINK_UNCORRECTABLE",
-        ),
-        level=Level.CERTAIN,
-        masks=(
-            "nccl-timeout-watchdog",
-            "nccl-unhandled-cuda-error",
-            "nccl-intra-node-transport-failed",
-        ),
-    ),
-    Signature(
-        pattern="because it is insufficiently powered",
-        source="NVIDIA driver 390-590 NVML nvmlErrorString (NVML_ERROR_INSUFFICIENT_POWER)",
-        examples=("Unable to communicate with GPU because it is insufficiently powered.",),
-        level=Level.CERTAIN,
-        masks=(
-            "nccl-timeout-watchdog",
-            "nccl-unhandled-cuda-error",
-            "nccl-intra-node-transport-failed",
-        ),
-    ),
-    Signature(
-        pattern="Insufficient External Power",
-        source="nvidia-ml-py 13.615.71 pynvml.py",
-        examples=("Insufficient External Power",),
-        level=Level.CERTAIN,
-        masks=(
-            "nccl-timeout-watchdog",
-            "nccl-unhandled-cuda-error",
-            "nccl-intra-node-transport-failed",
-        ),
-    ),
-    Signature(
-        pattern=r"SXid \(PCI:[\w:.]+\): \d+,.{0,20}\bFatal\b",
-        source="NVIDIA driver 450-590 kernel module (nvidia-nvswitch)",
-        examples=(
-            "nvidia-nvswitch1: SXid (PCI:0000:0a:00.0): 20009, Fatal, Link 12 RX Short Error Rate",
-        ),
-        not_examples=(
-            "nvidia-nvswitch1: SXid (PCI:0000:0a:00.0): 19084, Non-fatal, Link 31 AN1 Heartbeat Timeout Error",
-        ),
-        level=Level.CERTAIN,
-        masks=(
-            "nccl-timeout-watchdog",
-            "nccl-unhandled-cuda-error",
-            "nccl-intra-node-transport-failed",
-        ),
-    ),
-    Signature(
-        pattern="infoROM is corrupted at",
-        source="NVIDIA driver 390-580 nvidia-smi",
-        examples=("infoROM is corrupted at",),
-        level=Level.CERTAIN,
-        masks=(
-            "nccl-timeout-watchdog",
-            "nccl-unhandled-cuda-error",
-            "nccl-intra-node-transport-failed",
-        ),
-    ),
-    Signature(
-        pattern="GpuIsLost",
-        source="nvidia-ml-py 11-13 pynvml.py",
-        examples=("pynvml.NVMLError_GpuIsLost: GPU is lost",),
-        level=Level.CERTAIN,
-        masks=(
-            "nccl-timeout-watchdog",
-            "nccl-unhandled-cuda-error",
-            "nccl-intra-node-transport-failed",
-        ),
-    ),
-    Signature(
-        pattern="the launch timed out and was terminated",
-        source="cuda runtime 12.9.79 libcudart.so.12",
-        examples=("RuntimeError: CUDA error: the launch timed out and was terminated",),
-        level=Level.WEAK,
-    ),
-)
+SIGNATURES = _gpu_hardware_fault_signatures.SIGNATURES

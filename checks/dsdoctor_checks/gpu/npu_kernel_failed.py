@@ -116,4 +116,16 @@ SIGNATURES = (
         level=Level.WEAK,
         echo=True,
     ),
+    Signature(
+        pattern=r"\bE\d{4}\d?: .{0,60}Failed to compile [Oo]p \[(?P<operator>\w{1,80})|\bFailed to compile Op \[(?P<op>\w{1,80})\]",
+        source="CANN 5-8 te_fusion and opcompiler: error codes E40021, E90003",
+        message="CANN could not compile an operator for the NPU",
+        hint="read the reason below it; usual ones are a data type or shape that the operator does not support on this NPU, a missing Python package of CANN (`decorator`, `sympy`, `attrs`, `psutil`), and `numpy` 2",
+        examples=(
+            "E40021: [PID: 7] Failed to compile Op [Mul12]. (oppath: [Compile /usr/local/Ascend/mul.py failed with errormsg/stack: x])",
+            "Failed to compile Op [Mul12].",
+        ),
+        not_examples=("Failed to compile Op []",),
+        masks=_VICTIMS,
+    ),
 )

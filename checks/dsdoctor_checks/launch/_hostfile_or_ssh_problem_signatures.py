@@ -1,4 +1,7 @@
-"""Messages of `hostfile-or-ssh-problem`, one signature for each."""
+"""Messages of `hostfile-or-ssh-problem`, one signature for each.
+
+Over 400 lines because it is a table.
+"""
 
 from __future__ import annotations
 
@@ -56,6 +59,8 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         fixes=(),
+        message="`--ssh_port` appends to the variable PDSH_SSH_ARGS_APPEND, which is not set",
+        hint='run `export PDSH_SSH_ARGS_APPEND=""`, or write the port into `~/.ssh/config`',
     ),
     Signature(
         pattern="launcher 'pdsh' not installed",
@@ -90,6 +95,8 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         fixes=(),
+        message="ssh rejects this account's key on a node",
+        hint="run `ssh-copy-id HOST` for every host of the hostfile, as the user of the job",
     ),
     Signature(
         pattern="Host key verification failed",
@@ -108,6 +115,8 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         fixes=(),
+        message="No ssh server answers on a node",
+        hint="start sshd there, or pass its port (`--ssh_port`, or `Port` in `~/.ssh/config`)",
     ),
     Signature(
         pattern=r"ssh: Could not resolve hostname (?P<host>\w[\w.-]{0,252})",
@@ -202,6 +211,8 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         fixes=(),
+        message="pdsh uses rsh instead of ssh",
+        hint="run `export PDSH_RCMD_TYPE=ssh`",
     ),
     Signature(
         pattern="no extra nodes available via hostfile",
@@ -210,6 +221,8 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         fixes=(),
+        message="`--num_nodes` asks for several nodes, but no hostfile lists them",
+        hint="pass `--hostfile FILE` with all nodes, or omit `--num_nodes`",
     ),
     Signature(
         pattern="kex_exchange_identification: ",
@@ -218,6 +231,8 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         fixes=(),
+        message="An ssh server closed the connection before the login",
+        hint="start fewer connections at once, or raise `MaxStartups` in the server's sshd_config",
     ),
     Signature(
         pattern=r"Bad owner or permissions on \S*\.ssh",
@@ -236,6 +251,8 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         fixes=(),
+        message="pdsh uses mrsh instead of ssh",
+        hint="run `export PDSH_RCMD_TYPE=ssh`",
     ),
     Signature(
         pattern="There are not enough slots available",
@@ -253,6 +270,9 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         fixes=(),
+        message="mpirun could not start its daemon on another node",
+        hint="make `ssh HOST hostname` work without a password, install the same Open "
+        "MPI there, and open the ports between the nodes",
     ),
     Signature(
         pattern="contains multiple entries for",
@@ -262,6 +282,8 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        message="The hostfile lists a host twice",
+        hint="keep one line for each host, with all its slots",
     ),
     Signature(
         pattern="Unable to detect suitable master address|does not support (?:worker include/exclusion|limiting num nodes)",
@@ -271,6 +293,9 @@ SIGNATURES = (
             "does not support worker include/exclusion",
         ),
         fixes=(),
+        hint="pass `--master_addr ADDRESS` if the launcher found none; where it "
+        "supports no `--include`, `--exclude` or `--num_nodes`, write a hostfile "
+        "of the wanted hosts only",
     ),
     Signature(
         pattern=r"^pdsh@\S+ (?:\S+: )?(?:connect: |mcmd|module path .{0,120}insecure|Couldn't load any|gethostbyname|rcmd)",
@@ -287,6 +312,8 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         fixes=(),
+        hint="run `export PDSH_RCMD_TYPE=ssh`, and make `ssh HOST hostname` succeed "
+        "for every host of the hostfile",
     ),
     Signature(
         pattern="UNPROTECTED PRIVATE KEY FILE",
@@ -314,6 +341,8 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         fixes=(),
+        message="ssh offered more keys than the server allows",
+        hint="set `IdentitiesOnly yes` and `IdentityFile` for the hosts in `~/.ssh/config`",
     ),
     Signature(
         pattern=r"\bssh: not found",
@@ -340,6 +369,8 @@ SIGNATURES = (
         not_examples=("the owner of n1 is already defined",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
+        message="The hostfile lists a host twice",
+        hint="keep one line for each host, with all its slots",
     ),
     Signature(
         pattern=r"Only able to place \d+ replicas?, but \d+",
@@ -351,5 +382,35 @@ SIGNATURES = (
         not_examples=("ValueError: Only able to place 1 replicas, but",),
         level=Level.WEAK,
         fixes=(),
+        message="The hostfile has fewer slots than the replicas need",
+        hint="list more slots in the hostfile, or ask for fewer replicas",
+    ),
+    Signature(
+        pattern="PRTE was unable to reliably start one or more daemons|prterun was unable to reliably start one or more daemons",
+        source="prrte 1-4 src/mca/errmgr/base/help-errmgr-base.txt",
+        examples=(
+            "PRTE was unable to reliably start one or more daemons.",
+            "prterun was unable to reliably start one or more daemons.",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"An? (?:ORTE|PRTE) daemon has unexpectedly failed after launch",
+        source="openmpi 1.8-4.1 orte/mca/errmgr/base/help-errmgr-base.txt; prrte 1-4",
+        message="The daemon of `mpirun` on a node ended before it could report back",
+        hint="check that the nodes reach the first one on every port, and choose their common network (`--mca oob_tcp_if_include`, `--prtemca oob_tcp_if_include`)",
+        examples=(
+            "An ORTE daemon has unexpectedly failed after launch and before",
+            "An PRTE daemon has unexpectedly failed after launch and before",
+            "A PRTE daemon has unexpectedly failed after launch and before",
+        ),
+    ),
+    Signature(
+        pattern="A process or daemon was unable to complete a TCP connection",
+        source="openmpi 1.8-4.1 orte/mca/oob/tcp/help-oob-tcp.txt",
+        message="Processes of `mpirun` on two nodes cannot connect to each other",
+        hint="open the ports between the nodes, and choose their common network (`--mca oob_tcp_if_include eth0`)",
+        examples=("A process or daemon was unable to complete a TCP connection",),
+        level=Level.STRONG,
     ),
 )

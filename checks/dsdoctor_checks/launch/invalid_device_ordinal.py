@@ -119,6 +119,8 @@ SIGNATURES = (
         not_examples=("on CUDA device 3 but torch.cuda.device_count() is 1.",),
         level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "no-gpu-visible"),
+        message="The file was saved from a GPU whose number does not exist here",
+        hint='load it with `map_location="cpu"`',
     ),
     Signature(
         pattern="device < num_gpus.{0,20}INTERNAL ASSERT",

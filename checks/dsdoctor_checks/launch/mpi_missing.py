@@ -241,4 +241,30 @@ SIGNATURES = (
         source="openmpi 2.0-4.1 opal/mca/pmix/base, orte/runtime/orte_init.c",
         examples=("ess_base_select failed",),
     ),
+    Signature(
+        pattern=r"but OMPI was not built with SLURM(?:'s)? (?:PMI )?support",
+        source="openmpi 2.0-4.1 orte/mca/ess/pmi, ompi/runtime/help-mpi-runtime.txt",
+        message="Open MPI was built without Slurm's PMI, so `srun` cannot start its programs directly",
+        hint="start with `mpirun` inside the job, or with `srun --mpi=pmix` and an Open MPI that was built with PMIx",
+        examples=(
+            "but OMPI was not built with SLURM's PMI support and therefore cannot",
+            "but OMPI was not built with SLURM support. This usually happens",
+        ),
+        level=Level.STRONG,
+        masks=("rank-killed", "native-crash", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\b(?P<tool>orted|prted): (?:command )?not found|exec: (?:orted|prted): not found",
+        source="openmpi 1.4-4.1 and prrte 1-4 over ssh; bash 3.2-5.3 execute_cmd.c",
+        message="Open MPI is not on PATH of a node that `mpirun` starts by ssh",
+        hint="install Open MPI under the same path on each node, start with its full path (`/opt/openmpi/bin/mpirun`), or pass `--prefix`",
+        examples=(
+            "bash: orted: command not found",
+            "bash: line 1: prted: command not found",
+            "sh: 1: exec: orted: not found",
+        ),
+        not_examples=("bash: my_orted: command not found",),
+        level=Level.STRONG,
+        masks=("hostfile-or-ssh-problem",),
+    ),
 )

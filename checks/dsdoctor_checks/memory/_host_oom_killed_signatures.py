@@ -307,6 +307,9 @@ SIGNATURES = (
         ),
         level=Level.WEAK,
         echo=True,
+        message="A worker process died, mostly because host memory ran out",
+        hint="use fewer workers (`num_proc`, `num_workers`) or smaller batches, or "
+        "request more host memory",
     ),
     Signature(
         pattern=r"[1-9]\d* Workers? .{0,24}killed due to memory pressure",

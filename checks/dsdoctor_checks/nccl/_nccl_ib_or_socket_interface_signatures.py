@@ -22,6 +22,9 @@ SIGNATURES = (
         not_examples=("misc/socket.cc:480 NCCL WARN socketStartConnect: Connect to 10.0.0.2<3>",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        message="A rank could not connect to the address of another one",
+        hint="set `NCCL_SOCKET_IFNAME` to the interface that reaches the other nodes "
+        "(not `docker0` or `lo`), and open the ports between the nodes",
     ),
     Signature(
         pattern=r"Call to ibv_modify_qp failed with error (?P<error>[A-Z][\w ]{2,60})",
@@ -44,6 +47,8 @@ SIGNATURES = (
         not_examples=("NCCL WARN Call to ibv_reg_mr",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        message="A call to an InfiniBand or RoCE adapter failed",
+        hint="check `ibstat`, `ulimit -l` in the job, and that a container has `/dev/infiniband`",
     ),
     Signature(
         pattern=r"ibv_\w+(?:\(\))? (?:failed|:).{0,40}",
@@ -56,6 +61,8 @@ SIGNATURES = (
         not_examples=("NCCL WARN Call to ibv_reg_mr",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        message="A call to an InfiniBand or RoCE adapter failed",
+        hint="check `ibstat`, `ulimit -l` in the job, and that a container has `/dev/infiniband`",
     ),
     Signature(
         pattern="NET/IB(?: |/GIN)?: Got completion from peer .{0,160}(?:error|status=)",
@@ -99,6 +106,9 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        message="NCCL finds no network interface that it may use",
+        hint="unset `NCCL_SOCKET_IFNAME`, or set it to an interface that `ip -br addr`"
+        " lists on every node",
     ),
     Signature(
         pattern="Socket creation failed",
@@ -124,6 +134,9 @@ SIGNATURES = (
         examples=("w-0:88:99 [0] bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        message="NCCL finds no network interface that it may use",
+        hint="unset `NCCL_SOCKET_IFNAME`, or set it to an interface that `ip -br addr`"
+        " lists on every node",
     ),
     Signature(
         pattern="socketPollConnect: ",
@@ -133,6 +146,9 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        message="A rank could not connect to the address of another one",
+        hint="set `NCCL_SOCKET_IFNAME` to the interface that reaches the other nodes "
+        "(not `docker0` or `lo`), and open the ports between the nodes",
     ),
     Signature(
         pattern=r"NCCL WARN \S+ ?: [Cc]onnect(?: to \S+)? (?:returned|failed)",
@@ -144,6 +160,9 @@ SIGNATURES = (
         not_examples=("NCCL WARN NET/IB : mlx5_0:1 Got async event : GID table change",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        message="A rank could not connect to the address of another one",
+        hint="set `NCCL_SOCKET_IFNAME` to the interface that reaches the other nodes "
+        "(not `docker0` or `lo`), and open the ports between the nodes",
     ),
     Signature(
         pattern="No usable listening interface",
@@ -162,6 +181,8 @@ SIGNATURES = (
         not_examples=(": x1 Got async event:",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        message="An InfiniBand or RoCE adapter reported an event that ends connections",
+        hint="check cable and switch port (`ibstat`, `mlxlink`), and `dmesg`",
     ),
     Signature(
         pattern="NET/IB : .{0,30}Got async event : (?:port error|local catastrophic|device fatal)",
@@ -174,6 +195,8 @@ SIGNATURES = (
         not_examples=(": mlx5_1:1 Got async event : port error",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        message="An InfiniBand or RoCE adapter reported an event that ends connections",
+        hint="check cable and switch port (`ibstat`, `mlxlink`), and `dmesg`",
     ),
     Signature(
         pattern="Gloo connectFullMesh failed",
@@ -183,6 +206,9 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        message="gloo could not connect all ranks",
+        hint="set `GLOO_SOCKET_IFNAME` to the interface that reaches the other nodes, "
+        "and make each node's name resolve to its address",
     ),
     Signature(
         pattern=r"ncclOsSocket\w+(?::| to) .{0,80}(?:failed|error)",
@@ -204,6 +230,8 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        message="NCCL cannot open an InfiniBand or RoCE adapter",
+        hint="give the container `/dev/infiniband`, or leave the adapter out with `NCCL_IB_HCA`",
     ),
     Signature(
         pattern=r"\bWARN (?:Net : )?(?:Connect|Call to connect|connect).{0,100}(?:refused|timed out|No route|unreachable|failed)",
@@ -218,6 +246,9 @@ SIGNATURES = (
         not_examples=("NCCL WARN Net : Connect to 1.2.3.4<5>",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        message="A rank could not connect to the address of another one",
+        hint="set `NCCL_SOCKET_IFNAME` to the interface that reaches the other nodes "
+        "(not `docker0` or `lo`), and open the ports between the nodes",
     ),
     Signature(
         pattern="ncclSystemError",
@@ -246,6 +277,9 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        hint="look for the rank that ended first, and check that the nodes reach each "
+        "other on all ports (on AWS, the security group has to allow all traffic "
+        "between them, in and out)",
     ),
     Signature(
         pattern=r"misc/ibv\w+\.(?:cc|cu|h):\d+ (?:NCCL )?WARN (?!.{0,40}(?:Failed to open libib|libibverbs|async event|dlvsym|dlopen|plugin|Plugin|[Cc]onnection closed by remote|No device found|NCCL_\w+ set|Magic|magic|could not get|PCI_ORDERING|Adaptive|adaptive|GID table|client rereg))",
@@ -364,6 +398,8 @@ SIGNATURES = (
         level=Level.STRONG,
         near=("NCCL", "nccl"),
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        message="`NCCL_COMM_ID` is not an address and a port",
+        hint="unset `NCCL_COMM_ID`, or set it to `ADDRESS:PORT` of rank 0",
     ),
     Signature(
         pattern=r"No valid (?:<IPv4_or_hostname>:<port>|\[IPv6\]:port) pair found",
@@ -395,6 +431,8 @@ SIGNATURES = (
         level=Level.STRONG,
         near=("NCCL", "nccl"),
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        message="Something that speaks another protocol connected to a port of NCCL",
+        hint="make the NCCL version the same on all nodes; port scanners cause this too",
     ),
     Signature(
         pattern="ncclSocketReady: unexpected socket state",
@@ -445,5 +483,8 @@ SIGNATURES = (
             "Failed to modify QP to RTR: Connection timed out",
             "Unable to create QP.",
         ),
+        message="Two InfiniBand or RoCE adapters could not be connected",
+        hint="with RoCE, check the GID index (`show_gids`); check `ibstat` on both "
+        "nodes and the switch",
     ),
 )

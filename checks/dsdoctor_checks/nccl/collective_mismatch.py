@@ -53,4 +53,14 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=_ECHOES,
     ),
+    Signature(
+        pattern=r"\bEI0005\b.{0,80}inconsistent between ranks",
+        source="CANN 6-8 hccl: error code EI0005",
+        examples=(
+            "EI0005: [PID: 7] 2024-05-21-10:00:00 The arguments for collective communication are inconsistent between ranks: parameter count, local end 10, remote end 20",
+        ),
+        not_examples=("EI0006: what is inconsistent between ranks",),
+        level=Level.STRONG,
+        masks=(*_ECHOES, "hccl-error"),
+    ),
 )

@@ -86,4 +86,42 @@ SIGNATURES = (
         level=Level.LIKELY,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
+    Signature(
+        pattern=r"\b(?P<code>E[IJ]00(?!05\b|07\b|11\b)\d\d): (?:\[PID: \d{1,9}\] )?(?:\d{4}-\d\d-\d\d\S{0,20} )?[A-Z](?P<said>.{1,200})",
+        source="CANN 6-8 hccl: error codes",
+        message="HCCL reports {code}",
+        examples=(
+            "EI0001: Environment variable [HCCL_CONNECT_TIMEOUT] is invalid. Reason: it should be a number.",
+            "EI0008: [PID: 7] 2024-05-21-10:00:00.123.456 The HCCL versions are inconsistent: tag[x]",
+            "EJ0003: [PID: 7] 2024-05-21-10:00:00.123.456 Failed to bind the IP port.",
+        ),
+        not_examples=("EI0001: see the manual", "EI0005: The arguments are inconsistent"),
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"NPU function error: (?:HCCS|UB) LINK ERROR|reason=\[?(?:device network )?link error",
+        source="torch_npu 2.4-2.9 csrc/core/npu/NPUException.cpp: handleLinkError",
+        message="A link between Ascend NPUs failed",
+        hint="check the links with `hccn_tool -i N -link -g` and `npu-smi info -t health`, and run without that node",
+        examples=(
+            "NPU function error: HCCS LINK ERROR, error code is 507056",
+            "NPU function error: UB LINK ERROR, error code is 507056",
+            "rtStreamSynchronize execute failed, reason=[link error][FUNC:FuncErrorReason]",
+            "reason=device network link error",
+        ),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"NPU function error: (?:HCCL OP RETRY FAILED|SUSPECT REMOTE ERROR|FORCE STOP)",
+        source="torch_npu 2.1-2.9 csrc/core/npu/NPUException.cpp, csrc/framework/OpCommand.cpp",
+        message="HCCL gave up because another rank failed",
+        examples=(
+            "NPU function error: HCCL OP RETRY FAILED, error code is 507055",
+            "NPU function error: SUSPECT REMOTE ERROR, error code is 507057",
+            "NPU function error: FORCE STOP, error code is 107022",
+        ),
+        level=Level.WEAK,
+        echo=True,
+    ),
 )

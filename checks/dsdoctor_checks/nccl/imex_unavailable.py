@@ -114,7 +114,7 @@ SIGNATURES = (
             "node-7:71:204 [2] mnnvl.cc:60 NCCL WARN MNNVL (cliqueSize 16) is available but not working on this system. Check the IMEX channel configuration (/dev/nvidia-caps-imex-channels). Set NCCL_MNNVL_ENABLE=0 to ignore this issue.",
             "MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX configuration (nvidia-imex-ctl -N). Set NCCL_MNNVL_ENABLE=0 to ignore this issue.",
         ),
-        not_examples=("MNNVL is available but not working on this system, we wrote in the ticket",),
+        not_examples=('WARN("MNNVL (cliqueSize %d) is available but not working on this system."',),
         level=Level.CERTAIN,
         masks=(
             "nccl-ib-or-socket-interface",

@@ -80,6 +80,10 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        message="accelerate stops with several RTX 40 GPUs unless peer access and "
+        "InfiniBand are off",
+        hint="set `NCCL_P2P_DISABLE=1` and `NCCL_IB_DISABLE=1`, or start the job with "
+        "`accelerate launch`",
     ),
     Signature(
         pattern="while attaching to shared memory segment",
@@ -89,6 +93,9 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+        message="NCCL could not map its shared memory",
+        hint="enlarge `/dev/shm` (`--shm-size=16g` or `--ipc=host`); containers with "
+        "ranks of one node have to share it",
     ),
     Signature(
         pattern="P2P is disabled between NVLINK",

@@ -1,8 +1,20 @@
-"""Messages of `transformers-deepspeed-incompatible`, one signature for each."""
+"""Messages of `transformers-deepspeed-incompatible`, one signature for each.
+
+Over 400 lines because it is a table.
+"""
 
 from __future__ import annotations
 
 from dsdoctor.api import Level, Signature
+
+#: What the engine wraps has it, not the engine.
+_LIKE_THE_MODEL = "The DeepSpeed engine is used like the model that it wraps"
+_USE_MODULE = (
+    "upgrade transformers, trl and peft; in a script of your own, use `engine.module` for what belongs"
+    " to the model"
+)
+_TOO_OLD = "This DeepSpeed is too old: its engine lacks what is called"
+_UPGRADE = "upgrade DeepSpeed: `python -m pip install -U deepspeed`"
 
 SIGNATURES = (
     Signature(
@@ -144,6 +156,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'base_model_prefix' is fine",),
         level=Level.WEAK,
+        message=_LIKE_THE_MODEL,
+        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'config_class'",
@@ -154,6 +168,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'config_class' is fine",),
         level=Level.WEAK,
+        message=_LIKE_THE_MODEL,
+        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'peft_config'",
@@ -164,6 +180,8 @@ SIGNATURES = (
         ),
         not_examples=("AttributeError: 'SearchEngine' object has no attribute 'peft_config'",),
         level=Level.WEAK,
+        message=_LIKE_THE_MODEL,
+        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'pretrained_model'",
@@ -174,6 +192,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'pretrained_model' is fine",),
         level=Level.WEAK,
+        message=_LIKE_THE_MODEL,
+        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'warnings_issued'",
@@ -184,6 +204,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'warnings_issued' is fine",),
         level=Level.WEAK,
+        message=_LIKE_THE_MODEL,
+        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'is_gradient_checkpointing'",
@@ -194,6 +216,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'is_gradient_checkpointing' is fine",),
         level=Level.WEAK,
+        message=_LIKE_THE_MODEL,
+        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'gradient_checkpointing_\w{1,20}'",
@@ -204,6 +228,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'gradient_checkpointing_ is fine",),
         level=Level.WEAK,
+        message=_LIKE_THE_MODEL,
+        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'get_base_model'",
@@ -214,6 +240,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'get_base_model' is fine",),
         level=Level.WEAK,
+        message=_LIKE_THE_MODEL,
+        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'push_to_hub'",
@@ -224,6 +252,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'push_to_hub' is fine",),
         level=Level.WEAK,
+        message=_LIKE_THE_MODEL,
+        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'save_pretrained'",
@@ -234,6 +264,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'save_pretrained' is fine",),
         level=Level.WEAK,
+        message=_LIKE_THE_MODEL,
+        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute '_?hf_\w{1,30}'",
@@ -244,6 +276,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute '_hf_ is fine",),
         level=Level.WEAK,
+        message=_LIKE_THE_MODEL,
+        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'active_adapters?'",
@@ -254,6 +288,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'active_adapter' is fine",),
         level=Level.WEAK,
+        message=_LIKE_THE_MODEL,
+        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'is_loaded_in_\wbit'",
@@ -264,6 +300,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'is_loaded_in_ is fine",),
         level=Level.WEAK,
+        message=_LIKE_THE_MODEL,
+        hint=_USE_MODULE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'no_sync'",
@@ -274,6 +312,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'no_sync' is fine",),
         level=Level.WEAK,
+        message=_TOO_OLD,
+        hint=_UPGRADE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'offload_states'",
@@ -284,6 +324,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'offload_states' is fine",),
         level=Level.WEAK,
+        message=_TOO_OLD,
+        hint=_UPGRADE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute '(?:set|is)_gradient_accumulation_boundary'",
@@ -297,6 +339,8 @@ SIGNATURES = (
             "Engine' object has no attribute 'is_gradient_accumulation_boundary' is fine",
         ),
         level=Level.WEAK,
+        message=_TOO_OLD,
+        hint=_UPGRADE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'get_global_grad_norm'",
@@ -307,6 +351,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'get_global_grad_norm' is fine",),
         level=Level.WEAK,
+        message=_TOO_OLD,
+        hint=_UPGRADE,
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'coalesce_grad_reduction'",
@@ -317,6 +363,8 @@ SIGNATURES = (
         ),
         not_examples=("Engine' object has no attribute 'coalesce_grad_reduction' is fine",),
         level=Level.WEAK,
+        message=_TOO_OLD,
+        hint=_UPGRADE,
     ),
     Signature(
         pattern="object has no attribute '(?:hf_deepspeed_config|deepspeed_(?:plugin|engine|config|engine_wrapped)|trainer_config_finalize|trainer_config_process)'",

@@ -72,6 +72,15 @@ def env_is_on_path(
 
 HINT = "activate the environment in the job script, before the line that starts the run"
 
+#: What fails later in the interpreter that is used instead.
+_VICTIMS = (
+    "launch-file-missing",
+    "torch-missing",
+    "deepspeed-missing",
+    "script-module-missing",
+    "cpu-only-torch",
+)
+
 SIGNATURES = (
     Signature(
         pattern=r": \d+: (?:source|conda|mamba|micromamba|workon): not found$",
@@ -87,5 +96,59 @@ SIGNATURES = (
         ),
         not_examples=("run.sh: 18: source: not found in the list",),
         level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"CondaError: Run 'conda init' before 'conda activate'|Your shell has not been properly configured to use 'conda activate'",
+        source="conda 4.4-26 conda/cli, conda/exceptions.py",
+        message="`conda activate` does not work in this shell, so the environment is not activated",
+        hint='run `eval "$(conda shell.bash hook)"` or `source $(conda info --base)/etc/profile.d/conda.sh` in the script, before `conda activate`',
+        examples=(
+            "CondaError: Run 'conda init' before 'conda activate'",
+            "CommandNotFoundError: Your shell has not been properly configured to use 'conda activate'.",
+        ),
+        masks=_VICTIMS,
+        goes_on=True,
+    ),
+    Signature(
+        pattern=r"(?:EnvironmentNameNotFound: )?Could not find conda environment: (?P<name>\S{1,200})",
+        source="conda 4.4-26 conda/exceptions.py",
+        message="There is no conda environment `{name}`",
+        hint="list them with `conda env list`, and activate the one to use by its name or its path",
+        examples=(
+            "EnvironmentNameNotFound: Could not find conda environment: train",
+            "Could not find conda environment: /scratch/env",
+        ),
+        not_examples=("Could not find conda environment: ",),
+        masks=_VICTIMS,
+        goes_on=True,
+    ),
+    Signature(
+        pattern=r"\bbash: (?:line \d+: )?(?P<file>\S{1,300}/bin/activate): No such file or directory|: line \d+: (?P<script>\S{1,300}/bin/activate): No such file or directory",
+        source="bash 3.2-5.3 builtins/source.def, with glibc's words",
+        message="The environment that the script activates does not exist here",
+        hint="correct the path of `source …/bin/activate`; on a cluster, the environment must be on a file system that every node mounts",
+        examples=(
+            "bash: /opt/env/bin/activate: No such file or directory",
+            "/var/spool/slurmd/job412/slurm_script: line 9: /home/me/venv/bin/activate: No such file or directory",
+        ),
+        not_examples=("bash: /opt/env/bin/activated: No such file or directory",),
+        masks=_VICTIMS,
+        goes_on=True,
+    ),
+    Signature(
+        pattern=r": line \d+: (?P<tool>conda|mamba|micromamba|workon): command not found$",
+        source="bash 3.2-5.3 execute_cmd.c",
+        message="The shell of the job does not know `{tool}`, so the environment is not activated",
+        hint="source the initialization of conda in the script (`source /opt/conda/etc/profile.d/conda.sh`), or start it with `bash -l`",
+        examples=(
+            "/var/spool/slurmd/job412/slurm_script: line 12: conda: command not found",
+            "run.sh: line 3: mamba: command not found",
+            "run.sh: line 3: micromamba: command not found",
+            "run.sh: line 3: workon: command not found",
+        ),
+        not_examples=("run.sh: line 3: conda: command not found here",),
+        level=Level.WEAK,
+        masks=_VICTIMS,
+        goes_on=True,
     ),
 )

@@ -161,6 +161,8 @@ SIGNATURES = (
         ),
         not_examples=("the loaded file is old; current version is '3'",),
         masks=("cxx-abi-undefined-symbol",),
+        message="Triton's ptxas is older than the PTX that it is given",
+        hint="upgrade torch, which brings the Triton that fits it, and unset `TRITON_PTXAS_PATH`",
     ),
     Signature(
         pattern="Error: .{0,40}Triton requires",

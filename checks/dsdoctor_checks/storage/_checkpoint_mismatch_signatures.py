@@ -313,6 +313,9 @@ SIGNATURES = (
             "AssertionError: tensor_model_parallel_size value from checkpoint (2) is not equal to the input argument value (4).",
         ),
         not_examples=("value from checkpoint (2) taken",),
+        message="The checkpoint was saved with another value of what the error names",
+        hint="start with the value that it was saved with, or convert the checkpoint "
+        "with the framework's own tool",
     ),
     Signature(
         pattern=r"heckpoint(?: was|s were) saved with .{1,120}\b(?:but|while|current|load)",
@@ -328,6 +331,9 @@ SIGNATURES = (
             "heckpoint was saved with   load",
         ),
         not_examples=("checkpoint was saved with 8 ranks",),
+        message="The checkpoint was saved with another value of what the error names",
+        hint="start with the value that it was saved with, or convert the checkpoint "
+        "with the framework's own tool",
     ),
     Signature(
         pattern="(?:Cannot find|Can't find|[Nn]o such file.{0,300}|does not exist.{0,80})latest_universal",
@@ -401,6 +407,9 @@ SIGNATURES = (
         ),
         not_examples=("the shape in current model is torch.Size([16, 4])",),
         near=("lora", "adapter", "deepspeed"),
+        message="A weight of the checkpoint has another shape than in the model",
+        hint="build the model with the configuration of the checkpoint (vocabulary, "
+        "hidden size, LoRA rank)",
     ),
     Signature(
         pattern="Error opening \\\"zarr\\\" driver|rror reading local file \\\"|No ZeRO files found|No such file or directory: '[^']{0,300}\\.distcp'",
@@ -459,5 +468,8 @@ SIGNATURES = (
             "Global shape mismatch for loaded ((64, 8)) and expected ((32, 8)) tensor for key a.weight",
             "CheckpointingException: Global shape mismatch for loaded (torch.Size([4])) and expected ((8,)) tensor",
         ),
+        message="A weight of the checkpoint has another shape than in the model",
+        hint="build the model with the configuration of the checkpoint (vocabulary, "
+        "hidden size, LoRA rank)",
     ),
 )

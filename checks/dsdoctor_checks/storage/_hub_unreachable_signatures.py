@@ -70,6 +70,8 @@ SIGNATURES = (
             "huggingface_hub.errors.OfflineModeIsEnabled: Cannot reach https://huggingface.co/api/models/x: offline mode is enabled. To disable it, please unset the `HF_HUB_OFFLINE` environment variable.",
         ),
         level=Level.STRONG,
+        message="The hub's offline mode is on, and the files are not in the cache",
+        hint="download them in advance with `hf download MODEL`, or unset `HF_HUB_OFFLINE`",
     ),
     Signature(
         pattern="Distant resource does not seem",
@@ -128,6 +130,9 @@ SIGNATURES = (
             "huggingface_hub.errors.HfHubHTTPError: 504 Server Error: Gateway Time-out for url: https://huggingface.co/api/models/x",
         ),
         not_examples=(" Server Error:  ",),
+        message="The hub answered with a server error",
+        hint="try again later; download in advance (`hf download MODEL`) and set "
+        "`HF_HUB_OFFLINE=1` to be independent of it",
     ),
     Signature(
         pattern=r"URLError: <urlopen error (?:\[Errno (?:-?[235]|101|104|110|111|113)\]|\[WinError 100|\[SSL|timed out|_ssl|Tunnel)|requests\.exceptions\.(?:ConnectionError|SSLError|ProxyError|ConnectTimeout|ReadTimeout|ChunkedEncodingError): |(?:httpx|httpcore)\.(?:Connect|Read|Proxy)\w{1,20}: ",
@@ -178,6 +183,9 @@ SIGNATURES = (
         examples=("[nltk_data] Error loading punkt: <urlopen error [Errno 111]",),
         not_examples=("[nltk_data] Error loading punkt:",),
         level=Level.WEAK,
+        message="NLTK's data could not be downloaded",
+        hint="download it in advance with `python -m nltk.downloader`, and set "
+        "`NLTK_DATA` to its folder",
     ),
     Signature(
         pattern="CAS service error : (?!IO Error: No space)",
@@ -189,6 +197,8 @@ SIGNATURES = (
             "RuntimeError: CAS service error : IO Error: No space left on device (os error 28)",
         ),
         level=Level.WEAK,
+        message="The hub's storage service (Xet) failed",
+        hint="try again; with `HF_HUB_DISABLE_XET=1`, downloads do without it",
     ),
     Signature(
         pattern=r"Failed to resolve 'huggingface\.co'",
@@ -283,6 +293,9 @@ SIGNATURES = (
             "load_dataset",
             "urllib3",
         ),
+        message="The hub limits how often it is asked (HTTP 429)",
+        hint="set `HF_TOKEN` on every node, download once in advance (`hf download "
+        "MODEL`), and set `HF_HUB_OFFLINE=1` in the job",
     ),
     Signature(
         pattern="HTTP Error 429 thrown while requesting",
@@ -332,6 +345,9 @@ SIGNATURES = (
             "load_dataset",
             "urllib3",
         ),
+        message="The certificate of the hub, or of a proxy before it, was not accepted",
+        hint="install the proxy's certificate, and set `REQUESTS_CA_BUNDLE` and "
+        "`SSL_CERT_FILE` to it",
     ),
     Signature(
         pattern="50[0-9] Server Error: (?:Gateway Time|Service Unavailable)",
@@ -350,5 +366,8 @@ SIGNATURES = (
             "load_dataset",
             "urllib3",
         ),
+        message="The hub answered with a server error",
+        hint="try again later; download in advance (`hf download MODEL`) and set "
+        "`HF_HUB_OFFLINE=1` to be independent of it",
     ),
 )

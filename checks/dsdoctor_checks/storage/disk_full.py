@@ -151,6 +151,9 @@ SIGNATURES = (
             "shared memory",
             # inotify_add_watch(2): the limit of watches is reached, and no file system is full
             "inotify_add_watch",
+            # a limit of the kernel, not of a disk
+            "unable to create cgroup",
+            "user namespace",
         ),
     ),
     Signature(

@@ -153,4 +153,32 @@ SIGNATURES = (
             "HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': 'a/b/c'.",
         ),
     ),
+    Signature(
+        pattern=r"error: (?:\w{1,40}: )?Could not open (?:stdout|stderr|stdin|output|error) file (?P<path>\S{1,300}): No such file or directory",
+        source="slurm 2.2-25.11 src/slurmd/slurmstepd/io.c, mgr.c",
+        message="The directory of the job's output `{path}` does not exist on the node",
+        hint="create the directory before you submit: Slurm does not create it; it must be on a file system that the node mounts",
+        examples=(
+            "slurmstepd: error: Could not open stdout file /home/me/logs/1.out: No such file or directory",
+            "slurmstepd: error: Could not open stderr file /home/me/logs/1.err: No such file or directory",
+            "slurmstepd: error: Could not open stdin file /home/me/in: No such file or directory",
+            "slurmstepd: error: Could not open output file logs/1.out: No such file or directory",
+            "slurmstepd: error: Could not open error file logs/1.err: No such file or directory",
+        ),
+        not_examples=("error: 1.out: No such file or directory",),
+        level=Level.STRONG,
+        masks=("slurm-step-not-started",),
+    ),
+    Signature(
+        pattern=r"error: couldn't chdir to `(?P<path>[^']{1,300})': No such file or directory",
+        source="slurm 1.0-25.11 src/slurmd/slurmstepd/mgr.c",
+        message="The job's working directory `{path}` does not exist on the node, so it runs in `/tmp`",
+        hint="submit from a directory on a file system that the nodes mount, or pass `--chdir`",
+        examples=(
+            "slurmstepd: error: couldn't chdir to `/home/me/x': No such file or directory: going to /tmp instead",
+        ),
+        not_examples=("cd: `/home/me/x': No such file or directory",),
+        masks=("launch-file-missing",),
+        goes_on=True,
+    ),
 )

@@ -130,11 +130,11 @@ SIGNATURES = (
         examples=(
             "OSError: PermissionError at /.cache/huggingface/hub when downloading gpt2. Check cache directory permissions.",
             "mkdir: cannot create directory '/models': Permission denied",
-            "bash: ./run.sh: Permission denied",
+            "bash: out.log: Permission denied",
             "problem when trying to write in your cache folder",
         ),
         not_examples=("node-b: Permission denied (publickey).",),
-        not_near=("publickey", "nvcc", "ninja", "rcmd: socket", "ssh"),
+        not_near=("publickey", "nvcc", "ninja", "rcmd: socket", "ssh", "execve()"),
     ),
     Signature(
         pattern=r"\[WinError 5\] Access is denied",
@@ -197,12 +197,8 @@ SIGNATURES = (
             "PermissionError: [WinError 5] Access is denied: 'C:\\\\Users\\\\me\\\\.cache\\\\huggingface'",
         ),
         level=Level.WEAK,
-    ),
-    Signature(
-        pattern="permission denied while trying to connect to",
-        source="docker 18-28 client/errors.go",
-        examples=("permission denied while trying to connect to",),
-        level=Level.WEAK,
+        hint="close programs that have the file open (another run, a virus scanner), "
+        "and make the directory writable for this account",
     ),
     Signature(
         pattern=r"\b(?:[Ee]rror:|ERROR) Permission denied",

@@ -78,6 +78,8 @@ SIGNATURES = (
         ),
         not_examples=("for sm80-sm100, but was built for sm37",),
         level=Level.STRONG,
+        message="xFormers has no code for this GPU",
+        hint="install an xFormers build for this GPU and torch, or use another attention (`sdpa`)",
     ),
     Signature(
         pattern="CU(?:BLAS|DNN)_STATUS_ARCH_MISMATCH",
@@ -95,6 +97,8 @@ SIGNATURES = (
             "RuntimeError: Found Tesla P100 which is too old to be supported by the triton GPU compiler, which is used as the backend.",
         ),
         level=Level.STRONG,
+        message="`torch.compile` does not support this GPU",
+        hint="do not use `torch.compile` here, or use a GPU of compute capability 7.0 or newer",
     ),
     Signature(
         pattern=r"type fp8\w+ not supported in this architecture",
@@ -102,6 +106,8 @@ SIGNATURES = (
         examples=("ValueError: type fp8e4nv not supported in this architecture.",),
         not_examples=("fp8e4nv not supported in this architecture.",),
         level=Level.STRONG,
+        message="This GPU does not have the fp8 type that a Triton kernel uses",
+        hint="use another number format, or a GPU of compute capability 8.9 or newer",
     ),
     Signature(
         pattern=r"(?:Feature|Modifier|Instruction) '(?![^']{0,40}bf16)[^']{1,90}'.{0,40} (?:requires|not supported on) \.target",
@@ -120,12 +126,16 @@ SIGNATURES = (
         source="NVIDIA NGC containers 20.01-25.09 entrypoint",
         examples=("ERROR: No supported GPU(s) detected to run this container",),
         level=Level.STRONG,
+        message="The image does not support this GPU",
+        hint="use a newer release of the image",
     ),
     Signature(
         pattern="which is not yet supported in this version of the container",
         source="NVIDIA NGC containers 20.01-25.09 entrypoint",
         examples=("which is not yet supported in this version of the container",),
         level=Level.STRONG,
+        message="The image does not support this GPU",
+        hint="use a newer release of the image",
     ),
     Signature(
         pattern="PTX JIT compilation failed",

@@ -282,4 +282,19 @@ SIGNATURES = (
         level=Level.CERTAIN,
         masks=("no-gpu-visible",),
     ),
+    Signature(
+        pattern=r"Torch not compiled with XPU enabled|PyTorch is not linked with support for (?P<device>xpu|npu|hpu|mtia|privateuseone) devices",
+        source="torch 2.4-2.13 xpu/__init__.py, c10/core/impl/DeviceGuardImplInterface.h",
+        message="The installed torch was built without support for that accelerator",
+        hint="install a torch build for the accelerator (for Intel GPUs from `https://download.pytorch.org/whl/xpu`), or the extension that brings its backend, and import it first",
+        examples=(
+            "AssertionError: Torch not compiled with XPU enabled",
+            "RuntimeError: PyTorch is not linked with support for xpu devices",
+            "RuntimeError: PyTorch is not linked with support for npu devices",
+            "RuntimeError: PyTorch is not linked with support for hpu devices",
+            "RuntimeError: PyTorch is not linked with support for mtia devices",
+            "RuntimeError: PyTorch is not linked with support for privateuseone devices",
+        ),
+        level=Level.STRONG,
+    ),
 )

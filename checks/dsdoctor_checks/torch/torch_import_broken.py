@@ -182,6 +182,39 @@ SIGNATURES = (
         ),
         level=Level.CERTAIN,
     ),
+    Signature(
+        pattern=r"\b(?P<library>lib(?:sycl|ze_loader|ur_loader|pi_level_zero|mkl_sycl\w{0,20}|ccl|OpenCL)\.so[\d.]*): cannot open shared object file",
+        source="glibc 2.17-2.41 elf/dl-load.c, for torch 2.4-2.13 (XPU) and intel_extension_for_pytorch 1.13-2.8",
+        message="torch for Intel GPUs does not find `{library}` of oneAPI or of the driver",
+        hint="run `source /opt/intel/oneapi/setvars.sh` in the shell of the job; for `libze_loader` install the GPU driver's package `level-zero`",
+        examples=(
+            "ImportError: libsycl.so.8: cannot open shared object file: No such file or directory",
+            "ImportError: libze_loader.so.1: cannot open shared object file: No such file or directory",
+            "ImportError: libur_loader.so.0: cannot open shared object file: No such file or directory",
+            "ImportError: libpi_level_zero.so: cannot open shared object file: No such file or directory",
+            "ImportError: libmkl_sycl_blas.so.5: cannot open shared object file: No such file or directory",
+            "ImportError: libccl.so.1: cannot open shared object file: No such file or directory",
+            "ImportError: libOpenCL.so.1: cannot open shared object file: No such file or directory",
+        ),
+        not_examples=("ImportError: libsyclx.so: cannot open shared object file",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\[WinError (?P<code>1114|182|126|127|193)\].{0,160}Error loading \"[^\"]{0,200}\\torch\\lib\\(?P<library>[^\"\\]{1,60})\"",
+        source="torch 1.5-2.13 __init__.py: _load_dll_libraries, with the words of Windows 10-11",
+        message="Windows cannot load `{library}` of torch (error {code})",
+        hint="install the Visual C++ Redistributable (2015-2022, x64), then reinstall torch in a fresh environment; 126 and 127: a DLL that it needs is missing or of another release",
+        examples=(
+            'OSError: [WinError 1114] A dynamic link library (DLL) initialization routine failed. Error loading "C:\\py\\torch\\lib\\c10.dll" or one of its dependencies.',
+            'OSError: [WinError 182] The operating system cannot run %1. Error loading "C:\\py\\torch\\lib\\shm.dll" or one of its dependencies.',
+            'OSError: [WinError 126] The specified module could not be found. Error loading "D:\\env\\torch\\lib\\fbgemm.dll" or one of its dependencies.',
+            'OSError: [WinError 127] The specified procedure could not be found. Error loading "D:\\env\\torch\\lib\\c10_cuda.dll" or one of its dependencies.',
+            'OSError: [WinError 193] %1 is not a valid Win32 application. Error loading "D:\\env\\torch\\lib\\c10.dll" or one of its dependencies.',
+        ),
+        not_examples=('OSError: [WinError 126] Error loading "D:\\env\\other\\lib\\x.dll"',),
+        level=Level.CERTAIN,
+        masks=("cxx-abi-undefined-symbol", "dependency-version-conflict"),
+    ),
 )
 
 #: While torch itself is being imported, a module that is missing is one that torch needs.

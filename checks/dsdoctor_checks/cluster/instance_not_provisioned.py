@@ -1,0 +1,101 @@
+"""The cloud provider could not start the machine that the job asks for.
+
+## Why it matters
+No part of the job has run. Either no machine of that kind is free in the region or zone, or the quota of the account
+does not allow it. The first passes with time; the second does not.
+
+## What to do
+Read whether the message speaks of capacity or of a quota. For capacity, try other zones, regions or kinds of machine,
+or wait (`sky launch --retry-until-up`). For a quota, ask the provider to raise it for that kind in that region.
+
+## References
+- https://docs.skypilot.co/en/latest/cloud-setup/quota.html
+- https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html
+- https://cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Level, Scope, Signature
+
+CONDITION = Condition(
+    "instance-not-provisioned",
+    id="DSD1662",
+    scope=Scope.JOB,
+    since="0.1",
+    transient="capacity may be free later",
+)
+
+HINT = "if the message is about capacity, try another zone, region or kind of machine, or wait; if it is about a quota, ask the provider to raise it"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"\bResourcesUnavailableError: (?P<why>(?:Failed to (?:provision|acquire)|Catalog does not contain|No (?:resource|cloud)).{0,200})",
+        source="skypilot 0.1-0.10 sky/exceptions.py, sky/optimizer.py, sky/backends/cloud_vm_ray_backend.py",
+        message="SkyPilot could not start the machines: {why}",
+        examples=(
+            "sky.exceptions.ResourcesUnavailableError: Failed to provision all possible launchable resources. Relax the task's resource requirements: 1x GCP({'T4': 1})",
+            "sky.exceptions.ResourcesUnavailableError: Failed to acquire resources in all zones in us-east1.",
+            "sky.exceptions.ResourcesUnavailableError: Catalog does not contain any instances satisfying the request",
+            "ResourcesUnavailableError: No resource satisfying the request",
+            "ResourcesUnavailableError: No cloud is enabled for it",
+        ),
+        not_examples=("ResourcesUnavailableError: see the log",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\bCapacityError: Unable to provision requested ML compute capacity|\bInsufficientInstanceCapacity\b.{0,200}|\bInsufficientCapacityError\b",
+        source="Amazon SageMaker and EC2 API: reasons of a failed start",
+        message="AWS has no free machine of that kind in the zone",
+        examples=(
+            "Failed. Reason: CapacityError: Unable to provision requested ML compute capacity due to InsufficientInstanceCapacity error.",
+            "An error occurred (InsufficientInstanceCapacity) when calling the RunInstances operation: We currently do not have sufficient capacity",
+            "botocore: InsufficientCapacityError",
+        ),
+        not_examples=(
+            "InsufficientInstanceCapacityX",
+            "InsufficientCapacityErrors",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\bResourceLimitExceeded\b.{0,200}service limit '(?P<kind>[^']{1,100})' is (?P<limit>\d+)|\b(?:VcpuLimitExceeded|MaxSpotInstanceCountExceeded)\b",
+        source="Amazon SageMaker and EC2 API: quotas",
+        message="The quota of the AWS account does not allow the machine",
+        hint="ask AWS (Service Quotas) to raise the limit for that kind of machine in that region, or use one that the account may start",
+        examples=(
+            "An error occurred (ResourceLimitExceeded) when calling the CreateTrainingJob operation: The account-level service limit 'ml.p4d.24xlarge for training job usage' is 0 Instances",
+            "An error occurred (VcpuLimitExceeded) when calling the RunInstances operation",
+            "An error occurred (MaxSpotInstanceCountExceeded) when calling the RunInstances operation",
+        ),
+        not_examples=(
+            "see the service limit 'a' is 0",
+            "VcpuLimitExceededX",
+            "MaxSpotInstanceCountExceededX",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\bZONE_RESOURCE_POOL_EXHAUSTED\b|The zone '[^']{1,200}' does not have enough resources available",
+        source="Google Compute Engine API: reasons of a failed start",
+        message="Google Cloud has no free machine of that kind in the zone",
+        examples=(
+            "code: ZONE_RESOURCE_POOL_EXHAUSTED",
+            "The zone 'projects/x/zones/us-central1-a' does not have enough resources available to fulfill the request.",
+        ),
+        not_examples=(
+            "ZONE_RESOURCE_POOL_EXHAUSTED_X",
+            "The zone '' does not have enough resources available",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"Quota '(?P<quota>[\w-]{1,80})' exceeded\.",
+        source="Google Compute Engine API: quotas",
+        message="The quota `{quota}` of the Google Cloud project does not allow the machine",
+        hint="ask Google (IAM & Admin, Quotas) to raise it for that region, or use a region or kind of machine that the project may start",
+        examples=("Quota 'NVIDIA_A100_GPUS' exceeded.  Limit: 0.0 in region us-central1.",),
+        not_examples=("Quota 'of the user' exceeded.",),
+        level=Level.STRONG,
+    ),
+)

@@ -1,0 +1,383 @@
+"""Messages of `gpu-oom`, one signature for each."""
+
+from __future__ import annotations
+
+from dsdoctor.api import Level, Signature
+
+_PATTERN = r"(?:CUDA|HIP) out of memory|OutOfMemoryError:"
+_EXAMPLES = (
+    "RuntimeError: HIP out of memory. Tried to allocate 256.00 MiB",
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 23.64 GiB",
+    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.20 GiB (GPU 0; 31.75 GiB total capacity)",
+    "RuntimeError: CUDA out of memory. Tried to allocate 128.00 MiB",
+)
+
+
+def _out_of_memory_while(
+    doing: str, hint: str, near: tuple[str, ...], not_near: tuple[str, ...] = ()
+) -> Signature:
+    """The same error, where the frames above it show what was being done."""
+    return Signature(
+        pattern=_PATTERN,
+        source="torch 0.4-2.13 c10/cuda/CUDACachingAllocator.cpp",
+        examples=_EXAMPLES,
+        level=Level.CERTAIN,
+        near=near,
+        not_near=not_near,
+        message=f"The GPU ran out of memory {doing}",
+        hint=hint,
+    )
+
+
+_STATES = "raise the ZeRO stage, offload the optimizer, or use more GPUs"
+_ACTIVATIONS = "lower the micro-batch or the sequence length, or use activation checkpointing"
+
+#: What the last frames of the traceback contain, in order: the first match is used.
+PLACES = (
+    _out_of_memory_while(
+        "while the model was moved to the GPU, before DeepSpeed partitioned it",
+        "load the model on the CPU and do not call `.to('cuda')` before `deepspeed.initialize`; with"
+        " ZeRO-3 create it under `deepspeed.zero.Init`",
+        ("return t.to(", "in _apply\n", "_load_state_dict_into", "caching_allocator_warmup"),
+        ("deepspeed/runtime/", "_configure_"),
+    ),
+    _out_of_memory_while(
+        "during DeepSpeed's setup: parameters, gradients and optimizer states do not fit at this ZeRO stage",
+        _STATES,
+        (
+            "_configure_zero_optimizer",
+            "_configure_optimizer",
+            "initialize_optimizer_states",
+            "_setup_for_real_optimizer",
+        ),
+    ),
+    _out_of_memory_while(
+        "in the optimizer step: the optimizer states do not fit at this ZeRO stage without offload",
+        _STATES,
+        ("exp_avg", "in _init_group", "_take_model_step", "self.optimizer.step()"),
+    ),
+    _out_of_memory_while(
+        "in the logits or the loss, whose size is micro-batch × sequence length × vocabulary",
+        "lower the micro-batch or the sequence length, or use a fused loss (Liger)",
+        ("cross_entropy", "logits.float()", "self.lm_head(", "log_softmax"),
+    ),
+    _out_of_memory_while(
+        "in attention, whose memory grows with the sequence length",
+        "lower the sequence length or the micro-batch, or use `attn_implementation='sdpa'` or"
+        " FlashAttention",
+        (
+            "scaled_dot_product_attention",
+            "attn_weights",
+            "attention_scores",
+            "eager_attention_forward",
+            "flash_attn",
+        ),
+    ),
+    _out_of_memory_while(
+        "in the backward pass: activations and gradients of this micro-batch do not fit",
+        _ACTIVATIONS,
+        ("run_backward", "loss.backward()", "engine.backward", "self.engine.backward"),
+    ),
+    _out_of_memory_while(
+        "in the forward pass: the activations of this micro-batch and sequence length do not fit",
+        _ACTIVATIONS,
+        ("in forward\n", "in _call_impl"),
+    ),
+)
+
+SIGNATURES = (
+    *PLACES,
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDA out of memory",
+        source="torch 2.4.1 libc10_cuda.so",
+        examples=("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",),
+        not_examples=("reduce the batch size to avoid CUDA out of memory errors",),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*OutOfMemoryError",
+        source="torch 2.4.1 libc10_cuda.so, libtorch_cuda.so",
+        examples=("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",),
+        not_examples=("java.lang.OutOfMemoryError: Java heap space",),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDA [Ee]rror: out of memory",
+        source=(
+            "CUDA 7-13 cudart cudaGetErrorString, as torch 1.5-2.13 c10/cuda/CUDAException.cpp "
+            "prints it"
+        ),
+        examples=("torch.AcceleratorError: CUDA error: out of memory",),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUBLAS_STATUS_ALLOC_FAILED",
+        source="torch 2.4.1 libtorch_cuda.so",
+        examples=(
+            "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        ),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDNN_STATUS_ALLOC_FAILED",
+        source="cuDNN 7-9 cudnn.h, cudnnGetErrorString",
+        examples=("CUDNN_STATUS_ALLOC_FAILED",),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*cuda runtime error \(2\)",
+        source="torch 0.3-1.12 THC/THCGeneral.cpp",
+        examples=("RuntimeError: cuda runtime error (2) : out of memory at x.cu:66",),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*cudaErrorMemoryAllocation",
+        source="torch 2.4.1 libc10_cuda.so",
+        examples=("cudaErrorMemoryAllocation",),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDA_ERROR_OUT_OF_MEMORY",
+        source="CUDA 10.2-13.0 cuda.h, cuGetErrorName",
+        examples=("CUDA_ERROR_OUT_OF_MEMORY",),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*(?:HIP|NPU|XPU) out of memory",
+        source=(
+            "torch 1.8-2.13 (ROCm) c10/cuda/CUDACachingAllocator.cpp, torch 2.3-2.13 "
+            "c10/xpu/XPUCachingAllocator.cpp, torch_npu 1.8-2.7 "
+            "csrc/core/npu/NPUCachingAllocator.cpp"
+        ),
+        examples=(
+            "HIP out of memory",
+            "NPU out of memory",
+            "XPU out of memory",
+        ),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*[Cc]uda failure (?:2 )?'out of memory'",
+        source="nccl 2.2-2.32 src/include/checks.h, with cudart's words",
+        examples=(
+            "node1:771:801 [1] include/alloc.h:102 NCCL WARN Cuda failure 2 'out of memory'",
+        ),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*(?:CUDA|cuda|Cuda|HIP|[Dd]evice)\b.{0,30}[ (]out of memory",
+        source="torch 2.4.1 libc10_cuda.so",
+        examples=(
+            "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",
+            "RuntimeError: cuda runtime error (2) : out of memory at x.cu:66",
+            "Cuda ...  out of memory",
+            "HIP ...  out of memory",
+            "Device ...  out of memory",
+        ),
+        not_examples=(
+            "Memory cgroup out of memory: Killed process 77 (python) total-vm:1kB",
+            "reduce the batch size to avoid CUDA out of memory errors",
+        ),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern="CUBLAS_STATUS_NOT_INITIALIZED",
+        source="xformers 0.0.29 third_party/cutlass/tools/util/include/cutlass/util/cublas_wrappers.hpp",
+        examples=(
+            "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+            "CUBLAS_STATUS_NOT_INITIALIZED when calling cublasCreate(handle)",
+        ),
+        level=Level.WEAK,
+        # a kernel's assertion leaves a context in which cuBLAS does not start either
+        unless=("device-side assert", "Assertion `"),
+        message="cuBLAS could not start, mostly because GPU memory ran out",
+        hint="lower the micro-batch; if GPU memory is free, run with "
+        "`CUDA_LAUNCH_BLOCKING=1` and look for an earlier error, such as labels "
+        "out of range",
+    ),
+    Signature(
+        pattern="Some modules are dispatched on the CPU or the disk",
+        source="accelerate 1.15.0 utils/bnb.py",
+        examples=(
+            "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM to fit the quantized model.",
+            "ValueError: Some modules are dispatched on the CPU or the disk.",
+        ),
+        message="The quantized model does not fit into the memory of the GPUs",
+        hint="use a smaller model or more GPUs, free GPU memory, or set "
+        "`llm_int8_enable_fp32_cpu_offload=True`",
+    ),
+    Signature(
+        pattern=r"Allocation on device \d* ?would exceed|Allocation on device \d*\.? ?\(out of memory\)",
+        source="torch 2.0-2.13 c10/cuda/CUDAMallocAsyncAllocator.cpp",
+        examples=(
+            "torch.cuda.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)",
+            "Allocation on device (out of memory)",
+        ),
+        not_examples=("Allocation on device 0 took 20.00 MiB (80.00 GiB in all)",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog",),
+    ),
+    Signature(
+        pattern="No available memory for the cache blocks",
+        source="vllm 0.2-0.11 worker/worker.py, core/kv_cache_utils.py",
+        examples=(
+            "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.",
+        ),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog",),
+        message="No GPU memory is left for the KV cache",
+        hint="raise `gpu_memory_utilization`, lower `max_model_len`, or use more GPUs "
+        "(`tensor_parallel_size`)",
+    ),
+    Signature(
+        pattern="is less than desired GPU memory utilization",
+        source="vllm 0.9-0.11 v1/worker/gpu_worker.py",
+        examples=("is less than desired GPU memory utilization",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog",),
+        message="Less GPU memory is free than vLLM is told to use",
+        hint="end what else uses the GPU (`nvidia-smi`), or lower `gpu_memory_utilization`",
+    ),
+    Signature(
+        pattern="OOM when allocating tensor",
+        source="tensorflow 1.0-2.20 core/framework/op_kernel.cc",
+        examples=("ResourceExhaustedError: OOM when allocating tensor with shape[8,512]",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog",),
+        hint="lower the batch or the sequence length, or spread the model over more devices",
+    ),
+    Signature(
+        pattern=r"RayTaskError\(OutOfMemoryError\)",
+        source="ray 2.0-2.50 python/ray/exceptions.py: the exception of torch that a task raised",
+        examples=(
+            "ray.exceptions.RayTaskError(OutOfMemoryError): ray::Actor.load() (pid=7, ip=10.0.0.2)",
+        ),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog",),
+    ),
+    Signature(
+        pattern="RESOURCE_EXHAUSTED: (?:Out of memory|Failed to allocate)",
+        source="xla 2019-2025 tsl/framework/bfc_allocator.cc",
+        examples=(
+            "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 512 bytes.",
+            "RESOURCE_EXHAUSTED: Failed to allocate",
+        ),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog",),
+        hint="lower the batch or the sequence length, or spread the model over more devices",
+    ),
+    Signature(
+        pattern="larger than the (?:maximum|available) .{0,60}KV cache",
+        source="vllm 0.2-0.11 core/kv_cache_utils.py, worker/worker.py",
+        examples=(
+            "larger than the maximum KV cache",
+            "larger than the available KV cache",
+        ),
+        not_examples=("larger than the maximum KV",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog",),
+        message="The KV cache is smaller than one sequence of the model's maximum length",
+        hint="lower `max_model_len`, raise `gpu_memory_utilization`, or use more GPUs",
+    ),
+    Signature(
+        pattern=r"error == cudaSuccess\. 2 vs 0",
+        source="caffe2 in torch 1.0-2.0 caffe2/core/context_gpu.cu",
+        examples=("error == cudaSuccess. 2 vs 0",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog",),
+    ),
+    Signature(
+        pattern="Unable to find a valid cuDNN algorithm|(?:FIND|GET) was unable to find an engine to execute",
+        source="torch 2.4.1 libtorch_cuda.so",
+        examples=(
+            "RuntimeError: Unable to find a valid cuDNN algorithm to run convolution",
+            "RuntimeError: FIND was unable to find an engine to execute this computation",
+        ),
+        level=Level.WEAK,
+        message="cuDNN finds no algorithm for a convolution, mostly because GPU memory ran out",
+        hint="lower the batch; if GPU memory is free, check that the installed cuDNN "
+        "is the one of torch",
+    ),
+    Signature(
+        pattern=r"CUDA Error while trying to pin memory\. error: 2\b",
+        source=(
+            "trainers that move blocks of a model by cudaHostRegister, and print its return value: "
+            "2 is cudaErrorMemoryAllocation"
+        ),
+        examples=(
+            "RuntimeError: CUDA Error while trying to pin memory. error: 2, ptr: 140, size: 8",
+        ),
+        not_examples=(
+            "RuntimeError: CUDA Error while trying to pin memory. error: 209, ptr: 140, size: 8",
+        ),
+        message="Host memory could not be pinned",
+        hint="request more host memory, raise `ulimit -l`, or set `pin_memory` to "
+        "false in the offload settings",
+    ),
+)

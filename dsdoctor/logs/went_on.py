@@ -1,0 +1,29 @@
+"""Commands before the run that failed, such as `module load`, after which the script went on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dsdoctor.logs.candidates import Candidate
+from dsdoctor.logs.errors import Error
+
+
+def went_on(candidate: Candidate) -> bool:
+    """Whether it is a command before the run that failed, after which the script went on."""
+    return bool(candidate.hits) and all(hit.known.signature.goes_on for hit in candidate.hits)
+
+
+def sets_up(candidate: Candidate, victim: Candidate) -> bool:
+    """Whether such a command would have set up what a later failure lacks."""
+    return victim.name in candidate.masks and candidate.first < victim.first and went_on(candidate)
+
+
+def without_idle(candidates: list[Candidate], error: Error | None) -> list[Candidate]:
+    """The candidates without such commands, unless they explain another, or nothing else failed."""
+    idle = [one for one in candidates if went_on(one) and not _explains_any(one, candidates)]
+    kept = [one for one in candidates if one not in idle]
+    return kept if kept or error is not None else candidates
+
+
+def _explains_any(candidate: Candidate, candidates: Sequence[Candidate]) -> bool:
+    return any(sets_up(candidate, one) for one in candidates)

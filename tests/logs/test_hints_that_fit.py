@@ -1,0 +1,111 @@
+"""What to do about a message where the hint of its condition would not help."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor import packs
+from dsdoctor.logs import Source, diagnose, signatures_of
+
+KNOWN = signatures_of(packs.load(builtin_only=True))
+
+
+@pytest.mark.parametrize(
+    ("line", "condition", "words"),
+    [
+        pytest.param(
+            "ValueError: 8-bit quantization is not compatible with ZeRO-3",
+            "ds-config-unsupported-combination",
+            "load the model without quantization",
+            id="a quantized model is no setting of the config",
+        ),
+        pytest.param(
+            "AssertionError: num_elems 41943040> buffer 33554432",
+            "ds-config-unsupported-combination",
+            "`buffer_size`",
+            id="a buffer that is too small",
+        ),
+        pytest.param(
+            "ValueError: Please correct the following DeepSpeed config values that mismatch "
+            "TrainingArguments values:",
+            "ds-config-batch-mismatch",
+            '"auto"',
+            id="two places for one value",
+        ),
+        pytest.param(
+            "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please "
+            "update your driver to a newer version",
+            "driver-too-old",
+            "an image with an older CUDA",
+            id="another torch does not make the image start",
+        ),
+        pytest.param(
+            "RuntimeError: CUDA error: CUDA driver is a stub library",
+            "cuda-init-driver-state",
+            "`stubs`",
+            id="reloading a module does not replace a stub",
+        ),
+        pytest.param(
+            "OSError: libnvidia-ml.so.1: cannot open shared object file: No such file or directory",
+            "no-gpu-visible",
+            "`--gpus all`",
+            id="libraries that a container lacks",
+        ),
+        pytest.param(
+            "ValueError: No available memory for the cache blocks. Try increasing "
+            "`gpu_memory_utilization` when initializing the engine.",
+            "gpu-oom",
+            "`gpu_memory_utilization`",
+            id="an inference engine has no micro-batch",
+        ),
+        pytest.param(
+            "RuntimeError: Failed: CUDA Error while trying to pin memory. error: 2, ptr: 0, size: 8",
+            "gpu-oom",
+            "`pin_memory`",
+            id="memory of the host",
+        ),
+        pytest.param(
+            "w-0:88:99 [0] bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",
+            "nccl-ib-or-socket-interface",
+            "`ip -br addr`",
+            id="a name that no interface has",
+        ),
+        pytest.param(
+            "RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp/"
+            "pair.cc:144] no error",
+            "nccl-ib-or-socket-interface",
+            "`GLOO_SOCKET_IFNAME`",
+            id="gloo reads another variable",
+        ),
+        pytest.param(
+            "pdsh@head: n2: rcmd: socket: Permission denied",
+            "hostfile-or-ssh-problem",
+            "`export PDSH_RCMD_TYPE=ssh`",
+            id="ssh is not used at all",
+        ),
+        pytest.param(
+            "KeyError: 'PDSH_SSH_ARGS_APPEND'",
+            "hostfile-or-ssh-problem",
+            "`export PDSH_SSH_ARGS_APPEND",
+            id="a variable of the launcher",
+        ),
+        pytest.param(
+            "RuntimeError: Attempting to deserialize object on CUDA device 3 but "
+            "torch.cuda.device_count() is 1. Please use torch.load with map_location",
+            "invalid-device-ordinal",
+            "`map_location",
+            id="a file from another machine",
+        ),
+        pytest.param(
+            "huggingface_hub.errors.OfflineModeIsEnabled: Cannot reach https://huggingface.co/api/"
+            "models/x: offline mode is enabled.",
+            "hub-unreachable",
+            "unset `HF_HUB_OFFLINE`",
+            id="the hub was not asked",
+        ),
+    ],
+)
+def test_the_hint_is_about_the_message(line: str, condition: str, words: str) -> None:
+    found = diagnose([Source("log", data=f"{line}\n".encode())], KNOWN)
+    assert found.causes[0].condition == condition
+    assert words in found.causes[0].hint

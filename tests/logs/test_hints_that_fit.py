@@ -103,6 +103,43 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
             "unset `HF_HUB_OFFLINE`",
             id="the hub was not asked",
         ),
+        pytest.param(
+            "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 163840, "
+            "Hardware limit: 101376. Reducing block sizes or `num_stages` may help.",
+            "cuda-kernel-failed",
+            "smaller block sizes",
+            id="Triton is neither missing nor too old",
+        ),
+        pytest.param(
+            "ImportError: libnccl.so.2: cannot open shared object file: No such file or directory",
+            "nccl-version-mismatch",
+            "reinstall torch with its dependencies",
+            id="there is no other NCCL",
+        ),
+        pytest.param(
+            "ImportError: libcusparseLt.so.0: cannot open shared object file: No such file or directory",
+            "cuda-runtime-lib-mismatch",
+            "reinstall torch with its dependencies",
+            id="torch is no extension",
+        ),
+        pytest.param(
+            "NVRM: installed in this system requires use of the NVIDIA open kernel modules.",
+            "kernel-module-unsuitable",
+            "the open kind of the driver",
+            id="a module of the wrong kind",
+        ),
+        pytest.param(
+            "NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:",
+            "cuda-init-driver-state",
+            "`Above 4G Decoding`",
+            id="a setting of the firmware",
+        ),
+        pytest.param(
+            "wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[key])",
+            "experiment-tracker-unavailable",
+            "`WANDB_API_KEY`",
+            id="not an error of the script",
+        ),
     ],
 )
 def test_the_hint_is_about_the_message(line: str, condition: str, words: str) -> None:

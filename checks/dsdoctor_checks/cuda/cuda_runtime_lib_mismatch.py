@@ -25,6 +25,23 @@ HINT = (
 
 SIGNATURES = (
     Signature(
+        pattern=r"Error: (?P<library>lib(?:cusparseLt|cufile|cupti|nvshmem_host)\.so[\d.]*): cannot open shared object",
+        source="glibc 2.17-2.41 elf/dl-load.c; torch 2.1-2.13 libtorch_cuda.so needs them",
+        examples=(
+            "ImportError: libcusparseLt.so.0: cannot open shared object file: No such file or directory",
+            "ImportError: libcufile.so.0: cannot open shared object file: No such file or directory",
+            "ImportError: libcupti.so.12: cannot open shared object file: No such file or directory",
+            "OSError: libnvshmem_host.so.3: cannot open shared object file: No such file or directory",
+        ),
+        not_examples=(
+            "Error: libcurand.so.10: cannot open shared object file: No such file or directory",
+        ),
+        level=Level.STRONG,
+        message="A library that torch itself needs is not found: `{library}`",
+        hint="reinstall torch with its dependencies (`python -m pip install --force-reinstall torch`),"
+        " with the index of its CUDA version",
+    ),
+    Signature(
         pattern=r"^(?!.*(?:dso_loader|Could not load dynamic library)).*lib(?:cudart|cublas|cublasLt|cufft|cusparse|nvrtc|cusolver|curand|nvToolsExt|cupti|cufile|cusparseLt|cudss|nvfatbin|nvshmem_host)(?:\.so|-)[\w.]*: cannot open shared object",
         source="glibc 2.17-2.41 elf/dl-load.c",
         examples=(

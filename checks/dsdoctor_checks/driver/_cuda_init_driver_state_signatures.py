@@ -6,6 +6,18 @@ from dsdoctor.api import Level, Signature
 
 SIGNATURES = (
     Signature(
+        pattern="This PCI I/O region assigned to your NVIDIA device is invalid",
+        source="NVIDIA open-gpu-kernel-modules 515-590 kernel-open/nvidia/nv-pci.c",
+        examples=(
+            "NVRM: This PCI I/O region assigned to your NVIDIA device is invalid: NVRM: BAR1 is 0M @ 0x0 (PCI:0000:17:00.0)",
+        ),
+        level=Level.STRONG,
+        masks=("no-gpu-visible",),
+        message="The firmware gave a GPU no valid memory window (BAR)",
+        hint="turn on `Above 4G Decoding` in the firmware settings (in a virtual machine: a larger 64-bit"
+        " MMIO window), or boot with `pci=realloc`",
+    ),
+    Signature(
         pattern=r"MPS client failed to connect to the MPS|MPS server is not ready to accept",
         source="CUDA 11.4-13.0 cudaGetErrorString of errors 805 and 807",
         examples=(

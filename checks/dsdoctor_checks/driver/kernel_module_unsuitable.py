@@ -23,10 +23,12 @@ from dsdoctor.api import (
     Condition,
     Finding,
     Gpus,
+    Level,
     Missing,
     NvidiaKernel,
     PciGpu,
     Scope,
+    Signature,
     check,
     fail,
     ok,
@@ -96,3 +98,45 @@ def module_serves_each_gpu(kernel: NvidiaKernel, gpus: Gpus | Missing) -> Iterat
         gpus=[gpu.bdf for gpu in wrong],
         device_id=first.device_id,
     )
+
+
+HINT = "install the kind of the driver that the GPU works with, and reboot"
+
+SIGNATURES = (
+    Signature(
+        pattern="installed in this system requires use of the NVIDIA open kernel modules",
+        source="NVIDIA driver 560-610 nvidia.ko (proprietary)",
+        examples=(
+            "NVRM: installed in this system requires use of the NVIDIA open kernel modules.",
+            "NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:2b85) installed in this system requires use of the NVIDIA open kernel modules.",
+        ),
+        level=Level.CERTAIN,
+        masks=("no-gpu-visible", "cuda-init-driver-state"),
+        message="The proprietary kernel module is loaded, but this GPU needs NVIDIA's open one",
+        hint="install the open kind of the driver (Ubuntu: `nvidia-driver-NNN-open`; the installer:"
+        " `--kernel-module-type=open`) and reboot",
+    ),
+    Signature(
+        pattern=r"installed in this system is not supported by open\b",
+        source="NVIDIA open-gpu-kernel-modules 515-610 kernel-open/nvidia/nv-pci.c",
+        examples=("NVRM: installed in this system is not supported by open",),
+        not_examples=("NVRM: installed in this system is not supported by opengl",),
+        level=Level.CERTAIN,
+        masks=("no-gpu-visible", "cuda-init-driver-state"),
+        message="NVIDIA's open kernel module is loaded, but this GPU is older than Turing and needs the"
+        " proprietary one",
+        hint="install the proprietary kind of the driver and reboot",
+    ),
+    Signature(
+        pattern="installed in this system is not supported by the",
+        source="NVIDIA driver 390-610 nvidia.ko",
+        examples=(
+            "NVRM: installed in this system is not supported by the",
+            "NVRM: The NVIDIA GPU 0000:17:00.0 (PCI ID: 10de:2684) installed in this system is not supported by the NVIDIA 470.256.02 driver release.",
+        ),
+        level=Level.CERTAIN,
+        masks=("no-gpu-visible", "cuda-init-driver-state"),
+        message="The NVIDIA driver does not support this GPU: it is older than the GPU, or has dropped it",
+        hint="install a driver branch that lists the GPU (https://www.nvidia.com/drivers), and reboot",
+    ),
+)

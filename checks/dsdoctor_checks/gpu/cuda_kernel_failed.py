@@ -40,6 +40,34 @@ _VICTIMS = (
 
 SIGNATURES = (
     Signature(
+        pattern=r"out of resource: (?P<what>shared memory|tensor memory|registers|threads), Required: (?P<need>\d{1,12}), Hardware limit: (?P<limit>\d{1,12})",
+        source="triton 2.1-3.5 runtime/errors.py, third_party/nvidia/backend/driver.c",
+        level=Level.LIKELY,
+        message="A Triton kernel needs more {what} than the GPU has ({need}, the limit is {limit})",
+        hint="use smaller block sizes or fewer stages, a smaller head dimension or 16-bit types, or"
+        " upgrade the package that the kernel belongs to",
+        examples=(
+            "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 163840, Hardware limit: 101376. Reducing block sizes or `num_stages` may help.",
+            "RuntimeError: Triton Error [CUDA]: out of resource: tensor memory, Required: 1024, Hardware limit: 512",
+            "OutOfResources: out of resource: registers, Required: 70000, Hardware limit: 65536",
+            "OutOfResources: out of resource: threads, Required: 2048, Hardware limit: 1024",
+        ),
+        not_examples=("out of resource: shared memory, Required: all",),
+        masks=_VICTIMS,
+    ),
+    Signature(
+        pattern=r"(?P<what>CUBLAS_STATUS_EXECUTION_FAILED|CUDNN_STATUS_EXECUTION_FAILED)\b",
+        source="torch 1.0-2.13 csrc cuda/Exceptions.h; cuBLAS 11-13, cuDNN 8-9",
+        level=Level.WEAK,
+        message="A kernel of cuBLAS or cuDNN failed ({what})",
+        examples=(
+            "RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasGemmEx(...)`",
+            "RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED",
+        ),
+        not_examples=("CUDNN_STATUS_EXECUTION_FAILED_CUDART",),
+        masks=_VICTIMS,
+    ),
+    Signature(
         pattern=r"watchdog thread terminated with exception: CUDA (?:driver )?error: unknown error",
         source="torch 2.0-2.13 csrc/distributed/c10d/ProcessGroupNCCL.cpp; CUDA 12.8 cudaGetErrorString",
         level=Level.LIKELY,

@@ -61,7 +61,7 @@ SIGNATURES = (
         examples=("SystemError: PY_SSIZE_T_CLEAN macro must be defined for '#' formats",),
     ),
     Signature(
-        pattern=r"Triton Error \[CUDA\]: (?!out of memory|device kernel image)",
+        pattern=r"Triton Error \[CUDA\]: (?!out of memory|out of resource|device kernel image)",
         source="torch 2.13.0 sparse/_triton_ops.py",
         examples=("RuntimeError: Triton Error [CUDA]: invalid argument",),
         not_examples=("RuntimeError: Triton Error [CUDA]: device kernel image is invalid",),

@@ -31,6 +31,26 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
+        pattern=r"Error: libcudnn\.so\.\d+: cannot open shared object file",
+        source="glibc 2.17-2.41 elf/dl-load.c, for torch's libtorch_cuda.so",
+        examples=(
+            "ImportError: libcudnn.so.9: cannot open shared object file: No such file or directory",
+            "OSError: libcudnn.so.8: cannot open shared object file: No such file or directory",
+        ),
+        not_examples=("Error: libcudnn_ops.so.9: cannot open shared object file: No such file",),
+        level=Level.STRONG,
+        message="The cuDNN that torch needs is not found",
+        hint="reinstall torch with its dependencies, which bring cuDNN (`nvidia-cudnn-cu…`)",
+    ),
+    Signature(
+        pattern="CUDNN_STATUS_NOT_INITIALIZED",
+        source="cuDNN 7-9 cudnnGetErrorString, as torch 1.0-2.13 prints it",
+        examples=("RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED",),
+        level=Level.WEAK,
+        message="cuDNN could not start: GPU memory ran out, or another cuDNN than torch's is loaded",
+        hint="free GPU memory, and remove the folders of other cuDNNs from `LD_LIBRARY_PATH`",
+    ),
+    Signature(
         pattern=r"(?:Could not load library|Unable to load any of).{0,40}libcudnn(?!.{0,40}libcuda\.so)|libcudnn\S*: cannot open|(?:undefined symbol|(?<!cuDNN )version).{0,120}libcudnn\S*(?! loaded)",
         source="cuDNN 8-9 libcudnn.so; glibc 2.17-2.41 elf/dl-load.c, elf/dl-lookup.c",
         examples=(
@@ -47,11 +67,10 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern=r"CUDNN_STATUS_(?:SUBLIBRARY_)?(?:VERSION_MISMATCH|NOT_INITIALIZED|SUBLIBRARY\w*)",
+        pattern=r"CUDNN_STATUS_(?:SUBLIBRARY_)?(?:VERSION_MISMATCH|SUBLIBRARY\w*)",
         source="cuDNN 7-9 cudnnGetErrorString, as torch 1.0-2.13 prints it",
         examples=(
             "RuntimeError: cuDNN error: CUDNN_STATUS_VERSION_MISMATCH",
-            "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED",
             "RuntimeError: cuDNN error: CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED",
         ),
         not_examples=("CUDNN_STATUS_SUCCESS",),

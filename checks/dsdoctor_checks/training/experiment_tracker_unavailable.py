@@ -64,7 +64,6 @@ SIGNATURES = (
             "wandb.errors.CommError: Run initialization has timed out after 90.0 sec.",
             "wandb.errors.CommError: Error communicating with wandb process, exiting...",
         ),
-        not_examples=("wandb: Error communicating with wandb process",),
         level=Level.STRONG,
         message="Weights & Biases did not answer when the run started",
         hint="set `WANDB_MODE=offline` and upload later with `wandb sync`, or set the proxy"

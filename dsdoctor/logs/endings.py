@@ -21,7 +21,8 @@ NUMBERED = lazy(r"\s*(?:-{1,9}> ?)?\d{1,6}(?:\s|$)")
 #: first (GCC 4-15, Clang 3-20, nvcc 10-13); the Neuron compiler reports through XLA; a client of
 #: torch's TCPStore (2.4-2.13 csrc/distributed/c10d/TCPStore.cpp) that waited in vain tries again.
 #: Paddle's launcher (1.8-3.3 distributed/utils) and Hydra (1.0-1.3 _internal/utils.py) name the
-#: failed run, glog (0.3-0.7 logging.cc) prefixes what it aborts with by an F.
+#: failed run, glog (0.3-0.7 logging.cc) prefixes what it aborts with by an F. Slurm's commands and
+#: apptainer (1.0-1.4 pkg/sylog) end with the line that they print of their own failure.
 LAST_WORDS = lazy(
     r"NCCL WARN (?!Missing \"|LL cutoff points)"
     r"|\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|received SIGTERM\b"
@@ -30,6 +31,7 @@ LAST_WORDS = lazy(
     r"(?::\d{1,7}:\d{1,7}|\(\d{1,7}\)): (?:fatal )?error: "
     r"|\bneuronx?-cc compilation failed|\bTCP client failed to connect/validate to host \S"
     r"|\bABORT!!! Out of all \d{1,6} trainers\b|^Error executing job with overrides: "
+    r"|^(?:srun|sbatch|salloc): (?:error|fatal): |^FATAL:   \S"
     r"|^F\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d{1,9} +\d{1,9} \S{1,200}:\d{1,7}\] "
 )
 #: What NCCL prints about peers that leave, and the Trainer's summary, after which they may leave.

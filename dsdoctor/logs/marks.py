@@ -58,6 +58,25 @@ MARKS: dict[str, tuple[str, str]] = {
         "noticed that process rank",
         r"noticed that process rank \d+ with PID \S+ on node \S+ exited on signal \d",
     ),
+    "mpirun-job": (
+        "Primary job ",
+        r"Primary job  ?terminated normally, but \d+ process(?:es)? returned",
+    ),
+    "mpi-abort": ("MPI_ABORT was invoked on", r"MPI_ABORT was invoked on"),
+    # Open MPI 1.8-4.1 (orte) and PRRTE 1-4, help-errmgr-base.txt
+    "mpi-daemon": (
+        " has lost communication with a remote daemon",
+        r"(?:ORTE|PRTE) has lost communication with a remote daemon",
+    ),
+    # Ray 1.9-2.54 (src/ray/raylet/worker_pool.cc)
+    "ray-start": (
+        "probably it crashed during start",
+        r"The process is dead, probably it crashed during start",
+    ),
+    # Kaldi and ESPnet: run.pl, queue.pl and slurm.pl below utils/parallel
+    "run-pl": ("failed, log is in ", r"^\w+\.pl: (?:\d+ / \d+|job) failed, log is in "),
+    # Horovod 0.11-0.28 (common/common.h)
+    "horovod": ("Horovod has been shut down", r"Horovod has been shut down"),
     # mpich 3.0-4.2 and Intel MPI (src/pm/hydra)
     "hydra": (
         "BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
@@ -105,8 +124,14 @@ FATAL_MARKS = (
     "exit-code",
     "mpirun",
     "mpirun-signal",
+    "mpirun-job",
+    "mpi-abort",
+    "mpi-daemon",
     "hydra",
     "ray-worker",
+    "ray-start",
+    "run-pl",
+    "horovod",
     "slurm",
     "slurm-step",
     "terminate",

@@ -10,6 +10,7 @@ from dsdoctor.logs import ranks
 from dsdoctor.logs.candidates import Candidate, Choice
 from dsdoctor.logs.errors import EXCEPTION, Error
 from dsdoctor.logs.hits import Hit
+from dsdoctor.logs.outlived import covers
 from dsdoctor.logs.presentable import presentable
 from dsdoctor.model.condition import Level
 from dsdoctor.model.diagnosis import Cause, FirstError, Line
@@ -35,8 +36,16 @@ CONFIDENCE = {
 }
 
 
-def causes_of(choice: Choice, names: Sequence[str]) -> tuple[Cause, ...]:
-    """The conditions that were chosen, the most likely first."""
+def causes_of(
+    choice: Choice, names: Sequence[str], errors: Sequence[Error] = ()
+) -> tuple[Cause, ...]:
+    """The conditions that were chosen, the most likely first.
+
+    Args:
+        choice: what was chosen.
+        names: the names of the logs.
+        errors: the exceptions of all logs.
+    """
     ranked = [one for one in choice.ranked if one.known is not None]
     if not ranked:
         return ()
@@ -47,13 +56,20 @@ def causes_of(choice: Choice, names: Sequence[str]) -> tuple[Cause, ...]:
             candidate,
             place,
             names,
+            errors,
             tuple(sorted(v for v, by in choice.masked.items() if by == candidate.name)),
         )
         for place, candidate in enumerate(shown)
     )
 
 
-def _cause(candidate: Candidate, place: int, names: Sequence[str], masks: tuple[str, ...]) -> Cause:
+def _cause(
+    candidate: Candidate,
+    place: int,
+    names: Sequence[str],
+    errors: Sequence[Error],
+    masks: tuple[str, ...],
+) -> Cause:
     hit = candidate.hits[0]
     said = hit.known.signature
     values = collections.defaultdict(
@@ -70,7 +86,9 @@ def _cause(candidate: Candidate, place: int, names: Sequence[str], masks: tuple[
         for one in _distinct(hits)
     ]
     level = candidate.level
-    if all(_is_weaker(one) for one in hits):
+    if all(_is_weaker(one) for one in hits) or (
+        level is Level.STRONG and not any(_is_raised(one, errors) for one in hits)
+    ):
         level = Level(max(Level.HINT, level - 1))
     certainty = CONFIDENCE[level] * (1.0, 0.6, 0.4)[min(place, 2)]
     return Cause(
@@ -83,6 +101,14 @@ def _cause(candidate: Candidate, place: int, names: Sequence[str], masks: tuple[
         evidence=tuple(lines),
         masks=masks,
     )
+
+
+def _is_raised(hit: Hit, errors: Sequence[Error]) -> bool:
+    """Whether the line of a hit is part of an exception, which is what ended its process.
+
+    A program that only reports a failure may have gone on, and something else ended the run.
+    """
+    return any(covers(hit, error) for error in errors)
 
 
 def _is_weaker(hit: Hit) -> bool:

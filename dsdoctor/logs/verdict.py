@@ -75,7 +75,7 @@ def judge(
     blank = not any(scan.tail or scan.hits for scan in scans)
     open_end = ("spawned" in marks and not {"finished", "died"} & set(marks)) or only_began(scans)
     answers = _answers(expect, marks, names) if expect else ()
-    causes = causes_of(choice, names)
+    causes = causes_of(choice, names, sorted_errors(scans))
     died = error is not None or any(name in marks for name in FATAL_MARKS)
     stuck = open_end and _is_sure(choice)
     if done or (

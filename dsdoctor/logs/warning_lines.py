@@ -25,9 +25,11 @@ SOURCE = lazy(r"^  \S")
 #: The tag of a line with which a program reports what it skips.
 LEFT_OUT = lazy(r"(?i)^\W{0,3}skip(?:ped|ping)?[\]:)]")
 #: How a line says that what failed is tried again: NCCL (2.18-2.28 misc/socket.cc), pip,
-#: huggingface_hub (utils/_http.py), and what scripts print of their own.
+#: huggingface_hub (utils/_http.py), and what scripts print of their own. The kubelet's "Back-off
+#: restarting" says that it has failed again and again.
 TRIES_AGAIN = lazy(
-    r"(?i)\b(?:re-?trying|trying again|(?:will|to) (?:retry|try again)|restarting|will restart"
+    r"(?i)\b(?:re-?trying|trying again|(?:will|to) (?:retry|try again)"
+    r"|(?<!back-off )restarting|will restart"
     r"|will be (?:retried|tried again))\b"
 )
 
@@ -42,6 +44,8 @@ def tries_again(text: str) -> bool:
     >>> tries_again("NCCL WARN Connect to 10.0.0.4<41611> failed : Connection refused, retrying")
     True
     >>> tries_again("Connect to 10.0.0.4<41611> returned Connection refused, exceeded retries (35)")
+    False
+    >>> tries_again("OCI runtime create failed: x: unknown Back-off restarting failed container")
     False
     """
     return TRIES_AGAIN.search(text) is not None

@@ -255,3 +255,94 @@ def test_an_index_beyond_a_table_of_the_model_is_the_datas_whoever_called(
 def test_what_rccl_misses_at_its_start_ends_no_run(said: str, outcome: Outcome) -> None:
     found = read(f"n1:9:9 [0] init.cc:213 NCCL WARN {said}\nstep 1 loss 2.3\nstep 2 loss 2.2\n")
     assert found.outcome is outcome
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(
+            "(raylet) worker_pool.cc:586: Some workers of the worker process(26154) have not "
+            "registered within the timeout. The process is dead, probably it crashed during start.",
+            id="a worker of Ray that did not come up",
+        ),
+        pytest.param(
+            "run.pl: 32 / 32 failed, log is in exp/stats/logdir/stats.*.log", id="jobs of Kaldi"
+        ),
+        pytest.param(
+            "Primary job  terminated normally, but 1 process returned\n"
+            "a non-zero exit code. Per user-direction, the job has been aborted.\n-----",
+            id="a rank under mpirun",
+        ),
+        pytest.param(
+            "MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD\nwith errorcode 1.",
+            id="a rank that aborts the job",
+        ),
+        pytest.param(
+            "PRTE has lost communication with a remote daemon.\n\n  HNP daemon   : x on node n1",
+            id="a node that mpirun lost",
+        ),
+        pytest.param(
+            "OP_REQUIRES failed at mpi_ops.cc:422 : Aborted: Horovod has been shut down.",
+            id="Horovod",
+        ),
+        pytest.param("sbatch: error: something that no signature knows", id="Slurm's command"),
+        pytest.param("FATAL:   something that no signature knows", id="apptainer"),
+    ],
+)
+def test_a_launcher_that_reports_an_end_ends_no_sound_log(end: str) -> None:
+    assert read(f"building the model\nbuilt\n{end}\n").outcome is Outcome.UNRECOGNISED
+
+
+def test_a_launcher_that_reports_an_end_and_goes_on_is_not_the_end() -> None:
+    lost = "PRTE has lost communication with a remote daemon.\n"
+    progress = "".join(f"step {n} loss {9 - n / 10}\n" for n in range(1, 60))
+    assert read(lost + progress + "{'train_runtime': 12.1}\n").outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        pytest.param(
+            "loss 2.0\n^C[2024-05-26 15:06:40,046] [INFO] [launch.py:315:sigkill_handler] Killing "
+            "subprocess 22523\n",
+            "interrupted-by-user",
+            id="an echo of Ctrl-C in front of the launcher's line",
+        ),
+        pytest.param(
+            "Error: OCI runtime create failed: stderr: nvidia-container-cli: initalization error: "
+            "cuda error: system has unsupported display driver combination\\\\n: unknown "
+            "Back-off restarting failed container\n",
+            "driver-library-mismatch",
+            id="a container that the kubelet starts in vain",
+        ),
+        pytest.param(
+            "Error: OCI runtime create failed: stderr: nvidia-container-cli: initalization error: "
+            "driver error: failed to process request\\\\n: unknown Back-off restarting failed "
+            "container\n",
+            "docker-gpu-runtime-missing",
+            id="an old release of the hook, which misspells a word",
+        ),
+        pytest.param(
+            '  File "D:\\env\\Lib\\site-packages\\torch\\__init__.py", line 130, in <module>\n'
+            "    raise err\nOSError: [WinError 1114] A dynamic link library (DLL) initialization "
+            'routine failed. Error loading "D:\\Anaconda\\envs\\yol\n',
+            "torch-import-broken",
+            id="a DLL whose path is cut off",
+        ),
+    ],
+)
+def test_a_last_line_that_names_the_cause(text: str, condition: str) -> None:
+    assert [one.condition for one in read(text).causes][:1] == [condition]
+
+
+def test_a_line_that_no_exception_ended_with_is_one_level_less_sure() -> None:
+    line = "node1:771:801 [1] include/alloc.h:102 NCCL WARN Cuda failure 2 'out of memory'"
+    assert read(f"{line}\n").causes[0].confidence == 0.8
+    raised = f'Traceback (most recent call last):\n  File "/w/t.py", line 3\nRuntimeError: {line}\n'
+    assert read(raised).causes[0].confidence == 0.9
+
+
+def test_a_request_to_the_driver_that_failed_in_wsl_is_no_missing_driver() -> None:
+    """dxgkrnl reports these on machines whose GPU works: -12 is memory, -22 an old request."""
+    assert not read("kernel: misc dxg: dxgk: dxgkio_make_resident: Ioctl failed: -12\n").causes
+    assert not read("dxgkio_query_adapter_info: Ioctl failed: -22\n").causes

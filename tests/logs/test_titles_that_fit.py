@@ -153,3 +153,66 @@ def test_the_answer_is_about_what_the_message_says(text: str, condition: str, wo
     first = read(OWN + text).causes[0]
     assert first.condition == condition
     assert words in first.message
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        pytest.param(
+            "zipfile.BadZipFile: File is not a zip file",
+            "A zip archive is cut off, or is no zip archive",
+            id="an archive of data",
+        ),
+        pytest.param(
+            "RuntimeError: Internal: could not parse ModelProto from m/tokenizer.model",
+            "sentencepiece cannot parse the tokenizer's model file",
+            id="a tokenizer",
+        ),
+        pytest.param(
+            "OSError: It looks like the config file at 'm/config.json' is not a valid JSON file.",
+            "A configuration file of the model is not valid JSON",
+            id="a configuration",
+        ),
+        pytest.param(
+            "tarfile.ReadError: unexpected end of data", "A tar archive is cut off", id="tar"
+        ),
+        pytest.param(
+            "gzip.BadGzipFile: Not a gzipped file (b've')",
+            "A file that should be compressed with gzip is not",
+            id="gzip",
+        ),
+        pytest.param(
+            "_pickle.UnpicklingError: invalid load key, '<'.",
+            "A file that should be a pickle is something else: a Git LFS pointer, a web page, or "
+            "another format",
+            id="a web page for a pickle",
+        ),
+        pytest.param(
+            "pydantic.errors.PydanticUserError: A non-annotated attribute was detected: `x = 1`",
+            "pydantic 2 rejects a class that was written for another pydantic",
+            id="a class of a model",
+        ),
+    ],
+)
+def test_a_message_about_another_file_does_not_speak_of_weights(error: str, message: str) -> None:
+    assert read(FRAME.format("a/b.py", "f") + error + "\n").causes[0].message == message
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(
+            "RuntimeError: PytorchStreamReader failed locating file constants.pkl: file not found",
+            id="a checkpoint that is loaded as a TorchScript archive",
+        ),
+        pytest.param(
+            "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig\n"
+            "  Input should be a valid integer [type=int_type, input_value='x', input_type=str]",
+            id="a pydantic model of another library",
+        ),
+        pytest.param("ValueError: the checksum does not depend on the seed", id="a checksum"),
+    ],
+)
+def test_a_message_of_another_kind_is_no_corrupt_file_and_no_wrong_setting(error: str) -> None:
+    found = {one.condition for one in read(FRAME.format("a/b.py", "f") + error + "\n").causes}
+    assert not found & {"weights-file-corrupt", "ds-config-wrong-type", "ds-config-invalid-key"}

@@ -289,13 +289,14 @@ HINT = "correct the value named in the error"
 
 SIGNATURES = (
     Signature(
-        pattern=r"\d+ validation errors? for (?:DeepSpeed|\w*Config)\w*",
+        # of DeepSpeed's config: other libraries have pydantic models as well
+        pattern=r"\d+ validation errors? for DeepSpeed\w*",
         source="pydantic 1-2, deepspeed 0.9-0.19 runtime/config_utils.py",
         examples=(
             "ValidationError: 1 validation error for DeepSpeedZeroConfig",
             "pydantic_core._pydantic_core.ValidationError: 2 validation errors for DeepSpeedFP16Config",
         ),
-        not_examples=(" validation error for  ",),
+        not_examples=("a validation error for DeepSpeedConfig",),
         level=Level.STRONG,
         near=("Input should be", "value is not a valid"),
     ),

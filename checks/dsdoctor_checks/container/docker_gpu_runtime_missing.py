@@ -140,12 +140,14 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
-        pattern=r"nvidia-container-cli: (?!.*(?:version mismatch|requirement))(?:initialization|driver rpc) error: (?P<why>[^\n]{1,160}?)(?=: unknown\b|\.?\s*$|[\x22\x27])",
-        source="libnvidia-container 1.0-1.17 src/cli/main.c, nvc.c: an init that found no driver",
+        pattern=r"nvidia-container-cli: (?!.*(?:version mismatch|requirement))(?:initiali[sz]ation|initalization|driver rpc) error: (?P<why>[^\n\\]{1,160}?)(?=: unknown\b|\.?\s*$|[\x22\x27\\])",
+        source="libnvidia-container 1.0-1.17 src/cli/main.c, nvc.c: an init that found no driver; releases before 1.4 misspell it",
         examples=(
             "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or directory: unknown.",
             "nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown.",
             "nvidia-container-cli: driver rpc error: timed out",
+            "nvidia-container-cli: initalization error: driver error: failed to process request",
+            "nvidia-container-cli: initialisation error: x",
         ),
         not_examples=(
             "nvidia-container-cli: initialization error: driver/library version mismatch",
@@ -158,7 +160,7 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern="(?i)nvidia-container-cli: (?!.*(?:version mismatch|requirement)|(?:ldcache|mount|container|device|detection|initialization|driver rpc) error).{0,120}(?:error|not found)",
+        pattern=r"(?i)nvidia-container-cli: (?!.*(?:version mismatch|requirement)|(?:ldcache|mount|container|device|detection|init\w{5,12}|driver rpc) error).{0,120}(?:error|not found)",
         source=(
             "libnvidia-container 1.0-1.17 src/cli/main.c, as runc prints its hook's words; go 1 "
             "os/exec/lp_unix.go"

@@ -172,6 +172,7 @@ SIGNATURES = (
             "_CUDA_COMPAT_STATUS=System has unsupported display driver / cuda driver combination (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH) cuInit()=803",
         ),
         level=Level.CERTAIN,
+        masks=("docker-gpu-runtime-missing", "container-not-started"),
     ),
     Signature(
         pattern=r"kernel version \S+ does not match DSO version|(?<!combination \()CUDA_ERROR_SYSTEM_DRIVER_MISMATCH|\(803 vs\. 0\)",

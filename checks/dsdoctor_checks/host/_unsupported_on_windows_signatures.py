@@ -497,15 +497,15 @@ SIGNATURES = (
         requires=("Windows", "win32", ":\\", "WinError", ".exe"),
     ),
     Signature(
-        # a DLL of torch itself that does not load is not about Windows
-        pattern=r"\[WinError (?:193|126|127|87)\](?!.{0,400}\\torch\\lib\\)",
+        # what torch says of its own DLLs is not about Windows
+        pattern=r"\[WinError (?:193|126|127|87)\](?!.{0,200}Error loading \")",
         source=(
             "Windows 10-11 system errors, printed by python 3.3-3.14 Objects/exceptions.c, "
             "Modules/_ctypes"
         ),
         examples=(
             "[WinError 193]",
-            'OSError: [WinError 126] The specified module could not be found. Error loading "D:\\env\\deepspeed\\ops\\cpu_adam.dll" or one of its dependencies.',
+            "OSError: [WinError 126] The specified module could not be found",
             "[WinError 127]",
             "[WinError 87]",
         ),

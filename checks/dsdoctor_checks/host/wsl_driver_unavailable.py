@@ -210,14 +210,6 @@ SIGNATURES = (
         masks=("docker-gpu-runtime-missing", "no-gpu-visible", "cuda-init-driver-state"),
     ),
     Signature(
-        pattern=r"dxgkio_\w+: .{0,60}failed",
-        source="WSL2 kernel 5.10-6.6 drivers/hv/dxgkrnl",
-        examples=("dxgkio_name: failed",),
-        not_examples=("dxgkio_name:",),
-        level=Level.CERTAIN,
-        masks=("docker-gpu-runtime-missing", "no-gpu-visible", "cuda-init-driver-state"),
-    ),
-    Signature(
         pattern="/dev/dxg.{0,40}(?:No such|not found)",
         source="WSL 2: NVIDIA's libcuda and Docker name the device that WSL makes",
         examples=(

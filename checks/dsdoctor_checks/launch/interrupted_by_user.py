@@ -37,6 +37,20 @@ SIGNATURES = (
         masks=("rank-killed",),
     ),
     Signature(
+        # the terminal echoes Ctrl-C where the cursor is: in front of what is printed next
+        pattern=r"^(?:\^C)+.{0,120}(?:Killing subprocess \d|sigint_handler|Received (?:2|SIGINT) death signal|Sending process \d+ closing signal SIGINT)",
+        source="Linux tty driver (ECHOCTL), above deepspeed 0.4-0.19 launcher/launch.py, torch 1.9-2.13 distributed/elastic",
+        examples=(
+            "^C[2024-05-26 15:06:40,046] [INFO] [launch.py:315:sigkill_handler] Killing subprocess 22523",
+            "^C^C[2024-05-26 15:06:40,046] [INFO] [runner.py:570:sigint_handler] x",
+            "^CWARNING:torch.distributed.elastic.agent.server.api:Received 2 death signal, shutting down workers",
+            "^CW0526 15:06:40.046000 7 api.py:766] Received SIGINT death signal, shutting down workers",
+            "^CW0526 15:06:40.046000 7 api.py:861] Sending process 22523 closing signal SIGINT",
+        ),
+        not_examples=("[launch.py:315:sigkill_handler] Killing subprocess 22523",),
+        masks=("rank-killed", "host-oom-killed"),
+    ),
+    Signature(
         # trainers that end in order, so that Python prints no traceback
         pattern=r"Detected KeyboardInterrupt, attempting graceful shutdown|Keyboard interruption\. Exiting from early training",
         source="lightning 1.0-2.5 pytorch/trainer/call.py; cvnets and corenet engine/training_engine.py",

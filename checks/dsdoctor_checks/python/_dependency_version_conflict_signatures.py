@@ -237,6 +237,8 @@ SIGNATURES = (
     Signature(
         pattern=r"cannot import name '\w+' from 'collections(?:\.[\w.]+)?'",
         source="huggingface_hub 2.4.0 utils/_runtime.py",
+        message="A package is too old for this Python, in which the name is in `collections.abc`",
+        hint="upgrade the package whose frame is the last one, or use an older Python",
         examples=("cannot import name 'name' from 'collections'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
@@ -355,13 +357,23 @@ SIGNATURES = (
         hint="install an older setuptools: `python -m pip install 'setuptools<81'`, or upgrade the package that imports `pkg_resources`",
     ),
     Signature(
-        pattern=r"pydantic\S*\.(?:PydanticUserError|PydanticImportError)|PydanticUserError|has been moved to the `pydantic-settings`|`BaseSettings` has been moved",
+        pattern=r"\bPydanticImportError\b|has been moved to the `pydantic-settings`|`BaseSettings` has been moved",
         source="pydantic 2.0-2.14 errors.py, _migration.py",
         examples=(
             "pydantic.errors.PydanticImportError: `BaseSettings` has been moved to the `pydantic-settings` package",
+        ),
+        not_examples=("MyPydanticImportErrors",),
+    ),
+    Signature(
+        pattern=r"\bPydanticUserError\b",
+        source="pydantic 2.0-2.14 errors.py: what it rejects in a class of a model",
+        message="pydantic 2 rejects a class that was written for another pydantic",
+        hint="look at the frame above those of pydantic: if it is an installed package, upgrade that, or install `pydantic<2`; if it is yours, correct the class as the message says",
+        examples=(
             "pydantic.errors.PydanticUserError: If you use `@root_validator` with pre=False (the default) you MUST specify `skip_on_failure=True`.",
         ),
-        not_examples=(".PydanticImportError is fine",),
+        not_examples=("MyPydanticUserErrors",),
+        level=Level.WEAK,
     ),
     Signature(
         pattern=r"AssertionError: Minimum required \S+ package version is \d",
@@ -551,7 +563,7 @@ SIGNATURES = (
         not_near=("integrations.deepspeed", "transformers.deepspeed", "partially initialized"),
     ),
     Signature(
-        pattern=r"^KeyError: '(?:llama|mistral|mixtral|qwen\w*|gemma\w*|phi\w*|falcon|baichuan|chatglm|internlm\w*|deepseek\w*|mamba|starcoder\w*|minicpm\w*)'",
+        pattern=r"^KeyError: '(?P<type>llama|mistral|mixtral|qwen\w*|gemma\w*|phi\w*|falcon|baichuan|chatglm|internlm\w*|deepseek\w*|mamba|starcoder\w*|minicpm\w*)'",
         source="python 3.3-3.14 Objects/dictobject.c",
         examples=(
             "KeyError: 'qwen2'",
@@ -569,6 +581,8 @@ SIGNATURES = (
             "KeyError: 'starcodername'",
             "KeyError: 'minicpmname'",
         ),
+        message="The installed transformers does not know the model type `{type}`",
+        hint="upgrade it: `python -m pip install -U transformers`; the model's card says from which release on it is known",
         not_examples=("KeyError: 'label'",),
         near=("configuration_auto.py", "CONFIG_MAPPING", "auto_factory.py"),
     ),

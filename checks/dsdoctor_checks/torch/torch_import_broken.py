@@ -200,9 +200,9 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern=r"\[WinError (?P<code>1114|182|126|127|193)\].{0,160}Error loading \"[^\"]{0,200}\\torch\\lib\\(?P<library>[^\"\\]{1,60})\"",
+        pattern=r"\[WinError (?P<code>1114|182|126|127|193)\].{0,160}Error loading \"(?:[^\"]{0,200}\\(?P<library>[^\"\\]{1,60}\.dll)\")?",
         source="torch 1.5-2.13 __init__.py: _load_dll_libraries, with the words of Windows 10-11",
-        message="Windows cannot load `{library}` of torch (error {code})",
+        message="Windows cannot load a DLL of torch (error {code})",
         hint="install the Visual C++ Redistributable (2015-2022, x64), then reinstall torch in a fresh environment; 126 and 127: a DLL that it needs is missing or of another release",
         examples=(
             'OSError: [WinError 1114] A dynamic link library (DLL) initialization routine failed. Error loading "C:\\py\\torch\\lib\\c10.dll" or one of its dependencies.',
@@ -211,7 +211,7 @@ SIGNATURES = (
             'OSError: [WinError 127] The specified procedure could not be found. Error loading "D:\\env\\torch\\lib\\c10_cuda.dll" or one of its dependencies.',
             'OSError: [WinError 193] %1 is not a valid Win32 application. Error loading "D:\\env\\torch\\lib\\c10.dll" or one of its dependencies.',
         ),
-        not_examples=('OSError: [WinError 126] Error loading "D:\\env\\other\\lib\\x.dll"',),
+        not_examples=('OSError: [WinError 2] Error loading "D:\\env\\other\\lib\\x.dll"',),
         level=Level.CERTAIN,
         masks=("cxx-abi-undefined-symbol", "dependency-version-conflict"),
     ),

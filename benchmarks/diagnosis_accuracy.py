@@ -78,8 +78,8 @@ def page(figures: dict[str, Any]) -> str:
     text += ["| line | right |", "|---|---|"]
     text += [f"| {row['line']} | {share(row['right'])} |" for row in figures["lines"]]
     text.append(
-        "\nAnswers of 0.90 in the first runs of EE to JJ and of the logs written by hand, by whether "
-        "an exception\nended the process with that line:\n"
+        "\nAnswers of 0.90 in the first runs of EE to JJ and of the logs written by hand, by "
+        "whether an exception\nended the process with that line:\n"
     )
     text += ["| line | right |", "|---|---|"]
     text += [f"| {row['line']} | {share(row['right'])} |" for row in figures["raised"]]

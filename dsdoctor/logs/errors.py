@@ -68,10 +68,11 @@ ERROR_LITERALS = (
     *PLAIN_LITERALS,
     *CHAINS,
 )
-#: What CPython 3.8-3.14 raises for any wrong call (Python/ceval.c): a product that raises the same
-#: words is identified by the place alone.
+#: What CPython 3.8-3.14 raises for any wrong call or unpacking (Python/ceval.c): a product that
+#: raises the same words is identified by the place alone.
 PYTHONS_WORDS = lazy(
     r"\(\) (?:got an unexpected keyword|got multiple values|missing \d+ required|takes \d+)"
+    r"|(?:not enough|too many) values to unpack"
 )
 LIBRARY = (
     "site-packages", "dist-packages", "/lib/python", "<frozen", "\\lib\\", "/lib64/python",

@@ -162,6 +162,21 @@ def test_what_python_says_itself_needs_the_place() -> None:
     assert one.find(error(text, kind="AttributeError", file="")) is None
 
 
+@pytest.mark.parametrize("many", ["not enough", "too many"])
+def test_what_python_says_of_any_unpacking_is_no_products_message(many: str) -> None:
+    """Triton raises the same words for the code of a kernel."""
+    line = f"ValueError: {many} values to unpack (expected 2, got 1)"
+    kernel = (
+        'Traceback (most recent call last):\n  File "/home/me/train.py", line 9, in <module>\n'
+        '    kernel[grid](x)\n  File "/x/site-packages/triton/compiler/code_generator.py", line 7, '
+        f"in _sanitize_target_value\n    raise\n{line}\n"
+    )
+    assert read(f"{line}\n").explained is None
+    found = read(kernel).explained
+    assert found is not None
+    assert found.product == "triton"
+
+
 def test_what_python_says_of_any_call_is_no_products_message() -> None:
     text = (
         "TypeError: Accelerator.__init__() got an unexpected keyword argument 'dispatch_batches'\n"

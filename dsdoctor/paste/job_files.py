@@ -26,7 +26,7 @@ from dsdoctor.model.facts.launch import (
     LaunchParse,
 )
 from dsdoctor.paste.lines import Line
-from dsdoctor.paste.passages import Passage, passages
+from dsdoctor.paste.passages import Passage, is_advice, lead_of, passages
 from dsdoctor.paste.placeholders import is_placeholder
 from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.shell_passages import typed_at
@@ -50,6 +50,8 @@ _MOST_LINES = 600
 _MOST = 20
 #: Objects of a passage that may be something else; a log can have one in each line.
 _MOST_TRIES = 500
+#: Lines in which a hostfile is introduced.
+_ABOVE = 3
 _CAT = re.compile(r"(?:cat|more|less|head|tail)\s+(?P<path>\S+)\s*$")
 _HOST = re.compile(r"\s*\S+\s+slots=\d{1,4}\s*$")
 _ENV_FILE = re.compile(r"\.deepspeed_env\b")
@@ -271,6 +273,8 @@ def _read_hosts(lines: Sequence[Line], into: Statements) -> None:
             files.append((list(passage.lines), ".deepspeed_env"))
         elif hosts and passage.fenced and all(_HOST.match(line.text) for line in hosts):
             hostfiles.append((rows, ""))
+        elif not passage.fenced:
+            hostfiles += [(run, "") for run in _runs_of_hosts(passage.lines)]
     if len(hostfiles) == 1:
         _hostfile(*hostfiles[0], into)
     if len(files) == 1 and files[0][0]:
@@ -278,6 +282,21 @@ def _read_hosts(lines: Sequence[Line], into: Statements) -> None:
         fact = parse_env_file("".join(line.text + "\n" for line in rows), path)
         if all("=" in line.text or not line.text.strip() for line in rows):
             into.whole(_at(fact, rows), rows[0])
+
+
+def _runs_of_hosts(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    """Lines of a hostfile outside a fenced block: one may be a sentence, several are none."""
+    run: list[Line] = []
+    for place, line in enumerate(lines):
+        if _HOST.match(line.text):
+            run.append(line)
+            if place + 1 < len(lines) and _HOST.match(lines[place + 1].text):
+                continue
+            above = lines[max(0, place + 1 - len(run) - _ABOVE) : place + 1 - len(run)]
+            shown = any(typed_at(other) for other in above)
+            if len(run) > 1 and not shown and not is_advice(lead_of(above)):
+                yield run
+            run = []
 
 
 def _below(lines: Sequence[Line], place: int) -> list[Line]:

@@ -8,7 +8,9 @@ not decide, none does.
 
 from __future__ import annotations
 
+import base64
 import itertools
+import json
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
@@ -16,17 +18,17 @@ from typing import Any, NamedTuple
 
 from dsdoctor.model.facts.launch import LaunchCommand, MasterAddress
 from dsdoctor.model.facts.machine import Environment
-from dsdoctor.paste.lines import Line
+from dsdoctor.paste.lines import LONGEST, Line
 from dsdoctor.paste.passages import Passage, passages
 from dsdoctor.paste.placeholders import is_placeholder
 from dsdoctor.paste.reader import Reader
-from dsdoctor.paste.shell_passages import is_continued, shell_lines_of, typed_at
+from dsdoctor.paste.shell_passages import CONTAINERS, is_continued, shell_lines_of, typed_at
 from dsdoctor.paste.statements import Statements
 from dsdoctor.probes.command_line import batch_options, parse_command
 from dsdoctor.probes.command_tables import TRAINERS
 from dsdoctor.probes.environment import allowed
 from dsdoctor.probes.ports import sets_address
-from dsdoctor.probes.shell_lines import commands_with_environment
+from dsdoctor.probes.shell_lines import commands_with_environment, is_launch, launches
 
 #: Programs in Python that start no job.
 _NO_JOB = re.compile(r"(?:setup|collect_env|ds_report|conftest|check\w*|test_install\w*)\.py$")
@@ -40,6 +42,14 @@ _FAILED = re.compile(
     r"|\b(?:error|ERROR|Error|FAILED|fatal)\b[: ]"
     r"|Killed|Segmentation fault|core dumped|exit(?:s|ed)? with|exitcode|hangs?\b|stuck\b|usage: "
 )
+_SCRIPT_SHOWN = re.compile(r"(?:cat|more|less)\s+\S+\.(?:sh|slurm|sbatch|job|bash)\s*$")
+#: deepspeed 0.3 to 0.19 launcher/runner.py, for a job on one node. Its options have `=`.
+_RUNNER = re.compile(
+    r"\bcmd = \S{1,300} -u -m deepspeed\.launcher\.launch --world_info=(?P<world>\S{1,4000})"
+    r"(?P<rest> .*)$"
+)
+_SHELL = re.compile(r"(?:ba|da|z|k)?sh$")
+_SHELL_OPTION = re.compile(r"-[a-z]{0,3}c$")
 #: Options of which each node of a run passes its own.
 _OF_NODE = frozenset({"node_rank", "machine_rank", "node-rank", "machine-rank"})
 #: Most commands of a text.
@@ -76,6 +86,7 @@ def launches_of(lines: Sequence[Line]) -> list[Launch]:
     for passage in passages(lines):
         if len(found) < _MOST:
             found += itertools.islice(_jobs(passage), _MOST)
+    found = found or list(_logged(lines))
     found = [
         launch._replace(failed=_fails(lines, launch, found[place + 1 : place + 2]))
         for place, launch in enumerate(found)
@@ -88,6 +99,41 @@ def launches_of(lines: Sequence[Line]) -> list[Launch]:
         if launch.failed and not first.failed:
             each[key] = first._replace(failed=True)
     return list(each.values())
+
+
+def _logged(lines: Sequence[Line]) -> Iterator[Launch]:
+    """The command that DeepSpeed's launcher prints for this node, as its own command line."""
+    for line in lines:
+        found = _RUNNER.search(line.text) if "deepspeed.launcher.launch" in line.text else None
+        if found is None:
+            continue
+        words = found["rest"].split()
+        own = next((place for place, word in enumerate(words) if not word.startswith("--")), None)
+        if own is not None and words[own].endswith(".py") and len(line.text) < LONGEST:
+            slots = _slots(found["world"])
+            ports = [word for word in words[:own] if word.startswith("--master_port=")]
+            if slots is not None:
+                argv = ("deepspeed", f"--include={slots}", *ports, *words[own:])
+                yield Launch(line, line.number, argv, {}, {})
+            return
+
+
+def _slots(text: str) -> str | None:
+    """The GPUs of this node in the launcher's `--world_info`; None for several nodes.
+
+    >>> _slots("eyJsb2NhbGhvc3QiOiBbMCwgMV19")
+    'localhost:0,1'
+    """
+    try:
+        world = json.loads(base64.urlsafe_b64decode(text))
+    except ValueError:
+        return None
+    if not isinstance(world, dict) or len(world) != 1:
+        return None
+    [(host, slots)] = world.items()
+    if not isinstance(slots, list) or not all(type(slot) is int for slot in slots):
+        return None
+    return f"{host}:{','.join(map(str, slots))}"
 
 
 def the_launch(found: Sequence[Launch]) -> Launch | None:
@@ -127,7 +173,18 @@ def _fails(lines: Sequence[Line], launch: Launch, after: Sequence[Launch]) -> bo
 
 
 def _jobs(passage: Passage) -> Iterator[Launch]:
-    """The jobs that a passage starts."""
+    """The jobs that a passage starts, with those of scripts that it shows."""
+    for place, line in enumerate(passage.lines):
+        if _SCRIPT_SHOWN.match(typed_at(line)):
+            shown = tuple(
+                itertools.takewhile(lambda below: not typed_at(below), passage.lines[place + 1 :])
+            )
+            yield from _of_shell(passage._replace(lines=shown, fenced=True))
+    yield from _of_shell(passage)
+
+
+def _of_shell(passage: Passage) -> Iterator[Launch]:
+    """The jobs that the lines of a shell start."""
     kept, complete = shell_lines_of(passage)
     if not kept:
         return
@@ -136,7 +193,7 @@ def _jobs(passage: Passage) -> Iterator[Launch]:
     for command, environment in commands_with_environment(text, _starts_job):
         place = command.line - 1
         end = _end(kept, place)
-        words = _known(command.words)
+        words = _known(_followed(command.words))
         if words is None or (end == kept[-1].number and not complete):  # the rest is missing
             continue
         variables = {
@@ -160,11 +217,38 @@ def _end(kept: Sequence[Line], place: int) -> int:
     return kept[place].number
 
 
-def _starts_job(words: Sequence[str]) -> bool:
+def _followed(words: Sequence[str]) -> tuple[str, ...]:
+    """The command that a container or `bash -c` starts, as far as the words show.
+
+    >>> _followed(["docker", "run", "-it", "img", "torchrun", "a.py"])
+    ('torchrun', 'a.py')
+    >>> _followed(["srun", "-N2", "bash", "-c", "cd x && torchrun a.py"])
+    ('srun', '-N2', 'torchrun', 'a.py')
+    """
+    words = tuple(words[1:] if words[:1] == ("sudo",) else words)
+    for place, word in enumerate(words[:-2]):
+        if _SHELL.fullmatch(posixpath.basename(word)) and _SHELL_OPTION.fullmatch(words[place + 1]):
+            inner = launches(words[place + 2])
+            return (*words[:place], *inner[0].words) if len(inner) == 1 else words
+    if words and posixpath.basename(words[0]) in CONTAINERS and {"run", "exec"} & {*words[1:3]}:
+        inside = (
+            words[place:] for place in range(2, len(words)) if is_launch(words[place : place + 3])
+        )
+        return next((found for found in inside if _runs_python(found)), words)
+    return words
+
+
+def _runs_python(words: Sequence[str]) -> bool:
+    """Whether a launcher starts a Python script; an image may be called like a launcher."""
+    return (parse_command(words).script or "").endswith(".py")
+
+
+def _starts_job(given: Sequence[str]) -> bool:
     """Whether a command starts a training job, as far as its words show."""
-    if posixpath.basename(words[0]) in TRAINERS:
-        return True
+    words = _followed(given)
     found = parse_command(words)
+    if posixpath.basename(found.program) in TRAINERS:
+        return True
     if found.launcher == "other":
         return False
     if (found.inner or found.launcher) != "python":

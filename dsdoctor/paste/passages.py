@@ -21,6 +21,7 @@ _OWN = re.compile(
     r"|\b(?:my|our)\s+(?:\w+\s+){0,2}(?:command|script|launch|config\w*|setup|settings?|json|yaml|file|hostfile)\b"
     r"|\breproduc\w*|\bwhen (?:I|we|running|launching|executing)\b"
     r"|\b(?:launch|run|training|start|full|following|this|exact|the) (?:command|script)\b"
+    r"|我(?:的|用|在|是)|复现|(?:运行|执行|启动|训练)(?:的)?(?:命令|脚本|指令)|(?:命令|脚本|配置文件)(?:如下|为|是)"
     r"|^\W{0,6}(?:command|script|launch|config\w*|run)\b[^.?]{0,40}:?\W{0,4}$"
 )
 #: ... what others advise, and what is known to work.
@@ -31,6 +32,7 @@ _ADVICE = re.compile(
     r"|documentation|tutorial|README|expected|official|correct(?:ly)?|alternativ\w*|if you"
     r"|change (?:it|this|that|to)|replace|like this|make sure)\b"
     r"|(?<!not )(?<!n't )(?<!never )\bwork(?:s|ed|ing)?\b(?! (?:on|in|with) (?:a|the|my|our) )"
+    r"|试试|尝试|建议|(?:可以|应该|需要|请)(?:用|使用|这样|改|运行|参考)|改成|换成|正常|成功|没有问题"
     r"|\bsuccess\w*|\bruns? (?:fine|ok|well)\b|\bno (?:problem|error|issue)s?\b"
 )
 #: As GitHub's command line and its pages name who wrote the next lines.

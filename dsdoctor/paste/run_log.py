@@ -35,13 +35,20 @@ _FORMS = (
 _OF_IMAGE = frozenset({"NCCL_VERSION"})
 
 
+#: Newer releases name no variable; for CUDA it is the one of CUDA.
+_VISIBLE = "Detected VISIBLE_DEVICES="
+_CUDA = "Setting ds_accelerator to cuda"
+
+
 def _read(lines: Sequence[Line], into: Statements) -> None:
+    cuda = any(_CUDA in line.text for line in lines)
     found: dict[str, dict[str, Line]] = {}
     for line in lines:
-        if "NCCL" not in line.text and "CUDA_VISIBLE_DEVICES" not in line.text:
+        if "NCCL" not in line.text and "VISIBLE_DEVICES" not in line.text:
             continue
+        text = line.text.replace(_VISIBLE, "Detected CUDA_VISIBLE_DEVICES=") if cuda else line.text
         for form in _FORMS:
-            said = form.search(line.text)
+            said = form.search(text)
             if said and allowed(said["name"]) and said["name"] not in _OF_IMAGE:
                 # a number is followed by a full stop
                 value = re.sub(r"^(-?\d{1,20})\.$", r"\1", said["value"])

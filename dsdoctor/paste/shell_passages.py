@@ -18,7 +18,7 @@ _PROMPT = re.compile(
     r"\s*(?:\([\w.+ -]{1,40}\)\s*){0,3}"
     r"(?:(?:\[[^\]]{1,80}\]|[\w.-]{1,40}@[\w.-]{1,60}[^$#%>❯]{0,100}|(?:ba|z)?sh-[\d.]{1,6}"
     r"|PS [A-Za-z]:[^>]{0,120}|[A-Za-z]:\\[^>]{0,120})\s*[$#%>❯]"
-    r"|(?:[~/][\w./~-]{0,100}\s*)?[$%❯➜]|\+{1,3}(?=\s)|(?:In ?\[\d{0,4}\]: ?)?!)"
+    r"|(?:[~/][\w./~-]{0,100}\s*)?[$%❯➜](?=\s)|\+{1,3}(?=\s)|(?:In ?\[\d{0,4}\]: ?)?!)"
     r"\s*(?P<command>\S.*)$"
 )
 #: An assignment before a command.
@@ -30,6 +30,15 @@ _LONGEST_HEAD = 600
 _NAMED = re.compile("|".join(sorted({*map(re.escape, {*PROGRAMS, *TRAINERS}), "python"})))
 #: Programs that start another one.
 _STARTERS = frozenset({*WRAPPERS, *(name for name, _ in RUNNERS)})
+#: Programs that start a command of their arguments.
+CONTAINERS = frozenset({"docker", "podman", "nerdctl", "singularity", "apptainer"})
+#: Other commands that people type around a launch.
+_FOLLOWED = re.compile(
+    rf"\s*(?:sudo\s+)?(?:(?:{'|'.join(sorted(CONTAINERS))})\s+(?:container\s+)?(?:run|exec)\s|(?:ba)?sh\s+-\w?c\s)"
+)
+_USUAL = re.compile(
+    r"(?:cat|bash|sh|source|sbatch|export|cd|conda|sudo|python[\d.]*|pip3?|ls|nvidia-smi|vim?)\s|\./"
+)
 _OH_MY_ZSH = re.compile(r"\S{1,60}\s+git:\([^)]{0,60}\)\s*(?:✗\s*)?")
 #: Lines of a script that set something for the lines below.
 _SETS = re.compile(
@@ -41,6 +50,8 @@ _CSH = re.compile(r"\s*setenv\s+(?P<name>[A-Za-z_]\w*)\s+(?P<value>\S+)\s*$")
 _OTHER_SHELL = re.compile(
     r"\s*(?:set\s+|%env\s+|\$env:)(?P<name>[A-Za-z_]\w*)\s*(?:=|\s)\s*(?P<value>\S+)\s*$"
 )
+#: One piece of code in a line.
+_INLINE = re.compile(r"(?P<before>[^`]{0,200})`(?P<code>[^`]{1,2000})`(?P<after>[^`]{0,200})")
 #: A line of words, as people write them, is no command.
 _SENTENCE = re.compile(r"[.?!,:;]$|[—–]")
 
@@ -52,7 +63,7 @@ def shell_lines_of(passage: Passage) -> tuple[list[Line], bool]:
         lines.pop()
     if not any(_NAMED.search(line.text) for line in lines) or _is_diff(passage):
         return [], True
-    if any((command := typed_at(line)) and _begins_job(command) for line in lines):
+    if any((command := typed_at(line)) and _is_typed(command) for line in lines):
         return _typed(lines)
     return _script(lines) if passage.fenced else _bare(lines)
 
@@ -61,6 +72,11 @@ def _is_diff(passage: Passage) -> bool:
     return passage.language in ("diff", "patch") or any(
         line.text.startswith(("@@ ", "diff --git ")) for line in passage.lines
     )
+
+
+def _is_typed(command: str) -> bool:
+    """Whether a shell's command follows what looks like a prompt."""
+    return _begins_job(command) or _USUAL.match(command) is not None
 
 
 def typed_at(line: Line) -> str:
@@ -86,6 +102,8 @@ def _begins_job(text: str) -> bool:
             break
         place = found.end()
     words = text[place : place + _LONGEST_HEAD].split(maxsplit=12)
+    if words and _FOLLOWED.match(text, place):
+        return True
     if words and posixpath.basename(words[0]) in _STARTERS:
         words = words[next((at for at, word in enumerate(words) if _is_program(word)), 0) :]
     if len(words) < 2 or not _is_program(words[0]):  # noqa: PLR2004
@@ -150,7 +168,8 @@ def _bare(lines: Sequence[Line]) -> tuple[list[Line], bool]:
     kept: list[Line] = []
     above: list[Line] = []
     goes_on = False
-    for place, line in enumerate(lines):
+    for place, given in enumerate(lines):
+        line = given._replace(text=_without_marks(given.text))
         if goes_on or (kept and _is_option(line, kept[-1])):
             if not goes_on:
                 kept[-1] = kept[-1]._replace(text=kept[-1].text + " \\")
@@ -165,6 +184,21 @@ def _bare(lines: Sequence[Line]) -> tuple[list[Line], bool]:
         elif line.text.strip():
             above = []
     return [line._replace(text=_as_sh(line.text)) for line in kept], not goes_on
+
+
+def _without_marks(text: str) -> str:
+    """The command that a line is, or that a sentence says was run, without Markdown's marks.
+
+    >>> _without_marks("`torchrun a.py`"), _without_marks("I ran `torchrun a.py`.")
+    ('torchrun a.py', 'torchrun a.py')
+    >>> _without_marks("try `torchrun a.py`")
+    'try `torchrun a.py`'
+    """
+    found = _INLINE.fullmatch(text.strip())
+    if found is None or not _begins_job(found["code"]):
+        return text
+    sentence = f"{found['before']} {found['after']}".strip(" .:*")
+    return found["code"] if not sentence or says_own(sentence) else text
 
 
 def _advised(lines: Sequence[Line], place: int) -> bool:

@@ -130,6 +130,7 @@ HOSTS = "10.0.0.5 slots=8\n10.0.0.6 slots=8\n"
     [
         pytest.param(f"```\n$ cat hostfile\n{HOSTS}$ ls\n```\n", id="cat"),
         pytest.param(f"hostfile:\n```\n{HOSTS}```\n", id="in a fence"),
+        pytest.param(f"My hostfile:\n\n{HOSTS}\nIt hangs.\n", id="outside a fence"),
     ],
 )
 def test_a_hostfile(text: str) -> None:
@@ -157,6 +158,7 @@ def test_a_line_of_a_hostfile_that_the_launcher_rejects() -> None:
             "```\n$ cat hostfile\n<ip1> slots=8\n<ip1> slots=8\n```\n", id="names left out"
         ),
         pytest.param(f"You should write:\n```\n{HOSTS}```\n", id="advice"),
+        pytest.param(f"You should write\n{HOSTS}\n", id="advice outside a fence"),
         pytest.param("each line is `host slots=8`, as in\nnode slots=8\n", id="a sentence"),
     ],
 )

@@ -66,6 +66,19 @@ def statuses(text: str) -> dict[str, str]:
             "deepspeed --num_gpus $N train.py --deepspeed ds.json\n```\n",
             id="a script that is pasted",
         ),
+        pytest.param(
+            f"```\n$ cat run.sh\n#!/bin/bash\nN=2\ndeepspeed --num_gpus $N train.py --deepspeed ds.json\n"
+            f"$ bash run.sh\n{ERROR}```\n",
+            id="a script that is shown",
+        ),
+        pytest.param(f"$ bash -c 'cd x; {LAUNCH}'\n", id="in a shell of its own"),
+        pytest.param(
+            f"$ docker run --gpus all -v /data:/data deepspeed/deepspeed:latest {LAUNCH}\n",
+            id="in a container",
+        ),
+        pytest.param(f"It fails with\n`{LAUNCH}`\n", id="code in a line of its own"),
+        pytest.param(f"I started it with `{LAUNCH}`.\n", id="code in a sentence"),
+        pytest.param(f"运行命令如下：\n```\n{LAUNCH}\n```\n", id="Chinese"),
         pytest.param(f"> ```\n> {LAUNCH}\n> ```\n", id="the whole text is quoted"),
         pytest.param(f"Please help.\n\n**Command**\n```\n{LAUNCH}\n```\n", id="below a heading"),
         pytest.param(f"You can reproduce it with:\n```\n{LAUNCH}\n```\n", id="how to reproduce it"),
@@ -80,6 +93,9 @@ def test_the_command_that_was_run(text: str) -> None:
     [
         pytest.param(f"You should try this instead:\n```\n{LAUNCH}\n```\n", id="advice"),
         pytest.param(f"Please use\n\n{LAUNCH}\n", id="advice above a bare line"),
+        pytest.param(f"You can try `{LAUNCH}`\n", id="advice in a sentence"),
+        pytest.param(f"It works with one GPU:\n`{LAUNCH}`\n", id="code that works"),
+        pytest.param(f"建议改成这样：\n```\n{LAUNCH}\n```\n", id="advice in Chinese"),
         pytest.param(f"This works:\n```\n{LAUNCH}\n```\n", id="what works"),
         pytest.param("deepspeed train.py hangs on my machine.\n", id="a sentence"),
         pytest.param("deepspeed train.py hangs on both of my machines\n", id="no full stop"),
@@ -91,6 +107,8 @@ def test_the_command_that_was_run(text: str) -> None:
         pytest.param("```\n$ torchrun $ARGS train.py\n```\n", id="options of a variable"),
         pytest.param("```\n$ deepspeed <options> train.py\n```\n", id="a placeholder of options"),
         pytest.param("```\n$ pip install deepspeed torchrun\n$ which deepspeed\n```\n", id="pip"),
+        pytest.param("$ docker run -it deepspeed/deepspeed bash\n", id="an image"),
+        pytest.param(f"$ bash -c '{LAUNCH}; torchrun b.py'\n", id="two in one shell"),
         pytest.param("```\n$ python -m torch.utils.collect_env\n```\n", id="a tool"),
         pytest.param(
             f"author:\tann\n--\nIt fails.\n--\nauthor:\tbob\n--\n```\n{LAUNCH}\n```\n",
@@ -293,3 +311,25 @@ def test_the_command_is_judged(text: str, condition: str) -> None:
 )
 def test_nothing_follows_from_what_is_left_out(text: str, condition: str) -> None:
     assert statuses(text)[condition] == "skip"
+
+
+RUNNER = (
+    "[2024-01-02 10:00:00,000] [INFO] [runner.py:568:main] cmd = /opt/env/bin/python3.10 -u -m "
+    "deepspeed.launcher.launch --world_info={} --master_addr=127.0.0.1 --master_port=29501 "
+    "--enable_each_rank_log=None train.py --deepspeed ds.json\n"
+)
+
+
+def test_the_command_that_the_launcher_prints() -> None:
+    text = RUNNER.format("eyJsb2NhbGhvc3QiOiBbMCwgMV19")
+    expected = "deepspeed --include=localhost:0,1 --master_port=29501 train.py --deepspeed ds.json"
+    assert words(text) == expected
+    assert words(f"$ {LAUNCH}\n{text}{ERROR}") == LAUNCH  # what was typed says more
+    assert words(RUNNER.format("e30=")) is None  # no node
+    assert words(RUNNER.format("eyJhIjogWzBdLCAiYiI6IFswXX0=")) is None  # two nodes
+    assert words(RUNNER.format("broken")) is None
+
+
+def test_the_command_line_of_a_trainer() -> None:
+    launch = "CUDA_VISIBLE_DEVICES=0,1 llamafactory-cli train llama3.yaml"
+    assert words(f"```\n{launch}\n```\n") == launch

@@ -189,6 +189,12 @@ def test_a_port_without_its_state_is_not_stated() -> None:
             {"NCCL_P2P_DISABLE": "1", "CUDA_VISIBLE_DEVICES": "2,3"},
             id="the log of DeepSpeed's launcher",
         ),
+        pytest.param(
+            "[INFO] [real_accelerator.py:254:get_accelerator] Setting ds_accelerator to cuda\n"
+            "Detected VISIBLE_DEVICES=2,3: setting --include=localhost:2,3\n",
+            {"CUDA_VISIBLE_DEVICES": "2,3"},
+            id="newer DeepSpeed with CUDA",
+        ),
     ],
 )
 def test_what_a_shell_answers(text: str, variables: dict[str, str]) -> None:

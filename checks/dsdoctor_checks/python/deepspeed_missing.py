@@ -178,12 +178,14 @@ SIGNATURES = (
         near=("Error", "Exception: "),
     ),
     Signature(
-        pattern="(?i)pip install deepspeed",
+        # a command that somebody typed is no message
+        pattern=r"(?i)(?:[`'\x22]|: |\brun |\bwith |\bby )pip3? install (?:-U )?deepspeed\b",
         source=(
             "transformers 4.10-5.23 integrations/deepspeed.py; accelerate 0.5-1.15 "
             "utils/dataclasses.py; lightning 1.2-2.6 strategies/deepspeed.py"
         ),
         examples=("ImportError: --deepspeed requires DeepSpeed: `pip install deepspeed`.",),
+        not_examples=("pip install deepspeed==0.14.0", "$ pip install deepspeed"),
         near=("Error", "Exception: "),
     ),
     Signature(

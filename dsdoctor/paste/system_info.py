@@ -58,6 +58,8 @@ _ROW = re.compile(
     r"(?i)^(?:[\w /()-]{0,60}:|(?:I|we)(?:'m| am| are)? us(?:e|ed|ing)|using|with"
     r"|my \w+ (?:is|are))\s+"
 )
+#: Rows of a table, which may be part of anything; its own reader knows whole ones.
+_COLUMNS = re.compile(r"[^:=\s]\s{2,}")
 #: A longer gap between two items ends a list.
 _GAP = 3
 _FEWEST = 2
@@ -110,7 +112,7 @@ def _items(line: Line) -> Iterator[_Item]:
 
 def _item(text: str, line: Line) -> _Item | None:
     version = _VERSION.fullmatch(text)
-    if version:
+    if version and not _COLUMNS.search(text):
         word = version["key"].lower()
         return _Item(_PACKAGES.get(word, word.removeprefix("nvidia ")), version["value"], line)
     system = _OS.fullmatch(text)

@@ -71,6 +71,7 @@ def test_lists_of_versions(text: str, path: str, expected: object) -> None:
             "I read the docs, asked in the forum, compared, torch 2.3.0, peft 0.11.1, gave up\n",
             id="versions in a sentence",
         ),
+        pytest.param("torch      2.1.0\nnumpy      1.26.4\n", id="rows of a table"),
         pytest.param("torch: 2.1.x\ntransformers: latest\n", id="no versions"),
         pytest.param("GPU: 8x some board\nOS: TempleOS\n", id="unknown products"),
     ],

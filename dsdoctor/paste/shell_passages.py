@@ -50,6 +50,8 @@ _CSH = re.compile(r"\s*setenv\s+(?P<name>[A-Za-z_]\w*)\s+(?P<value>\S+)\s*$")
 _OTHER_SHELL = re.compile(
     r"\s*(?:set\s+|%env\s+|\$env:)(?P<name>[A-Za-z_]\w*)\s*(?:=|\s)\s*(?P<value>\S+)\s*$"
 )
+#: A command after a colon.
+_TOLD = re.compile(r"\s*(?P<before>[^:`\"]{1,80}):\s+(?P<code>\S.*)")
 #: One piece of code in a line.
 _INLINE = re.compile(r"(?P<before>[^`]{0,200})`(?P<code>[^`]{1,2000})`(?P<after>[^`]{0,200})")
 #: A line of words, as people write them, is no command.
@@ -189,11 +191,14 @@ def _bare(lines: Sequence[Line]) -> tuple[list[Line], bool]:
 def _without_marks(text: str) -> str:
     """The command that a line is, or that a sentence says was run, without Markdown's marks.
 
-    >>> _without_marks("`torchrun a.py`"), _without_marks("I ran `torchrun a.py`.")
+    >>> _without_marks("`torchrun a.py`"), _without_marks("I ran: torchrun a.py")
     ('torchrun a.py', 'torchrun a.py')
     >>> _without_marks("try `torchrun a.py`")
     'try `torchrun a.py`'
     """
+    told = _TOLD.fullmatch(text)
+    if told and "`" not in text and _begins_job(told["code"]):
+        return told["code"] if says_own(told["before"]) else text
     found = _INLINE.fullmatch(text.strip())
     if found is None or not _begins_job(found["code"]):
         return text

@@ -1,7 +1,7 @@
 """What a shell answers about its variables: `echo $NAME`, `env`, `printenv`, `env | grep NCCL`.
 
-Lines `export NAME=VALUE` are read with the command that they precede (`launch_lines`): alone, they
-are as often what somebody was advised to try.
+Lines `export NAME=VALUE` are read with the command that they precede (`launch_lines`). Alone, they
+are as often what somebody was advised to try, and count only if the text says that they were set.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from dsdoctor.model.facts.machine import Environment
 from dsdoctor.paste.lines import Line
+from dsdoctor.paste.passages import passages
 from dsdoctor.paste.placeholders import is_placeholder
 from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.statements import Statements
@@ -23,6 +24,18 @@ _ECHO = re.compile(rf"{_PROMPT}echo \"?\$\{{?(?P<name>{_NAMES})\}}?\"?\s*$")
 _LISTING = re.compile(rf"{_PROMPT}(?:env|printenv|set)\s*(?:\|\s*(?:e|f)?grep\s[^|]{{1,80}})?$")
 _PRINTENV = re.compile(rf"{_PROMPT}printenv (?P<name>{_NAMES})\s*$")
 _SET = re.compile(rf"\s*(?P<name>{_NAMES})=(?P<value>\S{{0,400}})\s*$")
+#: `export NAME=VALUE`, or without `export` in a file of variables.
+_EXPORT = re.compile(
+    r"\s*(?:export\s+)?(?P<name>[A-Za-z_]\w{1,60})=(?P<value>'[^']{0,400}'|\"[^\"]{0,400}\"|\S{0,400})\s*$"
+)
+#: What says that the variables below are in effect.
+_DECLARED = re.compile(
+    r"(?i)\b(?:env(?:ironment)?\s*(?:variables?|vars?|settings?)?|variables?)\b.{0,40}"
+    r"\b(?:set|used|in effect|are|is|below|following|follows)\b"
+    r"|\b(?:I|we)(?:'ve| have)? (?:set|export|exported|use|used)\b.{0,60}"
+    r"\b(?:env|variables?|vars?)\b"
+    r"|环境变量(?:如下|为|是|设置)"
+)
 _ANY = re.compile(r"\s*[A-Za-z_]\w{0,60}=")
 #: An answer is a path, a list, a number or a word, never a sentence or the next command.
 _VALUE = re.compile(r"\s*(?P<value>[\w./,:+^=@-]{1,400})\s*$")
@@ -38,6 +51,23 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
                 _state(asked["name"], answer["value"], below[0], into)
         elif _LISTING.match(line.text):
             _listed(lines, place + 1, into)
+    for passage in passages(lines):
+        if passage.fenced and passage.closed and _DECLARED.search(passage.lead):
+            _declared(passage.lines, into)
+
+
+def _declared(lines: Sequence[Line], into: Statements) -> None:
+    """A block of nothing but variables, each with a value of its own."""
+    found: dict[str, tuple[str, Line]] = {}
+    for line in lines:
+        if not line.text.strip() or line.text.lstrip().startswith("#"):
+            continue
+        row = _EXPORT.match(line.text)
+        if row is None or row["name"] in found:
+            return
+        found[row["name"]] = (row["value"].strip("'\""), line)
+    for name, (value, line) in found.items():
+        _state(name, value, line, into)
 
 
 def _listed(lines: Sequence[Line], place: int, into: Statements) -> None:

@@ -168,6 +168,12 @@ def test_a_port_without_its_state_is_not_stated() -> None:
             id="what was left out",
         ),
         pytest.param(
+            "These environment variables are set:\n```\nexport NCCL_DEBUG=INFO\n# adapters\n"
+            'export NCCL_IB_HCA="mlx5_0,mlx5_2"\nexport MASTER_ADDR=<ip>\n```\n',
+            {"NCCL_DEBUG": "INFO", "NCCL_IB_HCA": "mlx5_0,mlx5_2"},
+            id="a block of exports that are said to be set",
+        ),
+        pytest.param(
             "n0:1:1 [0] NCCL INFO NCCL_SOCKET_IFNAME set by environment to eth0\n"
             "n0:1:1 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.\n"
             "n0:2:2 [1] NCCL INFO NCCL_SOCKET_IFNAME set by environment to eth0\n",
@@ -211,6 +217,15 @@ def test_what_a_shell_answers(text: str, variables: dict[str, str]) -> None:
         "$ echo $CUDA_VISIBLE_DEVICES\nprints nothing here\n",
         "$ echo $MY_NAME\nx\n",
         "set the env\nNCCL_DEBUG=INFO\n",
+        pytest.param(
+            "You can set these environment variables:\n```\nexport NCCL_DEBUG=INFO\n```\n",
+            id="advice above a block",
+        ),
+        pytest.param("Output:\n```\nexport NCCL_DEBUG=INFO\n```\n", id="a block of no known use"),
+        pytest.param(
+            "These variables are set:\n```\nexport NCCL_DEBUG=INFO\nand others\n```\n",
+            id="a block with a sentence",
+        ),
     ],
 )
 def test_what_is_no_answer_of_a_shell(text: str) -> None:

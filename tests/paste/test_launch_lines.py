@@ -97,6 +97,7 @@ def test_the_command_that_was_run(text: str) -> None:
         pytest.param(f"You can try `{LAUNCH}`\n", id="advice in a sentence"),
         pytest.param(f"The docs say: {LAUNCH}\n", id="after a colon, of the docs"),
         pytest.param(f"It works with one GPU:\n`{LAUNCH}`\n", id="code that works"),
+        pytest.param(f"可以先试试：\n```\n{LAUNCH}\n```\n", id="a proposal in Chinese"),
         pytest.param(f"建议改成这样：\n```\n{LAUNCH}\n```\n", id="advice in Chinese"),
         pytest.param(f"This works:\n```\n{LAUNCH}\n```\n", id="what works"),
         pytest.param("deepspeed train.py hangs on my machine.\n", id="a sentence"),

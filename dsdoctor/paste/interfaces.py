@@ -1,8 +1,8 @@
 """`ip addr`, `ip -br addr` and `ifconfig`: the network interfaces of a node.
 
 A list counts if it is whole: it has the loopback interface, and a closed block or a prompt follows
-it. Of two lists nobody says which node is which. The forms are those of iproute2 6.1.0 and net-tools
-2.10 (run 2026-11-28), and of net-tools 1.60, which busybox kept.
+it. Of two lists nobody says which node is which. The forms are those of iproute2 6.1.0 and
+net-tools 2.10 (run 2026-11-28), and of net-tools 1.60, which busybox kept.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import ast
 import json
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -234,14 +234,17 @@ def _shown_by_accelerate_env(
 
 def _accelerate(values: dict[Any, Any], lines: Sequence[Line], into: Statements) -> None:
     """What accelerate's launcher and its plugin make of its configuration."""
+    options = _options_of_accelerate(into)
+    if options is None:
+        return
     section = values.get("deepspeed_config")
     unread = (
         ignored({str(key): value for key, value in section.items()})
         if isinstance(section, dict)
         else {}
     )
-    error = rejected_by_plugin(values, {}, None)
-    few = too_few_ranks(values, {})
+    error = rejected_by_plugin(values, options, None)
+    few = too_few_ranks(values, options)
     keys = re.findall(r"`(\w+)`", error) or list(unread) or ["num_processes"]
     named = rf"\s*(?:- )?(?:{'|'.join(map(re.escape, keys))})\s*:"
     line = next((line for line in lines if re.match(named, line.text)), lines[0])
@@ -254,6 +257,15 @@ def _accelerate(values: dict[Any, Any], lines: Sequence[Line], into: Statements)
         too_few_ranks=few,
     )
     into.whole(fact, line)
+
+
+def _options_of_accelerate(into: Statements) -> Mapping[str, str] | None:
+    """Options of the command, which take precedence; None if it starts another launcher."""
+    if not into.states(LaunchCommand, "launcher"):
+        return {}
+    launcher = into.value(LaunchCommand, "inner") or into.value(LaunchCommand, "launcher")
+    options: Mapping[str, str] = into.value(LaunchCommand, "options")
+    return options if launcher == "accelerate" else None
 
 
 def _read_hosts(lines: Sequence[Line], into: Statements) -> None:

@@ -43,7 +43,7 @@ _FAILED = re.compile(
     r"|Killed|Segmentation fault|core dumped|exit(?:s|ed)? with|exitcode|hangs?\b|stuck\b|usage: "
 )
 _SCRIPT_SHOWN = re.compile(r"(?:cat|more|less)\s+\S+\.(?:sh|slurm|sbatch|job|bash)\s*$")
-#: deepspeed 0.3 to 0.19 launcher/runner.py, for a job on one node. Its options have `=`.
+#: deepspeed 0.19.8 launcher/runner.py `main`, for a job on one node. Its options have `=`.
 _RUNNER = re.compile(
     r"\bcmd = \S{1,300} -u -m deepspeed\.launcher\.launch --world_info=(?P<world>\S{1,4000})"
     r"(?P<rest> .*)$"
@@ -86,7 +86,7 @@ def launches_of(lines: Sequence[Line]) -> list[Launch]:
     for passage in passages(lines):
         if len(found) < _MOST:
             found += itertools.islice(_jobs(passage), _MOST)
-    found = found or list(_logged(lines))
+    found = sorted(found or _logged(lines), key=lambda launch: launch.line.number)
     found = [
         launch._replace(failed=_fails(lines, launch, found[place + 1 : place + 2]))
         for place, launch in enumerate(found)

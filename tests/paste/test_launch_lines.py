@@ -135,6 +135,11 @@ def test_of_several_commands_the_one_that_fails_counts() -> None:
     assert words(f"```\n$ {other}\n{ERROR}$ {LAUNCH}\n{ERROR}```\n") is None
 
 
+def test_a_script_shown_below_a_command_that_failed() -> None:
+    text = f"```\n$ {LAUNCH}\n{ERROR}$ cat other.sh\n#!/bin/bash\ndeepspeed a.py\n$ ls\n```\n"
+    assert words(text) == LAUNCH
+
+
 def test_why_none_of_several_commands_counts() -> None:
     text = f"Driver Version: 550.54.15\n```\n$ deepspeed a.py\n$ {LAUNCH}\n```\ndriver 550.54.15\n"
     snapshot = environment_of(text)

@@ -114,6 +114,16 @@ def test_fewer_processes_than_machines(text: str) -> None:
     assert problems(text.replace("num_machines: 2", "num_machines: 1")) == {}
 
 
+def test_options_of_the_command_take_precedence() -> None:
+    launch = (
+        "$ accelerate launch --num_processes {} --num_machines 2 --main_process_ip n0 train.py\n"
+    )
+    assert "launch-option-refused" in problems(ACCELERATE + "\n" + launch.format(1))
+    assert problems(ACCELERATE + "\n" + launch.format(16)) == {}
+    other = "$ torchrun --nproc_per_node 2 train.py\n"
+    assert problems(ACCELERATE + "\n" + other) == {}  # which does not read it
+
+
 @pytest.mark.parametrize(
     ("text", "path", "expected"),
     [

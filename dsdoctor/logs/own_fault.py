@@ -27,6 +27,9 @@ FOREIGN = frozenset(
         "TimeoutExpired", "CalledProcessError", "KeyboardInterrupt", "OutOfMemoryError",
         "SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "LocalEntryNotFoundError",
         "IOError", "SSLError", "InternalTorchDynamoError", "BackendCompilerFailed", NATIVE_ASSERT,
+        "SSLCertVerificationError", "gaierror", "URLError", "ReadTimeout", "ConnectTimeout",
+        "ReadTimeoutError", "ConnectTimeoutError", "NewConnectionError", "MaxRetryError",
+        "ProxyError", "RemoteDisconnected", "IncompleteRead", "ChunkedEncodingError",
     },
 )  # fmt: skip
 #: Exceptions that products raise both to reject a request and to report an internal failure.

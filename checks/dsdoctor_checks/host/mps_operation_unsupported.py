@@ -60,16 +60,6 @@ SIGNATURES = (
         masks=("bf16-unsupported",),
     ),
     Signature(
-        pattern=r"^(?!.*(?:Warning: |\b[Ff]all(?:s|ing)? back )).*MPS backend out of memory",
-        source="accelerate 1.15.0 utils/memory.py",
-        examples=(
-            "RuntimeError: MPS backend out of memory (MPS allocated: 17.90 GB, other allocations: 401.00 MB, max allowed: 18.13 GB). Tried to allocate 200.00 MB on private pool.",
-        ),
-        not_examples=("UserWarning: MPS backend out of memory",),
-        level=Level.CERTAIN,
-        masks=("bf16-unsupported",),
-    ),
-    Signature(
         pattern=r"^(?!.*(?:Warning: |\b[Ff]all(?:s|ing)? back )).*requires a GPU \(not 'mps",
         source="accelerate 0.30-1.15 accelerator.py",
         examples=("ValueError: fp16 mixed precision requires a GPU (not 'mps').",),

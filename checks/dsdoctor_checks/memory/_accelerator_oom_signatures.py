@@ -97,4 +97,58 @@ SIGNATURES = (
         not_examples=("Ran out of memory in memory space hbmx",),
         level=Level.STRONG,
     ),
+    Signature(
+        pattern=r"^(?!.*(?:Warning: |\b[Ff]all(?:s|ing)? back )).*MPS backend out of memory",
+        source="torch 1.12-2.13 aten/src/ATen/mps/MPSAllocator.mm",
+        message="The Mac's memory for the GPU (MPS) ran out",
+        hint="lower the batch or the sequence length, or use a smaller model; `PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0` lifts the limit, and the Mac may then swap",
+        examples=(
+            "RuntimeError: MPS backend out of memory (MPS allocated: 17.90 GB, other allocations: 401.00 MB, max allowed: 18.13 GB). Tried to allocate 200.00 MB on private pool.",
+        ),
+        not_examples=("UserWarning: MPS backend out of memory",),
+        level=Level.STRONG,
+        masks=("bf16-unsupported",),
+    ),
+    Signature(
+        pattern=r"Out of memory error on (?:GPU|XPU|NPU) \d+\. Cannot allocate",
+        source="paddlepaddle 2.0-3.2 paddle/phi/core/memory/allocation: RetryAllocator, CUDAAllocator",
+        examples=(
+            "ResourceExhaustedError: Out of memory error on GPU 0. Cannot allocate 1.5GB memory on GPU 0, 39.0GB memory has been allocated and available memory is only 1.2GB.",
+            "Out of memory error on XPU 0. Cannot allocate 1.5GB memory",
+            "Out of memory error on NPU 0. Cannot allocate 1.5GB memory",
+        ),
+        not_examples=("Out of memory error on GPU 0. Cannot tell",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog",),
+    ),
+    Signature(
+        pattern=r"\bDevice\(id:\d+\) memory isn't enough and alloc failed",
+        source="mindspore 1.3-2.6 ccsrc/runtime/device, ccsrc/plugin/device/ascend",
+        examples=(
+            "RuntimeError: Device(id:0) memory isn't enough and alloc failed, kernel name: Default/x, alloc size: 10B.",
+        ),
+        not_examples=("Device(id:x) memory isn't enough and alloc failed",),
+        level=Level.STRONG,
+        masks=("npu-kernel-failed", "hccl-error", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"Allocator \((?:GPU|xpu)_\d+_bfc\) ran out of memory trying to allocate (?!.{0,80}not a failure)",
+        source="tensorflow 1.0-2.20 core/common_runtime/bfc_allocator.cc; jaxlib",
+        examples=(
+            "Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.00GiB (rounded to 2147483648)",
+            "Allocator (xpu_0_bfc) ran out of memory trying to allocate 2.00GiB",
+        ),
+        not_examples=(
+            "Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.00GiB. The caller indicates that this is not a failure",
+        ),
+    ),
+    Signature(
+        pattern=r"ONNXRuntimeError.{0,200}Failed to allocate memory for requested buffer of size",
+        source="onnxruntime 1.0-1.23 core/framework/bfc_arena.cc",
+        message="ONNX Runtime could not allocate memory on its device",
+        examples=(
+            "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Non-zero status code returned while running x node. bfc_arena.cc:376 Failed to allocate memory for requested buffer of size 268435456",
+        ),
+        not_examples=("Failed to allocate memory for requested buffer of size 9",),
+    ),
 )

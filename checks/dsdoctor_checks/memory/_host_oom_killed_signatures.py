@@ -1,4 +1,7 @@
-"""Messages of `host-oom-killed`, one signature for each."""
+"""Messages of `host-oom-killed`, one signature for each.
+
+Over 400 lines because it is a table.
+"""
 
 from __future__ import annotations
 
@@ -386,5 +389,31 @@ SIGNATURES = (
         not_examples=(" Killed: 9 ",),
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"(?:non-zero (?:exit )?status|[Ee]xit code is) 137\b",
+        source="GNU time 1.7-1.9; CPython 3.5-3.14 subprocess; YARN's and Spark's word of a container",
+        examples=(
+            "Command exited with non-zero status 137",
+            "returned non-zero exit status 137.",
+            "Container killed on request. Exit code is 137",
+            "exit code is 137",
+        ),
+        not_examples=("non-zero status 1370",),
+        masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
+        unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
+        message=KILLED,
+        hint=LOOK_FIRST,
+    ),
+    Signature(
+        pattern=r"fatal error: Killed signal terminated program \w+",
+        source="gcc 9-15 gcc/gcc.cc",
+        message="The kernel killed the compiler, mostly because host memory ran out",
+        hint="build with fewer compilers at once (`MAX_JOBS=2`), or on a machine with more memory",
+        examples=("c++: fatal error: Killed signal terminated program cc1plus",),
+        not_examples=("fatal error: Killed signal terminated program ",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-fails", "build-dependency-missing"),
     ),
 )

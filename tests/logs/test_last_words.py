@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from dsdoctor import packs
@@ -346,3 +348,27 @@ def test_a_request_to_the_driver_that_failed_in_wsl_is_no_missing_driver() -> No
     """dxgkrnl reports these on machines whose GPU works: -12 is memory, -22 an old request."""
     assert not read("kernel: misc dxg: dxgk: dxgkio_make_resident: Ioctl failed: -12\n").causes
     assert not read("dxgkio_query_adapter_info: Ioctl failed: -22\n").causes
+
+
+ESCAPED = (
+    'Traceback (most recent call last):\n  File "/home/me/train.py", line 30, in main\n'
+    "    x = options['rate']\nKeyError: 'rate'\n"
+)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(json.dumps({"level": "ERROR", "message": ESCAPED}), id="a service's JSON"),
+        pytest.param(
+            'rpc error: desc = "' + ESCAPED.replace("\n", "\\\\n").replace('"', '\\\\\\"') + '"',
+            id="escaped twice",
+        ),
+    ],
+)
+def test_a_traceback_that_was_written_into_one_line_is_read(line: str) -> None:
+    found = read(f"{line}\n")
+    assert found.outcome is Outcome.USER_CODE
+    assert found.first_error is not None
+    assert (found.first_error.file, found.first_error.line) == ("/home/me/train.py", 30)
+    assert found.first_error.message == "'rate'"

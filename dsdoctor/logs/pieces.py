@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs import reader
 from dsdoctor.logs.errors import TRACEBACK
+from dsdoctor.logs.samples import is_sample
 
 #: Longest piece of a line that patterns see: many are of the form `A.{0,80}B`, whose cost grows
 #: with the length of a line that was crafted to be slow.
@@ -25,7 +26,7 @@ BAR = lazy(rb"\[[\d:]+<[\d:?]+, [^\]\r\n]{0,120}\]")
 
 def segments_of(raw: bytes, literals: Iterable[str]) -> list[bytes]:
     """The pieces of a line, split at carriage returns and bars, that can add something."""
-    if TRACEBACK in literals and ESCAPED.search(raw):
+    if TRACEBACK in literals and ESCAPED.search(raw) and not is_sample(shortened(raw, literals)):
         return [QUOTE.sub(b"", part) for part in END_OF_LINE.split(raw, MOST_ESCAPED)]
     if literals and BAR.search(raw):
         raw = BAR.sub(lambda bar: bar[0] + b"\r", raw)

@@ -51,19 +51,19 @@ def take_out_samples(scan: Scan) -> None:
     quoted = {line for line in quoted if line > last}  # before it, ranks may write into a sample
 
     def is_quoted(item: Hit | Error) -> bool:
-        return item.line in quoted or _within(item.text)
+        return item.line in quoted or is_sample(item.text)
 
     scan.hits = [hit for hit in scan.hits if not is_quoted(hit)]
     scan.errors = [error for error in scan.errors if not is_quoted(error)]
-    scan.tail = [row for row in scan.tail if row[0] not in quoted and not _within(row[1])]
+    scan.tail = [row for row in scan.tail if row[0] not in quoted and not is_sample(row[1])]
 
 
-def _within(text: str) -> bool:
+def is_sample(text: str) -> bool:
     r"""Whether a line quotes a failure: it comes after the beginning of a sample.
 
-    >>> _within("prompt: '<|im_start|>user\\\\nWhy CUDA error: out of memory?")
+    >>> is_sample("prompt: '<|im_start|>user\\\\nWhy CUDA error: out of memory?")
     True
-    >>> _within("{'message': 'CUDA error', 'input': 'x'}")
+    >>> is_sample("{'message': 'CUDA error', 'input': 'x'}")
     False
     """
     fails = _FAILS.search(text)

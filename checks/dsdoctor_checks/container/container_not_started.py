@@ -99,7 +99,7 @@ SIGNATURES = (
         pattern=r"nvidia-container-cli: (?P<why>(?:ldcache|mount|container|device|detection) error: .{1,200})",
         source="libnvidia-container 1.0-1.17 src/error.c, src/cli/main.c",
         message="NVIDIA's hook could not set up the container: {why}",
-        hint="correct what the hook reports; where only some nodes fail, compare their driver, libnvidia-container and limits with those of a node that works",
+        hint="correct what the hook reports; where only some nodes fail, compare their driver, `libnvidia-container` and limits with those of a node that works",
         examples=(
             "slurmstepd: error: pyxis:     nvidia-container-cli: ldcache error: process /sbin/ldconfig terminated with signal 9",
             "nvidia-container-cli: mount error: file creation failed: /var/lib/docker/overlay2/x: file exists: unknown.",

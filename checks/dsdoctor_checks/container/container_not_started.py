@@ -247,7 +247,7 @@ SIGNATURES = (
         pattern=r"(?:Cannot|permission denied while trying to) connect to the [Dd]ocker (?:daemon|API)",
         source="docker 1.10-29 client/errors.go",
         message="Docker does not run here, or this user may not use it",
-        hint="start it (`sudo systemctl start docker`), or add the user to the group `docker` and log in anew",
+        hint="start it (`sudo systemctl start docker`), or add the user to the group `docker` and log in again",
         examples=(
             "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
             "docker: permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock",

@@ -1,5 +1,8 @@
 """`conda list` (also mamba's): packages with their builds; also with `--export` and `--explicit`.
 
+`conda env export` lists them in YAML, with those of pip below; a file that people write has no
+builds.
+
 Source: conda/cli/main_list.py of conda 4.5 to 26, read 2026-11-22 and 2026-11-23.
 """
 
@@ -9,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from dsdoctor.paste.lines import Line
-from dsdoctor.paste.reader import Reader, state_conda_package
+from dsdoctor.paste.reader import Reader, state_conda_package, state_package
 from dsdoctor.paste.statements import Statements
 
 _HEAD = re.compile(r"\s*#? ?Name\s+Version\s+Build(?:\s+Channel)?\s*$")
@@ -26,6 +29,9 @@ _EXPLICIT = re.compile(
     r"\s*https?://\S{1,200}/(?P<name>[a-z_][\w.-]{0,60})-(?P<version>\d[\w.+!]{0,60})-"
     r"(?P<build>[\w.+]{1,80})\.(?:tar\.bz2|conda)(?:#\w{1,64})?\s*$"
 )
+_DEPENDENCIES = re.compile(r"\s*dependencies:\s*$")
+_ITEM = re.compile(r"\s*- (?P<text>\S.{0,200})$")
+_WHEEL = re.compile(r"(?P<name>[A-Za-z][\w.-]{0,60})==(?P<version>\d[\w.+!-]{0,60})\s*$")
 #: A list without its head is recognized by builds such as `py310h06a4308_0` and `pypi_0 pypi`.
 _BUILD = re.compile(r"(?:[\w.]+_\d{1,3}|\d{1,3}|\d{1,3}_\w+)$")
 _FEWEST = 10
@@ -49,6 +55,31 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
             _say(run, into, headed=headed)
             headed, run, unsure = False, [], []
     _say(run, into, headed=headed)
+    for place, line in enumerate(lines):
+        if _DEPENDENCIES.match(line.text):
+            _exported(lines[place + 1 :], into)
+
+
+def _exported(lines: Sequence[Line], into: Statements) -> None:
+    """States the packages of `conda env export`, if most of conda's have their builds."""
+    builds: list[tuple[Line, re.Match[str]]] = []
+    pip: list[tuple[Line, re.Match[str]]] = []
+    for line in lines:
+        item = _ITEM.match(line.text)
+        if item is None:
+            break
+        build, wheel = _EXPORTED.match(item["text"]), _WHEEL.match(item["text"])
+        if build:
+            builds.append((line, build))
+        elif wheel:
+            pip.append((line, wheel))
+    if len(builds) < _FEWEST:
+        return
+    into.recognized()
+    for line, row in builds:
+        state_conda_package(row["name"], row["version"], row["build"], line, into)
+    for line, row in pip:
+        state_package(row["name"], row["version"], line, into)
 
 
 def _say(run: list[tuple[Line, re.Match[str]]], into: Statements, *, headed: bool) -> None:

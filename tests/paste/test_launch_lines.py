@@ -146,6 +146,10 @@ def test_why_none_of_several_commands_counts() -> None:
     assert snapshot is not None
     missing = snapshot.missing[LaunchCommand.key()]
     assert missing.detail == "lines 3, 4 launch jobs, and none of them alone fails"
+    shown = f"driver 550.54.15\n```\n$ {LAUNCH}\n$ cat other.sh\ndeepspeed a.py\n$ ls\n```\n"
+    snapshot = environment_of(shown)
+    assert snapshot is not None
+    assert snapshot.missing[LaunchCommand.key()].detail.startswith("lines 3, 5 launch jobs")
 
 
 def test_the_same_command_on_each_node_is_one() -> None:

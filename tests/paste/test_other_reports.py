@@ -158,3 +158,23 @@ def test_versions_that_somebody_asked_for(text: str, path: str, expected: str) -
 )
 def test_what_is_no_answer(text: str) -> None:
     assert environment_of(text) is None
+
+
+CONDA = "name: train\nchannels:\n  - pytorch\ndependencies:\n" + "".join(
+    f"  - lib{letter}=1.{number}=h5eee18b_{number}\n" for number, letter in enumerate("abcdefghi")
+)
+PYTORCH = "  - pytorch=2.1.0=py3.10_cuda12.1_cudnn8.9.2_0\n"
+PIP = "  - pip:\n      - deepspeed==0.12.3\n      - transformers==4.36.2\nprefix: /opt/train\n"
+
+
+def test_the_environment_that_conda_exports() -> None:
+    found = stated(CONDA + PYTORCH + PIP)
+    assert value(found, "torch_build/cuda") == "12.1"
+    assert value(found, "deep_speed_install/version") == "0.12.3"
+    assert value(found, "packages/packages/transformers/version") == "4.36.2"
+    assert found.sources["deep_speed_install"]["version"].line == 16
+
+
+def test_an_environment_file_that_somebody_wrote_is_none() -> None:
+    text = (CONDA + PYTORCH + PIP).replace("=h5eee18b", "").replace("=py3.10_cuda12.1", "")
+    assert environment_of(text.replace("deepspeed", "datasets")) is None

@@ -285,6 +285,17 @@ def _known(words: Sequence[str]) -> tuple[str, ...] | None:
     return tuple(known)
 
 
+def _framework(command: LaunchCommand) -> str:
+    """`hf` for a script that parses options of transformers' `TrainingArguments`; else unknown.
+
+    Only there does `--deepspeed` take a file beside a batch size of each device: DeepSpeed's own
+    `--deepspeed` is a switch.
+    """
+    options = dict(command.script_options())
+    config = options.get("deepspeed", "")
+    return "hf" if config.endswith(".json") and "per_device_train_batch_size" in options else ""
+
+
 def _read(lines: Sequence[Line], into: Statements) -> None:
     found = launches_of(lines)
     launch = the_launch(found)
@@ -295,7 +306,7 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
         return
     command = parse_command(launch.words)
     into.whole(command, launch.line)
-    into.request(command=command.argv, batch=launch.batch)
+    into.request(command=command.argv, batch=launch.batch, framework=_framework(command))
     for name, (value, line) in launch.environment.items():
         into.override(Environment, f"variables.{name}", value, line)
     for name, value in command.env.items():

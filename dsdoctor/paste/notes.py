@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from dsdoctor.model.contradiction import Contradiction
+from dsdoctor.model.facts.base import Fact, Why
+from dsdoctor.model.facts.config import DsConfig
+from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.model.facts.python import TorchLive
 from dsdoctor.model.finding import Status
 from dsdoctor.model.report import Report
@@ -46,7 +49,23 @@ _MOST = 4
 
 def paste_notes(report: Report, snapshot: Snapshot) -> list[str]:
     """The notes of a report on a paste."""
-    return [*_contradicted(snapshot.contradictions), *_without_cuda(report, snapshot)]
+    return [
+        *_contradicted(snapshot.contradictions),
+        *_without_cuda(report, snapshot),
+        *_undecided(snapshot),
+    ]
+
+
+#: Facts of the job of which a text may have several, and what selects one.
+_SELECTED: dict[type[Fact], str] = {LaunchCommand: "-- CMD", DsConfig: "--config FILE"}
+
+
+def _undecided(snapshot: Snapshot) -> Iterator[str]:
+    """Commands or configs of which nothing says which is the job's."""
+    for kind, option in _SELECTED.items():
+        missing = snapshot.missing.get(kind.key())
+        if missing is not None and missing.why is Why.UNSUPPORTED:
+            yield f"{missing.detail}; to judge one of them, add `{option}`"
 
 
 def _without_cuda(report: Report, snapshot: Snapshot) -> Iterator[str]:

@@ -105,8 +105,8 @@ class Statements:
             self.state(type(fact), name, value, line)
 
     def lack(self, kind: type[Fact], detail: str) -> None:
-        """Records why a fact is not stated, for the reader of the report."""
-        self._missing[kind.key()] = Missing(why=Why.NOT_ASKED, detail=detail)
+        """Records that the text has several facts of a kind, and that nothing selects one."""
+        self._missing[kind.key()] = Missing(why=Why.UNSUPPORTED, detail=detail)
 
     def request(self, **fields: Any) -> None:
         """Sets fields of the request that the job's command and config make."""

@@ -122,6 +122,17 @@ def test_the_config_is_judged_for_the_ranks_of_the_command() -> None:
     assert "ds-config-batch-mismatch" not in problems(unknown)
 
 
+def test_options_of_the_trainer_contradict_the_config() -> None:
+    config = '{"train_micro_batch_size_per_gpu": 4, "bf16": {"enabled": true}}'
+    launch = "torchrun --nproc_per_node 2 train.py {} --per_device_train_batch_size 8"
+    text = f"ds.json\n```\n{config}\n```\n```\n$ {launch}\n```\n"
+    found = problems(text.replace("{}", "--deepspeed ds.json"))["ds-config-batch-mismatch"]
+    assert "--per_device_train_batch_size 8" in found.message
+    # a script of one's own may take such options too
+    own = text.replace("{}", "--deepspeed --deepspeed_config ds.json")
+    assert "ds-config-batch-mismatch" not in problems(own)
+
+
 HOSTS = "10.0.0.5 slots=8\n10.0.0.6 slots=8\n"
 
 

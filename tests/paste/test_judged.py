@@ -363,6 +363,18 @@ def test_a_command_of_the_options_is_judged_with_the_pasted_config(tmp_path: Pat
     assert "ds-config-unreadable" not in output
 
 
+def test_several_commands_are_left_to_the_reader(tmp_path: Path) -> None:
+    text = "driver 550.54.15\n```\n$ deepspeed a.py\n$ deepspeed b.py\n```\n"
+    (tmp_path / "a.md").write_text(text)
+    _, output = run("check", "--from-report", str(tmp_path / "a.md"))
+    assert "lines 3, 4 launch jobs, and none of them alone fails" in output
+    assert "add `-- CMD`" in output
+    _, output = run("check", "--from-report", str(tmp_path / "a.md"), "--", "deepspeed", "a.py")
+    assert "launch jobs" not in output
+    _, output = run("check", "--from-report", str(tmp_path / "a.md"), "--gpus", "0")
+    assert "to judge one of them" not in output
+
+
 def test_check_names_the_cause_that_a_log_alone_shows(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("RuntimeError: launcher 'pdsh' not installed.\n")
     status, output = run("check", "--from-report", str(tmp_path / "a.txt"))

@@ -8,6 +8,7 @@ import time
 
 import msgspec
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs import ranks, reader
 from dsdoctor.logs.errors import CHAINS, ERROR_LITERALS, HELPER, IGNORED, TRACEBACK, Tracebacks
 from dsdoctor.logs.frames import frames_of
@@ -34,6 +35,12 @@ SLOW = 0.005
 MOST_SLOW = 20
 #: Most lines of one signature whose ranks are compared.
 MOST_COMPARED = 256
+#: The title of a report that says what happened: a heading in the first line that quotes an
+#: exception. Headings of documents, and those further down, are about errors in general.
+TITLE = lazy(
+    r"# (?P<said>(?:\[[^\]]{1,40}\] ?:? ?)?.{0,80}"
+    r"\b(?:\w{1,40}\.){0,8}[A-Z]\w{1,60}(?:Error|Exception): \S.*)"
+)
 #: Literals of lines that matter every time.
 COURSE = frozenset({RESTART, FAILED, FIRST, TRACEBACK, IGNORED, HELPER, *CHAINS})
 
@@ -113,6 +120,8 @@ class LineReader:
             # a progress bar before it on the same line shows how far training had come
             at = start + max(0, raw.find(segment)) if len(raw) > len(segment) else start
             text, rank = strip_prefixes(shortened(segment, literals))
+            if number == 1 and (title := TITLE.match(text)):
+                text = title["said"]
             if rank is None:
                 rank = self.rank
             shown = self._rank_of_line(segment, rank)

@@ -140,3 +140,23 @@ def test_nccl_is_not_at_fault_for_a_kernel_that_found_an_index_out_of_range() ->
     error = "RuntimeError: NCCL error in: x.cpp:136, unhandled cuda error, NCCL version 2.7.8\n"
     assert diagnosed(line + error).causes == ()
     assert [cause.condition for cause in diagnosed(error).causes] == ["nccl-unhandled-cuda-error"]
+
+
+TITLE = "# [Bug] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+
+
+def test_the_title_of_a_report_says_what_happened() -> None:
+    found = diagnosed(f"{TITLE}\nI run the example on one GPU.\n")
+    assert [cause.condition for cause in found.causes] == ["gpu-oom"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"step 1 loss 2.0\n{TITLE}", id="a heading further down"),
+        pytest.param("# CUDA out of memory\n\nUse a smaller batch.\n", id="a document's subject"),
+        pytest.param("## RuntimeError: CUDA error: out of memory\n", id="a section of a document"),
+    ],
+)
+def test_other_headings_are_about_errors_in_general(text: str) -> None:
+    assert not diagnosed(text).causes

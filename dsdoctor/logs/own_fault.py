@@ -29,7 +29,8 @@ FOREIGN = frozenset(
         "IOError", "SSLError", "InternalTorchDynamoError", "BackendCompilerFailed", NATIVE_ASSERT,
         "SSLCertVerificationError", "gaierror", "URLError", "ReadTimeout", "ConnectTimeout",
         "ReadTimeoutError", "ConnectTimeoutError", "NewConnectionError", "MaxRetryError",
-        "ProxyError", "RemoteDisconnected", "IncompleteRead", "ChunkedEncodingError",
+        "ProxyError", "RemoteDisconnected", "XlaRuntimeError", "JaxRuntimeError",
+        "IncompleteRead", "ChunkedEncodingError",
     },
 )  # fmt: skip
 #: Exceptions that products raise both to reject a request and to report an internal failure.

@@ -208,6 +208,40 @@ def test_it_explains_nothing_else_and_nothing_before_it() -> None:
     assert said("job.sh: line 3: python: command not found\n") == "launch-file-missing"
 
 
+SUBMITIT = (
+    "submitit.core.utils.UncompletedJobError: Job 7 (task: 0) with path /x/7_0_result.pkl\n"
+    "has not produced any output (state: {})\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        pytest.param(SUBMITIT.format("NODE_FAIL"), "node-failed", id="a lost node"),
+        pytest.param(SUBMITIT.format("TIMEOUT"), "job-time-limit", id="a time limit"),
+        pytest.param(SUBMITIT.format("PREEMPTED"), "job-preempted", id="a preempted job"),
+        pytest.param(SUBMITIT.format("CANCELLED"), "job-cancelled", id="a cancelled job"),
+        pytest.param(
+            "srun: error: n1: task 0: Out Of Memory\n", "host-oom-killed", id="a task out of memory"
+        ),
+        pytest.param(
+            "ValueError: You set `devices=4` in Lightning, but the number of tasks per node "
+            "configured in SLURM `--ntasks-per-node=1` does not match. HINT: Set `devices=1`.\n",
+            "slurm-request-mismatch",
+            id="Lightning's devices and Slurm's tasks",
+        ),
+        pytest.param(
+            "rocBLAS error: Cannot read /x/rocblas/library/TensileLibrary.dat: No such file or "
+            "directory for GPU arch : gfx1032\nAborted (core dumped)\n",
+            "gpu-arch-unsupported",
+            id="an AMD GPU without kernels",
+        ),
+    ],
+)
+def test_what_ended_the_job_is_named(text: str, condition: str) -> None:
+    assert said(text) == condition
+
+
 def test_what_a_service_reports_of_a_job_is_not_the_scripts_exception() -> None:
     told = "sagemaker.exceptions.UnexpectedStatusException: Error for Training job t: Failed.\n"
     assert said(told) == "unrecognised"

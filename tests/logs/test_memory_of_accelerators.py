@@ -84,8 +84,12 @@ def test_what_ran_out_is_named(line: str, condition: str) -> None:
             "urllib3.exceptions.ReadTimeoutError: HTTPSConnectionPool(host='x.org'): Read timed out.",
             id="a server that does not answer",
         ),
+        pytest.param(
+            "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out.",
+            id="a runtime that waits for another process",
+        ),
     ],
 )
-def test_a_network_that_fails_is_not_the_scripts_fault(error: str) -> None:
+def test_a_network_or_runtime_that_fails_is_not_the_scripts_fault(error: str) -> None:
     own = 'Traceback (most recent call last):\n  File "/home/me/train.py", line 3, in main\n'
     assert said(f"{own}{error}\n") != "user-code"

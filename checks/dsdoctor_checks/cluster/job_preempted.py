@@ -93,4 +93,13 @@ SIGNATURES = (
         level=Level.CERTAIN,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
+    Signature(
+        pattern=r"has not produced any output \(state: PREEMPTED",
+        source="submitit 1.0-1.5 core/core.py: the state that sacct reports",
+        examples=(
+            "submitit.core.utils.UncompletedJobError: Job 123 (task: 0) with path /x/123_0_result.pkl has not produced any output (state: PREEMPTED)",
+        ),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
 )

@@ -217,4 +217,13 @@ SIGNATURES = (
         hint="run the check that failed by hand on the node (`nhc -v`), and have the node checked with "
         "`dsdoctor check`",
     ),
+    Signature(
+        pattern=r"has not produced any output \(state: NODE_FAIL",
+        source="submitit 1.0-1.5 core/core.py: the state that sacct reports",
+        examples=(
+            "submitit.core.utils.UncompletedJobError: Job 123 (task: 0) with path /x/123_0_result.pkl has not produced any output (state: NODE_FAIL)",
+        ),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
 )

@@ -23,8 +23,10 @@ from dsdoctor.api import (
     Condition,
     Finding,
     LaunchCommand,
+    Level,
     RunNeeds,
     Scope,
+    Signature,
     check,
     fail,
     skip,
@@ -118,3 +120,21 @@ def _nodes(command: LaunchCommand, run: RunNeeds, launcher: str) -> Iterator[Fin
 
 def _gpu_words(number: int) -> str:
     return "1 GPU" if number == 1 else f"{number} GPUs"
+
+
+HINT = "let `#SBATCH` and the command ask for the same: `--nodes`, and `--ntasks-per-node` as many as ranks per node"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"You set `(?P<own>(?:devices|num_nodes)=\d+)` in Lightning, but the number of (?:tasks per node|nodes) configured in SLURM `(?P<slurm>--[\w-]{5,20}=\d+)` does not match",
+        source="lightning 2.0-2.5 fabric/plugins/environments/slurm.py",
+        message="The script asks Lightning for `{own}`, but Slurm for `{slurm}`",
+        hint="start one task for each device of a node: `#SBATCH --ntasks-per-node` equal to `devices`, `--nodes` equal to `num_nodes`, and `srun python TRAIN.py`",
+        examples=(
+            "ValueError: You set `devices=4` in Lightning, but the number of tasks per node configured in SLURM `--ntasks-per-node=1` does not match. HINT: Set `devices=1`.",
+            "ValueError: You set `num_nodes=2` in Lightning, but the number of nodes configured in SLURM `--nodes=1` does not match. HINT: Set `num_nodes=1`.",
+        ),
+        not_examples=("x` in Lightning, but the number of nodes configured in SLURM `y",),
+        level=Level.CERTAIN,
+    ),
+)

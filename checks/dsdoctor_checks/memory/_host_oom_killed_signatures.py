@@ -416,4 +416,16 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-fails", "build-dependency-missing"),
     ),
+    Signature(
+        pattern=r"srun: error: \S{1,253}: tasks? [\d,-]+: Out Of Memory",
+        source="slurm 20.11-25.11 src/srun/launch.c, plugins/launch/slurm/task_state.c",
+        message="The kernel killed a task of the job: its control group ran out of memory",
+        examples=(
+            "srun: error: n1: task 0: Out Of Memory",
+            "srun: error: n1: tasks 0-3: Out Of Memory",
+        ),
+        not_examples=("srun: error: n1: Out Of Memory",),
+        level=Level.CERTAIN,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog", "rank-killed"),
+    ),
 )

@@ -185,7 +185,7 @@ SIGNATURES = (
             "utils/dataclasses.py; lightning 1.2-2.6 strategies/deepspeed.py"
         ),
         examples=("ImportError: --deepspeed requires DeepSpeed: `pip install deepspeed`.",),
-        not_examples=("pip install deepspeed==0.14.0", "$ pip install deepspeed"),
+        not_examples=("run pip install deepspeedx==0.14.0", "run pip install torch deepspeed"),
         near=("Error", "Exception: "),
     ),
     Signature(

@@ -214,4 +214,16 @@ SIGNATURES = (
         message="The op has no code for these GPUs, or for the architectures in TORCH_CUDA_ARCH_LIST",
         hint="correct TORCH_CUDA_ARCH_LIST if it is set; otherwise use a newer GPU, or settings that do not need this op",
     ),
+    Signature(
+        pattern=r"rocBLAS error: Cannot read \S{0,300}TensileLibrary\S{0,60}\.dat: .{1,80} for GPU arch : (?P<arch>gfx\w{3,6})",
+        source="rocBLAS 3.0-5.1 (ROCm 5-7) library/src/tensile_host.cpp",
+        message="rocBLAS has no kernels for the GPU's architecture {arch}",
+        hint="use a ROCm and a torch that support {arch} (`rocminfo | grep gfx`); for a sibling of a supported GPU, `HSA_OVERRIDE_GFX_VERSION` (such as 10.3.0 for gfx1030) selects its kernels",
+        examples=(
+            "rocBLAS error: Cannot read /x/torch/lib/rocblas/library/TensileLibrary.dat: No such file or directory for GPU arch : gfx1032",
+        ),
+        not_examples=("rocBLAS error: Cannot read /x/TensileLibrary.dat: Permission denied",),
+        level=Level.STRONG,
+        masks=("native-crash", "hip-runtime-error"),
+    ),
 )

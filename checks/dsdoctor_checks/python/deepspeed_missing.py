@@ -184,7 +184,13 @@ SIGNATURES = (
             "transformers 4.10-5.23 integrations/deepspeed.py; accelerate 0.5-1.15 "
             "utils/dataclasses.py; lightning 1.2-2.6 strategies/deepspeed.py"
         ),
-        examples=("ImportError: --deepspeed requires DeepSpeed: `pip install deepspeed`.",),
+        examples=(
+            "ImportError: --deepspeed requires DeepSpeed: `pip install deepspeed`.",
+            "DeepSpeed is missing: pip install -U deepspeed",
+            "run pip3 install deepspeed",
+            "DeepSpeed can be installed with pip install deepspeed",
+            "Install it by pip install deepspeed",
+        ),
         not_examples=("run pip install deepspeedx==0.14.0", "run pip install torch deepspeed"),
         near=("Error", "Exception: "),
     ),

@@ -51,7 +51,7 @@ _OTHER_SHELL = re.compile(
     r"\s*(?:set\s+|%env\s+|\$env:)(?P<name>[A-Za-z_]\w*)\s*(?:=|\s)\s*(?P<value>\S+)\s*$"
 )
 #: A command after a colon.
-_TOLD = re.compile(r"\s*(?P<before>[^:`\"]{1,80}):\s+(?P<code>\S.*)")
+_TOLD = re.compile(r"\s*(?P<before>[^\s:`\"][^:`\"]{0,79}):\s+(?P<code>\S.*)")
 #: One piece of code in a line.
 _INLINE = re.compile(r"(?P<before>[^`]{0,200})`(?P<code>[^`]{1,2000})`(?P<after>[^`]{0,200})")
 #: A line of words, as people write them, is no command.

@@ -72,7 +72,8 @@ def ranks_have_devices(
     if asked <= devices:
         yield ok(ranks=asked, devices=devices)
         return
-    what = f"{devices} of {have} GPUs visible" if shown is not None else f"{have} GPUs"
+    all_of_them = "1 GPU" if have == 1 else f"{have} GPUs"
+    what = all_of_them if shown is None else f"{devices} of {have} GPUs visible"
     fitting = "1 rank" if devices == 1 else f"{devices} ranks"
     yield fail(
         f"{asked} ranks are requested on this node, but it has {what}",

@@ -76,3 +76,14 @@ def test_cuda_ignores_what_follows_a_wrong_entry(visible: str, devices: int) -> 
     assert found.evidence["devices"] == devices
     assert f"has {devices} of 4 GPUs visible" in found.message
     assert ("--nproc-per-node" in found.hint) == bool(devices)
+
+
+@pytest.mark.parametrize(("have", "words"), [(1, "it has 1 GPU"), (2, "it has 2 GPUs")])
+def test_one_gpu_is_no_plural(have: int, words: str) -> None:
+    judged = judge(
+        unit.ranks_have_devices,
+        launch_command=command("torchrun --nproc_per_node 4 t.py"),
+        gpus=gpus(have),
+        environment=env(),
+    )
+    assert judged.worst.message.endswith(words)

@@ -36,9 +36,7 @@ CONFIDENCE = {
 }
 
 
-def causes_of(
-    choice: Choice, names: Sequence[str], errors: Sequence[Error] = ()
-) -> tuple[Cause, ...]:
+def causes_of(choice: Choice, names: Sequence[str], errors: Sequence[Error]) -> tuple[Cause, ...]:
     """The conditions that were chosen, the most likely first.
 
     Args:

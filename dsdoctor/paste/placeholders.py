@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-#: In any part of a value: `<ip>`, `${HOST}`, `{port}`, `your_port`, `10.x.x.x`, `/path/to/model`.
+#: In any part of a value: `<ip>`, `${HOST}`, `{port}`, `your_port`, `10.x.x.x`, `/path/to/model`,
+#: and the words that templates and reporters write where a value is left out.
 _PART = re.compile(
     r"<[^<>]{0,80}>?|[$`]|\{\{?[A-Za-z_][\w .]{0,40}\}|\[[A-Za-z_][\w ]{2,40}\]|\*{2,}|\.\.\.|…"
     r"|(?<![A-Za-z])(?:x{2,}|X{2,})(?![A-Za-z])|(?<![A-Za-z0-9])[xX](?:[.:][xX\d]{1,3}){2,}"

@@ -62,6 +62,17 @@ def parse_library_version(path: str) -> str | None:
     return found[1] if found else None
 
 
+def loader_folders(host: Host) -> list[str]:
+    """The folders in the loader's configuration; none if it cannot be read."""
+    folders: list[str] = []
+    with contextlib.suppress(HostError):
+        folders, includes = parse_ld_conf(read_text(host, "/etc/ld.so.conf"))
+        for path in (path for pattern in includes for path in host.glob(pattern)):
+            with contextlib.suppress(HostError):
+                folders.extend(parse_ld_conf(read_text(host, path))[0])
+    return folders
+
+
 def _cached(host: Host) -> list[str]:
     """Paths of the library in the loader's cache; without `ldconfig`, from its configuration."""
     for program in (host.which("ldconfig"), "/sbin/ldconfig", "/usr/sbin/ldconfig"):
@@ -71,13 +82,7 @@ def _cached(host: Host) -> list[str]:
             result = host.run([program, "-p"])
             if result.ok:
                 return parse_ldconfig(result.text)
-    folders: list[str] = []
-    with contextlib.suppress(HostError):
-        folders, includes = parse_ld_conf(read_text(host, "/etc/ld.so.conf"))
-        for path in (path for pattern in includes for path in host.glob(pattern)):
-            with contextlib.suppress(HostError):
-                folders.extend(parse_ld_conf(read_text(host, path))[0])
-    return [posixpath.join(folder, LIBRARY) for folder in folders]
+    return [posixpath.join(folder, LIBRARY) for folder in loader_folders(host)]
 
 
 def _candidates(host: Host) -> Iterator[tuple[str, str]]:

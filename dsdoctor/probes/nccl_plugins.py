@@ -7,11 +7,12 @@ import posixpath
 from collections.abc import Iterator
 
 from dsdoctor.api import probe
-from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.host import Host, HostError
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.network import NcclPlugins
 from dsdoctor.model.facts.python import Patient
-from dsdoctor.probes.libcuda import DEFAULT_FOLDERS, parse_ld_conf
+from dsdoctor.probes.launchers import parse_path
+from dsdoctor.probes.libcuda import DEFAULT_FOLDERS, loader_folders
 
 #: Source: NCCL 2.32 src/plugin/plugin_open.cc; RCCL 2.27 the same with its own name.
 LIBRARIES = "lib[nr]ccl-net*.so*"
@@ -19,13 +20,8 @@ LIBRARIES = "lib[nr]ccl-net*.so*"
 
 def _folders(host: Host, patient: Patient) -> Iterator[str]:
     """Folders of the loader; NCCL's own comes with the path that its library names."""
-    yield from (host.env.get("LD_LIBRARY_PATH") or "").split(":")
-    with contextlib.suppress(HostError):
-        folders, includes = parse_ld_conf(read_text(host, "/etc/ld.so.conf"))
-        yield from folders
-        for path in (path for pattern in includes for path in host.glob(pattern)):
-            with contextlib.suppress(HostError):
-                yield from parse_ld_conf(read_text(host, path))[0]
+    yield from parse_path(host.env.get("LD_LIBRARY_PATH", ""))
+    yield from loader_folders(host)
     yield from DEFAULT_FOLDERS
     yield posixpath.join(patient.prefix, "lib")
     for site in patient.sys_path:

@@ -11,7 +11,7 @@ import pytest
 
 from dsdoctor.cli.hook import command
 from dsdoctor.errors import UsageError
-from dsdoctor.hook import install, installed, site
+from dsdoctor.hook import install, installed, owner, site
 
 
 def dsdoctor(*argv: str) -> subprocess.CompletedProcess[str]:
@@ -276,6 +276,18 @@ def test_a_run_folder_that_others_control_is_refused_to_root(foreign: str, tmp_p
     assert into.exists() is not bool(foreign)
     assert ("root's hooks would refuse" in done.stderr) is bool(foreign)
     assert dsdoctor(*argv, "--trust-owner", "65534").returncode == 0
+
+
+def test_whoever_is_not_root_is_warned_of_a_run_folder_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scripts may be written by another account than the one that runs them."""
+    monkeypatch.setattr(owner, "is_root", lambda: False)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run").chmod(0o777)
+    assert owner.judge_run_folder(str(tmp_path / "run"), ()).startswith("warning: a hook that root")
+    (tmp_path / "run").chmod(0o755)
+    assert owner.judge_run_folder(str(tmp_path / "run"), ()) == ""
 
 
 def test_a_run_folder_that_nodes_share_is_refused(

@@ -18,7 +18,7 @@ from ._settings import Setting, parse_pattern
 EFA = "efa"
 
 
-def _ports(network: Network) -> list[RdmaPort]:
+def own_ports(network: Network) -> list[RdmaPort]:
     """Active ports that NCCL uses itself."""
     return [port for port in network.rdma if port.active and port.driver != EFA]
 
@@ -43,7 +43,7 @@ def selected(
     )
     if chosen.value.lower() == "ib":
         hidden = network.verbs == ()
-        if _ports(network) and not hidden:
+        if own_ports(network) and not hidden:
             yield ok(network=chosen.value)
             return
         lack = "`/dev/infiniband` is empty" if hidden else "no InfiniBand or RoCE port is active"
@@ -90,7 +90,7 @@ def efa_without_plugin(
 ) -> Iterator[Finding]:
     """Judges nodes whose only adapters are AWS's, for runs over several nodes."""
     adapters = [port.device for port in network.rdma if port.active and port.driver == EFA]
-    if not adapters or _ports(network) or plugins is None or "NCCL_NET" in found:
+    if not adapters or own_ports(network) or plugins is None or "NCCL_NET" in found:
         return
     if _libraries(found.get("NCCL_NET_PLUGIN"), plugins):
         yield ok(adapters=adapters, plugins=plugins.libraries)
@@ -116,7 +116,7 @@ def gid_index(found: Mapping[str, Setting], network: Network) -> Iterator[Findin
     index = int(chosen.value)
     named = found.get("NCCL_IB_HCA")
     pattern = parse_pattern(named.value) if named and named.value else None
-    for port in _ports(network):
+    for port in own_ports(network):
         if pattern is not None and not pattern.matches(port.device, port.port):
             continue
         gid = port.gid(index)

@@ -37,6 +37,8 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import node_count, variable
 
+from ._networks import own_ports
+
 CONDITION = Condition("gpudirect-rdma-missing", id="DSD807", scope=Scope.NODE, since="0.1")
 
 _PEER = ("nvidia_peermem", "nv_peer_mem")
@@ -58,10 +60,7 @@ def adapters_access_gpus(
 
     AWS's adapters (EFA) have a module of their own for this.
     """
-    if (
-        not any(p.active and p.driver != "efa" for p in network.rdma)
-        or kernel.module_version is None
-    ):
+    if not own_ports(network) or kernel.module_version is None:
         yield skip("there is no active RDMA port, or no NVIDIA driver")
         return
     if node_count(env, hostfile, command) == 1 or variable(env, "NCCL_IB_DISABLE") == "1":

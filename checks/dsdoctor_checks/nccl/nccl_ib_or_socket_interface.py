@@ -164,9 +164,10 @@ def interfaces_exist(
         yield from _socket(chosen, network, nodes)
     adapters = found.get("NCCL_IB_HCA")
     disabled = found.get("NCCL_IB_DISABLE")
-    if adapters is not None and adapters.value and (disabled is None or disabled.value != "1"):
+    enabled = disabled is None or disabled.value != "1"
+    if adapters is not None and adapters.value and enabled:
         yield from _adapters(adapters, network)
-    if nodes > 1 and (disabled is None or disabled.value != "1"):
+    if nodes > 1 and enabled:
         yield from _networks.gid_index(found, network)
         yield from _networks.efa_without_plugin(found, network, known)
     gloo = variable(env, "GLOO_SOCKET_IFNAME")

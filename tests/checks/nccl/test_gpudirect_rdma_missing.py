@@ -77,6 +77,20 @@ def test_rows(driver: NvidiaKernel, variables: dict[str, str], expected: str) ->
     )
 
 
+def test_adapters_of_aws_have_a_module_of_their_own() -> None:
+    network = node()
+    of_aws = tuple(msgspec.structs.replace(port, driver="efa") for port in network.rdma)
+    for ports, expected in ((of_aws, "skip"), ((*of_aws, network.rdma[0]), "warn")):
+        found = judge(
+            CHECK,
+            network=msgspec.structs.replace(network, rdma=ports),
+            nvidia_kernel=kernel(module_open=False),
+            os_info=machines.LINUX,
+            hostfile=TWO,
+        )
+        assert found.status == expected
+
+
 def test_one_node_needs_none() -> None:
     facts: dict[str, Any] = {
         "network": node(),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 #: For every command, which would otherwise say only "No such file or directory".
 FOLDER_GONE = "the working folder has been removed; change to one that exists"
+#: Exit status after a `UsageError`.
+MISUSE = 2
 
 
 class UsageError(Exception):

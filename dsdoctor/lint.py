@@ -129,11 +129,15 @@ class Linter:
             if path.stat().st_size > LARGEST:
                 return None
             data = reading.read(path, size=LARGEST)
+        except FileNotFoundError:
+            raise UsageError(
+                f"`{shown}` does not exist; expected a file or a directory to lint"
+            ) from None
         except (OSError, DecodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise UsageError(f"`{shown}` cannot be read: {reason}") from None
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        kind, parts = self._parts(path, shown, data)
+        kind, parts = self._parts(path, shown, data, named=named)
         if not kind and named:
             kind, parts = _config_parts(shown, data, named=True)
         if not kind:
@@ -142,7 +146,9 @@ class Linter:
         left = tuple(part.line for part in parts if not part.families)
         return FileReport(shown, kind, findings, parts=len(parts) - len(left), not_judged=left)
 
-    def _parts(self, path: Path, shown: str, data: bytes) -> tuple[str, list[_Part]]:
+    def _parts(
+        self, path: Path, shown: str, data: bytes, *, named: bool
+    ) -> tuple[str, list[_Part]]:
         name = path.name.lower()
         if name.endswith((".json", ".hjson")):
             return _config_parts(shown, data)
@@ -152,7 +158,9 @@ class Linter:
         if name.endswith(".deepspeed_env"):
             return "env-file", [_Part([parse_env_file(text, shown)], ("launch",))]
         if name.endswith(_SCRIPTS) or (text.startswith("#!") and "sh" in text.split("\n", 1)[0]):
-            return _script_parts(path, text)
+            parts = _script_parts(path, text)
+            # a script that starts nothing is no mistake of whoever passes all their scripts
+            return ("script" if parts or named else "", parts)
         if "hostfile" in name or _looks_like_hosts(text):
             return "hostfile", [_Part([parse_hostfile(text, shown)], ("launch",))]
         return "", []
@@ -208,8 +216,8 @@ def _config_parts(shown: str, data: bytes, *, named: bool = False) -> tuple[str,
     fact = parse_bytes(data, shown)
     # a file that does not parse is recognized by its keys
     keys = {key.partition(".")[0] for key in fact.lines} if fact.parsed is None else {*fact.parsed}
-    certain = fact.parsed is not None and "zero_optimization" in keys
-    if certain or is_config(keys) or (named and (CONFIG_KEYS | COMMON_KEYS) & keys):
+    certain = is_config(keys, parsed=fact.parsed is not None)
+    if certain or (named and (CONFIG_KEYS | COMMON_KEYS) & keys):
         return "config", [_config_part(fact, shown)]
     return "", []
 
@@ -271,7 +279,7 @@ def _plugin_parts(section: Any, text: str) -> Iterator[_Part]:
         yield _Part([fact], ("launch",), line=_line_of(key, text))
 
 
-def _script_parts(path: Path, text: str) -> tuple[str, list[_Part]]:
+def _script_parts(path: Path, text: str) -> list[_Part]:
     parts: list[_Part] = []
     batch = batch_options(text)
     for command in launches(text):
@@ -286,7 +294,7 @@ def _script_parts(path: Path, text: str) -> tuple[str, list[_Part]]:
             continue
         run = RunNeeds(command=command.words, quick=True, cwd=str(path.parent), batch=batch)
         parts.append(_Part([fact], ("launch", "cluster"), line=command.line, run=run))
-    return ("script", parts) if parts else ("", [])
+    return parts
 
 
 def _looks_like_hosts(text: str) -> bool:
@@ -295,11 +303,7 @@ def _looks_like_hosts(text: str) -> bool:
 
 
 def find_files(paths: Sequence[str]) -> list[tuple[Path, str, bool]]:
-    """Files to lint: path, name to show, and whether the user passed that path.
-
-    Raises:
-        UsageError: a path does not exist.
-    """
+    """Files to lint: path, name to show, and whether the user passed that path."""
     found: list[tuple[Path, str, bool]] = []
     for text in paths:
         path = Path(text)
@@ -310,10 +314,8 @@ def find_files(paths: Sequence[str]) -> list[tuple[Path, str, bool]]:
                 for one in inside
                 if not SKIPPED.intersection(one.relative_to(path).parts[:-1])
             ]
-        elif path.exists():
-            found.append((path, text, True))
         else:
-            raise UsageError(f"`{text}` does not exist; expected a file or a directory to lint")
+            found.append((path, text, True))
     return found
 
 

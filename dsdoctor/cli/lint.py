@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import click
 import msgspec
 
 from dsdoctor.cli import common, html, job, loading, options
-from dsdoctor.errors import UsageError
+from dsdoctor.errors import MISUSE, UsageError
 from dsdoctor.examine import Request, read_machine
 from dsdoctor.lint import FileReport, Linter, find_files, installed_deepspeed
 from dsdoctor.model.facts.python import DeepSpeedInstall
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.finding import Finding, Status
+from dsdoctor.model.masking import mask
 from dsdoctor.model.report import Report, Verdict
 from dsdoctor.packs.registry import Registry
 from dsdoctor.report import machine_readable, sarif
@@ -74,7 +76,7 @@ def command(
 
     Reads ds_config files (JSON or Hjson), DeepSpeed settings in the YAML files of accelerate and
     trainers, hostfiles, `.deepspeed_env` and the launch commands in shell scripts. Other files in
-    a directory are ignored.
+    a directory are ignored; if you pass one by name, the status is 2, and the rest is checked.
 
     Exit status: 0 no failure, 1 a failure, 2 misuse.
 
@@ -94,19 +96,35 @@ def command(
     units = registry.select(wanted, [*settings.ignore, *unwanted])
     against = version or _installed(python, registry)
     linter = Linter(registry, units, against, common.policy(settings, ()), framework)
-    reports: list[FileReport] = []
-    for path, shown, named in find_files(paths):
-        found = linter.lint(path, shown, named=named)
-        if found is not None:
-            reports.append(found)
-        elif named:
-            raise UsageError(
-                f"`{shown}` is not a DeepSpeed config, hostfile, `.deepspeed_env` or launch script"
-            )
-    loading.write(_rendered(reports, registry, form, against, quiet=quiet), output)
+    reports, refused = _lint_all(linter, paths)
+    if reports or not refused:
+        loading.write(_rendered(reports, registry, form, against, quiet=quiet), output)
+    for reason in refused:
+        common.warn(mask(reason))
+    if refused:
+        return MISUSE
     statuses = {finding.status for report in reports for finding in report.findings}
     bad = {Status.FAIL, Status.CRASH} | ({Status.WARN} if fail_on == "warn" else set())
     return 1 if statuses & bad else 0
+
+
+def _lint_all(linter: Linter, paths: Sequence[str]) -> tuple[list[FileReport], list[str]]:
+    """The reports, and why files that the user passed could not be judged."""
+    reports: list[FileReport] = []
+    refused: list[str] = []
+    for path, shown, named in find_files(paths):
+        try:
+            found = linter.lint(path, shown, named=named)
+        except UsageError as error:
+            refused.append(str(error))
+            continue
+        if found is not None:
+            reports.append(found)
+        elif named:
+            refused.append(
+                f"`{shown}` is not a DeepSpeed config, hostfile, `.deepspeed_env` or launch script"
+            )
+    return reports, refused
 
 
 def _installed(python: str | None, registry: Registry) -> str | None:

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dsdoctor import guard, process
-from dsdoctor.errors import UsageError
+from dsdoctor.errors import MISUSE, UsageError
 from dsdoctor.host import HostError
 from dsdoctor.version import __version__
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-MISUSE = 2
 INTERRUPTED = 130
 
 #: Maps a command to its module and one line of help, so --help imports no module.

@@ -154,7 +154,7 @@ def _parsed(text: str, number: int) -> DsConfig | None:
         own = True
     fact = parse_config(text)
     keys = set(fact.parsed or ())
-    if fact.parsed is None or not ("zero_optimization" in keys or is_config(keys)):
+    if fact.parsed is None or not is_config(keys):
         return None
     shift = number - 1
     return msgspec.structs.replace(

@@ -37,6 +37,8 @@ CONFIG_KEYS = frozenset(
      "wall_clock_breakdown", "gradient_clipping", "flops_profiler", "autotuning", "comms_logger"}
 )  # fmt: skip
 _LEAST_KEYS = 2
+#: Keys that no other program's JSON has.
+_CERTAIN = frozenset({"zero_optimization", "train_micro_batch_size_per_gpu"})
 
 
 class _Scanner:
@@ -253,13 +255,19 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
     return msgspec.structs.replace(fact, parsed=mask_tree(parsed))
 
 
-def is_config(keys: AbstractSet[str]) -> bool:
+def is_config(keys: AbstractSet[str], *, parsed: bool = True) -> bool:
     """Whether an object with these keys is a DeepSpeed config, wherever it is found.
 
-    >>> is_config({"bf16", "zero_optimization"}), is_config({"optimizer", "bf16"})
-    (True, False)
+    Args:
+        keys: the keys at the top.
+        parsed: the text could be parsed; else one key is too few, since it may be any word.
+
+    >>> is_config({"bf16", "steps_per_print"}), is_config({"zero_optimization"})
+    (True, True)
+    >>> is_config({"optimizer", "bf16"}), is_config({"zero_optimization"}, parsed=False)
+    (False, False)
     """
-    return len(CONFIG_KEYS & keys) >= _LEAST_KEYS
+    return (parsed and bool(_CERTAIN & keys)) or len(CONFIG_KEYS & keys) >= _LEAST_KEYS
 
 
 def parse_bytes(data: bytes, path: str | None = None) -> DsConfig:

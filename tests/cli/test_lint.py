@@ -121,6 +121,39 @@ def test_files_of_others_are_passed_over_in_a_folder_and_refused_by_name(tmp_pat
     named = lint(tmp_path, "package.json")
     assert named.returncode == 2
     assert "is not a DeepSpeed config" in named.stderr
+    assert named.stdout == ""
+
+
+def test_a_file_that_cannot_be_judged_leaves_the_others_their_verdict(tmp_path: Path) -> None:
+    """As after `dsdoctor lint *.json`, where the shell names the files."""
+    (tmp_path / "a.json").write_text(BAD)
+    (tmp_path / "package.json").write_text('{"name": "x"}')
+    (tmp_path / "folder.json").mkdir()
+    done = lint(tmp_path, "--format", "json", "package.json", "gone.json", "folder.json", "a.json")
+    assert done.returncode == 2
+    (file,) = json.loads(done.stdout)["files"]
+    assert [row["condition"] for row in file["findings"]] == ["ds-config-wrong-type"]
+    first, second = done.stderr.splitlines()
+    assert "`package.json` is not a DeepSpeed config" in first
+    assert "`gone.json` does not exist" in second
+
+
+def test_a_script_without_a_launch_command_is_no_mistake(tmp_path: Path) -> None:
+    """A pre-commit hook passes each script that changed."""
+    (tmp_path / "build.sbatch").write_text("#!/bin/bash\n#SBATCH -n 1\nmake -j4\n")
+    done = lint(tmp_path, "build.sbatch")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("0 files checked")
+
+
+def test_the_micro_batch_alone_marks_a_config_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "small.json").write_text(
+        '{"train_micro_batch_size_per_gpu": 4, "train_batch_size": 10,\n'
+        '"gradient_accumulation_steps": 2}'
+    )
+    done = lint(tmp_path, ".")
+    assert done.returncode == 1
+    assert "./small.json:1: FAIL ds-config-batch-mismatch" in done.stdout
 
 
 MISUSE = [

@@ -32,7 +32,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import at_least
 
-from ._tables import enabled, is_number, stage_of
+from ._tables import enabled, is_number, nearest, newer_than_table, stage_of
 
 CONDITION = Condition(
     "ds-config-ignored-setting",
@@ -45,28 +45,26 @@ CONDITION = Condition(
 
 #: Release that renamed aio.thread_count to intra_op_parallelism.
 _AIO_RENAMED = "0.16.4"
-_AIO = frozenset(
-    {
-        "block_size",
-        "queue_depth",
-        "intra_op_parallelism",
-        "single_submit",
-        "overlap_events",
-        "use_gds",
-        "thread_count",
-    },
-)
-#: deepspeed/runtime/activation_checkpointing/config.py (0.19.8).
-_CHECKPOINTING = frozenset(
-    {
-        "partition_activations",
-        "number_checkpoints",
-        "contiguous_memory_optimization",
-        "synchronize_checkpoint_boundary",
-        "profile",
-        "cpu_checkpointing",
-    },
-)
+#: How keys begin that hold a comment, since JSON has none.
+_COMMENT = ("_", "//", "#", "comment")
+#: Sections from which DeepSpeed 0.19.8 picks the settings it knows, without a word about others:
+#: runtime/activation_checkpointing/config.py, profiling/config.py, runtime/swap_tensor/aio_config.py.
+_LAX = {
+    "activation_checkpointing": frozenset(
+        {"partition_activations", "number_checkpoints", "contiguous_memory_optimization",
+         "synchronize_checkpoint_boundary", "profile", "cpu_checkpointing"}
+    ),
+    "aio": frozenset(
+        {"block_size", "queue_depth", "intra_op_parallelism", "single_submit", "overlap_events",
+         "use_gds", "thread_count"}
+    ),
+    "flops_profiler": frozenset(
+        {"enabled", "recompute_fwd_factor", "profile_step", "module_depth", "top_modules",
+         "detailed", "output_file"}
+    ),
+}  # fmt: skip
+#: Names that newer releases do not read.
+_OLD = frozenset({"thread_count"})
 #: What the engine reads of `optimizer` and `scheduler` (deepspeed/runtime/config.py, 0.19.8).
 _READ = {
     "optimizer": frozenset({"type", "params", "legacy_fusion"}),
@@ -91,7 +89,9 @@ _PIPELINE_STORED = {
 _DYNAMIC = ("initial_scale_power", "loss_scale_window", "hysteresis", "min_loss_scale")
 
 
-def _ignored(config: DsConfig, key: str, why: str, effect: str, hint: str) -> Finding:
+def _ignored(
+    config: DsConfig, key: str, why: str, effect: str, hint: str, **evidence: object
+) -> Finding:
     return warn(
         f"{config.named(key)} is set, but {why}",
         effect=effect,
@@ -100,6 +100,7 @@ def _ignored(config: DsConfig, key: str, why: str, effect: str, hint: str) -> Fi
         line=config.lines.get(key),
         value=config.get(key),
         stage=config.get("zero_optimization.stage", 0),
+        **evidence,
     )
 
 
@@ -140,27 +141,32 @@ def settings_have_effect(
             "the default of 1 thread is used",
             "rename it to `intra_op_parallelism`",
         )
-    for name in config.section("aio"):
-        if name not in _AIO:
-            yield _ignored(
-                config,
-                f"aio.{name}",
-                "DeepSpeed has no such setting",
-                "the defaults of `aio` are used",
-                f"use one of {_listed(_AIO - {'thread_count'})}",
-            )
-    for name in config.section("activation_checkpointing"):
-        if name not in _CHECKPOINTING:
-            yield _ignored(
-                config,
-                f"activation_checkpointing.{name}",
-                "DeepSpeed has no such setting",
-                "the default is used",
-                f"use one of {_listed(_CHECKPOINTING)}",
-            )
+    yield from _unread(config, version)
     yield from _loss_scale(config)
     yield from _beside_params(config)
     yield from _pipeline(config)
+
+
+def _unread(config: DsConfig, version: str | None) -> Iterator[Finding]:
+    """Settings that no release has, in sections that DeepSpeed does not validate."""
+    for section, known in _LAX.items():
+        held = config.section(section)
+        if held.get("enabled") is False:
+            continue
+        for name in held:
+            if name in known or name.startswith(_COMMENT):
+                continue
+            meant = nearest(name, known - held.keys() - _OLD)
+            if newer_than_table(version) and not meant:
+                continue
+            yield _ignored(
+                config,
+                f"{section}.{name}",
+                f"`{section}` has no such setting",
+                "the default is used",
+                f"rename it to `{meant}`" if meant else f"use one of {_listed(known - _OLD)}",
+                **({"meant": meant} if meant else {}),
+            )
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -173,7 +179,7 @@ def _beside_params(config: DsConfig) -> Iterator[Finding]:
         if "type" not in held:
             continue
         for name in held:
-            if name in read or name.startswith(("_", "//", "#", "comment")):
+            if name in read or name.startswith(_COMMENT):
                 continue
             misspelt = name == "param" and "params" not in held
             yield _ignored(

@@ -57,6 +57,7 @@ def _ignored(text: str, finding: Finding, _config: DsConfig) -> Made:
     if line is None:
         return None
     new = {"aio.thread_count": "intra_op_parallelism", "optimizer.param": "params"}.get(key)
+    new = new or finding.evidence.get("meant")
     if new:
         made = edit.renamed(text, line, _leaf(key), new)
         return None if made is None else (made, f"`{key}` is renamed to `{new}`")

@@ -77,6 +77,21 @@ from tests.checks.config.rows import NOW, ZERO, config
             id="a misspelled setting of activation checkpointing",
         ),
         pytest.param(
+            '{"flops_profiler": {"enable": true, "profile_step": 5}}',
+            "`flops_profiler` has no such setting",
+            id="a misspelled setting of the FLOPS profiler",
+        ),
+        pytest.param(
+            '{"flops_profiler": {"enabled": false, "warmup": 5}}',
+            "",
+            id="an unknown setting of a profiler that is off",
+        ),
+        pytest.param(
+            '{"activation_checkpointing": {"profile": false, "_comment": "off"}}',
+            "",
+            id="a comment in a section",
+        ),
+        pytest.param(
             '{"optimizer": {"type": "Adam", "params": {}, "legacy_fusion": true}}',
             "",
             id="legacy_fusion stands beside the optimizer's params",

@@ -113,3 +113,23 @@ def test_it_is_offered_where_it_has_a_plan(
 def test_a_value_that_the_command_contradicts_is_left_to_the_command() -> None:
     text = '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": "auto"}'
     assert offers_and_plans(text, TRAINER) == {"ds-config-batch-mismatch": (True, True)}
+
+
+def test_a_misspelt_setting_of_a_section_that_is_not_validated_is_renamed() -> None:
+    """Removing it would leave off what the file asks for."""
+    text = '{"flops_profiler": {\n"enable": true\n}}'
+    config = parse_config(text)
+    snapshot = snapshots.of(
+        [
+            RunNeeds(config_path="ds.json", config=config.parsed, gpus=("0",)),
+            config,
+            RepairFiles(texts={"config": ("/job/ds.json", text)}),
+        ]
+    )
+    units = [u for u in REGISTRY if u.condition.name == "ds-config-ignored-setting"]
+    (finding,) = judge(snapshot, units, REGISTRY).findings
+    made = planner.plan_one(
+        REGISTRY.fix(FIX), snapshot, Findings(findings=(finding,)), FixRequest(reach=Reach.HOME)
+    )
+    assert isinstance(made, Plan)
+    assert "`flops_profiler.enable` is renamed to `enabled`" in str(made)

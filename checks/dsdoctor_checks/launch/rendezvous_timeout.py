@@ -62,6 +62,15 @@ def master_address_resolves(
 ) -> Iterator[Finding]:
     """Fails for an unknown name, and for this node's own address if there are other nodes."""
     nodes = _nodes(command, env, hostfile)
+    if isinstance(command, LaunchCommand) and nodes > 1 and _is_alone(command):
+        yield fail(
+            f"`--standalone` starts a rendezvous for one node, but `--nnodes` asks for {nodes}",
+            effect="each node waits at its own port for nodes that cannot join, until it times out",
+            hint="pass `--nnodes 1`; for several nodes, replace `--standalone` with"
+            " `--rdzv-backend c10d --rdzv-endpoint HOST:29500`, the same on every node",
+            nodes=nodes,
+        )
+        return
     if isinstance(command, LaunchCommand) and nodes > 1 and _meets_nowhere(command, env):
         yield fail(
             f"torchrun is to start {nodes} nodes, but neither `--master-addr` nor `--rdzv-endpoint`"
@@ -116,9 +125,14 @@ def _nodes(
     return command.num_nodes or 1
 
 
+def _is_alone(command: LaunchCommand) -> bool:
+    """Whether torchrun makes a rendezvous that no other node knows (torch/distributed/run.py)."""
+    return "torchrun" in (command.launcher, command.inner) and "standalone" in command.options
+
+
 def _meets_nowhere(command: LaunchCommand, env: Environment | Missing) -> bool:
     """Whether nothing tells torchrun where its nodes meet."""
-    if "torchrun" not in (command.launcher, command.inner) or "standalone" in command.options:
+    if "torchrun" not in (command.launcher, command.inner):
         return False
     if (command.num_nodes or 1) == 1 or command.master_addr:
         return False

@@ -82,6 +82,12 @@ def test_nothing_is_resolved(line: str, quick: bool, env: dict[str, str]) -> Non
         pytest.param("torchrun --nnodes 1:4 t.py", "", {}, "skip", id="one node is enough"),
         pytest.param("torchrun --standalone t.py", "", {}, "skip", id="a node on its own"),
         pytest.param(
+            "torchrun --standalone --nnodes 2 t.py", "", {}, "fail", id="two nodes, each on its own"
+        ),
+        pytest.param(
+            "torchrun --standalone --nnodes 1:2 t.py", "", {}, "skip", id="one of two is enough"
+        ),
+        pytest.param(
             "torchrun --nnodes 2 --master-addr 127.0.0.1 t.py", "127.0.0.1", {}, "fail",
             id="the loopback address for two nodes",
         ),

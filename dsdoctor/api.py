@@ -81,6 +81,7 @@ from dsdoctor.model.facts.network import (
 )
 from dsdoctor.model.facts.pci import PciPlace, PciTree
 from dsdoctor.model.facts.python import (
+    CertificatePaths,
     CudaDevice,
     DeepSpeedInstall,
     DeepSpeedLive,
@@ -146,6 +147,7 @@ __all__ = [
     "Boilerplate",
     "BuildLock",
     "BusEvents",
+    "CertificatePaths",
     "Check",
     "Checkpoint",
     "CheckpointFile",

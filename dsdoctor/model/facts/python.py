@@ -106,6 +106,18 @@ class PythonPath(Fact, frozen=True, kw_only=True):
     missing: tuple[str, ...] = ()
 
 
+class CertificatePaths(Fact, frozen=True, kw_only=True):
+    """The variables that name files of trusted certificates.
+
+    Attributes:
+        paths: variable to its value, such as `REQUESTS_CA_BUNDLE` to `/etc/ssl/ca.pem`.
+        missing: the variables whose file does not exist.
+    """
+
+    paths: dict[str, str] = {}
+    missing: tuple[str, ...] = ()
+
+
 class TorchBuild(Fact, frozen=True, kw_only=True):
     """The torch build, read from its files without importing it.
 

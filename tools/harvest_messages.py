@@ -38,7 +38,7 @@ from released import SCOPES, release_of, sources
 
 from dsdoctor.logs import error_index, error_lookup
 from dsdoctor.logs.error_index import Entry
-from dsdoctor.logs.error_lookup import CHUNK, digest
+from dsdoctor.logs.error_lookup import CHUNK, canonical, digest
 
 FOLDER = Path(__file__).parent.parent / "checks" / "dsdoctor_checks" / "_error_index"
 #: A place for a value, in a template.
@@ -224,7 +224,7 @@ def raised(node: ast.Raise) -> tuple[str, list[ast.expr]] | None:
     if isinstance(call, ast.Call):
         args = [*call.args, *(word.value for word in call.keywords)]
         call = call.func
-    name = ast.unparse(call).rpartition(".")[2] if call is not None else ""
+    name = canonical(ast.unparse(call).rpartition(".")[2]) if call is not None else ""
     return (name, args) if name.isidentifier() and name[0].isupper() else None
 
 

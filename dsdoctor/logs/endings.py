@@ -8,6 +8,7 @@ from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.errors import EXCEPTION, FENCE
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.hits import Scan
+from dsdoctor.logs.tool_reports import Report, report_in
 
 #: Lines at the end of a log that are searched for the last frame of a cut-off traceback.
 CUT_LINES = 3
@@ -26,7 +27,7 @@ NUMBERED = lazy(r"\s*(?:-{1,9}> ?)?\d{1,6}(?:\s|$)")
 LAST_WORDS = lazy(
     r"NCCL WARN (?!Missing \"|LL cutoff points)"
     r"|\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|received SIGTERM\b"
-    r"|(?:^|[\]\s])Terminated$|^\s*E[A-Z]9999: Inner Error!"
+    r"|^(?:(?!\s*(?:Last )?State:).*[\]\s])?Terminated$|^\s*E[A-Z]9999: Inner Error!"
     r"|^\S{1,400}\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|hip)"
     r"(?::\d{1,7}:\d{1,7}|\(\d{1,7}\)): (?:fatal )?error: "
     r"|\bneuronx?-cc compilation failed|\bTCP client failed to connect/validate to host \S"
@@ -41,6 +42,8 @@ LAST_LINES = 8
 #: How a script around the run ends its log if the run failed, and how a summary of tests ends.
 FAILED = lazy(r"(?i)(?<!not )(?<!never )\bfailed\W{0,3}$|失败\W{0,3}$")
 COUNT = lazy(r"(?i)(?:^|[,:;(=|])\s{0,4}\d{1,9} failed\W{0,3}$")
+#: A line without one is a rule below the last line.
+LETTER = lazy(r"[^\W_]")
 #: Last characters of a line that are searched.
 SHORT = 200
 #: How an installer ends its log after success (pip 1.0-25 commands/install.py; build 0.1-1.2
@@ -61,22 +64,26 @@ def only_began(scans: Sequence[Scan]) -> bool:
     return bool(tails) and all(BEGINNING.search(text) for text in tails)
 
 
-def last_words(scans: Sequence[Scan]) -> str:
-    """A failure that the last lines of the logs report, "" without one.
+def last_words(scans: Sequence[Scan]) -> Report | None:
+    """A failure that the last lines of the logs report, None without one.
 
     Other lines may follow a native library's report. A script's `failed` counts only in the very
     last line: after one further up, the script may have tried again.
     """
-    if any("finished" in scan.marks for scan in scans):
-        return ""
+    if any("finished" in scan.marks for scan in scans) or installed(scans):
+        return None
     lines = [text for scan in scans for _, text in scan.tail[-LAST_LINES:]]
     has_trained = any(SUMMARY in text for text in lines)
     words = [text for text in lines if not (has_trained and PEERS in text)]
-    said = next((text for text in words if LAST_WORDS.search(text)), "")
-    last = next((text for text in reversed(lines) if text.strip()), "")
+    if said := next((text for text in words if LAST_WORDS.search(text)), ""):
+        return Report(said)
+    reports = (report_in([text for _, text in scan.tail]) for scan in scans if not scan.document)
+    if report := next(filter(None, reports), None):
+        return report
+    last = next((text for text in reversed(lines) if LETTER.search(text)), "")
     end = last.rstrip()[-SHORT:]
     failed = len(scans) == 1 and FAILED.search(end) and not COUNT.search(end)
-    return said or (end if failed else "")
+    return Report(end) if failed else None
 
 
 def installed(scans: Sequence[Scan]) -> bool:

@@ -20,6 +20,7 @@ from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.error_lookup import (
     VALIDATED,
     WRAPPED,
+    canonical,
     chunks_of,
     digest,
     stored_text,
@@ -50,7 +51,8 @@ class Entry(msgspec.Struct, frozen=True):
 
     Attributes:
         product: the package.
-        exception: name of the exception; `log.error` or `log.critical` for a logger's line.
+        exception: name of the exception, as Python prints it; `log.error` or `log.critical` for a
+            logger's line.
         file: source file, within the package.
         function: the function that raises it.
         releases: the harvested releases that contain it, the oldest first.
@@ -224,7 +226,7 @@ class ErrorIndex:
         if raiser is not None and not product:
             return None
         place = (inner_path(raiser.file), raiser.function) if raiser is not None else ("", "")
-        kind, message = error.type, error.message
+        kind, message = canonical(error.type), error.message
         text = f"{message} {error.more}"
         if kind == WRAPPED and (inner := VALIDATION.search(text)):
             kind, message = VALIDATED[inner["kind"]], inner["message"]
@@ -256,7 +258,7 @@ class ErrorIndex:
             [
                 ((entry.words, 2), entry)
                 for entry in self.entries
-                if entry.exception == error.type
+                if entry.exception == canonical(error.type)
                 and (entry.file, entry.function) == (inner_path(raiser.file), raiser.function)
             ]
         )
@@ -271,7 +273,7 @@ class ErrorIndex:
                 (self._rate(entry, ("", "")), entry)
                 for entry in self._matches(message)
                 if entry.is_native
-                and entry.exception == error.type
+                and entry.exception == canonical(error.type)
                 and is_native_message(entry, message)
             ]
         )

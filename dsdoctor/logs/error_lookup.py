@@ -32,6 +32,23 @@ VALIDATED = {"Assertion failed": "AssertionError", "Value error": "ValueError"}
 #: Kinds of label that name no condition.
 REFUSAL, INTERNAL = "refusal", "internal"
 SUFFIX = ".index"
+#: Other names of exceptions, and the one that Python prints (3.3-3.14 docs, "Built-in Exceptions";
+#: 3.10-3.14 for `socket.timeout`).
+CANONICAL = {
+    "EnvironmentError": "OSError",
+    "IOError": "OSError",
+    "WindowsError": "OSError",
+    "timeout": "TimeoutError",
+}
+
+
+def canonical(kind: str) -> str:
+    """The name by which the index knows an exception.
+
+    >>> canonical("EnvironmentError"), canonical("ValueError")
+    ('OSError', 'ValueError')
+    """
+    return CANONICAL.get(kind, kind)
 
 
 def words_of(text: str) -> list[str]:
@@ -152,7 +169,8 @@ def find_native(folder: Path, error: Error) -> Match | None:
 
     The frames of a traceback are those of whoever called the native code.
     """
-    names = (name for name in sorted(products(folder)) if _raises(folder, name, {error.type}))
+    kinds = {canonical(error.type)}
+    names = (name for name in sorted(products(folder)) if _raises(folder, name, kinds))
     rows = ((name, _rows_that_fit(folder, name, error.message)) for name in names)
     found = (_load_rows()(folder, name, fit).find_native(error) for name, fit in rows if fit)
     return next((match for match in found if match is not None), None)
@@ -165,7 +183,7 @@ def find(folder: Path, error: Error) -> Match | None:
     if raiser is not None and error.type != WRAPPED and product not in products(folder):
         return None
     names = [product] if product in products(folder) else sorted(products(folder))
-    kinds = {error.type, *VALIDATED.values()} if error.type == WRAPPED else {error.type}
+    kinds = {canonical(error.type), *(VALIDATED.values() if error.type == WRAPPED else ())}
     names = [name for name in names if _raises(folder, name, kinds)]
     if len(names) == 1 and not error.message.strip():  # identified by its place alone
         return _load()(folder, names[0]).find(error)

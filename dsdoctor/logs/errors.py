@@ -28,6 +28,9 @@ UNFINISHED_LINES = 12
 OLDEST_TRACEBACK = 4000
 
 TRACEBACK = "Traceback (most recent call last)"
+#: How rich draws a traceback (10.0-14.1 traceback.py, panel.py): its head, and each further line of
+#: the box. The exception follows below the box.
+BOX_HEAD, BOXED = ("╭", "┌", "+-"), ("│", "┃", "|", "╰", "└", "+-")
 #: The head of a rank's traceback, directly after another rank's output on the same line.
 GLUED_HEAD = lazy(r"(?<=\S)\[rank(?P<rank>\d{1,6})\]: (?=Traceback \()")
 EXCEPTION = lazy(
@@ -136,6 +139,7 @@ class _Trace(msgspec.Struct):
         source: the last line was a frame, so a line of source code follows.
         head: text before `Traceback` on its first line, mostly a logger's prefix.
         headed: the second line begins with `head` too, so all lines do.
+        box: number of its last line that belongs to a box around it, 0 without a box.
     """
 
     indent: int
@@ -148,6 +152,7 @@ class _Trace(msgspec.Struct):
     source: bool = False
     head: str = ""
     headed: bool = False
+    box: int = 0
 
 
 def _behind_head(text: str, trace: _Trace) -> tuple[str, _Trace | None]:
@@ -250,7 +255,9 @@ class Tracebacks:
         Other lines may have been written into it.
         """
         return any(
-            trace.deepest and not trace.ignored and last - trace.begun < UNFINISHED_LINES
+            not trace.ignored
+            and last - (trace.box or trace.begun) < UNFINISHED_LINES
+            and (trace.deepest or trace.box)
             for trace in self._open.values()
         )
 
@@ -262,9 +269,9 @@ class Tracebacks:
             self._chained.add(rank)  # it is the reason for the exception above it
         indent = len(text) - len(text.lstrip())
         at = text.find(TRACEBACK)
-        self._open[rank] = _Trace(
-            indent, number, ignored=ignored, head=text[:at].strip() and text[:at]
-        )
+        head = text[:at].strip() and text[:at]
+        box = number if head.lstrip().startswith(BOX_HEAD) else 0
+        self._open[rank] = _Trace(indent, number, ignored=ignored, head=head, box=box)
 
     def _traced(
         self,
@@ -277,6 +284,8 @@ class Tracebacks:
     ) -> None:
         trace.seen += 1
         trace.source = False
+        if trace.box and stripped.startswith(BOXED):
+            trace.box = number
         if stripped.startswith(FENCE):  # the document continues after the quotation
             del self._open[rank]
             self.cut = self.cut or not trace.ignored

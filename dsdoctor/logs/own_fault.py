@@ -31,6 +31,13 @@ FOREIGN = frozenset(
         "ReadTimeoutError", "ConnectTimeoutError", "NewConnectionError", "MaxRetryError",
         "ProxyError", "RemoteDisconnected", "XlaRuntimeError", "JaxRuntimeError",
         "IncompleteRead", "ChunkedEncodingError",
+        # what conda (4.3-25 exceptions.py) and gsutil report of their own work
+        "CommandException", "CondaEnvException", "CondaError", "CondaHTTPError", "CondaSSLError",
+        "CondaValueError", "CondaVerificationError", "DirectoryNotACondaEnvironmentError",
+        "EnvironmentLocationNotFound", "EnvironmentNotWritableError", "InvalidArchiveError",
+        "LibMambaUnsatisfiableError", "NoWritableEnvsDirError", "PackagesNotFoundError",
+        "ResolvePackageNotFound", "SpecsConfigurationConflictError", "UnavailableInvalidChannel",
+        "UnsatisfiableError",
     },
 )  # fmt: skip
 #: Exceptions that products raise both to reject a request and to report an internal failure.
@@ -43,7 +50,7 @@ OWN_TENSORS = lazy(
 FOREIGN_TEXT = lazy(
     r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
     r"|can't start new thread|Resource temporarily unavailable|driver|gloo/transport|HCCL|MPS "
-    r"|\b40[134] (?:Client Error|Unauthorized|Forbidden)"
+    r"|NPU (?:function )?error\b|\b40[134] (?:Client Error|Unauthorized|Forbidden)"
     # openai 1.0-2.41 _base_client.py, from a server that the script uses; 400, 422: a bad request
     r"|^\S{0,80}: Error code: (?:40[1-9]|429|5\d\d) - "
     r"|expandable_segments: "  # torch 2.14.1 libc10_cuda.so, of its allocator
@@ -76,13 +83,25 @@ CALLS_BACK = lazy(
     r"|/(?:pytorch_lightning|lightning/pytorch)/trainer/call\.py _call_callback_hooks$"
 )
 #: Libraries that only read data, so what they reject is the script's data, whoever called them.
-LIBRARIES_OF_DATA = frozenset({"numpy", "pandas", "json", "yaml", "PIL", "cv2", "sklearn", "scipy"})
+LIBRARIES_OF_DATA = frozenset(
+    {"numpy", "pandas", "pyarrow", "json", "yaml", "PIL", "cv2", "sklearn", "scipy"}
+)
+#: Exceptions of files that do not parse: pyarrow 0.15-22, pandas 1-3, PyYAML, Pillow, the standard
+#: library.
+UNREADABLE = frozenset(
+    {
+        "ArrowInvalid", "BadGzipFile", "BadZipFile", "EmptyDataError", "JSONDecodeError",
+        "ParserError", "ScannerError", "UnicodeDecodeError", "UnidentifiedImageError",
+    },
+)  # fmt: skip
+#: The modules of datasets (1.2-5.2) that read files of the user's.
+READERS = "/datasets/packaged_modules/"
 
 
 def is_user_code(error: Error) -> bool:
     """Whether an exception is the script's fault: its code raised it, or its data caused it."""
     text = f"{error.type}: {error.message}"
-    if error.type in {"SystemExit", DEVICE_ASSERT} or DATA_ASSERT.search(text):
+    if error.type in {"SystemExit", DEVICE_ASSERT} or DATA_ASSERT.search(text) or _unread(error):
         return True
     if error.type == "FileNotFoundError" or OWN_MISTAKE.search(text):
         return _users(error) or OWN_MISTAKE.search(text) is not None
@@ -103,6 +122,22 @@ def is_user_code(error: Error) -> bool:
     if error.type in {"AttributeError", "TypeError"} and _called_back(error):
         return True
     return _users(error)
+
+
+def is_about_data(error: Error) -> bool:
+    """Whether an exception of the script's says that a file of its data does not parse."""
+    raiser = passer_of(error.frames)
+    return error.type in UNREADABLE or (
+        raiser is not None and package_of(raiser.file) in LIBRARIES_OF_DATA and _in_a_reader(error)
+    )
+
+
+def _unread(error: Error) -> bool:
+    return error.type in UNREADABLE and _in_a_reader(error)
+
+
+def _in_a_reader(error: Error) -> bool:
+    return any(READERS in frame.file for frame in error.frames)
 
 
 def _while_importing(error: Error) -> bool:

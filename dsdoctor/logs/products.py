@@ -11,7 +11,9 @@ from dsdoctor.logs.frames import Frame
 #: Code that only forwards calls; if it raises, its caller is taken for the raiser.
 WRAPPERS = lazy(
     r"/(?:subprocess|contextlib|functools|runpy|shutil|pathlib|threading|inspect|copy|os)\.py$"
-    r"|/(?:importlib|multiprocessing|concurrent|json|ctypes|asyncio)/|^<|/torch/nn/modules/"
+    # packages have folders of these names too, such as datasets/packaged_modules/json
+    r"|/multiprocessing/|^(?!.*(?:site|dist)-packages/).*/(?:importlib|concurrent|json|ctypes|asyncio)/"
+    r"|^<|/torch/nn/modules/"
     r"|/torch/_utils\.py$|/torch/utils/_contextlib\.py$|/deepspeed/utils/nvtx\.py$|/pydantic"
     r"|/typeguard/|/torch/autograd/"
 )

@@ -103,7 +103,9 @@ def judge(
         outcome = Outcome.UNRECOGNISED  # the frames that would show who raised it are cut off
         summary = f"no known condition fits: {summary.partition(': ')[2]}"
     if outcome is Outcome.CLEAN and (said_last := last_words(scans)):
-        outcome, summary = Outcome.UNRECOGNISED, f"the log ends with {presentable(said_last)!r}"
+        outcome = Outcome.UNRECOGNISED
+        summary = f"the log ends with {presentable(said_last.text)!r}"
+        summary += f"; {presentable(said_last.where)}" if said_last.where else ""
     if outcome is Outcome.CLEAN and (
         breaks_off or any(scan.cut and not scan.document for scan in scans)
     ):
@@ -181,7 +183,10 @@ def _outcome(
             "not show why; what the other ranks report follows from that"
         )
     if error is not None:
-        from dsdoctor.logs.own_fault import is_user_code  # noqa: PLC0415  # most logs have a cause
+        from dsdoctor.logs.own_fault import (  # noqa: PLC0415  # most logs have a cause
+            is_about_data,
+            is_user_code,
+        )
 
         if name := signal_of(error):
             return Outcome.UNRECOGNISED, (
@@ -189,7 +194,8 @@ def _outcome(
             )
         what = presentable(f"{error.type}: {error.message}" if error.message else error.type)
         if is_user_code(error):
-            return Outcome.USER_CODE, f"the first exception is the script's own: {what}"
+            whose = "about the script's data" if is_about_data(error) else "the script's own"
+            return Outcome.USER_CODE, f"the first exception is {whose}: {what}"
         return Outcome.UNRECOGNISED, f"no known condition fits: {what}"
     if any(name in marks for name in FATAL_MARKS):
         return Outcome.UNRECOGNISED, "the run died and the log does not show why"

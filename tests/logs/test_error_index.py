@@ -117,6 +117,25 @@ def test_every_answer_is_for_a_message_and_every_condition_exists(product: str) 
         assert not label.text.endswith("."), label
 
 
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_exceptions_have_the_names_that_python_prints(product: str) -> None:
+    stored = error_lookup.stored_text(FOLDER, product)
+    names = {row.split("\t", 1)[0] for row in stored.splitlines() if "\t" in row}
+    assert {error_lookup.canonical(name) for name in names} == names
+
+
+@pytest.mark.parametrize("name", ["OSError", "EnvironmentError", "IOError"])
+def test_what_is_raised_as_an_alias_of_oserror_has_an_answer(name: str) -> None:
+    text = log(
+        "launcher/launcher_helper.py",
+        "env_mapping",
+        f"{name}: rank number is not in current env!",
+    )
+    found = diagnose([Source("log", data=text.encode())], KNOWN)
+    assert found.explained is not None
+    assert "MPI launcher" in found.explained.text
+
+
 def test_deepspeed_is_answered() -> None:
     one = error_index.load(FOLDER, "deepspeed")
     words = [e for e in one.entries if e.chunks and not e.exception.startswith("log.")]

@@ -354,7 +354,7 @@ TRACEBACK_RULES = (
     TracebackRule(
         file="torch/utils/cpp_extension.py",
         function="_join_cuda_home",
-        kinds=("OSError", "EnvironmentError"),
+        kinds=("OSError",),
         source="torch 1.10-2.13 utils/cpp_extension.py",
         level=Level.STRONG,
         example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/torch/utils/cpp_extension.py", line 7, in _join_cuda_home\nOSError: x',

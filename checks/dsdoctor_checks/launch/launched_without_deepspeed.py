@@ -271,7 +271,7 @@ SIGNATURES = (
         examples=(
             "RuntimeError: Distributed mode requested but RANK and WORLD_SIZE are not set",
             "AssertionError: MASTER_ADDR environment variable is not set",
-            "EnvironmentError: MPI environment variables are not set. Use an MPI launcher.",
+            "OSError: MPI environment variables are not set. Use an MPI launcher.",
             "Exception: RANK ... not set",
             "RuntimeError: RANK ... missing",
             "RuntimeError: RANK ... required",

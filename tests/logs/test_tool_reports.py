@@ -1,0 +1,350 @@
+"""Logs that end with what a tool reports of its own failure are not healthy."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor import packs
+from dsdoctor.logs import Source, diagnose, signatures_of
+from dsdoctor.model.diagnosis import Diagnosis, Outcome
+
+KNOWN = signatures_of(packs.load(builtin_only=True))
+STEPS = "".join(f"{{'loss': {3 - n / 10}, 'epoch': {n / 10}}}\n" for n in range(1, 6))
+
+
+def read(text: str) -> Diagnosis:
+    return diagnose([Source("log", data=text.encode())], KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(
+            "  error: subprocess-exited-with-error\n\n"
+            "  × Building wheel for foo (pyproject.toml) did not run successfully.\n"
+            "  │ exit code: 1\n  ╰─> [2 lines of output]\n      running build\n"
+            "      no such option\n      [end of output]\n\n"
+            "  note: This error originates from a subprocess, and is likely not a problem with pip.\n"
+            "  ERROR: Failed building wheel for foo\nFailed to build foo\n"
+            "ERROR: Could not build wheels for foo, which is required to install "
+            "pyproject.toml-based projects\n",
+            "ERROR: Could not build wheels for foo",
+            id="a wheel that pip could not build",
+        ),
+        pytest.param(
+            "error: failed-wheel-build-for-install\n\n"
+            "× Failed to build installable wheels for some pyproject.toml based projects\n╰─> foo\n",
+            "× Failed to build installable wheels",
+            id="the same in pip 25",
+        ),
+        pytest.param(
+            "error: metadata-generation-failed\n\n"
+            "× Encountered error while generating package metadata.\n╰─> See above for output.\n\n"
+            "note: This is an issue with the package mentioned above, not pip.\n"
+            "hint: See above for details.\n",
+            "× Encountered error while generating package metadata.",
+            id="metadata that pip could not generate",
+        ),
+        pytest.param(
+            "  ERROR: Failed building wheel for foo\nslept 3 s\nthe job is over\n",
+            "ERROR: Failed building wheel for foo",
+            id="a wheel, and what the script printed after it",
+        ),
+        pytest.param(
+            "  × Failed to build `foo==2.5.8`\n  ├─▶ The build backend returned an error\n"
+            "  ╰─▶ Call to `setuptools.build_meta.build_wheel` failed (exit status: 1)\n",
+            "× Failed to build `foo==2.5.8`",
+            id="a build by uv",
+        ),
+        pytest.param(
+            "error: Failed to spawn: `foo`\n  Caused by: No such file or directory (os error 2)\n",
+            "error: Failed to spawn: `foo`",
+            id="a program that uv does not find",
+        ),
+        pytest.param(
+            '#9 12.81 ERROR: failed to solve: process "/bin/sh -c make" did not complete '
+            "successfully: exit code: 2\n",
+            "ERROR: failed to solve",
+            id="an image that BuildKit could not build",
+        ),
+        pytest.param(
+            "The command '/bin/sh -c make' returned a non-zero code: 2\n",
+            "returned a non-zero code: 2",
+            id="an image that docker build could not build",
+        ),
+        pytest.param("train-1 exited with code 1\n", "exited with code 1", id="docker compose"),
+        pytest.param(
+            "NAME      READY   STATUS             RESTARTS      AGE\n"
+            "train-0   0/1     CrashLoopBackOff   7 (2m ago)    15m\n"
+            "train-1   1/1     Running            0             15m\n",
+            "`kubectl logs --previous train-0` shows what its container printed",
+            id="a container that ends again and again",
+        ),
+        pytest.param(
+            "lab   train-0   0/1   Init:Error   0   15m\n",
+            "`kubectl logs --previous train-0`",
+            id="a container that prepares the pod",
+        ),
+        pytest.param(
+            "    State:          Terminated\n      Reason:       Error\n      Exit Code:    1\n"
+            "    Ready:          False\n    Restart Count:  0\n",
+            "Reason:       Error",
+            id="a container's state in kubectl describe",
+        ),
+        pytest.param(
+            "  Warning  BackoffLimitExceeded  5m  job-controller  Job has reached the specified "
+            "backoff limit\n",
+            "BackoffLimitExceeded",
+            id="a job of Kubernetes",
+        ),
+        pytest.param(
+            "(raylet) worker_pool.cc:548: Some workers of the worker process(12) have not "
+            "registered within the timeout. The process is still alive, probably it's hanging "
+            "during start.\n",
+            "have not registered within the timeout",
+            id="a worker of Ray that does not come up",
+        ),
+        pytest.param(
+            "Status message: Job entrypoint command failed with exit code 1, last available logs "
+            "(truncated to 20,000 chars):\n",
+            "failed with exit code 1",
+            id="a job of Ray",
+        ),
+        pytest.param(
+            "------------------------------\nJob 'raysubmit_abc' failed\n"
+            "------------------------------\n",
+            "Job 'raysubmit_abc' failed",
+            id="a job of Ray, between two rules",
+        ),
+        pytest.param(
+            "./run.sh: line 3: prepare: command not found\n",
+            "line 3: prepare: command not found",
+            id="bash",
+        ),
+        pytest.param(
+            "./run.sh: line 10: MASTER: unbound variable\n", "unbound variable", id="bash -u"
+        ),
+        pytest.param("run.sh: 3: prepare: not found\n", "run.sh: 3: prepare: not found", id="dash"),
+        pytest.param("zsh: command not found: prepare\n", "zsh: command not found", id="zsh"),
+        pytest.param(
+            "'prepare' is not recognized as an internal or external command,\n"
+            "operable program or batch file.\n",
+            "is not recognized as an internal or external command",
+            id="Windows' shell",
+        ),
+        pytest.param("make: *** [Makefile:12: all] Error 2\n", "make: ***", id="make"),
+        pytest.param(
+            "make: *** No rule to make target 'x'.  Stop.\n",
+            "No rule to make target",
+            id="a target",
+        ),
+        pytest.param("ninja: fatal: posix_spawn: x\n", "ninja: fatal", id="ninja"),
+        pytest.param(
+            "ptxas fatal   : Ptx assembly aborted due to errors\n", "ptxas fatal", id="ptxas"
+        ),
+        pytest.param(
+            "nvlink error   : Undefined reference to 'f' in 'x.o'\n", "nvlink error", id="nvlink"
+        ),
+        pytest.param("collect2: error: ld returned 1 exit status\n", "collect2: error", id="GCC"),
+        pytest.param(
+            "error: command '/usr/bin/g++' failed with exit code 1\n",
+            "error: command '/usr/bin/g++' failed",
+            id="setuptools",
+        ),
+        pytest.param(
+            "CMake Error at CMakeLists.txt:12 (find_package):\n  Could not find a package\n"
+            "-- Configuring incomplete, errors occurred!\n",
+            "Configuring incomplete",
+            id="CMake",
+        ),
+        pytest.param(
+            "error: could not compile `tokenizers` (lib) due to 1 previous error\n",
+            "could not compile",
+            id="cargo",
+        ),
+        pytest.param(
+            "Error downloading object: model.bin (abc): Smudge error: batch response: This "
+            "repository is over its data quota.\n",
+            "Error downloading object",
+            id="git lfs",
+        ),
+        pytest.param(
+            "fatal: not a git repository (or any of the parent directories): .git\n",
+            "fatal: not a git repository",
+            id="git",
+        ),
+        pytest.param("E: Unable to locate package foo\n", "Unable to locate package", id="apt"),
+        pytest.param(
+            "tar: Unexpected EOF in archive\ntar: Error is not recoverable: exiting now\n",
+            "tar: Error is not recoverable",
+            id="tar",
+        ),
+        pytest.param("curl: (22) The requested URL returned error: 404\n", "curl: (22)", id="curl"),
+        pytest.param(
+            "rsync error: some files/attrs were not transferred (code 23) at main.c(1338)\n",
+            "rsync error",
+            id="rsync",
+        ),
+        pytest.param(
+            "cp: cannot stat '/data/x': No such file or directory\n", "cp: cannot stat", id="cp"
+        ),
+        pytest.param(
+            "An error occurred (403) when calling the HeadObject operation: Forbidden\n",
+            "An error occurred (403)",
+            id="the AWS CLI",
+        ),
+        pytest.param(
+            'Error from server (NotFound): pods "train-0" not found\n',
+            "Error from server",
+            id="kubectl",
+        ),
+        pytest.param(
+            "train.service: Main process exited, code=exited, status=1/FAILURE\n",
+            "status=1/FAILURE",
+            id="systemd",
+        ),
+        pytest.param(
+            "Command exited with non-zero status 1\n1.05user 0.21system 0:03.10elapsed\n",
+            "non-zero status 1",
+            id="time",
+        ),
+        pytest.param("Error: Process completed with exit code 1.\n", "exit code 1", id="GitHub"),
+        pytest.param("Finished: FAILURE\n", "Finished: FAILURE", id="Jenkins"),
+        pytest.param(
+            "ERROR conda.cli.main_run:execute(49): `conda run python train.py` failed. (See above "
+            "for error)\n",
+            "`conda run python train.py` failed",
+            id="conda run",
+        ),
+        pytest.param("(1) Normal termination (return value 1)\n", "return value 1", id="HTCondor"),
+        pytest.param(
+            "INFO: starting\nERROR:root:the loader stopped\n", "ERROR:root", id="a logger's level"
+        ),
+    ],
+)
+def test_a_tools_report_of_its_failure_ends_no_healthy_log(text: str, said: str) -> None:
+    found = read("preparing\n" + text)
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert said in found.summary
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("./run.sh: line 3: nvtop: command not found\nloading\ndone\n", id="a tool"),
+        pytest.param("  ERROR: Failed building wheel for foo\n" + STEPS, id="before the run"),
+        pytest.param(
+            "  ERROR: Failed building wheel for foo\nSuccessfully installed foo-1.0\n",
+            id="pip's older way to build",
+        ),
+        pytest.param("rm: cannot remove '/tmp/x': No such file or directory\n", id="tidying up"),
+        pytest.param("mkdir: cannot create directory 'out': File exists\n", id="a folder"),
+        pytest.param("epoch 3\nError: 0.031\n", id="a metric"),
+        pytest.param("epoch: 3: loss 2.3\n", id="numbers after names"),
+        pytest.param("errors: none\nfatal: 0\n", id="counts"),
+        pytest.param("exit code: 0\n", id="an exit status of success"),
+        pytest.param("train.service: Main process exited, status=0/SUCCESS\n", id="systemd"),
+        pytest.param("train-0   1/1   Running   0   15m\n", id="a pod that runs"),
+        pytest.param("train-0   0/1   Completed   0   15m\n", id="a pod that has finished"),
+        pytest.param(
+            "A pod in CrashLoopBackOff is started again after a while.\n", id="prose about pods"
+        ),
+        pytest.param(
+            "The ERROR: Failed building wheel message of pip means that a compiler is missing.\n",
+            id="prose about pip",
+        ),
+        pytest.param(
+            "With set -e, bash ends a script at the first command not found, make at *** lines.\n",
+            id="prose about shells",
+        ),
+    ],
+)
+def test_what_a_script_went_on_after_or_only_mentions_is_no_end(text: str) -> None:
+    assert read("preparing\n" + text).outcome is Outcome.CLEAN
+
+
+BOX = "╭───────────── Traceback (most recent call last) ─────────────╮\n"
+ROWS = "│ /home/me/train.py:12 in main                                 │\n" + "".join(
+    f"│   {n:2d}     x = {n}                                              │\n" for n in range(9, 40)
+)
+
+
+def test_a_boxed_traceback_that_is_cut_off_ends_no_healthy_log() -> None:
+    for cut in (BOX, BOX + ROWS, BOX + ROWS + "╰" + "─" * 61 + "╯\n"):
+        found = read("preparing\n" + cut)
+        assert found.outcome is Outcome.UNRECOGNISED
+        assert found.summary == "the log breaks off in the middle of a traceback"
+    whole = read(BOX + ROWS + "╰" + "─" * 61 + "╯\nKeyError: 'rate'\n")
+    assert whole.first_error is not None
+    assert whole.first_error.type == "KeyError"
+    assert read(BOX.replace("Traceback (most recent call last)", "Settings") + ROWS).outcome is (
+        Outcome.CLEAN
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(
+            "PackagesNotFoundError: The following packages are not available from current "
+            "channels:",
+            id="a package that conda does not find",
+        ),
+        pytest.param(
+            "CondaHTTPError: HTTP 000 CONNECTION FAILED for url <https://conda.anaconda.org/x>",
+            id="conda's network",
+        ),
+        pytest.param("CondaEnvException: Pip failed", id="pip below conda"),
+        pytest.param("CommandException: No URLs matched: gs://bucket/x", id="gsutil"),
+    ],
+)
+def test_what_an_installer_or_a_cloud_tool_raises_is_not_the_scripts(line: str) -> None:
+    assert read(f"Solving environment: failed\n\n{line}\n").outcome is not Outcome.USER_CODE
+
+
+DATASETS = "/opt/env/lib/python3.11/site-packages/datasets/"
+PANDAS = "/opt/env/lib/python3.11/site-packages/pandas/io/"
+
+
+def loaded(kind: str, *files: str) -> str:
+    frames = "".join(f'  File "{file}", line 7, in f\n    x = y\n' for file in files)
+    return (
+        'Traceback (most recent call last):\n  File "/home/me/train.py", line 3, in <module>\n'
+        f'    load_dataset("json")\n{frames}{kind}\n'
+    )
+
+
+def test_a_file_of_the_scripts_data_that_does_not_parse_is_about_its_data() -> None:
+    for text in (
+        loaded(
+            "ValueError: Trailing data",
+            f"{DATASETS}builder.py",
+            f"{DATASETS}packaged_modules/json/json.py",
+            f"{PANDAS}json/_json.py",
+        ),
+        loaded(
+            "pyarrow.lib.ArrowInvalid: JSON parse error: Invalid value. in row 0",
+            f"{DATASETS}packaged_modules/json/json.py",
+        ),
+        loaded("json.decoder.JSONDecodeError: Extra data: line 2 column 1 (char 9)"),
+    ):
+        found = read(text)
+        assert found.outcome is Outcome.USER_CODE
+        assert found.summary.startswith("the first exception is about the script's data: ")
+
+
+def test_what_the_readers_of_datasets_raise_themselves_is_not_the_scripts() -> None:
+    text = loaded(
+        "AttributeError: 'list' object has no attribute 'keys'",
+        f"{DATASETS}builder.py",
+        f"{DATASETS}packaged_modules/json/json.py",
+    )
+    found = read(text)
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert found.raised_by is not None
+    assert found.raised_by.file == "datasets/packaged_modules/json/json.py"
+    told = loaded(
+        "ValueError: At least one data file must be specified, but got data_files=None",
+        f"{DATASETS}packaged_modules/json/json.py",
+    ).replace("line 7, in f", "line 7, in _split_generators")
+    assert read(told).explained is not None

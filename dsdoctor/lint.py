@@ -25,7 +25,7 @@ from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.judge import JUDGE_SECONDS, Policy, not_judged, unit_findings
 from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.facts.base import Fact
-from dsdoctor.model.facts.launch import LaunchParse
+from dsdoctor.model.facts.launch import LaunchCommand, LaunchParse
 from dsdoctor.model.facts.python import DeepSpeedInstall
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.finding import Finding, Status
@@ -33,8 +33,13 @@ from dsdoctor.model.snapshot import Snapshot, masked
 from dsdoctor.model.snapshot import of as snapshot_of
 from dsdoctor.packs.registry import Registry, Unit, needs
 from dsdoctor.precedence import without_wider
-from dsdoctor.probes.accelerate_keys import ignored, rejected_by_plugin, too_few_ranks
-from dsdoctor.probes.command_line import batch_options, parse_command
+from dsdoctor.probes.accelerate_keys import (
+    ignored,
+    rejected_by_plugin,
+    rejected_gpu_ids,
+    too_few_ranks,
+)
+from dsdoctor.probes.command_line import batch_options, parse_command, with_accelerate
 from dsdoctor.probes.config import CONFIG_KEYS, is_config, parse_bytes, parse_config
 from dsdoctor.probes.hostfile import parse_env_file
 from dsdoctor.probes.shell_lines import launches
@@ -255,6 +260,13 @@ def _yaml_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
             starved = LaunchParse(launcher="accelerate", accepted=True, too_few_ranks=few)
             parts.append(_Part([starved], ("launch",), line=_line_of("num_processes", text)))
         parts += _plugin_parts(found.get("deepspeed_config"), text)
+        error = rejected_gpu_ids(found, {})
+        if error:
+            stopped = LaunchParse(launcher="accelerate", accepted=False, error=error, in_file=True)
+            parts.append(_Part([stopped], ("launch",), line=_line_of("gpu_ids", text)))
+        elif isinstance(found.get("gpu_ids"), str):
+            command = with_accelerate(LaunchCommand(launcher="accelerate"), found)
+            parts.append(_Part([command], ("launch",), line=_line_of("gpu_ids", text)))
         error = rejected_by_plugin(found, {}, None)
         if error:
             refused = LaunchParse(launcher="accelerate", accepted=False, error=error, in_ranks=True)

@@ -6,6 +6,9 @@ import shlex
 
 from dsdoctor.api import Missing, NotStated, Packages, Patient
 
+#: What the setup of DeepSpeed and flash-attn imports, besides torch.
+_BUILD_TOOLS = frozenset({"packaging", "setuptools", "wheel"})
+
 
 def pip(patient: Patient | Missing, packages: Packages | Missing, arguments: str) -> str:
     """A pip command that acts on the environment, whether or not it is active.
@@ -44,6 +47,30 @@ def pip(patient: Patient | Missing, packages: Packages | Missing, arguments: str
         verb, _, rest = arguments.partition(" ")
         return f"uv pip {verb} --python {python} {rest}".rstrip()
     return f"{python} -m ensurepip && {python} -m pip {arguments}"
+
+
+def pip_build(patient: Patient | Missing, packages: Packages | Missing, *names: str) -> str:
+    """As `pip`, for packages whose setup imports torch, which an isolated build does not see.
+
+    Without isolation, the build uses the tools of the environment, which may not have them.
+
+    >>> venv = Patient(executable="/v/bin/python", chosen_by="", version="3.11.7", kind="venv")
+    >>> pip_build(venv, Packages(), "flash-attn")
+    '/v/bin/python -m pip install --no-build-isolation flash-attn'
+    >>> pip_build(venv, Packages(origins={"pip": ""}, packages={"pip": {}}), "flash-attn")[:66]
+    '/v/bin/python -m pip install packaging setuptools wheel && /v/bin/'
+    """
+    build = pip(patient, packages, f"install --no-build-isolation {' '.join(names)}")
+    try:
+        known = isinstance(packages, Packages) and packages.origins
+        lacking = sorted(_BUILD_TOOLS - packages.packages.keys()) if known else []
+    except NotStated:
+        lacking = []
+    if not lacking:
+        return build
+    # a command that installs pip first did so
+    again = build.rpartition(" && ")[2]
+    return f"{pip(patient, packages, 'install ' + ' '.join(lacking))} && {again}"
 
 
 def _has_pip(packages: Packages | Missing) -> bool:

@@ -128,8 +128,9 @@ def command(
         command=command_line,
     )
     needs = job_request.with_job(needs, **job_given)
+    paste = given.paste(registry)
     if given.elsewhere:
-        snapshot = given.snapshot(needs if job_wanted else None, registry)
+        snapshot = given.snapshot(needs if job_wanted else None, registry, paste)
     else:
         snapshot = common.live_snapshot(
             needs,
@@ -142,17 +143,17 @@ def command(
         )
         snapshot = given.composed(snapshot, needs, registry)
     report = judge(snapshot, units, registry, policy, deadline=judge_by(begun, timeout))
-    if from_report is not None:
+    if paste is not None:
         from dsdoctor.cli import pasted  # noqa: PLC0415  # readers only where they are needed
 
         chosen = [u for u in units if not policy.scopes or u.condition.scope in policy.scopes]
-        pasted.with_causes(report, given.paste, snapshot, chosen, registry)
+        pasted.with_cause(report, paste, snapshot, chosen)
     if not given.elsewhere and report.worst() is Status.FAIL:
         from dsdoctor.machines import known_good  # noqa: PLC0415  # only where something failed
 
         report.notes += filter(None, [known_good.since_last(snapshot)])
     # the files of a job that was pasted are on that machine too
-    pasted_job = from_report is not None and not job_wanted
+    pasted_job = paste is not None and not job_wanted
     if given.elsewhere and any(
         f.fixes and (pasted_job or f.scope is not Scope.JOB) for f in report.findings
     ):

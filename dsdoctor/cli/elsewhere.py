@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,8 +13,11 @@ from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.packs.registry import Registry
 
+if TYPE_CHECKING:
+    from dsdoctor.cli.pasted import Paste
 
-class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+
+class Given(msgspec.Struct, frozen=True, kw_only=True):
     """The options that were passed.
 
     Attributes:
@@ -70,29 +73,25 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Whether another machine than this one is judged."""
         return self.elsewhere or self.node is not None or self.like is not None
 
-    @functools.cached_property
-    def paste(self) -> str:
+    def paste(self, registry: Registry) -> Paste | None:
         """The text of `--from-report`, which may come from standard input and is read once.
 
         Raises:
             UsageError: it cannot be read.
         """
+        if self.from_report is None:
+            return None
         from dsdoctor.cli import pasted  # noqa: PLC0415  # readers only where they are needed
 
-        return pasted.read_paste(str(self.from_report))
+        return pasted.read(self.from_report, registry)
 
-    def snapshot(self, needs: RunNeeds | None, registry: Registry) -> Snapshot:
+    def snapshot(self, needs: RunNeeds | None, registry: Registry, paste: Paste | None) -> Snapshot:
         """The snapshot of a machine that was examined elsewhere, with the job of the options.
 
         Raises:
             UsageError: a file cannot be read or is not one.
         """
-        if self.from_report is not None:
-            from dsdoctor.cli import pasted  # noqa: PLC0415  # readers only where they are needed
-
-            snapshot = pasted.stated_in(self.paste, self.from_report, registry)
-        else:
-            snapshot = _saved(str(self.from_file))
+        snapshot = _saved(str(self.from_file), registry) if paste is None else paste.stated()
         if needs is None:
             return snapshot
         from dsdoctor import compose  # noqa: PLC0415  # only with a job
@@ -125,7 +124,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return compose.with_job(made, needs, LocalHost(), registry)
 
 
-def _saved(path: str) -> Snapshot:
+def _saved(path: str, registry: Registry) -> Snapshot:
     """The snapshot in a file.
 
     Raises:
@@ -139,9 +138,11 @@ def _saved(path: str) -> Snapshot:
         if not Path(path).is_file():  # a pipe can be read once
             raise
         try:
-            pasted.stated_in(pasted.read_paste(path), path)
+            environment = pasted.read(path, registry).environment
         except UsageError:
             raise error from None
+        if environment is None:
+            raise
         raise UsageError(
             f"`{path}` is the output of a tool, not a snapshot; pass `--from-report {path}`"
         ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
 import msgspec
@@ -30,7 +31,49 @@ EXPECTED = (
 )
 
 
-def read_paste(path: str) -> str:
+class Paste(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A text that somebody pasted; its readers and the diagnosis run once each.
+
+    Attributes:
+        path: its file, for messages.
+        text: its text.
+        registry: packs, whose signatures recognize why a run failed.
+    """
+
+    path: str
+    text: str
+    registry: Registry
+
+    @functools.cached_property
+    def environment(self) -> Snapshot | None:
+        """The partial snapshot that it states; None if no reader recognizes anything."""
+        return environment_of(self.text)
+
+    @functools.cached_property
+    def cause(self) -> Cause | None:
+        """The first cause that its log lines show, unless it is a guess."""
+        known = logs.signatures_of(self.registry)
+        causes = diagnosed("", lines_of(self.text), known).causes
+        sure = causes and causes[0].confidence >= SURE and self.registry.find(causes[0].condition)
+        return causes[0] if sure else None
+
+    def stated(self) -> Snapshot:
+        """The partial snapshot of the text; one without facts if it only shows why a run failed.
+
+        Raises:
+            UsageError: it says neither.
+        """
+        if self.environment is not None:
+            return self.environment
+        if self.cause is not None:
+            return Snapshot(pasted=True, origin="a paste of a log")
+        raise UsageError(
+            f"`{self.path}` says nothing about a machine; {EXPECTED}; for a log, run "
+            f"`dsdoctor triage {self.path}`"
+        )
+
+
+def read(path: str, registry: Registry) -> Paste:
     """The text of a file, or of standard input for `-`.
 
     Raises:
@@ -42,30 +85,7 @@ def read_paste(path: str) -> str:
         raise UsageError(f"`{path}` cannot be read: {error.strerror}; {EXPECTED}") from None
     except DecodeError as error:
         raise UsageError(f"`{path}` cannot be read: {error}; {EXPECTED}") from None
-    return decoded(path, data)
-
-
-def stated_in(text: str, path: str, registry: Registry | None = None) -> Snapshot:
-    """The partial snapshot of a text.
-
-    Args:
-        text: what was pasted.
-        path: its file, for the message.
-        registry: packs, whose signatures may recognize why a run failed; a text that says no more
-            than that states nothing of the machine. None = such a text does not count.
-
-    Raises:
-        UsageError: no reader recognizes anything in it.
-    """
-    found = environment_of(text)
-    if found is None and registry is not None and _shown_cause(text, registry) is not None:
-        found = Snapshot(pasted=True, origin="a paste of a log")
-    if found is None:
-        raise UsageError(
-            f"`{path}` says nothing about a machine; {EXPECTED}; for a log, run "
-            f"`dsdoctor triage {path}`"
-        )
-    return found
+    return Paste(path=path, text=decoded(path, data), registry=registry)
 
 
 def diagnosed(name: str, lines: list[Line], known: logs.Knowledge) -> Diagnosis:
@@ -109,23 +129,14 @@ def _without_environment(name: str, lines: list[Line], known: logs.Knowledge) ->
     return logs.diagnose([logs.Source(name=name, data="\n".join(kept).encode())], known)
 
 
-def _shown_cause(text: str, registry: Registry) -> Cause | None:
-    """The first cause that log lines of a text show, unless it is a guess."""
-    causes = diagnosed("", lines_of(text), logs.signatures_of(registry)).causes
-    sure = causes and causes[0].confidence >= SURE and registry.find(causes[0].condition)
-    return causes[0] if sure else None
-
-
-def with_causes(
-    report: Report, text: str, stated: Snapshot, units: Iterable[Unit], registry: Registry
-) -> None:
+def with_cause(report: Report, paste: Paste, stated: Snapshot, units: Iterable[Unit]) -> None:
     """Adds the cause that log lines of a paste show, if no check has found it.
 
     A cause that follows from a failed condition, or has the same evidence, is left out. So are
     further causes of the diagnosis, and one with low confidence: a failure must not be a guess. A
     cause that is narrower than a failed condition replaces it.
     """
-    cause = _shown_cause(text, registry)
+    cause, registry = paste.cause, paste.registry
     known = {unit.condition.name: unit for unit in units}
     if cause is None or cause.condition not in known:
         return

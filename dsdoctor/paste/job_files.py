@@ -11,7 +11,7 @@ import ast
 import json
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,7 +31,13 @@ from dsdoctor.paste.placeholders import is_placeholder
 from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.shell_passages import typed_at
 from dsdoctor.paste.statements import Statements
-from dsdoctor.probes.accelerate_keys import ignored, rejected_by_plugin, too_few_ranks
+from dsdoctor.probes.accelerate_keys import (
+    ignored,
+    rejected_by_plugin,
+    rejected_gpu_ids,
+    too_few_ranks,
+)
+from dsdoctor.probes.command_line import with_accelerate
 from dsdoctor.probes.config import CONFIG_KEYS, is_config, parse_config
 from dsdoctor.probes.hostfile import parse_env_file
 
@@ -243,20 +249,52 @@ def _accelerate(values: dict[Any, Any], lines: Sequence[Line], into: Statements)
         if isinstance(section, dict)
         else {}
     )
-    error = rejected_by_plugin(values, options, None)
+    refused = rejected_by_plugin(values, options, None)
+    stopped = rejected_gpu_ids(values, options) if not refused else ""
     few = too_few_ranks(values, options)
+    error = refused or stopped
     keys = re.findall(r"`(\w+)`", error) or list(unread) or ["num_processes"]
-    named = rf"\s*(?:- )?(?:{'|'.join(map(re.escape, keys))})\s*:"
-    line = next((line for line in lines if re.match(named, line.text)), lines[0])
     fact = LaunchParse(
         launcher="accelerate",
         accepted=not error,
         error=error,
         ignored=unread,
-        in_ranks=bool(error),
+        in_file=bool(stopped),
+        in_ranks=bool(refused),
         too_few_ranks=few,
     )
-    into.whole(fact, line)
+    into.whole(fact, _line_of(keys, lines))
+    _ranks_of_accelerate(values, lines, into)
+
+
+def _line_of(keys: Iterable[str], lines: Sequence[Line]) -> Line:
+    """The first line that sets one of the keys; the first line if none does."""
+    named = rf"\s*(?:- )?(?:{'|'.join(map(re.escape, keys))})\s*:"
+    return next((line for line in lines if re.match(named, line.text)), lines[0])
+
+
+def _ranks_of_accelerate(values: dict[Any, Any], lines: Sequence[Line], into: Statements) -> None:
+    """States how many ranks it starts on a machine and on which GPUs, for a command or without."""
+    known = into.states(LaunchCommand, "launcher")
+    given: Mapping[str, str] = into.value(LaunchCommand, "options") if known else {}
+    before = LaunchCommand(
+        launcher="accelerate",
+        options=dict(given),
+        num_gpus=into.value(LaunchCommand, "num_gpus"),
+        num_nodes=into.value(LaunchCommand, "num_nodes"),
+    )
+    command = with_accelerate(before, values)
+    if not known:
+        if "gpu_ids" not in command.options:
+            return
+        line = _line_of(["gpu_ids"], lines)
+        for name in ("launcher", "inner", "hostfile"):
+            into.state(LaunchCommand, name, getattr(command, name), line)
+    for name, key in (
+        ("options", "gpu_ids"), ("num_gpus", "num_processes"), ("num_nodes", "num_machines")
+    ):  # fmt: skip
+        if getattr(command, name) != getattr(before, name):
+            into.override(LaunchCommand, name, getattr(command, name), _line_of([key], lines))
 
 
 def _options_of_accelerate(into: Statements) -> Mapping[str, str] | None:

@@ -66,6 +66,36 @@ def too_few_ranks(values: Mapping[str, Any], options: Mapping[str, str]) -> tupl
     return (ranks, machines) if ranks < machines else None
 
 
+#: Options that choose what starts the ranks, instead of `distributed_type` in the file.
+_CHOSEN = frozenset({"multi_gpu", "tpu", "use_deepspeed", "use_fsdp", "use_megatron_lm", "cpu"})
+
+
+def rejected_gpu_ids(values: Mapping[str, Any], options: Mapping[str, str]) -> str:
+    """Why `accelerate launch` stops at the `gpu_ids` of its YAML; "" if it does not.
+
+    `_validate_launch_command` of accelerate 1.15 (commands/launch.py) splits them at commas, so a
+    list and a number raise `AttributeError`, and asks for two of `MULTI_GPU` (run 2026-11-28).
+
+    >>> rejected_gpu_ids({"gpu_ids": [0, 1]}, {})
+    '`gpu_ids` is a list; expected text, for example `"0,1"`'
+    >>> rejected_gpu_ids({"gpu_ids": "0,1"}, {}), rejected_gpu_ids({"gpu_ids": 0}, {"gpu_ids": "0"})
+    ('', '')
+    """
+    ids = options.get("gpu_ids", values.get("gpu_ids"))
+    if ids is None:
+        return ""
+    if not isinstance(ids, str):
+        kind = "list" if isinstance(ids, list) else "number" if type(ids) is int else "mapping"
+        return f'`gpu_ids` is a {kind}; expected text, for example `"0,1"`'
+    kind = str(values.get("distributed_type", "")).upper()
+    machines = str(options.get("num_machines") or values.get("num_machines") or 1)
+    if ids == "all" or "," in ids or _CHOSEN & options.keys() or machines != "1":
+        return ""
+    if not kind.startswith("MULTI_") or values.get("use_cpu") is True:
+        return ""
+    return f"`gpu_ids` lists one GPU (`{ids}`), but `distributed_type` is `{kind}`"
+
+
 #: Settings that only one of the two files may have; `_deepspeed_config_checks`.
 _ONCE = ("gradient_accumulation_steps", "gradient_clipping", "zero_stage",
          "offload_optimizer_device", "offload_param_device", "offload_param_nvme_path",

@@ -372,6 +372,10 @@ def with_accelerate(command: LaunchCommand, values: Mapping[str, Any]) -> Launch
     per_node = command.num_gpus
     if per_node is None and ranks is not None:
         per_node = ranks // max(nodes or 1, 1)
+    ids = values.get("gpu_ids")
+    given = {"gpu_ids": ids} if isinstance(ids, str) else {}
+    if values.get("use_cpu") is True:
+        given["cpu"] = ""
     address = values.get("main_process_ip")
     port = whole("main_process_port") if command.master_port is None else None
     wrong = () if port is None or 0 <= port <= _LAST_PORT else (f"main_process_port {port}",)
@@ -379,6 +383,7 @@ def with_accelerate(command: LaunchCommand, values: Mapping[str, Any]) -> Launch
         command,
         num_nodes=nodes,
         num_gpus=per_node,
+        options=given | command.options,
         master_addr=command.master_addr or (address if isinstance(address, str) else None),
         master_port=command.master_port or port,
         problems=(*command.problems, *wrong),

@@ -301,3 +301,16 @@ def test_a_batch_script_is_compared_with_its_own_request(tmp_path: Path) -> None
     assert done.returncode == 1
     assert "job.sbatch:5: FAIL srun-starts-launcher-twice" in done.stdout
     assert "job.sbatch:5: FAIL slurm-request-mismatch" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("ids", "condition"),
+    [("0,1", "invalid-device-ordinal"), ("0,1,2,3", None), ("[0, 1]", "launch-option-refused")],
+)
+def test_gpu_ids_of_accelerate(tmp_path: Path, ids: str, condition: str | None) -> None:
+    text = f"distributed_type: DEEPSPEED\nnum_machines: 1\nnum_processes: 4\ngpu_ids: {ids}\n"
+    (tmp_path / "a.yaml").write_text(text)
+    document = json.loads(lint(tmp_path, "--format", "json", "a.yaml").stdout)
+    shown = document["files"][0]["findings"]
+    found = [(one["condition"], one["evidence"]["line"]) for one in shown]
+    assert found == ([] if condition is None else [(condition, 4)])

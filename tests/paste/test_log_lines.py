@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from dsdoctor import logs
+from dsdoctor.cli import pasted
 from dsdoctor.cli.main import group
+from dsdoctor.model.diagnosis import Diagnosis
+from dsdoctor.paste.lines import Line
 from tests.paste import texts
 
 BF16 = (
@@ -100,3 +104,17 @@ def test_a_run_that_goes_on_below_a_warning_did_not_fail() -> None:
     steps = "".join(f"loaded shard {number}\n" for number in range(60))
     _, report = checked(f"```\n{REGISTERING}{steps}```\n\n```\n{texts.COLLECT_ENV_VLLM}```\n")
     assert "memlock-low" not in failed(report)
+
+
+def test_a_log_is_diagnosed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts_diagnosed = []
+    real = pasted.diagnosed
+
+    def counted(name: str, lines: list[Line], known: logs.Knowledge) -> Diagnosis:
+        texts_diagnosed.append(lines)
+        return real(name, lines, known)
+
+    monkeypatch.setattr(pasted, "diagnosed", counted)
+    code, report = checked(BF16)
+    assert (code, failed(report)) == (1, ["bf16-unsupported"])
+    assert len(texts_diagnosed) == 1

@@ -178,3 +178,20 @@ def test_the_environment_that_conda_exports() -> None:
 def test_an_environment_file_that_somebody_wrote_is_none() -> None:
     text = (CONDA + PYTORCH + PIP).replace("=h5eee18b", "").replace("=py3.10_cuda12.1", "")
     assert environment_of(text.replace("deepspeed", "datasets")) is None
+
+
+@pytest.mark.parametrize("command", ["", "accelerate launch --config_file a.yaml t.py"])
+@pytest.mark.parametrize(
+    ("ids", "ranks", "condition"),
+    [
+        ("0,1", 4, "invalid-device-ordinal"),
+        ("0,1", 2, None),
+        ("[0, 1]", 2, "launch-option-refused"),
+        ("all", 4, None),
+    ],
+)
+def test_gpu_ids_of_accelerate(command: str, ids: str, ranks: int, condition: str | None) -> None:
+    yaml = f"distributed_type: DEEPSPEED\ngpu_ids: {ids}\nnum_processes: {ranks}\nnum_machines: 1\n"
+    launched = f"```\n$ {command}\n```" if command else ""
+    found = problems(f"{launched}\n```yaml\n{yaml}```\n")
+    assert list(found) == ([] if condition is None else [condition])

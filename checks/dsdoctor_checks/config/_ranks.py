@@ -43,11 +43,9 @@ def visible_count(
 ) -> int | None:
     """Number of devices in `CUDA_VISIBLE_DEVICES`; None when it is not set.
 
-    CUDA ignores an index that is not below `have`, the number of GPUs, and all entries after it.
+    Accelerate sets it to its `gpu_ids` (1.15 utils/launch.py). CUDA ignores an index that is not below `have`, the number of GPUs, and all entries after it.
     """
-    value = command.env.get("CUDA_VISIBLE_DEVICES") if command else None
-    if value is None and isinstance(environment, Environment):
-        value = environment.get("CUDA_VISIBLE_DEVICES")
+    value = visible_devices(command, environment)
     if value is None:
         return None
     words = [word.strip() for word in value.split(",")]
@@ -56,6 +54,24 @@ def visible_count(
             words = words[:place]
             break
     return len([word for word in words if word])
+
+
+def has_gpu_ids(command: LaunchCommand) -> bool:
+    """Whether accelerate selects GPUs, and overwrites `CUDA_VISIBLE_DEVICES` of the environment."""
+    by_accelerate = (command.inner or command.launcher) == "accelerate"
+    return by_accelerate and command.options.get("gpu_ids") not in (None, "", "all")
+
+
+def visible_devices(
+    command: LaunchCommand | None, environment: Environment | Missing
+) -> str | None:
+    """`CUDA_VISIBLE_DEVICES` of the ranks, as far as the command and the environment set it."""
+    if command and has_gpu_ids(command):
+        return command.options["gpu_ids"]
+    value = command.env.get("CUDA_VISIBLE_DEVICES") if command else None
+    if value is None and isinstance(environment, Environment):
+        value = environment.get("CUDA_VISIBLE_DEVICES")
+    return value
 
 
 def _machine(

@@ -25,16 +25,18 @@ from dsdoctor.api import (
     LaunchCommand,
     Level,
     Missing,
+    RunNeeds,
     Scope,
     Signature,
+    Status,
     check,
     fail,
     ok,
     skip,
 )
-from dsdoctor_checks._util import hosts_may_be_listed
+from dsdoctor_checks._util import amount, hosts_may_be_listed
 
-from ..config._ranks import visible_count  # noqa: TID252  # families of one pack share it
+from ..config._ranks import has_gpu_ids, visible_count  # noqa: TID252  # families of one pack share it
 
 CONDITION = Condition("invalid-device-ordinal", id="DSD1205", scope=Scope.JOB, since="0.1")
 
@@ -50,40 +52,55 @@ _OPTION = {
 @check(CONDITION)
 def ranks_have_devices(
     command: LaunchCommand,
-    gpus: Gpus,
+    gpus: Gpus | Missing,
     environment: Environment | Missing,
     hostfile: Hostfile | Missing,
+    run: RunNeeds,
 ) -> Iterator[Finding]:
     """Compares the ranks of one node with its devices."""
     kind = command.inner or command.launcher
     asked = command.num_gpus
-    if asked is None or kind not in {"deepspeed", "torchrun", "accelerate"}:
+    if asked is None or kind not in _OPTION or command.inner or "cpu" in command.options:
+        return  # srun and mpirun start it on other nodes
+    if hosts_may_be_listed(hostfile, command):
+        if isinstance(hostfile, Missing):
+            yield skip(hostfile.detail)
         return
-    if command.inner or any(gpu.mig_devices for gpu in gpus.gpus) or not gpus.gpus:
-        return  # srun and mpirun start it on other nodes; a MIG slice is a device
-    if hosts_may_be_listed(hostfile, command) and isinstance(hostfile, Missing):
-        yield skip(hostfile.detail)
+    if run.container_gpus is not None and asked > run.container_gpus:
+        gets = f"its container gets {amount(run.container_gpus, 'GPU')} (`{run.container_gpus_by}`)"
+        yield _too_many(asked, run.container_gpus, gets, kind, gpus=run.container_gpus)
         return
-    if "cpu" in command.options or hosts_may_be_listed(hostfile, command):
+    listed = None if kind == "deepspeed" else visible_count(command, environment)
+    if isinstance(gpus, Missing):
+        if listed is not None and asked > listed:
+            name = "`gpu_ids`" if has_gpu_ids(command) else "`CUDA_VISIBLE_DEVICES`"
+            yield _too_many(asked, listed, f"{name} lists {amount(listed, 'GPU')}", kind)
+        else:
+            status = Status.UNKNOWN if gpus.is_unknown else Status.SKIP
+            yield Finding(status=status, message=gpus.detail)
         return
+    if any(gpu.mig_devices for gpu in gpus.gpus) or not gpus.gpus:
+        return  # a MIG slice is a device
     have = gpus.count or len(gpus.gpus)
     shown = None if kind == "deepspeed" else visible_count(command, environment, have)
     devices = have if shown is None else min(have, shown)
     if asked <= devices:
         yield ok(ranks=asked, devices=devices)
         return
-    all_of_them = "1 GPU" if have == 1 else f"{have} GPUs"
-    what = all_of_them if shown is None else f"{devices} of {have} GPUs visible"
-    fitting = "1 rank" if devices == 1 else f"{devices} ranks"
-    yield fail(
-        f"{asked} ranks are requested on this node, but it has {what}",
+    what = amount(have, "GPU") if shown is None else f"{devices} of {have} GPUs visible"
+    yield _too_many(asked, devices, f"it has {what}", kind, gpus=have)
+
+
+def _too_many(asked: int, devices: int, what: str, kind: str, **evidence: int) -> Finding:
+    return fail(
+        f"{amount(asked, 'rank')} {'is' if asked == 1 else 'are'} requested on this node, but {what}",
         effect=f"ranks from {devices} on stop with `invalid device ordinal`",
-        hint=f"request {fitting}: `{_OPTION[kind]} {devices}`"
+        hint=f"request {amount(devices, 'rank')}: `{_OPTION[kind]} {devices}`"
         if devices
         else "correct `CUDA_VISIBLE_DEVICES`, or unset it",
         ranks=asked,
         devices=devices,
-        gpus=have,
+        **evidence,
     )
 
 

@@ -3,7 +3,8 @@
 ## Why it matters
 The launcher exits with a usage error before any rank starts. On a cluster that happens only after
 the job has waited in the queue. Accelerate does not reject a misspelled key under `deepspeed_config`
-in its configuration file: the run starts without the setting. Settings that stand both in this file
+in its configuration file: the run starts without the setting. It takes `gpu_ids` as text only, and
+stops at a list or a number. Settings that stand both in this file
 and in a DeepSpeed config are rejected by each rank, when the script creates its `Accelerator` or
 `TrainingArguments`.
 
@@ -102,6 +103,15 @@ def the_launcher_accepts_its_options(
             error=parse.error,
         )
         return
+    if parse.in_file:
+        yield fail(
+            f"accelerate stops at its configuration file: {parse.error}",
+            effect="`accelerate launch` ends with an exception and starts no rank",
+            hint='write them as quoted text (`gpu_ids: "0,1"`; two or more for `MULTI_GPU`), or `gpu_ids: all`',
+            launcher=parse.launcher,
+            error=parse.error,
+        )
+        return
     yield fail(
         f"{parse.launcher} rejects the command line: {parse.error}",
         effect="the launcher exits with a usage error and starts no rank",
@@ -126,7 +136,32 @@ def _help(launcher: str) -> str:
 
 HINT = "correct the option; if a value is empty, check that the job script sets its variable"
 
+_IDS_HINT = (
+    'write `gpu_ids` in accelerate\'s configuration as quoted text (`gpu_ids: "0,1"`), or `all`'
+)
+
 SIGNATURES = (
+    Signature(
+        pattern=r"^AttributeError: '(?P<kind>list|int)' object has no attribute 'split'$",
+        source="accelerate 1.15 commands/launch.py _validate_launch_command",
+        level=Level.STRONG,
+        near=("args.gpu_ids.split",),
+        message="accelerate stops at its configuration file: `gpu_ids` is of type `{kind}`, expected text",
+        hint=_IDS_HINT,
+        examples=("AttributeError: 'list' object has no attribute 'split'",),
+        not_examples=("AttributeError: 'list' object has no attribute 'splitlines'",),
+    ),
+    Signature(
+        pattern=r"^ValueError: Less than two GPU ids were configured and tried to run on multiple GPUs",
+        source="accelerate 1.15 commands/launch.py _validate_launch_command",
+        level=Level.CERTAIN,
+        message="accelerate is to run on several GPUs, but its `gpu_ids` lists one",
+        hint="list two GPUs or more (`gpu_ids: \"0,1\"`), or set `distributed_type: 'NO'`",
+        examples=(
+            "ValueError: Less than two GPU ids were configured and tried to run on multiple GPUs. Please",
+        ),
+        not_examples=("Less than two GPU ids were configured",),
+    ),
     Signature(
         # what argparse prints, under the names that the launchers give themselves; a script of the
         # user's that is named `run.py` or `launch.py` prints the same

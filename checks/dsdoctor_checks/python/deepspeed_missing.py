@@ -5,7 +5,8 @@ A script that imports deepspeed stops immediately. If there is a `deepspeed` com
 another environment.
 
 ## What to do
-Install it with `python -m pip install deepspeed`, or pass the interpreter of the right environment with
+Install torch, then DeepSpeed with `python -m pip install --no-build-isolation deepspeed` (in an
+isolated build, its setup does not find torch), or pass the interpreter of the right environment with
 `--python`.
 
 ## References
@@ -32,7 +33,7 @@ from dsdoctor.api import (
     ok,
     without_fix,
 )
-from dsdoctor_checks._pip import pip
+from dsdoctor_checks._pip import pip, pip_build
 from dsdoctor_checks._util import hint_to_install, holds_no_job
 
 CONDITION = Condition(
@@ -64,14 +65,16 @@ def deepspeed_is_installed(
             error=deepspeed.error,
         )
     elif deepspeed.version is None:
+        # in an isolated build its setup finds no torch: it fails, or pre-builds no op
+        install = (
+            pip_build(patient, packages, "deepspeed")
+            if trains
+            else pip(patient, packages, "install deepspeed")
+        )
         missing = fail(
             f"`deepspeed` is not installed for `{python}`",
             effect="`import deepspeed` fails with `ModuleNotFoundError`",
-            hint=hint_to_install(
-                patient,
-                pip(patient, packages, "install deepspeed"),
-                trains=trains,
-            ),
+            hint=hint_to_install(patient, install, trains=trains),
             python=python,
         )
         yield missing if trains or not holds_no_job(patient) else without_fix(missing)
@@ -79,7 +82,7 @@ def deepspeed_is_installed(
         yield ok(version=deepspeed.version, path=deepspeed.path)
 
 
-HINT = "install it into the environment that runs the job: `python -m pip install deepspeed`"
+HINT = "install it into the environment that runs the job: `python -m pip install --no-build-isolation deepspeed`"
 
 SIGNATURES = (
     Signature(

@@ -8,12 +8,15 @@ Install the package that provides the module into the environment of the job, or
 environment that has it. The name of the package may differ from that of the module: `cv2` is in
 `opencv-python`, `yaml` in `PyYAML`.
 
+`flash-attn` and other packages whose setup imports torch need `pip install --no-build-isolation`.
+
 ## References
 - Python documentation, "The import system"
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -30,7 +33,7 @@ from dsdoctor.api import (
     fail,
     skip,
 )
-from dsdoctor_checks._pip import pip
+from dsdoctor_checks._pip import pip, pip_build
 from dsdoctor_checks._util import listed
 
 CONDITION = Condition("script-module-missing", id="DSD914", scope=Scope.USER_ENV, since="0.1")
@@ -54,6 +57,14 @@ PACKAGES = {
     "skimage": "scikit-image",
     "yaml": "PyYAML",
 }  # fmt: skip
+#: Those whose setup imports torch: an isolated build of them fails (2026-11-28).
+BUILT = {
+    "causal_conv1d": "causal-conv1d",
+    "flash_attn": "flash-attn",
+    "mamba_ssm": "mamba-ssm",
+    "torch_scatter": "torch-scatter",
+    "transformer_engine": "transformer-engine[pytorch]",
+}
 #: Modules whose absence is recognized in logs: those of training itself.
 _IN_LOGS = tuple(sorted(PACKAGES.keys() - {"bs4", "evaluate", "fire", "skimage", "webdataset"}))
 #: Conditions of their own report these.
@@ -73,7 +84,8 @@ def modules_are_installed(
     lacking = {
         name: line
         for name, line in imports.missing.items()
-        if name not in _REPORTED and (not moved or line < moved or name in PACKAGES)
+        if name not in _REPORTED
+        and (not moved or line < moved or name in PACKAGES or name in BUILT)
     }
     unjudged = imports.missing.keys() - lacking.keys() - _REPORTED
     if unjudged and not lacking:
@@ -87,8 +99,11 @@ def modules_are_installed(
     named = [f"`{name}` (line {line})" for name, line in lacking.items()]
     one = len(lacking) == 1
     wanted = [PACKAGES[name] for name in lacking if name in PACKAGES]
-    rest = [f"`{name}`" for name in lacking if name not in PACKAGES]
+    built = [BUILT[name] for name in lacking if name in BUILT]
+    rest = [f"`{name}`" for name in lacking if name not in PACKAGES and name not in BUILT]
     hints = [f"run `{pip(patient, packages, 'install ' + ' '.join(wanted))}`"] if wanted else []
+    if built:
+        hints.append(f"run `{pip_build(patient, packages, *map(shlex.quote, built))}`")
     if rest:
         hints.append(f"install what provides {listed(rest)}")
     yield fail(
@@ -113,5 +128,18 @@ SIGNATURES = (
         message="the package of the module `{name}` is not installed",
         examples=tuple(f"ModuleNotFoundError: No module named '{name}'" for name in _IN_LOGS),
         not_examples=("ModuleNotFoundError: No module named 'transformers.deepspeed'",),
+    ),
+    *(
+        Signature(
+            pattern=rf"^ModuleNotFoundError: No module named '{name}'$",
+            source="python 3.6-3.14 Lib/importlib/_bootstrap.py",
+            level=Level.STRONG,
+            message=f"the package of the module `{name}` is not installed",
+            hint=f"install it into the environment of the job, after torch: `python -m pip install"
+            f" --no-build-isolation {shlex.quote(package)}`; an isolated build does not find torch",
+            examples=(f"ModuleNotFoundError: No module named '{name}'",),
+            not_examples=(f"No module named '{name}' (optional)",),
+        )
+        for name, package in BUILT.items()
     ),
 )

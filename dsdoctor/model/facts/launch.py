@@ -21,7 +21,8 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
         script: the training script, or the module after `-m`; None if none was found.
         script_args: arguments of the script.
         env: variables set in front of the command (`VAR=1 …`, `env VAR=1 …`).
-        options: the launcher's own options without dashes, `-` as `_`; "" for a switch.
+        options: the launcher's own options without dashes, `-` as `_`; "" for a switch. Also
+            `gpu_ids`, and `cpu` for `use_cpu`, of accelerate's configuration.
         include: `--include` of the deepspeed launcher.
         exclude: `--exclude` of the deepspeed launcher.
         num_gpus: ranks requested on each node; None = not given, or not a number.
@@ -75,6 +76,7 @@ class LaunchParse(Fact, frozen=True, kw_only=True):
         error: its message otherwise.
         ignored: keys of `deepspeed_config` in accelerate's configuration that accelerate does not
             read, each with the option that has a similar name ("" = none has).
+        in_file: accelerate stops at its configuration file, whatever the options are.
         in_ranks: not the parser rejects it, but accelerate's DeepSpeed plugin in each rank.
         too_few_ranks: accelerate's `num_processes` and `num_machines` if the first is the smaller
             one, so that no machine starts a rank; None if it is not.
@@ -84,6 +86,7 @@ class LaunchParse(Fact, frozen=True, kw_only=True):
     accepted: bool
     error: str = ""
     ignored: dict[str, str] = {}
+    in_file: bool = False
     in_ranks: bool = False
     too_few_ranks: tuple[int, int] | None = None
 

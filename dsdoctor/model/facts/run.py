@@ -101,6 +101,9 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
         not_followed: why the command that starts the job could not be determined; "" = it was.
         batch: options of the Slurm job that the command submits, of `sbatch` and of the script's
             `#SBATCH` lines, by long names without dashes (`ntasks_per_node`); empty = none.
+        container_gpus: GPUs that the job's container gets at most, of its manifest, compose file
+            or `docker run`; None = not stated.
+        container_gpus_by: the setting that says so (`nvidia.com/gpu: 2`).
         hostfile: the file given with --hostfile.
         paths: paths that must exist and be readable (`--path`).
         writable: folders that must be writable (`--writable`).
@@ -129,6 +132,8 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     followed: str = ""
     not_followed: str = ""
     batch: dict[str, str] = {}
+    container_gpus: int | None = None
+    container_gpus_by: str = ""
     hostfile: str | None = None
     paths: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()

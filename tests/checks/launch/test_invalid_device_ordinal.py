@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.testing import judge
+from dsdoctor.api import Missing, RunNeeds, Why
+from dsdoctor.testing import assert_fail, judge
 from dsdoctor_checks.launch import invalid_device_ordinal as unit
 from tests.checks.launch.rows import command, env, gpus
 
@@ -87,3 +88,57 @@ def test_one_gpu_is_no_plural(have: int, words: str) -> None:
         environment=env(),
     )
     assert judged.worst.message.endswith(words)
+
+
+UNREAD = Missing(why=Why.ABSENT, detail="no driver")
+
+
+@pytest.mark.parametrize(
+    ("line", "visible", "said"),
+    [
+        pytest.param("torchrun --nproc_per_node 4 t.py", "0,1", "`CUDA_VISIBLE_DEVICES` lists 2 GPUs", id="more ranks than listed"),
+        pytest.param("torchrun --nproc_per_node 2 t.py", "0,1", None, id="as many as listed"),
+        pytest.param("torchrun --nproc_per_node 2 t.py", None, None, id="nothing is listed"),
+        pytest.param("accelerate launch --gpu_ids 0,1 --num_processes 3 t.py", "0,1,2,3", "`gpu_ids` lists 2 GPUs", id="accelerate overwrites the variable"),
+        pytest.param("accelerate launch --gpu_ids all --num_processes 3 t.py", "0,1,2", None, id="all of accelerate are the visible ones"),
+        pytest.param("deepspeed --num_gpus 4 t.py", "0,1", None, id="the deepspeed launcher sets its own list"),
+    ],
+)  # fmt: skip
+def test_a_list_of_gpus_is_compared_where_the_gpus_are_not_known(
+    line: str, visible: str | None, said: str | None
+) -> None:
+    judged = judge(
+        unit.ranks_have_devices,
+        launch_command=command(line),
+        gpus=UNREAD,
+        environment=env() if visible is None else env(CUDA_VISIBLE_DEVICES=visible),
+    )
+    if said is None:
+        assert judged.statuses == ["skip"]
+    else:
+        assert said in assert_fail(judged).message
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_of_a_container_are_compared_with_the_gpus_that_it_gets(ranks: int) -> None:
+    judged = judge(
+        unit.ranks_have_devices,
+        launch_command=command(f"torchrun --nproc_per_node {ranks} t.py"),
+        gpus=UNREAD,
+        environment=env(),
+        run_needs=RunNeeds(container_gpus=2, container_gpus_by="nvidia.com/gpu: 2"),
+    )
+    if ranks == 2:
+        assert judged.statuses == ["skip"]
+    else:
+        found = assert_fail(judged, "its container gets 2 GPUs (`nvidia.com/gpu: 2`)")
+        assert found.hint == "request 2 ranks: `--nproc-per-node 2`"
+
+
+def test_gpus_that_could_not_be_read_leave_it_open() -> None:
+    judged = judge(
+        unit.ranks_have_devices,
+        launch_command=command("deepspeed --num_gpus 4 t.py"),
+        gpus=Missing(why=Why.TIMEOUT, detail="NVML did not answer"),
+    )
+    assert judged.statuses == ["unknown"]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from dsdoctor.api import LaunchParse, Missing, TorchBuild, Why
@@ -15,11 +16,13 @@ from dsdoctor.host.fake import FakeHost
 from dsdoctor.job.resolve import resolve
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.probes.command_line import parse_command
+from dsdoctor.probes.command_line import launch_command, parse_command
 from dsdoctor.probes.launch_parser import declared_options
 from dsdoctor.probes.launch_parser import launch_parse as asker
 from dsdoctor.testing import assert_fail, assert_ok, judge
 from dsdoctor_checks.launch import launch_option_refused, launch_placeholder_left
+
+ABSENT = Missing(why=Why.NOT_ASKED, detail="a test")
 
 
 def test_a_command_line_that_the_launcher_accepts_is_ok() -> None:
@@ -293,3 +296,44 @@ def test_placeholders(line: str, left: bool) -> None:
         assert_fail(judged, "is a placeholder")
     else:
         assert_ok(judged)
+
+
+@pytest.mark.parametrize(
+    ("ids", "error"),
+    [
+        ("[0, 1]", "`gpu_ids` is a list"),
+        ("0", "`gpu_ids` is a number"),
+        ("'0'", "`gpu_ids` lists one GPU (`0`)"),
+        ("0,1", ""),
+        ("all", ""),
+        ("null", ""),
+    ],
+)
+def test_gpu_ids_that_stop_accelerate(ids: str, error: str) -> None:
+    text = f"distributed_type: MULTI_GPU\ngpu_ids: {ids}\nnum_processes: 2\n"
+    run = RunNeeds(cwd="/w", command=("accelerate", "launch", "--config_file", "a.yaml", "t.py"))
+    host = FakeHost(files={"/w/a.yaml": text})
+    command = launch_command.function(host, run)
+    choice = PatientChoice(executable=sys.executable, chosen_by="--python", why="a test")
+    quick = msgspec.structs.replace(run, quick=True)
+    if not error:
+        with pytest.raises(HostError):  # not asked with --quick
+            asker.function(host, choice, quick, command, ABSENT, ABSENT)
+        return
+    found = asker.function(host, choice, quick, command, ABSENT, ABSENT)
+    assert isinstance(found, LaunchParse)
+    assert error in found.error
+    judged = judge(launch_option_refused.the_launcher_accepts_its_options, launch_parse=found)
+    assert "stops at its configuration file" in assert_fail(judged, error).message
+
+
+@pytest.mark.parametrize(("ids", "listed"), [("0,1", "0,1"), ("[0, 1]", None)])
+def test_gpu_ids_of_the_file_are_those_of_the_command(ids: str, listed: str | None) -> None:
+    host = FakeHost(files={"/w/a.yaml": f"distributed_type: DEEPSPEED\ngpu_ids: {ids}\n"})
+    words = ("accelerate", "launch", "--config_file", "a.yaml")
+    command = launch_command.function(host, RunNeeds(cwd="/w", command=(*words, "t.py")))
+    assert command.options.get("gpu_ids") == listed
+    command = launch_command.function(
+        host, RunNeeds(cwd="/w", command=(*words, "--gpu_ids", "3", "t.py"))
+    )
+    assert command.options["gpu_ids"] == "3"

@@ -78,3 +78,20 @@ def test_no_fix_is_named_that_would_refuse() -> None:
         deepspeed_missing.deepspeed_is_installed, deep_speed_install=deepspeed(None), patient=system
     )
     assert found.worst.by_hand is True
+
+
+@pytest.mark.parametrize(
+    ("torch", "command"),
+    [
+        ("2.13.0", "install --no-build-isolation deepspeed"),
+        (None, "install deepspeed"),
+    ],
+)
+def test_its_build_must_see_the_torch_that_is_installed(torch: str | None, command: str) -> None:
+    judged = judge(
+        deepspeed_missing.deepspeed_is_installed,
+        deep_speed_install=deepspeed(None),
+        patient=patient(),
+        torch_build=TorchBuild(version=torch),
+    )
+    assert f"`/env/bin/python -m pip {command}`" in judged.findings[0].hint

@@ -144,3 +144,10 @@ def test_a_job_that_lacks_a_package_is_not_started(tmp_path: Path) -> None:
     assert done.status == 79
     assert "script-module-missing" in done.err
     assert "it ran" not in done.out
+
+
+def test_a_package_that_imports_torch_to_build_is_not_built_in_isolation() -> None:
+    fact = imports(missing={"flash_attn": 2, "peft": 3}, changes_path=True)
+    hint = assert_fail(judge(CHECK, script_imports=fact, patient=patient())).hint
+    assert "pip install --no-build-isolation flash-attn`" in hint
+    assert "pip install peft`" in hint

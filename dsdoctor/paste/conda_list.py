@@ -29,6 +29,11 @@ _EXPLICIT = re.compile(
     r"\s*https?://\S{1,200}/(?P<name>[a-z_][\w.-]{0,60})-(?P<version>\d[\w.+!]{0,60})-"
     r"(?P<build>[\w.+]{1,80})\.(?:tar\.bz2|conda)(?:#\w{1,64})?\s*$"
 )
+#: The command, whose output `grep` may have cut down to a few rows.
+_COMMAND = re.compile(
+    r"(?:^|.{0,80}[$#%>❯!]\s?)\s*(?:conda|mamba|micromamba) list(?:\s+[\w.*-]+)?"
+    r"(?:\s*\|\s*(?:grep|findstr)\s.{0,80})?\s*$"
+)
 _DEPENDENCIES = re.compile(r"\s*dependencies:\s*$")
 _ITEM = re.compile(r"\s*- (?P<text>\S.{0,200})$")
 _WHEEL = re.compile(r"(?P<name>[A-Za-z][\w.-]{0,60})==(?P<version>\d[\w.+!-]{0,60})\s*$")
@@ -56,8 +61,20 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
             headed, run, unsure = False, [], []
     _say(run, into, headed=headed)
     for place, line in enumerate(lines):
+        if _COMMAND.match(line.text):
+            _answer(lines[place + 1 :], into)
         if _DEPENDENCIES.match(line.text):
             _exported(lines[place + 1 :], into)
+
+
+def _answer(lines: Sequence[Line], into: Statements) -> None:
+    """States the rows directly below the command."""
+    for line in lines:
+        row = _ROW.match(line.text)
+        if row is None or not _BUILD.match(row["build"]):
+            return
+        into.recognized()
+        state_conda_package(row["name"], row["version"], row["build"], line, into)
 
 
 def _exported(lines: Sequence[Line], into: Statements) -> None:

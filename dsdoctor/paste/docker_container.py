@@ -1,8 +1,8 @@
-"""`docker run` lines, `docker inspect` and compose files: what a container was given.
+"""`docker run` lines and `docker inspect`: what a container was given.
 
-Only what is written there is stated, never a default of Docker: a daemon can have another one.
-Sources: docker/cli v18 to v28 cli/command/container/opts.go; the `HostConfig` of the Engine API
-1.24 to 1.48; the Compose specification, `shm_size`. Read 2026-11-28.
+Only what is written there is stated, never a default of Docker: a daemon can have another one; and
+no size of a /dev/shm that is the host's. Sources: docker/cli v18 to v28
+cli/command/container/opts.go; the `HostConfig` of the Engine API 1.24 to 1.48. Read 2026-11-28.
 """
 
 from __future__ import annotations
@@ -32,12 +32,10 @@ _ULIMIT = re.compile(r"(?P<name>memlock|nofile|stack)=(?P<soft>-?\d{1,19})(?::-?
 #: Options of one word whose value is the next word, if it is not joined with `=`.
 _VALUED = {
     "--shm-size": "shm", "-e": "env", "--env": "env", "--ulimit": "ulimit", "-m": "memory",
-    "--memory": "memory",
+    "--memory": "memory", "--ipc": "ipc", "--gpus": "gpus",
 }  # fmt: skip
+_GPUS = re.compile(r"['\"]?(?:(?P<count>[1-9]\d{0,3})|device=(?P<devices>[\w,.:-]{1,400}))['\"]?$")
 _LINES = 60
-_SHM_SIZE = re.compile(
-    r"\s+shm_size:\s*['\"]?(?P<size>\d[\d.]{0,12}\s?[bkmgt]?i?b?)['\"]?\s*$", re.IGNORECASE
-)
 _INSPECTED = re.compile(
     r"\s*\"(?P<key>IpcMode|ShmSize|Memory)\":\s*(?P<value>\"[^\"]{0,80}\"|\d{1,18}),?\s*$"
 )
@@ -52,8 +50,6 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
             _options(_joined(lines, place, found["rest"]), line, into)
         elif _CONFIG.match(line.text):
             _inspected(lines[place + 1 : place + _INSPECT_LINES], into)
-        elif composed := _SHM_SIZE.match(line.text):
-            _state_shm(composed["size"], line, into)
 
 
 def _joined(lines: Sequence[Line], place: int, rest: str) -> str:
@@ -67,9 +63,25 @@ def _joined(lines: Sequence[Line], place: int, rest: str) -> str:
     return " ".join(parts)
 
 
+def gpus_of(words: Sequence[str]) -> tuple[int, str] | None:
+    """How many GPUs `docker run` passes on, and its option; None for all, or if it does not say.
+
+    >>> gpus_of(["docker", "run", "--gpus", "2", "i"]), gpus_of(["docker", "run", "--gpus=all"])
+    ((2, '--gpus 2'), None)
+    """
+    given = [value for kind, value in _pairs_of(words) if kind == "gpus"]
+    found = _GPUS.match(given[0]) if len(given) == 1 else None
+    if found is None:
+        return None
+    count = int(found["count"]) if found["count"] else len(found["devices"].split(","))
+    return count, f"--gpus {given[0].strip(chr(34))}"
+
+
 def _options(rest: str, line: Line, into: Statements) -> None:
-    for kind, value in _pairs(rest):
-        if kind == "shm":
+    pairs = list(_pairs(rest))
+    own = all(value in ("private", "shareable") for kind, value in pairs if kind == "ipc")
+    for kind, value in pairs:
+        if kind == "shm" and own:
             _state_shm(value, line, into)
         elif kind == "memory":
             size = _bytes(value)
@@ -79,7 +91,7 @@ def _options(rest: str, line: Line, into: Statements) -> None:
             named = _VARIABLE.match(value)
             if named and allowed(named["name"]) and not is_placeholder(named["value"]):
                 into.state(Environment, f"variables.{named['name']}", named["value"], line)
-        elif limit := _ULIMIT.match(value):
+        elif kind == "ulimit" and (limit := _ULIMIT.match(value)):
             soft = int(limit["soft"])
             into.state(Resources, _LIMITS[limit["name"]], None if soft < 0 else soft, line)
 
@@ -90,6 +102,10 @@ def _pairs(rest: str) -> Iterator[tuple[str, str]]:
         words = shlex.split(rest)
     except ValueError:  # a quote that is not closed: the line is cut
         return
+    yield from _pairs_of(words)
+
+
+def _pairs_of(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     for place, word in enumerate(words):
         name, joined, value = word.partition("=")
         if joined and name in _VALUED:

@@ -1,4 +1,4 @@
-"""`free` in any of its units, old and new: how much memory and swap the machine has.
+"""`free` in any of its units, in English and Chinese: how much memory and swap the machine has.
 
 What is in use is not read: the text does not say whether the job was running. Source: procps 3.2
 to 4.0, src/free.c (`-h`, `-b`, `-k`, `-m`, `-g`), read 2026-11-28.
@@ -16,10 +16,11 @@ from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.statements import Statements
 
 _HEAD = re.compile(
-    r"\s*total\s+used\s+free\s+shared\s+(?:buff/cache\s+available|buffers\s+cached)\s*$"
+    r"\s*(?:total\s+used\s+free\s+shared\s+(?:buff/cache\s+available|buffers\s+cached)"
+    r"|(?:总计|total)\s+已用\s+空闲\s+共享\s+缓冲/缓存\s+可用)\s*$"
 )
 _ROW = re.compile(
-    r"\s*(?P<name>Mem|Swap):\s+(?P<number>\d{1,15}(?:\.\d{1,2})?)(?P<unit>[BKMGTP]?)i?B?\s+\d"
+    r"\s*(?P<name>Mem|Swap|内存|交换):\s+(?P<number>\d{1,15}(?:\.\d{1,2})?)(?P<unit>[BKMGTP]?)i?B?\s+\d"
 )
 _ASKED = re.compile(r"(?:^|[$#%>❯]\s*)free\s+-(?:\w*(?P<unit>[bkmg])\w*|-(?P<long>\w{4,5}))\s*$")
 _LONG = {"bytes": 1, "kibi": 1 << 10, "mebi": 1 << 20, "gibi": 1 << 30}
@@ -27,6 +28,7 @@ _LONG = {"bytes": 1, "kibi": 1 << 10, "mebi": 1 << 20, "gibi": 1 << 30}
 #: that no machine has as many MiB: 4 TiB.
 _SURELY_KIB = 4 << 20
 _FIELDS = {"Mem": "memory_total_bytes", "Swap": "swap_total_bytes"}
+_CHINESE = {"内存": "Mem", "交换": "Swap"}
 _ROWS = 3
 
 
@@ -50,11 +52,12 @@ def _table(rows: Sequence[Line], unit: int | None, into: Statements) -> None:
                 continue
             return
         number, own = float(row["number"]), BINARY.get(row["unit"].lower()) if row["unit"] else unit
+        name = _CHINESE.get(row["name"], row["name"])
         if own is None:
-            if row["name"] == "Mem" and number < _SURELY_KIB:
+            if name == "Mem" and number < _SURELY_KIB:
                 return
             own = unit = 1 << 10
-        into.state(Resources, _FIELDS[row["name"]], int(number * own), line)
+        into.state(Resources, _FIELDS[name], int(number * own), line)
 
 
 READER = Reader("free", _read)

@@ -13,11 +13,15 @@ import itertools
 import json
 import posixpath
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dsdoctor.model.facts.launch import LaunchCommand, MasterAddress
 from dsdoctor.model.facts.machine import Environment
+from dsdoctor.paste.container_files import Container, chosen, containers_of, documents_of
+from dsdoctor.paste.docker_container import gpus_of
+from dsdoctor.paste.dockerfile import container_of, dockerfiles_of
 from dsdoctor.paste.lines import LONGEST, Line
 from dsdoctor.paste.passages import Passage, passages
 from dsdoctor.paste.placeholders import is_placeholder
@@ -70,6 +74,7 @@ class Launch(NamedTuple):
         environment: what was exported before it, each with its line.
         batch: what the script asks Slurm for.
         failed: the output below it is that of a failure.
+        gpus: how many GPUs its container gets at most, and the setting that says so.
     """
 
     line: Line
@@ -78,6 +83,7 @@ class Launch(NamedTuple):
     environment: dict[str, tuple[str, Line]]
     batch: dict[str, str]
     failed: bool = False
+    gpus: tuple[int, str] | None = None
 
 
 def launches_of(lines: Sequence[Line]) -> list[Launch]:
@@ -180,7 +186,36 @@ def _jobs(passage: Passage) -> Iterator[Launch]:
                 itertools.takewhile(lambda below: not typed_at(below), passage.lines[place + 1 :])
             )
             yield from _of_shell(passage._replace(lines=shown, fenced=True))
-    yield from _of_shell(passage)
+    images = list(dockerfiles_of(passage))
+    files = {line.number for file in images for line in file.lines}
+    files |= {line.number for lines in documents_of(passage) for line in lines}
+    if not files:
+        yield from _of_shell(passage)
+        return
+    yield from _of_containers([*map(container_of, images), *chosen([*containers_of(passage)])])
+    rest = tuple(line for line in passage.lines if line.number not in files)
+    yield from _of_shell(passage._replace(lines=rest))
+
+
+def _of_containers(found: Sequence[Container]) -> Iterator[Launch]:
+    """The jobs that a manifest, a compose file or an image starts."""
+    for container in found:
+        words = container.words
+        script = _SHELL.fullmatch(posixpath.basename(words[0])) if len(words) > 2 else None  # noqa: PLR2004
+        is_script = script is not None and _SHELL_OPTION.fullmatch(words[1])
+        text = words[2] if is_script else shlex.join(words)
+        for command, environment in commands_with_environment(text, _starts_job):
+            known = _known(_followed(command.words))
+            if known is None:
+                continue
+            line = container.line_of(known[0])
+            variables = {
+                name: (value, container.line_of(name))
+                for name, value in {**container.variables, **environment}.items()
+                if allowed(name) and value and not is_placeholder(value)
+            }
+            end = container.lines[-1].number
+            yield Launch(line, end, known, variables, {}, gpus=container.gpus)
 
 
 def _of_shell(passage: Passage) -> Iterator[Launch]:
@@ -202,7 +237,7 @@ def _of_shell(passage: Passage) -> Iterator[Launch]:
             if allowed(name) and not is_placeholder(value)
         }
         original = passage.lines[kept[place].number - passage.lines[0].number]
-        yield Launch(original, end, words, variables, batch)
+        yield Launch(original, end, words, variables, batch, gpus=gpus_of(command.words))
 
 
 def _set_at(name: str, lines: Sequence[Line]) -> Line:
@@ -307,6 +342,8 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
     command = parse_command(launch.words)
     into.whole(command, launch.line)
     into.request(command=command.argv, batch=launch.batch, framework=_framework(command))
+    if launch.gpus:
+        into.request(container_gpus=launch.gpus[0], container_gpus_by=launch.gpus[1])
     for name, (value, line) in launch.environment.items():
         into.override(Environment, f"variables.{name}", value, line)
     for name, value in command.env.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 
@@ -22,9 +23,11 @@ _WHEEL = re.compile(
 )
 #: A shell's line that starts pip, with what precedes it in a terminal or a notebook.
 _COMMAND = re.compile(
-    r"\s*(?:\([^()]{1,40}\)\s*)?(?:\S{0,80}[$#>%!\u276f\u279c]\s*)?"
+    r"\s*(?:\([^()]{1,40}\)\s*)?(?:(?:PS |\[[^\]]{1,60})?\S{0,80}[$#>%!\u276f\u279c]\s*)?"
     r"(?:\S{0,80}python[\d.]{0,5} -m |uv )?pip[\d.]{0,5} (?:list|freeze)(?:\s|$)"
 )
+#: `pip list --format=json` prints one line.
+_JSON = re.compile(r"\s*\[\{\"name\": \".{1,100000}\}\]\s*$")
 #: Fewer lines of `name==version` may just as well be requirements.
 _FEWEST = 10
 
@@ -33,6 +36,8 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
     for place, line in enumerate(lines[:-1]):
         if _HEAD.match(line.text) and _RULE.match(lines[place + 1].text):
             _table(lines, place + 2, into)
+        if _JSON.match(line.text):
+            _objects(line, into)
         if _COMMAND.match(line.text):
             _answer(lines, place + 1, into)
     run: list[tuple[Line, re.Match[str]]] = []
@@ -54,6 +59,19 @@ def _answer(lines: Sequence[Line], place: int, into: Statements) -> None:
         if found is None:
             return
         state_package(found["name"], found["version"].replace("%2B", "+"), line, into)
+
+
+def _objects(line: Line, into: Statements) -> None:
+    """Reads a list of objects."""
+    try:
+        rows = json.loads(line.text)
+    except ValueError:
+        return
+    names = {row.get("name") for row in rows if isinstance(row, dict)}
+    for row in rows if names & {"pip", "torch"} else ():
+        if isinstance(row, dict) and isinstance(row.get("version"), str):
+            into.recognized()
+            state_package(str(row.get("name", "")), row["version"], line, into)
 
 
 def _headless(lines: Sequence[Line], into: Statements) -> None:

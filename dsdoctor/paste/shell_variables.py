@@ -23,6 +23,22 @@ _PROMPT = r"(?:^|.{0,80}[$#%>❯]\s)\s*"
 _ECHO = re.compile(rf"{_PROMPT}echo \"?\$\{{?(?P<name>{_NAMES})\}}?\"?\s*$")
 _LISTING = re.compile(rf"{_PROMPT}(?:env|printenv|set)\s*(?:\|\s*(?:e|f)?grep\s[^|]{{1,80}})?$")
 _PRINTENV = re.compile(rf"{_PROMPT}printenv (?P<name>{_NAMES})\s*$")
+#: Of Windows: `echo %NAME%`, `$env:NAME`; `set PREFIX` at a prompt; `Get-ChildItem Env:`.
+_ECHO_WINDOWS = re.compile(
+    r"(?:PS )?[A-Za-z]:\\[^>]{0,100}>\s*(?:echo\s+)?(?:%(?P<name>[A-Za-z_]\w{1,60})%"
+    r"|\$env:(?P<env>[A-Za-z_]\w{1,60}))\s*$"
+)
+_LISTING_WINDOWS = re.compile(
+    r"[A-Za-z]:\\[^>]{0,100}>\s*set(?:\s+[A-Za-z_]\w*)?(?:\s*\|\s*find(?:str)?\s.{1,80})?\s*$"
+)
+_POWERSHELL = re.compile(
+    r"PS [^>]{0,100}>\s*(?:Get-ChildItem|gci|dir|ls)\s+[Ee]nv:\S{0,40}"
+    r"(?:\s*\|\s*(?:findstr|sls|Select-String)\s.{1,80})?\s*$"
+)
+_SET_WINDOWS = re.compile(rf"(?P<name>{_NAMES})=(?P<value>\S.{{0,400}})$")
+_CELLS = re.compile(rf"(?P<name>{_NAMES})\s{{2,}}(?P<value>\S.{{0,400}})$")
+_HEAD = re.compile(r"(?:Name\s+Value|-{3,}\s+-{3,})?\s*$")
+_PATH = re.compile(r"\s*(?P<value>[A-Za-z]:\\[^\"<>|]{0,300}|[\w.,:-]{1,200})\s*$")
 _SET = re.compile(rf"\s*(?P<name>{_NAMES})=(?P<value>\S{{0,400}})\s*$")
 #: `export NAME=VALUE`, or without `export` in a file of variables.
 _EXPORT = re.compile(
@@ -51,9 +67,35 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
                 _state(asked["name"], answer["value"], below[0], into)
         elif _LISTING.match(line.text):
             _listed(lines, place + 1, into)
+        elif "\\" in line.text:
+            _windows(lines, place, into)
     for passage in passages(lines):
         if passage.fenced and passage.closed and _DECLARED.search(passage.lead):
             _declared(passage.lines, into)
+
+
+def _windows(lines: Sequence[Line], place: int, into: Statements) -> None:
+    """What `cmd` and PowerShell answer; a value that is cut in a table ends with dots."""
+    line, below = lines[place], lines[place + 1 :]
+    asked = _ECHO_WINDOWS.match(line.text)
+    if asked and below:
+        answer = _PATH.match(below[0].text)
+        if answer and not below[0].fence:
+            _state(asked["name"] or asked["env"], answer["value"], below[0], into)
+        return
+    form = (
+        _SET_WINDOWS
+        if _LISTING_WINDOWS.match(line.text)
+        else _CELLS
+        if _POWERSHELL.match(line.text)
+        else None
+    )
+    for row in below if form else ():
+        found = form.match(row.text) if form else None
+        if found:
+            _state(found["name"], found["value"].strip(), row, into)
+        elif not _HEAD.match(row.text):
+            return
 
 
 def _declared(lines: Sequence[Line], into: Statements) -> None:

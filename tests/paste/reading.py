@@ -21,3 +21,12 @@ def value(snapshot: Snapshot, path: str) -> Any:
     for part in path.split("/"):
         place = place[int(part) if isinstance(place, list) else part]
     return place
+
+
+def flat(found: Any, name: str = "") -> dict[str, Any]:
+    """Every value of a document, by its path."""
+    if isinstance(found, dict):
+        return {k: v for key, one in found.items() for k, v in flat(one, f"{name}/{key}").items()}
+    if isinstance(found, list):
+        return {k: v for n, one in enumerate(found) for k, v in flat(one, f"{name}/{n}").items()}
+    return {name: found}

@@ -13,7 +13,7 @@ from dsdoctor.model.finding import Status
 from dsdoctor.paste.environment import environment_of
 from dsdoctor.paste.words import may_state
 from tests.paste import texts
-from tests.paste.reading import stated, value
+from tests.paste.reading import flat, stated, value
 
 REGISTRY = packs.load()
 GIB = 1 << 30
@@ -135,6 +135,43 @@ RDMA = """\
 link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1f0np0
 link mlx5_1/1 subnet_prefix fe80:0000:0000:0000 lid 1 sm_lid 1 lmc 0 state DOWN physical_state POLLING
 """
+FREE_CHINESE = """\
+$ free -m
+               总计         已用        空闲      共享    缓冲/缓存    可用
+内存：        64264        5100        20000        1000        39164       55000
+交换：         8191           0        8191
+"""
+MEMINFO = """\
+MemTotal:       65806308 kB
+MemFree:         1036288 kB
+SwapTotal:       2097148 kB
+HugePages_Total:    1000
+HugePages_Free:      900
+Hugepagesize:       2048 kB
+"""
+NODES = """\
+$ ls -l /dev/nvidia*
+crw-rw-rw- 1 root root 195,   0 Nov 28 10:00 /dev/nvidia0
+crw-rw-rw- 1 root root 195, 255 Nov 28 10:00 /dev/nvidiactl
+
+/dev/nvidia-caps:
+total 0
+cr-------- 1 root root 237, 1 Nov 28 10:00 nvidia-cap1
+$ free
+"""
+NODES_SHORT = (
+    "[root@n1 ~]# ls /dev/nvidia*\n/dev/nvidia0  /dev/nvidia1  /dev/nvidiactl\n[root@n1 ~]#\n"
+)
+NO_NODES = "ls: cannot access '/dev/nvidia*': No such file or directory\n"
+DOCKER_INFO = """\
+ Server Version: 24.0.7
+ Cgroup Driver: systemd
+ Kernel Version: 5.15.0-91-generic
+ OSType: linux
+ Architecture: x86_64
+ CPUs: 64
+ Total Memory: 503.5GiB
+"""
 WORKERS = (
     "UserWarning: This DataLoader will create 10 worker processes in total. Our suggested max number of"
     " worker in current system is {}, which is smaller than what this DataLoader is going to create.\n"
@@ -149,7 +186,9 @@ ALL = {
     "lscpu 2.37": LSCPU_GROUPS, "lscpu in Chinese": LSCPU_CHINESE, "numactl": NUMACTL,
     "docker run": DOCKER_RUN, "docker inspect": INSPECT, "compose": COMPOSE, "scontrol": JOB,
     "scontrol 17": JOB_OLD, "zsh": ZSH, "dash": DASH, "proc": PROC, "prlimit": PRLIMIT,
-    "ibstatus": IBSTATUS, "rdma link": RDMA,
+    "ibstatus": IBSTATUS, "rdma link": RDMA, "free in Chinese": FREE_CHINESE, "meminfo": MEMINFO,
+    "device files": NODES, "device files in a row": NODES_SHORT, "no device files": NO_NODES,
+    "docker info": DOCKER_INFO,
 }  # fmt: skip
 
 
@@ -196,6 +235,22 @@ ALL = {
         ("ibstatus", "network/rdma/1/phys_state", "Polling"),
         ("rdma link", "network/rdma/0/phys_state", "LinkUp"),
         ("rdma link", "network/rdma/1/state", "DOWN"),
+        ("free in Chinese", "resources/memory_total_bytes", 64264 << 20),
+        ("free in Chinese", "resources/swap_total_bytes", 8191 << 20),
+        ("meminfo", "resources/memory_total_bytes", 65806308 << 10),
+        ("meminfo", "resources/swap_total_bytes", 2097148 << 10),
+        ("meminfo", "memory_detail/hugepages_bytes", 1000 << 21),
+        ("meminfo", "memory_detail/hugepages_free_bytes", 900 << 21),
+        ("device files", "nvidia_kernel/device_nodes", ["nvidia-caps", "nvidia0", "nvidiactl"]),
+        (
+            "device files in a row",
+            "nvidia_kernel/device_nodes",
+            ["nvidia0", "nvidia1", "nvidiactl"],
+        ),
+        ("no device files", "nvidia_kernel/device_nodes", []),
+        ("docker info", "resources/memory_total_bytes", int(503.5 * GIB)),
+        ("docker info", "resources/cpus_logical", 64),
+        ("docker info", "os_info/release", "5.15.0-91-generic"),
     ],
 )
 def test_what_is_stated(name: str, path: str, expected: Any) -> None:
@@ -220,6 +275,10 @@ def test_a_log_with_it_is_read_line_by_line(name: str) -> None:
             id="docker inspect without limits",
         ),
         pytest.param("use docker run with --shm-size=8g\n", id="advice"),
+        pytest.param(
+            "ls: cannot access '/dev/nvidia0': No such file or directory\n", id="one file"
+        ),
+        pytest.param("Total Memory: 503.5GiB\n", id="a size that any tool may print"),
         pytest.param(JOB + JOB_OLD, id="two jobs"),  # which of them?
         pytest.param("JobId=7 hangs, what is NumNodes=2?\n", id="a sentence about a job"),
         pytest.param(
@@ -237,14 +296,6 @@ def test_two_containers_that_differ_are_a_contradiction() -> None:
     snapshot = stated(DOCKER_RUN + INSPECT.replace("67108864", "8589934592"))
     assert "shm_total_bytes" not in snapshot.facts["resources"]
     assert snapshot.contradictions
-
-
-def flat(found: Any, name: str = "") -> dict[str, Any]:
-    if isinstance(found, dict):
-        return {k: v for key, one in found.items() for k, v in flat(one, f"{name}/{key}").items()}
-    if isinstance(found, list):
-        return {k: v for n, one in enumerate(found) for k, v in flat(one, f"{name}/{n}").items()}
-    return {name: found}
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -201,18 +201,15 @@ def _script(launcher: str, rest: list[str]) -> tuple[str | None, list[str]]:
     return (rest[0], rest[1:]) if rest else (None, [])
 
 
-def _config_of(script_args: Sequence[str], options: dict[str, str]) -> str | None:
-    if options.get("deepspeed_config_file"):
-        return options["deepspeed_config_file"]
-    for index, word in enumerate(script_args):
-        name, equals, value = word.partition("=")
-        if name not in {"--deepspeed", "--deepspeed_config", "--deepspeed-config", "--ds_config"}:
-            continue
-        if not equals:
-            value = script_args[index + 1] if index + 1 < len(script_args) else ""
-        if value and not value.startswith("-"):
-            return value
-    return None
+def _config_of(command: LaunchCommand) -> str | None:
+    """The DeepSpeed config that the launcher's or the script's options name."""
+    given = command.options.get("deepspeed_config_file")
+    named = (
+        value
+        for name, value in command.script_options()
+        if name in ("deepspeed", "deepspeed_config", "ds_config")
+    )
+    return given or next((value for value in named if value and not value.startswith("-")), None)
 
 
 def _per_node(launcher: str, options: dict[str, str]) -> int | None:
@@ -307,7 +304,7 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
     )
     if ruling == "torchrun" and _is_port_wrong(options.get("rdzv_endpoint", "")):
         problems = (*problems, f"--rdzv_endpoint {options['rdzv_endpoint']}")
-    return LaunchCommand(
+    found = LaunchCommand(
         argv=clean,
         program=program,
         launcher=launcher,
@@ -324,9 +321,9 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
         hostfile=(_known(options, "hostfile") or None) if ruling == "deepspeed" else None,
         master_addr=host,
         master_port=port,
-        config_path=_config_of(script_args, options),
         problems=problems,
     )
+    return msgspec.structs.replace(found, config_path=_config_of(found))
 
 
 @probe

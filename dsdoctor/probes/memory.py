@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
+
+import msgspec
 
 from dsdoctor.api import Missing, OsInfo, probe
 from dsdoctor.host import Host, HostError, read_text
@@ -133,14 +136,8 @@ def _harmless(host: Host, pid: str, user: int) -> bool:
     return size is not None and int(size[1]) < _TORCH_KB
 
 
-def parse_detail(meminfo: str, mountinfo: str) -> MemoryDetail:
-    r"""Huge pages, swap and cgroup version.
-
-    >>> parse_detail("HugePages_Total: 2\nHugePages_Free: 1\nHugepagesize: 2048 kB\n", ""
-    ...     ).hugepages_free_bytes
-    2097152
-    """
-    values = parse_meminfo(meminfo)
+def _detail(values: Mapping[str, int], mountinfo: str) -> MemoryDetail:
+    """Huge pages and swap of /proc/meminfo, and the cgroup version."""
     page = values.get("Hugepagesize", 0)
     total = max(values.get("Hugetlb", 0), values.get("HugePages_Total", 0) * page)
     mounts = parse_cgroup_mounts(mountinfo)
@@ -167,22 +164,18 @@ def memory_detail(host: Host, system: OsInfo | Missing) -> MemoryDetail:
         mounts = read_text(host, "/proc/self/mountinfo")
     except HostError:
         mounts = ""
-    meminfo = read_text(host, "/proc/meminfo")
-    detail = parse_detail(meminfo, mounts)
+    values = parse_meminfo(read_text(host, "/proc/meminfo"))
+    detail = _detail(values, mounts)
     inside = isinstance(system, OsInfo) and system.container is not None
     visible = not inside or _sees_all(host) or not shared_with_others(mounts)
     left = _read_shm(host, visible)
-    return MemoryDetail(
-        hugepages_bytes=detail.hugepages_bytes,
-        hugepages_free_bytes=detail.hugepages_free_bytes,
-        swap_total_bytes=detail.swap_total_bytes,
-        swap_free_bytes=detail.swap_free_bytes,
+    return msgspec.structs.replace(
+        detail,
         shm_files=left.files,
         shm_left=left.segments,
         shm_mine=left.mine,
         shm_owners=left.owners,
-        cgroup=detail.cgroup,
-        commit_left_bytes=_commit_left(host, meminfo),
+        commit_left_bytes=_commit_left(host, values),
     )
 
 
@@ -190,12 +183,11 @@ def memory_detail(host: Host, system: OsInfo | Missing) -> MemoryDetail:
 _STRICT = "2"
 
 
-def _commit_left(host: Host, meminfo: str) -> int | None:
+def _commit_left(host: Host, values: Mapping[str, int]) -> int | None:
     try:
         counted = read_text(host, "/proc/sys/vm/overcommit_memory").strip() == _STRICT
     except HostError:
         return None
-    values = parse_meminfo(meminfo)
     if not counted or "CommitLimit" not in values or "Committed_AS" not in values:
         return None
     return values["CommitLimit"] - values["Committed_AS"]

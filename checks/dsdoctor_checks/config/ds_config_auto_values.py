@@ -121,9 +121,8 @@ def auto_is_filled_in(
         )
         return
     fillers = [name for name in ("transformers", "accelerate") if packages.version(name)]
-    words = command.script_args if isinstance(command, LaunchCommand) else ()
-    direct = "--deepspeed_config" in words or any(
-        word.startswith("--deepspeed_config=") for word in words
+    direct = isinstance(command, LaunchCommand) and any(
+        name == "deepspeed_config" for name, _ in command.script_options()
     )
     if fillers and not direct:
         yield ok(

@@ -87,9 +87,7 @@ def a_launcher_starts_the_ranks(
         yield skip(f"whether `{missing[0]}` is set is not known")
         return
     count = max(len(run.gpus), run.expect_gpus or 0)
-    wants = isinstance(config, DsConfig) or any(
-        word.startswith(("--deepspeed", "--ds_config")) for word in command.script_args
-    )
+    wants = isinstance(config, DsConfig) or command.has_script_option("deepspeed", "ds_config")
     line = _with_launcher(command, count or _visible(known, gpus))
     shown = f"`python {command.script}` starts one process"
     if count > 1:

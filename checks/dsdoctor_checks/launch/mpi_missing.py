@@ -44,7 +44,7 @@ def ranks_of_mpi_are_known(
 
     transformers and accelerate tell DeepSpeed not to ask MPI.
     """
-    own = any(word.startswith(("--deepspeed", "--ds_config")) for word in command.script_args)
+    own = command.has_script_option("deepspeed", "ds_config")
     plain = command.launcher == "mpirun" and command.inner in (None, "python")
     if not plain or not own or run.framework in ("hf", "accelerate", "lightning"):
         yield skip("mpirun does not start a script with DeepSpeed's options")

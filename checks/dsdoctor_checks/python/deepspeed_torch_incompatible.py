@@ -89,8 +89,7 @@ def _loads(checkpoint: Checkpoint | Missing, command: LaunchCommand | Missing) -
     """Whether the run is to go on from a checkpoint."""
     if isinstance(checkpoint, Checkpoint):
         return not any(file.role == "weights" for file in checkpoint.files)
-    words = command.script_args if isinstance(command, LaunchCommand) else ()
-    return any(word.startswith(("--resume_from", "--resume-from")) for word in words)
+    return isinstance(command, LaunchCommand) and command.has_script_option("resume_from")
 
 
 HINT = "upgrade DeepSpeed: `python -m pip install -U deepspeed`"

@@ -66,6 +66,10 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
                 given = value if equals else "" if after.startswith("-") else after
                 yield name.replace("-", "_"), given
 
+    def has_script_option(self, *beginnings: str) -> bool:
+        """Whether the name of one of the script's options begins so, `_` for `-`."""
+        return any(name.startswith(beginnings) for name, _ in self.script_options())
+
 
 class LaunchParse(Fact, frozen=True, kw_only=True):
     """The verdict of the launcher's own parser on the command line.

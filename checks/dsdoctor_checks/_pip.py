@@ -62,8 +62,8 @@ def pip_build(patient: Patient | Missing, packages: Packages | Missing, *names: 
     """
     build = pip(patient, packages, f"install --no-build-isolation {' '.join(names)}")
     try:
-        known = isinstance(packages, Packages) and packages.origins
-        lacking = sorted(_BUILD_TOOLS - packages.packages.keys()) if known else []
+        known = None if isinstance(packages, Missing) or not packages.origins else packages
+        lacking = sorted(_BUILD_TOOLS - known.packages.keys()) if known else []
     except NotStated:
         lacking = []
     if not lacking:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from dsdoctor import examine, hostfile, profiles, reading
+from dsdoctor import examine, hostfile, packs, profiles, reading
 from dsdoctor.cli import elsewhere
 from dsdoctor.cli.main import group
 from dsdoctor.errors import UsageError
@@ -21,6 +21,7 @@ from dsdoctor.recommend import models
 from dsdoctor.smoke import request as smoke_request
 from tests.attack.conftest import Trap
 
+REGISTRY = packs.load(builtin_only=True)
 READERS: dict[str, Callable[[str], object]] = {
     "--hostfile": hostfile.read,
     "--model": models.resolve,
@@ -126,5 +127,5 @@ def test_a_pipe_that_never_ends_is_waited_for_once(
     monkeypatch.setattr(reading, "_pipe", counted)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UsageError, match="did not end"):
-        elsewhere._saved(str(tmp_path / "pipe"))
+        elsewhere._saved(str(tmp_path / "pipe"), REGISTRY)
     assert len(waits) == 1

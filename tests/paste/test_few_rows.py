@@ -7,7 +7,6 @@ import pytest
 from dsdoctor.paste.environment import environment_of
 from tests.paste.reading import stated, value
 
-
 CMD = """\
 C:\\Users\\me>set CUDA
 CUDA_PATH=C:\\Program Files\\NVIDIA GPU Computing Toolkit\\CUDA\\v12.1

@@ -34,7 +34,7 @@ from dsdoctor.api import (
     ok,
     skip,
 )
-from dsdoctor_checks._util import amount, hosts_may_be_listed
+from dsdoctor_checks._util import hosts_may_be_listed
 
 from ..config._ranks import has_gpu_ids, visible_count  # noqa: TID252  # families of one pack share it
 
@@ -67,14 +67,26 @@ def ranks_have_devices(
             yield skip(hostfile.detail)
         return
     if run.container_gpus is not None and asked > run.container_gpus:
-        gets = f"its container gets {amount(run.container_gpus, 'GPU')} (`{run.container_gpus_by}`)"
-        yield _too_many(asked, run.container_gpus, gets, kind, gpus=run.container_gpus)
+        what = _gpus(run.container_gpus)
+        yield _too_many(
+            f"{asked} ranks are requested on this node, but its container gets {what}"
+            f" (`{run.container_gpus_by}`)",
+            _OPTION[kind],
+            ranks=asked,
+            devices=run.container_gpus,
+        )
         return
     listed = None if kind == "deepspeed" else visible_count(command, environment)
     if isinstance(gpus, Missing):
         if listed is not None and asked > listed:
-            name = "`gpu_ids`" if has_gpu_ids(command) else "`CUDA_VISIBLE_DEVICES`"
-            yield _too_many(asked, listed, f"{name} lists {amount(listed, 'GPU')}", kind)
+            name = "gpu_ids" if has_gpu_ids(command) else "CUDA_VISIBLE_DEVICES"
+            what = _gpus(listed)
+            yield _too_many(
+                f"{asked} ranks are requested on this node, but `{name}` lists {what}",
+                _OPTION[kind],
+                ranks=asked,
+                devices=listed,
+            )
         else:
             status = Status.UNKNOWN if gpus.is_unknown else Status.SKIP
             yield Finding(status=status, message=gpus.detail)
@@ -87,20 +99,31 @@ def ranks_have_devices(
     if asked <= devices:
         yield ok(ranks=asked, devices=devices)
         return
-    what = amount(have, "GPU") if shown is None else f"{devices} of {have} GPUs visible"
-    yield _too_many(asked, devices, f"it has {what}", kind, gpus=have)
-
-
-def _too_many(asked: int, devices: int, what: str, kind: str, **evidence: int) -> Finding:
-    return fail(
-        f"{amount(asked, 'rank')} {'is' if asked == 1 else 'are'} requested on this node, but {what}",
-        effect=f"ranks from {devices} on stop with `invalid device ordinal`",
-        hint=f"request {amount(devices, 'rank')}: `{_OPTION[kind]} {devices}`"
-        if devices
-        else "correct `CUDA_VISIBLE_DEVICES`, or unset it",
+    what = _gpus(have) if shown is None else f"{devices} of {have} GPUs visible"
+    yield _too_many(
+        f"{asked} ranks are requested on this node, but it has {what}",
+        _OPTION[kind],
         ranks=asked,
         devices=devices,
-        **evidence,
+        gpus=have,
+    )
+
+
+def _gpus(have: int) -> str:
+    return "1 GPU" if have == 1 else f"{have} GPUs"
+
+
+def _too_many(message: str, option: str, *, ranks: int, devices: int, **others: int) -> Finding:
+    fitting = "1 rank" if devices == 1 else f"{devices} ranks"
+    return fail(
+        message,
+        effect=f"ranks from {devices} on stop with `invalid device ordinal`",
+        hint=f"request {fitting}: `{option} {devices}`"
+        if devices
+        else "correct `CUDA_VISIBLE_DEVICES`, or unset it",
+        ranks=ranks,
+        devices=devices,
+        **others,
     )
 
 

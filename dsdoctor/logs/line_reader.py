@@ -191,8 +191,15 @@ class LineReader:
         front, behind = window.lines(start, FRAME_LINES, MORE_LINES)
         pairs = [strip_prefixes(line) for line in front]
         own = [text for text, who in pairs if who is None or rank is None or who == rank]
-        more = " ".join(strip_prefixes(line)[0].strip() for line in behind)
+        pairs = [strip_prefixes(line) for line in behind]
+        more = " ".join(text.strip() for text, _ in pairs)
         error = self.traces.errors[-1]
+        if not error.message and error.text.endswith(":"):  # the text begins with a line break
+            said = (text.strip() for text, who in pairs if rank is None or who in (None, rank))
+            first = next(filter(None, said), "")
+            error = msgspec.structs.replace(
+                error, message=first[:LONGEST], text=f"{error.text} {first}".rstrip()[:LONGEST]
+            )
         above = error.line - error.begun
         begun = front[-above:][:1] if 0 < above <= len(front) else []
         self.traces.errors[-1] = msgspec.structs.replace(

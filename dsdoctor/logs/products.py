@@ -36,12 +36,12 @@ THIN = lazy(
 STACK = frozenset(
     {
         "accelerate", "aiohttp", "apex", "bitsandbytes", "botocore", "colossalai", "datasets",
-        "deepspeed", "diffusers", "flash_attn", "grpc", "httpx", "huggingface_hub", "jax", "jaxlib",
-        "keras", "lightning", "lightning_fabric", "megatron", "mii", "mmcv", "mmengine", "nvidia",
-        "peft", "pip", "pytorch_lightning", "ray", "requests", "safetensors", "setuptools",
-        "sglang", "tensorflow", "tilelang", "tokenizers", "torch", "torch_npu", "torch_xla",
-        "torchvision", "transformer_engine", "transformers", "triton", "trl", "tvm", "tvm_ffi",
-        "urllib3", "vllm", "wandb", "xformers",
+        "deepspeed", "diffusers", "flash_attn", "grpc", "httpcore", "httpcore2", "httpx", "httpx2",
+        "huggingface_hub", "jax", "jaxlib", "keras", "lightning", "lightning_fabric", "megatron",
+        "mii", "mmcv", "mmengine", "nvidia", "peft", "pip", "pytorch_lightning", "ray", "requests",
+        "safetensors", "setuptools", "sglang", "tensorflow", "tilelang", "tokenizers", "torch",
+        "torch_npu", "torch_xla", "torchvision", "transformer_engine", "transformers", "triton",
+        "trl", "tvm", "tvm_ffi", "urllib3", "vllm", "wandb", "xformers",
     },
 )  # fmt: skip
 INSTALLED = lazy(r"(?:site|dist)-packages/(?:[\w.+-]+\.egg/)?(?P<package>\w+)(?P<inner>/.*)?")

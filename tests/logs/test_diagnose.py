@@ -95,6 +95,33 @@ def test_user_code_shows_its_frame() -> None:
     )  # fmt: skip
 
 
+def test_a_message_that_begins_on_the_next_line_is_shown() -> None:
+    """As safetensors and multiprocessing word theirs; lines of other ranks may stand between."""
+    text = (
+        "[rank0]: Traceback (most recent call last):\n"
+        '[rank0]:   File "/env/lib/python3.10/site-packages/safetensors/torch.py", line 4, in _flatten\n'
+        "[rank0]: RuntimeError: \n"
+        "[rank1]: Traceback (most recent call last):\n"
+        "[rank0]:             Some tensors share memory, this will lead to duplicate memory\n"
+        '[rank1]:   File "/job/a.py", line 7, in main\n'
+        "[rank1]: KeyError: 'x'\n"
+    )
+    found = read(text)
+    assert found.summary.endswith(
+        "RuntimeError: Some tensors share memory, this will lead to duplicate memory"
+    )
+    assert found.outcome is Outcome.UNRECOGNISED
+
+
+def test_the_line_after_an_exception_without_a_message_is_not_its_message() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/job/a.py", line 7, in main\nAssertionError\n'
+    )
+    assert read(f"{text}[INFO] [launch.py:319] Killing subprocess 1\n").summary.endswith(
+        ": AssertionError"
+    )
+
+
 def test_a_progress_bar_does_not_hide_the_cause() -> None:
     assert first("10%|#\r20%|##\rRuntimeError: No CUDA GPUs are available\r\n") == "no-gpu-visible"
 

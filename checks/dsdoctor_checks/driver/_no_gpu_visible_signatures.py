@@ -432,6 +432,20 @@ SIGNATURES = (
         "`video`, and that a container was started with `--device /dev/kfd --device /dev/dri`",
     ),
     Signature(
+        pattern=r"\[Errno 13\] Permission denied: '(?P<device>/dev/(?:nvidia|kfd|dri/|davinci)[\w/-]{0,60})'",
+        source="python 3.3-3.14 Objects/exceptions.c, with glibc's words for EACCES",
+        message="This account may not open `{device}`",
+        hint="compare `ls -l {device}` with `id`: the account must be in the group of the device; in a batch job, use the GPUs that the scheduler assigned",
+        examples=(
+            "PermissionError: [Errno 13] Permission denied: '/dev/nvidia0'",
+            "PermissionError: [Errno 13] Permission denied: '/dev/kfd'",
+            "PermissionError: [Errno 13] Permission denied: '/dev/dri/renderD128'",
+            "PermissionError: [Errno 13] Permission denied: '/dev/davinci0'",
+        ),
+        not_examples=("PermissionError: [Errno 13] Permission denied: '/dev/shm/x'",),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern=r"No device of requested type available",
         source="oneAPI SYCL 2023-2025 sycl/source/device_selector.cpp",
         message="No GPU of oneAPI is visible to this process",

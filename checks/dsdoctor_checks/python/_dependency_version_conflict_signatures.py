@@ -406,6 +406,17 @@ SIGNATURES = (
         hint="reinstall torchvision and torchaudio from the index that torch came from (`https://download.pytorch.org/whl/cu128` for a torch `…+cu128`)",
     ),
     Signature(
+        pattern=r"require users to upgrade torch to at least v(?P<needed>\d\.\d+)",
+        source="transformers 4.50-4.57 utils/import_utils.py check_torch_load_is_safe",
+        examples=(
+            "ValueError: Due to a serious vulnerability issue in `torch.load`, even with `weights_only=True`, we now require users to upgrade torch to at least v2.6 in order to use the function.",
+        ),
+        not_examples=("we now require users to upgrade torch to at least version 2.6",),
+        level=Level.STRONG,
+        message="transformers reads `.bin`, `.pt` and `.pth` files only with torch {needed} or newer",
+        hint="upgrade torch, or load weights in the safetensors format; a checkpoint whose optimizer is to be resumed needs the newer torch",
+    ),
+    Signature(
         pattern="Weights only load failed",
         source="torch 2.13.0 serialization.py",
         examples=(
@@ -468,6 +479,20 @@ SIGNATURES = (
             "AttributeError: module 'distutils' has no attribute 'version'",
             "ModuleNotFoundError: No module named 'distutils'",
         ),
+    ),
+    Signature(
+        # removed in 3.12 (imp, asyncore) and in 3.13 (PEP 594)
+        pattern="No module named '(?P<gone>imp|asyncore|cgi|imghdr|pipes)'",
+        source="python 3.12-3.14 Lib/importlib/_bootstrap.py",
+        examples=(
+            "ModuleNotFoundError: No module named 'imp'",
+            "ModuleNotFoundError: No module named 'asyncore'",
+            "ModuleNotFoundError: No module named 'cgi'",
+            "ModuleNotFoundError: No module named 'imghdr'",
+            "ModuleNotFoundError: No module named 'pipes'",
+        ),
+        message="`{gone}` was removed from Python, and a package still imports it",
+        hint="upgrade the package whose file imports `{gone}`, or use Python 3.11, which has it",
     ),
     Signature(
         pattern="requires (?:the )?`(?:accelerate|transformers)[><=]",

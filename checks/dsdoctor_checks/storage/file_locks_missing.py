@@ -69,12 +69,19 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
-        pattern=r"\[Errno 3[78]\] (?:Function not implemented|No locks available)",
-        source="python 3.3-3.14 Modules/fcntlmodule.c, with glibc's words for ENOSYS and ENOLCK",
+        # only a request for a lock fails this way (fcntl(2), flock(2))
+        pattern=r"\[Errno 37\] No locks available|error message = 'No locks available'",
+        source="python 3.3-3.14 Modules/fcntlmodule.c, HDF5 1.10-1.14 H5FDsec2.c, with glibc's words for ENOLCK",
         examples=(
-            "OSError: [Errno 38] Function not implemented",
             "OSError: [Errno 37] No locks available",
+            "OSError: [Errno 37] Unable to open file (unable to lock file, errno = 37, error message = 'No locks available')",
         ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\[Errno 38\] Function not implemented",
+        source="python 3.3-3.14 Modules/fcntlmodule.c, with glibc's words for ENOSYS",
+        examples=("OSError: [Errno 38] Function not implemented",),
         level=Level.STRONG,
         near=("flock", "lockf", "FileLock", "filelock"),
     ),

@@ -86,14 +86,15 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern=r"OSError: Error no file named (?P<file>[\w.]{1,80}).{0,200} in directory (?P<path>/[^\s']{1,300}?)\.?$",
+        pattern=r"OSError: Error no file named (?P<file>[\w.]{1,80}).{0,200} in directory (?P<path>[^\s']{1,300}?)\.?$",
         source="transformers 5.23.0 modeling_utils.py; earlier releases list more names",
         message="`{path}` contains no weights file, neither `{file}` nor one with another usual name",
         examples=(
             "OSError: Error no file named pytorch_model.bin, model.safetensors, tf_model.h5 or flax_model.msgpack found in directory /data/model.",
             "OSError: Error no file named model.safetensors found in directory /data/model",
+            "OSError: Error no file named pytorch_model.bin, model.safetensors, tf_model.h5, model.ckpt.index or flax_model.msgpack found in directory out.",
         ),
-        not_examples=("OSError: Error no file named model.safetensors found in directory model.",),
+        not_examples=("OSError: Error no file named model.safetensors found in org/model.",),
         level=Level.STRONG,
     ),
     Signature(
@@ -141,16 +142,18 @@ SIGNATURES = (
     ),
     Signature(
         # a name is looked up on the hub only where no such folder is here
-        pattern=r"HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '(?P<path>(?:/|\.{1,2}/|~)[^']{1,300})'",
-        source="huggingface_hub 2.4.0 utils/_validators.py",
+        pattern=r"(?:HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name'|OSError: Incorrect path_or_model_id): '(?P<path>(?:/|\.{1,2}/|~)[^']{1,300})'",
+        source="huggingface_hub 0.14-2.4 utils/_validators.py; transformers 4.36-5.24 utils/hub.py",
         message="`{path}` does not exist, so it was interpreted as the name of a repository",
         examples=(
             "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '/data/model'. Use `repo_type` argument if needed.",
             "huggingface_hub.utils._validators.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '../models/llama'. Use `repo_type` argument if needed.",
             "HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '~/models/7b/llama'.",
+            "OSError: Incorrect path_or_model_id: './models/llama'. Please provide either the path to a local folder or the repo_id of a model on the Hub.",
         ),
         not_examples=(
             "HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': 'a/b/c'.",
+            "OSError: Incorrect path_or_model_id: 'my model'.",
         ),
     ),
     Signature(

@@ -103,12 +103,13 @@ HINT = "make the directory writable for the job's user, or set `TORCH_EXTENSIONS
 
 SIGNATURES = (
     Signature(
-        pattern=r"\[Errno 13\] Permission denied(?!.{0,20}(?:nvcc|ninja))|\[Errno 30\]|Read-only file system",
+        pattern=r"\[Errno 13\] Permission denied(?!.{0,20}(?:nvcc|ninja)|: '/dev/(?!shm/))|\[Errno 30\]|Read-only file system",
         source=("python 3.3-3.14 Objects/exceptions.c, with glibc's words for EACCES and EROFS"),
         examples=(
             "PermissionError: [Errno 13] Permission denied: '/.cache'",
             "OSError: [Errno 30] Read-only file system: 'x'",
         ),
+        not_examples=("PermissionError: [Errno 13] Permission denied: '/dev/nvidia0'",),
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(

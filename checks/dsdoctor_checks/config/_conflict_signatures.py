@@ -528,7 +528,7 @@ SIGNATURES = (
     Signature(
         pattern=r"^\w*Error: tracing error at step \d+",
         source="deepspeed 0.6-0.19 runtime/zero/partitioned_param_coordinator.py",
-        message="ZeRO-3 needs other parameters than in the steps that it recorded: the forward pass took another way",
+        message="ZeRO-3 needs different parameters than in the steps it recorded: the forward pass took a different path",
         hint="use the same modules in the same order in every step and on all ranks",
         examples=(
             "RuntimeError: tracing error at step 42: module id: 3, training: True expected the next 2 parameters",

@@ -256,7 +256,7 @@ SIGNATURES = (
         level=Level.WEAK,
         # a kernel's assertion leaves a context in which cuBLAS does not start either
         unless=("device-side assert", "Assertion `"),
-        message="cuBLAS could not start, mostly because GPU memory ran out",
+        message="cuBLAS could not start, usually because GPU memory ran out",
         hint="lower the micro-batch; if GPU memory is free, run with "
         "`CUDA_LAUNCH_BLOCKING=1` and look for an earlier error, such as labels "
         "out of range",
@@ -360,7 +360,7 @@ SIGNATURES = (
             "RuntimeError: FIND was unable to find an engine to execute this computation",
         ),
         level=Level.WEAK,
-        message="cuDNN finds no algorithm for a convolution, mostly because GPU memory ran out",
+        message="cuDNN finds no algorithm for a convolution, usually because GPU memory ran out",
         hint="lower the batch; if GPU memory is free, check that the installed cuDNN "
         "is the one of torch",
     ),

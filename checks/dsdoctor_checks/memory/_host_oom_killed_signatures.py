@@ -310,7 +310,7 @@ SIGNATURES = (
         ),
         level=Level.WEAK,
         echo=True,
-        message="A worker process died, mostly because host memory ran out",
+        message="A worker process died, usually because host memory ran out",
         hint="use fewer workers (`num_proc`, `num_workers`) or smaller batches, or "
         "request more host memory",
     ),
@@ -409,7 +409,7 @@ SIGNATURES = (
     Signature(
         pattern=r"fatal error: Killed signal terminated program \w+",
         source="gcc 9-15 gcc/gcc.cc",
-        message="The kernel killed the compiler, mostly because host memory ran out",
+        message="The kernel killed the compiler, usually because host memory ran out",
         hint="build with fewer compilers at once (`MAX_JOBS=2`), or on a machine with more memory",
         examples=("c++: fatal error: Killed signal terminated program cc1plus",),
         not_examples=("fatal error: Killed signal terminated program ",),

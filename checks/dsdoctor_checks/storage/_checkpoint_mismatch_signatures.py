@@ -65,7 +65,7 @@ SIGNATURES = (
     Signature(
         pattern="loaded state dict (?:contains a parameter group|has a different number of parameter groups)",
         source="torch 1.0-2.13 optim/optimizer.py, include/torch/csrc/api/include/torch/optim/serialize.h; bitsandbytes 0.41-0.50 optim/optimizer.py",
-        message="The optimizer state in the checkpoint is of other parameters than this run trains",
+        message="The checkpoint's optimizer state does not belong to the parameters that this run trains",
         hint="train the same parameters as the run that saved it (the same LoRA modules, frozen layers and parameter groups), or resume from the weights only, without the optimizer state",
         examples=(
             "ValueError: loaded state dict has a different number of parameter groups",
@@ -391,7 +391,7 @@ SIGNATURES = (
     Signature(
         pattern="You set `ignore_mismatched_sizes` to `False`, thus raising an error",
         source="transformers 5.0-5.23.0 utils/loading_report.py",
-        message="Tensors of the checkpoint have other shapes than those of the model",
+        message="Tensors in the checkpoint and in the model differ in shape",
         hint="load it with the config that was saved next to the weights; the report above the error lists the shapes. To change the vocabulary, call `resize_token_embeddings` after loading",
         examples=(
             "RuntimeError: You set `ignore_mismatched_sizes` to `False`, thus raising an error. For details look at the above report!",
@@ -407,7 +407,7 @@ SIGNATURES = (
         ),
         not_examples=("the shape in current model is torch.Size([16, 4])",),
         near=("lora", "adapter", "deepspeed"),
-        message="A weight of the checkpoint has another shape than in the model",
+        message="A weight has different shapes in the checkpoint and in the model",
         hint="build the model with the configuration of the checkpoint (vocabulary, "
         "hidden size, LoRA rank)",
     ),
@@ -427,7 +427,7 @@ SIGNATURES = (
     Signature(
         pattern="^KeyError: '(?P<key>(?:model|optimizer|lr_scheduler|ema|net)?_?state_dict|optimizer_states?|global_step|pytorch-lightning_version|hyper_parameters|ds_version|model|module)'",
         source="python 3.3-3.14 Objects/dictobject.c",
-        message="The file that was loaded has no entry `{key}`: it was saved by another program or in another form",
+        message="The file that was loaded has no entry `{key}`: it was saved by another program or in a different format",
         hint="compare the keys of the loaded dictionary with those that the script reads",
         examples=(
             "KeyError: 'state_dict'",
@@ -468,7 +468,7 @@ SIGNATURES = (
             "Global shape mismatch for loaded ((64, 8)) and expected ((32, 8)) tensor for key a.weight",
             "CheckpointingException: Global shape mismatch for loaded (torch.Size([4])) and expected ((8,)) tensor",
         ),
-        message="A weight of the checkpoint has another shape than in the model",
+        message="A weight has different shapes in the checkpoint and in the model",
         hint="build the model with the configuration of the checkpoint (vocabulary, "
         "hidden size, LoRA rank)",
     ),

@@ -205,7 +205,7 @@ SIGNATURES = (
     Signature(
         pattern="unpickling stack underflow",
         source="python 3.3-3.14 Modules/_pickle.c",
-        message="A file that should be a pickle is damaged, or of another format",
+        message="A file that should be a pickle is damaged or in another format",
         hint="look at its first bytes (`head -c 40 FILE`): `version https://git-lfs` is a Git LFS pointer and `<` a web page; download the file again",
         examples=("unpickling stack underflow",),
         masks=("checkpoint-mismatch",),

@@ -118,7 +118,7 @@ SIGNATURES = (
         examples=(
             "ImportError: /c/cpu_adam/cpu_adam.so: failed to map segment from shared object",
         ),
-        message="A library cannot be loaded from where it is, mostly a file system mounted with `noexec`",
+        message="A library cannot be loaded from where it is, usually a file system mounted with `noexec`",
         hint="set `TORCH_EXTENSIONS_DIR` (or `TMPDIR`, for unpacked libraries) to a directory on a file system without `noexec`; `findmnt -T DIR` shows it",
         masks=("cpu-adam-unbuilt",),
     ),

@@ -137,7 +137,7 @@ SIGNATURES = (
     Signature(
         pattern=r"(?<![\w.-])(?P<library>lib[\w.-]{1,100}\.so[\w.]{0,20}): cannot enable executable stack as shared object requires",
         source="glibc 2.41 elf/dl-execstack.c, with strerror of EINVAL",
-        message="glibc does not load `{library}`, which asks for an executable stack",
+        message="glibc refuses to load `{library}`, which requires an executable stack",
         hint="install a newer build of that package, or start with `GLIBC_TUNABLES=glibc.rtld.execstack=2`",
         examples=(
             "ImportError: libtorch_cpu.so: cannot enable executable stack as shared object requires: Invalid argument",

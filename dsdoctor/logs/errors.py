@@ -47,6 +47,16 @@ PYTEST = lazy(r"^E {2,12}(?=[A-Za-z_])")
 ANY_EXCEPTION = lazy(
     r"^(?P<type>(?:(?:[A-Za-z_]\w*\.){1,8}[A-Za-z_]|_*[A-Z])\w*)(?::\s(?P<message>.*)|:?\s*$)",
 )
+#: An exception without its traceback. Its class has none of the usual endings, but is defined where
+#: packages keep their exceptions: `torch._dynamo.exc.Unsupported`, `filelock._error.Timeout`.
+NAMED_EXCEPTION = lazy(
+    r"^(?P<type>(?:[A-Za-z_]\w*\.){1,6}(?:_?exc|_?errors?|_?exceptions?)\.[A-Z]\w*"
+    r"|pyarrow\.lib\.Arrow[A-Z]\w*)(?::\s(?P<message>.*)|:?\s*$)"
+)
+NAMED_LITERALS = (
+    ".exc.", "._exc.", ".error.", "._error.", ".errors.", "._errors.", ".exceptions.",
+    "._exceptions.", "pyarrow.lib.Arrow",
+)  # fmt: skip
 #: The head of a logger's line at the level of a warning: Python's logging, torch's (glog).
 WARNED_HEAD = lazy(r"(?:^|[\s\[|:-])WARN(?:ING)?(?:[\]\s:|-]|$)|(?:^|\s)W\d{4} \d\d:\d\d:")
 FRAME = lazy(r'^\s*File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9})')
@@ -69,6 +79,7 @@ ERROR_LITERALS = (
     IGNORED,
     HELPER,
     *PLAIN_LITERALS,
+    *NAMED_LITERALS,
     *CHAINS,
 )
 #: What CPython 3.8-3.14 raises for any wrong call or unpacking (Python/ceval.c): a product that
@@ -320,6 +331,12 @@ class Tracebacks:
         when: Callable[[], str],
     ) -> None:
         if found := EXCEPTION.match(PYTEST.sub("", stripped)):
+            if not found["type"].endswith("Warning"):
+                self._add(stripped, number, rank, found["type"], found["message"] or "", when)
+            return
+        if any(literal in NAMED_LITERALS for literal in literals) and (
+            found := NAMED_EXCEPTION.match(stripped)
+        ):
             if not found["type"].endswith("Warning"):
                 self._add(stripped, number, rank, found["type"], found["message"] or "", when)
             return

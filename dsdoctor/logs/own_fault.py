@@ -65,7 +65,8 @@ DATA_ASSERT = lazy(
 )
 #: Clients that report what a service or another process did: a worker, a job, an instance.
 SERVICE = lazy(
-    r"(?:ray|sagemaker|botocore|sky|submitit|azure|google\.api_core)\.\S{0,80}: |torch_npu\."
+    r"(?:ray|sagemaker|botocore|sky|submitit|azure|google\.(?:api_core|auth)|filelock)\.\S{0,80}: "
+    r"|torch_npu\."
 )
 #: Packages that belong to a training environment; any other missing module is the script's.
 PACKAGES = lazy(
@@ -109,7 +110,7 @@ def is_user_code(error: Error) -> bool:
         return (bool(error.file) and not PACKAGES.search(text) and error.type[0] == "M") or (
             _own_import(error)
         )
-    if SERVICE.match(error.text):
+    if SERVICE.match(error.text) or _class_of_a_product(error):
         return False
     if _of_a_library(error):
         return _users(error)
@@ -138,6 +139,12 @@ def _unread(error: Error) -> bool:
 
 def _in_a_reader(error: Error) -> bool:
     return any(READERS in frame.file for frame in error.frames)
+
+
+def _class_of_a_product(error: Error) -> bool:
+    """Whether nothing but the exception is shown, and a product of the stack defines its class."""
+    package, dot, _ = error.text.partition(".")
+    return bool(dot) and not error.traced and not error.frames and package in STACK
 
 
 def _while_importing(error: Error) -> bool:

@@ -122,6 +122,39 @@ def test_the_line_after_an_exception_without_a_message_is_not_its_message() -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "outcome"),
+    [
+        pytest.param(
+            "torch._dynamo.exc.Unsupported: Attempted to call a skipped function",
+            Outcome.UNRECOGNISED,
+            id="a product of the stack",
+        ),
+        pytest.param(
+            "filelock._error.Timeout: The file lock '/c/x.lock' could not be acquired.",
+            Outcome.UNRECOGNISED,
+            id="a lock that another process holds",
+        ),
+        pytest.param(
+            "pyarrow.lib.ArrowInvalid: JSON parse error: Column(/a) changed in row 12",
+            Outcome.USER_CODE,
+            id="the data of the user",
+        ),
+        pytest.param(
+            "my.project.errors.Budget: spent", Outcome.USER_CODE, id="an exception of the user"
+        ),
+        pytest.param(
+            "see torch._dynamo.exc.Unsupported: it lists more", Outcome.CLEAN, id="a sentence"
+        ),
+        pytest.param(
+            "numpy.exceptions.VisibleDeprecationWarning: soon", Outcome.CLEAN, id="a warning"
+        ),
+    ],
+)
+def test_exceptions_without_the_usual_endings(line: str, outcome: Outcome) -> None:
+    assert read(f"step 1\n{line}\n").outcome is outcome
+
+
 def test_a_progress_bar_does_not_hide_the_cause() -> None:
     assert first("10%|#\r20%|##\rRuntimeError: No CUDA GPUs are available\r\n") == "no-gpu-visible"
 

@@ -92,7 +92,9 @@ def test_what_has_several_causes_is_answered_by_its_product(
             id="gradients in fp64",
         ),
         pytest.param(
-            "RuntimeError: tracing error at step 4: ", "forward pass took a different path", id="trace"
+            "RuntimeError: tracing error at step 4: ",
+            "forward pass took a different path",
+            id="trace",
         ),
         pytest.param(
             "AssertionError: rank 0 - Invalid to reduce Param 1 with None gradient",

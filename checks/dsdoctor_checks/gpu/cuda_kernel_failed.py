@@ -96,6 +96,18 @@ SIGNATURES = (
         masks=_VICTIMS,
     ),
     Signature(
+        pattern=r"^Error (?P<what>an illegal memory access was encountered|unspecified launch failure|misaligned address) at line \d+ in file (?P<file>\S{1,200}\.cuh?)",
+        source="bitsandbytes 0.35-0.50 csrc/ops.cuh CUDA_CHECK_RETURN; CUDA 11-13 cudaGetErrorString",
+        message="A CUDA kernel failed: {what} (noticed in `{file}`)",
+        examples=(
+            "Error an illegal memory access was encountered at line 90 in file /src/csrc/ops.cu",
+            "Error unspecified launch failure at line 46 in file /src/csrc/ops.cu",
+            "Error misaligned address at line 46 in file /src/csrc/ops.cu",
+        ),
+        not_examples=("Error misaligned address at line 46 in file ops.py",),
+        masks=_VICTIMS,
+    ),
+    Signature(
         pattern=r"Triton Error \[CUDA\]: (?P<what>an illegal memory access was encountered|unspecified launch failure|misaligned address)",
         source="triton 2.1-3.5 third_party/nvidia/backend/driver.c",
         message="A CUDA kernel of Triton failed: {what}",

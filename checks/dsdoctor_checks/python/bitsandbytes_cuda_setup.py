@@ -98,13 +98,12 @@ SIGNATURES = (
         not_examples=("CUDA_SETUP: WARNING! libx1 not",),
     ),
     Signature(
-        pattern=r"bitsandbytes/csrc/\w+\.cu|Error: .{0,200}the latest version of bitsandbytes|quantization requires bitsandbytes",
+        pattern=r"Error: .{0,200}the latest version of bitsandbytes|quantization requires bitsandbytes",
         source=(
-            "bitsandbytes 0.35-0.50 csrc/ops.cu; transformers 4.30-5.23 "
-            "quantizers/quantizer_bnb_8bit.py; accelerate 0.20-1.15 utils/bnb.py"
+            "transformers 4.30-5.23 quantizers/quantizer_bnb_8bit.py; accelerate 0.20-1.15 "
+            "utils/bnb.py"
         ),
         examples=(
-            "Error named symbol not found at line 74 in file /mmfs1/home/dettmers/git/bitsandbytes/csrc/ops.cu",
             "ImportError: Using `bitsandbytes` 8-bit quantization requires the latest version of bitsandbytes: `pip install -U bitsandbytes`",
             "quantization requires bitsandbytes",
         ),

@@ -82,6 +82,20 @@ SIGNATURES = (
         hint="install an xFormers build for this GPU and torch, or use another attention (`sdpa`)",
     ),
     Signature(
+        # a macro of NVIDIA's project template, which many extensions copied
+        pattern=r"^Error (?:named symbol not found|no kernel image is available for execution on the device|invalid device function) at line \d+ in file (?P<file>\S{1,200}\.cuh?)",
+        source="bitsandbytes 0.35-0.50 csrc/ops.cuh CUDA_CHECK_RETURN; CUDA 11-13 cudaGetErrorString",
+        examples=(
+            "Error named symbol not found at line 74 in file /mmfs1/home/dettmers/git/bitsandbytes/csrc/ops.cu",
+            "Error no kernel image is available for execution on the device at line 167 in file /src/csrc/ops.cu",
+            "Error invalid device function at line 46 in file /src/csrc/ops.cu",
+        ),
+        not_examples=("Error named symbol not found at line 74 in file ops.py",),
+        level=Level.STRONG,
+        message="An extension was built without code for this GPU (`{file}`)",
+        hint="install a newer build of the extension that the file belongs to (`csrc/ops.cu`: bitsandbytes), or build it for this GPU",
+    ),
+    Signature(
         pattern="CU(?:BLAS|DNN)_STATUS_ARCH_MISMATCH",
         source="CUDA 7-13 cublasGetStatusName, cuDNN 7-9 cudnnGetErrorString, as torch prints them",
         examples=(

@@ -1,6 +1,7 @@
 """Which values the typed sections of ZeRO accept.
 
-Source: deepspeed 0.19.8 (read 2026-11-22): runtime/zero/config.py, runtime/zero/offload_config.py;
+Source: deepspeed 0.19.8 (read 2026-11-22 and 2026-11-28): runtime/zero/config.py,
+runtime/zero/offload_config.py, runtime/zero/leaf_module_config.py, runtime/zenflow/zenflow_config.py;
 conversions of pydantic 2 in its lax mode, https://docs.pydantic.dev/latest/concepts/conversion_table/.
 DeepSpeed drops `"auto"` before it validates (runtime/config_utils.py).
 """
@@ -70,6 +71,11 @@ def _is_fraction(value: Any) -> bool:
     return number is not None and 0 <= number <= 1
 
 
+def _is_inner_fraction(value: Any) -> bool:
+    number = _number(value)
+    return number is not None and 0 < number < 1
+
+
 def _section(value: Any) -> bool:
     return value is None or isinstance(value, dict)
 
@@ -84,7 +90,7 @@ _ACCEPTED: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
         stage3_use_all_reduce_for_fetch_params ignore_unused_parameters legacy_stage1
         round_robin_gradients zero_quantized_weights zero_quantized_nontrainable_weights
         zero_quantized_gradients memory_efficient_linear pipeline_loading_checkpoint
-        override_module_apply offload_param.pin_memory offload_optimizer.pin_memory
+        override_module_apply log_trace_cache_warnings enable_sanity_checks offload_param.pin_memory offload_optimizer.pin_memory
         offload_optimizer.pipeline_read offload_optimizer.pipeline_write
         offload_optimizer.fast_init
         """,
@@ -102,8 +108,13 @@ _ACCEPTED: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
         """,
     ),
     (_positive, "an integer above 0", "reduce_bucket_size"),
-    (_is_fraction, "a number from 0 to 1", "offload_optimizer.ratio"),
-    (_section, "an object in braces", "offload_param offload_optimizer"),
+    (
+        _is_fraction,
+        "a number from 0 to 1",
+        "offload_optimizer.ratio zenflow.auto_ratio zenflow.pt_reserved_cores_perc",
+    ),
+    (_is_inner_fraction, "a number above 0 and below 1", "zenflow.topk_ratio"),
+    (_section, "an object in braces", "offload_param offload_optimizer leaf_module zenflow"),
 )
 
 

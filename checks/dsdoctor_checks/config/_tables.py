@@ -64,6 +64,12 @@ STRICT = {
             device nvme_path buffer_count pin_memory pipeline_read pipeline_write fast_init ratio
             super_offload cpuadam_cores_perc
         """,
+        "zero_optimization.zenflow": """
+            topk_ratio select_strategy select_interval update_interval overlap_step offload
+            auto_ratio full_warm_up_rounds pt_reserved_cores_perc steps_per_epoch
+        """,
+        "zero_optimization.leaf_module": "classes names name_suffixes",
+        "comms_logger": "enabled prof_all prof_ops verbose debug",
         "fp16": """
             enabled auto_cast loss_scale initial_scale_power loss_scale_window hysteresis
             consecutive_hysteresis min_loss_scale fp16_master_weights_and_grads

@@ -28,6 +28,7 @@ from dsdoctor.api import (
     Finding,
     Level,
     Missing,
+    RunNeeds,
     Scope,
     Signature,
     check,
@@ -37,6 +38,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import at_least
 
+from ._choices import refused_words
 from ._kinds import refused_in_zero
 from ._repairable import offered
 from ._tables import BATCH_KEYS, enabled, is_number, leaves, stage_of
@@ -45,7 +47,6 @@ CONDITION = Condition(
     "ds-config-wrong-type", id="DSD1307", scope=Scope.JOB, since="0.1", fixes=("repair-ds-config",)
 )
 
-_WHOLE = (*BATCH_KEYS, "steps_per_print")
 _NUMBERS = (
     "gradient_clipping",
     "gradient_predivide_factor",
@@ -62,6 +63,10 @@ _TRUTH = (
     "memory_breakdown",
     "dataloader_drop_last",
 )
+#: What a boolean in quotes may say; DeepSpeed takes it as meant.
+_MEANS_TRUE = frozenset({"true", "yes", "on", "1"})
+#: What sets `steps_per_print` itself, whatever the file says.
+_SETS_PRINTING = frozenset({"hf", "accelerate"})
 _SECTIONS = ("fp16", "bf16", "optimizer", "scheduler", "aio", "activation_checkpointing")
 _STAGES = (0, 1, 2, 3)
 _DEVICES = ("none", "cpu", "nvme")
@@ -105,9 +110,11 @@ def _advice(key: str, value: object, expected: str) -> str:
     return f"set `{key}` to {expected}"
 
 
-def _wrong_value(config: DsConfig, key: str, expected: str, effect: str) -> Finding:
+def _wrong_value(
+    config: DsConfig, key: str, expected: str, effect: str, *, harmless: bool = False
+) -> Finding:
     value = config.get(key)
-    return fail(
+    return (warn if harmless else fail)(
         f"{config.named(key)} is {json.dumps(value)}, but it must be {expected}",
         effect=effect,
         hint=_advice(key, value, expected),
@@ -149,9 +156,13 @@ def _loss_scale(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iter
             effect = "`ValidationError` when the config is read, even if fp16 is off"
             yield _wrong_value(config, f"fp16.{name}", "an integer of 1 or more", effect)
             return
-    if not enabled(fp16) or fp16.get("loss_scale", 0) != 0:
-        return
     strict = isinstance(deepspeed, Missing) or at_least(deepspeed.version, _SCALE_SINCE)
+    scale = fp16.get("loss_scale", 0)
+    if strict and is_number(scale) and scale < 0:
+        effect = "`ValidationError` when the config is read, even if fp16 is off"
+        yield _wrong_value(config, "fp16.loss_scale", "0 or more", effect)
+    if not enabled(fp16) or scale != 0:
+        return
     for name, late in (
         ("min_loss_scale", "the loss scale can fall to 0, and every gradient is then NaN"),
         ("loss_scale_window", "`ZeroDivisionError` when the loss scale is updated"),
@@ -164,13 +175,15 @@ def _loss_scale(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iter
 
 @check(CONDITION)
 def values_are_of_their_kind(
-    config: DsConfig, deepspeed: DeepSpeedInstall | Missing
+    config: DsConfig, deepspeed: DeepSpeedInstall | Missing, run: RunNeeds
 ) -> Iterator[Finding]:
     """Fails on strings instead of numbers, and on values that DeepSpeed rejects."""
-    yield from offered(config, _wrong_values(config, deepspeed))
+    yield from offered(config, _wrong_values(config, deepspeed, run))
 
 
-def _wrong_values(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
+def _wrong_values(
+    config: DsConfig, deepspeed: DeepSpeedInstall | Missing, run: RunNeeds
+) -> Iterator[Finding]:
     if config.parsed is None:
         return
     blanks = _placeholders(config)
@@ -187,7 +200,7 @@ def _wrong_values(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> It
             line=config.lines.get(key),
             value=word,
         )
-    for key in _WHOLE:
+    for key in BATCH_KEYS:
         value = config.get(key)
         if _is_given(config, key, value) and not _is_whole(value):
             yield _wrong_value(config, key, "an integer", "`TypeError` when DeepSpeed compares it")
@@ -198,12 +211,14 @@ def _wrong_values(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> It
             yield from _clipped_at_one(config, key, value)
         elif _is_given(config, key, value) and odd:  # eps of Adafactor is a pair
             yield _wrong_value(config, key, "a number", "`TypeError` at the first step")
+    yield from _printing(config, run)
     for key in _TRUTH:
         value = config.get(key)
         if _is_given(config, key, value) and isinstance(value, str):
             yield _wrong_value(
-                config, key, "`true` or `false` without quotes", "any string counts as true"
-            )
+                config, key, "`true` or `false` without quotes", "any string counts as true",
+                harmless=value.lower() in _MEANS_TRUE,
+            )  # fmt: skip
     for key in _SECTIONS:
         value = config.get(key)
         if _is_given(config, key, value) and not isinstance(value, dict):
@@ -211,6 +226,20 @@ def _wrong_values(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> It
     yield from _warmup(config, deepspeed)
     yield from _loss_scale(config, deepspeed)
     yield from _zero(config)
+    for key, expected, effect in refused_words(config):
+        yield _wrong_value(config, key, expected, effect)
+
+
+def _printing(config: DsConfig, run: RunNeeds) -> Iterator[Finding]:
+    """How often DeepSpeed reports its progress; accelerate (1.15 utils/dataclasses.py) sets that."""
+    key = "steps_per_print"
+    value = config.get(key)
+    if not _is_given(config, key, value) or is_number(value) or run.framework in _SETS_PRINTING:
+        return
+    effect = "`TypeError` at the first step"
+    if not run.framework:
+        effect += ", unless accelerate or transformers passes the config on"
+    yield _wrong_value(config, key, "an integer", effect, harmless=not run.framework)
 
 
 def _clipped_at_one(config: DsConfig, key: str, value: bool) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import DeepSpeedInstall
+from dsdoctor.api import DeepSpeedInstall, RunNeeds
 from dsdoctor.testing import judge
 from dsdoctor_checks.config import ds_config_wrong_type
 from tests.checks.config.rows import NOW, OLD, config
@@ -152,6 +152,7 @@ def test_wrong_type(text: str, words: str) -> None:
         ds_config_wrong_type.values_are_of_their_kind,
         ds_config=config(text),
         deep_speed_install=NOW,
+        run_needs=RunNeeds(),
     ).bad
     assert len(found) == bool(words), found
     assert not words or words in found[0].message
@@ -163,19 +164,82 @@ def test_deepspeed_takes_a_boolean_for_a_norm(word: str, status: str) -> None:
         ds_config_wrong_type.values_are_of_their_kind,
         ds_config=config(f'{{"gradient_clipping": {word}}}'),
         deep_speed_install=NOW,
+        run_needs=RunNeeds(),
     )
     assert judged.statuses == [status]
 
 
 def test_older_releases_warm_up_in_no_steps() -> None:
     text = '{"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 0}}}'
-    check = ds_config_wrong_type.values_are_of_their_kind
-    assert judge(check, ds_config=config(text), deep_speed_install=OLD).status == "ok"
-    assert (
-        len(
-            judge(
-                check, ds_config=config(text), deep_speed_install=DeepSpeedInstall(version="0.19.3")
-            ).bad
-        )
-        == 1
+    assert bad(text, deepspeed=OLD) == []
+    assert len(bad(text, deepspeed=DeepSpeedInstall(version="0.19.3"))) == 1
+
+
+def bad(
+    text: str, framework: str = "native", deepspeed: DeepSpeedInstall = NOW
+) -> list[tuple[str, str]]:
+    """Status and message of each finding that is not `ok`."""
+    judged = judge(
+        ds_config_wrong_type.values_are_of_their_kind,
+        ds_config=config(text),
+        deep_speed_install=deepspeed,
+        run_needs=RunNeeds(framework=framework),
     )
+    return [(finding.status.value, finding.message) for finding in judged.bad]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(
+            '{"communication_data_type": "fp64"}', "`fp16`, `bf16` or `fp32`", id="a type of sums"
+        ),
+        pytest.param('{"communication_data_type": "BF16"}', "", id="case does not matter there"),
+        pytest.param('{"communication_data_type": "bfp16"}', "", id="the word of older releases"),
+        pytest.param(
+            '{"torch_autocast": {"dtype": "float8"}}', "`bf16`, `fp16` or `fp32`", id="autocast"
+        ),
+        pytest.param('{"torch_autocast": {"dtype": "torch.bfloat16"}}', "", id="torch's spelling"),
+        pytest.param(
+            '{"checkpoint": {"tag_validation": "maybe"}}', "`Warn`, `Ignore` or `Fail`", id="tags"
+        ),
+        pytest.param('{"checkpoint": {"tag_validation": "IGNORE"}}', "", id="tags in capitals"),
+        pytest.param(
+            '{"data_types": {"grad_accum_dtype": 16}}', "`fp32`, `bf16` or `fp16`", id="a number"
+        ),
+        pytest.param(
+            '{"zero_optimization": {"stage": 2, "zenflow": {"select_strategy": "best"}}}',
+            "`auto`, `step` or `epoch`",
+            id="a strategy of ZenFlow",
+        ),
+        pytest.param(
+            '{"zero_optimization": {"stage": 2, "zenflow": {"topk_ratio": 1.0}}}',
+            "a number above 0 and below 1",
+            id="all columns are not the most important ones",
+        ),
+        pytest.param(
+            '{"zero_optimization": {"stage": 3, "leaf_module": ["MoE"]}}',
+            "an object in braces",
+            id="leaf modules as a list",
+        ),
+        pytest.param('{"fp16": {"enabled": false, "loss_scale": -1}}', "0 or more", id="a scale"),
+    ],
+)
+def test_values_that_deepspeed_looks_up_or_bounds(text: str, expected: str) -> None:
+    found = bad(text)
+    assert [status for status, _ in found] == (["fail"] if expected else [])
+    assert expected in "".join(message for _, message in found)
+
+
+@pytest.mark.parametrize(
+    ("framework", "statuses"),
+    [("hf", []), ("accelerate", []), ("native", ["fail"]), ("lightning", ["fail"]), ("", ["warn"])],
+)
+def test_accelerate_sets_how_often_progress_is_printed(framework: str, statuses: list[str]) -> None:
+    found = bad('{"steps_per_print": "inf"}', framework)
+    assert [status for status, _ in found] == statuses
+
+
+def test_a_switch_in_quotes_that_means_true_does_what_it_says() -> None:
+    assert [status for status, _ in bad('{"dump_state": "yes"}')] == ["warn"]
+    assert [status for status, _ in bad('{"dump_state": "no"}')] == ["fail"]

@@ -958,3 +958,30 @@ def test_a_quoted_block_that_shows_its_exception_is_not_cut_off() -> None:
 def test_a_log_that_ends_with_an_error_of_cann_is_not_clean() -> None:
     code = "EZ9999: Inner Error!\nEZ9999  Kernel task happen error, retCode=0x26\n"
     assert said(steps(1, 4) + code) == "unrecognised"
+
+
+def test_a_gpu_that_torch_only_warns_about_does_not_explain_an_import_error() -> None:
+    warned = (
+        "/opt/x/site-packages/torch/cuda/__init__.py:143: UserWarning: \n"
+        "A40 with CUDA capability sm_86 is not compatible with the current PyTorch installation.\n"
+    )
+    died = 'Traceback (most recent call last):\n  File "main.py", line 5, in <module>\n'
+    lost = "ImportError: libtorch_cuda_cu.so: cannot open shared object file: No such file\n"
+    kernel = "RuntimeError: CUDA error: an illegal memory access was encountered\n"
+    assert said(warned + died + lost) == "cxx-abi-undefined-symbol"
+    assert said(warned + died + kernel) == "gpu-arch-unsupported"
+    assert said(warned) == "gpu-arch-unsupported"
+
+
+def test_a_server_of_the_script_is_not_the_hub() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/job/go.py", line 91, in <module>\n'
+        '  File "/env/lib/python3.8/site-packages/gprofiler/gprofiler.py", line 100, in profile\n'
+        '  File "/env/lib/python3.8/site-packages/requests/api.py", line 115, in post\n'
+        "requests.exceptions.ChunkedEncodingError: ('Connection broken: IncompleteRead(48)')\n"
+    )
+    assert said(text) == "unrecognised"
+    assert (
+        said(text.replace("gprofiler/gprofiler", "huggingface_hub/utils/_http"))
+        == "hub-unreachable"
+    )

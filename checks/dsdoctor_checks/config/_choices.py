@@ -42,6 +42,8 @@ CHOICES = {
     "data_types.grad_accum_dtype": Choice(
         ("fp32", "bf16", "fp16"), also=_TYPES, cased=True, effect="`ValueError` in `initialize`"
     ),
+    "gradient_allreduce_op": Choice(("mean", "sum")),
+    "tensor_parallel.vocab_parallel_ce_backend": Choice(("torch", "liger"), cased=True),
     "checkpoint.tag_validation": Choice(
         ("Warn", "Ignore", "Fail"), effect="`DeepSpeedConfigError` when the config is read"
     ),

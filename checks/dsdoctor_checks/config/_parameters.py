@@ -17,7 +17,9 @@ def _accepted(
         known = verdict.parameters.get(part)
         return None if known is None else (known.cls, frozenset(known.names))
     name = config.get(f"{part}.type")
-    if part != "scheduler" or name not in SCHEDULER_PARAMETERS or newer_than_table(version):
+    if part != "scheduler" or not isinstance(name, str) or newer_than_table(version):
+        return None
+    if name not in SCHEDULER_PARAMETERS:
         return None
     return name, SCHEDULER_PARAMETERS[name]
 

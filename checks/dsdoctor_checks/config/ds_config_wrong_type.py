@@ -39,7 +39,7 @@ from dsdoctor.api import (
 from dsdoctor_checks._util import at_least
 
 from ._choices import refused_words
-from ._kinds import refused_in_zero
+from ._kinds import refused_kinds
 from ._repairable import offered
 from ._tables import BATCH_KEYS, enabled, is_number, leaves, stage_of
 
@@ -56,7 +56,6 @@ _NUMBERS = (
 )
 _TRUTH = (
     "prescale_gradients",
-    "wall_clock_breakdown",
     "zero_allow_untested_optimizer",
     "zero_force_ds_cpu_optimizer",
     "dump_state",
@@ -67,12 +66,13 @@ _TRUTH = (
 _MEANS_TRUE = frozenset({"true", "yes", "on", "1"})
 #: What sets `steps_per_print` itself, whatever the file says.
 _SETS_PRINTING = frozenset({"hf", "accelerate"})
-_SECTIONS = ("fp16", "bf16", "optimizer", "scheduler", "aio", "activation_checkpointing")
+_SECTIONS = ("fp16", "bf16", "optimizer", "aio", "activation_checkpointing")
 _STAGES = (0, 1, 2, 3)
 _DEVICES = ("none", "cpu", "nvme")
 
 
 _OBJECT = "an object in braces"
+_REJECTED = "DeepSpeed rejects the config"
 #: Sections that people switch on with `true`, and what DeepSpeed takes in its place.
 _WHEN_TRUE = {
     "fp16": '{"enabled": true}',
@@ -128,9 +128,6 @@ def _wrong_value(
 _WARMUP_SINCE = "0.19.3"
 #: Release that rejects these values (precision_config.py of the 0.19.3 sdist, 2026-11-22).
 _SCALE_SINCE = "0.19.3"
-#: Release that reads `fp16` through a typed model (deepspeed 0.18 runtime/precision_config.py).
-_TYPED_SINCE = "0.18"
-_WHOLE_SCALES = ("initial_scale_power", "loss_scale_window", "hysteresis", "min_loss_scale")
 #: This many values in capitals are what a script fills in, not typos.
 _MANY = 3
 _PLACEHOLDER = re.compile(r"\$\{\w+\}|[A-Z][A-Za-z0-9]*_[A-Za-z0-9_]+|[A-Z][A-Z0-9]{3,}")
@@ -149,13 +146,6 @@ def _warmup(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator
 def _loss_scale(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
     """The floor and the window of a dynamic loss scale."""
     fp16 = config.section("fp16")
-    for name in _WHOLE_SCALES:
-        value = fp16.get(name)
-        typed = isinstance(deepspeed, Missing) or at_least(deepspeed.version, _TYPED_SINCE)
-        if typed and isinstance(value, float) and not value.is_integer():
-            effect = "`ValidationError` when the config is read, even if fp16 is off"
-            yield _wrong_value(config, f"fp16.{name}", "an integer of 1 or more", effect)
-            return
     strict = isinstance(deepspeed, Missing) or at_least(deepspeed.version, _SCALE_SINCE)
     scale = fp16.get("loss_scale", 0)
     if strict and is_number(scale) and scale < 0:
@@ -222,10 +212,19 @@ def _wrong_values(
     for key in _SECTIONS:
         value = config.get(key)
         if _is_given(config, key, value) and not isinstance(value, dict):
-            yield _wrong_value(config, key, _OBJECT, "DeepSpeed rejects the config")
+            yield _wrong_value(config, key, _OBJECT, _REJECTED)
     yield from _warmup(config, deepspeed)
     yield from _loss_scale(config, deepspeed)
     yield from _zero(config)
+    yield from _refused(config, deepspeed)
+
+
+def _refused(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
+    """Values that DeepSpeed's models and its lists of words do not accept."""
+    version = deepspeed.version if isinstance(deepspeed, DeepSpeedInstall) else None
+    for refused in refused_kinds(config, version):
+        effect = "`ValidationError` when the config is read" if "." in refused.key else _REJECTED
+        yield _wrong_value(config, refused.key, refused.expected, effect)
     for key, expected, effect in refused_words(config):
         yield _wrong_value(config, key, expected, effect)
 
@@ -310,8 +309,6 @@ def _zero(config: DsConfig) -> Iterator[Finding]:
         yield _wrong_value(
             config, key, "an even number", "`AssertionError` in `deepspeed.initialize`"
         )
-    for refused in refused_in_zero(config):
-        yield _wrong_value(config, refused.key, refused.expected, effect)
 
 
 HINT = "correct the value named in the error"

@@ -12,6 +12,8 @@ SIGNATURES = (
             "GeForce X with CUDA capability sm_120 is not compatible with the current PyTorch installation.",
         ),
         level=Level.STRONG,
+        masks=("cuda-kernel-failed", "cudnn-mismatch", "gpu-oom", "nccl-unhandled-cuda-error"),
+        goes_on=True,  # a warning; the first kernel fails, if nothing else does before it
     ),
     Signature(
         pattern="no kernel image is available",

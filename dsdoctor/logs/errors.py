@@ -9,6 +9,8 @@ import msgspec
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.frames import Frame
 from dsdoctor.logs.plain_errors import (
+    NAMED_EXCEPTION,
+    NAMED_LITERALS,
     NATIVE_ASSERT,
     PLAIN_ERRORS,
     PLAIN_LITERALS,
@@ -47,16 +49,6 @@ PYTEST = lazy(r"^E {2,12}(?=[A-Za-z_])")
 ANY_EXCEPTION = lazy(
     r"^(?P<type>(?:(?:[A-Za-z_]\w*\.){1,8}[A-Za-z_]|_*[A-Z])\w*)(?::\s(?P<message>.*)|:?\s*$)",
 )
-#: An exception without its traceback. Its class has none of the usual endings, but is defined where
-#: packages keep their exceptions: `torch._dynamo.exc.Unsupported`, `filelock._error.Timeout`.
-NAMED_EXCEPTION = lazy(
-    r"^(?P<type>(?:[A-Za-z_]\w*\.){1,6}(?:_?exc|_?errors?|_?exceptions?)\.[A-Z]\w*"
-    r"|pyarrow\.lib\.Arrow[A-Z]\w*)(?::\s(?P<message>.*)|:?\s*$)"
-)
-NAMED_LITERALS = (
-    ".exc.", "._exc.", ".error.", "._error.", ".errors.", "._errors.", ".exceptions.",
-    "._exceptions.", "pyarrow.lib.Arrow",
-)  # fmt: skip
 #: The head of a logger's line at the level of a warning: Python's logging, torch's (glog).
 WARNED_HEAD = lazy(r"(?:^|[\s\[|:-])WARN(?:ING)?(?:[\]\s:|-]|$)|(?:^|\s)W\d{4} \d\d:\d\d:")
 FRAME = lazy(r'^\s*File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9})')

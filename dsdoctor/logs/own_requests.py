@@ -6,21 +6,22 @@ from collections.abc import Sequence
 
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Hit
-from dsdoctor.logs.products import package_of
+from dsdoctor.logs.products import STACK, package_of
 from dsdoctor.model.condition import Level
 
 #: Packages that send requests for their caller, and those that they are built on.
 CARRIERS = frozenset(
-    {"aiohttp", "anyio", "httpcore", "httpx", "python", "requests", "sniffio", "urllib3"}
-)
+    {"aiohttp", "anyio", "httpcore", "httpcore2", "httpx", "httpx2", "python", "requests",
+     "sniffio", "urllib3"}
+)  # fmt: skip
 
 
 def is_own_request(error: Error) -> bool:
-    """Whether a request failed that the script made itself, rather than a product that it calls."""
+    """Whether a request failed that the script made itself, or by a client of another service."""
     frames = list(error.frames)
     while frames and package_of(frames[-1].file) in CARRIERS:
         frames.pop()
-    return 0 < len(frames) < len(error.frames) and not package_of(frames[-1].file)
+    return 0 < len(frames) < len(error.frames) and package_of(frames[-1].file) not in STACK
 
 
 def without_own_requests(hits: Sequence[Hit], errors: Sequence[Error]) -> list[Hit]:

@@ -50,3 +50,15 @@ def native_frame(found: re.Match[str]) -> Frame:
     """The place of a check in native code, from the line that it prints."""
     called = CALLED.search(found["function"])
     return Frame(found["file"], called[0] if called else found["function"], int(found["line"]))
+
+
+#: An exception without its traceback. Its class has none of the usual endings, but is defined where
+#: packages keep their exceptions: `torch._dynamo.exc.Unsupported`, `filelock._error.Timeout`.
+NAMED_EXCEPTION = lazy(
+    r"^(?P<type>(?:[A-Za-z_]\w*\.){1,6}(?:_?exc|_?errors?|_?exceptions?)\.[A-Z]\w*"
+    r"|pyarrow\.lib\.Arrow[A-Z]\w*)(?::\s(?P<message>.*)|:?\s*$)"
+)
+NAMED_LITERALS = (
+    ".exc.", "._exc.", ".error.", "._error.", ".errors.", "._errors.", ".exceptions.",
+    "._exceptions.", "pyarrow.lib.Arrow",
+)  # fmt: skip

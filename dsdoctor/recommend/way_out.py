@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Iterator
 
 from dsdoctor.errors import UsageError
 from dsdoctor.model.launch_plan import MemoryOption, Reason
-from dsdoctor.model.units import gib
+from dsdoctor.model.units import GIB, gib
 from dsdoctor.recommend import choice, memory
 from dsdoctor.recommend.machine import Machine
 from dsdoctor.recommend.options import PlanOptions, note
@@ -126,14 +127,24 @@ def _first_that_fits(candidates: Candidates) -> str | None:
     return None
 
 
-def _card(request: Request, rows: tuple[MemoryOption, ...]) -> str:
-    """The smallest GPU that is sold with enough memory, in words."""
-    least = min(rows, key=lambda row: row.gpu_bytes)
+def _host(request: Request, rows: tuple[MemoryOption, ...]) -> str | None:
+    """The memory of a host with which an option fits on these GPUs; None if none does."""
+    limits = dataclasses.replace(request.limits, host=None)
+    needs = [row.host_bytes for row in rows if limits.fits(memory.Memory(row.gpu, row.host))]
+    if request.limits.host is None or not needs:
+        return None
+    return f"hosts with {math.ceil(min(needs) / (1 - limits.headroom) / GIB)} GiB of memory"
+
+
+def _card(request: Request, rows: tuple[MemoryOption, ...]) -> str | None:
+    """The smallest GPU that is sold with enough memory, in words; None if the host is too small."""
     for size in CARDS:
         limits = dataclasses.replace(request.limits, gpu=size << 30)
         if any(limits.fits(memory.Memory(row.gpu, row.host)) for row in rows):
             return f"as many GPUs of {size} GB"
-    return f"GPUs with more than {gib(least.gpu_bytes)} GiB"
+    limits = dataclasses.replace(request.limits, gpu=None)
+    needs = [row.gpu_bytes for row in rows if limits.fits(memory.Memory(row.gpu, row.host))]
+    return f"GPUs with more than {gib(min(needs))} GiB" if needs else None
 
 
 def ways_out(request: Request, rows: tuple[MemoryOption, ...]) -> list[Reason]:
@@ -144,8 +155,8 @@ def ways_out(request: Request, rows: tuple[MemoryOption, ...]) -> list[Reason]:
         rows: all options, of which none fits.
     """
     found = [text for kind in _KINDS if (text := _first_that_fits(kind(request)))]
-    if request.machine.devices:
-        found.append(_card(request, rows))
+    hardware = (_host, _card) if request.machine.devices else (_host,)
+    found += [text for ask in hardware if (text := ask(request, rows))]
     words = "; nothing that was tried helps: use a smaller model"
     if found:
         words = f"; any one of these would: {'; or '.join(found)}"

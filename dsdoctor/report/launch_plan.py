@@ -5,6 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
+import msgspec
+
 from dsdoctor.model.launch_plan import LaunchPlan, MemoryItem, MemoryOption, Reason, peak, place
 from dsdoctor.model.units import gib
 from dsdoctor.recommend.output import command_line
@@ -48,18 +50,29 @@ def _used_of_limit(place: str, used: int, limit: int | None) -> str:
     return f"{place} {gib(used)}{of} GiB"
 
 
-def _option(option: MemoryOption, width: int) -> list[str]:
-    """One option: what it is, a bar for the scarcest memory, its figures, the verdict and why."""
-    mark = ">" if option.verdict == "chosen" else " "
+def _setting(option: MemoryOption) -> str:
     setting = f"micro-batch {option.micro_batch}"
     if option.accumulation > 1:
         setting += f" × {option.accumulation}"
-    setting += ", activation checkpointing" if option.checkpointing else ""
+    return setting + (", activation checkpointing" if option.checkpointing else "")
+
+
+def _shares(option: MemoryOption) -> list[str]:
+    on_gpu = option.gpu_limit_bytes is not None
+    shares = [_used_of_limit("GPU", option.gpu_bytes, option.gpu_limit_bytes)] if on_gpu else []
+    return [*shares, _used_of_limit("host", option.host_bytes, option.host_limit_bytes)]
+
+
+def _option(option: MemoryOption, width: int, *, verbose: bool) -> list[str]:
+    """One option: what it is, a bar for the scarcest memory, its figures, the verdict and why.
+
+    What fits as well is told without its reason, unless that is asked for.
+    """
+    mark = ">" if option.verdict == "chosen" else " "
+    setting, shares = _setting(option), _shares(option)
     on_gpu = option.gpu_limit_bytes is not None
     used = option.gpu_bytes if on_gpu else option.host_bytes
     limit = option.gpu_limit_bytes if on_gpu else option.host_limit_bytes
-    shares = [_used_of_limit("GPU", option.gpu_bytes, option.gpu_limit_bytes)] if on_gpu else []
-    shares.append(_used_of_limit("host", option.host_bytes, option.host_limit_bytes))
     if width < NARROW:
         lines = [f"{mark} {option.name}", f"    {setting}"]
         lines += [f"    {share}" for share in shares]
@@ -67,6 +80,8 @@ def _option(option: MemoryOption, width: int) -> list[str]:
     else:
         lines = [f"{mark} {option.name:<28}{setting}"]
         lines.append(f"    [{bar(used, limit, 24)}] {', '.join(shares)}")
+    if option.verdict == "alternative" and not verbose:
+        return lines
     wrapped = _wrap(f"{option.verdict}: {option.reason}", max(16, width - 4))
     return lines + [f"    {line}" for line in wrapped]
 
@@ -132,7 +147,10 @@ def _tables(plan: LaunchPlan, width: int, *, verbose: bool) -> list[str]:
         width,
     )
     if not whole:
-        lines += _wrap("`-v` shows every phase of every option, and what fits on other GPUs", width)
+        lines += _wrap(
+            "`-v` shows every phase and the reason of every option, and what fits on other GPUs",
+            width,
+        )
     return lines
 
 
@@ -175,10 +193,45 @@ def _note(reason: Reason, width: int) -> list[str]:
     return _wrap(_clean(f"{reason.subject}: {reason.text}"), width, subsequent_indent="  ")
 
 
+#: Notes that belong to the verdict, and what the script must do for it to hold.
+_FIRST = ("batch", "fit", "host")
+_REQUIRED = ("checkpointing", "loading")
+
+
+def _verdict(
+    plan: LaunchPlan, notes: Iterable[Reason], folder: str | None, width: int
+) -> list[str]:
+    """What the reader came for: whether it fits, with what, and the line that starts it."""
+    near = (plan.stage, plan.offload)
+    lines: list[str] = []
+    for option in plan.memory.options:
+        if (option.stage, option.offload) == near:
+            what = "fits" if plan.fits else "comes closest"
+            said = f"{option.name} {what}: {', '.join([_setting(option), *_shares(option)])}"
+            lines = _wrap(said if plan.fits else f"nothing fits; {said}", width)
+    for reason in notes:
+        if reason.subject in _FIRST:  # what the line above has said is not repeated
+            text = reason.text.removeprefix("nothing fits; ")
+            lines += _note(msgspec.structs.replace(reason, text=text), width)
+    lines += ["launch with" if plan.fits else "its launch line:"]
+    lines.append(f"  {_clean(command_line(plan, folder))}")
+    for reason in notes:
+        told = reason.subject not in _FIRST and reason.subject in _first(plan)
+        lines += _note(reason, width) if told else []
+    return [*lines, ""]
+
+
+def _first(plan: LaunchPlan) -> tuple[str, ...]:
+    """Subjects of the notes that stand with the verdict."""
+    return (*_FIRST, *_REQUIRED) if plan.fits else _FIRST
+
+
 def render(
     plan: LaunchPlan, width: int = 80, folder: str | None = None, *, verbose: bool = False
 ) -> str:
-    """The plan for a reader; the launch line is never wrapped, so that it can be copied.
+    """The plan for a reader: the verdict and the launch line, then what they rest on.
+
+    The launch line is never wrapped, so that it can be copied.
 
     Args:
         plan: the plan.
@@ -193,17 +246,16 @@ def render(
     hardware = [reason for reason in notes if reason.subject == "machine"]
     for reason in hardware:  # first, as everything below depends on these assumptions
         lines += _note(reason, wide)
-    lines.append("")
+    lines += ["", *_verdict(plan, notes, folder, wide)]
     for option in plan.memory.options:
-        lines += _option(option, wide)
+        lines += _option(option, wide, verbose=verbose)
     lines += _tables(plan, wide, verbose=verbose)
     lines += [*(_reach(plan) if _itemized(plan, verbose=verbose) else ()), ""]
     for reason in notes:
-        lines += [] if reason in hardware else _note(reason, wide)
+        told = reason in hardware or reason.subject in _first(plan)
+        lines += [] if told else _note(reason, wide)
     if plan.facts_as_of:
         lines.append(f"built-in tables as of {_clean(plan.facts_as_of)}")
-    lines += ["", "launch with" if plan.fits else "nothing fits; the closest option is"]
-    lines.append(f"  {_clean(command_line(plan, folder))}")
     if folder is None:
         lines += _wrap("`-o DIR` writes ds_config.json, launch.sh and launch.json", wide)
     return "\n".join([*lines, ""])

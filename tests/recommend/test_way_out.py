@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+
 import pytest
 
 from dsdoctor.machines.other_machine import like
 from dsdoctor.model.launch_plan import LaunchPlan
 from dsdoctor.recommend.models import resolve
 from dsdoctor.recommend.options import PlanOptions
+from dsdoctor.recommend.output import command_line
 from dsdoctor.recommend.planning import recommend
 from dsdoctor.report.launch_plan import render
 
@@ -71,3 +75,37 @@ def test_host_memory_that_nobody_stated_is_a_condition() -> None:
     assert "if the host has 9122 GiB" in " ".join(row.reason for row in plan.memory.options)
     assert "9122.1 GiB of memory are needed on each host" in told(plan, "host")
     assert not told(planned("8xA100-SXM4-80GB", "qwen2.5-7b"), "host")
+
+
+def test_a_larger_gpu_does_not_replace_memory_of_the_host() -> None:
+    machine = dataclasses.replace(like("8xH100-SXM"), host_bytes=1000 << 30)
+    plan = recommend(machine, resolve("400B"), PlanOptions(offload="optimizer+parameters"))
+    assert not plan.fits
+    offered = re.search(r"hosts with (\d+) GiB of memory", told(plan, "fit"))
+    assert offered is not None
+    assert "GPUs with more" not in told(plan, "fit")
+    roomy = dataclasses.replace(machine, host_bytes=int(offered[1]) << 30)
+    assert recommend(roomy, resolve("400B"), PlanOptions(offload="optimizer+parameters")).fits
+
+
+@pytest.mark.parametrize(
+    ("machine", "model", "said"),
+    [
+        ("8xH100-SXM", "llama-3-8b", "fits: micro-batch"),
+        ("2xRTX 4090", "llama-3.1-70b", "nothing fits; "),
+    ],
+)
+def test_the_verdict_and_the_launch_line_come_first(machine: str, model: str, said: str) -> None:
+    plan = planned(machine, model, offload="none")
+    lines = render(plan).splitlines()
+    verdict = next(place for place, line in enumerate(lines) if said in line)
+    launch = lines.index(f"  {command_line(plan, None)}")
+    option = lines.index(next(line for line in lines if "[" in line and "#" in line))
+    assert verdict < launch < option
+    assert launch < 14
+
+
+def test_the_reasons_of_what_fits_as_well_are_told_on_request() -> None:
+    plan = planned("8xH100-SXM", "llama-3-8b")
+    assert "alternative: " not in render(plan)
+    assert "alternative: " in render(plan, verbose=True)

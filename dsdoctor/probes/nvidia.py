@@ -28,6 +28,8 @@ from dsdoctor.probes import gpu_parse
 from dsdoctor.process import Result
 
 NVIDIA_VENDOR = "0x10de"
+#: Its name is fixed by UEFI 2.10, 3.3.
+SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 #: Source: NVIDIA IMEX guide 580, "IMEX Channels", read 2026-11-28.
 IMEX_CHANNELS = "/dev/nvidia-caps-imex-channels/channel*"
 #: PCI classes of VGA-compatible and of 3D controllers (the last two digits vary).
@@ -125,6 +127,19 @@ def _read_or_none(host: Host, path: str) -> str | None:
         raise
 
 
+def secure_boot(host: Host) -> bool | None:
+    """Whether UEFI Secure Boot is on; None if the firmware does not say.
+
+    The variable has four bytes of attributes and one of content (UEFI 2.10, 3.3; Linux
+    Documentation/filesystems/efivarfs.rst).
+    """
+    try:
+        data = host.read(SECURE_BOOT)
+    except HostError:
+        return None
+    return data[4] == 1 if len(data) == 5 else None  # noqa: PLR2004
+
+
 @probe
 def nvidia_kernel(host: Host) -> NvidiaKernel:
     """What the kernel knows about NVIDIA GPUs; neither hangs nor needs a library."""
@@ -150,6 +165,7 @@ def nvidia_kernel(host: Host) -> NvidiaKernel:
         device_nodes=device_nodes(host),
         imex_channels=imex_channels(host),
         dxg=exists(host, "/dev/dxg"),
+        secure_boot=secure_boot(host) if version is None else None,
     )
 
 

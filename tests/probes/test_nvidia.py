@@ -9,7 +9,7 @@ from dsdoctor.host import HostError, LocalHost
 from dsdoctor.model.facts.base import Missing, Why
 from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
 from dsdoctor.probes.libcuda import libcuda
-from dsdoctor.probes.nvidia import CHILD, nvidia_kernel, nvml
+from dsdoctor.probes.nvidia import CHILD, SECURE_BOOT, nvidia_kernel, nvml
 from dsdoctor.probes.nvidia_smi import nvidia_smi
 from dsdoctor.process import Result
 from dsdoctor.testing import FakeHost
@@ -57,6 +57,19 @@ def test_kernel_without_a_driver() -> None:
     assert fact.module_version is None
     assert fact.pci[0].driver is None
     assert fact.imex_channels == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "on"),
+    [(b"\x06\0\0\0\x01", True), (b"\x06\0\0\0\0", False), (b"\x06\0", None), (None, None)],
+)
+def test_secure_boot(content: bytes | None, on: bool | None) -> None:
+    files = {} if content is None else {SECURE_BOOT: content}
+    assert nvidia_kernel.function(FakeHost(files={**GPU, **files})).secure_boot is on
+    loaded = {
+        "/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.1  S"
+    }
+    assert nvidia_kernel.function(FakeHost(files={**files, **loaded})).secure_boot is None
 
 
 def test_kernel_with_a_version_that_cannot_be_told() -> None:

@@ -19,6 +19,7 @@ the GPU to the ready state.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -27,6 +28,7 @@ from dsdoctor.api import (
     Gpus,
     LibCuda,
     Missing,
+    NotStated,
     NvidiaKernel,
     RunNeeds,
     Scope,
@@ -34,7 +36,7 @@ from dsdoctor.api import (
     check,
     fail,
 )
-from dsdoctor_checks._util import driver_loaded, gpu_expected
+from dsdoctor_checks._util import driver_loaded, gpu_expected, numbers
 from dsdoctor_checks.driver import _cuda_init_driver_state_signatures, _tables
 
 CONDITION = Condition(
@@ -51,8 +53,8 @@ CONDITION = Condition(
         "gpu-lost",
     ),
 )
-_STUB, _MPS = 34, 805
-_STATES = (3, _STUB, _tables.NOT_READY, _tables.MISMATCH, _MPS, 999)
+_STUB, _MPS, _UNKNOWN = 34, 805, 999
+_STATES = (3, _STUB, _tables.NOT_READY, _tables.MISMATCH, _MPS, _UNKNOWN)
 _HINTS = {
     _STUB: "remove the toolkit's `stubs` folder from `LD_LIBRARY_PATH`",
     _tables.NOT_READY: "in a confidential virtual machine, run `nvidia-smi conf-compute -srs 1` as root;"
@@ -75,8 +77,36 @@ def driver_state_is_good(
         return
     if not driver_loaded(kernel) and not gpu_expected(RunNeeds(), kernel, gpus):
         return
+    compat = lib.version if isinstance(lib, LibCuda) and lib.compat else None
+    module = None if isinstance(kernel, Missing) else kernel.module_version
+    if code == _tables.MISMATCH and compat and module and numbers(compat) < numbers(module):
+        yield fail(
+            f"CUDA initialization fails with error {code} ({_tables.NAMES[code]}): `cuda-compat` libcuda"
+            f" {compat} would be loaded, which is older than driver {module}",
+            effect="every rank exits at its first CUDA call",
+            hint="remove the compat folder from `LD_LIBRARY_PATH`; if its path is in `/etc/ld.so.conf.d`,"
+            " remove that file and run `ldconfig`",
+            code=code,
+            text=live.cuda_error,
+            libcuda=lib.path if isinstance(lib, LibCuda) else None,
+            compat=compat,
+            driver=module,
+        )
+        return
     uvm = isinstance(kernel, Missing) or "nvidia_uvm" in kernel.modules
     lacking = "" if uvm else ", and the `nvidia_uvm` module is not loaded"
+    if uvm and code == _UNKNOWN and _lacks_uvm_node(kernel):
+        yield fail(
+            f"CUDA initialization fails with error {code} ({_tables.NAMES[code]}), and `/dev/nvidia-uvm`"
+            " does not exist",
+            effect="every rank exits at its first CUDA call",
+            hint="run `nvidia-modprobe -c 0 -u` as root; in a container, do so on its host, and start it"
+            " with `--gpus all` or `--device /dev/nvidia-uvm`",
+            code=code,
+            text=live.cuda_error,
+            nvidia_uvm=uvm,
+        )
+        return
     yield fail(
         f"CUDA initialization fails with error {code} ({_tables.NAMES[code]}){lacking},"
         " although a driver is loaded",
@@ -87,6 +117,15 @@ def driver_state_is_good(
         nvidia_uvm=uvm,
         libcuda=lib.path if isinstance(lib, LibCuda) else None,
     )
+
+
+def _lacks_uvm_node(kernel: NvidiaKernel | Missing) -> bool:
+    """Whether there are device files of GPUs and none of unified memory, which CUDA needs."""
+    try:
+        nodes = () if isinstance(kernel, Missing) else kernel.device_nodes
+    except NotStated:
+        return False
+    return any(re.fullmatch(r"nvidia\d+", node) for node in nodes) and "nvidia-uvm" not in nodes
 
 
 HINT = (

@@ -9,6 +9,9 @@ Install the NVIDIA driver, from the distribution or from NVIDIA, and reboot. If 
 check `dmesg` and `dkms status`: a kernel update may have left the module unbuilt, and Secure Boot
 rejects an unsigned module. If `nouveau` is loaded, blacklist it first.
 
+`mokutil --sb-state` shows whether Secure Boot is on. Packages of a distribution sign the module, or ask to
+enroll a key at the next boot.
+
 ## References
 - https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
 """
@@ -68,13 +71,21 @@ def gpu_has_driver(kernel: NvidiaKernel, nvml: Nvml | Missing) -> Iterator[Findi
             if bound
             else "install the NVIDIA driver; if it is installed, find out why it is not loaded with"
             " `dmesg | grep -i nvidia` and `dkms status`"
-        ),
+        )
+        + (_SIGNED if kernel.secure_boot else ""),
         bdf=ours[0].bdf,
         device_id=ours[0].device_id,
         driver=bound,
         gpus_on_bus=len(ours),
         modules=list(kernel.modules),
+        secure_boot=kernel.secure_boot,
     )
+
+
+_SIGNED = (
+    "; Secure Boot is on, so the kernel loads the module only if it is signed with a key that is enrolled"
+    " (`mokutil --import KEY.der`, then reboot)"
+)
 
 
 HINT = (

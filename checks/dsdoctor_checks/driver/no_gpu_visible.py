@@ -164,7 +164,8 @@ def some_gpu_visible(
 _NO_ROCM: dict[str, Any] = {
     "message": "torch is built for ROCm, but finds no AMD GPU",
     "effect": _CPU,
-    "hint": "compare `rocminfo`; in a container, pass `--device /dev/kfd --device /dev/dri`",
+    "hint": "compare `rocminfo`, and the groups of `ls -l /dev/kfd /dev/dri` (`render`, `video`) with those of"
+    " the account; in a container, pass `--device /dev/kfd --device /dev/dri`",
 }
 
 

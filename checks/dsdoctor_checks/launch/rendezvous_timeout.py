@@ -60,7 +60,7 @@ def master_address_resolves(
     env: Environment | Missing,
     hostfile: Hostfile | Missing,
 ) -> Iterator[Finding]:
-    """Fails for an unknown name, and for this node's own address if there are other nodes."""
+    """Fails for an unknown name, for one of node 0 that leads back to another node, and for this node's own address if there are other nodes."""
     nodes = _nodes(command, env, hostfile)
     if isinstance(command, LaunchCommand) and nodes > 1 and _is_alone(command):
         yield fail(
@@ -94,6 +94,19 @@ def master_address_resolves(
             nodes=nodes,
         )
         return
+    own = bool(address.addresses) and all(_own(one) for one in address.addresses)
+    if nodes > 1 and own and _is_not_first(command):
+        yield fail(
+            f"the master address `{address.host}` resolves to {address.addresses[0]}, which is this node"
+            f" itself, but the run has {nodes} nodes",
+            effect="the ranks of this node wait for rank 0 at their own node until they time out",
+            hint="correct the entry in /etc/hosts, until `getent hosts "
+            f"{address.host}` prints the address of node 0",
+            host=address.host,
+            addresses=address.addresses,
+            nodes=nodes,
+        )
+        return
     if address.addresses:
         yield ok(host=address.host, addresses=address.addresses)
         return
@@ -109,6 +122,13 @@ def master_address_resolves(
 def _own(host: str) -> bool:
     """Whether an address is that of whichever node uses it."""
     return host.lower() == "localhost" or host.startswith("127.") or host.strip("[]") == "::1"
+
+
+def _is_not_first(command: LaunchCommand | Missing) -> bool:
+    """Whether this is not node 0, whose name Debian and Ubuntu resolve to 127.0.1.1 on it."""
+    options = {} if isinstance(command, Missing) else command.options
+    rank = options.get("node_rank", options.get("machine_rank", ""))
+    return rank.isdecimal() and int(rank[:9]) > 0
 
 
 def _nodes(

@@ -123,6 +123,8 @@ class NvidiaKernel(Fact, frozen=True, kw_only=True):
         imex_channels: names in /dev/nvidia-caps-imex-channels (`channel0`), through which jobs
             share GPU memory with other nodes of their NVLink domain; None = not read.
         dxg: /dev/dxg exists (the GPU interface of WSL).
+        secure_boot: UEFI Secure Boot is on, with which most kernels load signed modules only; None:
+            not read, as where the module is loaded.
     """
 
     module_version: str | None = None
@@ -132,6 +134,7 @@ class NvidiaKernel(Fact, frozen=True, kw_only=True):
     device_nodes: tuple[str, ...] = ()
     imex_channels: tuple[str, ...] | None = None
     dxg: bool = False
+    secure_boot: bool | None = None
 
 
 class NvidiaSmi(Fact, frozen=True, kw_only=True):

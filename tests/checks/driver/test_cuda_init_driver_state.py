@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from dsdoctor.testing import judge
+from dsdoctor.api import LibCuda
+from dsdoctor.testing import assert_fail, judge
 from dsdoctor_checks.driver import cuda_init_driver_state
 from tests.checks import machines as m
 
@@ -53,3 +55,37 @@ CHECK = cuda_init_driver_state.driver_state_is_good
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
     assert judge(CHECK, **facts).statuses == expected
+
+
+def test_a_compat_library_older_than_the_driver_is_named() -> None:
+    older = LibCuda(path="/usr/local/cuda/compat/libcuda.so.1", version="520.61.05", compat=True)
+    found = judge(
+        CHECK,
+        torch_live=m.live(803),
+        nvidia_kernel=m.kernel(),
+        gpus=m.gpus("A100"),
+        lib_cuda=older,
+    )
+    finding = assert_fail(found, "`cuda-compat` libcuda 520.61.05 would be loaded")
+    assert "ldconfig" in finding.hint
+    newer = msgspec.structs.replace(older, version="999.1")
+    again = judge(
+        CHECK, torch_live=m.live(803), nvidia_kernel=m.kernel(), gpus=m.gpus("A100"), lib_cuda=newer
+    )
+    assert "cuda-compat" not in assert_fail(again).message
+
+
+@pytest.mark.parametrize(
+    ("nodes", "named"),
+    [
+        (("nvidia0", "nvidiactl"), True),
+        (("nvidia0", "nvidiactl", "nvidia-uvm"), False),
+        ((), False),
+    ],
+)
+def test_a_device_file_that_cuda_needs_is_named(nodes: tuple[str, ...], named: bool) -> None:
+    kernel = msgspec.structs.replace(
+        m.kernel(), device_nodes=nodes, modules=("nvidia", "nvidia_uvm")
+    )
+    found = judge(CHECK, torch_live=m.live(999), nvidia_kernel=kernel, gpus=m.gpus("A100"))
+    assert ("`/dev/nvidia-uvm` does not exist" in assert_fail(found).message) is named

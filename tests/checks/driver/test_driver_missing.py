@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from dsdoctor.api import NvidiaKernel
-from dsdoctor.testing import judge
+from dsdoctor.testing import assert_fail, judge
 from dsdoctor_checks.driver import driver_missing
 from tests.checks import machines as m
 
@@ -48,3 +49,10 @@ CHECK = driver_missing.gpu_has_driver
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
     assert judge(CHECK, **facts).statuses == expected
+
+
+@pytest.mark.parametrize("on", [True, False, None])
+def test_secure_boot_is_named_where_it_is_on(on: bool | None) -> None:
+    kernel = msgspec.structs.replace(m.kernel(None, None), secure_boot=on)
+    hint = assert_fail(judge(CHECK, nvidia_kernel=kernel)).hint
+    assert ("Secure Boot is on" in hint) is (on is True)

@@ -103,6 +103,18 @@ def test_nothing_is_resolved(line: str, quick: bool, env: dict[str, str]) -> Non
             "srun python t.py", "localhost", {"SLURM_NNODES": "1"}, "ok", id="srun on one node"
         ),
         pytest.param(
+            "torchrun --nnodes 2 --node_rank 1 --master_addr n0 t.py", "n0", {}, "fail",
+            id="the name of node 0 leads to node 1 itself",
+        ),
+        pytest.param(
+            "torchrun --nnodes 2 --node_rank 0 --master_addr n0 t.py", "n0", {}, "ok",
+            id="a node may resolve its own name to a loopback address",
+        ),
+        pytest.param(
+            "torchrun --nnodes 2 --master_addr n0 t.py", "n0", {}, "ok",
+            id="which node this is is not known",
+        ),
+        pytest.param(
             "accelerate launch --num_machines 2 --main_process_ip ::1 t.py", "::1", {}, "fail",
             id="accelerate on two machines",
         ),

@@ -34,6 +34,7 @@ _COMMAND = re.compile(
     r"(?:^|.{0,80}[$#%>❯!]\s?)\s*(?:conda|mamba|micromamba) list(?:\s+[\w.*-]+)?"
     r"(?:\s*\|\s*(?:grep|findstr)\s.{0,80})?\s*$"
 )
+_MOST_ROWS = 1000
 _DEPENDENCIES = re.compile(r"\s*dependencies:\s*$")
 _ITEM = re.compile(r"\s*- (?P<text>\S.{0,200})$")
 _WHEEL = re.compile(r"(?P<name>[A-Za-z][\w.-]{0,60})==(?P<version>\d[\w.+!-]{0,60})\s*$")
@@ -62,7 +63,7 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
     _say(run, into, headed=headed)
     for place, line in enumerate(lines):
         if _COMMAND.match(line.text):
-            _answer(lines[place + 1 :], into)
+            _answer(lines[place + 1 : place + _MOST_ROWS], into)
         if _DEPENDENCIES.match(line.text):
             _exported(lines[place + 1 :], into)
 

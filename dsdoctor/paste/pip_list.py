@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 
@@ -26,8 +25,12 @@ _COMMAND = re.compile(
     r"\s*(?:\([^()]{1,40}\)\s*)?(?:(?:PS |\[[^\]]{1,60})?\S{0,80}[$#>%!\u276f\u279c]\s*)?"
     r"(?:\S{0,80}python[\d.]{0,5} -m |uv )?pip[\d.]{0,5} (?:list|freeze)(?:\s|$)"
 )
-#: `pip list --format=json` prints one line.
-_JSON = re.compile(r"\s*\[\{\"name\": \".{1,100000}\}\]\s*$")
+#: `pip list --format=json` prints one line, which may be longer than what is read of it.
+_JSON = re.compile(r"\s*\[\{\"name\": \"")
+_OBJECT = re.compile(
+    r"\{\"name\": \"(?P<name>[A-Za-z][\w.-]{0,60})\", "
+    r"\"version\": \"(?P<version>\d[\w.+!-]{0,60})\""
+)
 #: Fewer lines of `name==version` may just as well be requirements.
 _FEWEST = 10
 
@@ -62,16 +65,11 @@ def _answer(lines: Sequence[Line], place: int, into: Statements) -> None:
 
 
 def _objects(line: Line, into: Statements) -> None:
-    """Reads a list of objects."""
-    try:
-        rows = json.loads(line.text)
-    except ValueError:
-        return
-    names = {row.get("name") for row in rows if isinstance(row, dict)}
-    for row in rows if names & {"pip", "torch"} else ():
-        if isinstance(row, dict) and isinstance(row.get("version"), str):
-            into.recognized()
-            state_package(str(row.get("name", "")), row["version"], line, into)
+    """Reads a list of objects; that of another tool contains neither pip nor torch."""
+    rows = list(_OBJECT.finditer(line.text))
+    for row in rows if {"pip", "torch"} & {row["name"] for row in rows} else ():
+        into.recognized()
+        state_package(row["name"], row["version"], line, into)
 
 
 def _headless(lines: Sequence[Line], into: Statements) -> None:

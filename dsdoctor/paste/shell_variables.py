@@ -37,6 +37,7 @@ _POWERSHELL = re.compile(
 )
 _SET_WINDOWS = re.compile(rf"(?P<name>{_NAMES})=(?P<value>\S.{{0,400}})$")
 _CELLS = re.compile(rf"(?P<name>{_NAMES})\s{{2,}}(?P<value>\S.{{0,400}})$")
+_MOST_ROWS = 500
 _HEAD = re.compile(r"(?:Name\s+Value|-{3,}\s+-{3,})?\s*$")
 _PATH = re.compile(r"\s*(?P<value>[A-Za-z]:\\[^\"<>|]{0,300}|[\w.,:-]{1,200})\s*$")
 _SET = re.compile(rf"\s*(?P<name>{_NAMES})=(?P<value>\S{{0,400}})\s*$")
@@ -76,8 +77,9 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
 
 def _windows(lines: Sequence[Line], place: int, into: Statements) -> None:
     """What `cmd` and PowerShell answer; a value that is cut in a table ends with dots."""
-    line, below = lines[place], lines[place + 1 :]
+    line = lines[place]
     asked = _ECHO_WINDOWS.match(line.text)
+    below = lines[place + 1 : place + 2] if asked else ()
     if asked and below:
         answer = _PATH.match(below[0].text)
         if answer and not below[0].fence:
@@ -90,7 +92,7 @@ def _windows(lines: Sequence[Line], place: int, into: Statements) -> None:
         if _POWERSHELL.match(line.text)
         else None
     )
-    for row in below if form else ():
+    for row in lines[place + 1 : place + _MOST_ROWS] if form else ():
         found = form.match(row.text) if form else None
         if found:
             _state(found["name"], found["value"].strip(), row, into)

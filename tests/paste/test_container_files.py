@@ -185,6 +185,13 @@ def test_what_is_not_stated(text: str, path: str) -> None:
     assert not [name for name in known if path in name]
 
 
+def test_the_gpus_of_a_container_are_its_ranks() -> None:
+    report = judge(stated(POD), list(REGISTRY), REGISTRY)
+    (found,) = (one for one in report.findings if one.condition == "shm-too-small")
+    assert "a job of 2 ranks" in found.message
+    assert "`emptyDir`" in found.hint
+
+
 def bad(text: str) -> set[str]:
     report = judge(stated(text), list(REGISTRY), REGISTRY)
     return {f.condition for f in report.findings if f.status in (Status.WARN, Status.FAIL)}

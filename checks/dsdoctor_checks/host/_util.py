@@ -22,4 +22,5 @@ SHARED_MEMORY = (
 
 def ranks(run: RunNeeds, gpus: Gpus | Missing, env: Environment | Missing) -> int:
     """Number of ranks that a job would start on this host: one per GPU, at least one."""
-    return max(len(run.gpus) or run.expect_gpus or len(chosen(gpus, run, env)), 1)
+    asked = len(run.gpus) or run.expect_gpus or run.container_gpus
+    return max(asked or len(chosen(gpus, run, env)), 1)

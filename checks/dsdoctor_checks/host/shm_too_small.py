@@ -85,7 +85,8 @@ def shm_is_large(
         if container == "kubernetes"
         else "start the container with `--shm-size=16g` or `--ipc=host`"
         if container
-        else "start the container with `--shm-size=16g`, or run `mount -o remount,size=50% /dev/shm`"
+        else "start the container with `--shm-size=16g` (in Kubernetes, mount a larger `emptyDir` with"
+        " `medium: Memory` there), or run `mount -o remount,size=50% /dev/shm`"
         if isinstance(os, Missing)
         else "run `mount -o remount,size=50% /dev/shm` as root"
     )

@@ -19,9 +19,8 @@ from dsdoctor import yaml_text
 from dsdoctor.model.facts.machine import Environment, Resources
 from dsdoctor.model.units import BINARY
 from dsdoctor.paste.lines import Line
-from dsdoctor.paste.passages import Passage, passages
+from dsdoctor.paste.passages import Passage
 from dsdoctor.paste.placeholders import is_placeholder
-from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.statements import Statements
 from dsdoctor.probes.environment import allowed
 
@@ -101,7 +100,7 @@ def containers_of(passage: Passage) -> Iterator[Container]:
             for pod in _pods(values, _DEPTH):
                 for container in pod["containers"][:_MOST]:
                     if isinstance(container, dict):
-                        yield _of_pod(container, pod, lines)
+                        yield of_pod(container, pod, lines)
 
 
 def chosen(found: Sequence[Container]) -> list[Container]:
@@ -125,7 +124,14 @@ def _pods(value: Any, depth: int) -> Iterator[dict[str, Any]]:
             yield from _pods(one, depth - 1)
 
 
-def _of_pod(values: dict[str, Any], pod: dict[str, Any], lines: tuple[Line, ...]) -> Container:
+def of_pod(values: dict[str, Any], pod: dict[str, Any], lines: tuple[Line, ...]) -> Container:
+    """A container of a pod.
+
+    Args:
+        values: of the container, as in a manifest.
+        pod: the pod's specification, for its volumes.
+        lines: those that state it.
+    """
     limits = _mapping(_mapping(values.get("resources")).get("limits"))
     variables = {
         str(item["name"]): item["value"]
@@ -276,12 +282,6 @@ def _words(value: Any) -> tuple[str, ...]:
     return tuple(str(word) for word in _list(value) if not isinstance(word, (dict, list)))
 
 
-def _read(lines: Sequence[Line], into: Statements) -> None:
-    found = chosen([one for passage in passages(lines) for one in containers_of(passage)])
-    if found:
-        state_container(found, into)
-
-
 def state_container(found: Sequence[Container], into: Statements) -> None:
     """States what containers agree on."""
     first, rest = found[0], found[1:]
@@ -292,6 +292,3 @@ def state_container(found: Sequence[Container], into: Statements) -> None:
     for name, (size, word) in first.resources.items():
         if all(one.resources.get(name, (0, ""))[0] == size for one in rest):
             into.state(Resources, name, size, first.line_of(word))
-
-
-READER = Reader("a manifest or a compose file", _read)

@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 
 from dsdoctor.model.facts.launch import LaunchCommand, MasterAddress
 from dsdoctor.model.facts.machine import Environment
-from dsdoctor.paste.container_files import Container, chosen, containers_of, documents_of
+from dsdoctor.paste.container_files import Container, chosen, documents_of
 from dsdoctor.paste.docker_container import gpus_of
 from dsdoctor.paste.dockerfile import container_of, dockerfiles_of
 from dsdoctor.paste.lines import LONGEST, Line
 from dsdoctor.paste.passages import Passage, passages
 from dsdoctor.paste.placeholders import is_placeholder
+from dsdoctor.paste.pod_description import all_containers, described_pods
 from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.shell_passages import CONTAINERS, is_continued, shell_lines_of, typed_at
 from dsdoctor.paste.statements import Statements
@@ -189,10 +190,11 @@ def _jobs(passage: Passage) -> Iterator[Launch]:
     images = list(dockerfiles_of(passage))
     files = {line.number for file in images for line in file.lines}
     files |= {line.number for lines in documents_of(passage) for line in lines}
+    files |= {line.number for lines, _ in described_pods(passage) for line in lines}
     if not files:
         yield from _of_shell(passage)
         return
-    yield from _of_containers([*map(container_of, images), *chosen([*containers_of(passage)])])
+    yield from _of_containers([*map(container_of, images), *chosen(all_containers(passage))])
     rest = tuple(line for line in passage.lines if line.number not in files)
     yield from _of_shell(passage._replace(lines=rest))
 

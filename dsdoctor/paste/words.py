@@ -15,9 +15,9 @@ _WORDS = (
     "etting ds_accelerator to cpu", "bus info: pci@", "cuda runtime version", "cuda used to build",
     '"hostconfig": {', "buff/cache", "pcie.link.", "buffers     cached", "max locked memory",
     "locked-in-memory size", "hypervisor vendor", "torch.cuda.is_available", "torch.__version__",
-    "torch.version.cuda", "\nservices:", "apiversion: ", "nvidia/cuda:", "pytorch/pytorch:",
-    "/dev/nvidia*", "cgroup driver: ", "hugepages_total", "缓冲/缓存", "conda list", "env:cuda",
-    '[{"name": "',
+    "torch.version.cuda", "\nservices:", "apiversion: ", "nvidia.com/gpu:", "nvidia/cuda:",
+    "pytorch/pytorch:", "/dev/nvidia*", "cgroup driver: ", "hugepages_total", "缓冲/缓存",
+    "conda list", "env:cuda", '[{"name": "',
 )  # fmt: skip
 #: ... or matches one of these. Each begins with its literal where possible, and is tried only if
 #: the text contains the literal: a single pattern of all of them reads 1 MB/s.

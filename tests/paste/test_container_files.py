@@ -52,6 +52,43 @@ spec:
         emptyDir: {medium: Memory, sizeLimit: 256Mi}
       restartPolicy: Never
 """
+DESCRIBED = """\
+Name:             train-0
+Namespace:        default
+Containers:
+  train:
+    Container ID:
+    Image:         registry.example/train:7
+    Command:
+      /bin/bash
+      -c
+      export OMP_NUM_THREADS=3
+      torchrun --nproc_per_node=4 train.py --deepspeed ds.json
+    State:          Waiting
+      Reason:       CrashLoopBackOff
+    Ready:          False
+    Limits:
+      cpu:             7500m
+      memory:          16Gi
+      nvidia.com/gpu:  2
+    Requests:
+      cpu:             7500m
+      nvidia.com/gpu:  2
+    Environment:
+      NCCL_SOCKET_IFNAME:  eth7
+      HF_TOKEN:            <set to the key 'token' in secret 'hub'>  Optional: false
+    Mounts:
+      /dev/shm from shared (rw)
+Conditions:
+  Type              Status
+  Ready             False
+Volumes:
+  shared:
+    Type:       EmptyDir (a temporary directory that shares a pod's lifetime)
+    Medium:     Memory
+    SizeLimit:  256Mi
+QoS Class:      Burstable
+"""
 COMPOSE = """\
 services:
   train:
@@ -84,7 +121,7 @@ RUN pip install torch==2.3.0 --index-url https://download.pytorch.org/whl/cu121 
 CMD ["torchrun", "--nproc_per_node=4", "train.py"]
 """
 TORCH = "FROM pytorch/pytorch:2.3.0-cuda12.1-cudnn8-{}\nRUN {}\n"
-ALL = {"pod": POD, "compose": COMPOSE, "dockerfile": DOCKERFILE}
+ALL = {"pod": POD, "compose": COMPOSE, "described": DESCRIBED, "dockerfile": DOCKERFILE}
 
 
 def fenced(text: str) -> str:
@@ -102,6 +139,16 @@ def fenced(text: str) -> str:
         ("pod", "launch_command/script_args", ("--deepspeed", "ds.json")),
         ("pod", "run_needs/container_gpus", 2),
         ("pod", "run_needs/container_gpus_by", "nvidia.com/gpu: 2"),
+        ("described", "resources/shm_total_bytes", 256 << 20),
+        ("described", "resources/memory_limit_bytes", 16 * GIB),
+        ("described", "resources/cpus_usable", 7),
+        (
+            "described",
+            "environment/variables",
+            {"NCCL_SOCKET_IFNAME": "eth7", "OMP_NUM_THREADS": "3"},
+        ),
+        ("described", "launch_command/num_gpus", 4),
+        ("described", "run_needs/container_gpus", 2),
         ("compose", "resources/shm_total_bytes", 256 << 20),
         ("compose", "resources/memory_limit_bytes", 16 * GIB),
         ("compose", "resources/limit_memlock", 65536),
@@ -202,6 +249,7 @@ def bad(text: str) -> set[str]:
     [
         pytest.param(POD, {"invalid-device-ordinal", "shm-too-small"}, id="pod"),
         pytest.param(POD.replace("gpu: 2", "gpu: 4").replace("256Mi", "64Gi"), set(), id="a sound pod"),
+        pytest.param(DESCRIBED, {"invalid-device-ordinal", "shm-too-small"}, id="described pod"),
         pytest.param(COMPOSE, {"invalid-device-ordinal", "shm-too-small"}, id="compose"),
         pytest.param(
             COMPOSE.replace("count: 2", "count: 4").replace("256mb", "64gb").replace("memlock: 65536, ", ""),

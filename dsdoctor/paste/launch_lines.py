@@ -195,7 +195,7 @@ def _jobs(passage: Passage) -> Iterator[Launch]:
         yield from _of_shell(passage)
         return
     yield from _of_containers([*map(container_of, images), *chosen(all_containers(passage))])
-    rest = tuple(line for line in passage.lines if line.number not in files)
+    rest = tuple(line._replace(text="") if line.number in files else line for line in passage.lines)
     yield from _of_shell(passage._replace(lines=rest))
 
 

@@ -75,22 +75,24 @@ def _depth(line: Line) -> int:
 
 def _containers(lines: Sequence[Line]) -> Iterator[dict[str, Any]]:
     """Each container, as a manifest would have it."""
-    values: dict[str, Any] = {}
+    values: dict[str, Any] | None = None
     within = ""
     for line in lines:
         depth, text = _depth(line), line.text.strip()
         item = _KEY.match(text)
         if depth == 1 and item and not item["value"]:
-            if values:
+            if values is not None:
                 yield _as_in_manifest(values)
-            values, within = {"name": item["key"]}, ""
+            values, within = {}, ""
+        elif values is None:
+            continue
         elif depth == 2 and item:  # noqa: PLR2004
             within = "" if item["value"] else item["key"]
         elif depth > 2 and within in _LISTS:  # noqa: PLR2004
             values.setdefault(within, []).append(text)
         elif depth > 2 and within in _MAPPINGS and item and item["value"]:  # noqa: PLR2004
             values.setdefault(within, {})[item["key"].strip()] = item["value"]
-    if values:
+    if values is not None:
         yield _as_in_manifest(values)
 
 
@@ -100,7 +102,6 @@ def _as_in_manifest(values: dict[str, Any]) -> dict[str, Any]:
         words = [*words[:2], "\n".join(words[2:])]
     mounts = [found for row in values.get("Mounts", []) if (found := _MOUNT.match(row))]
     return {
-        "name": values["name"],
         "command": words,
         "env": [
             # `<set to the key …>` is not the value

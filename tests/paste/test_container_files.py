@@ -283,7 +283,7 @@ def test_a_part_of_it_states_nothing_else(form: Any, name: str) -> None:
     """Cut from the front and from the end; outside a block, inside a line."""
     text = form(ALL[name])
     whole = facts_of(text)
-    for place in range(len(text)):
+    for place in range(0, len(text), 1 if form is str else 4):
         inside = re.fullmatch(r"\w\w", text[max(place - 1, 0) : place + 1])
         at_line = form is str and text[:place].rstrip(" ").endswith("\n")
         for part in (text[:place], text[place:]):
@@ -294,3 +294,17 @@ def test_a_part_of_it_states_nothing_else(form: Any, name: str) -> None:
                     continue
                 assert whole.get(path, one) == one, part
                 assert path in whole or not one, (path, part)
+
+
+def test_a_command_below_a_file_keeps_its_line() -> None:
+    text = (
+        COMPOSE.replace("command:", "x-command:") + "\nI ran:\n$ torchrun --nproc_per_node=2 t.py\n"
+    )
+    found = stated(text)
+    assert found.sources["launch_command"]["num_gpus"].text.endswith("t.py")
+    assert "container_gpus" in found.facts["run_needs"]
+    assert found.facts["run_needs"]["container_gpus"] is None
+
+
+def test_a_pod_whose_first_rows_are_missing_has_no_container() -> None:
+    assert environment_of(DESCRIBED.replace("  train:\n    Container ID:\n", "")) is None

@@ -18,6 +18,8 @@ from dsdoctor.fleet import bundle, cross, frames, merge, replay, report
 from dsdoctor.fleet.names import expand, fold
 from dsdoctor.fleet.nodes import NodeFinding, NodeReport, silent
 from dsdoctor.fleet.replay import FleetNode
+from dsdoctor.probes.children import collector
+from dsdoctor.probes.nvidia import SECURE_BOOT
 
 
 @given(st.lists(st.integers(0, 1200), min_size=1, max_size=60), st.sampled_from([0, 3, 4]))
@@ -354,6 +356,10 @@ def test_the_collector_reads_what_the_live_probes_read(tmp_path: Path) -> None:
                 if side:
                     side.pop(volatile, None)
         assert left == right, kind
+
+
+def test_the_collector_reads_whether_secure_boot_is_on() -> None:
+    assert SECURE_BOOT in collector.FILES
 
 
 def test_the_collector_is_one_file_for_old_pythons() -> None:

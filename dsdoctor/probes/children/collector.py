@@ -50,6 +50,7 @@ MASKING = ""
 FILES = (
     "/proc/driver/nvidia/version", "/proc/modules", "/proc/meminfo", "/proc/self/cgroup",
     "/proc/self/mountinfo", "/proc/1/cgroup", "/etc/os-release",
+    "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c",
 )  # fmt: skip
 EXIST = (
     "/dev/dxg", "/dev/shm", "/run/secrets/kubernetes.io", "/.singularity.d", "/run/.containerenv",

@@ -76,6 +76,7 @@ class Launch(NamedTuple):
         batch: what the script asks Slurm for.
         failed: the output below it is that of a failure.
         gpus: how many GPUs its container gets at most, and the setting that says so.
+        in_file: a manifest, a compose file or a Dockerfile starts it; it may be another program's.
     """
 
     line: Line
@@ -85,6 +86,7 @@ class Launch(NamedTuple):
     batch: dict[str, str]
     failed: bool = False
     gpus: tuple[int, str] | None = None
+    in_file: bool = False
 
 
 def launches_of(lines: Sequence[Line]) -> list[Launch]:
@@ -93,6 +95,7 @@ def launches_of(lines: Sequence[Line]) -> list[Launch]:
     for passage in passages(lines):
         if len(found) < _MOST:
             found += itertools.islice(_jobs(passage), _MOST)
+    found = [launch for launch in found if not launch.in_file] or found
     found = sorted(found or _logged(lines), key=lambda launch: launch.line.number)
     found = [
         launch._replace(failed=_fails(lines, launch, found[place + 1 : place + 2]))
@@ -217,7 +220,7 @@ def _of_containers(found: Sequence[Container]) -> Iterator[Launch]:
                 if allowed(name) and value and not is_placeholder(value)
             }
             end = container.lines[-1].number
-            yield Launch(line, end, known, variables, {}, gpus=container.gpus)
+            yield Launch(line, end, known, variables, {}, gpus=container.gpus, in_file=True)
 
 
 def _of_shell(passage: Passage) -> Iterator[Launch]:

@@ -29,6 +29,7 @@ from dsdoctor.api import (
     Scope,
     Signature,
     Status,
+    Why,
     check,
     fail,
     ok,
@@ -76,9 +77,11 @@ def ranks_have_devices(
             devices=run.container_gpus,
         )
         return
-    listed = None if kind == "deepspeed" else visible_count(command, environment)
     if isinstance(gpus, Missing):
-        if listed is not None and asked > listed:
+        # on a machine without a driver, a variable of the shell says nothing of the job's node
+        shell = environment if gpus.why is Why.NOT_ASKED else gpus
+        listed = None if kind == "deepspeed" else visible_count(command, shell)
+        if listed and asked > listed:
             name = "gpu_ids" if has_gpu_ids(command) else "CUDA_VISIBLE_DEVICES"
             what = _gpus(listed)
             yield _too_many(

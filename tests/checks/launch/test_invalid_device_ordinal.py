@@ -90,7 +90,8 @@ def test_one_gpu_is_no_plural(have: int, words: str) -> None:
     assert judged.worst.message.endswith(words)
 
 
-UNREAD = Missing(why=Why.ABSENT, detail="no driver")
+UNREAD = Missing(why=Why.NOT_ASKED, detail="a paste without GPUs")
+NO_DRIVER = Missing(why=Why.ABSENT, detail="no driver")
 
 
 @pytest.mark.parametrize(
@@ -117,6 +118,33 @@ def test_a_list_of_gpus_is_compared_where_the_gpus_are_not_known(
         assert judged.statuses == ["skip"]
     else:
         assert said in assert_fail(judged).message
+
+
+@pytest.mark.parametrize(
+    ("line", "visible", "status"),
+    [
+        pytest.param(
+            "torchrun --nproc_per_node 2 t.py", "0", "skip", id="a variable of a login node"
+        ),
+        pytest.param("torchrun --nproc_per_node 2 t.py", "", "skip", id="no GPU is to be used"),
+        pytest.param(
+            "env CUDA_VISIBLE_DEVICES=0 torchrun --nproc_per_node 2 t.py",
+            None,
+            "fail",
+            id="the command sets it",
+        ),
+    ],
+)
+def test_without_a_driver_only_the_command_counts(
+    line: str, visible: str | None, status: str
+) -> None:
+    judged = judge(
+        unit.ranks_have_devices,
+        launch_command=command(line),
+        gpus=NO_DRIVER,
+        environment=env() if visible is None else env(CUDA_VISIBLE_DEVICES=visible),
+    )
+    assert judged.statuses == [status]
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

@@ -37,6 +37,8 @@ LAST_WORDS = lazy(
 )
 #: What NCCL prints about peers that leave, and the Trainer's summary, after which they may leave.
 PEERS, SUMMARY = "NCCL WARN ", "'train_runtime'"
+#: A frame in the stack of a C++ exception (torch 1.8-2.13 c10/util/Backtrace.cpp).
+NATIVE_FRAME = lazy(r"\s*frame #\d{1,3}: \S.{0,1000}?\+ 0x[0-9a-f]")
 #: Last lines that are searched.
 LAST_LINES = 8
 #: How a script around the run ends its log if the run failed, and how a summary of tests ends.
@@ -112,4 +114,5 @@ def _stops_in_a_frame(lines: list[str]) -> bool:
     while len(lines) > 1 and NUMBERED.match(lines[-1]) and not frames_of(lines[-1:]):
         lines.pop()
     cut = lines and PART_OF_FRAME.match(lines[-1])
-    return bool(cut or frames_of(lines[-CUT_LINES:]))
+    native = any(NATIVE_FRAME.match(text) for text in lines[-CUT_LINES:])
+    return bool(cut or native or frames_of(lines[-CUT_LINES:]))

@@ -955,6 +955,12 @@ def test_a_quoted_block_that_shows_its_exception_is_not_cut_off() -> None:
     assert said(steps(1, 4) + block + "It trains well.\n") == "clean"
 
 
+def test_a_log_that_ends_in_the_stack_of_a_native_exception_is_not_clean() -> None:
+    frame = "frame #2: c10d::ProcessGroupNCCL::watchdogHandler() + 0x233 (0x7f6a in /x/libtorch_cuda.so)\n"
+    assert said(f"step 1\nstep 2\n{frame}") == "unrecognised"
+    assert said(f"{frame}{steps(1, 40)}") == "clean"
+
+
 def test_a_log_that_ends_with_an_error_of_cann_is_not_clean() -> None:
     code = "EZ9999: Inner Error!\nEZ9999  Kernel task happen error, retCode=0x26\n"
     assert said(steps(1, 4) + code) == "unrecognised"

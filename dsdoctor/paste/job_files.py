@@ -34,9 +34,9 @@ from dsdoctor.paste.statements import Statements
 from dsdoctor.probes.accelerate_keys import (
     ignored,
     rejected_by_plugin,
-    rejected_gpu_ids,
     too_few_ranks,
 )
+from dsdoctor.probes.accelerate_values import rejected_value
 from dsdoctor.probes.command_line import with_accelerate
 from dsdoctor.probes.config import CONFIG_KEYS, is_config, parse_config
 from dsdoctor.probes.hostfile import parse_env_file
@@ -250,17 +250,18 @@ def _accelerate(values: dict[Any, Any], lines: Sequence[Line], into: Statements)
         else {}
     )
     refused = rejected_by_plugin(values, options, None)
-    stopped = rejected_gpu_ids(values, options) if not refused else ""
+    stopped = rejected_value(values, options) if not refused else None
     few = too_few_ranks(values, options)
-    error = refused or stopped
+    error = refused or (stopped.said if stopped is not None else "")
     keys = re.findall(r"`(\w+)`", error) or list(unread) or ["num_processes"]
     fact = LaunchParse(
         launcher="accelerate",
         accepted=not error,
         error=error,
         ignored=unread,
-        in_file=bool(stopped),
-        in_ranks=bool(refused),
+        in_file=stopped is not None,
+        in_ranks=bool(refused) or (stopped is not None and stopped.in_ranks),
+        advice=stopped.advice if stopped is not None else "",
         too_few_ranks=few,
     )
     into.whole(fact, _line_of(keys, lines))

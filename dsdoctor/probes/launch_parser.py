@@ -19,7 +19,8 @@ from dsdoctor.interpreter import run_child
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.redact import mask
-from dsdoctor.probes.accelerate_keys import rejected_by_plugin, rejected_gpu_ids, too_few_ranks
+from dsdoctor.probes.accelerate_keys import rejected_by_plugin, too_few_ranks
+from dsdoctor.probes.accelerate_values import rejected_value
 from dsdoctor.probes.command_line import launcher_words
 from dsdoctor.probes.yaml_files import accelerate_values
 
@@ -119,9 +120,16 @@ def launch_parse(
         error = rejected_by_plugin(values, command.options, run.config, passed or "")
         if error:
             return LaunchParse(launcher=launcher, accepted=False, error=mask(error), in_ranks=True)
-        error = rejected_gpu_ids(values, command.options)
-        if error:
-            return LaunchParse(launcher=launcher, accepted=False, error=mask(error), in_file=True)
+        rejection = rejected_value(values, command.options)
+        if rejection is not None:
+            return LaunchParse(
+                launcher=launcher,
+                accepted=False,
+                error=mask(rejection.said),
+                advice=mask(rejection.advice),
+                in_file=True,
+                in_ranks=rejection.in_ranks,
+            )
         few = too_few_ranks(values, command.options)
         if few:
             return LaunchParse(launcher=launcher, accepted=True, too_few_ranks=few)

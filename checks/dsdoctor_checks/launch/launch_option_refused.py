@@ -92,6 +92,17 @@ def the_launcher_accepts_its_options(
         yield ok(launcher=parse.launcher)
     if parse.accepted:
         return
+    if parse.in_file:
+        yield fail(
+            f"accelerate's configuration file stops the run: {parse.error}",
+            effect="DeepSpeed rejects the value in each rank"
+            if parse.in_ranks
+            else "`accelerate launch` ends with an exception and starts no rank",
+            hint=parse.advice,
+            launcher=parse.launcher,
+            error=parse.error,
+        )
+        return
     if parse.in_ranks:
         yield fail(
             f"accelerate rejects its DeepSpeed settings: {parse.error}",
@@ -99,15 +110,6 @@ def the_launcher_accepts_its_options(
             " `TrainingArguments`",
             hint="the DeepSpeed config must contain `zero_optimization` and each such setting; remove"
             " these from accelerate's configuration file and options",
-            launcher=parse.launcher,
-            error=parse.error,
-        )
-        return
-    if parse.in_file:
-        yield fail(
-            f"accelerate stops at its configuration file: {parse.error}",
-            effect="`accelerate launch` ends with an exception and starts no rank",
-            hint='write them as quoted text (`gpu_ids: "0,1"`; two or more for `MULTI_GPU`), or `gpu_ids: all`',
             launcher=parse.launcher,
             error=parse.error,
         )

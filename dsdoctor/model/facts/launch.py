@@ -80,8 +80,9 @@ class LaunchParse(Fact, frozen=True, kw_only=True):
         error: its message otherwise.
         ignored: keys of `deepspeed_config` in accelerate's configuration that accelerate does not
             read, each with the option that has a similar name ("" = none has).
-        in_file: accelerate stops at its configuration file, whatever the options are.
+        in_file: a value in accelerate's configuration file stops the run.
         in_ranks: not the parser rejects it, but accelerate's DeepSpeed plugin in each rank.
+        advice: what to write in the configuration file instead.
         too_few_ranks: accelerate's `num_processes` and `num_machines` if the first is the smaller
             one, so that no machine starts a rank; None if it is not.
     """
@@ -92,6 +93,7 @@ class LaunchParse(Fact, frozen=True, kw_only=True):
     ignored: dict[str, str] = {}
     in_file: bool = False
     in_ranks: bool = False
+    advice: str = ""
     too_few_ranks: tuple[int, int] | None = None
 
 

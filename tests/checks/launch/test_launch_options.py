@@ -324,7 +324,7 @@ def test_gpu_ids_that_stop_accelerate(ids: str, error: str) -> None:
     assert isinstance(found, LaunchParse)
     assert error in found.error
     judged = judge(launch_option_refused.the_launcher_accepts_its_options, launch_parse=found)
-    assert "stops at its configuration file" in assert_fail(judged, error).message
+    assert "configuration file stops the run" in assert_fail(judged, error).message
 
 
 @pytest.mark.parametrize(("ids", "listed"), [("0,1", "0,1"), ("[0, 1]", None)])

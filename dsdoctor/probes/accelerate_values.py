@@ -1,0 +1,139 @@
+"""Values in accelerate's YAML at which `accelerate launch` stops, or DeepSpeed in each rank.
+
+Source: accelerate 1.15 (read and run 2026-11-28): commands/config/config_args.py (`from_yaml_file`,
+`ClusterConfig`, `SageMakerConfig`), utils/dataclasses.py (`DistributedType`, `PrecisionType`,
+`DeepSpeedPlugin`), commands/launch.py, utils/launch.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from dsdoctor.probes.accelerate_keys import rejected_gpu_ids
+
+#: The keys of both kinds of configuration, and those of earlier releases.
+_KEYS = frozenset(
+    {"command_file", "commands", "compute_environment", "debug", "deepspeed_config",
+     "distributed_type", "downcast_bf16", "dynamo_config", "enable_cpu_affinity", "fp8_config",
+     "fsdp_config", "gpu_ids", "machine_rank", "main_process_ip", "main_process_port",
+     "main_training_function", "megatron_lm_config", "mixed_precision", "mpirun_config",
+     "num_machines", "num_processes", "parallelism_config", "rdzv_backend", "same_network",
+     "tpu_env", "tpu_name", "tpu_use_cluster", "tpu_use_sudo", "tpu_vm", "tpu_zone", "use_cpu",
+     "additional_args", "base_job_name", "ec2_instance_type", "iam_role_name", "image_uri",
+     "profile", "py_version", "pytorch_version", "region", "sagemaker_inputs_file",
+     "sagemaker_metrics_file", "transformers_version", "dynamo_backend", "fp16", "ipex_config",
+     "tpu_metadata"}
+)  # fmt: skip
+_ALIKE = 0.8
+_ENVIRONMENTS = ("LOCAL_MACHINE", "AMAZON_SAGEMAKER")
+#: Those of 1.15, and TPU and MPS of earlier releases.
+_TYPES = (
+    "NO", "MULTI_CPU", "MULTI_GPU", "MULTI_NPU", "MULTI_MLU", "MULTI_SDAA", "MULTI_MUSA",
+    "MULTI_XPU", "DEEPSPEED", "FSDP", "XLA", "MEGATRON_LM", "MULTI_HPU", "MULTI_NEURON", "TPU",
+    "MPS",
+)  # fmt: skip
+_PRECISIONS = ("no", "fp8", "fp16", "bf16")
+_DEVICES = ("none", "cpu", "nvme")
+_STAGES = ("0", "1", "2", "3")
+_GPU_IDS = (
+    'write them as quoted text (`gpu_ids: "0,1"`; two or more for `MULTI_GPU`), or `gpu_ids: all`'
+)
+
+
+class Rejection(NamedTuple):
+    """A value that stops a run.
+
+    Attributes:
+        said: what it is, and what was expected; the first name in backticks is its key.
+        advice: what to write instead.
+        in_ranks: the launcher passes it on, and DeepSpeed rejects it in each rank.
+    """
+
+    said: str
+    advice: str
+    in_ranks: bool = False
+
+
+def rejected_value(values: Mapping[str, Any], options: Mapping[str, str]) -> Rejection | None:
+    """The first value that stops a run; None without one.
+
+    Args:
+        values: of accelerate's YAML.
+        options: of `accelerate launch`, which take precedence, `-` as `_`.
+
+    >>> rejected_value({"distributed_type": "DEEPSPEED", "mixed_precision": "fp18"}, {}).said
+    '`mixed_precision` is `fp18`; expected `no`, `fp8`, `fp16` or `bf16`'
+    >>> rejected_value({"distributed_type": "DEEPSPEED", "mixed_precison": "bf16"}, {}).said
+    '`mixed_precison` is not a key of it; the closest is `mixed_precision`'
+    """
+    return next(_rejections(values, options), None)
+
+
+def _rejections(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
+    yield from _unknown_keys(values)
+    if (other := _unexpected(values, "compute_environment", _ENVIRONMENTS)) is not None:
+        yield other
+    kind = values.get("distributed_type")
+    if isinstance(kind, str) and kind not in _TYPES:
+        near = _nearest(kind.upper(), _TYPES)
+        said = f"`distributed_type` is `{kind}`, which accelerate does not have"
+        advice = (
+            f"set it to `{near}`" if near else "set it to `DEEPSPEED`, `MULTI_GPU`, `FSDP` or `NO`"
+        )
+        yield Rejection(f"{said}; the closest is `{near}`" if near else said, advice)
+    if "mixed_precision" not in options:
+        precision = _unexpected(values, "mixed_precision", _PRECISIONS)
+        if precision is not None:
+            yield precision
+    for key in ("num_processes", "num_machines", "machine_rank"):
+        value = values.get(key)
+        if key not in options and isinstance(value, str) and not re.fullmatch(r"\s*\d+\s*", value):
+            yield Rejection(f"`{key}` is `{value}`; expected a number", f"set `{key}` to a number")
+    if gpu_ids := rejected_gpu_ids(values, options):
+        yield Rejection(gpu_ids, _GPU_IDS)
+    yield from _of_the_plugin(values, options)
+
+
+def _unknown_keys(values: Mapping[str, Any]) -> Iterator[Rejection]:
+    """Misspelt keys: accelerate stops at any that its release does not know."""
+    for key in values:
+        near = "" if key in _KEYS else _nearest(str(key), sorted(_KEYS))
+        if near and near not in values:
+            said = f"`{key}` is not a key of it; the closest is `{near}`"
+            yield Rejection(said, f"rename it to `{near}`")
+
+
+def _of_the_plugin(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
+    """What accelerate writes into the DeepSpeed config as it stands."""
+    section = values.get("deepspeed_config")
+    kind = str(values.get("distributed_type", "")).upper()
+    if kind != "DEEPSPEED" or not isinstance(section, dict):
+        return
+    if section.get("deepspeed_config_file") or "deepspeed_config_file" in options:
+        return
+    for key, known in (
+        ("zero_stage", _STAGES),
+        ("offload_optimizer_device", _DEVICES),
+        ("offload_param_device", _DEVICES),
+    ):
+        if key not in options and (other := _unexpected(section, key, known)) is not None:
+            yield other._replace(in_ranks=True)
+
+
+def _unexpected(values: Mapping[str, Any], key: str, expected: tuple[str, ...]) -> Rejection | None:
+    value = values.get(key)
+    # YAML reads an unquoted `no` as false
+    text = "no" if value is False else str(value)
+    if value is None or text.lower() in map(str.lower, expected):
+        return None
+    words = [f"`{word}`" for word in expected]
+    listed = f"{', '.join(words[:-1])} or {words[-1]}"
+    return Rejection(f"`{key}` is `{value}`; expected {listed}", f"set `{key}` to {listed}")
+
+
+def _nearest(word: str, known: tuple[str, ...] | list[str]) -> str:
+    import difflib  # noqa: PLC0415  # only for a file with such a word
+
+    return "".join(difflib.get_close_matches(word, known, 1, _ALIKE))

@@ -10,6 +10,7 @@ import msgspec
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Failure, Hit, Scan
+from dsdoctor.logs.importing import suits
 from dsdoctor.logs.knowledge import Known, Rule
 from dsdoctor.logs.necessary import necessary
 from dsdoctor.model.condition import Level, Signature
@@ -122,7 +123,7 @@ def counts(hit: Hit, scan: Scan, flags: set[str]) -> bool:
         return False
     if signature.requires and not any(text in flags for text in signature.requires):
         return False
-    return not signature.final or _is_final(hit, scan)
+    return suits(hit, scan.errors) and (not signature.final or _is_final(hit, scan))
 
 
 def _is_final(hit: Hit, scan: Scan) -> bool:

@@ -17,17 +17,22 @@ PART_OF_FRAME = lazy(r"\s+File \"[^\"]{0,400}\"?(?:, ?(?:line ?\d{0,9},?)?)?\s*$
 #: Source lines that IPython prints with their numbers below a frame.
 NUMBERED = lazy(r"\s*(?:-{1,9}> ?)?\d{1,6}(?:\s|$)")
 #: How native libraries report a failure; a log that ends with one is not clean. RCCL (2.16-2.30
-#: src/init.cc) also warns of what it misses, and goes on. CANN, below torch_npu, prints a code of
-#: the component (EZ: AI Core, EH: runtime, EI: HCCL …). Compilers print the place of an error
-#: first (GCC 4-15, Clang 3-20, nvcc 10-13); the Neuron compiler reports through XLA; a client of
-#: torch's TCPStore (2.4-2.13 csrc/distributed/c10d/TCPStore.cpp) that waited in vain tries again.
+#: src/init.cc) also warns of what it misses, and goes on. CANN, below torch_npu, prints a code:
+#: level, component (EZ: AI Core, EH: runtime, EI: HCCL …) and number. oneCCL (2021-2022
+#: common/log), UCX (1.6-1.18 ucs/debug/log.c), PMIx (3-5) and Open MPI (4-5) name their level; PMIx
+#: reports locks of its store (dstore, gds) in runs that succeed. Compilers print the place of an
+#: error first (GCC 4-15, Clang 3-20, nvcc 10-13); the Neuron compiler reports through XLA; a client
+#: of torch's TCPStore (2.4-2.13 distributed/c10d/TCPStore.cpp) that waited in vain tries again.
 #: Paddle's launcher (1.8-3.3 distributed/utils) and Hydra (1.0-1.3 _internal/utils.py) name the
 #: failed run, glog (0.3-0.7 logging.cc) prefixes what it aborts with by an F. Slurm's commands and
 #: apptainer (1.0-1.4 pkg/sylog) end with the line that they print of their own failure.
 LAST_WORDS = lazy(
     r"NCCL WARN (?!Missing \"|LL cutoff points)"
     r"|\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|received SIGTERM\b"
-    r"|^(?:(?!\s*(?:Last )?State:).*[\]\s])?Terminated$|^\s*E[A-Z]9999: Inner Error!"
+    r"|^(?:(?!\s*(?:Last )?State:).*[\]\s])?Terminated$"
+    r"|^\s*(?:\w{3,60}\()?E[A-Z1-9]\d{4}\)?(?:\[PID: ?\d{1,9}\]|: )"
+    r"|\|CCL_ERROR\| |\bUCX  ERROR +\S|\bpml_ucx\.c:\d{1,5} {1,2}Error: "
+    r"|\b(?:PMIX|OPAL|ORTE|PRTE) ERROR: .{1,80} in file (?!\S*(?:gds_|dstore_))\S{1,200} at line \d"
     r"|^\S{1,400}\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|hip)"
     r"(?::\d{1,7}:\d{1,7}|\(\d{1,7}\)): (?:fatal )?error: "
     r"|\bneuronx?-cc compilation failed|\bTCP client failed to connect/validate to host \S"

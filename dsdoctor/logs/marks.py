@@ -87,6 +87,11 @@ MARKS: dict[str, tuple[str, str]] = {
         "A worker died or was killed while executing a task",
         r"A worker died or was killed while executing a task by an unexpected system error",
     ),
+    # Ray 2.0-2.54 (src/ray/raylet/node_manager.cc, gcs/gcs_server/gcs_actor_manager.cc)
+    "ray-exit": (
+        "orker exit type: ",
+        r"\b[Ww]orker exit type: (?P<v>[A-Z]{3,20}(?:_[A-Z]{2,20}){0,4})",
+    ),
     "slurm-step": ("slurmstepd", r"slurmstepd.{0,400}error"),
     "segfault": ("egmentation fault", r"[Ss]egmentation fault"),
     "zero": ("ZeRO", r"(?i)zero[ _-]?(?:optimization_)?(?:stage[ _:=.]*|-)(?P<n>[0-3])\b"),

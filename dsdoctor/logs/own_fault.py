@@ -5,7 +5,8 @@ from __future__ import annotations
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.errors import Error
-from dsdoctor.logs.frames import Frame, frames_of
+from dsdoctor.logs.frames import frames_of
+from dsdoctor.logs.importing import is_importing
 from dsdoctor.logs.plain_errors import DEVICE_ASSERT, NATIVE_ASSERT
 from dsdoctor.logs.products import ENTRY_POINT, STACK, caller_of, package_of, passer_of
 
@@ -116,7 +117,7 @@ def is_user_code(error: Error) -> bool:
         return _users(error)
     if error.type in FOREIGN or FOREIGN_TEXT.search(text) or is_echo(error):
         return False
-    if _while_importing(error):
+    if is_importing(error):
         return False
     if error.type in {"KeyError", "IndexError"} and _looked_up(error):
         return True
@@ -145,18 +146,6 @@ def _class_of_a_product(error: Error) -> bool:
     """Whether nothing but the exception is shown, and a product of the stack defines its class."""
     package, dot, _ = error.text.partition(".")
     return bool(dot) and not error.traced and not error.frames and package in STACK
-
-
-def _while_importing(error: Error) -> bool:
-    """Whether an installed package failed to import: it is incompatible with another, or Python."""
-    below: list[Frame] = []
-    for frame in reversed(error.frames):
-        if not package_of(frame.file):
-            break
-        below.append(frame)
-    return any(
-        frame.function == "<module>" and package_of(frame.file) != "python" for frame in below
-    )
 
 
 def _looked_up(error: Error) -> bool:

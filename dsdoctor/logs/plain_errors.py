@@ -26,6 +26,11 @@ PLAIN_ERRORS = (
         ),
         "ModuleNotFoundError",
     ),
+    # of `python -m` (CPython 3.3-3.14 Lib/runpy.py)
+    (
+        lazy(r"^\S{0,300}python[\w.]{0,12}: (?P<message>No module named [\w.]{1,200})$"),
+        "ModuleNotFoundError",
+    ),
     (lazy(r"(?P<message>.{0,400}Assertion `[^`]*` failed.*)"), DEVICE_ASSERT),
     (
         # glibc's `assert`, of C++ (assert/assert.c, the same since 2.0)
@@ -43,6 +48,7 @@ PLAIN_LITERALS = (
     "can't open file",
     ASSERTION,
     "Error while finding module specification for",
+    ": No module named ",
 )
 
 

@@ -26,8 +26,9 @@ PREFIXES = lazy(
     r"[\w.-]{1,64} {1,30}\| |"  # docker compose
     r"<\d{1,3}>(?:1 )?|"  # syslog
     rf"\[?(?:{TIME})\]? (?:std(?:out|err) [FP] |{UNIT})?|"  # shippers, Kubernetes, journald
-    r"(?![\w.]*(?:Error|Exception|Warning|Interrupt|Exit): )(?:[a-zA-Z][\w.-]{0,62}|"
-    r"\d{1,3}(?:\.\d{1,3}){3})"
+    # of pdsh, unlike the codes of CANN's errors (E, component, number)
+    r"(?![\w.]*(?:Error|Exception|Warning|Interrupt|Exit): |E[A-Z1-9]\d{4}: )"
+    r"(?:[a-zA-Z][\w.-]{0,62}|\d{1,3}(?:\.\d{1,3}){3})"
     r": (?=\[|Traceback|  File |[A-Za-z_.]+Error|    )"  # pdsh: NODE:
     r")",
 )

@@ -107,7 +107,7 @@ TOOL = lazy(
 #: A launcher, scheduler or service states the status with which what it started has ended.
 STATUS = lazy(
     r"(?i)\bexit(?:ed|s)?(?:[ _-]with)?(?: an?)?(?: non-?zero)?(?: exit)?[ _-]?(?:code|status)"
-    r"\W{1,5}(?:is |of |was )?-?[1-9]\d{0,9}\b.{0,80}$"
+    r"\W{1,5}(?:is |of |was )?(?:-?[1-9]\d{0,9}|0x(?!0{8})[0-9a-f]{8})\b.{0,80}$"
     r"|\bfailed with (?:error |exit )?(?:code|status) -?[1-9]"
     r"|\bnon-?zero (?:exit )?(?:code|status)\b"
     r"|\bstatus=[1-9]\d{0,3}/\w|\bFailed with result '|\btermination \(return value -?[1-9]"

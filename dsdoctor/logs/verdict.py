@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dsdoctor.logs import reader
+from dsdoctor.logs import ray_deaths, reader
 from dsdoctor.logs.answers import Answer, answered_by
 from dsdoctor.logs.candidates import Choice, sorted_errors
 from dsdoctor.logs.echoes import is_echo, signal_of, told_by
@@ -196,7 +196,10 @@ def _outcome(
         if is_user_code(error):
             whose = "about the script's data" if is_about_data(error) else "the script's own"
             return Outcome.USER_CODE, f"the first exception is {whose}: {what}"
-        return Outcome.UNRECOGNISED, f"no known condition fits: {what}"
+        if not ray_deaths.is_death(error, marks):
+            return Outcome.UNRECOGNISED, f"no known condition fits: {what}"
+    if ray_deaths.is_death(error, marks):
+        return Outcome.UNRECOGNISED, ray_deaths.told(marks)
     if any(name in marks for name in FATAL_MARKS):
         return Outcome.UNRECOGNISED, "the run died and the log does not show why"
     if open_end:

@@ -105,6 +105,8 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
             else.
         echo: the other ranks print it when one has died, and launchers when they clean up: any
             failure that is not an echo explains it.
+        importing: whether the hit counts only on an exception that was raised while an installed
+            package was being imported (True), or never there (False); None: anywhere.
         goes_on: a script goes on after it: it explains the conditions that it masks if they come
             later, whatever their level, and no other failure.
     """
@@ -127,6 +129,7 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
     compared: tuple[str, ...] = ()
     startup: bool = False
     echo: bool = False
+    importing: bool | None = None
     goes_on: bool = False
 
     def hint_with(self, groups: Mapping[str, str]) -> str:

@@ -156,6 +156,19 @@ SIGNATURES = (
         masks=("rank-killed", "nccl-timeout-watchdog"),
     ),
     Signature(
+        pattern=r"The actor (?:died|is dead) because its node has died\.",
+        source="ray 2.0-2.54 src/ray/gcs/gcs_server/gcs_actor_manager.cc",
+        message="Ray lost a node of its cluster, and with it an actor",
+        hint="look in `raylet.out` and the kernel log of that node, and restart Ray there; if it was preempted, the cluster's own log says so",
+        examples=(
+            "The actor died because its node has died. Node Id: 56b97436e67393f15565e024278867700c2bd0ec6ca9e0dac7261fd1",
+            "The actor is dead because its node has died. Node Id: 56b97436e67393f15565e024278867700c2bd0ec6ca9e0dac7261fd1",
+        ),
+        unless=("the actor's node was preempted",),
+        level=Level.LIKELY,
+        masks=("rank-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
         pattern=r"\bJobState=NODE_FAIL\b|^\d[\w.+-]*[\s|].*[\s|]NODE_FAIL[\s|]",
         source="slurm 20.02-25.05 scontrol show job, sacct",
         examples=(

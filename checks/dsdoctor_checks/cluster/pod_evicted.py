@@ -35,6 +35,17 @@ SIGNATURES = (
         masks=("rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
+        pattern=r"^(?:[a-z0-9.-]{1,63} +)?[a-z0-9.-]{1,253} +\d{1,3}/\d{1,3} +Evicted +\d",
+        source="kubernetes 1.8-1.34 pkg/printers/internalversion/printers.go: kubectl get pods",
+        examples=(
+            "train-0   0/1   Evicted   0   15m",
+            "lab   train-0   0/1   Evicted   0   15m",
+        ),
+        not_examples=("train-0 0/1 was Evicted 0 times",),
+        level=Level.STRONG,
+        masks=("rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
         pattern=r"EvictionByEvictionAPI|TerminationByKubelet|evicting pod \S+/\S+",
         source="kubernetes 1.20-1.34 pkg/kubelet, pkg/scheduler: events and pod status",
         examples=(

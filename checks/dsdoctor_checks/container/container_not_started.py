@@ -112,7 +112,7 @@ SIGNATURES = (
         masks=_HOOKS,
     ),
     Signature(
-        pattern=r"\b(?:Reason: +|\d/\d +)(?:ErrImagePull|ImagePullBackOff|InvalidImageName|CreateContainerConfigError|CreateContainerError|RunContainerError)\b|kubelet +(?:\S+ +)?Failed to pull image ",
+        pattern=r"\b(?:Reason: +|\d/\d +)(?:Init:)?(?:ErrImagePull|ImagePullBackOff|InvalidImageName|CreateContainer(?:Config)?Error|RunContainerError|StartError|ContainerCannotRun)\b|kubelet +(?:\S+ +)?Failed to pull image ",
         source="kubernetes 1.20-1.34 pkg/kubelet/images/types.go, pkg/kubelet/kuberuntime/kuberuntime_container.go",
         examples=(
             "      Reason:       ErrImagePull",
@@ -122,9 +122,38 @@ SIGNATURES = (
             "      Reason:       CreateContainerConfigError",
             "      Reason:       CreateContainerError",
             "train-worker-3   0/1   RunContainerError   2   4m",
+            "train-worker-3   0/1   Init:StartError   2   4m",
+            "      Reason:       ContainerCannotRun",
             'Warning  Failed  2m  kubelet  Failed to pull image "lab/train:9": not found',
         ),
         not_examples=("retried after ImagePullBackOff", "Reason: RunContainerErrors"),
+        level=Level.STRONG,
+        masks=_VICTIMS,
+    ),
+    Signature(
+        pattern=r"\bFailed +\S{1,20} (?:\(x\d+ over \S+\) +)? *kubelet(?:, \S+)? +Error: (?!ErrImagePull|ImagePullBackOff|.{0,600}(?:nvidia-container-cli|executable file not found|[Nn]o space left))(?P<why>\S.{1,300})",
+        source="kubernetes 1.8-1.34 pkg/kubelet/kuberuntime/kuberuntime_container.go: FailedToCreateContainer, FailedToStartContainer",
+        message="the kubelet could not start the container: {why}",
+        hint="correct what the message reports: the command, a mount, a device or the runtime of that node",
+        examples=(
+            "Warning  Failed     12s   kubelet  Error: failed to create containerd task: failed to create shim task: OCI runtime create failed: x: unknown",
+            'Warning  Failed  12s (x3 over 55s)  kubelet, gpu-3  Error: failed to start container "train": Error response from daemon: x',
+        ),
+        not_examples=(
+            "Warning  Failed  2m (x4 over 3m)  kubelet  Error: ErrImagePull",
+            "what the kubelet Error: prefix means",
+        ),
+        masks=_VICTIMS,
+    ),
+    Signature(
+        pattern=r"no runtime binary found from candidate list: \[(?P<names>[^\]\n]{0,100})\]",
+        source="nvidia-container-toolkit 1.4-1.18 internal/oci/runtime_low_level.go",
+        message="NVIDIA's container runtime found none of the runtimes that it calls: {names}",
+        hint="install `runc` or `crun` on the node, on the PATH of the container engine, or list the one that is there under `runtimes` in `/etc/nvidia-container-runtime/config.toml`",
+        examples=(
+            "error constructing low-level runtime: error locating runtime: no runtime binary found from candidate list: [docker-runc runc crun]",
+        ),
+        not_examples=("no runtime binary found from candidate list: [runc",),
         level=Level.STRONG,
         masks=_VICTIMS,
     ),

@@ -1,12 +1,14 @@
-"""An extension needs a different CUDA runtime than torch provides.
+"""A CUDA library is missing or of another release than needed.
 
 ## Why it matters
-A compiled extension needs the major version of the CUDA runtime that it was linked with. The loader
-accepts no other.
+A compiled extension needs the major version of the CUDA runtime that it was linked with, and the libraries of
+one CUDA release, such as cuBLAS and cuBLASLt, need each other. If the loader finds one of another release
+first, from a CUDA toolkit on `LD_LIBRARY_PATH` or from another package, the import fails.
 
 ## What to do
-Install the extension built for torch's CUDA version, which
-`python -c 'import torch; print(torch.version.cuda)'` prints.
+If the message names two libraries, unset `LD_LIBRARY_PATH` and try again; then reinstall torch, so that its
+`nvidia-*` packages have the releases that it pins. If it names an extension, install the one built for
+torch's CUDA version, which `python -c 'import torch; print(torch.version.cuda)'` prints.
 
 ## References
 Detected from logs only.
@@ -23,7 +25,55 @@ HINT = (
     " (`python -c 'import torch; print(torch.version.cuda)'`)"
 )
 
+_MIXED = "`{one}` and the `{other}` that was loaded are of different releases of CUDA"
+_MIXED_HINT = "unset `LD_LIBRARY_PATH`, where a CUDA toolkit comes before torch's own libraries, and try again; if that does not help, reinstall torch with the `nvidia-*` packages that it pins (`python -m pip install --force-reinstall torch`)"
+
 SIGNATURES = (
+    Signature(
+        pattern=r"(?P<one>lib[\w.+-]{1,80}\.so[\d.]{0,20}): undefined symbol: \w{1,120}, version (?P<other>lib(?!cudnn)(?:cu|nv)\w{1,40}\.so[\d.]{0,20})",
+        source="glibc 2.17-2.41 elf/dl-lookup.c",
+        message=_MIXED,
+        hint=_MIXED_HINT,
+        examples=(
+            "ImportError: /x/nvidia/cublas/lib/libcublas.so.12: undefined symbol: cublasLtGetEnvironmentMode, version libcublasLt.so.12",
+            "python: symbol lookup error: /x/libcusparse.so.12: undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12",
+        ),
+        not_examples=(
+            "/x/libcudnn_cnn.so.9: undefined symbol: a, version libcudnn_graph.so.9",
+            "libcublas.so.12: undefined symbol: cublasLtGetEnvironmentMode",
+        ),
+        level=Level.STRONG,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
+    Signature(
+        pattern=r"version `?(?P<other>lib(?!cudnn)(?:cu|nv)\w{1,40}\.so[\d.]{0,20})'? not found \(required by (?:[^()\s]{0,300}/)?(?P<one>lib[\w.+-]{1,80}\.so[\d.]{0,20})\)",
+        source="glibc 2.17-2.41 elf/dl-version.c",
+        message=_MIXED,
+        hint=_MIXED_HINT,
+        examples=(
+            "ImportError: /usr/local/cuda/lib64/libcublasLt.so.12: version `libcublasLt.so.12' not found (required by /x/nvidia/cublas/lib/libcublas.so.12)",
+            "ImportError: /x/libnvJitLink.so.12: version `libnvJitLink.so.12' not found (required by libcusparse.so.12)",
+        ),
+        not_examples=(
+            "version `libcudnn.so.9' not found (required by libtorch.so)",
+            "version `libcublasLt.so.12' not found (required by x)",
+        ),
+        level=Level.STRONG,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
+    Signature(
+        pattern=r"(?P<one>lib[\w.+-]{1,80}\.so[\d.]{0,20}): symbol \w{1,120},? version \S{1,80} not defined in file (?P<other>lib(?!cudnn)(?:cu|nv)\w{1,40}\.so[\d.]{0,20})",
+        source="glibc 2.17-2.41 elf/dl-lookup.c",
+        message=_MIXED,
+        hint=_MIXED_HINT,
+        examples=(
+            "OSError: /x/libcublas.so.11: symbol cublasLtHSHMatmulAlgoInit version libcublasLt.so.11 not defined in file libcublasLt.so.11 with link time reference",
+            "ImportError: /x/libcusparse.so.12: symbol __nvJitLinkComplete_12_4, version libnvJitLink.so.12 not defined in file libnvJitLink.so.12 with link time reference",
+        ),
+        not_examples=("x.so: symbol f, version V not defined in file libfoo.so",),
+        level=Level.STRONG,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
     Signature(
         pattern=r"Error: (?P<library>lib(?:cusparseLt|cufile|cupti|nvshmem_host)\.so[\d.]*): cannot open shared object",
         source="glibc 2.17-2.41 elf/dl-load.c; torch 2.1-2.13 libtorch_cuda.so needs them",
@@ -42,7 +92,7 @@ SIGNATURES = (
         " with the index of its CUDA version",
     ),
     Signature(
-        pattern=r"^(?!.*(?:dso_loader|Could not load dynamic library)).*lib(?:cudart|cublas|cublasLt|cufft|cusparse|nvrtc|cusolver|curand|nvToolsExt|cupti|cufile|cusparseLt|cudss|nvfatbin|nvshmem_host)(?:\.so|-)[\w.]*: cannot open shared object",
+        pattern=r"^(?!.*(?:dso_loader|Could not load dynamic library)).*(?P<library>lib(?:cudart|cublas|cublasLt|cufft|cusparse|nvrtc|cusolver|curand|nvToolsExt|cupti|cufile|cusparseLt|cudss|nvfatbin|nvshmem_host)(?:\.so|-)[\w.]*): cannot open shared object",
         source="glibc 2.17-2.41 elf/dl-load.c",
         examples=(
             "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory",
@@ -65,6 +115,7 @@ SIGNATURES = (
         not_examples=(
             "W tensorflow/stream_executor/platform/default/dso_loader.cc:64] Could not load dynamic library 'libcudart.so.11.0'; dlerror: libcudart.so.11.0: cannot open shared object file",
         ),
+        message="`{library}` is not found: an extension was built for another release of CUDA than torch brings",
         level=Level.STRONG,
     ),
     Signature(

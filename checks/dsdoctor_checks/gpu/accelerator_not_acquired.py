@@ -101,6 +101,19 @@ SIGNATURES = (
         masks=_VICTIMS,
     ),
     Signature(
+        pattern=r"\bEL0005\)?: (?:\[PID: \d{1,9}\] )?(?:\d{4}-\d\d-\d\d\S{0,20} )?The resources are busy\.",
+        source="CANN 6-8 conf/error_manager/error_code.json: EL0005",
+        message="The Ascend NPU is held by another process, or is being reset",
+        hint="look with `npu-smi info` who holds it, and end what an earlier job has left; if it is being reset, wait and start again",
+        examples=(
+            "EL0005: [PID: 7] 2024-05-21-10:00:00.123.456 The resources are busy.",
+            "Resource_Busy(EL0005): The resources are busy.",
+        ),
+        not_examples=("EL0004: The resources are busy.",),
+        level=Level.STRONG,
+        masks=_VICTIMS,
+    ),
+    Signature(
         pattern=r"dcmi module initialize failed\. ret is -?\d+",
         source="Ascend driver 20-25 npu-smi",
         message="The tool of the Ascend driver cannot reach the driver",

@@ -109,6 +109,43 @@ SIGNATURES = (
         masks=_VICTIMS,
     ),
     Signature(
+        pattern=r"NPU (?:function )?error(?:: .{1,200}?)?, error code is (?P<code>5070(?:01|1[13]|4[689]|50))\b|(?:synchronize stream|task) failed, runtime result = (?P<result>5070(?:01|1[13]))\b",
+        source="torch_npu 1.8-2.9 csrc/core/npu/NPUErrorCodes.h (task scheduler, model, SDMA, internal tasks), NPUException.h; CANN 6-8 log_inner.cpp",
+        message="A task failed on an Ascend NPU; CANN's code says no more (507001 and its neighbors)",
+        hint="read the lines below it and the plog (`~/ascend/log`) for the first code that says more: an operator, memory (EL0004), HCCL (EI, EJ) or a device; `ASCEND_LAUNCH_BLOCKING=1` shows the operator",
+        examples=(
+            "RuntimeError: copy_d2d:torch_npu/csrc/aten/common/CopyKernel.cpp:274 NPU function error: c10_npu::acl::AclrtSynchronizeStreamWithTimeout(copy_stream), error code is 507001",
+            "RuntimeError: x.cpp:94 NPU function error: acl::AclmdlRIExecuteAsync, error code is 507011",
+            "RuntimeError: x.ts:508 NPU function error: AclrtSynchronizeDeviceWithTimeout, error code is 507013",
+            "RuntimeError: x.cpp:9 NPU error, error code is 507048",
+            "RuntimeError: x.cpp:9 NPU error, error code is 507050",
+            "       synchronize stream failed, runtime result = 507001[FUNC:ReportCallError]",
+            "       task failed, runtime result = 507013[FUNC:x]",
+        ),
+        not_examples=(
+            "NPU function error: aclrtSynchronizeStream, error code is 5070010",
+            "Warning: NPU warning, error code is 507001[Error]: ",
+            "task failed, runtime result = 5070019",
+        ),
+        level=Level.WEAK,
+        masks=("rank-killed", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\bOptype \[(?P<operator>[^\]]{1,80})\] of Ops kernel \[[^\]]{1,60}\] is unsupported|No supported Ops kernel and engine are found for \[[^\]]{0,100}\], optype \[(?P<kind>[^\]]{1,80})\]",
+        source="CANN 5-8 conf/error_manager/error_code.json: EZ3002, EZ3003",
+        message="The installed CANN does not support an operator, or its data type or shape, on this NPU",
+        hint="read the reason after `Reason:`; use a data type or shape that the operator supports there, or the release of CANN that torch_npu was built for",
+        examples=(
+            "EZ3002: [PID: 603] 2025-06-23-10:51:59.636.525 Optype [TransData] of Ops kernel [AIcoreEngine] is unsupported. Reason: x.",
+            "EZ3003: [PID: 603] No supported Ops kernel and engine are found for [x], optype [Foo].",
+        ),
+        not_examples=(
+            "Optype [TransData] of Ops kernel [AIcoreEngine] is slow",
+            "No supported Ops kernel and engine are found for [x], optype []",
+        ),
+        masks=_VICTIMS,
+    ),
+    Signature(
         pattern=r"The Inner error is reported as above\.",
         source="torch_npu 1.11-2.7 csrc/core/npu/NPUException.h",
         message="An operator failed on an Ascend NPU; the lines above say why",

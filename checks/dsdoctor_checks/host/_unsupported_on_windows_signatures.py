@@ -377,13 +377,9 @@ SIGNATURES = (
         level=Level.HINT,
     ),
     Signature(
-        pattern=r"^failed to create process\.|(?:Error|ERROR|error|[Ww]arning|WARNING|assert\w{0,5})\b.{0,200}(?:not (?:yet |currently )?(?:supported|available|work(?:ing)?)|unsupported|does not work|doesn't work|not support(?:ed)?) (?:on |for )?Windows|Error: .{0,80}Windows is not (?:yet |currently )?supported",
-        source=(
-            "setuptools 20-84 launcher.c and pip's distlib (Windows): \"failed to create "
-            'process."; packages that do not support Windows'
-        ),
+        pattern=r"(?:Error|ERROR|error|[Ww]arning|WARNING|assert\w{0,5})\b.{0,200}(?:not (?:yet |currently )?(?:supported|available|work(?:ing)?)|unsupported|does not work|doesn't work|not support(?:ed)?) (?:on |for )?Windows|Error: .{0,80}Windows is not (?:yet |currently )?supported",
+        source=("packages that do not support Windows"),
         examples=(
-            "failed to create process.",
             "RuntimeError: this launcher is not supported on Windows",
             "NotImplementedError: Windows is not yet supported",
             "AssertionError: the backend does not support Windows",

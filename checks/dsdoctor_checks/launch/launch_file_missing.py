@@ -243,6 +243,29 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
+        pattern=r": (?P<program>/(?![^:\s]{0,300}(?:python|pypy)[\w.]{0,12}:)[^:\s]{1,300}): bad interpreter: No such file",
+        source="bash 3.2-5.3 execute_cmd.c; the words are glibc's",
+        message="The interpreter `{program}` in the first line of the script does not exist",
+        hint="correct the first line (`#!`) of the script, and remove Windows line ends with `dos2unix`: they are shown as `^M`",
+        examples=("bash: ./run.sh: /bin/bash^M: bad interpreter: No such file or directory",),
+        not_examples=(
+            "bash: /new/bin/pip: /old/bin/python3.10: bad interpreter: No such file or directory",
+        ),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern=r"\benv: ['\u2018](?P<program>\w{1,40})\\r['\u2019]: No such file",
+        source="coreutils 8.25-9.7 src/env.c",
+        message="The first line of the script ends with a Windows line end, so `{program}` is not found",
+        hint="remove Windows line ends with `dos2unix`, or `sed -i 's/\\r$//' SCRIPT`",
+        examples=(
+            "/usr/bin/env: 'python3\\r': No such file or directory",
+            "/usr/bin/env: \u2018bash\\r\u2019: No such file or directory",
+        ),
+        not_examples=("/usr/bin/env: 'a b\\r': No such file or directory",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
         pattern=r"execve\(\): (?P<program>\S{1,300}): (?P<why>Permission denied|Exec format error)",
         source="slurm 2.2-25.11 src/slurmd/slurmstepd/task.c, with glibc's words",
         message="Slurm could not execute `{program}`: {why}",

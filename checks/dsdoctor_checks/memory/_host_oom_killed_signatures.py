@@ -257,18 +257,28 @@ SIGNATURES = (
         not_near=("ibv_", "CUDA out of memory"),
     ),
     Signature(
-        pattern=r"^(?:\S+\.)?MemoryError\b",
+        pattern=r"^(?:\S+\.)?MemoryError\b(?!: std::bad_alloc)",
         source="python 3.3-3.14 Objects/obmalloc.c, Python/errors.c PyErr_NoMemory",
         message=NOT_ALLOCATED,
         examples=("MemoryError",),
+        not_examples=("MemoryError: std::bad_alloc",),
         not_near=("ibv_", "CUDA out of memory"),
     ),
     Signature(
         pattern="std::bad_alloc",
-        source="cuda toolkit 12.9.86 libnvvm.so",
+        source="GCC 4.8-15 libstdc++-v3/libsupc++/bad_alloc.cc; pybind11 2.0-3.0 raises MemoryError",
         message=NOT_ALLOCATED,
         examples=("terminate called after throwing an instance of 'std::bad_alloc'",),
-        not_near=("ibv_", "CUDA out of memory"),
+        # while a module is being imported, two builds of a C++ library are the usual reason
+        not_near=(
+            "ibv_",
+            "CUDA out of memory",
+            " in create_module",
+            ">>> import ",
+            "-c 'import ",
+            '-c "import ',
+        ),
+        importing=False,
     ),
     Signature(
         pattern=r"killed due to the node running low on memory|^\S*ray\.exceptions\.OutOfMemoryError",

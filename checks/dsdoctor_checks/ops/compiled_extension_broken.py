@@ -129,7 +129,29 @@ HINT = (
     " if the job does not need the package, uninstall it"
 )
 
+_CLASH = "C++ could not allocate memory while a compiled module was imported, as happens if two builds of a C++ library meet in one process"
+_CLASH_HINT = "import that package alone, and before the others (`python -c 'import torch'`), to see which two clash, and reinstall them for each other; unset `LD_LIBRARY_PATH` and `LD_PRELOAD`, and look whether `ulimit -v` is low"
+
 SIGNATURES = (
+    Signature(
+        pattern=r"\bstd::bad_alloc\b",
+        source="GCC 4.8-15 libstdc++-v3/libsupc++/bad_alloc.cc; pybind11 2.0-3.0 raises MemoryError",
+        message=_CLASH,
+        hint=_CLASH_HINT,
+        examples=("MemoryError: std::bad_alloc",),
+        not_examples=("MemoryError: mystd::bad_alloc",),
+        importing=True,
+        masks=("native-crash", "rank-killed"),
+    ),
+    Signature(
+        pattern=r"throwing an instance of 'std::bad_alloc'",
+        source="GCC 4.8-15 libstdc++-v3/libsupc++/vterminate.cc; CPython 3.8-3.14 faulthandler.c",
+        message=_CLASH,
+        hint=_CLASH_HINT,
+        examples=("terminate called after throwing an instance of 'std::bad_alloc'",),
+        near=(" in create_module", ">>> import ", "-c 'import ", '-c "import '),
+        masks=("native-crash", "rank-killed"),
+    ),
     Signature(
         pattern=r"\b(?P<library>libGL\.so\.1|libgthread-2\.0\.so\.0|libglib-2\.0\.so\.0|libSM\.so\.6|libXext\.so\.6|libXrender\.so\.1): cannot open shared object file",
         source="glibc 2.17-2.41 elf/dl-load.c, for the wheels of opencv-python 3.4-4.12",

@@ -7,6 +7,17 @@ from __future__ import annotations
 
 from dsdoctor.api import Level, Signature
 
+#: Of a name with a dot, Python has imported what stands before the last one.
+_NO_PART = "the installed `{package}` has no module `{name}`: it is not the release that the code was written for"
+_NO_PART_HINT = "install the release of `{package}` that the code was written for (its requirements name it), or adapt the import; `python -m pip show {package}` prints the installed one"
+
+#: Packages of which scripts often need another release than is installed.
+_PARTED = (
+    "torch", "flash_attn", "torchvision", "torchaudio", "trl", "tokenizers", "safetensors", "pydantic",
+    "numpy", "scipy", "sklearn", "pandas", "bitsandbytes", "lightning", "pytorch_lightning", "timm",
+    "gradio", "optimum", "evaluate", "vllm", "mmengine", "mmcv", r"google\.protobuf",
+)  # fmt: skip
+
 SIGNATURES = (
     Signature(
         pattern=r"cannot import name '\w+' from 'huggingface_hub(?:\.[\w.]+)?'",
@@ -460,8 +471,11 @@ SIGNATURES = (
         hint="adapt the call, or install the release of the package that it was written for",
     ),
     Signature(
-        pattern=r"No module named '(?:transformers|peft|diffusers|accelerate|huggingface_hub|datasets)\.(?!deepspeed)[\w.]+'",
+        # the package itself was imported, so it is installed
+        pattern=r"No module named '(?P<name>(?P<package>transformers|peft|diffusers|accelerate|huggingface_hub|datasets)\.(?!deepspeed)[\w.]+)'",
         source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
+        message=_NO_PART,
+        hint=_NO_PART_HINT,
         examples=(
             "ModuleNotFoundError: No module named 'transformers.models.llava'",
             "ModuleNotFoundError: No module named 'huggingface_hub.inference._text_generation'",
@@ -471,6 +485,29 @@ SIGNATURES = (
             "No module named 'datasets.name'",
         ),
         not_examples=("No module named 'transformers.deepspeed'",),
+    ),
+    Signature(
+        pattern=r"No module named '(?P<name>(?P<package>deepspeed(?!\.ops\.[\w.]*_op')|colossalai(?!\._C\b)|xformers|lightning_fabric|auto_gptq|fairscale|sentence_transformers|ray|openai|langchain)\.[\w.]+)'$",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
+        message=_NO_PART,
+        hint=_NO_PART_HINT,
+        examples=(
+            "ModuleNotFoundError: No module named 'deepspeed.moe.experts2'",
+            "ModuleNotFoundError: No module named 'colossalai.legacy'",
+            "ModuleNotFoundError: No module named 'xformers.components'",
+            "ModuleNotFoundError: No module named 'lightning_fabric.utilities.seed'",
+            "ModuleNotFoundError: No module named 'auto_gptq.nn_modules.x'",
+            "ModuleNotFoundError: No module named 'fairscale.nn.x'",
+            "ModuleNotFoundError: No module named 'sentence_transformers.losses2'",
+            "ModuleNotFoundError: No module named 'ray.rllib.agents'",
+            "ModuleNotFoundError: No module named 'openai.error'",
+            "ModuleNotFoundError: No module named 'langchain.llms'",
+        ),
+        not_examples=(
+            "ModuleNotFoundError: No module named 'ray.x'; 'ray' is not a package",
+            "ModuleNotFoundError: No module named 'deepspeed.ops.adam.cpu_adam_op'",
+            "ModuleNotFoundError: No module named 'colossalai._C.cpu_adam'",
+        ),
     ),
     Signature(
         pattern="No module named 'distutils|module 'distutils' has no attribute 'version'",
@@ -730,14 +767,26 @@ SIGNATURES = (
         level=Level.HINT,
     ),
     Signature(
-        pattern=r"No module named '(?:torch|flash_attn|torchvision|torchaudio|trl|tokenizers|safetensors|pydantic|numpy|scipy|sklearn|pandas|bitsandbytes|lightning|pytorch_lightning|timm|gradio|optimum|evaluate|vllm|mmengine|mmcv|google\.protobuf)\.[\w.]+'|'torch\.(?:dtype|device|Tensor|Size)' object has no attribute",
-        source="python 3.3-3.14 Lib/importlib/_bootstrap.py, python 3.3-3.14 Objects/object.c",
-        examples=(
-            "ModuleNotFoundError: No module named 'torchvision.transforms.v2'",
-            "ModuleNotFoundError: No module named 'numpy._core'",
-            "AttributeError: 'torch.dtype' object has no attribute 'itemsize'",
+        pattern=r"No module named '(?P<name>(?P<package>" + "|".join(_PARTED) + r")\.[\w.]+)'",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
+        message=_NO_PART,
+        hint=_NO_PART_HINT,
+        examples=tuple(
+            f"ModuleNotFoundError: No module named '{name}.name'".replace("\\", "")
+            for name in _PARTED
         ),
         not_examples=("No module named 'bitsandbytes. is fine",),
+        level=Level.HINT,
+    ),
+    Signature(
+        pattern=r"'torch\.(?:dtype|device|Tensor|Size)' object has no attribute",
+        source="python 3.3-3.14 Objects/object.c",
+        examples=(
+            "AttributeError: 'torch.dtype' object has no attribute 'itemsize'",
+            "AttributeError: 'torch.device' object has no attribute 'itemsize'",
+            "AttributeError: 'torch.Tensor' object has no attribute 'itemsize'",
+            "AttributeError: 'torch.Size' object has no attribute 'itemsize'",
+        ),
         level=Level.HINT,
     ),
     Signature(

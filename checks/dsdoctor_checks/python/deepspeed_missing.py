@@ -86,14 +86,13 @@ HINT = "install it into the environment that runs the job: `python -m pip instal
 
 SIGNATURES = (
     Signature(
-        pattern=r"No module named '?deepspeed'?(?:$|[^.\w])|No module named 'deepspeed\.(?![\w.]*_op')[\w.]+'",
+        pattern=r"No module named '?deepspeed'?(?:$|[^.\w])",
         source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
         examples=(
             "ModuleNotFoundError: No module named 'deepspeed'",
             "ImportError: No module named deepspeed",
-            "No module named 'deepspeed.name'",
         ),
-        not_examples=("ModuleNotFoundError: No module named 'transformers.deepspeed'",),
+        not_examples=("ModuleNotFoundError: No module named 'deepspeed.moe'",),
         level=Level.STRONG,
     ),
     Signature(

@@ -25,7 +25,8 @@ NUMBERED = lazy(r"\s*(?:-{1,9}> ?)?\d{1,6}(?:\s|$)")
 #: of torch's TCPStore (2.4-2.13 distributed/c10d/TCPStore.cpp) that waited in vain tries again.
 #: Paddle's launcher (1.8-3.3 distributed/utils) and Hydra (1.0-1.3 _internal/utils.py) name the
 #: failed run, glog (0.3-0.7 logging.cc) prefixes what it aborts with by an F. Slurm's commands and
-#: apptainer (1.0-1.4 pkg/sylog) end with the line that they print of their own failure.
+#: apptainer (1.0-1.4 pkg/sylog) end with the line that they print of their own failure; so do MPICH
+#: and Intel MPI (3.0-4.2 src/pm/hydra, src/mpi/errhan). Ray and glog print the check that failed.
 LAST_WORDS = lazy(
     r"NCCL WARN (?!Missing \"|LL cutoff points)"
     r"|\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|received SIGTERM\b"
@@ -37,7 +38,10 @@ LAST_WORDS = lazy(
     r"(?::\d{1,7}:\d{1,7}|\(\d{1,7}\)): (?:fatal )?error: "
     r"|\bneuronx?-cc compilation failed|\bTCP client failed to connect/validate to host \S"
     r"|\bABORT!!! Out of all \d{1,6} trainers\b|^Error executing job with overrides: "
-    r"|^(?:srun|sbatch|salloc): (?:error|fatal): |^FATAL:   \S"
+    r"|^(?:srun|sbatch|salloc): (?:error: |fatal: |Job step aborted\b|Force Terminated\b)"
+    r"|^FATAL:   \S|\.(?:cc|cpp|h):\d{1,7}[:\]]{1,2} +Check failed: |^Abort\(\d{1,10}\) on node "
+    r"|\bMPI job will now abort\b|\bFatal error in (?:PMPI|MPI|internal)_"
+    r"|^\[(?:mpiexec|proxy:\S{1,20})@\S{1,100}\] .{0,300}\b(?:unable|error|failed|assert)\b"
     r"|^F\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d{1,9} +\d{1,9} \S{1,200}:\d{1,7}\] "
 )
 #: What NCCL prints about peers that leave, and the Trainer's summary, after which they may leave.

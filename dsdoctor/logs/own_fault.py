@@ -33,7 +33,8 @@ FOREIGN = frozenset(
         "ProxyError", "RemoteDisconnected", "XlaRuntimeError", "JaxRuntimeError",
         "IncompleteRead", "ChunkedEncodingError",
         # what conda (4.3-25 exceptions.py) and gsutil report of their own work
-        "CommandException", "CondaEnvException", "CondaError", "CondaHTTPError", "CondaSSLError",
+        "AccessDeniedException", "CommandException",
+        "CondaEnvException", "CondaError", "CondaHTTPError", "CondaSSLError",
         "CondaValueError", "CondaVerificationError", "DirectoryNotACondaEnvironmentError",
         "EnvironmentLocationNotFound", "EnvironmentNotWritableError", "InvalidArchiveError",
         "LibMambaUnsatisfiableError", "NoWritableEnvsDirError", "PackagesNotFoundError",

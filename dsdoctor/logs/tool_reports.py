@@ -29,11 +29,14 @@ ERRNO = (
     r"|(?:command )?not found)"
 )
 #: Tools that scripts call to tidy up; a job does not fail with them.
-TIDY = r"(?!(?:\S*/)?(?:rm|rmdir|mkdir|unlink|umount|kill|pkill|killall|which|conda deactivate): )"
+TIDY = (
+    r"(?!(?:\S{1,200}: line \d{1,6}: )?(?:\S{0,200}/)?"
+    r"(?:rm|rmdir|mkdir|unlink|umount|kill|pkill|killall|which): )"
+)
 #: What BuildKit puts before the lines of a build: `#12 34.56 `, and `34.56 ` in its summary.
 BUILD_HEAD = lazy(r"^(?:#\d{1,4} )?(?:\d{1,5}\.\d{1,3} )?")
 #: Metrics have the word too: `Error: 0.03`, `errors: none`.
-SAID = r"(?!(?i:none|no|nan|inf|ok|null|false|true|yes)\b)[A-Za-z`'\"(\[<{/~_]"
+SAID = r"(?!(?i:none|no|nan|inf|ok|null|false|true|yes)\W{0,3}$)[A-Za-z`'\"(\[<{/~_]"
 
 
 class Shape(NamedTuple):
@@ -45,12 +48,20 @@ class Shape(NamedTuple):
             but lines that belong to it may follow.
         where: where the reason is, with the groups of the pattern; "" if not known.
         said: how much it says of what failed: of several lines that which says most is quoted.
+        unless: what a line of this shape must not contain; None: anything may.
     """
 
     pattern: re.Pattern[str]
     within: int = 0
     where: str = ""
     said: int = 0
+    unless: re.Pattern[str] | None = None
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """The match in a line; None if the line has another shape."""
+        found = self.pattern.search(text)
+        excused = found is not None and self.unless is not None and self.unless.search(text)
+        return None if excused else found
 
 
 #: Lines at the end in which a tool's last statement counts, and a cluster's table or description.
@@ -68,41 +79,72 @@ GAVE_UP = lazy(
     r"|^-- Configuring incomplete, errors occurred!"
     # docker 1.0-28, BuildKit 0.8-0.24
     r"|^ERROR: failed to (?:solve|build): |^The command '.{1,4000}' returned a non-zero code: "
+    # Rust and Go programs (uv, ruff; docker, kubectl), Java, PowerShell 5-7, git 2.x
+    r"|^thread '[^']{1,200}' (?:\(\d{1,9}\) )?panicked at |^panic: \S|^Exception in thread \""
+    r"|^\s*\+ (?:CategoryInfo|FullyQualifiedErrorId) +: |^git: '[^']{1,80}' is not a git command"
 )
 #: The level of a message, after the name of the tool or none.
 LEVEL = lazy(
     TIDY + r"(?:^|^[\w./+-]{1,80}(?:\[\d{1,9}\])?(?: \[[\w-]{1,40}\])?: {1,2}|^CMake )"
     r"(?:(?:[Ff]atal )?[Ee]rror|FATAL(?: ERROR)?|[Ff]atal|ERROR|CRITICAL)(?:\[\w{1,12}\])?"
     r"(?: {0,4}\((?!s\b)[^()]{1,60}\)| (?:response|from|in|at|downloading|uploading|while|when"
-    r"|during|processing|reading|loading|opening|executing|running|creating|building|parsing|connecting"
-    r"|occurred|encountered|code)\b[^:]{0,80}(?::\d[^:]{0,80})?)?:(?: {1,4}" + SAID + r"|$)"
+    r"|during|processing|reading|loading|opening|executing|running|creating|building|parsing"
+    r"|connecting|occurred|encountered|code)\b[^:]{0,80}(?::\d[^:]{0,80})?)?:(?: {1,4}"
+    + SAID
+    + r"|$)"
     # with the name before the word: `nvcc fatal   : `, `rsync error: `
     r"|^[a-z][\w.+-]{1,30} (?:fatal|error) {0,4}: {1,4}" + SAID +
     # apt 1.0-3.0, curl 7-8, wget 1.x, the AWS CLI 1-2, kubectl, GitHub's runner, Windows' cmd
-    r"|^E: [A-Z]|^ERROR [A-Z][a-z]|^curl: \(\d{1,3}\) |^ERROR \d{3}: "
+    r"|^E: [A-Za-z]|^ERROR [A-Z][a-z]|^curl: \(\d{1,3}\) |^ERROR \d{3}: "
     r"|^(?:fatal error: )?An error occurred \("
     r"|^The connection to the server \S{1,300} was refused|^##\[error\]"
     r"|^'[^']{1,200}' is not recognized as an internal or external command"
     r"|The term '[^']{1,200}' is not recognized as "
     # the last line of a logger at its highest levels
-    r"|^\[(?:ERROR|FATAL|CRITICAL)\] \S"
+    r"|^\[(?:ERROR|FATAL|CRITICAL)\] \S|^(?:ERROR|FATAL) ~ |^(?:error|critical) {1,6}\w{2,40} [A-Z]"
+    # MSVC and MSBuild, assemblers, absl's flags
+    r"|(?:^|[ :)])(?:fatal )?error [A-Z]{1,5}\d{3,5}: |^\{standard input\}: Error: "
+    r"|^FATAL Flags parsing error: |^[A-Z]\w{3,60}(?:NotFound|Timeout|Failure): \S"
     r"|^(?:[\w./:-]{0,80} {0,8}[-|:] {0,8})?(?:ERROR|CRITICAL|FATAL)(?: {0,8}[-|:] {0,8}| +)"
     r"[\w./]{1,80}(?::[\w<>.]{1,80}){0,3}(?:\(\d{1,6}\))?(?::\d{1,6})? {0,8}[-|:]"
+    r"(?! {0,4}[\d.]{1,12}%?$)"
 )
-#: A shell states the script and the line; other tools end the line with an errno, or say what they
-#: cannot do.
-TOOL = lazy(
-    r"^-?\S{1,300}: line \d{1,6}: (?!warning)\S"
+#: A shell states the script and the line.
+SHELL = lazy(
+    r"^-?\S{1,300}: line \d{1,6}: (?!warning|(?:kill|rm|rmdir|mkdir|umount|pkill): )\S"
     r"|^\S{1,200}: \d{1,6}: (?:\S{1,200}: (?:not found|Permission denied|unexpected operator"
     r"|parameter (?:null or )?not set)|Bad substitution|Syntax error: |Illegal "
     r"|(?:[\w.]+: )?can(?:no|')t )"
+    r"|: unbound variable$|: not found\.?$|^fish: Unknown command|^timeout: sending signal "
     r"|^zsh: (?:command not found|no such file or directory|permission denied|no matches found"
     r"|killed|segmentation fault|abort)"
-    rf"|{TIDY}^-?[\w./+-]{{1,200}}: .{{0,300}}\b{ERRNO}\.?$"
-    rf"|{TIDY}^[\w./+-]{{1,60}}: {{1,2}}(?:\S{{1,80}}: )?(?:cannot|can't|could not|unable to"
-    r"|failed to|invalid|unrecognized|unknown option|illegal|missing operand|no such"
-    r"|unexpected end of file|Unexpected EOF|Error is not recoverable"
-    r"|connection unexpectedly closed|a password is required|sending signal \w{2,10} to command)\b"
+    r"|^The system cannot find the \w{4,6} specified\.?$|^Access is denied\.$"
+)
+#: A tool ends its line with the words of an errno ...
+ENDS_WITH_ERRNO = lazy(rf"{TIDY}^-?[\w./+-]{{1,200}}: .{{0,300}}\b{ERRNO}\.?$")
+#: ... or says what it could not do.
+UNABLE = lazy(
+    TIDY + r"^[\w./+-]{1,60}: {1,2}(?:\S{1,80}: )?(?:cannot|can't|could not|unable to|failed to"
+    r"|invalid|unrecognized|unknown option|illegal|missing operand|no such"
+    r"|unexpected end of file|Unexpected EOF|Error is not recoverable|access denied"
+    r"|connection unexpectedly closed|a password is required)\b"
+)
+#: The same without its name. transformers (4.0-5.23 trainer.py) only warns of what it cannot
+#: estimate.
+SENTENCE = lazy(
+    r"^(?:Could not (?!estimate)|Couldn't |Cannot |Can't |Unable to |Failed to )\w"
+    r"|^(?:unknown|invalid|unrecognized|no such) (?:\w{1,20} )?(?:flag|option|command|argument)\b"
+    r"|^The \w{1,40}(?: \w{1,40})? (?:has )?failed to (?:start|launch|initialize|connect|open)\b"
+    r"|^(?:download|upload|copy) failed: \S|\bAn error occurred \(\w{1,60}\) when calling "
+    r"|^(?!0 )\d{1,6} errors? (?:detected|generated|found)\b"
+    r"|\bundefined reference to (?:symbol )?[`'\"]|\binvalid compose project$"
+    r"|^Exiting (?:because|due to|with error)\b"
+)
+#: How such a line says that its program goes on without that: `…, using torch instead`.
+GOES_ON = lazy(
+    r"(?i)[,;:.(-] {0,3}(?:so |now |will |and )?(?!exiting|aborting|stopping|quitting|missing"
+    r"|according|during)[a-z]{2,20}ing\b|\b(?:instead|ignored?|skip(?:ped)?|fall(?:s|ing)? ?back"
+    r"|defaults?|continu(?:e|es|ing)|from scratch|warning)\b"
 )
 #: A launcher, scheduler or service states the status with which what it started has ended.
 STATUS = lazy(
@@ -111,7 +153,8 @@ STATUS = lazy(
     r"|\bfailed with (?:error |exit )?(?:code|status) -?[1-9]"
     r"|\bnon-?zero (?:exit )?(?:code|status)\b"
     r"|\bstatus=[1-9]\d{0,3}/\w|\bFailed with result '|\btermination \(return value -?[1-9]"
-    r"|\bterminated by signal \d|^Finished: (?:FAILURE|ABORTED|UNSTABLE)$"
+    r"|\b(?:terminated by|exited with) signal \d|^Set the environment variable HYDRA_FULL_ERROR=1"
+    r"|^Finished: (?:FAILURE|ABORTED|UNSTABLE)$"
     r"|\bdependency failed to start: |\bhave not registered within the timeout\b"
 )
 #: What kubectl shows of a pod whose container ends (kubernetes 1.8-1.34 pkg/kubelet,
@@ -126,21 +169,33 @@ CONTAINER = lazy(
     r"|\bBack-?off restarting failed container\b"
     r"|\bBackoffLimitExceeded\b|\breached the specified backoff limit\b"
 )
+#: The same of a job of Kubernetes, and what Slurm (20.02-25.05 sacct, scontrol) shows of one.
+JOB = lazy(r"^(?:[a-z0-9.-]{1,63} +)?(?P<job>[a-z0-9.-]{1,253}) +Failed +\d{1,6}/\d{1,6} ")
+SLURM_JOB = lazy(
+    r"^(?P<job>\d{1,10})(?:[._+]\w{1,20})*[\s|].*[\s|](?:FAILED|BOOT_FAIL)[\s|]+\d{1,3}:\d{1,3}\b"
+    r"|\bJobState=(?:FAILED|BOOT_FAIL)\b"
+)
 SHAPES = (
     Shape(POD, MANY, "`kubectl logs --previous {pod}` shows what its container printed", 3),
     Shape(CONTAINER, MANY, "`kubectl logs --previous POD` shows what the container printed", 3),
+    Shape(JOB, MANY, "`kubectl describe job {job}` and the logs of its pods show why", 3),
+    Shape(SLURM_JOB, MANY, "the job's own log shows why", 3),
     Shape(GAVE_UP, FEW, said=2),
     Shape(STATUS),
     Shape(LEVEL, said=1),
-    Shape(TOOL, said=1),
+    Shape(SHELL, said=1),
+    Shape(ENDS_WITH_ERRNO, said=1),
+    Shape(UNABLE, said=1, unless=GOES_ON),
+    Shape(SENTENCE, said=1, unless=GOES_ON),
 )
 #: Lines that belong to a report above them: its notes and reasons, a frame around it, a prompt, the
 #: times of a job.
 BELONGS = lazy(
-    r"^\s|^[^\w\[({<\"'%]|^$"
+    r"^\s|^[^\w\[({<\"'%]|^$|^[A-Z][\w ]{0,30}:$|^\((?:try|use|see|run)\b"
+    r"|^(?:Code|Message|Details|Reason|Output|Stderr|Stdout|Command): "
     r"|^(?:[Nn]ote|[Hh]int|[Hh]elp|HINT|NOTE|[Uu]sage|usage|Caused by|[Ww]arning|WARNING)\b.{0,9}:"
     r"|^(?:See|For (?:more|further|bug)|Try|Check|Please|Perhaps|Did you|Run|Exiting|exit|logout"
-    r"|Abort|real|user|sys|wandb:|slurmstepd:|operable program|failed$)"
+    r"|More|Pass|Abort|real|user|sys|wandb:|slurmstepd:|operable program|failed$)"
     r"|^\[notice\]|^\S{1,80}[$#] ?$|^\d{1,9}\.\d{1,3}user "
     r"|^(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w* |(?:[Ee]nd|[Jj]ob|[Ff]inish)\w*\b.{0,60}\d\d:\d\d)"
 )
@@ -149,13 +204,14 @@ BELONGS = lazy(
 #: A line that reports a failure contains one of these, in small letters; most last lines of healthy
 #: logs do not, so the patterns need not be compiled.
 WORDS = (
-    "error", "fail", "fatal", "***", "not found", "no such", "denied", "cannot", "can't",
-    "unable", "could not", "invalid", "exit", "signal", "backoff", "back-off", "\u00d7", "\u2717",
+    "error", "fail", "fatal", "***", "not found", "no such", "cannot", "can't", "unable",
+    "could not", "invalid", "exit", "signal", "backoff", "back-off", "\u00d7", "\u2717",
     "refused", "timed out", ": line ", "not recognized", "syntax", "illegal", "missing",
     "unrecognized", "unknown", "resolve", "a directory", "status", "curl", "eof", "end of file",
     "busy", "stale", "too long", "password", "termin", "timeout", "aborted", "unstable",
-    "critical", "substitution", "e: pack", "parameter", "exceeded", "nodelost", "nodeshutdown",
-    "non-zero", "nonzero", "finished: ",
+    "critical", "substitution", "parameter", "exceeded", "nodelost", "nodeshutdown", "non-zero",
+    "nonzero", "finished: ", "panic", "undefined", "unbound", "notfound", "couldn't", "occurred",
+    "commandnotfound", "not a git", "denied",
 )  # fmt: skip
 
 
@@ -177,7 +233,7 @@ def report_in(lines: Sequence[str]) -> Report | None:
     >>> report_in(["x.sh: line 3: nvtop: command not found", "loading", "done"])
     >>> report_in(["Error: 0.03"])
     """
-    if not any(word in line.lower() for line in lines for word in WORDS):
+    if not any(line.startswith("E: ") or word in line.lower() for line in lines for word in WORDS):
         return None
     best: Report | None = None
     most = -1
@@ -188,7 +244,7 @@ def report_in(lines: Sequence[str]) -> Report | None:
         text = BUILD_HEAD.sub("", line.rstrip())
         for shape in SHAPES:
             if (behind < shape.within or (closing and not shape.within)) and (
-                found := shape.pattern.search(text)
+                found := shape.search(text)
             ):
                 if shape.said > most:
                     best = Report(text.strip(), shape.where.format_map(found.groupdict()))

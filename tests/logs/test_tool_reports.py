@@ -220,6 +220,126 @@ def read(text: str) -> Diagnosis:
         pytest.param(
             "INFO: starting\nERROR:root:the loader stopped\n", "ERROR:root", id="a logger's level"
         ),
+        pytest.param(
+            "error: No virtual environment found; run `uv venv` to create an environment\n",
+            "error: No virtual environment found",
+            id="a message that begins with no",
+        ),
+        pytest.param(
+            "Could not solve for environment specs\nThe following packages are incompatible\n"
+            "└─ foo does not exist (perhaps a typo or a missing channel).\n"
+            "critical libmamba Could not solve for environment specs\n",
+            "critical libmamba Could not solve",
+            id="mamba",
+        ),
+        pytest.param(
+            "EnvironmentLocationNotFound: Not a conda environment: /x/env\n",
+            "EnvironmentLocationNotFound",
+            id="conda",
+        ),
+        pytest.param(
+            "unknown flag: --gpu\nSee 'docker run --help'.\n", "unknown flag", id="an option"
+        ),
+        pytest.param(
+            "NAME    STATUS   COMPLETIONS   DURATION   AGE\ntrain   Failed   0/1   5m   5m\n",
+            "`kubectl describe job train`",
+            id="a job in kubectl's table",
+        ),
+        pytest.param(
+            "4711         train        gpu        lab         64     FAILED      1:0 \n",
+            "the job's own log shows why",
+            id="a job in Slurm's accounting",
+        ),
+        pytest.param(
+            "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n",
+            "Job step aborted",
+            id="a step of Slurm's",
+        ),
+        pytest.param(
+            "[2024-01-01 10:00:00,000 C 1 1] (raylet) node_manager.cc:1: Check failed: x\n",
+            "Check failed: x",
+            id="a check of Ray's",
+        ),
+        pytest.param(
+            "Abort(1090319) on node 0 (rank 0 in comm 0): Fatal error in PMPI_Init: x\n",
+            "Fatal error in PMPI_Init",
+            id="MPICH",
+        ),
+        pytest.param(
+            '[mpiexec@n1] HYDU_sock_connect: unable to connect from "n1" to "n2"\n',
+            "unable to connect",
+            id="Hydra",
+        ),
+        pytest.param(
+            "The system cannot find the path specified.\n", "the path specified", id="cmd"
+        ),
+        pytest.param(
+            "    + CategoryInfo          : ObjectNotFound: (x:String) []\n"
+            "    + FullyQualifiedErrorId : CommandNotFoundException\n",
+            "FullyQualifiedErrorId",
+            id="PowerShell",
+        ),
+        pytest.param("x.cpp(12): error C2065: 'foo': undeclared\n", "error C2065", id="MSVC"),
+        pytest.param(
+            '2 errors detected in the compilation of "/x/foo.cu".\n', "2 errors detected", id="nvcc"
+        ),
+        pytest.param(
+            "/usr/bin/ld: foo.o: undefined reference to symbol 'bar'\n",
+            "undefined reference",
+            id="the linker",
+        ),
+        pytest.param(
+            "thread 'main' panicked at src/main.rs:10:5:\nindex out of bounds\n"
+            "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n",
+            "thread 'main' panicked",
+            id="a program in Rust",
+        ),
+        pytest.param(
+            'Exception in thread "main" java.lang.NoClassDefFoundError: foo\n\tat x.main(x.java:3)\n',
+            "Exception in thread",
+            id="a program in Java",
+        ),
+        pytest.param(
+            "git: 'lfs' is not a git command. See 'git --help'.\n\nThe most similar command is\n"
+            "\tlog\n",
+            "'lfs' is not a git command",
+            id="an extension of git",
+        ),
+        pytest.param(
+            "E: dpkg was interrupted, you must manually run 'sudo dpkg --configure -a'\n",
+            "dpkg was interrupted",
+            id="dpkg",
+        ),
+        pytest.param(
+            "Error: \n Problem: cannot install the best candidate for the job\n"
+            "  - nothing provides x needed by y\n"
+            "(try to add '--skip-broken' to skip uninstallable packages)\n",
+            "Error:",
+            id="dnf",
+        ),
+        pytest.param(
+            "ERROR: (ResourceNotFound) The Resource was not found.\nCode: ResourceNotFound\n"
+            "Message: x\n",
+            "(ResourceNotFound)",
+            id="the Azure CLI",
+        ),
+        pytest.param(
+            "Usage: train.py [OPTIONS]\nTry 'train.py --help' for help.\n\n"
+            "Error: No such option: --foo\n",
+            "No such option",
+            id="click",
+        ),
+        pytest.param(
+            "FATAL Flags parsing error: Unknown command line flag 'x'\n"
+            "Pass --helpshort or --helpfull to see help on flags.\n",
+            "Flags parsing error",
+            id="absl",
+        ),
+        pytest.param(
+            "Unable to locate credentials. You can configure credentials by running x.\n",
+            "Unable to locate credentials",
+            id="a sentence",
+        ),
     ],
 )
 def test_a_tools_report_of_its_failure_ends_no_healthy_log(text: str, said: str) -> None:
@@ -241,6 +361,31 @@ def test_a_tools_report_of_its_failure_ends_no_healthy_log(text: str, said: str)
         pytest.param("mkdir: cannot create directory 'out': File exists\n", id="a folder"),
         pytest.param("epoch 3\nError: 0.031\n", id="a metric"),
         pytest.param("epoch: 3: loss 2.3\n", id="numbers after names"),
+        pytest.param("E: 0.31 V: 0.22\n", id="short names of metrics"),
+        pytest.param("ERROR RATE: 0.3\n", id="a metric in capitals"),
+        pytest.param("0 errors detected\n", id="no errors"),
+        pytest.param(
+            "./run.sh: line 3: kill: (123) - No such process\n", id="ending what has ended"
+        ),
+        pytest.param(
+            "Could not estimate the number of tokens of the input, floating-point operations will "
+            "not be computed\n",
+            id="what transformers cannot estimate",
+        ),
+        pytest.param(
+            "Unable to import flash_attn; falling back to eager attention\n", id="a fallback"
+        ),
+        pytest.param("Failed to import apex, using torch LayerNorm instead\n", id="a replacement"),
+        pytest.param(
+            "E0000 00:00:1712 12345 cuda_dnn.cc:8310] Unable to register cuDNN factory: Attempting "
+            "to register factory for plugin cuDNN when one has already been registered\n",
+            id="TensorFlow's start",
+        ),
+        pytest.param("wandb: ERROR Failed to detect the name of this notebook\n", id="a tracker"),
+        pytest.param(
+            "4711         train        gpu        lab         64  COMPLETED      0:0 \n",
+            id="a job that Slurm completed",
+        ),
         pytest.param("errors: none\nfatal: 0\n", id="counts"),
         pytest.param("exit code: 0\n", id="an exit status of success"),
         pytest.param("train.service: Main process exited, status=0/SUCCESS\n", id="systemd"),

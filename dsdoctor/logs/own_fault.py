@@ -55,6 +55,14 @@ FOREIGN_TEXT = lazy(
     r"|NPU (?:function )?error\b|\b40[134] (?:Client Error|Unauthorized|Forbidden)"
     # openai 1.0-2.41 _base_client.py, from a server that the script uses; 400, 422: a bad request
     r"|^\S{0,80}: Error code: (?:40[1-9]|429|5\d\d) - "
+    # names of status codes: NVIDIA's, AMD's, Cambricon's and Intel's libraries, MPI
+    r"|\b(?:CU[A-Z]{2,8}|CNNL|HIP[A-Z]{0,8}|MIOPEN|ROC[A-Z]{2,8}|UR|PI|ZE|MPI)_(?:STATUS|ERR|ERROR"
+    r"|RESULT)_|\b(?:miopen|rocblas|hipblas|hipfft|rocfft)_?[Ss]tatus"
+    r"|\b(?:MUSA|CNRT|CNNL|cuFFT|cu[Ss][Pp][Aa][Rr][Ss][Ee]|Triton|UR|XPU|SYCL|NRT|oneDNN)"
+    r" [Ee]rror\b"
+    # oneCCL 2021-2022, Habana's SynapseAI, DPC++, XLA, oneDNN 2-3
+    r"|\boneCCL: |\bsynStatus\b|Native API (?:failed|returns)|Bad StatusOr access: "
+    r"|could not (?:create|execute|construct) an? (?:engine|primitive|memory)"
     r"|expandable_segments: "  # torch 2.14.1 libc10_cuda.so, of its allocator
     r"|Input/output error|INTERNAL ASSERT|(?i:\bout of memory\b)|unhandled (?:system|cuda) error",
 )

@@ -128,6 +128,32 @@ def test_an_error_of_an_npu_is_never_the_scripts(code: str, condition: str) -> N
     assert named(text) == condition
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "oneCCL: global.cpp:150 getenv_local_coord: EXCEPTION: x",
+        "MPI_ERR_TRUNCATE: message truncated",
+        "synStatus=26 [Generic failure] Synchronization failed.",
+        "Native API failed. Native API returns: -1 (x)",
+        "MUSA error: invalid argument",
+        "CNNL_STATUS_INTERNAL_ERROR",
+        "Bad StatusOr access: INTERNAL: RET_CHECK failure",
+        "CUSPARSE_STATUS_EXECUTION_FAILED",
+        "cuFFT error: CUFFT_INTERNAL_ERROR",
+        "miopenStatusUnknownError",
+        "Triton Error [HIP]:  Code: 1",
+        "could not execute a primitive",
+    ],
+)
+def test_what_a_library_of_an_accelerator_reports_is_never_the_scripts(message: str) -> None:
+    assert named(f"{OWN}    x.cpu()\nRuntimeError: {message}\n") == "unrecognised"
+
+
+def test_words_of_accelerators_in_a_message_of_the_scripts_are_the_scripts() -> None:
+    for message in ("CUSTOM_STATUS is not set", "could not create an experiment", "status = 3"):
+        assert named(f"{OWN}    check()\nKeyError: {message!r}\n") == "user-code"
+
+
 def test_what_an_npu_says_more_of_counts_more_than_its_general_code() -> None:
     text = (
         f"{OWN}    x.cpu()\n{NPU}507013\n"

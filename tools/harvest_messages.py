@@ -54,6 +54,8 @@ MOST_CHUNKS = 8
 LOGGED = {"error", "critical", "exception", "fatal"}
 PERCENT = re.compile(r"%(?:\(\w+\))?[-#0 +]*\d*(?:\.\d+)?[a-zA-Z]")
 BRACES = re.compile(r"\{\{|\}\}|\{[^{}]*\}")
+#: Products that print a request's id where a message has its first blank line.
+INSERTING = frozenset({"huggingface_hub"})
 #: A word that touches a hole is not wholly literal.
 GLUED = re.compile(rf"[A-Za-z_0-9]*{HOLE}[A-Za-z_0-9{HOLE}]*")
 
@@ -140,17 +142,68 @@ class Module:
         return [HOLE]
 
 
+#: Statements and expressions whose names are their own.
+SCOPED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+
+
+def in_scope(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and what is below it, but not what functions and classes in it have of their own."""
+    if isinstance(node, SCOPED):
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from in_scope(child)
+
+
 def assigned(body: Sequence[ast.stmt]) -> dict[str, list[ast.expr]]:
     """The expressions that names get in a body, in order."""
     found: dict[str, list[ast.expr]] = {}
-    for stmt in body:
-        for node in ast.walk(stmt):
-            if isinstance(node, ast.Assign):
-                for target in node.targets:
-                    if isinstance(target, ast.Name):
-                        found.setdefault(target.id, []).append(node.value)
-            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                found.setdefault(node.target.id, []).append(node.value)
+    for node in (one for stmt in body for one in in_scope(stmt)):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, []).append(node.value)
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            found.setdefault(node.target.id, []).append(node.value)
+    return found
+
+
+def whole(name: str, block: Sequence[ast.stmt]) -> list[ast.expr]:
+    """What a name stands for after a block that assigns it and then only adds to it; or nothing."""
+    parts = [
+        one.value
+        for one in block
+        if (isinstance(one, ast.Assign) and name in map(ast.unparse, one.targets))
+        or (isinstance(one, ast.AugAssign) and ast.unparse(one.target) == name)
+    ]
+    if len(parts) != len(assigned(block)[name]):  # some are added on a condition
+        return []
+    text = parts[0]
+    for part in parts[1:]:
+        text = ast.BinOp(text, ast.Add(), part)
+    return [text]
+
+
+def nearest(
+    names: Mapping[str, list[ast.expr]], node: ast.AST, stmt: ast.stmt
+) -> dict[str, list[ast.expr]]:
+    """The expressions of a function's names at a statement: the last ones in its own block count.
+
+    A function that assigns `message` in each of its branches raises a different one in each.
+    """
+    blocks = (getattr(node, field, []) for field in ("body", "orelse", "finalbody"))
+    block = next((one for one in blocks if isinstance(one, list) and stmt in one), [])
+    before = block[: block.index(stmt)] if block else []
+    last: dict[str, int] = {}
+    for place, one in enumerate(before):
+        if isinstance(one, ast.Assign):
+            last |= {name.id: place for name in one.targets if isinstance(name, ast.Name)}
+    found = dict(names)
+    for name, values in assigned(before).items():
+        if name in last:
+            found[name] = assigned(before[last[name] :])[name]
+        elif len(names.get(name, ())) > MOST_ASSIGNED:
+            found[name] = values
     return found
 
 
@@ -183,8 +236,17 @@ def messages(tree: ast.Module, module: Module) -> Iterator[Row]:
                 module.names = outer
                 continue
             if isinstance(child, ast.ClassDef):
-                for said, text in worded(child):
+                for method, said, text in worded(child):
+                    outer = dict(module.names)
+                    module.names |= {
+                        name: whole(name, method.body) or values
+                        for name, values in assigned(method.body).items()
+                    }
                     yield said, "__str__", child.name, "", module.texts(text)
+                    module.names = outer
+            outer = module.names
+            if isinstance(child, ast.Raise | ast.Assert | ast.Expr):
+                module.names = nearest(outer, node, child)
             if isinstance(child, ast.Raise) and (told := raised(child)) is not None:
                 kind, args = told
                 texts = module.texts(ast.Tuple(elts=args)) if args else [""]
@@ -194,27 +256,33 @@ def messages(tree: ast.Module, module: Module) -> Iterator[Row]:
                 yield child, function, "AssertionError", "not " + ast.unparse(child.test), texts
             elif isinstance(child, ast.Expr) and (line := logged(child.value)) is not None:
                 yield child, function, line[0], why, module.texts(line[1])
+            module.names = outer
             deeper = ast.unparse(child.test) if isinstance(child, ast.If) else why
             yield from visit(child, function, deeper)
 
     return visit(tree, "<module>", "")
 
 
-def worded(node: ast.ClassDef) -> Iterator[tuple[ast.stmt, ast.expr]]:
-    """The words that an exception's class adds itself: what its `__str__` returns."""
+def worded(node: ast.ClassDef) -> Iterator[tuple[ast.FunctionDef, ast.stmt, ast.expr]]:
+    """The words that an exception's class adds itself, with the method that adds them.
+
+    They are what `__str__` returns, or what `__init__` stores or passes to `Exception`.
+    """
     is_exception = any(ast.unparse(base).endswith(("Error", "Exception")) for base in node.bases)
     methods = [one for one in node.body if isinstance(one, ast.FunctionDef)] if is_exception else []
     for method in methods:
         for stmt in ast.walk(method):
-            if isinstance(stmt, ast.Return) and stmt.value is not None:
-                if method.name == "__str__":
-                    yield stmt, stmt.value
-            elif (
-                isinstance(stmt, ast.Assign)
-                and method.name == "__init__"
-                and ast.unparse(stmt.targets[0]) == "self.message"
-            ):
-                yield stmt, stmt.value
+            match stmt:
+                case ast.Return(value=ast.expr() as value) if method.name == "__str__":
+                    yield method, stmt, value
+                case ast.Assign(targets=[target], value=value) if (
+                    method.name == "__init__" and ast.unparse(target) == "self.message"
+                ):
+                    yield method, stmt, value
+                case ast.Expr(value=ast.Call(func=called, args=[value, *_])) if (
+                    method.name == "__init__" and ast.unparse(called) == "super().__init__"
+                ):
+                    yield method, stmt, value
 
 
 def raised(node: ast.Raise) -> tuple[str, list[ast.expr]] | None:
@@ -224,8 +292,16 @@ def raised(node: ast.Raise) -> tuple[str, list[ast.expr]] | None:
     if isinstance(call, ast.Call):
         args = [*call.args, *(word.value for word in call.keywords)]
         call = call.func
-    name = canonical(ast.unparse(call).rpartition(".")[2]) if call is not None else ""
-    return (name, args) if name.isidentifier() and name[0].isupper() else None
+        if args and _class_of(call) == "" and _class_of(args[0]).endswith(("Error", "Exception")):
+            call, *args = args  # `raise helper(ClassOfTheException, message)`
+    name = _class_of(call)
+    return (name, args) if name else None
+
+
+def _class_of(node: ast.expr | None) -> str:
+    """The exception's name if an expression is a class; "" if it is something else."""
+    name = canonical(ast.unparse(node).rpartition(".")[2]) if node is not None else ""
+    return name if name.isidentifier() and name[0].isupper() else ""
 
 
 def logged(node: ast.expr) -> tuple[str, ast.expr] | None:
@@ -267,7 +343,8 @@ def harvest(path: Path, product: str, release: str) -> Iterator[Found]:
         module = Module(tree, constants)
         for stmt, function, kind, why, texts in messages(tree, module):
             for text in texts:
-                anchored, chunks = chunks_of(text)
+                template = text.replace("\n\n", f" {HOLE} ") if product in INSERTING else text
+                anchored, chunks = chunks_of(template)
                 if text and not chunks:
                     continue  # it passes on what another has said
                 entry = Entry(product, kind, name, function, (release,), chunks, anchored)

@@ -67,4 +67,17 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
     ),
+    Signature(
+        # the line above it is the hub's own reason, which it words as it likes
+        pattern=r"^Cannot access content at: https?://\S{1,300}\.$",
+        source="huggingface_hub 0.22-2.4 utils/_errors.py, utils/_http.py hf_raise_for_status",
+        message="The token does not have the permission that this needs (HTTP 403)",
+        hint="pass a token that may do this: its permissions are set at https://huggingface.co/settings/tokens",
+        examples=("Cannot access content at: https://huggingface.co/api/repos/create.",),
+        not_examples=(
+            "Cannot access content at: https://huggingface.co/api/repos/create, and went on",
+            "see Cannot access content at: https://huggingface.co/api/repos/create.",
+        ),
+        level=Level.STRONG,
+    ),
 )

@@ -155,6 +155,7 @@ SIGNATURES = (
             "HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': 'a/b/c'.",
             "OSError: Incorrect path_or_model_id: 'my model'.",
         ),
+        level=Level.STRONG,
     ),
     Signature(
         pattern=r"error: (?:\w{1,40}: )?Could not open (?:stdout|stderr|stdin|output|error) file (?P<path>\S{1,300}): No such file or directory",

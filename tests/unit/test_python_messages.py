@@ -1,4 +1,4 @@
-"""What the harvest of the error index reads from a product's source."""
+"""The messages of Python sources, as the harvest of the error index reads them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import pytest
 def load() -> ModuleType:
     sys.path.append(str(Path(__file__).parents[2] / "tools"))
     try:
-        return importlib.import_module("harvest_messages")
+        return importlib.import_module("python_messages")
     finally:
         sys.path.pop()
 
 
-HARVEST = load()
-HOLE = HARVEST.HOLE
+PYTHON = load()
+HOLE = PYTHON.HOLE
 
 
 def found(source: str) -> list[tuple[str, list[str]]]:
     """Exception and texts of each message of a source."""
     tree = ast.parse(source)
-    rows = HARVEST.messages(tree, HARVEST.Module(tree, {}))
+    rows = PYTHON.messages(tree, PYTHON.Module(tree, {}))
     return [(kind, texts) for _, _, kind, _, texts in rows]
 
 

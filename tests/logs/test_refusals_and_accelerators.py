@@ -266,7 +266,7 @@ def test_an_optimizer_state_of_other_parameters_names_them() -> None:
             "optimizer's group\n"
         )
         assert found.causes[0].condition == "checkpoint-mismatch"
-        assert "other parameters" in found.causes[0].message
+        assert "does not belong to the parameters" in found.causes[0].message
 
 
 def test_pmix_that_cannot_connect_is_not_a_missing_launcher() -> None:

@@ -60,7 +60,7 @@ raised them and no cause.
 | 2026-11-28 | K | 71 | 25 | 3 |
 | 2026-11-28 | L | 59 | | 1 |
 | 2026-11-28 | M | 104 | 5 | 0 |
-| 2026-11-28 | N | 39 | | 1 |
+| 2026-11-28 | N | 78 | | 2 |
 
 A: `--draw 100 --seed 13 --unanswered` from bitsandbytes 0.50.2, triton 3.9.0 and flash_attn 2.8.3,
 before any answer was written for them. The two false causes are patterns that fit other products'
@@ -125,9 +125,10 @@ M: `--draw 70 --seed 11` from torch 2.15.0 and `--draw 40 --seed 11` from datase
 flash_attn 2.8.3, after L, judged by who wrote the answers. An error that was passed on by another
 process was called internal; corrected. Of those without an answer, three are bare checks of
 flash_attn's C++ code, which were not harvested then and are now.
-N: 40 of the answers for huggingface_hub 0.17 to 2.4, with seed 20261128, read again next to the
-code that raises them, by who wrote them. One called a stray file in the cache a damaged repository;
-it was corrected. Every example of a signature, every recorded wording and each new message itself
+N: 80 of the answers for huggingface_hub 0.17 to 2.4, with seeds 20261128 and 4711, read again next
+to the code that raises them, by who wrote them. One called a stray file in the cache a damaged
+repository, and one named a command that these releases did not have; both were corrected by kind.
+Every example of a signature, every recorded wording and each new message itself
 was diagnosed with the new answers and without: one refusal had hidden a condition whose pattern
 names the path, and three had words that torch uses too and were taken back.
 """

@@ -42,6 +42,7 @@ from dsdoctor.probes.accelerate_values import Rejection, rejected_value
 from dsdoctor.probes.command_line import batch_options, parse_command, with_accelerate
 from dsdoctor.probes.config import CONFIG_KEYS, is_config, parse_bytes, parse_config
 from dsdoctor.probes.hostfile import parse_env_file
+from dsdoctor.probes.launcher_options import rejected_option
 from dsdoctor.probes.shell_lines import launches
 
 #: Files larger than this are data, not configuration.
@@ -318,7 +319,11 @@ def _script_parts(path: Path, text: str) -> list[_Part]:
                 parts.append(_Part([fact], ("cluster",), line=command.line, run=run))
             continue
         run = RunNeeds(command=command.words, quick=True, cwd=str(path.parent), batch=batch)
-        parts.append(_Part([fact], ("launch", "cluster"), line=command.line, run=run))
+        facts: list[Fact] = [fact]
+        launcher = fact.inner or fact.launcher
+        if error := rejected_option(launcher, fact.options):
+            facts.append(LaunchParse(launcher=launcher, accepted=False, error=error))
+        parts.append(_Part(facts, ("launch", "cluster"), line=command.line, run=run))
     return parts
 
 

@@ -16,7 +16,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_OPTIONS = frozenset(
+#: Options of `accelerate launch`.
+OPTIONS = frozenset(
     {"config_file", "cpu", "debug", "deepspeed_config_file", "deepspeed_exclusion_filter",
      "deepspeed_hostfile", "deepspeed_inclusion_filter", "deepspeed_moe_layer_cls_names",
      "deepspeed_multinode_launcher", "downcast_bf16", "enable_cpu_affinity", "env", "fp16",
@@ -34,7 +35,7 @@ _OPTIONS = frozenset(
      "zero3_save_16bit_model", "zero_stage"}
 )  # fmt: skip
 #: Options of other plugins, of which each release adds some.
-_OTHERS = ("aws_", "dynamo_", "fp8_", "fsdp_", "megatron_lm_", "parallelism_config_", "tpu")
+OTHERS = ("aws_", "dynamo_", "fp8_", "fsdp_", "megatron_lm_", "parallelism_config_", "tpu")
 _ALIKE = 0.8
 
 
@@ -46,8 +47,8 @@ def ignored(section: Mapping[str, Any]) -> dict[str, str]:
     """
     import difflib  # noqa: PLC0415  # only for a file with such a key
 
-    unread = [key for key in section if key not in _OPTIONS and not key.startswith(_OTHERS)]
-    options = sorted(_OPTIONS)
+    unread = [key for key in section if key not in OPTIONS and not key.startswith(OTHERS)]
+    options = sorted(OPTIONS)
     return {key: "".join(difflib.get_close_matches(key, options, 1, _ALIKE)) for key in unread}
 
 

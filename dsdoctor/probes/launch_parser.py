@@ -22,6 +22,7 @@ from dsdoctor.model.redact import mask
 from dsdoctor.probes.accelerate_keys import rejected_by_plugin, too_few_ranks
 from dsdoctor.probes.accelerate_values import rejected_value
 from dsdoctor.probes.command_line import launcher_words
+from dsdoctor.probes.launcher_options import rejected_option
 from dsdoctor.probes.yaml_files import accelerate_values
 
 #: An import from a cold network disk is slow and healthy.
@@ -113,6 +114,9 @@ def launch_parse(
         return LaunchParse(launcher="accelerate", accepted=False, error=error)
     if launcher not in ("deepspeed", "torchrun", "accelerate"):
         raise HostError(Why.NOT_ASKED, "the command starts no launcher that can check its options")
+    error = rejected_option(launcher, command.options)
+    if error:
+        return LaunchParse(launcher=launcher, accepted=False, error=mask(error))
     if launcher == "accelerate":
         values = accelerate_values(command, host, run.cwd)
         by_script = run.framework == "hf" and "deepspeed_config_file" not in command.options

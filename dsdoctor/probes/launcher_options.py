@@ -1,0 +1,70 @@
+"""Options of the launchers that can be judged from the command line alone.
+
+Source: torch 1.10 to 2.13 distributed/run.py, deepspeed 0.9 to 0.19 launcher/runner.py and
+launcher/constants.py, accelerate 0.12 to 1.15 commands/launch.py (read 2026-11-28).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from dsdoctor.probes.accelerate_keys import OPTIONS, OTHERS
+from dsdoctor.probes.command_tables import LONG, SWITCHES
+
+_ALIKE = 0.8
+#: Words in place of a number of processes: torch's own, and the accelerators that register with it.
+_COUNTS = frozenset(
+    {"auto", "cpu", "gpu", "xpu", "npu", "hpu", "mlu", "musa", "tpu", "mps", "sdaa", "gcu", "supa"}
+)
+_PRECISIONS = ("no", "fp16", "bf16", "fp8")
+#: What starts deepspeed's ranks on other nodes.
+_STARTERS = ("pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich")
+
+
+def rejected_option(launcher: str, options: Mapping[str, str]) -> str:
+    """Why a launcher rejects its options; "" if it is not certain that it does.
+
+    Args:
+        launcher: `deepspeed`, `torchrun` or `accelerate`.
+        options: long names, `-` as `_`, to their values.
+
+    >>> rejected_option("torchrun", {"nproc_per_nodes": "8"})
+    'unrecognized option `--nproc_per_nodes`; the closest is `--nproc_per_node`'
+    >>> rejected_option("torchrun", {"nproc_per": "8"}), rejected_option("deepspeed", {"new": "1"})
+    ('', '')
+    """
+    return next(_rejections(launcher, options), "")
+
+
+def _rejections(launcher: str, options: Mapping[str, str]) -> Iterator[str]:
+    import difflib  # noqa: PLC0415  # only for a command that starts a launcher
+
+    known = {*LONG.get(launcher, ()), *SWITCHES.get(launcher, ())}
+    if launcher == "accelerate":
+        known |= OPTIONS
+    for name in options if known else ():
+        # argparse accepts the beginning of an option
+        if len(name) < 2 or any(option.startswith(name) for option in known):  # noqa: PLR2004
+            continue
+        if launcher == "accelerate" and name.startswith(OTHERS):
+            continue
+        near = difflib.get_close_matches(name, sorted(known), 1, _ALIKE)
+        if near:
+            yield f"unrecognized option `--{name}`; the closest is `--{near[0]}`"
+    count = options.get("nproc_per_node", "") if launcher == "torchrun" else ""
+    if count and "$" not in count and not re.fullmatch(r"-?\d+", count) and count not in _COUNTS:
+        yield f"`--nproc_per_node {count}` is no count; expected a number, `auto`, `gpu` or `cpu`"
+    precision = options.get("mixed_precision", "") if launcher == "accelerate" else ""
+    if precision and "$" not in precision and precision not in _PRECISIONS:
+        yield f"`--mixed_precision {precision}` is unknown; expected {_listed(_PRECISIONS)}"
+    # not read for a run on this node alone
+    several = launcher == "deepspeed" and {"hostfile", "num_nodes", "force_multi"} & options.keys()
+    starter = options.get("launcher", "") if several else ""
+    if starter and "$" not in starter and starter.lower() not in _STARTERS:
+        yield f"`--launcher {starter}` is unknown; expected {_listed(_STARTERS)}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    named = [f"`{word}`" for word in words]
+    return f"{', '.join(named[:-1])} or {named[-1]}"

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from dsdoctor.api import DsConfig
-from dsdoctor_checks._util import at_least
+
+from ._releases import has
 
 _BOOLEAN_WORDS = frozenset("0 off f false n no 1 on t true y yes".split())  # noqa: SIM905  # reads as a list
 _WHOLE = re.compile(r"\s*[+-]?\d+(?:_\d+)*(?:\.0+)?\s*")
@@ -327,9 +328,6 @@ _KINDS = (
     ),
 )
 
-#: Sections that older releases read without a model.
-_TYPED_SINCE = {"fp16": "0.18", "bf16": "0.18"}
-
 
 def refused_kinds(config: DsConfig, version: str | None) -> Iterator[Refused]:
     """Values that DeepSpeed's own models refuse.
@@ -339,9 +337,6 @@ def refused_kinds(config: DsConfig, version: str | None) -> Iterator[Refused]:
         version: the DeepSpeed release; None = not known.
     """
     for kind in _KINDS:
-        since = _TYPED_SINCE.get(kind.section)
-        if since and version is not None and not at_least(version, since):
-            continue
         top = config.section(kind.section) if kind.section else config.parsed or {}
         for name in kind.names.split():
             head, _, inner = name.rpartition(".")
@@ -349,5 +344,6 @@ def refused_kinds(config: DsConfig, version: str | None) -> Iterator[Refused]:
             if not isinstance(section, dict) or inner not in section:
                 continue
             key, value = ".".join(filter(None, (kind.section, name))), section[inner]
-            if value != "auto" and key not in config.swallowed and not kind.accepts(value):
+            given = value != "auto" and key not in config.swallowed
+            if given and has(key, version) and not kind.accepts(value):
                 yield Refused(key, kind.expected)

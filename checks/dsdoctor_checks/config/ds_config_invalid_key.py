@@ -39,6 +39,7 @@ from dsdoctor.api import (
 from dsdoctor_checks._util import at_least
 
 from ._parameters import unknown_parameters
+from ._releases import SECTION_SINCE, SINCE, keys_of
 from ._repairable import offered
 from ._tables import (
     BATCH_KEYS,
@@ -63,7 +64,7 @@ CONDITION = Condition(
 #: Prefixes of keys that are used as comments.
 _REMARKS = ("_", "$", "//", "#", "comment")
 
-#: Sections that older releases read without a model, ignoring what they did not know.
+#: Sections that releases before their model read all the same, ignoring what they did not know.
 _ONCE_LAX = frozenset({"fp16", "bf16"})
 
 
@@ -99,29 +100,50 @@ def _strange_keys(
     if not ours or len(strange) <= max(ours, _FEW):
         for key in strange:
             yield from _unknown(config, key, newer=newer, version=shown)
-    for section, known in STRICT.items():
-        for name in config.section(section):
-            key = f"{section}.{name}"
-            if name in known or key in REMOVED or _is_accepted(verdict, section):
-                continue
-            meant = nearest(name, known)
-            if newer and not meant:
-                continue
-            lax = section in _ONCE_LAX and version is not None and not at_least(version, "0.18")
-            yield (warn if newer or lax else fail)(
-                f"{config.named(key)} is not a key of `{section}` in DeepSpeed {shown}; the closest is "
-                f"`{meant}`"
-                if meant
-                else f"{config.named(key)} is not a key of `{section}` in DeepSpeed {shown}",
-                effect="DeepSpeed rejects the config: `Extra inputs are not permitted`",
-                hint=f"rename it to `{meant}`" if meant else f"remove `{name}` from `{section}`",
-                key=key,
-                line=config.lines.get(key),
-                meant=meant,
-                deepspeed=version,
-            )
+    for section in STRICT:
+        if not _is_accepted(verdict, section):
+            yield from _strange_in(config, section, version)
     for part in ("optimizer", "scheduler"):
         yield from unknown_parameters(config, part, verdict, version)
+
+
+def _strange_in(config: DsConfig, section: str, version: str | None) -> Iterator[Finding]:
+    """Keys of a section that this release does not have."""
+    known = keys_of(section, version)
+    lax = known is None and section in _ONCE_LAX
+    if known is None:
+        if not lax:
+            return
+        known = STRICT[section]
+    newer = newer_than_table(version)
+    shown = version or TABLE_VERSION
+    for name in config.section(section):
+        key = f"{section}.{name}"
+        if name in known or key in REMOVED:
+            continue
+        since = SINCE.get(key, SECTION_SINCE.get(section)) if name in STRICT[section] else None
+        meant = None if since else nearest(name, known)
+        if newer and not meant:
+            continue
+        said = f"{config.named(key)} is not a key of `{section}` in DeepSpeed {shown}"
+        hint = f"rename it to `{meant}`" if meant else f"remove `{name}` from `{section}`"
+        if meant:
+            said += f"; the closest is `{meant}`"
+        elif since:
+            said += f"; {since} added it"
+            hint = f"upgrade DeepSpeed to {since} or newer, or {hint}"
+        yield (warn if newer or lax else fail)(
+            said,
+            effect="the key is ignored"
+            if lax
+            else "DeepSpeed rejects the config: `Extra inputs are not permitted`",
+            hint=hint,
+            key=key,
+            line=config.lines.get(key),
+            meant=meant,
+            deepspeed=version,
+            since=since,
+        )
 
 
 def _is_accepted(verdict: ConfigVerdict | Missing, section: str) -> bool:

@@ -225,7 +225,7 @@ def _refused(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterato
     for refused in refused_kinds(config, version):
         effect = "`ValidationError` when the config is read" if "." in refused.key else _REJECTED
         yield _wrong_value(config, refused.key, refused.expected, effect)
-    for key, expected, effect in refused_words(config):
+    for key, expected, effect in refused_words(config, version):
         yield _wrong_value(config, key, expected, effect)
 
 

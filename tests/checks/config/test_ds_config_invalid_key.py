@@ -183,3 +183,37 @@ def test_removed_elasticity_asks_for_the_batch_size_that_it_set() -> None:
         ds_config_invalid_key.keys_are_known, ds_config=text, deep_speed_install=NOW
     ).findings
     assert "train_micro_batch_size_per_gpu" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("version", "text", "status", "words"),
+    [
+        ("0.14.3", '{"compile": {"enabled": true, "backend": "inductor"}}', "ok", ""),
+        ("0.14.4", '{"compile": {"enabled": true}}', "ok", ""),
+        ("0.16.6", '{"compile": {"enabled": true}}', "fail", "is not a key of `compile`"),
+        ("0.12.3", '{"zero_optimization": {"offload_optimizer": {"ratio": 0.5}}}', "ok", ""),
+        (
+            "0.12.2",
+            '{"zero_optimization": {"offload_optimizer": {"ratio": 0.5}}}',
+            "fail",
+            "; 0.12.3 added it",
+        ),
+        ("0.17.0", '{"fp16": {"hysteresys": 2}}', "warn", "the closest is `hysteresis`"),
+        ("0.17.1", '{"fp16": {"hysteresys": 2}}', "fail", "the closest is `hysteresis`"),
+        ("0.17.4", '{"zero_optimization": {"zenflow": {}}}', "fail", "; 0.17.5 added it"),
+    ],
+    ids=[
+        "the first model of compile", "no model of compile", "the second model of compile",
+        "a key in its first release", "a key before its first release",
+        "fp16 without a model", "fp16 with a model", "a section before its first release",
+    ],
+)  # fmt: skip
+def test_each_release_has_its_keys(version: str, text: str, status: str, words: str) -> None:
+    found = judge(
+        ds_config_invalid_key.keys_are_known,
+        ds_config=config(text),
+        deep_speed_install=DeepSpeedInstall(version=version),
+        config_verdict=ABSENT,
+    )
+    assert found.status == status
+    assert words in (found.findings[0].message if status != "ok" else "")

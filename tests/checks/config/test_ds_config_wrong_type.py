@@ -195,7 +195,9 @@ def bad(
             '{"communication_data_type": "fp64"}', "`fp16`, `bf16` or `fp32`", id="a type of sums"
         ),
         pytest.param('{"communication_data_type": "BF16"}', "", id="case does not matter there"),
-        pytest.param('{"communication_data_type": "bfp16"}', "", id="the word of older releases"),
+        pytest.param(
+            '{"communication_data_type": "bfp16"}', "`fp16`, `bf16` or `fp32`", id="an old word"
+        ),
         pytest.param(
             '{"torch_autocast": {"dtype": "float8"}}', "`bf16`, `fp16` or `fp32`", id="autocast"
         ),
@@ -243,3 +245,17 @@ def test_accelerate_sets_how_often_progress_is_printed(framework: str, statuses:
 def test_a_switch_in_quotes_that_means_true_does_what_it_says() -> None:
     assert [status for status, _ in bad('{"dump_state": "yes"}')] == ["warn"]
     assert [status for status, _ in bad('{"dump_state": "no"}')] == ["fail"]
+
+
+@pytest.mark.parametrize(("word", "status"), [("bfp16", []), ("bf16", ["fail"])])
+def test_releases_before_0_14_1_have_a_word_of_their_own(word: str, status: list[str]) -> None:
+    found = bad(
+        f'{{"communication_data_type": "{word}"}}', deepspeed=DeepSpeedInstall(version="0.14.0")
+    )
+    assert [one for one, _ in found] == status
+
+
+def test_a_release_that_does_not_read_a_setting_does_not_reject_its_value() -> None:
+    text = '{"torch_autocast": {"dtype": "float8"}, "fp16": {"hysteresis": 2.5}}'
+    assert bad(text, deepspeed=DeepSpeedInstall(version="0.17.0")) == []
+    assert len(bad(text, deepspeed=DeepSpeedInstall(version="0.17.2"))) == 2

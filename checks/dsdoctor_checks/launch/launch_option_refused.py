@@ -150,8 +150,11 @@ SIGNATURES = (
         near=("args.gpu_ids.split",),
         message="accelerate stops at its configuration file: `gpu_ids` is of type `{kind}`, expected text",
         hint=_IDS_HINT,
-        examples=("AttributeError: 'list' object has no attribute 'split'",),
-        not_examples=("AttributeError: 'list' object has no attribute 'splitlines'",),
+        examples=(
+            "AttributeError: 'list' object has no attribute 'split'",
+            "AttributeError: 'int' object has no attribute 'split'",
+        ),
+        not_examples=("my.AttributeError: 'list' object has no attribute 'split'",),
     ),
     Signature(
         pattern=r"^ValueError: Less than two GPU ids were configured and tried to run on multiple GPUs",
@@ -162,7 +165,9 @@ SIGNATURES = (
         examples=(
             "ValueError: Less than two GPU ids were configured and tried to run on multiple GPUs. Please",
         ),
-        not_examples=("Less than two GPU ids were configured",),
+        not_examples=(
+            "caught ValueError: Less than two GPU ids were configured and tried to run on multiple GPUs",
+        ),
     ),
     Signature(
         # what argparse prints, under the names that the launchers give themselves; a script of the

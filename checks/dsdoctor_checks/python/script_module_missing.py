@@ -138,7 +138,7 @@ SIGNATURES = (
             hint=f"install it into the environment of the job, after torch: `python -m pip install"
             f" --no-build-isolation {shlex.quote(package)}`; an isolated build does not find torch",
             examples=(f"ModuleNotFoundError: No module named '{name}'",),
-            not_examples=(f"No module named '{name}' (optional)",),
+            not_examples=(f"ModuleNotFoundError: No module named '{name}' (optional)",),
         )
         for name, package in BUILT.items()
     ),

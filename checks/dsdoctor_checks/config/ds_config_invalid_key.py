@@ -126,15 +126,22 @@ def _strange_in(config: DsConfig, section: str, version: str | None) -> Iterator
         if newer and not meant:
             continue
         said = f"{config.named(key)} is not a key of `{section}` in DeepSpeed {shown}"
-        hint = f"rename it to `{meant}`" if meant else f"remove `{name}` from `{section}`"
+        hint = f"remove `{name}` from `{section}`"
         if meant:
-            said += f"; the closest is `{meant}`"
+            said = (
+                f"{config.named(key)} is not a key of `{section}` in DeepSpeed {shown}; the closest is "
+                f"`{meant}`"
+            )
+            hint = f"rename it to `{meant}`"
         elif since:
-            said += f"; {since} added it"
+            said = (
+                f"{config.named(key)} is not a key of `{section}` in DeepSpeed {shown}; "
+                f"{since} added it"
+            )
             hint = f"upgrade DeepSpeed to {since} or newer, or {hint}"
         yield (warn if newer or lax else fail)(
             said,
-            effect="the key is ignored"
+            effect="DeepSpeed silently ignores it"
             if lax
             else "DeepSpeed rejects the config: `Extra inputs are not permitted`",
             hint=hint,

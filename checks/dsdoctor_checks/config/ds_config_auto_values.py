@@ -203,7 +203,7 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern=r"\b(?:[Ii]nvalid (?:literal|value|type)|could not convert|\w{0,40}(?:Error|error):).{0,80}(?<!either )(?<! or )(?<! be )['\x22]auto['\x22](?! or )|input_value='auto'",
+        pattern=r"\b(?:[Ii]nvalid (?:literal|value|type)|could not convert|unsupported value|cannot be set to).{0,80}(?<!either )(?<! or )(?<! be )['\x22]auto['\x22](?! or )|input_value='auto'",
         source=(
             "python 3.3-3.14 Objects/longobject.c, Objects/floatobject.c; pydantic_core 2.0-2.45 "
             "src/errors"
@@ -212,12 +212,12 @@ SIGNATURES = (
             "ValueError: could not convert string to float: 'auto'",
             "invalid literal for int() with base 10: 'auto'",
             "TypeError: unsupported value 'auto'",
+            "ValueError: gradient_accumulation_steps cannot be set to 'auto' in the DeepSpeed config.",
             "Input should be a valid integer [type=int_parsing, input_value='auto', input_type=str]",
         ),
         not_examples=(
-            "'auto' filled in",
-            "options that cannot be set by the launcher are 'auto'",
-            "ValueError: Invalid `dtype`. Expected either 'auto' or the name of a type, but got 3.",
+            "cannot be set to either 'auto' or 'on'",
+            "ValueError: Invalid value of `dtype`. Expected either 'auto' or the name of a type, but got 3.",
         ),
         level=Level.STRONG,
         masks=("ds-config-invalid-key",),

@@ -677,7 +677,7 @@ def test_a_step_that_srun_ends_itself_is_not_cancelled_by_anybody() -> None:
     assert said("0: [n1:43722] Signal: Aborted (6)\n" + ends + over) == "native-crash"
 
 
-def test_a_name_that_the_hub_refuses_is_the_scripts() -> None:
+def test_what_the_hub_asks_of_a_name_is_said() -> None:
     hub = "/opt/env/lib/python3.11/site-packages/huggingface_hub/utils/_validators.py"
     text = (
         "Traceback (most recent call last):\n"
@@ -686,7 +686,10 @@ def test_a_name_that_the_hub_refuses_is_the_scripts() -> None:
         "'.', '--' and '..' are forbidden, '-' and '.' cannot start or end the name, max length is "
         "96: 'a_long_name'.\n"
     )
-    assert said(text) == "user-code"
+    found = read(text)
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert found.explained is not None
+    assert "Check the name of the repository" in found.explained.text
 
 
 def test_the_kernels_word_before_the_failure_of_a_rank_comes_first() -> None:

@@ -42,7 +42,7 @@ SIGNATURES = (
     Signature(
         pattern=r"out of resource: (?P<what>shared memory|tensor memory|registers|threads), Required: (?P<need>\d{1,12}), Hardware limit: (?P<limit>\d{1,12})",
         source="triton 2.1-3.5 runtime/errors.py, third_party/nvidia/backend/driver.c",
-        level=Level.LIKELY,
+        level=Level.STRONG,  # it names what is lacking, so the index's advice does not replace it
         message="A Triton kernel needs more {what} than the GPU has ({need}, the limit is {limit})",
         hint="use smaller block sizes or fewer stages, a smaller head dimension or 16-bit types, or"
         " upgrade the package that the kernel belongs to",

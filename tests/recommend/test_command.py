@@ -97,7 +97,7 @@ def test_what_does_not_fit_is_not_run(tmp_path: Path) -> None:
 def test_nothing_fits_is_status_1(tmp_path: Path) -> None:
     done = run(tmp_path, "--model", "llama-3-70b", "--gpu-memory", "8", "--host-memory", "8")
     assert done.status == 1
-    assert "nothing fits; the closest option is" in done.out
+    assert "nothing fits; zero-3 comes closest" in done.out
     assert "chosen:" not in done.out
 
 

@@ -235,7 +235,13 @@ def test_values_that_deepspeed_looks_up_or_bounds(text: str, expected: str) -> N
 
 @pytest.mark.parametrize(
     ("framework", "statuses"),
-    [("hf", []), ("accelerate", []), ("native", ["fail"]), ("lightning", ["fail"]), ("", ["warn"])],
+    [
+        pytest.param("hf", [], id="transformers passes the config to accelerate"),
+        pytest.param("accelerate", [], id="accelerate sets it"),
+        pytest.param("native", ["fail"], id="the script passes it to DeepSpeed"),
+        pytest.param("lightning", ["fail"], id="Lightning passes it on"),
+        pytest.param("", ["warn"], id="nobody knows who passes it on"),
+    ],
 )
 def test_accelerate_sets_how_often_progress_is_printed(framework: str, statuses: list[str]) -> None:
     found = bad('{"steps_per_print": "inf"}', framework)
@@ -247,7 +253,13 @@ def test_a_switch_in_quotes_that_means_true_does_what_it_says() -> None:
     assert [status for status, _ in bad('{"dump_state": "no"}')] == ["fail"]
 
 
-@pytest.mark.parametrize(("word", "status"), [("bfp16", []), ("bf16", ["fail"])])
+@pytest.mark.parametrize(
+    ("word", "status"),
+    [
+        pytest.param("bfp16", [], id="the word of that time"),
+        pytest.param("bf16", ["fail"], id="a word that came later"),
+    ],
+)
 def test_releases_before_0_14_1_have_a_word_of_their_own(word: str, status: list[str]) -> None:
     found = bad(
         f'{{"communication_data_type": "{word}"}}', deepspeed=DeepSpeedInstall(version="0.14.0")

@@ -91,16 +91,6 @@ def traced(file: str, function: str, line: str) -> str:
             id="FlashAttention: size of a head",
         ),
         pytest.param(
-            "triton/compiler/compiler.py",
-            "_init_handles",
-            (
-                "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: "
-                "131072, Hardware limit: 101376. Reducing block sizes or `num_stages` may help."
-            ),
-            "Reduce the block sizes",
-            id="Triton: shared memory",
-        ),
-        pytest.param(
             "triton/backends/nvidia/driver.py",
             "libcuda_dirs",
             "AssertionError: libcuda.so cannot found!",
@@ -167,6 +157,16 @@ def test_libraries_of_a_training_job_are_answered(
 @pytest.mark.parametrize(
     ("file", "function", "line", "condition"),
     [
+        pytest.param(
+            "triton/compiler/compiler.py",
+            "_init_handles",
+            (
+                "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: "
+                "131072, Hardware limit: 101376. Reducing block sizes or `num_stages` may help."
+            ),
+            "cuda-kernel-failed",
+            id="Triton: shared memory",
+        ),
         pytest.param(
             "bitsandbytes/cextension.py",
             "get_native_library",

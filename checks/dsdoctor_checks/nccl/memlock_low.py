@@ -105,7 +105,7 @@ def memory_can_be_locked(
         "which needs an unlimited memlock",
         effect="memory registration fails (`Call to ibv_reg_mr failed`, or an `mlock` error)",
         hint="start the container with `--ulimit memlock=-1`, or set memlock to unlimited in "
-        "/etc/security/limits.conf or in the scheduler's service",
+        "`/etc/security/limits.conf` or in the scheduler's service",
         memlock_mib=limit / MIB,
         reason=reason.strip("`"),
     )
@@ -113,7 +113,7 @@ def memory_can_be_locked(
 
 HINT = (
     "set memlock to unlimited where the job starts (`--ulimit memlock=-1` for a container, "
-    "`LimitMEMLOCK=infinity` for slurmd and sshd, /etc/security/limits.conf for logins), and compare "
+    "`LimitMEMLOCK=infinity` for slurmd and sshd, `/etc/security/limits.conf` for logins), and compare "
     "`ulimit -l` within the job"
 )
 

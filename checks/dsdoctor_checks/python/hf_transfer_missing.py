@@ -75,5 +75,6 @@ SIGNATURES = (
         ),
         level=Level.CERTAIN,
         masks=("script-module-missing",),
+        message="`HF_HUB_ENABLE_HF_TRANSFER` is set, but the package hf_transfer is not installed",
     ),
 )

@@ -33,12 +33,8 @@ from dsdoctor.model.snapshot import Snapshot, masked
 from dsdoctor.model.snapshot import of as snapshot_of
 from dsdoctor.packs.registry import Registry, Unit, needs
 from dsdoctor.precedence import without_wider
-from dsdoctor.probes.accelerate_keys import (
-    ignored,
-    rejected_by_plugin,
-    too_few_ranks,
-)
-from dsdoctor.probes.accelerate_values import Rejection, rejected_value
+from dsdoctor.probes.accelerate_keys import ignored, rejected_by_plugin, too_few_ranks
+from dsdoctor.probes.accelerate_values import rejected_value, verdict
 from dsdoctor.probes.command_line import batch_options, parse_command, with_accelerate
 from dsdoctor.probes.config import CONFIG_KEYS, is_config, parse_bytes, parse_config
 from dsdoctor.probes.hostfile import parse_env_file
@@ -263,7 +259,7 @@ def _yaml_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
         parts += _plugin_parts(found.get("deepspeed_config"), text)
         rejection = rejected_value(found, {})
         line = 0 if rejection is None else _line_of(rejection.said.split("`")[1], text)
-        parts.append(_Part([_accelerate_parse(rejection)], ("launch",), line=line))
+        parts.append(_Part([verdict(rejection)], ("launch",), line=line))
         if rejection is None and isinstance(found.get("gpu_ids"), str):
             command = with_accelerate(LaunchCommand(launcher="accelerate"), found)
             parts.append(_Part([command], ("launch",), line=_line_of("gpu_ids", text)))
@@ -274,20 +270,6 @@ def _yaml_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
             parts.append(_Part([refused], ("launch",), line=line))
     known = kind == "accelerate" or bool(parts) or isinstance(found.get("deepspeed"), str)
     return (kind, parts) if known else ("", [])
-
-
-def _accelerate_parse(rejection: Rejection | None) -> LaunchParse:
-    """The verdict on the values of accelerate's YAML."""
-    if rejection is None:
-        return LaunchParse(launcher="accelerate", accepted=True)
-    return LaunchParse(
-        launcher="accelerate",
-        accepted=False,
-        error=rejection.said,
-        advice=rejection.advice,
-        in_file=True,
-        in_ranks=rejection.in_ranks,
-    )
 
 
 def _line_of(key: str, text: str) -> int:

@@ -31,11 +31,7 @@ from dsdoctor.paste.placeholders import is_placeholder
 from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.shell_passages import typed_at
 from dsdoctor.paste.statements import Statements
-from dsdoctor.probes.accelerate_keys import (
-    ignored,
-    rejected_by_plugin,
-    too_few_ranks,
-)
+from dsdoctor.probes.accelerate_keys import ignored, rejected_by_plugin, too_few_ranks
 from dsdoctor.probes.accelerate_values import rejected_value
 from dsdoctor.probes.command_line import with_accelerate
 from dsdoctor.probes.config import CONFIG_KEYS, is_config, parse_config

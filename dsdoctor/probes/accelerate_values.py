@@ -11,7 +11,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from dsdoctor.model.facts.launch import LaunchParse
+from dsdoctor.model.redact import mask
 from dsdoctor.probes.accelerate_keys import rejected_gpu_ids
+from dsdoctor.probes.launcher_options import either
 
 #: The keys of both kinds of configuration, and those of earlier releases.
 _KEYS = frozenset(
@@ -71,6 +74,20 @@ def rejected_value(values: Mapping[str, Any], options: Mapping[str, str]) -> Rej
     return next(_rejections(values, options), None)
 
 
+def verdict(rejection: Rejection | None) -> LaunchParse:
+    """The same as what the launcher's own parser would have said."""
+    if rejection is None:
+        return LaunchParse(launcher="accelerate", accepted=True)
+    return LaunchParse(
+        launcher="accelerate",
+        accepted=False,
+        error=mask(rejection.said),
+        advice=mask(rejection.advice),
+        in_file=True,
+        in_ranks=rejection.in_ranks,
+    )
+
+
 def _rejections(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
     yield from _unknown_keys(values)
     if (other := _unexpected(values, "compute_environment", _ENVIRONMENTS)) is not None:
@@ -128,9 +145,8 @@ def _unexpected(values: Mapping[str, Any], key: str, expected: tuple[str, ...]) 
     text = "no" if value is False else str(value)
     if value is None or text.lower() in map(str.lower, expected):
         return None
-    words = [f"`{word}`" for word in expected]
-    listed = f"{', '.join(words[:-1])} or {words[-1]}"
-    return Rejection(f"`{key}` is `{value}`; expected {listed}", f"set `{key}` to {listed}")
+    words = either(expected)
+    return Rejection(f"`{key}` is `{value}`; expected {words}", f"set `{key}` to {words}")
 
 
 def _nearest(word: str, known: tuple[str, ...] | list[str]) -> str:

@@ -20,9 +20,9 @@ from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.redact import mask
 from dsdoctor.probes.accelerate_keys import rejected_by_plugin, too_few_ranks
-from dsdoctor.probes.accelerate_values import rejected_value
+from dsdoctor.probes.accelerate_values import rejected_value, verdict
 from dsdoctor.probes.command_line import launcher_words
-from dsdoctor.probes.launcher_options import rejected_option
+from dsdoctor.probes.launcher_options import misspelled_option, rejected_word
 from dsdoctor.probes.yaml_files import accelerate_values
 
 #: An import from a cold network disk is slow and healthy.
@@ -81,7 +81,10 @@ def _unknown_option(
     package = {"torchrun": torch, "deepspeed": deepspeed}.get(launcher)
     path = None if package is None or isinstance(package, Missing) else package.path
     reason = f"the options were not checked with {launcher} (`--quick`)"
-    if path is None:
+    if path is None:  # not installed, or it makes its options while it runs
+        error = misspelled_option(launcher, command.options)
+        if error:
+            return LaunchParse(launcher=launcher, accepted=False, error=mask(error))
         raise HostError(Why.NOT_ASKED, reason)
     file, always = _SOURCES[launcher]
     try:
@@ -114,7 +117,7 @@ def launch_parse(
         return LaunchParse(launcher="accelerate", accepted=False, error=error)
     if launcher not in ("deepspeed", "torchrun", "accelerate"):
         raise HostError(Why.NOT_ASKED, "the command starts no launcher that can check its options")
-    error = rejected_option(launcher, command.options)
+    error = rejected_word(launcher, command.options)
     if error:
         return LaunchParse(launcher=launcher, accepted=False, error=mask(error))
     if launcher == "accelerate":
@@ -126,14 +129,7 @@ def launch_parse(
             return LaunchParse(launcher=launcher, accepted=False, error=mask(error), in_ranks=True)
         rejection = rejected_value(values, command.options)
         if rejection is not None:
-            return LaunchParse(
-                launcher=launcher,
-                accepted=False,
-                error=mask(rejection.said),
-                advice=mask(rejection.advice),
-                in_file=True,
-                in_ranks=rejection.in_ranks,
-            )
+            return verdict(rejection)
         few = too_few_ranks(values, command.options)
         if few:
             return LaunchParse(launcher=launcher, accepted=True, too_few_ranks=few)

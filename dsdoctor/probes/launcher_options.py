@@ -7,7 +7,7 @@ launcher/constants.py, accelerate 0.12 to 1.15 commands/launch.py (read 2026-11-
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from dsdoctor.probes.accelerate_keys import OPTIONS, OTHERS
 from dsdoctor.probes.command_tables import LONG, SWITCHES
@@ -22,24 +22,20 @@ _PRECISIONS = ("no", "fp16", "bf16", "fp8")
 _STARTERS = ("pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich")
 
 
-def rejected_option(launcher: str, options: Mapping[str, str]) -> str:
-    """Why a launcher rejects its options; "" if it is not certain that it does.
+def misspelled_option(launcher: str, options: Mapping[str, str]) -> str:
+    """An option that no release has, with the one that was meant; "" without one.
+
+    For where the launcher itself is not asked, which may be newer than these tables.
 
     Args:
         launcher: `deepspeed`, `torchrun` or `accelerate`.
         options: long names, `-` as `_`, to their values.
 
-    >>> rejected_option("torchrun", {"nproc_per_nodes": "8"})
+    >>> misspelled_option("torchrun", {"nproc_per_nodes": "8"})
     'unrecognized option `--nproc_per_nodes`; the closest is `--nproc_per_node`'
-    >>> rejected_option("torchrun", {"nproc_per": "8"}), rejected_option("deepspeed", {"new": "1"})
-    ('', '')
+    >>> misspelled_option("torchrun", {"nproc_per": "8"})
+    ''
     """
-    return next(_rejections(launcher, options), "")
-
-
-def _rejections(launcher: str, options: Mapping[str, str]) -> Iterator[str]:
-    import difflib  # noqa: PLC0415  # only for a command that starts a launcher
-
     known = {*LONG.get(launcher, ()), *SWITCHES.get(launcher, ())}
     if launcher == "accelerate":
         known |= OPTIONS
@@ -49,22 +45,44 @@ def _rejections(launcher: str, options: Mapping[str, str]) -> Iterator[str]:
             continue
         if launcher == "accelerate" and name.startswith(OTHERS):
             continue
+        import difflib  # noqa: PLC0415  # only for such an option
+
         near = difflib.get_close_matches(name, sorted(known), 1, _ALIKE)
         if near:
-            yield f"unrecognized option `--{name}`; the closest is `--{near[0]}`"
+            return f"unrecognized option `--{name}`; the closest is `--{near[0]}`"
+    return ""
+
+
+def rejected_word(launcher: str, options: Mapping[str, str]) -> str:
+    """Why a launcher rejects the value of an option, after its parser accepted it; "" if not.
+
+    >>> rejected_word("torchrun", {"nproc_per_node": "eight"})
+    '`--nproc_per_node eight` is no count; expected a number, `auto`, `gpu` or `cpu`'
+    """
     count = options.get("nproc_per_node", "") if launcher == "torchrun" else ""
     if count and "$" not in count and not re.fullmatch(r"-?\d+", count) and count not in _COUNTS:
-        yield f"`--nproc_per_node {count}` is no count; expected a number, `auto`, `gpu` or `cpu`"
+        return f"`--nproc_per_node {count}` is no count; expected a number, `auto`, `gpu` or `cpu`"
     precision = options.get("mixed_precision", "") if launcher == "accelerate" else ""
     if precision and "$" not in precision and precision not in _PRECISIONS:
-        yield f"`--mixed_precision {precision}` is unknown; expected {_listed(_PRECISIONS)}"
+        return f"`--mixed_precision {precision}` is unknown; expected {either(_PRECISIONS)}"
     # not read for a run on this node alone
     several = launcher == "deepspeed" and {"hostfile", "num_nodes", "force_multi"} & options.keys()
     starter = options.get("launcher", "") if several else ""
     if starter and "$" not in starter and starter.lower() not in _STARTERS:
-        yield f"`--launcher {starter}` is unknown; expected {_listed(_STARTERS)}"
+        return f"`--launcher {starter}` is unknown; expected {either(_STARTERS)}"
+    return ""
 
 
-def _listed(words: Sequence[str]) -> str:
+def rejected_option(launcher: str, options: Mapping[str, str]) -> str:
+    """Why a launcher rejects its options, as far as the tables know; "" if it is not certain."""
+    return misspelled_option(launcher, options) or rejected_word(launcher, options)
+
+
+def either(words: Sequence[str]) -> str:
+    """Words in a sentence, one of which is expected.
+
+    >>> either(["cpu", "nvme", "none"])
+    '`cpu`, `nvme` or `none`'
+    """
     named = [f"`{word}`" for word in words]
     return f"{', '.join(named[:-1])} or {named[-1]}"

@@ -28,13 +28,16 @@ from dsdoctor.logs.error_lookup import (
 )  # fmt: skip
 from dsdoctor.logs.errors import PYTHONS_WORDS, Error
 from dsdoctor.logs.plain_errors import ASSERTION, DEVICE_ASSERT
-from dsdoctor.logs.products import inner_path, package_of, raiser_of
+from dsdoctor.logs.products import indexed_path, package_of, raiser_of
 from dsdoctor.logs.same_words import (
     ENOUGH_WORDS,
     PYTHONS_OWN,
+    begins_with,
     in_order,
     is_identified,
     is_native_message,
+    is_telling,
+    may_speak,
 )
 
 #: Share of a message's words that a text must contain if it is looked up without a log.
@@ -225,7 +228,7 @@ class ErrorIndex:
         product = package_of(raiser.file) if raiser is not None else ""
         if raiser is not None and not product:
             return None
-        place = (inner_path(raiser.file), raiser.function) if raiser is not None else ("", "")
+        place = (indexed_path(raiser.file), raiser.function) if raiser is not None else ("", "")
         kind, message = canonical(error.type), error.message
         text = f"{message} {error.more}"
         if kind == WRAPPED and (inner := VALIDATION.search(text)):
@@ -243,6 +246,7 @@ class ErrorIndex:
                 (rate, entry)
                 for rate, entry in rated
                 if is_identified(entry, place, bool(product), message)
+                and (product or may_speak(self.answer(entry), error, message))
             ]
         )
 
@@ -256,10 +260,11 @@ class ErrorIndex:
             return None
         return self._best(
             [
-                ((entry.words, 2), entry)
+                ((0, 2), entry)  # what comes after that line does not choose
                 for entry in self.entries
                 if entry.exception == canonical(error.type)
-                and (entry.file, entry.function) == (inner_path(raiser.file), raiser.function)
+                and begins_with(entry, error.message)
+                and (entry.file, entry.function) == (indexed_path(raiser.file), raiser.function)
             ]
         )
 
@@ -275,6 +280,7 @@ class ErrorIndex:
                 if entry.is_native
                 and entry.exception == canonical(error.type)
                 and is_native_message(entry, message)
+                and may_speak(self.answer(entry), error, message)
             ]
         )
 
@@ -307,6 +313,7 @@ class ErrorIndex:
                 for rate, entry in rated
                 if entry.exception not in PYTHONS_OWN
                 and rate[0] >= max(ENOUGH_WORDS, ALMOST * entry.words)
+                and is_telling(entry, text)
             ]
         )
 

@@ -150,8 +150,11 @@ def _rows_that_fit(folder: Path, product: str, text: str) -> tuple[int, ...]:
 
 
 def _rows_that_begin(folder: Path, product: str, line: str) -> tuple[int, ...]:
-    """Where the rows begin whose message has this line as its first, and more after it."""
-    words = words_of(line)
+    """Where the rows begin whose message has this line as its first, and more after it.
+
+    Of a long line this compares the first chunk; `ErrorIndex.find_begun` compares all.
+    """
+    words = words_of(line)[:CHUNK]
     first = f"^{len(words)}:{digest(words)}"
     if first not in _stored_words(folder, product):
         return ()

@@ -57,6 +57,9 @@ TREE = lazy(
     r"|sglang(?=/(?:srt|lang)/))"
     r"(?P<inner>/(?:\w+/)*\w+\.py)$"
 )
+#: Packages that are parts of another one, and the folder of their sources in it: Lightning's are
+#: released under both names (lightning 2.6 README.md; 2026-11-29).
+PARTS = {"pytorch_lightning": "lightning/pytorch", "lightning_fabric": "lightning/fabric"}
 #: DeepSpeed's tools for checkpoints, which it copies into them.
 SCRIPTS = lazy(r"(?:^|/)(?:zero_to_fp32|ds_to_universal)\.py$")
 #: Cython sources that were compiled into a package.
@@ -87,13 +90,16 @@ def package_of(path: str) -> str:
     ('deepspeed', '')
     >>> package_of("python/ray/_raylet.pyx")
     'ray'
+    >>> package_of("/x/site-packages/pytorch_lightning/trainer/trainer.py")
+    'lightning'
     """
     found = _in_product(path)
     if found is None and SCRIPTS.search(path):
         return "deepspeed"
     if found is None:
         return "python" if STANDARD.search(path) else ""
-    return "deepspeed" if found["package"] == "op_builder" else found["package"]
+    package = found["package"]
+    return "deepspeed" if package == "op_builder" else PARTS.get(package, package).split("/")[0]
 
 
 def _in_product(path: str) -> re.Match[str] | None:
@@ -111,6 +117,16 @@ def inner_path(path: str) -> str:
     """
     found = _in_product(path)
     return f"{found['package']}{found['inner'] or ''}" if found else path
+
+
+def indexed_path(path: str) -> str:
+    """The path of a source file within its product, as the error index names it.
+
+    >>> indexed_path("/x/site-packages/lightning_fabric/connector.py")
+    'lightning/fabric/connector.py'
+    """
+    package, slash, rest = inner_path(path).partition("/")
+    return f"{PARTS.get(package, package)}{slash}{rest}"
 
 
 def passes_on(frame: Frame) -> bool:

@@ -9,7 +9,7 @@ from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.error_lookup import INTERNAL
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.knowledge import Answered
-from dsdoctor.logs.products import caller_of, inner_path, package_of, raiser_of
+from dsdoctor.logs.products import caller_of, indexed_path, inner_path, package_of, raiser_of
 from dsdoctor.model.diagnosis import Explained, RaisedBy
 
 
@@ -20,11 +20,13 @@ class Repository(NamedTuple):
         name: owner and name.
         folder: folder that contains the package.
         tag: what precedes the release in the name of its tag.
+        since: the first major release whose sources are in that folder.
     """
 
     name: str
     folder: str = ""
     tag: str = "v"
+    since: int = 0
 
 
 REPOSITORIES = {
@@ -34,6 +36,7 @@ REPOSITORIES = {
     "diffusers": Repository("huggingface/diffusers", "src/"),
     "flash_attn": Repository("Dao-AILab/flash-attention"),
     "huggingface_hub": Repository("huggingface/huggingface_hub", "src/"),
+    "lightning": Repository("Lightning-AI/pytorch-lightning", "src/", tag="", since=2),
     "peft": Repository("huggingface/peft", "src/"),
     "torch": Repository("pytorch/pytorch"),
     "transformers": Repository("huggingface/transformers", "src/"),
@@ -55,8 +58,8 @@ TAGGED = lazy(r"^\d+\.\d+\.\d+$")
 #: How logs state the release of a product: `DeepSpeed info: version=0.19.8`, `torch==2.4.0`,
 #: `PyTorch version: 2.4.0`, and ds_report's `torch version .... 2.4.0`.
 PRODUCT = (
-    r"(?P<product>accelerate|datasets|deepspeed|diffusers|flash_attn|huggingface_hub|peft|torch"
-    r"|transformers|triton|trl)"
+    r"(?P<product>accelerate|datasets|deepspeed|diffusers|flash_attn|huggingface_hub|lightning"
+    r"|peft|torch|transformers|triton|trl)"
 )
 NUMBER = (
     r"(?P<release>\d{1,4}\.\d{1,3}(?:\.\d{1,3})?)(?![.\d]{0,8}(?:\.dev|rc|a\d|b\d)| is required)"
@@ -67,7 +70,7 @@ RELEASE = lazy(
     rf"[ :=.]{{0,6}}{NUMBER}"
 )
 #: The same in the line with which pip ends.
-INSTALLED = lazy(rf"(?<= ){PRODUCT}-{NUMBER}(?:[ +]|$)")
+INSTALLED = lazy(rf"(?<= )(?:pytorch-)?{PRODUCT}-{NUMBER}(?:[ +]|$)")
 
 
 def issues_of(product: str) -> str:
@@ -89,8 +92,8 @@ def releases_of(lines: Iterable[str]) -> dict[str, str]:
     {'torch': '2.1.0'}
     >>> releases_of(["transformers version: 4.39.0.dev0"])
     {}
-    >>> releases_of(["Successfully installed a-1.0 peft-0.18.0 torch-2.4.0+cu121"])
-    {'peft': '0.18.0', 'torch': '2.4.0'}
+    >>> releases_of(["Successfully installed a-1.0 pytorch-lightning-2.1.4 torch-2.4.0+cu121"])
+    {'lightning': '2.1.4', 'torch': '2.4.0'}
     """
     found: dict[str, str] = {}
     for line in lines:
@@ -119,12 +122,14 @@ def url_of(product: str, release: str, path: str, line: int) -> str:
     'https://github.com/huggingface/datasets/blob/2.14.5/src/datasets/builder.py#L9'
     >>> url_of("triton", "3.2.0", "triton/backends/nvidia/compiler.py", 9)
     ''
+    >>> url_of("lightning", "1.9.5", "lightning/pytorch/trainer/trainer.py", 9)
+    ''
     >>> url_of("torch", "2.4", "torch/cuda/memory.py", 9)
     ''
     """
     found = REPOSITORIES.get(product)
     readable = path.endswith(SOURCES) and not COPIED.search(path) and TAGGED.search(release)
-    if found is None or not readable:
+    if found is None or not readable or int(release.partition(".")[0]) < found.since:
         return ""
     for folder, there in MOVED.items():
         if path.startswith(folder):
@@ -148,6 +153,6 @@ def raised_by(error: Error, releases: dict[str, str]) -> RaisedBy | None:
         file=path,
         line=frame.line,
         function=frame.function,
-        url=url_of(product, release, path, frame.line),
+        url=url_of(product, release, indexed_path(frame.file), frame.line),
         called_from=f"{caller.file}:{caller.line}" if caller is not None else "",
     )

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import builtins
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dsdoctor.logs.error_lookup import CHUNK, words_of
-from dsdoctor.logs.errors import PYTHONS_WORDS
+from dsdoctor.logs.common_words import COMMON
+from dsdoctor.logs.error_lookup import CHUNK, INTERNAL, REFUSAL, chunks_of, digest, words_of
+from dsdoctor.logs.errors import PYTHONS_WORDS, Error
+from dsdoctor.logs.products import package_of
 
 if TYPE_CHECKING:
-    from dsdoctor.logs.error_index import Entry
+    from dsdoctor.logs.error_index import Entry, Match
 
 #: Fewest literal words that identify a message without the place that raised it.
 ENOUGH_WORDS = 4
 #: Exceptions that Python raises with the same words, so only the place distinguishes them.
 PYTHONS_OWN = frozenset({"AttributeError", "IndexError", "KeyError", "NameError", "StopIteration"})
+#: Exceptions of libraries for commands, which programs of all kinds raise (click 8.3 exceptions.py;
+#: 2026-11-29).
+COMMANDS_OWN = frozenset({"BadParameter", "ClickException", "UsageError"})
+#: From so many literal words on, the words of a message tell whose it is, however common each is.
+MANY_WORDS = 9
+#: Otherwise so many of its words must be uncommon; the name of a variable counts twice.
+UNCOMMON_WORDS = 2
 
 
 def is_identified(entry: Entry, place: tuple[str, str], placed: bool, message: str) -> bool:
@@ -25,6 +35,52 @@ def is_identified(entry: Entry, place: tuple[str, str], placed: bool, message: s
     if entry.is_native:  # no traceback shows where
         return placed and entry.words == len(words_of(message))
     return placed and (entry.file, entry.function) == place
+
+
+def may_speak(match: Match, error: Error, message: str) -> bool:
+    """Whether an entry may answer for its product, though the place that raised is not known.
+
+    A condition is the same whatever program says so, and every script calls torch's native code.
+    """
+    entry, label = match.entry, match.label
+    if label is not None and label.kind not in {REFUSAL, INTERNAL}:
+        return True
+    is_torch = entry.is_native and entry.product == "torch"
+    return is_torch or is_telling(entry, message) or _shows(error, entry)
+
+
+def _shows(error: Error, entry: Entry) -> bool:
+    """Whether an exception shows whose it is: by a frame, by a name in its line, or by its class.
+
+    The line names the module of an exception, and the logger that wrote it.
+    """
+    kind = entry.exception
+    return (
+        entry.product in {package_of(frame.file) for frame in error.frames}
+        or entry.product in error.text.lower().replace("-", "_")
+        or not (hasattr(builtins, kind) or kind.startswith("log.") or kind in COMMANDS_OWN)
+    )
+
+
+def is_telling(entry: Entry, text: str) -> bool:
+    """Whether the words of an entry in a text tell whose message it is.
+
+    Programs of all kinds say that something must be a positive integer.
+    """
+    if entry.words >= MANY_WORDS:
+        return True
+    words, there = words_of(text), chunks_of(text)
+    said = {
+        word
+        for chunk in entry.chunks
+        for start in there.get(chunk, ())[:1]
+        for word in words[start : start + chunk[0]]
+    }
+    return entry.product in words or _weight(said - COMMON) >= UNCOMMON_WORDS
+
+
+def _weight(words: Iterable[str]) -> int:
+    return sum(2 if "_" in word.strip("_") else 1 for word in words)
 
 
 def is_native_message(entry: Entry, message: str) -> bool:
@@ -46,6 +102,14 @@ def says_most(entry: Entry, message: str) -> bool:
     """
     longest = max((count for count, _ in entry.chunks), default=0)
     return longest >= CHUNK or 2 * entry.words >= len(words_of(message))
+
+
+def begins_with(entry: Entry, line: str) -> bool:
+    """Whether a message begins with a line: with its chunks, as far as they are full ones."""
+    words = words_of(line)
+    starts = range(0, max(CHUNK, len(words) // CHUNK * CHUNK), CHUNK)
+    parts = [words[start : start + CHUNK] for start in starts]
+    return entry.chunks[: len(parts)] == tuple((len(part), digest(part)) for part in parts)
 
 
 def in_order(entry: Entry, there: Mapping[tuple[int, str], Sequence[int]]) -> bool:

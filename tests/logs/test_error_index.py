@@ -216,8 +216,8 @@ def test_the_longer_message_wins_and_a_tie_has_no_answer() -> None:
 
 
 def test_a_validator_is_seen_through_pydantic() -> None:
-    one = index(entry("stage must be a small number"))
-    text = "1 validation error for C stage Value error, stage must be a small number [type=x]"
+    one = index(entry("offload must be a small number"))
+    text = "1 validation error for C stage Value error, offload must be a small number [type=x]"
     assert one.find(error(text, kind="ValidationError", file="pydantic/main.py")) is not None
 
 
@@ -269,6 +269,96 @@ def test_what_the_script_raises_in_the_same_words_is_the_scripts() -> None:
     assert found.explained is None
 
 
+COMMON = "limit must be a positive integer, got 3"
+
+
+def test_common_words_speak_for_a_product_only_where_something_shows_it() -> None:
+    words = "limit must be a positive integer", "got"
+    one = index(entry(*words))
+    assert one.find(error(COMMON, file="")) is None
+    assert one.find(error(COMMON)) is not None
+    for line in (
+        f"deepspeed.config.ValueError: {COMMON}",
+        f"[ERROR] deepspeed.launcher - ValueError: {COMMON}",
+    ):
+        assert one.find(msgspec.structs.replace(error(COMMON, file=""), text=line)) is not None
+    own = entry(*words, exception="ConfigError")
+    assert index(own).find(error(COMMON, kind="ConfigError", file="")) is not None
+    click = entry(*words, exception="BadParameter")
+    assert index(click).find(error(COMMON, kind="BadParameter", file="")) is None
+
+
+def test_common_words_that_name_a_condition_do_so_whoever_says_them() -> None:
+    row = entry("limit must be a positive integer", "got")
+    one = ErrorIndex(
+        Header("deepspeed", "2026-01-01", ("1.0",)), [row], {row.key: Label("gpu-oom")}
+    )
+    assert one.find(error(COMMON, file="")) is not None
+
+
+def test_uncommon_words_and_many_words_need_no_place() -> None:
+    named = index(entry("micro_batch must be a positive integer", "got"))
+    assert named.find(error("micro_batch must be a positive integer, got 3", file="")) is not None
+    long = index(entry("the value must be", "and the list must not be"))
+    text = "the value must be 3 and the list must not be"
+    assert long.find(error(text, file="")) is not None
+
+
+def test_native_code_of_a_product_speaks_where_a_frame_or_its_words_show_it() -> None:
+    native = msgspec.structs.replace(
+        entry("the input must be on cuda", exception="RuntimeError"), file="deepspeed/ops/csrc/a.h"
+    )
+    one, said = index(native), "the input must be on cuda"
+    assert one.find_native(error(said, "RuntimeError")) is not None
+    assert one.find_native(error(said, "RuntimeError", file="")) is None
+    torchs = msgspec.structs.replace(native, product="torch")
+    assert index(torchs).find_native(error(said, "RuntimeError", file="")) is not None
+
+
+def test_common_words_alone_are_no_text_to_explain(tmp_path: Path) -> None:
+    text = "limit must be a positive integer"
+    done = dsdoctor("explain", text, env=clean_environment(tmp_path))
+    assert "huggingface_hub" not in done.out
+    named = dsdoctor("explain", f"huggingface_hub: {text}", env=clean_environment(tmp_path))
+    assert "BadParameter of huggingface_hub" in named.out
+
+
+def test_a_first_line_of_any_length_is_found_with_its_place() -> None:
+    """The lines below it may be left out of the log, or be too many to be read."""
+    first = "this strategy cannot start its processes because the script does not guard its main"
+    parts = [first.split()[at : at + 6] for at in range(0, 14, 6)]
+    row = entry(*(" ".join(part) for part in parts), "code and more", anchored=True)
+    one = index(row)
+    assert one.find_begun(error(first)) is not None
+    assert one.find_begun(error(first, function="g")) is None
+    assert one.find_begun(error(first.replace("because", "although"))) is None
+    other = msgspec.structs.replace(row, chunks=(*row.chunks, chunk("or not at all")))
+    both = index(row, other).find_begun(error(first))
+    assert both is not None
+    assert both.label is None, "the lines below would choose"
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param("lightning/pytorch/trainer/call.py", id="the common package"),
+        pytest.param("pytorch_lightning/trainer/call.py", id="the older package"),
+    ],
+)
+def test_a_package_with_two_names_is_one_product(file: str) -> None:
+    text = log(
+        "x.py",
+        "_call_lightning_module_hook",
+        "TypeError: No `LightningModule` is available to call hooks on.",
+    )
+    found = read(text.replace("deepspeed/x.py", file))
+    assert found.explained is not None
+    assert (found.explained.kind, found.explained.product) == (INTERNAL, "lightning")
+    assert found.explained.url == "https://github.com/Lightning-AI/pytorch-lightning/issues"
+    assert found.raised_by is not None
+    assert found.raised_by.file == file
+
+
 def test_explain_finds_a_message(tmp_path: Path) -> None:
     text = "RuntimeError: train_batch() requires gradients enabled. Use eval_batch()"
     done = dsdoctor("explain", text, env=clean_environment(tmp_path))
@@ -289,8 +379,8 @@ def test_a_message_that_only_shares_words_is_not_looked_up() -> None:
 
 
 def test_a_common_phrase_does_not_identify_a_message_without_a_frame() -> None:
-    known = index(entry("is not divisible by"))
-    long = "global batch size (8) is not divisible by micro batch size (3) times data parallel size"
-    assert known.find(error("hidden size 7 is not divisible by 2", file="")) is not None
+    known = index(entry("is not evenly divisible by"))
+    long = "global batch size (8) is not evenly divisible by micro batch size (3) times data parallel size"
+    assert known.find(error("hidden size 7 is not evenly divisible by 2", file="")) is not None
     assert known.find(error(long, file="")) is None
     assert known.find(error(long)) is not None, "the place says whose message it is"

@@ -1,0 +1,63 @@
+"""Words that messages of many products contain, so they do not tell whose message a text is."""
+
+from __future__ import annotations
+
+#: In messages of at least six of nine products, and names of variables in those of at least three:
+#: accelerate 1.15.0, datasets 5.2.0, deepspeed 0.19.8, huggingface_hub 2.4.0, lightning 2.6.6,
+#: peft 0.21.2, torch 2.13.0, transformers 5.24.0, trl 1.16.0 (2026-11-29). Of names in two, those
+#: that any program may use.
+COMMON = frozenset(
+    {
+        "a", "able", "above", "accelerator", "access", "across", "activation_checkpointing", "add",
+        "after", "all", "allowed", "already", "also", "an", "and", "any", "are", "args", "argument",
+        "arguments", "as", "at", "attention_mask", "attribute", "auto", "auto_wrap_policy",
+        "automatically", "available", "backend", "backward", "based", "batch", "batch_size",
+        "batches", "be", "because", "been", "before", "between", "block", "both", "but", "by",
+        "cache", "call", "callable", "called", "calling", "can", "cannot", "case", "check",
+        "checkpoint", "checkpointing", "choose", "class", "code", "compatible", "config",
+        "configuration", "configured", "consider", "contain", "contains", "context", "correct",
+        "correctly", "could", "create", "created", "creating", "cuda", "cuda_visible_devices",
+        "current", "currently", "custom", "d", "data", "data_parallel_size", "dataloader",
+        "dataset", "default", "define", "defined", "deprecated", "details", "detected", "determine",
+        "device", "device_mesh", "dict", "dictionary", "did", "different", "directory", "disable",
+        "disabled", "distributed", "do", "does", "doesn", "don", "dtype", "due", "e", "each",
+        "either", "element", "empty", "enabled", "enough", "ensure", "entry", "environment",
+        "error", "every", "exactly", "example", "exist", "existing", "exists", "expected",
+        "expects", "explicit", "explicitly", "extension", "failed", "false", "feature", "field",
+        "file", "files", "find", "first", "float", "following", "for", "format", "forward", "found",
+        "from", "from_pretrained", "full", "function", "functions", "g", "get", "got", "gpu",
+        "gradient", "gradient_accumulation_steps", "greater", "group", "groups", "has", "have",
+        "hidden_size", "higher", "id", "ids", "if", "implement", "implemented", "import", "in",
+        "include", "incompatible", "increase", "index", "information", "initialize", "initialized",
+        "input", "input_ids", "inputs", "inside", "install", "installed", "instance", "instances",
+        "instead", "int", "integer", "into", "invalid", "is", "issue", "issues", "it", "item",
+        "iterable", "its", "json", "kernel", "key", "keys", "keyword", "kwargs", "last", "learning",
+        "least", "length", "lengths", "less", "like", "likely", "list", "load", "loaded", "loading",
+        "local", "local_rank", "log_dir", "longer", "loss", "make", "manually", "map", "mapping",
+        "master_addr", "match", "max_steps", "may", "memory", "meta", "method", "mismatch",
+        "missing", "mixed", "mode", "model", "model_type", "models", "module", "modules", "more",
+        "multiple", "must", "name", "named", "names", "need", "needed", "needs", "negative",
+        "neither", "nested", "new", "no", "non", "none", "nor", "not", "note", "num_gpus",
+        "num_nodes", "number", "object", "of", "on", "one", "only", "open", "operation",
+        "optimizer", "option", "optional", "or", "order", "other", "otherwise", "out", "output",
+        "output_file", "override", "overwrite", "own", "package", "pad_token_id", "parallel",
+        "parallelism", "parameter", "parameters", "part", "pass", "passed", "passing", "path",
+        "per", "pip", "please", "positive", "possible", "prefix", "present", "process", "properly",
+        "provide", "provided", "python", "quantization", "range", "rank", "re", "received",
+        "recognized", "reference", "remove", "required", "requires", "requires_grad", "result",
+        "results", "return", "returned", "right", "run", "running", "s", "same", "samples", "save",
+        "save_checkpoint", "save_dir", "saved", "saving", "script", "see", "seed", "select",
+        "selected", "self", "sequence", "set", "setting", "shape", "sharded", "sharded_state_dict",
+        "shared", "should", "since", "single", "size", "so", "some", "source", "sp_size",
+        "specific", "specified", "specify", "stage", "start", "state", "state_dict", "states",
+        "still", "str", "strategy", "string", "subclass", "such", "sum", "support", "supported",
+        "supports", "sure", "system", "t", "target", "tensor", "tensors", "than", "that", "the",
+        "their", "them", "there", "these", "they", "this", "those", "through", "time", "to", "too",
+        "top_k", "train", "training", "tried", "true", "try", "trying", "tuning", "tuple", "type",
+        "types", "unable", "under", "unexpected", "unknown", "unsupported", "update", "upgrade",
+        "use", "use_reentrant", "used", "using", "v", "valid", "value", "values", "variable",
+        "version", "via", "want", "was", "we", "weights", "were", "when", "which", "while", "will",
+        "with", "without", "work", "worker", "works", "world_size", "would", "wrong", "yet", "you",
+        "your", "zero",
+    }
+)  # fmt: skip

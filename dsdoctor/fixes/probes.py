@@ -270,7 +270,8 @@ def stale_builds(host: Host, cache: ExtensionCache, torch: TorchBuild) -> StaleB
                 if host.stat(f"{torch.path}/version.py").mtime > max(libraries):
                     why = f"torch was replaced by {torch.version} after it was built"
         if why:
-            if builders_in(folder, processes) or exists(host, f"{folder}/lock"):
+            locked = torch.waits_for_lock_files and exists(host, f"{folder}/lock")
+            if locked or builders_in(folder, processes):
                 held.append(folder)
             else:
                 folders[folder] = why

@@ -270,9 +270,15 @@ def mamba(kind: str, **more: Any) -> PackageManagers:
 SEGMENT = "/dev/shm/deepspeed_allreduce_buffer_1000_127.0.0.1_29500_0"
 
 CASES: dict[str, Case] = {
-    "remove-stale-lock": ("remove-stale-lock", lambda: {"cache": LOCKED}, ENV_REACH, RUN),
+    "remove-stale-lock": (
+        "remove-stale-lock",
+        lambda: {"cache": LOCKED, "torch": TorchBuild(version="2.13.0")},
+        ENV_REACH, RUN,
+    ),
     "remove-stale-lock.no-way": (
-        "remove-stale-lock", lambda: {"cache": YOUNG}, ENV_REACH, RUN
+        "remove-stale-lock",
+        lambda: {"cache": YOUNG, "torch": TorchBuild(version="2.13.0")},
+        ENV_REACH, RUN,
     ),
     "remove-stale-shm": (
         "remove-stale-shm",

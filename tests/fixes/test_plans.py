@@ -23,6 +23,7 @@ from tests.fixes.cases import (
     CASES,
     ENV_REACH,
     GCC15,
+    LOCKED,
     REGISTRY,
     RUN,
     compilers,
@@ -58,6 +59,14 @@ def test_golden_plan(case: str) -> None:
         (made,) = document.plans
         assert made.steps
         assert not document.impossible
+
+
+def test_no_lock_is_removed_where_torch_waits_for_none() -> None:
+    facts = {"cache": LOCKED, "torch": TorchBuild(version="2.14.0")}
+    document = plan("remove-stale-lock", facts)
+    assert not document.plans
+    (reason,) = document.impossible
+    assert "does not wait for files named `lock`" in reason.why
 
 
 def test_no_golden_plan_is_left_over_and_every_fix_has_one() -> None:

@@ -145,6 +145,22 @@ def test_what_the_parent_takes_away(
     assert lock.exists() is kept
 
 
+def test_a_lock_of_the_kernel_blocks_nobody_and_is_not_removed(lock: Path) -> None:
+    """torch 2.14 and newer lock the file itself; another process may wait for that lock."""
+    text = (
+        "import sys, types; sys.path.insert(0, sys.argv[1]); import dsdsmoke_locks as locks\n"
+        "module = types.ModuleType('torch.utils.cpp_extension'); sys.modules[module.__name__] = module\n"
+        "f = open(sys.argv[2], 'w'); blocks = [locks.file_blocks()]; locks.release_own()\n"
+        "module.FileBaton = object; blocks.append(locks.file_blocks()); print(blocks)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text, str(WORKER), str(lock)],
+        capture_output=True, text=True, timeout=500, check=True,
+    )  # fmt: skip
+    assert done.stdout == "[False, True]\n"
+    assert lock.exists()
+
+
 def test_a_rank_without_parent_ends_its_compiler_and_gives_its_lock_back(lock: Path) -> None:
     text = (
         "import subprocess, sys; sys.path.insert(0, sys.argv[1]); import dsdsmoke_locks as locks\n"
@@ -159,6 +175,13 @@ def test_a_rank_without_parent_ends_its_compiler_and_gives_its_lock_back(lock: P
     assert not lock.exists()
 
 
+def torch_waits_for_files() -> bool:
+    """Whether the installed torch waits until the file `lock` is gone, as it did before 2.14."""
+    from torch.utils import cpp_extension
+
+    return hasattr(cpp_extension, "FileBaton")
+
+
 @pytest.mark.train
 def test_a_stale_lock_is_named_at_once(smoke: Smoke) -> None:
     fresh = smoke.folder / "fresh"
@@ -167,6 +190,9 @@ def test_a_stale_lock_is_named_at_once(smoke: Smoke) -> None:
     aged(left, 3600.0)
     smoke.env["TORCH_EXTENSIONS_DIR"] = str(fresh)
     ended = smoke("--cpu", "2")
+    if not torch_waits_for_files():
+        assert (ended.status, ended.causes) == (0, [])
+        return
     assert ended.status == 1
     assert ended.causes == ["jit-build-stale-lock"]
     assert str(left) in ended.report["causes"][0]["message"]
@@ -187,7 +213,7 @@ def test_ended_while_an_op_compiles_it_leaves_no_lock(smoke: Smoke, number: int)
     os.kill(child.pid, number)
     out, _ = child.communicate(timeout=500)
     wait_for(lambda: not marked(smoke.token))
-    assert not left.exists()
+    assert left.exists() is not torch_waits_for_files()
     if number == signal.SIGINT:
         phases = {phase["name"]: phase for phase in json.loads(out)["phases"]}
         assert phases["build-ops"]["status"] == "stopped"

@@ -2,7 +2,7 @@
 
 ## What it does
 Moves the directory of each such op aside. torch builds the op again at its next use. Directories
-that a running process uses, or that contain a lock, are not touched.
+that a running process uses, or that contain a lock for which torch waits, are not touched.
 
 ## Undo
 Restores the directories.

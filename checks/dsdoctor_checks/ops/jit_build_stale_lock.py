@@ -1,14 +1,19 @@
 """A killed build left its lock, and the next job waits for it forever.
 
 ## Why it matters
-torch guards a build folder with a file named `lock`. A killed build leaves it behind. The next job waits
-for it without a time limit or a message, after `Using … as PyTorch extensions root`.
+Up to 2.13, torch guards a build folder with a file named `lock`. A killed build leaves it behind. The next
+job waits for it without a time limit or a message, after `Using … as PyTorch extensions root`.
+
+Since 2.14, torch takes a lock of the kernel on that file. It ends with the process that holds it, and the
+file stays after each build, so it means nothing there. If an older torch shares the cache folder (the same
+Python and CUDA version, or the same `TORCH_EXTENSIONS_DIR`), it does wait for a file that a newer one left.
 
 ## What to do
-Delete the lock, or the op's whole folder, while no job is building there.
+Delete the lock, or the op's whole folder, while no job is building there. Set another
+`TORCH_EXTENSIONS_DIR` for each environment if an older and a newer torch share the folder.
 
 ## References
-- torch/utils/file_baton.py
+- torch/utils/file_baton.py, torch/utils/cpp_extension.py
 - https://github.com/huggingface/transformers/issues/26015
 """
 
@@ -22,14 +27,17 @@ from dsdoctor.api import (
     Finding,
     Level,
     Limits,
+    Missing,
     Observation,
     RunNeeds,
     Scope,
     Signature,
+    TorchBuild,
     TracebackRule,
     check,
     fail,
     ok,
+    skip,
     warn,
 )
 
@@ -68,11 +76,19 @@ def age(minutes: int) -> str:
 
 
 @check(CONDITION)
-def locks_are_alive(cache: ExtensionCache, limits: LockLimits, run: RunNeeds) -> Iterator[Finding]:
+def locks_are_alive(
+    cache: ExtensionCache, limits: LockLimits, run: RunNeeds, torch: TorchBuild | Missing
+) -> Iterator[Finding]:
     """Judges the age of each lock that belongs to no running build.
 
     The lock of an op that the config does not need is a warning: this run does not wait for it.
     """
+    if cache.locks and (isinstance(torch, Missing) or torch.version is None):
+        yield skip("torch's version is not known, and not every one waits for files named `lock`")
+        return
+    if isinstance(torch, TorchBuild) and not torch.waits_for_lock_files:
+        yield ok(f"torch {torch.version} does not wait for files named `lock`")
+        return
     for lock in cache.locks:
         minutes = int(lock.age_seconds // 60)
         evidence = {"lock": lock.path, "op": lock.op, "age_min": minutes}

@@ -1,12 +1,13 @@
-"""The cache of models and datasets is on a file system without file locks.
+"""The cache of models, datasets or built ops is on a file system without file locks.
 
 ## Why it matters
-datasets and older releases of huggingface_hub lock files with `flock`. On a Lustre file system that is
-mounted without `flock`, that fails with `Function not implemented`, or waits forever.
+datasets and older releases of huggingface_hub lock files with `flock`, and so does torch since 2.14 while it
+builds an op. On a Lustre file system that is mounted without `flock`, that can fail with `Function not
+implemented`, or wait forever.
 
 ## What to do
-Set `HF_HOME` to a file system with locks, such as the home directory or a local disk, or have Lustre
-mounted with `flock`.
+Set `HF_HOME` (for ops `TORCH_EXTENSIONS_DIR`) to a file system with locks, such as the home directory or a
+local disk, or have Lustre mounted with `flock`.
 
 ## References
 - mount.lustre(8): `flock`, `localflock`, `noflock`
@@ -21,9 +22,11 @@ from dsdoctor.api import (
     Condition,
     Finding,
     Level,
+    Missing,
     Scope,
     Signature,
     Storage,
+    TorchBuild,
     check,
     ok,
     warn,
@@ -32,23 +35,31 @@ from dsdoctor.api import (
 from ._util import name
 
 CONDITION = Condition("file-locks-missing", id="DSD1507", scope=Scope.USER_ENV, since="0.1")
-_LOCKED = "Hugging Face cache"
+#: What stops there, by the purpose of a place, and the variable that moves it.
+_LOCKED = {
+    "Hugging Face cache": ("loading a dataset or a model", "HF_HOME"),
+    "built extensions": ("building an op", "TORCH_EXTENSIONS_DIR"),
+}
 
 
 @check(CONDITION)
-def caches_can_be_locked(storage: Storage) -> Iterator[Finding]:
-    """Judges the cache whose files are locked; builds and kernels are guarded otherwise."""
+def caches_can_be_locked(storage: Storage, torch: TorchBuild | Missing) -> Iterator[Finding]:
+    """Judges the caches whose files are locked: kernels, and builds before torch 2.14, are not."""
+    locks = {"Hugging Face cache"}
+    if isinstance(torch, TorchBuild) and torch.version and not torch.waits_for_lock_files:
+        locks.add("built extensions")
     for place in storage.places:
-        if place.purpose != _LOCKED or place.error is not None:
+        if place.purpose not in locks or place.error is not None:
             continue
+        what, variable = _LOCKED[place.purpose]
         if place.locks:
             yield ok(path=place.path)
             continue
         yield warn(
             f"{name(place)} is on `{place.mount}` ({place.file_system}), which is mounted without file"
             " locks (`noflock`)",
-            effect="loading a dataset or a model stops with `Function not implemented`, or hangs",
-            hint="set `HF_HOME` to a directory on a file system with locks",
+            effect=f"{what} can stop with `Function not implemented`, or hang",
+            hint=f"set `{variable}` to a directory on a file system with locks",
             path=place.path,
             mount=place.mount,
             file_system=place.file_system,

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from dsdoctor.model.facts.base import Fact
+
+#: The first torch whose builds of ops take a lock of the kernel: `_jit_compile` of
+#: torch/utils/cpp_extension.py in the wheels of 2.13.0, 2.14.0, 2.14.1 and 2.15.0, read 2026-11-29.
+_KERNEL_LOCKS = (2, 14)
 
 
 class PatientChoice(Fact, frozen=True, kw_only=True):
@@ -147,6 +153,15 @@ class TorchBuild(Fact, frozen=True, kw_only=True):
     def installed(self) -> bool:
         """Whether torch is installed, readable or not."""
         return self.version is not None or self.error is not None
+
+    @property
+    def waits_for_lock_files(self) -> bool:
+        """Whether a build waits until the file `lock` in the op's folder is gone (before 2.14).
+
+        Newer releases lock the file itself, which ends with the process, and leave it in place.
+        """
+        found = re.match(r"(\d+)\.(\d+)", self.version or "")
+        return found is not None and (int(found[1]), int(found[2])) < _KERNEL_LOCKS
 
 
 class ImportOutcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,8 +1,10 @@
 """The `lock` file with which torch guards the build of an op.
 
-torch (`utils/file_baton.py`) keeps the file open while it builds, and removes it afterwards. A
-process that is killed in between leaves the file, and the next one waits for it forever. Standard
-library only, Python 3.8 and later: used by the ranks and by the parent that cleans up after them.
+torch before 2.14 (`utils/file_baton.py`) keeps the file open while it builds, and removes it
+afterwards. A process that is killed in between leaves the file, and the next one waits for it
+forever. Newer releases lock the file in the kernel and leave it in place: there it means nothing,
+and must not be removed, since another process may wait for that lock. Standard library only, Python
+3.8 and later: used by the ranks and by the parent that cleans up after them.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import time
 from typing import Iterator, List, Optional
 
@@ -21,6 +24,12 @@ LOOKS, BETWEEN_SECONDS = 3, 0.3
 _OWN_FILESYSTEMS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "f2fs"})
 #: Inode of the initial PID namespace (`PROC_PID_INIT_INO`, include/linux/proc_ns.h).
 _FIRST_NAMESPACE = "pid:[4026531836]"
+
+
+def file_blocks() -> bool:
+    """Whether this process's torch waits until the file is gone; True if torch is not loaded."""
+    module = sys.modules.get("torch.utils.cpp_extension")
+    return module is None or hasattr(module, "FileBaton")
 
 
 def holders(path: str) -> List[int]:
@@ -95,10 +104,12 @@ def _descendants(pid: int) -> Iterator[int]:
 
 
 def release_own() -> None:
-    """Ends the children of this process, and removes the locks that it holds."""
+    """Ends the children of this process, and removes those of its locks that others wait for."""
     for pid in list(_descendants(os.getpid())):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
+    if not file_blocks():
+        return
     with contextlib.suppress(OSError):
         for number in os.listdir("/proc/self/fd"):
             with contextlib.suppress(OSError):

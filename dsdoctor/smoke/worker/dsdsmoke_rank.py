@@ -364,13 +364,18 @@ def share(ops: Any, local_rank: Any, ranks: Any) -> Any:
 
 
 def build_folder(builder: Any) -> Any:
-    """The folder in which torch builds an op; None for a pre-built or unknown op."""
+    """The folder in which a file `lock` may block the build of an op.
+
+    None for a pre-built or unknown op, and where the lock of a build ends with its process.
+    """
     # private names, which another version may not have
     with contextlib.suppress(Exception):
         from deepspeed import git_version_info as built
         from deepspeed.accelerator import get_accelerator
         from torch.utils.cpp_extension import _get_build_directory
 
+        if not locks.file_blocks():
+            return None
         own = get_accelerator().device_name()
         ready = built.installed_ops.get(builder.name)
         # ops that were built for another accelerator are not used (DeepSpeed 0.14.1 and later)

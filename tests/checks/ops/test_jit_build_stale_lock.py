@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import BuildLock, ExtensionCache, RunNeeds
+from dsdoctor.api import BuildLock, ExtensionCache, RunNeeds, TorchBuild
 from dsdoctor.testing import judge
 from dsdoctor_checks.ops import jit_build_stale_lock
 
@@ -44,6 +44,7 @@ def test_rows(fact: BuildLock, expected: str) -> None:
         judge(
             jit_build_stale_lock.locks_are_alive,
             extension_cache=ExtensionCache(root="/c", locks=(fact,)),
+            torch_build=TorchBuild(version="2.13.0+cu130"),
         ).status
         == expected
     )
@@ -71,5 +72,31 @@ def test_by_what_the_config_needs(config: dict[str, object], expected: str) -> N
         jit_build_stale_lock.locks_are_alive,
         extension_cache=ExtensionCache(root="/c", locks=(lock,)),
         run_needs=RunNeeds(config=config),
+        torch_build=TorchBuild(version="2.13.0+cu130"),
     ).status
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("torch", "expected"),
+    [
+        pytest.param("2.13.2", "fail", id="the last torch that waits for the file"),
+        pytest.param("2.14.0+cu130", "ok", id="the first torch whose lock ends with its process"),
+        pytest.param("2.15.0", "ok", id="a newer torch"),
+        pytest.param("3.0.0a0+git1b2c", "ok", id="a development build of a later torch"),
+        pytest.param(None, "skip", id="torch is not installed"),
+    ],
+)
+def test_by_whether_torch_waits_for_the_file(torch: str | None, expected: str) -> None:
+    lock = BuildLock(path="/c/cpu_adam/lock", op="cpu_adam", age_seconds=5000, builders=())
+    found = judge(
+        jit_build_stale_lock.locks_are_alive,
+        extension_cache=ExtensionCache(root="/c", locks=(lock,)),
+        torch_build=TorchBuild(version=torch),
+    )
+    assert found.status == expected
+
+
+def test_without_locks_it_does_not_matter_which_torch_is_installed() -> None:
+    found = judge(jit_build_stale_lock.locks_are_alive, extension_cache=ExtensionCache(root="/c"))
+    assert found.status == "ok"

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Place, Storage
+from dsdoctor.api import Place, Storage, TorchBuild
 from dsdoctor.probes.storage import parse_mounts
 from dsdoctor.testing import judge
 from dsdoctor_checks.storage import file_locks_missing
 
 
 @pytest.mark.parametrize(
-    ("purpose", "locks", "expected"),
+    ("purpose", "locks", "torch", "expected"),
     [
-        pytest.param("Hugging Face cache", False, "warn", id="the cache cannot be locked"),
-        pytest.param("Hugging Face cache", True, "ok", id="it can"),
-        pytest.param("built extensions", False, "ok", id="builds use no locks of the kernel"),
+        pytest.param(
+            "Hugging Face cache", False, "2.13.0", "warn", id="the cache cannot be locked"
+        ),
+        pytest.param("Hugging Face cache", True, "2.13.0", "ok", id="it can"),
+        pytest.param(
+            "built extensions", False, "2.13.0", "ok", id="builds use no locks of the kernel"
+        ),
+        pytest.param("built extensions", False, "2.14.0", "warn", id="builds use them"),
+        pytest.param("built extensions", False, None, "ok", id="no torch builds there"),
+        pytest.param("Triton cache", False, "2.14.0", "ok", id="kernels use none"),
     ],
 )
-def test_rows(purpose: str, locks: bool, expected: str) -> None:
+def test_rows(purpose: str, locks: bool, torch: str | None, expected: str) -> None:
     place = Place(purpose=purpose, path="/l/hf", mount="/l", file_system="lustre", locks=locks)
-    found = judge(file_locks_missing.caches_can_be_locked, storage=Storage(places=(place,)))
+    found = judge(
+        file_locks_missing.caches_can_be_locked,
+        storage=Storage(places=(place,)),
+        torch_build=TorchBuild(version=torch),
+    )
     assert found.status == expected
 
 

@@ -209,8 +209,10 @@ def hosts_may_be_listed(hostfile: Hostfile | Missing, command: LaunchCommand) ->
 def visible_tokens(env: Environment | Missing) -> tuple[str, ...] | None:
     """The entries of CUDA_VISIBLE_DEVICES up to the first -1; None if it is not set."""
     value = variable(env, "CUDA_VISIBLE_DEVICES")
-    if value is None:
-        return None
+    return None if value is None else _tokens(value)
+
+
+def _tokens(value: str) -> tuple[str, ...]:
     tokens: list[str] = []
     for token in value.split(","):
         entry = token.strip()
@@ -243,9 +245,10 @@ def cuda_order(gpus: Gpus, env: Environment | Missing) -> tuple[Gpu, ...]:
 
     In PCI order if CUDA_DEVICE_ORDER asks for it, else fastest first. NVIDIA does not document
     what "fastest" means: capability, then memory, is an assumption. It matters only if the GPUs
-    differ.
+    differ; one that does not answer keeps its place among equal ones.
     """
-    if variable(env, "CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
+    kinds = {(gpu.cc, (gpu.memory_total_bytes or 0) >> 30) for gpu in gpus.gpus if gpu.cc}
+    if variable(env, "CUDA_DEVICE_ORDER") == "PCI_BUS_ID" or len(kinds) == 1:
         return gpus.gpus
     return tuple(
         sorted(
@@ -262,8 +265,11 @@ def visible(gpus: Gpus, env: Environment | Missing) -> tuple[Gpu, ...]:
     CUDA stops reading at the first invalid entry.
     """
     tokens = visible_tokens(env)
-    if tokens is None:
-        return gpus.gpus
+    return gpus.gpus if tokens is None else _at(tokens, gpus, env)
+
+
+def _at(tokens: tuple[str, ...], gpus: Gpus, env: Environment | Missing) -> tuple[Gpu, ...]:
+    """The GPUs that entries of CUDA_VISIBLE_DEVICES select, up to the first invalid one."""
     ordered = cuda_order(gpus, env)
     left: list[Gpu] = []
     for token in tokens:
@@ -281,13 +287,20 @@ def visible(gpus: Gpus, env: Environment | Missing) -> tuple[Gpu, ...]:
 def chosen(
     gpus: Gpus | Missing, run: RunNeeds, env: Environment | Missing | None = None
 ) -> tuple[Gpu, ...]:
-    """The GPUs that the run would use: those of --gpus, else the visible ones."""
+    """The GPUs that the run would use: those of --gpus, of the command, or the visible ones."""
     if isinstance(gpus, Missing):
         return ()
     if run.gpus:
         named = [find(gpus.gpus, selector) for selector in run.gpus]
         return tuple(gpu for gpu in named if gpu is not None)
-    return gpus.gpus if env is None else visible(gpus, env)
+    if env is None:
+        return gpus.gpus
+    of_command = run.visible_devices
+    tokens = visible_tokens(env) if of_command is None else _tokens(of_command)
+    found = gpus.gpus if tokens is None else _at(tokens, gpus, env)
+    if run.device_count is None or run.device_count >= len(found):
+        return found
+    return (cuda_order(gpus, env) if tokens is None else found)[: run.device_count]
 
 
 def capabilities(

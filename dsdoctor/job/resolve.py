@@ -20,10 +20,17 @@ from dsdoctor.framework import framework_of
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.probes.command_line import after_sbatch, batch_options, parse_command
+from dsdoctor.paste.docker_container import gpus_of
+from dsdoctor.probes.command_line import (
+    after_sbatch,
+    batch_options,
+    parse_command,
+    with_accelerate,
+)
 from dsdoctor.probes.command_tables import PRESETS, TRAINERS
+from dsdoctor.probes.launch_devices import Devices, devices_of
 from dsdoctor.probes.shell_lines import is_launch, launches
-from dsdoctor.probes.yaml_files import default_accelerate, read_yaml
+from dsdoctor.probes.yaml_files import accelerate_values, default_accelerate, read_yaml
 
 #: Programs that run a shell script; sbatch does so on the job's first node.
 _SHELL = re.compile(r"(?:ba|da|z|k)?sh$|sbatch$")
@@ -55,7 +62,11 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
     run = msgspec.structs.replace(
         run, command=words, followed=followed, not_followed=reason, batch=batch
     )
+    if (given := gpus_of(words)) is not None:
+        run = msgspec.structs.replace(run, container_gpus=given[0], container_gpus_by=given[1])
     parsed = parse_command(words)
+    used = _devices(parsed, host, run.cwd)
+    run = msgspec.structs.replace(run, visible_devices=used.visible, device_count=used.first)
     if not run.framework:
         run = msgspec.structs.replace(run, framework=_framework(parsed, host, run.cwd))
     if run.config_path is not None:
@@ -66,6 +77,14 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
     return msgspec.structs.replace(
         run, config_path=path, config=parsed_config(path, host, run.cwd), config_named_by=named_by
     )
+
+
+def _devices(parsed: LaunchCommand, host: Host, cwd: str) -> Devices:
+    try:
+        name = str(host.query("hostname"))
+    except HostError:
+        name = ""
+    return devices_of(with_accelerate(parsed, accelerate_values(parsed, host, cwd)), name)
 
 
 def from_trainer(path: str, host: Host, cwd: str) -> tuple[str | None, str]:

@@ -7,6 +7,7 @@ cli/command/container/opts.go; the `HostConfig` of the Engine API 1.24 to 1.48. 
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from dsdoctor.paste.placeholders import is_placeholder
 from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.statements import Statements
 from dsdoctor.probes.environment import allowed
+from dsdoctor.probes.shell_lines import is_launch
 
 _RUN = re.compile(
     r"(?:^|.{0,80}[$#%>❯]\s)\s*(?:sudo\s+)?(?:docker|podman|nerdctl)\s+(?:container\s+)?"
@@ -35,6 +37,8 @@ _VALUED = {
     "--memory": "memory", "--ipc": "ipc", "--gpus": "gpus",
 }  # fmt: skip
 _GPUS = re.compile(r"['\"]?(?:(?P<count>[1-9]\d{0,3})|device=(?P<devices>[\w,.:-]{1,400}))['\"]?$")
+#: Programs with the option `--gpus`.
+_RUNTIMES = frozenset({"docker", "podman", "nerdctl"})
 _LINES = 60
 _INSPECTED = re.compile(
     r"\s*\"(?P<key>IpcMode|ShmSize|Memory)\":\s*(?P<value>\"[^\"]{0,80}\"|\d{1,18}),?\s*$"
@@ -68,13 +72,23 @@ def gpus_of(words: Sequence[str]) -> tuple[int, str] | None:
 
     >>> gpus_of(["docker", "run", "--gpus", "2", "i"]), gpus_of(["docker", "run", "--gpus=all"])
     ((2, '--gpus 2'), None)
+    >>> gpus_of(["deepspeed", "train.py", "--gpus", "2"])  # an option of the script
     """
-    given = [value for kind, value in _pairs_of(words) if kind == "gpus"]
+    words = words[1:] if words and words[0] == "sudo" else words
+    if not words or posixpath.basename(words[0]) not in _RUNTIMES or "run" not in words[1:3]:
+        return None
+    inner = next((place for place in range(2, len(words)) if _begins(words[place])), len(words))
+    given = [value for kind, value in _pairs_of(words[:inner]) if kind == "gpus"]
     found = _GPUS.match(given[0]) if len(given) == 1 else None
     if found is None:
         return None
     count = int(found["count"]) if found["count"] else len(found["devices"].split(","))
     return count, f"--gpus {given[0].strip(chr(34))}"
+
+
+def _begins(word: str) -> bool:
+    """Whether a word begins the command of the container."""
+    return is_launch([word]) or re.fullmatch(r"python[\d.]*", posixpath.basename(word)) is not None
 
 
 def _options(rest: str, line: Line, into: Statements) -> None:

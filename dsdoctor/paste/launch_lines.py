@@ -32,6 +32,7 @@ from dsdoctor.paste.statements import Statements
 from dsdoctor.probes.command_line import batch_options, parse_command
 from dsdoctor.probes.command_tables import TRAINERS
 from dsdoctor.probes.environment import allowed
+from dsdoctor.probes.launch_devices import devices_of
 from dsdoctor.probes.ports import sets_address
 from dsdoctor.probes.shell_lines import commands_with_environment, is_launch, launches
 
@@ -347,6 +348,8 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
     command = parse_command(launch.words)
     into.whole(command, launch.line)
     into.request(command=command.argv, batch=launch.batch, framework=_framework(command))
+    used = devices_of(command, hostname="")
+    into.request(visible_devices=used.visible, device_count=used.first)
     if launch.gpus:
         into.request(container_gpus=launch.gpus[0], container_gpus_by=launch.gpus[1])
     for name, (value, line) in launch.environment.items():

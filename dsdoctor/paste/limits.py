@@ -24,11 +24,11 @@ _SHM = re.compile(
     r"\s*\S{1,60}(?:\s+tmpfs)?\s+(?P<size>\d{1,15}(?:\.\d)?)(?P<unit>[KMGT]?)i?\s+"
     r"\d[\d.]{0,15}[KMGT]?i?\s+\d[\d.]{0,15}[KMGT]?i?\s+(?:\d{1,3}%|-)\s+/dev/shm\s*$"
 )
-#: A row of a file system on which nothing is left; `Avail` and `Use%` say so.
+#: A row of a file system of which `df` rounds what is used to all of it.
 _FULL = re.compile(
     r"\s*(?P<device>\S{1,120})(?:\s+(?:ext[234]|xfs|btrfs|zfs|overlay|nfs4?|lustre|tmpfs|vfat))?"
-    r"\s+(?P<size>\d{1,15}(?:\.\d)?)(?P<unit>[KMGTP]?)i?\s+\d[\d.]{0,15}[KMGTP]?i?\s+0\s+100%\s+"
-    r"(?P<mount>/\S{0,200})\s*$"
+    r"\s+(?P<size>\d{1,15}(?:\.\d)?)(?P<unit>[KMGTP]?)i?\s+\d[\d.]{0,15}[KMGTP]?i?"
+    r"\s+(?P<free>\d{1,15}(?:\.\d)?)(?P<free_unit>[KMGTP]?)i?\s+100%\s+(?P<mount>/\S{0,200})\s*$"
 )
 #: Images, which are full by nature, and what no job writes to.
 _IMAGES = re.compile(r"/dev/(?:loop|sr)\d")
@@ -113,13 +113,17 @@ def _full(line: Line, unit: int | None, place: int, into: Statements) -> int:
     """States a full file system as the place with this number, and returns the next number."""
     found = _FULL.match(line.text)
     size = BINARY.get(found["unit"].lower(), unit) if found else None
+    left = BINARY.get(found["free_unit"].lower(), unit or 0) if found else 0
     if not found or not size or _IMAGES.match(found["device"]) or _UNUSED.match(found["mount"]):
+        return place
+    free = float(found["free"])
+    if free and not left:  # a number without a unit, and no head of a table that gives it
         return place
     into.state(Storage, f"places.{place}.purpose", "mounted file system", line)
     into.state(Storage, f"places.{place}.path", found["mount"], line)
     into.state(Storage, f"places.{place}.mount", found["mount"], line)
     into.state(Storage, f"places.{place}.total_bytes", int(float(found["size"]) * size), line)
-    into.state(Storage, f"places.{place}.free_bytes", 0, line)
+    into.state(Storage, f"places.{place}.free_bytes", int(free * (left or 0)), line)
     return place + 1
 
 

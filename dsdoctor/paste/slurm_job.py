@@ -46,8 +46,11 @@ def _job(lines: Sequence[Line], into: Statements) -> None:
     if cpus % nodes == 0:
         into.state(Resources, "cpus_usable", cpus // nodes, fields["NumCPUs"][1])
     gpus = _gpus_of_node(fields, nodes)
+    none = _asks_for_none(fields)
     if gpus:
         into.state(Environment, "variables.SLURM_GPUS_ON_NODE", str(gpus[0]), gpus[1])
+    elif none:
+        into.state(Environment, "variables.SLURM_GPUS_ON_NODE", "0", none)
 
 
 def _number(fields: dict[str, tuple[str, Line]], key: str) -> int | None:
@@ -65,6 +68,18 @@ def _gpus_of_node(fields: dict[str, tuple[str, Line]], nodes: int) -> tuple[int,
             count = int(found["count"])
             return (count // nodes, fields[key][1]) if count % nodes == 0 else None
     return None
+
+
+def _asks_for_none(fields: dict[str, tuple[str, Line]]) -> Line | None:
+    """The line that shows that the job has no GPU: no request names one, nor what it was given.
+
+    A cluster may not account for GPUs (`AccountingStorageTRES`), so what was given is not enough.
+    """
+    if "AllocTRES" not in fields or any(
+        "gpu" in value for key, (value, _) in fields.items() if re.match(r"Tres|Gres|\w*TRES", key)
+    ):
+        return None
+    return fields["AllocTRES"][1]
 
 
 READER = Reader("scontrol show job", _read)

@@ -17,7 +17,7 @@ _WORDS = (
     "locked-in-memory size", "hypervisor vendor", "torch.cuda.is_available", "torch.__version__",
     "torch.version.cuda", "\nservices:", "apiversion: ", "nvidia.com/gpu:", "nvidia/cuda:",
     "pytorch/pytorch:", "/dev/nvidia*", "cgroup driver: ", "hugepages_total", "缓冲/缓存",
-    "conda list", "env:cuda", '[{"name": "',
+    "conda list", "env:cuda", '[{"name": "', "nvidia-fabricmanager", "fabric manager version is",
 )  # fmt: skip
 #: ... or matches one of these. Each begins with its literal where possible, and is tried only if
 #: the text contains the literal: a single pattern of all of them reads 1 MB/s.
@@ -27,6 +27,8 @@ _PATTERNS = tuple(
         ("shm", r"(?:docker|podman|nerdctl) [^\n]{0,400}--shm-size|\bshm_size: "),
         ("--ulimit", r"(?:docker|podman|nerdctl) [^\n]{0,400}--ulimit"),
         ("dev/shm", r"%\s+/dev/shm\s"),
+        ("100% /", r"\s\d[\d.]*[kmgtp]?i?\s+100% /"),
+        ("not found", r"(?:gcc|g\+\+|cc|c\+\+) (?:--version|-v)\n"),
         ("ulimit -", r"ulimit -s?[lnsuva]\s"),
         ("node 0", r"node 0 size: \d"),
         ("jobid=", r"\bjobid=\d{1,12}[^\n]{0,200}\n[^\n]{0,200}="),

@@ -23,6 +23,7 @@ from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.report import Report, Verdict
 from dsdoctor.model.vital import VITAL
 from dsdoctor.probes import builtin
+from dsdoctor.process import Result
 from tests.checks.gpu.test_scenarios import FAULTS
 from tests.nvml import fakenvml, hosts, scenarios
 from tests.nvml.fakenvml import Scenario
@@ -188,6 +189,60 @@ def test_a_container_without_the_runtime(tmp_path: Path) -> None:
     )
     assert report.verdict is Verdict.FAULTY
     assert loud(report) == CONTAINER
+
+
+def _without_cuda(code: int | None, message: str) -> str:
+    """What torch's start prints where CUDA does not start."""
+    return hosts.records(
+        ("torch_import", {"ok": True, "seconds": 2.0, "version": "2.11.0+cu130", "file": "x"}),
+        ("torch_build", {"arch_list": ["sm_80", "sm_86", "sm_90"], "arch_source": "x"}),
+        ("cuda", {"ok": False, "error": message, "code": code}),
+        ("deepspeed_import", {"ok": True, "seconds": 1.0}),
+        ("accelerator", "cpu"),
+    )
+
+
+def test_a_container_that_lost_its_gpus(tmp_path: Path) -> None:
+    """NVML's unknown error is one line, and not one for each check of a GPU."""
+    scenario = scenarios.l40s_x4()
+    scenario["fail"] = {"nvmlInit": 999}
+    live = _without_cuda(None, "No CUDA GPUs are available")
+    report = check(scenario, tmp_path, live=live, added={"/.dockerenv": ""})
+    assert loud(report) == {"container-lost-gpu": "fail"}
+
+
+def test_libraries_that_are_newer_than_the_module(tmp_path: Path) -> None:
+    """CUDA takes such a libcuda for one of `cuda-compat`, and there is none."""
+    scenario = scenarios.l40s_x4()
+    scenario["fail"] = {"nvmlInit": 18}
+    version = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 2025\n"
+    live = _without_cuda(804, "Error 804: forward compatibility was attempted")
+    report = check(scenario, tmp_path, live=live, added={"/proc/driver/nvidia/version": version})
+    assert loud(report) == {"driver-library-mismatch": "fail"}
+
+
+def test_a_linux_driver_in_wsl(tmp_path: Path) -> None:
+    scenario = scenarios.wsl()
+    scenario["fail"] = {"nvmlInit": 9}
+    broken = Result(argv=("nvidia-smi",), returncode=9, stdout=b"NVIDIA-SMI has failed\n")
+    around = copy.deepcopy(WSL)
+    around["tools"] = {"/usr/bin/nvidia-smi": broken, "/usr/bin/nvidia-smi --query-gpu": broken}
+    live = _without_cuda(None, "Found no NVIDIA driver on your system")
+    report = check(scenario, tmp_path, live=live, **around)
+    assert loud(report) == {"wsl-driver-unavailable": "fail"}
+
+
+def test_a_fabric_manager_of_another_version(tmp_path: Path) -> None:
+    """That it does not run follows."""
+    around = copy.deepcopy(SWITCHED)
+    around["answers"]["processes"] = around["answers"]["processes"][:1]
+    around["tools"] = {"/usr/bin/nv-fabricmanager": "Fabric Manager version is : 570.133.20\n"}
+    scenario = scenarios.h100_x8()
+    for gpu in scenario["gpus"]:
+        gpu["fabric"] = {"state": 2, "status": 0, "clique": 0}
+    live = _without_cuda(802, "Error 802: system not yet initialized")
+    report = check(scenario, tmp_path, live=live, **around)
+    assert loud(report) == {"fabric-manager-version-mismatch": "fail"}
 
 
 CONTAINER = {"docker-gpu-runtime-missing": "fail"}

@@ -339,3 +339,27 @@ def bad(text: str) -> set[str]:
 )
 def test_what_is_wrong_is_named(text: str, conditions: set[str]) -> None:
     assert bad(text) == conditions
+
+
+@pytest.mark.parametrize(
+    ("change", "gpus"),
+    [
+        pytest.param({}, "0", id="neither asked for nor given"),
+        pytest.param({"AllocTRES=": "OldTRES="}, None, id="an older Slurm"),
+        pytest.param({"node=1": "node=1,gres/gpu=1"}, "1", id="one was given"),
+        pytest.param({"CPUs/Task": "TresPerTask=gres/gpu:1 CPUs/Task"}, None, id="GPUs of a task"),
+    ],
+)
+def test_a_job_of_slurm_without_gpus(change: dict[str, str], gpus: str | None) -> None:
+    """Without GPUs among what the cluster counts, what was given says nothing of them."""
+    text = """\
+JobId=31 JobName=bash
+   JobState=RUNNING Reason=None Dependency=(null)
+   NumNodes=1 NumCPUs=8 NumTasks=1 CPUs/Task=8 ReqB:S:C:T=0:0:*:*
+   ReqTRES=cpu=8,mem=32G,node=1,billing=8
+   AllocTRES=cpu=8,mem=32G,node=1,billing=8
+"""
+    for old, new in change.items():
+        text = text.replace(old, new)
+    variables = stated(text).facts["environment"]["variables"]
+    assert variables.get("SLURM_GPUS_ON_NODE") == gpus

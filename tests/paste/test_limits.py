@@ -124,6 +124,24 @@ def test_what_is_no_full_file_system(row: str) -> None:
     assert environment_of(f"{HEAD}{row}\n") is None
 
 
+@pytest.mark.parametrize(
+    ("row", "free", "status"),
+    [
+        pytest.param("overlay    30G   30G  205M 100% /", 205 << 20, "warn", id="the root's file system"),
+        pytest.param("/dev/sdb1  30T   30T   90G 100% /", 90 << 30, "ok", id="a large one"),
+        pytest.param("/dev/sdb1  30G   30G  205M 100% /mnt/data", 205 << 20, "ok", id="no home"),
+    ],
+)  # fmt: skip
+def test_a_file_system_that_is_nearly_full(row: str, free: int, status: str) -> None:
+    text = f"{HEAD}{row}\n"
+    (place,) = stated(text).facts["storage"]["places"]
+    assert place["free_bytes"] == free
+    assert judge(places_have_room, storage=stated(text).get(Storage)).worst.status.value in (
+        status,
+        "skip" if status == "ok" else status,
+    )
+
+
 def test_df_in_kib_is_full_too() -> None:
     text = KIB + "/dev/sda1       47929956  47929956         0 100% /home\n"
     (place,) = stated(text).facts["storage"]["places"]

@@ -372,6 +372,28 @@ def test_the_compilers_on_path(text: str, versions: dict[str, str] | None) -> No
     assert known == (versions or {})
 
 
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        pytest.param("$ g++ --version\nbash: g++: command not found\n", "g++", id="bash"),
+        pytest.param("root@0:/# c++ -v\n-bash: c++: command not found\n", "c++", id="a login"),
+        pytest.param("% g++ --version\nzsh: command not found: g++\n", "g++", id="zsh"),
+        pytest.param("# g++ --version\nsh: 1: g++: not found\n", "g++", id="dash"),
+        pytest.param("$ make\nbash: g++: command not found\n", None, id="another command"),
+        pytest.param(
+            "$ g++ --version\nbash: gcc: command not found\n", None, id="another compiler"
+        ),
+        pytest.param("$ g++-13 --version\nbash: g++-13: command not found\n", None, id="a version"),
+    ],
+)
+def test_a_compiler_that_the_shell_does_not_find(text: str, command: str | None) -> None:
+    snapshot = environment_of(text)
+    found = snapshot.facts.get("compilers", {}) if snapshot else {}
+    expected = {"command": command, "path": None, "version": None, "error": None}
+    assert found.get("cxx") == (expected if command else None)
+    assert command is None or may_state(text)
+
+
 def test_freeze_names_a_wheel_by_its_address() -> None:
     wheel = "torch @ https://host/whl/cu121/torch-2.1.0%2Bcu121-cp310-cp310-linux_x86_64.whl\n"
     assert stated(texts.PIP_FREEZE + wheel).facts["torch_build"]["version"] == "2.1.0+cu121"

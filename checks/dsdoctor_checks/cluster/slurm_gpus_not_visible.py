@@ -26,8 +26,10 @@ from dsdoctor.api import (
     Gpu,
     Gpus,
     Missing,
+    Nvml,
     RunNeeds,
     Scope,
+    TorchLive,
     Why,
     check,
     fail,
@@ -47,9 +49,31 @@ def _devices(gpu: Gpu) -> int:
     return len(gpu.mig_devices or ()) or 1 if gpu.mig_mode else 1
 
 
+def _none_assigned(
+    seen: int, run: RunNeeds, nvml: Nvml | Missing, live: TorchLive | Missing
+) -> Iterator[Finding]:
+    """A job without GPUs: a problem if it needs one, or if the node has some that it cannot use."""
+    needed = run.wants_gpu or (isinstance(live, TorchLive) and live.cuda_ok is False)
+    on_node = isinstance(nvml, Nvml) and nvml.error is None
+    if not run.wants_gpu and (seen or not on_node):
+        yield skip("Slurm assigned no GPU to this job")
+        return
+    what = "but the run needs one" if run.wants_gpu else "so it cannot use the GPUs of this node"
+    yield (fail if needed else warn)(
+        f"Slurm assigned no GPU to this job, {what}",
+        effect="CUDA finds no device, or uses the GPUs of other jobs",
+        hint="submit with `--gpus-per-node=N` or `--gres=gpu:N`",
+        visible=seen,
+    )
+
+
 @check(CONDITION)
 def allocation_is_visible(
-    env: Environment, gpus: Gpus | Missing, run: RunNeeds
+    env: Environment,
+    gpus: Gpus | Missing,
+    run: RunNeeds,
+    nvml: Nvml | Missing,
+    live: TorchLive | Missing,
 ) -> Iterator[Finding]:
     """Compares the number that Slurm assigned with the devices that CUDA would see."""
     if not in_job(env):
@@ -68,15 +92,7 @@ def allocation_is_visible(
         slices = [token for token in tokens if token.upper().startswith("MIG-")]
         seen = len(slices) or len(visible(gpus, env))
     if given is None or given[0] == 0:
-        if run.wants_gpu:
-            yield fail(
-                "Slurm assigned no GPU to this job, but the run needs one",
-                effect="CUDA finds no device, or uses the GPUs of other jobs",
-                hint="submit with `--gpus-per-node=N` or `--gres=gpu:N`",
-                visible=seen,
-            )
-        else:
-            yield skip("Slurm assigned no GPU to this job")
+        yield from _none_assigned(seen, run, nvml, live)
         return
     count, name = given
     evidence: dict[str, Any] = {

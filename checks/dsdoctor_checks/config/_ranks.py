@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
 from dsdoctor.api import Environment, Gpus, Hostfile, LaunchCommand, Missing, RunNeeds, whole
@@ -21,21 +19,6 @@ class Ranks(msgspec.Struct, frozen=True):
     count: int
     source: str
     asked: bool = True
-
-
-def filter_slots(text: str) -> dict[str, tuple[int, ...] | None] | None:
-    """Hosts and slots of an `--include` or `--exclude` value; None when it is malformed.
-
-    >>> filter_slots("node-a:0,1@node-b")
-    {'node-a': (0, 1), 'node-b': None}
-    """
-    found: dict[str, tuple[int, ...] | None] = {}
-    for part in text.split("@"):
-        host, colon, slots = part.partition(":")
-        if not host or (colon and not re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", slots)):
-            return None
-        found[host] = tuple(sorted({int(slot) for slot in slots.split(",")})) if colon else None
-    return found
 
 
 def visible_count(
@@ -104,7 +87,7 @@ def _deepspeed(
     for text, keep in ((command.include, True), (command.exclude, False)):
         if not text:
             continue
-        chosen = filter_slots(text)
+        chosen = command.filter_slots(text)
         if chosen is None:
             return None
         counts = {

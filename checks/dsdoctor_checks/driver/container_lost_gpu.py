@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    Gpus,
+    GpuTopology,
     Level,
     Missing,
     NvidiaSmi,
@@ -41,6 +43,7 @@ CONDITION = Condition(
     scope=Scope.NODE,
     since="0.1",
     leads_to=("no-gpu-visible",),
+    blinds=(Gpus, GpuTopology),
 )
 
 

@@ -124,6 +124,16 @@ def driver_supports_torch(
     if cuda_works(live):
         yield ok(f"driver {driver} initialized CUDA {torch.cuda}", **evidence)
         return
+    own = lib.version if isinstance(lib, LibCuda) and not lib.stub else None
+    if (
+        code == _tables.COMPAT_UNSUPPORTED
+        and own
+        and not compat
+        and numbers(own) != numbers(driver)
+    ):
+        # CUDA takes a libcuda that is newer than the module for one of cuda-compat
+        yield skip(f"libcuda is {own}, not {driver}", **evidence)  # driver-library-mismatch
+        return
     consumer = next((gpu for gpu in chosen(gpus, run) if _consumer(gpu)), None)
     wrong_gpu = compat and consumer and numbers(compat) != numbers(driver)
     if code == _tables.COMPAT_UNSUPPORTED or wrong_gpu:

@@ -29,6 +29,7 @@ from dsdoctor.api import (
     Gpus,
     Level,
     Missing,
+    NotStated,
     Nvml,
     OsInfo,
     RunNeeds,
@@ -42,12 +43,15 @@ from dsdoctor_checks._util import chosen, cuda_works
 from dsdoctor_checks._where import on_host
 from dsdoctor_checks.driver import _tables
 
+from ._fabric import has_switches
+
 CONDITION = Condition(
     "fabric-manager-not-running",
     id="DSD109",
     scope=Scope.NODE,
     since="0.1",
     leads_to=("cuda-init-driver-state",),
+    narrower=("fabric-manager-version-mismatch",),
 )
 #: In the names of products that are cards for a slot.
 _CARDS = ("PCIE", "NVL", "RTX")
@@ -86,15 +90,19 @@ def fabric_is_up(
         )
     ]
     joined = any(gpu.fabric.state == FabricState.COMPLETED for gpu in used)
-    unserved = 0
-    if used and not joined and isinstance(manager, FabricManager) and manager.running is False:
-        unserved = manager.switches
+    unserved = (
+        bool(used)
+        and not joined
+        and isinstance(manager, FabricManager)
+        and manager.running is False
+        and has_switches(manager, gpus)
+    )
     if not pending and not unserved and (code != _tables.NOT_READY or _no_fabric(used, manager)):
         return
     if unserved:
         text = (
-            f"no `nv-fabricmanager` process is running, but the {unserved} NVSwitches of this"
-            " machine need one"
+            f"no `nv-fabricmanager` process is running, but the {_switches(manager)}NVSwitches of"
+            " this machine need one"
         )
     elif pending:
         first = pending[0]
@@ -116,6 +124,14 @@ def fabric_is_up(
         states=[gpu.fabric.state for gpu in pending],
         driver=driver,
     )
+
+
+def _switches(manager: FabricManager | Missing) -> str:
+    """Their number with a space; "" if a paste does not tell it."""
+    try:
+        return f"{manager.switches} " if isinstance(manager, FabricManager) else ""
+    except NotStated:
+        return ""
 
 
 def _no_fabric(used: list[Gpu], manager: FabricManager | Missing) -> bool:

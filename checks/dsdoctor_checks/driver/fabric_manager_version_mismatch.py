@@ -22,13 +22,21 @@ from dsdoctor.api import (
     Condition,
     FabricManager,
     Finding,
+    Gpus,
+    Level,
+    Missing,
+    NotStated,
     NvidiaKernel,
+    Nvml,
     Scope,
+    Signature,
     check,
     fail,
     skip,
     warn,
 )
+
+from ._fabric import has_switches
 
 CONDITION = Condition(
     "fabric-manager-version-mismatch",
@@ -39,12 +47,27 @@ CONDITION = Condition(
 )
 
 
+def _driver(kernel: NvidiaKernel | Missing, nvml: Nvml | Missing) -> str | None:
+    """The loaded driver; a paste often has NVML's word for it only."""
+    try:
+        if isinstance(kernel, NvidiaKernel) and kernel.module_version:
+            return kernel.module_version
+    except NotStated:
+        pass
+    return nvml.driver_version if isinstance(nvml, Nvml) else None
+
+
 @check(CONDITION)
-def manager_is_of_the_driver(manager: FabricManager, kernel: NvidiaKernel) -> Iterator[Finding]:
+def manager_is_of_the_driver(
+    manager: FabricManager,
+    kernel: NvidiaKernel | Missing,
+    nvml: Nvml | Missing,
+    gpus: Gpus | Missing,
+) -> Iterator[Finding]:
     """Compares the installed fabric manager with the loaded driver."""
-    driver, version = kernel.module_version, manager.version
-    if not manager.switches:
+    if not has_switches(manager, gpus):
         return
+    driver, version = _driver(kernel, nvml), manager.version
     if driver is None or version is None:
         yield skip("the version of the fabric manager or of the driver could not be read")
         return
@@ -60,3 +83,21 @@ def manager_is_of_the_driver(manager: FabricManager, kernel: NvidiaKernel) -> It
         version=version,
         driver=driver,
     )
+
+
+HINT = "install the `nvidia-fabricmanager` of the driver's version and restart the service"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"(?i)driver interface version (?P<own>\d[\d.]{2,14}\d) don't match with driver version (?P<driver>\d[\d.]{2,14}\d)",
+        source="NVIDIA Fabric Manager 450-590 nv-fabricmanager",
+        message="the fabric manager is {own}, but the driver is {driver}",
+        hint="install `nvidia-fabricmanager` version {driver} and restart the service",
+        examples=(
+            "nv-fabricmanager[2210]: fabric manager NVIDIA GPU driver interface version 550.54.15 don't match with driver version 550.90.07. Please update with matching NVIDIA driver package.",
+        ),
+        not_examples=("driver interface version 550.54.15 don't match with driver version",),
+        level=Level.CERTAIN,
+        masks=("fabric-manager-not-running", "no-gpu-visible", "cuda-init-driver-state"),
+    ),
+)

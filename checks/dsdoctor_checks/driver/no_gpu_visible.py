@@ -54,6 +54,7 @@ from dsdoctor_checks._util import (
     visible_tokens,
 )
 
+from ..cluster._slurm import gpus_of_node, in_job  # noqa: TID252  # families of one pack share it
 from . import _no_gpu_visible_signatures
 
 CONDITION = Condition(
@@ -70,6 +71,8 @@ CONDITION = Condition(
         "docker-gpu-runtime-missing",
         "visible-devices-invalid",
         "mig-without-instance",
+        "slurm-gpus-not-visible",
+        "wsl-driver-unavailable",
     ),
 )
 _CPU = "DeepSpeed will run on the CPU"
@@ -131,6 +134,10 @@ def some_gpu_visible(
             return
         yield skip(gpus.detail, **evidence)
         return
+    on_node = isinstance(nvml, Nvml) and nvml.error is None
+    if on_node and _assigned_none(env):
+        yield skip("Slurm assigned no GPU to this job")  # slurm-gpus-not-visible
+        return
     if not gpu_expected(RunNeeds(), kernel, gpus):
         other = other_accelerator(torch, deepspeed, packages, env)
         yield from _without_nvidia(other, os, kernel, torch, run, evidence)
@@ -159,6 +166,14 @@ def some_gpu_visible(
         on_bus=on_bus,
         **evidence,
     )
+
+
+def _assigned_none(env: Environment | Missing) -> bool:
+    """Whether Slurm is known to have assigned no GPU to this job."""
+    try:
+        return isinstance(env, Environment) and in_job(env) and (gpus_of_node(env) or (0,))[0] == 0
+    except NotStated:  # a paste shows some variables only
+        return False
 
 
 _NO_ROCM: dict[str, Any] = {

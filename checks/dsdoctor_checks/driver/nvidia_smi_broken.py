@@ -44,6 +44,7 @@ CONDITION = Condition(
         "nvml-unusable",
         "gpu-lost",
         "gpu-reset-required",
+        "wsl-driver-unavailable",
     ),
 )
 #: With exit status 6, where the driver works and lists no GPU (nvidia-smi(1), return value).

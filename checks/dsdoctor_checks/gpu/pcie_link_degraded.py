@@ -32,6 +32,7 @@ from dsdoctor.api import (
     ok,
     warn,
 )
+from dsdoctor_checks._util import amount
 
 from ._util import judged, named, skip_unreported
 
@@ -83,8 +84,12 @@ def _slow(gpu: Gpu) -> Iterator[Finding]:
         )
 
 
+def _consumer(gpu: Gpu) -> bool:
+    return bool({"GeForce", "Titan", "TITAN"} & {gpu.brand, *(gpu.name or "").split()})
+
+
 def _shared_slot(gpu: Gpu, width: int) -> bool:
-    return gpu.brand in ("GeForce", "Titan", "TITAN") and width >= SHARED_WIDTH
+    return _consumer(gpu) and width >= SHARED_WIDTH
 
 
 @check(CONDITION)
@@ -101,9 +106,9 @@ def all_lanes_are_up(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> I
                 "such boards share their PCIe lanes", gpu=gpu.index, width=width, max_width=most
             )
             continue
-        fatal = width * FATAL_PART <= most and gpu.brand not in ("GeForce", "Titan", "TITAN")
+        fatal = width * FATAL_PART <= most and not _consumer(gpu)
         yield (fail if fatal else warn)(
-            f"{named(gpu)} uses {width} PCIe lanes, but it and its slot have {most}",
+            f"{named(gpu)} uses {amount(width, 'PCIe lane')}, but it and its slot have {most}",
             effect=f"copies to and from the host run at {100 * width // most}% of their speed",
             hint="reseat the card and check riser, slot and BIOS",
             gpu=gpu.index,

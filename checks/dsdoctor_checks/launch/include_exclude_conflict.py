@@ -31,8 +31,6 @@ from dsdoctor.api import (
     skip,
 )
 
-from ..config._ranks import filter_slots  # noqa: TID252  # families of one pack share it
-
 CONDITION = Condition(
     "include-exclude-conflict",
     id="DSD1204",
@@ -89,7 +87,7 @@ def options_go_together(
 def _slots_exist(
     text: str, hostfile: Hostfile | Missing, gpus: Gpus | Missing
 ) -> Iterator[Finding]:
-    chosen = filter_slots(text)
+    chosen = LaunchCommand.filter_slots(text)
     if chosen is None:
         yield fail(
             f"`{text}` does not have the form `HOST:SLOT,SLOT@HOST`",

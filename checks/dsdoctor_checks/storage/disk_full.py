@@ -15,6 +15,7 @@ Free up space, or set the output directory and the caches (`TMPDIR`, `HF_HOME`,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -35,6 +36,9 @@ from dsdoctor.api import (
 from dsdoctor_checks._util import gib
 
 from ._util import CHECKPOINT_BYTES, MIB, by_mount, name, nvme_bytes, parameters
+
+#: Mount points of file systems on which homes, and so torch's default cache of built ops, usually are.
+_HOME = re.compile(r"/|/root|/home(?:/[^/]+)?")
 
 CONDITION = Condition("disk-full", id="DSD1551", scope=Scope.JOB, since="0.1")
 
@@ -74,6 +78,8 @@ def _required_bytes(place: Place, run: RunNeeds, limits: DiskLimits) -> tuple[fl
     if place.purpose == "temporary files":
         return limits.temporary_mib * MIB, "a build needs {size} at least", False
     if place.purpose == "mounted file system":  # of `df` in a paste, which may be any
+        if _HOME.fullmatch(place.path):
+            return limits.extensions_mib * MIB, "a build in a home needs {size} at least", False
         return MIB, "a job writes there", False
     if place.purpose in ("--path", "disk of the profile"):
         return 0, "", False

@@ -59,6 +59,8 @@ CONDITION = Condition(
         "gpu-arch-unsupported",
         "gpu-busy",
         "mig-without-instance",
+        "slurm-gpus-not-visible",
+        "wsl-driver-unavailable",
     ),
 )
 _NO_MEMORY, _NO_FUNCTION, _NO_DEVICE = 2, 98, 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -69,6 +70,21 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
     def has_script_option(self, *beginnings: str) -> bool:
         """Whether the name of one of the script's options begins so, `_` for `-`."""
         return any(name.startswith(beginnings) for name, _ in self.script_options())
+
+    @staticmethod
+    def filter_slots(text: str) -> dict[str, tuple[int, ...] | None] | None:
+        """Hosts and slots of an `--include` or `--exclude` value; None when it is malformed.
+
+        >>> LaunchCommand.filter_slots("node-a:0,1@node-b")
+        {'node-a': (0, 1), 'node-b': None}
+        """
+        found: dict[str, tuple[int, ...] | None] = {}
+        for part in text.split("@"):
+            host, colon, slots = part.partition(":")
+            if not host or (colon and not re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", slots)):
+                return None
+            found[host] = tuple(sorted({int(slot) for slot in slots.split(",")})) if colon else None
+        return found
 
 
 class LaunchParse(Fact, frozen=True, kw_only=True):

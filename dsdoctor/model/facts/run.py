@@ -101,6 +101,10 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
         not_followed: why the command that starts the job could not be determined; "" = it was.
         batch: options of the Slurm job that the command submits, of `sbatch` and of the script's
             `#SBATCH` lines, by long names without dashes (`ntasks_per_node`); empty = none.
+        visible_devices: `CUDA_VISIBLE_DEVICES` of the ranks on this host, if the command or its
+            launcher sets it; None = neither does.
+        device_count: how many of the visible GPUs the ranks on this host use, the first ones; None
+            = not stated.
         container_gpus: GPUs that the job's container gets at most, of its manifest, compose file
             or `docker run`; None = not stated.
         container_gpus_by: the setting that says so (`nvidia.com/gpu: 2`).
@@ -132,6 +136,8 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     followed: str = ""
     not_followed: str = ""
     batch: dict[str, str] = {}
+    visible_devices: str | None = None
+    device_count: int | None = None
     container_gpus: int | None = None
     container_gpus_by: str = ""
     hostfile: str | None = None

@@ -7,10 +7,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from dsdoctor.api import Environment, Gpus, Resources, RunNeeds
+from dsdoctor.api import (
+    Environment,
+    Gpus,
+    ImportOutcome,
+    Missing,
+    Nvml,
+    Resources,
+    RunNeeds,
+    TorchLive,
+)
 from dsdoctor.model.facts.gpu import MigDevice
 from dsdoctor.probes.command_line import batch_options, parse_command
-from dsdoctor.testing import judge
+from dsdoctor.testing import judge, missing
 from dsdoctor_checks.cluster import (
     slurm_cpus_few,
     slurm_gpus_not_visible,
@@ -20,6 +29,7 @@ from dsdoctor_checks.cluster import (
 from tests.checks import machines
 
 GIB = 1 << 30
+NO_CUDA = TorchLive(imported=ImportOutcome(ok=True), cuda_ok=False)
 
 
 def job(**variables: str) -> Environment:
@@ -48,6 +58,9 @@ SLICED = Gpus(
     [
         pytest.param(Environment(), A100, RunNeeds(), "skip", id="a machine outside a Slurm job"),
         pytest.param(job(), A100, RunNeeds(), "skip", id="a job that was given no GPUs"),
+        pytest.param(
+            job(), Gpus(count=0), RunNeeds(), "skip", id="a job without GPUs, on a node without any"
+        ),
         pytest.param(
             job(SLURM_GPUS_ON_NODE="4"),
             A100,
@@ -129,7 +142,26 @@ SLICED = Gpus(
 )
 def test_gpus(env: Environment, gpus: Gpus, run: RunNeeds, expected: str) -> None:
     check = slurm_gpus_not_visible.allocation_is_visible
-    assert judge(check, environment=env, gpus=gpus, run_needs=run).status == expected
+    facts = {"nvml": missing(), "torch_live": missing()}
+    assert judge(check, environment=env, gpus=gpus, run_needs=run, **facts).status == expected
+
+
+@pytest.mark.parametrize(
+    ("live", "nvml", "expected"),
+    [
+        pytest.param(NO_CUDA, machines.nvml(), "fail", id="torch finds no GPU"),
+        pytest.param(missing(), machines.nvml(), "warn", id="torch was not asked"),
+        pytest.param(NO_CUDA, missing(), "skip", id="a node without a driver"),
+    ],
+)
+def test_a_node_whose_gpus_were_not_asked_for(
+    live: TorchLive | Missing, nvml: Nvml | Missing, expected: str
+) -> None:
+    """The driver works, and the device cgroup hides every GPU from the job."""
+    check = slurm_gpus_not_visible.allocation_is_visible
+    judged = judge(check, environment=job(), gpus=Gpus(count=0), nvml=nvml, torch_live=live)
+    assert judged.status == expected
+    assert "Slurm assigned no GPU to this job" in judged.worst.message
 
 
 @pytest.mark.parametrize(

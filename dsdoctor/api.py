@@ -59,6 +59,7 @@ from dsdoctor.model.facts.launch import (
     ScriptImports,
 )
 from dsdoctor.model.facts.machine import (
+    ContainerRuntimes,
     Environment,
     LibCuda,
     NvidiaKernel,
@@ -160,6 +161,7 @@ __all__ = [
     "Condition",
     "ConfigRefusal",
     "ConfigVerdict",
+    "ContainerRuntimes",
     "CudaDevice",
     "CudaToolkits",
     "DeepSpeedEnvFile",

@@ -20,7 +20,7 @@ from dsdoctor.framework import framework_of
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.paste.docker_container import gpus_of
+from dsdoctor.paste.docker_container import gpus_of, runtime_of
 from dsdoctor.probes.command_line import (
     after_sbatch,
     batch_options,
@@ -64,6 +64,7 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
     )
     if (given := gpus_of(words)) is not None:
         run = msgspec.structs.replace(run, container_gpus=given[0], container_gpus_by=given[1])
+    run = msgspec.structs.replace(run, container_runtime=runtime_of(words))
     parsed = parse_command(words)
     used = _devices(parsed, host, run.cwd)
     run = msgspec.structs.replace(run, visible_devices=used.visible, device_count=used.first)

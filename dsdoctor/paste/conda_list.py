@@ -1,4 +1,4 @@
-"""`conda list` (also mamba's): packages with their builds; also with `--export` and `--explicit`.
+"""`conda list` (also mamba's): packages and builds; also `--json`, `--export` and `--explicit`.
 
 `conda env export` lists them in YAML, with those of pip below; a file that people write has no
 builds.
@@ -34,6 +34,11 @@ _COMMAND = re.compile(
     r"(?:^|.{0,80}[$#%>❯!]\s?)\s*(?:conda|mamba|micromamba) list(?:\s+[\w.*-]+)?"
     r"(?:\s*\|\s*(?:grep|findstr)\s.{0,80})?\s*$"
 )
+#: A field of a package in `--json`, in the order of the alphabet, between braces.
+_FIELD = re.compile(
+    r"\s*\"(?P<key>build_string|name|version)\": \"(?P<value>[\w.+!-]{1,80})\",?\s*$"
+)
+_BRACE = re.compile(r"\s*[{}],?\s*$")
 _MOST_ROWS = 1000
 _DEPENDENCIES = re.compile(r"\s*dependencies:\s*$")
 _ITEM = re.compile(r"\s*- (?P<text>\S.{0,200})$")
@@ -61,11 +66,28 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
             _say(run, into, headed=headed)
             headed, run, unsure = False, [], []
     _say(run, into, headed=headed)
+    _objects(lines, into)
     for place, line in enumerate(lines):
         if _COMMAND.match(line.text):
             _answer(lines[place + 1 : place + _MOST_ROWS], into)
         if _DEPENDENCIES.match(line.text):
             _exported(lines[place + 1 :], into)
+
+
+def _objects(lines: Sequence[Line], into: Statements) -> None:
+    """States the packages of `--json`; another list of objects has no builds."""
+    fields: dict[str, str] = {}
+    for line in lines:
+        field = _FIELD.match(line.text)
+        if field:
+            fields[field["key"]] = field["value"]
+        elif _BRACE.match(line.text):
+            fields = {}
+        if len(fields) == 3:  # noqa: PLR2004  # all of them; the version is the last
+            into.recognized()
+            name = fields["name"].lower()
+            state_conda_package(name, fields["version"], fields["build_string"], line, into)
+            fields = {}
 
 
 def _answer(lines: Sequence[Line], into: Statements) -> None:

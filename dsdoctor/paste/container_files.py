@@ -49,6 +49,7 @@ class Container(NamedTuple):
         variables: the environment that the file sets.
         gpus: how many GPUs it gets at most, and the setting that says so; None = not stated.
         resources: fields of `Resources`, each with a word of the line that states it.
+        runtime: Docker's runtime that it asks for; "" = none.
     """
 
     lines: tuple[Line, ...]
@@ -56,6 +57,7 @@ class Container(NamedTuple):
     variables: dict[str, str]
     gpus: tuple[int, str] | None
     resources: dict[str, tuple[int | None, str]]
+    runtime: str = ""
 
     def line_of(self, *words: str) -> Line:
         """The first line that contains all of the words, or else the first one's line."""
@@ -226,6 +228,7 @@ def _of_compose(values: dict[str, Any], lines: tuple[Line, ...]) -> Container:
         variables=_compose_variables(values.get("environment")),
         gpus=_compose_gpus([*devices, *_list(values.get("gpus"))]),
         resources=resources,
+        runtime=str(values.get("runtime") or ""),
     )
 
 
@@ -285,6 +288,8 @@ def _words(value: Any) -> tuple[str, ...]:
 def state_container(found: Sequence[Container], into: Statements) -> None:
     """States what containers agree on."""
     first, rest = found[0], found[1:]
+    if first.runtime and all(one.runtime == first.runtime for one in rest):
+        into.request(container_runtime=first.runtime)
     for name, value in first.variables.items():
         same = all(one.variables.get(name) == value for one in rest)
         if same and allowed(name) and value and not is_placeholder(value):

@@ -35,6 +35,7 @@ _ULIMIT = re.compile(r"(?P<name>memlock|nofile|stack)=(?P<soft>-?\d{1,19})(?::-?
 _VALUED = {
     "--shm-size": "shm", "-e": "env", "--env": "env", "--ulimit": "ulimit", "-m": "memory",
     "--memory": "memory", "--ipc": "ipc", "--gpus": "gpus",
+    "--runtime": "runtime",
 }  # fmt: skip
 _GPUS = re.compile(r"['\"]?(?:(?P<count>[1-9]\d{0,3})|device=(?P<devices>[\w,.:-]{1,400}))['\"]?$")
 #: Programs with the option `--gpus`.
@@ -74,16 +75,30 @@ def gpus_of(words: Sequence[str]) -> tuple[int, str] | None:
     ((2, '--gpus 2'), None)
     >>> gpus_of(["deepspeed", "train.py", "--gpus", "2"])  # an option of the script
     """
-    words = words[1:] if words and words[0] == "sudo" else words
-    if not words or posixpath.basename(words[0]) not in _RUNTIMES or "run" not in words[1:3]:
-        return None
-    inner = next((place for place in range(2, len(words)) if _begins(words[place])), len(words))
-    given = [value for kind, value in _pairs_of(words[:inner]) if kind == "gpus"]
+    given = [value for kind, value in _options_of(words) if kind == "gpus"]
     found = _GPUS.match(given[0]) if len(given) == 1 else None
     if found is None:
         return None
     count = int(found["count"]) if found["count"] else len(found["devices"].split(","))
     return count, f"--gpus {given[0].strip(chr(34))}"
+
+
+def runtime_of(words: Sequence[str]) -> str:
+    """The runtime that `docker run` asks for; "" = none.
+
+    >>> runtime_of(["docker", "run", "--runtime=nvidia", "image"])
+    'nvidia'
+    """
+    given = [value for kind, value in _options_of(words) if kind == "runtime"]
+    return given[0] if len(given) == 1 and re.fullmatch(r"[\w.-]{1,40}", given[0]) else ""
+
+
+def _options_of(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Options of `docker run`, none of another command nor of what the container starts."""
+    words = words[1:] if words and words[0] == "sudo" else words
+    if words and posixpath.basename(words[0]) in _RUNTIMES and "run" in words[1:3]:
+        inner = (place for place in range(2, len(words)) if _begins(words[place]))
+        yield from _pairs_of(words[: next(inner, len(words))])
 
 
 def _begins(word: str) -> bool:
@@ -105,6 +120,8 @@ def _options(rest: str, line: Line, into: Statements) -> None:
             named = _VARIABLE.match(value)
             if named and allowed(named["name"]) and not is_placeholder(named["value"]):
                 into.state(Environment, f"variables.{named['name']}", named["value"], line)
+        elif kind == "runtime" and re.fullmatch(r"[\w.-]{1,40}", value):
+            into.request(container_runtime=value)
         elif kind == "ulimit" and (limit := _ULIMIT.match(value)):
             soft = int(limit["soft"])
             into.state(Resources, _LIMITS[limit["name"]], None if soft < 0 else soft, line)

@@ -1,4 +1,4 @@
-"""`docker info`: kernel, processor and memory of the machine (or virtual machine) of the daemon.
+"""`docker info`: kernel, processor, memory and runtimes of the (virtual) machine of the daemon.
 
 Source: docker/cli v18 to v28 cli/command/system/info.go, read 2026-11-28.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dsdoctor.model.facts.machine import OsInfo, Resources
+from dsdoctor.model.facts.machine import ContainerRuntimes, OsInfo, Resources
 from dsdoctor.model.units import BINARY
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import Reader
@@ -19,6 +19,7 @@ _FIRST = re.compile(r"\s*(?:Server Version: \d|Cgroup Driver: |Storage Driver: )
 _ROW = re.compile(
     r"\s*(?P<key>Kernel Version|OSType|Architecture|CPUs|Total Memory): (?P<value>\S{1,80})\s*$"
 )
+_RUNTIMES = re.compile(r"\s*Runtimes: (?P<names>[a-z][\w.-]{0,60}(?: [a-z][\w.-]{0,60}){0,20})\s*$")
 _SIZE = re.compile(r"(?P<number>\d{1,6}(?:\.\d{1,3})?)(?P<unit>[KMGT])iB$")
 _LINES = 80
 
@@ -30,6 +31,8 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
         row = _ROW.match(line.text)
         if line.fence:
             return
+        if found := _RUNTIMES.match(line.text):
+            into.state(ContainerRuntimes, "names", found["names"].split(), line)
         if row:
             _state(row["key"], row["value"], line, into)
 

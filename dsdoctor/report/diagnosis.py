@@ -95,13 +95,17 @@ def _raised_by(raised: RaisedBy, columns: int) -> Iterator[Line]:
         yield from _advise(f"see {raised.url}", columns, "note")
 
 
-def _without_cause(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
-    """Lines for an outcome without a cause."""
+def _without_cause(diagnosis: Diagnosis, columns: int, *, of_issue: bool) -> Iterator[Line]:
+    """Lines for an outcome without a cause; an issue with an environment may contain no log."""
     outcome, told = diagnosis.outcome, diagnosis.explained
     below = _below(diagnosis)
+    no_error = of_issue and outcome is Outcome.CLEAN
+    summary = "the text contains no error" if no_error else diagnosis.summary
     if below is not None:
         word, found, style = _ENVIRONMENT[below]
-        text = f"{word}  {diagnosis.summary}; the environment below has {found}"
+        text = f"{word}  {summary}; the environment below has {found}"
+    elif no_error:
+        text, style = f"NOTHING FOUND  {summary}; its environment is judged below", "warn"
     else:
         of_product = told if outcome is Outcome.UNRECOGNISED else None
         word = WORDS[outcome] if of_product is None else EXPLAINED[of_product.kind]
@@ -194,7 +198,7 @@ def lines(
         yield from (
             _wrap(NOTHING, columns, "", "warn", INDENT)
             if nothing
-            else _without_cause(diagnosis, columns)
+            else _without_cause(diagnosis, columns, of_issue=of_issue)
         )
     if diagnosis.decided_by:
         yield from _wrap(f"decided by: {diagnosis.decided_by}", columns, "", "body", INDENT)

@@ -16,7 +16,7 @@ PASTE = "ds_report\ntorch version .................... 2.4.0+cu121\ntorch cuda v
     [
         pytest.param("my GPU does not work\n", "NOTHING FOUND", id="prose"),
         pytest.param("epoch 1: loss 0.3\n", "NOTHING FOUND", id="lines that may be a log"),
-        pytest.param(PASTE, "CLEAN", id="the output of a tool, in which nothing is wrong"),
+        pytest.param(PASTE, "NOTHING FOUND", id="the output of a tool, in which nothing is wrong"),
         pytest.param(
             "torch.OutOfMemoryError: CUDA out of memory.\n", "CAUSE gpu-oom", id="an error"
         ),

@@ -572,9 +572,19 @@ def test_a_clean_log_points_to_the_environment_that_is_not(tmp_path: Path) -> No
     file = tmp_path / "issue.md"
     file.write_text(texts.COLLECT_ENV, encoding="utf-8")
     _, shown = run("triage", str(file))
-    assert "the log shows no failure; the environment below has failures" in shown
+    assert "the text contains no error; the environment below has failures" in shown
     file.write_text(texts.COLLECT_ENV_OLD, encoding="utf-8")
     assert "environment below" not in run("triage", str(file))[1]
+
+
+def test_a_dockerfile_alone_is_not_called_clean(tmp_path: Path) -> None:
+    file = tmp_path / "issue.md"
+    text = "FROM nvidia/cuda:12.4.1-devel-ubuntu22.04\nRUN pip install torch==2.4.0\n"
+    file.write_text(f"```dockerfile\n{text}```\n", encoding="utf-8")
+    code, shown = run("triage", str(file))
+    assert code == 3
+    assert shown.startswith("NOTHING FOUND  the text contains no error")
+    assert "CLEAN" not in shown
 
 
 def test_what_no_reader_knows_is_answered_with_the_tools(tmp_path: Path) -> None:

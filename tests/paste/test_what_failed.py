@@ -267,7 +267,7 @@ def test_a_text_whose_environment_warns_is_not_called_clean(tmp_path: Path) -> N
     file = tmp_path / "issue.md"
     file.write_text(DS_REPORT, encoding="utf-8")
     _, shown = run("triage", str(file))
-    assert shown.startswith("WARN  the log shows no failure; the environment below has warnings")
+    assert shown.startswith("WARN  the text contains no error; the environment below has warnings")
 
 
 @pytest.mark.parametrize("text", [QUERY_610, COLUMNS], ids=["-q", "columns"])

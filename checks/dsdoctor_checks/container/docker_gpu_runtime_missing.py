@@ -20,6 +20,7 @@ from typing import Any
 
 from dsdoctor.api import (
     Condition,
+    ContainerRuntimes,
     Environment,
     Finding,
     Level,
@@ -30,6 +31,7 @@ from dsdoctor.api import (
     RunNeeds,
     Scope,
     Signature,
+    Status,
     TorchLive,
     check,
     fail,
@@ -37,7 +39,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._util import cuda_works, variable
+from dsdoctor_checks._util import cuda_works, listed, variable
 
 CONDITION = Condition("docker-gpu-runtime-missing", id="DSD1150", scope=Scope.NODE, since="0.1")
 
@@ -46,14 +48,35 @@ _NONE = ("", "void", "none")
 
 @check(CONDITION)
 def runtime_hands_gpus_over(
-    os: OsInfo,
-    kernel: NvidiaKernel,
+    os: OsInfo | Missing,
+    kernel: NvidiaKernel | Missing,
     env: Environment | Missing,
     lib: LibCuda | Missing,
     live: TorchLive | Missing,
     run: RunNeeds,
+    runtimes: ContainerRuntimes | Missing,
 ) -> Iterator[Finding]:
-    """Reports a container without device nodes or libcuda on a host that has a driver."""
+    """Reports a container without device nodes or libcuda on a host that has a driver.
+
+    On the host, the runtime that the job's container asks for has to be one that Docker knows.
+    """
+    wanted = run.container_runtime
+    if wanted and isinstance(runtimes, ContainerRuntimes) and wanted not in runtimes.names:
+        yield fail(
+            f"the job's container asks for the runtime `{wanted}`, but Docker knows only"
+            f" {listed(runtimes.names)}",
+            effect=f"Docker does not start it (`unknown or invalid runtime name: {wanted}`)",
+            hint=_INSTALL,
+            runtime=wanted,
+            runtimes=list(runtimes.names),
+        )
+        return
+    if isinstance(os, Missing):
+        yield _not_read(os)
+        return
+    if isinstance(kernel, Missing):
+        yield _not_read(kernel)
+        return
     if os.container is None or cuda_works(live):
         yield skip("not a container without GPUs")
         return
@@ -85,6 +108,15 @@ def runtime_hands_gpus_over(
     )
 
 
+def _not_read(fact: Missing) -> Finding:
+    status = Status.UNKNOWN if fact.is_unknown else Status.SKIP
+    return Finding(status=status, message=fact.detail)
+
+
+_INSTALL = (
+    "install `nvidia-container-toolkit`, run `nvidia-ctk runtime configure --runtime=docker`, and"
+    " restart Docker"
+)
 _START = {
     "docker": "start it with `--gpus all`; if Docker rejects that, install `nvidia-container-toolkit`, run `nvidia-ctk runtime configure --runtime=docker` and restart Docker",
     "podman": "run `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml` as root on the host, and start "
@@ -94,7 +126,7 @@ _START = {
     "`runtimeClassName: nvidia` if that is not the default",
 }
 
-HINT = "install `nvidia-container-toolkit`, run `nvidia-ctk runtime configure --runtime=docker`, and restart Docker"
+HINT = _INSTALL
 
 SIGNATURES = (
     Signature(

@@ -18,7 +18,13 @@ from __future__ import annotations
 
 from dsdoctor.api import Condition, Level, Scope, Signature
 
-CONDITION = Condition("cuda-runtime-lib-mismatch", id="DSD250", scope=Scope.USER_ENV, since="0.1")
+CONDITION = Condition(
+    "cuda-runtime-lib-mismatch",
+    id="DSD250",
+    scope=Scope.USER_ENV,
+    since="0.1",
+    narrower=("ld-library-path-shadows-torch",),
+)
 
 HINT = (
     "install the extension built for torch's CUDA version"

@@ -68,7 +68,7 @@ def torch_loads_its_own(library_path: LibraryPath, live: TorchLive | Missing) ->
     more = f" and {len(shadows) - 1} more" if len(shadows) > 1 else ""
     say = fail if broken else warn
     yield say(
-        f"`{first.path}`{more} on `LD_LIBRARY_PATH` is loaded instead of the `{first.name}` of"
+        f"`{first.path}`{more} on `LD_LIBRARY_PATH` {'are' if more else 'is'} loaded instead of the `{first.name}` of"
         f" {first.owner}, which torch was built with",
         effect="`import torch` fails"
         if broken

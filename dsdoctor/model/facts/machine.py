@@ -162,6 +162,16 @@ class NvidiaSmi(Fact, frozen=True, kw_only=True):
     timed_out: bool = False
 
 
+class ContainerRuntimes(Fact, frozen=True, kw_only=True):
+    """The runtimes that this machine's Docker can start a container with.
+
+    Attributes:
+        names: as `docker info` lists them (`runc`, `nvidia`).
+    """
+
+    names: tuple[str, ...] = ()
+
+
 class LibCuda(Fact, frozen=True, kw_only=True):
     """The user-space driver (libcuda.so.1) that a job would load, found without loading it.
 

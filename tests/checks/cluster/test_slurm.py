@@ -142,8 +142,10 @@ SLICED = Gpus(
 )
 def test_gpus(env: Environment, gpus: Gpus, run: RunNeeds, expected: str) -> None:
     check = slurm_gpus_not_visible.allocation_is_visible
-    facts = {"nvml": missing(), "torch_live": missing()}
-    assert judge(check, environment=env, gpus=gpus, run_needs=run, **facts).status == expected
+    judged = judge(
+        check, environment=env, gpus=gpus, run_needs=run, nvml=missing(), torch_live=missing()
+    )
+    assert judged.status == expected
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def _required_bytes(place: Place, run: RunNeeds, limits: DiskLimits) -> tuple[fl
         return limits.temporary_mib * MIB, "a build needs {size} at least", False
     if place.purpose == "mounted file system":  # of `df` in a paste, which may be any
         if _HOME.fullmatch(place.path):
-            return limits.extensions_mib * MIB, "a build in a home needs {size} at least", False
+            return limits.extensions_mib * MIB, "a build needs {size} at least", False
         return MIB, "a job writes there", False
     if place.purpose in ("--path", "disk of the profile"):
         return 0, "", False

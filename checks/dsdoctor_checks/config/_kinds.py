@@ -125,6 +125,11 @@ def _switch(value: Any) -> bool:
     return isinstance(value, int)
 
 
+def _divides(value: Any) -> bool:
+    """What a number can be divided by, without quotes."""
+    return isinstance(value, (int, float)) and value > 0
+
+
 def _object_or_switch(value: Any) -> bool:
     """Of the first releases, in which ZeRO was on or off."""
     return isinstance(value, (dict, bool))
@@ -311,6 +316,7 @@ _KINDS = (
     _Kind(_object, _OBJECT, "tensor_parallel", "tensor_parallel tp"),
     _Kind(_switch, f"{_BOOLEAN} without quotes", "flops_profiler", "enabled"),
     _Kind(_switch, f"{_BOOLEAN} without quotes", "", "wall_clock_breakdown"),
+    _Kind(_divides, "an integer above 0", "", "sequence_parallel_size"),
     _Kind(_object_or_null, _OBJECT, "optimizer", "params"),
     _Kind(_text_or_null, "a string", "optimizer", "type"),
     _Kind(_object, _OBJECT, "data_efficiency", "data_sampling data_routing"),

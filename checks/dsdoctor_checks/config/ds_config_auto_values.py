@@ -59,7 +59,7 @@ _PASSED_ON = {
 
 def _crashes(key: str) -> bool:
     return (
-        key in {*BATCH_KEYS, "gradient_clipping"}
+        key in {*BATCH_KEYS, "gradient_clipping", "sequence_parallel_size"}
         or key.startswith(("optimizer.params.", "scheduler.params."))
         or key in {"optimizer.type", "scheduler.type"}
     )

@@ -20,8 +20,8 @@ deepspeed/runtime/config.py (`_batch_assertion`, `_set_batch_related_parameters`
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Iterator
-from typing import Any
 
 from dsdoctor.api import (
     Condition,
@@ -44,11 +44,11 @@ from dsdoctor.api import (
     fail,
     ok,
     skip,
-    warn,
 )
 from dsdoctor_checks._util import at_least
 
-from ._ranks import Ranks, ranks_of
+from ._batch_equation import EFFECT, divisor, unequal
+from ._ranks import ranks_of
 from ._repairable import offered
 from ._tables import BATCH_KEYS, REMOVED_SINCE, enabled
 from ._trainer_options import Conflict, conflicts
@@ -61,7 +61,6 @@ CONDITION = Condition(
     fixes=("repair-ds-config",),
 )
 
-_EFFECT = "`Check batch related parameters`: every rank stops in `deepspeed.initialize`"
 #: Distributions of Lightning, whose strategy sets the micro-batch from the data loader
 #: (lightning/pytorch/strategies/deepspeed.py, `_auto_select_batch_size`, 2026-11-22).
 _LIGHTNING = ("lightning", "pytorch-lightning")
@@ -103,24 +102,25 @@ def _batches(
     given = {key: config.parsed[key] for key in BATCH_KEYS if config.parsed.get(key) is not None}
     auto = [key for key, value in given.items() if value == "auto"]
     given = {key: value for key, value in given.items() if value != "auto"}
-    if any(isinstance(value, (str, bool, list, dict)) for value in given.values()):
+    odd = any(isinstance(value, (str, list, dict)) for value in given.values())
+    if odd or divisor(config) is None:
         return  # reported by ds-config-wrong-type
     total, micro, steps = (given.get(key) for key in BATCH_KEYS)
     if total is None and micro is None and not auto:
         yield _without_batch_sizes(config, deepspeed, packages, run.framework)
         return
     for key, value in given.items():
-        if value < 1:
+        if value <= 0:
             yield fail(
-                f"{config.named(key)} is {value}, but it must be at least 1",
-                effect=_EFFECT,
+                f"{config.named(key)} is {json.dumps(value)}, but it must be at least 1",
+                effect=EFFECT,
                 hint=f"set `{key}` to 1 or more",
                 value=value,
                 line=config.lines.get(key),
             )
             return
     ranks = ranks_of(run, command, hostfile, environment, gpus)
-    bad = [] if total is None else list(_judge(config, (total, micro, steps), ranks))
+    bad = [] if total is None else list(unequal(config, (total, micro, steps), ranks))
     if auto and not any(found.status in (Status.FAIL, Status.WARN) for found in bad):
         yield skip('the trainer fills in the batch sizes that are "auto"', keys=auto)
     elif total is None:
@@ -179,79 +179,6 @@ def _without_batch_sizes(
         " DeepSpeed needs one of them",
         effect="`Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided`",
         hint='add `"train_micro_batch_size_per_gpu": 1`',
-    )
-
-
-def counted(number: int) -> str:
-    """A number of ranks.
-
-    >>> counted(1), counted(4)
-    ('1 rank', '4 ranks')
-    """
-    return "1 rank" if number == 1 else f"{number} ranks"
-
-
-def _judge(
-    config: DsConfig, batch: tuple[int, int | None, int | None], ranks: Ranks | None
-) -> Iterator[Finding]:
-    total, micro, steps = batch
-    split = config.get("sequence_parallel_size", 1)
-    split = split if isinstance(split, int) and split > 0 else 1
-    product = (micro or 1) * (steps or 1)
-    shown = " * ".join(
-        f"{name} {value}"
-        for name, value in (("micro-batch", micro), ("accumulation", steps))
-        if value is not None
-    )
-    evidence: dict[str, Any] = {
-        "train_batch_size": total,
-        "micro_batch": micro,
-        "accumulation": steps,
-        "line": config.lines.get("train_batch_size"),
-    }
-    key = config.named("train_batch_size")
-    if total % product:
-        yield fail(
-            f"{key} is {total}, which is not a multiple of {shown}",
-            effect=_EFFECT,
-            hint=f"set `train_batch_size` to a multiple of {product}, or remove it",
-            unit=product,
-            **evidence,
-        )
-        return
-    if ranks is None:
-        yield skip("the number of ranks is unknown; pass `--gpus` or `-- CMD`", **evidence)
-        return
-    world = max(1, ranks.count // split)
-    fits = total == product * world if micro and steps else total % (product * world) == 0
-    if fits:
-        yield ok(ranks=ranks.count, **evidence)
-        return
-    wanted = total // product * split
-    if not ranks.asked and wanted % ranks.count == 0:
-        yield ok(ranks=ranks.count, ranks_wanted=wanted, **evidence)  # several nodes like this one
-        return
-    per_step = product * world
-    best = per_step if micro and steps else per_step * max(1, round(total / per_step))
-    parts = f"{shown} * {counted(world)}" if shown else counted(world)
-    expected = (
-        f"{parts} is {product * world}" if micro and steps else f"it is not a multiple of {parts}"
-    )
-    choices = f"{counted(wanted)} or `train_batch_size` {best}" if micro and steps else str(best)
-    yield (fail if ranks.asked else warn)(
-        f"{key} is {total}, but {expected} ({ranks.source})",
-        effect=_EFFECT,
-        hint=(
-            f"use {choices}, or remove `train_batch_size`"
-            if micro and steps
-            else f"set `train_batch_size` to {choices}"
-        ),
-        ranks=ranks.count,
-        world=world,
-        product=product * world,
-        ranks_wanted=wanted,
-        nearest=best,
-        **evidence,
     )
 
 

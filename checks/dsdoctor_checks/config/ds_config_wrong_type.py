@@ -190,10 +190,7 @@ def _wrong_values(
             line=config.lines.get(key),
             value=word,
         )
-    for key in BATCH_KEYS:
-        value = config.get(key)
-        if _is_given(config, key, value) and not _is_whole(value):
-            yield _wrong_value(config, key, "an integer", "`TypeError` when DeepSpeed compares it")
+    yield from _batch_sizes(config)
     for key in _NUMBERS:
         value = config.get(key)
         odd = isinstance(value, str) if key.startswith("optimizer.") else not is_number(value)
@@ -217,6 +214,20 @@ def _wrong_values(
     yield from _loss_scale(config, deepspeed)
     yield from _zero(config)
     yield from _refused(config, deepspeed)
+
+
+def _batch_sizes(config: DsConfig) -> Iterator[Finding]:
+    for key in BATCH_KEYS:
+        value = config.get(key)
+        if not _is_given(config, key, value) or _is_whole(value):
+            continue
+        if value is False or (is_number(value) and value <= 0):
+            continue  # reported by ds-config-batch-mismatch
+        if is_number(value) or value is True:
+            effect = "DeepSpeed does not check it, and calculates with it as it stands"
+            yield _wrong_value(config, key, "an integer", effect, harmless=True)
+            continue
+        yield _wrong_value(config, key, "an integer", "`TypeError` when DeepSpeed compares it")
 
 
 def _refused(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 import subprocess
 import sys
 from typing import Any
 
-from dsdoctor.api import DsConfig
+from dsdoctor.api import DsConfig, RunNeeds, Status
 from dsdoctor.probes.config import parse_config
+from dsdoctor.testing import judge
 from dsdoctor_checks.config._kinds import _KINDS, refused_kinds
+from dsdoctor_checks.config._tables import BATCH_KEYS
+from dsdoctor_checks.config.ds_config_batch_mismatch import batches_fit
+from dsdoctor_checks.config.ds_config_wrong_type import values_are_of_their_kind
+from tests.checks.config.rows import NOW
 
 BASE = {"train_micro_batch_size_per_gpu": 1, "optimizer": {"type": "Adam"}}
 VALUES: tuple[Any, ...] = (
     True, False, 0, 1, -1, 7, 2.5, 1e9, "true", "cpu", "1e5", "12", "", [], [1], {}, {"x": 1}, None,
 )  # fmt: skip
-#: Reads configs as JSON lines, and prints for each whether DeepSpeed refuses it.
+#: Reads numbers of ranks and configs as JSON lines, and prints whether DeepSpeed refuses each.
 CHILD = """
 import json, logging, sys
+import deepspeed.comm
 from deepspeed.runtime.config import DeepSpeedConfig
 logging.disable(logging.CRITICAL)
 answers = []
 for line in sys.stdin:
+    world, config = json.loads(line)
+    # as in a job of that many ranks
+    deepspeed.comm.get_rank = lambda *_, **__: 0
+    deepspeed.comm.get_world_size = lambda *_, **__: world
     try:
-        DeepSpeedConfig(json.loads(line))
+        DeepSpeedConfig(config)
     except Exception as error:
         answers.append(f"{type(error).__name__}: {error}")
     else:
@@ -60,6 +72,18 @@ def config_with(key: str, value: Any) -> dict[str, Any]:
     return made
 
 
+def answers_to(cases: list[tuple[int, dict[str, Any]]]) -> list[str]:
+    """What DeepSpeed says to configs, each with a number of ranks; "" = it accepts the config."""
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD],
+        input="".join(json.dumps(case) + "\n" for case in cases),
+        env={"DS_ACCELERATOR": "cpu", "WORLD_SIZE": "1", "PATH": "/usr/bin:/bin"},
+        capture_output=True, text=True, check=True, timeout=500,
+    )  # fmt: skip
+    answers: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return answers
+
+
 def test_a_value_is_refused_where_deepspeed_refuses_it() -> None:
     keys = sorted(
         {
@@ -71,13 +95,7 @@ def test_a_value_is_refused_where_deepspeed_refuses_it() -> None:
     cases = [(key, value) for key in keys for value in VALUES]
     assert len(cases) > 2000
     configs = [config_with(key, value) for key, value in cases]
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD],
-        input="".join(json.dumps(one) + "\n" for one in configs),
-        env={"DS_ACCELERATOR": "cpu", "WORLD_SIZE": "1", "PATH": "/usr/bin:/bin"},
-        capture_output=True, text=True, check=True, timeout=500,
-    )  # fmt: skip
-    answers = json.loads(done.stdout.splitlines()[-1])
+    answers = answers_to([(1, config) for config in configs])
     differ = [
         (key, value, answer)
         for (key, value), config, answer in zip(cases, configs, answers, strict=True)
@@ -89,3 +107,34 @@ def test_a_value_is_refused_where_deepspeed_refuses_it() -> None:
 
 def _is_refused(config: DsConfig, key: str) -> bool:
     return key in {one.key for one in refused_kinds(config, None)}
+
+
+SIZES: tuple[Any, ...] = (None, 1, 2, 3, 8, 12, 0, -1, 2.0, 1.5, True, False, "4")
+DIVISORS: tuple[Any, ...] = (None, 2, 0, -1, "2", 1.5)
+
+
+def test_batch_sizes_are_refused_where_deepspeed_refuses_them() -> None:
+    draw = random.Random(14)
+    cases: list[tuple[int, dict[str, Any]]] = []
+    for total, micro, steps in itertools.product(SIZES, repeat=3):
+        given = dict(zip(BATCH_KEYS, (total, micro, steps), strict=True))
+        given["sequence_parallel_size"] = draw.choice(DIVISORS)
+        config = {key: value for key, value in given.items() if value is not None}
+        cases.append((draw.choice((1, 2, 3, 8)), config))
+    differ = [
+        (world, config, answer)
+        for (world, config), answer in zip(cases, answers_to(cases), strict=True)
+        if bool(answer) != _stops(config, world)
+    ]
+    assert differ == [], "\n".join(map(str, differ))
+
+
+def _stops(config: dict[str, Any], world: int) -> bool:
+    parsed = parse_config(json.dumps(config))
+    run = RunNeeds(expect_gpus=world, framework="native")
+    facts: dict[str, Any] = {"ds_config": parsed, "run_needs": run, "deep_speed_install": NOW}
+    return any(
+        found.status is Status.FAIL
+        for check in (batches_fit, values_are_of_their_kind)
+        for found in judge(check, **facts).findings
+    )

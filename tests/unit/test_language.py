@@ -77,6 +77,7 @@ def test_what_is_translated_is_in_the_source(name: str) -> None:
         "cuda._ops",
         "nccl._settings",
         "config._parameters",
+        "config._batch_equation",
         "_killed",
         "storage._util",
         "config._ranks",

@@ -47,16 +47,16 @@ def _fits(batch: tuple[float, float | None, float | None], world: Fraction) -> b
     return bool(micro and steps) and total == (micro or 0) * (steps or 0) * world
 
 
-def counted(number: Fraction) -> str:
+def counted(number: Fraction | int) -> str:
     """A number of ranks.
 
-    >>> counted(Fraction(1)), counted(Fraction(4)), counted(Fraction(3, 2))
+    >>> counted(1), counted(Fraction(4)), counted(Fraction(3, 2))
     ('1 rank', '4 ranks', '1.5 ranks')
     """
     return "1 rank" if number == 1 else f"{plain(number)} ranks"
 
 
-def plain(number: Fraction) -> float:
+def plain(number: Fraction | int) -> float:
     """The number as a config would contain it.
 
     >>> plain(Fraction(8)), plain(Fraction(3, 2))

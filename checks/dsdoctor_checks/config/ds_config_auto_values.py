@@ -57,6 +57,26 @@ _PASSED_ON = {
 }
 
 
+#: What they fill in, one or the other (transformers 4.30-5.24 `HfTrainerDeepSpeedConfig`; accelerate
+#: 0.12-1.15 `DeepSpeedPlugin.__post_init__`, `_prepare_deepspeed`). A Trainer that accelerate
+#: starts fills in the same as one that DeepSpeed starts.
+_FILLED_KEYS = frozenset(
+    {*BATCH_KEYS, "gradient_clipping", "fp16.enabled", "bf16.enabled", "amp.enabled",
+     "amp.opt_level", "optimizer.params.lr", "optimizer.params.betas", "optimizer.params.eps",
+     "optimizer.params.weight_decay", "scheduler.params.warmup_min_lr",
+     "scheduler.params.warmup_max_lr", "scheduler.params.warmup_num_steps",
+     "scheduler.params.total_num_steps", "zero_optimization.stage",
+     "zero_optimization.reduce_bucket_size", "zero_optimization.stage3_prefetch_bucket_size",
+     "zero_optimization.stage3_param_persistence_threshold",
+     "zero_optimization.stage3_gather_16bit_weights_on_model_save",
+     "zero_optimization.offload_optimizer.device", "zero_optimization.offload_param.device",
+     "zero_optimization.offload_optimizer.nvme_path",
+     "zero_optimization.offload_param.nvme_path"}
+)  # fmt: skip
+#: What accelerate overwrites before it looks for "auto" (1.15 utils/dataclasses.py).
+_OVERWRITTEN = frozenset({"steps_per_print"})
+
+
 def _crashes(key: str) -> bool:
     return (
         key in {*BATCH_KEYS, "gradient_clipping", "sequence_parallel_size"}
@@ -82,7 +102,8 @@ def auto_is_filled_in(
     autos = [key for key, value in leaves(config.parsed or {}) if value == "auto"]
     if not autos:
         return
-    if _OLD_SPELLING in autos and "bf16" not in (config.parsed or {}):
+    old = _OLD_SPELLING in autos and "bf16" not in (config.parsed or {})
+    if old and run.framework not in _FILLED:
         yield warn(
             f'{config.named(_OLD_SPELLING)} is "auto", but trainers fill in only `bf16.enabled`',
             effect="bf16 stays off and the model trains in fp32",
@@ -110,7 +131,9 @@ def auto_is_filled_in(
             crashing=bad,
         )
         return
+    left = [key for key in autos if key not in _FILLED_KEYS | _OVERWRITTEN]
     if run.framework in _FILLED:
+        yield from _left(config, left)
         yield ok(keys=lines, framework=run.framework)
         return
     if isinstance(packages, Missing):
@@ -147,6 +170,20 @@ def auto_is_filled_in(
         keys=lines,
         crashing=bad,
     )
+
+
+def _left(config: DsConfig, keys: list[str]) -> Iterator[Finding]:
+    """Values at which accelerate stops, since nothing gives it another for them."""
+    for key in keys:
+        yield fail(
+            f'{config.named(key)} is "auto", but neither transformers nor accelerate fills it in',
+            effect=f"`ValueError` when accelerate prepares the model: `{key}` not found in kwargs",
+            hint="rename the section `bfloat16` to `bf16`"
+            if key == _OLD_SPELLING
+            else f"replace it with a value, or remove `{key}`",
+            key=key,
+            line=config.lines.get(key),
+        )
 
 
 HINT = 'replace each "auto" with a value, or pass the config through the Hugging Face Trainer'

@@ -47,7 +47,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import at_least
 
-from ._batch_equation import EFFECT, divisor, unequal
+from ._batch_equation import EFFECT, counted, divisor, unequal
 from ._ranks import ranks_of
 from ._repairable import offered
 from ._tables import BATCH_KEYS, REMOVED_SINCE, enabled
@@ -61,6 +61,9 @@ CONDITION = Condition(
     fixes=("repair-ds-config",),
 )
 
+#: Frameworks that add `gradient_accumulation_steps` of 1 to a config without it (accelerate 0.12
+#: to 1.15 utils/dataclasses.py, on which transformers is built; 2026-11-29).
+_ONE_STEP = frozenset({"hf", "accelerate"})
 #: Distributions of Lightning, whose strategy sets the micro-batch from the data loader
 #: (lightning/pytorch/strategies/deepspeed.py, `_auto_select_batch_size`, 2026-11-22).
 _LIGHTNING = ("lightning", "pytorch-lightning")
@@ -94,8 +97,10 @@ def _batches(
 ) -> Iterator[Finding]:
     if config.parsed is None:
         return
+    ranks = ranks_of(run, command, hostfile, environment, gpus)
     if run.framework == "hf" and isinstance(command, LaunchCommand):
-        differing = list(conflicts(config, command.script_args))
+        world = ranks.count if ranks and ranks.asked else None
+        differing = list(conflicts(config, command.script_args, world))
         if differing:
             yield from map(functools.partial(_against_option, config), differing)
             return
@@ -106,7 +111,9 @@ def _batches(
     if odd or divisor(config) is None:
         return  # reported by ds-config-wrong-type
     total, micro, steps = (given.get(key) for key in BATCH_KEYS)
-    if total is None and micro is None and not auto:
+    if steps is None and BATCH_KEYS[2] not in auto and run.framework in _ONE_STEP:
+        steps = 1
+    if total is None and micro is None and not set(auto) & set(BATCH_KEYS[:2]):
         yield _without_batch_sizes(config, deepspeed, packages, run.framework)
         return
     for key, value in given.items():
@@ -119,7 +126,6 @@ def _batches(
                 line=config.lines.get(key),
             )
             return
-    ranks = ranks_of(run, command, hostfile, environment, gpus)
     bad = [] if total is None else list(unequal(config, (total, micro, steps), ranks))
     if auto and not any(found.status in (Status.FAIL, Status.WARN) for found in bad):
         yield skip('the trainer fills in the batch sizes that are "auto"', keys=auto)
@@ -131,9 +137,20 @@ def _batches(
 
 def _against_option(config: DsConfig, found: Conflict) -> Finding:
     """A value of the config that an option of the Trainer contradicts."""
+    value = json.dumps(found.value)
+    said = f"{config.named(found.key)} is {value}, but the command passes `{found.given}`"
+    if found.value is None:
+        said = (
+            f"`{found.key}` is missing, so accelerate sets it to 1, but the command passes"
+            f" `{found.given}`"
+        )
+    elif found.ranks:
+        said = (
+            f"{config.named(found.key)} is {value}, but the command passes `{found.given}` to"
+            f" {counted(found.ranks)}"
+        )
     return fail(
-        f"{config.named(found.key)} is {found.value}, but the command passes"
-        f" `--{found.option} {found.given}`",
+        said,
         effect="transformers rejects the config before training starts",
         hint=f'set `{found.key}` to "auto", and leave the value to the option',
         key=found.key,

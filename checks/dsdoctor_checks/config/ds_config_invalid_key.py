@@ -28,8 +28,10 @@ from dsdoctor.api import (
     DeepSpeedInstall,
     DsConfig,
     Finding,
+    LaunchParse,
     Level,
     Missing,
+    RunNeeds,
     Scope,
     Signature,
     check,
@@ -68,6 +70,11 @@ _REMARKS = ("_", "$", "//", "#", "comment")
 _ONCE_LAX = frozenset({"fp16", "bf16"})
 
 
+#: A section without which accelerate does not create its DeepSpeed plugin (accelerate 0.12 to 1.15
+#: utils/dataclasses.py, read 2026-11-29), and the frameworks that use the plugin.
+_NEEDED = "zero_optimization"
+_NEED_ZERO = frozenset({"hf", "accelerate"})
+
 #: That many unknown keys are typos, however short the file is.
 _FEW = 3
 
@@ -78,10 +85,27 @@ def _expected(key: str) -> bool:
 
 @check(CONDITION)
 def keys_are_known(
-    config: DsConfig, deepspeed: DeepSpeedInstall | Missing, verdict: ConfigVerdict | Missing
+    config: DsConfig,
+    deepspeed: DeepSpeedInstall | Missing,
+    verdict: ConfigVerdict | Missing,
+    run: RunNeeds,
+    parse: LaunchParse | Missing,
 ) -> Iterator[Finding]:
     """Reports removed, unknown and misplaced keys; what DeepSpeed accepted is valid."""
     yield from offered(config, _strange_keys(config, deepspeed, verdict))
+    reported = isinstance(parse, LaunchParse) and _NEEDED in parse.error
+    absent = config.parsed is not None and _NEEDED not in config.parsed
+    if run.framework in _NEED_ZERO and absent and not reported:
+        yield from offered(config, [_without_zero()])
+
+
+def _without_zero() -> Finding:
+    return fail(
+        f"the config has no `{_NEEDED}` section, which accelerate's DeepSpeed plugin requires",
+        effect="`ValueError` when transformers or accelerate reads the config",
+        hint="add a `zero_optimization` section",
+        key=_NEEDED,
+    )
 
 
 def _strange_keys(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dsdoctor.api import RunNeeds
 from dsdoctor.probes.command_line import parse_command
 from dsdoctor.testing import judge
 from dsdoctor_checks.config import ds_config_auto_values
@@ -91,3 +92,44 @@ def test_auto_values(text: str, packages: Any, argv: str, status: str) -> None:
         judge(check, ds_config=config(text), packages=packages, launch_command=command).statuses
         == status.split()
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "framework", "keys"),
+    [
+        pytest.param(
+            '{"zero_optimization": {"stage": "auto", "sub_group_size": "auto"}}',
+            "hf",
+            ["zero_optimization.sub_group_size"],
+            id="a size that nothing calculates",
+        ),
+        pytest.param(
+            '{"bfloat16": {"enabled": "auto"}}',
+            "accelerate",
+            ["bfloat16.enabled"],
+            id="the older name of bf16",
+        ),
+        pytest.param('{"steps_per_print": "auto"}', "accelerate", [], id="accelerate sets it"),
+        pytest.param(
+            '{"optimizer": {"type": "auto", "params": {"betas": "auto"}}}',
+            "hf",
+            ["optimizer.type"],
+            id="which optimizer is not an option of the Trainer",
+        ),
+        pytest.param(
+            '{"zero_optimization": {"sub_group_size": "auto"}}',
+            "",
+            [],
+            id="DeepSpeed itself takes its default",
+        ),
+    ],
+)
+def test_what_no_trainer_fills_in(text: str, framework: str, keys: list[str]) -> None:
+    """accelerate stops at the first "auto" for which it has no value."""
+    found = judge(
+        ds_config_auto_values.auto_is_filled_in,
+        ds_config=config(text),
+        packages=HF,
+        run_needs=RunNeeds(framework=framework),
+    ).bad
+    assert [one.evidence["key"] for one in found] == keys

@@ -194,7 +194,9 @@ def test_a_config_without_batch_sizes(
 
 TRAINER = (
     '{"train_micro_batch_size_per_gpu": 4,\n"gradient_accumulation_steps": "auto",\n'
-    '"optimizer": {"type": "AdamW", "params": {"lr": 2e-5}},\n"gradient_clipping": 1.0}'
+    '"optimizer": {"type": "AdamW", "params": {"lr": 2e-5,\n"betas": [0.9, 0.95]}},\n'
+    '"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 10}},\n'
+    '"fp16": {"enabled": true},\n"gradient_clipping": 1.0}'
 )
 
 
@@ -224,7 +226,18 @@ TRAINER = (
             "--per_device_train_batch_size 8", "native", [], id="a script's own option of that name"
         ),
         pytest.param("--learning_rate $LR", "hf", [], id="the shell knows the value"),
-        pytest.param("--learning_rate --bf16", "hf", [], id="an option without a value"),
+        pytest.param(
+            "--bf16 --warmup_steps 10", "hf", ["fp16.enabled"], id="the other 16-bit type"
+        ),
+        pytest.param("--bf16 False --fp16 True", "hf", [], id="the same 16-bit type"),
+        pytest.param("--fp16 no", "hf", ["fp16.enabled"], id="no 16-bit type"),
+        pytest.param("--adam_beta1 0.9 --adam_beta2 0.95", "hf", [], id="the same betas"),
+        pytest.param("--adam_beta2 0.999", "hf", ["optimizer.params.betas"], id="another beta"),
+        pytest.param(
+            "--warmup_steps 100", "hf", ["scheduler.params.warmup_num_steps"], id="more warmup"
+        ),
+        pytest.param("--warmup_steps 0 --warmup_ratio 0.1", "hf", [], id="a ratio of all steps"),
+        pytest.param("--learning_rate --fp16", "hf", [], id="an option without a value"),
     ],
 )
 def test_options_of_the_trainer(words: str, framework: str, keys: list[str]) -> None:
@@ -238,6 +251,60 @@ def test_options_of_the_trainer(words: str, framework: str, keys: list[str]) -> 
     )
     assert [found.evidence["key"] for found in judged.bad] == keys
     assert all(found.evidence["line"] for found in judged.bad)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        pytest.param(
+            '{"train_batch_size": 32, "gradient_accumulation_steps": "auto"}',
+            "--per_device_train_batch_size 4 --gradient_accumulation_steps 2",
+            "to 2 ranks",
+            id="the whole batch that transformers calculates is 16",
+        ),
+        pytest.param(
+            '{"train_batch_size": 16, "gradient_accumulation_steps": "auto"}',
+            "--per_device_train_batch_size 4 --gradient_accumulation_steps 2",
+            "",
+            id="the same",
+        ),
+        pytest.param(
+            '{"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto"}',
+            "--gradient_accumulation_steps 2",
+            "accelerate sets it to 1",
+            id="accumulation that the config lacks",
+        ),
+        pytest.param(
+            '{"train_micro_batch_size_per_gpu": "auto"}',
+            "--gradient_accumulation_steps 2",
+            "",
+            id="accumulation that no whole batch contradicts",
+        ),
+        pytest.param(
+            '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4}',
+            "",
+            "but micro-batch 4 * accumulation 1 * 2 ranks is 8",
+            id="accelerate counts absent accumulation as 1",
+        ),
+        pytest.param(
+            '{"gradient_accumulation_steps": "auto"}',
+            "",
+            "neither `train_batch_size` nor",
+            id="accumulation alone is no batch size",
+        ),
+    ],
+)
+def test_the_trainer_calculates_the_whole_batch(text: str, words: str, said: str) -> None:
+    found = judge(
+        ds_config_batch_mismatch.batches_fit,
+        ds_config=config(text),
+        launch_command=parse_command(f"deepspeed --num_gpus 2 t.py {words}".split()),
+        gpus=Gpus(gpus=(Gpu(index=0), Gpu(index=1))),
+        run_needs=RunNeeds(framework="hf"),
+        deep_speed_install=NOW,
+        packages=BARE,
+    ).bad
+    assert [said in one.message for one in found] == ([True] if said else [])
 
 
 def test_the_value_that_is_named_is_the_product() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import ClassParameters, ConfigVerdict, DeepSpeedInstall
+from dsdoctor.api import ClassParameters, ConfigVerdict, DeepSpeedInstall, RunNeeds
 from dsdoctor.testing import judge
 from dsdoctor_checks.config import ds_config_invalid_key
 from tests.checks.config.rows import ABSENT, NOW, OLD, config
@@ -217,3 +217,24 @@ def test_each_release_has_its_keys(version: str, text: str, status: str, words: 
     )
     assert found.status == status
     assert words in (found.findings[0].message if status != "ok" else "")
+
+
+@pytest.mark.parametrize(
+    ("framework", "text", "status"),
+    [
+        pytest.param("hf", "{}", "fail", id="transformers needs the section"),
+        pytest.param("accelerate", '{"bf16": {}}', "fail", id="accelerate needs it"),
+        pytest.param("hf", '{"zero_optimization": {}}', "ok", id="it may be empty"),
+        pytest.param("native", "{}", "ok", id="DeepSpeed itself does not need it"),
+        pytest.param("", "{}", "ok", id="nobody knows who reads the file"),
+    ],
+)
+def test_accelerate_needs_the_section_of_zero(framework: str, text: str, status: str) -> None:
+    found = judge(
+        ds_config_invalid_key.keys_are_known,
+        ds_config=config(text),
+        deep_speed_install=NOW,
+        config_verdict=ABSENT,
+        run_needs=RunNeeds(framework=framework),
+    )
+    assert found.status == status

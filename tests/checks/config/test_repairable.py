@@ -104,14 +104,17 @@ def offers_and_plans(text: str, argv: tuple[str, ...] = ()) -> dict[str, tuple[b
 def test_it_is_offered_where_it_has_a_plan(
     config: dict[str, object], expected: dict[str, bool]
 ) -> None:
-    whole = {"train_micro_batch_size_per_gpu": 2, **config}
+    whole = {"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 0}, **config}
     for text in (json.dumps(whole), json.dumps(whole, indent=2)):
         found = offers_and_plans(text)
         assert found == {name: (offer, offer) for name, offer in expected.items()}
 
 
 def test_a_value_that_the_command_contradicts_is_left_to_the_command() -> None:
-    text = '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": "auto"}'
+    text = (
+        '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": "auto",'
+        ' "zero_optimization": {"stage": 1}}'
+    )
     assert offers_and_plans(text, TRAINER) == {"ds-config-batch-mismatch": (True, True)}
 
 

@@ -1,7 +1,8 @@
 """Settings whose value DeepSpeed looks up in a list of words.
 
 Source: deepspeed 0.19.8: runtime/config.py, runtime/constants.py, runtime/zenflow/zenflow_config.py,
-and runtime/config.py of all releases from 0.9.0 on (read 2026-11-28).
+runtime/model_checkpointing/config.py, inference/config.py, and runtime/config.py of all releases from
+0.9.0 on (read 2026-11-28 and 2026-11-29).
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ from typing import NamedTuple
 from dsdoctor.api import DsConfig
 from dsdoctor_checks._util import at_least
 
+from ._releases import has
+
+_NOT_GIVEN = object()
+
 
 class Choice(NamedTuple):
     """What a setting accepts.
@@ -19,17 +24,19 @@ class Choice(NamedTuple):
     Attributes:
         words: the values, as DeepSpeed's own message or documentation lists them.
         before: release that brought these words, and the words of earlier ones.
-        since: release that reads the setting; "" = one before 0.9.0.
         also: further spellings that it accepts.
         cased: upper and lower case differ.
+        null: it accepts null.
+        drops_auto: it ignores `"auto"`, as sections with a model do.
         effect: what happens to another value.
     """
 
     words: tuple[str, ...]
     before: tuple[str, tuple[str, ...]] | None = None
-    since: str = ""
     also: tuple[str, ...] = ()
     cased: bool = False
+    null: bool = True
+    drops_auto: bool = False
     effect: str = "`ValueError` when the config is read"
 
 
@@ -40,47 +47,55 @@ _TYPES = (
     "torch.bfloat16", "bfloat16",
 )  # fmt: skip
 
+_ASSERTED = "`AssertionError` when the config is read"
+_VALIDATED = "`ValidationError` when the config is read"
+
 CHOICES = {
     "communication_data_type": _COMMUNICATION,
     "seq_parallel_communication_data_type": _COMMUNICATION,
-    "torch_autocast.dtype": Choice(
-        ("bf16", "fp16", "fp32"), since="0.17.2", also=_TYPES, cased=True
-    ),
+    "torch_autocast.dtype": Choice(("bf16", "fp16", "fp32"), also=_TYPES, cased=True, null=False),
     "data_types.grad_accum_dtype": Choice(
         ("fp32", "bf16", "fp16"), also=_TYPES, cased=True, effect="`ValueError` in `initialize`"
     ),
-    "gradient_allreduce_op": Choice(("mean", "sum"), since="0.19.6"),
+    "gradient_allreduce_op": Choice(("mean", "sum"), null=False),
     "tensor_parallel.vocab_parallel_ce_backend": Choice(
-        ("torch", "liger"), since="0.19.8", cased=True
+        ("torch", "liger"), cased=True, null=False, drops_auto=True, effect=_VALIDATED
     ),
     "checkpoint.tag_validation": Choice(
-        ("Warn", "Ignore", "Fail"), effect="`DeepSpeedConfigError` when the config is read"
+        ("Warn", "Ignore", "Fail"),
+        null=False,
+        effect="`DeepSpeedConfigError` when the config is read",
+    ),
+    "checkpoint.writer.type": Choice(("fast", "python", "mock"), effect=_ASSERTED),
+    "checkpoint.writer.data_parallel": Choice(("replica", "socket", "machine"), effect=_ASSERTED),
+    "weight_quantization.q_type": Choice(
+        ("symmetric", "asymmetric"), cased=True, null=False, drops_auto=True, effect=_VALIDATED
     ),
     "zero_optimization.zenflow.select_strategy": Choice(
-        ("auto", "step", "epoch"),
-        since="0.17.5",
-        cased=True,
-        effect="`ValidationError` when the config is read",
+        ("auto", "step", "epoch"), cased=True, null=False, drops_auto=True, effect=_VALIDATED
     ),
 }
 
 
-def refused_words(config: DsConfig, version: str | None) -> Iterator[tuple[str, str, str]]:
+def refused_words(
+    config: DsConfig, version: str | None, *, filled: bool
+) -> Iterator[tuple[str, str, str]]:
     """The settings with another value: key, what is expected, and the effect.
 
     Args:
         config: the config.
         version: the DeepSpeed release; None = that of the tables.
+        filled: a trainer reads the config first, which fills in or rejects `"auto"`.
     """
     for key, choice in CHOICES.items():
-        if version is not None and choice.since and not at_least(version, choice.since):
+        value = config.get(key, _NOT_GIVEN)
+        if value is _NOT_GIVEN or key in config.swallowed or not has(key, version):
+            continue
+        if (value is None and choice.null) or (value == "auto" and (filled or choice.drops_auto)):
             continue
         words = choice.words
         if version is not None and choice.before and not at_least(version, choice.before[0]):
             words = choice.before[1]
-        value = config.get(key)
-        if value is None or value == "auto" or key in config.swallowed:
-            continue
         known = (*words, *choice.also)
         if isinstance(value, str):
             fits = value in known if choice.cased else value.lower() in map(str.lower, known)

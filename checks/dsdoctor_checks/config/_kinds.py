@@ -2,26 +2,20 @@
 
 Source: deepspeed 0.19.8 (read 2026-11-22 and 2026-11-28): the models in runtime/zero/,
 runtime/precision_config.py, runtime/config.py, runtime/zenflow/, runtime/tensor_parallel/config.py,
-monitor/config.py, compile/config.py and comm/config.py;
-conversions of pydantic 2 in its lax mode, https://docs.pydantic.dev/latest/concepts/conversion_table/.
+monitor/config.py, compile/config.py and comm/config.py.
 DeepSpeed drops `"auto"` before it validates (runtime/config_utils.py).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from dsdoctor.api import DsConfig
 
+from . import _accepts as accepts
 from ._releases import has
-
-_BOOLEAN_WORDS = frozenset("0 off f false n no 1 on t true y yes".split())  # noqa: SIM905  # reads as a list
-_WHOLE = re.compile(r"\s*[+-]?\d+(?:_\d+)*(?:\.0+)?\s*")
-
-#: pydantic converts floats to integers of 64 bits only.
-_LARGEST_FLOAT = 2.0**63
+from ._tables import STRICT, bf16_section
 
 
 class Refused(NamedTuple):
@@ -34,105 +28,6 @@ class Refused(NamedTuple):
 
     key: str
     expected: str
-
-
-def _boolean(value: Any) -> bool:
-    if isinstance(value, str):
-        return value.lower() in _BOOLEAN_WORDS
-    return isinstance(value, (bool, int, float)) and value in (0, 1)
-
-
-def _boolean_or_null(value: Any) -> bool:
-    return value is None or _boolean(value)
-
-
-def _number(value: Any) -> float | None:
-    try:
-        return None if value is None or isinstance(value, (dict, list)) else float(value)
-    except ValueError:
-        return None
-
-
-def _is_integer(value: Any) -> bool:
-    if isinstance(value, str):
-        return _WHOLE.fullmatch(value) is not None
-    if isinstance(value, float):
-        return value.is_integer() and abs(value) < _LARGEST_FLOAT
-    return isinstance(value, int)
-
-
-def _is_not_negative_integer(value: Any) -> bool:
-    return _is_integer(value) and (_number(value) or 0) >= 0
-
-
-def _positive(value: Any) -> bool:
-    return _is_integer(value) and (_number(value) or 0) > 0
-
-
-def _interval(value: Any) -> bool:
-    """A number, which is no string here; `"auto"` was dropped."""
-    return _is_integer(value) and not isinstance(value, str)
-
-
-def _is_fraction(value: Any) -> bool:
-    number = _number(value)
-    return number is not None and 0 <= number <= 1
-
-
-def _is_inner_fraction(value: Any) -> bool:
-    number = _number(value)
-    return number is not None and 0 < number < 1
-
-
-def _object(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-def _object_or_null(value: Any) -> bool:
-    return value is None or isinstance(value, dict)
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _text_or_null(value: Any) -> bool:
-    return value is None or isinstance(value, str)
-
-
-def _texts(value: Any) -> bool:
-    """A string, or a list of them."""
-    return isinstance(value, str) or (
-        isinstance(value, list) and all(isinstance(one, str) for one in value)
-    )
-
-
-def _list(value: Any) -> bool:
-    return isinstance(value, list)
-
-
-def _list_or_null(value: Any) -> bool:
-    return value is None or isinstance(value, list)
-
-
-def _finite(value: Any) -> bool:
-    number = _number(value)
-    return number is not None and abs(number) < float("inf")
-
-
-def _switch(value: Any) -> bool:
-    """A boolean that DeepSpeed combines with another by `|`."""
-    return isinstance(value, int)
-
-
-def _divides(value: Any) -> bool:
-    """What a number can be divided by, without quotes."""
-    return isinstance(value, (int, float)) and value > 0
-
-
-def _object_or_switch(value: Any) -> bool:
-    """Of the first releases, in which ZeRO was on or off."""
-    return isinstance(value, (dict, bool))
 
 
 class _Kind(NamedTuple):
@@ -153,9 +48,17 @@ class _Kind(NamedTuple):
 
 _BOOLEAN = "`true` or `false`"
 _OBJECT = "an object in braces"
+_BF16 = """
+    enabled immediate_grad_update check_grad_overflow bf16_master_weights_and_grads
+    bf16_optimizer_states
+"""
+#: Sections that are settings of one model.
+_MONITORS = frozenset({"tensorboard", "csv_monitor", "wandb", "comet"})
+#: Expected where no value of a file is accepted.
+_ABSENT = "absent: JSON cannot express what DeepSpeed takes here"
 _KINDS = (
     _Kind(
-        _boolean,
+        accepts.boolean,
         _BOOLEAN,
         "zero_optimization",
         """
@@ -174,13 +77,13 @@ _KINDS = (
         """,
     ),
     _Kind(
-        _boolean_or_null,
+        accepts.boolean_or_null,
         _BOOLEAN,
         "zero_optimization",
         "overlap_comm cpu_offload cpu_offload_param cpu_offload_use_pin_memory",
     ),
     _Kind(
-        _is_not_negative_integer,
+        accepts.is_not_negative_integer,
         "an integer of 0 or more",
         "zero_optimization",
         """
@@ -192,9 +95,9 @@ _KINDS = (
         offload_optimizer.buffer_count
         """,
     ),
-    _Kind(_positive, "an integer above 0", "zero_optimization", "reduce_bucket_size"),
+    _Kind(accepts.positive, "an integer above 0", "zero_optimization", "reduce_bucket_size"),
     _Kind(
-        _is_integer,
+        accepts.is_integer,
         "an integer",
         "zero_optimization",
         """
@@ -202,15 +105,16 @@ _KINDS = (
         zenflow.full_warm_up_rounds
         """,
     ),
-    _Kind(_interval, 'an integer or "auto"', "zero_optimization", "zenflow.select_interval"),
+    _Kind(accepts.integer_or_null, "an integer", "zero_optimization", "zenflow.steps_per_epoch"),
+    _Kind(accepts.interval, 'an integer or "auto"', "zero_optimization", "zenflow.select_interval"),
     _Kind(
-        lambda value: _interval(value) and _positive(value),
+        lambda value: accepts.interval(value) and accepts.positive(value),
         'an integer above 0 or "auto"',
         "zero_optimization",
         "zenflow.update_interval",
     ),
     _Kind(
-        _is_fraction,
+        accepts.is_fraction,
         "a number from 0 to 1",
         "zero_optimization",
         """
@@ -219,53 +123,51 @@ _KINDS = (
         """,
     ),
     _Kind(
-        _is_inner_fraction,
+        accepts.is_inner_fraction,
         "a number above 0 and below 1",
         "zero_optimization",
         "zenflow.topk_ratio",
     ),
     _Kind(
-        _text_or_null,
+        accepts.text_or_null,
         "a path in quotes",
         "zero_optimization",
         "offload_param.nvme_path offload_optimizer.nvme_path",
     ),
     _Kind(
-        _texts,
+        accepts.texts,
         "a list of strings",
         "zero_optimization",
         "leaf_module.classes leaf_module.names leaf_module.name_suffixes",
     ),
     _Kind(
-        _object_or_null,
+        accepts.mapping_or_null,
         _OBJECT,
         "zero_optimization",
         "offload_param offload_optimizer leaf_module zenflow",
     ),
     _Kind(
-        _boolean,
+        accepts.boolean,
         _BOOLEAN,
         "fp16",
         "enabled auto_cast consecutive_hysteresis fp16_master_weights_and_grads",
     ),
     _Kind(
-        _is_integer,
+        accepts.is_integer,
         "an integer",
         "fp16",
         "initial_scale_power loss_scale_window hysteresis min_loss_scale",
     ),
-    _Kind(_finite, "a number of 0 or more", "fp16", "loss_scale"),
+    _Kind(accepts.finite, "a number of 0 or more", "fp16", "loss_scale"),
     _Kind(
-        _boolean,
+        accepts.boolean,
         _BOOLEAN,
         "bf16",
-        """
-        enabled immediate_grad_update check_grad_overflow bf16_master_weights_and_grads
-        bf16_optimizer_states
-        """,
+        _BF16,
     ),
+    _Kind(accepts.boolean, _BOOLEAN, "bfloat16", _BF16),
     _Kind(
-        _boolean,
+        accepts.boolean,
         _BOOLEAN,
         "compile",
         """
@@ -275,58 +177,112 @@ _KINDS = (
         sync_after_allgather keep_int_input_tensors keep_all_input_tensors
         """,
     ),
-    _Kind(_is_integer, "an integer", "compile", "free_activation_threshold"),
-    _Kind(_list_or_null, "a list in brackets", "compile", "passes"),
+    _Kind(accepts.is_integer, "an integer", "compile", "free_activation_threshold"),
+    _Kind(accepts.passes, f"a list of {', '.join(sorted(accepts.PASSES))}", "compile", "passes"),
     _Kind(
-        _boolean,
+        accepts.boolean,
         _BOOLEAN,
         "hybrid_engine",
         "enabled release_inference_cache pin_parameters enable_cuda_graph",
     ),
-    _Kind(_positive, "an integer above 0", "hybrid_engine", "max_out_tokens"),
-    _Kind(_is_integer, "an integer", "hybrid_engine", "inference_tp_size tp_gather_partition_size"),
-    _Kind(_boolean, _BOOLEAN, "comms_logger", "enabled prof_all verbose debug"),
-    _Kind(_list, "a list in brackets", "comms_logger", "prof_ops"),
-    _Kind(_boolean, _BOOLEAN, "tensorboard", "enabled"),
-    _Kind(_text, "a string", "tensorboard", "output_path job_name"),
-    _Kind(_boolean, _BOOLEAN, "csv_monitor", "enabled"),
-    _Kind(_text, "a string", "csv_monitor", "output_path job_name"),
-    _Kind(_boolean, _BOOLEAN, "wandb", "enabled"),
-    _Kind(_text, "a string", "wandb", "project"),
-    _Kind(_text_or_null, "a string", "wandb", "group team"),
-    _Kind(_boolean, _BOOLEAN, "comet", "enabled"),
-    _Kind(_boolean_or_null, _BOOLEAN, "comet", "online"),
-    _Kind(_is_integer, "an integer", "comet", "samples_log_interval"),
+    _Kind(accepts.positive, "an integer above 0", "hybrid_engine", "max_out_tokens"),
     _Kind(
-        _text_or_null,
+        accepts.is_integer,
+        "an integer",
+        "hybrid_engine",
+        "inference_tp_size tp_gather_partition_size",
+    ),
+    _Kind(accepts.boolean, _BOOLEAN, "comms_logger", "enabled prof_all verbose debug"),
+    _Kind(accepts.sequence, "a list in brackets", "comms_logger", "prof_ops"),
+    _Kind(accepts.boolean, _BOOLEAN, "tensorboard", "enabled"),
+    _Kind(accepts.text, "a string", "tensorboard", "output_path job_name"),
+    _Kind(accepts.boolean, _BOOLEAN, "csv_monitor", "enabled"),
+    _Kind(accepts.text, "a string", "csv_monitor", "output_path job_name"),
+    _Kind(accepts.boolean, _BOOLEAN, "wandb", "enabled"),
+    _Kind(accepts.text, "a string", "wandb", "project"),
+    _Kind(accepts.text_or_null, "a string", "wandb", "group team"),
+    _Kind(accepts.boolean, _BOOLEAN, "comet", "enabled"),
+    _Kind(accepts.boolean_or_null, _BOOLEAN, "comet", "online"),
+    _Kind(accepts.is_integer, "an integer", "comet", "samples_log_interval"),
+    _Kind(
+        accepts.text_or_null,
         "a string",
         "comet",
         "project workspace api_key experiment_name experiment_key mode",
     ),
     _Kind(
-        _boolean,
+        accepts.boolean,
         _BOOLEAN,
         "tensor_parallel",
         "tp_overlap_comm keep_module_on_host replace_with_kernel_inject kernel_inject",
     ),
-    _Kind(_boolean_or_null, _BOOLEAN, "tensor_parallel", "vocab_parallel_lm_head"),
-    _Kind(_is_integer, "an integer", "tensor_parallel", "autotp_size"),
-    _Kind(_text_or_null, "a string", "tensor_parallel", "preset_model"),
-    _Kind(_object_or_null, _OBJECT, "tensor_parallel", "partition_config"),
-    _Kind(_object, _OBJECT, "tensor_parallel", "tensor_parallel tp"),
-    _Kind(_switch, f"{_BOOLEAN} without quotes", "flops_profiler", "enabled"),
-    _Kind(_switch, f"{_BOOLEAN} without quotes", "", "wall_clock_breakdown"),
-    _Kind(_divides, "an integer above 0", "", "sequence_parallel_size"),
-    _Kind(_object_or_null, _OBJECT, "optimizer", "params"),
-    _Kind(_text_or_null, "a string", "optimizer", "type"),
-    _Kind(_object, _OBJECT, "data_efficiency", "data_sampling data_routing"),
-    _Kind(_object, _OBJECT, "checkpoint", "parallel_write"),
-    _Kind(_object_or_switch, _OBJECT, "", "zero_optimization"),
+    _Kind(accepts.boolean_or_null, _BOOLEAN, "tensor_parallel", "vocab_parallel_lm_head"),
+    _Kind(accepts.is_integer, "an integer", "tensor_parallel", "autotp_size"),
+    _Kind(accepts.text_or_null, "a string", "tensor_parallel", "preset_model"),
+    _Kind(accepts.mapping_or_null, _OBJECT, "tensor_parallel", "partition_config"),
+    _Kind(accepts.mapping, _OBJECT, "tensor_parallel", "tensor_parallel tp"),
+    _Kind(accepts.never, _ABSENT, "tensor_parallel", "dtype"),
+    _Kind(accepts.sequence_or_null, "a list", "tensor_parallel", "injection_policy_tuple"),
+    _Kind(accepts.is_integer, "an integer", "tensor_parallel.tp", "tp_size tp_grain_size"),
     _Kind(
-        _object,
+        accepts.is_integer, "an integer", "tensor_parallel.tensor_parallel", "tp_size tp_grain_size"
+    ),
+    _Kind(accepts.boolean, _BOOLEAN, "weight_quantization", "enabled"),
+    _Kind(accepts.is_integer, "an integer", "weight_quantization", "num_bits q_groups"),
+    _Kind(
+        accepts.mapping, _OBJECT, "weight_quantization", "quantized_initialization post_init_quant"
+    ),
+    _Kind(accepts.container, _OBJECT, "", "timers"),
+    _Kind(accepts.mapping, _OBJECT, "timers", "throughput"),
+    _Kind(accepts.boolean, _BOOLEAN, "timers.throughput", "enabled synchronized"),
+    _Kind(
+        accepts.strings_or_auto,
+        'a list of strings, or "auto"',
+        "data_types",
+        "keep_in_fp32_modules",
+    ),
+    _Kind(accepts.names, "a list of strings", "torch_autocast", "lower_precision_safe_modules"),
+    _Kind(
+        lambda value: isinstance(value, (int, float)) and value in (0, 1),
+        f"{_BOOLEAN} without quotes",
+        "checkpoint.parallel_write",
+        "pipeline_stage",
+    ),
+    _Kind(accepts.mapping, _OBJECT, "data_efficiency.data_sampling", "curriculum_learning"),
+    _Kind(accepts.mapping, _OBJECT, "data_efficiency.data_routing", "random_ltd"),
+    _Kind(accepts.size, "an integer", "", "vocabulary_size"),
+    _Kind(accepts.switch, f"{_BOOLEAN} without quotes", "flops_profiler", "enabled"),
+    _Kind(accepts.switch, f"{_BOOLEAN} without quotes", "", "wall_clock_breakdown"),
+    _Kind(accepts.divides, "an integer above 0", "", "sequence_parallel_size"),
+    _Kind(accepts.mapping_or_null, _OBJECT, "optimizer", "params"),
+    _Kind(accepts.text_or_null, "a string", "optimizer", "type"),
+    _Kind(accepts.mapping, _OBJECT, "data_efficiency", "data_sampling data_routing"),
+    _Kind(accepts.mapping, _OBJECT, "checkpoint", "parallel_write"),
+    _Kind(accepts.mapping_or_null, _OBJECT, "checkpoint", "writer"),
+    _Kind(accepts.mapping_or_null, _OBJECT, "autotuning", "model_info"),
+    _Kind(accepts.filled, "a path in quotes", "autotuning", "results_dir exps_dir"),
+    _Kind(accepts.mapping_or_empty, _OBJECT, "", "expert_parallel"),
+    _Kind(
+        accepts.is_null,
+        "absent: this release does not support it",
+        "expert_parallel",
+        "load_balance_coeff",
+    ),
+    _Kind(accepts.mapping, _OBJECT, "data_efficiency.data_sampling", "dynamic_batching"),
+    _Kind(
+        accepts.whole_number,
+        "an integer",
+        "data_efficiency.data_sampling.dynamic_batching",
+        "min_batch_size max_batch_size",
+    ),
+    _Kind(accepts.mapping_or_switch, _OBJECT, "", "zero_optimization"),
+    _Kind(accepts.mapping_or_null, _OBJECT, "", "bf16 aio"),
+    _Kind(
+        accepts.mapping,
         _OBJECT,
         "",
         """
+        fp16 bfloat16 optimizer activation_checkpointing weight_quantization
         scheduler compile hybrid_engine comms_logger tensorboard csv_monitor wandb comet
         tensor_parallel data_types checkpoint data_efficiency pipeline torch_autocast
         flops_profiler autotuning
@@ -335,14 +291,18 @@ _KINDS = (
 )
 
 
-def refused_kinds(config: DsConfig, version: str | None) -> Iterator[Refused]:
+def refused_kinds(config: DsConfig, version: str | None, *, filled: bool) -> Iterator[Refused]:
     """Values that DeepSpeed's own models refuse.
 
     Args:
         config: the config.
         version: the DeepSpeed release; None = not known.
+        filled: a trainer reads the config first, which fills in or rejects `"auto"`.
     """
+    unread = "bf16" if bf16_section(config) == "bfloat16" else "bfloat16"
     for kind in _KINDS:
+        if kind.section == unread:
+            continue
         top = config.section(kind.section) if kind.section else config.parsed or {}
         for name in kind.names.split():
             head, _, inner = name.rpartition(".")
@@ -350,6 +310,9 @@ def refused_kinds(config: DsConfig, version: str | None) -> Iterator[Refused]:
             if not isinstance(section, dict) or inner not in section:
                 continue
             key, value = ".".join(filter(None, (kind.section, name))), section[inner]
-            given = value != "auto" and key not in config.swallowed
+            # a section with a model drops "auto", and a trainer fills it in or rejects it
+            modeled = key in _MONITORS or key.rpartition(".")[0] in STRICT
+            dropped = value == "auto" and (filled or modeled)
+            given = not dropped and key not in config.swallowed and key != unread
             if given and has(key, version) and not kind.accepts(value):
                 yield Refused(key, kind.expected)

@@ -1,7 +1,8 @@
-"""Which release of DeepSpeed brought a setting of a section that it validates.
+"""Which release of DeepSpeed brought a setting.
 
 Source: the models in the sources of all 73 releases from 0.9.0 to 0.19.8, read by a program on
-2026-11-28. A key that is not here is as old as its section.
+2026-11-28, and what they read at top level (2026-11-29). A key that is not here is as old as its
+section, or as 0.9.0.
 """
 
 from __future__ import annotations
@@ -15,15 +16,20 @@ from ._tables import STRICT
 SECTION_SINCE = {
     "fp16": "0.17.1",
     "bf16": "0.17.1",
+    "bfloat16": "0.17.1",
     "comet": "0.14.3",
     "tensor_parallel": "0.16.4",
     "zero_optimization.zenflow": "0.17.5",
     "zero_optimization.leaf_module": "0.18.0",
     "compile": "0.16.6",
+    "tensor_parallel.tp": "0.16.4",
+    "tensor_parallel.tensor_parallel": "0.16.4",
+    "timers.throughput": "0.14.3",
+    "weight_quantization": "0.10.3",
 }
 #: The model that `compile` had from 0.13.2 to 0.14.3; none from 0.14.4 to 0.16.5.
 COMPILE_BEFORE = ("0.13.2", "0.14.4", frozenset({"enabled", "backend", "kwargs"}))
-#: Release that added a key.
+#: Release that added a key; one without a dot is read at top level.
 SINCE = {
     key: release
     for release, keys in {
@@ -39,27 +45,46 @@ SINCE = {
         "0.10.2": """
             zero_optimization.zero_quantized_nontrainable_weights
         """,
+        "0.10.3": """
+            weight_quantization
+        """,
         "0.12.3": """
             zero_optimization.offload_optimizer.ratio
         """,
         "0.12.4": """
+            use_data_before_expert_parallelism
             zero_optimization.use_multi_rank_bucket_allreduce
         """,
+        "0.13.2": """
+            compile
+        """,
         "0.14.3": """
+            comet timers
             zero_optimization.stage3_use_all_reduce_for_fetch_params
             zero_optimization.use_all_reduce_for_fetch_params
+        """,
+        "0.15.0": """
+            data_parallel_size sequence_parallel_size
         """,
         "0.16.0": """
             zero_optimization.module_granularity_threshold
             zero_optimization.stage3_module_granularity_threshold
         """,
         "0.16.4": """
+            tensor_parallel
             zero_optimization.log_trace_cache_warnings
+        """,
+        "0.16.5": """
+            seq_parallel_communication_data_type
         """,
         "0.16.6": """
             tensor_parallel.tp_overlap_comm
         """,
+        "0.17.1": """
+            checkpoint.writer.type checkpoint.writer.data_parallel
+        """,
         "0.17.2": """
+            torch_autocast
             compile.keep_all_input_tensors compile.keep_int_input_tensors
         """,
         "0.17.5": """
@@ -75,7 +100,11 @@ SINCE = {
             zero_optimization.offload_optimizer.super_offload
             compile.free_activation_threshold
         """,
+        "0.18.1": """
+            datastates_ckpt
+        """,
         "0.18.3": """
+            bfloat16.bf16_master_weights_and_grads bfloat16.bf16_optimizer_states
             bf16.bf16_master_weights_and_grads bf16.bf16_optimizer_states
         """,
         "0.18.5": """
@@ -88,13 +117,24 @@ SINCE = {
         "0.18.9": """
             zero_optimization.save_muon_momentum_buffer_in_memory compile.passes
         """,
+        "0.19.2": """
+            expert_parallel
+        """,
+        "0.19.3": """
+            log_level
+        """,
+        "0.19.4": """
+            managed_gradient_accumulation
+        """,
         "0.19.6": """
+            gradient_allreduce_op
             compile.offload_activation_pin_memory hybrid_engine.enable_cuda_graph
         """,
         "0.19.7": """
             zero_optimization.compute_grad_norm zero_optimization.parameter_alignment
         """,
         "0.19.8": """
+            data_types.keep_in_fp32_modules disable_python_gc
             compile.autoep_non_moe tensor_parallel.vocab_parallel_ce_backend
             tensor_parallel.vocab_parallel_lm_head
         """,
@@ -130,13 +170,17 @@ def keys_of(section: str, version: str | None) -> frozenset[str] | None:
 
 
 def has(key: str, version: str | None) -> bool:
-    """Whether a release validates a setting, given by its dotted key.
+    """Whether a release reads a setting, given by its dotted key.
 
     >>> has("zero_optimization.zenflow", "0.17.0"), has("fp16.hysteresis", "0.17.0")
     (False, False)
+    >>> has("torch_autocast.dtype", "0.17.0"), has("timers", "0.17.0")
+    (False, True)
     """
     section, _, name = key.rpartition(".")
     if section not in STRICT:
-        return True
+        parts = key.split(".")
+        names = (".".join(parts[: place + 1]) for place in range(len(parts)))
+        return version is None or all(at_least(version, SINCE.get(one, "0")) for one in names)
     keys = keys_of(section, version)
     return keys is not None and name in keys and (has(section, version) if "." in section else True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dsdoctor.api import whole
+from dsdoctor.api import DsConfig, whole
 from dsdoctor_checks._util import at_least
 
 #: The release that these tables were read from.
@@ -20,7 +20,7 @@ TABLE_VERSION = "0.19.8"
 TOP_LEVEL = frozenset(
     """
     activation_checkpointing aio autotuning bf16 bfloat16 checkpoint comet comms_logger
-    communication_data_type compile csv_monitor data_efficiency data_types dataloader_drop_last
+    communication_data_type compile csv_monitor data_efficiency data_parallel_size data_types dataloader_drop_last
     datastates_ckpt disable_allgather disable_python_gc dump_state expert_parallel flops_profiler
     fp16 gradient_accumulation_steps gradient_allreduce_op gradient_clipping
     gradient_predivide_factor hybrid_engine log_level managed_gradient_accumulation
@@ -78,6 +78,10 @@ STRICT = {
             enabled immediate_grad_update check_grad_overflow bf16_master_weights_and_grads
             bf16_optimizer_states
         """,
+        "bfloat16": """
+            enabled immediate_grad_update check_grad_overflow bf16_master_weights_and_grads
+            bf16_optimizer_states
+        """,
         "compile": """
             deepcompile autoep_non_moe free_activation free_activation_threshold
             offload_activation offload_activation_pin_memory offload_opt_states double_buffer
@@ -100,6 +104,12 @@ STRICT = {
             dtype autotp_size tp_overlap_comm vocab_parallel_lm_head vocab_parallel_ce_backend
             tensor_parallel tp injection_policy_tuple partition_config preset_model
             keep_module_on_host replace_with_kernel_inject kernel_inject
+        """,
+        "tensor_parallel.tp": "tp_size tp_grain_size mpu tp_group",
+        "tensor_parallel.tensor_parallel": "tp_size tp_grain_size mpu tp_group",
+        "timers.throughput": "enabled synchronized",
+        "weight_quantization": """
+            enabled num_bits q_type q_groups quantized_initialization post_init_quant
         """,
     }.items()
 }
@@ -184,10 +194,44 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+#: How pydantic spells booleans, in lower case (conversions of its lax mode).
+_TRUTH = {
+    **dict.fromkeys(("1", "on", "t", "true", "y", "yes"), True),
+    **dict.fromkeys(("0", "off", "f", "false", "n", "no"), False),
+}
+
+
+def truth(value: Any) -> bool | None:
+    """The boolean that a validated section reads from a value; None if it rejects the value.
+
+    >>> truth("Yes"), truth(0), truth("auto"), truth(2)
+    (True, False, None, None)
+    """
+    if isinstance(value, str):
+        return _TRUTH.get(value.lower())
+    return bool(value) if isinstance(value, (bool, int, float)) and value in (0, 1) else None
+
+
+def number_of(value: Any) -> float | None:
+    """The number that a validated section reads from a value; None if it rejects the value.
+
+    >>> number_of("0.5"), number_of(2), number_of(None), number_of("auto")
+    (0.5, 2.0, None, None)
+    """
+    try:
+        return None if value is None or isinstance(value, (dict, list)) else float(value)
+    except ValueError:
+        return None
+
+
 def enabled(section: dict[str, Any]) -> bool:
     """Whether a section is enabled; `"auto"` is not."""
-    value = section.get("enabled")
-    return value is True or (isinstance(value, str) and value.lower() in {"true", "1", "yes", "on"})
+    return truth(section.get("enabled")) is True
+
+
+def bf16_section(config: DsConfig) -> str:
+    """The section of bf16: DeepSpeed reads the older spelling if the other is absent."""
+    return "bf16" if config.get("bf16") is not None else "bfloat16"
 
 
 def stage_of(section: dict[str, Any]) -> int | None:

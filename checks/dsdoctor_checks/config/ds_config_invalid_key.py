@@ -41,7 +41,7 @@ from dsdoctor.api import (
 from dsdoctor_checks._util import at_least
 
 from ._parameters import unknown_parameters
-from ._releases import SECTION_SINCE, SINCE, keys_of
+from ._releases import SECTION_SINCE, SINCE, has, keys_of
 from ._repairable import offered
 from ._tables import (
     BATCH_KEYS,
@@ -50,6 +50,7 @@ from ._tables import (
     STRICT,
     TABLE_VERSION,
     TOP_LEVEL,
+    bf16_section,
     nearest,
     newer_than_table,
 )
@@ -67,7 +68,7 @@ CONDITION = Condition(
 _REMARKS = ("_", "$", "//", "#", "comment")
 
 #: Sections that releases before their model read all the same, ignoring what they did not know.
-_ONCE_LAX = frozenset({"fp16", "bf16"})
+_ONCE_LAX = frozenset({"fp16", "bf16", "bfloat16"})
 
 
 #: A section without which accelerate does not create its DeepSpeed plugin (accelerate 0.12 to 1.15
@@ -79,8 +80,15 @@ _NEED_ZERO = frozenset({"hf", "accelerate"})
 _FEW = 3
 
 
-def _expected(key: str) -> bool:
-    return key in TOP_LEVEL or key in REMOVED or key.lower().startswith(_REMARKS)
+#: Names that a top-level key had before a release.
+_ONCE = {"seq_parallel_comm_data_type": "0.16.5"}
+
+
+def _expected(key: str, version: str | None) -> bool:
+    if key in _ONCE:
+        return version is not None and not at_least(version, _ONCE[key])
+    known = key in TOP_LEVEL and has(key, version)
+    return known or key in REMOVED or key.lower().startswith(_REMARKS)
 
 
 @check(CONDITION)
@@ -119,7 +127,7 @@ def _strange_keys(
     # without an installed release, judge by the release that the tables were read from
     removal = version is None or at_least(version, REMOVED_SINCE)
     yield from _removed(config, removal, shown)
-    strange = [key for key in config.parsed if not _expected(key)]
+    strange = [key for key in config.parsed if not _expected(key, version)]
     ours = len(config.parsed) - len(strange)
     if not ours or len(strange) <= max(ours, _FEW):
         for key in strange:
@@ -133,6 +141,8 @@ def _strange_keys(
 
 def _strange_in(config: DsConfig, section: str, version: str | None) -> Iterator[Finding]:
     """Keys of a section that this release does not have."""
+    if section == "bfloat16" and bf16_section(config) != section:
+        return
     known = keys_of(section, version)
     lax = known is None and section in _ONCE_LAX
     if known is None:
@@ -210,9 +220,13 @@ def _removal_hint(config: DsConfig, key: str) -> str:
 
 def _unknown(config: DsConfig, key: str, *, newer: bool, version: str) -> Iterator[Finding]:
     home = next((section for section, known in STRICT.items() if key in known), None)
-    meant = nearest(key, TOP_LEVEL)
+    since = SINCE.get(key)
+    meant = None if since else nearest(key, TOP_LEVEL)
     said = f"{config.named(key)} is not a top-level key of DeepSpeed {version}"
-    if meant:
+    if since:
+        said = f"{said}; {since} added it"
+        hint = f"upgrade DeepSpeed to {since} or newer, or remove `{key}`"
+    elif meant:
         said, hint = f"{said}; the closest is `{meant}`", f"rename it to `{meant}`"
     elif home:
         said, hint = f"{said}; it belongs in `{home}`", f"move `{key}` into `{home}`"

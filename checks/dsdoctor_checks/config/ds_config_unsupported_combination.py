@@ -30,7 +30,8 @@ from dsdoctor.api import (
 from dsdoctor_checks._util import at_least
 
 from . import _conflict_signatures
-from ._tables import enabled, is_number, stage_of
+from ._releases import has
+from ._tables import bf16_section, enabled, is_number, number_of, stage_of, truth
 
 CONDITION = Condition(
     "ds-config-unsupported-combination", id="DSD1305", scope=Scope.JOB, since="0.1"
@@ -57,7 +58,7 @@ def _clash(config: DsConfig, keys: tuple[str, ...], why: str, effect: str, hint:
 @check(CONDITION)
 def settings_agree(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
     """Fails on pairs that DeepSpeed rejects or that stop the run."""
-    bf16 = "bf16" if "bf16" in (config.parsed or {}) else "bfloat16"
+    bf16 = bf16_section(config)
     if enabled(config.section("fp16")) and enabled(config.section(bf16)):
         yield _clash(
             config,
@@ -71,17 +72,46 @@ def settings_agree(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> I
     zero = config.section("zero_optimization")
     stage = stage_of(zero)
     yield from _offload(config, stage)
-    yield from _gradients(config, stage)
+    yield from _gradients(config, stage, deepspeed)
     yield from _optimizer(config, stage)
+    yield from _master_weights(config, bf16, stage)
     yield from _scheduler(config)
-    if "cpu_offload" in zero and "offload_optimizer" in zero:
+    yield from _data_sampling(config)
+    for old, new in _twice(config):
         yield _clash(
             config,
-            ("zero_optimization.cpu_offload", _OFFLOAD),
+            (old, new),
             "{named} configure the same feature, but DeepSpeed accepts only one of them",
-            "`AssertionError` when the config is read",
-            "remove `cpu_offload`, the deprecated name",
+            "DeepSpeed rejects the config",
+            f"remove `{old.rpartition('.')[2]}`, the other name of `{new.rpartition('.')[2]}`",
         )
+
+
+#: Names that older releases had for settings of ZeRO (deepspeed 0.19.8 runtime/zero/config.py).
+_REPLACED = {
+    "cpu_offload": ("offload_optimizer",),
+    "cpu_offload_param": ("offload_param",),
+    "stage3_gather_fp16_weights_on_model_save": (
+        "stage3_gather_16bit_weights_on_model_save",
+        "gather_16bit_weights_on_model_save",
+    ),
+}
+_PREFIX = "stage3_"
+#: Two names of one setting of tensor parallelism.
+_TENSOR = {"tp": "tensor_parallel", "kernel_inject": "replace_with_kernel_inject"}
+
+
+def _twice(config: DsConfig) -> Iterator[tuple[str, str]]:
+    """Settings that are given under two of their names, dotted; `"auto"` is not given."""
+    zero = {k for k, v in config.section("zero_optimization").items() if v != "auto"}
+    for old in sorted(zero):
+        for new in (*_REPLACED.get(old, ()), f"{_PREFIX}{old}"):
+            if new in zero:
+                yield f"zero_optimization.{old}", f"zero_optimization.{new}"
+    tensor = {k for k, v in config.section("tensor_parallel").items() if v != "auto"}
+    for old, new in _TENSOR.items():
+        if {old, new} <= tensor:
+            yield f"tensor_parallel.{old}", f"tensor_parallel.{new}"
 
 
 def _auto_cast_of_bf16(
@@ -123,8 +153,8 @@ def _offload(config: DsConfig, stage: int | None) -> Iterator[Finding]:
                 "`TypeError` in the engine: the path is None",
                 f"set `{key}.nvme_path` to a directory on a local NVMe disk",
             )
-    ratio = optimizer.get("ratio", 1.0)
-    if is_number(ratio) and ratio < 1 and stage in {0, 1, 2}:
+    ratio = number_of(optimizer.get("ratio", 1.0))
+    if ratio is not None and ratio < 1 and stage in {0, 1, 2}:
         yield _clash(
             config,
             (f"{_OFFLOAD}.ratio",),
@@ -134,7 +164,9 @@ def _offload(config: DsConfig, stage: int | None) -> Iterator[Finding]:
         )
 
 
-def _gradients(config: DsConfig, stage: int | None) -> Iterator[Finding]:
+def _gradients(
+    config: DsConfig, stage: int | None, deepspeed: DeepSpeedInstall | Missing
+) -> Iterator[Finding]:
     scatter = config.get("zero_optimization.reduce_scatter", True)
     sharded = stage in {2, 3} and scatter is not False
     if sharded and config.get("prescale_gradients") is True:
@@ -154,23 +186,16 @@ def _gradients(config: DsConfig, stage: int | None) -> Iterator[Finding]:
             "`AssertionError` when the gradients are reduced",
             "remove `gradient_predivide_factor`",
         )
-    for section in ("fp16", "bf16"):
-        key = f"{section}.{section}_master_weights_and_grads"
-        if stage == 0 and config.get(key) is True:
-            yield _clash(
-                config,
-                (key,),
-                "{named} is true, but it needs ZeRO stage 1 or higher, and the stage is 0",
-                "`AssertionError` in `deepspeed.initialize`",
-                f"set `zero_optimization.stage` to 1 or more, or remove `{key}`",
-            )
-    if stage == 3 and config.get("gradient_allreduce_op") == "sum":  # noqa: PLR2004
+    version = deepspeed.version if isinstance(deepspeed, DeepSpeedInstall) else None
+    yield from _summed(config, stage, version)
+    key = "zero_optimization.compute_grad_norm"
+    if truth(config.get(key)) is False and stage in {0, 3} and has(key, version):
         yield _clash(
             config,
-            ("gradient_allreduce_op",),
-            "{named} is `sum`, but ZeRO stage 3 only averages",
-            "DeepSpeed rejects the config",
-            "set `gradient_allreduce_op` to `mean`",
+            (key,),
+            f"{{named}} is false, which only ZeRO stages 1 and 2 support, and the stage is {stage}",
+            "`ValidationError` when the config is read",
+            "remove `compute_grad_norm`",
         )
     if str(config.get("optimizer.type", "")).lower() == "lamb" and _static_scale(config):
         scale = config.get("fp16.loss_scale")
@@ -180,6 +205,26 @@ def _gradients(config: DsConfig, stage: int | None) -> Iterator[Finding]:
             f"{{named}} are incompatible: LAMB needs a dynamic loss scale, but it is fixed at {scale}",
             "`AssertionError` in `deepspeed.initialize`",
             "set `fp16.loss_scale` to 0",
+        )
+
+
+def _summed(config: DsConfig, stage: int | None, version: str | None) -> Iterator[Finding]:
+    """What only averages gradients."""
+    key = "gradient_allreduce_op"
+    if str(config.get(key)).lower() != "sum" or not has(key, version):
+        return
+    others = {
+        "ZeRO stage 3": stage == 3,  # noqa: PLR2004
+        "ZenFlow": config.get("zero_optimization.zenflow") not in (None, "auto"),
+        "DeepCompile": truth(config.get("compile.deepcompile")) is True,
+    }
+    for other in (name for name, used in others.items() if used):
+        yield _clash(
+            config,
+            (key,),
+            f"{{named}} is `sum`, but {other} only averages",
+            "DeepSpeed rejects the config",
+            "set `gradient_allreduce_op` to `mean`",
         )
 
 
@@ -203,11 +248,34 @@ def _optimizer(config: DsConfig, stage: int | None) -> Iterator[Finding]:
             "`ValueError` in `deepspeed.initialize`",
             "remove it and set `gradient_clipping`",
         )
+
+
+def _master_weights(config: DsConfig, bf16: str, stage: int | None) -> Iterator[Finding]:
+    """Master weights of 16 bits, and what they need."""
     offloaded = config.get(f"{_OFFLOAD}.device", "none") in {"cpu", "nvme"}
-    for section in ("fp16", "bf16"):
-        key = f"{section}.{section}_master_weights_and_grads"
-        kept = section == "bf16" and config.get("bf16.bf16_optimizer_states") is True
-        if config.get(key) is True and stage in {1, 2, 3} and not offloaded and not kept:
+    states = f"{bf16}.bf16_optimizer_states"
+    kept = truth(config.get(states)) is True
+    for kind, section in (("fp16", "fp16"), ("bf16", bf16)):
+        key = f"{section}.{kind}_master_weights_and_grads"
+        if truth(config.get(key)) is not True:
+            if kind == "bf16" and kept:
+                yield _clash(
+                    config,
+                    (states,),
+                    f"{{named}} is true, but it needs `{key}`",
+                    "`AssertionError` in `deepspeed.initialize`",
+                    f"set `{key}` to true, or remove `{states}`",
+                )
+            continue
+        if stage == 0:
+            yield _clash(
+                config,
+                (key,),
+                "{named} is true, but it needs ZeRO stage 1 or higher, and the stage is 0",
+                "`AssertionError` in `deepspeed.initialize`",
+                f"set `zero_optimization.stage` to 1 or more, or remove `{key}`",
+            )
+        elif stage in {1, 2, 3} and not offloaded and not (kind == "bf16" and kept):
             yield _clash(
                 config,
                 (key,),
@@ -215,7 +283,7 @@ def _optimizer(config: DsConfig, stage: int | None) -> Iterator[Finding]:
                 "`AssertionError` in `deepspeed.initialize`",
                 'set `"offload_optimizer": {"device": "cpu"}` in `zero_optimization`, or'
                 " `bf16_optimizer_states`"
-                if section == "bf16"
+                if kind == "bf16"
                 else 'set `"offload_optimizer": {"device": "cpu"}` in `zero_optimization`',
             )
 
@@ -243,6 +311,26 @@ def _scheduler(config: DsConfig) -> Iterator[Finding]:
             "`TypeError` when the engine creates the scheduler",
             f"set {settings}",
         )
+
+
+#: Parts of data sampling, and what each needs (deepspeed 0.19.8 runtime/data_pipeline/config.py,
+#: which reads them even if `data_efficiency` is disabled).
+_SAMPLING_NEEDS = {"curriculum_learning": "curriculum_metrics", "dynamic_batching": "max_tokens"}
+
+
+def _data_sampling(config: DsConfig) -> Iterator[Finding]:
+    for part, needed in _SAMPLING_NEEDS.items():
+        section = f"data_efficiency.data_sampling.{part}"
+        held = config.section(section)
+        if held.get("enabled") and needed not in held:
+            key = f"{section}.enabled"
+            yield _clash(
+                config,
+                (key,),
+                f"{{named}} is true, but `{needed}` is not set",
+                "`AssertionError` in `deepspeed.initialize`",
+                f"set `{section}.{needed}`, or `enabled` to false",
+            )
 
 
 def _static_scale(config: DsConfig) -> bool:

@@ -64,15 +64,15 @@ _TRUTH = (
 )
 #: What a boolean in quotes may say; DeepSpeed takes it as meant.
 _MEANS_TRUE = frozenset({"true", "yes", "on", "1"})
-#: What sets `steps_per_print` itself, whatever the file says.
-_SETS_PRINTING = frozenset({"hf", "accelerate"})
-_SECTIONS = ("fp16", "bf16", "optimizer", "aio", "activation_checkpointing")
+#: What reads the config before DeepSpeed: it sets `steps_per_print`, and fills in "auto".
+_TRAINERS = frozenset({"hf", "accelerate"})
 _STAGES = (0, 1, 2, 3)
 _DEVICES = ("none", "cpu", "nvme")
 
 
 _OBJECT = "an object in braces"
 _REJECTED = "DeepSpeed rejects the config"
+_VALIDATED = "`ValidationError` when the config is read"
 #: Sections that people switch on with `true`, and what DeepSpeed takes in its place.
 _WHEN_TRUE = {
     "fp16": '{"enabled": true}',
@@ -95,6 +95,8 @@ def _advice(key: str, value: object, expected: str) -> str:
     'set `zero_optimization.stage` to 0, 1, 2 or 3'
     """
     name = key.rpartition(".")[2]
+    if expected.startswith("absent"):
+        return f"remove `{key}`"
     if expected == _OBJECT and name in _WHEN_TRUE:
         if value is True:
             return f'write `"{name}": {_WHEN_TRUE[name]}`'
@@ -151,6 +153,9 @@ def _loss_scale(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iter
     if strict and is_number(scale) and scale < 0:
         effect = "`ValidationError` when the config is read, even if fp16 is off"
         yield _wrong_value(config, "fp16.loss_scale", "0 or more", effect)
+    for name in ("loss_scale", "min_loss_scale", "loss_scale_window"):
+        if strict and isinstance(fp16.get(name), bool):
+            yield _wrong_value(config, f"fp16.{name}", "a number", _VALIDATED)
     if not enabled(fp16) or scale != 0:
         return
     for name, late in (
@@ -159,7 +164,7 @@ def _loss_scale(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iter
     ):
         value = fp16.get(name)
         if value is not None and is_number(value) and value < 1:
-            effect = "`ValidationError` when the config is read" if strict else late
+            effect = _VALIDATED if strict else late
             yield _wrong_value(config, f"fp16.{name}", "1 or more", effect)
 
 
@@ -206,14 +211,10 @@ def _wrong_values(
                 config, key, "`true` or `false` without quotes", "any string counts as true",
                 harmless=value.lower() in _MEANS_TRUE,
             )  # fmt: skip
-    for key in _SECTIONS:
-        value = config.get(key)
-        if _is_given(config, key, value) and not isinstance(value, dict):
-            yield _wrong_value(config, key, _OBJECT, _REJECTED)
     yield from _warmup(config, deepspeed)
     yield from _loss_scale(config, deepspeed)
     yield from _zero(config)
-    yield from _refused(config, deepspeed)
+    yield from _refused(config, deepspeed, filled=run.framework in _TRAINERS)
 
 
 def _batch_sizes(config: DsConfig) -> Iterator[Finding]:
@@ -230,13 +231,15 @@ def _batch_sizes(config: DsConfig) -> Iterator[Finding]:
         yield _wrong_value(config, key, "an integer", "`TypeError` when DeepSpeed compares it")
 
 
-def _refused(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
+def _refused(
+    config: DsConfig, deepspeed: DeepSpeedInstall | Missing, *, filled: bool
+) -> Iterator[Finding]:
     """Values that DeepSpeed's models and its lists of words do not accept."""
     version = deepspeed.version if isinstance(deepspeed, DeepSpeedInstall) else None
-    for refused in refused_kinds(config, version):
-        effect = "`ValidationError` when the config is read" if "." in refused.key else _REJECTED
+    for refused in refused_kinds(config, version, filled=filled):
+        effect = _VALIDATED if "." in refused.key else _REJECTED
         yield _wrong_value(config, refused.key, refused.expected, effect)
-    for key, expected, effect in refused_words(config, version):
+    for key, expected, effect in refused_words(config, version, filled=filled):
         yield _wrong_value(config, key, expected, effect)
 
 
@@ -244,7 +247,7 @@ def _printing(config: DsConfig, run: RunNeeds) -> Iterator[Finding]:
     """How often DeepSpeed reports its progress; accelerate (1.15 utils/dataclasses.py) sets that."""
     key = "steps_per_print"
     value = config.get(key)
-    if not _is_given(config, key, value) or is_number(value) or run.framework in _SETS_PRINTING:
+    if not _is_given(config, key, value) or is_number(value) or run.framework in _TRAINERS:
         return
     effect = "`TypeError` at the first step"
     if not run.framework:
@@ -300,18 +303,20 @@ def _is_whole(value: Any) -> bool:
 
 
 def _zero(config: DsConfig) -> Iterator[Finding]:
-    effect = "`ValidationError` when the config is read"
+    effect = _VALIDATED
     key = "zero_optimization.stage"
     value = config.get(key)
     number = whole(value) if isinstance(value, str) else value
     # the autotuner takes a list of stages to try (deepspeed 0.19.8 autotuning/autotuner.py)
     tuned = isinstance(value, list) and enabled(config.section("autotuning"))
-    if _is_given(config, key, value) and not tuned and number not in _STAGES:
+    void = "stage" in config.section("zero_optimization") and value is None
+    if void or (_is_given(config, key, value) and not tuned and number not in _STAGES):
         yield _wrong_value(config, key, "0, 1, 2 or 3", effect)
     for section in ("offload_optimizer", "offload_param"):
         key = f"zero_optimization.{section}.device"
         value = config.get(key)
-        if _is_given(config, key, value) and value not in _DEVICES:
+        void = value is None and "device" in config.section(key.rpartition(".")[0])
+        if void or (_is_given(config, key, value) and value not in _DEVICES):
             yield _wrong_value(config, key, "`none`, `cpu` or `nvme`", effect)
     key = "zero_optimization.allgather_bucket_size"
     value = config.get(key)

@@ -9,15 +9,22 @@ import subprocess
 import sys
 from typing import Any
 
-from dsdoctor.api import DsConfig, RunNeeds, Status
+from dsdoctor.api import DsConfig, Finding, RunNeeds, Status
 from dsdoctor.probes.config import parse_config
 from dsdoctor.testing import judge
 from dsdoctor_checks.config._kinds import _KINDS, refused_kinds
 from dsdoctor_checks.config._tables import BATCH_KEYS
 from dsdoctor_checks.config.ds_config_batch_mismatch import batches_fit
+from dsdoctor_checks.config.ds_config_invalid_key import keys_are_known
+from dsdoctor_checks.config.ds_config_unsupported_combination import settings_agree
 from dsdoctor_checks.config.ds_config_wrong_type import values_are_of_their_kind
 from tests.checks.config.rows import NOW
 
+CHECKS: dict[Any, tuple[str, ...]] = {
+    keys_are_known: ("ds_config", "deep_speed_install", "run_needs"),
+    settings_agree: ("ds_config", "deep_speed_install"),
+    values_are_of_their_kind: ("ds_config", "deep_speed_install", "run_needs"),
+}
 BASE = {"train_micro_batch_size_per_gpu": 1, "optimizer": {"type": "Adam"}}
 VALUES: tuple[Any, ...] = (
     True, False, 0, 1, -1, 7, 2.5, 1e9, "true", "cpu", "1e5", "12", "", [], [1], {}, {"x": 1}, None,
@@ -106,7 +113,7 @@ def test_a_value_is_refused_where_deepspeed_refuses_it() -> None:
 
 
 def _is_refused(config: DsConfig, key: str) -> bool:
-    return key in {one.key for one in refused_kinds(config, None)}
+    return key in {one.key for one in refused_kinds(config, None, filled=False)}
 
 
 SIZES: tuple[Any, ...] = (None, 1, 2, 3, 8, 12, 0, -1, 2.0, 1.5, True, False, "4")
@@ -138,3 +145,87 @@ def _stops(config: dict[str, Any], world: int) -> bool:
         for check in (batches_fit, values_are_of_their_kind)
         for found in judge(check, **facts).findings
     )
+
+
+#: Parts of a config, of which each may forbid another or a stage of ZeRO.
+PARTS: tuple[dict[str, Any], ...] = (
+    {"fp16": {"enabled": "yes"}},
+    {"fp16": {"fp16_master_weights_and_grads": True}},
+    {"fp16": {"loss_scale": False}},
+    {"bf16": {"enabled": 1}},
+    {"bf16": None},
+    {"bfloat16": {"enabled": True}},
+    {"bfloat16": {"bf16_master_weights_and_grads": "true"}},
+    {"bfloat16": {"bf16_optimizer_states": True}},
+    {"bf16": {"bf16_optimizer_states": True, "bf16_master_weights_and_grads": True}},
+    {"bfloat16": {"enable": True}},
+    {"gradient_allreduce_op": "Sum"},
+    {"gradient_allreduce_op": "auto"},
+    {"compile": {"deepcompile": "on"}},
+    {"compile": {"passes": ["z1", "autotp"]}},
+    {"zero_optimization": {"zenflow": {"topk_ratio": 0.1}}},
+    {"zero_optimization": {"cpu_offload": True}},
+    {"zero_optimization": {"cpu_offload": "auto"}},
+    {"zero_optimization": {"cpu_offload_param": True}},
+    {"zero_optimization": {"offload_optimizer": {"device": "cpu", "ratio": "0.5"}}},
+    {"zero_optimization": {"offload_param": {"device": "cpu"}}},
+    {"zero_optimization": {"compute_grad_norm": "no"}},
+    {"zero_optimization": {"gather_16bit_weights_on_model_save": True}},
+    {"zero_optimization": {"stage3_gather_16bit_weights_on_model_save": True}},
+    {"zero_optimization": {"stage3_gather_fp16_weights_on_model_save": True}},
+    {"zero_optimization": {"offload_param": {"device": None}}},
+    {"tensor_parallel": {"tp": {"tp_size": 2}}},
+    {"tensor_parallel": {"tensor_parallel": {"tp_size": 2}}},
+    {"tensor_parallel": {"tp": {"tp_sizes": 2}}},
+    {"timers": {"throughput": {"enabled": False, "synchronised": True}}},
+    {"weight_quantization": {"q_type": "sym"}},
+    {"data_efficiency": {"data_sampling": {"curriculum_learning": {"enabled": True}}}},
+    {"checkpoint": {"writer": {"type": "fast", "data_parallel": "node"}}},
+    {"torch_autocast": {"dtype": "auto"}},
+    {"expert_parallel": {"load_balance_coeff": 0.1}},
+)
+#: Effects that say that DeepSpeed refuses the config itself.
+AT_ONCE = ("when the config is read", "DeepSpeed rejects the config")
+
+
+def test_combinations_are_refused_where_deepspeed_refuses_them() -> None:
+    pairs = itertools.combinations(PARTS, 2)
+    configs = [
+        _merged({**BASE, "zero_optimization": {"stage": stage}}, *pair)
+        for stage, pair in itertools.product((0, 2, 3), pairs)
+    ]
+    assert len(configs) > 1500
+    answers = answers_to([(1, config) for config in configs])
+    missed, invented = [], []
+    for config, answer in zip(configs, answers, strict=True):
+        found = _failures(config)
+        if answer and not found:
+            missed.append((config, answer))
+        if not answer and any(words in one.effect for one in found for words in AT_ONCE):
+            invented.append((config, [one.message for one in found]))
+    assert missed == [], "\n".join(map(str, missed[:20]))
+    assert invented == [], "\n".join(map(str, invented[:20]))
+
+
+def _merged(*parts: dict[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for part in parts:
+        for key, value in part.items():
+            held = made.get(key)
+            both = isinstance(held, dict) and isinstance(value, dict)
+            made[key] = _merged(held or {}, value) if both else value
+    return made
+
+
+def _failures(config: dict[str, Any]) -> list[Finding]:
+    facts: dict[str, Any] = {
+        "ds_config": parse_config(json.dumps(config)),
+        "deep_speed_install": NOW,
+        "run_needs": RunNeeds(framework="native"),
+    }
+    return [
+        found
+        for check, names in CHECKS.items()
+        for found in judge(check, **{name: facts[name] for name in names}).findings
+        if found.status is Status.FAIL
+    ]

@@ -201,11 +201,18 @@ def test_removed_elasticity_asks_for_the_batch_size_that_it_set() -> None:
         ("0.17.0", '{"fp16": {"hysteresys": 2}}', "warn", "the closest is `hysteresis`"),
         ("0.17.1", '{"fp16": {"hysteresys": 2}}', "fail", "the closest is `hysteresis`"),
         ("0.17.4", '{"zero_optimization": {"zenflow": {}}}', "fail", "; 0.17.5 added it"),
+        ("0.17.1", '{"torch_autocast": {}}', "warn", "; 0.17.2 added it"),
+        ("0.16.4", '{"seq_parallel_comm_data_type": "fp32"}', "ok", ""),
+        ("0.16.5", '{"seq_parallel_comm_data_type": "fp32"}', "warn", "the closest is"),
+        ("0.17.1", '{"bfloat16": {"enable": true}}', "fail", "the closest is `enabled`"),
+        ("0.17.1", '{"bf16": {}, "bfloat16": {"enable": true}}', "ok", ""),
     ],
     ids=[
         "the first model of compile", "no model of compile", "the second model of compile",
         "a key in its first release", "a key before its first release",
         "fp16 without a model", "fp16 with a model", "a section before its first release",
+        "a top-level key before its first release", "a name until it was changed",
+        "a name after it was changed", "the older name of bf16", "an older name that is not read",
     ],
 )  # fmt: skip
 def test_each_release_has_its_keys(version: str, text: str, status: str, words: str) -> None:

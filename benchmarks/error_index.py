@@ -62,6 +62,7 @@ raised them and no cause.
 | 2026-11-28 | M | 104 | 5 | 0 |
 | 2026-11-28 | N | 78 | | 2 |
 | 2026-11-29 | O | 77 | | 3 |
+| 2026-11-29 | P | 56 | | 4 |
 
 A: `--draw 100 --seed 13 --unanswered` from bitsandbytes 0.50.2, triton 3.9.0 and flash_attn 2.8.3,
 before any answer was written for them. The two false causes are patterns that fit other products'
@@ -139,6 +140,11 @@ corrected by kind. Every example of a signature, every recorded wording and each
 was diagnosed with the new answers and without: three had hidden a condition and name it now. Since
 then a message whose words are common, and whose place is not known, has no answer of a product:
 that changed six of 5,413 texts, all towards the condition that they were recorded for.
+P: 60 of the 854 answers for vLLM 0.12 to 0.33 (the start of the engine, its config, workers and KV
+cache, and what it refuses in a request), with seed 81, as O: two asked for the wrong change and two
+were vague. They were corrected, and what is alike. The other 51 messages with words have no answer:
+most of them pass on what another process has said, or are lines of a logger. No text changed its
+answer.
 """
 KINDS = ("condition", error_lookup.REFUSAL, error_lookup.INTERNAL, "no answer")
 

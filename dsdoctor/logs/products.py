@@ -53,7 +53,7 @@ TREE = lazy(
     r"|pytorch_lightning|lightning_fabric|triton|bitsandbytes|flash_attn|mii|mmengine|colossalai"
     r"|huggingface_hub|tokenizers|tilelang|tvm|(?<=/src/)datasets|(?<=/src/)lightning|(?<=pytorch/)torch"
     r"|torch(?=/(?:_\w+|amp|ao|autograd|cuda|distributed|export|fx|jit|nn|optim)/)"
-    r"|vllm(?=/(?:v1|engine|entrypoints|executor|worker|model_executor|distributed)/)"
+    r"|vllm(?=/(?:v1|config|engine|entrypoints|executor|worker|model_executor|distributed|platforms)/)"
     r"|sglang(?=/(?:srt|lang)/))"
     r"(?P<inner>/(?:\w+/)*\w+\.py)$"
 )

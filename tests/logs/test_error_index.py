@@ -359,6 +359,18 @@ def test_a_package_with_two_names_is_one_product(file: str) -> None:
     assert found.raised_by.file == file
 
 
+def test_an_engine_that_refuses_its_own_sizes_is_no_case_of_deepspeeds_config() -> None:
+    line = (
+        "ValueError: Total number of attention heads (40) must be divisible by tensor parallel "
+        "size (3)."
+    )
+    text = log("x.py", "verify_with_parallel_config", line)
+    found = read(text.replace("deepspeed/x.py", "vllm/config/model.py"))
+    assert found.causes == ()
+    assert found.explained is not None
+    assert (found.explained.kind, found.explained.product) == (REFUSAL, "vllm")
+
+
 def test_explain_finds_a_message(tmp_path: Path) -> None:
     text = "RuntimeError: train_batch() requires gradients enabled. Use eval_batch()"
     done = dsdoctor("explain", text, env=clean_environment(tmp_path))

@@ -232,6 +232,15 @@ def test_a_linux_driver_in_wsl(tmp_path: Path) -> None:
     assert loud(report) == {"wsl-driver-unavailable": "fail"}
 
 
+def test_a_libcuda_that_does_not_answer_in_wsl(tmp_path: Path) -> None:
+    """CUDA's error follows from it."""
+    around = copy.deepcopy(WSL)
+    around["tools"] = {"/usr/bin/nvidia-smi": "| Driver Version: 546.80   CUDA Version: ERR! |\n"}
+    live = _without_cuda(500, "Error 500: named symbol not found")
+    report = check(scenarios.wsl(), tmp_path, live=live, **around)
+    assert loud(report) == {"libcuda-unusable": "fail"}
+
+
 def test_a_fabric_manager_of_another_version(tmp_path: Path) -> None:
     """That it does not run follows."""
     around = copy.deepcopy(SWITCHED)
@@ -246,6 +255,21 @@ def test_a_fabric_manager_of_another_version(tmp_path: Path) -> None:
 
 
 CONTAINER = {"docker-gpu-runtime-missing": "fail"}
+
+
+def test_a_container_of_a_cuda_image_without_the_runtime(tmp_path: Path) -> None:
+    """Such images set NVIDIA_VISIBLE_DEVICES; that torch finds no GPU shows that it needs one."""
+    report = check(
+        scenarios.h200_x8(),
+        tmp_path,
+        library=False,
+        live=_without_cuda(None, "Found no NVIDIA driver on your system"),
+        added={"/.dockerenv": ""},
+        gone=("/dev/nvidia", "/usr/lib/x86_64-linux-gnu/libcuda", "/usr/bin/nvidia-smi"),
+        tools={"/usr/bin/ldconfig -p": ""},
+        variables={"NVIDIA_VISIBLE_DEVICES": "all"},
+    )
+    assert loud(report) == CONTAINER
 
 
 def test_every_fact_is_read_on_a_healthy_machine(tmp_path: Path) -> None:

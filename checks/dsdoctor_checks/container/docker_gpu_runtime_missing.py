@@ -96,7 +96,8 @@ def runtime_hands_gpus_over(
         yield ok(**evidence)
         return
     # CUDA base images set the variable to `all`, which does not prove that the job needs GPUs
-    say = fail if run.wants_gpu or (value or "all") != "all" else warn
+    tried = isinstance(live, TorchLive) and live.cuda_ok is False
+    say = fail if run.wants_gpu or tried or (value or "all") != "all" else warn
     lacking = [] if nodes else ["no `/dev/nvidia*` device"]
     lacking += [] if libcuda else ["no libcuda"]
     yield say(

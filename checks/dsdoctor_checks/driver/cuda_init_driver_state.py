@@ -50,6 +50,7 @@ CONDITION = Condition(
         "driver-too-old",
         "driver-missing",
         "container-lost-gpu",
+        "libcuda-unusable",
         "gpu-lost",
     ),
 )

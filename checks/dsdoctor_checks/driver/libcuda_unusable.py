@@ -44,7 +44,6 @@ CONDITION = Condition(
     since="0.1",
     narrower=(
         "driver-library-mismatch",
-        "cuda-init-driver-state",
         "docker-gpu-runtime-missing",
         "wsl-driver-unavailable",
     ),

@@ -116,6 +116,20 @@ def ports_are_active(
             ports=[_name(port) for port in down],
             active=[_name(port) for port in active],
         )
+    elif (
+        not active
+        and not waiting
+        and sum(p.link_layer == "InfiniBand" for p in network.rdma) >= MANY
+    ):
+        yield warn(
+            f"none of the {len(network.rdma)} InfiniBand ports of this node is active, but this run"
+            " uses several nodes",
+            effect="the job runs over TCP, many times slower",
+            hint="check `ibstat`, the cables and the switch; ports that are `Disabled` are enabled with"
+            " `ibportstate` or by their driver",
+            ports=[_name(port) for port in network.rdma],
+            active=[],
+        )
     yield from _speeds(network.rdma)
     yield ok(active=[_name(port) for port in active])
 

@@ -58,6 +58,12 @@ DOWN = {"state": "DOWN", "phys_state": "Polling"}
             id="one port was disabled on purpose",
         ),
         pytest.param(
+            node(state="DOWN", phys_state="Disabled"), {}, "warn", id="every port is disabled"
+        ),
+        pytest.param(
+            node(count=2, state="DOWN", phys_state="Disabled"), {}, "ok", id="an unused card"
+        ),
+        pytest.param(
             node(DOWN, count=2), {}, "ok", id="one of two ports, which may never have had a cable"
         ),  # the second port of a card
         pytest.param(

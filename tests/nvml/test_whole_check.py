@@ -235,7 +235,12 @@ def test_a_linux_driver_in_wsl(tmp_path: Path) -> None:
 def test_a_libcuda_that_does_not_answer_in_wsl(tmp_path: Path) -> None:
     """CUDA's error follows from it."""
     around = copy.deepcopy(WSL)
-    around["tools"] = {"/usr/bin/nvidia-smi": "| Driver Version: 546.80   CUDA Version: ERR! |\n"}
+    around["tools"] = {
+        "/usr/bin/nvidia-smi": "| Driver Version: 546.80   CUDA Version: ERR! |\n",
+        "/usr/bin/ldconfig -p": "\tlibcuda.so.1 (libc6,x86-64) => /usr/lib/wsl/lib/libcuda.so.1\n",
+    }
+    around["added"]["/usr/lib/wsl/lib/libcuda.so.1"] = ""
+    around["gone"] += ("/usr/lib/x86_64-linux-gnu/libcuda",)
     live = _without_cuda(500, "Error 500: named symbol not found")
     report = check(scenarios.wsl(), tmp_path, live=live, **around)
     assert loud(report) == {"libcuda-unusable": "fail"}

@@ -20,7 +20,7 @@ from dsdoctor.framework import framework_of
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.paste.docker_container import gpus_of, runtime_of
+from dsdoctor.paste.docker_container import command_in, gpus_of, runtime_of
 from dsdoctor.probes.command_line import (
     after_sbatch,
     batch_options,
@@ -45,6 +45,8 @@ _FOLDER_OF_SCRIPT = re.compile(
 )
 #: Top-level keys that only a DeepSpeed config has.
 _OWN_KEYS = frozenset({"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu"})
+#: Launchers whose options say how many ranks they start on a host.
+_COUNTING = frozenset({"deepspeed", "torchrun", "accelerate"})
 #: How many nested shells are followed; more is a loop.
 _DEEPEST = 4
 
@@ -64,7 +66,12 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
     )
     if (given := gpus_of(words)) is not None:
         run = msgspec.structs.replace(run, container_gpus=given[0], container_gpus_by=given[1])
-    run = msgspec.structs.replace(run, container_runtime=runtime_of(words))
+    inside = parse_command(command_in(words))
+    run = msgspec.structs.replace(
+        run,
+        container_runtime=runtime_of(words),
+        container_ranks=inside.num_gpus if inside.launcher in _COUNTING else None,
+    )
     parsed = parse_command(words)
     used = _devices(parsed, host, run.cwd)
     run = msgspec.structs.replace(run, visible_devices=used.visible, device_count=used.first)

@@ -93,12 +93,27 @@ def runtime_of(words: Sequence[str]) -> str:
     return given[0] if len(given) == 1 and re.fullmatch(r"[\w.-]{1,40}", given[0]) else ""
 
 
+def command_in(words: Sequence[str]) -> tuple[str, ...]:
+    """What `docker run` starts, from its launcher on; () if it starts no launcher or script.
+
+    >>> command_in(["docker", "run", "--gpus", "2", "image", "torchrun", "a.py"])
+    ('torchrun', 'a.py')
+    """
+    own = words[1:] if words and words[0] == "sudo" else words
+    if not own or posixpath.basename(own[0]) not in _RUNTIMES or "run" not in own[1:3]:
+        return ()
+    return tuple(own[_end_of_options(own) :])
+
+
+def _end_of_options(words: Sequence[str]) -> int:
+    return next((place for place in range(2, len(words)) if _begins(words[place])), len(words))
+
+
 def _options_of(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Options of `docker run`, none of another command nor of what the container starts."""
     words = words[1:] if words and words[0] == "sudo" else words
     if words and posixpath.basename(words[0]) in _RUNTIMES and "run" in words[1:3]:
-        inner = (place for place in range(2, len(words)) if _begins(words[place]))
-        yield from _pairs_of(words[: next(inner, len(words))])
+        yield from _pairs_of(words[: _end_of_options(words)])
 
 
 def _begins(word: str) -> bool:

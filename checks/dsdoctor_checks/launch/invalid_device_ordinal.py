@@ -61,6 +61,17 @@ def ranks_have_devices(
     """Compares the ranks of one node with its devices."""
     kind = command.inner or command.launcher
     asked = command.num_gpus
+    inside, given = run.container_ranks, run.container_gpus
+    if inside is not None and given is not None and inside > given:
+        yield fail(
+            f"{inside} ranks are requested in the container, but it gets {_gpus(given)}"
+            f" (`{run.container_gpus_by}`)",
+            effect=f"ranks from {given} on stop with `invalid device ordinal`",
+            hint=f"start the container with `--gpus {inside}`, or request {given}",
+            ranks=inside,
+            devices=given,
+        )
+        return
     if asked is None or kind not in _OPTION or command.inner or "cpu" in command.options:
         return  # srun and mpirun start it on other nodes
     if hosts_may_be_listed(hostfile, command):

@@ -108,6 +108,8 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
         container_gpus: GPUs that the job's container gets at most, of its manifest, compose file
             or `docker run`; None = not stated.
         container_gpus_by: the setting that says so (`nvidia.com/gpu: 2`).
+        container_ranks: ranks that a launcher in the job's container starts on this host, as the
+            command states them; None = not stated, or no container.
         container_runtime: the runtime that the job's container asks for (`--runtime=nvidia` of
             `docker run`, `runtime: nvidia` of a compose file); "" = none.
         hostfile: the file given with --hostfile.
@@ -142,6 +144,7 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     device_count: int | None = None
     container_gpus: int | None = None
     container_gpus_by: str = ""
+    container_ranks: int | None = None
     container_runtime: str = ""
     hostfile: str | None = None
     paths: tuple[str, ...] = ()

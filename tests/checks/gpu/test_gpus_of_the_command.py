@@ -10,6 +10,7 @@ from dsdoctor import packs
 from dsdoctor.api import RunNeeds, Status
 from dsdoctor.job.resolve import resolve
 from dsdoctor.judge import judge
+from dsdoctor.probes.command_line import parse_command
 from dsdoctor.testing import FakeHost
 from tests.paste.reading import stated
 from tests.support.composed import machine
@@ -90,3 +91,24 @@ def test_gpus_of_a_container(command: str, expected: int | None) -> None:
     host = FakeHost(queries={"hostname": "gpu-1", "home": "/home/user"})
     run = resolve(RunNeeds(command=tuple(command.split())), host)
     assert run.container_gpus == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        pytest.param("docker run --gpus 2 image deepspeed --num_gpus 4 train.py", True, id="more"),
+        pytest.param("docker run --gpus 4 image deepspeed --num_gpus 4 train.py", False, id="as many"),
+        pytest.param("docker run --gpus 2 image deepspeed train.py", False, id="all that there are"),
+        pytest.param("docker run --gpus 1 image torchrun --nproc_per_node=2 a.py", True, id="torchrun"),
+        pytest.param("docker run --gpus 1 image python train.py --num_gpus 2", False, id="a script"),
+    ],
+)  # fmt: skip
+def test_ranks_in_a_container(command: str, expected: bool) -> None:
+    host = FakeHost(queries={"hostname": "gpu-1", "home": "/home/user"})
+    snapshot = machine(Described(gpus="8xNVIDIA A10", torch="2.7.1+cu128"))
+    run = resolve(RunNeeds(command=tuple(command.split())), host)
+    snapshot.put(run)
+    snapshot.put(parse_command(run.command))
+    units = [unit for unit in REGISTRY if unit.condition.name == "invalid-device-ordinal"]
+    report = judge(snapshot, units, REGISTRY)
+    assert any(one.status is Status.FAIL for one in report.findings) is expected

@@ -96,7 +96,7 @@ SIGNATURES = (
         examples=(
             "nv-fabricmanager[2210]: fabric manager NVIDIA GPU driver interface version 550.54.15 don't match with driver version 550.90.07. Please update with matching NVIDIA driver package.",
         ),
-        not_examples=("driver interface version 550.54.15 don't match with driver version",),
+        not_examples=("driver interface version x don't match with driver version y",),
         level=Level.CERTAIN,
         masks=("fabric-manager-not-running", "no-gpu-visible", "cuda-init-driver-state"),
     ),

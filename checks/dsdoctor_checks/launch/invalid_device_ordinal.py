@@ -61,15 +61,16 @@ def ranks_have_devices(
     """Compares the ranks of one node with its devices."""
     kind = command.inner or command.launcher
     asked = command.num_gpus
-    inside, given = run.container_ranks, run.container_gpus
-    if inside is not None and given is not None and inside > given:
+    inside, devices = run.container_ranks, run.container_gpus
+    if inside is not None and devices is not None and inside > devices:
+        what = _gpus(devices)
         yield fail(
-            f"{inside} ranks are requested in the container, but it gets {_gpus(given)}"
+            f"{inside} ranks are requested in the container, but it gets {what}"
             f" (`{run.container_gpus_by}`)",
-            effect=f"ranks from {given} on stop with `invalid device ordinal`",
-            hint=f"start the container with `--gpus {inside}`, or request {given}",
+            effect=f"ranks from {devices} on stop with `invalid device ordinal`",
+            hint=f"start the container with `--gpus {inside}`, or request {devices} ranks",
             ranks=inside,
-            devices=given,
+            devices=devices,
         )
         return
     if asked is None or kind not in _OPTION or command.inner or "cpu" in command.options:

@@ -41,7 +41,8 @@ HAN = 15
 #: Most words of a heading without markup, and the share of them that begin with a capital.
 MOST_WORDS, CAPITAL = 12, 0.6
 
-_HEADING = lazy(r"\s{0,3}#{1,6} \S|(?:={4,}|-{4,}|~{4,})$")
+#: Open MPI (1.3-5.0 opal/util/show_help.c) frames its messages by rows of 74 dashes.
+_HEADING = lazy(r"\s{0,3}#{1,6} \S|(?:={4,}|(?!-{74}$)-{4,}|~{4,})$")
 #: A heading without markup, as a browser leaves it: a short line that is not a sentence.
 _PLAIN = lazy(r"[A-Z0-9][^|=<>{}\\]{3,90}[^\s.,;:!|=)\]}]$")
 _FENCE = lazy(r"\s{0,6}(?:```|~~~)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from dsdoctor.lazy_regex import lazy
@@ -26,13 +27,16 @@ NUMBERED = lazy(r"\s*(?:-{1,9}> ?)?\d{1,6}(?:\s|$)")
 #: Paddle's launcher (1.8-3.3 distributed/utils) and Hydra (1.0-1.3 _internal/utils.py) name the
 #: failed run, glog (0.3-0.7 logging.cc) prefixes what it aborts with by an F. Slurm's commands and
 #: apptainer (1.0-1.4 pkg/sylog) end with the line that they print of their own failure; so do MPICH
-#: and Intel MPI (3.0-4.2 src/pm/hydra, src/mpi/errhan). Ray and glog print the check that failed.
+#: and Intel MPI (3.0-4.2 src/pm/hydra, src/mpi/errhan). Ray and glog print the check that failed,
+#: an agent of W&B's sweeps (0.10-0.25 agents/pyagent.py) the run, the Neuron runtime (2.0-2.29) its
+#: part and level.
 LAST_WORDS = lazy(
     r"NCCL WARN (?!Missing \"|LL cutoff points)"
-    r"|\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|received SIGTERM\b"
+    r"|\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|[Rr]eceived SIGTERM\b"
     r"|^(?:(?!\s*(?:Last )?State:).*[\]\s])?Terminated$"
     r"|^\s*(?:\w{3,60}\()?E[A-Z1-9]\d{4}\)?(?:\[PID: ?\d{1,9}\]|: )"
     r"|\|CCL_ERROR\| |\bUCX  ERROR +\S|\bpml_ucx\.c:\d{1,5} {1,2}Error: "
+    r"|\] PML \w{1,20} cannot be selected$"
     r"|\b(?:PMIX|OPAL|ORTE|PRTE) ERROR: .{1,80} in file (?!\S*(?:gds_|dstore_))\S{1,200} at line \d"
     r"|^\S{1,400}\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|hip)"
     r"(?::\d{1,7}:\d{1,7}|\(\d{1,7}\)): (?:fatal )?error: "
@@ -40,10 +44,16 @@ LAST_WORDS = lazy(
     r"|\bABORT!!! Out of all \d{1,6} trainers\b|^Error executing job with overrides: "
     r"|^(?:srun|sbatch|salloc): (?:error: |fatal: |Job step aborted\b|Force Terminated\b)"
     r"|^FATAL:   \S|\.(?:cc|cpp|h):\d{1,7}[:\]]{1,2} +Check failed: |^Abort\(\d{1,10}\) on node "
-    r"|\bMPI job will now abort\b|\bFatal error in (?:PMPI|MPI|internal)_"
+    r"|\bMPI job will now abort\b|^Your MPI job is now going to abort; sorry\.$"
+    r"|\bFatal error in (?:PMPI|MPI|internal)_"
     r"|^\[(?:mpiexec|proxy:\S{1,20})@\S{1,100}\] .{0,300}\b(?:unable|error|failed|assert)\b"
+    r"|^wandb: ERROR (?:Run \S{1,60} errored: |Detected \d{1,6} failed runs in the first )"
+    r"|^\d{4}-\w{3}-\d\d \d\d:\d\d:\d\d\.\d{1,9} +\d{1,9}:\d{1,9} +ERROR +\w{2,10}:\w{1,80} "
     r"|^F\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d{1,9} +\d{1,9} \S{1,200}:\d{1,7}\] "
 )
+#: Those that only say that something ended, and marks of a death that say more.
+ENDED = lazy(r"^(?:srun|sbatch|salloc): |Terminated$|[Rr]eceived SIGTERM|HYDRA_FULL_ERROR")
+TELLING = ("mpi-daemon", "mpi-abort", "mpirun-signal", "run-pl", "ray-start")
 #: What NCCL prints about peers that leave, and the Trainer's summary, after which they may leave.
 PEERS, SUMMARY = "NCCL WARN ", "'train_runtime'"
 #: A frame in the stack of a C++ exception (torch 1.8-2.13 c10/util/Backtrace.cpp).
@@ -95,6 +105,14 @@ def last_words(scans: Sequence[Scan]) -> Report | None:
     end = last.rstrip()[-SHORT:]
     failed = len(scans) == 1 and FAILED.search(end) and not COUNT.search(end)
     return Report(end) if failed else None
+
+
+def reported_by_a_library(scans: Sequence[Scan]) -> str:
+    """The line at the end in which a native library or MPI says what failed, "" without one."""
+    lines = (text for scan in scans for _, text in scan.tail[-LAST_LINES:])
+    said = (text for text in lines if LAST_WORDS.search(text) and not ENDED.search(text))
+    marks = (scan.marks[name][1] for scan in scans for name in TELLING if name in scan.marks)
+    return next(itertools.chain(said, marks), "").strip()
 
 
 def installed(scans: Sequence[Scan]) -> bool:

@@ -75,7 +75,11 @@ DATA_ASSERT = lazy(
 )
 #: Clients that report what a service or another process did: a worker, a job, an instance.
 SERVICE = lazy(
-    r"(?:ray|sagemaker|botocore|sky|submitit|azure|google\.(?:api_core|auth)|filelock)\.\S{0,80}: "
+    r"(?:ray|sagemaker|botocore|sky|submitit|azure|google\.(?:api_core|auth)|filelock|comet_ml"
+    r"|clearml|neptune)\.\S{0,80}: "
+    # what clients of databases raise of the server and the way to it
+    r"|(?:psycopg2?|pymysql|MySQLdb|sqlalchemy|redis|pymongo)\.(?:\w{1,40}\.){0,3}(?:Operational"
+    r"|Connection|Timeout|Authentication|ServerSelectionTimeout|BusyLoading)\w{0,20}: "
     r"|torch_npu\."
 )
 #: Packages that belong to a training environment; any other missing module is the script's.

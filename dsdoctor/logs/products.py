@@ -35,13 +35,16 @@ THIN = lazy(
 #: packages are the script's choice, and read its data.
 STACK = frozenset(
     {
-        "accelerate", "aiohttp", "apex", "bitsandbytes", "botocore", "colossalai", "datasets",
-        "deepspeed", "diffusers", "flash_attn", "grpc", "httpcore", "httpcore2", "httpx", "httpx2",
-        "huggingface_hub", "jax", "jaxlib", "keras", "lightning", "lightning_fabric", "megatron",
-        "mii", "mmcv", "mmengine", "nvidia", "peft", "pip", "pytorch_lightning", "ray", "requests",
-        "safetensors", "setuptools", "sglang", "tensorflow", "tilelang", "tokenizers", "torch",
-        "torch_npu", "torch_xla", "torchvision", "transformer_engine", "transformers", "triton",
-        "trl", "tvm", "tvm_ffi", "urllib3", "vllm", "wandb", "xformers",
+        "accelerate", "aiohttp", "apex", "axolotl", "bitsandbytes", "botocore", "colossalai",
+        "composer", "datasets", "deepspeed", "diffusers", "flash_attn", "grpc", "horovod",
+        "httpcore", "httpcore2", "httpx", "httpx2", "huggingface_hub",
+        "intel_extension_for_pytorch", "jax", "jaxlib", "keras", "lightning", "lightning_fabric",
+        "llamafactory", "megatron", "mii", "mmcv", "mmengine", "nemo", "nvidia", "openrlhf", "peft",
+        "pip", "pytorch_lightning", "ray", "requests", "safetensors", "setuptools", "sglang",
+        "streaming", "swanlab", "tensorflow", "tensorrt_llm", "tilelang", "tokenizers",
+        "torch", "torch_npu", "torch_xla", "torchtitan", "torchtune", "torchvision",
+        "transformer_engine", "transformers", "triton", "trl", "tvm", "tvm_ffi", "unsloth",
+        "unsloth_zoo", "urllib3", "verl", "vllm", "wandb", "xformers",
     },
 )  # fmt: skip
 INSTALLED = lazy(r"(?:site|dist)-packages/(?:[\w.+-]+\.egg/)?(?P<package>\w+)(?P<inner>/.*)?")
@@ -54,7 +57,11 @@ TREE = lazy(
     r"|huggingface_hub|tokenizers|tilelang|tvm|(?<=/src/)datasets|(?<=/src/)lightning|(?<=pytorch/)torch"
     r"|torch(?=/(?:_\w+|amp|ao|autograd|cuda|distributed|export|fx|jit|nn|optim)/)"
     r"|vllm(?=/(?:v1|config|engine|entrypoints|executor|worker|model_executor|distributed|platforms)/)"
-    r"|sglang(?=/(?:srt|lang)/))"
+    r"|sglang(?=/(?:srt|lang)/)|megatron(?=/(?:core|data|legacy|model|optimizer|training)/)"
+    r"|verl(?=/(?:experimental|interactions|models|single_controller|tools|trainer|utils|workers)/)"
+    r"|openrlhf(?=/(?:cli|datasets|models|trainer|utils)/)|nemo(?=/(?:collections|core|utils)/)"
+    r"|torchtitan(?!/torchtitan/)|torchtune(?!/torchtune/|/recipes/)"
+    r"|(?<=/src/)axolotl|(?<=/src/)llamafactory)"
     r"(?P<inner>/(?:\w+/)*\w+\.py)$"
 )
 #: Packages that are parts of another one, and the folder of their sources in it: Lightning's are

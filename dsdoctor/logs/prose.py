@@ -5,12 +5,12 @@ from __future__ import annotations
 from dsdoctor.lazy_regex import lazy
 
 #: Lines that are not output of a run: a heading of a document or a comment (not the JVM's report of
-#: its own crash, which looks like comments), a table row that quotes an error, a question of an
-#: FAQ, a general question, a command of a script that prints or searches, a comment in quoted
-#: source code, a comparison in source code, a sentence that begins in bold and quotes no exception,
-#: a step of a diagram.
+#: its own crash and nccl-tests' count, which look like comments), a table row that quotes an error,
+#: a question of an FAQ, a general question, a command of a script that prints or searches, a
+#: comment in quoted source code, a comparison in source code, a sentence that begins in bold and
+#: quotes no exception, a step of a diagram.
 GENERAL = lazy(
-    r"\s{0,3}#{1,6} (?!A fatal error has been|There is insufficient memory)\S"
+    r"\s{0,3}#{1,6} (?!A fatal error has been|There is insufficient memory|Out of bounds values )\S"
     r"|\s*\| (?!.{0,300}(?:MiB|ERR!|N/A))\S[^|]{0,400} \| [^|]{1,400} \|"
     r"|\s*(?:[-*+>] |\d+\. +)?\*\*(?:问|Q\d{0,3}|Problem|Symptom|Issue|Error|问题|现象|错误)"
     r"s?\s?\d{0,3}\*{0,2}[:：.]"

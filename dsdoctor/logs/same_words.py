@@ -21,6 +21,8 @@ PYTHONS_OWN = frozenset({"AttributeError", "IndexError", "KeyError", "NameError"
 #: Exceptions of libraries for commands, which programs of all kinds raise (click 8.3 exceptions.py;
 #: 2026-11-29).
 COMMANDS_OWN = frozenset({"BadParameter", "ClickException", "UsageError"})
+#: How the names of conditions begin that are DeepSpeed's alone.
+OF_DEEPSPEED = "ds-config-"
 #: From so many literal words on, the words of a message tell whose it is, however common each is.
 MANY_WORDS = 9
 #: Otherwise so many of its words must be uncommon; the name of a variable counts twice.
@@ -34,16 +36,19 @@ def is_identified(entry: Entry, place: tuple[str, str], placed: bool, message: s
         return placed or says_most(entry, message)
     if entry.is_native:  # no traceback shows where
         return placed and entry.words == len(words_of(message))
-    return placed and (entry.file, entry.function) == place
+    # a message that is put together has parts such as `Url: …`, a word that others contain too
+    is_part = entry.words == 1 and not entry.anchored and not says_most(entry, message)
+    return placed and (entry.file, entry.function) == place and not is_part
 
 
 def may_speak(match: Match, error: Error, message: str) -> bool:
     """Whether an entry may answer for its product, though the place that raised is not known.
 
-    A condition is the same whatever program says so, and every script calls torch's native code.
+    A condition is the same whatever program says so, unless it is one of DeepSpeed's config, and
+    every script calls torch's native code.
     """
     entry, label = match.entry, match.label
-    if label is not None and label.kind not in {REFUSAL, INTERNAL}:
+    if label is not None and not label.kind.startswith((REFUSAL, INTERNAL, OF_DEEPSPEED)):
         return True
     is_torch = entry.is_native and entry.product == "torch"
     return is_torch or is_telling(entry, message) or _shows(error, entry)

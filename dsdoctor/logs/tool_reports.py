@@ -81,6 +81,10 @@ GAVE_UP = lazy(
     r"|^ERROR: failed to (?:solve|build): |^The command '.{1,4000}' returned a non-zero code: "
     # Rust and Go programs (uv, ruff; docker, kubectl), Java, PowerShell 5-7, git 2.x
     r"|^thread '[^']{1,200}' (?:\(\d{1,9}\) )?panicked at |^panic: \S|^Exception in thread \""
+    # R 3-4, Perl 5, PHP 7-8, Ruby 2-3, gfortran 4-15, Valgrind 3, the sanitizers of GCC and Clang
+    r"|^Execution halted$|^BEGIN failed--compilation aborted\b|^PHP (?:Fatal|Parse) error: "
+    r"|^\S{1,200}\.rb:\d{1,6}:in [`']|^Fortran runtime error: |^==\d{1,9}==ABORTING$"
+    r"|^={2,9}(?:\d{1,9}==)? ERROR SUMMARY: [1-9]"
     r"|^\s*\+ (?:CategoryInfo|FullyQualifiedErrorId) +: |^git: '[^']{1,80}' is not a git command"
 )
 #: The level of a message, after the name of the tool or none.
@@ -101,7 +105,8 @@ LEVEL = lazy(
     r"|^'[^']{1,200}' is not recognized as an internal or external command"
     r"|The term '[^']{1,200}' is not recognized as "
     # the last line of a logger at its highest levels
-    r"|^\[(?:ERROR|FATAL|CRITICAL)\] \S|^(?:ERROR|FATAL) ~ |^(?:error|critical) {1,6}\w{2,40} [A-Z]"
+    r"|^\[(?:ERROR|FATAL|CRITICAL|error)\] \S|^[\d:., TZ+-]{8,40} \| (?:ERROR|CRITICAL) {1,8}\| "
+    r"|^(?:ERROR|FATAL) ~ |^(?:error|critical) {1,6}\w{2,40} [A-Z]"
     # MSVC and MSBuild, assemblers, absl's flags
     r"|(?:^|[ :)])(?:fatal )?error [A-Z]{1,5}\d{3,5}: |^\{standard input\}: Error: "
     r"|^FATAL Flags parsing error: |^[A-Z]\w{3,60}(?:NotFound|Timeout|Failure): \S"
@@ -109,6 +114,16 @@ LEVEL = lazy(
     r"[\w./]{1,80}(?::[\w<>.]{1,80}){0,3}(?:\(\d{1,6}\))?(?::\d{1,6})? {0,8}[-|:]"
     r"(?! {0,4}[\d.]{1,12}%?$)"
 )
+#: The level within a line of a logger: Python's `logging` with dashes, rich, the loggers of Go
+#: programs (`key=value` and JSON), glog and klog.
+LOGGED = lazy(
+    r"^(?:\d[\d:/., TZ+-]{6,38} )?- (?:[\w.:/-]{1,80} - ){0,2}(?:ERROR|CRITICAL|FATAL) - (?!\d)\S"
+    r"|^\[\d\d:\d\d:\d\d\] (?:ERROR|CRITICAL) {2,8}\S|\blevel=\"?(?:error|fatal|panic|critical)\b"
+    r"|^\{.{0,300}\"(?:level|severity|levelname)\": ?\"(?i:error|fatal|critical|panic)\""
+    r"|^E\d{4} \d\d:\d\d:\d\d\.\d{1,9} +\d{1,9} \S{1,200}:\d{1,7}\] "
+)
+#: What npm (2-11 lib/utils) prints first; all that follows has its name too.
+NPM = lazy(r"^npm (?:ERR!|error) (?:code \S|Lifecycle script `)")
 #: A shell states the script and the line.
 SHELL = lazy(
     r"^-?\S{1,300}: line \d{1,6}: (?!warning|(?:kill|rm|rmdir|mkdir|umount|pkill): )\S"
@@ -146,6 +161,43 @@ GOES_ON = lazy(
     r"|according|during)[a-z]{2,20}ing\b|\b(?:instead|ignored?|skip(?:ped)?|fall(?:s|ing)? ?back"
     r"|defaults?|continu(?:e|es|ing)|from scratch|warning)\b"
 )
+#: How test runners and linters end if something failed: pytest 6-9 and pytest-cov, unittest, tox 4,
+#: ctest 3-4, GoogleTest 1.8-1.17, `go test`, cargo, Jest, Vitest, Mocha and Playwright, RSpec,
+#: PHPUnit, Maven, Gradle, Bazel; mypy, ruff, flake8, tsc, ESLint and pre-commit.
+FAILED_TEST = lazy(
+    r"^(?:FAILED|ERROR) [^\s:]{1,300}\.py(?:::\S{1,300})?(?: - .{1,1000})?$"
+    r"|^\[  FAILED  \] [\w/.]{1,300}\b(?! test)|^--- FAIL: \S|^FAIL\t\S"
+    r"|^[\w .()/-]{1,100}\.{3,}Failed$|^//\S{1,300} +FAILED\b"
+)
+TESTS = lazy(
+    r"^(?:=+ )?(?:\d{1,7} \w{1,20}, ){0,8}[1-9]\d{0,6} (?:failed|errors?)\b"
+    r"(?:, \d{1,7} \w{1,20}){0,8} in \d[\d.:]{0,12}s\b"
+    r"|^FAILED \((?:failures|errors|unexpected successes)=[1-9]|^Errors while running CTest$"
+    r"|^ ?[1-9]\d{0,6} FAILED TESTS?$|^FAIL$|^test result: FAILED\.|^=+ no tests ran in \d"
+    r"|^ {2}[1-9]\d{0,6} fail(?:ing|ed)$|^ {2}\S{1,60}: FAIL code [1-9]"
+    r"|^FAIL Required test coverage |^\d{1,7} examples?, [1-9]\d{0,6} failures?\b|^FAILURES!$"
+    r"|^(?:\[ERROR\] )?Tests(?: run)?: \d{1,7}, .{0,80}\b(?:Failures|Errors): [1-9]"
+    r"|^ {0,4}(?:Test Suites|Test Files|Tests):? +(?:\d{1,7} \w{1,20}, )?[1-9]\d{0,6} failed\b"
+    r"|^(?:\[INFO\] )?BUILD FAIL(?:URE\b|ED in )|^FAILURE: Build failed with"
+    r"|^FAILED: Build did NOT complete"
+    r"|^Found [1-9]\d{0,6} errors?(?:\.$| in (?:\d{1,6} files?\b|\S{1,300}$))"
+)
+#: What Ansible (2.0-2.19) counts for a host that failed, HTCondor (8-24 condor_utils) writes of a
+#: job that it holds, and a server of notebooks (jupyter_client 6-8 restarter.py; Jupyter, Colab and
+#: VS Code) says of a kernel that died.
+HOST = lazy(r"^\S{1,200} +: ok=\d{1,6} .*\b(?:unreachable|failed)=[1-9]")
+HELD = lazy(r"^\d{3} \(\d{1,9}(?:\.\d{1,6}){2}\) .{1,60} Job was held\.$")
+KERNEL = lazy(
+    r"KernelRestarter: restart(?:ing kernel| failed)|^The kernel appears to have died\b"
+    r"|^(?:The )?[Kk]ernel [Cc]rashed while executing code\b"
+)
+#: A row of what `dcgmi diag` (DCGM 2-4 dcgmi/Diag.cpp) found.
+DIAGNOSTIC = lazy(r"^\|[\w ()/-]{1,40} \| Fail(?: - |\s*\|)")
+#: The same in a logger's line, in which a dash or a colon only separates its parts.
+LOGS_ON = lazy(
+    r"(?i)[,;(] {0,3}(?:so |now |will |and )?[a-z]{2,20}ing\b|\b(?:instead|ignored?|skip(?:ped)?"
+    r"|fall(?:s|ing)? ?back|defaults?|continu(?:e|es|ing)|retry(?:ing)?|warning)\b"
+)
 #: A launcher, scheduler or service states the status with which what it started has ended.
 STATUS = lazy(
     r"(?i)\bexit(?:ed|s)?(?:[ _-]with)?(?: an?)?(?: non-?zero)?(?: exit)?[ _-]?(?:code|status)"
@@ -165,9 +217,15 @@ POD = lazy(
     r"|NodeShutdown) +\d"
 )
 CONTAINER = lazy(
-    r"^\s*(?:[-*] )?(?:Reason|reason): +\"?(?:CrashLoopBackOff|Error)\b"
+    r"^\s*(?:[-*] )?(?:Reason|reason): +\"?(?:CrashLoopBackOff|Error|\w{0,20}JobFailed)\b"
     r"|\bBack-?off restarting failed container\b"
     r"|\bBackoffLimitExceeded\b|\breached the specified backoff limit\b"
+)
+#: The same of a pod that has waited for minutes to be scheduled, or for hours to be started.
+WAITING = lazy(
+    r"^(?:[a-z0-9.-]{1,63} +)?(?P<pod>[a-z0-9.-]{1,253}) +0/\d{1,3} +(?:Pending +\d{1,6} +"
+    r"(?:\d{1,5}[smhd]){0,3}\d{1,5}[mhd](?:\d{1,5}s)?|(?:ContainerCreating|PodInitializing"
+    r"|Init:\d{1,3}/\d{1,3}) +\d{1,6} +(?:\d{1,5}[hd]){1,2}(?:\d{1,5}[mh])?)(?: |$)"
 )
 #: The same of a job of Kubernetes, and what Slurm (20.02-25.05 sacct, scontrol) shows of one.
 JOB = lazy(r"^(?:[a-z0-9.-]{1,63} +)?(?P<job>[a-z0-9.-]{1,253}) +Failed +\d{1,6}/\d{1,6} ")
@@ -175,14 +233,32 @@ SLURM_JOB = lazy(
     r"^(?P<job>\d{1,10})(?:[._+]\w{1,20})*[\s|].*[\s|](?:FAILED|BOOT_FAIL)[\s|]+\d{1,3}:\d{1,3}\b"
     r"|\bJobState=(?:FAILED|BOOT_FAIL)\b"
 )
+#: What squeue shows of a job that does not start until somebody changes something
+#: (20.02-25.05 src/common/job_state_reason.c); others wait for their turn.
+HELD_JOB = lazy(
+    r"^\s*(?P<job>\d{1,10})\S{0,40} .* PD +0:00 .*\((?:launch failed requeued held|JobHeld\w{1,10}"
+    r"|job requeued in held state|DependencyNeverSatisfied|Partition\w{1,20}Limit|BadConstraints"
+    r"|InvalidQOS|InvalidAccount|Q[Oo]SMax\w{1,30}(?:PerJob|PerNode)\w{0,10}"
+    r"|AssocMax\w{1,30}PerJob\w{0,10})\)$"
+)
 SHAPES = (
     Shape(POD, MANY, "`kubectl logs --previous {pod}` shows what its container printed", 3),
     Shape(CONTAINER, MANY, "`kubectl logs --previous POD` shows what the container printed", 3),
     Shape(JOB, MANY, "`kubectl describe job {job}` and the logs of its pods show why", 3),
     Shape(SLURM_JOB, MANY, "the job's own log shows why", 3),
+    Shape(WAITING, FEW, "`kubectl describe pod {pod}` shows what it waits for", 3),
+    Shape(HELD_JOB, FEW, "`scontrol show job {job}` shows what it asks for", 3),
+    Shape(HOST, FEW, "the lines of its failed task, further up, show why", 3),
+    Shape(HELD, FEW, "the lines below it show why", 3),
+    Shape(DIAGNOSTIC, MANY, "the rows below it show what the test found", 3),
+    Shape(KERNEL, FEW, "`dmesg` on its machine shows whether memory had run out", 3),
+    Shape(FAILED_TEST, FEW, said=3),
+    Shape(TESTS, FEW, said=2),
     Shape(GAVE_UP, FEW, said=2),
     Shape(STATUS),
+    Shape(NPM, said=2),
     Shape(LEVEL, said=1),
+    Shape(LOGGED, said=1, unless=LOGS_ON),
     Shape(SHELL, said=1),
     Shape(ENDS_WITH_ERRNO, said=1),
     Shape(UNABLE, said=1, unless=GOES_ON),
@@ -195,6 +271,7 @@ BELONGS = lazy(
     r"|^(?:Code|Message|Details|Reason|Output|Stderr|Stdout|Command): "
     r"|^(?:[Nn]ote|[Hh]int|[Hh]elp|HINT|NOTE|[Uu]sage|usage|Caused by|[Ww]arning|WARNING)\b.{0,9}:"
     r"|^(?:See|For (?:more|further|bug)|Try|Check|Please|Perhaps|Did you|Run|Exiting|exit|logout"
+    r"|npm |info Visit |Complete log: |Calls: |Execution halted$|Node\.js v\d|SUMMARY: "
     r"|More|Pass|Abort|real|user|sys|wandb:|slurmstepd:|operable program|failed$)"
     r"|^\[notice\]|^\S{1,80}[$#] ?$|^\d{1,9}\.\d{1,3}user "
     r"|^(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w* |(?:[Ee]nd|[Jj]ob|[Ff]inish)\w*\b.{0,60}\d\d:\d\d)"
@@ -211,7 +288,10 @@ WORDS = (
     "busy", "stale", "too long", "password", "termin", "timeout", "aborted", "unstable",
     "critical", "substitution", "parameter", "exceeded", "nodelost", "nodeshutdown", "non-zero",
     "nonzero", "finished: ", "panic", "undefined", "unbound", "notfound", "couldn't", "occurred",
-    "commandnotfound", "not a git", "denied",
+    "commandnotfound", "not a git", "denied", "pending", "containercreating", "init:",
+    "podinitializing", "was held", "held)", "jobheld", "kernelrestarter", "kernel appears",
+    "kernel crashed", "halted", "abort", "no tests ran", "npm ", "(partition", "dependencynever",
+    "badconstraints", "(qos", "(assoc",
 )  # fmt: skip
 
 
@@ -246,6 +326,8 @@ def report_in(lines: Sequence[str]) -> Report | None:
             if (behind < shape.within or (closing and not shape.within)) and (
                 found := shape.search(text)
             ):
+                if _is_shown_again(found, lines[len(lines) - behind :]):
+                    break
                 if shape.said > most:
                     best = Report(text.strip(), shape.where.format_map(found.groupdict()))
                     most = shape.said
@@ -253,3 +335,9 @@ def report_in(lines: Sequence[str]) -> Report | None:
         else:
             closing = closing and BELONGS.search(text) is not None
     return best
+
+
+def _is_shown_again(found: re.Match[str], later: Sequence[str]) -> bool:
+    """Whether later lines show another state of the same pod."""
+    pod = found.groupdict().get("pod")
+    return pod is not None and any(re.search(rf"\b{re.escape(pod)} +\d", line) for line in later)

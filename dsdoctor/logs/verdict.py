@@ -11,7 +11,13 @@ from dsdoctor.logs import ray_deaths, reader
 from dsdoctor.logs.answers import Answer, answered_by
 from dsdoctor.logs.candidates import Choice, sorted_errors
 from dsdoctor.logs.echoes import is_echo, signal_of, told_by
-from dsdoctor.logs.endings import installed, is_cut_off, last_words, only_began
+from dsdoctor.logs.endings import (
+    installed,
+    is_cut_off,
+    last_words,
+    only_began,
+    reported_by_a_library,
+)
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.first import choose
 from dsdoctor.logs.frames import frames_of
@@ -40,6 +46,7 @@ from dsdoctor.model.diagnosis import (
 ANYBODYS = frozenset({"AttributeError", "KeyError", "NameError", "TypeError"})
 #: Outcomes of an exception that no condition covers.
 UNKNOWN = frozenset({Outcome.UNRECOGNISED, Outcome.USER_CODE})
+DIED = "the run died and the log does not show why"
 
 
 def judge(
@@ -102,6 +109,8 @@ def judge(
     if outcome is Outcome.USER_CODE and breaks_off and _is_bare(error) and _ends_in_product(scans):
         outcome = Outcome.UNRECOGNISED  # the frames that would show who raised it are cut off
         summary = f"no known condition fits: {summary.partition(': ')[2]}"
+    if summary == DIED and (line := reported_by_a_library(scans)):
+        summary = f"the run died; the log reports {presentable(line)!r}"
     if outcome is Outcome.CLEAN and (said_last := last_words(scans)):
         outcome = Outcome.UNRECOGNISED
         summary = f"the log ends with {presentable(said_last.text)!r}"
@@ -201,7 +210,7 @@ def _outcome(
     if ray_deaths.is_death(error, marks):
         return Outcome.UNRECOGNISED, ray_deaths.told(marks)
     if any(name in marks for name in FATAL_MARKS):
-        return Outcome.UNRECOGNISED, "the run died and the log does not show why"
+        return Outcome.UNRECOGNISED, DIED
     if open_end:
         return Outcome.UNRECOGNISED, "the log ends before the processes it started have ended"
     return Outcome.CLEAN, "the log shows no failure"

@@ -187,3 +187,23 @@ def test_words_that_other_programs_use_are_not_the_hubs() -> None:
         "FileNotFoundError: Path /data/x does not exist.",
     ):
         assert read(f"{line}\n").explained is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        pytest.param("Invalid credentials in Authorization header", "log in again", id="wrong"),
+        pytest.param('User Access Token "ci" is expired', "log in again", id="expired"),
+        pytest.param("x", "accept the terms", id="any other reason"),
+    ],
+)
+def test_a_token_that_the_hub_rejects_is_told_from_a_denied_repository(
+    reason: str, advice: str
+) -> None:
+    said = (
+        "huggingface_hub.errors.HfHubHTTPError: 401 Client Error: Unauthorized for url: "
+        f"https://huggingface.co/api/models/a/b (Request ID: Root=1-6)\n\n{reason}\n"
+    )
+    found = read(traced("utils/_http.py", "hf_raise_for_status", said))
+    assert [cause.condition for cause in found.causes] == ["hub-access-denied"]
+    assert advice in found.causes[0].hint

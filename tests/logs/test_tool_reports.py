@@ -166,8 +166,8 @@ def read(text: str) -> Diagnosis:
             id="cargo",
         ),
         pytest.param(
-            "Error downloading object: model.bin (abc): Smudge error: batch response: This "
-            "repository is over its data quota.\n",
+            "Error downloading object: model.bin (abc): Smudge error: batch response: Rate limit "
+            "exceeded.\n",
             "Error downloading object",
             id="git lfs",
         ),

@@ -125,7 +125,7 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern=r"srun: error: (?:Invalid MPI type '(?P<type>[^']{1,60})'|.{0,80}(?:specified plugin name for|cannot find mpi plugin for|cannot find plugin for) (?P<plugin>mpi/\w{1,40}))",
+        pattern=r"srun: error: (?:[Ii]nvalid MPI type '(?P<type>[^']{1,60})'|.{0,80}(?:specified plugin name for|cannot find mpi plugin for|cannot find plugin for) (?P<plugin>mpi/\w{1,40}))",
         source="slurm 2.2-25.11 src/srun/srun_job.c, src/common/plugin.c, src/interfaces/mpi.c",
         message="This Slurm does not have the MPI plugin that `--mpi` asks for",
         hint="choose one of those that `srun --mpi=list` prints (`pmi2`, `pmix`), or start without `--mpi`",

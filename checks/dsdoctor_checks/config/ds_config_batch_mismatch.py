@@ -258,14 +258,26 @@ SIGNATURES = (
         hint='set the values that the error lists to "auto" in the config, or make both equal',
     ),
     Signature(
-        pattern="(?i)(?:global|train)[ _]batch[ _]size.{0,60}(?:not|n't) (?:be )?divisible|batch size .{0,60}divisible by .{0,60}(?:world|parallel)",
+        pattern=r"global batch size \(\d+\) is not divisible by micro batch size \(\d+\) times data parallel size \((?P<ranks>\d+)\)",
+        source="megatron_core 0.4-0.16 num_microbatches_calculator.py",
+        examples=(
+            "AssertionError: global batch size (8) is not divisible by micro batch size (3) times data parallel size (4)",
+        ),
+        not_examples=("batch size (8) is not divisible by micro batch size (3)",),
+        level=Level.CERTAIN,
+        message="Megatron's global batch is not a multiple of the micro-batch times {ranks} data-parallel ranks",
+        hint="choose `--global-batch-size` as a multiple of `--micro-batch-size` times the data-parallel ranks, or change the number of GPUs or the parallel sizes",
+    ),
+    Signature(
+        pattern="(?i)(?!global batch size \\(\\d+\\) is not divisible by micro batch)(?:global|train)[ _]batch[ _]size.{0,60}(?:not|n't) (?:be )?divisible|batch size .{0,60}divisible by .{0,60}(?:world|parallel)",
         source=(
             "megatron_core 0.4-0.16 num_microbatches_calculator.py and programs' own checks of "
             "their batch sizes"
         ),
         examples=(
-            "AssertionError: global batch size (8) is not divisible by micro batch size (3) times data parallel size (4)",
             "ValueError: train batch size 10 is not divisible by 4",
+            "ValueError: global batch size 10 isn't divisible by 4",
+            "AssertionError: batch size 6 must be divisible by the world size 4",
         ),
         not_examples=("hidden size is not divisible by heads",),
     ),

@@ -38,6 +38,26 @@ _HOOKS = (*_VICTIMS, "native-crash")
 #: A message that names the reason, such as a full disk or a denied folder, says more than these.
 SIGNATURES = (
     Signature(
+        pattern=r"\d tasks in gang unschedulable: (?P<why>.{1,200})",
+        source="Volcano 1.0-1.13 pkg/scheduler/plugins/gang, pkg/scheduler/cache",
+        message="Volcano has not started the job: {why}",
+        hint="compare what all its pods request together with what is free (`kubectl describe nodes`, `kubectl describe queue`): request fewer, lower `minAvailable`, or wait until other jobs end",
+        examples=(
+            "3/0 tasks in gang unschedulable: pod group is not ready, 3 minAvailable, 3 Pending",
+        ),
+        not_examples=("4 tasks in gang unschedulable: ",),
+    ),
+    Signature(
+        pattern=r"couldn't assign flavors to pod set \S{1,63}: (?P<why>.{1,200})",
+        source="Kueue 0.3-0.14 pkg/scheduler",
+        message="Kueue has not admitted the job: {why}",
+        hint="wait until other jobs of the queue end, request fewer GPUs, or ask for a larger quota: `kubectl describe clusterqueue` shows what it has",
+        examples=(
+            "couldn't assign flavors to pod set workers: insufficient unused quota for nvidia.com/gpu in flavor h100, 8 more needed",
+        ),
+        not_examples=("couldn't assign flavors to pod set main, so it waits",),
+    ),
+    Signature(
         pattern=r"enroot-(?:switchroot|nsenter): failed to execute: (?P<program>\S{1,300}): (?P<why>.{1,100})",
         source="enroot 3.0-4.1 bin/enroot-switchroot.c, bin/enroot-nsenter.c",
         message="enroot could not start `{program}` in the container: {why}",

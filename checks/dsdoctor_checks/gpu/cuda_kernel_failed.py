@@ -56,6 +56,21 @@ SIGNATURES = (
         masks=_VICTIMS,
     ),
     Signature(
+        # as a warning, the compiler only drops one of its candidates
+        pattern=r"Error: No valid triton configs\. \w{1,40}: out of resource: (?P<kernel>\w{1,200}) Required: (?P<need>\d{1,12}) Hardware limit: ?(?P<limit>\d{1,12})",
+        source="torch 2.4-2.14 _inductor/runtime/triton_heuristics.py",
+        level=Level.STRONG,
+        message="The kernel `{kernel}` that torch.compile made needs more shared memory than the GPU has ({need} bytes, the limit is {limit})",
+        hint='upgrade torch; for flex_attention, pass smaller blocks in `kernel_options`, else do not use `mode="max-autotune"`',
+        examples=(
+            "torch._inductor.exc.InductorError: RuntimeError: No valid triton configs. OutOfMemoryError: out of resource: triton_tem_fused_0 Required: 131072 Hardware limit:101376 Reducing block sizes or `num_stages` may help.",
+        ),
+        not_examples=(
+            "RuntimeError: No valid triton configs. OutOfMemoryError: CUDA out of memory.",
+        ),
+        masks=_VICTIMS,
+    ),
+    Signature(
         pattern=r"(?P<what>CUBLAS_STATUS_EXECUTION_FAILED|CUDNN_STATUS_EXECUTION_FAILED)\b",
         source="torch 1.0-2.13 csrc cuda/Exceptions.h; cuBLAS 11-13, cuDNN 8-9",
         level=Level.WEAK,

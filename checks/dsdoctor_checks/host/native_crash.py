@@ -27,6 +27,20 @@ HINT = "find the library in the top frame of the stack (`PYTHONFAULTHANDLER=1` m
 
 SIGNATURES = (
     Signature(
+        pattern=r"DataLoader worker \(pid \d+\) is killed by signal: (?P<signal>Segmentation fault|Illegal instruction|Floating point exception)",
+        source="torch 0.4-2.13 csrc/DataLoader.cpp; glibc 2.0-2.41 string/strsignal.c",
+        examples=(
+            "RuntimeError: DataLoader worker (pid 4211) is killed by signal: Segmentation fault. ",
+            "RuntimeError: DataLoader worker (pid 11) is killed by signal: Illegal instruction. ",
+            "RuntimeError: DataLoader worker (pid 11) is killed by signal: Floating point exception. ",
+        ),
+        not_examples=("Reader worker (pid 11) is killed by signal: Illegal instruction. ",),
+        level=Level.CERTAIN,
+        message="A DataLoader worker crashed in native code: {signal}",
+        hint="run once with `num_workers=0` and `PYTHONFAULTHANDLER=1`: the stack shows which library reads the data (an image or audio decoder, a tokenizer), and with which sample",
+        masks=("dataloader-worker-killed", "host-oom-killed", "rank-killed"),
+    ),
+    Signature(
         pattern=r"\*\*\* SIG(?:SEGV|ILL|FPE|BUS) received at time=\d+",
         source="abseil 2020-2025 debugging/failure_signal_handler.cc",
         examples=(

@@ -294,13 +294,14 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog",),
     ),
     Signature(
-        pattern=r"(?:NCCL Error 2|NCCL failure \S+): '?unhandled system error|NCCL failure \S+ 'unhandled system error",
+        pattern=r"(?:NCCL [Ee]rror(?: 2)?|NCCL failure \S+): '?unhandled system error|NCCL failure \S+ 'unhandled system error",
         source=(
-            "nccl 2.2-2.32 ncclGetErrorString, as torch 0.4-1.7 THD, nccl-tests common.cu and cupy "
-            "print it"
+            "nccl 2.2-2.32 ncclGetErrorString, as torch 0.4-1.7 THD, nccl-tests common.cu, cupy and "
+            "vllm 0.4-0.15 pynccl_wrapper.py print it"
         ),
         examples=(
             "RuntimeError: NCCL Error 2: unhandled system error",
+            "RuntimeError: NCCL error: unhandled system error (run with NCCL_DEBUG=INFO for details)",
             "node: Test NCCL failure common.cu:777 'unhandled system error'",
         ),
         not_examples=("Error 2: unhandled system error",),

@@ -199,18 +199,21 @@ SIGNATURES = (
         not_examples=("$ deepspeed --num_gpus=4 train.py",),
     ),
     Signature(
-        pattern=r"[Bb]ut your machine only has: \[\d|(?:required GPUs|[Ww]orld size|processes|tensor.parallel\w*).{0,40}(?:exceeds?|larger than|greater than) the (?:total )?number of available GPUs|Error: .{0,40}\b[Nn]ot enough GPUs\b|CUDA device \S+ not available, ",
+        pattern=r"[Bb]ut your machine only has: \[\d|(?:required GPUs|[Ww]orld size|processes|tensor.parallel\w*).{0,40}(?:exceeds?|larger than|greater than) the (?:total )?number of available GPUs(?! in the placement group)|Error: .{0,40}\b[Nn]ot enough GPUs\b|CUDA device \S+ not available, ",
         source=(
             "lightning 1.0-2.6 fabric/utilities/device_parser.py; vllm 0.5-0.11 "
             "executor/ray_utils.py"
         ),
         examples=(
             "MisconfigurationException: You requested gpu: [0, 1, 2] But your machine only has: [0]",
-            "ValueError: The number of required GPUs exceeds the total number of available GPUs in the placement group.",
+            "ValueError: The number of required GPUs exceeds the total number of available GPUs.",
             "RuntimeError: World size (4) is larger than the number of available GPUs (2)",
             "RuntimeError: Not enough GPUs",
             "CUDA device x1 not available, ",
         ),
-        not_examples=("WARNING: not enough GPUs for a second replica, using one",),
+        not_examples=(
+            "WARNING: not enough GPUs for a second replica, using one",
+            "ValueError: The number of required GPUs exceeds the total number of available GPUs in the placement group.",
+        ),
     ),
 )

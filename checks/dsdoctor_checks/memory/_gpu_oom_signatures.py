@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dsdoctor.api import Level, Signature
 
-_PATTERN = r"(?:CUDA|HIP) out of memory|OutOfMemoryError:"
+_PATTERN = r"(?:CUDA|HIP) out of memory|OutOfMemoryError:(?! out of resource: )"
 _EXAMPLES = (
     "RuntimeError: HIP out of memory. Tried to allocate 256.00 MiB",
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 23.64 GiB",
@@ -34,6 +34,13 @@ _ACTIVATIONS = "lower the micro-batch or the sequence length, or use activation 
 
 #: What the last frames of the traceback contain, in order: the first match is used.
 PLACES = (
+    _out_of_memory_while(
+        "in an inference engine (vLLM or SGLang)",
+        "use more GPUs (tensor parallelism) or quantized weights, lower the longest sequence and the"
+        " number of sequences, and end what else uses the GPU (`nvidia-smi`)",
+        ("/vllm/v1/", "/vllm/worker/", "/vllm/model_executor/", "/vllm/engine/", "/sglang/srt/"),
+        ("deepspeed/runtime/", "run_backward", "loss.backward()"),
+    ),
     _out_of_memory_while(
         "while the model was moved to the GPU, before DeepSpeed partitioned it",
         "load the model on the CPU and do not call `.to('cuda')` before `deepspeed.initialize`; with"
@@ -88,6 +95,17 @@ PLACES = (
 SIGNATURES = (
     *PLACES,
     Signature(
+        pattern=r"Not enough memory\. Please try (?:to increase|increasing) --mem-fraction-static",
+        source="sglang 0.2-0.5 srt/model_executor/model_runner.py",
+        examples=(
+            "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.",
+            "RuntimeError: Not enough memory. Please try increasing --mem-fraction-static.",
+        ),
+        level=Level.CERTAIN,
+        message="No GPU memory is left for the KV cache beside the weights",
+        hint="raise `--mem-fraction-static`, end what else uses the GPU, or use more GPUs (`--tp`)",
+    ),
+    Signature(
         pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDA out of memory",
         source="torch 2.4.1 libc10_cuda.so",
         examples=("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",),
@@ -101,7 +119,7 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*OutOfMemoryError",
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*OutOfMemoryError(?!: out of resource: )",
         source="torch 2.4.1 libc10_cuda.so, libtorch_cuda.so",
         examples=("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",),
         not_examples=("java.lang.OutOfMemoryError: Java heap space",),

@@ -87,6 +87,47 @@ SIGNATURES = (
         echo=True,  # the adapter also gives up on a rank that has ended
     ),
     Signature(
+        pattern=r"Transport retry count exceeded on (?P<port>\S{1,60}) \(synd 0x",
+        source="UCX 1.6-1.19 src/uct/ib/mlx5/ib_mlx5_log.c",
+        examples=(
+            "[1717402200.114511] [node7:21231:0]  ib_mlx5_log.c:171  UCX  ERROR Transport retry count exceeded on mlx5_0:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)",
+            "[node7:21231:0:21231] ib_mlx5_log.c:171  Transport retry count exceeded on mlx5_1:1/RoCE (synd 0x15 vend 0x81 hw_synd 0/0)",
+        ),
+        not_examples=("Transport retry count exceeded on mlx5_0:1/IB",),
+        level=Level.STRONG,
+        message="The other node did not answer over InfiniBand or RoCE in time (UCX, {port})",
+        hint="find the rank that ended first; if all were running, check the port and cable on both nodes (`ibstat`, `perfquery`), with RoCE the switch's flow control, or raise `UCX_RC_TIMEOUT` and `UCX_RC_RETRY_COUNT`",
+        masks=("native-crash", "peer-connection-lost", "rank-killed", "rendezvous-timeout"),
+        echo=True,  # the adapter also gives up on a rank that has ended
+    ),
+    Signature(
+        pattern=r"UCX {1,2}ERROR [Nn]o usable transports/devices,? \(?asked (?P<what>.{1,200}?)\)?$",
+        source="UCX 1.2-1.19 src/ucp/core/ucp_context.c",
+        examples=(
+            "ucp_context.c:1112 UCX  ERROR no usable transports/devices (asked rc_mlx5 on network:mlx5_9:1)",
+            "ucp_context.c:700  UCX  ERROR No usable transports/devices, asked tcp on network:ib9",
+        ),
+        not_examples=("FATAL ERROR no usable transports/devices (asked rc_mlx5)",),
+        level=Level.STRONG,
+        message="UCX finds none of the networks that it is told to use: {what}",
+        hint="compare `UCX_NET_DEVICES` and `UCX_TLS` with what `ucx_info -d` lists on that node, or unset them",
+    ),
+    Signature(
+        pattern=r"\bmlx5: \S{1,255}: got completion with error:",
+        source="rdma-core 13-60 providers/mlx5/cq.c, Mellanox OFED 3-5 libmlx5",
+        examples=("mlx5: gpu-12: got completion with error:",),
+        not_examples=("mlx5 of rank 3: got completion with error: 5",),
+        message="The InfiniBand adapter reports a transfer to another node that failed",
+        hint="find the rank that ended first; if all were running, check the port and cable of the adapter on both nodes (`ibstat`, `perfquery`) and `dmesg`",
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "peer-connection-lost",
+            "rendezvous-timeout",
+        ),
+        echo=True,  # the adapter also gives up on a rank that has ended
+    ),
+    Signature(
         # since 2.30 a failed device may be replaced; NCCL says when it cannot be
         pattern=r"NET/IB: .{0,60}The error is fatal \(",
         source="nccl 2.32.3 libnccl.so.2",

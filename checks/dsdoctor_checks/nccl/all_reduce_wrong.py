@@ -18,7 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, DeepTrial, Finding, Scope, check, fail, ok, skip
+from dsdoctor.api import (
+    Condition,
+    DeepTrial,
+    Finding,
+    Level,
+    Scope,
+    Signature,
+    check,
+    fail,
+    ok,
+    skip,
+)
 
 CONDITION = Condition(
     "all-reduce-wrong",
@@ -31,6 +42,19 @@ _HINTS = {
     "nccl": "find the transport with `NCCL_DEBUG=INFO`, then try `NCCL_P2P_DISABLE=1`",
     "gloo": "check that this node's host name resolves, and set `GLOO_SOCKET_IFNAME=lo`",
 }
+HINT = "find the transport with `NCCL_DEBUG=INFO`, then disable one at a time: `NCCL_P2P_DISABLE=1`, `NCCL_SHM_DISABLE=1`, `NCCL_IB_DISABLE=1`"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"# Out of bounds values : (?P<count>[1-9]\d{0,9}) FAILED",
+        source="nccl-tests 2.0-2.17 src/common.cu, rccl-tests",
+        examples=("# Out of bounds values : 2 FAILED",),
+        not_examples=("# Out of bounds values : 0 OK",),
+        level=Level.CERTAIN,
+        message="A test of the collectives found wrong results in {count} of its measurements",
+        hint="with several nodes, run it on each alone; then disable one transport at a time: `NCCL_P2P_DISABLE=1`, `NCCL_SHM_DISABLE=1`, `NCCL_IB_DISABLE=1`; wrong sums between GPUs of one node are often the IOMMU or ACS",
+    ),
+)
 
 
 @check(CONDITION)

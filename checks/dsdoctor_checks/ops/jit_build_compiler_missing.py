@@ -155,6 +155,7 @@ SIGNATURES = (
     Signature(
         pattern="Failed to find C compiler",
         source="triton 3.1.0 runtime/build.py",
+        message="Triton finds no C compiler for its launchers",
         examples=(
             "RuntimeError: Failed to find C compiler. Please specify via CC environment variable.",
         ),
@@ -165,6 +166,7 @@ SIGNATURES = (
     Signature(
         pattern=r"No working C\+\+ compiler",
         source="torch 2.13.0 _inductor/exc.py",
+        message="torch.compile finds no C++ compiler that works",
         examples=(
             "torch._inductor.exc.InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx: (None, 'g++')",
         ),

@@ -532,11 +532,13 @@ SIGNATURES = (
         hint="upgrade the package whose file imports `{gone}`, or use Python 3.11, which has it",
     ),
     Signature(
-        pattern="requires (?:the )?`(?:accelerate|transformers)[><=]",
+        pattern="requires (?:the )?`(?P<what>(?:accelerate|transformers)[><=][^`]{1,30})`",
         source="transformers 4.36.2-5.23.0 training_args.py",
+        message="What was called needs `{what}`, which is not installed",
+        hint="run `python -m pip install '{what}'` in the environment of the job",
         examples=(
             "ImportError: Using the `Trainer` with `PyTorch` requires `accelerate>=0.26.0`: Please run `pip install transformers[torch]`",
-            "requires `transformers>",
+            "ImportError: This model requires the `transformers>=4.51`",
         ),
     ),
     Signature(
@@ -1109,19 +1111,31 @@ SIGNATURES = (
         not_near=("bitsandbytes",),
     ),
     Signature(
-        pattern=r"Could not find a version that satisfies the requirement (?!deepspeed|triton)\S+.{0,80}\(from versions: \d|mutable default <class '(?:fairseq|hydra|omegaconf|mmengine|tensordict|flax|nemo|megatron)\b|\b(?:Async|Sync)?(?:Client|HttpxClientWrapper)\.__init__\(\) got an unexpected keyword argument 'proxies'",
-        source=(
-            "pip 9-26 _internal/resolution/resolvelib/factory.py; python 3.11-3.14 "
-            "Lib/dataclasses.py; python 3.3-3.14 Python/ceval.c, for openai 1.0-1.55 with httpx "
-            "0.28"
-        ),
+        pattern=r"Could not find a version that satisfies the requirement (?P<what>(?!deepspeed|triton)\S{1,200}).{0,80}\(from versions: \d",
+        source="pip 9-26 _internal/resolution/resolvelib/factory.py",
+        message="There is no release of `{what}` for this Python and platform",
+        hint="ask for one of the releases that the message lists, pass the index that has it (`--index-url`, `--extra-index-url`), or use a Python that the release supports",
         examples=(
             "ERROR: Could not find a version that satisfies the requirement torchtext==0.13.1 (from versions: 0.1.1, 0.17.2, 0.18.0)",
+        ),
+        not_examples=(
+            "ERROR: Could not find a version that satisfies the requirement my-lab-tools (from versions: none)",
+        ),
+        level=Level.LIKELY,
+    ),
+    Signature(
+        pattern=r"mutable default <class '(?:fairseq|hydra|omegaconf|mmengine|tensordict|flax|nemo|megatron)\b|\b(?:Async|Sync)?(?:Client|HttpxClientWrapper)\.__init__\(\) got an unexpected keyword argument 'proxies'",
+        source=(
+            "python 3.11-3.14 Lib/dataclasses.py; python 3.3-3.14 Python/ceval.c, for openai "
+            "1.0-1.55 with httpx 0.28"
+        ),
+        examples=(
             "ValueError: mutable default <class 'fairseq.dataclass.configs.CommonConfig'> for field common is not allowed: use default_factory",
             "TypeError: Client.__init__() got an unexpected keyword argument 'proxies'",
         ),
         not_examples=(
-            "ERROR: Could not find a version that satisfies the requirement my-lab-tools (from versions: none)",
+            "ValueError: mutable default <class 'nemo_run.Rows'> for field rows is not allowed",
+            "TypeError: MyClient.__init__() got an unexpected keyword argument 'proxies'",
         ),
         level=Level.HINT,
     ),

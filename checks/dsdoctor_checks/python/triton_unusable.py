@@ -28,18 +28,16 @@ HINT = "reinstall torch, which installs the Triton that it requires, and upgrade
 
 SIGNATURES = (
     Signature(
-        pattern=r"No module named '?triton[\w.]*'?|cannot import name '\w+' from 'triton[\w.]*'|module 'triton[\w.]*' has no attribute|triton\S*\.(?:CompilationError|compiler\.errors)",
+        pattern=r"No module named '?triton[\w.]*'?|cannot import name '\w+' from 'triton[\w.]*'|module 'triton[\w.]*' has no attribute",
         source=(
             "python 3.6-3.14 Lib/importlib/_bootstrap.py, python 3.7-3.14 Python/ceval.c "
-            "import_from, python 3.5-3.14 Objects/moduleobject.c, for triton 2.0-3.5 "
-            "compiler/errors.py"
+            "import_from, python 3.5-3.14 Objects/moduleobject.c"
         ),
         examples=(
             "ModuleNotFoundError: No module named 'triton.ops'",
             "ModuleNotFoundError: No module named 'triton'",
             "ImportError: cannot import name 'get_cuda_stream' from 'triton.runtime.jit' (/opt/env/lib/python3.10/site-packages/triton/runtime/jit.py)",
             "AttributeError: module 'triton.language' has no attribute 'libdevice'",
-            "tritonx1.CompilationError",
         ),
         not_examples=("AttributeError: module 'deepspeed' has no attribute 'initialize'",),
         level=Level.STRONG,
@@ -163,6 +161,17 @@ SIGNATURES = (
         masks=("cxx-abi-undefined-symbol",),
         message="Triton's ptxas is older than the PTX that it is given",
         hint="upgrade torch, which brings the Triton that fits it, and unset `TRITON_PTXAS_PATH`",
+    ),
+    Signature(
+        pattern=r"ptxas fatal +: Value '(?P<arch>sm_\w{2,8})' is not defined for option 'gpu-name'",
+        source="cuda toolkit 11.0-13.1 ptxas, which triton 2.0-3.5 brings",
+        examples=("ptxas fatal   : Value 'sm_121a' is not defined for option 'gpu-name'",),
+        not_examples=("Value 'sm_121a' is not defined for option 'gpu-name'",),
+        level=Level.CERTAIN,
+        near=("PTXASError", "Triton", "triton"),
+        masks=("nvcc-arch-unsupported",),
+        message="Triton's ptxas does not know this GPU ({arch})",
+        hint="upgrade torch and the Triton that it brings, or set `TRITON_PTXAS_PATH` to the `ptxas` of a CUDA toolkit that supports this GPU",
     ),
     Signature(
         pattern="Error: .{0,40}Triton requires",

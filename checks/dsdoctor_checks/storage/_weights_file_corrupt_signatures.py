@@ -350,6 +350,17 @@ SIGNATURES = (
         ),
     ),
     Signature(
+        pattern=r"This repository (?:is over its data quota|exceeded its LFS budget)",
+        source="GitHub's server (2016-2026), printed by git-lfs 1.0-3.7 tq/manifest.go",
+        message="The repository has used up its traffic of Git LFS, so the files were not sent",
+        hint="download the files from elsewhere (a release, the hub); or its owner has to raise the budget, or wait for the next month",
+        examples=(
+            "batch response: This repository is over its data quota. Account responsible for LFS bandwidth should purchase more data packs to restore access.",
+            "batch response: This repository exceeded its LFS budget. The account responsible for the budget should increase it to restore access.",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern="malformed smudge|external filter 'git-lfs filter-process' failed|smudge filter lfs failed|git-lfs: command not found",
         source="git 2.0-2.49 convert.c, git-lfs 2.0-3.6 commands/command_smudge.go, bash and dash",
         message="Git LFS did not fetch the files, so pointers stand in their place",

@@ -251,6 +251,14 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
+        pattern="OutOfDiskError: ",
+        source="ray 2.3-2.54 python/ray/exceptions.py",
+        message="Ray could not spill objects, because the disk of its session is full",
+        hint="free up space below `/tmp/ray`, or start Ray with `--temp-dir` on a larger file system",
+        examples=("ray.exceptions.OutOfDiskError: Local disk is full",),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern="database or disk is full",
         source="sqlite 3 src/main.c",
         examples=("sqlite3.OperationalError: database or disk is full",),

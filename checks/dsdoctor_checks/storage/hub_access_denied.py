@@ -21,7 +21,43 @@ CONDITION = Condition("hub-access-denied", id="DSD1555", scope=Scope.JOB, since=
 
 HINT = "accept the terms on the repository's page, set `HF_TOKEN` on every node, and check the name"
 
+#: What to do about a token that the hub does not accept.
+_LOGIN = "log in again (`hf auth login`, or `huggingface-cli login`) with a token from https://huggingface.co/settings/tokens; a variable `HF_TOKEN` takes precedence, so set it anew on every node, or unset it for public files"
+
 SIGNATURES = (
+    Signature(
+        # the server's reason, below the client's message
+        pattern=r"^(?:\{\"error\":\")?Invalid credentials in Authorization header\b",
+        source="the server of the Hugging Face hub (2022-2026), printed by huggingface_hub 0.10-2.4",
+        examples=(
+            "Invalid credentials in Authorization header",
+            '{"error":"Invalid credentials in Authorization header"}',
+        ),
+        not_examples=("see Invalid credentials in Authorization header",),
+        level=Level.CERTAIN,
+        message="The hub does not accept the token: it is wrong, expired or revoked",
+        hint=_LOGIN,
+        masks=("hub-unreachable",),
+    ),
+    Signature(
+        pattern=r"^User Access Token \".{1,100}\" is expired\b",
+        source="the server of the Hugging Face hub (2024-2026), printed by huggingface_hub 0.10-2.4",
+        examples=('User Access Token "ci" is expired',),
+        not_examples=('his User Access Token "ci" is expired',),
+        level=Level.CERTAIN,
+        message="The hub does not accept the token: it has expired",
+        hint=_LOGIN,
+    ),
+    Signature(
+        pattern=r"Error: (?:Invalid user token\.|Invalid token passed!)",
+        source="huggingface_hub 0.17-2.4 hf_api.py whoami, _login.py",
+        examples=(
+            "requests.exceptions.HTTPError: Invalid user token. If you didn't pass a user token, make sure you are properly logged in.",
+            "ValueError: Invalid token passed!",
+        ),
+        level=Level.CERTAIN,
+        hint=_LOGIN,
+    ),
     Signature(
         pattern=r"\b(?:GatedRepoError|RepositoryNotFoundError): ",
         source="huggingface_hub 0.14-1.0 errors.py",

@@ -398,12 +398,6 @@ def test_a_common_phrase_does_not_identify_a_message_without_a_frame() -> None:
     assert known.find(error(long)) is not None, "the place says whose message it is"
 
 
-def test_common_words_name_no_condition_of_deepspeeds_config() -> None:
-    found = diagnose([Source("log", data=b"ValueError: num_workers must be an integer\n")], KNOWN)
-    assert found.outcome is Outcome.UNRECOGNISED
-    assert found.raised_by is None
-
-
 def test_one_word_is_no_message_of_a_place_that_raises_others() -> None:
     assert index(entry("url")).find(error("401 Client Error for url: https://x of a model")) is None
     assert index(entry("url")).find(error("url: 3")) is not None

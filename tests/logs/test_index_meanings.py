@@ -6,6 +6,7 @@ import pytest
 
 from dsdoctor import packs
 from dsdoctor.logs import Source, diagnose, signatures_of
+from dsdoctor.model.diagnosis import Outcome
 
 KNOWN = signatures_of(packs.load(builtin_only=True))
 
@@ -90,3 +91,9 @@ def test_a_message_is_told_for_what_it_means(
 def test_what_a_message_only_lists_is_no_cause(line: str) -> None:
     text = log("other/library.py", "check", line)
     assert not diagnose([Source(name="log", data=text.encode())], KNOWN).causes
+
+
+def test_common_words_name_no_condition_of_deepspeeds_config() -> None:
+    found = diagnose([Source("log", data=b"ValueError: num_workers must be an integer\n")], KNOWN)
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert found.raised_by is None

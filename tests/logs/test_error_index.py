@@ -396,11 +396,3 @@ def test_a_common_phrase_does_not_identify_a_message_without_a_frame() -> None:
     assert known.find(error("hidden size 7 is not evenly divisible by 2", file="")) is not None
     assert known.find(error(long, file="")) is None
     assert known.find(error(long)) is not None, "the place says whose message it is"
-
-
-def test_one_word_is_no_message_of_a_place_that_raises_others() -> None:
-    assert index(entry("url")).find(error("401 Client Error for url: https://x of a model")) is None
-    assert index(entry("url")).find(error("url: 3")) is not None
-    assert (
-        index(entry("unreadable", anchored=True)).find(error("unreadable " + "x " * 9)) is not None
-    )

@@ -207,3 +207,13 @@ def test_a_token_that_the_hub_rejects_is_told_from_a_denied_repository(
     found = read(traced("utils/_http.py", "hf_raise_for_status", said))
     assert [cause.condition for cause in found.causes] == ["hub-access-denied"]
     assert advice in found.causes[0].hint
+
+
+def test_a_part_of_one_message_is_not_taken_for_another() -> None:
+    """Of the hub's rate limit, which is put together, one part is `Url: …`."""
+    said = (
+        "huggingface_hub.errors.HfHubHTTPError: 500 Server Error: Internal for url: "
+        "https://huggingface.co/api/models/a/b (Request ID: Root=1-6)"
+    )
+    found = read(traced("utils/_http.py", "hf_raise_for_status", said))
+    assert "429" not in found.summary

@@ -36,37 +36,9 @@ from dsdoctor.api import (
 from dsdoctor_checks._pip import pip, pip_build
 from dsdoctor_checks._util import listed
 
+from ._modules import BUILT, GROUPS, NOT_IN_LOGS, PACKAGES
+
 CONDITION = Condition("script-module-missing", id="DSD914", scope=Scope.USER_ENV, since="0.1")
-#: Modules of training scripts, and the packages that provide them (their names on PyPI, 2026-11-28).
-PACKAGES = {
-    **{name: name for name in (
-        "accelerate", "datasets", "diffusers", "einops", "evaluate", "fire", "lightning", "loguru",
-        "matplotlib", "nltk", "omegaconf", "pandas", "peft", "safetensors", "scipy",
-        "sentencepiece", "tensorboard", "tiktoken", "timm", "tokenizers", "torchmetrics", "tqdm",
-        "transformers", "trl", "wandb", "webdataset",
-    )},
-    "PIL": "pillow",
-    "bs4": "beautifulsoup4",
-    "cv2": "opencv-python",
-    "huggingface_hub": "huggingface-hub",
-    "hydra": "hydra-core",
-    "pytorch_lightning": "pytorch-lightning",
-    "rouge_score": "rouge-score",
-    "sentence_transformers": "sentence-transformers",
-    "sklearn": "scikit-learn",
-    "skimage": "scikit-image",
-    "yaml": "PyYAML",
-}  # fmt: skip
-#: Those whose setup imports torch: an isolated build of them fails (2026-11-28).
-BUILT = {
-    "causal_conv1d": "causal-conv1d",
-    "flash_attn": "flash-attn",
-    "mamba_ssm": "mamba-ssm",
-    "torch_scatter": "torch-scatter",
-    "transformer_engine": "transformer-engine[pytorch]",
-}
-#: Modules whose absence is recognized in logs: those of training itself.
-_IN_LOGS = tuple(sorted(PACKAGES.keys() - {"bs4", "evaluate", "fire", "skimage", "webdataset"}))
 #: Conditions of their own report these.
 _REPORTED = frozenset({"deepspeed", "torch"})
 
@@ -119,27 +91,47 @@ def modules_are_installed(
 
 HINT = "install the package into the environment of the job; `dsdoctor check -- CMD` lists all that the script needs"
 
-SIGNATURES = (
-    Signature(
+
+def _in_logs(group: dict[str, str]) -> Signature:
+    names = sorted(group.keys() - NOT_IN_LOGS)
+    return Signature(
         # only whole modules: a part that is missing is another release of the package
-        pattern=r"^ModuleNotFoundError: No module named '(?P<name>" + "|".join(_IN_LOGS) + r")'$",
+        pattern=rf"^ModuleNotFoundError: No module named '(?P<name>{'|'.join(names)})'$",
         source="python 3.6-3.14 Lib/importlib/_bootstrap.py",
         level=Level.STRONG,
-        message="the package of the module `{name}` is not installed",
-        examples=tuple(f"ModuleNotFoundError: No module named '{name}'" for name in _IN_LOGS),
-        not_examples=("ModuleNotFoundError: No module named 'transformers.deepspeed'",),
-    ),
+        message=_NOT_INSTALLED,
+        examples=tuple(f"ModuleNotFoundError: No module named '{name}'" for name in names),
+        not_examples=(f"ModuleNotFoundError: No module named '{names[0]}' (optional)",),
+    )
+
+
+_NOT_INSTALLED = "the package of the module `{name}` is not installed"
+SIGNATURES = (
+    *map(_in_logs, GROUPS),
     *(
         Signature(
-            pattern=rf"^ModuleNotFoundError: No module named '{name}'$",
+            pattern=rf"^ModuleNotFoundError: No module named '(?P<name>{name})'$",
             source="python 3.6-3.14 Lib/importlib/_bootstrap.py",
             level=Level.STRONG,
-            message=f"the package of the module `{name}` is not installed",
+            message=_NOT_INSTALLED,
             hint=f"install it into the environment of the job, after torch: `python -m pip install"
             f" --no-build-isolation {shlex.quote(package)}`; an isolated build does not find torch",
             examples=(f"ModuleNotFoundError: No module named '{name}'",),
             not_examples=(f"ModuleNotFoundError: No module named '{name}' (optional)",),
         )
         for name, package in BUILT.items()
+    ),
+    Signature(
+        pattern=r"^ModuleNotFoundError: No module named 'apex(?:\.\w+)*'$",
+        source="python 3.6-3.14 Lib/importlib/_bootstrap.py; apex README",
+        level=Level.STRONG,
+        message="NVIDIA's apex is not installed",
+        hint="build apex from its repository (github.com/NVIDIA/apex): the package `apex` on PyPI is"
+        " another one. Or turn off what asks for it, such as fused layer norms and optimizers",
+        examples=(
+            "ModuleNotFoundError: No module named 'apex'",
+            "ModuleNotFoundError: No module named 'apex.normalization'",
+        ),
+        not_examples=("ModuleNotFoundError: No module named 'apex_C'",),
     ),
 )

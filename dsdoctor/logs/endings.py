@@ -15,8 +15,8 @@ from dsdoctor.logs.tool_reports import Report, report_in
 CUT_LINES = 3
 #: A frame that is cut off in its own line.
 PART_OF_FRAME = lazy(r"\s+File \"[^\"]{0,400}\"?(?:, ?(?:line ?\d{0,9},?)?)?\s*$")
-#: Source lines that IPython prints with their numbers below a frame.
-NUMBERED = lazy(r"\s*(?:-{1,9}> ?)?\d{1,6}(?:\s|$)")
+#: Source lines that IPython prints with their numbers below a frame; VS Code makes links of them.
+NUMBERED = lazy(r"\s*(?:-{1,9}> ?)?(?:\d{1,6}|\[\d{1,6}\]\([^\s()]{1,800}\))(?:\s|$)")
 #: How native libraries report a failure; a log that ends with one is not clean. RCCL (2.16-2.30
 #: src/init.cc) also warns of what it misses, and goes on. CANN, below torch_npu, prints a code:
 #: level, component (EZ: AI Core, EH: runtime, EI: HCCL …) and number. oneCCL (2021-2022

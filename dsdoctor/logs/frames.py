@@ -13,11 +13,11 @@ KEPT_FRAMES = 16
 PLAIN = lazy(
     r'File "(?P<file>[^"]{1,400})",? line (?P<line>\d{1,9})(?:,? in (?P<function>[\w.<>]{1,120}))?'
 )
-#: Formats of rich (`PATH:12 in f`), IPython (`PATH in f(x)`, `PATH:12, in f`), Colab
-#: (`[PATH](URL) in f(x)`) and pytest (`PATH:12: in f`).
+#: Formats of rich (`PATH:12 in f`), IPython (`PATH in f(x)`, `PATH:12, in f`), Colab and VS Code
+#: (`[PATH](URL) in f(x)`, `[PATH:12](URL), in f`) and pytest (`PATH:12: in f`).
 OTHER = lazy(
     r"(?P<file>(?:\b[A-Za-z]:)?[\w~./\\@+#-]{1,300}\.py)(?::(?P<line>\d{1,9}))?"
-    r"(?:\]\([^\s()]{1,80}\))?[:,]?"
+    r"(?:\]\([^\s()]{1,800}\))?[:,]?"
     r" in (?P<function>[\w.<>]{1,120})"
 )
 #: The rest of a frame's line that a terminal broke after the file.

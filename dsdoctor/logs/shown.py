@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs import ranks
 from dsdoctor.logs.candidates import Candidate, Choice
-from dsdoctor.logs.errors import EXCEPTION, Error
+from dsdoctor.logs.errors import EXCEPTION, LIBRARY, Error
 from dsdoctor.logs.hits import Hit
 from dsdoctor.logs.outlived import covers
 from dsdoctor.logs.presentable import presentable
@@ -155,13 +155,26 @@ def line_of(source: int, number: int, text: str, rank: int | None, names: Sequen
     return Line(file=presentable(names[source]), line=number, text=presentable(text), rank=rank)
 
 
+def _own_place(error: Error) -> tuple[str, int]:
+    """File and line of the deepest frame outside libraries, also in the formats of notebooks."""
+    if error.file:
+        return error.file, error.file_line
+    own = (
+        (frame.file, frame.line)
+        for frame in reversed(error.frames)
+        if frame.line and not any(part in frame.file for part in LIBRARY)
+    )
+    return next(own, ("", 0)) if error.traced else ("", 0)
+
+
 def first_error_of(error: Error, names: Sequence[str]) -> FirstError:
     """An exception, safe to print."""
+    file, line = _own_place(error)
     return FirstError(
         rank=error.rank,
         type=presentable(error.type),
         message=presentable(error.message),
-        file=presentable(error.file) or presentable(names[error.source]),
-        line=error.file_line or error.line,
+        file=presentable(file) or presentable(names[error.source]),
+        line=line or error.line,
         log=line_of(error.source, error.line, error.text, error.rank, names),
     )

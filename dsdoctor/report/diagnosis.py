@@ -210,8 +210,10 @@ def lines(
         what = f"{error.type}: {error.message}" if error.message else error.type
         text = f"first error{rank}: {what}"
         yield from _wrap(text, columns, "", "body", INDENT)
-        yield from _wrap(f"raised at {error.file}:{error.line}", columns, INDENT, "body")
-        if outcome is not Outcome.CAUSE:
+        told = (error.file, error.line) != (error.log.file, error.log.line)
+        if told:
+            yield from _wrap(f"raised at {error.file}:{error.line}", columns, INDENT, "body")
+        if outcome is not Outcome.CAUSE or not told:
             yield from _wrap(f"reported at {_place(error.log)}", columns, INDENT, "note")
     yield from _attempts(diagnosis, columns)
     if diagnosis.considered:

@@ -7,6 +7,7 @@ import pytest
 from dsdoctor import packs
 from dsdoctor.logs import Source, diagnose, signatures_of
 from dsdoctor.model.diagnosis import Diagnosis, Outcome
+from dsdoctor.report.diagnosis import lines
 
 KNOWN = signatures_of(packs.load(builtin_only=True))
 
@@ -32,6 +33,31 @@ def test_a_boxed_traceback_that_is_cut_off_ends_no_healthy_log() -> None:
     assert read(BOX.replace("Traceback (most recent call last)", "Settings") + ROWS).outcome is (
         Outcome.CLEAN
     )
+
+
+URL = "https://vscode-remote+ssh-002dremote.vscode-resource.vscode-cdn.net/home/me/data.py"
+NOTEBOOK = (
+    "KeyError                                  Traceback (most recent call last)\n"
+    "Cell In[7], [line 4](vscode-notebook-cell:?execution_count=7&line=4)\n"
+    "----> [4](vscode-notebook-cell:?execution_count=7&line=4) train(rows)\n\n"
+    f"File [~/job/data.py:31]({URL}:31), in train(rows)\n"
+    f"     [30]({URL}:30) for row in rows:\n"
+    f'---> [31]({URL}:31)     text = row["prompt"]\n'
+)
+
+
+def test_a_traceback_that_vs_code_made_links_of() -> None:
+    assert read(NOTEBOOK).summary == "the log breaks off in the middle of a traceback"
+    whole = read(NOTEBOOK + "\nKeyError: 'prompt'\n")
+    assert whole.outcome is Outcome.USER_CODE
+    assert whole.first_error is not None
+    assert (whole.first_error.file, whole.first_error.line) == ("~/job/data.py", 31)
+
+
+def test_where_an_exception_without_frames_was_raised_is_not_known() -> None:
+    shown = [line.text for line in lines(read("step 3\nKeyError: 'rate'\n"), width=90)]
+    assert not [text for text in shown if "raised at" in text]
+    assert [text for text in shown if "reported at log:2" in text]
 
 
 @pytest.mark.parametrize(

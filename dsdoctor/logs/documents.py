@@ -85,6 +85,11 @@ _LISTED = lazy(
 _DEFINES = lazy(
     r"\s*(?:[-*•+]|\d{1,2}[.)])\s+[`*]{0,3}[A-Za-z][^:]{1,120}:[`*]{0,3}\s+(?P<what>.+)"
 )
+#: Words for a failure, in a sentence about one.
+_FAILURE = lazy(
+    r"(?i)\b(?:errors?|exceptions?|fail(?:s|ed|ure)?|crash(?:es|ed)?|hangs?|stuck|killed|dies|died|oom"
+    r"|out of memory|bug|not work)\b|报错|错误|失败|崩溃|卡住|卡死|异常|不足"
+)
 _FORM = lazy(
     r"describe the bug|bug description|steps to reproduce|to reproduce|reproduction"
     r"|(?:expected|current|actual) behaviou?r|system info|your (?:current )?environment"
@@ -211,6 +216,7 @@ def take_out_quotations(scan: Scan, data: bytes) -> None:
     scan.tail = [row for row in scan.tail if row[0] not in listed]
     shape = shape_of(lines)
     if not is_document(shape):
+        scan.told = _only_tells(shape, lines)
         return
     scan.document = True
     scan.marks = {}
@@ -218,6 +224,16 @@ def take_out_quotations(scan: Scan, data: bytes) -> None:
         scan.hits, scan.errors = [], []
     scan.hits = [hit for hit in scan.hits if _stands_in_output(hit.line, lines)]
     scan.errors = [error for error in scan.errors if _stands_in_output(error.line, lines)]
+
+
+def _only_tells(shape: Shape, lines: Sequence[str]) -> bool:
+    """Whether a text is written, about a failure, and without a line that a run printed."""
+    written = sum(bool(line.strip()) for line in lines)
+    return (
+        not (shape.output or shape.fenced)
+        and shape.sentences * 3 >= written
+        and any(_FAILURE.search(line) for line in lines)
+    )
 
 
 def _is_listed(number: int, lines: Sequence[str]) -> bool:

@@ -14,7 +14,10 @@ from dsdoctor.logs.tool_reports import Report, report_in
 #: Lines at the end of a log that are searched for the last frame of a cut-off traceback.
 CUT_LINES = 3
 #: A frame that is cut off in its own line.
-PART_OF_FRAME = lazy(r"\s+File \"[^\"]{0,400}\"?(?:, ?(?:line ?\d{0,9},?)?)?\s*$")
+PART_OF_FRAME = lazy(
+    r"\s+File \"[^\"]{0,400}\"?(?:, ?(?:line ?\d{0,9},?)?)?\s*$"
+    r"|Cell In ?\[\d{1,9}\], \[?line \d{1,9}"  # of a notebook, whose frames have no function
+)
 #: Source lines that IPython prints with their numbers below a frame; VS Code makes links of them.
 NUMBERED = lazy(r"\s*(?:-{1,9}> ?)?(?:\d{1,6}|\[\d{1,6}\]\([^\s()]{1,800}\))(?:\s|$)")
 #: How native libraries report a failure; a log that ends with one is not clean. RCCL (2.16-2.30

@@ -52,8 +52,9 @@ ANY_EXCEPTION = lazy(
 #: The head of a logger's line at the level of a warning: Python's logging, torch's (glog).
 WARNED_HEAD = lazy(r"(?:^|[\s\[|:-])WARN(?:ING)?(?:[\]\s:|-]|$)|(?:^|\s)W\d{4} \d\d:\d\d:")
 FRAME = lazy(r'^\s*File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9})')
-#: How Markdown ends a quoted block.
+#: How Markdown ends a quoted block, and what it puts around quoted words.
 FENCE = "```"
+INLINE = "`"
 #: What Python prints between the exceptions of one chain.
 CHAINS = ("During handling of the above exception", "was the direct cause of the following")
 #: What Python prints above the traceback of an exception that it ignores, mostly in finalizers ...
@@ -322,6 +323,8 @@ class Tracebacks:
         literals: set[str],
         when: Callable[[], str],
     ) -> None:
+        if stripped[:1] == INLINE and not stripped.startswith(FENCE):
+            stripped = stripped.strip(INLINE)
         if found := EXCEPTION.match(PYTEST.sub("", stripped)):
             if not found["type"].endswith("Warning"):
                 self._add(stripped, number, rank, found["type"], found["message"] or "", when)

@@ -83,6 +83,7 @@ class Scan(msgspec.Struct):
         outlived: the last failures that the run outlived.
         ignored: hits in tracebacks that Python ignored, if they do not count.
         document: it is a document that quotes errors, not the output of a run.
+        told: somebody tells of a failure in it, and quotes no output of the run.
         cut: a traceback that it quotes ends before its exception.
         whole_from: if there are too many failures to keep all, number of the line from which on
             all are kept; else 0.
@@ -101,6 +102,7 @@ class Scan(msgspec.Struct):
     outlived: list[Hit | Error] = msgspec.field(default_factory=list)
     ignored: list[Hit] = msgspec.field(default_factory=list)
     document: bool = False
+    told: bool = False
     cut: bool = False
     whole_from: int = 0
 

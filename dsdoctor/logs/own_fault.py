@@ -73,6 +73,9 @@ DATA_ASSERT = lazy(
     r"|IndexError: Target -?\d+ is out of bounds"
     r"|index -?\d+ is out of bounds for dimension \d+ with size \d+",
 )
+#: An operation of the script's model that torch.compile tried on shapes alone, and that failed as
+#: it does without (torch 2.1-2.15 _dynamo/utils.py).
+FAKE_TENSORS = "with fake tensors: "
 #: Clients that report what a service or another process did: a worker, a job, an instance.
 SERVICE = lazy(
     r"(?:ray|sagemaker|botocore|sky|submitit|azure|google\.(?:api_core|auth)|filelock|comet_ml"
@@ -124,13 +127,14 @@ def is_user_code(error: Error) -> bool:
         return (bool(error.file) and not PACKAGES.search(text) and error.type[0] == "M") or (
             _own_import(error)
         )
+    if FAKE_TENSORS in error.message:
+        return bool(error.file)
     if SERVICE.match(error.text) or _class_of_a_product(error):
         return False
     if _of_a_library(error):
         return _users(error)
-    if error.type in FOREIGN or FOREIGN_TEXT.search(text) or is_echo(error):
-        return False
-    if is_importing(error):
+    foreign = error.type in FOREIGN or FOREIGN_TEXT.search(text) or is_echo(error)
+    if foreign or is_importing(error):
         return False
     if error.type in {"KeyError", "IndexError"} and _looked_up(error):
         return True

@@ -74,6 +74,7 @@ class Scanner(ReadySignatures):
         """
         from dsdoctor.logs.normalize import variants  # noqa: PLC0415  # most logs need it not
         from dsdoctor.logs.prose import happened  # noqa: PLC0415
+        from dsdoctor.logs.warning_lines import warnings_among  # noqa: PLC0415
 
         if not self._may_match(_joined(variants(scan.tail))):
             return []
@@ -83,10 +84,15 @@ class Scanner(ReadySignatures):
         found = blocks.finish()
         scan.flags |= found.flags
         warned = {id(hit.known) for hit in scan.hits if hit.warned}
+        warnings = warnings_among([text for _, text in scan.tail])
         ignored = {id(hit.known) for hit in scan.ignored}
         return [
             msgspec.structs.replace(
-                hit, line=rows[hit.line - 1][0], warned=hit.warned or id(hit.known) in warned
+                hit,
+                line=rows[hit.line - 1][0],
+                warned=hit.warned
+                or id(hit.known) in warned
+                or any(text in hit.text for text in warnings),
             )
             for hit in found.hits
             if hit.line <= len(rows) and id(hit.known) not in ignored

@@ -119,6 +119,9 @@ def judge(
         breaks_off or any(scan.cut and not scan.document for scan in scans)
     ):
         outcome, summary = Outcome.UNRECOGNISED, "the log breaks off in the middle of a traceback"
+    if outcome is Outcome.CLEAN and scans and all(scan.told for scan in scans):
+        outcome = Outcome.UNRECOGNISED
+        summary = "the text tells of a failure, but contains no output of the run"
     unknown = outcome is Outcome.UNRECOGNISED
     if choice.silent is not None:
         error = None  # it only follows from the silent failure

@@ -10,6 +10,8 @@ from dsdoctor.logs.prefixes import strip_prefixes
 
 #: Lines on either side that are searched for the rest of a warning.
 REACH = 3
+#: A shorter line may stand in any other.
+LEAST = 16
 #: A line of Python's `warnings`, of a logger at the level of a warning, or of torch's C++.
 WARNING = lazy(
     r"(?:^|[\s\].:])\w{0,40}Warning: |(?:^|[\s\[|-])WARN(?:ING)?(?:[\]\s:|-]|$)"
@@ -49,6 +51,22 @@ def tries_again(text: str) -> bool:
     False
     """
     return TRIES_AGAIN.search(text) is not None
+
+
+def warnings_among(lines: Sequence[str]) -> list[str]:
+    """The lines that are warnings, or belong to one of several lines.
+
+    >>> warnings_among(["step 4", "x.py:1: UserWarning: no GPU", "  warnings.warn(", "step 5"])
+    ['x.py:1: UserWarning: no GPU']
+    """
+    found = []
+    for at, text in enumerate(lines):
+        own = strip_prefixes(text)[0].strip()
+        if len(own) >= LEAST and is_warning(
+            own, lines[max(0, at - REACH) : at], lines[at + 1 : at + 1 + REACH]
+        ):
+            found.append(own)
+    return found
 
 
 def is_left_out(text: str) -> bool:

@@ -54,6 +54,70 @@ def test_a_traceback_that_vs_code_made_links_of() -> None:
     assert (whole.first_error.file, whole.first_error.line) == ("~/job/data.py", 31)
 
 
+def test_an_operation_that_torch_compile_tries_on_shapes_is_the_scripts() -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/home/me/train.py", line 31, in forward\n    y = self.conv(x)\n'
+        '  File "/e/lib/python3.11/site-packages/torch/_dynamo/utils.py", line 7, in run_node\n'
+        "    raise RuntimeError(make_error_message(e)).with_traceback(\n"
+        "torch._dynamo.exc.TorchRuntimeError: Dynamo failed to run FX node with fake tensors: "
+        "call_function <built-in method conv2d>(*(FakeTensor(..., size=(8, 1, 64, 64)),), **{}): "
+        "got RuntimeError('expected 3 channels')\n"
+    )
+    assert read(text).outcome is Outcome.USER_CODE
+
+
+def test_a_warning_that_a_terminal_broke_explains_no_later_exception() -> None:
+    text = (
+        "Train step of epoch 0:  41%|####      | 720/1776 [2:06:59<3:43:20, 12.69s/it, loss=9.92]\n"
+        "Cannot access gated repo for url https://huggingface.co/o/m/resolve/main/config.json.\n"
+        "Please log in. - silently ignoring the lookup for the file config.json in o/m.\n"
+        "  warnings.warn(\n"
+        "Traceback (most recent call last):\n"
+        '  File "/home/me/train.py", line 31, in <module>\n    shutil.rmtree(oldest)\n'
+        '  File "/e/lib/python3.11/shutil.py", line 726, in rmtree\n    os.rmdir(path)\n'
+        "FileNotFoundError: [Errno 2] No such file or directory: '/out/global_step15'\n"
+    )
+    assert read(text).outcome is Outcome.USER_CODE
+
+
+def test_an_exception_quoted_in_a_line_of_its_own_counts() -> None:
+    told = (
+        "I'm getting this error when I start it:\n`RuntimeError: CUDA out of memory.`\nAny ideas?\n"
+    )
+    assert [one.condition for one in read(told).causes] == ["gpu-oom"]
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        pytest.param(
+            "My training is killed after an hour on two nodes, and I do not know why.\n",
+            Outcome.UNRECOGNISED,
+            id="a complaint",
+        ),
+        pytest.param(
+            "请问作者是否遇到过训练到一半就卡住不动的问题，显存没有占满。\n",
+            Outcome.UNRECOGNISED,
+            id="in Chinese",
+        ),
+        pytest.param(
+            "The weights were saved to the folder of the run, and all of them are there.\n",
+            Outcome.CLEAN,
+            id="a sentence about no failure",
+        ),
+        pytest.param(
+            "My training is killed after an hour, and I do not know why.\n"
+            "[rank0] step 10 loss 2.1\n",
+            Outcome.CLEAN,
+            id="with output of the run",
+        ),
+    ],
+)
+def test_a_text_that_only_tells_of_a_failure_is_not_clean(text: str, outcome: Outcome) -> None:
+    assert read(text).outcome is outcome
+
+
 def test_where_an_exception_without_frames_was_raised_is_not_known() -> None:
     shown = [line.text for line in lines(read("step 3\nKeyError: 'rate'\n"), width=90)]
     assert not [text for text in shown if "raised at" in text]

@@ -389,6 +389,16 @@ SIGNATURES = (
         ),
     ),
     Signature(
+        pattern=r"^\s*size mismatch for (?P<name>\S+): copying a param of (?P<have>torch\.Size\(\[\d.{0,60}?\)) from checkpoint, {1,2}(?:, )?where the shape is (?P<want>torch\.Size\(\[\d.{0,60}?\))",
+        source="torch 0.4 nn/modules/module.py",
+        message="`{name}` is {have} in the checkpoint and {want} in the model",
+        hint="build the model with the sizes (classes, vocabulary, layers) that it was saved with, or leave these weights out",
+        examples=(
+            "size mismatch for head.weight: copying a param of torch.Size([7, 256]) from checkpoint, where the shape is torch.Size([5, 256]) in current model.",
+        ),
+        not_examples=("size mismatch for head.weight: copying a param of torch.Size",),
+    ),
+    Signature(
         pattern="You set `ignore_mismatched_sizes` to `False`, thus raising an error",
         source="transformers 5.0-5.23.0 utils/loading_report.py",
         message="Tensors in the checkpoint and in the model differ in shape",

@@ -230,7 +230,7 @@ def _only_tells(shape: Shape, lines: Sequence[str]) -> bool:
     """Whether a text is written, about a failure, and without a line that a run printed."""
     written = sum(bool(line.strip()) for line in lines)
     return (
-        not (shape.output or shape.fenced)
+        not (shape.output or shape.fenced or any(map(_SAID.match, lines)))
         and shape.sentences * 3 >= written
         and any(_FAILURE.search(line) for line in lines)
     )

@@ -107,6 +107,12 @@ def test_an_exception_quoted_in_a_line_of_its_own_counts() -> None:
             id="a sentence about no failure",
         ),
         pytest.param(
+            "`UserWarning: The strides of a gradient do not match those of its bucket. This is not"
+            " an error, but it may be slower.`\nis this normal?\n",
+            Outcome.CLEAN,
+            id="a warning that a run printed",
+        ),
+        pytest.param(
             "My training is killed after an hour, and I do not know why.\n"
             "[rank0] step 10 loss 2.1\n",
             Outcome.CLEAN,

@@ -216,7 +216,7 @@ def take_out_quotations(scan: Scan, data: bytes) -> None:
     scan.tail = [row for row in scan.tail if row[0] not in listed]
     shape = shape_of(lines)
     if not is_document(shape):
-        scan.told = _only_tells(shape, lines)
+        scan.told = scan.step is None and _only_tells(shape, lines)
         return
     scan.document = True
     scan.marks = {}
@@ -227,10 +227,11 @@ def take_out_quotations(scan: Scan, data: bytes) -> None:
 
 
 def _only_tells(shape: Shape, lines: Sequence[str]) -> bool:
-    """Whether a text is written, about a failure, and without a line that a run printed."""
+    """Whether somebody writes about a failure of theirs, without a line that a run printed."""
     written = sum(bool(line.strip()) for line in lines)
     return (
         not (shape.output or shape.fenced or any(map(_SAID.match, lines)))
+        and bool(shape.first_person or shape.asks)
         and shape.sentences * 3 >= written
         and any(_FAILURE.search(line) for line in lines)
     )

@@ -16,7 +16,7 @@ from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.config_verdict import config_verdict, parse_verdict
 from dsdoctor.process import Result
-from dsdoctor_checks.config._tables import SCHEDULER_PARAMETERS
+from dsdoctor_checks.config._classes import SCHEDULER_PARAMETERS
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("deepspeed") is None, reason="there is no deepspeed to ask"

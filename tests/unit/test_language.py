@@ -78,6 +78,7 @@ def test_what_is_translated_is_in_the_source(name: str) -> None:
         "nccl._settings",
         "config._parameters",
         "config._batch_equation",
+        "config._engine_rules",
         "_killed",
         "storage._util",
         "config._ranks",

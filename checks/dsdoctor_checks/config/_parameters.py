@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from dsdoctor.api import ConfigVerdict, DsConfig, Finding, Missing, fail
 
-from ._tables import SCHEDULER_PARAMETERS, TABLE_VERSION, nearest, newer_than_table
+from ._classes import SCHEDULER_PARAMETERS, optimizer_of
+from ._tables import TABLE_VERSION, nearest, newer_than_table
 
 
 def _accepted(
@@ -16,10 +17,12 @@ def _accepted(
     if isinstance(verdict, ConfigVerdict):
         known = verdict.parameters.get(part)
         return None if known is None else (known.cls, frozenset(known.names))
-    name = config.get(f"{part}.type")
-    if part != "scheduler" or not isinstance(name, str) or newer_than_table(version):
+    if newer_than_table(version):
         return None
-    if name not in SCHEDULER_PARAMETERS:
+    if part == "optimizer":
+        return optimizer_of(config)
+    name = config.get(f"{part}.type")
+    if not isinstance(name, str) or name not in SCHEDULER_PARAMETERS:
         return None
     return name, SCHEDULER_PARAMETERS[name]
 

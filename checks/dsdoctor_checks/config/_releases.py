@@ -118,7 +118,7 @@ SINCE = {
             zero_optimization.save_muon_momentum_buffer_in_memory compile.passes
         """,
         "0.19.2": """
-            expert_parallel
+            expert_parallel data_types.param_dtype
         """,
         "0.19.3": """
             log_level

@@ -141,34 +141,6 @@ TORCH_SCHEDULERS = (  # noqa: SIM905  # reads as a list
     " ReduceLROnPlateau SequentialLR StepLR"
 ).split()
 
-#: Keyword arguments of DeepSpeed's own schedulers (runtime/lr_schedules.py, 0.19.8), for when the
-#: installed classes were not asked.
-SCHEDULER_PARAMETERS = {
-    name: frozenset(keys.split())
-    for name, keys in {
-        "LRRangeTest": """
-            lr_range_test_min_lr lr_range_test_step_size lr_range_test_step_rate
-            lr_range_test_staircase last_batch_iteration
-        """,
-        "OneCycle": """
-            cycle_min_lr cycle_max_lr decay_lr_rate cycle_first_step_size cycle_second_step_size
-            cycle_first_stair_count cycle_second_stair_count decay_step_size cycle_momentum
-            cycle_min_mom cycle_max_mom decay_mom_rate last_batch_iteration
-        """,
-        "WarmupLR": """
-            warmup_min_lr warmup_max_lr warmup_num_steps warmup_type last_batch_iteration
-        """,
-        "WarmupDecayLR": """
-            total_num_steps warmup_min_lr warmup_max_lr warmup_num_steps warmup_type
-            last_batch_iteration
-        """,
-        "WarmupCosineLR": """
-            total_num_steps warmup_min_ratio warmup_num_steps cos_min_ratio warmup_type
-            last_batch_iteration
-        """,
-    }.items()
-}
-
 BATCH_KEYS = (
     "train_batch_size",
     "train_micro_batch_size_per_gpu",

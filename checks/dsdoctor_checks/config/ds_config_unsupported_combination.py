@@ -24,12 +24,13 @@ from dsdoctor.api import (
     Missing,
     Scope,
     check,
-    fail,
     warn,
 )
 from dsdoctor_checks._util import at_least
 
 from . import _conflict_signatures
+from ._classes import optimizer_of
+from ._engine_rules import clash, engine_clashes
 from ._releases import has
 from ._tables import bf16_section, enabled, is_number, number_of, stage_of, truth
 
@@ -37,22 +38,11 @@ CONDITION = Condition(
     "ds-config-unsupported-combination", id="DSD1305", scope=Scope.JOB, since="0.1"
 )
 
+_CPU_ADAM = "DeepSpeedCPUAdam"
 _OFFLOAD = "zero_optimization.offload_optimizer"
 #: From here on the inputs are cast although fp16 is off (DeepSpeed#6976; before it the getter asked
 #: whether fp16 was enabled).
 _CASTS_SINCE = "0.17.1"
-
-
-def _clash(config: DsConfig, keys: tuple[str, ...], why: str, effect: str, hint: str) -> Finding:
-    """A failure; `{named}` in the reason is replaced by the keys, so that it is one whole sentence."""
-    named = " and ".join(config.named(key) for key in keys)
-    return fail(
-        why.replace("{named}", named, 1),
-        effect=effect,
-        hint=hint,
-        keys={key: config.lines.get(key) for key in keys},
-        values={key: config.get(key) for key in keys},
-    )
 
 
 @check(CONDITION)
@@ -60,7 +50,7 @@ def settings_agree(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> I
     """Fails on pairs that DeepSpeed rejects or that stop the run."""
     bf16 = bf16_section(config)
     if enabled(config.section("fp16")) and enabled(config.section(bf16)):
-        yield _clash(
+        yield clash(
             config,
             ("fp16.enabled", f"{bf16}.enabled"),
             "{named} are both true, but only one precision can be enabled",
@@ -72,13 +62,14 @@ def settings_agree(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> I
     zero = config.section("zero_optimization")
     stage = stage_of(zero)
     yield from _offload(config, stage)
-    yield from _gradients(config, stage, deepspeed)
+    version = deepspeed.version if isinstance(deepspeed, DeepSpeedInstall) else None
+    yield from _gradients(config, stage, version)
     yield from _optimizer(config, stage)
     yield from _master_weights(config, bf16, stage)
-    yield from _scheduler(config)
+    yield from engine_clashes(config, version)
     yield from _data_sampling(config)
     for old, new in _twice(config):
-        yield _clash(
+        yield clash(
             config,
             (old, new),
             "{named} configure the same feature, but DeepSpeed accepts only one of them",
@@ -135,7 +126,7 @@ def _offload(config: DsConfig, stage: int | None) -> Iterator[Finding]:
     optimizer = config.section(_OFFLOAD)
     device = optimizer.get("device", "none")
     if stage == 0 and device in {"cpu", "nvme"}:
-        yield _clash(
+        yield clash(
             config,
             (f"{_OFFLOAD}.device",),
             f"{{named}} is `{device}`, but the ZeRO stage is 0, which keeps the parameters on the GPU",
@@ -146,7 +137,7 @@ def _offload(config: DsConfig, stage: int | None) -> Iterator[Finding]:
         key = f"zero_optimization.{section}"
         used = stage == 3  # noqa: PLR2004  # below it the nvme device is not used at all
         if used and config.get(f"{key}.device") == "nvme" and not config.get(f"{key}.nvme_path"):
-            yield _clash(
+            yield clash(
                 config,
                 (f"{key}.device",),
                 "{named} is `nvme`, but `nvme_path` is not set",
@@ -155,7 +146,7 @@ def _offload(config: DsConfig, stage: int | None) -> Iterator[Finding]:
             )
     ratio = number_of(optimizer.get("ratio", 1.0))
     if ratio is not None and ratio < 1 and stage in {0, 1, 2}:
-        yield _clash(
+        yield clash(
             config,
             (f"{_OFFLOAD}.ratio",),
             f"{{named}} is {ratio}, but partial offload needs ZeRO stage 3, and the stage is {stage}",
@@ -164,13 +155,11 @@ def _offload(config: DsConfig, stage: int | None) -> Iterator[Finding]:
         )
 
 
-def _gradients(
-    config: DsConfig, stage: int | None, deepspeed: DeepSpeedInstall | Missing
-) -> Iterator[Finding]:
+def _gradients(config: DsConfig, stage: int | None, version: str | None) -> Iterator[Finding]:
     scatter = config.get("zero_optimization.reduce_scatter", True)
     sharded = stage in {2, 3} and scatter is not False
     if sharded and config.get("prescale_gradients") is True:
-        yield _clash(
+        yield clash(
             config,
             ("prescale_gradients",),
             f"{{named}} is true, but ZeRO stage {stage} with `reduce_scatter` cannot scale before it reduces",
@@ -179,27 +168,17 @@ def _gradients(
         )
     factor = config.get("gradient_predivide_factor", 1.0)
     if sharded and is_number(factor) and factor != 1:
-        yield _clash(
+        yield clash(
             config,
             ("gradient_predivide_factor",),
             f"{{named}} is {factor}, but ZeRO stage {stage} with `reduce_scatter` supports only 1.0",
             "`AssertionError` when the gradients are reduced",
             "remove `gradient_predivide_factor`",
         )
-    version = deepspeed.version if isinstance(deepspeed, DeepSpeedInstall) else None
     yield from _summed(config, stage, version)
-    key = "zero_optimization.compute_grad_norm"
-    if truth(config.get(key)) is False and stage in {0, 3} and has(key, version):
-        yield _clash(
-            config,
-            (key,),
-            f"{{named}} is false, which only ZeRO stages 1 and 2 support, and the stage is {stage}",
-            "`ValidationError` when the config is read",
-            "remove `compute_grad_norm`",
-        )
     if str(config.get("optimizer.type", "")).lower() == "lamb" and _static_scale(config):
         scale = config.get("fp16.loss_scale")
-        yield _clash(
+        yield clash(
             config,
             ("optimizer.type", "fp16.loss_scale"),
             f"{{named}} are incompatible: LAMB needs a dynamic loss scale, but it is fixed at {scale}",
@@ -219,7 +198,7 @@ def _summed(config: DsConfig, stage: int | None, version: str | None) -> Iterato
         "DeepCompile": truth(config.get("compile.deepcompile")) is True,
     }
     for other in (name for name, used in others.items() if used):
-        yield _clash(
+        yield clash(
             config,
             (key,),
             f"{{named}} is `sum`, but {other} only averages",
@@ -233,15 +212,24 @@ def _optimizer(config: DsConfig, stage: int | None) -> Iterator[Finding]:
     name = str(config.get("optimizer.type", "")).lower()
     scatter = config.get("zero_optimization.reduce_scatter", True)
     if name == "muon" and stage == 3 and scatter is not False:  # noqa: PLR2004
-        yield _clash(
+        yield clash(
             config,
             ("optimizer.type", "zero_optimization.stage"),
             "{named} are incompatible: Muon at ZeRO stage 3 needs `reduce_scatter` disabled",
             "`ValueError` in `deepspeed.initialize`",
             'set `"reduce_scatter": false` in `zero_optimization`',
         )
+    quantized = "zero_optimization.zero_quantized_gradients"
+    if name == "muon" and stage == 3 and truth(config.get(quantized)) is True:  # noqa: PLR2004
+        yield clash(
+            config,
+            ("optimizer.type", quantized),
+            "{named} are incompatible",
+            "`ValueError` in `deepspeed.initialize`",
+            "remove `zero_quantized_gradients`",
+        )
     if "max_grad_norm" in config.section("optimizer.params"):
-        yield _clash(
+        yield clash(
             config,
             ("optimizer.params.max_grad_norm",),
             "{named} is set, but DeepSpeed clips gradients by the top-level `gradient_clipping`",
@@ -253,13 +241,15 @@ def _optimizer(config: DsConfig, stage: int | None) -> Iterator[Finding]:
 def _master_weights(config: DsConfig, bf16: str, stage: int | None) -> Iterator[Finding]:
     """Master weights of 16 bits, and what they need."""
     offloaded = config.get(f"{_OFFLOAD}.device", "none") in {"cpu", "nvme"}
+    # a client's optimizer is not known
+    offloaded &= (optimizer_of(config) or (_CPU_ADAM, None))[0] == _CPU_ADAM
     states = f"{bf16}.bf16_optimizer_states"
     kept = truth(config.get(states)) is True
     for kind, section in (("fp16", "fp16"), ("bf16", bf16)):
         key = f"{section}.{kind}_master_weights_and_grads"
         if truth(config.get(key)) is not True:
             if kind == "bf16" and kept:
-                yield _clash(
+                yield clash(
                     config,
                     (states,),
                     f"{{named}} is true, but it needs `{key}`",
@@ -268,7 +258,7 @@ def _master_weights(config: DsConfig, bf16: str, stage: int | None) -> Iterator[
                 )
             continue
         if stage == 0:
-            yield _clash(
+            yield clash(
                 config,
                 (key,),
                 "{named} is true, but it needs ZeRO stage 1 or higher, and the stage is 0",
@@ -276,41 +266,16 @@ def _master_weights(config: DsConfig, bf16: str, stage: int | None) -> Iterator[
                 f"set `zero_optimization.stage` to 1 or more, or remove `{key}`",
             )
         elif stage in {1, 2, 3} and not offloaded and not (kind == "bf16" and kept):
-            yield _clash(
+            yield clash(
                 config,
                 (key,),
-                "{named} is true, but half-precision master weights need the optimizer on the CPU",
+                "{named} is true, but half-precision master weights need Adam on the CPU",
                 "`AssertionError` in `deepspeed.initialize`",
                 'set `"offload_optimizer": {"device": "cpu"}` in `zero_optimization`, or'
                 " `bf16_optimizer_states`"
                 if kind == "bf16"
                 else 'set `"offload_optimizer": {"device": "cpu"}` in `zero_optimization`',
             )
-
-
-#: Parameters without a default (deepspeed/runtime/lr_schedules.py, 0.19.8).
-_SCHEDULER_NEEDS = {
-    "WarmupDecayLR": ("total_num_steps",),
-    "WarmupCosineLR": ("total_num_steps",),
-    "OneCycle": ("cycle_min_lr", "cycle_max_lr"),
-}
-
-
-def _scheduler(config: DsConfig) -> Iterator[Finding]:
-    name = config.get("scheduler.type")
-    params = config.section("scheduler.params")
-    needed = _SCHEDULER_NEEDS.get(name, ()) if isinstance(name, str) else ()
-    lacking = [key for key in needed if key not in params]
-    if lacking:
-        missing = " and ".join(f"`{key}`" for key in lacking)
-        settings = " and ".join(f"`scheduler.params.{key}`" for key in lacking)
-        yield _clash(
-            config,
-            ("scheduler.type",),
-            f"{{named}} is `{name}`, but `scheduler.params` does not set {missing}",
-            "`TypeError` when the engine creates the scheduler",
-            f"set {settings}",
-        )
 
 
 #: Parts of data sampling, and what each needs (deepspeed 0.19.8 runtime/data_pipeline/config.py,
@@ -324,7 +289,7 @@ def _data_sampling(config: DsConfig) -> Iterator[Finding]:
         held = config.section(section)
         if held.get("enabled") and needed not in held:
             key = f"{section}.enabled"
-            yield _clash(
+            yield clash(
                 config,
                 (key,),
                 f"{{named}} is true, but `{needed}` is not set",

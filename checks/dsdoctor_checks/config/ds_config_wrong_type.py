@@ -135,12 +135,23 @@ _MANY = 3
 _PLACEHOLDER = re.compile(r"\$\{\w+\}|[A-Z][A-Za-z0-9]*_[A-Za-z0-9_]+|[A-Z][A-Z0-9]{3,}")
 
 
-def _warmup(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
-    key = "scheduler.params.warmup_num_steps"
+#: Numbers of steps that a scheduler checks, with the release that began to.
+_STEPS = {
+    "LRRangeTest": ("lr_range_test_step_size", "0.19.4"),
+    "OneCycle": ("cycle_first_step_size", "0.19.4"),
+    "WarmupLR": ("warmup_num_steps", _WARMUP_SINCE),
+    "WarmupDecayLR": ("warmup_num_steps", _WARMUP_SINCE),
+    "WarmupCosineLR": ("warmup_num_steps", _WARMUP_SINCE),
+}
+
+
+def _steps(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
+    name, since = _STEPS.get(str(config.get("scheduler.type", "")), ("", ""))
+    key = f"scheduler.params.{name}"
     value = config.get(key)
-    strict = isinstance(deepspeed, Missing) or at_least(deepspeed.version, _WARMUP_SINCE)
-    own = str(config.get("scheduler.type", "")).startswith("Warmup")
-    if own and strict and _is_given(config, key, value) and not (_is_whole(value) and value > 0):
+    strict = isinstance(deepspeed, Missing) or at_least(deepspeed.version, since)
+    fits = _is_whole(value) or (name.startswith("cycle") and is_number(value))
+    if name and strict and _is_given(config, key, value) and not (fits and value > 0):
         effect = "`ValueError` when the engine creates the scheduler"
         yield _wrong_value(config, key, "an integer above 0", effect)
 
@@ -211,7 +222,7 @@ def _wrong_values(
                 config, key, "`true` or `false` without quotes", "any string counts as true",
                 harmless=value.lower() in _MEANS_TRUE,
             )  # fmt: skip
-    yield from _warmup(config, deepspeed)
+    yield from _steps(config, deepspeed)
     yield from _loss_scale(config, deepspeed)
     yield from _zero(config)
     yield from _refused(config, deepspeed, filled=run.framework in _TRAINERS)

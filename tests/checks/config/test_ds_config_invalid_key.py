@@ -156,7 +156,13 @@ SIGNATURES = ConfigVerdict(
             COSINE % '"warmup_min_lr": 0', ABSENT, "warmup_min_lr", "a fraction", id="a ratio"
         ),
         pytest.param(COSINE % '"slope": 1', SIGNATURES, "", "", id="the installed class has it"),
-        pytest.param(ADAMW % '"weightdecay": 1', ABSENT, "", "", id="nobody asked the optimizer"),
+        pytest.param(
+            ADAMW % '"weightdecay": 1',
+            ABSENT,
+            "weightdecay",
+            "weight_decay",
+            id="an optimizer in the table",
+        ),
         pytest.param(
             ADAMW % '"weightdecay": 1', SIGNATURES, "weightdecay", "`weight_decay`", id="misspelt"
         ),

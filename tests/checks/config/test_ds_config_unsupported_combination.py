@@ -174,3 +174,105 @@ def test_fp16_casts_the_inputs_of_a_bf16_model(
         judge(check, ds_config=config(text % precision), deep_speed_install=deepspeed).statuses
         == status.split()
     )
+
+
+SGD = '{"optimizer": {"type": "SGD", "params": {"lr": 0.1}}, "zero_optimization": {"stage": %s}%s}'
+STEP = '{"scheduler": {"type": "StepLR", "params": {%s}}, %s}'
+NORM = '{"zero_optimization": {"stage": %s, "compute_grad_norm": false%s}, "gradient_clipping": %s}'
+ZEN = '{"zero_optimization": {"stage": 2, "zenflow": {"topk_ratio": 0.1, %s}}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param(SGD % (1, ""), "`zero_allow_untested_optimizer`", id="SGD with ZeRO"),
+        pytest.param(SGD % (0, ""), "", id="SGD without ZeRO"),
+        pytest.param(SGD % (2, ', "zero_allow_untested_optimizer": true'), "", id="it is allowed"),
+        pytest.param(
+            STEP % ('"step_size": 1', '"fp16": {"enabled": true}'), "wraps", id="a wrapper"
+        ),
+        pytest.param(STEP % ('"step_size": 1', '"fp16": {"enabled": false}'), "", id="no wrapper"),
+        pytest.param(STEP % ("", '"steps_per_print": 1'), "`step_size`", id="torch's own needs"),
+        pytest.param(
+            '{"scheduler": {"type": "WarmupLR"}}', "`scheduler.params` is not set", id="no params"
+        ),
+        pytest.param(
+            '{"optimizer": {"type": "AdamW", "params": {"amsgrad": true}}}', "AMSGrad", id="AMSGrad"
+        ),
+        pytest.param(
+            '{"optimizer": {"type": "AdamW", "params": {"amsgrad": true, "torch_adam": true}}}',
+            "",
+            id="torch's AdamW has AMSGrad",
+        ),
+        pytest.param(
+            '{"optimizer": {"type": "Adagrad"}, "zero_optimization": {"stage": 3,'
+            ' "offload_optimizer": {"device": "cpu", "ratio": 0.5}}}',
+            "partial offload",
+            id="a part of Adagrad on the CPU",
+        ),
+        pytest.param(ZERO % (1, '"legacy_stage1": true'), "0.5.9", id="the old stage 1"),
+        pytest.param(ZERO % (0, '"legacy_stage1": true'), "", id="no stage is no old one"),
+        pytest.param(NORM % (3, "", 0), "stages 1 and 2", id="a norm of stage 3"),
+        pytest.param(NORM % (1, "", 0.5), "`gradient_clipping`", id="clipping by a norm"),
+        pytest.param(NORM % (1, "", 0), "", id="no norm is needed"),
+        pytest.param(
+            NORM % (2, ', "offload_optimizer": {"device": "cpu"}', 0), "the norm", id="offload"
+        ),
+        pytest.param(
+            '{"managed_gradient_accumulation": false, "zero_optimization": {"stage": 1,'
+            ' "overlap_comm": true}}',
+            "incompatible",
+            id="accumulation by the script with overlap",
+        ),
+        pytest.param(
+            '{"data_types": {"grad_accum_dtype": "fp32"}, "bf16": {"enabled": true}}',
+            "without ZeRO",
+            id="sums in fp32 of a bf16 model",
+        ),
+        pytest.param(
+            '{"data_types": {"grad_accum_dtype": "float"}, "bf16": {"enabled": "auto"}}',
+            "",
+            id="a trainer decides on the model",
+        ),
+        pytest.param(
+            '{"data_types": {"param_dtype": "bf16"}, "fp16": {"enabled": true}}',
+            "make the model fp16",
+            id="weights of another type",
+        ),
+        pytest.param(
+            '{"torch_autocast": {"enabled": true}, "zero_optimization": {"stage": 3,'
+            ' "zero_quantized_weights": true}}',
+            "incompatible",
+            id="autocast of quantized weights",
+        ),
+        pytest.param(
+            ZERO % (3, '"zero_quantized_gradients": true, "reduce_scatter": false'),
+            "reduced by scatter",
+            id="quantized gradients without scatter",
+        ),
+        pytest.param(ZEN % '"select_interval": 4', '"auto"', id="ZenFlow chooses the interval"),
+        pytest.param(ZEN % '"select_strategy": "step"', "a number", id="ZenFlow by steps"),
+        pytest.param(ZEN % '"update_interval": 4', "", id="ZenFlow chooses all"),
+        pytest.param(
+            ZEN % '"select_strategy": "step", "select_interval": 2, "update_interval": 4',
+            "not below",
+            id="ZenFlow updates less often than it selects",
+        ),
+        pytest.param(
+            '{"data_efficiency": {"data_sampling": {"dynamic_batching": {"enabled": true}}}}',
+            "`max_tokens`",
+            id="batches of any size",
+        ),
+    ],
+)
+def test_what_the_engine_rejects(text: str, words: str) -> None:
+    check = ds_config_unsupported_combination.settings_agree
+    found = judge(check, ds_config=config(text), deep_speed_install=NOW).bad
+    assert [words in one.message for one in found] == [True] * bool(words)
+
+
+def test_releases_before_0_18_5_sum_in_fp32_without_zero() -> None:
+    text = '{"data_types": {"grad_accum_dtype": "fp32"}, "bf16": {"enabled": true}}'
+    check = ds_config_unsupported_combination.settings_agree
+    old = DeepSpeedInstall(version="0.18.4")
+    assert judge(check, ds_config=config(text), deep_speed_install=old).bad == []

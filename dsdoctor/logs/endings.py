@@ -32,7 +32,7 @@ NUMBERED = lazy(r"\s*(?:-{1,9}> ?)?(?:\d{1,6}|\[\d{1,6}\]\([^\s()]{1,800}\))(?:\
 #: apptainer (1.0-1.4 pkg/sylog) end with the line that they print of their own failure; so do MPICH
 #: and Intel MPI (3.0-4.2 src/pm/hydra, src/mpi/errhan). Ray and glog print the check that failed,
 #: an agent of W&B's sweeps (0.10-0.25 agents/pyagent.py) the run, the Neuron runtime (2.0-2.29) its
-#: part and level.
+#: part and level, DeepSpeed's autotuner (0.5-0.19 autotuning/autotuner.py) that no trial succeeded.
 LAST_WORDS = lazy(
     r"NCCL WARN (?!Missing \"|LL cutoff points)"
     r"|\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|[Rr]eceived SIGTERM\b"
@@ -50,6 +50,7 @@ LAST_WORDS = lazy(
     r"|\bMPI job will now abort\b|^Your MPI job is now going to abort; sorry\.$"
     r"|\bFatal error in (?:PMPI|MPI|internal)_"
     r"|^\[(?:mpiexec|proxy:\S{1,20})@\S{1,100}\] .{0,300}\b(?:unable|error|failed|assert)\b"
+    r"|\bNo optimal DeepSpeed configuration found by autotuning\b"
     r"|^wandb: ERROR (?:Run \S{1,60} errored: |Detected \d{1,6} failed runs in the first )"
     r"|^\d{4}-\w{3}-\d\d \d\d:\d\d:\d\d\.\d{1,9} +\d{1,9}:\d{1,9} +ERROR +\w{2,10}:\w{1,80} "
     r"|^F\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d{1,9} +\d{1,9} \S{1,200}:\d{1,7}\] "

@@ -31,7 +31,7 @@ FOREIGN = frozenset(
         "SSLCertVerificationError", "gaierror", "URLError", "ReadTimeout", "ConnectTimeout",
         "ReadTimeoutError", "ConnectTimeoutError", "NewConnectionError", "MaxRetryError",
         "ProxyError", "RemoteDisconnected", "XlaRuntimeError", "JaxRuntimeError",
-        "IncompleteRead", "ChunkedEncodingError",
+        "IncompleteRead", "ChunkedEncodingError", "Py4JJavaError",
         # what conda (4.3-25 exceptions.py) and gsutil report of their own work
         "AccessDeniedException", "CommandException",
         "CondaEnvException", "CondaError", "CondaHTTPError", "CondaSSLError",

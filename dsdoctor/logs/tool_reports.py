@@ -120,7 +120,7 @@ LOGGED = lazy(
     r"^(?:\d[\d:/., TZ+-]{6,38} )?- (?:[\w.:/-]{1,80} - ){0,2}(?:ERROR|CRITICAL|FATAL) - (?!\d)\S"
     r"|^\[\d\d:\d\d:\d\d\] (?:ERROR|CRITICAL) {2,8}\S|\blevel=\"?(?:error|fatal|panic|critical)\b"
     r"|^\{.{0,300}\"(?:level|severity|levelname)\": ?\"(?i:error|fatal|critical|panic)\""
-    r"|^E\d{4} \d\d:\d\d:\d\d\.\d{1,9} +\d{1,9} \S{1,200}:\d{1,7}\] "
+    r"|^\{\"error\": ?\{|^E\d{4} \d\d:\d\d:\d\d\.\d{1,9} +\d{1,9} \S{1,200}:\d{1,7}\] "
 )
 #: What npm (2-11 lib/utils) prints first; all that follows has its name too.
 NPM = lazy(r"^npm (?:ERR!|error) (?:code \S|Lifecycle script `)")
@@ -207,7 +207,8 @@ STATUS = lazy(
     r"|\bstatus=[1-9]\d{0,3}/\w|\bFailed with result '|\btermination \(return value -?[1-9]"
     r"|\b(?:terminated by|exited with) signal \d|^Set the environment variable HYDRA_FULL_ERROR=1"
     r"|^Finished: (?:FAILURE|ABORTED|UNSTABLE)$"
-    r"|\bdependency failed to start: |\bhave not registered within the timeout\b"
+    r"|\bentered FATAL state\b|\bdependency failed to start: "
+    r"|\bhave not registered within the timeout\b"
 )
 #: What kubectl shows of a pod whose container ends (kubernetes 1.8-1.34 pkg/kubelet,
 #: pkg/printers/internalversion/printers.go). Those that never started have a condition.
@@ -267,7 +268,8 @@ SHAPES = (
 #: Lines that belong to a report above them: its notes and reasons, a frame around it, a prompt, the
 #: times of a job.
 BELONGS = lazy(
-    r"^\s|^[^\w\[({<\"'%]|^$|^[A-Z][\w ]{0,30}:$|^\((?:try|use|see|run)\b"
+    r"^\s|^(?!- (?:[\w.:/-]{1,80} - ){0,2}(?:INFO|DEBUG|WARN))[^\w\[({<\"'%]|^$"
+    r"|^[A-Z][\w ]{0,30}:$|^\((?:try|use|see|run)\b"
     r"|^(?:Code|Message|Details|Reason|Output|Stderr|Stdout|Command): "
     r"|^(?:[Nn]ote|[Hh]int|[Hh]elp|HINT|NOTE|[Uu]sage|usage|Caused by|[Ww]arning|WARNING)\b.{0,9}:"
     r"|^(?:See|For (?:more|further|bug)|Try|Check|Please|Perhaps|Did you|Run|Exiting|exit|logout"

@@ -154,6 +154,18 @@ def read(text: str) -> Diagnosis:
         pytest.param(
             "==4411== ERROR SUMMARY: 3 errors from 2 contexts\n", "3 errors", id="Valgrind"
         ),
+        pytest.param(
+            "[INFO] [autotuner.py:1110:run_after_tuning] No optimal DeepSpeed configuration found "
+            "by autotuning.\n",
+            "No optimal DeepSpeed configuration",
+            id="DeepSpeed's autotuner",
+        ),
+        pytest.param(
+            "INFO exited: train (exit status 1; not expected)\n"
+            "INFO gave up: train entered FATAL state, too many start retries too quickly\n",
+            "entered FATAL state",
+            id="supervisord",
+        ),
         pytest.param("==4411==ABORTING\n", "ABORTING", id="a sanitizer"),
         pytest.param("  1 failing\n\n  1) reduce\n       sums:\n", "1 failing", id="Mocha"),
         pytest.param(
@@ -215,6 +227,11 @@ def test_such_an_end_is_not_clean(text: str, said: str) -> None:
         pytest.param(
             "2026-05-02 08:12:44,121 - train - ERROR - no cache, skipping it\n",
             id="a logger of a script that goes on",
+        ),
+        pytest.param(
+            "2026-05-02 08:12:44,121 - train - ERROR - sample 4 is unreadable\n"
+            "2026-05-02 08:13:44,121 - train - INFO - all done\n",
+            id="a logger that says more",
         ),
         pytest.param("==4411== ERROR SUMMARY: 0 errors from 0 contexts\n", id="Valgrind"),
         pytest.param("ok  \texample.com/reduce\t0.004s\nPASS\n", id="go test"),

@@ -166,6 +166,27 @@ def parse_release(path: str) -> str | None:
     return found[1] if found else None
 
 
+def _cxx_runtime(
+    host: Host, patient: Patient, entries: tuple[str, ...]
+) -> tuple[str | None, int | None]:
+    """The libstdc++ that comes before the system's, with its release; None if two differ.
+
+    The python of a conda environment looks in its own `lib`, in a virtual environment too. Which of
+    the two places wins depends on how the libraries were linked.
+    """
+    prefixes = {patient.prefix, patient.base_prefix}
+    conda = [f"{one}/lib" for one in prefixes if one and exists(host, f"{one}/conda-meta")]
+    found: dict[str, int] = {}
+    for folder in (*entries, *conda):
+        path = posixpath.join(folder, "libstdc++.so.6")
+        named = re.search(r"libstdc\+\+\.so\.6\.0\.(\d{1,3})$", real_path(host, path))
+        if named and exists(host, path):
+            found.setdefault(path, int(named[1]))
+    if len(set(found.values())) != 1:
+        return None, None
+    return next(iter(found.items()))
+
+
 @probe
 def library_path(host: Host, patient: Patient) -> LibraryPath:
     """Libraries that the environment puts before those of torch."""
@@ -173,8 +194,9 @@ def library_path(host: Host, patient: Patient) -> LibraryPath:
         raise HostError(Why.UNSUPPORTED, f"`LD_LIBRARY_PATH` is not used on {host.system}")
     entries = parse_path(host.env.get("LD_LIBRARY_PATH", ""))
     preload = _preloaded(host.env.get("LD_PRELOAD", ""))
+    runtime, release = _cxx_runtime(host, patient, entries)
     if not entries and not preload:
-        return LibraryPath()
+        return LibraryPath(cxx_runtime=runtime, cxx_release=release)
     own = _own_libraries(host, patient)
     paths = [path for path in preload if posixpath.basename(path) in own]
     if own:
@@ -188,4 +210,9 @@ def library_path(host: Host, patient: Patient) -> LibraryPath:
         if exists(host, path) and real != real_path(host, mine):
             shadow = LibraryShadow(name=name, path=path, owner=owner, version=parse_release(real))
             shadows.setdefault(name, shadow)
-    return LibraryPath(entries=entries, shadows=tuple(shadows.values()))
+    return LibraryPath(
+        entries=entries,
+        shadows=tuple(shadows.values()),
+        cxx_runtime=runtime,
+        cxx_release=release,
+    )

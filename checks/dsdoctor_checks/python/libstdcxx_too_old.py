@@ -8,14 +8,76 @@ Install a newer libstdc++ (`conda install -c conda-forge libstdcxx-ng`), or remo
 the old one from `LD_LIBRARY_PATH`.
 
 ## References
-Detected from logs only.
+- https://gcc.gnu.org/onlinedocs/libstdc++/manual/abi.html (GLIBCXX by release of GCC), read 2026-11-29
+- libstdc++ config/abi/pre/gnu.ver: `__throw_bad_array_new_length` (3.4.29), `ios_base_library_init`
+  (3.4.31 and 3.4.32), which almost every C++ file that GCC 11, or 13, compiles refers to
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Level, Scope, Signature
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Compilers,
+    Condition,
+    DeepSpeedInstall,
+    ExtensionCache,
+    Finding,
+    Level,
+    LibraryPath,
+    Missing,
+    RunNeeds,
+    Scope,
+    Signature,
+    check,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import listed
+
+from ..ops._util import jit_ops  # noqa: TID252  # families of one pack share it
 
 CONDITION = Condition("libstdcxx-too-old", id="DSD951", scope=Scope.USER_ENV, since="0.1")
+#: Release of GCC to the N of GLIBCXX_3.4.N that DeepSpeed's ops refer to if it compiles them: the
+#: newest entry that is not newer than the compiler.
+_REFERS_TO = {11: 29, 13: 31}
+
+
+@check(CONDITION)
+def runtime_serves_the_compiler(
+    library_path: LibraryPath,
+    compilers: Compilers,
+    run: RunNeeds,
+    deepspeed: DeepSpeedInstall | Missing,
+    cache: ExtensionCache | Missing,
+) -> Iterator[Finding]:
+    """Compares the libstdc++ that a job loads with the compiler of the ops that it builds."""
+    runtime, release = library_path.cxx_runtime, library_path.cxx_release
+    if runtime is None or release is None:
+        yield skip("a job loads the libstdc++ of the system")
+        return
+    ops = jit_ops(run, deepspeed, cache)
+    if not ops:
+        yield skip("no op of a config remains to be built")
+        return
+    version = compilers.cxx.version if compilers.cxx.kind == "gcc" else None
+    major = int(version.split(".")[0]) if version else 0
+    needed = max((number for gcc, number in _REFERS_TO.items() if gcc <= major), default=0)
+    if release >= needed:
+        return
+    yield warn(
+        f"`{runtime}` has GLIBCXX_3.4.{release}, but ops that gcc {version} builds refer to"
+        f" GLIBCXX_3.4.{needed}",
+        effect=f"{listed(ops)} may not load: `version `GLIBCXX_3.4.{needed}' not found`",
+        hint="run `conda install -c conda-forge libstdcxx-ng`, or remove the directory from"
+        " `LD_LIBRARY_PATH`",
+        path=runtime,
+        release=release,
+        needed=needed,
+        gcc=version,
+        ops=list(ops),
+    )
+
 
 HINT = "install a newer libstdc++ (`conda install -c conda-forge libstdcxx-ng`), or remove the old one's directory from `LD_LIBRARY_PATH`"
 

@@ -347,7 +347,12 @@ class LibraryPath(Fact, frozen=True, kw_only=True):
     Attributes:
         entries: folders, in order.
         shadows: libraries that hide torch's own.
+        cxx_runtime: the libstdc++.so.6 in one of them, or in the conda environment of the
+            interpreter; None = that of the system is loaded, or two of them differ.
+        cxx_release: N of its GLIBCXX_3.4.N, by the name of its file.
     """
 
     entries: tuple[str, ...] = ()
     shadows: tuple[LibraryShadow, ...] = ()
+    cxx_runtime: str | None = None
+    cxx_release: int | None = None

@@ -34,11 +34,11 @@ from dsdoctor.model.snapshot import of as snapshot_of
 from dsdoctor.packs.registry import Registry, Unit, needs
 from dsdoctor.precedence import without_wider
 from dsdoctor.probes.accelerate_keys import ignored, rejected_by_plugin, too_few_ranks
-from dsdoctor.probes.accelerate_values import rejected_value, verdict
+from dsdoctor.probes.accelerate_values import is_accelerate, rejected_value, verdict
 from dsdoctor.probes.command_line import batch_options, parse_command, with_accelerate
 from dsdoctor.probes.config import CONFIG_KEYS, is_config, parse_bytes, parse_config
 from dsdoctor.probes.hostfile import parse_env_file
-from dsdoctor.probes.launcher_options import rejected_option
+from dsdoctor.probes.launcher_options import BEFORE_SCRIPT, ambiguous_option, rejected_option
 from dsdoctor.probes.shell_lines import launches
 
 #: Files larger than this are data, not configuration.
@@ -230,7 +230,7 @@ def _config_part(fact: Any, shown: str, line: int = 0) -> _Part:
 
 
 def _yaml_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
-    if "deepspeed" not in text and "DEEPSPEED" not in text:
+    if not re.search("deepspeed|DEEPSPEED|distributed_type|compute_environment", text):
         return "", []
     try:
         found = yaml_text.load(text)
@@ -238,7 +238,7 @@ def _yaml_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
         return "", []
     if not isinstance(found, dict):
         return "", []
-    kind = "accelerate" if "distributed_type" in found else "trainer"
+    kind = "accelerate" if is_accelerate(found) else "trainer"
     parts: list[_Part] = []
     # `deepspeed_config` of accelerate holds arguments of its plugin, not DeepSpeed's keys
     keys = ("deepspeed",) if kind == "accelerate" else ("deepspeed", "deepspeed_config")
@@ -260,7 +260,8 @@ def _yaml_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
         rejection = rejected_value(found, {})
         line = 0 if rejection is None else _line_of(rejection.said.split("`")[1], text)
         parts.append(_Part([verdict(rejection)], ("launch",), line=line))
-        if rejection is None and isinstance(found.get("gpu_ids"), str):
+        alone = found.get("distributed_type") == "NO"  # one rank, whatever `num_processes` says
+        if rejection is None and isinstance(found.get("gpu_ids"), str) and not alone:
             command = with_accelerate(LaunchCommand(launcher="accelerate"), found)
             parts.append(_Part([command], ("launch",), line=_line_of("gpu_ids", text)))
         error = rejected_by_plugin(found, {}, None)
@@ -305,6 +306,10 @@ def _script_parts(path: Path, text: str) -> list[_Part]:
         launcher = fact.inner or fact.launcher
         if error := rejected_option(launcher, fact.options):
             facts.append(LaunchParse(launcher=launcher, accepted=False, error=error))
+        elif error := ambiguous_option(launcher, fact.script_args):
+            facts.append(
+                LaunchParse(launcher=launcher, accepted=False, error=error, advice=BEFORE_SCRIPT)
+            )
         parts.append(_Part(facts, ("launch", "cluster"), line=command.line, run=run))
     return parts
 

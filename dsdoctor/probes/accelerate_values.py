@@ -2,7 +2,8 @@
 
 Source: accelerate 1.15 (read and run 2026-11-28): commands/config/config_args.py (`from_yaml_file`,
 `ClusterConfig`, `SageMakerConfig`), utils/dataclasses.py (`DistributedType`, `PrecisionType`,
-`DeepSpeedPlugin`), commands/launch.py, utils/launch.py.
+`DeepSpeedPlugin`), commands/launch.py, utils/launch.py; seven releases from 0.24 to 1.15 run over
+random files (2026-11-29).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 from dsdoctor.model.facts.launch import LaunchParse
 from dsdoctor.model.redact import mask
-from dsdoctor.probes.accelerate_keys import rejected_gpu_ids
+from dsdoctor.probes.accelerate_keys import OPTIONS, rejected_gpu_ids
 from dsdoctor.probes.launcher_options import either
 
 #: The keys of both kinds of configuration, and those of earlier releases.
@@ -38,6 +39,12 @@ _TYPES = (
     "MPS",
 )  # fmt: skip
 _PRECISIONS = ("no", "fp8", "fp16", "bf16")
+#: `DynamoBackend` of accelerate 0.12 to 1.15.
+_BACKENDS = (
+    "NO", "EAGER", "AOT_EAGER", "INDUCTOR", "AOT_TS_NVFUSER", "NVPRIMS_NVFUSER", "CUDAGRAPHS",
+    "OFI", "FX2TRT", "ONNXRT", "TENSORRT", "IPEX", "TVM", "AOT_TORCHXLA_TRACE_ONCE",
+    "TORCHXLA_TRACE_ONCE", "HPU_BACKEND", "NEURON", "AOT_CUDAGRAPHS", "AOT_NVFUSER", "NVFUSER",
+)  # fmt: skip
 _DEVICES = ("none", "cpu", "nvme")
 _STAGES = ("0", "1", "2", "3")
 _GPU_IDS = (
@@ -59,19 +66,34 @@ class Rejection(NamedTuple):
     in_ranks: bool = False
 
 
-def rejected_value(values: Mapping[str, Any], options: Mapping[str, str]) -> Rejection | None:
+def rejected_value(
+    values: Mapping[str, Any], options: Mapping[str, str], *, launched: bool = False
+) -> Rejection | None:
     """The first value that stops a run; None without one.
 
     Args:
         values: of accelerate's YAML.
         options: of `accelerate launch`, which take precedence, `-` as `_`.
+        launched: the options are all that the command passes; else they are not known.
 
     >>> rejected_value({"distributed_type": "DEEPSPEED", "mixed_precision": "fp18"}, {}).said
     '`mixed_precision` is `fp18`; expected `no`, `fp8`, `fp16` or `bf16`'
     >>> rejected_value({"distributed_type": "DEEPSPEED", "mixed_precison": "bf16"}, {}).said
     '`mixed_precison` is not a key of it; the closest is `mixed_precision`'
     """
-    return next(_rejections(values, options), None)
+    if not values:
+        return None
+    return next(_rejections(values, options, launched=launched), None)
+
+
+def is_accelerate(values: Mapping[str, Any]) -> bool:
+    """Whether YAML is the configuration of accelerate.
+
+    >>> is_accelerate({"distributed_type": "FSDP", "num_machines": 1})
+    True
+    """
+    known = {"compute_environment", "distributed_type"} & values.keys()
+    return bool(known) and len(_KEYS & values.keys()) > 1
 
 
 def verdict(rejection: Rejection | None) -> LaunchParse:
@@ -88,8 +110,11 @@ def verdict(rejection: Rejection | None) -> LaunchParse:
     )
 
 
-def _rejections(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
+def _rejections(
+    values: Mapping[str, Any], options: Mapping[str, str], *, launched: bool
+) -> Iterator[Rejection]:
     yield from _unknown_keys(values)
+    yield from _missing(values, options, launched=launched)
     if (other := _unexpected(values, "compute_environment", _ENVIRONMENTS)) is not None:
         yield other
     kind = values.get("distributed_type")
@@ -101,9 +126,13 @@ def _rejections(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterat
         )
         yield Rejection(f"{said}; the closest is `{near}`" if near else said, advice)
     if "mixed_precision" not in options:
+        if values.get("mixed_precision") is False:  # accelerate 0.28 or later asks it for `lower`
+            said = "`mixed_precision` is false, as YAML reads an unquoted `no`"
+            yield Rejection(said, "write `mixed_precision: 'no'`")
         precision = _unexpected(values, "mixed_precision", _PRECISIONS)
         if precision is not None:
             yield precision
+    yield from _dynamo(values, options)
     for key in ("num_processes", "num_machines", "machine_rank"):
         value = values.get(key)
         if key not in options and isinstance(value, str) and not re.fullmatch(r"\s*\d+\s*", value):
@@ -111,22 +140,86 @@ def _rejections(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterat
     if gpu_ids := rejected_gpu_ids(values, options):
         yield Rejection(gpu_ids, _GPU_IDS)
     yield from _of_the_plugin(values, options)
+    yield from _of_fsdp(values, options)
 
 
 def _unknown_keys(values: Mapping[str, Any]) -> Iterator[Rejection]:
-    """Misspelt keys: accelerate stops at any that its release does not know."""
+    """Accelerate stops at any key that its release does not know."""
     for key in values:
-        near = "" if key in _KEYS else _nearest(str(key), sorted(_KEYS))
+        if key in _KEYS:
+            continue
+        near = _nearest(str(key), sorted(_KEYS))
         if near and near not in values:
             said = f"`{key}` is not a key of it; the closest is `{near}`"
             yield Rejection(said, f"rename it to `{near}`")
+            continue
+        home = "fsdp_config" if str(key).startswith("fsdp_") else "deepspeed_config"
+        advice = f"move it into `{home}`" if _is_option(str(key)) else f"remove `{key}`"
+        yield Rejection(f"`{key}` is not a key of it", advice)
+
+
+def _is_option(key: str) -> bool:
+    return key in OPTIONS or key.startswith("fsdp_")
+
+
+def _missing(
+    values: Mapping[str, Any], options: Mapping[str, str], *, launched: bool
+) -> Iterator[Rejection]:
+    """Keys that accelerate needs."""
+    if "distributed_type" not in values:
+        yield Rejection("`distributed_type` is missing", "add it, for example `DEEPSPEED`")
+        return
+    several = launched and values["distributed_type"] != "NO"
+    given = "num_processes" in values or {"num_processes", "nproc_per_node"} & options.keys()
+    if several and not given:
+        said = "`num_processes` is missing, and the command does not pass `--num_processes`"
+        yield Rejection(said, "pass the number of ranks on all nodes")
+
+
+def _dynamo(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
+    """The backend of `torch.compile`: the launcher checks it, with DeepSpeed each rank."""
+    section = values.get("dynamo_config")
+    section = section if isinstance(section, dict) else {}
+    for held, key in (
+        (section, "dynamo_backend"),
+        (section, "backend"),
+        (values, "dynamo_backend"),
+    ):
+        backend = held.get(key)
+        if "dynamo_backend" in options or backend is None or str(backend).upper() in _BACKENDS:
+            continue
+        near = _nearest(str(backend).upper(), _BACKENDS)
+        said = f"`{key}` is `{backend}`, which accelerate does not have"
+        in_ranks = values.get("distributed_type") == "DEEPSPEED"
+        if backend is False:
+            said = f"`{key}` is false, as YAML reads an unquoted `no`"
+            yield Rejection(said, f"write `{key}: 'NO'`", in_ranks)
+        elif near:
+            yield Rejection(f"{said}; the closest is `{near}`", f"set it to `{near}`", in_ranks)
+        else:
+            yield Rejection(said, "set it to `INDUCTOR`, or remove it", in_ranks)
+
+
+def _of_fsdp(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
+    """Two settings of FSDP that depend on each other; loading is on unless it is switched off."""
+    section = values.get("fsdp_config")
+    loading, synced = "fsdp_cpu_ram_efficient_loading", "fsdp_sync_module_states"
+    if values.get("distributed_type") != "FSDP" or not isinstance(section, dict):
+        return
+    if section.get(synced) is False and section.get(loading, True) and synced not in options:
+        said = f"`{synced}` is false, but `{loading}` needs it"
+        yield Rejection(said, f"set `{synced}` to true, or `{loading}` to false")
 
 
 def _of_the_plugin(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
     """What accelerate writes into the DeepSpeed config as it stands."""
     section = values.get("deepspeed_config")
     kind = str(values.get("distributed_type", "")).upper()
-    if kind != "DEEPSPEED" or not isinstance(section, dict):
+    if kind != "DEEPSPEED" or section is None:
+        return
+    if not isinstance(section, dict):
+        said = f"`deepspeed_config` is `{section}`; expected a mapping"
+        yield Rejection(said, "write its settings below it, indented")
         return
     if section.get("deepspeed_config_file") or "deepspeed_config_file" in options:
         return

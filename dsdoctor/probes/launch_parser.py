@@ -22,7 +22,12 @@ from dsdoctor.model.redact import mask
 from dsdoctor.probes.accelerate_keys import rejected_by_plugin, too_few_ranks
 from dsdoctor.probes.accelerate_values import rejected_value, verdict
 from dsdoctor.probes.command_line import launcher_words
-from dsdoctor.probes.launcher_options import misspelled_option, rejected_word
+from dsdoctor.probes.launcher_options import (
+    BEFORE_SCRIPT,
+    ambiguous_option,
+    misspelled_option,
+    rejected_word,
+)
 from dsdoctor.probes.yaml_files import accelerate_values
 
 #: An import from a cold network disk is slow and healthy.
@@ -70,6 +75,14 @@ def declared_options(source: str) -> frozenset[str]:
     return frozenset(word[2:].replace("-", "_") for word in words if word.startswith("--"))
 
 
+def _ambiguous(launcher: str, error: str) -> LaunchParse:
+    return LaunchParse(launcher=launcher, accepted=False, error=mask(error), advice=BEFORE_SCRIPT)
+
+
+#: In the source of a torchrun that has each option with `-` and with `_` (torch 2.1 and later).
+_BOTH_SPELLINGS = '"--nproc-per-node"'
+
+
 def _unknown_option(
     host: Host,
     launcher: str,
@@ -85,10 +98,16 @@ def _unknown_option(
         error = misspelled_option(launcher, command.options)
         if error:
             return LaunchParse(launcher=launcher, accepted=False, error=mask(error))
+        if error := ambiguous_option(launcher, command.script_args):
+            return _ambiguous(launcher, error)
         raise HostError(Why.NOT_ASKED, reason)
     file, always = _SOURCES[launcher]
+    source = read_text(host, posixpath.join(path, file))
+    error = ambiguous_option(launcher, command.script_args)
+    if error and (launcher == "deepspeed" or _BOTH_SPELLINGS in source):
+        return _ambiguous(launcher, error)
     try:
-        known = declared_options(read_text(host, posixpath.join(path, file)))
+        known = declared_options(source)
     except (SyntaxError, ValueError):
         known = frozenset()
     # argparse accepts the beginning of an option
@@ -127,7 +146,7 @@ def launch_parse(
         error = rejected_by_plugin(values, command.options, run.config, passed or "")
         if error:
             return LaunchParse(launcher=launcher, accepted=False, error=mask(error), in_ranks=True)
-        rejection = rejected_value(values, command.options)
+        rejection = rejected_value(values, command.options, launched=True)
         if rejection is not None:
             return verdict(rejection)
         few = too_few_ranks(values, command.options)
@@ -154,7 +173,11 @@ def launch_parse(
             error = mask(str(record.get("error", "")))
             ignored = {mask(str(key)): str(near) for key, near in record.get("ignored", {}).items()}
             return LaunchParse(
-                launcher=launcher, accepted=bool(record["accepted"]), error=error, ignored=ignored
+                launcher=launcher,
+                accepted=bool(record["accepted"]),
+                error=error,
+                ignored=ignored,
+                advice=BEFORE_SCRIPT if error.startswith("ambiguous option") else "",
             )
     if result.timed_out:
         detail = f"{launcher} had not parsed the command line within {SECONDS:g} s"

@@ -22,6 +22,45 @@ _PRECISIONS = ("no", "fp16", "bf16", "fp8")
 _STARTERS = ("pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich")
 
 
+#: Options of deepspeed 0.9 to 0.19.
+_DEEPSPEED = frozenset(
+    """
+    hostfile include exclude num_nodes num_gpus master_port master_addr launcher launcher_args
+    module no_python no_local_rank no_ssh_check force_multi save_pid enable_each_rank_log autotuning
+    bind_cores_to_rank bind_core_list
+    """.split(),  # noqa: SIM905  # reads as a list
+)
+#: What to write where a launcher takes an option of the script for its own.
+BEFORE_SCRIPT = "write `--` before the script, or rename its option"
+
+
+def ambiguous_option(launcher: str, script_args: Sequence[str]) -> str:
+    """A script's option at which the launcher stops, as the beginning of several of its own.
+
+    argparse looks at all words of the line. torchrun 2.1 and later have each option with `-` and
+    with `_`; accelerate takes whole names only. Run with Python 3.6 to 3.13 on 2026-11-29.
+
+    >>> ambiguous_option("torchrun", ["--lr", "1", "--run=3"])
+    "the script's option `--run` is ambiguous; it could be `--run-path` or `--run_path`"
+    >>> ambiguous_option("torchrun", ["--role", "a", "--", "--run"])
+    ''
+    """
+    names = {"torchrun": {*LONG["torchrun"], *SWITCHES["torchrun"]}, "deepspeed": _DEEPSPEED}
+    known = {f"--{name}" for name in names.get(launcher, ())}
+    if launcher == "torchrun":
+        known |= {f"--{word[2:].replace('_', '-')}" for word in known}
+    for word in script_args:
+        if word == "--":
+            break
+        option = word.partition("=")[0]
+        if len(option) < 3 or not option.startswith("--") or option in known:  # noqa: PLR2004
+            continue
+        meant = sorted(one for one in known if one.startswith(option))
+        if len(meant) > 1:
+            return f"the script's option `{option}` is ambiguous; it could be {either(meant[:3])}"
+    return ""
+
+
 def misspelled_option(launcher: str, options: Mapping[str, str]) -> str:
     """An option that no release has, with the one that was meant; "" without one.
 

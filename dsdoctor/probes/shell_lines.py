@@ -472,8 +472,35 @@ def is_launch(words: Sequence[str]) -> bool:
     return False
 
 
+#: Programs that run the text after `-c`.
+_SHELL = re.compile(r"(?:ba|z|da|k)?sh")
+
+
 def launches(text: str) -> list[ShellCommand]:
-    """The launch lines of a script."""
+    """The launch lines of a script, and of the strings that it passes to `bash -c`.
+
+    >>> launches("srun -N 2 bash -lc 'torchrun train.py'")[0].words
+    ('srun', '-N', '2', 'torchrun', 'train.py')
+    """
     if not _NAMED.search(text):
         return []
-    return [command for command in commands(text) if is_launch(command.words)]
+    found: list[ShellCommand] = []
+    for command in commands(text):
+        inner = _passed_to_shell(command)
+        if inner:
+            found += inner
+        elif is_launch(command.words):
+            found.append(command)
+    return found
+
+
+def _passed_to_shell(command: ShellCommand) -> list[ShellCommand]:
+    """The launch lines in the text after `bash -c`, with an `srun` that starts the shell."""
+    for place, word in enumerate(command.words[:-2]):
+        option = command.words[place + 1]
+        if not _SHELL.fullmatch(posixpath.basename(word)) or not re.fullmatch(r"-\w*c", option):
+            continue
+        outer = command.words[:place] if is_launch(command.words[:place]) else ()
+        found = [one for one in commands(command.words[place + 2]) if is_launch(one.words)]
+        return [ShellCommand(command.line, (*outer, *one.words)) for one in found]
+    return []

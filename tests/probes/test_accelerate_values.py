@@ -35,7 +35,7 @@ load_config_from_file(sys.argv[1])
         pytest.param({"compute_environment": "LOCAL"}, "expected `LOCAL_MACHINE`", id="a place"),
         pytest.param({}, "", id="a sound file"),
         pytest.param({"distributed_type": "deepspeed"}, "closest is `DEEPSPEED`", id="lower case"),
-        pytest.param({"mixed_precision": False}, "", id="an unquoted no"),
+        pytest.param({"gradient_clipping": 1.0}, "is not a key of it", id="a key of a section"),
         pytest.param({"downcast_bf16": "no", "use_cpu": False}, "", id="usual keys"),
     ],
 )
@@ -62,6 +62,12 @@ def test_what_accelerate_does_not_load_is_rejected(
     [
         pytest.param({"mixed_precision": "fp18"}, "`fp18`; expected `no`", id="a precision"),
         pytest.param({"num_processes": "eight"}, "`eight`; expected a number", id="a word"),
+        pytest.param({"mixed_precision": False}, "an unquoted `no`", id="an unquoted no"),
+        pytest.param(
+            {"dynamo_config": {"dynamo_backend": "INDUCTR"}},
+            "closest is `INDUCTOR`",
+            id="a compiler",
+        ),
     ],
 )
 def test_what_the_launcher_stops_at_is_rejected(
@@ -109,3 +115,33 @@ def test_an_option_takes_precedence() -> None:
     assert rejected_value({**GOOD, "mixed_precision": "fp18"}, {"mixed_precision": "bf16"}) is None
     bad = {**GOOD, "deepspeed_config": {"zero_stage": 5}}
     assert rejected_value(bad, {"zero_stage": "2"}) is None
+
+
+def test_fsdp_loads_into_ranks_that_are_synchronized() -> None:
+    values = {**GOOD, "distributed_type": "FSDP", "fsdp_config": {"fsdp_sync_module_states": False}}
+    found = rejected_value(values, {})
+    assert found is not None
+    assert "`fsdp_cpu_ram_efficient_loading` needs it" in found.said
+    values["fsdp_config"] = {
+        "fsdp_sync_module_states": False,
+        "fsdp_cpu_ram_efficient_loading": False,
+    }
+    assert rejected_value(values, {}) is None
+
+
+def test_the_number_of_ranks_may_be_passed() -> None:
+    values = {key: value for key, value in GOOD.items() if key != "num_processes"}
+    assert rejected_value(values, {}) is None
+    assert rejected_value(values, {"num_processes": "8"}, launched=True) is None
+    found = rejected_value(values, {}, launched=True)
+    assert found is not None
+    assert "`num_processes` is missing" in found.said
+
+
+def test_the_type_is_needed_and_the_section_is_a_mapping() -> None:
+    found = rejected_value({"compute_environment": "LOCAL_MACHINE", "num_machines": 1}, {})
+    assert found is not None
+    assert "`distributed_type` is missing" in found.said
+    found = rejected_value({**GOOD, "deepspeed_config": ["ds.json"]}, {})
+    assert found is not None
+    assert "expected a mapping" in found.said

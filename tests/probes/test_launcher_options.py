@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from dsdoctor.probes.launcher_options import rejected_option
+from dsdoctor.probes.launcher_options import ambiguous_option, rejected_option
 
 #: Prints the long options of the three parsers, as they are installed here.
 PARSERS = """
@@ -78,3 +78,42 @@ def test_rows(launcher: str, options: dict[str, str], said: str) -> None:
     found = rejected_option(launcher, options)
     assert (found == "") == (said == "")
     assert said in found
+
+
+@pytest.mark.parametrize(
+    ("launcher", "words", "said"),
+    [
+        pytest.param("torchrun", "--lr 1 --run 3", "`--run-path` or `--run_path`", id="both forms"),
+        pytest.param("torchrun", "--run_path x", "", id="an option by its whole name"),
+        pytest.param("torchrun", "--stand", "", id="the beginning of one option"),
+        pytest.param("torchrun", "-- --run 3", "", id="after two dashes"),
+        pytest.param("deepspeed", "--num=3", "`--num_gpus` or `--num_nodes`", id="two options"),
+        pytest.param("deepspeed", "--save out", "", id="one option of deepspeed"),
+        pytest.param("accelerate", "--num 3", "", id="accelerate takes whole names"),
+    ],
+)
+def test_an_option_of_the_script_may_be_ambiguous(launcher: str, words: str, said: str) -> None:
+    found = ambiguous_option(launcher, words.split())
+    assert (found == "") == (said == "")
+    assert said in found
+
+
+def test_torchrun_and_deepspeed_stop_at_such_an_option() -> None:
+    """With the parsers of this environment."""
+    code = (
+        "import sys; from {} as module;"
+        "(getattr(module, 'get_args_parser', None) or (lambda: module))().parse_args(sys.argv[1:])"
+    )
+    for module, option in (
+        ("torch.distributed import run", "--run"),
+        ("deepspeed.launcher import runner", "--num"),
+    ):
+        for words, stops in ((["t.py", option, "3"], True), (["--", "t.py", option, "3"], False)):
+            done = subprocess.run(
+                [sys.executable, "-c", code.format(module), *words],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=300,
+            )
+            assert (done.returncode == 2 and "ambiguous option" in done.stderr) == stops

@@ -2,14 +2,16 @@
 
 ## Why it matters
 The launcher exits with a usage error before any rank starts. On a cluster that happens only after
-the job has waited in the queue. Accelerate does not reject a misspelled key under `deepspeed_config`
+the job has waited in the queue. torchrun and deepspeed also exit at an option of the script that is
+the beginning of several of theirs, such as `--run` (`--run-path`, `--run_path`). Accelerate does not reject a misspelled key under `deepspeed_config`
 in its configuration file: the run starts without the setting. It takes `gpu_ids` as text only, and
 stops at a list or a number. Settings that stand both in this file
 and in a DeepSpeed config are rejected by each rank, when the script creates its `Accelerator` or
 `TrainingArguments`.
 
 ## What to do
-Correct the option. The launcher's options go before the script, the script's options after it.
+Correct the option. The launcher's options go before the script, the script's options after it; with
+`--` before the script, the launcher does not look at the script's options.
 `deepspeed --help`, `torchrun --help` and `accelerate launch --help` list what this release accepts.
 
 ## References
@@ -95,7 +97,7 @@ def the_launcher_accepts_its_options(
     if parse.in_file:
         yield fail(
             f"accelerate's configuration file stops the run: {parse.error}",
-            effect="DeepSpeed rejects the value in each rank"
+            effect="each rank stops when it reads the value"
             if parse.in_ranks
             else "`accelerate launch` ends with an exception and starts no rank",
             hint=parse.advice,
@@ -117,7 +119,8 @@ def the_launcher_accepts_its_options(
     yield fail(
         f"{parse.launcher} rejects the command line: {parse.error}",
         effect="the launcher exits with a usage error and starts no rank",
-        hint=f"correct the option; `{_help(parse.launcher)}` lists what this release accepts",
+        hint=parse.advice
+        or f"correct the option; `{_help(parse.launcher)}` lists what this release accepts",
         launcher=parse.launcher,
         error=parse.error,
     )

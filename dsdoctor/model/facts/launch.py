@@ -98,7 +98,7 @@ class LaunchParse(Fact, frozen=True, kw_only=True):
             read, each with the option that has a similar name ("" = none has).
         in_file: a value in accelerate's configuration file stops the run.
         in_ranks: not the parser rejects it, but accelerate's DeepSpeed plugin in each rank.
-        advice: what to write in the configuration file instead.
+        advice: what to write instead, in the configuration file or on the line.
         too_few_ranks: accelerate's `num_processes` and `num_machines` if the first is the smaller
             one, so that no machine starts a rank; None if it is not.
     """

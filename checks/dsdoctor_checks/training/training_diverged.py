@@ -84,6 +84,8 @@ SIGNATURES = (
     Signature(
         pattern="probability tensor contains either `?inf`?, `?nan",
         source="torch 2.13.0 libtorch_cpu.so",
+        message="The model's probabilities contain NaN or infinities when a token is sampled",
+        hint="try bf16 or fp32 instead of fp16, and look for NaN in the weights: a training that diverged, or a conversion or quantization that went wrong",
         examples=(
             "RuntimeError: probability tensor contains either `inf`, `nan` or element < 0",
             "RuntimeError: probability tensor contains either inf, nan or element < 0",

@@ -63,6 +63,7 @@ raised them and no cause.
 | 2026-11-28 | N | 78 | | 2 |
 | 2026-11-29 | O | 77 | | 3 |
 | 2026-11-29 | P | 56 | | 4 |
+| 2026-11-29 | Q | 56 | | 4 |
 
 A: `--draw 100 --seed 13 --unanswered` from bitsandbytes 0.50.2, triton 3.9.0 and flash_attn 2.8.3,
 before any answer was written for them. The two false causes are patterns that fit other products'
@@ -145,6 +146,11 @@ cache, and what it refuses in a request), with seed 81, as O: two asked for the 
 were vague. They were corrected, and what is alike. The other 51 messages with words have no answer:
 most of them pass on what another process has said, or are lines of a logger. No text changed its
 answer.
+Q: 60 of the answers for Ray 2.44 to 2.60 (starting and joining a cluster, tasks and actors,
+placement groups, collectives, Ray Train), with seed 82, as O: one asked for an installation where a
+name is not registered, one for another change than the message, and two were vague. They were
+corrected, and one that had hidden a condition names it now. What only says that a worker died has
+no answer.
 """
 KINDS = ("condition", error_lookup.REFUSAL, error_lookup.INTERNAL, "no answer")
 

@@ -38,6 +38,7 @@ REPOSITORIES = {
     "huggingface_hub": Repository("huggingface/huggingface_hub", "src/"),
     "lightning": Repository("Lightning-AI/pytorch-lightning", "src/", tag="", since=2),
     "peft": Repository("huggingface/peft", "src/"),
+    "ray": Repository("ray-project/ray", "python/", tag="ray-"),
     "torch": Repository("pytorch/pytorch"),
     "transformers": Repository("huggingface/transformers", "src/"),
     "triton": Repository("triton-lang/triton", "python/"),
@@ -60,7 +61,7 @@ TAGGED = lazy(r"^\d+\.\d+\.\d+$")
 #: `PyTorch version: 2.4.0`, and ds_report's `torch version .... 2.4.0`.
 PRODUCT = (
     r"(?P<product>accelerate|datasets|deepspeed|diffusers|flash_attn|huggingface_hub|lightning"
-    r"|peft|torch|transformers|triton|trl|vllm)"
+    r"|peft|ray|torch|transformers|triton|trl|vllm)"
 )
 NUMBER = (
     r"(?P<release>\d{1,4}\.\d{1,3}(?:\.\d{1,3})?)(?![.\d]{0,8}(?:\.dev|rc|a\d|b\d)| is required)"
@@ -121,6 +122,8 @@ def url_of(product: str, release: str, path: str, line: int) -> str:
     'https://github.com/deepspeedai/DeepSpeed/blob/v0.16.4/accelerator/cuda_accelerator.py#L9'
     >>> url_of("datasets", "2.14.5", "datasets/builder.py", 9)
     'https://github.com/huggingface/datasets/blob/2.14.5/src/datasets/builder.py#L9'
+    >>> url_of("ray", "2.60.0", "ray/actor.py", 9)
+    'https://github.com/ray-project/ray/blob/ray-2.60.0/python/ray/actor.py#L9'
     >>> url_of("triton", "3.2.0", "triton/backends/nvidia/compiler.py", 9)
     ''
     >>> url_of("lightning", "1.9.5", "lightning/pytorch/trainer/trainer.py", 9)

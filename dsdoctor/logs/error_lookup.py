@@ -193,7 +193,7 @@ def find(folder: Path, error: Error) -> Match | None:
     text = f"{error.message} {error.more}"
     rows = ((name, _rows_that_fit(folder, name, text)) for name in names)
     found = (_load_rows()(folder, name, fit).find(error) for name, fit in rows if fit)
-    match = next((match for match in found if match is not None), None)
+    match = _longest(found)
     if match is None and raiser is not None:
         rows = ((name, _rows_that_begin(folder, name, error.message)) for name in names)
         begun = (_load_rows()(folder, name, fit).find_begun(error) for name, fit in rows if fit)
@@ -203,6 +203,10 @@ def find(folder: Path, error: Error) -> Match | None:
 
 def search(folder: Path, text: str) -> Match | None:
     """The message whose words a text contains, whatever is around them."""
-    found = [_load()(folder, name).search(text) for name in sorted(products(folder))]
-    matches = [match for match in found if match is not None]
+    return _longest(_load()(folder, name).search(text) for name in sorted(products(folder)))
+
+
+def _longest(found: Iterable[Match | None]) -> Match | None:
+    """Of the matches in several products, the one with the most literal words."""
+    matches = (match for match in found if match is not None)
     return max(matches, key=lambda match: match.entry.words, default=None)

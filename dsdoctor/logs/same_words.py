@@ -21,8 +21,17 @@ PYTHONS_OWN = frozenset({"AttributeError", "IndexError", "KeyError", "NameError"
 #: Exceptions of libraries for commands, which programs of all kinds raise (click 8.3 exceptions.py;
 #: 2026-11-29).
 COMMANDS_OWN = frozenset({"BadParameter", "ClickException", "UsageError"})
-#: How the names of conditions begin that are DeepSpeed's alone.
-OF_DEEPSPEED = "ds-config-"
+#: Names that only a product's messages contain, as they are spelled.
+NAMES = {"deepspeed": ("ZeRO",)}
+#: Conditions of which it does not matter who says so.
+ANYONES = frozenset({"path-missing"})
+#: Words in the names of conditions that say what a condition is about.
+TOPICS = frozenset(
+    {
+        "batch", "bf", "checkpoint", "cuda", "disk", "fp", "gpu", "hub", "memory", "nccl", "oom",
+        "port", "torch", "triton", "weights",
+    }
+)  # fmt: skip
 #: From so many literal words on, the words of a message tell whose it is, however common each is.
 MANY_WORDS = 9
 #: Otherwise so many of its words must be uncommon; the name of a variable counts twice.
@@ -44,14 +53,24 @@ def is_identified(entry: Entry, place: tuple[str, str], placed: bool, message: s
 def may_speak(match: Match, error: Error, message: str) -> bool:
     """Whether an entry may answer for its product, though the place that raised is not known.
 
-    A condition is the same whatever program says so, unless it is one of DeepSpeed's config, and
-    every script calls torch's native code.
+    Every script calls torch's native code.
     """
     entry, label = match.entry, match.label
-    if label is not None and not label.kind.startswith((REFUSAL, INTERNAL, OF_DEEPSPEED)):
+    if label is not None and _is_named(label.kind, message):
         return True
     is_torch = entry.is_native and entry.product == "torch"
     return is_torch or is_telling(entry, message) or _shows(error, entry)
+
+
+def _is_named(kind: str, message: str) -> bool:
+    """Whether a message mentions what a condition's name does: it is true whoever says so.
+
+    That a value must be an integer says nothing about DeepSpeed's config; that a GPU is not
+    available is about GPUs.
+    """
+    if kind in {REFUSAL, INTERNAL}:
+        return False
+    return kind in ANYONES or not TOPICS.isdisjoint({*words_of(kind)} & {*words_of(message)})
 
 
 def _shows(error: Error, entry: Entry) -> bool:
@@ -63,6 +82,7 @@ def _shows(error: Error, entry: Entry) -> bool:
     return (
         entry.product in {package_of(frame.file) for frame in error.frames}
         or entry.product in error.text.lower().replace("-", "_")
+        or any(name in error.text for name in NAMES.get(entry.product, ()))
         or not (hasattr(builtins, kind) or kind.startswith("log.") or kind in COMMANDS_OWN)
     )
 

@@ -288,12 +288,53 @@ def test_common_words_speak_for_a_product_only_where_something_shows_it() -> Non
     assert index(click).find(error(COMMON, kind="BadParameter", file="")) is None
 
 
-def test_common_words_that_name_a_condition_do_so_whoever_says_them() -> None:
-    row = entry("limit must be a positive integer", "got")
+@pytest.mark.parametrize(
+    ("condition", "words", "message", "named"),
+    [
+        pytest.param(
+            "ds-config-wrong-type", "must be an integer between", "size must be an integer between",
+            False, id="any value",
+        ),
+        pytest.param(
+            "no-gpu-visible", "no supported gpu was found", "no supported gpu was found",
+            True, id="its name is in the message",
+        ),
+        pytest.param(
+            "no-gpu-visible", "no available devices were found", "no available devices were found",
+            False, id="its name is not in the message",
+        ),
+        pytest.param(
+            "path-missing", "the directory does not exist", "the directory does not exist",
+            True, id="a path is missing for everybody",
+        ),
+        pytest.param(
+            "ds-config-unsupported-combination", "is not compatible with the", "ZeRO is not compatible "
+            "with the", True, id="DeepSpeed's own name",
+        ),
+    ],
+)  # fmt: skip
+def test_common_words_name_a_condition_that_they_mention(
+    condition: str, words: str, message: str, *, named: bool
+) -> None:
+    row = entry(words)
     one = ErrorIndex(
-        Header("deepspeed", "2026-01-01", ("1.0",)), [row], {row.key: Label("gpu-oom")}
+        Header("deepspeed", "2026-01-01", ("1.0",)), [row], {row.key: Label(condition)}
     )
-    assert one.find(error(COMMON, file="")) is not None
+    assert (one.find(error(message, file="")) is not None) is named
+    assert one.find(error(message)) is not None
+
+
+def test_what_any_program_says_is_no_value_of_deepspeeds_config() -> None:
+    for line in ("port must be a non-empty string", "level must be an integer between 1 and 5"):
+        assert read(f"ValueError: {line}\n").causes == ()
+
+
+def test_of_several_products_the_one_with_the_longest_message_answers() -> None:
+    """DeepSpeed says of other values that they must be an integer between two others."""
+    found = read("ValueError: ray_client_server_port must be an integer between 1024 and 65535.\n")
+    assert found.causes == ()
+    assert found.explained is not None
+    assert found.explained.product == "ray"
 
 
 def test_uncommon_words_and_many_words_need_no_place() -> None:

@@ -23,13 +23,13 @@ PYTHONS_OWN = frozenset({"AttributeError", "IndexError", "KeyError", "NameError"
 COMMANDS_OWN = frozenset({"BadParameter", "ClickException", "UsageError"})
 #: Names that only a product's messages contain, as they are spelled.
 NAMES = {"deepspeed": ("ZeRO",)}
-#: Conditions of which it does not matter who says so.
-ANYONES = frozenset({"path-missing"})
+#: Words for what the names of conditions call a path.
+PATHS = frozenset({"directory", "file", "files", "folder"})
 #: Words in the names of conditions that say what a condition is about.
 TOPICS = frozenset(
     {
         "batch", "bf", "checkpoint", "cuda", "disk", "fp", "gpu", "hub", "memory", "nccl", "oom",
-        "port", "torch", "triton", "weights",
+        "path", "port", "torch", "triton", "weights",
     }
 )  # fmt: skip
 #: From so many literal words on, the words of a message tell whose it is, however common each is.
@@ -70,7 +70,8 @@ def _is_named(kind: str, message: str) -> bool:
     """
     if kind in {REFUSAL, INTERNAL}:
         return False
-    return kind in ANYONES or not TOPICS.isdisjoint({*words_of(kind)} & {*words_of(message)})
+    said = {"path" if word in PATHS else word for word in words_of(message)}
+    return not TOPICS.isdisjoint(said & {*words_of(kind)})
 
 
 def _shows(error: Error, entry: Entry) -> bool:

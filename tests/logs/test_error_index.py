@@ -10,16 +10,13 @@ import msgspec
 import pytest
 
 from dsdoctor import packs
-from dsdoctor.logs import Source, diagnose, error_index, error_lookup, signatures_of
-from dsdoctor.logs.error_index import Entry, ErrorIndex, Header, Label
+from dsdoctor.logs import Source, diagnose, error_index, error_lookup
+from dsdoctor.logs.error_index import Label
 from dsdoctor.logs.error_lookup import INTERNAL, REFUSAL
-from dsdoctor.logs.errors import Error
-from dsdoctor.logs.frames import Frame
-from dsdoctor.model.diagnosis import Diagnosis, Outcome
+from dsdoctor.model.diagnosis import Outcome
 from tests.support.command import clean_environment, dsdoctor
+from tests.support.error_index import KNOWN, REGISTRY, chunk, entry, error, index, log, read
 
-REGISTRY = packs.load(builtin_only=True)
-KNOWN = signatures_of(REGISTRY)
 FOLDER = Path(packs.__file__).parent.parent.parent / "checks" / "dsdoctor_checks" / "_error_index"
 PRODUCTS = sorted(error_lookup.products(FOLDER))
 ROW = re.compile(
@@ -27,41 +24,6 @@ ROW = re.compile(
     r"|[\w.]+\t[\w<>]+\t\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*\t\^?(?:[1-6]:[0-9a-f]{10} ?)*"
 )
 LONGEST_AGE = dt.timedelta(days=400)
-PLACE = "deepspeed/runtime/pipe/engine.py"
-
-
-def chunk(text: str) -> tuple[int, str]:
-    words = error_lookup.words_of(text)
-    return len(words), error_lookup.digest(words)
-
-
-def entry(*chunks: str, exception: str = "ValueError", anchored: bool = False) -> Entry:
-    return Entry("deepspeed", exception, PLACE, "f", ("1.0",), tuple(map(chunk, chunks)), anchored)
-
-
-def index(*entries: Entry) -> ErrorIndex:
-    labels = {one.key: Label(REFUSAL, str(number)) for number, one in enumerate(entries)}
-    return ErrorIndex(Header("deepspeed", "2026-01-01", ("1.0",)), entries, labels)
-
-
-def error(message: str, kind: str = "ValueError", file: str = PLACE, function: str = "f") -> Error:
-    frames = (Frame(f"/x/site-packages/{file}", function, 7),) if file else ()
-    return Error(
-        source=0, line=1, rank=None, type=kind, message=message, file="", file_line=0,
-        text=message, when="", traced=bool(file), frames=frames,
-    )  # fmt: skip
-
-
-def log(file: str, function: str, line: str) -> str:
-    return (
-        'Traceback (most recent call last):\n  File "/home/me/train.py", line 9, in <module>\n'
-        f'    main()\n  File "/x/site-packages/deepspeed/{file}", line 7, in {function}\n'
-        f"    raise\n{line}\n"
-    )
-
-
-def read(text: str) -> Diagnosis:
-    return diagnose([Source(name="log", data=text.encode())], KNOWN)
 
 
 @pytest.mark.parametrize("product", PRODUCTS)
@@ -269,101 +231,6 @@ def test_what_the_script_raises_in_the_same_words_is_the_scripts() -> None:
     assert found.explained is None
 
 
-COMMON = "limit must be a positive integer, got 3"
-
-
-def test_common_words_speak_for_a_product_only_where_something_shows_it() -> None:
-    words = "limit must be a positive integer", "got"
-    one = index(entry(*words))
-    assert one.find(error(COMMON, file="")) is None
-    assert one.find(error(COMMON)) is not None
-    for line in (
-        f"deepspeed.config.ValueError: {COMMON}",
-        f"[ERROR] deepspeed.launcher - ValueError: {COMMON}",
-    ):
-        assert one.find(msgspec.structs.replace(error(COMMON, file=""), text=line)) is not None
-    own = entry(*words, exception="ConfigError")
-    assert index(own).find(error(COMMON, kind="ConfigError", file="")) is not None
-    click = entry(*words, exception="BadParameter")
-    assert index(click).find(error(COMMON, kind="BadParameter", file="")) is None
-
-
-@pytest.mark.parametrize(
-    ("condition", "words", "message", "named"),
-    [
-        pytest.param(
-            "ds-config-wrong-type", "must be an integer between", "size must be an integer between",
-            False, id="any value",
-        ),
-        pytest.param(
-            "no-gpu-visible", "no supported gpu was found", "no supported gpu was found",
-            True, id="its name is in the message",
-        ),
-        pytest.param(
-            "no-gpu-visible", "no available devices were found", "no available devices were found",
-            False, id="its name is not in the message",
-        ),
-        pytest.param(
-            "path-missing", "the directory does not exist", "the directory does not exist",
-            True, id="a path is missing for everybody",
-        ),
-        pytest.param(
-            "ds-config-unsupported-combination", "is not compatible with the", "ZeRO is not compatible "
-            "with the", True, id="DeepSpeed's own name",
-        ),
-    ],
-)  # fmt: skip
-def test_common_words_name_a_condition_that_they_mention(
-    condition: str, words: str, message: str, *, named: bool
-) -> None:
-    row = entry(words)
-    one = ErrorIndex(
-        Header("deepspeed", "2026-01-01", ("1.0",)), [row], {row.key: Label(condition)}
-    )
-    assert (one.find(error(message, file="")) is not None) is named
-    assert one.find(error(message)) is not None
-
-
-def test_what_any_program_says_is_no_value_of_deepspeeds_config() -> None:
-    for line in ("port must be a non-empty string", "level must be an integer between 1 and 5"):
-        assert read(f"ValueError: {line}\n").causes == ()
-
-
-def test_of_several_products_the_one_with_the_longest_message_answers() -> None:
-    """DeepSpeed says of other values that they must be an integer between two others."""
-    found = read("ValueError: ray_client_server_port must be an integer between 1024 and 65535.\n")
-    assert found.causes == ()
-    assert found.explained is not None
-    assert found.explained.product == "ray"
-
-
-def test_uncommon_words_and_many_words_need_no_place() -> None:
-    named = index(entry("micro_batch must be a positive integer", "got"))
-    assert named.find(error("micro_batch must be a positive integer, got 3", file="")) is not None
-    long = index(entry("the value must be", "and the list must not be"))
-    text = "the value must be 3 and the list must not be"
-    assert long.find(error(text, file="")) is not None
-
-
-def test_native_code_of_a_product_speaks_where_a_frame_or_its_words_show_it() -> None:
-    native = msgspec.structs.replace(
-        entry("the input must be on cuda", exception="RuntimeError"), file="deepspeed/ops/csrc/a.h"
-    )
-    one, said = index(native), "the input must be on cuda"
-    assert one.find_native(error(said, "RuntimeError")) is not None
-    assert one.find_native(error(said, "RuntimeError", file="")) is None
-    torchs = msgspec.structs.replace(native, product="torch")
-    assert index(torchs).find_native(error(said, "RuntimeError", file="")) is not None
-
-
-def test_common_words_alone_are_no_text_to_explain(tmp_path: Path) -> None:
-    text = "limit must be a positive integer"
-    done = dsdoctor("explain", text, env=clean_environment(tmp_path))
-    assert "huggingface_hub" not in done.out
-    named = dsdoctor("explain", f"huggingface_hub: {text}", env=clean_environment(tmp_path))
-    assert "BadParameter of huggingface_hub" in named.out
-
-
 def test_a_first_line_of_any_length_is_found_with_its_place() -> None:
     """The lines below it may be left out of the log, or be too many to be read."""
     first = "this strategy cannot start its processes because the script does not guard its main"
@@ -429,11 +296,3 @@ def test_explain_of_an_unknown_message_is_misuse(tmp_path: Path) -> None:
 def test_a_message_that_only_shares_words_is_not_looked_up() -> None:
     one = error("the model is on the same GPU as the number of heads", file="", function="")
     assert error_lookup.find(FOLDER, one) is None
-
-
-def test_a_common_phrase_does_not_identify_a_message_without_a_frame() -> None:
-    known = index(entry("is not evenly divisible by"))
-    long = "global batch size (8) is not evenly divisible by micro batch size (3) times data parallel size"
-    assert known.find(error("hidden size 7 is not evenly divisible by 2", file="")) is not None
-    assert known.find(error(long, file="")) is None
-    assert known.find(error(long)) is not None, "the place says whose message it is"

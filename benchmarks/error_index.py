@@ -64,6 +64,7 @@ raised them and no cause.
 | 2026-11-29 | O | 77 | | 3 |
 | 2026-11-29 | P | 56 | | 4 |
 | 2026-11-29 | Q | 56 | | 4 |
+| 2026-11-29 | R | 38 | | 2 |
 
 A: `--draw 100 --seed 13 --unanswered` from bitsandbytes 0.50.2, triton 3.9.0 and flash_attn 2.8.3,
 before any answer was written for them. The two false causes are patterns that fit other products'
@@ -151,6 +152,8 @@ placement groups, collectives, Ray Train), with seed 82, as O: one asked for an 
 name is not registered, one for another change than the message, and two were vague. They were
 corrected, and one that had hidden a condition names it now. What only says that a worker died has
 no answer.
+R: 40 of the 380 answers for LLaMA-Factory 0.7 to 0.9, with seed 83, as O: one named another option
+than the one at fault, and one called a missing name in a config internal; both were corrected.
 """
 KINDS = ("condition", error_lookup.REFUSAL, error_lookup.INTERNAL, "no answer")
 

@@ -80,6 +80,11 @@ SCOPES: dict[str, tuple[str, ...]] = {
         "lightning/pytorch/utilities/parsing.py",
         "lightning/pytorch/utilities/upgrade_checkpoint.py",
     ),
+    "llamafactory": (
+        "llamafactory/chat/", "llamafactory/cli.py", "llamafactory/data/", "llamafactory/eval/",
+        "llamafactory/extras/", "llamafactory/hparams/", "llamafactory/launcher.py",
+        "llamafactory/model/", "llamafactory/train/", "llamafactory/v1/",
+    ),
     "peft": ("peft/",),
     "ray": (
         "ray/_common/ray_option_utils.py", "ray/_common/utils.py", "ray/_private/node.py",

@@ -37,6 +37,7 @@ REPOSITORIES = {
     "flash_attn": Repository("Dao-AILab/flash-attention"),
     "huggingface_hub": Repository("huggingface/huggingface_hub", "src/"),
     "lightning": Repository("Lightning-AI/pytorch-lightning", "src/", tag="", since=2),
+    "llamafactory": Repository("hiyouga/LLaMA-Factory", "src/"),
     "peft": Repository("huggingface/peft", "src/"),
     "ray": Repository("ray-project/ray", "python/", tag="ray-"),
     "torch": Repository("pytorch/pytorch"),
@@ -61,7 +62,7 @@ TAGGED = lazy(r"^\d+\.\d+\.\d+$")
 #: `PyTorch version: 2.4.0`, and ds_report's `torch version .... 2.4.0`.
 PRODUCT = (
     r"(?P<product>accelerate|datasets|deepspeed|diffusers|flash_attn|huggingface_hub|lightning"
-    r"|peft|ray|torch|transformers|triton|trl|vllm)"
+    r"|llamafactory|peft|ray|torch|transformers|triton|trl|vllm)"
 )
 NUMBER = (
     r"(?P<release>\d{1,4}\.\d{1,3}(?:\.\d{1,3})?)(?![.\d]{0,8}(?:\.dev|rc|a\d|b\d)| is required)"

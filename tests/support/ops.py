@@ -18,7 +18,9 @@ from deepspeed.accelerator import get_accelerator
 from dsdsmoke_rank import build_folder, refuse_stale_lock
 for name in ("ShareMemCommBuilder", "FusedAdamBuilder", "CPUAdamBuilder"):
     builder = get_accelerator().create_op_builder(name)
-    refuse_stale_lock(name, os.path.join(build_folder(builder), "lock"))
+    folder = build_folder(builder)
+    if folder is not None:  # else no file can block the build
+        refuse_stale_lock(name, os.path.join(folder, "lock"))
     builder.load(verbose=False)
 """
 

@@ -15,6 +15,7 @@ from dsdoctor.logs.plain_errors import (
     PLAIN_ERRORS,
     PLAIN_LITERALS,
     native_frame,
+    unquoted,
 )
 from dsdoctor.logs.progress import Steps
 
@@ -37,7 +38,8 @@ BOX_HEAD, BOXED = ("╭", "┌", "+-"), ("│", "┃", "|", "╰", "└", "+-")
 GLUED_HEAD = lazy(r"(?<=\S)\[rank(?P<rank>\d{1,6})\]: (?=Traceback \()")
 EXCEPTION = lazy(
     r"^(?:\|?\s*)?(?P<type>(?:[A-Za-z_]\w*\.){0,8}[A-Za-z_]\w*"
-    r"(?:Error|Exception|Interrupt|Exit|Timeout|Failure|Mismatch\w*|NotFound|Warning))"
+    r"(?:Error|Exception|Interrupt|Exit|Timeout|Failure|Mismatch\w*|NotFound|Warning)"
+    r"|Exception(?=: \S))"
     r"(?:\(\w{1,80}\))?"  # Ray's wrapper names the exception of the task
     r"(?::\s(?P<message>.*)|:?\s*$)",
 )
@@ -52,9 +54,8 @@ ANY_EXCEPTION = lazy(
 #: The head of a logger's line at the level of a warning: Python's logging, torch's (glog).
 WARNED_HEAD = lazy(r"(?:^|[\s\[|:-])WARN(?:ING)?(?:[\]\s:|-]|$)|(?:^|\s)W\d{4} \d\d:\d\d:")
 FRAME = lazy(r'^\s*File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9})')
-#: How Markdown ends a quoted block, and what it puts around quoted words.
+#: How Markdown ends a quoted block.
 FENCE = "```"
-INLINE = "`"
 #: What Python prints between the exceptions of one chain.
 CHAINS = ("During handling of the above exception", "was the direct cause of the following")
 #: What Python prints above the traceback of an exception that it ignores, mostly in finalizers ...
@@ -323,8 +324,7 @@ class Tracebacks:
         literals: set[str],
         when: Callable[[], str],
     ) -> None:
-        if stripped[:1] == INLINE and not stripped.startswith(FENCE):
-            stripped = stripped.strip(INLINE)
+        stripped = unquoted(stripped)
         if found := EXCEPTION.match(PYTEST.sub("", stripped)):
             if not found["type"].endswith("Warning"):
                 self._add(stripped, number, rank, found["type"], found["message"] or "", when)

@@ -8,7 +8,14 @@ from dsdoctor.logs.errors import Error
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.importing import is_importing
 from dsdoctor.logs.plain_errors import DEVICE_ASSERT, NATIVE_ASSERT
-from dsdoctor.logs.products import ENTRY_POINT, STACK, caller_of, package_of, passer_of
+from dsdoctor.logs.products import (
+    ENTRY_POINT,
+    STACK,
+    caller_of,
+    package_of,
+    passer_of,
+    raiser_of,
+)
 
 #: What the hub and Python raise for a wrong name in the script.
 OWN_MISTAKE = lazy(
@@ -122,7 +129,7 @@ def is_user_code(error: Error) -> bool:
     if error.type in {"SystemExit", DEVICE_ASSERT} or DATA_ASSERT.search(text) or _unread(error):
         return True
     if error.type == "FileNotFoundError" or OWN_MISTAKE.search(text):
-        return _users(error) or OWN_MISTAKE.search(text) is not None
+        return _users(error) or OWN_MISTAKE.search(text) is not None or _lacks_data(error)
     if error.type in {"ModuleNotFoundError", "ImportError"}:
         return (bool(error.file) and not PACKAGES.search(text) and error.type[0] == "M") or (
             _own_import(error)
@@ -149,6 +156,12 @@ def is_about_data(error: Error) -> bool:
     return error.type in UNREADABLE or (
         raiser is not None and package_of(raiser.file) in LIBRARIES_OF_DATA and _in_a_reader(error)
     )
+
+
+def _lacks_data(error: Error) -> bool:
+    """Whether a library that reads data did not find a file of it, whoever called the library."""
+    raiser = raiser_of(error.frames)
+    return raiser is not None and package_of(raiser.file) in LIBRARIES_OF_DATA
 
 
 def _unread(error: Error) -> bool:

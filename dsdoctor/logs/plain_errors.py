@@ -13,6 +13,8 @@ NATIVE_ASSERT = "NativeAssert"
 DEVICE_ASSERT, ASSERTION = "DeviceAssert", "Assertion `"
 #: The name of a function in its C++ signature.
 CALLED = lazy(r"~?\w+(?=\s?\()")
+#: What Markdown puts around quoted words.
+INLINE = "`"
 PLAIN_ERRORS = (
     (
         lazy(r": error: (?P<message>(?:unrecognized|the following) arguments.*|argument .*)"),
@@ -68,3 +70,14 @@ NAMED_LITERALS = (
     ".exc.", "._exc.", ".error.", "._error.", ".errors.", "._errors.", ".exceptions.",
     "._exceptions.", "pyarrow.lib.Arrow",
 )  # fmt: skip
+
+
+def unquoted(text: str) -> str:
+    """A line without the marks with which Markdown and mail quote it.
+
+    >>> unquoted("> ValueError: no"), unquoted("`ValueError: no`"), unquoted("```")
+    ('ValueError: no', 'ValueError: no', '```')
+    """
+    if text[:1] == INLINE and not text.startswith(INLINE * 3):
+        return text.strip(INLINE)
+    return text.lstrip("> ") if text.startswith("> ") else text

@@ -81,6 +81,28 @@ def test_a_warning_that_a_terminal_broke_explains_no_later_exception() -> None:
     assert read(text).outcome is Outcome.USER_CODE
 
 
+PIL = "/e/lib/python3.11/site-packages/PIL/Image.py"
+
+
+def test_a_file_of_data_that_is_missing_is_the_users_whatever_framework_reads_it() -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/w/LLaMA-Factory/src/llamafactory/data/mm_plugin.py", line 266, in _load\n'
+        "    image = Image.open(image)\n"
+        f'  File "{PIL}", line 3469, in open\n    fp = builtins.open(filename, "rb")\n'
+        "FileNotFoundError: [Errno 2] No such file or directory: '/w/scenes/7.jpg'\n"
+    )
+    assert read(text).outcome is Outcome.USER_CODE
+
+
+@pytest.mark.parametrize("mark", ["", "> ", "`"])
+def test_a_bare_exception_without_a_traceback_is_a_failure(mark: str) -> None:
+    found = read(f"I get this:\n{mark}Exception: The layers have no class that fits\n")
+    assert found.first_error is not None
+    assert found.first_error.message == "The layers have no class that fits"
+    assert read("Exception: \n").first_error is None
+
+
 def test_an_exception_quoted_in_a_line_of_its_own_counts() -> None:
     told = (
         "I'm getting this error when I start it:\n`RuntimeError: CUDA out of memory.`\nAny ideas?\n"

@@ -99,6 +99,18 @@ SIGNATURES = (
         hint="run `ssh-copy-id HOST` for every host of the hostfile, as the user of the job",
     ),
     Signature(
+        pattern="No authentication methods available",
+        source="paramiko 2-5 client.py, of the launcher of ColossalAI",
+        examples=(
+            "Error: failed to run torchrun on node-b, is localhost: False, exception: No authentication methods available",
+            "paramiko.ssh_exception.SSHException: No authentication methods available",
+        ),
+        level=Level.STRONG,
+        fixes=(),
+        message="ssh has no key with which to log in to a node",
+        hint="run `ssh-keygen`, then `ssh-copy-id HOST` for every host of the hostfile, as the user of the job",
+    ),
+    Signature(
         pattern="Host key verification failed",
         source="OpenSSH 9.2p1 ssh",
         examples=("node-b: Host key verification failed.",),

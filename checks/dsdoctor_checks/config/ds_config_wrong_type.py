@@ -212,7 +212,11 @@ def _wrong_values(
         odd = isinstance(value, str) if key.startswith("optimizer.") else not is_number(value)
         if key == "gradient_clipping" and isinstance(value, bool):
             yield from _clipped_at_one(config, key, value)
-        elif _is_given(config, key, value) and odd:  # eps of Adafactor is a pair
+        elif key == "gradient_predivide_factor" and value in (0, False):
+            effect = "`ZeroDivisionError` when the gradients are reduced"
+            yield _wrong_value(config, key, "a number other than 0", effect)
+        elif _is_given(config, key, value) and odd and value is not True:
+            # eps of Adafactor is a pair
             yield _wrong_value(config, key, "a number", "`TypeError` at the first step")
     yield from _printing(config, run)
     for key in _TRUTH:
@@ -258,12 +262,16 @@ def _printing(config: DsConfig, run: RunNeeds) -> Iterator[Finding]:
     """How often DeepSpeed reports its progress; accelerate (1.15 utils/dataclasses.py) sets that."""
     key = "steps_per_print"
     value = config.get(key)
-    if not _is_given(config, key, value) or is_number(value) or run.framework in _TRAINERS:
+    zero = value in (0, False)
+    taken = (is_number(value) or value is True) and not zero
+    if not _is_given(config, key, value) or taken or run.framework in _TRAINERS:
         return
-    effect = "`TypeError` at the first step"
+    effect = "`ZeroDivisionError`" if zero else "`TypeError`"
+    effect += " at the first step"
     if not run.framework:
         effect += ", unless accelerate or transformers passes the config on"
-    yield _wrong_value(config, key, "an integer", effect, harmless=not run.framework)
+    expected = "an integer above 0" if zero else "an integer"
+    yield _wrong_value(config, key, expected, effect, harmless=not run.framework)
 
 
 def _clipped_at_one(config: DsConfig, key: str, value: bool) -> Iterator[Finding]:

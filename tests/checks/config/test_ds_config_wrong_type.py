@@ -271,3 +271,18 @@ def test_a_release_that_does_not_read_a_setting_does_not_reject_its_value() -> N
     text = '{"torch_autocast": {"dtype": "float8"}, "fp16": {"hysteresis": 2.5}}'
     assert bad(text, deepspeed=DeepSpeedInstall(version="0.17.0")) == []
     assert len(bad(text, deepspeed=DeepSpeedInstall(version="0.17.2"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param('{"steps_per_print": 0}', "an integer above 0", id="every 0 steps"),
+        pytest.param('{"steps_per_print": true}', "", id="every step"),
+        pytest.param('{"gradient_predivide_factor": 0}', "other than 0", id="a division by 0"),
+        pytest.param('{"gradient_predivide_factor": 2}', "", id="a factor"),
+    ],
+)
+def test_numbers_that_deepspeed_divides_by(text: str, expected: str) -> None:
+    found = bad(text)
+    assert [status for status, _ in found] == (["fail"] if expected else [])
+    assert expected in "".join(message for _, message in found)

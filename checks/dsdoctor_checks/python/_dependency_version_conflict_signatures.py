@@ -540,6 +540,7 @@ SIGNATURES = (
             "ImportError: Using the `Trainer` with `PyTorch` requires `accelerate>=0.26.0`: Please run `pip install transformers[torch]`",
             "ImportError: This model requires the `transformers>=4.51`",
         ),
+        not_examples=("requires `accelerate>=0.26.0 and", "requires `transformers>=4.51 and"),
     ),
     Signature(
         pattern="but Transformers does not recognize this architecture",

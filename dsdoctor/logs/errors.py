@@ -14,8 +14,8 @@ from dsdoctor.logs.plain_errors import (
     NATIVE_ASSERT,
     PLAIN_ERRORS,
     PLAIN_LITERALS,
+    QUOTE,
     native_frame,
-    unquoted,
 )
 from dsdoctor.logs.progress import Steps
 
@@ -324,7 +324,7 @@ class Tracebacks:
         literals: set[str],
         when: Callable[[], str],
     ) -> None:
-        stripped = unquoted(stripped)
+        stripped = stripped.removeprefix(QUOTE)
         if found := EXCEPTION.match(PYTEST.sub("", stripped)):
             if not found["type"].endswith("Warning"):
                 self._add(stripped, number, rank, found["type"], found["message"] or "", when)

@@ -16,6 +16,7 @@ from dsdoctor.logs.hits import KEPT, TAIL, Failure, Hit, Scan
 from dsdoctor.logs.launcher_lines import FAILED, FIRST, REPORT, REPORT_LINES, RESTART
 from dsdoctor.logs.marks import FATAL_MARKS, MARK_LITERALS, mark_pattern
 from dsdoctor.logs.pieces import LONGEST, segments_of, shortened
+from dsdoctor.logs.plain_errors import without_backticks
 from dsdoctor.logs.prefixes import TASK_AND_RANK, strip_prefixes
 from dsdoctor.logs.progress import Steps, last_steps
 from dsdoctor.logs.prose import happened
@@ -120,6 +121,7 @@ class LineReader:
             # a progress bar before it on the same line shows how far training had come
             at = start + max(0, raw.find(segment)) if len(raw) > len(segment) else start
             text, rank = strip_prefixes(shortened(segment, literals))
+            text = without_backticks(text)
             if number == 1 and (title := TITLE.match(text)):
                 text = title["said"]
             if rank is None:

@@ -36,7 +36,10 @@ def segments_of(raw: bytes, literals: Iterable[str]) -> list[bytes]:
     if not literals:
         return segments[-1:]
     wanted = [text.encode() for text in literals]
-    return ([p for p in segments if any(w in p for w in wanted)] or segments[-1:])[:MOST_SEGMENTS]
+    picked = [p for p in segments if any(w in p for w in wanted)] or segments[-1:]
+    # what ended the run follows the last bar
+    half = MOST_SEGMENTS // 2
+    return picked if len(picked) <= MOST_SEGMENTS else picked[:half] + picked[-half:]
 
 
 def shortened(segment: bytes, literals: Iterable[str]) -> str:

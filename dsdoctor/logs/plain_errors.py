@@ -13,8 +13,8 @@ NATIVE_ASSERT = "NativeAssert"
 DEVICE_ASSERT, ASSERTION = "DeviceAssert", "Assertion `"
 #: The name of a function in its C++ signature.
 CALLED = lazy(r"~?\w+(?=\s?\()")
-#: What Markdown puts around quoted words.
-INLINE = "`"
+#: What Markdown puts around quoted words, and what it and mail put before quoted lines.
+INLINE, QUOTE = "`", "> "
 PLAIN_ERRORS = (
     (
         lazy(r": error: (?P<message>(?:unrecognized|the following) arguments.*|argument .*)"),
@@ -72,12 +72,11 @@ NAMED_LITERALS = (
 )  # fmt: skip
 
 
-def unquoted(text: str) -> str:
-    """A line without the marks with which Markdown and mail quote it.
+def without_backticks(text: str) -> str:
+    """A line without the marks with which Markdown quotes words in a line.
 
-    >>> unquoted("> ValueError: no"), unquoted("`ValueError: no`"), unquoted("```")
-    ('ValueError: no', 'ValueError: no', '```')
+    >>> without_backticks("`ValueError: no`"), without_backticks("```")
+    ('ValueError: no', '```')
     """
-    if text[:1] == INLINE and not text.startswith(INLINE * 3):
-        return text.strip(INLINE)
-    return text.lstrip("> ") if text.startswith("> ") else text
+    quoted = text[:1] == INLINE and not text.startswith(INLINE * 3)
+    return text.strip(INLINE) if quoted else text

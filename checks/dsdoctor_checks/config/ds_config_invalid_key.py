@@ -281,6 +281,7 @@ SIGNATURES = (
             "  Extra inputs are not permitted [type=extra_forbidden]",
             "  extra fields not permitted (type=value_error.extra)",
         ),
+        near=("deepspeed", "DeepSpeed"),
     ),
     Signature(
         pattern="Duplicate keys in DeepSpeed",

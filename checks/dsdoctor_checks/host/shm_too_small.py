@@ -305,6 +305,7 @@ SIGNATURES = (
             "node: Test NCCL failure common.cu:777 'unhandled system error'",
         ),
         not_examples=("Error 2: unhandled system error",),
+        not_near=("losed by remote peer",),
         level=Level.HINT,
     ),
     Signature(

@@ -190,12 +190,13 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
-        pattern=r"(?:^|: |\d )Killed(?:$|\s{2,})",
+        pattern=r"(?:^|: |\d ?)Killed(?:$|\s{2,})",
         source="bash 3.2-5.3 jobs.c, slurm 17.11-25.05 srun, with glibc's strsignal",
         examples=(
             "Killed",
             "srun: error: n2: task 1: Killed",
             "/usr/bin/bash: line 1: 40811 Killed                  python -u train.py --config c.yaml",
+            "  380/3000 [==>.......] - ETA: 1:45:03 - loss: 2.1312 - time (s): 2.2343Killed",
         ),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=STEP_ENDED,

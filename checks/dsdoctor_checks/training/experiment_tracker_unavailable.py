@@ -58,11 +58,12 @@ SIGNATURES = (
         hint="run `wandb login --relogin` as the user of the job, and check `WANDB_API_KEY`",
     ),
     Signature(
-        pattern=r"CommError: (?:Run initialization has timed out|Error communicating with wandb process)",
+        pattern=r"(?:Comm|Usage)Error: (?:Run initialization has timed out|Error communicating with wandb process)",
         source="wandb 0.12-0.22 sdk/wandb_init.py",
         examples=(
             "wandb.errors.CommError: Run initialization has timed out after 90.0 sec.",
             "wandb.errors.CommError: Error communicating with wandb process, exiting...",
+            "wandb.errors.UsageError: Error communicating with wandb process",
         ),
         level=Level.STRONG,
         message="Weights & Biases did not answer when the run started",

@@ -51,6 +51,7 @@ _HAN = lazy(r"[\u4e00-\u9fff]")
 _ENDS = lazy(r"[a-z]{2,}[.,:;?!)`*]{0,3}(?: |$)")
 _OUTPUT = lazy(
     r'^\s*File "|\d\d:\d\d:\d\d|^\[?(?:rank\d|\d+)[\]:]|Traceback \(|it/s\]|, line \d+, in '
+    r"|\.py:\d{1,6}: \w*Warning: "
     r"|\b(?<!=)(?:INFO|WARN(?:ING)?|ERROR|DEBUG)[ :\]]|^\s*\^+$"
 )
 _FIRST_PERSON = lazy(

@@ -270,3 +270,17 @@ def test_an_argument_that_accelerate_refuses_is_told_without_the_name_of_its_cla
 def test_rays_wrapper_of_the_gpu_s_exception_is_that_exception() -> None:
     text = "ray.exceptions.RayTaskError(OutOfMemoryError): ray::Actor.load() (pid=7, ip=10.0.0.2)\n"
     assert named(text) == ["gpu-oom"]
+
+
+def test_a_log_with_headings_of_its_own_is_not_a_document() -> None:
+    """Lightning scripts print rules and headings; warnings of libraries are sentences."""
+    heads = "".join(f"#### Part {n} ####\n{'-' * 40}\n" for n in range(4))
+    warning = (
+        "/e/site-packages/x/y.py:70: UserWarning: You passed a loader that has no step of its own,"
+        " so that loop is skipped.\n"
+    )
+    end = (
+        "/e/site-packages/pytorch_lightning/trainer/call.py:54: UserWarning: Detected"
+        " KeyboardInterrupt, attempting graceful shutdown...\n"
+    )
+    assert named(heads + warning * 8 + end) == ["interrupted-by-user"]

@@ -249,6 +249,14 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
+        pattern=r"^RuntimeError: connect\(\) timed out\.?$",
+        source="torch 1.0-1.7 c10d/Utils.cpp",
+        near=("rendezvous", "TCPStore", "init_process_group"),
+        examples=("RuntimeError: connect() timed out.",),
+        not_examples=("RuntimeError: connect() timed out. Original was a socket",),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern=r"connect\(\) timed out\. Original timeout",
         source="torch 1.9-2.13 csrc/distributed/c10d/socket.cpp, exception.h",
         examples=("RuntimeError: connect() timed out. Original timeout was 1800000 ms.",),

@@ -255,6 +255,8 @@ SIGNATURES = (
         examples=("RuntimeError: connect() timed out.",),
         not_examples=("RuntimeError: connect() timed out. Original was a socket",),
         level=Level.STRONG,
+        masks=("nccl-timeout-watchdog",),
+        echo=True,
     ),
     Signature(
         pattern=r"connect\(\) timed out\. Original timeout",

@@ -50,7 +50,9 @@ FOREIGN = frozenset(
     },
 )  # fmt: skip
 #: Exceptions that products raise both to reject a request and to report an internal failure.
-REFUSALS = frozenset({"AssertionError", "NotImplementedError", "RuntimeError", "ValueError"})
+REFUSALS = frozenset(
+    {"AssertionError", "Exception", "NotImplementedError", "RuntimeError", "ValueError"}
+)
 #: What torch raises for tensors of the script that do not fit each other.
 OWN_TENSORS = lazy(
     r"Error\(s\) in loading state_dict|shapes cannot be multiplied|[Ss]izes? of tensor"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dsdoctor.api import BuildLock, ExtensionCache
+from dsdoctor.api import BuildLock, ExtensionCache, TorchBuild
 from dsdoctor.testing import snapshot
 from tests.support.command import clean_environment, dsdoctor
 
@@ -17,7 +17,8 @@ NOTE = "run `dsdoctor fix` on the machine that was read, not here"
 
 def test_a_snapshot_says_where_to_fix(tmp_path: Path) -> None:
     saved = tmp_path / "node.json"
-    saved.write_bytes(snapshot(extension_cache=CACHE).to_json())
+    torch = TorchBuild(version="2.13.0")
+    saved.write_bytes(snapshot(extension_cache=CACHE, torch_build=torch).to_json())
     env = clean_environment(tmp_path)
     done = dsdoctor("check", "--from", str(saved), env=env)
     assert done.status == 1

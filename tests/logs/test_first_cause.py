@@ -941,7 +941,7 @@ def test_a_bar_that_begins_again_below_a_failure_shows_that_the_run_went_on() ->
             id="a quoted block",
         ),
         pytest.param(
-            "Exception: WorkerProc initialization failed\nTraceback (most recent call last):\n"
+            "WorkerProc initialization failed\nTraceback (most recent call last):\n"
             '  File "/usr/local/bin/vllm",\n',
             id="within a frame",
         ),

@@ -61,20 +61,22 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
         return run
     batch = _batch(run.command, host, run.cwd)
     words, followed, reason = _follow(tuple(run.command), host, run.cwd)
-    run = msgspec.structs.replace(
-        run, command=words, followed=followed, not_followed=reason, batch=batch
-    )
-    if (given := gpus_of(words)) is not None:
-        run = msgspec.structs.replace(run, container_gpus=given[0], container_gpus_by=given[1])
-    inside = parse_command(command_in(words))
+    parsed, inside = parse_command(words), parse_command(command_in(words))
+    used = _devices(parsed, host, run.cwd)
+    gpus, gpus_by = gpus_of(words) or (run.container_gpus, run.container_gpus_by)
     run = msgspec.structs.replace(
         run,
+        command=words,
+        followed=followed,
+        not_followed=reason,
+        batch=batch,
+        container_gpus=gpus,
+        container_gpus_by=gpus_by,
         container_runtime=runtime_of(words),
         container_ranks=inside.num_gpus if inside.launcher in _COUNTING else None,
+        visible_devices=used.visible,
+        device_count=used.first,
     )
-    parsed = parse_command(words)
-    used = _devices(parsed, host, run.cwd)
-    run = msgspec.structs.replace(run, visible_devices=used.visible, device_count=used.first)
     if not run.framework:
         run = msgspec.structs.replace(run, framework=_framework(parsed, host, run.cwd))
     if run.config_path is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from dsdoctor.lazy_regex import lazy
-from dsdoctor.logs.frames import Frame
+from dsdoctor.logs.frames import Frame, in_library
 from dsdoctor.logs.plain_errors import (
     NAMED_EXCEPTION,
     NAMED_LITERALS,
@@ -82,10 +82,6 @@ PYTHONS_WORDS = lazy(
     r"\(\) (?:got an unexpected keyword|got multiple values|missing \d+ required|takes \d+)"
     r"|(?:not enough|too many) values to unpack"
 )
-LIBRARY = (
-    "site-packages", "dist-packages", "/lib/python", "<frozen", "\\lib\\", "/lib64/python",
-    ".pyx", ".pxi", "<unknown>",
-)  # fmt: skip
 
 
 class Error(msgspec.Struct, frozen=True, eq=False):
@@ -298,7 +294,7 @@ class Tracebacks:
         if frame := FRAME.match(text):
             trace.source = True
             trace.deepest = frame["file"]
-            if not any(part in frame["file"] for part in LIBRARY):
+            if not in_library(frame["file"]):
                 trace.file, trace.line = frame["file"], int(frame["line"])
             return
         indent = len(text) - len(text.lstrip())

@@ -27,6 +27,11 @@ BOX = lazy(r"^[\s│|╭╰]{0,8}")
 EDGE = " \t\n\r\x0b\x0c│|╮╯─"
 #: The first part of a path that rich broke at the right border.
 BROKEN = lazy(r"^(?:[A-Za-z]:)?[/\\][\w~./\\@+#-]{1,300}$")
+#: Parts of the paths of sources that are not the user's.
+LIBRARY = (
+    "site-packages", "dist-packages", "/lib/python", "<frozen", "\\lib\\", "/lib64/python",
+    ".pyx", ".pxi", "<unknown>",
+)  # fmt: skip
 HEADS = ("Traceback (most recent call last)", "Original Traceback")
 
 
@@ -36,6 +41,15 @@ class Frame(NamedTuple):
     file: str
     function: str
     line: int
+
+
+def in_library(path: str) -> bool:
+    """Whether a source file belongs to Python or to an installed package.
+
+    >>> in_library("/e/lib/python3.11/site-packages/x.py"), in_library("/home/me/train.py")
+    (True, False)
+    """
+    return any(part in path for part in LIBRARY)
 
 
 def _unboxed(line: str) -> str:

@@ -49,7 +49,8 @@ FOREIGN = frozenset(
         "UnsatisfiableError",
     },
 )  # fmt: skip
-#: Exceptions that products raise both to reject a request and to report an internal failure.
+#: Exceptions that products raise both to reject a request and to report an internal failure; a
+#: bare `Exception` without frames may be anybody's.
 REFUSALS = frozenset(
     {"AssertionError", "Exception", "NotImplementedError", "RuntimeError", "ValueError"}
 )

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs import ranks
 from dsdoctor.logs.candidates import Candidate, Choice
-from dsdoctor.logs.errors import EXCEPTION, LIBRARY, Error
+from dsdoctor.logs.errors import EXCEPTION, Error
+from dsdoctor.logs.frames import in_library
 from dsdoctor.logs.hits import Hit
 from dsdoctor.logs.outlived import covers
 from dsdoctor.logs.presentable import presentable
@@ -162,7 +163,7 @@ def _own_place(error: Error) -> tuple[str, int]:
     own = (
         (frame.file, frame.line)
         for frame in reversed(error.frames)
-        if frame.line and not any(part in frame.file for part in LIBRARY)
+        if frame.line and not in_library(frame.file)
     )
     return next(own, ("", 0)) if error.traced else ("", 0)
 

@@ -953,6 +953,13 @@ def test_a_traceback_without_its_exception_is_not_clean(end: str) -> None:
     assert "middle of a traceback" in found.summary
 
 
+def test_a_bare_exception_above_a_cut_off_traceback_is_not_the_scripts() -> None:
+    end = "Exception: WorkerProc initialization failed\nTraceback (most recent call last):\n"
+    found = read(steps(1, 4) + end + '  File "/usr/local/bin/vllm",\n')
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert "WorkerProc initialization failed" in found.summary
+
+
 def test_a_quoted_block_that_shows_its_exception_is_not_cut_off() -> None:
     block = '```\n  File "/x/trainer.py", line 2245, in train\n    go()\nUserWarning: slow\n```\n'
     assert said(steps(1, 4) + block + "It trains well.\n") == "clean"

@@ -81,12 +81,18 @@ def check_processes(asked: Any, config: Any) -> None:
 
 
 def torchrun(arguments: list[str]) -> None:
-    """Also creates the settings of a run, as torchrun does before it starts the first process."""
+    """Also creates the settings of a run, as torchrun does before it starts the first process.
+
+    It would create the folder of the logs too (torch 2.3 to 2.15 elastic/multiprocessing/api.py), a
+    temporary one if none is given, but not for `/dev/null`. It rejects a file.
+    """
     from torch.distributed import run
 
     asked = run.parse_args(arguments)
     if str(asked.nproc_per_node) in ("auto", "gpu", "xpu", "cpu"):
         asked.nproc_per_node = "1"  # depends on the machine, which may be another one
+    if not os.path.isfile(asked.log_dir or ""):
+        asked.log_dir = os.devnull
     config = run.config_from_args(asked)[0]
     if config.nproc_per_node < 1:  # WorkerSpec asserts it (elastic/agent/server/api.py)
         raise ValueError("nproc_per_node must be > 0, got %d" % config.nproc_per_node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from dsdoctor.host.fake import FakeHost
 from dsdoctor.job.resolve import resolve
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.probes import launch_parser
 from dsdoctor.probes.command_line import launch_command, parse_command
 from dsdoctor.probes.launch_parser import declared_options
 from dsdoctor.probes.launch_parser import launch_parse as asker
@@ -87,6 +89,24 @@ def test_the_real_parsers_are_asked(line: str, accepted: bool, error: str) -> No
     assert isinstance(found, LaunchParse)
     assert found.accepted is accepted
     assert error in found.error
+
+
+@pytest.mark.train
+def test_nothing_is_written_where_torchrun_would_put_its_logs(tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    (tmp_path / "file").touch()
+    child = Path(launch_parser.__file__).parent / "children" / "parse_launch.py"
+    for words in (["t.py"], ["--log-dir", "logs/a", "t.py"], ["--log-dir", "file", "t.py"]):
+        done = subprocess.run(
+            [sys.executable, str(child), "torchrun", *words],
+            cwd=tmp_path, env={**os.environ, "TMPDIR": str(temporary)},
+            capture_output=True, text=True, timeout=500, check=True,
+        )  # fmt: skip
+        assert ('"accepted": true' in done.stdout) is ("file" not in words), done.stdout
+    assert "is a file" in done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "temporary"]
+    assert not list(temporary.glob("torchelastic_*"))
 
 
 RUN_PY = """

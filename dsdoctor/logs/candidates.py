@@ -84,9 +84,24 @@ def sorted_errors(scans: Sequence[Scan]) -> list[Error]:
     return sorted((e for scan in scans for e in scan.errors), key=lambda e: when(e, many=many))
 
 
-def ruled(
-    scans: Sequence[Scan], rules: Iterable[Rule], answered: Collection[Error] = ()
+def with_rules(
+    hits: Sequence[Hit],
+    scans: Sequence[Scan],
+    rules: Iterable[Rule],
+    answered: Collection[Error] = (),
 ) -> list[Hit]:
+    """The hits, and those of traceback rules on lines of which no signature knows more."""
+    known = {(hit.source, hit.line) for hit in hits if not hit.known.signature.module}
+    by_rules = _ruled(scans, rules, answered)
+    found = [*hits, *(hit for hit in by_rules if (hit.source, hit.line) not in known)]
+    if any(hit.known.signature.module for hit in found):
+        from dsdoctor.logs import missing_modules  # noqa: PLC0415  # few runs lack one
+
+        return missing_modules.without_own(found, scans)
+    return found
+
+
+def _ruled(scans: Sequence[Scan], rules: Iterable[Rule], answered: Collection[Error]) -> list[Hit]:
     """Hits of the traceback rules: functions that raise for a single reason."""
     found: list[Hit] = []
     rules = tuple(rules)

@@ -78,7 +78,11 @@ def told_by(error: Error, later: Iterable[Error]) -> Error:
     own = [e for e in later if (e.rank, e.source) == (error.rank, error.source)]
     if "Caught " in error.message and "worker process" in error.message:
         return own[0] if own else error
-    anew = (e for e in own if e.chain == error.chain and _raised_anew(error, e))
+    anew = (
+        e
+        for e in own
+        if e.chain == error.chain and (_raised_anew(error, e) or _imported_instead(error, e))
+    )
     return next(anew, error)
 
 
@@ -88,6 +92,17 @@ def _raised_anew(error: Error, other: Error) -> bool:
         return False
     one, two = error.frames[0], other.frames[-1]
     return error.type == other.type and (one.file, one.function) == (two.file, two.function)
+
+
+def _imported_instead(error: Error, other: Error) -> bool:
+    """Whether a function looked for a part of a module, then tried to import it, and that failed.
+
+    Only the import says why the part is not there (hydra 1.0-1.3 `_locate`, CPython `pydoc`).
+    """
+    if not (error.frames and other.frames and error.message.startswith("module '")):
+        return False
+    one, two = error.frames[-1], other.frames[0]
+    return error.type == "AttributeError" and (one.file, one.function) == (two.file, two.function)
 
 
 def _orphaned(error: Error) -> bool:

@@ -20,9 +20,9 @@ from dsdoctor.logs.candidates import (
     as_hint,
     conditions_of,
     counts,
-    ruled,
     sorted_errors,
     when,
+    with_rules,
 )
 from dsdoctor.logs.echoes import is_echo, is_opaque, told_by
 from dsdoctor.logs.errors import PYTEST, Error
@@ -241,10 +241,7 @@ def choose(
     errors = sorted_errors(scans)
     hits = [hit for hit in hits if not _only_remarked(hit, errors)]
     hits = without_second_signals(without_own_requests(hits, errors), errors)
-    if rules:
-        known_lines = {(hit.source, hit.line) for hit in hits}
-        ruled_hits = ruled(scans, rules, answered)
-        hits += [hit for hit in ruled_hits if (hit.source, hit.line) not in known_lines]
+    hits = with_rules(hits, scans, rules, answered)
     if len(scans) == 1 and (line := outlived(scans[0], hits, errors)):
         hits = [hit for hit in hits if hit.line > line]
         errors = [error for error in errors if error.line > line]

@@ -109,6 +109,9 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
             package was being imported (True), or never there (False); None: anywhere.
         goes_on: a script goes on after it: it explains the conditions that it masks if they come
             later, whatever their level, and no other failure.
+        module: group of the pattern with the name of a Python module that was not found: the hit
+            counts only if no other condition claims the line, and if the tracebacks do not show
+            the module to be one of the project itself; "" = the pattern names none.
     """
 
     pattern: str
@@ -131,6 +134,7 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
     echo: bool = False
     importing: bool | None = None
     goes_on: bool = False
+    module: str = ""
 
     def hint_with(self, groups: Mapping[str, str]) -> str:
         """The hint with the texts of the pattern's groups; `?` for one that matched nothing.

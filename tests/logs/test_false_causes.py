@@ -88,7 +88,7 @@ def test_what_other_ranks_print_stands_behind_the_rank_that_failed_first() -> No
 
 def test_a_weak_line_behind_a_failed_import_is_of_another_command() -> None:
     missing = OWN + "ModuleNotFoundError: No module named 'plotlib'\n"
-    assert said(missing + "sh: 1: source: not found\n") == "user-code"
+    assert said(missing + "sh: 1: source: not found\n") == "script-module-missing"
     assert said("sh: 1: source: not found\n" + missing) == "env-not-activated"
 
 

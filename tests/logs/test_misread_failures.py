@@ -316,8 +316,9 @@ def test_a_part_of_a_package_that_is_missing_is_another_release(name: str, condi
 
 def test_a_module_that_python_m_does_not_find_is_no_healthy_log() -> None:
     assert named("/usr/bin/python3: No module named deepspeed\n") == "deepspeed-missing"
-    found = read("/usr/bin/python3: No module named torch.distributed.launch2\n")
-    assert found.outcome is Outcome.UNRECOGNISED
+    assert named("/usr/bin/python3: No module named torch.distributed.launch2\n") == (
+        "launch-file-missing"
+    )
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,8 @@ def program_and_script_are_there(
 
 
 HINT = "install the program or correct its name, or activate the environment that contains it"
+#: What helps if `python -m` does not find a module.
+_MODULE = "correct its name, start in the directory that contains it, or activate the environment that contains it"
 
 SIGNATURES = (
     Signature(
@@ -145,6 +147,37 @@ SIGNATURES = (
             "/usr/bin/python3: can't open file train.py: [Errno 2] No such file or directory",
         ),
         not_examples=("can't open file: [Errno 2] No such file or directory",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        # `torch` and `deepspeed` have conditions of their own
+        pattern=r"^\S{0,300}python[\w.]{0,12}: No module named (?P<module>(?!(?:torch|deepspeed)(?:\.__main__)?(?:;|$))[\w.]{1,200})(?:;|$)",
+        source="CPython 3.3-3.14 Lib/runpy.py",
+        message="`python -m` did not find the module `{module}`",
+        hint=_MODULE,
+        examples=(
+            "/usr/bin/python3: No module named train_ddp",
+            "python: No module named torch.distributed.run",
+            "/opt/env/bin/python3.11: No module named tool.__main__; 'tool' is a package and cannot be directly executed",
+        ),
+        not_examples=(
+            "/usr/bin/python3: No module named deepspeed",
+            "/usr/bin/python3: No module named torch",
+        ),
+        level=Level.STRONG,
+        masks=("script-module-missing",),
+    ),
+    Signature(
+        pattern=r"Error while finding module specification for '(?P<module>[^']{1,200})' \(ModuleNotFoundError: No module named '(?P<part>(?!(?:torch|deepspeed)')[^']{1,200})'\)",
+        source="CPython 3.3-3.14 Lib/runpy.py",
+        message="`python -m {module}` did not find the module `{part}`",
+        hint=_MODULE,
+        examples=(
+            "/usr/bin/python3: Error while finding module specification for 'bench.run' (ModuleNotFoundError: No module named 'bench')",
+        ),
+        not_examples=(
+            "Error while finding module specification for 'torch.distributed.run' (ModuleNotFoundError: No module named 'torch')",
+        ),
         level=Level.STRONG,
     ),
     Signature(

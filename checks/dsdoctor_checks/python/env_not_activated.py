@@ -96,6 +96,8 @@ SIGNATURES = (
         ),
         not_examples=("run.sh: 18: source: not found in the list",),
         level=Level.WEAK,
+        masks=_VICTIMS,
+        goes_on=True,
     ),
     Signature(
         pattern=r"CondaError: Run 'conda init' before 'conda activate'|Your shell has not been properly configured to use 'conda activate'",

@@ -134,4 +134,15 @@ SIGNATURES = (
         ),
         not_examples=("ModuleNotFoundError: No module named 'apex_C'",),
     ),
+    Signature(
+        pattern=r"^ModuleNotFoundError: No module named '(?P<name>[A-Za-z_]\w{0,80})'$",
+        source="python 3.6-3.14 Lib/importlib/_bootstrap.py",
+        message="the module `{name}` is not installed",
+        hint="install the package that provides `{name}` into the environment of the job. If `{name}`"
+        " is part of the project, start in its directory, install the project (`pip install -e .`),"
+        " or add its directory to PYTHONPATH",
+        module="name",
+        examples=("ModuleNotFoundError: No module named 'loralib'",),
+        not_examples=("ModuleNotFoundError: No module named 'mylib.core'",),
+    ),
 )

@@ -40,6 +40,7 @@ from dsdoctor.probes.config import CONFIG_KEYS, is_config, parse_bytes, parse_co
 from dsdoctor.probes.hostfile import parse_env_file
 from dsdoctor.probes.launcher_options import BEFORE_SCRIPT, ambiguous_option, rejected_option
 from dsdoctor.probes.shell_lines import launches
+from dsdoctor.probes.shell_programs import after_dashes, is_launch
 
 #: Files larger than this are data, not configuration.
 LARGEST = 1 << 20
@@ -292,16 +293,22 @@ def _script_parts(path: Path, text: str) -> list[_Part]:
     parts: list[_Part] = []
     batch = batch_options(text)
     for command in launches(text):
-        fact = parse_command(command.words)
-        # the arguments of the training script are not judged
-        own = command.words[: len(command.words) - len(fact.script_args)]
-        if any("$" in word or "`" in word for word in own):
+        inner = after_dashes(command.words)
+        words = tuple(inner) if is_launch(inner) else command.words
+        fact = parse_command(words)
+        # neither the arguments of the training script nor its folder are judged
+        own = [
+            word
+            for word in words[: len(words) - len(fact.script_args)]
+            if word != fact.script or not word.endswith(".py")
+        ]
+        if command.depends_on or any("$" in word or "`" in word for word in own):
             parts.append(_Part([], (), line=command.line))
             if batch:  # what it asks Slurm for stands in the script all the same
-                run = RunNeeds(command=command.words, quick=True, batch=batch)
+                run = RunNeeds(command=words, quick=True, batch=batch)
                 parts.append(_Part([fact], ("cluster",), line=command.line, run=run))
             continue
-        run = RunNeeds(command=command.words, quick=True, cwd=str(path.parent), batch=batch)
+        run = RunNeeds(command=words, quick=True, cwd=str(path.parent), batch=batch)
         facts: list[Fact] = [fact]
         launcher = fact.inner or fact.launcher
         if error := rejected_option(launcher, fact.options):

@@ -29,7 +29,8 @@ from dsdoctor.probes.command_line import (
 )
 from dsdoctor.probes.command_tables import PRESETS, TRAINERS
 from dsdoctor.probes.launch_devices import Devices, devices_of
-from dsdoctor.probes.shell_lines import is_launch, launches
+from dsdoctor.probes.shell_lines import launches
+from dsdoctor.probes.shell_programs import is_launch
 from dsdoctor.probes.yaml_files import accelerate_values, default_accelerate, read_yaml
 
 #: Programs that run a shell script; sbatch does so on the job's first node.
@@ -47,6 +48,14 @@ _FOLDER_OF_SCRIPT = re.compile(
 _OWN_KEYS = frozenset({"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu"})
 #: Launchers whose options say how many ranks they start on a host.
 _COUNTING = frozenset({"deepspeed", "torchrun", "accelerate"})
+#: A function up to a bracket at the beginning of a line, or an argument of the script.
+_ARGUMENT = re.compile(
+    r"(?P<function>^(?:function[ \t]+[\w-]+[ \t]*(?:\([ \t]*\))?|[\w-]+[ \t]*\([ \t]*\))\s*\{"
+    r"(?:[^\n]*\}[ \t;]*$|(?:(?!^\}).)*))"
+    r"|\$(?:(?P<number>[1-9])(?!\w)|\{(?P<braced>[1-9])\})"
+    r'|"?\$(?:@|\*|\{@\}|\{\*\})"?',
+    re.MULTILINE | re.DOTALL,
+)
 #: How many nested shells are followed; more is a loop.
 _DEEPEST = 4
 
@@ -141,7 +150,7 @@ def _follow(words: tuple[str, ...], host: Host, cwd: str) -> tuple[tuple[str, ..
         if len(found) != 1:
             count = f"{len(found)} commands that launch a job" if found else "no launch command"
             return words, followed, f"{name} contains {count}, expected one"
-        script = parse_command(found[0].words).script or ""
+        script = found[0].depends_on or parse_command(found[0].words).script or ""
         if script.startswith("$"):  # options, the script or both: only a shell can expand it
             return words, followed, f"`{script}` in line {found[0].line} of {name} is not known"
         followed = name if name.startswith("the") else f"line {found[0].line} of {name}"
@@ -219,13 +228,26 @@ def _shell_text(words: Sequence[str], host: Host, cwd: str) -> tuple[str, str, s
         ),
         text,
     )
-    # the script's arguments replace $1 and "$@"
-    for number, argument in enumerate(rest[1:10], 1):
-        literal = argument.replace("\\", r"\\")
-        text = re.sub(rf"\$(?:{number}\b|\{{{number}\}})", literal, text)
-    arguments = shlex.join(rest[1:])
-    text = re.sub(r'"?\$(?:@|\*|\{@\}|\{\*\})"?', lambda _: arguments, text)
-    return text, f"`{rest[0]}`", ""
+    return _with_arguments(text, rest[1:]), f"`{rest[0]}`", ""
+
+
+def _with_arguments(text: str, arguments: Sequence[str]) -> str:
+    r"""A script with its arguments in place of `$1` and `"$@"`, except in functions.
+
+    >>> _with_arguments('f() {\n  "$@" $1\n}\nf torchrun $1 "$@"', ["t.py"])
+    'f() {\n  "$@" $1\n}\nf torchrun t.py t.py'
+    """
+
+    def value(found: re.Match[str]) -> str:
+        if found["function"]:
+            return found[0]
+        place = found["number"] or found["braced"]
+        if place is None:
+            return shlex.join(arguments)
+        number = int(place)
+        return arguments[number - 1] if 0 < number <= len(arguments) else found[0]
+
+    return _ARGUMENT.sub(value, text)
 
 
 def _framework(parsed: LaunchCommand, host: Host, cwd: str) -> str:

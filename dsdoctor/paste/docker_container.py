@@ -19,7 +19,7 @@ from dsdoctor.paste.placeholders import is_placeholder
 from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.statements import Statements
 from dsdoctor.probes.environment import allowed
-from dsdoctor.probes.shell_lines import is_launch
+from dsdoctor.probes.shell_programs import is_launch
 
 _RUN = re.compile(
     r"(?:^|.{0,80}[$#%>❯]\s)\s*(?:sudo\s+)?(?:docker|podman|nerdctl)\s+(?:container\s+)?"

@@ -34,7 +34,8 @@ from dsdoctor.probes.command_tables import TRAINERS
 from dsdoctor.probes.environment import allowed
 from dsdoctor.probes.launch_devices import devices_of
 from dsdoctor.probes.ports import sets_address
-from dsdoctor.probes.shell_lines import commands_with_environment, is_launch, launches
+from dsdoctor.probes.shell_lines import commands_with_environment, launches
+from dsdoctor.probes.shell_programs import is_launch
 
 #: Programs in Python that start no job.
 _NO_JOB = re.compile(r"(?:setup|collect_env|ds_report|conftest|check\w*|test_install\w*)\.py$")

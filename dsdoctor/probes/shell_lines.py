@@ -2,7 +2,8 @@
 
 Only simple commands are understood: assignments, arrays, `export`, `cd` and the command itself.
 Expressions that a shell would compute (`$(…)`, loops) are left unchanged: a variable that is
-computed, or that two branches set differently, is unknown.
+computed, or that two branches set differently, is unknown. A default (`${GPUS:-8}`) counts, unless
+a scheduler or the platform sets such a variable.
 
 Over 400 lines because words, variables and arrays of one line are read by one state.
 """
@@ -16,12 +17,24 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from dsdoctor.probes.command_tables import MODULES, PROGRAMS, TRAINERS
+from dsdoctor.probes.shell_programs import is_launch, may_launch
+from dsdoctor.probes.shell_words import COMPUTED, array_words, masked, simple_commands
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-_END = frozenset({";", "&&", "||", "|", "&", ";;", "(", ")", "{", "}", "\n", "|&"})
 #: Shell keywords before a command.
 _KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "time", "exec"})
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
+#: How many heredocs in heredocs are read.
+_DEEPEST = 3
+_SHEBANG = re.compile(r"#!.{0,80}sh\b")
+#: A file of commands that a heredoc is written to.
+_SCRIPT_WRITTEN = re.compile(r"(?:>|\btee\b)[^|;&]*\.(?:sh|bash|sbatch|slurm|job|pbs)\b")
+#: Programs that run the commands of their standard input, besides shells.
+_READERS = frozenset({"ssh", "sbatch", "qsub"})
+#: Programs that pass one of their words to a shell.
+_CARRIERS = frozenset({"ssh", "pdsh", "clush", "tmux", "screen", "su", "sbatch", "xargs"})
+#: A shell, which also runs the text after `-c`.
+_SHELL = re.compile(r"(?:ba|z|da|k)?sh")
 #: The words of a command that reads a heredoc.
 _READ = re.compile(
     r"\s*(?:IFS=\S{0,10}\s+)?read(?=\s[^<]*-\w*d\s*(?:''|\"\"))(?:\s+-\w+|\s+(?:''|\"\"))+"
@@ -38,17 +51,26 @@ _MOST_READ_AGAIN = 2 << 20
 #: kernel takes no word of more than 128 KiB (`MAX_ARG_STRLEN`, execve(2)).
 _MOST_FILLED = 4 << 20
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+#: A variable with a value for when it is not set.
+_DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):?[-=]([^{}$`]*)\}")
+#: Defaults in defaults that are read.
+_NESTED = 4
+#: Variables that a scheduler or a platform sets for a job, so that their defaults say nothing.
+_OF_PLATFORM = re.compile(
+    r"(?:SLURM|PBS|LSB|OMPI|PMIX?|PMI|MV2|PET|MLP|ARNOLD|METIS|PAI|KUBERNETES|SM|AZ|NSML)_\w*"
+    r"|\w*(?:ADDR|ADDRESS|_IP|_HOST|RANK|WORLD_SIZE|NNODES|NODES|NODE_COUNT|NUM_NODE|NODE_NUM)"
+    r"|\w*(?:MACHINES|HOSTS|INSTANCES|WORKERS|WORKER_NUM)"
+)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\+?=.*)?", re.DOTALL)
+#: Values that one variable may have, depending on branches, that are kept.
+_MOST_VALUES = 8
 #: Names that one script may export; a job sets a few dozen.
 _MOST_EXPORTED = 200
-#: Placeholder for what a shell computes, while a line is split into words; not a valid name.
-_COMPUTED = "${\N{HORIZONTAL ELLIPSIS}}"
-#: Characters that need more than a plain split: quotes, escapes, comments, operators.
-_LEXED = re.compile(r"['\"\\#;&|()]")
-_BLANKS = re.compile(r"[ \t\r\n]+")
 _OPENS = frozenset({"if", "case", "for", "while", "until", "select"})
 _CLOSES = frozenset({"fi", "esac", "done"})
 _OF_SHELL = _KEYWORDS | _OPENS | _CLOSES
+#: Longer lines with `$(…)` are not searched for a job in it.
+_LONGEST_BODY = 20_000
 _ARRAY = re.compile(
     r"^[ \t]*(?:(?:export|local|readonly|declare(?: -\w+)?) )?"
     r"(?P<name>[A-Za-z_]\w*)(?P<more>\+)?=\("
@@ -65,30 +87,41 @@ class ShellCommand(NamedTuple):
     Attributes:
         line: number of its first line, from 1.
         words: its words, without quotes, with known variables expanded.
+        depends_on: the variable that decides which program it starts; its words are those of one
+            possible value. "" = the program is known.
     """
 
     line: int
     words: tuple[str, ...]
+    depends_on: str = ""
 
 
 def logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Lines joined with their continuations and with the lines that a quote spans.
 
-    Heredocs and comment lines are left out, except a heredoc that `read -d ''` reads: it is an
-    assignment. A quote that is not closed soon ends with its line.
+    Comment lines and heredocs are left out, except those that `read -d ''` reads (an assignment),
+    that a shell reads, or that become a script. A quote that is not closed soon ends with its line.
     """
-    rows = list(_continued(text))
+    yield from _logical(list(_continued(text)), _DEEPEST)
+
+
+def _logical(rows: list[tuple[int, str]], deep: int) -> Iterator[tuple[int, str]]:
     place, until, taken, left = 0, "", "", _MOST_READ_AGAIN
-    held: list[str] = []
+    runs = False
+    held: list[tuple[int, str]] = []
     while place < len(rows):
         begun, line = rows[place]
         place += 1
         if until and line.strip() != until:
-            held.append(line)
+            held.append((begun, line))
             continue
         if until:
             if taken:
-                yield begun, f"{taken}={shlex.quote(' '.join(held))}"
+                yield begun, f"{taken}={shlex.quote(' '.join(row for _, row in held))}"
+            elif deep and (runs or _SHEBANG.match(held[0][1] if held else "")):
+                yield from _logical(
+                    [(row, text.replace(r"\$", "$")) for row, text in held], deep - 1
+                )
             until, held = "", []
             continue
         if line.lstrip().startswith("#"):
@@ -105,7 +138,23 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
             until = found[2]
             name = _READ.match(line)
             taken = name["name"] if name else ""
+            runs = _reads_script(line, found)
         yield begun, line
+
+
+def _reads_script(line: str, heredoc: re.Match[str]) -> bool:
+    """Whether what reads a heredoc is a shell, on this node or another, or writes a script.
+
+    >>> line = "cat > job.sh <<EOF"
+    >>> _reads_script(line, _HEREDOC.search(line))
+    True
+    """
+    rest = f"{line[: heredoc.start()]} {line[heredoc.end() :]}"
+    if _SCRIPT_WRITTEN.search(rest):
+        return True
+    read = [words for _, words in simple_commands(line[: heredoc.start()])][-1:]
+    return any(posixpath.basename(word) in _READERS or _SHELL.fullmatch(posixpath.basename(word))
+               for words in read for word in words)  # fmt: skip
 
 
 def _continued(text: str) -> Iterator[tuple[int, str]]:
@@ -162,6 +211,8 @@ class _Variables:
         self.depth = 0
         self.exported: set[str] = set()
         self._unsure: set[str] = set()
+        #: Values of unsure variables, depending on the branches that are taken.
+        self._perhaps: dict[str, list[str]] = {}
         #: Variables that only the outermost block has set, and those that it has made unknown.
         self._fresh: set[str] = set()
         self._gone: set[str] = set()
@@ -202,7 +253,7 @@ class _Variables:
             self.depth -= 1
             if self.depth == 0 and not self._always:
                 for name in self._fresh & self.known.keys():
-                    del self.known[name]
+                    self._may_be(name, self.known.pop(name))
                     self._unsure.add(name)
 
     def set(self, word: str, *, perhaps: bool = False) -> None:
@@ -224,16 +275,28 @@ class _Variables:
         else:
             unknown = perhaps and self.known.get(name, value) != value
         if name in self._unsure and perhaps:
+            self._may_be(name, value)
             return
         self._unsure.discard(name)
-        if unknown or _COMPUTED in value:
-            if self.known.pop(name, None) is not None and name not in self._fresh:
+        if unknown or COMPUTED in value:
+            before = self.known.pop(name, None)
+            if before is not None and name not in self._fresh:
                 self._gone.add(name)
             self._unsure.add(name)
+            self._may_be(name, before, value)
         else:
             if name not in self.known and name not in self._gone:
                 self._fresh.add(name)
             self.known[name] = value
+
+    def _may_be(self, name: str, *values: str | None) -> None:
+        kept = self._perhaps.setdefault(name, [])
+        kept += [value for value in values if value and len(kept) < _MOST_VALUES]
+
+    def values_of(self, word: str) -> list[str]:
+        """What a word that is one unknown variable may be, as far as the script sets it."""
+        found = _VARIABLE.fullmatch(word)
+        return self._perhaps.get(found[1] or found[2], []) if found else []
 
     def set_array(self, name: str, items: list[str], *, more: bool) -> None:
         """Handles an array, or items that are appended to one."""
@@ -253,6 +316,26 @@ class _Variables:
 
         return _VARIABLE.sub(value, word)
 
+    def defaults(self, line: str) -> str:
+        """A line with the defaults of variables that are not set."""
+
+        def value(found: re.Match[str]) -> str:
+            name, default = found[1], found[2]
+            if name in self.known and (self.known[name] or ":" not in found[0]):
+                return f"${{{name}}}"
+            set_here = re.search(rf"\b{name}\+?=", line)
+            if name in self._unsure or _OF_PLATFORM.fullmatch(name) or (
+                set_here and not line.lstrip().startswith((f"{name}=", f"export {name}="))
+            ):  # fmt: skip
+                return f"${{{name}}}"
+            return default if self._may_put(len(default)) else found[0]
+
+        for _ in range(_NESTED if "${" in line else 0):
+            line, count = _DEFAULT.subn(value, line)
+            if not count:
+                break
+        return line
+
     def split(self, line: str) -> str:
         """A line in which unquoted variables are split into words, and arrays into items."""
 
@@ -263,7 +346,7 @@ class _Variables:
                 if items is None or not self._may_put(sum(map(len, items)) + len(items)):
                     return found[0]
                 return " ".join(map(shlex.quote, items))
-            if value is None or not any(blank in value.strip() for blank in " \t"):
+            if value is None or (value.strip() and not any(b in value.strip() for b in " \t")):
                 return found[0]
             if not self._may_put(len(value)):
                 return found[0]
@@ -297,8 +380,10 @@ def commands_with_environment(
 ) -> Iterator[tuple[ShellCommand, dict[str, str]]]:
     r"""The commands whose words are wanted, each with what the text has exported before it.
 
-    >>> next(commands_with_environment("export A=1\nB=2\ntrue\nunset A\ntrue", lambda words: True))
-    (ShellCommand(line=3, words=('true',)), {'A': '1'})
+    >>> text = "export A=1\nB=2\ntrue\nunset A\ntrue"
+    >>> command, variables = next(commands_with_environment(text, lambda words: True))
+    >>> command.line, variables
+    (3, {'A': '1'})
     """
     for command, variables in _walked(text):
         if wanted(command.words):
@@ -309,14 +394,28 @@ def _walked(text: str) -> Iterator[tuple[ShellCommand, _Variables]]:
     """Each command, with the variables as they are before it."""
     variables = _Variables()
     for number, line in _with_arrays(text, variables):
-        for words in _commands_of(line, variables):
-            yield ShellCommand(number, words), variables
+        for written in _commands_of(line, variables):
+            depends_on, words = _chosen(written, variables)
+            yield ShellCommand(number, words, depends_on), variables
 
 
-def _commands_of(line: str, variables: _Variables) -> Iterator[tuple[str, ...]]:
+def _chosen(words: tuple[str, ...], variables: _Variables) -> tuple[str, tuple[str, ...]]:
+    """The variable that decides which program starts, and the words of a job that it may start."""
+    place = next((n for n, word in enumerate(words) if not _ASSIGNMENT.match(word)), 0)
+    first = words[place]
+    if not _VARIABLE.fullmatch(first) or words[place + 1 : place + 2] == ("-m",):
+        return "", words
+    job = may_launch(words[place:], variables.values_of(first))
+    return (first, (*words[:place], *job)) if job else ("", words)
+
+
+def _commands_of(
+    line: str, variables: _Variables, deep: int = _DEEPEST
+) -> Iterator[tuple[str, ...]]:
     """The commands of a line; its assignments and blocks are recorded."""
     certain = True
-    for joint, words in _simple_commands(variables.split(_masked(line))):
+    text, bodies = masked(variables.defaults(line), variables.known.get)
+    for joint, words in simple_commands(variables.split(text)):
         perhaps = joint in ("&&", "||") and not (certain and joint == "&&")
         place = 0
         while place < len(words) and words[place] in _OF_SHELL:
@@ -327,35 +426,42 @@ def _commands_of(line: str, variables: _Variables) -> Iterator[tuple[str, ...]]:
         rest = words[place:]
         if rest == ["*"]:  # of `case`
             variables.keyword("*")
-        exports = rest[:1] == ["export"]
-        if exports:
-            rest = rest[1:]
         filled = [variables.fill(word) for word in rest]
-        assigned = 0
-        while assigned < len(filled) and _ASSIGNMENT.match(filled[assigned]):
-            assigned += 1
         # only an assignment of a literal cannot fail
-        certain = assigned == len(filled) == len(words) and not perhaps
-        certain = certain and not any(_COMPUTED in word for word in filled)
-        if exports and all(_NAME.fullmatch(word) for word in filled):
-            for word in filled:
-                variables.export(word)
-                if "=" in word:
-                    variables.set(word, perhaps=perhaps)
-        elif assigned == len(filled):
-            for word in filled:
+        certain = bool(filled) and len(rest) == len(words) and not perhaps
+        certain = certain and all(_ASSIGNMENT.match(word) for word in filled)
+        certain = certain and not any(COMPUTED in word for word in filled)
+        yield from _run(filled, variables, perhaps=perhaps)
+    # of `out=$(torchrun …)`, whose other commands start nothing
+    for body in bodies if deep and len(line) < _LONGEST_BODY else ():
+        if _NAMED.search(body):
+            yield from filter(is_launch, _commands_of(body, variables, deep - 1))
+
+
+def _run(
+    words: Sequence[str], variables: _Variables, *, perhaps: bool
+) -> Iterator[tuple[str, ...]]:
+    """A simple command, unless it only changes variables."""
+    exported = words[1:] if words[:1] == ["export"] else []
+    if exported and all(_NAME.fullmatch(word) for word in exported):
+        for word in exported:
+            variables.export(word)
+            if "=" in word:
                 variables.set(word, perhaps=perhaps)
-        elif filled[0] == "unset":
-            for word in filled[1:]:
-                variables.unset(word)
-        elif filled[0] == "eval":
-            yield from (_shown(inner) for _, inner in _simple_commands(" ".join(filled[1:])))
-        else:
-            yield _shown(filled)
+    elif all(_ASSIGNMENT.match(word) for word in words):
+        for word in words:
+            variables.set(word, perhaps=perhaps)
+    elif words[0] == "unset":
+        for word in words[1:]:
+            variables.unset(word)
+    elif words[0] == "eval":
+        yield from (_shown(inner) for _, inner in simple_commands(" ".join(words[1:])))
+    elif words != ["export"]:
+        yield _shown(exported or words)
 
 
 def _shown(words: Sequence[str]) -> tuple[str, ...]:
-    return tuple(word.replace(_COMPUTED, "$(\N{HORIZONTAL ELLIPSIS})") for word in words)
+    return tuple(word.replace(COMPUTED, "$(\N{HORIZONTAL ELLIPSIS})") for word in words)
 
 
 def _with_arrays(text: str, variables: _Variables) -> Iterator[tuple[int, str]]:
@@ -376,7 +482,7 @@ def _with_arrays(text: str, variables: _Variables) -> Iterator[tuple[int, str]]:
             continue
         if ")" not in line and rows < _ARRAY_LINES:
             continue
-        words, closed = _array_words(_masked(held))
+        words, closed = array_words(masked(held, variables.known.get).line)
         left -= len(held)
         if rows >= _ARRAY_LINES or (not closed and left <= 0):
             variables.arrays.pop(name, None)
@@ -384,96 +490,6 @@ def _with_arrays(text: str, variables: _Variables) -> Iterator[tuple[int, str]]:
         elif closed:
             variables.set_array(name, [variables.fill(word) for word in words], more=more)
             name = ""
-
-
-def _lexer(text: str, punctuation: str) -> shlex.shlex:
-    """Splits as a shell does: at spaces and at these characters, up to a comment."""
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=punctuation)
-    lexer.whitespace_split = True
-    lexer.commenters = "#"
-    return lexer
-
-
-def _array_words(text: str) -> tuple[list[str], bool]:
-    """Items up to the closing bracket, and whether it exists."""
-    words: list[str] = []
-    try:
-        for word in _lexer(text, "()"):
-            if word.startswith(")"):
-                return words, True
-            words.append(word)
-    except ValueError:
-        return words, False
-    return words, False
-
-
-def _masked(line: str) -> str:
-    """A line with an unknown variable instead of each substitution that a shell computes."""
-    if "$(" not in line and "`" not in line:
-        return line
-    made: list[str] = []
-    place = 0
-    while place < len(line):
-        if line.startswith("$(", place):
-            made.append(_COMPUTED)
-            place = _closing(line, place + 1)
-        elif line[place] == "`" and (end := line.find("`", place + 1)) > 0:
-            made.append(_COMPUTED)
-            place = end + 1
-        else:
-            made.append(line[place])
-            place += 1
-    return "".join(made)
-
-
-def _closing(line: str, place: int) -> int:
-    """The place after the closing bracket; the end of the line if there is none."""
-    depth = 0
-    for at in range(place, len(line)):
-        depth += (line[at] == "(") - (line[at] == ")")
-        if not depth:
-            return at + 1
-    return len(line)
-
-
-def _simple_commands(line: str) -> Iterator[tuple[str, list[str]]]:
-    """Words of each simple command, with the operator before it ("" = none)."""
-    if not _LEXED.search(line):
-        words = _BLANKS.split(line.strip(" \t\r\n"))
-        if not _END.intersection(words):
-            yield from [("", words)] if words != [""] else []
-            return
-    joint = ""
-    words = []
-    try:
-        for word in _lexer(line, ";&|()"):
-            if word in _END or (word and set(word) <= set(";&|()")):
-                if words:
-                    yield joint, words
-                joint, words = word, []
-            else:
-                words.append(word)
-    except ValueError:  # a quote that is never closed
-        return
-    if words:
-        yield joint, words
-
-
-def is_launch(words: Sequence[str]) -> bool:
-    """Whether a command starts a launcher or a trainer, possibly after `srun`, `env` or `nohup`."""
-    for place, word in enumerate(words):
-        name = posixpath.basename(word)
-        if name in PROGRAMS or name in TRAINERS:
-            # `pip install deepspeed`, `which torchrun`
-            return place == 0 or not {"install", "which", "echo", "pip"} & set(words[:place])
-        if re.fullmatch(r"python[\d.]*", name) and list(words[place + 1 : place + 2]) == ["-m"]:
-            module = "".join(words[place + 2 : place + 3])
-            return module in MODULES
-    return False
-
-
-#: Programs that run the text after `-c`.
-_SHELL = re.compile(r"(?:ba|z|da|k)?sh")
 
 
 def launches(text: str) -> list[ShellCommand]:
@@ -489,7 +505,7 @@ def launches(text: str) -> list[ShellCommand]:
         inner = _passed_to_shell(command)
         if inner:
             found += inner
-        elif is_launch(command.words):
+        elif command.depends_on or is_launch(command.words):
             found.append(command)
     return found
 
@@ -503,4 +519,9 @@ def _passed_to_shell(command: ShellCommand) -> list[ShellCommand]:
         outer = command.words[:place] if is_launch(command.words[:place]) else ()
         found = [one for one in commands(command.words[place + 2]) if is_launch(one.words)]
         return [ShellCommand(command.line, (*outer, *one.words)) for one in found]
-    return []
+    if posixpath.basename(command.words[0]) not in _CARRIERS:
+        return []
+    # `ssh host "cd x && torchrun …"`, `sbatch --wrap="…"`
+    texts = [re.sub(r"^--wrap=", "", word) for word in command.words[1:] if " " in word.strip()]
+    inner = (one for text in texts if _NAMED.search(text) for one in commands(text))
+    return [ShellCommand(command.line, one.words) for one in inner if is_launch(one.words)]

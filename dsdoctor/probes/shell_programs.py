@@ -1,0 +1,135 @@
+"""Which commands of a script launch a job; a launcher's name may be a file or a word, too."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+
+from dsdoctor.probes.command_tables import MODULES, PROGRAMS, TRAINERS
+
+#: Programs whose arguments are names, files or text, never a command.
+_NAMING = frozenset(
+    {"hash", "type", "which", "whereis", "pkill", "killall", "pgrep", "kill", "ps", "trap", "grep",
+     "egrep", "fgrep", "rg", "cd", "pushd", "mkdir", "rmdir", "rm", "cp", "mv", "ln", "ls", "cat",
+     "tail", "head", "less", "more", "touch", "chmod", "chown", "stat", "file", "du", "find", "git",
+     "svn", "module", "ml", "spack", "source", ".", "pip", "pip3", "pipx", "apt", "apt-get", "yum",
+     "dnf", "brew", "echo", "printf", "export", "declare", "local", "readonly", "unset", "alias",
+     "test", "[", "[[", "wget", "curl", "tar", "unzip", "zip", "sed", "awk", "tee", "rsync", "scp",
+     "read", "for", "in", "case"}
+)  # fmt: skip
+#: Programs that look at a node; `srun` starts them beside a job.
+_LOOKING = frozenset(
+    {"hostname", "nvidia-smi", "rocm-smi", "npu-smi", "true", "sleep", "printenv", "date", "whoami",
+     "pwd", "uname", "ibstat", "free", "df", "sync", "sinfo", "scontrol", "ulimit", "env"}
+)  # fmt: skip
+_STARTERS = frozenset(name for name, kind in PROGRAMS.items() if kind in ("srun", "mpirun"))
+_ENVIRONMENTS = frozenset({"conda", "mamba", "micromamba"})
+_CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
+#: Options of a container with a name or a path.
+_OF_CONTAINER = frozenset(
+    {"--name", "--hostname", "--network", "--net", "--label", "--workdir", "--volume", "-w", "-v",
+     "-h", "-t", "--tag"}
+)  # fmt: skip
+#: Words after a launcher that only ask it for something.
+_ASKING = frozenset({"--version", "-V", "--help", "-h"})
+#: Commands of accelerate that launch no script of the user's (1.15 commands/accelerate_cli.py).
+_OF_ACCELERATE = frozenset(
+    {"config", "env", "estimate-memory", "merge-weights", "test", "to-fsdp2", "tpu-config"}
+)
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_PYTHON = re.compile(r"python[\d.]*")
+_SHELL = re.compile(r"(?:ba|z|da|k)?sh")
+#: Options of a launcher that hardly another program has.
+_OF_LAUNCHERS = re.compile(
+    r"--(?:nproc[_-]per[_-]node|nnodes|num_gpus|rdzv[_-]\w{1,20}|use_deepspeed|num_processes"
+    r"|num_machines|config_file)(?:=.*)?"
+)
+
+
+def is_launch(words: Sequence[str]) -> bool:
+    """Whether a command starts a launcher or a trainer, possibly after `srun`, `env` or `nohup`.
+
+    >>> is_launch(["pkill", "-f", "torchrun"]), is_launch(["nohup", "torchrun", "t.py"])
+    (False, True)
+    """
+    begun = next((n for n, word in enumerate(words) if not _ASSIGNMENT.match(word)), len(words))
+    program = posixpath.basename(words[begun]) if begun < len(words) else ""
+    if program in _NAMING or (program == "command" and {"-v", "-V"} & {*words[begun + 1 :]}):
+        return False
+    if program in _ENVIRONMENTS and list(words[begun + 1 : begun + 2]) != ["run"]:
+        return False
+    if program in _CONTAINERS and not {"run", "exec"} & {*words[begun + 1 : begun + 3]}:
+        return False
+    for place, word in enumerate(words):
+        name = posixpath.basename(word)
+        after = words[place + 1] if place + 1 < len(words) else ""
+        if name in PROGRAMS or name in TRAINERS:
+            # `pip install deepspeed`, `which torchrun`
+            if {"install", "which", "echo", "pip"} & set(words[:place]):
+                return False
+            if program in _CONTAINERS and (words[place - 1] in _OF_CONTAINER or _is_shell(after)):
+                continue
+            if after in _ASKING or (name == "accelerate" and after in _OF_ACCELERATE):
+                return False
+            return name not in _STARTERS or not _looks(words[place + 1 :])
+        if _PYTHON.fullmatch(name):
+            return _runs_launcher(words[place + 1 :]) or is_launch(after_dashes(words))
+        if word.startswith("$") and after == "-m":
+            return "".join(words[place + 2 : place + 3]) in MODULES
+    return False
+
+
+def after_dashes(words: Sequence[str]) -> Sequence[str]:
+    """The command after `--`, which a program passes on to other machines; () without one.
+
+    >>> after_dashes(["kubectl", "exec", "pod-0", "--", "torchrun", "t.py"])
+    ['torchrun', 't.py']
+    """
+    return words[words.index("--") + 1 :] if "--" in words else ()
+
+
+def _is_shell(word: str) -> bool:
+    return _SHELL.fullmatch(posixpath.basename(word)) is not None
+
+
+def _looks(words: Sequence[str]) -> bool:
+    """Whether `srun` starts a program that looks at the node, and nothing else."""
+    names = [posixpath.basename(word) for word in words]
+    if any(name in PROGRAMS or name in TRAINERS or _PYTHON.fullmatch(name) for name in names):
+        return False
+    own = next((name for name in names if name in _LOOKING or name in _NAMING), "")
+    return bool(own) and not any(_is_shell(name) or name.endswith((".sh", ".py")) for name in names)
+
+
+def _runs_launcher(words: Sequence[str]) -> bool:
+    """Whether the words after `python` run the module or the file of a launcher."""
+    place = 0
+    while place < len(words) and words[place].startswith("-"):
+        if words[place] == "-m":
+            return "".join(words[place + 1 : place + 2]) in MODULES
+        if words[place] == "-c":
+            return False
+        place += 2 if words[place] in ("-X", "-W") else 1
+    return place < len(words) and posixpath.basename(words[place]) in PROGRAMS
+
+
+def may_launch(words: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:
+    """The words of a command that starts with an unknown variable, if it may launch a job.
+
+    Args:
+        words: of the command.
+        values: what the script sets the variable to, depending on its branches.
+
+    Returns:
+        The words with the first value that launches a job, or as they are if they contain an option
+        of a launcher; () if nothing says that it is one.
+
+    >>> may_launch(["$RUN", "t.py"], ["python", "torchrun --nnodes 1"])
+    ('torchrun', '--nnodes', '1', 't.py')
+    """
+    for value in values:
+        if is_launch(value.split()):
+            return (*value.split(), *words[1:])
+    options = any(_OF_LAUNCHERS.fullmatch(word) for word in words[1:])
+    return tuple(words) if options and not values else ()

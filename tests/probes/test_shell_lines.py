@@ -1,0 +1,186 @@
+"""What a script launches: held against what `bash` itself starts."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dsdoctor.job.resolve import resolve
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.probes.shell_lines import launches
+from dsdoctor.probes.shell_words import masked, without_redirections
+from dsdoctor.testing import FakeHost
+
+#: Names of launchers that are no command.
+NO_JOB = [
+    "command -v deepspeed",
+    "if ! command -v torchrun &> /dev/null; then exit 1; fi",
+    "hash torchrun",
+    "type -P accelerate",
+    "pkill -9 -f torchrun",
+    "killall deepspeed",
+    "ps aux | grep -c deepspeed",
+    "conda activate deepspeed",
+    "mamba create -n torchrun python=3.11",
+    "cd ../deepspeed",
+    "mkdir -p logs/deepspeed",
+    "git clone https://example.org/org/deepspeed",
+    "module load deepspeed",
+    "python setup.py deepspeed",
+    "source envs/deepspeed/bin/activate deepspeed",
+    "docker run --rm --name deepspeed image bash",
+    "docker exec -it deepspeed bash",
+    "docker build -t deepspeed .",
+    "deepspeed --version",
+    "accelerate config default",
+    "accelerate env",
+    "srun hostname",
+    "srun -N 2 nvidia-smi -L",
+    "cat <<EOF\ntorchrun t.py\nEOF",
+    "V=$(deepspeed --version)",
+]
+
+
+@pytest.mark.parametrize("text", NO_JOB)
+def test_the_name_of_a_launcher_may_be_a_mere_word(text: str) -> None:
+    assert launches(f"{text}\ntorchrun t.py")[0].words == ("torchrun", "t.py")
+    assert len(launches(f"{text}\ntorchrun t.py")) == 1
+
+
+#: Script, the line of its job, and the job's words; `bash` starts the same words.
+PLAIN = [
+    ("nohup torchrun t.py > log 2>&1 &", 1, "nohup torchrun t.py"),
+    ("torchrun t.py --a 1 &>> log", 1, "torchrun t.py --a 1"),
+    ("torchrun t.py --a '>' --b \"x>y\" --c 2", 1, "torchrun t.py --a > --b x>y --c 2"),
+    ("G=4\nN=2\ntorchrun --n $((G * N / 2)) t.py", 3, "torchrun --n 4 t.py"),
+    ("N=$((${G:-8}-1))\ntorchrun --n ${N} t.py", 2, "torchrun --n 7 t.py"),
+    ("torchrun --n ${G:-8} t.py", 1, "torchrun --n 8 t.py"),
+    ("G=2\ntorchrun --n ${G:-8} t.py", 2, "torchrun --n 2 t.py"),
+    ('G=\ntorchrun --n ${G:-8} --m "${G-1}" t.py', 2, "torchrun --n 8 --m  t.py"),
+    ("G=${G:-${H:-3}}\ntorchrun --n $G t.py", 2, "torchrun --n 3 t.py"),
+    ("torchrun ${MORE:-} t.py", 1, "torchrun t.py"),
+    ("MORE=\ntorchrun $MORE t.py", 2, "torchrun t.py"),
+    ('torchrun t.py "${MORE:-}"', 1, "torchrun t.py "),
+    ('A="--n 2"\nC="torchrun $A"\nC+=" t.py"\neval "$C > log"', 4, "torchrun --n 2 t.py"),
+]  # fmt: skip
+#: The same for what needs other programs.
+JOBS = [
+    ("python -u -m torch.distributed.run t.py", 1, "python -u -m torch.distributed.run t.py"),
+    ("python -X dev /opt/bin/torchrun t.py", 1, "python -X dev /opt/bin/torchrun t.py"),
+    ('"$(which torchrun)" t.py', 1, "torchrun t.py"),
+    ("`command -v deepspeed` t.py", 1, "deepspeed t.py"),
+    ("command torchrun t.py", 1, "command torchrun t.py"),
+    ("conda run -n a torchrun t.py", 1, "conda run -n a torchrun t.py"),
+    ("docker run --name deepspeed i torchrun t.py", 1,
+     "docker run --name deepspeed i torchrun t.py"),
+    ("log_and_run torchrun t.py", 1, "log_and_run torchrun t.py"),
+    ("srun -N 2 bash -lc 'torchrun t.py'", 1, "srun -N 2 torchrun t.py"),
+    # redirections
+    ('torchrun t.py 2>&1 | tee "$OUT/a b.log"', 1, "torchrun t.py"),
+    ("torchrun 2> err --nnodes 1 t.py >| log < in", 1, "torchrun --nnodes 1 t.py"),
+    ("deepspeed --master_port <port> t.py", 1, "deepspeed --master_port <port> t.py"),
+    ("torchrun --n $((8/0)) t.py", 1, "torchrun --n $(…) t.py"),
+    # a scheduler sets these
+    ("torchrun --nnodes ${SLURM_NNODES:-2} t.py", 1, "torchrun --nnodes ${SLURM_NNODES} t.py"),
+    ("torchrun --master_addr ${MASTER_ADDR:-a} t.py", 1,
+     "torchrun --master_addr ${MASTER_ADDR} t.py"),
+    ("if x; then G=2; fi\ntorchrun --n ${G:-8} t.py", 2, "torchrun --n ${G} t.py"),
+    # commands in other commands
+    ("ssh node1 'cd w && torchrun t.py'", 1, "torchrun t.py"),
+    ('sbatch -N 2 --wrap="torchrun t.py"', 1, "torchrun t.py"),
+    ("tmux new -d 'torchrun t.py'", 1, "torchrun t.py"),
+    ("out=$(torchrun t.py | tail -1)", 1, "torchrun t.py"),
+    # heredocs
+    ("bash <<EOF\ncd w\ntorchrun t.py\nEOF", 3, "torchrun t.py"),
+    ("ssh node1 <<'END'\ntorchrun t.py\nEND", 2, "torchrun t.py"),
+    ("N=2\ncat > job.sh <<EOF\nX=1\ntorchrun --n $N --x \\$X t.py\nEOF\nsbatch job.sh", 4,
+     "torchrun --n 2 --x 1 t.py"),
+    ('cat << EOF > "$FILE"\n#!/bin/bash\ntorchrun t.py\nEOF', 3, "torchrun t.py"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"), [*PLAIN, *JOBS], ids=[row[0][:60] for row in [*PLAIN, *JOBS]]
+)
+def test_the_job_of_a_script_is_found_with_its_words(text: str, line: int, words: str) -> None:
+    (command,) = launches(text)
+    assert (command.line, " ".join(command.words), command.depends_on) == (line, words, "")
+
+
+#: Script, the variable that chooses the program, and the words of the job that it may be.
+CHOSEN = [
+    ("R='torchrun --nnodes 1'\nif x; then R=python; fi\n$R t.py", "$R", "torchrun --nnodes 1 t.py"),
+    ("if x; then R=python; else R=deepspeed; fi\n${R} t.py", "${R}", "deepspeed t.py"),
+    ('[ "$D" ] && R="accelerate launch"\nA=1 $R t.py', "$R", "A=1 accelerate launch t.py"),
+    ("$LAUNCH --nproc_per_node 8 t.py  # torchrun", "$LAUNCH", "$LAUNCH --nproc_per_node 8 t.py"),
+]
+
+
+@pytest.mark.parametrize(("text", "name", "words"), CHOSEN, ids=[row[0][:40] for row in CHOSEN])
+def test_a_job_whose_program_depends_on_a_branch_is_named_and_not_judged(
+    text: str, name: str, words: str
+) -> None:
+    (command,) = launches(text)
+    assert (command.depends_on, " ".join(command.words)) == (name, words)
+    host = FakeHost(files={"/w/run.sh": text})
+    found = resolve(RunNeeds(cwd="/w", command=("bash", "run.sh")), host)
+    assert f"`{name}` in line" in found.not_followed
+
+
+@pytest.mark.parametrize("text", ["$RUN t.py", "R=python\nif x; then R=pypy; fi\n$R t.py"])
+def test_an_unknown_program_that_nothing_takes_for_a_launcher_is_none(text: str) -> None:
+    assert launches(f"{text}  # torchrun") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "script"),
+    [
+        pytest.param("pkill deepspeed\nsrun hostname\ntorchrun $1", "a.py", id="after others"),
+        pytest.param('f() {\n  echo "$1"; "$@"\n}\nf torchrun $1', "a.py", id="a function"),
+        pytest.param('function g { echo $1; }\ntorchrun "$@"', "a.py", id="a function in one line"),
+        pytest.param("f() {\n torchrun $1\n}\nf $1", None, id="the argument of a function"),
+    ],
+)
+def test_a_script_is_followed_past_what_only_contains_a_launchers_name(
+    text: str, script: str | None
+) -> None:
+    host = FakeHost(files={"/w/run.sh": text})
+    found = resolve(RunNeeds(cwd="/w", command=("bash", "run.sh", "a.py")), host)
+    assert bool(found.not_followed) == (script is None)
+    assert script is None or found.command[-1] == script
+
+
+@pytest.mark.any_user
+@pytest.mark.parametrize(("text", "words"), [pytest.param(t, w, id=t[:60]) for t, _, w in PLAIN])
+def test_bash_starts_the_same_words(tmp_path: Path, text: str, words: str) -> None:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("bash is not installed")
+    said = """exec 7>&1
+        command_not_found_handle() { printf "%s\\n" "$*" >&7; }
+        nohup() { command_not_found_handle nohup "$@"; }
+    """
+    done = subprocess.run(
+        [bash, "-c", f"{said}{text}\nwait"], cwd=tmp_path, env={"PATH": "/nowhere"},
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.rstrip("\n") == words, done.stderr
+
+
+def unknown(_: str) -> str | None:
+    return None
+
+
+def test_what_is_no_sum_of_known_numbers_is_not_computed() -> None:
+    for text in ("$((a**9))", "$((1<<3))", "$((x))", "$((9999999999*9999999999))", "$((08+1))"):
+        assert "(" not in masked(text, unknown).line
+        assert masked(text, unknown).bodies
+    assert masked("$((-7/2)) $((-7%4))", unknown).line == "-3 -3"
+
+
+def test_a_redirection_needs_its_target() -> None:
+    assert without_redirections("diff <(a) x > >(tee b)") == "diff <(a) x > >(tee b)"
+    assert without_redirections("a \\> b # > c") == "a \\> b # > c"

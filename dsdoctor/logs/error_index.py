@@ -24,28 +24,21 @@ from dsdoctor.logs.error_lookup import (
     chunks_of,
     digest,
     stored_text,
-    words_of,
 )  # fmt: skip
-from dsdoctor.logs.errors import PYTHONS_WORDS, Error
+from dsdoctor.logs.errors import Error
 from dsdoctor.logs.plain_errors import ASSERTION, DEVICE_ASSERT
 from dsdoctor.logs.products import indexed_path, package_of, raiser_of
 from dsdoctor.logs.same_words import (
     ENOUGH_WORDS,
-    PYTHONS_OWN,
     begins_with,
     in_order,
     is_identified,
     is_native_message,
-    is_telling,
     may_speak,
 )
 
-#: Share of a message's words that a text must contain if it is looked up without a log.
-ALMOST = 0.6
 #: What pydantic prints around the message of an exception that a validator raised.
 VALIDATION = lazy(r"\b(?P<kind>Assertion failed|Value error), (?P<message>.+?)(?: \[type=|$)")
-#: The type in front of a message.
-TYPE = lazy(r"^(?:\w+\.){0,9}\w*(?:Error|Exception): ")
 LABELS = ".labels"
 
 
@@ -281,39 +274,6 @@ class ErrorIndex:
                 and entry.exception == canonical(error.type)
                 and is_native_message(entry, message)
                 and may_speak(self.answer(entry), error, message)
-            ]
-        )
-
-    def search(self, text: str) -> Match | None:
-        """The entry whose words a text contains, or most of them; for `explain`.
-
-        Without a place, words that Python itself raises identify no message, unless they are the
-        whole of one that native code says.
-        """
-        message = TYPE.sub("", text.strip())
-        count = len(words_of(message))
-        exact = [
-            ((entry.words, 0), entry)
-            for entry in self._matches(message)
-            if entry.is_native and entry.words == count >= ENOUGH_WORDS
-        ]
-        if exact:
-            return self._best(exact)
-        if PYTHONS_WORDS.search(text):
-            return None
-        there = chunks_of(text)
-        rated = [
-            ((sum(count for count, digest in entry.chunks if (count, digest) in there), 0), entry)
-            for chunk in there
-            for entry in self._by_chunk.get(chunk, ())
-        ]
-        return self._best(
-            [
-                (rate, entry)
-                for rate, entry in rated
-                if entry.exception not in PYTHONS_OWN
-                and rate[0] >= max(ENOUGH_WORDS, ALMOST * entry.words)
-                and is_telling(entry, text)
             ]
         )
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.products import package_of, raiser_of
@@ -118,7 +120,7 @@ def stored_text(folder: Path, product: str) -> str:
 
 
 @functools.lru_cache(maxsize=32)
-def _stored_words(folder: Path, product: str) -> frozenset[str]:
+def stored_words(folder: Path, product: str) -> frozenset[str]:
     """The words of a stored index, its chunks among them."""
     return frozenset(stored_text(folder, product).split())
 
@@ -134,7 +136,7 @@ def _rows_that_fit(folder: Path, product: str, text: str) -> tuple[int, ...]:
 
     This takes much less time than parsing the index.
     """
-    stored, words = stored_text(folder, product), _stored_words(folder, product)
+    stored, words = stored_text(folder, product), stored_words(folder, product)
     there = {f"{count}:{name}" for count, name in chunks_of(text)}
     marked = there | {f"^{chunk}" for chunk in there}
     found: set[int] = set()
@@ -156,7 +158,7 @@ def _rows_that_begin(folder: Path, product: str, line: str) -> tuple[int, ...]:
     """
     words = words_of(line)[:CHUNK]
     first = f"^{len(words)}:{digest(words)}"
-    if first not in _stored_words(folder, product):
+    if first not in stored_words(folder, product):
         return ()
     stored = stored_text(folder, product)
     found: list[int] = []
@@ -190,10 +192,9 @@ def find(folder: Path, error: Error) -> Match | None:
     names = [name for name in names if _raises(folder, name, kinds)]
     if len(names) == 1 and not error.message.strip():  # identified by its place alone
         return _load()(folder, names[0]).find(error)
-    text = f"{error.message} {error.more}"
-    rows = ((name, _rows_that_fit(folder, name, text)) for name in names)
-    found = (_load_rows()(folder, name, fit).find(error) for name, fit in rows if fit)
-    match = _longest(found)
+    match = _fitting(folder, names, error)
+    if match is None and error.further and (product or _begins_one(folder, names, error.message)):
+        match = _fitting(folder, names, structs.replace(error, more=error.further))
     if match is None and raiser is not None:
         rows = ((name, _rows_that_begin(folder, name, error.message)) for name in names)
         begun = (_load_rows()(folder, name, fit).find_begun(error) for name, fit in rows if fit)
@@ -201,9 +202,18 @@ def find(folder: Path, error: Error) -> Match | None:
     return match
 
 
-def search(folder: Path, text: str) -> Match | None:
-    """The message whose words a text contains, whatever is around them."""
-    return _longest(_load()(folder, name).search(text) for name in sorted(products(folder)))
+def _fitting(folder: Path, names: Iterable[str], error: Error) -> Match | None:
+    """The message whose words are those of an exception and of the lines after it."""
+    text = f"{error.message} {error.more}"
+    rows = ((name, _rows_that_fit(folder, name, text)) for name in names)
+    return _longest(_load_rows()(folder, name, fit).find(error) for name, fit in rows if fit)
+
+
+def _begins_one(folder: Path, names: Iterable[str], line: str) -> bool:
+    """Whether a message of the index begins as a line does: few do, and looking further costs."""
+    words = words_of(line)
+    first = {f"^{count}:{digest(words[:count])}" for count in range(1, CHUNK + 1)}
+    return any(not first.isdisjoint(stored_words(folder, name)) for name in names)
 
 
 def _longest(found: Iterable[Match | None]) -> Match | None:

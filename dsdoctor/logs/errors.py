@@ -101,6 +101,7 @@ class Error(msgspec.Struct, frozen=True, eq=False):
         library: source file of the deepest frame.
         frames: its calls, the deepest last, as far as the lines before it show them.
         more: the lines after it, on which its text may continue.
+        further: the lines of its rank after it, for the few texts of many lines.
         begun: number of the line at which its traceback begins.
         chain: number that the exceptions of one chain share.
         steps: how far training had come.
@@ -120,6 +121,7 @@ class Error(msgspec.Struct, frozen=True, eq=False):
     library: str = ""
     frames: tuple[Frame, ...] = ()
     more: str = ""
+    further: str = ""
     begun: int = 0
     chain: int = 0
     steps: Steps = msgspec.field(default_factory=dict)

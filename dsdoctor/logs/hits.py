@@ -116,4 +116,7 @@ class Scan(msgspec.Struct):
             self.outlived = self.outlived[-FEW:]
         budget.kept += sum(len(text) for _, text in self.tail)
         budget.kept += sum(len(hit.text) for hit in self.hits)
-        budget.kept += sum(len(one.text) + len(one.message) + len(one.more) for one in self.errors)
+        budget.kept += sum(
+            len(one.text) + len(one.message) + len(one.more) + len(one.further)
+            for one in self.errors
+        )

@@ -100,7 +100,9 @@ class Knowledge(list[Row]):
 
     def answer_text(self, text: str) -> Answered | None:
         """The answer of the error indexes for a text that contains a message; None if none."""
-        return self._first(error_lookup.search(folder, text) for folder in self.indexes)
+        from dsdoctor.logs.error_search import search  # noqa: PLC0415  # only `explain` needs it
+
+        return self._first(search(folder, text) for folder in self.indexes)
 
     def _first(self, found: Iterable[Match | None]) -> Answered | None:
         return next((said for match in found if (said := self.answered(match))), None)

@@ -30,6 +30,8 @@ from dsdoctor.model.condition import Signature
 FRAME_LINES = 40
 #: Lines after an exception on which its text may continue.
 MORE_LINES = 3
+#: Lines after it that are kept for the few texts that are longer.
+FURTHER_LINES = 16
 #: A longer search (s) is one on a line that was crafted to be slow ...
 SLOW = 0.005
 #: ... and after so many in a log, the signature is ignored for the rest of the log.
@@ -190,10 +192,10 @@ class LineReader:
     ) -> None:
         """Adds its frames to the newest exception, and the lines on which its text continues."""
         start, at = place
-        front, behind = window.lines(start, FRAME_LINES, MORE_LINES)
+        front, behind = window.lines(start, FRAME_LINES, FURTHER_LINES)
         pairs = [strip_prefixes(line) for line in front]
         own = [text for text, who in pairs if who is None or rank is None or who == rank]
-        pairs = [strip_prefixes(line) for line in behind]
+        pairs = [strip_prefixes(line) for line in behind[:MORE_LINES]]
         more = " ".join(text.strip() for text, _ in pairs)
         error = self.traces.errors[-1]
         if not error.message and error.text.endswith(":"):  # the text begins with a line break
@@ -208,6 +210,7 @@ class LineReader:
             error,
             frames=error.frames or frames_of(own),
             more=more,
+            further=_further(behind, rank),
             steps=self.steps_before(window, at),
             rank=error.rank if shown == rank else shown,
             undated=not (window.is_dated(start) or any(map(stamp, begun))),
@@ -331,3 +334,14 @@ class LineReader:
         if time.thread_time() - begun > SLOW:
             self._slow[index] += 1
         return found
+
+
+def _further(lines: list[str], rank: int | None) -> str:
+    """The lines of a rank up to its next traceback."""
+    found: list[str] = []
+    for text, who in map(strip_prefixes, lines):
+        if text.startswith(TRACEBACK):
+            break
+        if who is None or rank is None or who == rank:
+            found.append(text.strip())
+    return " ".join(found)[:LONGEST]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dsdoctor.logs.common_words import COMMON
@@ -79,13 +79,18 @@ def _shows(error: Error, entry: Entry) -> bool:
 
     The line names the module of an exception, and the logger that wrote it.
     """
-    kind = entry.exception
     return (
         entry.product in {package_of(frame.file) for frame in error.frames}
         or entry.product in error.text.lower().replace("-", "_")
         or any(name in error.text for name in NAMES.get(entry.product, ()))
-        or not (hasattr(builtins, kind) or kind.startswith("log.") or kind in COMMANDS_OWN)
+        or is_a_products(entry.exception)
     )
+
+
+def is_a_products(exception: str) -> bool:
+    """Whether an exception is a class of a product's own."""
+    is_pythons = hasattr(builtins, exception)
+    return not (is_pythons or exception.startswith("log.") or exception in COMMANDS_OWN)
 
 
 def is_telling(entry: Entry, text: str) -> bool:
@@ -102,11 +107,13 @@ def is_telling(entry: Entry, text: str) -> bool:
         for start in there.get(chunk, ())[:1]
         for word in words[start : start + chunk[0]]
     }
-    return entry.product in words or _weight(said - COMMON) >= UNCOMMON_WORDS
+    return entry.product in words or weight(said) >= UNCOMMON_WORDS
 
 
-def _weight(words: Iterable[str]) -> int:
-    return sum(2 if "_" in word.strip("_") else 1 for word in words)
+def weight(words: Iterable[str], names: Collection[str] = ()) -> int:
+    """How many of a message's words are uncommon; the name of a variable or class counts twice."""
+    uncommon = {*words} - COMMON
+    return sum(2 if "_" in word.strip("_") or word in names else 1 for word in uncommon)
 
 
 def is_native_message(entry: Entry, message: str) -> bool:

@@ -65,6 +65,8 @@ raised them and no cause.
 | 2026-11-29 | P | 56 | | 4 |
 | 2026-11-29 | Q | 56 | | 4 |
 | 2026-11-29 | R | 38 | | 2 |
+| 2026-11-29 | S | 35 | | 5 |
+| 2026-11-29 | T | 43 | | 2 |
 
 A: `--draw 100 --seed 13 --unanswered` from bitsandbytes 0.50.2, triton 3.9.0 and flash_attn 2.8.3,
 before any answer was written for them. The two false causes are patterns that fit other products'
@@ -154,6 +156,14 @@ corrected, and one that had hidden a condition names it now. What only says that
 no answer.
 R: 40 of the 380 answers for LLaMA-Factory 0.7 to 0.9, with seed 83, as O: one named another option
 than the one at fault, and one called a missing name in a config internal; both were corrected.
+S: 40 of the 1,073 answers for Megatron-Core 0.9 to 0.16 (parallel groups, the transformer's config,
+optimizers, pipeline schedules, distributed checkpoints), all from 0.16.1, with seed 84, as O. Four
+called internal what a script, a derived class or the data causes, and one left out types that a
+CUDA graph takes. All answers `internal` were read again, and 40 became refusals.
+T: 45 more from all its releases, with seed 85, after that: one sentence was that of its neighbors,
+and one was too narrow; they were corrected, and what is alike. 57 messages had the condition of a
+rule for all exceptions of distributed checkpoints, or of a pattern that is about DeepSpeed's
+config, and have their own answer now. No other text changed its answer.
 """
 KINDS = ("condition", error_lookup.REFUSAL, error_lookup.INTERNAL, "no answer")
 

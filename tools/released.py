@@ -85,6 +85,27 @@ SCOPES: dict[str, tuple[str, ...]] = {
         "llamafactory/extras/", "llamafactory/hparams/", "llamafactory/launcher.py",
         "llamafactory/model/", "llamafactory/train/", "llamafactory/v1/",
     ),
+    "megatron": (
+        "megatron/core/datasets/blended_", "megatron/core/datasets/gpt_dataset.py",
+        "megatron/core/datasets/indexed_dataset.py", "megatron/core/datasets/utils",
+        "megatron/core/dist_checkpointing/", "megatron/core/distributed/distributed_data_parallel",
+        "megatron/core/distributed/finalize_model_grads.py",
+        "megatron/core/distributed/param_and_grad_buffer.py",
+        "megatron/core/extensions/transformer_engine.py", "megatron/core/fp8_utils.py",
+        "megatron/core/fusions/", "megatron/core/model_parallel_config.py",
+        "megatron/core/models/common/", "megatron/core/models/gpt/",
+        "megatron/core/num_microbatches_calculator.py", "megatron/core/optimizer/",
+        "megatron/core/optimizer_param_scheduler.py", "megatron/core/parallel_state.py",
+        "megatron/core/pipeline_parallel/", "megatron/core/rerun_state_machine.py",
+        "megatron/core/tensor_parallel/", "megatron/core/transformer/attention.py",
+        "megatron/core/transformer/cuda_graphs.py",
+        "megatron/core/transformer/custom_layers/transformer_engine.py",
+        "megatron/core/transformer/dot_product_attention.py", "megatron/core/transformer/mlp.py",
+        "megatron/core/transformer/module.py", "megatron/core/transformer/moe/",
+        "megatron/core/transformer/multi_", "megatron/core/transformer/pipeline_parallel_layer_layout.py",
+        "megatron/core/transformer/torch_norm.py", "megatron/core/transformer/transformer_",
+        "megatron/core/utils.py",
+    ),
     "peft": ("peft/",),
     "ray": (
         "ray/_common/ray_option_utils.py", "ray/_common/utils.py", "ray/_private/node.py",
@@ -155,6 +176,8 @@ SCOPES: dict[str, tuple[str, ...]] = {
         "vllm/v1/worker/gpu_worker.py", "vllm/v1/worker/worker_base.py", "vllm/v1/worker/utils.py",
     ),
 }  # fmt: skip
+#: Packages whose archives have another name.
+DISTRIBUTIONS = {"megatron": "megatron_core"}
 #: Sources that are read: Python's, and the C++ that a source archive has.
 READ = (".py", *native_messages.SUFFIXES)
 #: Where folders of a source archive are found once they are installed.
@@ -210,10 +233,11 @@ def _tarred(path: Path) -> Iterator[tuple[str, bytes]]:
 
 def release_of(path: Path, product: str) -> str:
     """The release that an archive's name tells, or that an installed package's folder tells."""
+    name = DISTRIBUTIONS.get(product, product)
     if path.is_dir():
-        info = next(path.glob(f"{product}-*.dist-info"))
-        return info.name[len(product) + 1 : -len(".dist-info")].partition("+")[0]
-    found = re.match(rf"{product}-(\d[\d.]*\d)", path.name)
+        info = next(path.glob(f"{name}-*.dist-info"))
+        return info.name[len(name) + 1 : -len(".dist-info")].partition("+")[0]
+    found = re.match(rf"{name}-(\d[\d.]*\d)", path.name)
     if found is None:
-        raise SystemExit(f"{path.name}: expected an archive such as {product}-1.2.3.tar.gz")
+        raise SystemExit(f"{path.name}: expected an archive such as {name}-1.2.3.tar.gz")
     return found[1]

@@ -35,6 +35,8 @@ from dsdoctor.logs.same_words import (
 
 #: The type in front of a message, and whatever a log prints before that.
 TYPE = lazy(r"^(?:\[[^\]]{1,40}\]:? ?)?(?:\w+\.){0,9}(?P<kind>\w*(?:Error|Exception)): ")
+#: What is in front of a message: names up to a colon.
+HEAD = lazy(r"(?:[^\s:]{1,80}\s?){1,4}:|")
 #: A capital within a word.
 CLASS = lazy(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 #: Share of a message's words, or of a text's, that the other must contain.
@@ -177,20 +179,23 @@ def _identifies(quoted: Quoted, text: Text) -> bool:
 def _tells_whose(quoted: Quoted, text: Text) -> bool:
     """Whether the words that are quoted tell whose message it is.
 
-    A few words that occur anywhere in a text have to tell more. The name of a product tells only
-    with others: messages of all kinds mention `torch.Tensor`.
+    A few words that occur anywhere in a text have to tell more. The name of a product tells in
+    front of a message, otherwise only with other words: messages of all kinds mention
+    `torch.Tensor`.
     """
     entry, said = quoted.entry, quoted.said
     is_many = len(said) >= MANY_WORDS
     if text.kind == entry.exception and is_a_products(entry.exception):
         return True
-    if is_many and len(said) == entry.words:
+    if is_many and (quoted.begins or len(said) == entry.words):
+        return True
+    if entry.product in words_of(HEAD.match(text.whole)[0]):
         return True
     own = [word for word in said if len(word) > 1 and word != entry.product]
-    uncommon = weight(own, text.names)
+    uncommon = weight(own, text.names) + (quoted.begins and text.kind == entry.exception)
     is_scattered = len(said) < min(CHUNK, len(text.words))
     is_named = entry.product in words_of(text.whole)
-    is_long = is_many or (quoted.begins and len(said) >= CHUNK)
+    is_long = is_many or (quoted.begins and len(text.words) > len(said) >= CHUNK)
     return uncommon >= UNCOMMON_WORDS + is_scattered or (uncommon > 0 and (is_named or is_long))
 
 

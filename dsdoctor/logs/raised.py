@@ -38,6 +38,7 @@ REPOSITORIES = {
     "huggingface_hub": Repository("huggingface/huggingface_hub", "src/"),
     "lightning": Repository("Lightning-AI/pytorch-lightning", "src/", tag="", since=2),
     "llamafactory": Repository("hiyouga/LLaMA-Factory", "src/"),
+    "megatron": Repository("NVIDIA/Megatron-LM", tag="core_v"),
     "peft": Repository("huggingface/peft", "src/"),
     "ray": Repository("ray-project/ray", "python/", tag="ray-"),
     "torch": Repository("pytorch/pytorch"),

@@ -138,3 +138,10 @@ LONG = (
 def test_a_message_of_many_lines_is_read_to_its_end(text: str, *, found: bool) -> None:
     said = read(text).explained
     assert (said is not None and said.product == "lightning") is found
+
+
+def test_the_name_of_a_product_tells_in_front_of_a_message(tmp_path: Path) -> None:
+    _stored(tmp_path, {COMMON: ANSWER})
+    part = "You need to set this value to the size that is"
+    assert search(tmp_path, f"deepspeed: {part}") is not None
+    assert search(tmp_path, f"{part} in deepspeed") is None

@@ -33,7 +33,7 @@ from dsdoctor.model.snapshot import Snapshot, masked
 from dsdoctor.model.snapshot import of as snapshot_of
 from dsdoctor.packs.registry import Registry, Unit, needs
 from dsdoctor.precedence import without_wider
-from dsdoctor.probes.accelerate_keys import ignored, rejected_by_plugin, too_few_ranks
+from dsdoctor.probes.accelerate_keys import rejected_by_plugin, too_few_ranks, unread
 from dsdoctor.probes.accelerate_values import is_accelerate, rejected_value, verdict
 from dsdoctor.probes.command_line import batch_options, parse_command, with_accelerate
 from dsdoctor.probes.config import CONFIG_KEYS, is_config, parse_bytes, parse_config
@@ -257,7 +257,7 @@ def _yaml_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
         if few:
             starved = LaunchParse(launcher="accelerate", accepted=True, too_few_ranks=few)
             parts.append(_Part([starved], ("launch",), line=_line_of("num_processes", text)))
-        parts += _plugin_parts(found.get("deepspeed_config"), text)
+        parts += _plugin_parts(found, text)
         rejection = rejected_value(found, {})
         line = 0 if rejection is None else _line_of(rejection.said.split("`")[1], text)
         parts.append(_Part([verdict(rejection)], ("launch",), line=line))
@@ -280,13 +280,11 @@ def _line_of(key: str, text: str) -> int:
     return text.count("\n", 0, found.start()) + 1 if found else 0
 
 
-def _plugin_parts(section: Any, text: str) -> Iterator[_Part]:
-    """Keys of accelerate's DeepSpeed plugin that accelerate does not read."""
-    if not isinstance(section, dict):
-        return
-    for key, near in ignored({str(key): value for key, value in section.items()}).items():
+def _plugin_parts(values: dict[str, Any], text: str) -> Iterator[_Part]:
+    """Keys of sections that accelerate does not read."""
+    for key, near in unread(values).items():
         fact = LaunchParse(launcher="accelerate", accepted=True, ignored={key: near})
-        yield _Part([fact], ("launch",), line=_line_of(key, text))
+        yield _Part([fact], ("launch",), line=_line_of(key.rpartition(".")[2], text))
 
 
 def _script_parts(path: Path, text: str) -> list[_Part]:

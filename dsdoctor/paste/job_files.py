@@ -31,7 +31,7 @@ from dsdoctor.paste.placeholders import is_placeholder
 from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.shell_passages import typed_at
 from dsdoctor.paste.statements import Statements
-from dsdoctor.probes.accelerate_keys import ignored, rejected_by_plugin, too_few_ranks
+from dsdoctor.probes.accelerate_keys import rejected_by_plugin, too_few_ranks, unread
 from dsdoctor.probes.accelerate_values import rejected_value
 from dsdoctor.probes.command_line import with_accelerate
 from dsdoctor.probes.config import CONFIG_KEYS, is_config, parse_config
@@ -239,22 +239,21 @@ def _accelerate(values: dict[Any, Any], lines: Sequence[Line], into: Statements)
     options = _options_of_accelerate(into)
     if options is None:
         return
-    section = values.get("deepspeed_config")
-    unread = (
-        ignored({str(key): value for key, value in section.items()})
-        if isinstance(section, dict)
-        else {}
-    )
+    left = unread(values)
     refused = rejected_by_plugin(values, options, None)
     stopped = rejected_value(values, options) if not refused else None
     few = too_few_ranks(values, options)
     error = refused or (stopped.said if stopped is not None else "")
-    keys = re.findall(r"`(\w+)`", error) or list(unread) or ["num_processes"]
+    keys = (
+        re.findall(r"`(\w+)`", error)
+        or [key.rpartition(".")[2] for key in left]
+        or ["num_processes"]
+    )
     fact = LaunchParse(
         launcher="accelerate",
         accepted=not error,
         error=error,
-        ignored=unread,
+        ignored=left,
         in_file=stopped is not None,
         in_ranks=bool(refused) or (stopped is not None and stopped.in_ranks),
         advice=stopped.advice if stopped is not None else "",

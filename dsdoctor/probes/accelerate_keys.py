@@ -13,7 +13,7 @@ If accelerate is installed, its own parser decides (`launch_parser`). Source:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 #: Options of `accelerate launch`.
@@ -37,6 +37,64 @@ OPTIONS = frozenset(
 #: Options of other plugins, of which each release adds some.
 OTHERS = ("aws_", "dynamo_", "fp8_", "fsdp_", "megatron_lm_", "parallelism_config_", "tpu")
 _ALIKE = 0.8
+#: Keys of other sections, without their prefix (0.20, 0.27, 0.34, 1.6, 1.12 and 1.15).
+_SECTIONS = {
+    "fsdp": (
+        "activation_checkpointing activation_checkpointing_offload auto_wrap_policy"
+        " backward_prefetch backward_prefetch_policy cpu_ram_efficient_loading forward_prefetch"
+        " ignored_modules min_num_params offload_params reshard_after_forward sharding_strategy"
+        " state_dict_type sync_module_states transformer_layer_cls_to_wrap use_orig_params version"
+    ),
+    "dynamo": "backend mode use_dynamic use_fullgraph use_regional_compilation",
+    "megatron_lm": (
+        "attention_backend attention_dropout attention_softmax_in_fp32 calculate_per_token_loss"
+        " context_parallel_size decoder_last_pipeline_num_layers eod_mask_loss"
+        " expert_model_parallel_size expert_tensor_parallel_size gradient_clipping hidden_dropout"
+        " no_load_optim no_save_optim num_micro_batches optimizer_cpu_offload"
+        " overlap_cpu_optimizer_d2h_h2d pp_degree recompute_activations recompute_granularity"
+        " recompute_method recompute_num_layers sequence_parallelism tp_degree use_custom_fsdp"
+        " use_distributed_optimizer use_precision_aware_optimizer use_rotary_position_embeddings"
+    ),
+    "parallelism_config": (
+        "cp_backend cp_comm_strategy cp_size dp_replicate_size dp_shard_size"
+        " sp_attn_implementation sp_backend sp_seq_length sp_seq_length_is_variable sp_size tp_size"
+    ),
+}
+#: Sections whose keys accelerate completes with the prefix.
+_COMPLETED = frozenset({"fsdp", "dynamo"})
+
+
+def unread(values: Mapping[str, Any]) -> dict[str, str]:
+    """Keys of the sections of accelerate's YAML that no release reads, each with a similar one.
+
+    Of `deepspeed_config` all such keys; of the others only those with a similar one, which are
+    `section.key`.
+
+    >>> unread({"fsdp_config": {"fsdp_offload_param": True, "min_num_params": 1, "own": 2}})
+    {'fsdp_config.fsdp_offload_param': 'fsdp_offload_params'}
+    """
+    section = values.get("deepspeed_config")
+    found = ignored({str(k): v for k, v in section.items()}) if isinstance(section, dict) else {}
+    for prefix, names in _SECTIONS.items():
+        home = prefix if prefix.endswith("_config") else f"{prefix}_config"
+        section = values.get(home)
+        known = [f"{prefix}_{name}" for name in names.split()]
+        for key in section if isinstance(section, dict) else ():
+            name = str(key)
+            if prefix in _COMPLETED and not name.startswith(prefix):
+                name = f"{prefix}_{name}"
+            if name in known:
+                continue
+            near = _nearest(name, known)
+            if near:
+                found[f"{home}.{key}"] = near
+    return found
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    import difflib  # noqa: PLC0415  # only for a file with such a key
+
+    return "".join(difflib.get_close_matches(name, known, 1, _ALIKE))
 
 
 def ignored(section: Mapping[str, Any]) -> dict[str, str]:
@@ -45,11 +103,8 @@ def ignored(section: Mapping[str, Any]) -> dict[str, str]:
     >>> ignored({"zero_stage": 2, "zero_stagee": 3, "zero_optimization": {}})
     {'zero_stagee': 'zero_stage', 'zero_optimization': ''}
     """
-    import difflib  # noqa: PLC0415  # only for a file with such a key
-
-    unread = [key for key in section if key not in OPTIONS and not key.startswith(OTHERS)]
-    options = sorted(OPTIONS)
-    return {key: "".join(difflib.get_close_matches(key, options, 1, _ALIKE)) for key in unread}
+    others = [key for key in section if key not in OPTIONS and not key.startswith(OTHERS)]
+    return {key: _nearest(key, sorted(OPTIONS)) for key in others}
 
 
 def too_few_ranks(values: Mapping[str, Any], options: Mapping[str, str]) -> tuple[int, int] | None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from dsdoctor.model.facts.launch import LaunchParse
 from dsdoctor.model.redact import mask
 from dsdoctor.probes.accelerate_keys import OPTIONS, rejected_gpu_ids
+from dsdoctor.probes.accelerate_sections import Rejection, rejected_nodes, rejected_sections
 from dsdoctor.probes.launcher_options import either
 
 #: The keys of both kinds of configuration, and those of earlier releases.
@@ -50,20 +51,6 @@ _STAGES = ("0", "1", "2", "3")
 _GPU_IDS = (
     'write them as quoted text (`gpu_ids: "0,1"`; two or more for `MULTI_GPU`), or `gpu_ids: all`'
 )
-
-
-class Rejection(NamedTuple):
-    """A value that stops a run.
-
-    Attributes:
-        said: what it is, and what was expected; the first name in backticks is its key.
-        advice: what to write instead.
-        in_ranks: the launcher passes it on, and DeepSpeed rejects it in each rank.
-    """
-
-    said: str
-    advice: str
-    in_ranks: bool = False
 
 
 def rejected_value(
@@ -141,6 +128,8 @@ def _rejections(
         yield Rejection(gpu_ids, _GPU_IDS)
     yield from _of_the_plugin(values, options)
     yield from _of_fsdp(values, options)
+    yield from rejected_nodes(values, options)
+    yield from rejected_sections(values, options)
 
 
 def _unknown_keys(values: Mapping[str, Any]) -> Iterator[Rejection]:

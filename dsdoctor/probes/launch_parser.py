@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import posixpath
+from collections.abc import Mapping
+from typing import Any
 
 from dsdoctor.api import (
     DeepSpeedInstall,
     LaunchCommand,
     LaunchParse,
     Missing,
+    Packages,
     RunNeeds,
     TorchBuild,
     probe,
@@ -19,7 +22,8 @@ from dsdoctor.interpreter import run_child
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.redact import mask
-from dsdoctor.probes.accelerate_keys import rejected_by_plugin, too_few_ranks
+from dsdoctor.probes.accelerate_keys import rejected_by_plugin, too_few_ranks, unread
+from dsdoctor.probes.accelerate_sections import Rejection
 from dsdoctor.probes.accelerate_values import rejected_value, verdict
 from dsdoctor.probes.command_line import launcher_words
 from dsdoctor.probes.launcher_options import (
@@ -119,6 +123,44 @@ def _unknown_option(
     raise HostError(Why.NOT_ASKED, reason)
 
 
+#: Packages of which accelerate needs one for fp8 (0.34 to 1.15 utils/imports.py
+#: `is_fp8_available`); Transformer Engine has a further package for each CUDA.
+_OF_FP8 = ("transformer-engine", "torchao", "ms-amp", "msamp")
+
+
+def _without_fp8(
+    values: Mapping[str, Any], command: LaunchCommand, packages: Packages | Missing
+) -> Rejection | None:
+    """Why `mixed_precision: fp8` stops the run: nothing that computes it is installed."""
+    asked = command.options.get("mixed_precision") or values.get("mixed_precision")
+    if str(asked).lower() != "fp8" or isinstance(packages, Missing):
+        return None
+    if any(name.startswith(_OF_FP8) for name in packages.packages):
+        return None
+    said = "`mixed_precision` is `fp8`, but neither Transformer Engine nor torchao is installed"
+    return Rejection(said, "install `transformer-engine` or `torchao`, or use bf16")
+
+
+def _of_accelerate(
+    values: Mapping[str, Any],
+    command: LaunchCommand,
+    run: RunNeeds,
+    packages: Packages | Missing,
+) -> LaunchParse | None:
+    """What stops a run of accelerate, as far as its files and the tables tell."""
+    by_script = run.framework == "hf" and "deepspeed_config_file" not in command.options
+    passed = command.config_path if by_script else None
+    error = rejected_by_plugin(values, command.options, run.config, passed or "")
+    if error:
+        return LaunchParse(launcher="accelerate", accepted=False, error=mask(error), in_ranks=True)
+    rejection = rejected_value(values, command.options, launched=True)
+    rejection = rejection or _without_fp8(values, command, packages)
+    if rejection is not None:
+        return verdict(rejection)
+    few = too_few_ranks(values, command.options)
+    return LaunchParse(launcher="accelerate", accepted=True, too_few_ranks=few) if few else None
+
+
 @probe
 def launch_parse(
     host: Host,
@@ -127,6 +169,7 @@ def launch_parse(
     command: LaunchCommand,
     torch: TorchBuild | Missing,
     deepspeed: DeepSpeedInstall | Missing,
+    packages: Packages | Missing,
 ) -> LaunchParse | Missing:
     """The parser's answer, from a child that imports the launcher and starts nothing."""
     launcher = command.inner or command.launcher
@@ -139,19 +182,11 @@ def launch_parse(
     error = rejected_word(launcher, command.options)
     if error:
         return LaunchParse(launcher=launcher, accepted=False, error=mask(error))
+    values = accelerate_values(command, host, run.cwd)
     if launcher == "accelerate":
-        values = accelerate_values(command, host, run.cwd)
-        by_script = run.framework == "hf" and "deepspeed_config_file" not in command.options
-        passed = command.config_path if by_script else None
-        error = rejected_by_plugin(values, command.options, run.config, passed or "")
-        if error:
-            return LaunchParse(launcher=launcher, accepted=False, error=mask(error), in_ranks=True)
-        rejection = rejected_value(values, command.options, launched=True)
-        if rejection is not None:
-            return verdict(rejection)
-        few = too_few_ranks(values, command.options)
-        if few:
-            return LaunchParse(launcher=launcher, accepted=True, too_few_ranks=few)
+        stopped = _of_accelerate(values, command, run, packages)
+        if stopped is not None:
+            return stopped
     if run.quick:
         return _unknown_option(host, launcher, command, torch, deepspeed)
     words = launcher_words(run)
@@ -172,11 +207,15 @@ def launch_parse(
         if "accepted" in record:
             error = mask(str(record.get("error", "")))
             ignored = {mask(str(key)): str(near) for key, near in record.get("ignored", {}).items()}
+            # of other sections only a table knows what is read
+            ignored |= {mask(key): near for key, near in unread(values).items() if "." in key}
             return LaunchParse(
                 launcher=launcher,
                 accepted=bool(record["accepted"]),
                 error=error,
                 ignored=ignored,
+                in_file=bool(record.get("in_ranks")),
+                in_ranks=bool(record.get("in_ranks")),
                 advice=BEFORE_SCRIPT if error.startswith("ambiguous option") else "",
             )
     if result.timed_out:

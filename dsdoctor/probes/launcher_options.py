@@ -124,4 +124,4 @@ def either(words: Sequence[str]) -> str:
     '`cpu`, `nvme` or `none`'
     """
     named = [f"`{word}`" for word in words]
-    return f"{', '.join(named[:-1])} or {named[-1]}"
+    return f"{', '.join(named[:-1])} or {named[-1]}" if named[1:] else named[0]

@@ -56,8 +56,9 @@ def the_launcher_accepts_its_options(
 ) -> Iterator[Finding]:
     """Judges by the answer of the launcher's own parser, in the environment examined."""
     for key, near in parse.ignored.items():
+        shown = key if "." in key else f"deepspeed_config.{key}"
         yield warn(
-            f"{parse.launcher} does not read `deepspeed_config.{key}` in its configuration file"
+            f"{parse.launcher} does not read `{shown}` in its configuration file"
             + (f"; the closest key is `{near}`" if near else ""),
             effect="the run starts without this setting",
             hint=f"change it to `{near}`"
@@ -100,7 +101,7 @@ def the_launcher_accepts_its_options(
             effect="each rank stops when it reads the value"
             if parse.in_ranks
             else "`accelerate launch` ends with an exception and starts no rank",
-            hint=parse.advice,
+            hint=parse.advice or "correct the value in accelerate's configuration file",
             launcher=parse.launcher,
             error=parse.error,
         )

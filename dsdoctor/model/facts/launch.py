@@ -94,10 +94,11 @@ class LaunchParse(Fact, frozen=True, kw_only=True):
         launcher: `deepspeed`, `torchrun` or `accelerate`.
         accepted: it accepts every option.
         error: its message otherwise.
-        ignored: keys of `deepspeed_config` in accelerate's configuration that accelerate does not
-            read, each with the option that has a similar name ("" = none has).
+        ignored: keys of `deepspeed_config` in accelerate's configuration, and `section.key` of
+            other sections, that accelerate does not read, each with the option that has a similar
+            name ("" = none has).
         in_file: a value in accelerate's configuration file stops the run.
-        in_ranks: not the parser rejects it, but accelerate's DeepSpeed plugin in each rank.
+        in_ranks: not the parser rejects it, but a plugin of accelerate in each rank.
         advice: what to write instead, in the configuration file or on the line.
         too_few_ranks: accelerate's `num_processes` and `num_machines` if the first is the smaller
             one, so that no machine starts a rank; None if it is not.

@@ -4,8 +4,8 @@ r"""Ask a launcher's own parser whether it accepts a command line; nothing is st
 
 Prints \x1edsdoctor:{"accepted": true} or {"accepted": false, "error": text}, or {"absent": text} if
 the launcher cannot be imported. For accelerate it adds {"ignored": {key: closest option}}, the keys
-of its configuration that do not become options. Standard library and the launcher, Python 3.8 and
-later.
+of its configuration that do not become options, and {"in_ranks": true} if not the launcher rejects
+a value, but each rank. Standard library and the launcher, Python 3.8 and later.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ def accelerate(arguments: list[str]) -> dict[str, str]:
         return {}  # a missing file that was passed is reported by its own condition
     config = config_args.load_config_from_file(asked.config_file)
     check_processes(asked, config)
+    prepare_ranks(launch_command_parser().parse_args(arguments), config)
     known = sorted(vars(asked))
     keys = [key for key in getattr(config, "deepspeed_config", None) or {} if key not in known]
     return {str(key): "".join(difflib.get_close_matches(str(key), known, 1, 0.8)) for key in keys}
@@ -78,6 +79,62 @@ def check_processes(asked: Any, config: Any) -> None:
         raise ValueError("You need to use at least 2 processes to use `--multi_gpu`")
     if (chosen == ["use_deepspeed"] or kind.endswith("DEEPSPEED")) and count < 1:
         raise ValueError("num_processes must be > 0 with DeepSpeed, got %d" % count)
+
+
+class InRanksError(ValueError):
+    """What the launcher passes on and each rank rejects."""
+
+
+def prepare_ranks(asked: Any, config: Any) -> None:
+    """Computes what `accelerate launch` passes to its ranks, and reads it as a rank does.
+
+    Only errors that speak of values count: others come of this machine, or of a release that works
+    in another way. DeepSpeed's plugin is left out: it needs the script's own config.
+    """
+    from accelerate.commands import launch
+
+    validate = getattr(launch, "_validate_launch_command", None)
+    if validate is None or str(getattr(config, "compute_environment", "")).endswith("SAGEMAKER"):
+        return
+    try:
+        asked = validate(asked)[0]
+        asked.deepspeed_fields_from_accelerate_config = ""
+        if asked.tpu:
+            return
+        if asked.use_deepspeed and not asked.cpu:
+            variables = launch.prepare_deepspeed_cmd_env(asked)[1]
+        elif not asked.cpu and (asked.use_fsdp or asked.use_megatron_lm or asked.multi_gpu):
+            variables = launch.prepare_multi_gpu_env(asked)
+        else:
+            variables = launch.prepare_simple_launcher_cmd_env(asked)[1]
+    except (ValueError, AssertionError):
+        raise
+    except Exception as error:
+        if "FP8 is not available" in str(error):
+            raise ValueError(str(error)) from None
+        return
+    create_plugins(variables)
+
+
+def create_plugins(variables: dict[str, str]) -> None:
+    """As `Accelerator()` creates them from its environment."""
+    from accelerate.utils import dataclasses
+
+    plugins = (
+        ("TorchDynamoPlugin", "ACCELERATE_DYNAMO_BACKEND"),
+        ("FullyShardedDataParallelPlugin", "ACCELERATE_USE_FSDP"),
+        ("MegatronLMPlugin", "ACCELERATE_USE_MEGATRON_LM"),
+    )
+    os.environ.update(variables)
+    for name, switch in plugins:
+        if not hasattr(dataclasses, name) or variables.get(switch, "false") == "false":
+            continue
+        try:
+            getattr(dataclasses, name)()
+        except (ValueError, KeyError) as error:
+            raise InRanksError("%s: %s" % (name, str(error)[:300])) from None
+        except Exception:  # no GPU here, another torch
+            return
 
 
 def torchrun(arguments: list[str]) -> None:
@@ -122,8 +179,9 @@ def main() -> None:
             say(accepted=False, error=last.partition("error: ")[2] or last)
             return
     except Exception as error:
-        said = "%s: %s" % (type(error).__name__, str(error)[:300])
-        say(accepted=False, error=said.rstrip("."))
+        in_ranks = isinstance(error, InRanksError)
+        name = "" if in_ranks else "%s: " % type(error).__name__
+        say(accepted=False, error=(name + str(error)[:300]).rstrip("."), in_ranks=in_ranks)
         return
     say(accepted=True, ignored=answer if launcher == "accelerate" else {})
 

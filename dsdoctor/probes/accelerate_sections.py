@@ -1,0 +1,256 @@
+"""Values in the sections of accelerate's YAML that stop each rank, or the launcher.
+
+The launcher passes `fsdp_config`, `megatron_lm_config`, `parallelism_config` and `dynamo_config` on
+as text; a rank reads them when the script creates its `Accelerator`.
+
+Source: accelerate utils/dataclasses.py (`FullyShardedDataParallelPlugin`, `MegatronLMPlugin`,
+`TorchDynamoPlugin`, `DeepSpeedPlugin`), utils/launch.py, parallelism_config.py; 0.27, 0.34, 1.0,
+1.6, 1.12 and 1.15 created the plugins from 190 files (2026-11-29). A value counts as wrong if
+0.34 and each later release that reads it rejects it; before 0.34, names had to be in upper case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from dsdoctor.probes.launcher_options import either
+
+
+class Rejection(NamedTuple):
+    """A value that stops a run.
+
+    Attributes:
+        said: what it is, and what was expected; the first name in backticks is its key.
+        advice: what to write instead.
+        in_ranks: the launcher passes it on, and DeepSpeed or a plugin rejects it in each rank.
+    """
+
+    said: str
+    advice: str
+    in_ranks: bool = False
+
+
+#: `str_to_bool` of accelerate utils/environment.py.
+_TRUTH = frozenset({"y", "yes", "t", "true", "on", "1", "n", "no", "f", "false", "off", "0"})
+_STRATEGIES = ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "HYBRID_SHARD_ZERO2")
+_POLICIES = ("TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP", "NO_WRAP")
+_PREFETCH = ("BACKWARD_PRE", "BACKWARD_POST", "NO_PREFETCH")
+_STATES = ("FULL_STATE_DICT", "LOCAL_STATE_DICT", "SHARDED_STATE_DICT")
+#: Also the numbers and the own name that torch gives them.
+_NUMBERED = {
+    "fsdp_sharding_strategy": frozenset("12345") | {"_HYBRID_SHARD_ZERO2"},
+    "fsdp_backward_prefetch": frozenset("12"),
+    "fsdp_state_dict_type": frozenset("123"),
+}
+#: Modes of `torch.compile` (torch 2.0 to 2.13 _inductor/__init__.py `list_mode_options`).
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+class _Section:
+    """One section, whose values options of the command replace."""
+
+    def __init__(
+        self, values: Any, prefix: str, options: Mapping[str, str], rewritten: str = ""
+    ) -> None:
+        section = values if isinstance(values, dict) else {}
+        # accelerate puts `fsdp_` before the keys of `fsdp_config` that do not begin so
+        named = {
+            key if not rewritten or str(key).startswith(rewritten) else f"{rewritten}{key}": key
+            for key in section
+        }
+        self._written = {str(name): str(key) for name, key in named.items()}
+        self._values = {str(name): section[key] for name, key in named.items()}
+        self._options = options
+        self._prefix = prefix
+
+    def get(self, name: str, otherwise: Any = None) -> Any:
+        """A value of the section; None = it is not set, or YAML's null."""
+        key = self._prefix + name
+        return otherwise if key in self._options else self._values.get(key, otherwise)
+
+    def given(self, name: str) -> bool:
+        """Whether the section has a value, be it null."""
+        key = self._prefix + name
+        return key in self._values and key not in self._options
+
+    def key(self, name: str) -> str:
+        """How the file writes a key."""
+        return self._written.get(self._prefix + name, self._prefix + name)
+
+    def one_of(self, name: str, expected: tuple[str, ...], *, null: bool) -> Iterator[Rejection]:
+        """A word, in upper or lower case."""
+        value = self.get(name)
+        known = {*map(str.upper, expected), *_NUMBERED.get(self._prefix + name, ())}
+        if self.given(name) and not (value is None and null) and str(value).upper() not in known:
+            words = either(expected)
+            yield self._rejected(name, words, f"set `{self.key(name)}` to {words}")
+
+    def truths(self, *names: str, null: bool = False) -> Iterator[Rejection]:
+        """Values that accelerate reads as true or false."""
+        for name in names:
+            value = self.get(name)
+            text = str(value).lower()
+            if self.given(name) and not (value is None and null) and text not in _TRUTH:
+                yield self._rejected(
+                    name, "true or false", f"set `{self.key(name)}` to true or false"
+                )
+
+    def numbers(
+        self, *names: str, least: int = 0, whole: bool = True, null: bool = False
+    ) -> Iterator[Rejection]:
+        """Numbers that accelerate reads from text."""
+        expected = "a whole number" if whole else "a number"
+        expected += f" of at least {least}" if least else ""
+        for name in names:
+            value = self.get(name)
+            if not self.given(name) or (value is None and null):
+                continue
+            number = _number(value, whole=whole)
+            if number is None or number < least:
+                yield self._rejected(name, expected, f"set `{self.key(name)}` to {expected}")
+
+    def _rejected(self, name: str, expected: str, advice: str) -> Rejection:
+        value = self.get(name)
+        shown = "null" if value is None else str(value).lower() if type(value) is bool else value
+        said = f"`{self.key(name)}` is `{str(shown)[:60]}`; expected {expected}"
+        return Rejection(said, advice, in_ranks=True)
+
+
+def _number(value: Any, *, whole: bool) -> float | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        return int(str(value)) if whole else float(str(value))
+    except ValueError:
+        return None
+
+
+def rejected_sections(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
+    """Values that the plugin of the kind of run rejects.
+
+    >>> yaml = {"distributed_type": "FSDP", "fsdp_config": {"fsdp_sharding_strategy": "ZERO3"}}
+    >>> next(rejected_sections(yaml, {})).said.partition(";")[0]
+    '`fsdp_sharding_strategy` is `ZERO3`'
+    """
+    kind = str(values.get("distributed_type", "")).upper()
+    if "cpu" in options or values.get("use_cpu") is True:
+        return
+    if kind == "FSDP":
+        yield from _of_fsdp(values, options)
+    elif kind == "MEGATRON_LM":
+        yield from _of_megatron(values, options)
+    elif kind == "DEEPSPEED":
+        yield from _of_deepspeed(values, options)
+    compiled = _Section(values.get("dynamo_config"), "dynamo_", options, "dynamo_")
+    yield from compiled.truths("use_fullgraph", "use_dynamic", "use_regional_compilation")
+    if str(compiled.get("backend", "")).upper() == "INDUCTOR":
+        yield from compiled.one_of("mode", _MODES, null=True)
+    yield from _of_parallelism(values, options)
+
+
+def _of_fsdp(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
+    section = _Section(values.get("fsdp_config"), "fsdp_", options, "fsdp_")
+    yield from section.one_of("version", ("1", "2"), null=False)
+    second = str(options.get("fsdp_version", section.get("version", 1))) == "2"
+    if second:
+        yield from section.truths("reshard_after_forward")
+        yield from section.one_of("state_dict_type", (_STATES[0], _STATES[2]), null=True)
+    else:
+        yield from section.one_of("sharding_strategy", _STRATEGIES, null=False)
+        yield from section.one_of("state_dict_type", _STATES, null=True)
+        yield from section.truths("forward_prefetch", "use_orig_params", "sync_module_states")
+    yield from section.one_of("auto_wrap_policy", _POLICIES, null=True)
+    yield from section.one_of("backward_prefetch", _PREFETCH, null=True)
+    yield from section.truths(
+        "offload_params", "activation_checkpointing", "activation_checkpointing_offload",
+        "cpu_ram_efficient_loading",
+    )  # fmt: skip
+    if str(section.get("auto_wrap_policy")).upper() == "SIZE_BASED_WRAP":
+        yield from section.numbers("min_num_params")
+    offload = "activation_checkpointing_offload"
+    if _true(section.get(offload)):
+        needed = "" if second else "`fsdp_version: 2`"
+        if not _true(section.get("activation_checkpointing")):
+            needed = f"`{section.key('activation_checkpointing')}`"
+        if needed:
+            said = f"`{section.key(offload)}` is true, but it needs {needed}"
+            yield Rejection(said, f"set {needed} too, or remove it", in_ranks=True)
+
+
+def _of_megatron(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
+    section = _Section(values.get("megatron_lm_config"), "megatron_lm_", options)
+    yield from section.numbers("tp_degree", "pp_degree")
+    yield from section.numbers("gradient_clipping", whole=False)
+    yield from section.numbers(
+        "num_micro_batches", "recompute_num_layers", "expert_model_parallel_size",
+        "context_parallel_size", "expert_tensor_parallel_size", null=True,
+    )  # fmt: skip
+    yield from section.truths(
+        "sequence_parallelism", "recompute_activations", "use_distributed_optimizer", null=True
+    )
+
+
+def _of_deepspeed(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
+    section = _Section(values.get("deepspeed_config"), "", options)
+    if section.get("deepspeed_config_file") or "deepspeed_config_file" in options:
+        return
+    if section.get("gradient_clipping") != "auto":
+        yield from section.numbers("gradient_clipping", whole=False, null=True)
+    yield from section.truths("zero3_init_flag", null=True)
+
+
+def _of_parallelism(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
+    """Degrees of parallelism, which accelerate 1.10 and later read (parallelism_config.py)."""
+    section = _Section(values.get("parallelism_config"), "parallelism_config_", options)
+    sizes = ("dp_replicate_size", "dp_shard_size", "tp_size", "cp_size", "sp_size")
+    yield from section.numbers(*sizes, least=1)
+    yield from section.one_of("cp_backend", ("torch",), null=False)
+    yield from section.one_of("sp_backend", ("deepspeed",), null=False)
+    replicate, shard, tensor, context, sequence = (
+        _number(section.get(size, 1), whole=True) or 1 for size in sizes
+    )
+    if context > 1:
+        yield from section.one_of("cp_comm_strategy", ("allgather", "alltoall"), null=False)
+    key = section.key
+    if context > 1 and sequence > 1:
+        said = (
+            f"`{key('cp_size')}` is {context:g} and `{key('sp_size')}` is {sequence:g}, which are"
+        )
+        yield Rejection(
+            f"{said} mutually exclusive", "set one of them to 1", in_ranks=True
+        )  # fmt: skip
+    if replicate > 1 and shard == 1 and max(tensor, context) > 1:
+        named = key("tp_size") if tensor > 1 else key("cp_size")
+        said = (
+            f"`{named}` is {max(tensor, context):g}, which needs `{key('dp_shard_size')}` above 1"
+        )
+        said += f" next to `{key('dp_replicate_size')}` {replicate:g}"
+        yield Rejection(
+            said, f"set `{key('dp_replicate_size')}` to 1, or shard the model", in_ranks=True
+        )  # fmt: skip
+
+
+def _true(value: Any) -> bool:
+    return str(value).lower() in {"y", "yes", "t", "true", "on", "1"}
+
+
+def rejected_nodes(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
+    """What the launcher asserts of several machines without torchrun (`NO`, `MULTI_CPU`).
+
+    >>> yaml = {"distributed_type": "MULTI_CPU", "num_machines": 2, "main_process_port": 29500}
+    >>> next(rejected_nodes(yaml, {})).said
+    '`num_machines` is 2, but `main_process_ip` is missing'
+    """
+    machines = options.get("num_machines", values.get("num_machines", 1))
+    if machines is None:
+        yield Rejection("`num_machines` is null; expected a number", "set `num_machines` to 1")
+        return
+    simple = str(values.get("distributed_type")) in ("NO", "MULTI_CPU")
+    several = re.fullmatch(r"[1-9]\d{0,5}", str(machines)) and int(str(machines)) > 1
+    chosen = {"multi_gpu", "use_deepspeed", "use_fsdp", "use_megatron_lm", "tpu"} & options.keys()
+    given = options.get("main_process_ip") or values.get("main_process_ip") is not None
+    if simple and several and not chosen and not given:
+        said = f"`num_machines` is {machines}, but `main_process_ip` is missing"
+        yield Rejection(said, "set `main_process_ip` to the address of the first machine")

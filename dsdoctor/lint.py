@@ -153,9 +153,10 @@ class Linter:
         self, path: Path, shown: str, data: bytes, *, named: bool
     ) -> tuple[str, list[_Part]]:
         name = path.name.lower()
-        if name.endswith((".json", ".hjson")):
-            return _config_parts(shown, data)
         text = data.decode("utf-8", "replace")
+        if name.endswith((".json", ".hjson")):
+            kind, parts = _config_parts(shown, data)
+            return (kind, parts) if kind else _yaml_parts(shown, text)
         if name.endswith(_YAML):
             return _yaml_parts(shown, text)
         if name.endswith(".deepspeed_env"):

@@ -85,7 +85,7 @@ def test_the_real_parsers_are_asked(line: str, accepted: bool, error: str) -> No
     run = RunNeeds(command=tuple(line.split()))
     choice = PatientChoice(executable=sys.executable, chosen_by="test", why="test")
     none = Missing(why=Why.ABSENT, detail="not read")
-    found = asker.function(LocalHost(), choice, run, parse_command(run.command), none, none)
+    found = asker.function(LocalHost(), choice, run, parse_command(run.command), none, none, none)
     assert isinstance(found, LaunchParse)
     assert found.accepted is accepted
     assert error in found.error
@@ -140,12 +140,12 @@ def test_without_torch_the_launchers_file_is_read(line: str, source: str, error:
     missing = Missing(why=Why.ABSENT, detail="no DeepSpeed")
     command = parse_command(run.command)
     if error:
-        found = asker.function(host, choice, run, command, torch, missing)
+        found = asker.function(host, choice, run, command, torch, missing, missing)
         assert isinstance(found, LaunchParse)
         assert error in found.error
         return
     with pytest.raises(HostError, match="--quick"):
-        asker.function(host, choice, run, command, torch, missing)
+        asker.function(host, choice, run, command, torch, missing, missing)
 
 
 @pytest.mark.train
@@ -201,7 +201,7 @@ def test_accelerate_is_asked_about_its_configuration(
     run = RunNeeds(command=("accelerate", "launch", "--config_file", str(config), "t.py"))
     choice = PatientChoice(executable=sys.executable, chosen_by="test", why="test")
     none = Missing(why=Why.ABSENT, detail="not read")
-    found = asker.function(LocalHost(), choice, run, parse_command(run.command), none, none)
+    found = asker.function(LocalHost(), choice, run, parse_command(run.command), none, none, none)
     assert isinstance(found, LaunchParse)
     assert found.ignored == ignored
     assert found.accepted is not bool(error)
@@ -245,7 +245,7 @@ def _plugin_of(text: str, options: str, config: str, script: str = "t.py") -> La
     choice = PatientChoice(executable=sys.executable, chosen_by="test", why="test")
     none = Missing(why=Why.ABSENT, detail="not read")
     try:
-        found = asker.function(host, choice, run, parse_command(run.command), none, none)
+        found = asker.function(host, choice, run, parse_command(run.command), none, none, none)
     except HostError:
         return None
     assert isinstance(found, LaunchParse)
@@ -338,9 +338,9 @@ def test_gpu_ids_that_stop_accelerate(ids: str, error: str) -> None:
     quick = msgspec.structs.replace(run, quick=True)
     if not error:
         with pytest.raises(HostError):  # not asked with --quick
-            asker.function(host, choice, quick, command, ABSENT, ABSENT)
+            asker.function(host, choice, quick, command, ABSENT, ABSENT, ABSENT)
         return
-    found = asker.function(host, choice, quick, command, ABSENT, ABSENT)
+    found = asker.function(host, choice, quick, command, ABSENT, ABSENT, ABSENT)
     assert isinstance(found, LaunchParse)
     assert error in found.error
     judged = judge(launch_option_refused.the_launcher_accepts_its_options, launch_parse=found)

@@ -50,8 +50,10 @@ def line_of(error: click.ClickException) -> str:
         words, kind = error.message.split("'")[1], "a command"
     if not kind:
         return f"{_plain(error.format_message())}; `{path} --help` shows its options"
-    near = difflib.get_close_matches(words, known, n=1, cutoff=0.5)
-    meant = f"; did you mean `{near[0]}`?" if near else ";"
+    # the dashes, which all options share, are no likeness
+    by_word = {name.lstrip("-"): name for name in known}
+    near = difflib.get_close_matches(words.lstrip("-"), by_word, n=1, cutoff=0.5)
+    meant = f"; did you mean `{by_word[near[0]]}`?" if near else ";"
     return f"`{words}` is not {kind} of `{path}`{meant} `{path} --help` lists all"
 
 

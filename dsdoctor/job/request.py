@@ -20,6 +20,8 @@ from dsdoctor.host import LocalHost
 from dsdoctor.job.resolve import from_trainer, parsed_config
 from dsdoctor.model.facts.run import Floors, PlanNeeds, RunNeeds
 
+#: A machine type, which `--like` takes: `8xH100-SXM`, `A100`.
+MACHINE_TYPE = re.compile(r"(?:\d{1,4}x)?(?!GPU-|MIG-)[A-Za-z]{1,4}\d{2,4}[A-Za-z]{0,3}(?:-\w+)*")
 #: An index, or a UUID of a GPU or of a MIG device.
 GPU_SELECTOR = re.compile(r"\d{1,6}|GPU-[0-9a-fA-F-]+|MIG-[0-9A-Za-z/-]+")
 
@@ -36,9 +38,11 @@ def parse_gpus(items: Sequence[str] | None) -> tuple[str, ...]:
         raise UsageError("`--gpus` is empty; expected indices or UUIDs such as `0,1` or `GPU-…`")
     for item in items:
         if not GPU_SELECTOR.fullmatch(item):
+            other = "; `check` and `recommend` take a machine type as `--like`"
             raise UsageError(
                 f"`--gpus {item[:40]}` is not a GPU; "
                 "expected indices or UUIDs such as `0,1` or `GPU-…`"
+                f"{other if MACHINE_TYPE.fullmatch(item) else ''}"
             )
         if items.count(item) > 1:
             raise UsageError(f"`--gpus` contains `{item}` twice; pass each GPU once")

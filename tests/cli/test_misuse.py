@@ -32,6 +32,9 @@ from tests.support.command import clean_environment, dsdoctor
             "`--jsn` is not an option of `dsdoctor check`; did you mean `--json`?",
             id="a misspelled option",
         ),
+        (("smoke", "--device", "cpu"), "is not an option of `dsdoctor smoke`; `dsdoctor smoke"),
+        (("check", "--gpus", "4xA100-80GB"), "take a machine type as `--like`"),
+        (("check", "--gpus", "first"), "expected indices or UUIDs such as `0,1` or `GPU-…`\n"),
         (("run", "--hang-aftr", "5"), "did you mean `--hang-after`? `dsdoctor run --help`"),
         pytest.param(
             ("fleet", "chek"),

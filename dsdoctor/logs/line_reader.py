@@ -22,6 +22,7 @@ from dsdoctor.logs.progress import Steps, last_steps
 from dsdoctor.logs.prose import happened
 from dsdoctor.logs.ready import ReadySignatures
 from dsdoctor.logs.stamps import stamp
+from dsdoctor.logs.suggestions import without_suggestion
 from dsdoctor.logs.warning_lines import REACH, is_left_out, is_warning
 from dsdoctor.logs.window import CONTEXT_BYTES, Window
 from dsdoctor.model.condition import Signature
@@ -254,6 +255,7 @@ class LineReader:
         literals: set[str],
     ) -> None:
         start, at = place
+        written, text = text, without_suggestion(text)
         around = bare = None
         for index, ready in self.ready.speaking(literals):
             known = ready.known
@@ -297,7 +299,7 @@ class LineReader:
                 steps=steps,
                 warned=is_warning(bare, *window.lines(start, REACH, REACH)),
                 undated=not window.is_dated(start),
-                written="" if bare == text else text,
+                written="" if bare == written else written,
             )
             self._keep(hit, seen)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.errors import Error
@@ -16,6 +18,7 @@ from dsdoctor.logs.products import (
     passer_of,
     raiser_of,
 )
+from dsdoctor.logs.suggestions import without_suggestion
 
 #: What the hub and Python raise for a wrong name in the script.
 OWN_MISTAKE = lazy(
@@ -128,7 +131,8 @@ READERS = "/datasets/packaged_modules/"
 
 def is_user_code(error: Error) -> bool:
     """Whether an exception is the script's fault: its code raised it, or its data caused it."""
-    text = f"{error.type}: {error.message}"
+    text = without_suggestion(f"{error.type}: {error.message}")
+    error = msgspec.structs.replace(error, message=text[len(error.type) + 2 :])
     if error.type in {"SystemExit", DEVICE_ASSERT} or DATA_ASSERT.search(text) or _unread(error):
         return True
     if error.type == "FileNotFoundError" or OWN_MISTAKE.search(text):

@@ -51,6 +51,72 @@ def test_the_hint_names_the_module_and_both_remedies() -> None:
     assert "PYTHONPATH" in cause.hint
 
 
+@pytest.mark.parametrize(
+    ("line", "condition"),
+    [
+        pytest.param(
+            "ModuleNotFoundError: No module named 'deepspeeed'. Did you mean: 'deepspeed'?",
+            "script-module-missing",
+            id="a module",
+        ),
+        pytest.param(
+            "ModuleNotFoundError: No module named 'apex'. Did you mean: 'aplex'?",
+            "script-module-missing",
+            id="a known module",
+        ),
+        pytest.param(
+            "ModuleNotFoundError: No module named 'torch'. Did you mean: 'torrch'?",
+            "torch-missing",
+            id="torch",
+        ),
+        pytest.param(
+            "ModuleNotFoundError: No module named 'loralib'. Site initialization is disabled, did "
+            "you forget to add the site-packages directory to sys.path?",
+            "script-module-missing",
+            id="without site-packages",
+        ),
+        pytest.param(
+            "ModuleNotFoundError: No module named 'loralib'. Although a module with this name was "
+            "found for a different Python version (loralib.cpython-311-x86_64-linux-gnu.so).",
+            "compiled-extension-broken",
+            id="of another Python",
+        ),
+        pytest.param(
+            "AttributeError: module 'flowers' has no attribute 'rose'. Did you mean '.roses' instead "
+            "of '.rose'?",
+            "user-code",
+            id="an attribute",
+        ),
+        pytest.param(
+            "ImportError: cannot import name 'rose' from 'flowers' (/home/me/flowers/__init__.py). "
+            "Did you mean: 'roses'?",
+            "user-code",
+            id="a name of the project",
+        ),
+        pytest.param(
+            "ModuleNotFoundError: No module named '_lzma'", "script-module-missing", id="of Python"
+        ),
+        pytest.param(
+            "ModuleNotFoundError: Standard library module '_lzma' was not found",
+            "script-module-missing",
+            id="of Python, since 3.14",
+        ),
+    ],
+)
+def test_what_python_adds_to_a_message(line: str, condition: str) -> None:
+    """Since 3.15 there are suggestions for modules that are not found."""
+    found = read(f"{OWN}    import x\n{line}\n")
+    assert named(f"{OWN}    import x\n{line}\n") == condition
+    assert found.first_error is not None
+    assert found.first_error.log.text == line
+
+
+def test_a_module_of_python_itself_is_no_package() -> None:
+    cause = read(f"{OWN}    import lzma\nModuleNotFoundError: No module named '_lzma'\n").causes[0]
+    assert "built without its module `_lzma`" in cause.message
+    assert "liblzma-dev" in cause.hint
+
+
 def test_hyphens_and_case_of_folders_do_not_hide_the_project() -> None:
     text = OWN.replace("flowers", "Deep-Flowers")
     missing = "ModuleNotFoundError: No module named 'deep_flowers'\n"

@@ -32,7 +32,7 @@ from dsdoctor.paste.pip_show import PYPI_CUDA
 from dsdoctor_checks.cuda._tables import SAME_FAMILY
 from dsdoctor_checks.ops._tables import NEWEST_GCC, STANDARDS
 from dsdoctor_checks.python._tables import OLDEST_PYTHON
-from dsdoctor_checks.torch._tables import archs
+from dsdoctor_checks.torch._tables import PYTHONS, archs
 
 TABLES = Path(__file__).with_name("tables.json")
 SITE = Path(sysconfig.get_path("purelib"))
@@ -145,6 +145,27 @@ def torch_cuda() -> Iterator[str]:
             print(f"torch {release}: its metadata names no CUDA")
 
 
+def torch_pythons() -> Iterator[str]:
+    """The versions of Python that torch's wheels for Linux on the package index are for."""
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "pip", "download", "--no-deps", "-vvv", "--dest", "unused",
+            "torch==0",
+        ],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    there: dict[tuple[int, int], set[int]] = {}
+    wheels = r"torch-(\d+\.\d+)[\d.]*-cp3(\d+)-cp3\d+-manylinux\w*x86_64"
+    for release, minor in re.findall(wheels, done.stdout + done.stderr):
+        there.setdefault(_pair(release), set()).add(int(minor))
+    for release, minors in sorted(there.items()):
+        known = PYTHONS.get(release)
+        if release >= min(PYTHONS) and known != (min(minors), max(minors)):
+            yield f"torch {release} on the index: Python 3.{sorted(minors)}, the table says {known}"
+    if not there:
+        print("torch: no wheel on this index")
+
+
 #: First two digits of a PCI device id to the capability of that family of chips (pci.ids).
 CHIPS = {
     "1E": (7, 5), "1F": (7, 5), "21": (7, 5), "20": (8, 0), "22": (8, 6), "24": (8, 6),
@@ -195,6 +216,7 @@ def main() -> int:
     comparisons = dict(OFFLINE)
     if asked.index:
         comparisons["torch-cuda"] = torch_cuda
+        comparisons["torch-pythons"] = torch_pythons
     if asked.supported:
         listed = asked.supported.read_text(encoding="utf-8")
         comparisons["products"] = functools.partial(products, listed)

@@ -31,6 +31,7 @@ from dsdoctor.api import (
     Missing,
     NvidiaKernel,
     OsInfo,
+    Patient,
     RunNeeds,
     Scope,
     Signature,
@@ -46,7 +47,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import Capability, capabilities, code_for, dotted, listed, pair, variable
 from dsdoctor_checks.cuda import _ops, _tables
-from dsdoctor_checks.torch._builds import NEWEST, choose, machine_of
+from dsdoctor_checks.torch._builds import NEWEST, choose, machine_of, python_of
 
 CONDITION = Condition(
     "nvcc-arch-unsupported",
@@ -72,12 +73,18 @@ def _as_arch_list(archs: dict[Capability, bool]) -> list[str]:
     return names + [f"compute_{major}{minor}" for (major, minor), ptx in archs.items() if ptx]
 
 
-def _toolkit(torch: TorchBuild, wanted: Iterable[Capability], machine: str) -> str:
+def _toolkit(
+    torch: TorchBuild,
+    wanted: Iterable[Capability],
+    os: OsInfo | Missing,
+    patient: Patient | Missing,
+) -> str:
     """Which toolkit to install: that of torch if it supports the GPUs, else one with another torch."""
     own = _tables.nvcc_archs(torch.cuda or "") or ()
     if all(cc in own for cc in wanted):
         return f"install the CUDA {torch.cuda} toolkit and point `CUDA_HOME` to it"
-    build = choose(pair(torch.version) or NEWEST, None, set(wanted), machine)
+    release = pair(torch.version) or NEWEST
+    build = choose(release, None, set(wanted), machine_of(os), python_of(patient))
     if build is None or build.cuda is None:
         return "choose GPUs that one build of torch supports"
     return f"install a torch build for CUDA {build.cuda}, and the CUDA {build.cuda} toolkit"
@@ -94,6 +101,7 @@ def nvcc_supports_gpus(
     env: Environment | Missing,
     kernel: NvidiaKernel | Missing,
     os: OsInfo | Missing,
+    patient: Patient | Missing,
 ) -> Iterator[Finding]:
     """Compares what would be compiled for with what this nvcc supports."""
     need = _ops.toolkit_need(torch, deepspeed, run, env, kernel, gpus)
@@ -131,7 +139,7 @@ def nvcc_supports_gpus(
             effect=f"the build of {need.words} fails with `Unsupported gpu architecture`",
             hint="set `TORCH_CUDA_ARCH_LIST` to the capability of the GPUs"
             if not source.endswith("run")
-            else _toolkit(torch, wanted, machine_of(os)),
+            else _toolkit(torch, wanted, os, patient),
             unknown=unknown,
             **evidence,
         )

@@ -52,7 +52,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import capabilities, chosen, cuda_works, numbers, pair
 from dsdoctor_checks.driver import _tables
-from dsdoctor_checks.torch._builds import NEWEST, choose, least_cuda, machine_of, offered
+from dsdoctor_checks.torch._builds import NEWEST, choose, least_cuda, machine_of, offered, python_of
 
 CONDITION = Condition(
     "driver-too-old",
@@ -101,7 +101,13 @@ def driver_supports_torch(
         devices = set(capabilities(gpus, live, run, env).values())
     except NotStated:
         devices = set()
-    build = choose(pair(torch.version) or NEWEST, compat or driver, devices, machine_of(os))
+    build = choose(
+        pair(torch.version) or NEWEST,
+        compat or driver,
+        devices,
+        machine_of(os),
+        python_of(patient),
+    )
     install = build.command(torch.version, patient, packages) if build else None
     try:
         built = pair(torch.cuda)

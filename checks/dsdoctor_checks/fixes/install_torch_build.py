@@ -43,7 +43,15 @@ from dsdoctor_checks._util import (
     pair,
 )
 from dsdoctor_checks.fixes._pip import refusal
-from dsdoctor_checks.torch._builds import NEWEST, Build, choose, companions, driver_of
+from dsdoctor_checks.torch._builds import (
+    Build,
+    choose,
+    companions,
+    driver_of,
+    newest_for,
+    none_fits,
+    python_of,
+)
 
 NAME = "install-torch-build"
 CONDITIONS = (
@@ -84,19 +92,20 @@ def install_torch_build(
         return Impossible(why=f"this machine has {amd} AMD GPUs; install {ROCM_BUILD}")
     driver = driver_of(kernel, nvml, lib)
     wanted = set(capabilities(gpus, live, run, env).values())
-    release = pair(torch.version) or NEWEST
+    python = python_of(patient)
+    release = pair(torch.version) or newest_for(python)
     if driver is None and not wanted:
         if gpu_expected(run, kernel, gpus, env):
             return Impossible(why="neither a driver nor a GPU was read, so no CUDA build can be chosen; "
                               "run this where the job will run")  # fmt: skip
         found: Build | None = Build(release, None)
     else:
-        found = choose(release, driver, wanted, system.machine)
+        found = choose(release, driver, wanted, system.machine, python)
     machine = f"driver {driver}" if driver else "an unknown driver"
     machine += f" and GPUs of capability {', '.join(map(dotted, sorted(wanted)))}" if wanted else ""
     if found is None:
-        return Impossible(why=f"no published torch build supports {machine}; upgrade the driver, or build torch "
-                          "from source")  # fmt: skip
+        return Impossible(why=f"no published torch build supports {machine}; "
+                          + none_fits(driver, wanted, system.machine, python))  # fmt: skip
     known, cuda = found.release, found.cuda
     spec, index = found.requirement(torch.version), found.index
     if (

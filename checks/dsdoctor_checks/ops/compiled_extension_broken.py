@@ -197,6 +197,20 @@ SIGNATURES = (
         message="apex is installed without its CUDA extensions",
         hint="build apex with its CUDA extensions (`--cuda_ext`), or use the fused optimizers of torch or DeepSpeed",
     ),
+    Signature(
+        pattern=r"No module named '(?P<name>[\w.]{1,100})'\. Although a module with this name was found for a different Python version \((?P<file>[\w.-]{1,200})\)",
+        source="CPython 3.15 Lib/traceback.py",
+        examples=(
+            "ModuleNotFoundError: No module named 'flash_attn_2_cuda'. Although a module with this name was found for a different Python version (flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so).",
+        ),
+        not_examples=(
+            "a module 'x'. Although a module with this name was found for a different Python version (",
+        ),
+        level=Level.CERTAIN,
+        message="`{name}` was built for another version of Python: `{file}`",
+        hint="install the package that contains it again, in an environment of this Python only; do not copy `site-packages` between versions",
+        masks=("script-module-missing", "cxx-abi-undefined-symbol"),
+    ),
     # kernels of trainers, which are built separately or not at all
     Signature(
         pattern=r"^(?:ModuleNotFoundError|ImportError): No module named '?(?!fused_(?:layer_norm|dense|weight_gradient_mlp)_cuda)(?:colossalai\._C\.\w+|fused_[a-z_]+|scaled_\w+_softmax_cuda|fused_\w+_cuda|exllama\w*_ext|autogptq_cuda\w*|quant_cuda|awq_(?:inference_engine|ext))\b|Fused kernels configured but not (?:properly )?installed",

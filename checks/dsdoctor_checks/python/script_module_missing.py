@@ -106,6 +106,17 @@ def _in_logs(group: dict[str, str]) -> Signature:
 
 
 _NOT_INSTALLED = "the package of the module `{name}` is not installed"
+#: Modules of Python itself that its build leaves out where a library is missing (CPython 3.10-3.15
+#: setup.py and Modules/Setup).
+_OF_PYTHON = (
+    "_bz2|_ctypes|_curses|_dbm|_hashlib|_lzma|_sqlite3|_ssl|_tkinter|_uuid|_zstd|readline|zlib"
+)
+_UNBUILT = "this Python was built without its module `{name}`"
+_OTHER_PYTHON = (
+    "use a Python that has it, from the distribution, conda or uv; or install the headers of its"
+    " library (such as `liblzma-dev`, `libffi-dev`, `libsqlite3-dev`) and build Python again"
+)
+
 SIGNATURES = (
     *map(_in_logs, GROUPS),
     *(
@@ -133,6 +144,26 @@ SIGNATURES = (
             "ModuleNotFoundError: No module named 'apex.normalization'",
         ),
         not_examples=("ModuleNotFoundError: No module named 'apex_C'",),
+    ),
+    Signature(
+        pattern=rf"^ModuleNotFoundError: No module named '(?P<name>{_OF_PYTHON})'$",
+        source="python 3.6-3.13 Lib/importlib/_bootstrap.py",
+        level=Level.STRONG,
+        message=_UNBUILT,
+        hint=_OTHER_PYTHON,
+        examples=tuple(
+            f"ModuleNotFoundError: No module named '{name}'" for name in _OF_PYTHON.split("|")
+        ),
+        not_examples=("ModuleNotFoundError: No module named '_lzmb'",),
+    ),
+    Signature(
+        pattern=r"^ModuleNotFoundError: Standard library module '(?P<name>\w{1,40})' was not found",
+        source="CPython 3.14-3.15 Lib/traceback.py",
+        level=Level.STRONG,
+        message=_UNBUILT,
+        hint=_OTHER_PYTHON,
+        examples=("ModuleNotFoundError: Standard library module '_lzma' was not found",),
+        not_examples=("ModuleNotFoundError: Standard library module '' was not found",),
     ),
     Signature(
         pattern=r"^ModuleNotFoundError: No module named '(?P<name>[A-Za-z_]\w{0,80})'$",

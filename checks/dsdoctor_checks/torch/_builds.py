@@ -21,7 +21,7 @@ from dsdoctor.api import (
 from dsdoctor_checks._pip import pip
 from dsdoctor_checks._util import Capability, code_for, is_version, numbers, pair
 from dsdoctor_checks.driver._tables import FLOOR
-from dsdoctor_checks.torch._tables import INDEX, VARIANTS, Release, archs
+from dsdoctor_checks.torch._tables import INDEX, PYTHONS, VARIANTS, Release, archs, has_wheels
 
 #: Where the search starts without a torch: the newest release of the table.
 NEWEST = max(VARIANTS)
@@ -91,19 +91,36 @@ def companions(packages: Packages | Missing) -> tuple[str, ...]:
     return tuple(found)
 
 
-def choose(
-    release: Release, driver: str | None, gpus: set[Capability], machine: str
-) -> Build | None:
-    """The nearest build that runs on a driver and on every GPU: same release, older, newer.
+def newest_for(python: tuple[int, int] | None) -> Release:
+    """The newest release with wheels for a Python; the newest of all if none has.
 
-    >>> choose((2, 11), "535.104.05", {(8, 0)}, "x86_64")
+    >>> newest_for((3, 10)), newest_for((3, 8)), newest_for(None) == NEWEST
+    ((2, 14), (2, 4), True)
+    """
+    return max((known for known in VARIANTS if has_wheels(known, python)), default=NEWEST)
+
+
+def choose(
+    release: Release,
+    driver: str | None,
+    gpus: set[Capability],
+    machine: str,
+    python: tuple[int, int] | None,
+) -> Build | None:
+    """The nearest build for a driver, every GPU and a Python: same release, older, newer.
+
+    >>> choose((2, 11), "535.104.05", {(8, 0)}, "x86_64", None)
     Build(release=(2, 11), cuda='12.8')
-    >>> choose((2, 11), None, {(7, 0)}, "x86_64"), choose((2, 5), None, {(12, 0)}, "x86_64")
+    >>> choose((2, 11), None, {(7, 0)}, "x86_64", None), choose((2, 5), None, {(12, 0)}, "x86_64", None)
     (Build(release=(2, 11), cuda='12.6'), Build(release=(2, 7), cuda='12.8'))
+    >>> choose((2, 15), None, {(8, 0)}, "x86_64", (3, 10))
+    Build(release=(2, 14), cuda='13.0')
     """
     older = sorted((known for known in VARIANTS if known < release), reverse=True)
     newer = sorted(known for known in VARIANTS if known > release)
     for known in [*([release] if release in VARIANTS else []), *older, *newer]:
+        if not has_wheels(known, python):
+            continue
         for cuda in VARIANTS[known]:
             floor = FLOOR.get((pair(cuda) or (0, 0))[0], "0")
             code = archs(known, cuda, machine) or ()
@@ -112,6 +129,23 @@ def choose(
             if code and all(code_for(code, capability) for capability in gpus):
                 return Build(known, cuda)
     return None
+
+
+def none_fits(
+    driver: str | None, gpus: set[Capability], machine: str, python: tuple[int, int] | None
+) -> str:
+    """What to do where no published build fits: where another Python helps, its version is named.
+
+    >>> none_fits("535.104.05", {(8, 0)}, "x86_64", (3, 15))
+    'use an environment with Python 3.14: it has a torch build for this driver and GPU'
+    >>> none_fits("440.33.01", {(8, 0)}, "x86_64", (3, 15)) == NONE_FITS
+    True
+    """
+    other = choose(NEWEST, driver, gpus, machine, None)
+    if python is None or other is None:
+        return NONE_FITS
+    newest = f"3.{PYTHONS[other.release][1]}"
+    return f"use an environment with Python {newest}: it has a torch build for this driver and GPU"
 
 
 def driver_of(
@@ -123,6 +157,15 @@ def driver_of(
     if isinstance(kernel, NvidiaKernel) and kernel.module_version:
         return kernel.module_version
     return nvml.driver_version if isinstance(nvml, Nvml) else None
+
+
+def python_of(patient: Patient | Missing) -> tuple[int, int] | None:
+    """Major and minor version of the Python that torch is for; None if it is not known."""
+    if isinstance(patient, Missing):
+        return None
+    with contextlib.suppress(NotStated):
+        return pair(patient.version)
+    return None
 
 
 def machine_of(os: OsInfo | Missing) -> str:

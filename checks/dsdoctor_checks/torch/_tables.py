@@ -31,6 +31,15 @@ VARIANTS: dict[Release, tuple[str, ...]] = {
     (2, 14): ("13.0", "12.6", "13.2"),
     (2, 15): ("13.2", "13.0"),
 }
+#: The oldest and the newest Python 3 that each release has wheels for (names of the wheels for Linux
+#: on PyPI, read 2026-11-29).
+PYTHONS: dict[Release, tuple[int, int]] = {
+    **dict.fromkeys([(2, 0), (2, 1)], (8, 11)),
+    **dict.fromkeys([(2, 2), (2, 3), (2, 4)], (8, 12)),
+    **dict.fromkeys([(2, 5), (2, 6), (2, 7), (2, 8)], (9, 13)),
+    **dict.fromkeys([(2, 9), (2, 10), (2, 11), (2, 12), (2, 13), (2, 14)], (10, 14)),
+    (2, 15): (11, 15),
+}
 _BASE = ("sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90")
 _NEW = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120")
 _ARM12 = ("sm_80", "sm_90", "sm_100", "sm_120")
@@ -48,6 +57,16 @@ FIRST_CUDA: dict[int, tuple[int, int]] = {
     11: (12, 8),
     12: (12, 8),
 }
+
+
+def has_wheels(release: Release, python: tuple[int, int] | None) -> bool:
+    """Whether a release was published for a Python; True if either is not known.
+
+    >>> has_wheels((2, 15), (3, 10)), has_wheels((2, 14), (3, 10)), has_wheels((2, 14), None)
+    (False, True, True)
+    """
+    oldest, newest = PYTHONS.get(release, (0, 99))
+    return python is None or (3, oldest) <= python <= (3, newest)
 
 
 def archs(release: Release, cuda: str, machine: str = "x86_64") -> tuple[str, ...] | None:

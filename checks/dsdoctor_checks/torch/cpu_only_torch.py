@@ -45,7 +45,15 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._amd import ROCM_BUILD, amd_gpus
 from dsdoctor_checks._util import capabilities, gpu_expected, pair
-from dsdoctor_checks.torch._builds import NEWEST, NONE_FITS, choose, driver_of, machine_of, offered
+from dsdoctor_checks.torch._builds import (
+    NEWEST,
+    choose,
+    driver_of,
+    machine_of,
+    none_fits,
+    offered,
+    python_of,
+)
 
 CONDITION = Condition(
     "cpu-only-torch",
@@ -112,13 +120,14 @@ def torch_has_cuda(
     wanted = set(capabilities(gpus, live, run, env).values())
     build = None
     if used or wanted:
-        build = choose(pair(torch.version) or NEWEST, used, wanted, machine_of(os))
+        release, python = pair(torch.version) or NEWEST, python_of(patient)
+        build = choose(release, used, wanted, machine_of(os), python)
     finding = fail(
         f"torch {torch.version} is a CPU build, but {there}",
         effect="DeepSpeed runs on the CPU and uses no GPU",
         hint=f"run `{build.command(torch.version, patient, packages)}`"
         if build
-        else NONE_FITS
+        else none_fits(used, wanted, machine_of(os), python_of(patient))
         if used or wanted
         else "install a CUDA build of torch that the job's driver supports",
         torch=torch.version,

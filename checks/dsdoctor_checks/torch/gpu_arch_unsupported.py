@@ -51,7 +51,15 @@ from dsdoctor_checks._util import (
 )
 from dsdoctor_checks._util import pair as two
 from dsdoctor_checks.torch import _gpu_arch_unsupported_signatures, _tables
-from dsdoctor_checks.torch._builds import NEWEST, NONE_FITS, choose, driver_of, machine_of, offered
+from dsdoctor_checks.torch._builds import (
+    NEWEST,
+    choose,
+    driver_of,
+    machine_of,
+    none_fits,
+    offered,
+    python_of,
+)
 
 CONDITION = Condition(
     "gpu-arch-unsupported",
@@ -95,7 +103,8 @@ def torch_has_code_for_gpus(
     except NotStated:  # a paste often has `torch 2.5.1` and no more
         devices = capabilities(gpus, live, run, env)
         driver = driver_of(kernel, nvml, lib)
-        build = choose(two(torch.version) or NEWEST, driver, set(devices.values()), machine)
+        near = two(torch.version) or NEWEST
+        build = choose(near, driver, set(devices.values()), machine, python_of(patient))
         hint = "run on another GPU, or build torch from source for this one"
         if build:
             hint = f"run `{build.command(torch.version, patient, packages)}`"
@@ -123,8 +132,14 @@ def torch_has_code_for_gpus(
     say = warn if len(bad) < len(devices) and not run.gpus else fail
     release = two(torch.version)
     driver = driver_of(kernel, nvml, lib)
-    build = choose(release, driver, set(devices.values()), machine) if release else None
-    hint = f"run `{build.command(torch.version, patient, packages)}`" if build else NONE_FITS
+    build = None
+    if release:
+        build = choose(release, driver, set(devices.values()), machine, python_of(patient))
+    hint = (
+        f"run `{build.command(torch.version, patient, packages)}`"
+        if build
+        else none_fits(driver, set(devices.values()), machine, python_of(patient))
+    )
     evidence: dict[str, Any] = {
         "torch": torch.version,
         "torch_cuda": torch.cuda,

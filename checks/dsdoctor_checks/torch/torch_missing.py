@@ -44,7 +44,14 @@ from dsdoctor_checks._util import (
     hint_to_install,
     holds_no_job,
 )
-from dsdoctor_checks.torch._builds import NEWEST, choose, driver_of, machine_of
+from dsdoctor_checks.torch._builds import (
+    NEWEST,
+    choose,
+    driver_of,
+    machine_of,
+    none_fits,
+    python_of,
+)
 
 CONDITION = Condition(
     "torch-missing",
@@ -94,12 +101,17 @@ def torch_is_installed(
         return
     driver = driver_of(kernel, nvml, lib)
     wanted = set(capabilities(gpus, live, run, env).values())
-    build = choose(NEWEST, driver, wanted, machine_of(os)) if driver or wanted else None
+    build = None
+    if driver or wanted:
+        build = choose(NEWEST, driver, wanted, machine_of(os), python_of(patient))
     install = pip(patient, packages, "install torch")
     if build:
         install = build.command(None, patient, packages)
     amd = amd_gpus(os, kernel)
     hint = hint_to_install(patient, install)
+    none_fit = build is None and bool(driver or wanted)
+    if none_fit and install in hint:
+        hint = none_fits(driver, wanted, machine_of(os), python_of(patient))
     if amd:
         evidence["amd_gpus"] = str(amd)
         hint = f"install {ROCM_BUILD}, into the environment that the job uses"
@@ -110,8 +122,7 @@ def torch_is_installed(
         python=python,
         **evidence,
     )
-    none_fits = build is None and bool(driver or wanted)
-    yield without_fix(missing) if amd or none_fits or holds_no_job(patient) else missing
+    yield without_fix(missing) if amd or none_fit or holds_no_job(patient) else missing
 
 
 HINT = (

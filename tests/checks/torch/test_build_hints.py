@@ -47,11 +47,11 @@ VENV_OF_UV = msgspec.structs.replace(cases.VENV, made_by_uv=True)
 
 
 def _judged(
-    torch: TorchBuild, driver: str, cards: str, packages: Packages
+    torch: TorchBuild, driver: str, cards: str, packages: Packages, python: str = "3.11.7"
 ) -> tuple[list[Finding], PlanDocument]:
     """What fails, and what the fix would do about it."""
     facts: list[Fact] = [
-        VENV_OF_UV if packages is UV else cases.VENV,
+        msgspec.structs.replace(VENV_OF_UV if packages is UV else cases.VENV, version=python),
         m.LINUX, m.NO_ENV, m.ANY, PackageManagers(), packages, torch,
         m.kernel(driver), m.nvml(driver), m.gpus(*cards.split("+")),
     ]  # fmt: skip
@@ -121,6 +121,33 @@ def test_the_build_that_a_machine_is_told(
     (finding,) = bad
     index = said.format("https://download.pytorch.org/whl")
     assert f"run `/e/bin/python -m pip install --force-reinstall {index}`" in finding.hint
+
+
+@pytest.mark.parametrize(
+    ("python", "driver", "said"),
+    [
+        pytest.param("3.10.12", "595.45.04", "torch==2.14.*", id="too old for the newest"),
+        pytest.param("3.11.9", "595.45.04", "torch==2.15.*", id="the oldest of the newest"),
+        pytest.param("3.8.18", "595.45.04", "torch==2.4.*", id="for old releases only"),
+        pytest.param("3.15.2", "595.45.04", "torch==2.15.*", id="for the newest only"),
+        pytest.param("3.15.2", "535.104.05", None, id="whose builds the driver does not run"),
+    ],
+)
+def test_a_build_that_is_published_for_the_python(
+    python: str, driver: str, said: str | None
+) -> None:
+    """torch 2.15 has no wheels for Python 3.10, and only it has some for 3.15."""
+    (finding,), document = _judged(TorchBuild(), driver, "A100", PIP, python)
+    if said is None:
+        assert "Python 3.14" in finding.hint
+        assert finding.fixes == ()
+        assert not document.plans
+        assert "use an environment with Python 3.14" in document.impossible[0].why
+        return
+    assert f"'{said}'" in finding.hint
+    (step,) = document.plans[0].steps
+    assert isinstance(step, Run)
+    assert said in step.argv
 
 
 def test_a_cpu_build_is_not_installed_for_a_run_that_needs_gpus() -> None:

@@ -100,7 +100,7 @@ def test_the_hint_names_the_index_that_the_fix_takes(card: str, driver: str, ind
     found = judge(CHECK, torch_build=torch, gpus=gpus, nvidia_kernel=m.kernel(driver))
     (finding,) = found.findings
     assert f"'torch==2.13.0' --index-url https://download.pytorch.org/whl/{index}`" in finding.hint
-    build = choose((2, 13), driver, {gpu.cc for gpu in gpus.gpus if gpu.cc}, "x86_64")
+    build = choose((2, 13), driver, {gpu.cc for gpu in gpus.gpus if gpu.cc}, "x86_64", None)
     assert build is not None
     assert build.index.endswith(f"/{index}")
 

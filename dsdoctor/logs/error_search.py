@@ -189,7 +189,8 @@ def _tells_whose(quoted: Quoted, text: Text) -> bool:
         return True
     if is_many and (quoted.begins or len(said) == entry.words):
         return True
-    if entry.product in words_of(HEAD.match(text.whole)[0]):
+    head = HEAD.match(text.whole)
+    if head is not None and entry.product in words_of(head[0]):
         return True
     own = [word for word in said if len(word) > 1 and word != entry.product]
     uncommon = weight(own, text.names) + (quoted.begins and text.kind == entry.exception)

@@ -39,11 +39,9 @@ _POLICIES = ("TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP", "NO_WRAP")
 _PREFETCH = ("BACKWARD_PRE", "BACKWARD_POST", "NO_PREFETCH")
 _STATES = ("FULL_STATE_DICT", "LOCAL_STATE_DICT", "SHARDED_STATE_DICT")
 #: Also the numbers and the own name that torch gives them.
-_NUMBERED = {
-    "fsdp_sharding_strategy": frozenset("12345") | {"_HYBRID_SHARD_ZERO2"},
-    "fsdp_backward_prefetch": frozenset("12"),
-    "fsdp_state_dict_type": frozenset("123"),
-}
+_STRATEGY_NUMBERS = frozenset("12345") | {"_HYBRID_SHARD_ZERO2"}
+_PREFETCH_NUMBERS = frozenset("12")
+_STATE_NUMBERS = frozenset("123")
 #: Modes of `torch.compile` (torch 2.0 to 2.13 _inductor/__init__.py `list_mode_options`).
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
@@ -79,10 +77,17 @@ class _Section:
         """How the file writes a key."""
         return self._written.get(self._prefix + name, self._prefix + name)
 
-    def one_of(self, name: str, expected: tuple[str, ...], *, null: bool) -> Iterator[Rejection]:
+    def one_of(
+        self,
+        name: str,
+        expected: tuple[str, ...],
+        other: frozenset[str] = frozenset(),
+        *,
+        null: bool,
+    ) -> Iterator[Rejection]:
         """A word, in upper or lower case."""
         value = self.get(name)
-        known = {*map(str.upper, expected), *_NUMBERED.get(self._prefix + name, ())}
+        known = {*map(str.upper, expected), *other}
         if self.given(name) and not (value is None and null) and str(value).upper() not in known:
             words = either(expected)
             yield self._rejected(name, words, f"set `{self.key(name)}` to {words}")
@@ -143,11 +148,13 @@ def rejected_sections(values: Mapping[str, Any], options: Mapping[str, str]) -> 
         yield from _of_megatron(values, options)
     elif kind == "DEEPSPEED":
         yield from _of_deepspeed(values, options)
-    compiled = _Section(values.get("dynamo_config"), "dynamo_", options, "dynamo_")
-    yield from compiled.truths("use_fullgraph", "use_dynamic", "use_regional_compilation")
-    if str(compiled.get("backend", "")).upper() == "INDUCTOR":
-        yield from compiled.one_of("mode", _MODES, null=True)
-    yield from _of_parallelism(values, options)
+    if kind != "DEEPSPEED":  # no release passes these on to DeepSpeed's ranks
+        compiled = _Section(values.get("dynamo_config"), "dynamo_", options, "dynamo_")
+        yield from compiled.truths("use_fullgraph", "use_dynamic", "use_regional_compilation")
+        if str(compiled.get("backend", "")).upper() == "INDUCTOR":
+            yield from compiled.one_of("mode", _MODES, null=True)
+    if kind not in ("NO", "MULTI_CPU"):
+        yield from _of_parallelism(values, options)
 
 
 def _of_fsdp(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
@@ -156,13 +163,14 @@ def _of_fsdp(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[
     second = str(options.get("fsdp_version", section.get("version", 1))) == "2"
     if second:
         yield from section.truths("reshard_after_forward")
-        yield from section.one_of("state_dict_type", (_STATES[0], _STATES[2]), null=True)
+        whole = (_STATES[0], _STATES[2])
+        yield from section.one_of("state_dict_type", whole, _STATE_NUMBERS - {"2"}, null=True)
     else:
-        yield from section.one_of("sharding_strategy", _STRATEGIES, null=False)
-        yield from section.one_of("state_dict_type", _STATES, null=True)
+        yield from section.one_of("sharding_strategy", _STRATEGIES, _STRATEGY_NUMBERS, null=False)
+        yield from section.one_of("state_dict_type", _STATES, _STATE_NUMBERS, null=True)
         yield from section.truths("forward_prefetch", "use_orig_params", "sync_module_states")
     yield from section.one_of("auto_wrap_policy", _POLICIES, null=True)
-    yield from section.one_of("backward_prefetch", _PREFETCH, null=True)
+    yield from section.one_of("backward_prefetch", _PREFETCH, _PREFETCH_NUMBERS, null=True)
     yield from section.truths(
         "offload_params", "activation_checkpointing", "activation_checkpointing_offload",
         "cpu_ram_efficient_loading",

@@ -166,7 +166,9 @@ def _missing(
 
 
 def _dynamo(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
-    """The backend of `torch.compile`: the launcher checks it, with DeepSpeed each rank."""
+    """The backend of `torch.compile`, which the launcher checks and DeepSpeed's ranks never get."""
+    if values.get("distributed_type") == "DEEPSPEED" or "use_deepspeed" in options:
+        return
     section = values.get("dynamo_config")
     section = section if isinstance(section, dict) else {}
     for held, key in (
@@ -179,14 +181,13 @@ def _dynamo(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[R
             continue
         near = _nearest(str(backend).upper(), _BACKENDS)
         said = f"`{key}` is `{backend}`, which accelerate does not have"
-        in_ranks = values.get("distributed_type") == "DEEPSPEED"
         if backend is False:
             said = f"`{key}` is false, as YAML reads an unquoted `no`"
-            yield Rejection(said, f"write `{key}: 'NO'`", in_ranks)
+            yield Rejection(said, f"write `{key}: 'NO'`")
         elif near:
-            yield Rejection(f"{said}; the closest is `{near}`", f"set it to `{near}`", in_ranks)
+            yield Rejection(f"{said}; the closest is `{near}`", f"set it to `{near}`")
         else:
-            yield Rejection(said, "set it to `INDUCTOR`, or remove it", in_ranks)
+            yield Rejection(said, "set it to `INDUCTOR`, or remove it")
 
 
 def _of_fsdp(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:

@@ -79,6 +79,7 @@ ROWS = {
     "a strategy for 2": (fsdp2(fsdp_reshard_after_forward="FULL_SHARD"),
                          "`fsdp_reshard_after_forward` is `FULL_SHARD`; expected true or false"),
     "a state for 2": (fsdp2(fsdp_state_dict_type="LOCAL_STATE_DICT"), "is `LOCAL_STATE_DICT`"),
+    "a number for 2": (fsdp2(fsdp_state_dict_type=2), "`fsdp_state_dict_type` is `2`"),
     "offload alone": (fsdp2(fsdp_activation_checkpointing_offload=True),
                       "needs `fsdp_activation_checkpointing`"),
     "offload in 1": (fsdp(fsdp_activation_checkpointing=True,
@@ -121,6 +122,10 @@ LATER = {
                        "deepspeed_config": {"zero_stage": 2, "gradient_clipping": "auto"}}, ""),
     "of another kind": ({**fsdp(fsdp_sharding_strategy="ZERO3"), "distributed_type": "MULTI_GPU"},
                         ""),
+    "not compiled": ({**compiled(dynamo_backend="INDUCTR", dynamo_use_dynamic="x"),
+                      "distributed_type": "DEEPSPEED"}, ""),
+    "one rank": ({**BASE, "distributed_type": "NO",
+                  "parallelism_config": {"parallelism_config_tp_size": 0}}, ""),
     "on CPUs": ({**fsdp(fsdp_sharding_strategy="ZERO3"), "use_cpu": True}, ""),
 }  # fmt: skip
 

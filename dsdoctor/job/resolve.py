@@ -56,6 +56,8 @@ _ARGUMENT = re.compile(
     r'|"?\$(?:@|\*|\{@\}|\{\*\})"?',
     re.MULTILINE | re.DOTALL,
 )
+#: A script in a folder that a variable holds.
+_IN_FOLDER = re.compile(r"\$(?:\w+|\{\w+\})/[^$\s]{1,400}\.py")
 #: How many nested shells are followed; more is a loop.
 _DEEPEST = 4
 
@@ -151,7 +153,8 @@ def _follow(words: tuple[str, ...], host: Host, cwd: str) -> tuple[tuple[str, ..
             count = f"{len(found)} commands that launch a job" if found else "no launch command"
             return words, followed, f"{name} contains {count}, expected one"
         script = found[0].depends_on or parse_command(found[0].words).script or ""
-        if script.startswith("$"):  # options, the script or both: only a shell can expand it
+        # options, the script or both, which only a shell can expand, and not its folder alone
+        if script.startswith("$") and not _IN_FOLDER.fullmatch(script):
             return words, followed, f"`{script}` in line {found[0].line} of {name} is not known"
         followed = name if name.startswith("the") else f"line {found[0].line} of {name}"
         # `srun` with its options, or assignments, may precede the shell and apply to the job

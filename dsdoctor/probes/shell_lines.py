@@ -278,7 +278,9 @@ class _Variables:
             self._may_be(name, value)
             return
         self._unsure.discard(name)
-        if unknown or COMPUTED in value:
+        # several words of which some are computed: the others count
+        partly = COMPUTED in value and len(value.split()) > 1 and not value.startswith(COMPUTED)
+        if unknown or (COMPUTED in value and not partly):
             before = self.known.pop(name, None)
             if before is not None and name not in self._fresh:
                 self._gone.add(name)

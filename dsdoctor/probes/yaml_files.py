@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
 from collections.abc import Mapping
 from typing import Any
@@ -36,6 +37,12 @@ def read_yaml(path: str, host: Host, cwd: str) -> dict[str, Any] | None:
         text = read_text(host, posixpath.join(cwd, path))
     except HostError:
         return None
+    return _mapping(text)
+
+
+@functools.lru_cache(maxsize=8)
+def _mapping(text: str) -> dict[str, Any] | None:
+    """The same text is asked for the config, for the ranks and for what stops them."""
     try:
         found = yaml_text.load(text)
     except ValueError:

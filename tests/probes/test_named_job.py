@@ -137,6 +137,13 @@ def test_a_config_beside_the_script_is_found_by_the_scripts_own_place(
     assert (found.config is None) == (folder is None)
 
 
+def test_a_script_in_a_folder_that_only_a_shell_knows_is_followed() -> None:
+    host = FakeHost(files={"/w/run.sh": "D=`pwd`\ndeepspeed --num_gpus 2 ${D}/src/t.py --lr 1\n"})
+    found = resolve(RunNeeds(cwd="/w", command=("bash", "run.sh")), host)
+    assert (found.followed, found.not_followed) == ("line 2 of `run.sh`", "")
+    assert parse_command(found.command).num_gpus == 2
+
+
 UNCLEAR = [
     (("bash", "two.sh"), "contains 2 commands that launch a job"),
     (("bash", "none.sh"), "contains no launch command"),
@@ -261,7 +268,9 @@ SET_BY_THE_SCRIPT = [
     ("N=2\nread -r -d '' A <<EOF\nt.train \\\n --n $N \\\n --b 1\nEOF\n# a\ndeepspeed --module $A",
      "deepspeed --module t.train --n 2 --b 1"),
     ("IFS= read -rd '' A <<'END' || true\n--a 1\nEND\ntorchrun $A t.py", "torchrun --a 1 t.py"),
-    ("read -r -d '' A <<EOF\n--a $(x)\nEOF\ntorchrun $A t.py", "torchrun $A t.py"),
+    ("read -r -d '' A <<EOF\n--a $(x)\nEOF\ntorchrun $A t.py", "torchrun --a $(…) t.py"),
+    ('L="torchrun --n $(x) --m 2"\n$L t.py', "torchrun --n $(…) --m 2 t.py"),
+    ('A="$(x) --m 2"\ntorchrun $A t.py', "torchrun $A t.py"),
     ("read A <<EOF\n--a 1\n--b 2\nEOF\ntorchrun $A t.py", "torchrun $A t.py"),
 ]  # fmt: skip
 

@@ -241,8 +241,9 @@ def _optimizer(config: DsConfig, stage: int | None) -> Iterator[Finding]:
 def _master_weights(config: DsConfig, bf16: str, stage: int | None) -> Iterator[Finding]:
     """Master weights of 16 bits, and what they need."""
     offloaded = config.get(f"{_OFFLOAD}.device", "none") in {"cpu", "nvme"}
-    # a client's optimizer is not known
-    offloaded &= (optimizer_of(config) or (_CPU_ADAM, None))[0] == _CPU_ADAM
+    # a client's optimizer is not known; Muon creates several
+    unknown = "" if "type" in config.section("optimizer") else _CPU_ADAM
+    offloaded &= (optimizer_of(config) or (unknown, None))[0] == _CPU_ADAM
     states = f"{bf16}.bf16_optimizer_states"
     kept = truth(config.get(states)) is True
     for kind, section in (("fp16", "fp16"), ("bf16", bf16)):

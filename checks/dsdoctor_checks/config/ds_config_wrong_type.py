@@ -215,8 +215,11 @@ def _wrong_values(
         elif key == "gradient_predivide_factor" and value in (0, False):
             effect = "`ZeroDivisionError` when the gradients are reduced"
             yield _wrong_value(config, key, "a number other than 0", effect)
+        elif key.endswith(".eps") and config.get("optimizer.type") == "Adafactor":
+            if is_number(value):
+                effect = "`TypeError` in `deepspeed.initialize`"
+                yield _wrong_value(config, key, "a list of two numbers", effect)
         elif _is_given(config, key, value) and odd and value is not True:
-            # eps of Adafactor is a pair
             yield _wrong_value(config, key, "a number", "`TypeError` at the first step")
     yield from _printing(config, run)
     for key in _TRUTH:

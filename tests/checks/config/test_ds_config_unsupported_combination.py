@@ -118,6 +118,13 @@ MUON = '{"optimizer": {"type": "Muon"}, "zero_optimization": {"stage": %s%s}}'
             id="bf16 master weights with ZeRO-2 and the optimizer on the CPU",
         ),
         pytest.param(
+            (MUON % (2, ', "offload_optimizer": {"device": "cpu"}')).replace(
+                '"zero', '"bf16": {"bf16_master_weights_and_grads": true}, "zero'
+            ),
+            "need Adam on the CPU",
+            id="bf16 master weights with Muon on the CPU",
+        ),
+        pytest.param(
             MUON % (3, ""),
             "`reduce_scatter` disabled",
             id="Muon with ZeRO-3 that reduces by scatter",

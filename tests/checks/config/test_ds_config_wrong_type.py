@@ -29,6 +29,11 @@ from tests.checks.config.rows import NOW, OLD, config
             id="two epsilons of an optimizer that takes two",
         ),
         pytest.param(
+            '{"optimizer": {"type": "Adafactor", "params": {"eps": 1e-8}}}',
+            "a list of two numbers",
+            id="one epsilon of an optimizer that takes two",
+        ),
+        pytest.param(
             '{"zero_optimization": true}', "", id="ZeRO as true, the form of the first releases"
         ),
         pytest.param(

@@ -9,7 +9,7 @@ from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.logs.presentable import presentable
-from dsdoctor.logs.shown import line_of
+from dsdoctor.logs.shown import line_of, message_for, words_of
 from dsdoctor.model.diagnosis import Attempt
 
 
@@ -31,7 +31,7 @@ def attempts(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Attempt, ...]
             if last is None:
                 found.append(Attempt(number=place + 1, ended_by=""))
                 continue
-            what = last.known.title if isinstance(last, Hit) else f"{last.type}: {last.message}"
+            what = message_for(last) if isinstance(last, Hit) else words_of(last)
             line = line_of(index, last.line, last.text, last.rank, names)
             found.append(
                 Attempt(number=place + 1, ended_by=presentable(what.rstrip(": ")), line=line)

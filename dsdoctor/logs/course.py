@@ -22,6 +22,7 @@ from dsdoctor.logs.progress import (
 )
 from dsdoctor.logs.runs import Openings
 from dsdoctor.logs.window import Window
+from dsdoctor.model.condition import Level
 
 #: Most outlived failures that are kept for the report.
 MOST_OUTLIVED = 20
@@ -46,7 +47,8 @@ class Course:
             own: the log's own opening marks it, which may also recur within one run.
         """
         result = self.lines.result
-        if not (result.hits or self.lines.traces.errors or set(FATAL_MARKS) & result.marks.keys()):
+        hits = result.hits if own else [hit for hit in result.hits if self._told(hit)]
+        if not (hits or self.lines.traces.errors or set(FATAL_MARKS) & result.marks.keys()):
             if own:
                 self.runs.forget()
             return
@@ -64,6 +66,15 @@ class Course:
         self.lines.traces.begin()
         self.lines.per_signature.clear()
         self.lines.renew()
+
+    def _told(self, hit: Hit) -> bool:
+        """Whether a hit tells of a failure, not of what a launcher says above its first line.
+
+        DeepSpeed reports what it makes of CUDA_VISIBLE_DEVICES, then the command.
+        """
+        said = hit.known.signature
+        needed = not said.requires or not self.lines.result.flags.isdisjoint(said.requires)
+        return needed and said.level > Level.HINT
 
     def note_progress(self, window: Window, begin: int, end: int, *, fragment: bool) -> None:
         """Records the last training step of a stretch, and drops what the run outlived."""

@@ -41,6 +41,10 @@ OPAQUE_TEXT = lazy(
 
 
 #: torchrun's message when a signal ends it (torch/distributed/elastic/multiprocessing/api.py).
+#: torch 1.2-2.12 _utils.py: reports what a process or thread raised, and prints that below.
+CAUGHT = lazy(
+    r"Caught \w{1,60} in (?:DataLoader worker process|replica|pin memory thread|background)\b"
+)
 _SIGNALLED = lazy(r"got signal: (\d{1,2})\b")
 
 
@@ -68,15 +72,16 @@ def names_echo(kind: str, message: str) -> bool:
 def told_by(error: Error, later: Iterable[Error]) -> Error:
     """The later exception that shows the reason or the caller of this one, else this one.
 
-    torch prints the exception of a data loader's worker below its own report. If a library catches
-    and reraises an exception, only the second traceback reaches the caller.
+    torch prints the exception of a data loader's worker, or of a replica of DataParallel, below its
+    own report. If a library catches and reraises an exception, only the second traceback reaches
+    the caller.
 
     Args:
         error: the exception.
         later: the exceptions after it.
     """
     own = [e for e in later if (e.rank, e.source) == (error.rank, error.source)]
-    if "Caught " in error.message and "worker process" in error.message:
+    if CAUGHT.match(error.message):
         return own[0] if own else error
     anew = (
         e

@@ -57,7 +57,16 @@ LAST_WORDS = lazy(
 )
 #: Those that only say that something ended, and marks of a death that say more.
 ENDED = lazy(r"^(?:srun|sbatch|salloc): |Terminated$|[Rr]eceived SIGTERM|HYDRA_FULL_ERROR")
-TELLING = ("mpi-daemon", "mpi-abort", "mpirun-signal", "run-pl", "ray-start")
+TELLING = (
+    "pbs-killed",
+    "lsf-reason",
+    "lsf-signal",
+    "mpi-daemon",
+    "mpi-abort",
+    "mpirun-signal",
+    "run-pl",
+    "ray-start",
+)
 #: What NCCL prints about peers that leave, and the Trainer's summary, after which they may leave.
 PEERS, SUMMARY = "NCCL WARN ", "'train_runtime'"
 #: A frame in the stack of a C++ exception (torch 1.8-2.13 c10/util/Backtrace.cpp).

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from dsdoctor.lazy_regex import lazy
-from dsdoctor.logs.frames import Frame, in_library
+from dsdoctor.logs.frames import GENERATED, Frame, in_library
 from dsdoctor.logs.plain_errors import (
     NAMED_EXCEPTION,
     NAMED_LITERALS,
@@ -296,7 +296,7 @@ class Tracebacks:
         if frame := FRAME.match(text):
             trace.source = True
             trace.deepest = frame["file"]
-            if not in_library(frame["file"]):
+            if not (in_library(frame["file"]) or GENERATED.match(text)):
                 trace.file, trace.line = frame["file"], int(frame["line"])
             return
         indent = len(text) - len(text.lstrip())

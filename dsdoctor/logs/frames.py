@@ -31,7 +31,16 @@ BROKEN = lazy(r"^(?:[A-Za-z]:)?[/\\][\w~./\\@+#-]{1,300}$")
 LIBRARY = (
     "site-packages", "dist-packages", "/lib/python", "<frozen", "\\lib\\", "/lib64/python",
     ".pyx", ".pxi", "<unknown>",
+    # code that packages generate: numpy, decorator, attrs, beartype, torch.fx
+    "<__array_function__", "<decorator-gen-", "<attrs generated", "<@beartype", "<eval_with_key>",
 )  # fmt: skip
+#: What torch.compile generates: the folder has the letters of the file that follow `c` (torch
+#: 2.0-2.13 _inductor/codecache.py).
+INDUCTOR = lazy(r"[\\/](?P<two>[a-z2-7]{2})[\\/]c(?P=two)[a-z2-7]{40,60}\.py$")
+#: What CPython generates for the classes of dataclasses.py and for named tuples.
+GENERATED = lazy(
+    r'^\s*File "<string>", line \d{1,9}, in (?:\w{1,60}\.)?__(?:init|new|eq|hash)__\s*$'
+)
 HEADS = ("Traceback (most recent call last)", "Original Traceback")
 
 
@@ -49,7 +58,7 @@ def in_library(path: str) -> bool:
     >>> in_library("/e/lib/python3.11/site-packages/x.py"), in_library("/home/me/train.py")
     (True, False)
     """
-    return any(part in path for part in LIBRARY)
+    return any(part in path for part in LIBRARY) or INDUCTOR.search(path) is not None
 
 
 def _unboxed(line: str) -> str:

@@ -10,11 +10,21 @@ from dsdoctor.logs.hits import Hit
 from dsdoctor.logs.outlived import same_rank
 from dsdoctor.logs.products import package_of
 
+#: The function of CPython's `runpy` that runs a module, for `python -m`.
+RUNS = "_run_code"
+
 
 def is_importing(error: Error) -> bool:
-    """Whether an installed package failed to import: it is incompatible with another, or Python."""
+    """Whether an installed package failed to import: it is incompatible with another, or Python.
+
+    What `python -m` runs is a script, though it is part of a package.
+    """
     below: list[Frame] = []
     for frame in reversed(error.frames):
+        if frame.function == RUNS:
+            if below and below[-1].function == "<module>":
+                below.pop()
+            break
         if not package_of(frame.file):
             break
         below.append(frame)

@@ -49,6 +49,17 @@ MARKS: dict[str, tuple[str, str]] = {
     ),
     "exitcode": ("exitcode", r"exitcode\s{0,8}:?\s{0,8}(?!0\b)-?\d+"),
     "exit-code": ("Exited with exit code", r"Exited with exit code (?!0\b)\d+"),
+    # LSF 9-10.1, its report below the output of a job: the signal, and the reason if it has one
+    "lsf-signal": (
+        "Exited with signal termination",
+        r"^Exited with signal termination: \S",
+    ),
+    "lsf-reason": (
+        ": job killed by ",
+        r"^TERM_[A-Z_]{2,20}: job killed by ",
+    ),
+    # PBS Professional, OpenPBS 13-23 and Torque 4-6 (src/resmom)
+    "pbs-killed": ("PBS: job killed: ", r"PBS: job killed: \S"),
     # Open MPI 1.6-5.0 (help-orterun.txt, help-prun.txt), of the first process that failed
     "mpirun": (
         "processes exited with non-zero status",
@@ -127,6 +138,9 @@ FATAL_MARKS = (
     "child-failed",
     "exitcode",
     "exit-code",
+    "lsf-signal",
+    "lsf-reason",
+    "pbs-killed",
     "mpirun",
     "mpirun-signal",
     "mpirun-job",

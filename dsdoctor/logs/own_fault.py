@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from dsdoctor.lazy_regex import lazy
@@ -113,9 +115,13 @@ CALLS_BACK = lazy(
     r"/transformers/trainer_callback\.py call_event$"
     r"|/(?:pytorch_lightning|lightning/pytorch)/trainer/call\.py _call_callback_hooks$"
 )
-#: Libraries that only read data, so what they reject is the script's data, whoever called them.
+#: Functions of products that look up what the script's data names (verl 0.1-0.7: a reward for
+#: `data_source`).
+NAMED_BY_DATA = lazy(r"/verl/utils/reward_score/__init__\.py _?default_compute_score$")
+#: Libraries that only read data or a configuration, so what they reject is the script's, whoever
+#: called them.
 LIBRARIES_OF_DATA = frozenset(
-    {"numpy", "pandas", "pyarrow", "json", "yaml", "PIL", "cv2", "sklearn", "scipy"}
+    {"numpy", "pandas", "pyarrow", "json", "yaml", "PIL", "cv2", "sklearn", "scipy", "omegaconf"}
 )
 #: Exceptions of files that do not parse: pyarrow 0.15-22, pandas 1-3, PyYAML, Pillow, the standard
 #: library.
@@ -133,7 +139,12 @@ def is_user_code(error: Error) -> bool:
     """Whether an exception is the script's fault: its code raised it, or its data caused it."""
     text = without_suggestion(f"{error.type}: {error.message}")
     error = msgspec.structs.replace(error, message=text[len(error.type) + 2 :])
-    if error.type in {"SystemExit", DEVICE_ASSERT} or DATA_ASSERT.search(text) or _unread(error):
+    if (
+        error.type in {"SystemExit", DEVICE_ASSERT}
+        or DATA_ASSERT.search(text)
+        or _unread(error)
+        or _ends_in(error, NAMED_BY_DATA)
+    ):
         return True
     if error.type == "FileNotFoundError" or OWN_MISTAKE.search(text):
         return _users(error) or OWN_MISTAKE.search(text) is not None or _lacks_data(error)
@@ -152,16 +163,19 @@ def is_user_code(error: Error) -> bool:
         return False
     if error.type in {"KeyError", "IndexError"} and _looked_up(error):
         return True
-    if error.type in {"AttributeError", "TypeError"} and _called_back(error):
+    if error.type in {"AttributeError", "TypeError"} and _ends_in(error, CALLS_BACK):
         return True
     return _users(error)
 
 
 def is_about_data(error: Error) -> bool:
-    """Whether an exception of the script's says that a file of its data does not parse."""
+    """Whether an exception of the script's says what is wrong with its data, or not known of it."""
     raiser = passer_of(error.frames)
-    return error.type in UNREADABLE or (
-        raiser is not None and package_of(raiser.file) in LIBRARIES_OF_DATA and _in_a_reader(error)
+    in_a_file = raiser is not None and package_of(raiser.file) in LIBRARIES_OF_DATA
+    return (
+        error.type in UNREADABLE
+        or (in_a_file and _in_a_reader(error))
+        or _ends_in(error, NAMED_BY_DATA)
     )
 
 
@@ -194,12 +208,10 @@ def _looked_up(error: Error) -> bool:
     return asked and not package_of(frames[-1].file)
 
 
-def _called_back(error: Error) -> bool:
-    """Whether a trainer called an object that the script registered and that is not a callback."""
-    return (
-        bool(error.frames)
-        and CALLS_BACK.search(f"{error.frames[-1].file} {error.frames[-1].function}") is not None
-    )
+def _ends_in(error: Error, functions: re.Pattern[str]) -> bool:
+    """Whether one of these functions raised an exception."""
+    frames = error.frames
+    return bool(frames) and functions.search(f"{frames[-1].file} {frames[-1].function}") is not None
 
 
 def _of_a_library(error: Error) -> bool:

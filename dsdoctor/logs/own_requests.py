@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Hit
 from dsdoctor.logs.products import STACK, package_of
@@ -14,14 +15,23 @@ CARRIERS = frozenset(
     {"aiohttp", "anyio", "httpcore", "httpcore2", "httpx", "httpx2", "python", "requests",
      "sniffio", "urllib3"}
 )  # fmt: skip
+#: The modules of Python (3.6-3.14) that send requests; a script also calls others, such as `json`
+#: and `tarfile`, which send none.
+SENDS = lazy(r"/(?:asyncio|ftplib|http|imaplib|smtplib|socket|socketserver|ssl|urllib|xmlrpc)\b")
 
 
 def is_own_request(error: Error) -> bool:
-    """Whether a request failed that the script made itself, or by a client of another service."""
-    frames = list(error.frames)
-    while frames and package_of(frames[-1].file) in CARRIERS:
+    """Whether a request failed that the script made itself, or by a client of another service.
+
+    Ctrl-C may come during any call.
+    """
+    if error.type == "KeyboardInterrupt":
+        return False
+    frames, sent = list(error.frames), False
+    while frames and (carrier := package_of(frames[-1].file)) in CARRIERS:
+        sent |= carrier != "python" or SENDS.search(frames[-1].file) is not None
         frames.pop()
-    return 0 < len(frames) < len(error.frames) and package_of(frames[-1].file) not in STACK
+    return bool(frames) and sent and package_of(frames[-1].file) not in STACK
 
 
 def without_own_requests(hits: Sequence[Hit], errors: Sequence[Error]) -> list[Hit]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from dsdoctor.lazy_regex import lazy
-from dsdoctor.logs.frames import Frame
+from dsdoctor.logs.frames import INDUCTOR, Frame
 
 #: Code that only forwards calls; if it raises, its caller is taken for the raiser.
 WRAPPERS = lazy(
@@ -103,6 +103,8 @@ def package_of(path: str) -> str:
     found = _in_product(path)
     if found is None and SCRIPTS.search(path):
         return "deepspeed"
+    if found is None and INDUCTOR.search(path):
+        return "torch"
     if found is None:
         return "python" if STANDARD.search(path) else ""
     package = found["package"]

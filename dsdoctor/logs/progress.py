@@ -33,8 +33,8 @@ class Step(NamedTuple):
 
     Attributes:
         place: where it begins in the data that was searched.
-        kind: what it counts: `n` and the total (a bar), `s` (steps), `p` or `e` (epochs),
-            "" (nothing).
+        kind: what it counts: `n` and the total (a bar; `r` for one of a program that directs all
+            ranks), `s` (steps), `p` or `e` (epochs), "" (nothing).
         reached: the number that training has reached.
     """
 
@@ -44,13 +44,17 @@ class Step(NamedTuple):
 
     def beyond(self, before: Step | None) -> bool:
         """Whether training advanced between the two."""
+        enough = 1 if self.kind.startswith("r") else STEPS
         if before is None or before.kind != self.kind:
-            return self.reached >= STEPS or self.kind in {"", "e"}
+            return self.reached >= enough or self.kind in {"", "e"}
         if self.kind in {"", "e"}:
             return self.reached != before.reached or not self.kind
-        return abs(self.reached - before.reached) >= STEPS
+        return abs(self.reached - before.reached) >= enough
 
 
+#: In front of a line of the process that directs all ranks: it counts a step when every rank has
+#: taken it (verl 0.1-0.7 trainer/main_ppo.py, whose tasks Ray names).
+DIRECTOR = lazy(rb"(?:\x1b\[\d{1,3}m)?\((?:main_task|\w{0,40}TaskRunner) pid=\d")
 #: A progress bar. It counts more finely than an epoch in front of it.
 BAR = lazy(r"(?P<n>\d{1,9})/(?P<of>\d{1,9}) \[[\d:]+<[\d:]+, +[\d.]+ ?(?:it/s|s/it)")
 
@@ -90,7 +94,7 @@ def step_of(text: str, place: int = 0) -> Step | None:
     if found is None or NO_PROGRESS.search(text):
         return None
     if bar is not None:  # bars of another length count something else
-        return Step(place, f"n{bar['of']}", float(bar["n"]))
+        return Step(place, f"{_counter(text.encode())}{bar['of']}", float(bar["n"]))
     for epoch, step in (("g", "h"), ("f", "i")):
         if found[epoch] is not None:
             return Step(place, "s", float(found[epoch]) * EPOCH + float(found[step]))
@@ -98,6 +102,11 @@ def step_of(text: str, place: int = 0) -> Step | None:
         if found[kind] is not None:
             return Step(place, count, float(found[kind]))
     return Step(place, "", 0.0)
+
+
+def _counter(line: bytes) -> str:
+    """The kind of a bar, given what its line begins with."""
+    return "r" if DIRECTOR.match(line) else "n"
 
 
 #: The last step of each kind.
@@ -125,11 +134,13 @@ def last_steps(data: bytes, begin: int, end: int) -> Steps:
             place = data.rfind(literal, begin, stop)
             if place < 0:
                 break
-            start = max(begin, data.rfind(b"\n", begin, place) + 1)
-            start = max(start, data.rfind(b"\r", start, place) + 1)
+            line = max(begin, data.rfind(b"\n", begin, place) + 1)
+            start = max(line, data.rfind(b"\r", line, place) + 1)
             close = data.find(b"\n", place, min(end, place + LONGEST))
             text = data[start : close if close > 0 else min(end, place + LONGEST)]
             step = step_of(text[:LONGEST].decode("utf-8", "replace"), start)
+            if step is not None and start > line and step.kind[:1] == "n":
+                step = step._replace(kind=_counter(data[line:start]) + step.kind[1:])
             if step is not None and (step.kind not in found or start > found[step.kind].place):
                 found[step.kind] = step
                 break

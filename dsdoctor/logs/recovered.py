@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import re
 from collections.abc import Sequence
 
+from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import TAIL, Scan
 from dsdoctor.logs.progress import LOADING, step_of
 from dsdoctor.model.diagnosis import Cause
@@ -41,3 +43,41 @@ def log_continued(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
         if any(re.search(pattern, text) for pattern in patterns for _, text in scan.tail):
             return False
     return seen
+
+
+#: Lines of other output behind an exception, so its process has not ended with it.
+BEHIND = 3
+#: How often an exception was outlived before it counts as caught: a script that is started again
+#: after each failure fails more rarely.
+OFTEN = 3
+
+
+def recurring(scans: Sequence[Scan]) -> bool:
+    """Whether training continued after the same exceptions before, and the log after these.
+
+    A program that catches an exception and prints it does so again. But ranks may also die of it
+    one after another, while the bars of others advance; only that of a program that directs all
+    ranks shows that they are alive.
+    """
+    return any(scan.errors for scan in scans) and all(_recur(scan) for scan in scans)
+
+
+def _recur(scan: Scan) -> bool:
+    """Whether training continued after all exceptions of a log, and the log goes on."""
+    if not scan.errors:
+        return True
+    behind = [text for number, text in scan.tail if number > scan.errors[-1].line and text.strip()]
+    survived = collections.Counter(_kind(one) for one in scan.outlived if isinstance(one, Error))
+    return (
+        scan.step is not None
+        and scan.step[2].kind.startswith("r")
+        and not scan.restarts
+        and len(behind) >= BEHIND
+        and all(survived[_kind(error)] >= OFTEN for error in scan.errors)
+    )
+
+
+def _kind(error: Error) -> tuple[str, str, str]:
+    """What exceptions share that the same part of a program raises."""
+    words = re.sub(r"\d+", "0", error.message).split()[:3]
+    return (error.type, error.file, " ".join(words))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs import ranks
@@ -25,6 +25,14 @@ NEIGHBOURS = 3
 WARNS = lazy(r"\b\w{1,40}Warning: |\bWARNING\b")
 #: The name of an exception in a sentence; what a launcher or C++ prints of one is no sentence.
 NAMED = lazy(r"[a-z]{2,},? (?:an? |the )?(?:\w{1,40}\.){0,8}[A-Z]\w{1,60}(?:Error|Exception)\b")
+#: The name of an exception with its module.
+DOTTED = lazy(r"\b(?:[a-z_]\w{0,40}\.){1,8}Error\b")
+#: What another process has written behind an exception.
+OTHERS = lazy(r"Traceback \(most|File \"|\[\w{0,20}\d{1,6}\]:")
+#: omegaconf 2.3, _utils.py: the place in the configuration.
+FULL_KEY = lazy(r"\s{0,8}full_key: (?!object_type)(?P<key>\S{1,100})")
+#: Characters of an exception's second line that are shown.
+LONGEST_MORE = 160
 _CARETS = lazy(r"[~^]{3,}")
 #: At least this share of the answers of each level was right in first runs on cases drawn blind;
 #: of the hints 3 of 8 were: docs/accuracy.md.
@@ -71,11 +79,8 @@ def _cause(
 ) -> Cause:
     hit = candidate.hits[0]
     said = hit.known.signature
-    values = collections.defaultdict(
-        lambda: "?", {k: presentable(v) for k, v in hit.groups.items()}
-    )
-    message = said.message.format_map(values) or hit.known.title
-    hint = said.hint_with(values) or hit.known.hint
+    message = message_for(hit)
+    hint = said.hint_with(_values(hit)) or hit.known.hint
     hits = candidate.hits
     if differences := ranks.disagreement(hits):
         message += f"; the ranks disagree: {presentable(differences)}"
@@ -100,6 +105,16 @@ def _cause(
         evidence=tuple(lines),
         masks=masks,
     )
+
+
+def message_for(hit: Hit) -> str:
+    """What a line says about its condition."""
+    return hit.known.signature.message.format_map(_values(hit)) or hit.known.title
+
+
+def _values(hit: Hit) -> Mapping[str, str]:
+    """The groups of a hit's pattern, safe to print."""
+    return collections.defaultdict(lambda: "?", {k: presentable(v) for k, v in hit.groups.items()})
 
 
 def _is_raised(hit: Hit, errors: Sequence[Error]) -> bool:
@@ -168,13 +183,43 @@ def _own_place(error: Error) -> tuple[str, int]:
     return next(own, ("", 0)) if error.traced else ("", 0)
 
 
+def name_of(error: Error) -> str:
+    """The name of an exception, with its module where the name alone says nothing.
+
+    Several modules of Python call theirs `Error`: `binascii`, `csv`, `shutil`.
+    """
+    if error.type != "Error":
+        return error.type
+    found = DOTTED.search(error.text)
+    return found[0] if found else error.type
+
+
+def message_of(error: Error) -> str:
+    """The text of an exception, with the next line if it ends in front of that.
+
+    The key of a configuration is shown with those above it.
+    """
+    if (key := FULL_KEY.match(error.more)) and key["key"] not in error.message:
+        return f"{error.message} ({key['key']})"
+    more = error.more.strip().partition("  ")[0]  # up to an empty line
+    if not error.message.endswith(":") or not more or OTHERS.match(more):
+        return error.message
+    return f"{error.message} {more if len(more) <= LONGEST_MORE else f'{more[:LONGEST_MORE]}…'}"
+
+
+def words_of(error: Error) -> str:
+    """An exception as Python prints it, safe to print."""
+    name, message = name_of(error), message_of(error)
+    return presentable(f"{name}: {message}" if message else name)
+
+
 def first_error_of(error: Error, names: Sequence[str]) -> FirstError:
     """An exception, safe to print."""
     file, line = _own_place(error)
     return FirstError(
         rank=error.rank,
-        type=presentable(error.type),
-        message=presentable(error.message),
+        type=presentable(name_of(error)),
+        message=presentable(message_of(error)),
         file=presentable(file) or presentable(names[error.source]),
         line=line or error.line,
         log=line_of(error.source, error.line, error.text, error.rank, names),

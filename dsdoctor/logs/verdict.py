@@ -27,9 +27,10 @@ from dsdoctor.logs.marks import FATAL_MARKS
 from dsdoctor.logs.presentable import presentable
 from dsdoctor.logs.products import package_of
 from dsdoctor.logs.raised import explained, raised_by, releases_of
-from dsdoctor.logs.recovered import log_continued, training_continued
-from dsdoctor.logs.shown import causes_of, first_error_of, line_of
+from dsdoctor.logs.recovered import log_continued, recurring, training_continued
+from dsdoctor.logs.shown import causes_of, first_error_of, line_of, words_of
 from dsdoctor.logs.silent import who_ended
+from dsdoctor.logs.starts import refused_start
 from dsdoctor.model.condition import Level
 from dsdoctor.model.diagnosis import (
     Attempt,
@@ -83,7 +84,10 @@ def judge(
     open_end = ("spawned" in marks and not {"finished", "died"} & set(marks)) or only_began(scans)
     answers = _answers(expect, marks, names) if expect else ()
     causes = causes_of(choice, names, sorted_errors(scans))
-    died = error is not None or any(name in marks for name in FATAL_MARKS)
+    fell = any(name in marks for name in FATAL_MARKS)
+    if not (causes or fell or choice.silent) and recurring(scans):
+        error = None
+    died = error is not None or fell
     stuck = open_end and _is_sure(choice)
     if done or (
         not died
@@ -104,7 +108,7 @@ def judge(
     is_own = said is not None and said.entry.is_native and outcome is Outcome.USER_CODE
     if said is not None and error is not None and not is_own:
         outcome = Outcome.UNRECOGNISED
-        summary = presentable(f"{error.type}: {error.message}" if error.message else error.type)
+        summary = words_of(error)
     breaks_off = any(is_cut_off(scan.tail) for scan in scans)
     if outcome is Outcome.USER_CODE and breaks_off and _is_bare(error) and _ends_in_product(scans):
         outcome = Outcome.UNRECOGNISED  # the frames that would show who raised it are cut off
@@ -204,7 +208,7 @@ def _outcome(
             return Outcome.UNRECOGNISED, (
                 f"{name} from outside ended the launcher, but the log does not show who sent it"
             )
-        what = presentable(f"{error.type}: {error.message}" if error.message else error.type)
+        what = words_of(error)
         if is_user_code(error):
             whose = "about the script's data" if is_about_data(error) else "the script's own"
             return Outcome.USER_CODE, f"the first exception is {whose}: {what}"
@@ -248,7 +252,7 @@ def _first_error(scans: Sequence[Scan], choice: Choice) -> Error | None:
     if chosen is not None:
         return chosen
     errors = sorted_errors(scans)
-    own = [error for error in errors if not is_echo(error)]
+    own = [error for error in errors if not (is_echo(error) or refused_start(error, errors))]
     if own:
         return told_by(own[0], own[1:])
     return errors[0] if errors else None

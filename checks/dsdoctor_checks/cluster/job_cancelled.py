@@ -65,14 +65,19 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed"),
     ),
     Signature(
-        pattern=r"TERM_OWNER: job killed by owner|TERM_ADMIN: job killed by root or LSF administrator",
-        source="LSF 10.1 bjobs",
+        pattern=r"TERM_(?:FORCE_|REQUEUE_)?(?:OWNER|ADMIN): [Jj]ob killed (?:and requeued )?by |TERM_BUCKET_KILL: [Jj]ob killed",
+        source="LSF 9-10.1 mail and output of a job, bjobs, bhist: termination reasons",
         examples=(
             "TERM_OWNER: job killed by owner.",
             "TERM_ADMIN: job killed by root or LSF administrator.",
+            "TERM_ADMIN: job killed by root or an administrator.",
+            "TERM_FORCE_OWNER: job killed by owner without time for cleanup.",
+            "TERM_REQUEUE_OWNER: job killed and requeued by owner.",
+            "TERM_BUCKET_KILL: job killed with bkill -b.",
         ),
-        not_examples=(),
+        not_examples=("OWNER: job killed by hand", "BUCKET_KILL: job killed"),
         level=Level.STRONG,
+        hint="ask who ended it (`bhist -l JOB`), and resume from the last checkpoint",
         masks=("host-oom-killed", "rank-killed"),
     ),
     Signature(

@@ -69,6 +69,13 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
+        pattern=r"TERM_PREEMPT: [Jj]ob (?:was )?killed after preemption",
+        source="LSF 9-10.1 mail and output of a job, bjobs, bhist: termination reasons",
+        examples=("TERM_PREEMPT: job killed after preemption.",),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
         pattern=r"Spot [Ii]nstance [Ii]nterruption|[Ss]pot interruption (?:notice|warning)|Instance was preempted|compute\.instances\.preempted",
         source="AWS EC2 spot/instance-action, GCE operations: compute.instances.preempted",
         examples=(

@@ -67,15 +67,39 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"TERM_RUNLIMIT: job killed after reaching LSF run time limit|PBS: job killed: walltime \d+ exceeded limit",
-        source="LSF 10.1 bjobs; OpenPBS 20-23 src/resmom",
+        pattern=r"TERM_(?:RUNLIMIT|CPULIMIT|DEADLINE|WINDOW): [Jj]ob (?:was )?killed after |PBS: job killed: (?:walltime|cput) \d+ exceeded limit",
+        source="LSF 9-10.1 mail and output of a job, bjobs, bhist: termination reasons; OpenPBS 20-23 src/resmom",
         examples=(
             "TERM_RUNLIMIT: job killed after reaching LSF run time limit.",
+            "TERM_CPULIMIT: job killed after reaching LSF CPU usage limit.",
+            "TERM_DEADLINE: job killed after deadline expires.",
+            "TERM_WINDOW: job killed after queue run window closed.",
             "=>> PBS: job killed: walltime 3617 exceeded limit 3600",
+            "=>> PBS: job killed: cput 14420 exceeded limit 14400",
         ),
-        not_examples=("PBS: job killed: walltime limit",),
+        not_examples=(
+            "PBS: job killed: walltime limit",
+            "PBS: job killed: cput limit",
+        ),
         level=Level.CERTAIN,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"Job \d+ has exceeded its time limit and its allocation has been revoked",
+        source="slurm 2-25.05 src/salloc/salloc.c",
+        examples=(
+            "salloc: Job 412 has exceeded its time limit and its allocation has been revoked.",
+        ),
+        not_examples=("a job has exceeded its time limit and its allocation has been revoked",),
+        level=Level.CERTAIN,
+        masks=(
+            "host-oom-killed",
+            "rank-killed",
+            "launcher-killed",
+            "job-cancelled",
+            "nccl-timeout-watchdog",
+            "rendezvous-timeout",
+        ),
     ),
     Signature(
         pattern=r"has not produced any output \(state: TIMEOUT",

@@ -111,6 +111,18 @@ SIGNATURES = (
         masks=VICTIMS,
     ),
     Signature(
+        pattern=r"TERM_(?:PROCESSLIMIT|THREADLIMIT): [Jj]ob (?:was )?killed after ",
+        source="LSF 9-10.1 mail and output of a job, bjobs, bhist: termination reasons",
+        message="LSF ended the job, because it ran more processes or threads than its limit allows",
+        hint="raise the limits of the job (`bsub -p PROCESSES -T THREADS`), or start fewer DataLoader workers",
+        examples=(
+            "TERM_PROCESSLIMIT: job killed after reaching LSF process limit.",
+            "TERM_THREADLIMIT: job killed after reaching LSF thread limit.",
+        ),
+        level=Level.CERTAIN,
+        masks=VICTIMS,
+    ),
+    Signature(
         pattern=r"fork: (?:retry: )?Resource temporarily unavailable",
         source="bash 4-5 jobs.c, make_child; GNU make 3-4 says vfork",
         examples=(

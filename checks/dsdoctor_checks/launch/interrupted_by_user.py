@@ -23,16 +23,22 @@ HINT = "nothing to fix if this was intended; if the run had hung, start it again
 
 SIGNATURES = (
     Signature(
-        pattern=r"^KeyboardInterrupt\s*$|^\^CTraceback|got signal: 2\b|Received 2 death signal|Signals\.SIGINT death signal",
-        source="CPython 3.8-3.14; torch 1.9-2.13 distributed/elastic",
+        # IPython prints a colon even below an exception without a message
+        pattern=r"^KeyboardInterrupt(?:: ?)?\s*$|^\^CTraceback|got signal: 2\b|Received 2 death signal|Signals\.SIGINT death signal",
+        source="CPython 3.8-3.14; IPython 5-9 core/ultratb.py; torch 1.9-2.13 distributed/elastic",
         examples=(
             "KeyboardInterrupt",
+            "KeyboardInterrupt: ",
             "^CTraceback (most recent call last):",
             "SignalException: Process 4711 got signal: 2",
             "Received 2 death signal, shutting down workers",
             "Received Signals.SIGINT death signal, shutting down workers",
         ),
-        not_examples=("except KeyboardInterrupt: pass", "the process got signal: 28"),
+        not_examples=(
+            "except KeyboardInterrupt: pass",
+            "KeyboardInterrupt: terminated",
+            "the process got signal: 28",
+        ),
         level=Level.WEAK,
         masks=("rank-killed",),
     ),
@@ -49,6 +55,17 @@ SIGNATURES = (
         ),
         not_examples=("[launch.py:315:sigkill_handler] Killing subprocess 22523",),
         masks=("rank-killed", "host-oom-killed"),
+    ),
+    Signature(
+        pattern=r"srun: sending Ctrl-C to (?:StepId=|job |step )\d",
+        source="slurm 2-25.05 src/srun",
+        examples=(
+            "srun: sending Ctrl-C to StepId=412.0",
+            "^Csrun: sending Ctrl-C to job 412.0",
+            "srun: sending Ctrl-C to step 412.0",
+        ),
+        not_examples=("srun: sending Ctrl-C to StepId=",),
+        masks=("rank-killed", "host-oom-killed", "job-cancelled", "launcher-killed"),
     ),
     Signature(
         # trainers that end in order, so that Python prints no traceback

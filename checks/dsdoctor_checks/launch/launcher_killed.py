@@ -40,6 +40,18 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
+        # what ends the whole job has a line of its own: `*** JOB`, `srun: Force Terminated`
+        pattern=r"srun: forcing job termination",
+        source="slurm 2-25.05 src/srun: on SIGTERM and SIGHUP, and on Ctrl-C that is repeated",
+        message="srun was told to end its tasks: by SIGTERM, by SIGHUP of a terminal that closed, or by Ctrl-C",
+        hint="look for what ended srun: a `kill` in the script, a closed terminal or Ctrl-C; submit long jobs with `sbatch`",
+        examples=("srun: forcing job termination",),
+        unless=("*** JOB ", "DUE TO TIME LIMIT", "DUE TO PREEMPTION"),
+        level=Level.WEAK,
+        masks=("rank-killed",),
+        echo=True,
+    ),
+    Signature(
         # what the server makes of SIGTERM until its engine runs
         pattern=r"^KeyboardInterrupt: terminated\s*$",
         source="vllm 0.6-0.23 entrypoints/openai/api_server.py",

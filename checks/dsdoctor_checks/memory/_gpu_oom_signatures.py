@@ -135,6 +135,29 @@ SIGNATURES = (
         ),
     ),
     Signature(
+        # what fails within torch's allocator is an OutOfMemoryError; here the process has none yet
+        pattern=r"(?:RuntimeError|AcceleratorError): CUDA error: out of memory",
+        source=(
+            "CUDA 7-13 cudart cudaGetErrorString, as torch 1.5-2.13 c10/cuda/CUDAException.cpp "
+            "prints it"
+        ),
+        examples=(
+            "RuntimeError: CUDA error: out of memory",
+            "torch.AcceleratorError: CUDA error: out of memory",
+        ),
+        level=Level.STRONG,
+        near=("_cuda_setDevice", "_cuda_init()", "in _lazy_init", "return t.to("),
+        not_near=("deepspeed/runtime/",),
+        message="No memory was left on the GPU for this process: it failed as soon as it used the GPU",
+        hint="see with `nvidia-smi` which other processes use the GPU, and end them or choose another GPU",
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
         pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDA [Ee]rror: out of memory",
         source=(
             "CUDA 7-13 cudart cudaGetErrorString, as torch 1.5-2.13 c10/cuda/CUDAException.cpp "

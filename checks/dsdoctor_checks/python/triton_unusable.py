@@ -93,6 +93,21 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
+        pattern=r"FileNotFoundError: \[Errno 2\] No such file or directory: '(?:/sbin/)?ldconfig'",
+        source="triton 2.0-2.1 common/build.py, 2.2-3.6 backends/nvidia/driver.py: libcuda_dirs",
+        message="Triton looks for libcuda with `ldconfig`, which was not found",
+        hint=(
+            "add its directory to PATH (`export PATH=$PATH:/usr/sbin:/sbin`); where there is no "
+            "/sbin/ldconfig, set `TRITON_LIBCUDA_PATH` to the directory of libcuda.so.1"
+        ),
+        examples=(
+            "FileNotFoundError: [Errno 2] No such file or directory: 'ldconfig'",
+            "FileNotFoundError: [Errno 2] No such file or directory: '/sbin/ldconfig'",
+        ),
+        level=Level.STRONG,
+        requires=("/triton/", "/_inductor/"),
+    ),
+    Signature(
         pattern="Cannot find ptxas",
         source="triton 2.0-3.5 backends/nvidia/compiler.py, common/backend.py",
         examples=("RuntimeError: Cannot find ptxas",),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from dsdoctor.probes.command_tables import MODULES, PROGRAMS, TRAINERS
+from dsdoctor.probes.shell_words import SHELL
 
 #: Programs whose arguments are names, files or text, never a command.
 _NAMING = frozenset(
@@ -39,7 +40,6 @@ _OF_ACCELERATE = frozenset(
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _PYTHON = re.compile(r"python[\d.]*")
-_SHELL = re.compile(r"(?:ba|z|da|k)?sh")
 #: Options of a launcher that hardly another program has.
 _OF_LAUNCHERS = re.compile(
     r"--(?:nproc[_-]per[_-]node|nnodes|num_gpus|rdzv[_-]\w{1,20}|use_deepspeed|num_processes"
@@ -90,7 +90,7 @@ def after_dashes(words: Sequence[str]) -> Sequence[str]:
 
 
 def _is_shell(word: str) -> bool:
-    return _SHELL.fullmatch(posixpath.basename(word)) is not None
+    return SHELL.fullmatch(posixpath.basename(word)) is not None
 
 
 def _looks(words: Sequence[str]) -> bool:

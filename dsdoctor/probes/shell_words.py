@@ -15,16 +15,21 @@ from typing import NamedTuple
 
 #: Placeholder for what a shell computes, while a line is split into words; not a valid name.
 COMPUTED = "${\N{HORIZONTAL ELLIPSIS}}"
+#: A shell, which also runs the text after `-c`.
+SHELL = re.compile(r"(?:ba|z|da|k)?sh")
 #: Words between commands.
 _END = frozenset({";", "&&", "||", "|", "&", ";;", "(", ")", "{", "}", "\n", "|&"})
 #: Characters that need more than a plain split: quotes, escapes, comments, operators.
 _LEXED = re.compile(r"['\"\\#;&|()<>]")
+_MARKS = frozenset("<>#")
 _BLANKS = re.compile(r"[ \t\r\n]+")
-#: Quoted text and placeholders (`<port>`), which stay, or a redirection with its target; `<(…)` is
-#: a file.
-_REDIRECTED = re.compile(
-    r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|(?<![^\s])#.*|<[A-Za-z_][^<>|;&\n]{0,60}>"
-    r"|(?P<redirection>(?:&>>?|(?:(?<![^\s;&|()])\d{1,2})?(?:<<<|<<-?|>>|>\||<>|<|>)(?!\())"
+#: Quoted text, expansions and placeholders (`<port>`), which stay; or a comment, or a redirection
+#: with its target, which go. `<(…)` is a file.
+_LEFT_OUT = re.compile(
+    r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|\$\{[^{}\s]*\}|<[A-Za-z_][^<>|;&\n]{0,60}>"
+    r"|(?P<comment>(?<![^\s;&|()])#[^\n]*)"
+    r"|(?P<redirection>\d{0,2}>{1,2}[ \t]*>\([^()\n]*\)|(?:&>>?"
+    r"|(?:(?<![^\s;&|()])\d{1,2})?(?:<<<|<<-?|>>|>\||<>|<|>)(?!\())"
     r"[ \t]*(?:&[ \t]*(?:\d{1,2}|-)|(?:\"[^\"]*\"|'[^']*'|\\.|[^\s;&|()<>\"'\\])+))",
     re.DOTALL,
 )
@@ -139,22 +144,24 @@ def _closing(line: str, place: int) -> int:
     return len(line) + 1
 
 
-def without_redirections(line: str) -> str:
-    """A line without redirections and their targets.
+def plain(line: str) -> str:
+    """A line without comments, redirections and their targets.
 
-    >>> without_redirections("torchrun t.py --a '>' > log 2>&1 | tee -a x &>> y").split()
-    ['torchrun', 't.py', '--a', "'>'", '|', 'tee', '-a', 'x']
+    >>> plain("torchrun t.py --a '>' --b c#d > log 2>&1 | tee -a x &>> y  # e").split()
+    ['torchrun', 't.py', '--a', "'>'", '--b', 'c#d', '|', 'tee', '-a', 'x']
     """
-    if ">" not in line and "<" not in line:
+    if not _MARKS.intersection(line):
         return line
-    return _REDIRECTED.sub(lambda found: " " if found["redirection"] else found[0], line)
+    return _LEFT_OUT.sub(
+        lambda found: " " if found["redirection"] or found["comment"] else found[0], line
+    )
 
 
 def lexer(text: str, punctuation: str) -> shlex.shlex:
-    """Splits as a shell does: at spaces and at these characters, up to a comment."""
-    found = shlex.shlex(text, posix=True, punctuation_chars=punctuation)
+    """Splits as a shell does: at spaces and at these characters."""
+    found = shlex.shlex(plain(text), posix=True, punctuation_chars=punctuation)
     found.whitespace_split = True
-    found.commenters = "#"
+    found.commenters = ""  # it would take any `#` for the beginning of a comment
     return found
 
 
@@ -181,7 +188,7 @@ def simple_commands(line: str) -> Iterator[tuple[str, list[str]]]:
     joint = ""
     words = []
     try:
-        for word in lexer(without_redirections(line), ";&|()"):
+        for word in lexer(line, ";&|()"):
             if word in _END or (word and set(word) <= set(";&|()")):
                 if words:
                     yield joint, words

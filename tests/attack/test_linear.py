@@ -202,6 +202,19 @@ SCRIPTS = {
     + "if a; then b; fi\n" * 40_000
     + "torchrun t.py\n",
     "an array that grows": "A=(x)\n" + "A+=(x)\n" * 130_000 + "torchrun ${A[@]} t.py\n",
+    "functions that never end": "torchrun t.py\n" + "f() {\n" * 30_000,
+    "functions that call each other": "".join(
+        f"f{n}() {{\n" + f"f{n + 1}\n" * 50 + "}\n" for n in range(50)
+    )
+    + "f49() {\ntorchrun t.py\n}\n"
+    + "f0\n" * 5_000,
+    "heredocs in heredocs": "".join(f"bash <<E{n}\n" for n in range(20_000)) + "torchrun t.py\n",
+    "arguments of functions": "f() {\n"
+    + 'torchrun "$@" "$@"\n' * 500
+    + "}\n"
+    + f"f {'x ' * 5_000}\n" * 200,
+    "sums": "torchrun " + "$((1+1)) " * 60_000,
+    "redirections": "torchrun " + "> " * 60_000 + "t.py " + "2>&1 " * 60_000,
     "many words of the shell": "torchrun t.py; " + "if " * 300_000,
     "a long line with a command": "deepspeed $(x) " + "y" * 1_000_000,
 }

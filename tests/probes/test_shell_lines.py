@@ -11,7 +11,7 @@ import pytest
 from dsdoctor.job.resolve import resolve
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.shell_lines import launches
-from dsdoctor.probes.shell_words import masked, without_redirections
+from dsdoctor.probes.shell_words import masked, plain
 from dsdoctor.testing import FakeHost
 
 #: Names of launchers that are no command.
@@ -64,6 +64,8 @@ PLAIN = [
     ("torchrun ${MORE:-} t.py", 1, "torchrun t.py"),
     ("MORE=\ntorchrun $MORE t.py", 2, "torchrun t.py"),
     ('torchrun t.py "${MORE:-}"', 1, "torchrun t.py "),
+    ("torchrun t.py --a b#c --e '# f' # g", 1, "torchrun t.py --a b#c --e # f"),
+    ("G=(0 1 2)\ntorchrun --n ${#G[@]} t.py", 2, "torchrun --n 3 t.py"),
     ('A="--n 2"\nC="torchrun $A"\nC+=" t.py"\neval "$C > log"', 4, "torchrun --n 2 t.py"),
 ]  # fmt: skip
 #: The same for what needs other programs.
@@ -98,6 +100,11 @@ JOBS = [
     ("ssh node1 <<'END'\ntorchrun t.py\nEND", 2, "torchrun t.py"),
     ("N=2\ncat > job.sh <<EOF\nX=1\ntorchrun --n $N --x \\$X t.py\nEOF\nsbatch job.sh", 4,
      "torchrun --n 2 --x 1 t.py"),
+    ("torchrun t.py --a 1 > >(tee log) 2>&1", 1, "torchrun t.py --a 1"),
+    ("torchrun t.py --a ${F##*/} --b ${#F}", 1, "torchrun t.py --a ${F##*/} --b ${#F}"),
+    ("cat <<EOF | bash\ntorchrun t.py\nEOF", 2, "torchrun t.py"),
+    ("cat <<EOF | ssh node1 'bash -s'\ntorchrun t.py\nEOF", 2, "torchrun t.py"),
+    ("torchrun --n ${#H[@]} t.py", 1, "torchrun --n ${#H[@]} t.py"),
     ('cat << EOF > "$FILE"\n#!/bin/bash\ntorchrun t.py\nEOF', 3, "torchrun t.py"),
 ]  # fmt: skip
 
@@ -108,6 +115,28 @@ JOBS = [
 def test_the_job_of_a_script_is_found_with_its_words(text: str, line: int, words: str) -> None:
     (command,) = launches(text)
     assert (command.line, " ".join(command.words), command.depends_on) == (line, words, "")
+
+
+#: Scripts with functions, and the jobs that they start, by line.
+FUNCTIONS = [
+    ('train() {\n  local n=$1; shift\n  torchrun --n "$n" t.py "$@"\n}\ntrain 8 --lr 1\ntrain 4',
+     ["3 torchrun --n 8 t.py --lr 1", "3 torchrun --n 4 t.py"]),
+    ('run() {\n  echo "$@"\n  "$@" | tee log\n}\nrun torchrun --n 2 t.py',
+     ["3 torchrun --n 2 t.py"]),
+    ("function f { deepspeed $1; }\nf t.py", ["1 deepspeed t.py"]),
+    ("f ()\n{\n  deepspeed $1\n}\nA=1 f t.py", ["3 deepspeed t.py"]),
+    ("g() {\n deepspeed $1\n}\nf() {\n  g $2\n}\nf a b.py", ["2 deepspeed b.py"]),
+    ("f() {\n  f\n  torchrun t.py\n}\nf", ["3 torchrun t.py"] * 3),
+    ("f() {\n torchrun $1\n}", ["2 torchrun $1"]),
+    ('main() {\n  torchrun "$1"\n}\nmain "$@"', ["2 torchrun $1"]),
+    ("N=4\nf() {\n torchrun --n $N t.py\n}\nN=2\nf", ["3 torchrun --n 2 t.py"]),
+    ("f() {\n  torchrun $1\n", ["2 torchrun $1"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "jobs"), FUNCTIONS, ids=[row[0][:40] for row in FUNCTIONS])
+def test_functions_are_read_where_they_are_called(text: str, jobs: list[str]) -> None:
+    assert [f"{job.line} {' '.join(job.words)}" for job in launches(text)] == jobs
 
 
 #: Script, the variable that chooses the program, and the words of the job that it may be.
@@ -141,7 +170,8 @@ def test_an_unknown_program_that_nothing_takes_for_a_launcher_is_none(text: str)
         pytest.param("pkill deepspeed\nsrun hostname\ntorchrun $1", "a.py", id="after others"),
         pytest.param('f() {\n  echo "$1"; "$@"\n}\nf torchrun $1', "a.py", id="a function"),
         pytest.param('function g { echo $1; }\ntorchrun "$@"', "a.py", id="a function in one line"),
-        pytest.param("f() {\n torchrun $1\n}\nf $1", None, id="the argument of a function"),
+        pytest.param("f() {\n torchrun $1\n}\nf $1", "a.py", id="the argument of a function"),
+        pytest.param("f() {\n torchrun $1\n}\nf b.py", "b.py", id="its own argument"),
     ],
 )
 def test_a_script_is_followed_past_what_only_contains_a_launchers_name(
@@ -182,5 +212,5 @@ def test_what_is_no_sum_of_known_numbers_is_not_computed() -> None:
 
 
 def test_a_redirection_needs_its_target() -> None:
-    assert without_redirections("diff <(a) x > >(tee b)") == "diff <(a) x > >(tee b)"
-    assert without_redirections("a \\> b # > c") == "a \\> b # > c"
+    assert plain("diff <(a) x") == "diff <(a) x"
+    assert plain("a \\> b # > c") == "a \\> b  "

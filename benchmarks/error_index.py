@@ -67,6 +67,7 @@ raised them and no cause.
 | 2026-11-29 | R | 38 | | 2 |
 | 2026-11-29 | S | 35 | | 5 |
 | 2026-11-29 | T | 43 | | 2 |
+| 2026-11-29 | U | 38 | | 2 |
 
 A: `--draw 100 --seed 13 --unanswered` from bitsandbytes 0.50.2, triton 3.9.0 and flash_attn 2.8.3,
 before any answer was written for them. The two false causes are patterns that fit other products'
@@ -164,6 +165,12 @@ T: 45 more from all its releases, with seed 85, after that: one sentence was tha
 and one was too narrow; they were corrected, and what is alike. 57 messages had the condition of a
 rule for all exceptions of distributed checkpoints, or of a pattern that is about DeepSpeed's
 config, and have their own answer now. No other text changed its answer.
+U: 40 of the 930 answers for verl 0.4 to 0.9 (its config, trainers, workers, rollout, checkpoints),
+with seed 86, as O: one asked the script for what verl encodes itself, and one was about the hub
+where anything may have failed. Each answer that refers to what its message lists was then compared
+with the message: 14 messages, two of them Megatron-Core's, list nothing, and one answer named the
+wrong divisor; they were corrected. 14 messages had another condition before. No other text changed
+its answer.
 """
 KINDS = ("condition", error_lookup.REFUSAL, error_lookup.INTERNAL, "no answer")
 

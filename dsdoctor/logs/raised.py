@@ -45,6 +45,7 @@ REPOSITORIES = {
     "transformers": Repository("huggingface/transformers", "src/"),
     "triton": Repository("triton-lang/triton", "python/"),
     "trl": Repository("huggingface/trl"),
+    "verl": Repository("volcengine/verl"),
     "vllm": Repository("vllm-project/vllm"),
 }
 #: Folders of an installation that are elsewhere in the repository.
@@ -63,7 +64,7 @@ TAGGED = lazy(r"^\d+\.\d+\.\d+$")
 #: `PyTorch version: 2.4.0`, and ds_report's `torch version .... 2.4.0`.
 PRODUCT = (
     r"(?P<product>accelerate|datasets|deepspeed|diffusers|flash_attn|huggingface_hub|lightning"
-    r"|llamafactory|peft|ray|torch|transformers|triton|trl|vllm)"
+    r"|llamafactory|peft|ray|torch|transformers|triton|trl|verl|vllm)"
 )
 NUMBER = (
     r"(?P<release>\d{1,4}\.\d{1,3}(?:\.\d{1,3})?)(?![.\d]{0,8}(?:\.dev|rc|a\d|b\d)| is required)"

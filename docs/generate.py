@@ -21,7 +21,7 @@ from dsdoctor import packs
 from dsdoctor.cli.explain import page
 from dsdoctor.cli.main import group
 from dsdoctor.hook import install
-from dsdoctor.logs import prepared
+from dsdoctor.logs import error_index, error_keys, error_lookup, prepared
 from dsdoctor.logs.knowledge import stated_by
 from dsdoctor.logs.necessary import derived
 from dsdoctor.logs.products import products_in
@@ -96,6 +96,15 @@ def literals(registry: Registry) -> str:
     patterns = sorted(signed | sentences)
     rows = {pattern: derived(pattern) for pattern in patterns}
     return json.dumps(rows, indent=0, ensure_ascii=False) + "\n"
+
+
+def marks() -> str:
+    """By which words the products of the error index are found, so that not all are read."""
+    folder = PACK / prepared.ERROR_INDEX
+    found = {name: error_index.load(folder, name) for name in error_lookup.products(folder)}
+    return error_keys.render(
+        {name: filter(None, (one.mark for one in index.entries)) for name, index in found.items()}
+    )
 
 
 def knowledge(registry: Registry) -> bytes:
@@ -230,6 +239,7 @@ def main() -> int:
         path.write_text(text, encoding="utf-8")
     registry = packs.load(builtin_only=True)
     LITERALS.write_text(literals(registry), encoding="utf-8")
+    (PACK / prepared.ERROR_INDEX / error_keys.FILE).write_text(marks(), encoding="utf-8")
     (PACK / prepared.FILE).write_bytes(knowledge(registry))
     return 0
 

@@ -76,6 +76,18 @@ class Entry(msgspec.Struct, frozen=True):
         return not self.file.endswith(".py")
 
     @property
+    def mark(self) -> str:
+        """The chunk by which the product is found, whatever raised a message.
+
+        It is the first of the longest chunks, which a message of many lines has in the first of
+        them; "" if only the place identifies the message (`same_words.is_identified`).
+        """
+        if not self.chunks or not (self.is_native or self.words >= ENOUGH_WORDS):
+            return ""
+        longest = max(count for count, _ in self.chunks)
+        return next(f"{count}:{name}" for count, name in self.chunks if count == longest)
+
+    @property
     def key(self) -> str:
         """The key under which its label is stored; it survives a move to another file.
 

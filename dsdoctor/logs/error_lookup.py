@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from dsdoctor.lazy_regex import lazy
+from dsdoctor.logs import error_keys
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.products import package_of, raiser_of
 
@@ -125,6 +126,11 @@ def stored_words(folder: Path, product: str) -> frozenset[str]:
     return frozenset(stored_text(folder, product).split())
 
 
+def _named_chunks(text: str) -> set[str]:
+    """The chunks of a text, as an index stores them."""
+    return {f"{count}:{name}" for count, name in chunks_of(text)}
+
+
 def _raises(folder: Path, product: str, kinds: Iterable[str]) -> bool:
     """Whether an index contains a message of one of these exceptions."""
     stored = stored_text(folder, product)
@@ -137,7 +143,7 @@ def _rows_that_fit(folder: Path, product: str, text: str) -> tuple[int, ...]:
     This takes much less time than parsing the index.
     """
     stored, words = stored_text(folder, product), stored_words(folder, product)
-    there = {f"{count}:{name}" for count, name in chunks_of(text)}
+    there = _named_chunks(text)
     marked = there | {f"^{chunk}" for chunk in there}
     found: set[int] = set()
     for chunk in marked & words:
@@ -175,7 +181,8 @@ def find_native(folder: Path, error: Error) -> Match | None:
     The frames of a traceback are those of whoever called the native code.
     """
     kinds = {canonical(error.type)}
-    names = (name for name in sorted(products(folder)) if _raises(folder, name, kinds))
+    named = error_keys.quoted(folder, sorted(products(folder)), _named_chunks(error.message))
+    names = (name for name in named if _raises(folder, name, kinds))
     rows = ((name, _rows_that_fit(folder, name, error.message)) for name in names)
     found = (_load_rows()(folder, name, fit).find_native(error) for name, fit in rows if fit)
     return next((match for match in found if match is not None), None)
@@ -187,13 +194,16 @@ def find(folder: Path, error: Error) -> Match | None:
     product = package_of(raiser.file) if raiser is not None else ""
     if raiser is not None and error.type != WRAPPED and product not in products(folder):
         return None
-    names = [product] if product in products(folder) else sorted(products(folder))
+    names = [product]
+    if product not in products(folder):
+        there = _named_chunks(f"{error.message} {error.more}")
+        names = error_keys.quoted(folder, sorted(products(folder)), there)
     kinds = {canonical(error.type), *(VALIDATED.values() if error.type == WRAPPED else ())}
     names = [name for name in names if _raises(folder, name, kinds)]
     if len(names) == 1 and not error.message.strip():  # identified by its place alone
         return _load()(folder, names[0]).find(error)
     match = _fitting(folder, names, error)
-    if match is None and error.further and (product or _begins_one(folder, names, error.message)):
+    if match is None and error.further:
         match = _fitting(folder, names, structs.replace(error, more=error.further))
     if match is None and raiser is not None:
         rows = ((name, _rows_that_begin(folder, name, error.message)) for name in names)
@@ -207,13 +217,6 @@ def _fitting(folder: Path, names: Iterable[str], error: Error) -> Match | None:
     text = f"{error.message} {error.more}"
     rows = ((name, _rows_that_fit(folder, name, text)) for name in names)
     return _longest(_load_rows()(folder, name, fit).find(error) for name, fit in rows if fit)
-
-
-def _begins_one(folder: Path, names: Iterable[str], line: str) -> bool:
-    """Whether a message of the index begins as a line does: few do, and looking further costs."""
-    words = words_of(line)
-    first = {f"^{count}:{digest(words[:count])}" for count in range(1, CHUNK + 1)}
-    return any(not first.isdisjoint(stored_words(folder, name)) for name in names)
 
 
 def _longest(found: Iterable[Match | None]) -> Match | None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from dsdoctor import packs
-from dsdoctor.logs import Source, diagnose, error_index, error_lookup
+from dsdoctor.logs import Source, diagnose, error_index, error_keys, error_lookup
 from dsdoctor.logs.error_index import Label
 from dsdoctor.logs.error_lookup import INTERNAL, REFUSAL
 from dsdoctor.model.diagnosis import Outcome
@@ -57,6 +57,33 @@ def test_a_comment_among_the_answers_is_no_answer(tmp_path: Path) -> None:
     )
     part = error_index.load_rows(tmp_path, "deepspeed", (row,))
     assert part.labels == {key: Label(REFUSAL, "Do it.")}
+
+
+def test_the_products_of_a_message_are_found_by_marks_that_agree_with_the_index() -> None:
+    whole = {name: error_index.load(FOLDER, name).entries for name in PRODUCTS}
+    marks = {name: [one.mark for one in found if one.mark] for name, found in whole.items()}
+    assert (FOLDER / error_keys.FILE).read_text() == error_keys.render(marks), "docs/generate.py"
+    unmarked = [one for found in whole.values() for one in found if not one.mark]
+    assert max(one.words for one in unmarked) < 4
+    assert not any(one.chunks and one.is_native for one in unmarked)
+
+
+def test_only_products_that_a_text_may_quote_are_read(tmp_path: Path) -> None:
+    names = ["a", "b"]
+    assert error_keys.quoted(tmp_path, names, {"6:0123456789"}) == names, "there are no marks"
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / error_keys.FILE).write_text(error_keys.render({"a": ["6:0123456789"], "b": []}))
+    assert error_keys.quoted(other, names, {"6:0123456789"}) == ["a"]
+    assert error_keys.quoted(other, names, {"1:0123456789"}) == []
+
+
+def test_a_mark_is_the_first_of_the_longest_chunks() -> None:
+    words = "these are six words of it"
+    one = entry("a short part", words, words.replace("six", "more"))
+    count, name = chunk(words)
+    assert one.mark == f"{count}:{name}"
+    assert entry("only three words").mark == ""
 
 
 @pytest.mark.parametrize("product", PRODUCTS)

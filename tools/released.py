@@ -25,6 +25,26 @@ SCOPES: dict[str, tuple[str, ...]] = {
         "datasets/utils/info_utils.py", "datasets/utils/py_utils.py",
     ),
     "deepspeed": ("deepspeed/",),  # its C++ sources too, where an installation has them
+    "diffusers": (
+        # without what is copied from transformers: its quantizers, and helpers for imports
+        "diffusers/configuration_utils.py", "diffusers/hooks/context_parallel.py",
+        "diffusers/hooks/group_offloading.py",
+        "diffusers/loaders/lora_base.py", "diffusers/loaders/lora_pipeline.py",
+        "diffusers/loaders/peft.py", "diffusers/loaders/single_file",
+        "diffusers/loaders/textual_inversion.py", "diffusers/loaders/unet.py",
+        "diffusers/models/_modeling_parallel.py", "diffusers/models/attention_dispatch.py",
+        "diffusers/models/attention_processor.py", "diffusers/models/auto_model.py",
+        "diffusers/models/model_loading_utils.py", "diffusers/models/modeling_utils.py",
+        "diffusers/optimization.py", "diffusers/pipelines/pipeline_loading_utils.py",
+        "diffusers/pipelines/pipeline_utils.py", "diffusers/quantizers/pipe_quant_config.py",
+        "diffusers/schedulers/scheduling_ddim.py",
+        "diffusers/schedulers/scheduling_ddpm.py",
+        "diffusers/schedulers/scheduling_euler_discrete.py",
+        "diffusers/schedulers/scheduling_flow_match_euler_discrete.py",
+        "diffusers/schedulers/scheduling_utils.py", "diffusers/training_utils.py",
+        "diffusers/utils/hub_utils.py", "diffusers/utils/peft_utils.py",
+        "diffusers/utils/state_dict_utils.py", "diffusers/utils/torch_utils.py",
+    ),
     "flash_attn": (
         "flash_attn/", "csrc/flash_attn/", "csrc/flash_attn_ck/", "csrc/fused_dense_lib/",
         "csrc/layer_norm/ln_api.cpp", "csrc/rotary/", "csrc/xentropy/",

@@ -38,7 +38,7 @@ from dsdoctor.probes.accelerate_values import is_accelerate, rejected_value, ver
 from dsdoctor.probes.command_line import batch_options, parse_command, with_accelerate
 from dsdoctor.probes.config import CONFIG_KEYS, is_config, parse_bytes, parse_config
 from dsdoctor.probes.hostfile import parse_env_file
-from dsdoctor.probes.launcher_options import BEFORE_SCRIPT, ambiguous_option, rejected_option
+from dsdoctor.probes.launcher_options import rejected_option
 from dsdoctor.probes.shell_lines import launches
 from dsdoctor.probes.shell_programs import after_dashes, is_launch
 
@@ -312,10 +312,6 @@ def _script_parts(path: Path, text: str) -> list[_Part]:
         launcher = fact.inner or fact.launcher
         if error := rejected_option(launcher, fact.options):
             facts.append(LaunchParse(launcher=launcher, accepted=False, error=error))
-        elif error := ambiguous_option(launcher, fact.script_args):
-            facts.append(
-                LaunchParse(launcher=launcher, accepted=False, error=error, advice=BEFORE_SCRIPT)
-            )
         parts.append(_Part(facts, ("launch", "cluster"), line=command.line, run=run))
     return parts
 

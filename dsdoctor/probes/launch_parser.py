@@ -20,7 +20,7 @@ from dsdoctor.api import (
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.interpreter import run_child
 from dsdoctor.model.facts.base import Why
-from dsdoctor.model.facts.python import PatientChoice
+from dsdoctor.model.facts.python import Patient, PatientChoice
 from dsdoctor.model.redact import mask
 from dsdoctor.probes.accelerate_keys import rejected_by_plugin, too_few_ranks, unread
 from dsdoctor.probes.accelerate_sections import Rejection
@@ -93,6 +93,7 @@ def _unknown_option(
     command: LaunchCommand,
     torch: TorchBuild | Missing,
     deepspeed: DeepSpeedInstall | Missing,
+    python: str,
 ) -> LaunchParse:
     """An option that the launcher's file does not declare; nothing is imported."""
     package = {"torchrun": torch, "deepspeed": deepspeed}.get(launcher)
@@ -102,12 +103,12 @@ def _unknown_option(
         error = misspelled_option(launcher, command.options)
         if error:
             return LaunchParse(launcher=launcher, accepted=False, error=mask(error))
-        if error := ambiguous_option(launcher, command.script_args):
+        if error := ambiguous_option(launcher, command.script_args, python):
             return _ambiguous(launcher, error)
         raise HostError(Why.NOT_ASKED, reason)
     file, always = _SOURCES[launcher]
     source = read_text(host, posixpath.join(path, file))
-    error = ambiguous_option(launcher, command.script_args)
+    error = ambiguous_option(launcher, command.script_args, python)
     if error and (launcher == "deepspeed" or _BOTH_SPELLINGS in source):
         return _ambiguous(launcher, error)
     try:
@@ -170,6 +171,7 @@ def launch_parse(
     torch: TorchBuild | Missing,
     deepspeed: DeepSpeedInstall | Missing,
     packages: Packages | Missing,
+    patient: Patient | Missing,
 ) -> LaunchParse | Missing:
     """The parser's answer, from a child that imports the launcher and starts nothing."""
     launcher = command.inner or command.launcher
@@ -188,7 +190,9 @@ def launch_parse(
         if stopped is not None:
             return stopped
     if run.quick:
-        return _unknown_option(host, launcher, command, torch, deepspeed)
+        # of a Python that is not known, assume one that does not stop
+        python = "3.15" if isinstance(patient, Missing) else patient.version
+        return _unknown_option(host, launcher, command, torch, deepspeed, python)
     words = launcher_words(run)
     if any("$" in word or "`" in word for word in words):
         raise HostError(Why.NOT_ASKED, "the command contains variables that a shell would replace")

@@ -34,17 +34,32 @@ _DEEPSPEED = frozenset(
 BEFORE_SCRIPT = "write `--` before the script, or rename its option"
 
 
-def ambiguous_option(launcher: str, script_args: Sequence[str]) -> str:
+def stops_at_ambiguous(python: str) -> bool:
+    """Whether argparse of a Python looks for its options among the arguments of the script too.
+
+    Changed by gh-58573, in 3.12.8, 3.13.1 and 3.14. Run with 3.8 to 3.12.1, 3.13.0, 3.14.10 and
+    3.15.2 on 2026-11-29.
+
+    >>> stops_at_ambiguous("3.11.9"), stops_at_ambiguous("3.12.8"), stops_at_ambiguous("3.13.0")
+    (True, False, True)
+    """
+    version = tuple(int(part) for part in re.findall(r"\d+", python)[:3])
+    return version < (3, 12, 8) or (3, 13) <= version < (3, 13, 1)
+
+
+def ambiguous_option(launcher: str, script_args: Sequence[str], python: str) -> str:
     """A script's option at which the launcher stops, as the beginning of several of its own.
 
-    argparse looks at all words of the line. torchrun 2.1 and later have each option with `-` and
-    with `_`; accelerate takes whole names only. Run with Python 3.6 to 3.13 on 2026-11-29.
+    torchrun 2.1 and later have each option with `-` and with `_`; accelerate takes whole names
+    only.
 
-    >>> ambiguous_option("torchrun", ["--lr", "1", "--run=3"])
+    >>> ambiguous_option("torchrun", ["--lr", "1", "--run=3"], "3.11.9")
     "the script's option `--run` is ambiguous; it could be `--run-path` or `--run_path`"
-    >>> ambiguous_option("torchrun", ["--role", "a", "--", "--run"])
+    >>> ambiguous_option("torchrun", ["--role", "a", "--", "--run"], "3.11.9")
     ''
     """
+    if not stops_at_ambiguous(python):
+        return ""
     names = {"torchrun": {*LONG["torchrun"], *SWITCHES["torchrun"]}, "deepspeed": _DEEPSPEED}
     known = {f"--{name}" for name in names.get(launcher, ())}
     if launcher == "torchrun":

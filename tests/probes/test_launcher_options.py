@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 import sys
 
 import pytest
 
-from dsdoctor.probes.launcher_options import ambiguous_option, rejected_option
+from dsdoctor.probes.launcher_options import ambiguous_option, rejected_option, stops_at_ambiguous
 
 #: Prints the long options of the three parsers, as they are installed here.
 PARSERS = """
@@ -93,9 +94,10 @@ def test_rows(launcher: str, options: dict[str, str], said: str) -> None:
     ],
 )
 def test_an_option_of_the_script_may_be_ambiguous(launcher: str, words: str, said: str) -> None:
-    found = ambiguous_option(launcher, words.split())
+    found = ambiguous_option(launcher, words.split(), "3.11.9")
     assert (found == "") == (said == "")
     assert said in found
+    assert ambiguous_option(launcher, words.split(), "3.14.0") == ""
 
 
 def test_torchrun_and_deepspeed_stop_at_such_an_option() -> None:
@@ -108,7 +110,8 @@ def test_torchrun_and_deepspeed_stop_at_such_an_option() -> None:
         ("torch.distributed import run", "--run"),
         ("deepspeed.launcher import runner", "--num"),
     ):
-        for words, stops in ((["t.py", option, "3"], True), (["--", "t.py", option, "3"], False)):
+        at_it = stops_at_ambiguous(platform.python_version())
+        for words, stops in ((["t.py", option, "3"], at_it), (["--", "t.py", option, "3"], False)):
             done = subprocess.run(
                 [sys.executable, "-c", code.format(module), *words],
                 capture_output=True,

@@ -15,7 +15,7 @@ from dsdoctor.api import LaunchParse, Missing, TorchBuild, Why
 from dsdoctor.host import HostError, LocalHost
 from dsdoctor.host.fake import FakeHost
 from dsdoctor.job.resolve import resolve
-from dsdoctor.model.facts.python import PatientChoice
+from dsdoctor.model.facts.python import Patient, PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes import launch_parser
 from dsdoctor.probes.command_line import launch_command, parse_command
@@ -24,6 +24,8 @@ from dsdoctor.probes.launch_parser import launch_parse as asker
 from dsdoctor.testing import assert_fail, assert_ok, judge
 from dsdoctor_checks.launch import launch_option_refused, launch_placeholder_left
 
+#: One whose argparse looks for its options among those of the script too.
+PYTHON = Patient(executable="/e/bin/python", chosen_by="test", version="3.11.9")
 ABSENT = Missing(why=Why.NOT_ASKED, detail="a test")
 
 
@@ -85,7 +87,9 @@ def test_the_real_parsers_are_asked(line: str, accepted: bool, error: str) -> No
     run = RunNeeds(command=tuple(line.split()))
     choice = PatientChoice(executable=sys.executable, chosen_by="test", why="test")
     none = Missing(why=Why.ABSENT, detail="not read")
-    found = asker.function(LocalHost(), choice, run, parse_command(run.command), none, none, none)
+    found = asker.function(
+        LocalHost(), choice, run, parse_command(run.command), none, none, none, none
+    )
     assert isinstance(found, LaunchParse)
     assert found.accepted is accepted
     assert error in found.error
@@ -127,6 +131,9 @@ def get_args_parser():
         pytest.param("torchrun --bogus t.py", RUN_PY, "arguments: --bogus", id="unknown"),
         pytest.param("srun --gres=gpu:8 -N 2 torchrun --nnodes 2 t.py", RUN_PY, "", id="of srun"),
         pytest.param("srun -N 2 torchrun --bogus t.py", RUN_PY, "--bogus", id="unknown under srun"),
+        pytest.param(
+            "torchrun t.py --run 3", RUN_PY, "is ambiguous", id="of the script, ambiguous"
+        ),
         pytest.param("torchrun --bogus t.py", "import x", "", id="another parser"),
         pytest.param("torchrun --bogus t.py", "def (", "", id="a file that is no Python"),
         pytest.param("accelerate launch --bogus t.py", RUN_PY, "", id="a launcher not read"),
@@ -140,12 +147,12 @@ def test_without_torch_the_launchers_file_is_read(line: str, source: str, error:
     missing = Missing(why=Why.ABSENT, detail="no DeepSpeed")
     command = parse_command(run.command)
     if error:
-        found = asker.function(host, choice, run, command, torch, missing, missing)
+        found = asker.function(host, choice, run, command, torch, missing, missing, PYTHON)
         assert isinstance(found, LaunchParse)
         assert error in found.error
         return
     with pytest.raises(HostError, match="--quick"):
-        asker.function(host, choice, run, command, torch, missing, missing)
+        asker.function(host, choice, run, command, torch, missing, missing, PYTHON)
 
 
 @pytest.mark.train
@@ -201,7 +208,9 @@ def test_accelerate_is_asked_about_its_configuration(
     run = RunNeeds(command=("accelerate", "launch", "--config_file", str(config), "t.py"))
     choice = PatientChoice(executable=sys.executable, chosen_by="test", why="test")
     none = Missing(why=Why.ABSENT, detail="not read")
-    found = asker.function(LocalHost(), choice, run, parse_command(run.command), none, none, none)
+    found = asker.function(
+        LocalHost(), choice, run, parse_command(run.command), none, none, none, none
+    )
     assert isinstance(found, LaunchParse)
     assert found.ignored == ignored
     assert found.accepted is not bool(error)
@@ -245,7 +254,9 @@ def _plugin_of(text: str, options: str, config: str, script: str = "t.py") -> La
     choice = PatientChoice(executable=sys.executable, chosen_by="test", why="test")
     none = Missing(why=Why.ABSENT, detail="not read")
     try:
-        found = asker.function(host, choice, run, parse_command(run.command), none, none, none)
+        found = asker.function(
+            host, choice, run, parse_command(run.command), none, none, none, none
+        )
     except HostError:
         return None
     assert isinstance(found, LaunchParse)
@@ -338,9 +349,9 @@ def test_gpu_ids_that_stop_accelerate(ids: str, error: str) -> None:
     quick = msgspec.structs.replace(run, quick=True)
     if not error:
         with pytest.raises(HostError):  # not asked with --quick
-            asker.function(host, choice, quick, command, ABSENT, ABSENT, ABSENT)
+            asker.function(host, choice, quick, command, ABSENT, ABSENT, ABSENT, ABSENT)
         return
-    found = asker.function(host, choice, quick, command, ABSENT, ABSENT, ABSENT)
+    found = asker.function(host, choice, quick, command, ABSENT, ABSENT, ABSENT, ABSENT)
     assert isinstance(found, LaunchParse)
     assert error in found.error
     judged = judge(launch_option_refused.the_launcher_accepts_its_options, launch_parse=found)

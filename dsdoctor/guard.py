@@ -94,9 +94,35 @@ def broken(error: BaseException) -> int:
     return BROKEN
 
 
+#: Number of clone3(2), the same on every architecture.
+_CLONE3 = 435
+
+
+def _is_clone_denied() -> bool:
+    """Whether clone3 fails with EPERM; glibc falls back to clone after ENOSYS only.
+
+    Called with arguments that the kernel refuses, it starts nothing.
+    """
+    import ctypes  # noqa: PLC0415  # only where something is wrong
+    import errno  # noqa: PLC0415
+
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+        return library.syscall(_CLONE3, None, 0) == -1 and ctypes.get_errno() == errno.EPERM
+    except (AttributeError, OSError, TypeError):  # no such function on this system
+        return False
+
+
 def _words(error: BaseException) -> str:
     text = str(error)
-    if isinstance(error, MemoryError) or "can't start new thread" in text:
+    no_thread = "can't start new thread" in text
+    if no_thread and _is_clone_denied():
+        return (
+            "this container denies `clone3`, the system call that starts threads, to jobs as well; "
+            "upgrade Docker on the host to 20.10.10 or newer, or start the container with "
+            "`--security-opt seccomp=unconfined`"
+        )
+    if isinstance(error, MemoryError) or no_thread:
         return (
             "out of memory, threads or address space; raise `ulimit -v` and `ulimit -u`, or the "
             "limits of the container"

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
+from dsdoctor.model.condition import Signature
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.packs.registry import Registry, Unit
 
@@ -30,11 +31,25 @@ def narrower_of(finding: Finding, unit: Unit, registry: Registry) -> tuple[Unit,
 def _recognized(unit: Unit, text: str) -> str | None:
     """The hint of the first signature of a condition that matches a line; None = none does."""
     for signature in unit.signatures:
+        if not _fits(signature, text):
+            continue
         for line in text.splitlines():
             found = re.search(signature.pattern, line)
             if found:
                 return signature.hint_with(found.groupdict("?")) or unit.hint
     return None
+
+
+def _fits(signature: Signature, text: str) -> bool:
+    """Whether the text has what a signature wants around its line, and nothing that refutes it.
+
+    It is a few lines long, so that all of them are near.
+    """
+    wanted = (signature.near, signature.requires)
+    refuting = (*signature.not_near, *signature.unless)
+    return not any(one in text for one in refuting) and all(
+        not literals or any(one in text for one in literals) for literals in wanted
+    )
 
 
 def without_repeated(findings: list[Finding], narrowed: AbstractSet[int]) -> list[Finding]:

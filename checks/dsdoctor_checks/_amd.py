@@ -17,6 +17,14 @@ def amd_gpus(os: OsInfo | Missing, kernel: NvidiaKernel | Missing) -> int:
     return 0 if isinstance(kernel, NvidiaKernel) and kernel.pci else count
 
 
+def may_not_open(os: OsInfo | Missing) -> bool:
+    """Whether the account is known not to have access to `/dev/kfd`."""
+    try:
+        return isinstance(os, OsInfo) and os.kfd_writable is False
+    except NotStated:
+        return False
+
+
 def rocm_finds_none(torch: TorchBuild | Missing, live: TorchLive | Missing) -> bool:
     """Whether torch is built for ROCm, imports, and finds no GPU that it can use."""
     if not isinstance(torch, TorchBuild) or not isinstance(live, TorchLive):

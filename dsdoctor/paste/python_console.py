@@ -33,7 +33,8 @@ _ASKED = (
         r"(?:#.*)?$"
     ),
     re.compile(
-        rf".{{0,200}}\bpython[\d.]{{0,5}} -c (?!.*print.*print).*print ?\({_EXPRESSION}\)['\"]\s*$"
+        rf".{{0,200}}\bpython[\d.]{{0,5}} -c (?!.*print.*print)"
+        rf".*print ?\({_EXPRESSION}\) ?;?['\"];?\s*$"
     ),
 )
 #: Lines between the expression and its result.

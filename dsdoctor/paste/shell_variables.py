@@ -51,11 +51,13 @@ _DECLARED = re.compile(
     r"\b(?:set|used|in effect|are|is|below|following|follows)\b"
     r"|\b(?:I|we)(?:'ve| have)? (?:set|export|exported|use|used)\b.{0,60}"
     r"\b(?:env|variables?|vars?)\b"
+    r"|\b(?:my|our)\s(?:current\s)?(?:NCCL\s)?(?:env\w*|variables|vars|settings)\b[^.?]{0,40}:\s*$"
+    r"|\b(?:in|from) (?:my|our|the) \S{0,20}(?:bashrc|zshrc|profile|job script|sbatch)\b"
     r"|环境变量(?:如下|为|是|设置)"
 )
 _ANY = re.compile(r"\s*[A-Za-z_]\w{0,60}=")
 #: An answer is a path, a list, a number or a word, never a sentence or the next command.
-_VALUE = re.compile(r"\s*(?P<value>[\w./,:+^=@-]{1,400})\s*$")
+_VALUE = re.compile(r"\s*(?P<value>[\w./,:+^=@~-]{1,400})\s*$")
 
 
 def _read(lines: Sequence[Line], into: Statements) -> None:

@@ -1,7 +1,8 @@
 """Two warnings of torch beside what tools print: why CUDA does not start, how many CPUs it may use.
 
 Sources: torch 1.7 to 2.13 torch/cuda/__init__.py and c10/cuda/CUDAFunctions.cpp, read 2026-11-23;
-the text of the exception follows `CUDA initialization: `. torch 1.7 to 2.13
+the text of the exception follows `CUDA initialization: `, in a
+build for ROCm `HIP initialization: `. torch 1.7 to 2.13
 utils/data/dataloader.py, `_check_worker_number_rationality`, read 2026-11-28: the number is that of
 `os.sched_getaffinity`, or of all CPUs if the warning says that `cpuset` does not count.
 """
@@ -18,7 +19,7 @@ from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.statements import Statements
 
-_WARNING = re.compile(r"UserWarning: CUDA initialization: (?P<text>\S.{0,600})")
+_WARNING = re.compile(r"UserWarning: (?:CUDA|HIP) initialization: (?P<text>\S.{0,600})")
 _WORKERS = re.compile(
     r"Our suggested max number of workers? in (?:the )?current system is (?P<cpus>\d{1,4})(?!\d)"
     r"(?! \(`cpuset`)"

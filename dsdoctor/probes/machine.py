@@ -294,6 +294,14 @@ def _amd_gpus(host: Host) -> int:
     return sum((_text(host, path) or "0").strip() != "0" for path in paths)
 
 
+def _writable(host: Host, path: str) -> bool | None:
+    """Whether dsdoctor's account may write to a path; None if it does not exist."""
+    try:
+        return host.stat(path).writable
+    except HostError:
+        return None
+
+
 @probe
 def os_info(host: Host) -> OsInfo:
     """The operating system, whether it is a container or WSL, and GPUs of another vendor."""
@@ -310,6 +318,7 @@ def os_info(host: Host) -> OsInfo:
         container=container_of(host) if linux else None,
         is_root=_query(host, "euid", -1) == 0,
         amd_gpus=_amd_gpus(host) if linux else 0,
+        kfd_writable=_writable(host, "/dev/kfd") if linux else None,
         clock=date_in_the_past(_query(host, "clock")),
     )
 

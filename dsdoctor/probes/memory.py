@@ -175,7 +175,7 @@ def memory_detail(host: Host, system: OsInfo | Missing) -> MemoryDetail:
         shm_left=left.segments,
         shm_mine=left.mine,
         shm_owners=left.owners,
-        commit_left_bytes=_commit_left(host, values),
+        **_commit(host, values),
     )
 
 
@@ -183,11 +183,13 @@ def memory_detail(host: Host, system: OsInfo | Missing) -> MemoryDetail:
 _STRICT = "2"
 
 
-def _commit_left(host: Host, values: Mapping[str, int]) -> int | None:
+def _commit(host: Host, values: Mapping[str, int]) -> dict[str, int]:
+    """What programs may reserve, in all and still; empty if the kernel does not count."""
     try:
         counted = read_text(host, "/proc/sys/vm/overcommit_memory").strip() == _STRICT
     except HostError:
-        return None
+        return {}
     if not counted or "CommitLimit" not in values or "Committed_AS" not in values:
-        return None
-    return values["CommitLimit"] - values["Committed_AS"]
+        return {}
+    limit = values["CommitLimit"]
+    return {"commit_limit_bytes": limit, "commit_left_bytes": limit - values["Committed_AS"]}

@@ -33,6 +33,7 @@ EXTENSIONS = {
     "torchvision": "torchvision",
     "torchaudio": "torchaudio",
     "bitsandbytes": "bitsandbytes",
+    "torch-npu": "torch_npu",
 }
 #: The same for those that matter only to a script that imports them.
 OF_SCRIPTS = {

@@ -125,6 +125,16 @@ def _nics(host: Host) -> tuple[PciPlace, ...]:
     return tuple(found)
 
 
+def _served(host: Host, driver: str) -> list[str]:
+    """Addresses of the devices that a kernel driver serves."""
+    try:
+        paths = host.glob(f"/sys/bus/pci/drivers/{driver}/*:*:*.*")
+    except HostError:  # a recording from before this was read
+        return []
+    names = [posixpath.basename(path) for path in paths]
+    return [name for name in names if _BDF.match(name)]
+
+
 def _redirecting(host: Host, bridges: set[str]) -> tuple[str, ...] | None:
     found = []
     for bdf in sorted(bridges):
@@ -161,10 +171,12 @@ def pci_tree(host: Host, kernel: NvidiaKernel) -> PciTree:
     if host.system != "Linux":
         raise HostError(Why.UNSUPPORTED, f"the PCI tree is read from /sys, not on {host.system}")
     gpus = tuple(_place(host, gpu.bdf) for gpu in kernel.pci)
+    amd = tuple(_place(host, bdf) for bdf in _served(host, "amdgpu"))
     nics = _nics(host)
     bridges = {bridge for place in (*gpus, *nics) for bridge in place.path}
     return PciTree(
         gpus=gpus,
+        amd=amd,
         nics=nics,
         redirecting=_redirecting(host, bridges),
         virtual=_virtual(host),

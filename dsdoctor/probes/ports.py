@@ -106,7 +106,13 @@ def master_address(host: Host, run: RunNeeds) -> MasterAddress:
         raise HostError(Why.NOT_ASKED, "no master address was given")
     if run.quick:
         raise HostError(Why.NOT_ASKED, "the master address was not resolved (`--quick`)")
-    return MasterAddress(host=address, addresses=resolve(host, address.strip("[]")))
+    try:
+        addresses = resolve(host, address.strip("[]"))
+    except HostError:
+        if address != "localhost":
+            raise
+        addresses = ("127.0.0.1",)  # RFC 6761, whether or not `getent` is there
+    return MasterAddress(host=address, addresses=addresses)
 
 
 @probe

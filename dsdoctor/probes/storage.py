@@ -105,6 +105,9 @@ def _nvme_paths(config: Mapping[str, object] | None) -> Iterator[str]:
                 yield path
 
 
+_TEMPORARY, _DEFAULT_TMP = "temporary files", "/tmp"  # noqa: S108  # measured only
+
+
 def named_places(host: Host, run: RunNeeds) -> list[tuple[str, str, str | None]]:
     """Purpose, path and variable of every place that the run will use.
 
@@ -128,7 +131,7 @@ def named_places(host: Host, run: RunNeeds) -> list[tuple[str, str, str | None]]
     found += [("NVMe offload", path, None) for path in dict.fromkeys(_nvme_paths(run.config))]
     if run.floors is not None and run.floors.disk_gib is not None:
         found.append(("disk of the profile", run.floors.disk_path or ".", None))
-    found.append(("temporary files", *first("/tmp", "TMPDIR")))  # noqa: S108  # measured only
+    found.append((_TEMPORARY, *first(_DEFAULT_TMP, "TMPDIR")))
     found.append(("built extensions", *first(f"{cache}/torch_extensions", "TORCH_EXTENSIONS_DIR")))
     found.append(("Triton cache", *first(f"{triton_home}/.triton/cache", "TRITON_CACHE_DIR")))
     found.append(("Hugging Face cache", *first(f"{cache}/huggingface", "HF_HOME")))
@@ -281,6 +284,10 @@ def storage(host: Host, run: RunNeeds) -> Storage:
         mounts = []
     cwd = run.cwd if run.cwd not in ("", ".") else str(host.query("cwd"))
     places = [look(host, named, cwd, mounts) for named in named_places(host, run)]
+    named = next((place for place in places if place.variable == "TMPDIR"), None)
+    if named is not None and named.kind is None and not named.error:
+        # Python and gcc then take the default (Lib/tempfile.py; libiberty/make-temp-file.c)
+        places.append(look(host, (_TEMPORARY, _DEFAULT_TMP, None), cwd, mounts))
     return Storage(places=tuple(_with_trial_writes(host, places, cwd)), quotas=tuple(_quotas(host)))
 
 

@@ -363,3 +363,36 @@ JobId=31 JobName=bash
         text = text.replace(old, new)
     variables = stated(text).facts["environment"]["variables"]
     assert variables.get("SLURM_GPUS_ON_NODE") == gpus
+
+
+SYSCTL = """kernel.pid_max = 4194304
+kernel.shmmax = 18446744073692774399
+vm.overcommit_kbytes = 0
+vm.overcommit_memory = {}
+vm.overcommit_ratio = 50
+"""
+FREE_GIB = """               total        used        free      shared  buff/cache   available
+Mem:           503Gi        12Gi       480Gi        32Mi        10Gi       488Gi
+Swap:            0B          0B          0B
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        pytest.param(SYSCTL.format(2) + FREE_GIB, 503 * (1 << 30) // 2, id="a share of the memory"),
+        pytest.param(SYSCTL.format(2) + "CommitLimit: 1024 kB\n", 1 << 20, id="meminfo says it"),
+        pytest.param(SYSCTL.format(0) + FREE_GIB, None, id="the kernel guesses"),
+        pytest.param(SYSCTL.format(2), None, id="the memory is not known"),
+        pytest.param(SYSCTL.format(2) + SYSCTL.format(0) + FREE_GIB, None, id="it was changed"),
+        pytest.param("vm.overcommit_memory=2\n" + FREE_GIB, None, id="a file for sysctl"),
+        pytest.param(
+            "$ cat /proc/sys/vm/overcommit_memory\n2\nCommitLimit: 1024 kB\n", 1 << 20, id="/proc"
+        ),
+    ],
+)
+def test_what_programs_may_reserve(text: str, limit: int | None) -> None:
+    snapshot = environment_of(text)
+    facts = snapshot.facts if snapshot else {}
+    found = facts.get("memory_detail", {})
+    assert found.get("commit_limit_bytes") == limit

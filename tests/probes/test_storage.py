@@ -54,6 +54,20 @@ def test_defaults_variables_and_mounts() -> None:
     assert (data.kind, data.file_system, data.network) == ("dir", "squashfs", False)  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("value", "paths"),
+    [
+        pytest.param("/home/me", ["/home/me"], id="it exists"),
+        pytest.param("~/tmp", ["~/tmp", "/tmp"], id="it does not, and /tmp is used"),
+        pytest.param(None, ["/tmp"], id="it is not set"),
+    ],
+)
+def test_where_temporary_files_go(value: str | None, paths: list[str]) -> None:
+    env = {"HOME": "/home/me"} | ({"TMPDIR": value} if value else {})
+    fact = storage.function(fake(env=env), RunNeeds(cwd="/home/me"))
+    assert [one.path for one in fact.places if one.purpose == "temporary files"] == paths
+
+
 def test_a_mount_that_hangs_is_said_so() -> None:
     dead = HostError(Why.TIMEOUT, "`/dead` is on a nfs mount that did not answer within 5 s")
     fact = storage.function(fake(stats={"/dead": dead}), RunNeeds(paths=("/dead",)))

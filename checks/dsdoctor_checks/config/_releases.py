@@ -27,6 +27,10 @@ SECTION_SINCE = {
     "timers.throughput": "0.14.3",
     "weight_quantization": "0.10.3",
 }
+#: The first release with such models. Earlier ones read what they know from each section and reject
+#: nothing, and have keys that are not in the tables (0.3.13: `cpu_offload_params`). Read 2026-11-29
+#: in the sources of 0.3.13, 0.6.7 and 0.7.0.
+FIRST_MODELS = "0.7.0"
 #: The model that `compile` had from 0.13.2 to 0.14.3; none from 0.14.4 to 0.16.5.
 COMPILE_BEFORE = ("0.13.2", "0.14.4", frozenset({"enabled", "backend", "kwargs"}))
 #: Release that added a key; one without a dot is read at top level.

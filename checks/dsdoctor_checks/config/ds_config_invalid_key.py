@@ -41,7 +41,7 @@ from dsdoctor.api import (
 from dsdoctor_checks._util import at_least
 
 from ._parameters import unknown_parameters
-from ._releases import SECTION_SINCE, SINCE, has, keys_of
+from ._releases import FIRST_MODELS, SECTION_SINCE, SINCE, has, keys_of
 from ._repairable import offered
 from ._tables import (
     BATCH_KEYS,
@@ -142,6 +142,8 @@ def _strange_keys(
 def _strange_in(config: DsConfig, section: str, version: str | None) -> Iterator[Finding]:
     """Keys of a section that this release does not have."""
     if section == "bfloat16" and bf16_section(config) != section:
+        return
+    if version is not None and not at_least(version, FIRST_MODELS):
         return
     known = keys_of(section, version)
     lax = known is None and section in _ONCE_LAX

@@ -92,17 +92,20 @@ def runtime_hands_gpus_over(
         "libcuda": libcuda,
         "nvidia_visible_devices": value,
     }
+    # CUDA base images set the variable to `all`, which does not prove that the job needs GPUs
+    tried = isinstance(live, TorchLive) and live.cuda_ok is False
+    # Apptainer shows the devices of the host always, and its libraries with `--nv`
+    asked = asked or (os.container == "apptainer" and bool(nodes) and tried)
     if not loaded or not asked or (nodes and libcuda):
         yield ok(**evidence)
         return
-    # CUDA base images set the variable to `all`, which does not prove that the job needs GPUs
-    tried = isinstance(live, TorchLive) and live.cuda_ok is False
     say = fail if run.wants_gpu or tried or (value or "all") != "all" else warn
     lacking = [] if nodes else ["no `/dev/nvidia*` device"]
     lacking += [] if libcuda else ["no libcuda"]
     yield say(
         f"the host has driver {kernel.module_version}, but this {os.container} container has "
-        f"{' and '.join(lacking)}: it was started without NVIDIA's runtime",
+        f"{' and '.join(lacking)}: it was started without "
+        + ("`--nv`" if os.container == "apptainer" else "NVIDIA's runtime"),
         effect="CUDA finds no device, and DeepSpeed runs on the CPU",
         hint=_START.get(os.container, "start it with NVIDIA's runtime"),
         **evidence,

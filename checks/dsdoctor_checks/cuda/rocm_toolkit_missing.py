@@ -2,7 +2,9 @@
 
 ## Why it matters
 The ROCm wheels of torch include the libraries but no compiler. DeepSpeed builds ops such as `fused_adam`
-and, with offload, `cpu_adam` at first use, for which torch calls `hipcc`.
+and, with offload, `cpu_adam` at first use, for which torch calls `hipcc`. Where torch finds no ROCm
+folder at all, DeepSpeed takes torch's build for one of CUDA, and `import deepspeed` fails with
+`MissingCUDAException`.
 
 ## What to do
 Install the ROCm development packages (`hip-dev` or `rocm-hip-sdk`) of torch's ROCm release, use AMD's
@@ -11,6 +13,7 @@ image, which has them, or set `ROCM_HOME` to where they are. Or use an optimizer
 
 ## References
 - torch 2.13.0 utils/cpp_extension.py: `_find_rocm_home`
+- DeepSpeed 0.17.6 and 0.19.8 op_builder/builder.py: `is_rocm_pytorch`; fp_quantizer.py: `is_compatible`
 - https://rocm.docs.amd.com/projects/install-on-linux/
 """
 
@@ -22,8 +25,10 @@ from dsdoctor.api import (
     Compilers,
     Condition,
     DeepSpeedInstall,
+    DeepSpeedLive,
     Environment,
     Finding,
+    ImportOutcome,
     Missing,
     RunNeeds,
     Scope,
@@ -44,6 +49,14 @@ CONDITION = Condition(
 )
 
 
+_INSTALL = "install `rocm-hip-sdk` of torch's ROCm release, or set `ROCM_HOME` to where ROCm is"
+
+
+def misses_cuda(outcome: ImportOutcome) -> bool:
+    """Whether DeepSpeed did not import because it looked for a CUDA toolkit."""
+    return not outcome.ok and outcome.error_type == "MissingCUDAException"
+
+
 @check(CONDITION)
 def rocm_compiler_is_there(
     torch: TorchBuild,
@@ -51,8 +64,21 @@ def rocm_compiler_is_there(
     run: RunNeeds,
     deepspeed: DeepSpeedInstall | Missing,
     env: Environment | Missing,
+    live: DeepSpeedLive | Missing,
 ) -> Iterator[Finding]:
-    """Judges the ops that the config needs and that are not pre-built; without one, none."""
+    """Judges the import, and the ops that the config needs and that are not pre-built."""
+    if torch.hip is not None and isinstance(live, DeepSpeedLive) and misses_cuda(live.imported):
+        yield fail(
+            f"`import deepspeed` asks for CUDA, although torch {torch.version} is built for ROCm:"
+            " torch finds no ROCm folder in `ROCM_HOME`, on PATH or in `/opt/rocm`",
+            effect="every rank fails in the same way when it starts",
+            hint=_INSTALL,
+            torch=torch.version,
+            rocm=torch.hip,
+            hipcc=compilers.hipcc,
+            error=live.imported.message,
+        )
+        return
     if torch.hip is None or run.config is None or isinstance(deepspeed, Missing):
         yield skip("torch is not a ROCm build, or no config says which ops are built")
         return
@@ -67,7 +93,7 @@ def rocm_compiler_is_there(
         f"`hipcc` is neither in `ROCM_HOME`, nor on PATH, nor in `/opt/rocm`, but building {named} for"
         f" torch {torch.version} needs it",
         effect=f"the build of {named} fails when the engine starts",
-        hint="install `rocm-hip-sdk` of torch's ROCm release, or set `ROCM_HOME` to where ROCm is",
+        hint=_INSTALL,
         torch=torch.version,
         rocm=torch.hip,
         ops=lacking,

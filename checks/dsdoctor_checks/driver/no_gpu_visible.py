@@ -16,7 +16,7 @@ scheduler (`--gres=gpu:N`), or look in `dmesg` for the reason why the driver doe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from dsdoctor.api import (
@@ -28,6 +28,7 @@ from dsdoctor.api import (
     Gpus,
     Level,
     Missing,
+    ModuleImports,
     NotStated,
     NvidiaKernel,
     Nvml,
@@ -44,7 +45,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._amd import ROCM_BUILD, amd_gpus, rocm_finds_none
+from dsdoctor_checks._amd import ROCM_BUILD, amd_gpus, may_not_open, rocm_finds_none
 from dsdoctor_checks._util import (
     driver_loaded,
     gpu_expected,
@@ -91,6 +92,7 @@ def some_gpu_visible(
     packages: Packages | Missing,
     nvml: Nvml | Missing,
     toolkits: CudaToolkits | Missing,
+    imports: ModuleImports | Missing,
 ) -> Iterator[Finding]:
     """Warns if there is no NVIDIA GPU; fails if there is one, or one was requested."""
     if isinstance(live, TorchLive) and live.devices:
@@ -115,8 +117,7 @@ def some_gpu_visible(
             )
         return
     if rocm_finds_none(torch, live):
-        if not amd_gpus(os, kernel):  # those that there are, `torch-cuda-init-failed` reports
-            yield say(**_NO_ROCM, **evidence)
+        yield from _without_amd(os, kernel, say, evidence)
         return
     if isinstance(gpus, Missing) and gpus.is_unknown:
         yield skip(f"the GPUs could not be counted: {gpus.detail}", **evidence)
@@ -140,7 +141,10 @@ def some_gpu_visible(
         return
     if not gpu_expected(RunNeeds(), kernel, gpus):
         other = other_accelerator(torch, deepspeed, packages, env)
-        yield from _without_nvidia(other, os, kernel, torch, run, evidence)
+        if _loads_no_npu(imports):
+            yield skip("`torch_npu` does not load")  # compiled-extension-broken
+        else:
+            yield from _without_nvidia(other, os, kernel, torch, run, evidence)
         return
     # counted one by one: of a paste, the list may be longer
     on_bus = sum(1 for _ in kernel.pci) if isinstance(kernel, NvidiaKernel) else 0
@@ -184,6 +188,29 @@ _NO_ROCM: dict[str, Any] = {
 }
 
 
+def _without_amd(
+    os: OsInfo | Missing,
+    kernel: NvidiaKernel | Missing,
+    say: Callable[..., Finding],
+    evidence: dict[str, Any],
+) -> Iterator[Finding]:
+    """A build for ROCm that finds no GPU; where it is unknown why, `torch-cuda-init-failed` says so."""
+    amd = amd_gpus(os, kernel)
+    if not amd:
+        yield say(**_NO_ROCM, **evidence)
+    elif may_not_open(os):
+        yield fail(**_NO_ACCESS, amd_gpus=amd, **evidence)
+
+
+_NO_ACCESS: dict[str, Any] = {
+    "message": "this account may not open `/dev/kfd`, through which ROCm reaches the AMD GPUs",
+    "effect": _CPU,
+    "hint": "add the account to the group of `ls -l /dev/kfd` (`sudo usermod -aG render,video $USER`) and log"
+    " in again; in a container, pass `--device /dev/kfd --device /dev/dri --group-add` with that group's number;"
+    " on a cluster, request GPUs from the scheduler",
+}
+
+
 def _without_nvidia(
     other: str | None,
     os: OsInfo | Missing,
@@ -199,8 +226,18 @@ def _without_nvidia(
         yield skip(f"DeepSpeed uses {other} here, not an NVIDIA GPU", accelerator=other)
         return
     amd = amd_gpus(os, kernel)
-    if not (amd and _built_for_cpu(torch)):  # which `cpu-only-torch` reports
+    for_cpu = _built_for_cpu(torch)
+    if for_cpu and not amd and not run.wants_gpu:
+        yield skip("torch is built for the CPU, and this machine has no GPU")
+        return
+    if not (amd and for_cpu):  # which `cpu-only-torch` reports
         yield (fail if run.wants_gpu else warn)(**_no_gpu_here(amd, run), **evidence)
+
+
+def _loads_no_npu(imports: ModuleImports | Missing) -> bool:
+    """Whether torch's plug-in for Ascend NPUs is installed and its import failed."""
+    found = None if isinstance(imports, Missing) else imports.outcomes.get("torch_npu")
+    return found is not None and not found.ok
 
 
 def _built_for_cpu(torch: TorchBuild | Missing) -> bool:

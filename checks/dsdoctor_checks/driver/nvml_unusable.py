@@ -59,6 +59,7 @@ CONDITION = Condition(
         "driver-library-mismatch",
         "container-lost-gpu",
         "gpu-lost",
+        "docker-gpu-runtime-missing",
         "wsl-driver-unavailable",
     ),
     blinds=(Gpus, GpuTopology),

@@ -29,7 +29,9 @@ from dsdoctor.api import (
     Missing,
     RunNeeds,
     Scope,
+    TorchLive,
     check,
+    fail,
     ok,
     skip,
     warn,
@@ -39,8 +41,17 @@ from dsdoctor_checks._util import chosen
 CONDITION = Condition("vgpu-unlicensed", id="DSD117", scope=Scope.NODE, since="0.1")
 
 
+def refuses_cuda(live: TorchLive | Missing) -> bool:
+    """Whether torch could not use the device, or CUDA at all."""
+    if not isinstance(live, TorchLive):
+        return False
+    return live.cuda_ok is False or any(not device.ok for device in live.devices)
+
+
 @check(CONDITION)
-def vgpus_hold_licenses(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
+def vgpus_hold_licenses(
+    gpus: Gpus, run: RunNeeds, env: Environment | Missing, live: TorchLive | Missing
+) -> Iterator[Finding]:
     """Judges virtual GPUs; the driver asks for the license when the machine boots."""
     virtual = [gpu for gpu in chosen(gpus, run, env) if gpu.virtualization == "VGPU"]
     if not virtual:
@@ -51,10 +62,12 @@ def vgpus_hold_licenses(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -
         elif gpu.licensed:
             yield ok(gpu=gpu.index, name=gpu.name)
         else:
-            yield warn(
-                f"GPU {gpu.index} ({gpu.name}) is a virtual GPU without a license",
+            refused = refuses_cuda(live)
+            yield (fail if refused else warn)(
+                f"GPU {gpu.index} ({gpu.name}) is a virtual GPU without a license"
+                + (", and CUDA does not start on it" if refused else ""),
                 effect="about 20 minutes after boot, the driver slows it down to the pace of an"
-                " idle GPU",
+                " idle GPU, and later it refuses CUDA",
                 hint="enter the license server in `/etc/nvidia/gridd.conf` of this virtual machine"
                 " and run `systemctl restart nvidia-gridd`; `nvidia-smi -q` shows the license status",
                 gpu=gpu.index,

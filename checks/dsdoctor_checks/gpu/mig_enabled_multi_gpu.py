@@ -21,6 +21,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    LaunchCommand,
     Missing,
     RunNeeds,
     Scope,
@@ -39,7 +40,10 @@ CONDITION = Condition("mig-enabled-multi-gpu", id="DSD613", scope=Scope.JOB, sin
 
 @check(CONDITION)
 def several_gpus_are_whole(
-    gpus: Gpus, run: RunNeeds, env: Environment | Missing
+    gpus: Gpus,
+    run: RunNeeds,
+    env: Environment | Missing,
+    command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
     """Judges runs over several devices, and machines that mix MIG and whole GPUs.
 
@@ -48,7 +52,8 @@ def several_gpus_are_whole(
     found = judged(gpus, run, env)
     sliced = [gpu for gpu in found if gpu.mig_mode and not without_instance(gpu)]
     tokens = visible_tokens(env) or ()
-    wanted = max(len(run.gpus), run.expect_gpus or 0, len(tokens))
+    ranks = 0 if isinstance(command, Missing) else command.num_gpus or 0
+    wanted = max(len(run.gpus), run.expect_gpus or 0, len(tokens), ranks)
     mixed = len(sliced) < len(found)
     if not sliced or (wanted < SEVERAL and not mixed):
         yield ok(sliced=[gpu.index for gpu in sliced])

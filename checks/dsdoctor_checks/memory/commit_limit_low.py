@@ -17,7 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Finding, Limits, MemoryDetail, Resources, Scope, check, ok, warn
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Limits,
+    MemoryDetail,
+    NotStated,
+    Resources,
+    Scope,
+    check,
+    ok,
+    warn,
+)
 from dsdoctor_checks._util import gib
 
 CONDITION = Condition(
@@ -39,15 +50,23 @@ class CommitLimits(Limits, frozen=True, kw_only=True):
     share: float = 0.75
 
 
+_HINT = "run `sysctl -w vm.overcommit_memory=0` as root, or raise `vm.overcommit_ratio`"
+
+
 @check(CONDITION)
 def memory_can_be_reserved(
     memory: MemoryDetail, resources: Resources, limits: CommitLimits
 ) -> Iterator[Finding]:
     """Compares what may still be reserved with what is available; only if the kernel counts."""
-    if memory.commit_left_bytes is None:
+    try:
+        still = memory.commit_left_bytes
+    except NotStated:  # a paste does not say whether the job was running
+        yield _in_all(memory, resources, limits)
+        return
+    if still is None:
         yield ok(counted=False)
         return
-    left, free = max(0, memory.commit_left_bytes), resources.memory_available_bytes
+    left, free = max(0, still), resources.memory_available_bytes
     if left >= limits.share * free:
         yield ok(counted=True, left_gib=gib(left))
         return
@@ -56,7 +75,23 @@ def memory_can_be_reserved(
         " available",
         effect="starting a process or allocating memory fails with `Cannot allocate memory` while memory"
         " is free",
-        hint="run `sysctl -w vm.overcommit_memory=0` as root, or raise `vm.overcommit_ratio`",
+        hint=_HINT,
         left_gib=gib(left),
         available_gib=gib(free),
+    )
+
+
+def _in_all(memory: MemoryDetail, resources: Resources, limits: CommitLimits) -> Finding:
+    """Compares what all programs may reserve with what the machine has."""
+    limit, total = memory.commit_limit_bytes, resources.memory_total_bytes
+    if limit is None or limit >= limits.share * total:
+        return ok(counted=limit is not None)
+    return warn(
+        f"programs may reserve {gib(limit)} GiB in all (`vm.overcommit_memory=2`), but the machine has"
+        f" {gib(total)} GiB",
+        effect="starting a process or allocating memory fails with `Cannot allocate memory` while memory"
+        " is free",
+        hint=_HINT,
+        limit_gib=gib(limit),
+        total_gib=gib(total),
     )

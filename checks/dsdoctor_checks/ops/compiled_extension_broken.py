@@ -56,7 +56,25 @@ CONDITION = Condition(
 )
 #: Module to the package that imports it as soon as it is installed (transformers 4.36-5.0
 #: image_utils.py, modeling_flash_attention_utils.py; peft 0.5-0.18 import_utils.py; 2026-11-28).
-_IMPORTED_BY = {"flash_attn": "transformers", "torchvision": "transformers", "bitsandbytes": "peft"}
+_IMPORTED_BY = {
+    "flash_attn": "transformers",
+    "torchvision": "transformers",
+    "bitsandbytes": "peft",
+    # accelerator/real_accelerator.py of 0.12 to 0.19 tries it, and takes the CPU if it fails
+    "torch_npu": "deepspeed",
+}
+#: What the failure means for a module that is not a model's.
+_EFFECT = {"torch_npu": "DeepSpeed does not find the NPUs and runs on the CPU"}
+#: A library of the driver of Ascend NPUs.
+_NPU_DRIVER = "libascend_hal.so"
+_NO_NPU_DRIVER = (
+    "install the driver of the NPUs; start a container with `--device /dev/davinci0` and so on, and"
+    " `-v /usr/local/Ascend/driver:/usr/local/Ascend/driver`; on a machine without NPUs, this is expected"
+)
+_NPU = (
+    "run `source /usr/local/Ascend/ascend-toolkit/set_env.sh` before the job starts; if it still fails,"
+    " install the `torch-npu` that belongs to this torch and this release of CANN"
+)
 
 
 def _how(outcome: ImportOutcome) -> str:
@@ -85,19 +103,26 @@ def extensions_load(
         used = bool(by) and packages.version(by) is not None
         name = module.replace("_", "-")
         build = f"install --force-reinstall --no-deps --no-cache-dir --no-build-isolation {name}"
-        yield (fail if used or module in wanted else warn)(
+        # a login node or the build of an image, which has no NPU
+        undriven = _NPU_DRIVER in (outcome.message or "")
+        yield (fail if (used or module in wanted) and not undriven else warn)(
             f"`import {module}` {_how(outcome)}",
-            effect=f"{by} imports it whenever it is installed, so that its models do not load"
+            effect=_EFFECT.get(module)
+            or f"{by} imports it whenever it is installed, so that its models do not load"
             if used
             else "a job that imports it stops there",
             hint=_library_hint(outcome)
+            or (_NO_NPU_DRIVER if undriven else _NPU if module == "torch_npu" else "")
             or f"run `{pip(patient, packages, build)}`, or uninstall `{name}` if the job does not need it",
             module=module,
             version=packages.version(name),
             error_type=outcome.error_type,
             error=outcome.message,
             traceback=outcome.traceback,
-            error_text=f"{outcome.message or ''}\n{outcome.traceback}",
+            # other packages' words ask for a build of their own
+            error_text=""
+            if module == "torch_npu"
+            else f"{outcome.message or ''}\n{outcome.traceback}",
         )
 
 

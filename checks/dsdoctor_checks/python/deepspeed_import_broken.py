@@ -24,6 +24,7 @@ from dsdoctor.api import (
     Missing,
     Resources,
     Scope,
+    TorchBuild,
     TorchLive,
     check,
     fail,
@@ -32,6 +33,8 @@ from dsdoctor.api import (
     without_fix,
 )
 from dsdoctor_checks._killed import killed, shortage
+
+from ..cuda.rocm_toolkit_missing import misses_cuda  # noqa: TID252  # families of one pack share it
 
 CONDITION = Condition(
     "deepspeed-import-broken",
@@ -49,6 +52,7 @@ CONDITION = Condition(
         "dependency-version-conflict",
         "transformers-deepspeed-incompatible",
         "triton-unusable",
+        "cuda-toolkit-missing",
     ),
 )
 
@@ -59,6 +63,7 @@ def deepspeed_imports(
     torch: TorchLive | Missing,
     deepspeed: DeepSpeedInstall | Missing,
     resources: Resources | Missing,
+    build: TorchBuild | Missing,
 ) -> Iterator[Finding]:
     """Reports how the import ended."""
     outcome = live.imported
@@ -70,6 +75,9 @@ def deepspeed_imports(
         return
     if isinstance(deepspeed, DeepSpeedInstall) and deepspeed.version is None:
         yield skip("deepspeed is not installed")
+        return
+    if misses_cuda(outcome) and isinstance(build, TorchBuild) and build.hip:
+        yield skip("torch is built for ROCm, and finds none")  # rocm-toolkit-missing
         return
     if killed(outcome):
         yield shortage(outcome, "deepspeed", resources)

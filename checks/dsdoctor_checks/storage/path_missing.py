@@ -21,6 +21,7 @@ from dsdoctor.api import (
     Condition,
     Finding,
     Level,
+    Place,
     Scope,
     Signature,
     Storage,
@@ -35,7 +36,10 @@ CONDITION = Condition("path-missing", id="DSD1502", scope=Scope.JOB, since="0.1"
 
 @check(CONDITION)
 def paths_are_there(storage: Storage) -> Iterator[Finding]:
-    """Checks that every `--path` exists, is readable and is not empty."""
+    """Checks that `TMPDIR` exists, and that every `--path` does, is readable and is not empty."""
+    for place in storage.places:
+        if place.variable == "TMPDIR" and place.kind is None and not (place.error or place.hung):
+            yield _no_temporary_folder(place)
     asked = [place for place in storage.places if place.purpose == "--path"]
     for place in asked:
         if place.hung:
@@ -72,9 +76,35 @@ def paths_are_there(storage: Storage) -> Iterator[Finding]:
             yield ok(kind=place.kind, **evidence)
 
 
+def _no_temporary_folder(place: Place) -> Finding:
+    literal = place.path.startswith("~")
+    return warn(
+        f"`TMPDIR` is `{place.path}`, which does not exist",
+        effect="nvcc fails there, and Python and gcc write to `/tmp` instead",
+        hint="write `$HOME` in place of `~`, which no program expands in a variable (the shell does so"
+        " only without quotes), and create the directory"
+        if literal
+        else f"create it (`mkdir -p {shlex.quote(place.path)}`), or correct or unset `TMPDIR`",
+        path=place.path,
+        variable=place.variable,
+    )
+
+
 HINT = "correct the path, or mount or copy what it should contain"
 
 SIGNATURES = (
+    Signature(
+        pattern=r"nvcc fatal\s{1,4}: Could not open output file '(?P<path>/[^']{1,300}?)/tmpxft_",
+        source="nvcc 13.5, started with a `TMPDIR` that does not exist",
+        message="nvcc cannot write to `{path}`, where `TMPDIR` sends its temporary files",
+        hint="create the directory that `TMPDIR` names, or unset `TMPDIR`",
+        examples=(
+            "nvcc fatal   : Could not open output file '/scratch/me/tmp/tmpxft_00000b3a_00000000-1'",
+        ),
+        not_examples=("nvcc fatal   : Could not open output file '/w/build/kernel.o'",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
     Signature(
         pattern=r"OSError: (?P<path>/[^\s']{1,300}) does not appear to have a file named (?P<file>[\w.]{1,80})",
         source="transformers 4.20-5.0 utils/hub.py",

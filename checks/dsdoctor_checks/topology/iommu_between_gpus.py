@@ -3,7 +3,8 @@
 ## Why it matters
 If the IOMMU translates addresses, transfers between two GPUs over PCIe pass through it. That is slower
 at best; on some boards, transfers are corrupted or hang at NCCL's first collective. GPUs connected by
-NVLink, or without peer access, are not affected.
+NVLink, or without peer access, are not affected. AMD asks for pass-through wherever several of its GPUs work
+together; RCCL warns at every start without it.
 
 ## What to do
 On bare metal, boot with `iommu=pt` (pass-through), or disable the IOMMU in the BIOS. A virtual machine
@@ -12,6 +13,7 @@ needs it, so the check is skipped there.
 ## References
 - https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html (PCI Access Control
   Services: virtual machines and IOMMU)
+- RCCL 2.22 src/init.cc; https://rocm.docs.amd.com/en/latest/how-to/system-optimization/
 - Linux Documentation/ABI/testing/sysfs-kernel-iommu_groups (`type`)
 """
 
@@ -26,12 +28,15 @@ from dsdoctor.api import (
     Gpu,
     Gpus,
     GpuTopology,
+    LaunchCommand,
     Level,
     Missing,
     PciTree,
     RunNeeds,
     Scope,
     Signature,
+    Status,
+    TorchBuild,
     check,
     ok,
     skip,
@@ -48,6 +53,7 @@ CONDITION = Condition(
 )
 
 TRANSLATING = ("DMA", "DMA-FQ")
+SEVERAL = 2
 
 
 def _translated(tree: PciTree, gpu: Gpu) -> bool:
@@ -57,11 +63,26 @@ def _translated(tree: PciTree, gpu: Gpu) -> bool:
 
 @check(CONDITION)
 def transfers_are_direct(
-    tree: PciTree, gpus: Gpus, topology: GpuTopology, run: RunNeeds, env: Environment | Missing
+    tree: PciTree,
+    gpus: Gpus | Missing,
+    topology: GpuTopology | Missing,
+    run: RunNeeds,
+    env: Environment | Missing,
+    torch: TorchBuild | Missing,
+    command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
-    """Judges pairs that have peer access over PCIe, as the driver reports it."""
+    """Judges pairs that have peer access over PCIe, as NVIDIA's driver reports it, and AMD GPUs."""
     if tree.virtual:
         yield skip("in a virtual machine, the host controls the IOMMU")
+        return
+    if _amd_ranks(torch, run, command) >= SEVERAL:
+        yield _between_amd_gpus(tree)
+        return
+    if isinstance(gpus, Missing):
+        yield _not_read(gpus)
+        return
+    if isinstance(topology, Missing):
+        yield _not_read(topology)
         return
     used = {gpu.index: gpu for gpu in chosen(gpus, run, env)}
     pairs = [
@@ -83,10 +104,37 @@ def transfers_are_direct(
         f"GPUs {first.a} and {first.b}{more} have peer access over PCIe, but the IOMMU translates "
         f"their addresses (`{kind}`)",
         effect="transfers between them are slow, and on some boards hang or corrupt data",
-        hint="add `iommu=pt` to the kernel command line and reboot",
+        hint=HINT,
         pairs=[[pair.a, pair.b] for pair in pairs],
         more=len(pairs) - 1,
         iommu=kind,
+    )
+
+
+def _not_read(fact: Missing) -> Finding:
+    status = Status.UNKNOWN if fact.is_unknown else Status.SKIP
+    return Finding(status=status, message=fact.detail)
+
+
+def _amd_ranks(torch: TorchBuild | Missing, run: RunNeeds, command: LaunchCommand | Missing) -> int:
+    """Ranks that the run starts on AMD GPUs of this node, as far as it says so."""
+    if isinstance(torch, Missing) or torch.hip is None:
+        return 0
+    ranks = 0 if isinstance(command, Missing) else command.num_gpus or 0
+    return max(len(run.gpus), run.expect_gpus or 0, ranks)
+
+
+def _between_amd_gpus(tree: PciTree) -> Finding:
+    behind = [place for place in tree.amd if place.iommu in TRANSLATING]
+    if len(behind) < SEVERAL:
+        return ok(amd=len(tree.amd))
+    return warn(
+        f"the IOMMU translates the addresses of {len(behind)} AMD GPUs (`{behind[0].iommu}`), which"
+        " several ranks would use",
+        effect="transfers between them are slow, and on some boards hang or corrupt data",
+        hint=HINT,
+        gpus=[place.bdf for place in behind],
+        iommu=behind[0].iommu,
     )
 
 

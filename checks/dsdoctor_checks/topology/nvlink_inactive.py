@@ -81,9 +81,16 @@ def _links_between(gpu: Gpu, other: Gpu) -> int:
     return sum(link.remote_bdf == other.pci_bdf for link in gpu.active_links)
 
 
+def _is_whole(gpu: Gpu) -> bool:
+    """Whether all links of the product are up, so that all its neighbors are there."""
+    return 0 < _sxm_links(gpu) <= len(gpu.active_links)
+
+
 def _is_whole_board(gpu: Gpu, like: list[Gpu]) -> bool:
     """Whether the whole board is visible, not the part that a hypervisor assigned."""
-    return gpu.virtualization == "NONE" or len(like) >= WHOLE_BOARD
+    if gpu.virtualization == "NONE" or len(like) >= WHOLE_BOARD:
+        return True
+    return gpu.virtualization is None and any(map(_is_whole, like))
 
 
 def _by_product(gpu: Gpu, like: list[Gpu]) -> int:
@@ -180,16 +187,20 @@ def links_are_up(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Itera
         active, expected = len(gpu.active_links), expected_links(gpu, gpus.gpus)
         if active >= expected:
             yield from _speeds(gpu)
-            continue
-        down = _down(gpu, gpus.gpus)
-        yield fail(
-            f"GPU {gpu.index} ({gpu.name}) has {active} active NVLink{'s' * (active != 1)}, but "
-            f"{expected} are expected",
-            effect="NCCL is slower on every GPU of the job, or does not start",
-            hint="look for `Xid` in `dmesg`, then reset the GPUs or reboot" + _which(down),
-            gpu=gpu.index,
-            uuid=gpu.uuid,
-            active=active,
-            expected=expected,
-            down=down,
-        )
+        else:
+            yield _lacks_links(gpu, expected, gpus.gpus)
+
+
+def _lacks_links(gpu: Gpu, expected: int, gpus: tuple[Gpu, ...]) -> Finding:
+    active, down = len(gpu.active_links), _down(gpu, gpus)
+    return fail(
+        f"GPU {gpu.index} ({gpu.name}) has {active} active NVLink{'s' * (active != 1)}, but "
+        f"{expected} are expected",
+        effect="NCCL is slower on every GPU of the job, or does not start",
+        hint="look for `Xid` in `dmesg`, then reset the GPUs or reboot" + _which(down),
+        gpu=gpu.index,
+        uuid=gpu.uuid,
+        active=active,
+        expected=expected,
+        down=down,
+    )

@@ -52,6 +52,8 @@ CONDITION = Condition(
         "gpu-lost",
         "gpu-reset-required",
         "cuda-init-driver-state",
+        "ecc-uncorrectable",
+        "vgpu-unlicensed",
         "container-lost-gpu",
         "libcuda-unusable",
         "no-gpu-visible",
@@ -109,7 +111,8 @@ def cuda_initializes(
                 else "look for `Xid` in `dmesg`, or exclude the device with `CUDA_VISIBLE_DEVICES`",
                 device=device.index,
                 error=device.error,
-                error_text=device.error or "",
+                # the words are those of a busy GPU
+                error_text="" if _unlicensed(gpus) else device.error or "",
                 code=device.error_code,
             )
         return
@@ -142,6 +145,10 @@ def cuda_initializes(
         died=live.died,
         last_step=live.last_step,
     )
+
+
+def _unlicensed(gpus: Gpus | Missing) -> bool:
+    return isinstance(gpus, Gpus) and any(gpu.licensed is False for gpu in gpus.gpus)
 
 
 def _first(error: str | None) -> str:

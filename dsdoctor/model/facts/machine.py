@@ -21,6 +21,8 @@ class OsInfo(Fact, frozen=True, kw_only=True):
         container: `docker`, `podman`, `kubernetes`, `apptainer`, `container` or None.
         is_root: effective user is root.
         amd_gpus: AMD GPUs that the kernel offers to ROCm.
+        kfd_writable: whether this account may open `/dev/kfd`, through which ROCm reaches the GPUs;
+            None if there is none.
         clock: the date that the clock shows, if it is before this dsdoctor was made, so certainly
             wrong; None otherwise.
     """
@@ -35,6 +37,7 @@ class OsInfo(Fact, frozen=True, kw_only=True):
     container: str | None = None
     is_root: bool = False
     amd_gpus: int = 0
+    kfd_writable: bool | None = None
     clock: str | None = None
 
 

@@ -24,6 +24,7 @@ class MemoryDetail(Fact, frozen=True, kw_only=True):
         cgroup: `v1`, `v2`, or None if no controller limits memory.
         commit_left_bytes: how much more programs may reserve; None if the kernel does not count
             (`vm.overcommit_memory` is not 2).
+        commit_limit_bytes: what all programs together may reserve; None as above.
     """
 
     hugepages_bytes: int = 0
@@ -36,6 +37,7 @@ class MemoryDetail(Fact, frozen=True, kw_only=True):
     shm_owners: dict[str, int] = msgspec.field(default_factory=dict)
     cgroup: str | None = None
     commit_left_bytes: int | None = None
+    commit_limit_bytes: int | None = None
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):

@@ -57,10 +57,11 @@ _ONE_SWITCH = 2
 
 
 class PciTree(Fact, frozen=True, kw_only=True):
-    """NVIDIA GPUs and RDMA adapters in the PCI tree.
+    """GPUs and RDMA adapters in the PCI tree.
 
     Attributes:
         gpus: the GPUs.
+        amd: GPUs that the `amdgpu` driver serves.
         nics: adapters of /sys/class/infiniband, one for each function.
         redirecting: bridges above them whose Access Control Services redirect transfers between
             devices to the root complex; None = not readable (only root can read them).
@@ -69,6 +70,7 @@ class PciTree(Fact, frozen=True, kw_only=True):
     """
 
     gpus: tuple[PciPlace, ...] = ()
+    amd: tuple[PciPlace, ...] = ()
     nics: tuple[PciPlace, ...] = ()
     redirecting: tuple[str, ...] | None = None
     virtual: bool = False

@@ -212,6 +212,8 @@ def test_removed_elasticity_asks_for_the_batch_size_that_it_set() -> None:
         ("0.16.5", '{"seq_parallel_comm_data_type": "fp32"}', "warn", "the closest is"),
         ("0.17.1", '{"bfloat16": {"enable": true}}', "fail", "the closest is `enabled`"),
         ("0.17.1", '{"bf16": {}, "bfloat16": {"enable": true}}', "ok", ""),
+        ("0.3.13", '{"zero_optimization": {"cpu_offload_params": true}}', "ok", ""),
+        ("0.7.0", '{"zero_optimization": {"cpu_offload_params": true}}', "fail", "the closest is"),
     ],
     ids=[
         "the first model of compile", "no model of compile", "the second model of compile",
@@ -219,6 +221,7 @@ def test_removed_elasticity_asks_for_the_batch_size_that_it_set() -> None:
         "fp16 without a model", "fp16 with a model", "a section before its first release",
         "a top-level key before its first release", "a name until it was changed",
         "a name after it was changed", "the older name of bf16", "an older name that is not read",
+        "a key of before the models", "the same in the first release with models",
     ],
 )  # fmt: skip
 def test_each_release_has_its_keys(version: str, text: str, status: str, words: str) -> None:

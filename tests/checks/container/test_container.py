@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from dsdoctor.api import Gpus, LibCuda, NvidiaKernel, Nvml, NvmlError, OsInfo, Resources, RunNeeds
@@ -113,6 +114,32 @@ def test_runtime(
         lib_cuda=lib,
         run_needs=run,
     ).statuses == [status]
+
+
+APPTAINER = msgspec.structs.replace(DOCKER, container="apptainer")
+
+
+@pytest.mark.parametrize(
+    ("fact", "lib", "starts", "expected"),
+    [
+        pytest.param(kernel(), ABSENT, live(100), "fail", id="torch for CUDA finds no driver"),
+        pytest.param(kernel(), ABSENT, ABSENT, "ok", id="no torch that looks for a GPU"),
+        pytest.param(NvidiaKernel(), ABSENT, live(100), "ok", id="a login node"),
+        pytest.param(kernel(), libcuda(), live(100), "ok", id="with --nv"),
+    ],
+)
+def test_apptainer_without_nv(fact: Any, lib: Any, starts: Any, expected: str) -> None:
+    found = judge(
+        docker_gpu_runtime_missing.runtime_hands_gpus_over,
+        os_info=APPTAINER,
+        nvidia_kernel=fact,
+        environment=env(),
+        lib_cuda=lib,
+        run_needs=ANY,
+        torch_live=starts,
+    )
+    assert found.status == expected
+    assert expected == "ok" or "without `--nv`" in found.findings[0].message
 
 
 def test_a_container_in_which_cuda_works_is_right_whatever_it_looks_like() -> None:

@@ -6,13 +6,23 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Compiler, Compilers, DeepSpeedInstall, RunNeeds, TorchBuild
+from dsdoctor.api import (
+    Compiler,
+    Compilers,
+    DeepSpeedInstall,
+    DeepSpeedLive,
+    ImportOutcome,
+    RunNeeds,
+    TorchBuild,
+)
 from dsdoctor.probes.compilers import compilers
 from dsdoctor.testing import FakeHost, judge
 from dsdoctor_checks.cuda import rocm_toolkit_missing
+from dsdoctor_checks.python import deepspeed_import_broken
 from tests.checks import machines as m
 
 ROCM = TorchBuild(version="2.6.0+rocm6.2.4", hip="6.2.4")
+GCC = Compiler(command="c++", path="/usr/bin/c++", kind="gcc", version="12.2.0")
 PLAIN = RunNeeds(config={"bf16": {"enabled": True}})
 
 
@@ -37,15 +47,45 @@ PLAIN = RunNeeds(config={"bf16": {"enabled": True}})
     ],
 )
 def test_rows(hipcc: str | None, facts: dict[str, Any], expected: str) -> None:
-    gcc = Compiler(command="c++", path="/usr/bin/c++", kind="gcc", version="12.2.0")
     usual: dict[str, Any] = {
         "torch_build": ROCM,
         "run_needs": m.OFFLOAD,
         "deep_speed_install": DeepSpeedInstall(version="0.16.4"),
-        "compilers": Compilers(cxx=gcc, cc=gcc, hipcc=hipcc),
+        "compilers": Compilers(cxx=GCC, cc=GCC, hipcc=hipcc),
     }
     check = rocm_toolkit_missing.rocm_compiler_is_there
     assert judge(check, **(usual | facts)).status == expected
+
+
+MISSING = ImportOutcome(
+    ok=False, error_type="MissingCUDAException", message="CUDA_HOME does not exist"
+)
+OTHER = ImportOutcome(ok=False, error_type="ImportError", message="no module named x")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "build", "expected", "left_to_it"),
+    [
+        pytest.param(MISSING, ROCM, "fail", "skip", id="a build for ROCm asks for CUDA"),
+        pytest.param(OTHER, ROCM, "skip", "fail", id="another error of the import"),
+        pytest.param(ImportOutcome(ok=True), ROCM, "skip", "ok", id="it imports"),
+        pytest.param(MISSING, m.torch(), "skip", "fail", id="a build for CUDA asks for CUDA"),
+    ],
+)
+def test_the_import_of_deepspeed(
+    outcome: ImportOutcome, build: TorchBuild, expected: str, left_to_it: str
+) -> None:
+    facts: dict[str, Any] = {
+        "torch_build": build,
+        "deep_speed_live": DeepSpeedLive(imported=outcome),
+        "deep_speed_install": DeepSpeedInstall(version="0.19.8"),
+    }
+    check = rocm_toolkit_missing.rocm_compiler_is_there
+    plain = RunNeeds()
+    tools = Compilers(cxx=GCC, cc=GCC)
+    assert judge(check, compilers=tools, run_needs=plain, **facts).status == expected
+    imports = deepspeed_import_broken.deepspeed_imports
+    assert judge(imports, torch_live=m.live(), **facts).status == left_to_it
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from dsdoctor.api import (
     DeepSpeedLive,
     ImportOutcome,
     Missing,
+    ModuleImports,
     NvidiaKernel,
     OsInfo,
     Package,
@@ -236,3 +237,56 @@ def test_a_cpu_build_beside_amd_gpus_is_left_to_the_condition_of_cpu_builds() ->
         CHECK, nvidia_kernel=m.NO_GPU, os_info=os, environment=m.NO_ENV, torch_build=torch
     )
     assert found.bad == []
+
+
+@pytest.mark.parametrize(
+    ("version", "cuda", "run", "expected"),
+    [
+        pytest.param("2.6.0+cpu", None, RunNeeds(), ["skip"], id="torch for the CPU"),
+        pytest.param("2.6.0+cpu", None, m.WANTS, ["fail"], id="the same, and a GPU is wanted"),
+        pytest.param("2.6.0+cu124", "12.4", RunNeeds(), ["warn"], id="torch for CUDA"),
+    ],
+)
+def test_a_machine_without_any_gpu(
+    version: str, cuda: str | None, run: RunNeeds, expected: list[str]
+) -> None:
+    facts: dict[str, Any] = {"environment": m.NO_ENV, "os_info": m.LINUX, "run_needs": run}
+    torch = TorchBuild(version=version, cuda=cuda)
+    found = judge(CHECK, nvidia_kernel=m.NO_GPU, torch_build=torch, **facts)
+    assert found.statuses == expected
+
+
+@pytest.mark.parametrize(
+    ("writable", "amd", "expected"),
+    [
+        pytest.param(False, 2, ["fail"], id="the account may not open the device"),
+        pytest.param(True, 2, ["ok"], id="it may, and another condition judges why"),
+        pytest.param(None, 2, ["ok"], id="it is not known"),
+        pytest.param(None, 0, ["warn"], id="the kernel offers none"),
+    ],
+)
+def test_a_build_for_rocm_that_finds_no_gpu(
+    writable: bool | None, amd: int, expected: list[str]
+) -> None:
+    os = msgspec.structs.replace(m.LINUX, amd_gpus=amd, kfd_writable=writable)
+    found = judge(
+        CHECK,
+        nvidia_kernel=m.NO_GPU,
+        os_info=os,
+        environment=m.NO_ENV,
+        torch_build=TorchBuild(version="2.6.0+rocm6.2.4", hip="6.2.4"),
+        torch_live=m.live(100),
+    )
+    assert found.statuses == expected
+
+
+def test_a_plug_in_for_npus_that_does_not_load_is_left_to_its_own_condition() -> None:
+    broken = ImportOutcome(ok=False, error_type="ImportError", message="libhccl.so: cannot open")
+    found = judge(
+        CHECK,
+        nvidia_kernel=m.NO_GPU,
+        os_info=m.LINUX,
+        environment=m.NO_ENV,
+        module_imports=ModuleImports(outcomes={"torch_npu": broken}),
+    )
+    assert found.statuses == ["skip"]

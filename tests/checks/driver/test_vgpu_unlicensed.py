@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Environment, Gpu, Gpus
+from dsdoctor.api import CudaDevice, Environment, Gpu, Gpus, ImportOutcome, TorchLive
 from dsdoctor.testing import judge
 from dsdoctor_checks.driver import vgpu_unlicensed
 
@@ -35,3 +35,18 @@ def test_only_the_gpus_of_the_run_count() -> None:
     check = vgpu_unlicensed.vgpus_hold_licenses
     assert judge(check, gpus=gpus, environment=env).status == "ok"
     assert judge(check, gpus=gpus).status == "warn"
+
+
+@pytest.mark.parametrize(
+    ("works", "expected"),
+    [
+        pytest.param(True, "warn", id="CUDA still works on it"),
+        pytest.param(False, "fail", id="CUDA refuses it"),
+    ],
+)
+def test_a_refusal_of_cuda_follows_from_the_license(works: bool, expected: str) -> None:
+    gpu = Gpu(index=0, name="NVIDIA A10-24Q", virtualization="VGPU", licensed=False)
+    device = CudaDevice(index=0, name="NVIDIA A10-24Q", major=8, minor=6, ok=works)
+    live = TorchLive(imported=ImportOutcome(ok=True), cuda_ok=True, devices=(device,))
+    found = judge(vgpu_unlicensed.vgpus_hold_licenses, gpus=Gpus(gpus=(gpu,)), torch_live=live)
+    assert found.status == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Environment, Gpu, Gpus, RunNeeds
+from dsdoctor.api import Environment, Gpu, Gpus, LaunchCommand, RunNeeds
 from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import mig_enabled_multi_gpu
 
@@ -32,3 +32,19 @@ def test_rows(fact: RunNeeds, expected: str) -> None:
         ).status
         == expected
     )
+
+
+@pytest.mark.parametrize(
+    ("ranks", "expected"),
+    [pytest.param(1, "ok", id="one rank"), pytest.param(2, "warn", id="two ranks")],
+)
+def test_ranks_of_the_command_count(ranks: int, expected: str) -> None:
+    command = LaunchCommand(launcher="torchrun", argv=("torchrun", "t.py"), num_gpus=ranks)
+    found = judge(
+        mig_enabled_multi_gpu.several_gpus_are_whole,
+        gpus=GPUS,
+        run_needs=RunNeeds(),
+        environment=Environment(),
+        launch_command=command,
+    )
+    assert found.status == expected

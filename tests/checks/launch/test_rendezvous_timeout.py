@@ -130,3 +130,8 @@ def test_the_address_of_several_nodes(
         environment=env(**variables),
     )
     assert found.status == expected
+
+
+def test_localhost_needs_no_program_that_resolves_names() -> None:
+    host = FakeHost(env={"MASTER_ADDR": "localhost"})
+    assert master_address.function(host, RunNeeds(command=("srun", "python", "t.py"))).addresses

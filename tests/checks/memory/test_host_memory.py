@@ -7,9 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from dsdoctor.api import MemoryDetail, Resources, RunNeeds
+from dsdoctor import packs
+from dsdoctor.api import MemoryDetail, Resources, RunNeeds, Status
 from dsdoctor.host import DiskUsage, HostError
+from dsdoctor.judge import judge as whole
 from dsdoctor.model.facts.base import Why
+from dsdoctor.paste.environment import environment_of
 from dsdoctor.probes.machine import resources
 from dsdoctor.probes.memory import memory_detail
 from dsdoctor.testing import FakeHost, assert_ok, assert_warn, judge
@@ -22,6 +25,7 @@ from dsdoctor_checks.memory import (
 )
 from tests.checks.machines import ABSENT, LINUX, NO_ENV, words
 
+REGISTRY = packs.load(builtin_only=True)
 GIB = 1 << 30
 MIB = 1 << 20
 
@@ -305,3 +309,18 @@ def test_the_commit_limit_is_read_where_it_counts(mode: str, left: int | None) -
     meminfo = "MemTotal: 100 kB\nCommitLimit: 70 kB\nCommitted_AS: 10 kB\n"
     files = {"/proc/meminfo": meminfo, "/proc/sys/vm/overcommit_memory": f"{mode}\n"}
     assert memory_detail.function(FakeHost(files=files), LINUX).commit_left_bytes == left
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [pytest.param(2, {"commit-limit-low"}, id="strict"), pytest.param(0, set(), id="by guess")],
+)
+def test_the_commit_limit_of_a_paste(mode: int, expected: set[str]) -> None:
+    text = (
+        f"vm.overcommit_memory = {mode}\nvm.overcommit_ratio = 50\nMemTotal: 65806308 kB\n"
+        "SwapTotal: 0 kB\n"
+    )
+    snapshot = environment_of(text)
+    assert snapshot is not None
+    found = whole(snapshot, list(REGISTRY), REGISTRY).findings
+    assert {one.condition for one in found if one.status is Status.WARN} == expected

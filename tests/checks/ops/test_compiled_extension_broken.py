@@ -49,6 +49,28 @@ def test_verdict(imports: ModuleImports, installed: Any, script: Any, expected: 
     assert judge(CHECK, **facts, patient=ABSENT).statuses == expected
 
 
+def failing(message: str) -> ModuleImports:
+    outcome = ImportOutcome(ok=False, error_type="ImportError", message=message)
+    return ModuleImports(outcomes={"torch_npu": outcome})
+
+
+@pytest.mark.parametrize(
+    ("message", "expected", "hint"),
+    [
+        pytest.param("libhccl.so: cannot open", "fail", "set_env.sh", id="CANN's is not found"),
+        pytest.param("x.so: undefined symbol: y", "fail", "CANN", id="of another CANN"),
+        pytest.param("libascend_hal.so: cannot open", "warn", "driver", id="no driver of NPUs"),
+    ],
+)
+def test_the_plug_in_for_npus(message: str, expected: str, hint: str) -> None:
+    facts: dict[str, Any] = {"module_imports": failing(message), "script_imports": ABSENT}
+    found = judge(
+        CHECK, packages=packages(deepspeed="0.16.4", torch_npu="2.5.1"), patient=ABSENT, **facts
+    )
+    assert found.status == expected
+    assert hint in found.findings[0].hint
+
+
 @pytest.mark.parametrize(
     ("module", "error", "condition", "hint"),
     [

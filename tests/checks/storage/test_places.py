@@ -236,3 +236,35 @@ def test_a_shared_cache_of_several_nodes(env: Any, command: Any, hostfile: Any) 
         launch_command=command,
         hostfile=hostfile,
     ).statuses == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "expected", "hint"),
+    [
+        pytest.param("~/tmp", None, "warn", "$HOME", id="a tilde that no shell expanded"),
+        pytest.param("/scratch/me", None, "warn", "mkdir -p /scratch/me", id="nothing is there"),
+        pytest.param("/scratch/me", "dir", "ok", "", id="a directory"),
+    ],
+)
+def test_the_folder_for_temporary_files(
+    path: str, kind: str | None, expected: str, hint: str
+) -> None:
+    place = Place(purpose="temporary files", path=path, variable="TMPDIR", kind=kind)
+    found = judge(path_missing.paths_are_there, storage=Storage(places=(place,)))
+    assert found.status == expected
+    assert all(hint in one.hint for one in found.findings)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [pytest.param("/tmp", "warn", id="/tmp"), pytest.param("/data", "ok", id="another")],
+)
+def test_a_mount_of_a_paste_with_9_mib(path: str, expected: str) -> None:
+    place = Place(
+        purpose="mounted file system",
+        path=path,
+        mount=path,
+        total_bytes=2 << 30,
+        free_bytes=9 << 20,
+    )
+    assert judge(disk_full.places_have_room, storage=Storage(places=(place,))).status == expected

@@ -7,8 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from dsdoctor import packs
 from dsdoctor.api import Gpu, Gpus
+from dsdoctor.judge import judge as whole
 from dsdoctor.model.facts.gpu import GpuLink, Unread
+from dsdoctor.paste.environment import environment_of
 from dsdoctor.testing import judge
 from dsdoctor_checks.topology import nvlink_inactive
 
@@ -29,6 +32,7 @@ def machine(name: str, *remotes: str) -> Gpus:
 
 
 V100 = "Tesla V100-SXM2-32GB"
+REGISTRY = packs.load(builtin_only=True)
 
 
 @pytest.mark.parametrize(
@@ -271,3 +275,31 @@ def test_only_links_that_the_product_has_are_listed() -> None:
     (finding,) = judge(nvlink_inactive.links_are_up, gpus=bare(A100, *switched)).bad
     assert (finding.evidence["expected"], finding.evidence["down"]) == (12, [11])
     assert finding.hint.endswith("; link 11 is down")
+
+
+PASTED = """$ nvidia-smi nvlink -s
+GPU 2: Tesla V100-SXM2-32GB (UUID: GPU-0c512562-871f-8257-6187-b5ae1b986d52)
+{}GPU 3: Tesla V100-SXM2-32GB (UUID: GPU-0c512563-871f-8257-6187-b5ae1b986d53)
+{}"""
+
+
+def links(*down: int) -> str:
+    states = ["<inactive>" if link in down else "25.781 GB/s" for link in range(6)]
+    return "".join(f"\t Link {link}: {state}\n" for link, state in enumerate(states))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        pytest.param(links(), links(3, 5), "fail", id="one beside a GPU whose links are all up"),
+        pytest.param(links(), links(), "skip", id="all links of both"),
+        pytest.param(links(3, 5), links(3, 5), "skip", id="a part of a board in a virtual machine"),
+    ],
+)
+def test_a_pasted_part_of_the_gpus(first: str, second: str, expected: str) -> None:
+    stated = environment_of(PASTED.format(first, second))
+    assert stated is not None
+    unit = REGISTRY.find("nvlink-inactive")
+    assert unit is not None
+    statuses = [finding.status.value for finding in whole(stated, [unit], REGISTRY).findings]
+    assert statuses[0] == expected

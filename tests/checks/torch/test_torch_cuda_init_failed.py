@@ -4,12 +4,27 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import CudaDevice, ImportOutcome, OsInfo, TorchBuild, TorchLive
+from dsdoctor import packs
+from dsdoctor.api import (
+    CudaDevice,
+    Gpu,
+    Gpus,
+    ImportOutcome,
+    OsInfo,
+    Status,
+    TorchBuild,
+    TorchLive,
+)
+from dsdoctor.judge import judge as whole
+from dsdoctor.model import snapshot as snapshots
 from dsdoctor.testing import judge
 from dsdoctor_checks.torch import torch_cuda_init_failed
 from tests.checks import machines as m
 
 CHECK = torch_cuda_init_failed.cuda_initializes
+REGISTRY = packs.load(builtin_only=True)
+NAME = "torch-cuda-init-failed"
+BUSY = "CUDA error: CUDA-capable device(s) is/are busy or unavailable"
 
 
 @pytest.mark.parametrize(
@@ -138,3 +153,24 @@ def test_a_gpu_that_torchs_rocm_build_has_no_code_for() -> None:
     for build, said in ((TorchBuild(version="2.3.1+rocm6.0", hip="6.0"), True), (m.torch(), False)):
         found = judge(CHECK, torch_live=live, torch_build=build).worst
         assert ("HSA_OVERRIDE_GFX_VERSION" in found.hint) is said
+
+
+@pytest.mark.parametrize(
+    ("licensed", "error", "condition"),
+    [
+        pytest.param(None, "CUDA error: out of memory", NAME, id="words that mean WSL in WSL only"),
+        pytest.param(None, BUSY, "gpu-busy-exclusive-mode", id="words of a busy GPU"),
+        pytest.param(False, BUSY, NAME, id="the same words, of a GPU without its license"),
+    ],
+)
+def test_the_words_of_a_device(licensed: bool | None, error: str, condition: str) -> None:
+    device = CudaDevice(
+        index=0, name="NVIDIA A10-24Q", major=8, minor=6, ok=False, error=error, error_code=46
+    )
+    live = TorchLive(imported=ImportOutcome(ok=True), cuda_ok=True, devices=(device,))
+    gpu = Gpu(index=0, name=device.name, licensed=licensed)
+    unit = REGISTRY.find(NAME)
+    assert unit is not None
+    facts = snapshots.of([live, Gpus(gpus=(gpu,)), TorchBuild(version="2.6.0", cuda="12.4")])
+    (found,) = (f for f in whole(facts, [unit], REGISTRY).findings if f.status is Status.FAIL)
+    assert found.condition == condition

@@ -12,7 +12,13 @@ from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
 from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo
 from dsdoctor.model.facts.memory import MemoryDemand
 from dsdoctor.model.facts.pci import PciTree
-from dsdoctor.model.facts.python import DeepSpeedInstall, Patient, PatientChoice, TorchBuild
+from dsdoctor.model.facts.python import (
+    DeepSpeedInstall,
+    Patient,
+    PatientChoice,
+    TorchBuild,
+    TorchLive,
+)
 from dsdoctor.model.finding import Status
 from dsdoctor.model.matrix_of import build as build_matrix
 from dsdoctor.model.report import PatientLine, Report, Verdict
@@ -104,6 +110,17 @@ def _stated(fact: Fact | Missing, name: str) -> str | None:
     return None if value is None else str(value)
 
 
+def _amd_gpus(snapshot: Snapshot) -> list[str]:
+    """The GPUs of a machine with AMD's, as torch calls them if it uses them."""
+    system, live = snapshot.get(OsInfo), snapshot.get(TorchLive)
+    if isinstance(system, Missing) or not system.amd_gpus:
+        return []
+    names = [device.name for device in live.devices] if isinstance(live, TorchLive) else []
+    if len(names) != system.amd_gpus:
+        return [f"{system.amd_gpus} × AMD GPU"]
+    return [f"{names.count(name)} × {name}" for name in dict.fromkeys(names)]
+
+
 def _describe_gpus(report: Report, snapshot: Snapshot) -> None:
     gpus = snapshot.get(Gpus)
     if not isinstance(gpus, Missing):
@@ -117,6 +134,7 @@ def _describe_gpus(report: Report, snapshot: Snapshot) -> None:
         if names and unnamed > 0:  # some tools print one GPU and the number of all
             names["GPU"] = names.get("GPU", 0) + unnamed
         report.gpus = [f"{count} × {name}" for name, count in names.items()]
+    report.gpus = report.gpus or _amd_gpus(snapshot)
     matrix = build_matrix(gpus, snapshot.get(GpuTopology), snapshot.get(PciTree))
     if matrix is not None:
         report.topology = matrix

@@ -126,3 +126,15 @@ def test_a_driver_that_does_not_start_lists_no_gpu() -> None:
     error = NvmlError(code=999, name="UNKNOWN", message="Unknown Error", call="nvmlInit")
     made = machine(Described(gpus="2xTesla T4", more=(Nvml(error=error),)))
     assert not isinstance(made.get(Gpus), Gpus)
+
+
+@pytest.mark.parametrize(
+    ("name", "heading"),
+    [
+        pytest.param("MI300X", "8 × AMD GPU", id="not as torch names them"),
+        pytest.param("HGX B200", "8 × NVIDIA B200", id="NVIDIA's"),
+    ],
+)
+def test_the_heading_names_the_gpus(name: str, heading: str) -> None:
+    report = judge(machine(MACHINES[name]), list(REGISTRY), REGISTRY)
+    assert " + ".join(report.gpus) == heading

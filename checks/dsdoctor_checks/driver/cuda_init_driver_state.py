@@ -52,6 +52,7 @@ CONDITION = Condition(
         "container-lost-gpu",
         "libcuda-unusable",
         "gpu-lost",
+        "gpu-reset-required",
     ),
 )
 _STUB, _MPS, _UNKNOWN = 34, 805, 999

@@ -26,6 +26,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    LaunchCommand,
     Level,
     Missing,
     ModuleImports,
@@ -69,6 +70,7 @@ CONDITION = Condition(
         "nvml-unusable",
         "container-lost-gpu",
         "libcuda-unusable",
+        "kernel-module-unsuitable",
         "docker-gpu-runtime-missing",
         "visible-devices-invalid",
         "mig-without-instance",
@@ -93,6 +95,7 @@ def some_gpu_visible(
     nvml: Nvml | Missing,
     toolkits: CudaToolkits | Missing,
     imports: ModuleImports | Missing,
+    command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
     """Warns if there is no NVIDIA GPU; fails if there is one, or one was requested."""
     if isinstance(live, TorchLive) and live.devices:
@@ -143,6 +146,8 @@ def some_gpu_visible(
         other = other_accelerator(torch, deepspeed, packages, env)
         if _loads_no_npu(imports):
             yield skip("`torch_npu` does not load")  # compiled-extension-broken
+        elif _wants_cpu(env, command, torch) and not run.wants_gpu:
+            yield skip("the run asks for DeepSpeed's CPU accelerator")
         else:
             yield from _without_nvidia(other, os, kernel, torch, run, evidence)
         return
@@ -226,12 +231,23 @@ def _without_nvidia(
         yield skip(f"DeepSpeed uses {other} here, not an NVIDIA GPU", accelerator=other)
         return
     amd = amd_gpus(os, kernel)
-    for_cpu = _built_for_cpu(torch)
-    if for_cpu and not amd and not run.wants_gpu:
-        yield skip("torch is built for the CPU, and this machine has no GPU")
-        return
-    if not (amd and for_cpu):  # which `cpu-only-torch` reports
+    if not (amd and _built_for_cpu(torch)):  # which `cpu-only-torch` reports
         yield (fail if run.wants_gpu else warn)(**_no_gpu_here(amd, run), **evidence)
+
+
+#: Options of the deepspeed launcher that place ranks on cores: those of the CPU accelerator, and those of
+#: GPUs that offload to the CPU.
+_CORES = frozenset({"bind_cores_to_rank", "bind_core_list"})
+
+
+def _wants_cpu(
+    env: Environment | Missing, command: LaunchCommand | Missing, torch: TorchBuild | Missing
+) -> bool:
+    """Whether the run is meant for DeepSpeed's CPU accelerator."""
+    if variable(env, "DS_ACCELERATOR") == "cpu":
+        return True
+    bound = isinstance(command, LaunchCommand) and bool(_CORES & command.options.keys())
+    return bound and _built_for_cpu(torch)
 
 
 def _loads_no_npu(imports: ModuleImports | Missing) -> bool:

@@ -27,6 +27,7 @@ from dsdoctor.api import (
     KernelLog,
     Limits,
     Missing,
+    NotStated,
     OsInfo,
     RecoveryAction,
     RunNeeds,
@@ -60,6 +61,18 @@ class XidLimits(Limits, frozen=True, kw_only=True):
     window_hours: float = 24
 
 
+#: The Xid by which the driver says what a GPU needs.
+_RECOVERY = 154
+
+
+def _asks_for_recovery(gpu: Gpu) -> bool:
+    """Whether the driver still says so when it is asked."""
+    try:
+        return gpu.health.recovery_action not in (None, RecoveryAction.NONE)
+    except NotStated:
+        return False
+
+
 @check(CONDITION)
 def kernel_log_is_clean(
     log: KernelLog,
@@ -86,6 +99,8 @@ def kernel_log_is_clean(
         gone = event.code == FELL_OFF and not event.switch and isinstance(gpus, Gpus) and not gpu
         level = FATAL if gone else _level(rule, event, gpu, limits)
         word = "SXid" if event.switch else "Xid"
+        if event.code == _RECOVERY and gpu is not None and _asks_for_recovery(gpu):
+            level = INFO  # gpu-reset-required says so
         if level == INFO:
             noted[f"{event.bdf} {word} {event.code}"] = counts[key]
             continue

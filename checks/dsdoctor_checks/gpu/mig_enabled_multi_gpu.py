@@ -25,7 +25,9 @@ from dsdoctor.api import (
     Missing,
     RunNeeds,
     Scope,
+    TorchLive,
     check,
+    fail,
     ok,
     warn,
 )
@@ -44,6 +46,7 @@ def several_gpus_are_whole(
     run: RunNeeds,
     env: Environment | Missing,
     command: LaunchCommand | Missing,
+    live: TorchLive | Missing,
 ) -> Iterator[Finding]:
     """Judges runs over several devices, and machines that mix MIG and whole GPUs.
 
@@ -58,7 +61,8 @@ def several_gpus_are_whole(
     if not sliced or (wanted < SEVERAL and not mixed):
         yield ok(sliced=[gpu.index for gpu in sliced])
         return
-    yield warn(
+    seen = len(live.devices) if isinstance(live, TorchLive) and live.cuda_ok else None
+    yield (fail if seen is not None and seen < ranks and not mixed else warn)(
         f"MIG is enabled on {listed(named(gpu) for gpu in sliced)}, but the run uses "
         f"{max(wanted, len(found))} devices",
         effect="each rank sees one MIG device or none, and NCCL cannot connect them",
@@ -66,4 +70,5 @@ def several_gpus_are_whole(
         f"`nvidia-smi -i {','.join(str(gpu.index) for gpu in sliced)} -mig 0` as root",
         sliced=[gpu.index for gpu in sliced],
         devices=max(wanted, len(found)),
+        seen=seen,
     )

@@ -27,12 +27,14 @@ from dsdoctor.api import (
     Packages,
     Patient,
     Scope,
+    ScriptImports,
     TorchLive,
     check,
     fail,
     warn,
 )
 from dsdoctor_checks._pip import pip
+from dsdoctor_checks._util import at_least
 
 from . import _dependency_version_conflict_signatures
 from ._util import imports, normalized, parse_requirement, plainly_met
@@ -40,6 +42,17 @@ from ._util import imports, normalized, parse_requirement, plainly_met
 CONDITION = Condition("dependency-version-conflict", id="DSD906", scope=Scope.USER_ENV, since="0.1")
 #: Packages whose missing requirements stop the job at import.
 VITAL = ("torch", "deepspeed")
+#: Requirements that transformers checks when it is imported, and the first release that does
+#: (4.6, 4.30 and 5.24 dependency_versions_check.py, read 2026-11-29).
+_REFUSED = {
+    **dict.fromkeys(("tqdm", "regex", "packaging", "filelock", "numpy", "tokenizers"), "4.6"),
+    **dict.fromkeys(("huggingface-hub", "safetensors"), "4.30"),
+}
+
+
+def _refuses(owner: str, version: str, name: str) -> bool:
+    """Whether a package does not import with another release of what it requires."""
+    return owner == "transformers" and name in _REFUSED and at_least(version, _REFUSED[name])
 
 
 @check(CONDITION)
@@ -48,10 +61,12 @@ def requirements_are_met(
     patient: Patient,
     torch: TorchLive | Missing,
     deepspeed: DeepSpeedLive | Missing,
+    script: ScriptImports | Missing,
 ) -> Iterator[Finding]:
     """Judges each requirement that applies; a missing package only if an import failed."""
     broken = imports(torch, deepspeed) is False
-    check_all = pip(patient, packages, "check")
+    check_all = pip(patient, packages, "check").rpartition(" && ")[2]
+    imported = script.found if isinstance(script, ScriptImports) else ()
     for owner, requirements in sorted(packages.requires.items()):
         own = packages.version(owner)
         for text in requirements:
@@ -75,9 +90,13 @@ def requirements_are_met(
                 what = f"{name} {have} is installed"
             needed = f"{name}{wanted.specifier}"
             install = pip(patient, packages, f"install '{needed}'")
-            yield (fail if broken and owner in VITAL else warn)(
+            refuses = have is not None and _refuses(owner, own, name)
+            certain = (broken and owner in VITAL) or (refuses and owner in imported)
+            yield (fail if certain else warn)(
                 f"{what}, but {owner} {own} requires `{needed}`",
-                effect=f"{owner} fails at import or where it uses `{name}`",
+                effect=f"`import {owner}` fails"
+                if refuses
+                else f"{owner} fails at import or where it uses `{name}`",
                 hint=f"run `{install}`, then `{check_all}`",
                 package=name,
                 version=have,

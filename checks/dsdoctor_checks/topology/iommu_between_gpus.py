@@ -79,10 +79,10 @@ def transfers_are_direct(
         yield _between_amd_gpus(tree)
         return
     if isinstance(gpus, Missing):
-        yield _not_read(gpus)
+        yield _not_read(gpus, Gpus.key())
         return
     if isinstance(topology, Missing):
-        yield _not_read(topology)
+        yield _not_read(topology, GpuTopology.key())
         return
     used = {gpu.index: gpu for gpu in chosen(gpus, run, env)}
     pairs = [
@@ -111,9 +111,9 @@ def transfers_are_direct(
     )
 
 
-def _not_read(fact: Missing) -> Finding:
+def _not_read(fact: Missing, key: str) -> Finding:
     status = Status.UNKNOWN if fact.is_unknown else Status.SKIP
-    return Finding(status=status, message=fact.detail)
+    return Finding(status=status, message=fact.detail, evidence={"fact": key})
 
 
 def _amd_ranks(torch: TorchBuild | Missing, run: RunNeeds, command: LaunchCommand | Missing) -> int:

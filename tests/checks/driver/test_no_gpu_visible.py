@@ -8,6 +8,7 @@ import pytest
 from dsdoctor.api import (
     DeepSpeedLive,
     ImportOutcome,
+    LaunchCommand,
     Missing,
     ModuleImports,
     NvidiaKernel,
@@ -22,6 +23,8 @@ from dsdoctor_checks.driver import no_gpu_visible
 from tests.checks import machines as m
 
 CHECK = no_gpu_visible.some_gpu_visible
+BIND = {"bind_cores_to_rank": ""}
+ON_CPU = {"DS_ACCELERATOR": "cpu"}
 
 
 @pytest.mark.parametrize(
@@ -240,19 +243,32 @@ def test_a_cpu_build_beside_amd_gpus_is_left_to_the_condition_of_cpu_builds() ->
 
 
 @pytest.mark.parametrize(
-    ("version", "cuda", "run", "expected"),
+    ("options", "cuda", "variables", "run", "expected"),
     [
-        pytest.param("2.6.0+cpu", None, RunNeeds(), ["skip"], id="torch for the CPU"),
-        pytest.param("2.6.0+cpu", None, m.WANTS, ["fail"], id="the same, and a GPU is wanted"),
-        pytest.param("2.6.0+cu124", "12.4", RunNeeds(), ["warn"], id="torch for CUDA"),
+        pytest.param(BIND, None, {}, RunNeeds(), ["skip"], id="cores for ranks of a CPU build"),
+        pytest.param(BIND, "12.4", {}, RunNeeds(), ["warn"], id="the same of a build for CUDA"),
+        pytest.param({}, "12.4", ON_CPU, RunNeeds(), ["skip"], id="the variable"),
+        pytest.param({}, "12.4", ON_CPU, m.WANTS, ["fail"], id="a GPU is wanted"),
+        pytest.param({}, None, {}, RunNeeds(), ["warn"], id="nothing says so"),
     ],
 )
-def test_a_machine_without_any_gpu(
-    version: str, cuda: str | None, run: RunNeeds, expected: list[str]
+def test_a_run_on_the_cpu_accelerator(
+    options: dict[str, str],
+    cuda: str | None,
+    variables: dict[str, str],
+    run: RunNeeds,
+    expected: list[str],
 ) -> None:
-    facts: dict[str, Any] = {"environment": m.NO_ENV, "os_info": m.LINUX, "run_needs": run}
-    torch = TorchBuild(version=version, cuda=cuda)
-    found = judge(CHECK, nvidia_kernel=m.NO_GPU, torch_build=torch, **facts)
+    argv = ("deepspeed", "train.py")
+    found = judge(
+        CHECK,
+        nvidia_kernel=m.NO_GPU,
+        os_info=m.LINUX,
+        environment=m.env(**variables),
+        run_needs=run,
+        launch_command=LaunchCommand(launcher="deepspeed", argv=argv, options=options),
+        torch_build=TorchBuild(version="2.6.0", cuda=cuda),
+    )
     assert found.statuses == expected
 
 

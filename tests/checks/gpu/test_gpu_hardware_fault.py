@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Environment, Gpu, Gpus, KernelLog, Missing, XidEvent
+from dsdoctor.api import (
+    Environment,
+    Gpu,
+    Gpus,
+    KernelLog,
+    Missing,
+    RecoveryAction,
+    XidEvent,
+)
 from dsdoctor.model.facts.gpu import GpuHealth, GpuLink
 from dsdoctor.testing import judge, missing
 from dsdoctor_checks.gpu import _xids, gpu_hardware_fault
@@ -88,6 +96,21 @@ def test_an_nvlink_error_counts_where_links_are_used() -> None:
 def test_the_driver_s_own_word_after_a_reset() -> None:
     assert verdict(xid(48), found=Gpus(gpus=(gpu(recovery_action=0),))) == "warn"
     assert verdict(xid(48), found=Gpus(gpus=(gpu(recovery_action=1),))) == "fail"
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        pytest.param(RecoveryAction.GPU_RESET, "ok", id="gpu-reset-required says so"),
+        pytest.param(None, "fail", id="the driver has no such field"),
+    ],
+)
+def test_the_xid_that_repeats_a_field_of_the_driver(
+    action: RecoveryAction | None, expected: str
+) -> None:
+    event = xid(154, text="GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset)")
+    assert verdict(event, found=Gpus(gpus=(gpu(recovery_action=action),))) == expected
+    assert verdict(xid(62), event, found=Gpus(gpus=(gpu(recovery_action=action),))) == "fail"
 
 
 def test_a_row_that_was_replaced() -> None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Environment, Gpu, Gpus, LaunchCommand, RunNeeds
+from dsdoctor.api import (
+    CudaDevice,
+    Environment,
+    Gpu,
+    Gpus,
+    ImportOutcome,
+    LaunchCommand,
+    RunNeeds,
+    TorchLive,
+)
 from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import mig_enabled_multi_gpu
 
@@ -46,5 +55,23 @@ def test_ranks_of_the_command_count(ranks: int, expected: str) -> None:
         run_needs=RunNeeds(),
         environment=Environment(),
         launch_command=command,
+    )
+    assert found.status == expected
+
+
+@pytest.mark.parametrize(
+    ("devices", "expected"),
+    [pytest.param(1, "fail", id="fewer than ranks"), pytest.param(2, "warn", id="as many")],
+)
+def test_what_torch_sees_decides(devices: int, expected: str) -> None:
+    device = CudaDevice(index=0, name="NVIDIA A100 MIG 3g.40gb", major=8, minor=0, ok=True)
+    live = TorchLive(imported=ImportOutcome(ok=True), cuda_ok=True, devices=(device,) * devices)
+    found = judge(
+        mig_enabled_multi_gpu.several_gpus_are_whole,
+        gpus=GPUS,
+        run_needs=RunNeeds(),
+        environment=Environment(),
+        launch_command=LaunchCommand(launcher="torchrun", argv=("torchrun", "t.py"), num_gpus=2),
+        torch_live=live,
     )
     assert found.status == expected

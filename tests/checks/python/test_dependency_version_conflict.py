@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from packaging.specifiers import SpecifierSet
 
+from dsdoctor.api import ScriptImports
 from dsdoctor.testing import judge
 from dsdoctor_checks.python import dependency_version_conflict
 from dsdoctor_checks.python._util import plainly_met
@@ -101,3 +102,41 @@ def test_what_plain_releases_say_is_what_packaging_says() -> None:
 )
 def test_what_is_not_plain_is_parsed(text: str) -> None:
     assert not plainly_met(text, packages(a="2.0"))
+
+
+@pytest.mark.parametrize(
+    ("owner", "version", "requirement", "found", "expected"),
+    [
+        pytest.param(
+            "transformers",
+            "4.6.0",
+            "numpy>=9",
+            ("transformers",),
+            "fail",
+            id="the script imports it",
+        ),
+        pytest.param("transformers", "4.6.0", "numpy>=9", (), "warn", id="the script does not"),
+        pytest.param(
+            "transformers",
+            "4.6.0",
+            "safetensors>=9",
+            ("transformers",),
+            "warn",
+            id="not checked yet",
+        ),
+        pytest.param(
+            "transformers", "4.30.0", "safetensors>=9", ("transformers",), "fail", id="now"
+        ),
+        pytest.param("peft", "0.15.2", "numpy>=9", ("peft",), "warn", id="another package"),
+    ],
+)
+def test_what_transformers_checks_when_it_is_imported(
+    owner: str, version: str, requirement: str, found: tuple[str, ...], expected: str
+) -> None:
+    installed = packages(numpy="1.16.3", safetensors="0.2.0", **{owner: version})
+    facts: dict[str, Any] = {
+        "packages": msgspec.structs.replace(installed, requires={owner: (requirement,)}),
+        "patient": patient(),
+        "script_imports": ScriptImports(script="train.py", found=found),
+    }
+    assert judge(dependency_version_conflict.requirements_are_met, **facts).status == expected

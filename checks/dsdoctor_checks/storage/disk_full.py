@@ -40,9 +40,6 @@ from ._util import CHECKPOINT_BYTES, MIB, by_mount, name, nvme_bytes, parameters
 #: Mount points of file systems on which homes, and so torch's default cache of built ops, usually are.
 _HOME = re.compile(r"/|/root|/home(?:/[^/]+)?")
 
-#: Where compilers write unless `TMPDIR` says otherwise.
-_TEMPORARY = "/tmp"
-
 CONDITION = Condition("disk-full", id="DSD1551", scope=Scope.JOB, since="0.1")
 
 
@@ -82,12 +79,9 @@ def _required_bytes(place: Place, run: RunNeeds, limits: DiskLimits) -> tuple[fl
         return limits.temporary_mib * MIB, "a build needs {size} at least", False
     if place.purpose == "mounted file system":  # of `df` in a paste, which may be any
         least = limits.extensions_mib if _HOME.fullmatch(place.path) else 0
-        least = limits.temporary_mib if place.path == _TEMPORARY else least
-        return (
-            (least * MIB, "a build needs {size} at least", False)
-            if least
-            else (MIB, "a job writes there", False)
-        )
+        least = limits.temporary_mib if place.path == "/tmp" else least
+        words = "a build needs {size} at least" if least else "a job writes there"
+        return (least or 1) * MIB, words, False
     if place.purpose in ("--path", "disk of the profile"):
         return 0, "", False
     return limits.cache_mib * MIB, "a cache needs {size} at least", False

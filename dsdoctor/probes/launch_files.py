@@ -14,6 +14,9 @@ from dsdoctor.probes.command_line import after_sbatch
 from dsdoctor.probes.module_files import missing_module, module_of
 from dsdoctor.probes.yaml_files import hub_home
 
+#: Launchers that start `python SCRIPT`.
+_STARTS_PYTHON = ("accelerate", "deepspeed", "torchrun")
+_PYTHON = re.compile(r"python[\d.]*")
 #: Builtins of the shell, which are not on PATH.
 _SHELL = (
     *(".", "alias", "builtin", "cd", "command", "eval", "exec", "export", "module", "set"),
@@ -63,6 +66,21 @@ def _of_shell(command: LaunchCommand) -> str:
     return rest[0] if rest and not rest[0].startswith(("-", "+")) else ""
 
 
+def _is_python(command: LaunchCommand) -> bool:
+    """Whether a launcher that starts Python itself takes the word `python` for the script.
+
+    >>> _is_python(LaunchCommand(launcher="accelerate", script="python"))
+    True
+    >>> _is_python(LaunchCommand(launcher="torchrun", script="python", options={"no_python": ""}))
+    False
+    """
+    return (
+        (command.inner or command.launcher) in _STARTS_PYTHON
+        and _PYTHON.fullmatch(command.script or "") is not None
+        and not command.options.keys() & {"no_python", "module", "m"}
+    )
+
+
 def _find_program(
     host: Host, program: str, command: LaunchCommand, run: RunNeeds, bin_dir: str
 ) -> str:
@@ -96,7 +114,7 @@ def launch_files(
     program = None if command.program in _SHELL else command.program
     bin_dir = "" if isinstance(patient, Missing) else patient.bin_dir or ""
     named = command.script or _of_shell(command)
-    script = named if named.endswith(_SCRIPTS) else None
+    script = named if named.endswith(_SCRIPTS) or _is_python(command) else None
     config = (command.inner or command.launcher) == "accelerate" and command.options.get(
         "config_file"
     )

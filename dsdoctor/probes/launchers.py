@@ -83,6 +83,15 @@ def same_env(host: Host, interpreter: str, patient: Patient) -> bool | None:
     return identity(host, path) == _of_patient(host, patient)
 
 
+def _is_there(host: Host, path: str) -> bool | None:
+    """Whether an absolute path exists; None if it cannot be read."""
+    try:
+        host.stat(path)
+    except HostError as error:
+        return False if error.missing.why is Why.ABSENT else None
+    return True
+
+
 def _launcher(host: Host, name: str, patient: Patient) -> Launcher:
     path = host.which(name)
     if path is None:
@@ -102,6 +111,7 @@ def _launcher(host: Host, name: str, patient: Patient) -> Launcher:
         name=name,
         path=path,
         interpreter=interpreter,
+        interpreter_exists=_is_there(host, interpreter) if interpreter.startswith("/") else None,
         same_env=same_env(host, interpreter, patient),
     )
 

@@ -52,6 +52,9 @@ def test_whose_launcher(script: str, interpreter: str, same: bool | None) -> Non
     assert found["deepspeed"].path == "/bin/deepspeed"
     assert found["deepspeed"].interpreter == interpreter
     assert found["deepspeed"].same_env is same
+    assert found["deepspeed"].interpreter_exists is (
+        not interpreter.startswith(("/gone/", "/bin/bash"))
+    )
     assert found["torchrun"].path is None
     assert found["python"].same_env is True
 

@@ -16,6 +16,7 @@ command in the directory that the script's path is relative to.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 
@@ -25,6 +26,7 @@ from dsdoctor.api import (
     LaunchFiles,
     Level,
     Missing,
+    NotStated,
     Packages,
     Patient,
     Scope,
@@ -35,9 +37,11 @@ from dsdoctor.api import (
     skip,
 )
 from dsdoctor_checks._pip import pip
+from dsdoctor_checks.python.launcher_of_other_env import MODULES
 
 CONDITION = Condition("launch-file-missing", id="DSD1212", scope=Scope.JOB, since="0.1")
 _ACTIVATE = "or activate the environment that contains it"
+_PYTHON = re.compile(r"python[\d.]*")
 #: Launchers that a package of the same name brings.
 _PACKAGED = ("deepspeed", "accelerate")
 #: Other launchers, and how to install each.
@@ -85,6 +89,11 @@ def program_and_script_are_there(
         if files.program in _PACKAGED:
             command = pip(patient, packages, f"install {files.program}")
             install = f"run `{command}`, {_ACTIVATE}"
+            if _is_installed(packages, files.program):
+                install = f"start it as a module: `python -m {MODULES[files.program]}`, or put the"
+                install += (
+                    " folder of its launcher on PATH (`~/.local/bin` after a user installation)"
+                )
         known = install is not None
         misspelt = near and not known
         yield fail(
@@ -98,7 +107,18 @@ def program_and_script_are_there(
             else f"install it or correct its name, {_ACTIVATE}",
             program=files.program,
         )
-    if files.script is not None and files.script_exists is False:
+    if (
+        files.script is not None
+        and files.script_exists is False
+        and _PYTHON.fullmatch(files.script)
+    ):
+        yield fail(
+            f"the launcher takes `{files.script}` for the name of the training script",
+            effect="every rank fails with `can't open file`",
+            hint=f"remove `{files.script}` in front of the script: the launcher starts Python itself",
+            script=files.script_path,
+        )
+    elif files.script is not None and files.script_exists is False:
         yield fail(
             f"the script `{files.script}` does not exist in `{files.folder}`",
             effect="the command fails at once with `No such file or directory`"
@@ -130,6 +150,13 @@ def program_and_script_are_there(
     there = files.script_exists is not False and files.launcher_config_exists is not False
     if files.program_path is not None and there:
         yield ok(program=files.program_path, script=files.script_path)
+
+
+def _is_installed(packages: Packages | Missing, name: str) -> bool:
+    try:
+        return not isinstance(packages, Missing) and name in packages.packages
+    except NotStated:
+        return False
 
 
 HINT = "install the program or correct its name, or activate the environment that contains it"

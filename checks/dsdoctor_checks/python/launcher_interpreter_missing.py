@@ -17,11 +17,82 @@ reinstall the package with `python -m pip install --force-reinstall --no-deps`.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Level, Scope, Signature
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    LaunchCommand,
+    Launchers,
+    Level,
+    Missing,
+    Packages,
+    Patient,
+    Scope,
+    Signature,
+    check,
+    fail,
+    ok,
+    warn,
+)
+from dsdoctor_checks._util import listed
+
+from .launcher_of_other_env import BY_SHELL, MODULES, has
 
 CONDITION = Condition(
     "launcher-interpreter-missing", id="DSD953", scope=Scope.USER_ENV, since="0.1"
 )
+
+
+@check(CONDITION)
+def interpreters_of_launchers_exist(
+    launchers: Launchers,
+    patient: Patient,
+    packages: Packages | Missing,
+    command: LaunchCommand | Missing,
+) -> Iterator[Finding]:
+    """Looks for the interpreter in the first line of each launcher.
+
+    A launcher counts if the command starts it; without a command, if the environment has its
+    package.
+    """
+    starts = None if isinstance(command, Missing) else _started(command)
+    dead = [
+        launcher
+        for launcher in launchers.launchers
+        if launcher.interpreter_exists is False
+        and launcher.name in MODULES
+        and (
+            launcher.name in starts
+            if starts is not None
+            else has(packages, MODULES[launcher.name].partition(".")[0])
+        )
+    ]
+    for interpreter in dict.fromkeys(launcher.interpreter for launcher in dead):
+        names = [one.name for one in dead if one.interpreter == interpreter]
+        many = len(names) > 1
+        meant = starts is not None or (patient.chosen_by in BY_SHELL and "deepspeed" in names)
+        modules = listed(f"`{MODULES[name]}`" for name in names)
+        yield (fail if meant else warn)(
+            f"{listed(f'`{name}`' for name in names)} on PATH {'start' if many else 'starts'}"
+            f" `{interpreter}`, which does not exist",
+            effect="the command fails at once with `bad interpreter`, or `cannot execute`",
+            hint=f"start it as a module: `{patient.executable} -m "
+            + (f"MODULE`, where MODULE is {modules}" if many else f"{MODULES[names[0]]}`")
+            + "; an environment that was moved, copied or renamed has to be created again",
+            launchers=[one.path for one in dead if one.interpreter == interpreter],
+            interpreter=interpreter,
+        )
+    here = [one.path for one in launchers.launchers if one.interpreter_exists]
+    if here:
+        yield ok(launchers=here)
+
+
+def _started(command: LaunchCommand) -> tuple[str, ...]:
+    """Launchers that a command starts by name."""
+    words = command.argv[: len(command.argv) - len(command.script_args)]
+    return tuple(name for name in MODULES if name in words)
+
 
 HINT = "start the launcher as a module (`python -m torch.distributed.run`, `python -m pip`), then create the environment again at its place"
 

@@ -45,7 +45,7 @@ MODULES = {
 BY_SHELL = ("VIRTUAL_ENV", "CONDA_PREFIX")
 
 
-def _has(packages: Packages | Missing, name: str) -> bool:
+def has(packages: Packages | Missing, name: str) -> bool:
     """Whether the environment has a package, as far as its packages were read."""
     if isinstance(packages, Missing):
         return True
@@ -66,9 +66,11 @@ def launchers_are_of_this_env(
     strange: dict[tuple[str | None, bool], list[Launcher]] = {}
     for launcher in launchers.launchers:
         module = MODULES.get(launcher.name)
-        if module is None or not _has(packages, module.partition(".")[0]):
+        if module is None or not has(packages, module.partition(".")[0]):
             continue
         if launcher.path is None or launcher.same_env is not False:
+            continue
+        if launcher.interpreter_exists is False:  # `launcher-interpreter-missing`
             continue
         meant = patient.chosen_by in BY_SHELL and launcher.name == "deepspeed"
         strange.setdefault((launcher.interpreter, meant), []).append(launcher)

@@ -306,12 +306,14 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
         name: `deepspeed`, `torchrun`, `accelerate` or `python`.
         path: its path, as PATH resolves it; None = not found.
         interpreter: interpreter in its first line; None = it is not a script.
+        interpreter_exists: whether that interpreter exists; None = unknown.
         same_env: that interpreter is the one examined; None = unknown.
     """
 
     name: str
     path: str | None = None
     interpreter: str | None = None
+    interpreter_exists: bool | None = None
     same_env: bool | None = None
 
 

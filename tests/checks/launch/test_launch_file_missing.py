@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dsdoctor.api import LaunchFiles, Patient, RunNeeds
+from dsdoctor.api import LaunchFiles, Package, Packages, Patient, RunNeeds
 from dsdoctor.host import LocalHost
 from dsdoctor.probes.launch_files import launch_files
 from dsdoctor.testing import FakeHost, judge
@@ -109,6 +109,9 @@ def look(text: str) -> LaunchFiles:
         pytest.param(
             "/opt/t/bin2/accelerate launch --config_file acc.yml train.py", "ok", id="it exists"
         ),
+        pytest.param("torchrun python train.py", "fail", id="`python` is not a script"),
+        pytest.param("torchrun --no-python python train.py", "ok", id="the script is a program"),
+        pytest.param("torchrun -m python", "ok", id="a module with the name `python`"),
         pytest.param("python3 sub/train.py", "fail", id="the script is in another folder"),
         pytest.param("python tran.py", "fail fail", id="neither interpreter nor script is found"),
     ],
@@ -153,10 +156,20 @@ def test_a_script_without_permission_to_run(tmp_path: Path) -> None:
     ],
 )
 def test_a_launcher_that_is_not_installed(program: str, advice: str) -> None:
-    files = look(f"{program} -n 2 python3 train.py")
+    files = look(f"{program} -n 2 {'' if program == 'accelerate' else 'python3'} train.py")
     (found,) = judge(launch_file_missing.program_and_script_are_there, launch_files=files).bad
     assert advice in found.hint
     assert "closest" not in found.message
+
+
+def test_a_launcher_that_is_installed_but_not_on_path() -> None:
+    installed = Packages(packages={"accelerate": Package(name="accelerate", version="1.4.0")})
+    (found,) = judge(
+        launch_file_missing.program_and_script_are_there,
+        launch_files=look("accelerate launch train.py"),
+        packages=installed,
+    ).bad
+    assert found.hint.startswith("start it as a module: `python -m accelerate.commands.launch`")
 
 
 @pytest.mark.parametrize(

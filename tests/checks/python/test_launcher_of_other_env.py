@@ -36,6 +36,18 @@ def installed(name: str) -> dict[str, Package]:
             id="nobody can see where deepspeed on PATH belongs",
         ),
         pytest.param(
+            Launcher(
+                name="deepspeed",
+                path="/bin/deepspeed",
+                interpreter="/gone/bin/python",
+                interpreter_exists=False,
+                same_env=False,
+            ),
+            "VIRTUAL_ENV",
+            "ok",
+            id="deepspeed on PATH starts no environment at all",
+        ),
+        pytest.param(
             Launcher(name="deepspeed"), "VIRTUAL_ENV", "ok", id="deepspeed is not on PATH"
         ),
         pytest.param(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import LaunchCommand, Launcher, Launchers, Package, Packages
@@ -44,12 +46,13 @@ def command(line: str) -> LaunchCommand:
 def test_launchers_of_the_command(
     fact: str, line: str | None, chosen_by: str, expected: str
 ) -> None:
-    judged = judge(
-        CHECK,
-        launchers=Launchers(launchers=(launcher(fact),)),
-        patient=patient(chosen_by=chosen_by),
-        **({"launch_command": command(line)} if line else {}),
-    )
+    facts: dict[str, Any] = {
+        "launchers": Launchers(launchers=(launcher(fact),)),
+        "patient": patient(chosen_by=chosen_by),
+    }
+    if line:
+        facts["launch_command"] = command(line)
+    judged = judge(CHECK, **facts)
     assert judged.status == expected
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterable
 
+import msgspec
+
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.errors import Error
 
@@ -81,6 +83,10 @@ def told_by(error: Error, later: Iterable[Error]) -> Error:
         later: the exceptions after it.
     """
     own = [e for e in later if (e.rank, e.source) == (error.rank, error.source)]
+    if tried := next((e for e in own if _tried_on_shapes(error, e)), None):
+        if error.message in tried.message:
+            return tried
+        return msgspec.structs.replace(tried, message=f"{tried.message}: {error.message}")
     if CAUGHT.match(error.message):
         return own[0] if own else error
     anew = (
@@ -97,6 +103,16 @@ def _raised_anew(error: Error, other: Error) -> bool:
         return False
     one, two = error.frames[0], other.frames[-1]
     return error.type == other.type and (one.file, one.function) == (two.file, two.function)
+
+
+def _tried_on_shapes(error: Error, other: Error) -> bool:
+    """Whether torch.compile tried an operation of the script on shapes alone, and logged why not.
+
+    It raises an exception of its own then (torch 2.13-2.15 `_dynamo/utils.py`), whose traceback
+    leads to the script.
+    """
+    said = f"{other.message} {other.more}"
+    return other.type == "TorchRuntimeError" and bool(error.message) and error.message in said
 
 
 def _imported_instead(error: Error, other: Error) -> bool:

@@ -89,8 +89,8 @@ DATA_ASSERT = lazy(
     r"|index -?\d+ is out of bounds for dimension \d+ with size \d+",
 )
 #: An operation of the script's model that torch.compile tried on shapes alone, and that failed as
-#: it does without (torch 2.1-2.15 _dynamo/utils.py).
-FAKE_TENSORS = "with fake tensors: "
+#: it does without (torch 2.1-2.15 _dynamo/utils.py; the second wording since 2.13 or before).
+FAKE_TENSORS = ("with fake tensors: ", "when making fake tensor call")
 #: Clients that report what a service or another process did: a worker, a job, an instance.
 SERVICE = lazy(
     r"(?:ray|sagemaker|botocore|sky|submitit|azure|google\.(?:api_core|auth)|filelock|comet_ml"
@@ -152,7 +152,7 @@ def is_user_code(error: Error) -> bool:
         return (bool(error.file) and not PACKAGES.search(text) and error.type[0] == "M") or (
             _own_import(error)
         )
-    if FAKE_TENSORS in error.message:
+    if any(words in error.message for words in FAKE_TENSORS):
         return bool(error.file)
     if SERVICE.match(error.text) or _class_of_a_product(error):
         return False

@@ -67,6 +67,34 @@ def test_an_operation_that_torch_compile_tries_on_shapes_is_the_scripts() -> Non
     assert read(text).outcome is Outcome.USER_CODE
 
 
+def test_what_torch_compile_logs_of_an_operation_is_the_scripts_too() -> None:
+    """torch 2.13 and later log what failed, and raise an exception of their own."""
+    torch = "/e/lib/python3.11/site-packages/torch"
+    logged = "E1129 12:05:46.602000 1 torch/_subclasses/fake_tensor.py:3255] [0/0] "
+    said = "RuntimeError: a and b must have same reduction dim, but got [3, 4] X [3, 4]."
+    text = (
+        f"{logged}failed while attempting to run meta for aten.mm.default\n"
+        f"{logged}Traceback (most recent call last):\n"
+        f'{logged}  File "{torch}/__init__.py", line 2145, in _check_with\n'
+        f"{logged}    raise error_type(message_evaluated)\n{logged}{said}\n"
+        "Traceback (most recent call last):\n"
+        '  File "/home/me/train.py", line 8, in main\n    f(torch.ones(3))\n'
+        f'  File "{torch}/_dynamo/utils.py", line 4479, in _get_fake_value_impl\n'
+        "    raise FakeTensorObservedException(msg, real_stack=e.real_stack) from None\n"
+        "torch._dynamo.exc.TorchRuntimeError: RuntimeError when making fake tensor call\n"
+        "  Explanation: Dynamo failed to run FX node with fake tensors: call_function "
+        "<built-in function matmul>(): got RuntimeError('a and b must have same reduction dim, "
+        "but got [3, 4] X [3, 4].')\n"
+    )
+    found = read(text)
+    assert found.outcome is Outcome.USER_CODE
+    assert "a and b must have same reduction dim" in found.summary
+    assert found.first_error is not None
+    assert (found.first_error.file, found.first_error.line) == ("/home/me/train.py", 8)
+    # without that exception, only torch is known to have raised it
+    assert read(text.partition("Traceback")[0] + said + "\n").outcome is Outcome.UNRECOGNISED
+
+
 def test_a_warning_that_a_terminal_broke_explains_no_later_exception() -> None:
     text = (
         "Train step of epoch 0:  41%|####      | 720/1776 [2:06:59<3:43:20, 12.69s/it, loss=9.92]\n"

@@ -21,6 +21,8 @@ NO_MESSAGE = (
     "no known message contains this text, and no condition mentions its words; expected "
     "the text of an error, a condition or an id; for a whole log, run `dsdoctor diagnose LOG`"
 )
+#: Exceptions whose names the patterns of messages contain.
+RAISED = ("ModuleNotFoundError", "ImportError", "RuntimeError", "ValueError", "OSError", "KeyError")
 #: Releases that are listed one by one.
 LISTED = 6
 #: Columns of a page on a wider terminal.
@@ -106,12 +108,17 @@ def knowledge(checks_dir: Iterable[str]) -> logs.Knowledge:
 
 
 def cause_of(message: str, known: logs.Knowledge) -> str | None:
-    """The condition that `diagnose` finds in a log with only this message; None if none."""
+    """The condition that `diagnose` finds in a log with only this message; None if none.
+
+    Many type the message of an exception without its name.
+    """
     from dsdoctor import logs  # noqa: PLC0415  # the page of a condition needs no logs
 
-    source = logs.Source("message", data=message.encode(errors="replace"))
-    causes = logs.diagnose([source], known).causes
-    return causes[0].condition if causes else None
+    for line in (message, *(f"{kind}: {message}" for kind in RAISED)):
+        source = logs.Source("message", data=line.encode(errors="replace"))
+        if causes := logs.diagnose([source], known).causes:
+            return causes[0].condition
+    return None
 
 
 def similar(registry: Registry, text: str) -> list[Unit]:

@@ -20,6 +20,7 @@ from tests.support.command import clean_environment, dsdoctor
     [
         ("CUDA out of memory", "gpu-oom"),
         ("Address already in use", "port-in-use"),
+        ("No module named 'loralib'", "script-module-missing"),
         ("ninja is required to load C++ extensions", "jit-build-ninja-missing"),
     ],
 )

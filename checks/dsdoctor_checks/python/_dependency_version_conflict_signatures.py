@@ -370,6 +370,8 @@ SIGNATURES = (
     Signature(
         pattern=r"\bPydanticImportError\b|has been moved to the `pydantic-settings`|`BaseSettings` has been moved",
         source="pydantic 2.0-2.14 errors.py, _migration.py",
+        message="A package imports what pydantic 2 has removed",
+        hint="upgrade the package whose file imports it, or run `python -m pip install 'pydantic<2'`",
         examples=(
             "pydantic.errors.PydanticImportError: `BaseSettings` has been moved to the `pydantic-settings` package",
         ),
@@ -510,12 +512,18 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern="No module named 'distutils|module 'distutils' has no attribute 'version'",
-        source="python 3.3-3.14 Lib/importlib/_bootstrap.py, python 3.5-3.14 Objects/moduleobject.c",
-        examples=(
-            "AttributeError: module 'distutils' has no attribute 'version'",
-            "ModuleNotFoundError: No module named 'distutils'",
-        ),
+        pattern="No module named 'distutils",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
+        message="This Python has no `distutils`: 3.12 and newer do not contain it, and Debian and Ubuntu package it separately",
+        hint="run `python -m pip install setuptools`, install `python3-distutils`, or upgrade the package that imports `distutils`",
+        examples=("ModuleNotFoundError: No module named 'distutils'",),
+    ),
+    Signature(
+        pattern="module 'distutils' has no attribute 'version'",
+        source="python 3.5-3.14 Objects/moduleobject.c, for setuptools 59.6 and newer",
+        message="setuptools 59.6 and newer do not load `distutils.version` for a package that never imports it",
+        hint="upgrade the package whose frame is the last one, or run `python -m pip install 'setuptools<59.6'`",
+        examples=("AttributeError: module 'distutils' has no attribute 'version'",),
     ),
     Signature(
         # removed in 3.12 (imp, asyncore) and in 3.13 (PEP 594)
@@ -545,6 +553,8 @@ SIGNATURES = (
     Signature(
         pattern="but Transformers does not recognize this architecture",
         source="transformers 5.23.0 models/auto/configuration_auto.py",
+        message="The installed transformers does not know the architecture of the model",
+        hint="upgrade it: `python -m pip install -U transformers`; the model's card says from which release on it is known",
         examples=(
             "ValueError: The checkpoint you are trying to load has model type `qwen2_vl` but Transformers does not recognize this architecture.",
         ),
@@ -552,6 +562,8 @@ SIGNATURES = (
     Signature(
         pattern=r"Tokenizer class \w+ does not exist or is not currently imported",
         source="transformers 4.28.1-4.51.3 models/auto/tokenization_auto.py",
+        message="The installed transformers has no such tokenizer",
+        hint="upgrade it: `python -m pip install -U transformers`, or pass `trust_remote_code=True` if the tokenizer is part of the model's repository",
         examples=(
             "ValueError: Tokenizer class Qwen2Tokenizer does not exist or is not currently imported.",
         ),
@@ -560,6 +572,8 @@ SIGNATURES = (
     Signature(
         pattern="did not match any variant of untagged enum",
         source="tokenizers 0.21.0 tokenizers.abi3.so",
+        message="`tokenizer.json` was written by a newer tokenizers than the installed one",
+        hint="run `python -m pip install -U transformers tokenizers`",
         examples=(
             "Exception: data did not match any variant of untagged enum PyPreTokenizerTypeWrapper at line 78 column 3",
         ),
@@ -567,11 +581,15 @@ SIGNATURES = (
     Signature(
         pattern="must be a dictionary with (?:with )?two fields",
         source="transformers 4.28-4.42 models/llama/configuration_llama.py",
+        message="The installed transformers does not know this kind of `rope_scaling`",
+        hint="upgrade it: `python -m pip install -U transformers`; the model's card says from which release on it is known",
         examples=("must be a dictionary with two fields",),
     ),
     Signature(
         pattern="'DynamicCache' object has no attribute",
         source="python 3.3-3.14 Objects/object.c",
+        message="`DynamicCache` of the installed transformers lacks what the model's code or a package uses",
+        hint="if the last frame is in `transformers_modules`, load the newest revision of the model, or use the transformers that its card names; otherwise upgrade the package of that frame",
         examples=("'DynamicCache' object has no attribute",),
     ),
     Signature(
@@ -582,8 +600,10 @@ SIGNATURES = (
         examples=("unexpected keyword argument 'num_items_in_batch'",),
     ),
     Signature(
-        pattern="module 'numpy' has no attribute '(?:float|int|bool|object|complex|str|long|typeDict|asscalar)'",
+        pattern="module 'numpy' has no attribute '(?:float|int|bool|object|complex|str|long)'",
         source="python 3.5-3.14 Objects/moduleobject.c",
+        message="numpy 1.24 removed `np.float` and its other aliases of Python's types",
+        hint="upgrade the package whose frame is the last one, write `float` or `bool` in your own code, or run `python -m pip install 'numpy<1.24'`",
         examples=(
             "AttributeError: module 'numpy' has no attribute 'bool'.",
             "module 'numpy' has no attribute 'float'",
@@ -592,22 +612,44 @@ SIGNATURES = (
             "module 'numpy' has no attribute 'complex'",
             "module 'numpy' has no attribute 'str'",
             "module 'numpy' has no attribute 'long'",
+        ),
+    ),
+    Signature(
+        pattern="module 'numpy' has no attribute '(?:typeDict|asscalar)'",
+        source="python 3.5-3.14 Objects/moduleobject.c, for numpy 1.23 and newer",
+        message="A package uses what numpy has removed",
+        hint="upgrade the package whose frame is the last one, or install an older numpy",
+        examples=(
             "module 'numpy' has no attribute 'typeDict'",
             "module 'numpy' has no attribute 'asscalar'",
         ),
     ),
     Signature(
-        pattern="has no attribute '(?:ANTIALIAS|ImpImporter|formatargspec)'",
-        source="python 3.5-3.14 Objects/moduleobject.c",
-        examples=(
-            "has no attribute 'ANTIALIAS'",
-            "has no attribute 'ImpImporter'",
-            "has no attribute 'formatargspec'",
-        ),
+        pattern="has no attribute 'ANTIALIAS'",
+        source="python 3.5-3.14 Objects/moduleobject.c, for Pillow 10 and newer",
+        message="Pillow 10 removed `ANTIALIAS`",
+        hint="upgrade the package whose frame is the last one, write `LANCZOS` in your own code, or run `python -m pip install 'Pillow<10'`",
+        examples=("has no attribute 'ANTIALIAS'",),
+    ),
+    Signature(
+        pattern="has no attribute 'ImpImporter'",
+        source="python 3.12-3.14 Objects/moduleobject.c",
+        message="Python 3.12 removed `pkgutil.ImpImporter`, which an old setuptools uses",
+        hint="run `python -m ensurepip --upgrade` and `python -m pip install -U setuptools`",
+        examples=("has no attribute 'ImpImporter'",),
+    ),
+    Signature(
+        pattern="has no attribute 'formatargspec'",
+        source="python 3.11-3.14 Objects/moduleobject.c",
+        message="Python 3.11 removed `inspect.formatargspec`, which an old package uses",
+        hint="upgrade the package whose frame is the last one, or use an older Python",
+        examples=("has no attribute 'formatargspec'",),
     ),
     Signature(
         pattern=r"`pydantic:\w+` has been removed in V2",
         source="pydantic 2.7.4-2.14.3 _migration.py",
+        message="A package imports what pydantic 2 has removed",
+        hint="upgrade the package whose file imports it, or run `python -m pip install 'pydantic<2'`",
         examples=(
             "pydantic.errors.PydanticImportError: `pydantic:parse_raw_as` has been removed in V2.",
         ),
@@ -652,17 +694,25 @@ SIGNATURES = (
         near=("configuration_auto.py", "CONFIG_MAPPING", "auto_factory.py"),
     ),
     Signature(
-        pattern=r"module 'torch[\w.]*' has no attribute|_set_gradient_checkpointing\(\) got an unexpected|Tokenizer(?:Fast)?' object has no attribute",
-        source=(
-            "python 3.5-3.14 Objects/moduleobject.c, Python/ceval.c, Objects/object.c: names that "
-            "other releases have"
-        ),
+        pattern=r"module 'torch[\w.]*' has no attribute",
+        source="python 3.5-3.14 Objects/moduleobject.c",
+        message="The installed torch lacks what a package uses",
+        hint="upgrade torch, or install the release of the calling package that was made for this torch",
         examples=(
             "AttributeError: module 'torch.utils._pytree' has no attribute 'register_pytree_node'",
+        ),
+        not_examples=("AttributeError: module 'deepspeed' has no attribute 'initialize'",),
+        level=Level.WEAK,
+        near=("site-packages", "dist-packages", "transformers"),
+        not_near=("/deepspeed/", "torch._C"),
+    ),
+    Signature(
+        pattern=r"_set_gradient_checkpointing\(\) got an unexpected|Tokenizer(?:Fast)?' object has no attribute",
+        source="python 3.3-3.14 Python/ceval.c, python 3.5-3.14 Objects/object.c: names that other releases have",
+        examples=(
             "TypeError: ChatGLMPreTrainedModel._set_gradient_checkpointing() got an unexpected keyword argument 'enable'",
             "AttributeError: 'ChatGLMTokenizer' object has no attribute 'sp_tokenizer'",
         ),
-        not_examples=("AttributeError: module 'deepspeed' has no attribute 'initialize'",),
         level=Level.WEAK,
         near=("site-packages", "dist-packages", "transformers", "Tokenizer'", "_set_gradient"),
         not_near=("/deepspeed/", "torch._C"),
@@ -813,16 +863,22 @@ SIGNATURES = (
     Signature(
         pattern="Error: Descriptors cannot (?:not )?be created directly",
         source="protobuf 3.20-6 google/protobuf/descriptor.py",
+        message="The generated code of a package is too old for the installed protobuf",
+        hint="upgrade the package whose `_pb2.py` is in the traceback, or run `python -m pip install 'protobuf<3.21'`",
         examples=("TypeError: Descriptors cannot be created directly.",),
     ),
     Signature(
         pattern="Keras 3, but this is not yet",
         source="transformers 4.51.3 activations_tf.py, modeling_tf_utils.py",
+        message="transformers cannot use Keras 3",
+        hint="run `python -m pip install tf-keras`, or set `USE_TF=0` if only torch is used",
         examples=("Keras 3, but this is not yet",),
     ),
     Signature(
         pattern="LocalFileSystem is not supported",
         source="datasets 2.0-2.14 builder.py",
+        message="datasets is too old for the installed fsspec",
+        hint="run `python -m pip install -U datasets`",
         examples=(
             "NotImplementedError: Loading a dataset cached in a LocalFileSystem is not supported.",
         ),
@@ -842,11 +898,15 @@ SIGNATURES = (
     Signature(
         pattern="only supports OpenSSL",
         source="urllib3 2.0-2.8 __init__.py",
+        message="urllib3 2 needs OpenSSL 1.1.1 or newer, which this Python was not built with",
+        hint="run `python -m pip install 'urllib3<2'`, or use a Python that was built with a newer OpenSSL",
         examples=("only supports OpenSSL",),
     ),
     Signature(
         pattern="'X509_V_FLAG",
         source="python 3.5-3.14 Objects/moduleobject.c, for pyOpenSSL 19-22 OpenSSL/crypto.py",
+        message="pyOpenSSL is too old for the installed cryptography",
+        hint="run `python -m pip install -U pyOpenSSL cryptography`",
         examples=("'X509_V_FLAG",),
     ),
     Signature(
@@ -861,6 +921,8 @@ SIGNATURES = (
     Signature(
         pattern="only be an entire path component",
         source="CPython 3.11.7 pathlib.py",
+        message="datasets is too old for the installed fsspec",
+        hint="run `python -m pip install -U datasets`",
         examples=("only be an entire path component",),
         near=("fsspec", "datasets"),
     ),
@@ -1125,17 +1187,35 @@ SIGNATURES = (
         level=Level.LIKELY,
     ),
     Signature(
-        pattern=r"mutable default <class '(?:fairseq|hydra|omegaconf|mmengine|tensordict|flax|nemo|megatron)\b|\b(?:Async|Sync)?(?:Client|HttpxClientWrapper)\.__init__\(\) got an unexpected keyword argument 'proxies'",
-        source=(
-            "python 3.11-3.14 Lib/dataclasses.py; python 3.3-3.14 Python/ceval.c, for openai "
-            "1.0-1.55 with httpx 0.28"
-        ),
+        pattern=r"mutable default <class '(?:fairseq|hydra|omegaconf|mmengine|tensordict|flax|nemo|megatron)\b",
+        source="python 3.11-3.14 Lib/dataclasses.py",
+        message="Python 3.11 and newer reject a dataclass of the package",
+        hint="upgrade the package that the error names, or use Python 3.10",
         examples=(
             "ValueError: mutable default <class 'fairseq.dataclass.configs.CommonConfig'> for field common is not allowed: use default_factory",
-            "TypeError: Client.__init__() got an unexpected keyword argument 'proxies'",
+            "ValueError: mutable default <class 'hydra.conf.JobConf'> for field common is not allowed: use default_factory",
+            "ValueError: mutable default <class 'omegaconf.base.Metadata'> for field common is not allowed: use default_factory",
+            "ValueError: mutable default <class 'mmengine.config.Config'> for field common is not allowed: use default_factory",
+            "ValueError: mutable default <class 'tensordict.base.Rows'> for field common is not allowed: use default_factory",
+            "ValueError: mutable default <class 'flax.core.Scope'> for field common is not allowed: use default_factory",
+            "ValueError: mutable default <class 'nemo.core.config.Optim'> for field common is not allowed: use default_factory",
+            "ValueError: mutable default <class 'megatron.core.Config'> for field common is not allowed: use default_factory",
         ),
         not_examples=(
             "ValueError: mutable default <class 'nemo_run.Rows'> for field rows is not allowed",
+        ),
+        level=Level.HINT,
+    ),
+    Signature(
+        pattern=r"\b(?:Async|Sync)?(?:Client|HttpxClientWrapper)\.__init__\(\) got an unexpected keyword argument 'proxies'",
+        source="python 3.3-3.14 Python/ceval.c, for openai 1.0-1.55 with httpx 0.28",
+        message="A package passes `proxies`, which httpx 0.28 no longer accepts",
+        hint="upgrade the package whose frame is the last one, or run `python -m pip install 'httpx<0.28'`",
+        examples=(
+            "TypeError: Client.__init__() got an unexpected keyword argument 'proxies'",
+            "TypeError: HttpxClientWrapper.__init__() got an unexpected keyword argument 'proxies'",
+        ),
+        not_examples=(
             "TypeError: MyClient.__init__() got an unexpected keyword argument 'proxies'",
         ),
         level=Level.HINT,

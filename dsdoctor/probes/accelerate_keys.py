@@ -147,7 +147,7 @@ def rejected_gpu_ids(values: Mapping[str, Any], options: Mapping[str, str]) -> s
     machines = str(options.get("num_machines") or values.get("num_machines") or 1)
     if ids == "all" or "," in ids or _CHOSEN & options.keys() or machines != "1":
         return ""
-    if not kind.startswith("MULTI_") or values.get("use_cpu") is True:
+    if not kind.startswith("MULTI_") or kind == "MULTI_CPU" or values.get("use_cpu") is True:
         return ""
     return f"`gpu_ids` lists one GPU (`{ids}`), but `distributed_type` is `{kind}`"
 

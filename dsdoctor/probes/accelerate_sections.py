@@ -42,6 +42,9 @@ _STATES = ("FULL_STATE_DICT", "LOCAL_STATE_DICT", "SHARDED_STATE_DICT")
 _STRATEGY_NUMBERS = frozenset("12345") | {"_HYBRID_SHARD_ZERO2"}
 _PREFETCH_NUMBERS = frozenset("12")
 _STATE_NUMBERS = frozenset("123")
+#: What starts the ranks of other nodes: accelerate 0.12 to 1.15 utils/constants.py, and what the
+#: launcher of DeepSpeed 0.9 to 0.19 knows.
+_STARTERS = ("pdsh", "standard", "openmpi", "mvapich", "mpich", "nossh", "slurm", "impi")
 #: Modes of `torch.compile` (torch 2.0 to 2.13 _inductor/__init__.py `list_mode_options`).
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
@@ -148,7 +151,8 @@ def rejected_sections(values: Mapping[str, Any], options: Mapping[str, str]) -> 
         yield from _of_megatron(values, options)
     elif kind == "DEEPSPEED":
         yield from _of_deepspeed(values, options)
-    if kind != "DEEPSPEED":  # no release passes these on to DeepSpeed's ranks
+    # no release passes these on to DeepSpeed's ranks; an earlier key replaces the section
+    if kind != "DEEPSPEED" and "dynamo_backend" not in values:
         compiled = _Section(values.get("dynamo_config"), "dynamo_", options, "dynamo_")
         yield from compiled.truths("use_fullgraph", "use_dynamic", "use_regional_compilation")
         if str(compiled.get("backend", "")).upper() == "INDUCTOR":
@@ -202,6 +206,9 @@ def _of_megatron(values: Mapping[str, Any], options: Mapping[str, str]) -> Itera
 
 def _of_deepspeed(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
     section = _Section(values.get("deepspeed_config"), "", options)
+    machines = str(options.get("num_machines") or values.get("num_machines") or 1)
+    if machines.isdecimal() and int(machines) > 1:
+        yield from section.one_of("deepspeed_multinode_launcher", _STARTERS, null=True)
     if section.get("deepspeed_config_file") or "deepspeed_config_file" in options:
         return
     if section.get("gradient_clipping") != "auto":

@@ -159,7 +159,8 @@ def _missing(
         yield Rejection("`distributed_type` is missing", "add it, for example `DEEPSPEED`")
         return
     several = launched and values["distributed_type"] != "NO"
-    given = "num_processes" in values or {"num_processes", "nproc_per_node"} & options.keys()
+    given = values.get("num_processes") is not None
+    given = given or bool({"num_processes", "nproc_per_node"} & options.keys())
     if several and not given:
         said = "`num_processes` is missing, and the command does not pass `--num_processes`"
         yield Rejection(said, "pass the number of ranks on all nodes")
@@ -171,6 +172,8 @@ def _dynamo(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[R
         return
     section = values.get("dynamo_config")
     section = section if isinstance(section, dict) else {}
+    if "dynamo_backend" in values:  # an earlier key, which replaces the section
+        section = {}
     for held, key in (
         (section, "dynamo_backend"),
         (section, "backend"),

@@ -122,6 +122,14 @@ LATER = {
                        "deepspeed_config": {"zero_stage": 2, "gradient_clipping": "auto"}}, ""),
     "of another kind": ({**fsdp(fsdp_sharding_strategy="ZERO3"), "distributed_type": "MULTI_GPU"},
                         ""),
+    "a replaced section": ({**compiled(dynamo_use_dynamic="x", dynamo_backend="INDUCTR"),
+                            "dynamo_backend": "NO"}, ""),
+    "a GPU for CPUs": ({**BASE, "distributed_type": "MULTI_CPU", "gpu_ids": "0"}, ""),
+    "a starter": (machines("DEEPSPEED", main_process_ip="10.0.0.1", main_process_port=2950,
+                           deepspeed_config={"deepspeed_multinode_launcher": "ssh"}),
+                  "`deepspeed_multinode_launcher` is `ssh`; expected `pdsh`"),
+    "a starter for one": ({**BASE, "distributed_type": "DEEPSPEED",
+                           "deepspeed_config": {"deepspeed_multinode_launcher": "ssh"}}, ""),
     "not compiled": ({**compiled(dynamo_backend="INDUCTR", dynamo_use_dynamic="x"),
                       "distributed_type": "DEEPSPEED"}, ""),
     "one rank": ({**BASE, "distributed_type": "NO",
@@ -177,6 +185,15 @@ def test_the_installed_accelerate_rejects_the_same_values(tmp_path: Path) -> Non
     wrong = {name: said for name, said in answers.items() if bool(said) != bool(ROWS[name][1])}
     # the child leaves out what is no error of a value
     assert wrong.keys() <= {"null machines"}, (wrong, done.stderr)
+
+
+def test_null_ranks_have_to_be_passed() -> None:
+    values = {**BASE, "distributed_type": "MULTI_GPU", "num_processes": None}
+    assert rejected_value(values, {}) is None
+    found = rejected_value(values, {}, launched=True)
+    assert found is not None
+    assert found.said.startswith("`num_processes` is missing")
+    assert rejected_value(values, {"num_processes": "2"}, launched=True) is None
 
 
 def test_an_option_of_the_command_replaces_a_value() -> None:

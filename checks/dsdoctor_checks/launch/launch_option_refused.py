@@ -3,11 +3,12 @@
 ## Why it matters
 The launcher exits with a usage error before any rank starts. On a cluster that happens only after
 the job has waited in the queue. torchrun and deepspeed also exit at an option of the script that is
-the beginning of several of theirs, such as `--run` (`--run-path`, `--run_path`). Accelerate does not reject a misspelled key under `deepspeed_config`
-in its configuration file: the run starts without the setting. It takes `gpu_ids` as text only, and
-stops at a list or a number. Settings that stand both in this file
-and in a DeepSpeed config are rejected by each rank, when the script creates its `Accelerator` or
-`TrainingArguments`.
+the beginning of several of theirs, such as `--run` (`--run-path`, `--run_path`). Accelerate does not
+reject a misspelled key in the sections of its configuration file: the run starts without the
+setting. It takes `gpu_ids` as text only, and stops at a list or a number. It passes values of FSDP,
+Megatron-LM, `torch.compile` and parallelism on as they are: each rank stops at one that it does not
+know, when the script creates its `Accelerator`. So it does at settings that stand both in this file
+and in a DeepSpeed config.
 
 ## What to do
 Correct the option. The launcher's options go before the script, the script's options after it; with
@@ -18,7 +19,7 @@ Correct the option. The launcher's options go before the script, the script's op
 - DeepSpeed launcher/runner.py: `parse_args` (0.19.8)
 - PyTorch torch/distributed/run.py: `get_args_parser` (2.13)
 - accelerate commands/launch.py: `launch_command_parser` (1.15)
-- accelerate utils/dataclasses.py: `DeepSpeedPlugin` (1.15)
+- accelerate utils/dataclasses.py: `DeepSpeedPlugin`, `FullyShardedDataParallelPlugin` (1.15)
 """
 
 from __future__ import annotations

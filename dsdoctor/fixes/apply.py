@@ -233,6 +233,10 @@ class Applier:
         result = self.program(step.argv, env, step.timeout)
         if not result.ok:
             raise StepError(error_hints.of_result(result, step.timeout))
+        if step.inventory:  # an undo leaves alone what is installed later
+            with contextlib.suppress(inventory.InventoryError):
+                after = inventory.take(step.inventory, step.argv, env)
+                self.journal.note("inventory-after", after=after)
 
     def _fetch(self, step: Fetch) -> None:
         argv = [sys.executable, "-I", str(CHILDREN / "fetch.py"), step.fetch, step.sha256]

@@ -16,6 +16,9 @@ LIST_SECONDS = 120.0
 INDEX = "https://download.pytorch.org/whl/"
 #: A package must not be taken for an option by a package manager, or for a command by a terminal.
 _UNSAFE = re.compile(r"^-|[^ -~]")
+#: What names a package that is installed from its source (pip 19-26 operations/freeze.py).
+_EGG = re.compile(r"#egg=(?P<name>[\w.-]+)")
+_EDITABLE = re.compile(r"\((?P<name>[\w.-]+)==[^()]*\)$")
 _BUILD = re.compile(r"torch\w*==[\d.]+\+(cu\d+|cpu)$")
 
 Inventory = dict[str, str]
@@ -47,7 +50,9 @@ def parse(manager: str, text: str) -> Inventory:
     r"""Packages in a listing.
 
     >>> parse("pip", "ninja==1.11\ntorch @ file:///x.whl\n-e git+y#egg=z\n")
-    {'ninja': 'ninja==1.11', 'torch': 'torch @ file:///x.whl', '-e git+y#egg=z': '-e git+y#egg=z'}
+    {'ninja': 'ninja==1.11', 'torch': 'torch @ file:///x.whl', 'z': '-e git+y#egg=z'}
+    >>> parse("pip", "# Editable install with no version control (my-lib==1.0)\n-e /src/lib\n")
+    {'my-lib': '-e /src/lib'}
     >>> parse("apt", "gcc-13:amd64=13.2 installed\nold=1 config-files\n")
     {'gcc-13:amd64': 'gcc-13:amd64=13.2'}
     >>> parse("dnf", "gcc.x86_64=0:13.2-1.el9\n")
@@ -60,12 +65,17 @@ def parse(manager: str, text: str) -> Inventory:
         found = {str(row["name"]): _conda_spec(row) for row in rows if row.get("channel") != "pypi"}
         return _safe(found)
     found = {}
+    above = ""
     for line in text.splitlines():
         words = line.strip()
         if not words or words.startswith("#"):
+            above = words
             continue
         if manager == "pip":
-            name = words if words.startswith("-e") else words.split("==")[0].split(" @ ")[0]
+            name = words.split("==")[0].split(" @ ")[0]
+            if words.startswith("-e"):
+                named = _EGG.search(words) or _EDITABLE.search(above)
+                name = named["name"] if named else words
             found[name] = words
         elif manager == "apt":
             spec, _, status = words.partition(" ")
@@ -114,21 +124,46 @@ def take(manager: str, argv: Sequence[str], env: Mapping[str, str]) -> Inventory
         raise InventoryError(f"`{' '.join(listing)}` prints no list of packages") from None
 
 
-def restore(
-    manager: str, argv: Sequence[str], before: Inventory, after: Inventory
-) -> list[list[str]]:
-    """Commands that turn the current list into the previous one.
+def changed_since(before: Inventory, after: Inventory, now: Inventory) -> list[str]:
+    """Packages that a fix changed or removed, and that somebody has changed again since.
 
-    >>> restore("pip", ["/e/python"], {"a": "a==1"}, {"a": "a==2", "b": "b==1"})[0]
+    >>> changed_since({"a": "a==1"}, {"a": "a==2"}, {"a": "a==3", "b": "b==1"})
+    ['a']
+    """
+    return sorted(
+        name
+        for name, spec in before.items()
+        if after.get(name) != spec and now.get(name) not in (spec, after.get(name))
+    )
+
+
+def restore(
+    manager: str, argv: Sequence[str], before: Inventory, after: Inventory, now: Inventory
+) -> list[list[str]]:
+    """Commands that take back what a fix changed; what was changed since, stays.
+
+    Args:
+        manager: the package manager.
+        argv: the command by which the fix called it.
+        before: the list before the fix.
+        after: the list right after it.
+        now: the list now.
+
+    >>> after = {"a": "a==2", "b": "b==1"}
+    >>> restore("pip", ["/e/python"], {"a": "a==1"}, after, {**after, "mine": "mine==1"})[0]
     ['/e/python', '-m', 'pip', 'uninstall', '--yes', 'b']
-    >>> restore("pip", ["/e/python"], {"a": "a==1"}, {"a": "a==1"})
+    >>> restore("pip", ["/e/python"], {"a": "a==1"}, {"a": "a==2"}, {"a": "a==3"})
     []
     >>> before, after = {"torch": "torch==2.5.1+cu124"}, {"torch": "torch==2.5.1+cu118"}
-    >>> restore("pip", ["p"], before, after)[0][5:]
+    >>> restore("pip", ["p"], before, after, after)[0][5:]
     ['--extra-index-url', 'https://download.pytorch.org/whl/cu124', 'torch==2.5.1+cu124']
     """
-    new = sorted(set(after) - set(before))
-    changed = sorted(spec for name, spec in before.items() if after.get(name) != spec)
+    new = sorted((set(after) - set(before)) & set(now))
+    changed = sorted(
+        spec
+        for name, spec in before.items()
+        if after.get(name) != spec and now.get(name) == after.get(name)
+    )
     program = argv[0]
     sudo = ["sudo", "-n"] if program == "sudo" else []
     remove: dict[str, Callable[[list[str]], list[str]]] = {

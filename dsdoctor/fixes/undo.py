@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ def undo(journal: Journal, env: Mapping[str, str], say: Say) -> None:
     records = journal.records()
     whole = [Path(record["path"]) for record in records if record.get("op") == "tree"]
     done = {record["undone"] for record in records if "undone" in record}
+    after = _lists_after(records)
     for number, record in reversed(list(enumerate(records))):
         if "op" not in record or number in done:
             continue  # an interrupted undo got this far
@@ -46,7 +47,10 @@ def undo(journal: Journal, env: Mapping[str, str], say: Say) -> None:
         if record.get("op") == "restore" and any(tree in path.parents for tree in whole):
             continue  # it is removed with its folder
         try:
-            _one(journal, record, env, say)
+            if record["op"] == "inventory":
+                _packages(record, after.get(number), env, say)
+            else:
+                _one(journal, record, say)
         except (OSError, UndoError) as error:
             problems.append(str(error))
         else:
@@ -56,7 +60,19 @@ def undo(journal: Journal, env: Mapping[str, str], say: Say) -> None:
     journal.retire()
 
 
-def _one(journal: Journal, record: dict[str, Any], env: Mapping[str, str], say: Say) -> None:
+def _lists_after(records: Sequence[dict[str, Any]]) -> dict[int, inventory.Inventory]:
+    """The list of packages after each step that changed it, by the number of the step's record."""
+    found: dict[int, inventory.Inventory] = {}
+    step = 0
+    for number, record in enumerate(records):
+        if record.get("op") == "inventory":
+            step = number
+        elif record.get("op") == "inventory-after":
+            found[step] = record["after"]
+    return found
+
+
+def _one(journal: Journal, record: dict[str, Any], say: Say) -> None:
     op = record.get("op")
     if op == "restore":
         _restore(journal, record, say)
@@ -76,8 +92,6 @@ def _one(journal: Journal, record: dict[str, Any], env: Mapping[str, str], say: 
             if os.path.lexists(path):  # created again since: a cache that was rebuilt
                 files.remove(path, tree=True, strict=True)
             files.rename(aside, path.name, strict=True)
-    elif op == "inventory":
-        _packages(record, env, say)
 
 
 def _restore(journal: Journal, record: dict[str, Any], say: Say) -> None:
@@ -114,13 +128,22 @@ def _restore(journal: Journal, record: dict[str, Any], say: Say) -> None:
     )
 
 
-def _packages(record: dict[str, Any], env: Mapping[str, str], say: Say) -> None:
-    manager, argv = record["manager"], record["argv"]
+def _packages(
+    record: dict[str, Any],
+    after: inventory.Inventory | None,
+    env: Mapping[str, str],
+    say: Say,
+) -> None:
+    """Takes back what a step changed; a step that was interrupted has no list after it."""
+    manager, argv, before = record["manager"], record["argv"], record["before"]
     try:
         now = inventory.take(manager, argv, env)
     except inventory.InventoryError as error:
         raise UndoError(str(error)) from None
-    for command in inventory.restore(manager, argv, record["before"], now):
+    after = now if after is None else after
+    for name in inventory.changed_since(before, after, now):
+        say(f"`{name}` was changed since, and stays as it is")
+    for command in inventory.restore(manager, argv, before, after, now):
         say(f"running {' '.join(command)}")
         try:
             account, own, cwd = start_of(command, env)

@@ -86,9 +86,8 @@ def test_a_list_of_packages_and_its_undo_take_nothing_from_another_account(
     inventory.take("pip", argv, hostile(trap))
     check(noted, trap)
     noted.unlink()
-    undo._packages(
-        {"manager": "pip", "argv": argv, "before": {"a": "a==1"}}, hostile(trap), lambda _line: None
-    )
+    record = {"manager": "pip", "argv": argv, "before": {"a": "a==1"}}
+    undo._packages(record, None, hostile(trap), lambda _line: None)
     said = noted.read_text()
     assert said.count("\nNCCL_DEBUG=") > 1, "asked, then restored"
     assert str(trap.home) not in said.replace(f"OLDPWD={trap.home}", "")

@@ -295,7 +295,9 @@ def test_the_toolkit_by_apt_needs_the_system(tmp_path: Path) -> None:
     assert "not proven" in done.err
 
 
-def test_in_place_conda_puts_its_list_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("since", [{}, {"mine": "1"}], ids=["at once", "later"])
+def test_in_place_conda_puts_its_list_back(tmp_path: Path, since: dict[str, str]) -> None:
+    """What was installed since stays: it is not the fix's."""
     machine = Machine(tmp_path, "conda")
     installed = tmp_path / "installed.json"
     installed.write_text('{"base": "1"}')
@@ -307,12 +309,30 @@ def test_in_place_conda_puts_its_list_back(tmp_path: Path) -> None:
     )
     book = journals.Journal.begin("p", {}, tmp_path / "state")
     Applier(Plan(name="p", title="t", steps=(step,)), book, machine.env, lambda _: None).carry_out()
-    assert "cuda-toolkit" in json.loads(installed.read_text())
+    there = json.loads(installed.read_text())
+    assert "cuda-toolkit" in there
+    installed.write_text(json.dumps(there | since))
     undo(book, machine.env, lambda _: None)
-    assert json.loads(installed.read_text()) == {"base": "1"}
+    assert json.loads(installed.read_text()) == {"base": "1"} | since
     assert machine.calls("remove")[0][1:] == [
         "remove", "--yes", "--force", "--prefix", str(tmp_path / "c"), "cuda-toolkit",
     ]  # fmt: skip
+
+
+def test_a_package_that_was_changed_since_stays_and_is_named(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "conda")
+    installed = tmp_path / "installed.json"
+    installed.write_text('{"base": "1", "cuda-toolkit": "11"}')
+    conda = str(machine.fake / "conda")
+    argv = (conda, "install", "--yes", "--prefix", str(tmp_path / "c"), "cuda-toolkit=12.3")
+    plan = Plan(name="p", title="t", steps=(Run(argv=argv, why="w", inventory="conda"),))
+    book = journals.Journal.begin("p", {}, tmp_path / "state")
+    Applier(plan, book, machine.env, lambda _: None).carry_out()
+    installed.write_text('{"base": "1", "cuda-toolkit": "13"}')
+    said: list[str] = []
+    undo(book, machine.env, said.append)
+    assert said == ["`cuda-toolkit` was changed since, and stays as it is"]
+    assert json.loads(installed.read_text()) == {"base": "1", "cuda-toolkit": "13"}
 
 
 def test_a_manager_that_cannot_list_is_not_let_loose(tmp_path: Path) -> None:

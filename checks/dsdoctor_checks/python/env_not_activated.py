@@ -96,7 +96,7 @@ SIGNATURES = (
         ),
         not_examples=("run.sh: 18: source: not found in the list",),
         level=Level.WEAK,
-        masks=_VICTIMS,
+        masks=(*_VICTIMS, "environment-module-missing"),
         goes_on=True,
     ),
     Signature(

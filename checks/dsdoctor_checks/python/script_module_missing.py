@@ -154,7 +154,7 @@ SIGNATURES = (
         examples=tuple(
             f"ModuleNotFoundError: No module named '{name}'" for name in _OF_PYTHON.split("|")
         ),
-        not_examples=("ModuleNotFoundError: No module named '_lzmb'",),
+        not_examples=("ModuleNotFoundError: No module named '_lzma' (optional)",),
     ),
     Signature(
         pattern=r"^ModuleNotFoundError: Standard library module '(?P<name>\w{1,40})' was not found",

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.hits import Scan
+from dsdoctor.logs.prose import happened
 
 #: Fewest headings and sentences of a document ...
 HEADINGS, SENTENCES = 4, 6
@@ -61,7 +62,7 @@ _FIRST_PERSON = lazy(
 #: How people ask for help, or answer someone who did.
 _ASKS = lazy(
     r"\b(?:[Aa]ny(?:one|body)|[Tt]hanks|[Tt]hank you|[Hh]elp me"
-    r"|[Aa]ny (?:idea|help|suggestion|advice)s?|[Ss]ame (?:issue|problem|error)"
+    r"|[Aa]ny (?:idea|help|suggestion|advice|pointer)s?|[Ss]ame (?:issue|problem|error)"
     r"|[Pp]lease (?:help|advise|try|provide|share))\b|(?<![\w.])@\w"
     r"|求解|求指导|怎么(?:办|解决|回事)|吗[?？]|谢谢|大佬|麻烦"
 )
@@ -91,6 +92,26 @@ _FAILURE = lazy(
     r"(?i)\b(?:errors?|exceptions?|fail(?:s|ed|ure)?|crash(?:es|ed)?|hangs?|stuck|killed|dies|died|oom"
     r"|out of memory|bug|not work)\b|报错|错误|失败|崩溃|卡住|卡死|异常|不足"
 )
+#: What somebody says of a run that failed, and what takes it back.
+_CLAIM = lazy(
+    r"(?i)\b(?:a|an|any|encountered|following|get|gets|getting|giving|got|gives|had|has|have|see|the"
+    r"|these|this|those|throws|with) (?:[\w'`*-]{1,40} ){0,3}?"
+    r"(?:errors?|exceptions?|\w{3,40}Error)\b"
+    r"|\b(?:fail(?:s|ed|ing|ure)?|crash(?:es|ed|ing)?|hang(?:s|ing)?|hung|stuck|freezes|killed|dies"
+    r"|died)\b|\b(?:unable|not able) to \w"
+    r"|\b(?:can|could|does|did|do|is|was|will|wo|would)(?:not|n't| not) (?:[\w-]{1,30} ){0,2}?"
+    r"(?:work|run|start|train|load|import|install|initiali[sz]ed?|build|compile|connect|launch)\b"
+    r"|\b(?:CrashLoopBackOff|ErrImagePull|ImagePullBackOff|OOMKilled)\b"
+    r"|报错|出错|失败|崩溃|卡住|卡死|跑不[了起通]|(?:无法|不能)(?:运行|启动|训练|加载|使用|安装)"
+)
+_DENIED = lazy(
+    r"(?i)\b(?:no|not an?|never|without(?: any)?|zero|isn't an) (?:[\w-]{1,30} ){0,2}?"
+    r"(?:errors?|exceptions?|fail\w*|crash\w*|hang\w*)|(?:没有|不)(?:报错|出错|失败)"
+)
+#: The tag of a report in its title.
+_TAGGED = lazy(r"(?i)\[(?:bug|issue|error|help|question)s?\]")
+#: Lines above the output, and below it, in which people say what happened.
+_ABOVE, _BELOW = 8, 3
 _FORM = lazy(
     r"describe the bug|bug description|steps to reproduce|to reproduce|reproduction"
     r"|(?:expected|current|actual) behaviou?r|system info|your (?:current )?environment"
@@ -217,7 +238,7 @@ def take_out_quotations(scan: Scan, data: bytes) -> None:
     scan.tail = [row for row in scan.tail if row[0] not in listed]
     shape = shape_of(lines)
     if not is_document(shape):
-        scan.told = scan.step is None and _only_tells(shape, lines)
+        scan.told = _claims(shape, lines) or (scan.step is None and _only_tells(shape, lines))
         return
     scan.document = True
     scan.marks = {}
@@ -236,6 +257,30 @@ def _only_tells(shape: Shape, lines: Sequence[str]) -> bool:
         and shape.sentences * 3 >= written
         and any(_FAILURE.search(line) for line in lines)
     )
+
+
+def _claims(shape: Shape, lines: Sequence[str]) -> bool:
+    """Whether the author of a report says above or below the output that the run failed."""
+    above: list[str] = []
+    below: list[str] = []
+    fenced = shown = False
+    for line in lines:
+        if _FENCE.match(line):
+            fenced = not fenced
+            below = []
+        elif fenced or _OUTPUT.search(line):
+            shown, below = shown or not fenced, []
+        elif line.strip():
+            below.append(line)
+            if not shown and len(above) < _ABOVE:
+                above.append(line)
+    title = above[0] if above else ""
+    by_a_person = shape.first_person or shape.asks or shape.form or any(map(_FENCE.match, lines))
+    if not (by_a_person or _TAGGED.match(title) or _HAN.search(title)):
+        return False
+    asked = below[-_BELOW:] if any(map(_ASKS.search, below[-_BELOW:])) else []
+    said = [title, *(line for line in [*above[1:], *asked] if _is_sentence(line))]
+    return any(_CLAIM.search(_DENIED.sub("", happened(line))) for line in said)
 
 
 def _is_listed(number: int, lines: Sequence[str]) -> bool:

@@ -19,6 +19,7 @@ ECHOES = lazy(
     r"|NCCL operation aborted|recvValue failed|Cannot recover watchdog|ActorDiedError"
     r"|WorkerCrashedError|RayTaskError|PapermillExecutionError|RemoteException|BrokenPipeError|EOFError$"
     r"|OSError: handle is closed"  # CPython multiprocessing/connection.py
+    r"|^Exception: -- Process \d{1,6} terminated with "  # torch 1.0-1.5 multiprocessing/spawn.py
     # vllm 0.6-0.17 v1/engine/utils.py, exceptions.py, engine/multiprocessing/client.py
     r"|Engine core initialization failed|EngineDeadError|Engine process failed to start"
     r"|EngineCore encountered an issue",

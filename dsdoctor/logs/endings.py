@@ -20,6 +20,10 @@ PART_OF_FRAME = lazy(
 )
 #: Source lines that IPython prints with their numbers below a frame; VS Code makes links of them.
 NUMBERED = lazy(r"\s*(?:-{1,9}> ?)?(?:\d{1,6}|\[\d{1,6}\]\([^\s()]{1,800}\))(?:\s|$)")
+#: Those that rich (10.0-14.1 traceback.py) prints below a frame, the mark of the line that was
+#: called, and the empty rows of its box.
+POINTER = "❱"
+BOXED = lazy(r"\s*[│|]\s+(?:(?:❱\s+)?\d{1,6}\s[│|\s]|[│|]\s*$)")
 #: How native libraries report a failure; a log that ends with one is not clean. RCCL (2.16-2.30
 #: src/init.cc) also warns of what it misses, and goes on. CANN, below torch_npu, prints a code:
 #: level, component (EZ: AI Core, EH: runtime, EI: HCCL …) and number. oneCCL (2021-2022
@@ -33,6 +37,9 @@ NUMBERED = lazy(r"\s*(?:-{1,9}> ?)?(?:\d{1,6}|\[\d{1,6}\]\([^\s()]{1,800}\))(?:\
 #: and Intel MPI (3.0-4.2 src/pm/hydra, src/mpi/errhan). Ray and glog print the check that failed,
 #: an agent of W&B's sweeps (0.10-0.25 agents/pyagent.py) the run, the Neuron runtime (2.0-2.29) its
 #: part and level, DeepSpeed's autotuner (0.5-0.19 autotuning/autotuner.py) that no trial succeeded.
+#: torch (1.8-2.13 c10/cuda/CUDAException.cpp) adds three lines to any error of the accelerator, and
+#: its launcher (1.9-2.13 elastic/multiprocessing/api.py) says that it ends the other workers. pip
+#: (22-25 cli/subprocess.py) ends what it says of another program with a note.
 LAST_WORDS = lazy(
     r"NCCL WARN (?!Missing \"|LL cutoff points)"
     r"|\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|[Rr]eceived SIGTERM\b"
@@ -53,6 +60,11 @@ LAST_WORDS = lazy(
     r"|\bNo optimal DeepSpeed configuration found by autotuning\b"
     r"|^wandb: ERROR (?:Run \S{1,60} errored: |Detected \d{1,6} failed runs in the first )"
     r"|^\d{4}-\w{3}-\d\d \d\d:\d\d:\d\d\.\d{1,9} +\d{1,9}:\d{1,9} +ERROR +\w{2,10}:\w{1,80} "
+    r"|\bSending process \d{1,9} closing signal SIG|\bReceived \S{1,20} death signal, shutting down"
+    r"|^note: This error originates from a subprocess\b"
+    r"|^libc\+\+abi(?:\.dylib)?: terminat"
+    r"|^(?:CUDA|HIP) kernel errors might be |^For debugging consider passing (?:CUDA|HIP|AMD)_"
+    r"|^Compile with `?TORCH_USE_(?:CUDA|HIP)_DSA"
     r"|^F\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d{1,9} +\d{1,9} \S{1,200}:\d{1,7}\] "
 )
 #: Those that only say that something ended, and marks of a death that say more.
@@ -69,6 +81,12 @@ TELLING = (
 )
 #: What NCCL prints about peers that leave, and the Trainer's summary, after which they may leave.
 PEERS, SUMMARY = "NCCL WARN ", "'train_runtime'"
+#: What shells (bash 3-5, dash 0.5) say of a mistake in the script itself: it does not parse, or an
+#: option or a setting begins a line, as the line above it lacks its backslash.
+_SHELLS_SYNTAX = lazy(
+    r": (?:line )?\d{1,7}: (?:[Ss]yntax error\b|unexpected EOF while looking for matching"
+    r"|(?:--?[A-Za-z][\w-]{0,60}|[\w.]{1,60}(?==))\S{0,200}: (?:command )?not found$)"
+)
 #: A frame in the stack of a C++ exception (torch 1.8-2.13 c10/util/Backtrace.cpp).
 NATIVE_FRAME = lazy(r"\s*frame #\d{1,3}: \S.{0,1000}?\+ 0x[0-9a-f]")
 #: Last lines that are searched.
@@ -120,6 +138,17 @@ def last_words(scans: Sequence[Scan]) -> Report | None:
     return Report(end) if failed else None
 
 
+def is_mistake_in_script(line: str) -> bool:
+    """Whether a shell says that the script that it runs is written wrongly.
+
+    >>> is_mistake_in_script("run.sh: line 7: --lr: command not found")
+    True
+    >>> is_mistake_in_script("run.sh: line 7: nvcc: command not found")
+    False
+    """
+    return _SHELLS_SYNTAX.search(line) is not None
+
+
 def reported_by_a_library(scans: Sequence[Scan]) -> str:
     """The line at the end in which a native library or MPI says what failed, "" without one."""
     lines = (text for scan in scans for _, text in scan.tail[-LAST_LINES:])
@@ -151,7 +180,10 @@ def is_cut_off(tail: Sequence[tuple[int, str]]) -> bool:
 
 
 def _stops_in_a_frame(lines: list[str]) -> bool:
-    while len(lines) > 1 and NUMBERED.match(lines[-1]) and not frames_of(lines[-1:]):
+    is_traceback = any(POINTER in text for text in lines)
+    while len(lines) > 1 and not frames_of(lines[-1:]):
+        if not (NUMBERED.match(lines[-1]) or (is_traceback and BOXED.match(lines[-1]))):
+            break
         lines.pop()
     cut = lines and PART_OF_FRAME.match(lines[-1])
     native = any(NATIVE_FRAME.match(text) for text in lines[-CUT_LINES:])

@@ -1,6 +1,6 @@
 """Messages of the C library, shells, compilers and linkers in languages other than English.
 
-Sources: the translations that glibc, bash, make, gcc and binutils ship.
+Sources: the translations that glibc, bash, make, gcc and binutils ship, and PyCharm's (2020-2024).
 """
 
 from __future__ import annotations
@@ -102,15 +102,63 @@ FOREIGN: dict[str, tuple[str, ...]] = {
         "Bus-Zugriffsfehler",
         "Erreur de bus",
         "バスエラー",
+        "Error del bus",
+        "Erreur du bus",
+        "匯流排錯誤",
+        "버스 오류",
+        "Ошибка шины",
     ),
     "Segmentation fault": (
         "段错误",
         "Speicherzugriffsfehler",
         "Erreur de segmentation",
+        "程式記憶體區段錯誤",
+        "Violación de segmento",
+        "Errore di segmentazione",
+        "Falha de segmentação",
+        "Ошибка сегментирования",
+        "세그멘테이션 오류",
     ),
     "core dumped": (
         "核心已转储",
         "Speicherabzug geschrieben",
+        "核心已傾印",
+        "コアダンプ",
+        "코어 덤프됨",
+        "'core' generado",
+        "core dump creato",
+        "imagem do núcleo gravada",
+        "образ памяти сброшен на диск",
+    ),
+    "Killed": ("已杀死",),
+    "Terminated": ("已终止",),
+    "Aborted": ("已放弃", "Аварийный останов"),
+    "Aborted (core dumped)": (
+        "Abgebrochen (Speicherabzug geschrieben)",
+        "Abandon (core dumped)",
+        "Abortado ('core' generado)",
+        "中止 (核心已傾印)",
+        "中止 (コアダンプ)",
+    ),
+    "Floating point exception": (
+        "浮点数例外",
+        "Gleitkomma-Ausnahme",
+        "Exception en point flottant",
+        "Excepción de coma flotante",
+    ),
+    "Illegal instruction": (
+        "非法指令",
+        "Ungültiger Maschinenbefehl",
+        "Instruction non permise",
+        "Instrucción ilegal",
+    ),
+    "Process finished with exit code ": (
+        "进程已结束，退出代码为 ",
+        "进程已结束，退出代码 ",
+        "进程已结束，退出代码",
+        "进程已结束,退出代码为 ",
+        "进程已结束,退出代码 ",
+        "进程已结束,退出代码",
     ),
     "error": (
         "错误",
@@ -118,6 +166,13 @@ FOREIGN: dict[str, tuple[str, ...]] = {
         "ошибка",
     ),
 }
+#: Words for "Killed" that mean it only where nothing else stands in the line.
+ALONE = frozenset(
+    {
+        "Getötet", "Processus arrêté", "Terminado (killed)", "Убито", "Ucciso", "죽었음",
+        "強制終了", "強制結束",
+    },
+)  # fmt: skip
 ENGLISH = {foreign: word for word, many in FOREIGN.items() for foreign in many}
 
 
@@ -134,8 +189,16 @@ def translated(text: str) -> str:
     >>> translated("erreur fatale : Python.h : Aucun fichier ou dossier de ce type")
     'fatal error: Python.h: No such file or directory'
     """
+    if text.strip() in ALONE:
+        return "Killed"
     if not any(phrase in text for phrase in ENGLISH):
         return text
     plain = _phrases().sub(lambda found: ENGLISH[found[0]], text)
-    plain = plain.replace("\uff1a", ": ").replace("\u00a0", " ").replace(" : ", ": ")
+    plain = (
+        plain.replace("\uff08", " (")
+        .replace("\uff09", ")")
+        .replace("\uff1a", ": ")
+        .replace("\u00a0", " ")
+        .replace(" : ", ": ")
+    )
     return re.sub(r": {2,9}", ": ", plain)

@@ -73,6 +73,8 @@ def frames_of(lines: Iterable[str]) -> tuple[Frame, ...]:
     (Frame(file='/x/a.py', function='f', line=3), Frame(file='/x/b.py', function='g', line=7))
     >>> frames_of(['  File "/x/a.py", line 59', "9, in builder"])
     (Frame(file='/x/a.py', function='builder', line=599),)
+    >>> frames_of(["│ /x/b.py      │", "│ :7 in g      │"])
+    (Frame(file='/x/b.py', function='g', line=7),)
     """
     found: list[Frame] = []
     head = ""
@@ -81,7 +83,7 @@ def frames_of(lines: Iterable[str]) -> tuple[Frame, ...]:
             found, head = [], ""
             continue
         match = PLAIN.search(line)
-        if match is None and ".py" in line and " in " in line:
+        if match is None and " in " in line and (".py" in line or head.endswith(".py")):
             inner = _unboxed(line)
             match = OTHER.search(head + inner if head else inner)
         if match is not None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.foreign import translated
+from dsdoctor.logs.signals_said import said_by_bash
 
 #: A terminal is unlikely to have broken a shorter line.
 SHORTEST_BROKEN = 56
@@ -70,9 +71,9 @@ def reworded(text: str) -> str:
         import html  # noqa: PLC0415  # its table of names is long
 
         text = html.unescape(text)
-    text = BOX.sub("", text).translate(QUOTES).replace("\\\\", "\\")
+    text = BOX.sub("", text).translate(QUOTES).replace("\\\\", "\\").replace("\\'", "'")
     text = text.removeprefix("> ")
-    text = translated(text)
+    text = said_by_bash(translated(text))
     text = WINERROR.sub(_windows, text)
     text = ERRNO.sub(_posix, text)
     text = LINKER.sub(r"fatal error \g<code>: cannot open input file '\g<file>'", text)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import msgspec
 
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.echoes import is_echo
-from dsdoctor.logs.errors import Error
+from dsdoctor.logs.errors import PYTHONS_WORDS, Error
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.importing import is_importing
 from dsdoctor.logs.plain_errors import DEVICE_ASSERT, NATIVE_ASSERT
@@ -20,6 +21,7 @@ from dsdoctor.logs.products import (
     passer_of,
     raiser_of,
 )
+from dsdoctor.logs.prose import happened
 from dsdoctor.logs.suggestions import without_suggestion
 
 #: What the hub and Python raise for a wrong name in the script.
@@ -59,10 +61,19 @@ FOREIGN = frozenset(
 REFUSALS = frozenset(
     {"AssertionError", "Exception", "NotImplementedError", "RuntimeError", "ValueError"}
 )
-#: What torch raises for tensors of the script that do not fit each other.
+#: What torch (1.0-2.13 aten/src/ATen/native, torch/csrc/autograd, nn/functional.py) raises for
+#: tensors and gradients of the script that do not fit each other.
 OWN_TENSORS = lazy(
     r"Error\(s\) in loading state_dict|shapes cannot be multiplied|[Ss]izes? of tensor"
-    r"|expected scalar type"
+    r"|expected scalar type|[Ee]xpanded size of the tensor|Found dtype \w+ but expected"
+    r"|Expected all tensors to be on the same device"
+    r"|(?:must|to) have (?:the )?same (?:dtype|number of dimensions)|\) should be the same$"
+    r"|to have \d+ channels, but got \d|Expected more than 1 value per channel"
+    r"|is invalid for input of size \d|view size is not compatible with|to match target batch_size"
+    r"|stack expects each tensor to be equal size|expected sequence of length \d+ at dim \d"
+    r"|Boolean value of Tensor with more than one value|only one element tensors can be converted"
+    r"|does not require grad\b|through the graph a second time|modified by an inplace operation"
+    r"|implicitly created only for scalar outputs|leaf Variable that requires grad"
 )
 FOREIGN_TEXT = lazy(
     r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
@@ -131,6 +142,17 @@ UNREADABLE = frozenset(
         "ParserError", "ScannerError", "UnicodeDecodeError", "UnidentifiedImageError",
     },
 )  # fmt: skip
+#: Functions of transformers (4.0-5.3) that only prepare what the script passes: what they reject is
+#: its texts, its columns, or a tokenizer that it did not set up for them.
+PREPARING = lazy(
+    r"(?:^|/)transformers/(?:data/data_collator\.py \w+|tokenization_utils_base\.py (?:__call__"
+    r"|_call_one|_get_padding_truncation_strategies|_?pad|apply_chat_template|as_tensor"
+    r"|convert_to_tensors|truncate_sequences))$"
+)
+#: An exception that a sentence names.
+NAMED = lazy(
+    r"\b[A-Z]\w{1,40}(?:Error|Exception): ?(?:(?!\b[A-Z]\w{1,40}(?:Error|Exception): ).){3,300}"
+)
 #: The modules of datasets (1.2-5.2) that read files of the user's.
 READERS = "/datasets/packaged_modules/"
 
@@ -143,6 +165,7 @@ def is_user_code(error: Error) -> bool:
         error.type in {"SystemExit", DEVICE_ASSERT}
         or DATA_ASSERT.search(text)
         or _unread(error)
+        or _rejects_data(error)
         or _ends_in(error, NAMED_BY_DATA)
     ):
         return True
@@ -161,11 +184,37 @@ def is_user_code(error: Error) -> bool:
     foreign = error.type in FOREIGN or FOREIGN_TEXT.search(text) or is_echo(error)
     if foreign or is_importing(error):
         return False
-    if error.type in {"KeyError", "IndexError"} and _looked_up(error):
-        return True
-    if error.type in {"AttributeError", "TypeError"} and _ends_in(error, CALLS_BACK):
-        return True
-    return _users(error)
+    looked_up = error.type in {"KeyError", "IndexError"} and _looked_up(error)
+    called_back = error.type in {"AttributeError", "TypeError"} and _ends_in(error, CALLS_BACK)
+    return looked_up or called_back or _users(error)
+
+
+def mistake_told(lines: Iterable[str]) -> str:
+    """The exception of the script's own that the sentences of a text name; "" if of another too.
+
+    >>> mistake_told(["Why always RuntimeError: CUDA error: device-side assert triggered"])
+    'RuntimeError: CUDA error: device-side assert triggered'
+    >>> mistake_told(["Training fails with RuntimeError: something else"])
+    ''
+    """
+    named = [found[0] for line in lines for found in NAMED.finditer(happened(line))]
+    own = [text for text in named if DATA_ASSERT.search(text) or OWN_TENSORS.search(text)]
+    return own[0] if own and len(own) == len(named) else ""
+
+
+def prepares_data(file: str, function: str) -> bool:
+    """Whether a function of a product only prepares what the script passes to it."""
+    return PREPARING.search(f"{file} {function}") is not None
+
+
+def _rejects_data(error: Error) -> bool:
+    raiser = raiser_of(error.frames)
+    return (
+        raiser is not None
+        and error.type in {"TypeError", "ValueError"}
+        and not PYTHONS_WORDS.search(error.message)
+        and prepares_data(raiser.file, raiser.function)
+    )
 
 
 def is_about_data(error: Error) -> bool:
@@ -174,6 +223,7 @@ def is_about_data(error: Error) -> bool:
     in_a_file = raiser is not None and package_of(raiser.file) in LIBRARIES_OF_DATA
     return (
         error.type in UNREADABLE
+        or _rejects_data(error)
         or (in_a_file and _in_a_reader(error))
         or _ends_in(error, NAMED_BY_DATA)
     )

@@ -24,6 +24,7 @@ import msgspec
 from dsdoctor import safe_path
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.bounds import BLOCK, MOST_ENTRIES, Budget
+from dsdoctor.logs.powershell import Joiner
 
 #: A longer line is returned in pieces.
 LONGEST_LINE = 1 << 20
@@ -332,6 +333,12 @@ def blocks(source: Source) -> Iterator[bytes]:
     Raises:
         ReadError: the log cannot be read.
     """
+    joiner = Joiner()
+    return (joiner.joined(block) for block in _as_written(source))
+
+
+def _as_written(source: Source) -> Iterator[bytes]:
+    """The content in blocks, with the lines as the file contains them."""
     try:
         with _open(source) as stream:
             rest = b""

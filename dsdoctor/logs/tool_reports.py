@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dsdoctor.lazy_regex import lazy
+from dsdoctor.logs.foreign import translated
 from dsdoctor.logs.progress import LOADING, step_of
 
 #: The words of errno with which tools end a line (glibc 2.17-2.41 string/strerror.c, musl, BSD),
@@ -85,7 +86,9 @@ GAVE_UP = lazy(
     r"|^Execution halted$|^BEGIN failed--compilation aborted\b|^PHP (?:Fatal|Parse) error: "
     r"|^\S{1,200}\.rb:\d{1,6}:in [`']|^Fortran runtime error: |^==\d{1,9}==ABORTING$"
     r"|^={2,9}(?:\d{1,9}==)? ERROR SUMMARY: [1-9]"
-    r"|^\s*\+ (?:CategoryInfo|FullyQualifiedErrorId) +: |^git: '[^']{1,80}' is not a git command"
+    # NativeCommandError: a program wrote to standard error, no more
+    r"|^\s*\+ (?:CategoryInfo +: (?!NotSpecified: .{0,400}RemoteException)"
+    r"|FullyQualifiedErrorId +: (?!NativeCommandError))|^git: '[^']{1,80}' is not a git command"
 )
 #: The level of a message, after the name of the tool or none.
 LEVEL = lazy(
@@ -132,7 +135,12 @@ SHELL = lazy(
     r"|(?:[\w.]+: )?can(?:no|')t )"
     r"|: unbound variable$|: not found\.?$|^fish: Unknown command|^timeout: sending signal "
     r"|^zsh: (?:command not found|no such file or directory|permission denied|no matches found"
-    r"|killed|segmentation fault|abort)"
+    r"|killed|segmentation fault|abort|illegal hardware|floating point|trace trap|terminated"
+    r"|hangup)"
+    r"|^\[\d{1,4}\] {0,4}[+-]? {1,4}(?:\d{1,9} )?(?:(?:[Ee]xit|Exit) [1-9]\d{0,2}|[Tt]erminated"
+    r"|[Hh]angup|[Aa]bort(?:ed)?)(?=$| {2})"
+    r"|^fish: .{1,400} terminated by signal SIG|^(?:Aborted|Hangup|Terminated)(?:: \d{1,2})?$"
+    r"|^Connection to \S{1,200} closed by remote host\.$"
     r"|^The system cannot find the \w{4,6} specified\.?$|^Access is denied\.$"
 )
 #: A tool ends its line with the words of an errno ...
@@ -190,6 +198,7 @@ HELD = lazy(r"^\d{3} \(\d{1,9}(?:\.\d{1,6}){2}\) .{1,60} Job was held\.$")
 KERNEL = lazy(
     r"KernelRestarter: restart(?:ing kernel| failed)|^The kernel appears to have died\b"
     r"|^(?:The )?[Kk]ernel [Cc]rashed while executing code\b"
+    r"|^Canceled future for execute_request message before replies were done"
 )
 #: A row of what `dcgmi diag` (DCGM 2-4 dcgmi/Diag.cpp) found.
 DIAGNOSTIC = lazy(r"^\|[\w ()/-]{1,40} \| Fail(?: - |\s*\|)")
@@ -206,7 +215,7 @@ STATUS = lazy(
     r"|\bnon-?zero (?:exit )?(?:code|status)\b"
     r"|\bstatus=[1-9]\d{0,3}/\w|\bFailed with result '|\btermination \(return value -?[1-9]"
     r"|\b(?:terminated by|exited with) signal \d|^Set the environment variable HYDRA_FULL_ERROR=1"
-    r"|^Finished: (?:FAILURE|ABORTED|UNSTABLE)$"
+    r"|^Finished: (?:FAILURE|ABORTED|UNSTABLE)$|^Build step '.{1,80}' marked build as failure$"
     r"|\bentered FATAL state\b|\bdependency failed to start: "
     r"|\bhave not registered within the timeout\b"
 )
@@ -273,6 +282,7 @@ BELONGS = lazy(
     r"|^(?:Code|Message|Details|Reason|Output|Stderr|Stdout|Command): "
     r"|^(?:[Nn]ote|[Hh]int|[Hh]elp|HINT|NOTE|[Uu]sage|usage|Caused by|[Ww]arning|WARNING)\b.{0,9}:"
     r"|^(?:See|For (?:more|further|bug)|Try|Check|Please|Perhaps|Did you|Run|Exiting|exit|logout"
+    r"|Connection to \S{1,200} closed\.$"
     r"|npm |info Visit |Complete log: |Calls: |Execution halted$|Node\.js v\d|SUMMARY: "
     r"|More|Pass|Abort|real|user|sys|wandb:|slurmstepd:|operable program|failed$)"
     r"|^\[notice\]|^\S{1,80}[$#] ?$|^\d{1,9}\.\d{1,3}user "
@@ -293,7 +303,7 @@ WORDS = (
     "commandnotfound", "not a git", "denied", "pending", "containercreating", "init:",
     "podinitializing", "was held", "held)", "jobheld", "kernelrestarter", "kernel appears",
     "kernel crashed", "halted", "abort", "no tests ran", "npm ", "(partition", "dependencynever",
-    "badconstraints", "(qos", "(assoc",
+    "badconstraints", "(qos", "(assoc", "zsh: ", "hangup", "closed by remote", "canceled future",
 )  # fmt: skip
 
 
@@ -315,6 +325,7 @@ def report_in(lines: Sequence[str]) -> Report | None:
     >>> report_in(["x.sh: line 3: nvtop: command not found", "loading", "done"])
     >>> report_in(["Error: 0.03"])
     """
+    lines = [line if line.isascii() else translated(line) for line in lines]
     if not any(line.startswith("E: ") or word in line.lower() for line in lines for word in WORDS):
         return None
     best: Report | None = None

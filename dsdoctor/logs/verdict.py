@@ -14,6 +14,7 @@ from dsdoctor.logs.echoes import is_echo, signal_of, told_by
 from dsdoctor.logs.endings import (
     installed,
     is_cut_off,
+    is_mistake_in_script,
     last_words,
     only_began,
     reported_by_a_library,
@@ -22,7 +23,7 @@ from dsdoctor.logs.errors import Error
 from dsdoctor.logs.first import choose
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.hits import Failure, Scan
-from dsdoctor.logs.knowledge import Rule
+from dsdoctor.logs.knowledge import Answered, Rule
 from dsdoctor.logs.marks import FATAL_MARKS
 from dsdoctor.logs.presentable import presentable
 from dsdoctor.logs.products import package_of
@@ -104,11 +105,8 @@ def judge(
         said = None
     if said is None and answer_native is not None and error is not None and outcome in UNKNOWN:
         said = answer_native(error)
-    # native code that rejects what a script passes is called by the script
-    is_own = said is not None and said.entry.is_native and outcome is Outcome.USER_CODE
-    if said is not None and error is not None and not is_own:
-        outcome = Outcome.UNRECOGNISED
-        summary = words_of(error)
+    if said is not None and error is not None:
+        outcome, summary = _outcome_of(said, error, outcome, summary)
     breaks_off = any(is_cut_off(scan.tail) for scan in scans)
     if outcome is Outcome.USER_CODE and breaks_off and _is_bare(error) and _ends_in_product(scans):
         outcome = Outcome.UNRECOGNISED  # the frames that would show who raised it are cut off
@@ -116,16 +114,17 @@ def judge(
     if summary == DIED and (line := reported_by_a_library(scans)):
         summary = f"the run died; the log reports {presentable(line)!r}"
     if outcome is Outcome.CLEAN and (said_last := last_words(scans)):
-        outcome = Outcome.UNRECOGNISED
-        summary = f"the log ends with {presentable(said_last.text)!r}"
+        is_own = is_mistake_in_script(said_last.text)
+        outcome = Outcome.USER_CODE if is_own else Outcome.UNRECOGNISED
+        summary = "the shell cannot read the script: " if is_own else "the log ends with "
+        summary += repr(presentable(said_last.text))
         summary += f"; {presentable(said_last.where)}" if said_last.where else ""
     if outcome is Outcome.CLEAN and (
         breaks_off or any(scan.cut and not scan.document for scan in scans)
     ):
         outcome, summary = Outcome.UNRECOGNISED, "the log breaks off in the middle of a traceback"
     if outcome is Outcome.CLEAN and scans and all(scan.told for scan in scans):
-        outcome = Outcome.UNRECOGNISED
-        summary = "the text tells of a failure, but contains no output of the run"
+        outcome, summary = _told(scans)
     unknown = outcome is Outcome.UNRECOGNISED
     if choice.silent is not None:
         error = None  # it only follows from the silent failure
@@ -221,6 +220,31 @@ def _outcome(
     if open_end:
         return Outcome.UNRECOGNISED, "the log ends before the processes it started have ended"
     return Outcome.CLEAN, "the log shows no failure"
+
+
+def _told(scans: Sequence[Scan]) -> tuple[Outcome, str]:
+    """What a failure is of which a text only tells."""
+    from dsdoctor.logs.own_fault import mistake_told  # noqa: PLC0415  # most logs have a cause
+
+    if own := mistake_told(text for scan in scans for _, text in scan.tail):
+        return Outcome.USER_CODE, f"the text tells of a mistake in the script: {presentable(own)}"
+    return Outcome.UNRECOGNISED, "the text tells of a failure, but contains no output that shows it"
+
+
+def _outcome_of(
+    said: Answered, error: Error, outcome: Outcome, summary: str
+) -> tuple[Outcome, str]:
+    """What an exception is that the error index explains, and that no condition covers."""
+    from dsdoctor.logs.own_fault import prepares_data  # noqa: PLC0415  # most logs have a cause
+
+    what = words_of(error)
+    is_own = outcome is Outcome.USER_CODE
+    if prepares_data(said.entry.file, said.entry.function) and (is_own or not error.frames):
+        return Outcome.USER_CODE, f"the first exception is about the script's data: {what}"
+    # native code that rejects what a script passes is called by the script
+    if is_own and said.entry.is_native:
+        return outcome, summary
+    return Outcome.UNRECOGNISED, what
 
 
 def _is_bare(error: Error | None) -> bool:

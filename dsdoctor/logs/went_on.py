@@ -1,4 +1,4 @@
-"""Commands before the run that failed, such as `module load`, after which the script went on."""
+"""Failures after which a script goes on, such as that of `module load`, or what one prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dsdoctor.logs.errors import Error
 
 def went_on(candidate: Candidate) -> bool:
     """Whether it is a command before the run that failed, after which the script went on."""
-    return bool(candidate.hits) and all(hit.known.signature.goes_on for hit in candidate.hits)
+    on = [hit.known.signature.goes_on for hit in candidate.hits]
+    return any(on) and all(hit.warned or told for hit, told in zip(candidate.hits, on, strict=True))
 
 
 def sets_up(candidate: Candidate, victim: Candidate) -> bool:

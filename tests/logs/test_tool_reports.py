@@ -409,3 +409,70 @@ def test_a_tools_report_of_its_failure_ends_no_healthy_log(text: str, said: str)
 )
 def test_what_a_script_went_on_after_or_only_mentions_is_no_end(text: str) -> None:
     assert read("preparing\n" + text).outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param("run.sh: line 12: --lr: command not found", id="an option alone, bash"),
+        pytest.param("run.sh: 12: --lr=3e-5: not found", id="an option alone, dash"),
+        pytest.param("run.sh: line 41: run.workers=0: command not found", id="a setting alone"),
+        pytest.param("run.sh: line 35: syntax error: unexpected end of file", id="syntax, bash"),
+        pytest.param('run.sh: 5: Syntax error: "(" unexpected', id="syntax, dash"),
+        pytest.param(
+            "run.sh: line 9: unexpected EOF while looking for matching `\"'", id="a quote"
+        ),
+    ],
+)
+def test_a_shell_that_cannot_read_the_script_names_the_scripts_own_fault(said: str) -> None:
+    found = read(f"loading\n{said}\n")
+    assert found.outcome is Outcome.USER_CODE
+    assert said[:20] in found.summary
+
+
+def test_a_program_that_the_shell_does_not_find_is_not_a_mistake_of_the_script() -> None:
+    found = read("loading\nrun.sh: line 12: prepare: command not found\n")
+    assert found.outcome is Outcome.UNRECOGNISED
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param(
+            "CUDA kernel errors might be asynchronously reported at some other API call, so the "
+            "stacktrace below might be incorrect.\n",
+            id="the first",
+        ),
+        pytest.param("For debugging consider passing CUDA_LAUNCH_BLOCKING=1\n", id="the second"),
+        pytest.param(
+            "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n", id="the third"
+        ),
+    ],
+)
+def test_what_torch_adds_to_an_error_of_the_accelerator_ends_no_healthy_log(lines: str) -> None:
+    assert read(f"loading\n{lines}").outcome is Outcome.UNRECOGNISED
+
+
+def test_of_an_error_of_hip_the_sentence_below_it_is_enough() -> None:
+    below = "HIP kernel errors might be asynchronously reported at some other API call\n"
+    assert [one.condition for one in read(below).causes] == ["hip-runtime-error"]
+    full = f"RuntimeError: HIP error: out of memory\n{below}"
+    assert [one.condition for one in read(full).causes] == ["gpu-oom"]
+
+
+def test_an_option_that_sbatch_reads_over_did_not_end_the_submission() -> None:
+    refused = "sbatch: unrecognized option '--gpus-per-node=8'\n"
+    ended = (
+        "sbatch: error: Batch job submission failed: Unable to contact slurm controller "
+        "(connect failure)\n"
+    )
+    assert [one.condition for one in read(refused + ended).causes] == [
+        "slurm-controller-unreachable"
+    ]
+    assert [one.condition for one in read(refused).causes] == ["launch-option-refused"]
+    assert not read(f"{refused}Submitted batch job 412\n").causes
+
+
+def test_the_second_sentence_of_a_mismatch_between_collectives_is_enough() -> None:
+    text = "[rank1]: RuntimeError: Collectives differ in the following aspects:\n Op type: A vs B\n"
+    assert [one.condition for one in read(text).causes] == ["collective-mismatch"]

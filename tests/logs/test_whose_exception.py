@@ -165,13 +165,161 @@ def test_an_exception_quoted_in_a_line_of_its_own_counts() -> None:
         pytest.param(
             "My training is killed after an hour, and I do not know why.\n"
             "[rank0] step 10 loss 2.1\n",
+            Outcome.UNRECOGNISED,
+            id="above output of the run",
+        ),
+        pytest.param(
+            "Pods in CrashLoopBackOff\n\nI applied both files, and they restart.\n"
+            "```\njob.batch/a created\njob.batch/b created\n```\n",
+            Outcome.UNRECOGNISED,
+            id="the state of a pod",
+        ),
+        pytest.param(
+            "Hanging at the first batch\n```\nUsing backend: gloo\nloaded 40 shards\n```\n",
+            Outcome.UNRECOGNISED,
+            id="a title above a block",
+        ),
+        pytest.param(
+            "[Bug] evaluation does not start on eight cards\nloaded 40 shards\nworld size 8\n",
+            Outcome.UNRECOGNISED,
+            id="a title with a tag",
+        ),
+        pytest.param(
+            "双机训练一开始就报错\nloaded 40 shards\nworld size 16\n",
+            Outcome.UNRECOGNISED,
+            id="a title in Chinese",
+        ),
+        pytest.param(
+            "loaded 40 shards\nworld size 16\n10:00:01 INFO started\n"
+            "The job crashes a little later. Any help is welcome, thanks.\n",
+            Outcome.UNRECOGNISED,
+            id="below output of the run",
+        ),
+        pytest.param(
+            "Loss of my run on four cards\n```\nstep 10 loss 2.1\nstep 20 loss 1.9\n```\n"
+            "I see no errors, is this too slow?\n",
             Outcome.CLEAN,
-            id="with output of the run",
+            id="a question about a healthy run",
+        ),
+        pytest.param(
+            "两张卡训练没有报错，我想问速度是否正常\n```\nstep 10 loss 2.1\n```\n",
+            Outcome.CLEAN,
+            id="no failure in Chinese",
+        ),
+        pytest.param(
+            "10:00:01 INFO generating 2 samples\nMy answer: the import fails if I forget a comma.\n"
+            "10:00:09 INFO done\n",
+            Outcome.CLEAN,
+            id="a sample of a model within output",
         ),
     ],
 )
 def test_a_text_that_only_tells_of_a_failure_is_not_clean(text: str, outcome: Outcome) -> None:
     assert read(text).outcome is outcome
+
+
+BOXED_FRAME = (
+    "│   668 │   │   index = self._next_index()                            │\n"
+    "│ ❱ 669 │   │   data = self._fetcher.fetch(index)                     │\n"
+    "│                                                                     │\n"
+    "│ /opt/env/lib/python3.10/site-packages/torch/utils/data/_utils/fetch │\n"
+    "│ .py:61 in fetch                                                     │\n"
+    "│                                                                     │\n"
+    "│   60 │   │   rows = self.dataset[batch]                              │\n"
+    "│ ❱ 61 │   return self.collate_fn(rows)                               │\n"
+)
+
+
+def test_a_boxed_traceback_without_its_head_and_exception_is_cut_off() -> None:
+    found = read(BOXED_FRAME)
+    assert found.summary == "the log breaks off in the middle of a traceback"
+    assert read(BOXED_FRAME.replace("❱", " ")).outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(
+            "RuntimeError: Expected all tensors to be on the same device, but found at least two "
+            "devices, cuda:2 and cuda:1!",
+            id="devices",
+        ),
+        pytest.param(
+            "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",
+            id="no gradient",
+        ),
+        pytest.param(
+            "RuntimeError: shape '[4, 9]' is invalid for input of size 40", id="a wrong shape"
+        ),
+        pytest.param("RuntimeError: Found dtype Double but expected Float", id="a wrong type"),
+        pytest.param(
+            "ValueError: Expected input batch_size (8) to match target batch_size (4).",
+            id="labels",
+        ),
+    ],
+)
+def test_what_torch_says_of_the_scripts_tensors_is_the_scripts(said: str) -> None:
+    assert read(said + "\n").outcome is Outcome.USER_CODE
+    assert read("RuntimeError: the pool of the server is empty\n").outcome is (Outcome.UNRECOGNISED)
+
+
+PAD = (
+    "ValueError: Asking to pad but the tokenizer does not have a padding token. Please select a "
+    "token to use as `pad_token` `(tokenizer.pad_token = tokenizer.eos_token e.g.)` or add a new "
+    "pad token via `tokenizer.add_special_tokens({'pad_token': '[PAD]'})`."
+)
+TOKENIZES = "/opt/env/lib/python3.11/site-packages/transformers/tokenization_utils_base.py"
+
+
+def test_what_a_tokenizer_rejects_is_the_scripts_data() -> None:
+    bare = read(PAD + "\n")
+    traced = read(
+        "Traceback (most recent call last):\n"
+        '  File "/opt/env/lib/python3.11/site-packages/datasets/arrow_dataset.py", line 3, in map\n'
+        f'  File "{TOKENIZES}", line 9, in _get_padding_truncation_strategies\n'
+        f"    raise ValueError(\n{PAD}\n"
+    )
+    for found in (bare, traced):
+        assert found.outcome is Outcome.USER_CODE
+        assert found.explained is not None
+    backend = read(
+        "Traceback (most recent call last):\n"
+        f'  File "{TOKENIZES}", line 9, in _from_pretrained\n    raise ValueError(x)\n'
+        "ValueError: Couldn't instantiate the backend tokenizer from one of these\n"
+    )
+    assert backend.outcome is Outcome.UNRECOGNISED
+
+
+def test_an_exception_that_torch_passes_on_from_a_process_is_not_the_scripts() -> None:
+    relayed = (
+        "Exception: \n\n-- Process 0 terminated with the following error:\n"
+        "Traceback (most recent call last):\n"
+    )
+    frame = '  File "/opt/env/lib/python3.6/site-packages/torch/nn/parallel/distributed.py", line 3'
+    assert read(f"{relayed}{frame}, in __init__\n    self.b").outcome is Outcome.UNRECOGNISED
+    whole = read(f'{relayed}  File "/home/me/t.py", line 3, in f\n    d["a"]\nKeyError: \'a\'\n')
+    assert whole.first_error is not None
+    assert whole.first_error.type == "KeyError"
+
+
+HTTPX = "/opt/env/lib/python3.10/site-packages/httpx/_transports/default.py"
+REFUSED = "httpcore.ConnectError: [Errno 111] Connection refused\n"
+CHAINED = (
+    "Traceback (most recent call last):\n"
+    f'  File "{HTTPX}", line 9, in handle_request\n    x\n{REFUSED}\n'
+    "The above exception was the direct cause of the following exception:\n\n"
+    "Traceback (most recent call last):\n"
+)
+
+
+def test_the_first_exception_of_a_chain_is_of_the_client_that_asked() -> None:
+    client = "/opt/env/lib/python3.10/site-packages/vectorstore/http/api.py"
+    hub = "/opt/env/lib/python3.10/site-packages/huggingface_hub/utils/_http.py"
+    ends = f'  File "{HTTPX}", line 9, in handle_request\n    x\nhttpx{REFUSED[8:]}'
+    own = read(f'{CHAINED}  File "{client}", line 7, in send\n    x\n{ends}')
+    assert not own.causes
+    asked = read(f'{CHAINED}  File "{hub}", line 7, in send\n    x\n{ends}')
+    assert [one.condition for one in asked.causes] == ["hub-unreachable"]
 
 
 def test_where_an_exception_without_frames_was_raised_is_not_known() -> None:

@@ -93,4 +93,12 @@ SIGNATURES = (
         hint="reset the GPU (`amd-smi reset --gpureset`) or reboot the node, then read `dmesg` for the "
         "first amdgpu error",
     ),
+    Signature(
+        pattern="HIP kernel errors might be asynchronously reported",
+        source="torch 1.12-2.13 (ROCm) c10/hip: what follows the name of any HIP error",
+        examples=(
+            "HIP kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.",
+        ),
+        level=Level.HINT,
+    ),
 )

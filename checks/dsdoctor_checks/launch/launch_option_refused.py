@@ -205,5 +205,7 @@ SIGNATURES = (
         ),
         not_examples=("my.py: unrecognized option '--gpus'",),
         level=Level.STRONG,
+        # of an option in the script, which sbatch reads on
+        not_near=("Batch job submission failed", "Submitted batch job"),
     ),
 )

@@ -32,13 +32,15 @@ _ECHOES = ("peer-connection-lost", "native-crash", "nccl-timeout-watchdog", "ren
 
 SIGNATURES = (
     Signature(
-        pattern=r"Detected mismatch between collectives on ranks\. Rank \d",
-        source="torch 1.9-2.13 distributed/c10d/ProcessGroupWrapper.cpp",
+        pattern=r"Detected mismatch between collectives on ranks\. Rank \d|Collectives differ in the following aspects:\s*(?:[A-Z]|$)",
+        source="torch 1.9-2.13 distributed/c10d/ProcessGroupWrapper.cpp; the second sentence since 2.1",
         examples=(
             "RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: CollectiveFingerPrint(SequenceNumber=7, OpType=ALLREDUCE, TensorShape=[4], TensorDtypes=Float), but Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=7, OpType=BARRIER).",
+            "RuntimeError: Collectives differ in the following aspects: \t Op type: ALLREDUCEvs BROADCAST",
         ),
         not_examples=(
             "Detected mismatch between collectives on ranks. Rank N is running collective",
+            "Collectives differ in the following aspects: ...",
         ),
         level=Level.STRONG,
         masks=_ECHOES,

@@ -600,6 +600,35 @@ SIGNATURES = (
         examples=("unexpected keyword argument 'num_items_in_batch'",),
     ),
     Signature(
+        pattern=r"\b_pad\(\) got an unexpected keyword argument 'padding_side'",
+        source="transformers 4.45-5.0 tokenization_utils_base.py passes it; python 3.3-3.14 Python/ceval.c",
+        message="transformers 4.45 and newer pass `padding_side`, which the tokenizer's own code does not accept",
+        hint="use a newer revision of the model's code, or install transformers 4.44",
+        examples=(
+            "TypeError: ChatGLMTokenizer._pad() got an unexpected keyword argument 'padding_side'",
+            "TypeError: _pad() got an unexpected keyword argument 'padding_side'",
+        ),
+    ),
+    Signature(
+        pattern=r"'\w{1,80}(?:ForCausalLM|LMHeadModel|ForConditionalGeneration)' object has no attribute '(?P<name>generate|_extract_past_from_model_output)'|'\w{1,80}Config' object has no attribute '(?P<field>rope_theta)'",
+        source=(
+            "transformers 4.49-5.0 generation/utils.py, 5.0 modeling_utils.py and "
+            "models/*/configuration_*.py no longer have them; python 3.3-3.14 Objects/object.c"
+        ),
+        message="the code of the model was written for an older transformers",
+        hint="install the release of transformers that the model's card names, or use a newer revision of its code",
+        examples=(
+            "AttributeError: 'InternLM2ForCausalLM' object has no attribute 'generate'",
+            "AttributeError: 'QWenLMHeadModel' object has no attribute 'generate'",
+            "AttributeError: 'ChatGLMForConditionalGeneration' object has no attribute '_extract_past_from_model_output'",
+            "AttributeError: 'Qwen2Config' object has no attribute 'rope_theta'",
+        ),
+        not_examples=(
+            "AttributeError: 'my InternLM2ForCausalLM' object has no attribute 'generate'",
+            "AttributeError: 'my-Config' object has no attribute 'rope_theta'",
+        ),
+    ),
+    Signature(
         pattern="module 'numpy' has no attribute '(?:float|int|bool|object|complex|str|long)'",
         source="python 3.5-3.14 Objects/moduleobject.c",
         message="numpy 1.24 removed `np.float` and its other aliases of Python's types",

@@ -89,12 +89,16 @@ SIGNATURES = (
         source="numpy 2.4.6 core/_multiarray_umath.py",
         examples=("A module that was compiled using NumPy 1.x cannot be run in",),
         level=Level.STRONG,
+        goes_on=True,  # only printed; what needs the module fails with words of its own
+        masks=("native-crash", "dependency-version-conflict"),
     ),
     Signature(
         pattern="_ARRAY_API not found",
         source="numpy 2.0-2.4 core/_multiarray_umath.py",
         examples=("AttributeError: _ARRAY_API not found",),
         level=Level.STRONG,
+        goes_on=True,  # PyErr_Print of numpy's import_array; what follows is another exception
+        masks=("native-crash", "dependency-version-conflict"),
     ),
     Signature(
         pattern=r"numpy\.dtype size changed",

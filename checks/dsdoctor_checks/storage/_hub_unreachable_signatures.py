@@ -298,6 +298,21 @@ SIGNATURES = (
         "MODEL`), and set `HF_HUB_OFFLINE=1` in the job",
     ),
     Signature(
+        pattern=r"(?:Max retries exceeded|timed out|Connect(?:ion)?Error|RemoteDisconnected|SSLError).{0,1500}' thrown while requesting (?:HEAD|GET) https?://",
+        source="huggingface_hub 0.23-0.36 utils/_http.py, which tries again: the last line of a log",
+        examples=(
+            "'(MaxRetryError(\"HTTPSConnectionPool(host='huggingface.co', port=443): Max retries exceeded with url: /a/b (Caused by ConnectTimeoutError(<x>))\"), '(Request ID: 1)')' thrown while requesting HEAD https://huggingface.co/a/b",
+            "'(ReadTimeoutError(\"HTTPSConnectionPool(host='huggingface.co', port=443): Read timed out.\"), '(Request ID: 1)')' thrown while requesting GET https://huggingface.co/a/b",
+            "'(ProtocolError('Connection aborted.', RemoteDisconnected('Remote end closed connection without response')), '(Request ID: 1)')' thrown while requesting HEAD https://huggingface.co/a/b",
+            "'(ConnectionError(\"x\"), '(Request ID: 1)')' thrown while requesting HEAD https://huggingface.co/a/b",
+            "'(SSLError(\"x\"), '(Request ID: 1)')' thrown while requesting HEAD https://huggingface.co/a/b",
+            "'(ConnectError(\"x\"), '(Request ID: 1)')' thrown while requesting HEAD https://huggingface.co/a/b",
+        ),
+        not_examples=("'429' thrown while requesting HEAD https://huggingface.co/a/b",),
+        level=Level.WEAK,
+        final=True,
+    ),
+    Signature(
         pattern="HTTP Error 429 thrown while requesting",
         source="huggingface_hub 0.23-2.4.0 utils/_http.py",
         message="The model hub limits the rate of requests from this address (HTTP 429)",

@@ -136,11 +136,10 @@ def collect(
     expected: dict[type[Fact], str] = {}
     first: list[threading.Thread] = []  # others wait for what these read
     then: list[threading.Thread] = []
+    probes = [one for one in probes if wanted is None or wanted.intersection(gives(one.function))]
     awaited = {need.kind for probe in probes for need in needs(probe.function)}
     for probe in probes:
         facts = gives(probe.function)
-        if wanted is not None and not wanted.intersection(facts):
-            continue
         expected.update(dict.fromkeys(facts, probe.function.__name__))
         thread = threading.Thread(target=state.run, args=(probe, facts), daemon=True)
         (first if awaited.intersection(facts) else then).append(thread)

@@ -71,6 +71,17 @@ def hanging(machine: Machine) -> subprocess.Popen[str]:
     return child
 
 
+def test_a_compiler_that_nvcc_rejects_is_known_before_anything_is_installed(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "conda")
+    newer = machine.fake / "g++-new"
+    newer.write_text('#!/bin/sh\necho "g++ (GCC) 99.1.0"\necho "Free Software Foundation, Inc."\n')
+    newer.chmod(0o755)
+    machine.env["CXX"] = str(newer)
+    done = dsdoctor(FIX[0], FIX[1], "--dry-run", env=machine.env)
+    assert f"nvcc 12.3 accepts gcc up to 12, but `{newer}` is gcc 99.1.0" in done.out
+    assert machine.calls("create") == []
+
+
 @pytest.mark.parametrize("kind", ["conda", "mamba", "micromamba", "pixi"])
 def test_a_prefix_of_its_own(tmp_path: Path, kind: str) -> None:
     machine = Machine(tmp_path, kind)

@@ -253,6 +253,14 @@ def test_what_others_wait_for_is_read_first(monkeypatch: pytest.MonkeyPatch) -> 
     assert BEGUN == ["needed", "unneeded"]
 
 
+def test_what_only_probes_that_do_not_run_need_may_still_be_read() -> None:
+    """A fix reads more facts later, except those for whose absence there is a reason."""
+    found = collect(FakeHost(), [RunNeeds()], [second, unneeded], wanted={OsInfo})
+    assert Gauge.key() not in found.missing
+    asked = collect(FakeHost(), [RunNeeds()], [second, unneeded], wanted={Second})
+    assert "no probe reads `gauge`" in asked.missing[Second.key()].detail
+
+
 def test_a_missing_fact_goes_on_to_those_that_need_it() -> None:
     denied = HostError(Why.DENIED, "`/gauge` may not be read")
     found = collect(FakeHost(files={"/gauge": denied}), [RunNeeds()], [gauge, second])

@@ -6,9 +6,11 @@ import itertools
 from collections.abc import Sequence
 
 from dsdoctor.lazy_regex import lazy
-from dsdoctor.logs.errors import EXCEPTION, FENCE
+from dsdoctor.logs.errors import EXCEPTION, FENCE, KEPT_ERRORS
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.hits import Scan
+from dsdoctor.logs.marks import FATAL_MARKS, mark_pattern
+from dsdoctor.logs.progress import step_of
 from dsdoctor.logs.tool_reports import Report, report_in
 
 #: Lines at the end of a log that are searched for the last frame of a cut-off traceback.
@@ -33,8 +35,11 @@ BOXED = lazy(r"\s*[│|]\s+(?:(?:❱\s+)?\d{1,6}\s[│|\s]|[│|]\s*$)")
 #: of torch's TCPStore (2.4-2.13 distributed/c10d/TCPStore.cpp) that waited in vain tries again.
 #: Paddle's launcher (1.8-3.3 distributed/utils) and Hydra (1.0-1.3 _internal/utils.py) name the
 #: failed run, glog (0.3-0.7 logging.cc) prefixes what it aborts with by an F. Slurm's commands and
-#: apptainer (1.0-1.4 pkg/sylog) end with the line that they print of their own failure; so do MPICH
-#: and Intel MPI (3.0-4.2 src/pm/hydra, src/mpi/errhan). Ray and glog print the check that failed,
+#: apptainer (1.0-1.4 pkg/sylog) end with the line that they print of their own failure; so do
+#: `qsub` of PBS (OpenPBS 14-23, Torque 4-6), Open MPI's TCP (3-5 opal/mca/btl/tcp), TensorRT
+#: (8-10), the OpenMP of LLVM and Intel, MKL, SageMaker (sagemaker 1-2, sagemaker-training 3-5),
+#: MPICH and Intel MPI (3.0-4.2 src/pm/hydra, src/mpi/errhan). Ray and glog print the check that
+#: failed,
 #: an agent of W&B's sweeps (0.10-0.25 agents/pyagent.py) the run, the Neuron runtime (2.0-2.29) its
 #: part and level, DeepSpeed's autotuner (0.5-0.19 autotuning/autotuner.py) that no trial succeeded.
 #: torch (1.8-2.13 c10/cuda/CUDAException.cpp) adds three lines to any error of the accelerator, and
@@ -42,7 +47,7 @@ BOXED = lazy(r"\s*[│|]\s+(?:(?:❱\s+)?\d{1,6}\s[│|\s]|[│|]\s*$)")
 #: (22-25 cli/subprocess.py) ends what it says of another program with a note.
 LAST_WORDS = lazy(
     r"NCCL WARN (?!Missing \"|LL cutoff points)"
-    r"|\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|[Rr]eceived SIGTERM\b"
+    r"|\[[EF]\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|[Rr]eceived SIGTERM\b"
     r"|^(?:(?!\s*(?:Last )?State:).*[\]\s])?Terminated$"
     r"|^\s*(?:\w{3,60}\()?E[A-Z1-9]\d{4}\)?(?:\[PID: ?\d{1,9}\]|: )"
     r"|\|CCL_ERROR\| |\bUCX  ERROR +\S|\bpml_ucx\.c:\d{1,5} {1,2}Error: "
@@ -52,6 +57,15 @@ LAST_WORDS = lazy(
     r"(?::\d{1,7}:\d{1,7}|\(\d{1,7}\)): (?:fatal )?error: "
     r"|\bneuronx?-cc compilation failed|\bTCP client failed to connect/validate to host \S"
     r"|\bABORT!!! Out of all \d{1,6} trainers\b|^Error executing job with overrides: "
+    r"|\bsagemaker-(?:training-toolkit|containers) ERROR |\bError for Training job \S+: Failed\."
+    # the shell's words for other signals (glibc's strsignal), and BSD's and Windows' `assert`
+    r"|^(?:Hangup|Alarm clock|User defined signal [12]|CPU time limit exceeded"
+    r"|(?:Trace/breakpoint trap|Bad system call|Quit) +\(core dumped\))$"
+    r"|^Assertion failed: .{1,400}, file \S{1,300}, line \d|^libgcc_s\.so\.1 must be installed for "
+    r"|^OMP: Error #\d{1,5}: |^(?:Intel )?MKL FATAL ERROR: |^Aborted$"
+    r"|^\[TRT\] \[E\] "
+    r"|^qsub: (?!waiting for job |job )\S"
+    r"|\[btl_tcp_endpoint\.c:\d{1,5}:\w{1,60}\] (?:received unexpected|connect\(\) to \S+ failed)"
     r"|^(?:srun|sbatch|salloc): (?:error: |fatal: |Job step aborted\b|Force Terminated\b)"
     r"|^FATAL:   \S|\.(?:cc|cpp|h):\d{1,7}[:\]]{1,2} +Check failed: |^Abort\(\d{1,10}\) on node "
     r"|\bMPI job will now abort\b|^Your MPI job is now going to abort; sorry\.$"
@@ -102,6 +116,19 @@ SHORT = 200
 #: __main__.py), and what pip prints about itself below that.
 INSTALLED = lazy(r"^Successfully (?:built|installed) \S")
 NOTICE = lazy(r"^\[notice\]|^WARNING: You are using pip|^You should consider upgrading")
+#: What products print last of a training that succeeded: Lightning (1.6-2.5 loops/fit_loop.py), the
+#: Trainer of transformers (3-5 trainer.py), fairseq (0.9-0.12 fairseq_cli/train.py), verl (0.2-0.6
+#: trainer/ppo/ray_trainer.py), torch's elastic agent (1.9-2.15 elastic/agent/server/api.py), Ray
+#: (2.0-2.54 train, dashboard/modules/job/cli.py), SageMaker (sagemaker-training 3-4
+#: sagemaker_training/trainer.py).
+SUCCEEDED = lazy(
+    r"`Trainer\.fit` stopped: `max_(?:epochs|steps)=-?\d{1,9}` reached\.$"
+    r"|^Training completed\. Do not forget to share your model on huggingface\.co/models =\)"
+    r"|\| INFO \| fairseq_cli\.train \| done training in \d"
+    r"|\bFinal validation metrics: |\] worker group successfully finished\. Waiting "
+    r"|^Job '\S{1,100}' succeeded$|^Training completed after \d{1,9} iterations at \d"
+    r"|\bReporting training SUCCESS$"
+)
 BEGINNING = lazy(r"real_accelerator\.py|PyTorch extensions root")
 
 
@@ -122,11 +149,11 @@ def last_words(scans: Sequence[Scan]) -> Report | None:
     Other lines may follow a native library's report. A script's `failed` counts only in the very
     last line: after one further up, the script may have tried again.
     """
-    if any("finished" in scan.marks for scan in scans) or installed(scans):
+    if any("finished" in scan.marks for scan in scans) or installed(scans) or succeeded(scans):
         return None
     lines = [text for scan in scans for _, text in scan.tail[-LAST_LINES:]]
     has_trained = any(SUMMARY in text for text in lines)
-    words = [text for text in lines if not (has_trained and PEERS in text)]
+    words = [text for text in _not_outlived(lines) if not (has_trained and PEERS in text)]
     if said := next((text for text in words if LAST_WORDS.search(text)), ""):
         return Report(said)
     reports = (report_in([text for _, text in scan.tail]) for scan in scans if not scan.document)
@@ -149,6 +176,18 @@ def is_mistake_in_script(line: str) -> bool:
     return _SHELLS_SYNTAX.search(line) is not None
 
 
+def _not_outlived(lines: list[str]) -> list[str]:
+    """The lines after which training did not advance by a step.
+
+    The rank that prints the steps may finish one in which another rank has already failed.
+    """
+    steps = [(at, step) for at, text in enumerate(lines) if (step := step_of(text))]
+    last = len(steps) - 1
+    while last > 0 and steps[last][1].reached == steps[-1][1].reached:
+        last -= 1
+    return lines[steps[last][0] :] if last > 0 else lines
+
+
 def reported_by_a_library(scans: Sequence[Scan]) -> str:
     """The line at the end in which a native library or MPI says what failed, "" without one."""
     lines = (text for scan in scans for _, text in scan.tail[-LAST_LINES:])
@@ -165,6 +204,24 @@ def installed(scans: Sequence[Scan]) -> bool:
     while lines and NOTICE.search(lines[-1]):
         lines.pop()
     return bool(lines) and INSTALLED.search(lines[-1]) is not None
+
+
+def succeeded(scans: Sequence[Scan]) -> bool:
+    """Whether the last lines report that the training succeeded, and no failure follows.
+
+    A run of several ranks whose launcher reports a death afterwards has not succeeded.
+    """
+    if len(scans) != 1:
+        return False
+    (scan,) = scans
+    said = [number for number, text in scan.tail[-LAST_LINES:] if SUCCEEDED.search(text)]
+    if not said or scan.document or len(scan.errors) >= KEPT_ERRORS:
+        return False
+    behind = [text for number, text in scan.tail if number > said[-1]]
+    if any(mark_pattern(name).search(text) for name in FATAL_MARKS for text in behind):
+        return False
+    failed = [*(hit.line for hit in scan.hits), *(error.line for error in scan.errors)]
+    return max(failed, default=0) < said[-1]
 
 
 def is_cut_off(tail: Sequence[tuple[int, str]]) -> bool:

@@ -46,6 +46,8 @@ EXCEPTION = lazy(
 #: The exception in pytest's report of a failed test (pytest 3-8 _pytest/_code/code.py). What the
 #: test had printed follows it.
 PYTEST = lazy(r"^E {2,12}(?=[A-Za-z_])")
+#: What stands before it in SageMaker's report of a script (sagemaker-training 3-5 errors.py).
+SAGEMAKER = 'ErrorMessage "'
 #: At the end of a traceback: a class with any name. A lower-case name without a module is a line of
 #: source code that ranks have written into each other.
 ANY_EXCEPTION = lazy(
@@ -323,7 +325,7 @@ class Tracebacks:
         when: Callable[[], str],
     ) -> None:
         stripped = stripped.removeprefix(QUOTE)
-        if found := EXCEPTION.match(PYTEST.sub("", stripped)):
+        if found := EXCEPTION.match(PYTEST.sub("", stripped.removeprefix(SAGEMAKER))):
             if not found["type"].endswith("Warning"):
                 self._add(stripped, number, rank, found["type"], found["message"] or "", when)
             return

@@ -67,6 +67,8 @@ FOREIGN: dict[str, tuple[str, ...]] = {
         "No queda espacio en el dispositivo",
         "デバイスに空き領域がありません",
         "На устройстве не осталось свободного места",
+        "장치에 남은 공간이 없음",
+        "Não há espaço disponível no dispositivo",
     ),
     "Permission denied": (
         "权限不够",
@@ -82,6 +84,10 @@ FOREIGN: dict[str, tuple[str, ...]] = {
         "打开的文件过多",
         "Zu viele offene Dateien",
         "Trop de fichiers ouverts",
+        "開啟太多檔案",
+        "ファイルを開きすぎです",
+        "열린 파일이 너무 많음",
+        "Слишком много открытых файлов",
     ),
     "Address already in use": (
         "地址已在使用",
@@ -91,6 +97,11 @@ FOREIGN: dict[str, tuple[str, ...]] = {
         "无法分配内存",
         "Nicht genügend Hauptspeicher verfügbar",
         "Не удалось выделить память",
+        "無法配置記憶體",
+        "No se pudo asignar memoria",
+        "メモリを確保できません",
+        "메모리를 할당할 수 없습니다",
+        "Невозможно выделить память",
     ),
     "Connection refused": (
         "拒绝连接",
@@ -159,6 +170,49 @@ FOREIGN: dict[str, tuple[str, ...]] = {
         "进程已结束,退出代码为 ",
         "进程已结束,退出代码 ",
         "进程已结束,退出代码",
+    ),
+    "Input/output error": (
+        "输入/输出错误",
+        "輸入/輸出錯誤",
+        "入力/出力エラーです",
+        "입력/출력 오류",
+        "Ошибка ввода/вывода",
+    ),
+    "Disk quota exceeded": (
+        "超出磁盘限额",
+        "磁碟配額已滿",
+        "Der zugewiesene Plattenplatz (Quota) ist überschritten",
+        "Превышена дисковая квота",
+    ),
+    "Read-only file system": (
+        "只读文件系统",
+        "唯讀的檔案系統",
+        "読み込み専用ファイルシステムです",
+        "Файловая система доступна только для чтения",
+    ),
+    "Connection timed out": (
+        "连接超时",
+        "接続がタイムアウトしました",
+        "Время ожидания соединения истекло",
+    ),
+    "No route to host": (
+        "没有到主机的路由",
+        "ホストへの経路がありません",
+        "Нет маршрута до узла",
+    ),
+    "Resource temporarily unavailable": (
+        "资源暂时不可用",
+        "資源暫時無法取得",
+        "Ресурс временно недоступен",
+    ),
+    "Temporary failure in name resolution": (
+        "域名解析暂时失败",
+        "Temporärer Fehler bei der Namensauflösung",
+        "Échec temporaire dans la résolution du nom",
+    ),
+    "Name or service not known": (
+        "未知的名称或服务",
+        "Der Name oder der Dienst ist nicht bekannt",
     ),
     "error": (
         "错误",

@@ -103,7 +103,14 @@ MARKS: dict[str, tuple[str, str]] = {
         "orker exit type: ",
         r"\b[Ww]orker exit type: (?P<v>[A-Z]{3,20}(?:_[A-Z]{2,20}){0,4})",
     ),
-    "slurm-step": ("slurmstepd", r"slurmstepd.{0,400}error"),
+    # Slurm goes on after these (2.0-25.05 src/slurmd/slurmstepd/mgr.c, task.c, plugins/proctrack)
+    "slurm-step": (
+        "slurmstepd",
+        (
+            r"slurmstepd(?!.{0,60}error: (?:couldn't chdir to `|Unable to create TMPDIR \["
+            r"|TMPDIR \[|Setting TMPDIR to |_is_a_lwp: )).{0,400}error"
+        ),
+    ),
     "segfault": ("egmentation fault", r"[Ss]egmentation fault"),
     "zero": ("ZeRO", r"(?i)zero[ _-]?(?:optimization_)?(?:stage[ _:=.]*|-)(?P<n>[0-3])\b"),
     "zero-config": (

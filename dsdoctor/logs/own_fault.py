@@ -42,6 +42,8 @@ FOREIGN = frozenset(
         "TimeoutExpired", "CalledProcessError", "KeyboardInterrupt", "OutOfMemoryError",
         "SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "LocalEntryNotFoundError",
         "IOError", "SSLError", "InternalTorchDynamoError", "BackendCompilerFailed", NATIVE_ASSERT,
+        "ArrowMemoryError", "TerminatedWorkerError", "BrokenProcessPool",
+        "CellTimeoutError", "DeadKernelError",  # nbclient 0.2-0.10, of a notebook's kernel
         "SSLCertVerificationError", "gaierror", "URLError", "ReadTimeout", "ConnectTimeout",
         "ReadTimeoutError", "ConnectTimeoutError", "NewConnectionError", "MaxRetryError",
         "ProxyError", "RemoteDisconnected", "XlaRuntimeError", "JaxRuntimeError",
@@ -89,6 +91,9 @@ FOREIGN_TEXT = lazy(
     # oneCCL 2021-2022, Habana's SynapseAI, DPC++, XLA, oneDNN 2-3
     r"|\boneCCL: |\bsynStatus\b|Native API (?:failed|returns)|Bad StatusOr access: "
     r"|could not (?:create|execute|construct) an? (?:engine|primitive|memory)"
+    # what Rust's standard library calls an error of the system, except a missing file; ONNX Runtime
+    # 1.0-1.23 (core/common/status.h) FAIL, RUNTIME_EXCEPTION and EP_FAIL
+    r"|\(os error (?!2\))\d{1,3}\)|\[ONNXRuntimeError\] : (?:1|6|11) :"
     r"|expandable_segments: "  # torch 2.14.1 libc10_cuda.so, of its allocator
     r"|Input/output error|INTERNAL ASSERT|(?i:\bout of memory\b)|unhandled (?:system|cuda) error",
 )
@@ -102,10 +107,23 @@ DATA_ASSERT = lazy(
 #: An operation of the script's model that torch.compile tried on shapes alone, and that failed as
 #: it does without (torch 2.1-2.15 _dynamo/utils.py; the second wording since 2.13 or before).
 FAKE_TENSORS = ("with fake tensors: ", "when making fake tensor call")
+#: What TorchScript's frontend does not accept in the script's code (torch 1.2-2.15
+#: jit/frontend.py).
+OF_TORCHSCRIPT = frozenset({"UnsupportedNodeError"})
+#: What CPython says of a call of a model with other arguments than it takes, and the frames that
+#: only pass them to it: of torch, DeepSpeed (0.3-0.19 runtime/engine.py) and accelerate.
+WRONG_CALL = lazy(r"\bforward\(\) (?:got (?:an unexpected|multiple)|missing \d|takes \d)")
+PASSES_ARGUMENTS = lazy(
+    r"/torch/nn/(?:modules/module\.py _call_impl|modules/module\.py _wrapped_call_impl"
+    r"|modules/module\.py inner|parallel/\S+ \w+)$|/deepspeed/(?:runtime/engine\.py forward"
+    r"|utils/nvtx\.py \w+)$|/accelerate/utils/operations\.py \w+$|/torch/amp/\S+ \w+$"
+)
 #: Clients that report what a service or another process did: a worker, a job, an instance.
 SERVICE = lazy(
-    r"(?:ray|sagemaker|botocore|sky|submitit|azure|google\.(?:api_core|auth)|filelock|comet_ml"
+    r"(?:ray|sagemaker|botocore|sky|submitit|azure(?:ml)?|google\.(?:api_core|auth)|filelock|comet_ml"
     r"|clearml|neptune)\.\S{0,80}: "
+    # openai 1.0-2.41 _exceptions.py, of the server that the script asks
+    r"|openai\.(?:API(?:Connection|Timeout)|InternalServer|RateLimit|Authentication)\w{0,10}: "
     # what clients of databases raise of the server and the way to it
     r"|(?:psycopg2?|pymysql|MySQLdb|sqlalchemy|redis|pymongo)\.(?:\w{1,40}\.){0,3}(?:Operational"
     r"|Connection|Timeout|Authentication|ServerSelectionTimeout|BusyLoading)\w{0,20}: "
@@ -121,6 +139,12 @@ PACKAGES = lazy(
 IMPORTED = lazy(r"cannot import name .{1,200} \((?P<path>[/~.\w][^()]{1,400}\.py)\)$")
 #: Functions that look up a key: their caller chose the key.
 LOOKUPS = frozenset({"__getitem__", "__missing__", "get_loc", "_check_valid_index_key"})
+#: Frames below which a trainer prepares rows of the script's data: `map` of datasets (2-5), and the
+#: loader of torch (0.4-2.15).
+APPLIES = lazy(
+    r"/datasets/arrow_dataset\.py (?:apply_function|iter_outputs|apply_function_on_filt)"
+    r"|/torch/utils/data/_utils/fetch\.py fetch$"
+)
 #: Functions that call the script's callbacks: an object that does not support the call is its own.
 CALLS_BACK = lazy(
     r"/transformers/trainer_callback\.py call_event$"
@@ -164,7 +188,7 @@ def is_user_code(error: Error) -> bool:
     if (
         error.type in {"SystemExit", DEVICE_ASSERT}
         or DATA_ASSERT.search(text)
-        or _unread(error)
+        or _misused(error)
         or _rejects_data(error)
         or _ends_in(error, NAMED_BY_DATA)
     ):
@@ -264,6 +288,38 @@ def _ends_in(error: Error, functions: re.Pattern[str]) -> bool:
     return bool(frames) and functions.search(f"{frames[-1].file} {frames[-1].function}") is not None
 
 
+def _misused(error: Error) -> bool:
+    """Whether a library found a mistake in what the script gave it, whoever raised."""
+    return (
+        _unread(error)
+        or error.type in OF_TORCHSCRIPT
+        or (error.type == "TypeError" and _called_wrongly(error))
+        or (error.type == "KeyError" and _lacks_column(error))
+        or (error.text.startswith("triton.compiler.errors.") and _wrote_the_kernel(error))
+    )
+
+
+def _wrote_the_kernel(error: Error) -> bool:
+    """Whether the script called the kernel that Triton could not compile."""
+    callers = [frame for frame in error.frames if package_of(frame.file) != "triton"]
+    return bool(callers) and not package_of(callers[-1].file)
+
+
+def _lacks_column(error: Error) -> bool:
+    """Whether a function that was applied to a row of the script's data did not find a column."""
+    return any(APPLIES.search(f"{frame.file} {frame.function}") for frame in error.frames)
+
+
+def _called_wrongly(error: Error) -> bool:
+    """Whether the script called a model with arguments that the model does not take."""
+    if not WRONG_CALL.search(error.message):
+        return False
+    frames = list(error.frames)
+    while frames and PASSES_ARGUMENTS.search(f"{frames[-1].file} {frames[-1].function}"):
+        frames.pop()
+    return len(frames) < len(error.frames) and bool(frames) and not package_of(frames[-1].file)
+
+
 def _of_a_library(error: Error) -> bool:
     """Whether it is an `OSError` that a library raised about its data, not the operating system."""
     raiser = passer_of(error.frames)
@@ -295,6 +351,8 @@ def _users(error: Error) -> bool:
 
 
 def _own_import(error: Error) -> bool:
-    """Whether one file of the script imported a missing name from another one."""
+    """Whether one file of the script imported a missing name, or a file beside it, wrongly."""
+    if error.message.startswith("attempted relative import "):
+        return bool(error.file)
     found = IMPORTED.search(error.message)
     return bool(found and error.file and not package_of(found["path"]))

@@ -20,6 +20,26 @@ PLAIN_ERRORS = (
         lazy(r": error: (?P<message>(?:unrecognized|the following) arguments.*|argument .*)"),
         "SystemExit",
     ),
+    # click 7-8 (exceptions.py), in the box of typer 0.6-0.20, and Fire 0.3-0.7 (core.py)
+    (
+        lazy(
+            r"^(?:Error: |\u2502 )(?P<message>(?:No such option|Missing (?:option|argument)"
+            r"|Invalid value for|Got unexpected extra arguments?)\b[^\u2502]{1,300}?)(?: *\u2502)?$"
+        ),
+        "SystemExit",
+    ),
+    (lazy(r"^ERROR: (?P<message>Could not consume arg: .{1,300})$"), "SystemExit"),
+    # Hydra 1.0-1.3 (_internal/config_loader_impl.py, core/override_parser, utils.py): what it was
+    # asked for, in the command line or the config of the script
+    (
+        lazy(
+            r"^(?P<message>(?:In '[^']{1,400}': Could not (?:override|find)|Could not override)"
+            r" '[^']{1,400}'"
+            r"(?:\.(?: No match in the defaults list\.)?)?|Error parsing override '.{1,400}'"
+            r"|Error merging override \S.{0,400}|Cannot find primary config '[^']{1,400}'\..*)$"
+        ),
+        "ConfigCompositionException",
+    ),
     (lazy(r"can't open file (?P<message>.*)"), "FileNotFoundError"),
     (
         lazy(
@@ -47,6 +67,17 @@ PLAIN_LITERALS = (
     "error: unrecognized arguments",
     "error: the following arguments",
     "error: argument ",
+    "No such option",
+    "Missing option",
+    "Missing argument",
+    "Invalid value for ",
+    "Got unexpected extra argument",
+    "Could not consume arg: ",
+    "Could not override '",
+    "Error parsing override '",
+    "Error merging override ",
+    "Cannot find primary config '",
+    "': Could not ",
     "can't open file",
     ASSERTION,
     "Error while finding module specification for",

@@ -13,7 +13,7 @@ WRAPPERS = lazy(
     r"/(?:subprocess|contextlib|functools|runpy|shutil|pathlib|threading|inspect|copy|os)\.py$"
     # packages have folders of these names too, such as datasets/packaged_modules/json
     r"|/multiprocessing/|^(?!.*(?:site|dist)-packages/).*/(?:importlib|concurrent|json|ctypes|asyncio)/"
-    r"|^<|/torch/nn/modules/"
+    r"|^<(?!ipython-input-)|/torch/nn/modules/"
     r"|/torch/_utils\.py$|/torch/utils/_contextlib\.py$|/deepspeed/utils/nvtx\.py$|/pydantic"
     r"|/typeguard/|/torch/autograd/"
 )
@@ -76,7 +76,7 @@ ENTRY_POINT = lazy(
     r"(?:^|/)(?:usr/(?:local/)?|\.local/|[^/]*(?:env|conda)[^/]*/(?:[^/]+/){0,2})bin/[\w-]+$"
     r"|[\\/]Scripts[\\/][\w-]+(?:\.exe[\\/]__main__|-script)\.py$"
 )
-STANDARD = lazy(r"/lib(?:64)?/python3|/Lib/\w+\.py$|^<")
+STANDARD = lazy(r"/lib(?:64)?/python3|/Lib/\w+\.py$|^<(?!ipython-input-)")
 
 
 def products_in(source: str) -> set[str]:

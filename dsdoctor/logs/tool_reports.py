@@ -77,7 +77,10 @@ GAVE_UP = lazy(
     r"|^\s*g?make(?:\[\d{1,3}\])?: \*\*\* |^\s*ninja: (?:build stopped|error|fatal)\b"
     r"|^\s*collect2: (?:fatal )?error: |^\s*compilation terminated\.$|\binternal compiler error: "
     r"|^\s*error: command '.{1,300}' failed with exit (?:status|code) "
-    r"|^-- Configuring incomplete, errors occurred!"
+    r"|^\s*error in \S{1,100} setup command: \S|^\s*-- Configuring incomplete, errors occurred!"
+    # Snakemake 5-9, Nextflow 20-25, Airflow 1.10-3
+    r"|\bExiting because a job execution failed\b|\bError executing process > '"
+    r"|\bMarking task as (?:FAILED|UP_FOR_RETRY)\b"
     # docker 1.0-28, BuildKit 0.8-0.24
     r"|^ERROR: failed to (?:solve|build): |^The command '.{1,4000}' returned a non-zero code: "
     # Rust and Go programs (uv, ruff; docker, kubectl), Java, PowerShell 5-7, git 2.x
@@ -191,12 +194,15 @@ TESTS = lazy(
     r"|^Found [1-9]\d{0,6} errors?(?:\.$| in (?:\d{1,6} files?\b|\S{1,300}$))"
 )
 #: What Ansible (2.0-2.19) counts for a host that failed, HTCondor (8-24 condor_utils) writes of a
-#: job that it holds, and a server of notebooks (jupyter_client 6-8 restarter.py; Jupyter, Colab and
-#: VS Code) says of a kernel that died.
+#: job that it holds, and a server of notebooks (jupyter_client 6-8 restarter.py; Jupyter, Colab,
+#: Databricks and VS Code) says of a kernel that died.
 HOST = lazy(r"^\S{1,200} +: ok=\d{1,6} .*\b(?:unreachable|failed)=[1-9]")
 HELD = lazy(r"^\d{3} \(\d{1,9}(?:\.\d{1,6}){2}\) .{1,60} Job was held\.$")
 KERNEL = lazy(
-    r"KernelRestarter: restart(?:ing kernel| failed)|^The kernel appears to have died\b"
+    r"KernelRestarter: restart(?:ing kernel| failed)"
+    r"|^The kernel (?:for \S{1,200} )?appears to have died\b"
+    r"|^Your session crashed for an unknown reason\b|^Your runtime has been disconnected\b"
+    r"|^Failed to start the Kernel\b|\bspark driver has stopped unexpectedly\b"
     r"|^(?:The )?[Kk]ernel [Cc]rashed while executing code\b"
     r"|^Canceled future for execute_request message before replies were done"
 )
@@ -209,8 +215,9 @@ LOGS_ON = lazy(
 )
 #: A launcher, scheduler or service states the status with which what it started has ended.
 STATUS = lazy(
-    r"(?i)\bexit(?:ed|s)?(?:[ _-]with)?(?: an?)?(?: non-?zero)?(?: exit)?[ _-]?(?:code|status)"
-    r"\W{1,5}(?:is |of |was )?(?:-?[1-9]\d{0,9}|0x(?!0{8})[0-9a-f]{8})\b.{0,80}$"
+    r"(?i)\bexit(?:ed|s)?(?:[ _-]with)?(?: an?)?(?: non-?zero)?(?: exit)?[ _-]?"
+    r"(?:(?:status )?code|status)\W{1,5}(?:is |of |was )?(?:-?[1-9]\d{0,9}|0x(?!0{8})[0-9a-f]{8})"
+    r"\b.{0,80}$"
     r"|\bfailed with (?:error |exit )?(?:code|status) -?[1-9]"
     r"|\bnon-?zero (?:exit )?(?:code|status)\b"
     r"|\bstatus=[1-9]\d{0,3}/\w|\bFailed with result '|\btermination \(return value -?[1-9]"
@@ -218,6 +225,14 @@ STATUS = lazy(
     r"|^Finished: (?:FAILURE|ABORTED|UNSTABLE)$|^Build step '.{1,80}' marked build as failure$"
     r"|\bentered FATAL state\b|\bdependency failed to start: "
     r"|\bhave not registered within the timeout\b"
+)
+#: The same of a shell's job (bash 3.2-5.3, zsh 5.0-5.9), if it is a run, and of Travis CI's.
+JOB_ENDED = lazy(
+    r"(?i)^The command \"[^\"]{1,300}\" (?:failed and )?exited with [1-9]"
+    r"|^(?:returncode|return code|rc)\W{1,3}-?[1-9]\d{0,9}$|^zsh: exit [1-9]"
+    r"|^\[\d{1,4}\] *[+-]? +(?:(?:\d{1,9} )?exit +[1-9]\d{0,2}|Done\([1-9]\d{0,2}\)"
+    r"|(?:\d{1,9} )?terminated) +(?:nohup )?\S{0,200}"
+    r"(?:python|torchrun|deepspeed|accelerate|mpirun|srun|\.sh)\b"
 )
 #: What kubectl shows of a pod whose container ends (kubernetes 1.8-1.34 pkg/kubelet,
 #: pkg/printers/internalversion/printers.go). Those that never started have a condition.
@@ -266,6 +281,7 @@ SHAPES = (
     Shape(TESTS, FEW, said=2),
     Shape(GAVE_UP, FEW, said=2),
     Shape(STATUS),
+    Shape(JOB_ENDED),
     Shape(NPM, said=2),
     Shape(LEVEL, said=1),
     Shape(LOGGED, said=1, unless=LOGS_ON),
@@ -301,9 +317,11 @@ WORDS = (
     "critical", "substitution", "parameter", "exceeded", "nodelost", "nodeshutdown", "non-zero",
     "nonzero", "finished: ", "panic", "undefined", "unbound", "notfound", "couldn't", "occurred",
     "commandnotfound", "not a git", "denied", "pending", "containercreating", "init:",
-    "podinitializing", "was held", "held)", "jobheld", "kernelrestarter", "kernel appears",
+    "podinitializing", "was held", "held)", "jobheld", "kernelrestarter", "appears to have died",
     "kernel crashed", "halted", "abort", "no tests ran", "npm ", "(partition", "dependencynever",
     "badconstraints", "(qos", "(assoc", "zsh: ", "hangup", "closed by remote", "canceled future",
+    "session crashed", "been disconnected", "up_for_retry", "stopped unexpectedly", "returncode",
+    "return code", "rc=", "rc:", "done(",
 )  # fmt: skip
 
 

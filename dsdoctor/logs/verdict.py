@@ -18,6 +18,7 @@ from dsdoctor.logs.endings import (
     last_words,
     only_began,
     reported_by_a_library,
+    succeeded,
 )
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.first import choose
@@ -75,12 +76,10 @@ def judge(
     names = [source.name for source in sources]
     answered = answered_by(scans, answer) if answer is not None else {}
     choice = choose(scans, rules, answered)
-    done = installed(scans)
+    well = succeeded(scans)
+    done = well or installed(scans)
     error = None if done else _first_error(scans, choice)
-    marks: dict[str, tuple[int, str, int]] = {}
-    for index, scan in enumerate(scans):
-        for name, (number, text) in scan.marks.items():
-            marks.setdefault(name, (number, text, index))
+    marks = _marks(scans, without=FATAL_MARKS if well else ())
     blank = not any(scan.tail or scan.hits for scan in scans)
     open_end = ("spawned" in marks and not {"finished", "died"} & set(marks)) or only_began(scans)
     answers = _answers(expect, marks, names) if expect else ()
@@ -177,6 +176,16 @@ def _consequences(
     from dsdoctor.logs.consequences import consequences  # noqa: PLC0415  # see above
 
     return consequences(choice, scans, lambda *row: line_of(row[0], row[1], row[2], row[3], names))
+
+
+def _marks(scans: Sequence[Scan], *, without: Sequence[str]) -> dict[str, tuple[int, str, int]]:
+    """The first line of each mark in all logs: number, text and log."""
+    marks: dict[str, tuple[int, str, int]] = {}
+    for index, scan in enumerate(scans):
+        for name, (number, text) in scan.marks.items():
+            if name not in without:
+                marks.setdefault(name, (number, text, index))
+    return marks
 
 
 def _outcome(

@@ -327,12 +327,6 @@ def read(text: str) -> Diagnosis:
             id="the Azure CLI",
         ),
         pytest.param(
-            "Usage: train.py [OPTIONS]\nTry 'train.py --help' for help.\n\n"
-            "Error: No such option: --foo\n",
-            "No such option",
-            id="click",
-        ),
-        pytest.param(
             "FATAL Flags parsing error: Unknown command line flag 'x'\n"
             "Pass --helpshort or --helpfull to see help on flags.\n",
             "Flags parsing error",

@@ -98,4 +98,66 @@ SIGNATURES = (
         not_examples=("Quota 'of the user' exceeded.",),
         level=Level.STRONG,
     ),
+    Signature(
+        pattern=r"\bThe following quota metrics exceed quota limits:",
+        source="Vertex AI API v1: quotas of custom jobs",
+        message="A quota of Vertex AI does not allow the machine",
+        hint="ask Google (IAM & Admin, Quotas) to raise the quota that the message names for that region, or use a region or kind of machine that the project may start",
+        examples=(
+            "429 The following quota metrics exceed quota limits: aiplatform.googleapis.com/custom_model_training_nvidia_a100_gpus",
+        ),
+        not_examples=("xThe following quota metrics exceed quota limits: x",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\bResources are insufficient in region: ?\S",
+        source="Vertex AI API v1 and AI Platform Training: capacity",
+        message="Google Cloud has no free machine of that kind in the region",
+        examples=(
+            "Resources are insufficient in region: us-central1. Please try a different region.",
+        ),
+        not_examples=("Resources are insufficient in region: ",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\bresults in exceeding approved (?P<quota>[\w ]{1,80}?) quota\b",
+        source="Azure Compute API: quotas of virtual machines, also through AzureML and AKS",
+        message="The quota `{quota}` of the Azure subscription does not allow the machine",
+        hint="ask Azure to raise that quota in the region, or use a region or size that the subscription may start",
+        examples=(
+            "Operation could not be completed as it results in exceeding approved standardNCADSA100v4Family Cores quota. Current Limit: 0",
+        ),
+        not_examples=("one that results in exceeding approved budgets",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\b(?:Zonal|Overconstrained(?:Zonal)?)?Allocation(?:Failed|Request)\b.{0,200}(?:[Aa]llocation failed|cannot be provisioned|capacity)",
+        source="Azure Compute API: capacity",
+        message="Azure has no free machine of that size in the region",
+        examples=(
+            "Code: AllocationFailed Message: Allocation failed. We do not have sufficient capacity for the requested VM size in this region.",
+            "(ZonalAllocationFailed) Allocation failed. We do not have sufficient capacity in this zone.",
+            "OverconstrainedAllocationRequest: The VM size (or combination) required cannot be provisioned due to constraints.",
+            "(AllocationFailed) no capacity",
+        ),
+        not_examples=(
+            "AllocationFailed: a tensor",
+            "OverconstrainedAllocationRequest: see the constraints",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\bThere are no longer any instances available with the requested specifications|\bNot enough capacity to fulfill launch request",
+        source="RunPod API: podFindAndDeployOnDemand; Lambda Cloud API v1: instance-operations/launch",
+        message="The provider has no free machine of that kind",
+        examples=(
+            "There are no longer any instances available with the requested specifications. Please refresh and try again.",
+            "instance-operations/launch/insufficient-capacity: Not enough capacity to fulfill launch request.",
+        ),
+        not_examples=(
+            "xThere are no longer any instances available with the requested specifications",
+            "xNot enough capacity to fulfill launch request",
+        ),
+        level=Level.STRONG,
+    ),
 )

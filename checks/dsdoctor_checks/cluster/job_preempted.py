@@ -55,10 +55,11 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"\bPreempted\b.{0,60}by (?:a pod|default/|\S+/\S+) |Preemption(?:ByScheduler|ByKubeScheduler)",
+        pattern=r"\bPreempted\b.{0,60}by (?:a pod|pod [0-9a-f-]{8,36}|default/|\S+/\S+) |Preemption(?:ByScheduler|ByKubeScheduler)",
         source="kubernetes 1.20-1.34 pkg/kubelet, pkg/scheduler: events and pod status",
         examples=(
             "Warning  Preempted  3m  default-scheduler  Preempted by a pod on node gpu-3",
+            "Normal  Preempted  3m  default-scheduler  Preempted by pod 0c9d1e52-33aa-41bb-8f11-1a2b3c4d5e6f on node gpu-3",
             "reason: PreemptionByScheduler",
             "reason: PreemptionByKubeScheduler",
             "Normal Preempted by default/big on node gpu-3",

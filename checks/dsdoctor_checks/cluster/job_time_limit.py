@@ -110,4 +110,56 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
+    Signature(
+        pattern=r"^(?:.{0,60}:\d\d )?(?:MaxRuntimeExceeded|MaxWaitTimeExceeded) - \S",
+        source="sagemaker 1.18-2.250 src/sagemaker/session.py: the status of a training job",
+        hint="raise `max_run` (and `max_wait` of a spot job), or save a checkpoint often and resume from it",
+        examples=(
+            "2026-04-03 10:04:10 MaxRuntimeExceeded - Training job runtime exceeded its maximum",
+            "2026-04-03 10:04:10 MaxWaitTimeExceeded - Training job waited longer than allowed",
+        ),
+        not_examples=("see MaxRuntimeExceeded - a status", "see MaxWaitTimeExceeded - a status"),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\bjob \d+\.\d+ exceeded hard wallclock time\b",
+        source="Sun/Univa Grid Engine 6.1-8.6 source/daemons/execd/execd_ck_to_do.c",
+        examples=("W|job 8811.1 exceeded hard wallclock time - initiate terminate method",),
+        not_examples=("no job exceeded hard wallclock time today",),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\btype=timeout severity=0 resource allocation expired",
+        source="flux-core 0.17-0.70 src/modules/job-exec, src/cmd",
+        examples=("0.9s: job.exception type=timeout severity=0 resource allocation expired",),
+        not_examples=("xtype=timeout severity=0 resource allocation expired",),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\bThe job exceeded allowed (?:execute|job) duration of \d",
+        source="HTCondor 9.4-24 src/condor_utils/user_job_policy.cpp: the reason of a hold",
+        examples=(
+            "HoldReason: The job exceeded allowed execute duration of 20:00:00",
+            "HoldReason: The job exceeded allowed job duration of 1+00:00:00",
+        ),
+        not_examples=("The job exceeded allowed execute duration of the pool",),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"CellTimeoutError: A cell timed out while it was being executed, after \d",
+        source="nbclient 0.2-0.10 exceptions.py",
+        message="A cell of the notebook ran longer than the program that executes the notebook allows",
+        hint="raise the limit for one cell (`--ExecutePreprocessor.timeout` of nbconvert, `--execution-timeout` of papermill), or save checkpoints and resume",
+        examples=(
+            "nbclient.exceptions.CellTimeoutError: A cell timed out while it was being executed, after 43200 seconds.",
+        ),
+        not_examples=(
+            "CellTimeoutError: A cell timed out while it was being executed, after the limit",
+        ),
+        level=Level.CERTAIN,
+    ),
 )

@@ -78,4 +78,16 @@ SIGNATURES = (
         ),
         level=Level.WEAK,
     ),
+    Signature(
+        pattern=r"\bFailed to connect to Ray at address: (?P<address>\S{1,200}?)\.?$",
+        source="ray 1.9-2.54 dashboard/modules/dashboard_sdk.py",
+        message="No Ray dashboard answers at {address}",
+        hint="start the cluster (`ray start --head`), or set `RAY_ADDRESS` to the address of its dashboard, port 8265",
+        examples=(
+            "requests.exceptions.ConnectionError: Failed to connect to Ray at address: http://127.0.0.1:8265.",
+        ),
+        not_examples=("Failed to connect to Ray at address: see the log",),
+        level=Level.STRONG,
+        masks=("hub-unreachable",),
+    ),
 )

@@ -163,4 +163,33 @@ SIGNATURES = (
         not_examples=("sbatch: error: Unable to open file ",),
         level=Level.STRONG,
     ),
+    Signature(
+        pattern=r"\bs(?:run|batch|alloc): error: (?P<why>Invalid numeric value \x22[^\x22]{1,80}\x22 for --[\w-]{2,40})",
+        source="slurm 20.02-25.11 src/common/slurm_opt.c",
+        message="Slurm does not accept an option: {why}",
+        hint="correct the number that the message names",
+        examples=(
+            'srun: error: Invalid numeric value "abc" for --gpus.',
+            'sbatch: error: Invalid numeric value "abc" for --gpus.',
+            'salloc: error: Invalid numeric value "abc" for --gpus.',
+        ),
+        not_examples=('srun: error: Invalid numeric value "abc"',),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"Unable to create step for job (?P<job>\d+): Job/step already completing or completed|Unable to confirm allocation for job (?P<old>\d+): (?:Invalid job id specified|Job/step already completing or completed)",
+        source="slurm 2.2-25.11 src/srun/allocate.c",
+        message="`srun` was to start a step in a job that has ended",
+        hint="unset the `SLURM_*` variables of the ended job, or leave its shell, and submit again",
+        examples=(
+            "srun: error: Unable to create step for job 811: Job/step already completing or completed",
+            "srun: error: Unable to confirm allocation for job 811: Invalid job id specified",
+            "srun: error: Unable to confirm allocation for job 811: Job/step already completing or completed",
+        ),
+        not_examples=(
+            "Unable to create step for job x: Job/step already completing or completed",
+            "Unable to confirm allocation for job 811: x",
+        ),
+        level=Level.STRONG,
+    ),
 )

@@ -376,4 +376,17 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=_VICTIMS,
     ),
+    Signature(
+        pattern=r"\bkubelet(?:, \S+)? +(?:Error: (?:ErrImagePull|ImagePullBackOff)\b|Back-off pulling image \S)",
+        source="kubernetes 1.8-1.34 pkg/kubelet/images/image_manager.go, kuberuntime_container.go",
+        message="the kubelet could not pull the container's image",
+        hint="read the other events of the pod: they say why; correct the image's name or tag, or give the pod an `imagePullSecrets` for the registry",
+        examples=(
+            "Warning  Failed  2m (x4 over 3m)  kubelet  Error: ErrImagePull",
+            "Warning  Failed  2m (x4 over 3m)  kubelet, gpu-3  Error: ImagePullBackOff",
+            'Normal  BackOff  2m (x4 over 3m)  kubelet  Back-off pulling image "reg.lab.io/bert:v9"',
+        ),
+        not_examples=("kubelet  Error: ErrImagePulls", "kubelet  Back-off pulling image "),
+        masks=_VICTIMS,
+    ),
 )

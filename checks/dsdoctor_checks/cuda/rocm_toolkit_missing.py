@@ -29,9 +29,11 @@ from dsdoctor.api import (
     Environment,
     Finding,
     ImportOutcome,
+    Level,
     Missing,
     RunNeeds,
     Scope,
+    Signature,
     TorchBuild,
     check,
     fail,
@@ -98,3 +100,22 @@ def rocm_compiler_is_there(
         rocm=torch.hip,
         ops=lacking,
     )
+
+
+HINT = "install `rocm-hip-sdk` of torch's ROCm release, or set `ROCM_HOME` to where ROCm is"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"\bhipcc: (?:command )?not found$|\bNo such file or directory: '[^']{0,200}\bhipcc'",
+        source="bash 3.2-5.2, dash 0.5; CPython 3.8-3.14 Lib/subprocess.py",
+        message="The ROCm compiler `hipcc` is not where the build looks for it",
+        examples=(
+            "/bin/sh: 1: /opt/rocm/bin/hipcc: not found",
+            "bash: hipcc: command not found",
+            "FileNotFoundError: [Errno 2] No such file or directory: '/opt/rocm/bin/hipcc'",
+        ),
+        not_examples=("hipcc: not found in the list", "No such file or directory: 'hipcc.md'"),
+        level=Level.STRONG,
+        masks=("launch-file-missing", "cpu-adam-unbuilt"),
+    ),
+)

@@ -198,6 +198,8 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
+        # what pinning host memory reports where the system refuses it
+        not_near=("pin_memory", "cudaHostRegister", "cudaHostAlloc"),
     ),
     Signature(
         pattern=r"error=(?:30|999) : unknown error|cuda runtime error \(999\)|cudaError(?:_t)?\(?(?:30|999)\)?:? .{0,20}unknown error",

@@ -673,4 +673,12 @@ SIGNATURES = (
         level=Level.WEAK,
         unless=("Darwin", "macOS"),
     ),
+    Signature(
+        pattern="Windows not yet supported for torch\\.compile",
+        source="torch 2.0-2.6 _dynamo/eval_frame.py",
+        message="torch.compile does not work on Windows before torch 2.7",
+        hint="upgrade torch, use WSL 2 or Linux, or do not compile the model",
+        examples=("RuntimeError: Windows not yet supported for torch.compile",),
+        level=Level.STRONG,
+    ),
 )

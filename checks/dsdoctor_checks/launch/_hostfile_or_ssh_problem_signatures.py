@@ -237,9 +237,12 @@ SIGNATURES = (
         hint="pass `--hostfile FILE` with all nodes, or omit `--num_nodes`",
     ),
     Signature(
-        pattern="kex_exchange_identification: ",
-        source="openssh 7.0-9.9 kex.c",
-        examples=("kex_exchange_identification: Connection closed by remote host",),
+        pattern="(?:kex|ssh)_exchange_identification: ",
+        source="openssh 7.0-9.9 kex.c; 4.0-7.9 sshconnect.c",
+        examples=(
+            "ssh_exchange_identification: Connection closed by remote host",
+            "kex_exchange_identification: Connection closed by remote host",
+        ),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
         fixes=(),
@@ -424,5 +427,18 @@ SIGNATURES = (
         hint="open the ports between the nodes, and choose their common network (`--mca oob_tcp_if_include eth0`)",
         examples=("A process or daemon was unable to complete a TCP connection",),
         level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\bA daemon \(pid \w{1,20}\) died unexpectedly (?:with|on) (?:status|signal) (?P<status>\d+)",
+        source="Open MPI 1.2-4.1 orte/mca/plm/base/help-plm-base.txt",
+        message="mpirun could not start its daemon on another host (status {status})",
+        hint="status 255: let `ssh HOST true` work without a password; 127: install the same Open MPI at the same path on each host, or pass `--prefix`",
+        examples=(
+            "A daemon (pid 8112) died unexpectedly with status 127 while attempting",
+            "A daemon (pid unknown) died unexpectedly on signal 1  while attempting to",
+        ),
+        not_examples=("A child (pid 8112) died unexpectedly with status 1",),
+        masks=("path-not-writable", "rendezvous-timeout"),
+        fixes=(),
     ),
 )

@@ -110,14 +110,18 @@ SIGNATURES = (
         hint="pass a port above 1024 with `--master_port`",
     ),
     Signature(
-        pattern=r"(?i)failed to listen on any local network address|failed to bind to address \S*:\d+|\bport:? ?'?\d{2,5}'? (?:is|was) (?:already (?:in use|occupied|taken|allocated)|not available)",
+        pattern=r"(?i)failed to listen on any local network address(?!.{0,200}(?:code: -|errno: )(?!98|13)\d)|failed to bind to address \S*:\d+|\bport:? ?'?\d{2,5}'? (?:is|was) (?:already (?:in use|occupied|taken|allocated)|not available)",
         source="torch 1.0-2.13 csrc/distributed/c10d/socket.cpp",
         examples=(
             "[E socket.cpp:435] [c10d] The server socket has failed to listen on any local network address.",
             "ValueError: Port 29501 is already in use. Please choose another port.",
             "failed to bind to address x1:7",
         ),
-        not_examples=("the name `port` is already in use by a variable",),
+        not_examples=(
+            "the name `port` is already in use by a variable",
+            # the address is none of this machine
+            "The server socket has failed to listen on any local network address. port: 29500, useIpv6: false, code: -99, name: EADDRNOTAVAIL, message: address not available",
+        ),
         level=Level.STRONG,
         masks=("rendezvous-timeout",),
     ),

@@ -70,4 +70,24 @@ SIGNATURES = (
         level=Level.LIKELY,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
+    Signature(
+        pattern=r"^client_loop: send disconnect: |^Connection to \S{1,253} closed by remote host\.|^(?:Timeout, server \S{1,253} not responding|packet_write_wait: Connection to \S{1,253} port \d{1,5}: Broken pipe)|^Write failed: Broken pipe",
+        source="openssh 5.0-9.9 clientloop.c, serverloop.c, packet.c",
+        message="The ssh connection through which the run was started broke",
+        examples=(
+            "client_loop: send disconnect: Broken pipe",
+            "Connection to gpu1.lab closed by remote host.",
+            "Timeout, server gpu1.lab not responding.",
+            "packet_write_wait: Connection to 10.0.0.4 port 22: Broken pipe",
+            "Write failed: Broken pipe",
+        ),
+        not_examples=(
+            "a client_loop: send disconnect: x",
+            "Connection to gpu1 lab closed by remote host.",
+            "Timeout, server gpu1.lab answers",
+            "packet_write_wait: Connection to port 22: Broken pipe",
+            "why Write failed: Broken pipe",
+        ),
+        masks=("rank-killed",),
+    ),
 )

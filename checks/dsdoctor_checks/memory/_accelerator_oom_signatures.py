@@ -151,4 +151,62 @@ SIGNATURES = (
         ),
         not_examples=("Failed to allocate memory for requested buffer of size 9",),
     ),
+    Signature(
+        pattern=r"\bCUSOLVER_STATUS_ALLOC_FAILED\b|\bCUSPARSE_STATUS_ALLOC_FAILED\b|\bCUFFT_ALLOC_FAILED\b",
+        source="cuSOLVER, cuSPARSE and cuFFT 10-13: their codes, printed by torch 1.5-2.15 cuda/Exceptions.cpp, CuFFTUtils.h",
+        message="A CUDA library could not allocate GPU memory",
+        examples=(
+            "torch._C._LinAlgError: cusolver error: CUSOLVER_STATUS_ALLOC_FAILED, when calling `cusolverDnCreate(handle)`",
+            "RuntimeError: CUDA error: CUSPARSE_STATUS_ALLOC_FAILED when calling `cusparseCreate(handle)`",
+            "RuntimeError: cuFFT error: CUFFT_ALLOC_FAILED",
+        ),
+        not_examples=(
+            "CUSOLVER_STATUS_ALLOC_FAILED_X",
+            "CUSPARSE_STATUS_ALLOC_FAILEDX",
+            "CUFFT_ALLOC_FAILEDX",
+        ),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^Error:? out of memory at line \d+ in file \S",
+        source="bitsandbytes 0.35-0.49 csrc/ops.cuh, csrc/pythonInterface.c",
+        examples=(
+            "Error out of memory at line 380 in file /src/bitsandbytes/csrc/pythonInterface.c",
+        ),
+        not_examples=("Error out of memory at line of sight",),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"\bpycuda\._driver\.MemoryError: |Allocation is out of device memory on current platform\b|\bError Code 2: OutOfMemory\b",
+        source="pycuda 2020-2025 src/cpp/cuda.hpp; Intel Extension for PyTorch 1.13-2.8 csrc/gpu; TensorRT 8-10 (virtualMemoryBuffer.cpp)",
+        examples=(
+            "pycuda._driver.MemoryError: cuMemAlloc failed: out of memory",
+            "RuntimeError: Allocation is out of device memory on current platform.",
+            "[TRT] [E] 2: [virtualMemoryBuffer.cpp::resizePhysical::144] Error Code 2: OutOfMemory (no further information)",
+        ),
+        not_examples=(
+            "xpycuda._driver.MemoryError: x",
+            "Allocation is out of device memory on current platforms",
+            "Error Code 2: OutOfMemoryX",
+        ),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
 )

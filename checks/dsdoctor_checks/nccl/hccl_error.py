@@ -59,10 +59,11 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
-        pattern=r"\bE[IJ]\d{4}\b.{0,120}(?:[Gg]etting socket times out|HCCP process|[Rr]ank ?[Tt]able|remote rank|Notify register times out)",
+        pattern=r"\bE[IJ]\d{4}\b.{0,120}(?:[Gg]etting socket times out|socket timeout|HCCP process|[Rr]ank ?[Tt]able|remote rank|Notify register times out)",
         source="CANN 6-8 hccl: error codes",
         examples=(
             "EI0006: 2024-05-21 Getting socket times out.",
+            "EI0015: 2026-04-04 10:00:00 Some NPUs get socket timeout, the details are as follows",
             "EJ0001: Failed to initialize the HCCP process.",
             "EI0004: the ranktable is invalid",
             "EI0002: Wait for remote rank 3 timed out",

@@ -120,6 +120,18 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
+        pattern=r"successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank \d",
+        source="torch 1.9-2.15 csrc/distributed/c10d/ProcessGroupGloo.cpp",
+        examples=(
+            "RuntimeError: Rank 4 successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank.",
+        ),
+        not_examples=(
+            "successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank x",
+        ),
+        level=Level.WEAK,
+        echo=True,
+    ),
+    Signature(
         pattern="in monitoredBarrier",
         source="torch 2.13.0 libtorch_cpu.so",
         examples=("in monitoredBarrier",),

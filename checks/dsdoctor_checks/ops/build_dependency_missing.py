@@ -150,7 +150,7 @@ SIGNATURES = (
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
-        pattern=r"Failed to find nvToolsExt|\x22?CUDA::\w+\x22? (?:references|but the target|which is not|target was not)|contains:? ?\x22?CUDA::\w+|libcuda\.so cannot be found",
+        pattern=r"Failed to find nvToolsExt|\x22?CUDA::\w+\x22? (?:references|but the target|which is not|target was not)|contains:? ?\x22?CUDA::\w+|libcuda\.so cannot (?:be )?found",
         source=(
             "torch 2.1-2.13 share/cmake/Caffe2/public/cuda.cmake; cmake 3.17-4.0 "
             "Source/cmTargetLinkLibraries; triton 2.0-3.1 common/build.py"
@@ -158,6 +158,7 @@ SIGNATURES = (
         examples=(
             "CMake Error at cmake/public/cuda.cmake:65 (message): Failed to find nvToolsExt",
             "AssertionError: libcuda.so cannot be found!",
+            "AssertionError: libcuda.so cannot found!",
             'Target "torch_cuda" contains: CUDA::nvToolsExt but the target was not found',
         ),
         not_examples=("-- Found nvToolsExt, linking CUDA::nvToolsExt",),
@@ -204,5 +205,29 @@ SIGNATURES = (
         ),
         not_examples=("-- Could NOT find CUDNN (missing: CUDNN_LIBRARY_PATH)",),
         masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern=r"error: can't find Rust compiler\b|\bCargo, the Rust package manager, is not installed or is not on PATH\b",
+        source="setuptools-rust 0.11-1.12 setuptools_rust/command.py; maturin 0.12-1.9, maturin/__init__.py",
+        message="A package is built from source, but Rust is not installed",
+        hint="upgrade pip, so that it finds a prebuilt wheel, or use a Python version for which the package has one; else install Rust (rustup)",
+        examples=(
+            "      error: can't find Rust compiler",
+            "Cargo, the Rust package manager, is not installed or is not on PATH.",
+        ),
+        not_examples=(
+            "error: can't find Rust compilers",
+            "Cargo, the Rust package manager, is not installed or is not on PATHS",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\bCMake (?P<needed>\d+\.\d+[\d.]*) or higher is required\.  ?You are running version (?P<found>\d[\w.-]*)",
+        source="cmake 2.8-4.1 Source/cmMakefile.cxx",
+        message="The build needs CMake {needed} or later, and {found} is installed",
+        hint="install a newer CMake in the environment of the build (`pip install cmake`)",
+        examples=("    CMake 3.26 or higher is required.  You are running version 3.16.3",),
+        not_examples=("CMake or higher is required.  You are running version 3.16.3",),
+        level=Level.STRONG,
     ),
 )

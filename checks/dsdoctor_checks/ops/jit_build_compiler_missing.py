@@ -361,6 +361,18 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
+    Signature(
+        pattern=r"^\s*error: linker `(?:cc|gcc|x86_64-linux-gnu-gcc)` not found",
+        source="rustc 1.20-1.90 rustc_codegen_ssa/back/link.rs",
+        message="Rust finds no C compiler to link with",
+        examples=(
+            "error: linker `cc` not found",
+            "error: linker `gcc` not found",
+            "error: linker `x86_64-linux-gnu-gcc` not found",
+        ),
+        not_examples=("not the error: linker `cc` not found",),
+        level=Level.STRONG,
+    ),
 )
 
 TRACEBACK_RULES = tuple(

@@ -1249,4 +1249,52 @@ SIGNATURES = (
         ),
         level=Level.HINT,
     ),
+    Signature(
+        pattern=r"\bPackage '(?P<package>[^']{1,100})' requires a different Python: (?P<found>\d[\w.+]*) not in '(?P<needed>[^']{0,60}<[^']{1,60})'",
+        source="pip 20.3-26 _internal/resolution",
+        message="{package} has no release for Python {found}: it needs {needed}",
+        hint="create the environment with a Python that the package supports, or install another release of it",
+        examples=(
+            "ERROR: Package 'vllm' requires a different Python: 3.14.0 not in '<3.14,>=3.9'",
+        ),
+        not_examples=("ERROR: Package 'vllm' requires a different Python: 3.8.10 not in '>=3.9'",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\u00d7 No solution found when resolving \w",
+        source="uv 0.1-0.9 uv-resolver, uv/src/commands/diagnostics.rs",
+        message="uv found no releases of the packages that fit each other",
+        hint="read uv's explanation below the line, and relax a version or the Python that it names",
+        examples=("  \u00d7 No solution found when resolving dependencies:",),
+        not_examples=("\u00d7 No solution found when resolving (none)",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"^(?:LibMambaUnsatisfiableError: |UnsatisfiableError: The following specifications |ResolvePackageNotFound: ?$)",
+        source="conda 4.3-25 exceptions.py; conda-libmamba-solver 22-25",
+        message="conda found no packages that fit the request",
+        hint="relax the versions that the message lists, or add the channel that has them",
+        examples=(
+            "LibMambaUnsatisfiableError: Encountered problems while solving:",
+            "UnsatisfiableError: The following specifications were found to be incompatible with each other:",
+            "ResolvePackageNotFound: ",
+        ),
+        not_examples=(
+            "see LibMambaUnsatisfiableError: x",
+            "an UnsatisfiableError: The following specifications is raised",
+            "ResolvePackageNotFound: x is handled",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"ERROR! Intel\S{0,4} Extension for PyTorch\* needs to work with PyTorch (?P<needed>\S{1,40}), but PyTorch (?P<found>\S{1,60}) is found",
+        source="Intel Extension for PyTorch 1.10-2.8 __init__.py",
+        message="Intel Extension for PyTorch needs torch {needed}, and {found} is installed",
+        hint="install the release of the extension that has the version of torch",
+        examples=(
+            "ERROR! Intel\u00ae Extension for PyTorch* needs to work with PyTorch 2.5.*, but PyTorch 2.6.0+xpu is found. Please switch to the matching version and run again.",
+        ),
+        not_examples=("any Extension for PyTorch* needs to work with PyTorch 2.5",),
+        level=Level.STRONG,
+    ),
 )

@@ -273,4 +273,16 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
     ),
+    Signature(
+        pattern=r"Unsupported (?:global: GLOBAL|class) deepspeed\.",
+        source="torch 2.6-2.15 _weights_only_unpickler.py, of checkpoints of DeepSpeed 0.3-0.15",
+        message="A DeepSpeed checkpoint contains more than weights, which `torch.load` refuses by default since torch 2.6",
+        hint="upgrade DeepSpeed to 0.16 or later, which loads its own checkpoints; in your own code, pass `weights_only=False` for a file that you trust",
+        examples=(
+            "\tWeightsUnpickler error: Unsupported global: GLOBAL deepspeed.runtime.fp16.loss_scaler.LossScaler was not an allowed global by default.",
+            "WeightsUnpickler error: Unsupported class deepspeed.runtime.zero.config.ZeroStageEnum",
+        ),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict", "weights-file-corrupt"),
+    ),
 )

@@ -20,11 +20,13 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    Level,
     Missing,
     NotStated,
     Packages,
     Patient,
     Scope,
+    Signature,
     TorchLive,
     check,
     fail,
@@ -84,3 +86,29 @@ def _needs(packages: Packages) -> tuple[list[tuple[str, str, tuple[int, int]]], 
         if version is not None and at_least(version, release):
             found.append((name, version, oldest))
     return found, gap
+
+
+HINT = "create the environment with a newer Python, as the message asks"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"\bPackage '(?P<package>[^']{1,100})' requires a different Python: (?P<found>\d[\w.+]*) not in '>= ?(?P<needed>\d[\d.]*)'",
+        source="pip 20.3-26 _internal/resolution",
+        message="{package} needs Python {needed} or newer, and this is {found}",
+        examples=("ERROR: Package 'vllm' requires a different Python: 3.8.10 not in '>=3.9'",),
+        not_examples=(
+            "ERROR: Package 'vllm' requires a different Python: 3.14.0 not in '>=3.9,<3.14'",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\b(?P<package>\S{1,100}) requires Python '>= ?(?P<needed>\d[\d.]*)' but the running Python is (?P<found>\d[\w.]*)",
+        source="pip 9-20.2 _internal/req/req_install.py, legacy_resolve.py",
+        message="{package} needs Python {needed} or newer, and this is {found}",
+        examples=(
+            "ERROR: deepspeed-kernels requires Python '>=3.8' but the running Python is 3.6.9",
+        ),
+        not_examples=("x requires Python '>=3.8' but the running Python is unknown",),
+        level=Level.STRONG,
+    ),
+)

@@ -482,4 +482,18 @@ SIGNATURES = (
         hint="build the model with the configuration of the checkpoint (vocabulary, "
         "hidden size, LoRA rank)",
     ),
+    Signature(
+        pattern=r"Trying to set a tensor of shape (?P<have>torch\.Size\(\[(?![01]\b)\d.{0,60}?\)) in \x22(?P<name>[^\x22]{1,200})\x22 \(which has shape (?P<want>torch\.Size\(\[(?![01]\b)\d.{0,60}?\))\), this looks? incorrect",
+        source="accelerate 0.20-1.12 utils/modeling.py",
+        message="The model's {name} has the shape {want}, and the checkpoint's {have}",
+        hint="load the checkpoint with the config that it was saved with, or resize the model's embeddings first",
+        examples=(
+            'ValueError: Trying to set a tensor of shape torch.Size([128256, 4096]) in "weight" (which has shape torch.Size([128264, 4096])), this look incorrect.',
+            'ValueError: Trying to set a tensor of shape torch.Size([128256, 4096]) in "weight" (which has shape torch.Size([128264, 4096])), this looks incorrect.',
+        ),
+        not_examples=(
+            'ValueError: Trying to set a tensor of shape torch.Size([128256, 4096]) in "weight" (which has shape torch.Size([0])), this looks incorrect.',
+        ),
+        level=Level.STRONG,
+    ),
 )

@@ -135,17 +135,38 @@ SIGNATURES = (
         "`HF_HUB_OFFLINE=1` to be independent of it",
     ),
     Signature(
-        pattern=r"URLError: <urlopen error (?:\[Errno (?:-?[235]|101|104|110|111|113)\]|\[WinError 100|\[SSL|timed out|_ssl|Tunnel)|requests\.exceptions\.(?:ConnectionError|SSLError|ProxyError|ConnectTimeout|ReadTimeout|ChunkedEncodingError): |(?:httpx|httpcore)\.(?:Connect|Read|Proxy)\w{1,20}: ",
+        pattern=r"URLError: <urlopen error (?:\[Errno (?:-?[235]|101|104|110|111|113)\]|\[WinError 100|\[SSL|timed out|_ssl|Tunnel)|(?:httpx|httpcore)\.(?:Connect|Read|Proxy)\w{1,20}: (?!All connection attempts failed)",
         source=(
-            "python 3.3-3.14 Lib/urllib/error.py, requests 2.0-2.34 exceptions.py, httpx 0.18-0.28 "
+            "python 3.3-3.14 Lib/urllib/error.py, httpx 0.18-0.28 "
             "_exceptions.py, as Python prints an exception"
         ),
         examples=(
             "urllib.error.URLError: <urlopen error [Errno 110] Connection timed out>",
-            "requests.exceptions.SSLError: (MaxRetryError(\"HTTPSConnectionPool(host='cdn.example.org', port=443)\"))",
             "httpx.ConnectError: [Errno 101] Network is unreachable",
         ),
-        not_examples=("httpx.ConnectError:",),
+        not_examples=(
+            "httpx.ConnectError:",
+            "httpx.ConnectError: All connection attempts failed",
+        ),
+        level=Level.WEAK,
+        not_near=("wandb", "mlflow"),
+    ),
+    Signature(
+        # the hub is asked by HTTPS; servers of the job's own are not
+        pattern=r"requests\.exceptions\.(?:ConnectionError|SSLError|ProxyError|ConnectTimeout|ReadTimeout|ChunkedEncodingError): (?!.{0,60}\bHTTPConnectionPool\(|.{0,200}(?:localhost|127\.0\.0\.1|api\.wandb\.ai)\b)",
+        source="requests 2.0-2.34 exceptions.py, as Python prints an exception",
+        examples=(
+            "requests.exceptions.SSLError: (MaxRetryError(\"HTTPSConnectionPool(host='cdn.example.org', port=443)\"))",
+            "requests.exceptions.ConnectionError: ('Connection aborted.', ConnectionResetError(104, 'reset'))",
+            "requests.exceptions.ProxyError: HTTPSConnectionPool(host='cdn.example.org', port=443)",
+            "requests.exceptions.ConnectTimeout: HTTPSConnectionPool(host='cdn.example.org', port=443)",
+            "requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='cdn.example.org', port=443)",
+            "requests.exceptions.ChunkedEncodingError: ('Connection broken', x)",
+        ),
+        not_examples=(
+            "requests.exceptions.ConnectionError: HTTPConnectionPool(host='10.0.0.4', port=8000): Max retries exceeded with url: /health/",
+            "requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='localhost', port=8000): Read timed out.",
+        ),
         level=Level.WEAK,
         not_near=("wandb", "mlflow"),
     ),

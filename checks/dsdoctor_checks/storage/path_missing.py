@@ -215,4 +215,14 @@ SIGNATURES = (
         masks=("launch-file-missing",),
         goes_on=True,
     ),
+    Signature(
+        pattern=r"\bNot found: \x22(?P<path>[^\x22]{1,300})\x22: No such file or directory Error #2",
+        source="sentencepiece 0.1.8-0.2 src/filesystem.cc",
+        message="The tokenizer's file `{path}` does not exist",
+        examples=(
+            'OSError: Not found: "/w/models/m7/tokenizer.model": No such file or directory Error #2',
+        ),
+        not_examples=('found "a": No such file or directory Error #2',),
+        level=Level.STRONG,
+    ),
 )

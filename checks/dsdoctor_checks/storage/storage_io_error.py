@@ -58,11 +58,13 @@ SIGNATURES = (
         level=Level.LIKELY,
     ),
     Signature(
-        pattern=r"\[Errno (?:107\] Transport endpoint is not connected|121\] Remote I/O error)",
+        pattern=r"\[Errno (?:70\] Communication error on send|107\] Transport endpoint is not connected|108\] Cannot send after transport endpoint shutdown|121\] Remote I/O error)",
         source="Linux 4-6 errno; CPython OSError",
         examples=(
             "OSError: [Errno 107] Transport endpoint is not connected: '/mnt/data/x'",
             "OSError: [Errno 121] Remote I/O error: '/mnt/x'",
+            "OSError: [Errno 70] Communication error on send: '/lustre/x'",
+            "OSError: [Errno 108] Cannot send after transport endpoint shutdown: '/lustre/x'",
         ),
         not_examples=(),
         level=Level.STRONG,

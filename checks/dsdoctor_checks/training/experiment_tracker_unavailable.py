@@ -107,4 +107,16 @@ SIGNATURES = (
         message="Comet is not logged in",
         hint="set `COMET_API_KEY` in the job's environment, or pass `--report_to none`",
     ),
+    Signature(
+        pattern=r"HTTPSConnectionPool\(host='api\.(?:wandb\.ai|neptune\.ai|clear\.ml|swanlab\.cn)'.{0,60}: Max retries exceeded",
+        source="requests 2.0-2.34, as wandb 0.10-0.25, neptune, clearml and swanlab use it",
+        examples=(
+            "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='api.wandb.ai', port=443): Max retries exceeded with url: /graphql",
+            "HTTPSConnectionPool(host='api.neptune.ai', port=443): Max retries exceeded",
+            "HTTPSConnectionPool(host='api.clear.ml', port=443): Max retries exceeded",
+            "HTTPSConnectionPool(host='api.swanlab.cn', port=443): Max retries exceeded",
+        ),
+        not_examples=("HTTPSConnectionPool(host='api.wandb.ai', port=443): retried",),
+        masks=("hub-unreachable",),
+    ),
 )

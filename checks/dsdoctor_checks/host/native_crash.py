@@ -372,19 +372,6 @@ SIGNATURES = (
         masks=("rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"^Floating point exception(?: +\(core dumped\))?$|\d Floating point exception +(?:\(core dumped\)|\S)",
-        source="bash 3.2-5.3 jobs.c; the words are glibc's strsignal",
-        examples=(
-            "Floating point exception (core dumped)",
-            "Floating point exception",
-            "run.sh: line 3: 4711 Floating point exception     (core dumped) python train.py",
-            "run.sh: line 3: 4711 Floating point exception     python train.py",
-        ),
-        not_examples=("the Floating point exception is caught",),
-        level=Level.STRONG,
-        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
-    ),
-    Signature(
         pattern=r"^zsh: (?:segmentation fault|illegal hardware instruction|bus error|floating point exception) +\S|\bterminated by signal SIG(?:SEGV|ILL|FPE|BUS)\b",
         source="zsh 5.0-5.9 Src/jobs.c; fish 3-4 src/proc",
         examples=(
@@ -408,7 +395,7 @@ SIGNATURES = (
             "libc++abi: terminating due to uncaught exception of type std::runtime_error: bad",
             "libc++abi.dylib: terminating with uncaught exception of type c10::Error: x",
         ),
-        not_examples=("why libc++abi: terminating due to uncaught exception of type x is printed",),
+        not_examples=("a libc++abi: terminating due to uncaught exception of type x",),
         level=Level.WEAK,
         echo=True,
     ),

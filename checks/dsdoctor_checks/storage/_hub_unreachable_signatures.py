@@ -1,4 +1,7 @@
-"""Messages of a hub that cannot be reached, for `hub-unreachable`."""
+"""Messages of a hub that cannot be reached, for `hub-unreachable`.
+
+Over 400 lines because it is a table: one signature for each message.
+"""
 
 from __future__ import annotations
 

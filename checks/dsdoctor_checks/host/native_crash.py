@@ -372,7 +372,7 @@ SIGNATURES = (
         masks=("rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"^zsh: (?:segmentation fault|illegal hardware instruction|bus error|floating point exception) +\S|\bterminated by signal SIG(?:SEGV|ILL|FPE|BUS)\b",
+        pattern=r"^zsh: (?:segmentation fault|illegal hardware instruction|bus error|floating point exception) +\S|\bterminated by signal SIG(?:SEGV|ILL)\b",
         source="zsh 5.0-5.9 Src/jobs.c; fish 3-4 src/proc",
         examples=(
             "zsh: segmentation fault  python train.py",
@@ -381,10 +381,8 @@ SIGNATURES = (
             "zsh: floating point exception  python train.py",
             "fish: Job 1, 'python train.py' terminated by signal SIGSEGV (Address boundary error)",
             "fish: Job 1, 'python train.py' terminated by signal SIGILL (Illegal instruction)",
-            "fish: Job 1, 'python train.py' terminated by signal SIGFPE (Floating point exception)",
-            "fish: Job 1, 'python train.py' terminated by signal SIGBUS (Misaligned address error)",
         ),
-        not_examples=("zsh: segmentation fault ", "terminated by signal SIGFPEX"),
+        not_examples=("zsh: segmentation fault ", "terminated by signal SIGILLX"),
         level=Level.STRONG,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),

@@ -39,6 +39,11 @@ SAID = lazy(
     r"|Illegal instruction|Floating point exception|Trace/BPT trap): \d{1,2}(?=$| {2})"
     r"|fish: .{1,400} terminated by signal SIG(?P<fish>KILL|SEGV|ABRT|ILL|FPE|TRAP|BUS) \()"
 )
+#: The job was a tunnel or a monitor beside the run.
+BESIDE = lazy(
+    r"(?: \(core dumped\))?\s{2,}(?:\S{1,100}/)?(?:(?:auto)?ssh|tail|watch|sleep|tensorboard"
+    r"|nvidia-smi|nvtop|htop)\b"
+)
 #: bash says so of the signals other than SIGKILL, unless no core may be dumped.
 DUMPS = " (core dumped)"
 
@@ -54,9 +59,11 @@ def said_by_bash(text: str) -> str:
     'Illegal instruction (core dumped)'
     >>> said_by_bash("[1]+  Done                    python train.py")
     '[1]+  Done                    python train.py'
+    >>> said_by_bash("[1]+  Killed                  ssh -N login")
+    '[1]+  Killed                  ssh -N login'
     """
     found: re.Match[str] | None = SAID.match(text)
-    if found is None:
+    if found is None or BESIDE.match(text, found.end()):
         return text
     word = WORDS[(found["job"] or found["mac"] or found["fish"]).lower()]
     return word if word == "Killed" else word + DUMPS

@@ -170,3 +170,15 @@ def test_a_sentence_that_names_a_mistake_of_the_script_says_whose_it_is() -> Non
         assert told(text).outcome is not Outcome.USER_CODE
     two = f"why do I get ZorkError: no zork, or {own}\nI looked at my labels, and they are fine.\n"
     assert told(two).outcome is not Outcome.USER_CODE
+
+
+def test_a_tunnel_or_a_monitor_beside_the_run_is_not_the_run() -> None:
+    before, after = "epoch 1 step 100 loss: 1.2\n", "\nepoch 1 step 200 loss: 0.9\n"
+    for row in (
+        "[1]+  Killed                  ssh -N -L 6006:localhost:6006 node3",
+        "run.sh: line 3: 4711 Killed                  watch nvidia-smi",
+    ):
+        assert cause(before + row + after) == Outcome.CLEAN.value
+        assert cause(before + row.replace("ssh -N", "python").replace("watch", "python")) == (
+            "host-oom-killed"
+        )

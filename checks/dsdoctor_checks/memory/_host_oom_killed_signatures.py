@@ -190,7 +190,8 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
-        pattern=r"(?:^\s{0,12}|: |\d ?)Killed(?:$|\s{2,})",
+        # bash names the job: a tunnel or a monitor beside the run is none that trains
+        pattern=r"(?:^\s{0,12}|: |\d ?)Killed(?:$|\s{2,}(?!\s|(?:\S{1,100}/)?(?:auto)?(?:ssh|tail|watch|sleep|tensorboard|nvidia-smi|nvtop|htop)\b))",
         source="bash 3.2-5.3 jobs.c, slurm 17.11-25.05 srun, with glibc's strsignal",
         examples=(
             "Killed",
@@ -199,6 +200,7 @@ SIGNATURES = (
             "/usr/bin/bash: line 1: 40811 Killed                  python -u train.py --config c.yaml",
             "  380/3000 [==>.......] - ETA: 1:45:03 - loss: 2.1312 - time (s): 2.2343Killed",
         ),
+        not_examples=("[1]+  Killed                  ssh -N -L 6006:localhost:6006 node3",),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=STEP_ENDED,
         not_after=STEP_ENDING,

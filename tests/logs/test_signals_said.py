@@ -108,13 +108,6 @@ def test_a_process_that_was_killed_is_named_whoever_reports_it(said: str) -> Non
         "已终止",
         "进程已结束,退出代码1",
         pytest.param(
-            "libc++abi: terminating due to uncaught exception of type std::runtime_error: boom",
-            id="libcxxabi",
-        ),
-        pytest.param(
-            "Connection to gpu1 closed by remote host.\nConnection to gpu1 closed.", id="ssh"
-        ),
-        pytest.param(
             "W0512 torch/api.py:851] Sending process 1234 closing signal SIGTERM", id="torchrun"
         ),
         "note: This error originates from a subprocess, and more",
@@ -122,14 +115,34 @@ def test_a_process_that_was_killed_is_named_whoever_reports_it(said: str) -> Non
             "Canceled future for execute_request message before replies were done", id="jupyter"
         ),
         "Build step 'Execute shell' marked build as failure",
-        pytest.param(
-            "terminate called after throwing an instance of 'E'\n  what():  boom\nAborted (core dumped)",
-            id="terminate",
-        ),
     ],
 )
 def test_other_ends_are_not_clean(said: str) -> None:
     assert cause(said) == Outcome.UNRECOGNISED.value
+
+
+@pytest.mark.parametrize(
+    ("said", "condition"),
+    [
+        pytest.param(
+            "libc++abi: terminating due to uncaught exception of type std::runtime_error: boom",
+            "native-crash",
+            id="libcxxabi",
+        ),
+        pytest.param(
+            "terminate called after throwing an instance of 'E'\n  what():  boom\nAborted (core dumped)",
+            "native-crash",
+            id="terminate",
+        ),
+        pytest.param(
+            "Connection to gpu1 closed by remote host.\nConnection to gpu1 closed.",
+            "terminal-closed",
+            id="ssh",
+        ),
+    ],
+)
+def test_ends_that_say_what_happened(said: str, condition: str) -> None:
+    assert cause(said) == condition
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ def answered_by(scans: Sequence[Scan], answer: Answer) -> dict[Error, Answered]:
     A pattern matches the words of many messages; the index knows this message and the place that
     raised it. So hits on an exception's own lines are dropped if they name another condition. If
     the index names no condition, a hit of level STRONG or more still counts, unless its pattern is
-    for messages of other products only.
+    for messages of other products only. A signature that requires other words of the log knows more
+    than the message says.
     """
     found: dict[Error, Answered] = {}
     for scan in scans:
@@ -41,6 +42,7 @@ def _corrected(hits: Sequence[Hit], error: Error, said: Answered) -> list[Hit]:
         hit
         for hit in hits
         if hit.known.condition == name
+        or hit.known.signature.requires
         or not _is_in_traceback_of(hit, error)
         or (
             said.known is None

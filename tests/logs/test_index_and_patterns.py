@@ -51,3 +51,25 @@ def test_a_healthy_run_that_shows_such_messages_has_no_finding() -> None:
     found = read(text + steps + "Training completed.\n")
     assert found.causes == ()
     assert found.explained is None
+
+
+@pytest.mark.parametrize(
+    ("build", "condition"),
+    [
+        pytest.param("2.8.0+rocm6.4", "rocm-toolkit-missing", id="rocm"),
+        pytest.param("2.8.0+cu126", "cuda-toolkit-missing", id="cuda"),
+    ],
+)
+def test_words_elsewhere_in_the_log_say_which_toolkit_is_missing(
+    build: str, condition: str
+) -> None:
+    """The index knows the message, but not for what torch is built."""
+    builder = "/e/lib/python3.12/site-packages/deepspeed/ops/op_builder/builder.py"
+    text = (
+        f"torch {build}\nTraceback (most recent call last):\n"
+        '  File "/home/me/train.py", line 3, in <module>\n    import deepspeed\n'
+        f'  File "{builder}", line 51, in installed_cuda_version\n'
+        "deepspeed.ops.op_builder.builder.MissingCUDAException: CUDA_HOME does not exist, unable to "
+        "compile CUDA op(s)\n"
+    )
+    assert [cause.condition for cause in read(text).causes] == [condition]

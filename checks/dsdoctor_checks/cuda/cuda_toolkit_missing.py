@@ -120,6 +120,7 @@ SIGNATURES = (
             "CUDA_HOME not set",
             "CUDA_HOME is None",
         ),
+        unless=("+rocm",),  # a torch for ROCm, where DeepSpeed found no ROCm
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
     ),

@@ -106,6 +106,15 @@ HINT = "install `rocm-hip-sdk` of torch's ROCm release, or set `ROCM_HOME` to wh
 
 SIGNATURES = (
     Signature(
+        pattern="MissingCUDAException: CUDA_HOME does not exist",
+        source="deepspeed 0.10-0.19 ops/op_builder/builder.py, with a torch for ROCm",
+        message="DeepSpeed asks for CUDA although torch is built for ROCm: torch finds no ROCm folder",
+        examples=("MissingCUDAException: CUDA_HOME does not exist, unable to compile CUDA op(s)",),
+        requires=("+rocm",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "deepspeed-import-broken"),
+    ),
+    Signature(
         pattern=r"\bhipcc: (?:command )?not found$|\bNo such file or directory: '[^']{0,200}\bhipcc'",
         source="bash 3.2-5.2, dash 0.5; CPython 3.8-3.14 Lib/subprocess.py",
         message="The ROCm compiler `hipcc` is not where the build looks for it",

@@ -131,7 +131,7 @@ def test_a_driver_that_does_not_start_lists_no_gpu() -> None:
 @pytest.mark.parametrize(
     ("name", "heading"),
     [
-        pytest.param("MI300X", "8 × AMD GPU", id="not as torch names them"),
+        pytest.param("MI300X", "8 × AMD Instinct MI300X", id="as torch names them"),
         pytest.param("HGX B200", "8 × NVIDIA B200", id="NVIDIA's"),
     ],
 )

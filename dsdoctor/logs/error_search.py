@@ -36,7 +36,7 @@ from dsdoctor.logs.same_words import (
 #: The type in front of a message, and whatever a log prints before that.
 TYPE = lazy(r"^(?:\[[^\]]{1,40}\]:? ?)?(?:\w+\.){0,9}(?P<kind>\w*(?:Error|Exception)): ")
 #: What is in front of a message: names up to a colon.
-HEAD = lazy(r"(?:[^\s:]{1,80}\s?){1,4}:")
+HEAD = lazy(r"[^\s:]{1,80}(?:\s[^\s:]{1,80}){0,3}\s?:")
 #: A capital within a word.
 CLASS = lazy(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 #: Share of a message's words, or of a text's, that the other must contain.

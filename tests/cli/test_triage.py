@@ -14,7 +14,7 @@ PASTE = "ds_report\ntorch version .................... 2.4.0+cu121\ntorch cuda v
 @pytest.mark.parametrize(
     ("text", "begins"),
     [
-        pytest.param("my GPU does not work\n", "NOTHING FOUND", id="prose"),
+        pytest.param("my GPU does not work\n", "UNRECOGNIZED", id="prose"),
         pytest.param("epoch 1: loss 0.3\n", "NOTHING FOUND", id="lines that may be a log"),
         pytest.param(PASTE, "NOTHING FOUND", id="the output of a tool, in which nothing is wrong"),
         pytest.param(

@@ -5,13 +5,25 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 ENGINE = ROOT / "dsdoctor"
 PACK = ROOT / "checks" / "dsdoctor_checks"
 
+#: What the repository contains, apart from what begins with a dot: not a copy of it, or a log of a
+#: test run.
+TOP = frozenset(
+    {
+        "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "README.zh-CN.md", "SECURITY.md",
+        "STYLE.md", "action.yml", "benchmarks", "checks", "constraints-train.txt", "deploy", "docs",
+        "dsdoctor", "mkdocs.yml", "packaging", "pyproject.toml", "tests", "tools",
+    }
+)  # fmt: skip
 #: Module to the places (relative to dsdoctor/) that may import it.
 ALLOWED = {
     "subprocess": ("process/", "probes/children/"),
@@ -322,3 +334,13 @@ def test_a_long_module_says_why() -> None:
             if text.count("\n") > 400 and not told:
                 unexplained.add(path.relative_to(root).as_posix())
     assert unexplained == set()
+
+
+def test_nothing_else_is_in_the_repository() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout: pyproject.toml lists what a source distribution contains")
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files"], capture_output=True, text=True, check=True
+    )
+    there = {name.split("/")[0] for name in listed.stdout.splitlines()}
+    assert {name for name in there if not name.startswith(".")} == TOP

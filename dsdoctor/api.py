@@ -101,6 +101,7 @@ from dsdoctor.model.facts.python import (
 )
 from dsdoctor.model.facts.repair import (
     FreePort,
+    InstalledGcc,
     OtherToolkits,
     PackageManagers,
     RepairFiles,
@@ -138,6 +139,7 @@ from dsdoctor.model.fix_plan import (
     Step,
     Tell,
     Write,
+    prepended,
     reach_of,
 )
 from dsdoctor.model.observation import Observation
@@ -196,6 +198,7 @@ __all__ = [
     "Hostfile",
     "ImportOutcome",
     "Impossible",
+    "InstalledGcc",
     "JobRemains",
     "KernelLog",
     "LaunchCommand",
@@ -285,6 +288,7 @@ __all__ = [
     "fixed_by",
     "is_partial",
     "ok",
+    "prepended",
     "probe",
     "reach_of",
     "skip",

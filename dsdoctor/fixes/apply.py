@@ -33,8 +33,10 @@ from dsdoctor.model.fix_plan import (
     Step,
     Tell,
     Write,
+    prepended,
 )
 from dsdoctor.model.masking import mask, mask_words
+from dsdoctor.model.plain import shortened
 from dsdoctor.probes.extension_cache import builders_in
 from dsdoctor.probes.memory import mapped
 
@@ -63,13 +65,15 @@ def overlay(env: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str
 
     >>> overlay({"A": "1", "PATH": "/bin"}, {"A": "", "PATH": "/x/bin:$PATH"})
     {'PATH': '/x/bin:/bin'}
+    >>> overlay({}, {"LD_LIBRARY_PATH": "/x/lib64:$LD_LIBRARY_PATH"})
+    {'LD_LIBRARY_PATH': '/x/lib64'}
     """
     made = dict(env)
     for name, value in changes.items():
-        # the one reference that a plan uses
-        full = value.replace("$PATH", env.get("PATH", "")) if name == "PATH" else value
-        if full:
-            made[name] = full
+        if (added := prepended(name, value)) is not None:
+            made[name] = ":".join(filter(None, (added[0], env.get(name))))
+        elif value:
+            made[name] = value
         else:
             made.pop(name, None)
     return made
@@ -367,7 +371,7 @@ class _Tee:
         if words.strip():
             self.last = time.monotonic()
             width = shutil.get_terminal_size((100, 24)).columns
-            self.say(f"  | {words.rstrip()}"[: max(width, 40)])
+            self.say(shortened(f"  | {words.rstrip()}", max(width, 40)))
 
     def flush(self) -> None:
         if self.rest:

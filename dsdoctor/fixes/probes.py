@@ -10,6 +10,8 @@ import posixpath
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from dsdoctor.api import (
     ExtensionCache,
     FixRequest,
@@ -23,16 +25,19 @@ from dsdoctor.api import (
     probe,
 )
 from dsdoctor.fixes.downloads import toolkit_archives, toolkit_wheels
+from dsdoctor.fixes.modules import GCC, Modules
 from dsdoctor.host import Host, HostError, exists, matches, read_text
 from dsdoctor.hostfile import DEFAULT_HOSTFILE
 from dsdoctor.model.facts.launch import MasterPort
 from dsdoctor.model.facts.repair import (
     FreePort,
+    InstalledGcc,
     OtherToolkits,
     PackageManagers,
     RepairFiles,
     StaleBuilds,
 )
+from dsdoctor.probes.compilers import compiler
 from dsdoctor.probes.cuda_toolkits import missing_headers, parse_nvcc
 from dsdoctor.probes.extension_cache import builders_in
 
@@ -95,6 +100,7 @@ def package_managers(host: Host, patient: Patient, torch: TorchBuild | Missing) 
     python = ".".join(patient.version.split(".")[:2])
     names += [f"python{python}-dev", "python3-dev", "python3-devel", f"python{python}-devel"]
     names += [f"{tool}-{major}" for tool in ("gcc", "g++") for major in range(9, 17)]
+    names += [f"gcc-toolset-{major}-gcc-c++" for major in range(9, 17)]
     cuda = None if isinstance(torch, Missing) else torch.cuda
     if cuda:
         names.append(f"cuda-toolkit-{cuda.replace('.', '-')}")
@@ -140,37 +146,6 @@ def _toolkit(host: Host, root: str, source: str) -> Toolkit | None:
     )
 
 
-def parse_modules(text: str) -> list[str]:
-    r"""Names of CUDA modules in the output of `module -t avail`.
-
-    >>> parse_modules("/opt/modules:\ncuda/12.4(default)\ngcc/13\nnvhpc/24\nCUDA/11.8.0\n")
-    ['cuda/12.4', 'CUDA/11.8.0']
-    """
-    found = [line.strip().split("(")[0].rstrip("/") for line in text.splitlines()]
-    return [name for name in found if re.fullmatch(r"(?i)cuda(?:-?toolkit)?/[\w.+-]+", name)]
-
-
-def _modules(host: Host) -> Iterator[Toolkit]:
-    command = host.env.get("LMOD_CMD") or host.env.get("MODULES_CMD") or host.which("modulecmd")
-    if not command:
-        return
-    try:
-        listed = host.run([command, "bash", "-t", "avail"], timeout=SYSTEM_SECONDS)
-    except HostError:
-        return
-    for name in parse_modules((listed.stdout + listed.stderr).decode("utf-8", "replace"))[:20]:
-        try:
-            text = host.run([command, "python", "load", name], timeout=SYSTEM_SECONDS).text
-        except HostError:
-            continue
-        home = re.search(
-            r"""environ\[['"](?:CUDA_HOME|CUDA_PATH|CUDA_ROOT|EBROOTCUDA)['"]\]\s*=\s*['"]([^'"]+)""",
-            text,
-        )
-        if home and (found := _toolkit(host, home[1].rstrip("/"), name)):
-            yield found
-
-
 def own_roots(host: Host, base: str) -> Iterator[str]:
     """Roots of toolkits that an earlier fix installed below a folder."""
     for pattern in ("cuda-*/bin/nvcc", "cuda-*/nvidia/cu*/bin/nvcc"):
@@ -197,12 +172,39 @@ def other_toolkits(host: Host, patient: Patient, request: FixRequest) -> OtherTo
     for place in [line.strip() for line in places if line.strip()]:
         if place not in found and (toolkit := _toolkit(host, place, "conda")):
             found[place] = toolkit
-    for toolkit in _modules(host):
-        found.setdefault(toolkit.root, toolkit)
+    modules = Modules(host)
+    for name, root in modules.roots():
+        if root not in found and (toolkit := _toolkit(host, root, name)):
+            found[root] = toolkit
     gccs = tuple(
         major for major in range(7, 20) if host.which(f"gcc-{major}") and host.which(f"g++-{major}")
     )
-    return OtherToolkits(found=tuple(found.values()), gccs=gccs)
+    return OtherToolkits(
+        found=tuple(found.values()), gccs=gccs, gccs_elsewhere=tuple(_gccs_elsewhere(host, modules))
+    )
+
+
+def _gccs_elsewhere(host: Host, modules: Modules) -> Iterator[InstalledGcc]:
+    """The software collections of Red Hat's distributions, and environment modules."""
+    for cxx in matches(host, "/opt/rh/*/root/usr/bin/g++"):
+        if gcc := _gcc(host, posixpath.dirname(cxx), cxx.split("/")[3]):
+            yield gcc
+    for name, folders in modules.folders(GCC):
+        for folder in folders:
+            if gcc := _gcc(host, folder, name):
+                libraries = posixpath.join(posixpath.dirname(folder), "lib64")
+                carries = exists(host, f"{libraries}/libstdc++.so.6")
+                yield msgspec.structs.replace(gcc, libraries=libraries if carries else None)
+
+
+def _gcc(host: Host, folder: str, source: str) -> InstalledGcc | None:
+    cc, cxx = f"{folder}/gcc", f"{folder}/g++"
+    if not exists(host, cc) or not exists(host, cxx):
+        return None
+    found = compiler(host, cxx)
+    if found.kind != "gcc" or found.major is None:
+        return None
+    return InstalledGcc(major=found.major, cc=cc, cxx=cxx, source=source)
 
 
 # ---- files -------------------------------------------------------------------------------------

@@ -142,10 +142,27 @@ class Env(_Step, frozen=True, kw_only=True, tag="env"):
     """Variables for what follows, for the re-check and for the activation snippet.
 
     Attributes:
-        env: name to value; "" = the variable is unset.
+        env: name to value; "" = the variable is unset. A value such as `/x/bin:$PATH` puts a
+            folder in front of a search path.
     """
 
     env: dict[str, str]
+
+
+def prepended(name: str, value: str) -> tuple[str, str] | None:
+    """The folder that a value of a plan puts in front of a search path, and the shell's rest.
+
+    Only the search path of programs is never empty; an empty entry would be the working folder.
+
+    >>> prepended("PATH", "/x/bin:$PATH"), prepended("A", "/x"), prepended("A", "")
+    (('/x/bin', '":$PATH"'), None, None)
+    >>> prepended("LD_LIBRARY_PATH", "/x/lib64:$LD_LIBRARY_PATH")
+    ('/x/lib64', '"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"')
+    """
+    folder, separator, _ = value.rpartition(f":${name}")
+    if not separator or value != f"{folder}{separator}":
+        return None
+    return folder, '":$PATH"' if name == "PATH" else f'"${{{name}:+:${name}}}"'
 
 
 class Tell(_Step, frozen=True, kw_only=True, tag="tell"):

@@ -23,6 +23,7 @@ from dsdoctor.model.fix_plan import (
     Step,
     Tell,
     Write,
+    prepended,
 )
 from dsdoctor.model.redact import mask_tree
 from dsdoctor.report.text import clean
@@ -35,12 +36,12 @@ def _assigned(name: str, value: str) -> str:
     """The shell command that sets or unsets a variable.
 
     >>> _assigned("A", "x y"), _assigned("A", ""), _assigned("PATH", "/b:$PATH")
-    ("A='x y'", 'unset A', 'PATH=/b:"$PATH"')
+    ("A='x y'", 'unset A', 'PATH=/b":$PATH"')
     """
     if not value:
         return f"unset {name}"
-    if name == "PATH" and value.endswith(":$PATH"):  # the one variable that a plan adds to
-        return f'PATH={shlex.quote(value.removesuffix(":$PATH"))}:"$PATH"'
+    if (added := prepended(name, value)) is not None:
+        return f"{name}={shlex.quote(added[0])}{added[1]}"
     return f"{name}={shlex.quote(value)}"
 
 

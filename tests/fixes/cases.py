@@ -23,6 +23,7 @@ from dsdoctor.api import (
     Fact,
     FreePort,
     Hostfile,
+    InstalledGcc,
     LineProblem,
     MasterPort,
     MemoryDetail,
@@ -410,6 +411,31 @@ CASES: dict[str, Case] = {
         lambda: toolkit_machine(
             managers=PackageManagers(system="apt", candidates=APT.candidates, sudo="/usr/bin/sudo"),
             compilers=compilers(Compiler(command="c++")),
+        ),
+        SYSTEM_REACH, RUN,
+    ),
+    "install-compiler.module": (
+        "install-compiler",
+        lambda: toolkit_machine(
+            toolkits=CudaToolkits(chosen=0, how="CUDA_HOME", found=(BARE_12_4,)),
+            compilers=compilers(GCC15),
+            others=OtherToolkits(gccs_elsewhere=(
+                InstalledGcc(major=14, cc="/s/14/bin/gcc", cxx="/s/14/bin/g++", source="gcc/14.1"),
+                InstalledGcc(major=12, cc="/s/12/bin/gcc", cxx="/s/12/bin/g++", source="gcc/12.2",
+                             libraries="/s/12/lib64"),
+            )),
+        ),
+        ENV_REACH, RUN,
+    ),
+    "install-compiler.dnf": (
+        "install-compiler",
+        lambda: toolkit_machine(
+            managers=PackageManagers(
+                system="dnf", candidates=("gcc-toolset-13-gcc-c++",), sudo="/usr/bin/sudo"
+            ),
+            compilers=compilers(
+                Compiler(command="c++", path="/usr/bin/c++", kind="gcc", version="8.5.0")
+            ),
         ),
         SYSTEM_REACH, RUN,
     ),

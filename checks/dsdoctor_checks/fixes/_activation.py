@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from dsdoctor.api import Env, FixRequest, Patient, Reach, Step, Write
+from dsdoctor.api import Env, FixRequest, Patient, Reach, Step, Write, prepended
 
 
 def base_of(patient: Patient, request: FixRequest) -> tuple[str, Reach]:
@@ -39,10 +39,10 @@ def snippet(fix: str, variables: Mapping[str, str]) -> str:
     for name, value in variables.items():
         if not value:
             lines.append(f"unset {name}")
-        elif name == "PATH":
-            folder = _single_quoted(value.removesuffix(":$PATH"))
-            test = f'case ":$PATH:" in *:{folder}:*) ;; *) PATH={folder}":$PATH" ;; esac'
-            lines.append(f"{test}; export PATH")
+        elif (added := prepended(name, value)) is not None:
+            folder = _single_quoted(added[0])
+            test = f'case ":${name}:" in *:{folder}:*) ;; *) {name}={folder}{added[1]} ;; esac'
+            lines.append(f"{test}; export {name}")
         else:
             lines.append(f"export {name}={_single_quoted(value)}")
     return "\n".join([*lines, ""])

@@ -15,7 +15,7 @@ from dsdoctor.api import (
     Step,
     TorchBuild,
 )
-from dsdoctor_checks._util import GIB, at_least
+from dsdoctor_checks._util import GIB, at_least, listed
 from dsdoctor_checks.fixes._activation import base_of
 from dsdoctor_checks.fixes._routes import system_install
 
@@ -35,17 +35,22 @@ class HostCompiler(msgspec.Struct, frozen=True):
         cxx: the same of the C++ compiler.
         steps: that install it; none if it is installed.
         creates: directories that the steps create.
+        libraries: folder of the libstdc++ that its programs need; None = the system's is enough.
     """
 
     cc: str
     cxx: str
     steps: tuple[Step, ...] = ()
     creates: tuple[str, ...] = ()
+    libraries: str | None = None
 
     @property
     def variables(self) -> dict[str, str]:
         """Torch's builds read CC and CXX; the third is for builds that call nvcc themselves."""
-        return {"CC": self.cc, "CXX": self.cxx, "NVCC_PREPEND_FLAGS": f"-ccbin {self.cxx}"}
+        found = {"CC": self.cc, "CXX": self.cxx, "NVCC_PREPEND_FLAGS": f"-ccbin {self.cxx}"}
+        if self.libraries:
+            found["LD_LIBRARY_PATH"] = f"{self.libraries}:$LD_LIBRARY_PATH"
+        return found
 
 
 def oldest_for(torch: TorchBuild) -> int:
@@ -77,19 +82,34 @@ def choose(
     at_hand = [major for major in others.gccs if oldest <= major <= newest]
     if at_hand:
         return HostCompiler(f"gcc-{max(at_hand)}", f"g++-{max(at_hand)}")
+    elsewhere = [gcc for gcc in others.gccs_elsewhere if oldest <= gcc.major <= newest]
+    if elsewhere:  # one that needs no libraries at run time first
+        best = max(elsewhere, key=lambda gcc: (gcc.libraries is None, gcc.major))
+        return HostCompiler(best.cc, best.cxx, libraries=best.libraries)
     by_conda = _conda(managers, *base_of(patient, request), min(newest, NEWEST_OF_CONDA), system)
     if by_conda is not None:
         return by_conda
     majors = range(min(newest, NEWEST_OFFERED), oldest - 1, -1)
-    offered = next((n for n in majors if f"g++-{n}" in managers.candidates), None)
+    offered = next((o for n in majors if (o := _of_system(n, managers.candidates))), None)
     if offered is None:
         return f"install {words(bounds)}"
-    names = (f"gcc-{offered}", f"g++-{offered}")
+    packages, cc, cxx = offered
     if not request.allows(Reach.SYSTEM):
-        return f"pass `--reach system` to install `{names[1]}` with {managers.system}"
+        return f"pass `--reach system` to install `{packages[-1]}` with {managers.system}"
     if not system.is_root and not managers.sudo:
-        return f"ask an administrator to install `{names[0]}` and `{names[1]}`"
-    return HostCompiler(*names, (system_install(managers, names, system.is_root, why),))
+        return f"ask an administrator to install {listed([f'`{name}`' for name in packages])}"
+    return HostCompiler(cc, cxx, (system_install(managers, packages, system.is_root, why),))
+
+
+def _of_system(major: int, candidates: tuple[str, ...]) -> tuple[tuple[str, ...], str, str] | None:
+    """Packages of the distribution with a gcc, and where its compilers are then."""
+    if f"g++-{major}" in candidates:
+        names = (f"gcc-{major}", f"g++-{major}")
+        return names, *names
+    if f"gcc-toolset-{major}-gcc-c++" in candidates:  # Red Hat's distributions, from 8 on
+        folder = f"/opt/rh/gcc-toolset-{major}/root/usr/bin"
+        return (f"gcc-toolset-{major}-gcc-c++",), f"{folder}/gcc", f"{folder}/g++"
+    return None
 
 
 def _conda(

@@ -3,8 +3,9 @@
 ## What it does
 If a suitable gcc is on PATH under its versioned name (`gcc-13` and `g++-13`), selects it with `CC` and
 `CXX`, which torch's builds read, and `NVCC_PREPEND_FLAGS` for builds that call nvcc directly.
-Otherwise installs one with conda into a separate prefix, or with `--reach system` from the
-distribution.
+Otherwise selects one of a software collection (`gcc-toolset-12` in `/opt/rh`) or of an environment
+module (`module avail gcc`) by its path. If there is none either, installs one with conda into a
+separate prefix, or with `--reach system` from the distribution.
 
 ## Undo
 Removes the snippet and the directory, or the package manager removes what it installed.

@@ -34,6 +34,25 @@ class PackageManagers(Fact, frozen=True, kw_only=True):
     libaio: bool = False
 
 
+class InstalledGcc(msgspec.Struct, frozen=True, kw_only=True):
+    """A gcc that is not on PATH.
+
+    Attributes:
+        major: its major version.
+        cc: path of the C compiler.
+        cxx: path of the C++ compiler.
+        source: the software collection (`gcc-toolset-12`) or the module (`gcc/12.2.0`).
+        libraries: folder of its libstdc++, if what it builds may need that one; None = it links
+            what the system's lacks into what it builds, as software collections do.
+    """
+
+    major: int
+    cc: str
+    cxx: str
+    source: str
+    libraries: str | None = None
+
+
 class OtherToolkits(Fact, frozen=True, kw_only=True):
     """Toolkits that torch would not find on its own: earlier fixes, other environments, modules.
 
@@ -41,10 +60,12 @@ class OtherToolkits(Fact, frozen=True, kw_only=True):
         found: the toolkits; `source` is `dsdoctor` or `dsdoctor-conda` for earlier fixes, `conda`,
             or the name of the module (`cuda/12.4`).
         gccs: gcc major versions with both `gcc-N` and `g++-N` on PATH, ascending.
+        gccs_elsewhere: others, of software collections and environment modules.
     """
 
     found: tuple[Toolkit, ...] = ()
     gccs: tuple[int, ...] = ()
+    gccs_elsewhere: tuple[InstalledGcc, ...] = ()
 
 
 class Wheel(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@
 DEBIAN_FRONTEND=noninteractive sudo -n apt-get install --yes --no-install-recommends cuda-toolkit-12-4
 # the following steps and the proof use these variables
 export CUDA_HOME=/usr/local/cuda-12.4
-export PATH=/usr/local/cuda-12.4/bin:"$PATH"
+export PATH=/usr/local/cuda-12.4/bin":$PATH"
 # sets them in the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d
 cat > /e/opt/dsdoctor/env.d/install-cuda-toolkit.sh <<'DSDOCTOR_END'

@@ -18,7 +18,7 @@ mkdir -p /home/u/.local/share/dsdoctor/cuda-12.4
 ln -sfn lib /home/u/.local/share/dsdoctor/cuda-12.4/lib64
 # the following steps and the proof use these variables
 export CUDA_HOME=/home/u/.local/share/dsdoctor/cuda-12.4
-export PATH=/home/u/.local/share/dsdoctor/cuda-12.4/bin:"$PATH"
+export PATH=/home/u/.local/share/dsdoctor/cuda-12.4/bin":$PATH"
 # sets them in the shell that starts the job
 mkdir -p /home/u/.local/share/dsdoctor/env.d
 cat > /home/u/.local/share/dsdoctor/env.d/install-cuda-toolkit.sh <<'DSDOCTOR_END'

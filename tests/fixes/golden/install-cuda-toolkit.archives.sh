@@ -18,7 +18,7 @@ mkdir -p /e/opt/dsdoctor/cuda-12.4
 ln -sfn lib /e/opt/dsdoctor/cuda-12.4/lib64
 # the following steps and the proof use these variables
 export CUDA_HOME=/e/opt/dsdoctor/cuda-12.4
-export PATH=/e/opt/dsdoctor/cuda-12.4/bin:"$PATH"
+export PATH=/e/opt/dsdoctor/cuda-12.4/bin":$PATH"
 # sets them in the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d
 cat > /e/opt/dsdoctor/env.d/install-cuda-toolkit.sh <<'DSDOCTOR_END'

@@ -5,7 +5,7 @@
 /opt/mamba/bin/mamba create --yes --prefix /c/envs/t/opt/dsdoctor/cuda-12.4 --override-channels --channel conda-forge --strict-channel-priority cuda-toolkit=12.4 cuda-version=12.4
 # the following steps and the proof use these variables
 export CUDA_HOME=/c/envs/t/opt/dsdoctor/cuda-12.4
-export PATH=/c/envs/t/opt/dsdoctor/cuda-12.4/bin:"$PATH"
+export PATH=/c/envs/t/opt/dsdoctor/cuda-12.4/bin":$PATH"
 export CPATH=/c/envs/t/opt/dsdoctor/cuda-12.4/targets/x86_64-linux/include
 # sets them in the shell that starts the job
 mkdir -p /c/envs/t/opt/dsdoctor/env.d

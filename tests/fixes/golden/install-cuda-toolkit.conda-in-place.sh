@@ -6,7 +6,7 @@
 /opt/conda/bin/conda install --yes --prefix /c/envs/t --override-channels --channel nvidia/label/cuda-12.4.0 --strict-channel-priority cuda-toolkit=12.4 cuda-nvcc=12.4 cuda-cudart-dev=12.4 cuda-libraries-dev=12.4
 # the following steps and the proof use these variables
 export CUDA_HOME=/c/envs/t
-export PATH=/c/envs/t/bin:"$PATH"
+export PATH=/c/envs/t/bin":$PATH"
 export CPATH=/c/envs/t/targets/x86_64-linux/include
 # sets them in the shell that starts the job
 mkdir -p /c/envs/t/opt/dsdoctor/env.d

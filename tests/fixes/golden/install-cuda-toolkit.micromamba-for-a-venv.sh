@@ -5,7 +5,7 @@
 /opt/micromamba/bin/micromamba create --yes --prefix /e/opt/dsdoctor/cuda-12.4 --override-channels --channel conda-forge --strict-channel-priority cuda-toolkit=12.4 cuda-version=12.4
 # the following steps and the proof use these variables
 export CUDA_HOME=/e/opt/dsdoctor/cuda-12.4
-export PATH=/e/opt/dsdoctor/cuda-12.4/bin:"$PATH"
+export PATH=/e/opt/dsdoctor/cuda-12.4/bin":$PATH"
 export CPATH=/e/opt/dsdoctor/cuda-12.4/targets/x86_64-linux/include
 # sets them in the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d

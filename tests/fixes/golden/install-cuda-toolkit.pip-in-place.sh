@@ -13,7 +13,7 @@ mkdir -p /e/lib/python3.11/site-packages/nvidia/cu13
 ln -sfn lib /e/lib/python3.11/site-packages/nvidia/cu13/lib64
 # the following steps and the proof use these variables
 export CUDA_HOME=/e/lib/python3.11/site-packages/nvidia/cu13
-export PATH=/e/lib/python3.11/site-packages/nvidia/cu13/bin:"$PATH"
+export PATH=/e/lib/python3.11/site-packages/nvidia/cu13/bin":$PATH"
 # sets them in the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d
 cat > /e/opt/dsdoctor/env.d/install-cuda-toolkit.sh <<'DSDOCTOR_END'

@@ -19,7 +19,7 @@ mkdir -p /e/opt/dsdoctor/cuda-13.0/nvidia/cu13
 ln -sfn lib /e/opt/dsdoctor/cuda-13.0/nvidia/cu13/lib64
 # the following steps and the proof use these variables
 export CUDA_HOME=/e/opt/dsdoctor/cuda-13.0/nvidia/cu13
-export PATH=/e/opt/dsdoctor/cuda-13.0/nvidia/cu13/bin:"$PATH"
+export PATH=/e/opt/dsdoctor/cuda-13.0/nvidia/cu13/bin":$PATH"
 # sets them in the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d
 cat > /e/opt/dsdoctor/env.d/install-cuda-toolkit.sh <<'DSDOCTOR_END'

@@ -7,7 +7,7 @@
 /opt/pixi/bin/pixi add --manifest-path /e/opt/dsdoctor/cuda-12.4/pixi.toml cuda-toolkit=12.4 cuda-version=12.4
 # the following steps and the proof use these variables
 export CUDA_HOME=/e/opt/dsdoctor/cuda-12.4/.pixi/envs/default
-export PATH=/e/opt/dsdoctor/cuda-12.4/.pixi/envs/default/bin:"$PATH"
+export PATH=/e/opt/dsdoctor/cuda-12.4/.pixi/envs/default/bin":$PATH"
 export CPATH=/e/opt/dsdoctor/cuda-12.4/.pixi/envs/default/targets/x86_64-linux/include
 # sets them in the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d

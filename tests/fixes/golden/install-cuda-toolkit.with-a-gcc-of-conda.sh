@@ -9,7 +9,7 @@
 /opt/mamba/bin/mamba create --yes --prefix /e/opt/dsdoctor/cuda-12.4 --override-channels --channel nvidia/label/cuda-12.4.0 --strict-channel-priority cuda-toolkit=12.4 cuda-nvcc=12.4 cuda-cudart-dev=12.4 cuda-libraries-dev=12.4
 # the following steps and the proof use these variables
 export CUDA_HOME=/e/opt/dsdoctor/cuda-12.4
-export PATH=/e/opt/dsdoctor/cuda-12.4/bin:"$PATH"
+export PATH=/e/opt/dsdoctor/cuda-12.4/bin":$PATH"
 export CPATH=/e/opt/dsdoctor/cuda-12.4/targets/x86_64-linux/include
 export CC=/e/opt/dsdoctor/gcc-13/bin/x86_64-conda-linux-gnu-gcc
 export CXX=/e/opt/dsdoctor/gcc-13/bin/x86_64-conda-linux-gnu-g++

@@ -19,7 +19,7 @@ mkdir -p /e/opt/dsdoctor/cuda-12.4
 ln -sfn lib /e/opt/dsdoctor/cuda-12.4/lib64
 # the following steps and the proof use these variables
 export CUDA_HOME=/e/opt/dsdoctor/cuda-12.4
-export PATH=/e/opt/dsdoctor/cuda-12.4/bin:"$PATH"
+export PATH=/e/opt/dsdoctor/cuda-12.4/bin":$PATH"
 export CC=gcc-13
 export CXX=g++-13
 export NVCC_PREPEND_FLAGS='-ccbin g++-13'

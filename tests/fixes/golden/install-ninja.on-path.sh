@@ -1,7 +1,7 @@
 # install-ninja: make ninja available to jobs
 (set -e
 # the following steps and the proof use these variables
-export PATH=/e/bin:"$PATH"
+export PATH=/e/bin":$PATH"
 # sets them in the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d
 cat > /e/opt/dsdoctor/env.d/install-ninja.sh <<'DSDOCTOR_END'

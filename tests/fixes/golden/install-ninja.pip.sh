@@ -3,7 +3,7 @@
 # torch builds ops with it
 /e/bin/python -m pip install --no-input ninja
 # the following steps and the proof use these variables
-export PATH=/e/bin:"$PATH"
+export PATH=/e/bin":$PATH"
 # sets them in the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d
 cat > /e/opt/dsdoctor/env.d/install-ninja.sh <<'DSDOCTOR_END'

@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from dsdoctor.api import OtherToolkits, TorchBuild, fix
+from dsdoctor.api import Compiler, OtherToolkits, TorchBuild, fix
 from dsdoctor.fixes import planner
 from dsdoctor.model import snapshot as snapshots
 from dsdoctor.model.facts.run import RunNeeds
@@ -154,6 +154,32 @@ def test_a_plan_reaches_as_far_as_its_farthest_step() -> None:
         asked = FixRequest(reach=reach)
         made = planner.plan_one(unit, snapshots.of([RunNeeds()], {}), Findings(), asked)
         assert isinstance(made, found)
+
+
+@pytest.mark.parametrize(
+    ("compiler", "why"),
+    [
+        pytest.param(
+            Compiler(command="c++"), "needs a host compiler, but `c++` is not on PATH", id="none"
+        ),
+        pytest.param(
+            Compiler(command="c++", path="/usr/bin/c++", kind="gcc", version="8.5.0"),
+            "the headers of torch 2.5.1 need gcc 9 or newer, but `c++` is gcc 8.5.0",
+            id="too old for torch",
+        ),
+    ],
+)
+def test_no_toolkit_is_installed_for_which_there_is_no_compiler(
+    compiler: Compiler, why: str
+) -> None:
+    """Nothing could be built with it, so the fix would download gigabytes and fail its proof."""
+    facts = toolkit_machine(archives=ARCHIVES, compilers=compilers(compiler))
+    (refused,) = plan("install-cuda-toolkit", facts, ENV_REACH, RUN).impossible
+    assert why in refused.why
+    facts["others"] = OtherToolkits(gccs=(12,))
+    (made,) = plan("install-cuda-toolkit", facts, ENV_REACH, RUN).plans
+    assert made.reasons[-1].endswith("`g++-12` is used instead")
+    assert "jit-build-gcc-too-old" in made.proves
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ from dsdoctor_checks.fixes._routes import system_install
 #: The oldest gcc that torch's headers accept: C++20 from torch 2.12 on, C++17 before.
 OLDEST = ((10, "2.12"), (9, "2.1"))
 UNBOUNDED = 99
+#: What a suitable compiler ends.
+CONDITIONS = ("jit-build-compiler-missing", "jit-build-gcc-too-new", "jit-build-gcc-too-old")
 #: The newest gcc to look for in a distribution or on conda-forge if there is no upper bound.
 NEWEST_OFFERED = 16
 NEWEST_OF_CONDA = 13

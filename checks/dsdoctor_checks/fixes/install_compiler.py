@@ -70,7 +70,7 @@ def install_compiler(
         name=NAME,
         title=f"use `{gcc.cxx}` as the host compiler",
         steps=steps,
-        proves=("jit-build-compiler-missing", "jit-build-gcc-too-new", "jit-build-gcc-too-old"),
+        proves=_host_compiler.CONDITIONS,
         reasons=(f"{has}, but {why}",),
         reach=reach_of(steps),
         activate=line,

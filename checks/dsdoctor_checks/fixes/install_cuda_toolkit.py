@@ -93,15 +93,30 @@ def _archs(gpus: Gpus | Missing, run: RunNeeds, env: Environment | Missing, give
     return ";".join(words or map(dotted, sorted(found))) or "8.0"
 
 
-def _compiler_refusal(compilers: Compilers | Missing, want: str) -> str | None:
-    """Why nvcc of this CUDA would reject the host compiler, in words."""
-    newest = NEWEST_GCC.get(pair(want) or (0, 0))
-    if isinstance(compilers, Missing) or newest is None:
+def _bounds(torch: TorchBuild, want: str) -> tuple[int, int]:
+    """The oldest and the newest gcc that torch's headers and nvcc of this CUDA accept."""
+    newest = NEWEST_GCC.get(pair(want) or (0, 0), _host_compiler.UNBOUNDED)
+    return _host_compiler.oldest_for(torch), newest
+
+
+def _compiler_refusal(compilers: Compilers | Missing, torch: TorchBuild, want: str) -> str | None:
+    """Why nothing can be built with nvcc of this CUDA and the present host compiler, in words."""
+    if isinstance(compilers, Missing):
         return None
+    oldest, newest = _bounds(torch, want)
     for now in (compilers.cxx, compilers.cc):
-        if now.kind == "gcc" and (now.major or 0) > newest:
+        if now.path is None:
+            return f"nvcc needs a host compiler, but `{now.command}` is not on PATH"
+        if now.kind != "gcc" or now.major is None:
+            continue
+        if now.major > newest:
             return (
                 f"nvcc {want} accepts gcc up to {newest}, but `{now.command}` is gcc {now.version}"
+            )
+        if now.major < oldest:
+            return (
+                f"the headers of torch {torch.version} need gcc {oldest} or newer, but "
+                f"`{now.command}` is gcc {now.version}"
             )
     return None
 
@@ -167,12 +182,13 @@ def install_cuda_toolkit(
             why=f"the CUDA {want} toolkit cannot be installed: {route}"
             + (f"; but {served}" if served else "")
         )
-    refused = _compiler_refusal(compilers, want)
+    refused = _compiler_refusal(compilers, torch, want)
     gcc: _host_compiler.HostCompiler | None = None
     if refused:
-        bounds = (_host_compiler.oldest_for(torch), NEWEST_GCC[pair(want) or (0, 0)])
         why = f"a host compiler that nvcc {want} accepts"
-        chose = _host_compiler.choose(others, managers, patient, system, request, bounds, why)
+        chose = _host_compiler.choose(
+            others, managers, patient, system, request, _bounds(torch, want), why
+        )
         if isinstance(chose, str):
             return Impossible(why=f"{refused}; {chose}")
         gcc = chose
@@ -190,7 +206,7 @@ def install_cuda_toolkit(
         name=NAME,
         title=f"use the CUDA {want} toolkit in `{route.home}` for torch {torch.version}",
         steps=steps,
-        proves=CONDITIONS + (("jit-build-gcc-too-new",) if gcc else ()),
+        proves=CONDITIONS + (_host_compiler.CONDITIONS if gcc else ()),
         proof=_proofs(torch, patient, version, route.home, variables, _archs(gpus, run, env,
                       request.arch_list)),
         undo=(f"{route.undo}; " if route.undo else "") + f"`dsdoctor fix --undo` removes {gone}",

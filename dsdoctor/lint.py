@@ -23,19 +23,19 @@ from dsdoctor.errors import UsageError
 from dsdoctor.fact_source import Facts
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.judge import JUDGE_SECONDS, Policy, not_judged, unit_findings
+from dsdoctor.lint_accelerate import facts_of, with_its_file
 from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.facts.base import Fact
-from dsdoctor.model.facts.launch import LaunchCommand, LaunchParse
-from dsdoctor.model.facts.python import DeepSpeedInstall
+from dsdoctor.model.facts.launch import LaunchParse
+from dsdoctor.model.facts.python import DeepSpeedInstall, Packages
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.snapshot import Snapshot, masked
 from dsdoctor.model.snapshot import of as snapshot_of
 from dsdoctor.packs.registry import Registry, Unit, needs
 from dsdoctor.precedence import without_wider
-from dsdoctor.probes.accelerate_keys import rejected_by_plugin, too_few_ranks, unread
-from dsdoctor.probes.accelerate_values import is_accelerate, rejected_value, verdict
-from dsdoctor.probes.command_line import batch_options, parse_command, with_accelerate
+from dsdoctor.probes.accelerate_values import is_accelerate
+from dsdoctor.probes.command_line import batch_options, parse_command
 from dsdoctor.probes.config import CONFIG_KEYS, is_config, parse_bytes, parse_config
 from dsdoctor.probes.hostfile import parse_env_file
 from dsdoctor.probes.launcher_options import rejected_option
@@ -99,6 +99,7 @@ class Linter:
     Attributes:
         version: the DeepSpeed release that will read the files; None = not known.
         framework: what passes the configs to DeepSpeed; None = not known.
+        packages: of the environment that will read the files; None = not known.
     """
 
     def __init__(
@@ -108,9 +109,11 @@ class Linter:
         version: str | None,
         policy: Policy,
         framework: str | None = None,
+        packages: Packages | None = None,
     ) -> None:
         self.version = version
         self.framework = framework
+        self.packages = packages
         self._registry = registry
         self._policy = policy
         self._units = [unit for unit in units if unit.check is not None]
@@ -156,13 +159,13 @@ class Linter:
         text = data.decode("utf-8", "replace")
         if name.endswith((".json", ".hjson")):
             kind, parts = _config_parts(shown, data)
-            return (kind, parts) if kind else _yaml_parts(shown, text)
+            return (kind, parts) if kind else _yaml_parts(shown, text, self.packages)
         if name.endswith(_YAML):
-            return _yaml_parts(shown, text)
+            return _yaml_parts(shown, text, self.packages)
         if name.endswith(".deepspeed_env"):
             return "env-file", [_Part([parse_env_file(text, shown)], ("launch",))]
         if name.endswith(_SCRIPTS) or (text.startswith("#!") and "sh" in text.split("\n", 1)[0]):
-            parts = _script_parts(path, text)
+            parts = _script_parts(path, text, self.packages)
             # a script that starts nothing is no mistake of whoever passes all their scripts
             return ("script" if parts or named else "", parts)
         if "hostfile" in name or _looks_like_hosts(text):
@@ -231,7 +234,7 @@ def _config_part(fact: Any, shown: str, line: int = 0) -> _Part:
     return _Part([fact], ("config",), line=line, run=run)
 
 
-def _yaml_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
+def _yaml_parts(shown: str, text: str, packages: Packages | None) -> tuple[str, list[_Part]]:
     if not re.search("deepspeed|DEEPSPEED|distributed_type|compute_environment", text):
         return "", []
     try:
@@ -254,41 +257,14 @@ def _yaml_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
             fact = msgspec.structs.replace(fact, lines={})
             parts.append(_config_part(fact, shown, line))
     if kind == "accelerate":
-        few = too_few_ranks(found, {})
-        if few:
-            starved = LaunchParse(launcher="accelerate", accepted=True, too_few_ranks=few)
-            parts.append(_Part([starved], ("launch",), line=_line_of("num_processes", text)))
-        parts += _plugin_parts(found, text)
-        rejection = rejected_value(found, {})
-        line = 0 if rejection is None else _line_of(rejection.said.split("`")[1], text)
-        parts.append(_Part([verdict(rejection)], ("launch",), line=line))
-        alone = found.get("distributed_type") == "NO"  # one rank, whatever `num_processes` says
-        if rejection is None and isinstance(found.get("gpu_ids"), str) and not alone:
-            command = with_accelerate(LaunchCommand(launcher="accelerate"), found)
-            parts.append(_Part([command], ("launch",), line=_line_of("gpu_ids", text)))
-        error = rejected_by_plugin(found, {}, None)
-        if error:
-            refused = LaunchParse(launcher="accelerate", accepted=False, error=error, in_ranks=True)
-            line = _line_of(error.split("`")[1], text)
-            parts.append(_Part([refused], ("launch",), line=line))
+        parts += [
+            _Part([fact], ("launch",), line=line) for fact, line in facts_of(found, text, packages)
+        ]
     known = kind == "accelerate" or bool(parts) or isinstance(found.get("deepspeed"), str)
     return (kind, parts) if known else ("", [])
 
 
-def _line_of(key: str, text: str) -> int:
-    """The line of YAML that sets a key; 0 if it is not found."""
-    found = re.search(rf"^[ \t]*['\"]?{re.escape(key)}['\"]?[ \t]*:", text, re.MULTILINE)
-    return text.count("\n", 0, found.start()) + 1 if found else 0
-
-
-def _plugin_parts(values: dict[str, Any], text: str) -> Iterator[_Part]:
-    """Keys of sections that accelerate does not read."""
-    for key, near in unread(values).items():
-        fact = LaunchParse(launcher="accelerate", accepted=True, ignored={key: near})
-        yield _Part([fact], ("launch",), line=_line_of(key.rpartition(".")[2], text))
-
-
-def _script_parts(path: Path, text: str) -> list[_Part]:
+def _script_parts(path: Path, text: str, packages: Packages | None) -> list[_Part]:
     parts: list[_Part] = []
     batch = batch_options(text)
     for command in launches(text):
@@ -312,6 +288,8 @@ def _script_parts(path: Path, text: str) -> list[_Part]:
         launcher = fact.inner or fact.launcher
         if error := rejected_option(launcher, fact.options):
             facts.append(LaunchParse(launcher=launcher, accepted=False, error=error))
+        elif launcher == "accelerate":
+            facts += with_its_file(path, fact.options, packages)
         parts.append(_Part(facts, ("launch", "cluster"), line=command.line, run=run))
     return parts
 
@@ -338,7 +316,10 @@ def find_files(paths: Sequence[str]) -> list[tuple[Path, str, bool]]:
     return found
 
 
-def installed_deepspeed(snapshot: Snapshot) -> str | None:
-    """The DeepSpeed release of an environment."""
-    found = snapshot.get(DeepSpeedInstall)
-    return found.version if isinstance(found, DeepSpeedInstall) else None
+def installed(snapshot: Snapshot) -> tuple[str | None, Packages | None]:
+    """The DeepSpeed release of an environment, and its packages; None = not known."""
+    found, packages = snapshot.get(DeepSpeedInstall), snapshot.get(Packages)
+    return (
+        found.version if isinstance(found, DeepSpeedInstall) else None,
+        packages if isinstance(packages, Packages) else None,
+    )

@@ -11,8 +11,8 @@ import msgspec
 from dsdoctor.cli import common, html, job, loading, options
 from dsdoctor.errors import MISUSE, UsageError
 from dsdoctor.examine import Request, read_machine
-from dsdoctor.lint import FileReport, Linter, find_files, installed_deepspeed
-from dsdoctor.model.facts.python import DeepSpeedInstall
+from dsdoctor.lint import FileReport, Linter, find_files, installed
+from dsdoctor.model.facts.python import DeepSpeedInstall, Packages
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.masking import mask
@@ -94,8 +94,8 @@ def command(
     wanted = [item for word in select for item in loading.split(word)]
     unwanted = [item for word in ignore for item in loading.split(word)]
     units = registry.select(wanted, [*settings.ignore, *unwanted])
-    against = version or _installed(python, registry)
-    linter = Linter(registry, units, against, common.policy(settings, ()), framework)
+    against, packages = (version, None) if version else _installed(python, registry)
+    linter = Linter(registry, units, against, common.policy(settings, ()), framework, packages)
     reports, refused = _lint_all(linter, paths)
     if reports or not refused:
         loading.write(_rendered(reports, registry, form, against, quiet=quiet), output)
@@ -127,12 +127,15 @@ def _lint_all(linter: Linter, paths: Sequence[str]) -> tuple[list[FileReport], l
     return reports, refused
 
 
-def _installed(python: str | None, registry: Registry) -> str | None:
-    """The release of DeepSpeed in the environment; None if there is none."""
+def _installed(python: str | None, registry: Registry) -> tuple[str | None, Packages | None]:
+    """The release of DeepSpeed in the environment, and its packages; None = not known."""
     request = Request(
-        run=RunNeeds(quick=True), python=python, facts=frozenset({DeepSpeedInstall}), timeout=30
+        run=RunNeeds(quick=True),
+        python=python,
+        facts=frozenset({DeepSpeedInstall, Packages}),
+        timeout=30,
     )
-    return installed_deepspeed(read_machine(request, registry))
+    return installed(read_machine(request, registry))
 
 
 def _rendered(

@@ -107,23 +107,27 @@ def ignored(section: Mapping[str, Any]) -> dict[str, str]:
     return {key: _nearest(key, sorted(OPTIONS)) for key in others}
 
 
+#: Options that choose what starts the ranks, instead of `distributed_type` in the file.
+_CHOSEN = frozenset({"multi_gpu", "tpu", "use_deepspeed", "use_fsdp", "use_megatron_lm", "cpu"})
+
+
 def too_few_ranks(values: Mapping[str, Any], options: Mapping[str, str]) -> tuple[int, int] | None:
     """`num_processes` and `num_machines` if no machine gets a rank; None if each does.
 
-    accelerate 0.12 to 1.15 utils/launch.py divides the one by the other, without a remainder.
+    accelerate 0.12 to 1.15 utils/launch.py divides the one by the other, without a remainder, where
+    it starts torchrun: not for `NO` and `MULTI_CPU`.
 
     >>> too_few_ranks({"num_processes": 1, "num_machines": 2}, {})
     (1, 2)
     """
+    simple = values.get("distributed_type") in ("NO", "MULTI_CPU")
+    if "cpu" in options or (simple and not _CHOSEN & options.keys()):
+        return None
     both = [options.get(name, values.get(name)) for name in ("num_processes", "num_machines")]
     if not all(re.fullmatch(r"[1-9]\d{0,5}", str(value)) for value in both):
         return None
     ranks, machines = (int(str(value)) for value in both)
     return (ranks, machines) if ranks < machines else None
-
-
-#: Options that choose what starts the ranks, instead of `distributed_type` in the file.
-_CHOSEN = frozenset({"multi_gpu", "tpu", "use_deepspeed", "use_fsdp", "use_megatron_lm", "cpu"})
 
 
 def rejected_gpu_ids(values: Mapping[str, Any], options: Mapping[str, str]) -> str:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from dsdoctor.probes.accelerate_releases import minor, shown, true_since
 from dsdoctor.probes.launcher_options import either
 
 
@@ -49,7 +50,7 @@ _STARTERS = ("pdsh", "standard", "openmpi", "mvapich", "mpich", "nossh", "slurm"
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
-class _Section:
+class Section:
     """One section, whose values options of the command replace."""
 
     def __init__(
@@ -135,7 +136,9 @@ def _number(value: Any, *, whole: bool) -> float | None:
         return None
 
 
-def rejected_sections(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
+def rejected_sections(
+    values: Mapping[str, Any], options: Mapping[str, str], release: str | None = None
+) -> Iterator[Rejection]:
     """Values that the plugin of the kind of run rejects.
 
     >>> yaml = {"distributed_type": "FSDP", "fsdp_config": {"fsdp_sharding_strategy": "ZERO3"}}
@@ -150,10 +153,10 @@ def rejected_sections(values: Mapping[str, Any], options: Mapping[str, str]) -> 
     elif kind == "MEGATRON_LM":
         yield from _of_megatron(values, options)
     elif kind == "DEEPSPEED":
-        yield from _of_deepspeed(values, options)
+        yield from _of_deepspeed(values, options, release)
     # no release passes these on to DeepSpeed's ranks; an earlier key replaces the section
     if kind != "DEEPSPEED" and "dynamo_backend" not in values:
-        compiled = _Section(values.get("dynamo_config"), "dynamo_", options, "dynamo_")
+        compiled = Section(values.get("dynamo_config"), "dynamo_", options, "dynamo_")
         yield from compiled.truths("use_fullgraph", "use_dynamic", "use_regional_compilation")
         if str(compiled.get("backend", "")).upper() == "INDUCTOR":
             yield from compiled.one_of("mode", _MODES, null=True)
@@ -162,7 +165,7 @@ def rejected_sections(values: Mapping[str, Any], options: Mapping[str, str]) -> 
 
 
 def _of_fsdp(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
-    section = _Section(values.get("fsdp_config"), "fsdp_", options, "fsdp_")
+    section = Section(values.get("fsdp_config"), "fsdp_", options, "fsdp_")
     yield from section.one_of("version", ("1", "2"), null=False)
     second = str(options.get("fsdp_version", section.get("version", 1))) == "2"
     if second:
@@ -192,7 +195,7 @@ def _of_fsdp(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[
 
 
 def _of_megatron(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
-    section = _Section(values.get("megatron_lm_config"), "megatron_lm_", options)
+    section = Section(values.get("megatron_lm_config"), "megatron_lm_", options)
     yield from section.numbers("tp_degree", "pp_degree")
     yield from section.numbers("gradient_clipping", whole=False)
     yield from section.numbers(
@@ -204,13 +207,23 @@ def _of_megatron(values: Mapping[str, Any], options: Mapping[str, str]) -> Itera
     )
 
 
-def _of_deepspeed(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
-    section = _Section(values.get("deepspeed_config"), "", options)
+#: The first releases that take "auto" for these; before, each rank read a number.
+_AUTO_SINCE = {"gradient_accumulation_steps": (0, 23), "gradient_clipping": (0, 30)}
+
+
+def _of_deepspeed(
+    values: Mapping[str, Any], options: Mapping[str, str], release: str | None
+) -> Iterator[Rejection]:
+    section = Section(values.get("deepspeed_config"), "", options)
     machines = str(options.get("num_machines") or values.get("num_machines") or 1)
     if machines.isdecimal() and int(machines) > 1:
         yield from section.one_of("deepspeed_multinode_launcher", _STARTERS, null=True)
     if section.get("deepspeed_config_file") or "deepspeed_config_file" in options:
         return
+    for name, first in _AUTO_SINCE.items():
+        if section.get(name) == "auto" and (minor(release) or first) < first:
+            said = f'`{name}` is "auto", which only accelerate {shown(first)} and newer accept'
+            yield Rejection(said, f"set `{name}` to a number", in_ranks=True)
     if section.get("gradient_clipping") != "auto":
         yield from section.numbers("gradient_clipping", whole=False, null=True)
     yield from section.truths("zero3_init_flag", null=True)
@@ -218,7 +231,7 @@ def _of_deepspeed(values: Mapping[str, Any], options: Mapping[str, str]) -> Iter
 
 def _of_parallelism(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
     """Degrees of parallelism, which accelerate 1.10 and later read (parallelism_config.py)."""
-    section = _Section(values.get("parallelism_config"), "parallelism_config_", options)
+    section = Section(values.get("parallelism_config"), "parallelism_config_", options)
     sizes = ("dp_replicate_size", "dp_shard_size", "tp_size", "cp_size", "sp_size")
     yield from section.numbers(*sizes, least=1)
     yield from section.one_of("cp_backend", ("torch",), null=False)
@@ -251,11 +264,13 @@ def _true(value: Any) -> bool:
     return str(value).lower() in {"y", "yes", "t", "true", "on", "1"}
 
 
-def rejected_nodes(values: Mapping[str, Any], options: Mapping[str, str]) -> Iterator[Rejection]:
-    """What the launcher asserts of several machines without torchrun (`NO`, `MULTI_CPU`).
+def rejected_nodes(
+    values: Mapping[str, Any], options: Mapping[str, str], release: str | None = None
+) -> Iterator[Rejection]:
+    """Addresses that the launcher cannot use, and of several machines without torchrun, needs.
 
     >>> yaml = {"distributed_type": "MULTI_CPU", "num_machines": 2, "main_process_port": 29500}
-    >>> next(rejected_nodes(yaml, {})).said
+    >>> next(rejected_nodes(yaml, {}, "1.15.0")).said
     '`num_machines` is 2, but `main_process_ip` is missing'
     """
     machines = options.get("num_machines", values.get("num_machines", 1))
@@ -264,8 +279,22 @@ def rejected_nodes(values: Mapping[str, Any], options: Mapping[str, str]) -> Ite
         return
     simple = str(values.get("distributed_type")) in ("NO", "MULTI_CPU")
     several = re.fullmatch(r"[1-9]\d{0,5}", str(machines)) and int(str(machines)) > 1
+    if simple and "cpu" not in options:
+        for other in Section(values, "", options).truths("use_cpu"):
+            yield other._replace(in_ranks=False)
     chosen = {"multi_gpu", "use_deepspeed", "use_fsdp", "use_megatron_lm", "tpu"} & options.keys()
-    given = options.get("main_process_ip") or values.get("main_process_ip") is not None
-    if simple and several and not chosen and not given:
-        said = f"`num_machines` is {machines}, but `main_process_ip` is missing"
-        yield Rejection(said, "set `main_process_ip` to the address of the first machine")
+    port = values.get("main_process_port")
+    first = not several or str(options.get("machine_rank", values.get("machine_rank", 0))) == "0"
+    if "main_process_port" not in options and not simple and first and isinstance(port, str | list):
+        said = f"`main_process_port` is `{port}`; expected a number without quotes"
+        yield Rejection(said, "set `main_process_port` to a number, without quotes")
+    known = true_since((1, 8), release)  # 31 releases, utils/launch.py
+    if not simple or not several or chosen or known is None:
+        return
+    said = f"`num_machines` is {machines}, but "
+    for key, advice in (
+        ("main_process_ip", "the address of the first machine"),
+        ("main_process_port", "a free port of the first machine"),
+    ):
+        if not options.get(key) and values.get(key) is None:
+            yield Rejection(f"{said}`{key}` is missing{known}", f"set `{key}` to {advice}")

@@ -14,7 +14,9 @@ from typing import Any
 
 from dsdoctor.model.facts.launch import LaunchParse
 from dsdoctor.model.redact import mask
+from dsdoctor.probes.accelerate_fp8 import rejected_fp8
 from dsdoctor.probes.accelerate_keys import OPTIONS, rejected_gpu_ids
+from dsdoctor.probes.accelerate_releases import NEWEST, minor, true_since, without
 from dsdoctor.probes.accelerate_sections import Rejection, rejected_nodes, rejected_sections
 from dsdoctor.probes.launcher_options import either
 
@@ -29,15 +31,17 @@ _KEYS = frozenset(
      "additional_args", "base_job_name", "ec2_instance_type", "iam_role_name", "image_uri",
      "profile", "py_version", "pytorch_version", "region", "sagemaker_inputs_file",
      "sagemaker_metrics_file", "transformers_version", "dynamo_backend", "fp16", "ipex_config",
-     "tpu_metadata"}
+     "tp_config", "tpu_metadata"}
 )  # fmt: skip
+#: Keys that hardly another program has.
+_OWN = frozenset({"downcast_bf16", "main_training_function", "rdzv_backend", "tpu_use_sudo"})
 _ALIKE = 0.8
 _ENVIRONMENTS = ("LOCAL_MACHINE", "AMAZON_SAGEMAKER")
-#: Those of 1.15, and TPU and MPS of earlier releases.
+#: Those of 1.15, and TP, TPU and MPS of earlier releases.
 _TYPES = (
     "NO", "MULTI_CPU", "MULTI_GPU", "MULTI_NPU", "MULTI_MLU", "MULTI_SDAA", "MULTI_MUSA",
     "MULTI_XPU", "DEEPSPEED", "FSDP", "XLA", "MEGATRON_LM", "MULTI_HPU", "MULTI_NEURON", "TPU",
-    "MPS",
+    "TP", "MPS",
 )  # fmt: skip
 _PRECISIONS = ("no", "fp8", "fp16", "bf16")
 #: `DynamoBackend` of accelerate 0.12 to 1.15.
@@ -54,7 +58,11 @@ _GPU_IDS = (
 
 
 def rejected_value(
-    values: Mapping[str, Any], options: Mapping[str, str], *, launched: bool = False
+    values: Mapping[str, Any],
+    options: Mapping[str, str],
+    *,
+    launched: bool = False,
+    release: str | None = None,
 ) -> Rejection | None:
     """The first value that stops a run; None without one.
 
@@ -62,6 +70,7 @@ def rejected_value(
         values: of accelerate's YAML.
         options: of `accelerate launch`, which take precedence, `-` as `_`.
         launched: the options are all that the command passes; else they are not known.
+        release: of accelerate; None = not known.
 
     >>> rejected_value({"distributed_type": "DEEPSPEED", "mixed_precision": "fp18"}, {}).said
     '`mixed_precision` is `fp18`; expected `no`, `fp8`, `fp16` or `bf16`'
@@ -70,7 +79,7 @@ def rejected_value(
     """
     if not values:
         return None
-    return next(_rejections(values, options, launched=launched), None)
+    return next(_rejections(values, options, launched=launched, release=release), None)
 
 
 def is_accelerate(values: Mapping[str, Any]) -> bool:
@@ -80,7 +89,8 @@ def is_accelerate(values: Mapping[str, Any]) -> bool:
     True
     """
     known = {"compute_environment", "distributed_type"} & values.keys()
-    return bool(known) and len(_KEYS & values.keys()) > 1
+    own = _KEYS & values.keys()
+    return len(own) > 1 and bool(known or len(_OWN & own) > 1)
 
 
 def verdict(rejection: Rejection | None) -> LaunchParse:
@@ -98,12 +108,18 @@ def verdict(rejection: Rejection | None) -> LaunchParse:
 
 
 def _rejections(
-    values: Mapping[str, Any], options: Mapping[str, str], *, launched: bool
+    values: Mapping[str, Any], options: Mapping[str, str], *, launched: bool, release: str | None
 ) -> Iterator[Rejection]:
-    yield from _unknown_keys(values)
+    if (minor(release) or NEWEST) <= NEWEST:  # a later one may have further keys
+        yield from _unknown_keys(values)
+    if of_other := without(values, options, release):
+        yield Rejection(*of_other)
     yield from _missing(values, options, launched=launched)
     if (other := _unexpected(values, "compute_environment", _ENVIRONMENTS)) is not None:
         yield other
+    elif values.get("compute_environment", "") is None:  # taken for SageMaker's
+        said = "`compute_environment` is null; expected `LOCAL_MACHINE`"
+        yield Rejection(said, "set it to `LOCAL_MACHINE`")
     kind = values.get("distributed_type")
     if isinstance(kind, str) and kind not in _TYPES:
         near = _nearest(kind.upper(), _TYPES)
@@ -113,23 +129,29 @@ def _rejections(
         )
         yield Rejection(f"{said}; the closest is `{near}`" if near else said, advice)
     if "mixed_precision" not in options:
-        if values.get("mixed_precision") is False:  # accelerate 0.28 or later asks it for `lower`
+        # earlier releases made it the word (commands/config/config_args.py)
+        known = true_since((0, 34), release)
+        if values.get("mixed_precision") is False and known is not None:
             said = "`mixed_precision` is false, as YAML reads an unquoted `no`"
-            yield Rejection(said, "write `mixed_precision: 'no'`")
+            yield Rejection(said + known, "write `mixed_precision: 'no'`")
         precision = _unexpected(values, "mixed_precision", _PRECISIONS)
         if precision is not None:
             yield precision
     yield from _dynamo(values, options)
-    for key in ("num_processes", "num_machines", "machine_rank"):
+    machines = options.get("num_machines") or values.get("num_machines") or 1
+    several = str(machines) != "1"  # else nothing reads `machine_rank`
+    for key in ("num_processes", "num_machines", *("machine_rank",) * several):
         value = values.get(key)
-        if key not in options and isinstance(value, str) and not re.fullmatch(r"\s*\d+\s*", value):
+        text = isinstance(value, str) and not re.fullmatch(r"\s*\d+\s*", value)
+        if key not in options and (text or isinstance(value, (dict, list))):
             yield Rejection(f"`{key}` is `{value}`; expected a number", f"set `{key}` to a number")
     if gpu_ids := rejected_gpu_ids(values, options):
         yield Rejection(gpu_ids, _GPU_IDS)
     yield from _of_the_plugin(values, options)
     yield from _of_fsdp(values, options)
-    yield from rejected_nodes(values, options)
-    yield from rejected_sections(values, options)
+    yield from rejected_nodes(values, options, release)
+    yield from rejected_sections(values, options, release)
+    yield from rejected_fp8(values, options)
 
 
 def _unknown_keys(values: Mapping[str, Any]) -> Iterator[Rejection]:

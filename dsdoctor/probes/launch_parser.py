@@ -22,8 +22,8 @@ from dsdoctor.interpreter import run_child
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.python import Patient, PatientChoice
 from dsdoctor.model.redact import mask
+from dsdoctor.probes.accelerate_fp8 import without_fp8
 from dsdoctor.probes.accelerate_keys import rejected_by_plugin, too_few_ranks, unread
-from dsdoctor.probes.accelerate_sections import Rejection
 from dsdoctor.probes.accelerate_values import rejected_value, verdict
 from dsdoctor.probes.command_line import launcher_words
 from dsdoctor.probes.launcher_options import (
@@ -124,24 +124,6 @@ def _unknown_option(
     raise HostError(Why.NOT_ASKED, reason)
 
 
-#: Packages of which accelerate needs one for fp8 (0.34 to 1.15 utils/imports.py
-#: `is_fp8_available`); Transformer Engine has a further package for each CUDA.
-_OF_FP8 = ("transformer-engine", "torchao", "ms-amp", "msamp")
-
-
-def _without_fp8(
-    values: Mapping[str, Any], command: LaunchCommand, packages: Packages | Missing
-) -> Rejection | None:
-    """Why `mixed_precision: fp8` stops the run: nothing that computes it is installed."""
-    asked = command.options.get("mixed_precision") or values.get("mixed_precision")
-    if str(asked).lower() != "fp8" or isinstance(packages, Missing):
-        return None
-    if any(name.startswith(_OF_FP8) for name in packages.packages):
-        return None
-    said = "`mixed_precision` is `fp8`, but neither Transformer Engine nor torchao is installed"
-    return Rejection(said, "install `transformer-engine` or `torchao`, or use bf16")
-
-
 def _of_accelerate(
     values: Mapping[str, Any],
     command: LaunchCommand,
@@ -154,8 +136,10 @@ def _of_accelerate(
     error = rejected_by_plugin(values, command.options, run.config, passed or "")
     if error:
         return LaunchParse(launcher="accelerate", accepted=False, error=mask(error), in_ranks=True)
-    rejection = rejected_value(values, command.options, launched=True)
-    rejection = rejection or _without_fp8(values, command, packages)
+    release = None if isinstance(packages, Missing) else packages.version("accelerate")
+    rejection = rejected_value(values, command.options, launched=True, release=release)
+    if rejection is None and not isinstance(packages, Missing):
+        rejection = without_fp8(values, command.options, packages.packages, release)
     if rejection is not None:
         return verdict(rejection)
     few = too_few_ranks(values, command.options)

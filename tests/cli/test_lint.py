@@ -326,3 +326,31 @@ def test_gpu_ids_of_accelerate(tmp_path: Path, ids: str, condition: str | None) 
     shown = document["files"][0]["findings"]
     found = [(one["condition"], one["evidence"]["line"]) for one in shown]
     assert found == ([] if condition is None else [(condition, 4)])
+
+
+def test_a_launch_line_is_judged_with_the_file_that_it_refers_to(tmp_path: Path) -> None:
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs/a.yaml").write_text("distributed_type: MULTI_GPU\nnum_machines: 1\n")
+    (tmp_path / "scripts").mkdir()
+    run = tmp_path / "scripts/run.sh"
+    line = "accelerate launch --config_file configs/a.yaml train.py\n"
+    run.write_text(line)
+    assert "`num_processes` is missing" in lint(tmp_path, "scripts", "configs").stdout
+    run.write_text(line.replace("--config", "--num_processes 2 --config"))
+    assert lint(tmp_path, "scripts", "configs").returncode == 0
+
+
+def test_two_files_that_a_launch_line_may_refer_to_are_not_guessed_between(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    for folder in ("", "scripts/"):
+        (tmp_path / f"{folder}a.yaml").write_text("distributed_type: MULTI_GPU\nnum_machines: 1\n")
+    (tmp_path / "scripts/run.sh").write_text("accelerate launch --config_file a.yaml train.py\n")
+    assert lint(tmp_path, "scripts").returncode == 0
+
+
+def test_what_newer_releases_of_accelerate_drop_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("distributed_type: MULTI_GPU\nipex_config: {}\n")
+    result = lint(tmp_path, "a.yaml")
+    assert result.returncode == 0
+    assert "a.yaml:2: WARN launch-option-refused" in result.stdout
+    assert "accelerate 1.13 and newer stop at the key `ipex_config`" in result.stdout

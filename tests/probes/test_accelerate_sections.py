@@ -232,16 +232,20 @@ def test_keys_that_nothing_reads(values: dict[str, Any], found: dict[str, str]) 
 
 
 def packages(*names: str) -> Packages:
-    return Packages(packages={name: Package(name=name, version="1.0") for name in names})
+    return Packages(packages={name: Package(name=name, version="1.15.0") for name in names})
 
 
 @pytest.mark.parametrize(
     ("installed", "options", "stops"),
     [
-        pytest.param(packages("torch"), {}, True, id="nothing"),
-        pytest.param(packages("torchao"), {}, False, id="torchao"),
-        pytest.param(packages("transformer-engine-cu12"), {}, False, id="Transformer Engine"),
-        pytest.param(packages("torch"), {"mixed_precision": "bf16"}, False, id="an option"),
+        pytest.param(packages("torch", "accelerate"), {}, True, id="nothing"),
+        pytest.param(packages("torchao", "accelerate"), {}, False, id="torchao"),
+        pytest.param(
+            packages("transformer-engine-cu12", "accelerate"), {}, False, id="Transformer Engine"
+        ),
+        pytest.param(
+            packages("torch", "accelerate"), {"mixed_precision": "bf16"}, False, id="an option"
+        ),
         pytest.param(Missing(why=Why.ABSENT, detail="x"), {}, False, id="not known"),
     ],
 )

@@ -69,6 +69,14 @@ def the_launcher_accepts_its_options(
             launcher=parse.launcher,
             key=key,
         )
+    for key, said in parse.ended.items():
+        yield warn(
+            said,
+            effect="with such a release, `accelerate launch` ends with an exception and starts no rank",
+            hint=f"remove or change `{key}`, or keep an older release of accelerate",
+            launcher=parse.launcher,
+            key=key,
+        )
     if parse.too_few_ranks is not None:
         ranks, machines = parse.too_few_ranks
         yield fail(
@@ -92,7 +100,7 @@ def the_launcher_accepts_its_options(
             num_processes=few,
             least=1,
         )
-    elif parse.accepted and not parse.ignored:
+    elif parse.accepted and not parse.ignored and not parse.ended:
         yield ok(launcher=parse.launcher)
     if parse.accepted:
         return

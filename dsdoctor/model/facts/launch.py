@@ -97,6 +97,8 @@ class LaunchParse(Fact, frozen=True, kw_only=True):
         ignored: keys of `deepspeed_config` in accelerate's configuration, and `section.key` of
             other sections, that accelerate does not read, each with the option that has a similar
             name ("" = none has).
+        ended: keys of accelerate's configuration that its newer releases stop at, or whose value
+            they do; each with the sentence that says so. Only if the release is not known.
         in_file: a value in accelerate's configuration file stops the run.
         in_ranks: not the parser rejects it, but a plugin of accelerate in each rank.
         advice: what to write instead, in the configuration file or on the line.
@@ -108,6 +110,7 @@ class LaunchParse(Fact, frozen=True, kw_only=True):
     accepted: bool
     error: str = ""
     ignored: dict[str, str] = {}
+    ended: dict[str, str] = {}
     in_file: bool = False
     in_ranks: bool = False
     advice: str = ""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import posixpath
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,21 +31,29 @@ def default_accelerate(host: Host) -> str | None:
     return path
 
 
+#: What a host has read. Its file is asked for the config, for the ranks and for what stops them,
+#: and all of them must see the same content.
+_READ: weakref.WeakKeyDictionary[Host, dict[str, dict[str, Any] | None]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
 def read_yaml(path: str, host: Host, cwd: str) -> dict[str, Any] | None:
-    """A YAML mapping; None if it cannot be read, is too large or is something else."""
-    try:
-        text = read_text(host, posixpath.join(cwd, path))
-    except HostError:
-        return None
-    return _mapping(text)
+    """A YAML mapping; None if it cannot be read, is too large or is something else.
+
+    A host reads a file once.
+    """
+    full = posixpath.normpath(posixpath.join(cwd, path))
+    read = _READ.setdefault(host, {})
+    if full not in read:
+        read[full] = _mapping(full, host)
+    return read[full]
 
 
-@functools.lru_cache(maxsize=8)
-def _mapping(text: str) -> dict[str, Any] | None:
-    """The same text is asked for the config, for the ranks and for what stops them."""
+def _mapping(path: str, host: Host) -> dict[str, Any] | None:
     try:
-        found = yaml_text.load(text)
-    except ValueError:
+        found = yaml_text.load(read_text(host, path))
+    except (HostError, ValueError):
         return None
     return found if isinstance(found, dict) else None
 

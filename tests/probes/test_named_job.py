@@ -13,6 +13,7 @@ from dsdoctor.job.resolve import resolve
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.command_line import launch_command, parse_command
 from dsdoctor.probes.shell_lines import launches
+from dsdoctor.probes.yaml_files import accelerate_values
 from dsdoctor.testing import FakeHost
 
 CONFIG = '{"zero_optimization": {"stage": 2}}'
@@ -174,6 +175,22 @@ def test_accelerates_file_says_how_many_ranks_there_are() -> None:
     )  # fmt: skip
     command = launch_command.function(host, run)
     assert (command.num_nodes, command.num_gpus) == (1, 2)
+
+
+def test_accelerates_file_is_read_once() -> None:
+    class Counting(FakeHost):
+        reads: tuple[str, ...] = ()
+
+        def read(self, path: str) -> bytes:
+            self.reads += (path,)
+            return super().read(path)
+
+    host = Counting(files=FILES)
+    words = ("accelerate", "launch", "--config_file", "acc.yaml", "t.py")
+    run = resolve(RunNeeds(cwd="/w", command=words), host)
+    assert launch_command.function(host, run).num_nodes == 2
+    accelerate_values(launch_command.function(host, run), host, "/w")
+    assert host.reads.count("/w/acc.yaml") == 1
 
 
 def test_a_port_that_none_can_be_is_a_problem_of_accelerates_file() -> None:

@@ -3,7 +3,8 @@
 ## Why it matters
 The config is valid and the run starts, but it does not do what the file says: parameters stay on
 the GPU, the NVMe disk is never used, or the optimizer uses its default weight decay. This shows up
-later, as memory that is not saved or as worse results.
+later, as memory that is not saved or as worse results. Some sections turn a feature on when they are
+present: `"comms_logger": {"enabled": false}` times each collective.
 
 ## What to do
 Remove the setting, or set what it depends on.
@@ -12,7 +13,7 @@ Remove the setting, or set what it depends on.
 deepspeed/runtime/zero/config.py, deepspeed/runtime/zero/stage_1_and_2.py,
 deepspeed/runtime/swap_tensor/aio_config.py, deepspeed/runtime/precision_config.py,
 deepspeed/runtime/config.py (`get_optimizer_params`, `get_pipeline_config`),
-deepspeed/runtime/pipe/engine.py
+deepspeed/runtime/pipe/engine.py, deepspeed/comm/config.py, deepspeed/datastates/config.py
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import at_least
 
+from ._present_is_on import present_though_off
 from ._tables import enabled, is_number, nearest, newer_than_table, stage_of
 
 CONDITION = Condition(
@@ -141,6 +143,8 @@ def settings_have_effect(
             "the default of 1 thread is used",
             "rename it to `intra_op_parallelism`",
         )
+    for on in present_though_off(config, version):
+        yield _ignored(config, on.key, on.why, on.effect, f"remove `{on.remove}`")
     yield from _unread(config, version)
     yield from _loss_scale(config)
     yield from _beside_params(config)

@@ -42,6 +42,7 @@ from ._choices import refused_words
 from ._kinds import refused_kinds
 from ._repairable import offered
 from ._tables import BATCH_KEYS, enabled, is_number, leaves, stage_of
+from ._truths import unchecked_booleans
 
 CONDITION = Condition(
     "ds-config-wrong-type", id="DSD1307", scope=Scope.JOB, since="0.1", fixes=("repair-ds-config",)
@@ -53,14 +54,6 @@ _NUMBERS = (
     "optimizer.params.lr",
     "optimizer.params.eps",
     "optimizer.params.weight_decay",
-)
-_TRUTH = (
-    "prescale_gradients",
-    "zero_allow_untested_optimizer",
-    "zero_force_ds_cpu_optimizer",
-    "dump_state",
-    "memory_breakdown",
-    "dataloader_drop_last",
 )
 #: What a boolean in quotes may say; DeepSpeed takes it as meant.
 _MEANS_TRUE = frozenset({"true", "yes", "on", "1"})
@@ -222,7 +215,8 @@ def _wrong_values(
         elif _is_given(config, key, value) and odd and value is not True:
             yield _wrong_value(config, key, "a number", "`TypeError` at the first step")
     yield from _printing(config, run)
-    for key in _TRUTH:
+    version = deepspeed.version if isinstance(deepspeed, DeepSpeedInstall) else None
+    for key in unchecked_booleans(version):
         value = config.get(key)
         if _is_given(config, key, value) and isinstance(value, str):
             yield _wrong_value(

@@ -15,6 +15,7 @@ from dsdoctor.testing import judge
 from dsdoctor_checks.config._kinds import _KINDS, refused_kinds
 from dsdoctor_checks.config._tables import BATCH_KEYS
 from dsdoctor_checks.config.ds_config_batch_mismatch import batches_fit
+from dsdoctor_checks.config.ds_config_ignored_setting import settings_have_effect
 from dsdoctor_checks.config.ds_config_invalid_key import keys_are_known
 from dsdoctor_checks.config.ds_config_unsupported_combination import settings_agree
 from dsdoctor_checks.config.ds_config_wrong_type import values_are_of_their_kind
@@ -229,3 +230,40 @@ def _failures(config: dict[str, Any]) -> list[Finding]:
         for found in judge(check, **{name: facts[name] for name in names}).findings
         if found.status is Status.FAIL
     ]
+
+
+ON = """
+import json, logging, sys
+import deepspeed.comm
+from deepspeed.runtime.config import DeepSpeedConfig
+logging.disable(logging.CRITICAL)
+deepspeed.comm.get_rank = lambda *_, **__: 0
+deepspeed.comm.get_world_size = lambda *_, **__: 1
+config = DeepSpeedConfig(json.load(sys.stdin))
+print(json.dumps([
+    config.comms_config.comms_logger_enabled, config.datastates_config.enabled,
+    config.checkpoint_config["writer"] is not None, bool(config.torch_autocast_enabled),
+    bool(config.dump_state), bool(config.aio_config["single_submit"]),
+]), file=sys.__stdout__)
+"""
+
+
+def test_what_counts_as_on_is_on_for_the_installed_deepspeed() -> None:
+    off = {"enabled": False}
+    made = {
+        **BASE,
+        "comms_logger": off, "datastates_ckpt": off, "checkpoint": {"writer": off},
+        "torch_autocast": {"enabled": "false"}, "dump_state": "false",
+        "aio": {"single_submit": "false"},
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", ON], input=json.dumps(made), capture_output=True, text=True,
+        check=True, timeout=500,
+    )  # fmt: skip
+    assert json.loads(done.stdout.splitlines()[-1]) == [True] * 6
+    words = ("ds_config", "deep_speed_install", "run_needs")
+    facts = (parse_config(json.dumps(made), "c"), NOW, RunNeeds())
+    wrong = judge(values_are_of_their_kind, **dict(zip(words, facts, strict=True)))
+    assert len(wrong.findings) == 3
+    ignored = judge(settings_have_effect, **dict(zip(words[:2], facts, strict=False)))
+    assert len(ignored.findings) == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dsdoctor.api import DeepSpeedInstall
 from dsdoctor.testing import judge
 from dsdoctor_checks.config import ds_config_ignored_setting
 from tests.checks.config.rows import NOW, ZERO, config
@@ -133,6 +134,43 @@ def test_ignored_setting(text: str, words: str) -> None:
         ds_config_ignored_setting.settings_have_effect,
         ds_config=config(text),
         deep_speed_install=NOW,
+    )
+    assert judged.statuses == ["warn" if words else "ok"]
+    assert not words or words in judged.findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "words"),
+    [
+        pytest.param(
+            '{"comms_logger": {"enabled": false}}', "0.19.8",
+            "`comms_logger` turns this on wherever it is present", id="a logger that is off",
+        ),
+        pytest.param('{"comms_logger": {"enabled": false}}', "0.9.0", "wherever", id="since ever"),
+        pytest.param('{"comms_logger": {"enabled": true}}', "0.19.8", "", id="a logger that is on"),
+        pytest.param('{"comms_logger": {"verbose": true}}', "0.19.8", "", id="a logger"),
+        pytest.param('{"datastates_ckpt": {"enabled": false}}', "0.18.1", "wherever", id="a writer"),
+        pytest.param('{"datastates_ckpt": null}', "0.18.1", "except `false`", id="null"),
+        pytest.param('{"datastates_ckpt": "false"}', "0.18.1", "except `false`", id="in quotes"),
+        pytest.param('{"datastates_ckpt": false}', "0.18.1", "", id="the word that is off"),
+        pytest.param('{"datastates_ckpt": {"host_cache_size": 1}}', "0.18.1", "", id="meant"),
+        pytest.param('{"datastates_ckpt": {"enabled": false}}', "0.18.0", "", id="not yet there"),
+        pytest.param(
+            '{"checkpoint": {"writer": {"enabled": false}}}', "0.19.8", "wherever", id="own writer"
+        ),
+        pytest.param(
+            '{"weight_quantization": {"enabled": false, "quantized_initialization": {"a": 1}}}',
+            "0.19.8", "wherever", id="weights that are quantized",
+        ),
+        pytest.param('{"weight_quantization": {"enabled": false}}', "0.19.8", "", id="nothing"),
+        pytest.param('{"tensorboard": {"enabled": false}}', "0.19.8", "", id="a section that is read"),
+    ],
+)  # fmt: skip
+def test_a_section_that_is_present_is_on(text: str, version: str, words: str) -> None:
+    judged = judge(
+        ds_config_ignored_setting.settings_have_effect,
+        ds_config=config(text),
+        deep_speed_install=DeepSpeedInstall(version=version),
     )
     assert judged.statuses == ["warn" if words else "ok"]
     assert not words or words in judged.findings[0].message

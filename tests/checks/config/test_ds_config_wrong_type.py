@@ -291,3 +291,24 @@ def test_numbers_that_deepspeed_divides_by(text: str, expected: str) -> None:
     found = bad(text)
     assert [status for status, _ in found] == (["fail"] if expected else [])
     assert expected in "".join(message for _, message in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "wrong"),
+    [
+        pytest.param('{"fp16": {"enabled": "false"}}', "0.16.9", True, id="before fp16's model"),
+        pytest.param('{"fp16": {"enabled": "false"}}', "0.17.1", False, id="fp16 has a model"),
+        pytest.param('{"torch_autocast": {"enabled": "false"}}', "0.19.8", True, id="autocast"),
+        pytest.param('{"data_efficiency": {"enabled": "false"}}', "0.19.8", True, id="a section"),
+        pytest.param('{"checkpoint": {"load_universal": "no"}}', "0.19.8", True, id="a word"),
+        pytest.param('{"fp16": {"enabled": "auto"}}', "0.16.9", False, id="auto"),
+        pytest.param(
+            '{"wandb": {"enabled": "false"}}', "0.16.9", False, id="a section with a model"
+        ),
+    ],
+)
+def test_a_switch_in_quotes_is_on_where_nothing_reads_it(
+    text: str, version: str, *, wrong: bool
+) -> None:
+    found = bad(text, deepspeed=DeepSpeedInstall(version=version))
+    assert [status for status, _ in found] == ["fail"] * wrong

@@ -261,9 +261,10 @@ def test_what_counts_as_on_is_on_for_the_installed_deepspeed() -> None:
         check=True, timeout=500,
     )  # fmt: skip
     assert json.loads(done.stdout.splitlines()[-1]) == [True] * 6
-    words = ("ds_config", "deep_speed_install", "run_needs")
-    facts = (parse_config(json.dumps(made), "c"), NOW, RunNeeds())
-    wrong = judge(values_are_of_their_kind, **dict(zip(words, facts, strict=True)))
+    config = parse_config(json.dumps(made), "c")
+    wrong = judge(
+        values_are_of_their_kind, ds_config=config, deep_speed_install=NOW, run_needs=RunNeeds()
+    )
     assert len(wrong.findings) == 3
-    ignored = judge(settings_have_effect, **dict(zip(words[:2], facts, strict=False)))
+    ignored = judge(settings_have_effect, ds_config=config, deep_speed_install=NOW)
     assert len(ignored.findings) == 3

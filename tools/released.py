@@ -13,7 +13,30 @@ import native_messages
 #: Which files of a product are read: those that a training job runs.
 SCOPES: dict[str, tuple[str, ...]] = {
     "accelerate": ("accelerate/",),
+    "axolotl": (
+        "axolotl/cli/", "axolotl/common/", "axolotl/convert.py", "axolotl/core/",
+        "axolotl/datasets.py", "axolotl/integrations/base.py",
+        "axolotl/integrations/cut_cross_entropy/", "axolotl/integrations/liger/",
+        "axolotl/integrations/spectrum/", "axolotl/loaders/", "axolotl/logging_config.py",
+        "axolotl/model_support/registry.py", "axolotl/processing_strategies.py",
+        "axolotl/prompt", "axolotl/telemetry/", "axolotl/train.py", "axolotl/utils/",
+    ),
     "bitsandbytes": ("bitsandbytes/",),
+    "colossalai": (
+        "colossalai/accelerator/", "colossalai/amp/", "colossalai/booster/",
+        "colossalai/checkpoint_io/", "colossalai/cli/", "colossalai/cluster/",
+        "colossalai/context/", "colossalai/device/", "colossalai/initialize.py",
+        "colossalai/interface/", "colossalai/kernel/extensions/base_extension.py",
+        "colossalai/kernel/extensions/cpp_extension.py",
+        "colossalai/kernel/extensions/cuda_extension.py",
+        "colossalai/kernel/extensions/triton_extension.py",
+        "colossalai/kernel/extensions/utils.py", "colossalai/kernel/kernel_loader.py",
+        "colossalai/lazy/", "colossalai/moe/", "colossalai/nn/", "colossalai/pipeline/",
+        "colossalai/quantization/", "colossalai/shardformer/layer/",
+        "colossalai/shardformer/policies/auto_policy.py",
+        "colossalai/shardformer/policies/base_policy.py", "colossalai/shardformer/shard/",
+        "colossalai/utils/", "colossalai/zero/",
+    ),
     "datasets": (
         "datasets/arrow_dataset.py", "datasets/arrow_reader.py", "datasets/arrow_writer.py",
         "datasets/builder.py", "datasets/combine.py", "datasets/data_files.py",
@@ -65,6 +88,16 @@ SCOPES: dict[str, tuple[str, ...]] = {
         "huggingface_hub/hub_mixin.py", "huggingface_hub/lfs.py",
         "huggingface_hub/repocard", "huggingface_hub/repository.py",
         "huggingface_hub/serialization/", "huggingface_hub/utils/",
+    ),
+    "liger_kernel": (
+        "liger_kernel/backends/", "liger_kernel/chunked_loss/", "liger_kernel/megatron/",
+        "liger_kernel/ops/cross_entropy.py", "liger_kernel/ops/fused_", "liger_kernel/ops/geglu.py",
+        "liger_kernel/ops/grpo_loss.py", "liger_kernel/ops/layer_norm.py",
+        "liger_kernel/ops/mlp.py", "liger_kernel/ops/modulated_rms_norm.py",
+        "liger_kernel/ops/multi_token_attention.py", "liger_kernel/ops/rms_norm.py",
+        "liger_kernel/ops/rope.py", "liger_kernel/ops/swiglu.py", "liger_kernel/ops/utils.py",
+        "liger_kernel/ops/vocab_parallel_cross_entropy.py", "liger_kernel/transformers/",
+        "liger_kernel/triton/", "liger_kernel/utils.py",
     ),
     "lightning": (
         "lightning/fabric/accelerators/", "lightning/fabric/cli.py",
@@ -127,6 +160,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
         "megatron/core/transformer/torch_norm.py", "megatron/core/transformer/transformer_",
         "megatron/core/utils.py",
     ),
+    "openrlhf": ("openrlhf/",),
     "peft": ("peft/",),
     "ray": (
         "ray/_common/ray_option_utils.py", "ray/_common/utils.py", "ray/_private/node.py",
@@ -144,6 +178,27 @@ SCOPES: dict[str, tuple[str, ...]] = {
         "ray/train/v2/_internal/", "ray/train/v2/api/", "ray/train/v2/torch/",
         "ray/util/collective/", "ray/util/placement_group.py", "ray/util/scheduling_strategies.py",
     ),
+    "safetensors": ("safetensors/numpy.py", "safetensors/torch.py"),
+    "sentence_transformers": ("sentence_transformers/",),
+    "swift": (
+        "swift/arguments/", "swift/callbacks/", "swift/cli/", "swift/dataloader/",
+        "swift/dataset/", "swift/hub/", "swift/infer_engine/", "swift/llm/argument/",
+        "swift/llm/data_loader.py", "swift/llm/dataset/", "swift/llm/infer/infer_engine/",
+        "swift/llm/model/model_arch.py", "swift/llm/model/patcher.py",
+        "swift/llm/model/register.py", "swift/llm/model/utils.py", "swift/llm/template/base.py",
+        "swift/llm/template/register.py", "swift/llm/template/template_inputs.py",
+        "swift/llm/template/utils.py", "swift/llm/train/", "swift/llm/utils.py", "swift/loss/",
+        "swift/megatron/arguments/", "swift/megatron/argument/", "swift/megatron/init.py",
+        "swift/megatron/model/", "swift/megatron/trainers/base.py", "swift/megatron/utils/",
+        "swift/metrics/", "swift/model/model_arch.py", "swift/model/model_meta.py",
+        "swift/model/patcher.py", "swift/model/register.py", "swift/model/utils.py",
+        "swift/optimizers/", "swift/pipelines/train/", "swift/pipelines/utils.py",
+        "swift/plugin/", "swift/rlhf_trainers/", "swift/sequence_parallel/",
+        "swift/template/base.py", "swift/template/register.py",
+        "swift/template/template_inputs.py", "swift/template/utils.py", "swift/trainers/",
+        "swift/tuners/", "swift/utils/",
+    ),
+    "tokenizers": ("tokenizers/implementations/",),
     "torch": (
         "torch/amp/", "torch/cuda/", "torch/distributed/checkpoint/",
         "torch/distributed/device_mesh.py", "torch/distributed/distributed_c10d.py",
@@ -157,6 +212,15 @@ SCOPES: dict[str, tuple[str, ...]] = {
         # headers of a wheel, and sources of its release's tag beside them in a folder
         "torch/include/torch/csrc/distributed/c10d/", "torch/csrc/distributed/c10d/",
         "torch/csrc/autograd/", "torch/csrc/utils/", "aten/src/ATen/", "c10/",
+    ),
+    "torchao": (
+        "torchao/core/config.py", "torchao/float8/", "torchao/optim/",
+        "torchao/prototype/low_bit_optim/", "torchao/prototype/quantized_training/",
+        "torchao/quantization/qat/api.py", "torchao/quantization/qat/fake_quantize_config.py",
+        "torchao/quantization/qat/linear.py", "torchao/quantization/quant_api.py",
+        "torchao/quantization/quantize_/workflows/float8/float8_tensor.py",
+        "torchao/quantization/quantize_/workflows/nf4/", "torchao/quantization/utils.py",
+        "torchao/utils.py",
     ),
     "transformers": (
         "transformers/integrations/deepspeed.py", "transformers/deepspeed.py",
@@ -173,6 +237,55 @@ SCOPES: dict[str, tuple[str, ...]] = {
         "triton/knobs.py", "triton/language/", "triton/runtime/",
     ),
     "trl": ("trl/",),
+    "unsloth": (
+        "unsloth/__init__.py", "unsloth/_auto_install.py", "unsloth/chat_templates.py",
+        "unsloth/context_parallel.py", "unsloth/dataprep/raw_text.py", "unsloth/device_type.py",
+        "unsloth/import_fixes.py", "unsloth/kernels/utils.py",
+        "unsloth/models/_utils.py", "unsloth/models/fsdp2",
+        "unsloth/models/gemma.py", "unsloth/models/gemma2.py", "unsloth/models/llama.py",
+        "unsloth/models/loader", "unsloth/models/mistral.py", "unsloth/models/qwen2.py",
+        "unsloth/models/rl.py", "unsloth/models/rl_replacements.py", "unsloth/models/vision.py",
+        "unsloth/save.py", "unsloth/tokenizer_utils.py", "unsloth/trainer.py",
+    ),
+    "unsloth_zoo": (
+        "unsloth_zoo/__init__.py", "unsloth_zoo/compiler.py", "unsloth_zoo/dataset_utils.py",
+        "unsloth_zoo/device_type.py", "unsloth_zoo/gradient_checkpointing.py",
+        "unsloth_zoo/hf_utils.py", "unsloth_zoo/loss_utils.py", "unsloth_zoo/patching_utils.py",
+        "unsloth_zoo/peft_utils.py", "unsloth_zoo/rl_replacements.py",
+        "unsloth_zoo/saving_utils.py", "unsloth_zoo/tokenizer_utils.py",
+        "unsloth_zoo/training_utils.py", "unsloth_zoo/vision_utils.py",
+        "unsloth_zoo/vllm_utils.py",
+    ),
+    "verl": (
+        "verl/checkpoint_engine/base.py", "verl/experimental/agent_loop/",
+        "verl/experimental/fully_async_policy/fully_async_main.py",
+        "verl/experimental/fully_async_policy/fully_async_rollouter.py",
+        "verl/experimental/fully_async_policy/fully_async_trainer.py",
+        "verl/experimental/reward_loop/reward_loop.py",
+        "verl/experimental/reward_loop/reward_manager/",
+        "verl/experimental/reward_loop/reward_model.py", "verl/model_merger/",
+        "verl/models/mcore/config_converter.py", "verl/models/mcore/registry.py",
+        "verl/models/transformers/monkey_patch.py", "verl/models/weight_loader_registry.py",
+        "verl/protocol.py", "verl/single_controller/", "verl/tools/", "verl/trainer/",
+        "verl/utils/activation_offload.py", "verl/utils/checkpoint/", "verl/utils/config.py",
+        "verl/utils/dataset/", "verl/utils/device.py", "verl/utils/fs.py",
+        "verl/utils/fsdp_utils.py", "verl/utils/import_utils.py", "verl/utils/megatron_utils.py",
+        "verl/utils/model.py", "verl/utils/py_functional.py",
+        "verl/utils/reward_score/__init__.py", "verl/utils/seqlen_balancing.py",
+        "verl/utils/tensordict_utils.py", "verl/utils/tokenizer.py",
+        "verl/utils/tokenizer/tokenizer.py", "verl/utils/torch_functional.py",
+        "verl/utils/tracking.py", "verl/utils/ulysses.py", "verl/utils/vllm/utils.py",
+        "verl/workers/actor/", "verl/workers/config/", "verl/workers/critic/",
+        "verl/workers/engine/base.py", "verl/workers/engine/fsdp/",
+        "verl/workers/engine/megatron/transformer_impl.py", "verl/workers/engine/utils.py",
+        "verl/workers/engine_workers.py", "verl/workers/fsdp_workers.py",
+        "verl/workers/megatron_workers.py", "verl/workers/reward_manager/",
+        "verl/workers/rollout/base.py", "verl/workers/rollout/hf_rollout.py",
+        "verl/workers/rollout/llm_server.py", "verl/workers/rollout/replica.py",
+        "verl/workers/rollout/schemas.py", "verl/workers/rollout/sglang_rollout/",
+        "verl/workers/rollout/vllm_rollout/", "verl/workers/sharding_manager/fsdp_vllm.py",
+        "verl/workers/utils/",
+    ),
     "vllm": (
         "vllm/config/cache.py", "vllm/config/compilation.py", "vllm/config/device.py",
         "vllm/config/load.py", "vllm/config/lora.py", "vllm/config/model.py",
@@ -198,9 +311,12 @@ SCOPES: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 #: Packages whose archives have another name.
-DISTRIBUTIONS = {"megatron": "megatron_core"}
+DISTRIBUTIONS = {"megatron": "megatron_core", "swift": "ms_swift"}
 #: Sources that are read: Python's, and the C++ that a source archive has.
 READ = (".py", *native_messages.SUFFIXES)
+#: The folder of a wheel that holds packages of pure Python if its build calls it a binary, as
+#: OpenRLHF's does.
+DATA = re.compile(r"^[^/]+\.data/(?:pure|plat)lib/")
 #: Where folders of a source archive are found once they are installed.
 INSTALLED = {
     "deepspeed": {
@@ -226,7 +342,7 @@ def sources(path: Path, product: str) -> Iterator[tuple[str, str]]:
     else:
         rows = _tarred(path)
     for name, data in rows:
-        inner = name
+        inner = DATA.sub("", name)
         for folder, there in INSTALLED.get(product, SOURCES).items():
             if inner.startswith(folder):
                 inner = there + inner[len(folder) :]

@@ -220,6 +220,9 @@ def _fitting(folder: Path, names: Iterable[str], error: Error) -> Match | None:
 
 
 def _longest(found: Iterable[Match | None]) -> Match | None:
-    """Of the matches in several products, the one with the most literal words."""
+    """Of the matches in several products, the one with the most literal words.
+
+    Products copy messages; of equal ones it is one that has an answer.
+    """
     matches = (match for match in found if match is not None)
-    return max(matches, key=lambda match: match.entry.words, default=None)
+    return max(matches, key=lambda one: (one.entry.words, one.label is not None), default=None)

@@ -38,13 +38,14 @@ STACK = frozenset(
         "accelerate", "aiohttp", "apex", "axolotl", "bitsandbytes", "botocore", "colossalai",
         "composer", "datasets", "deepspeed", "diffusers", "flash_attn", "grpc", "horovod",
         "httpcore", "httpcore2", "httpx", "httpx2", "huggingface_hub",
-        "intel_extension_for_pytorch", "jax", "jaxlib", "keras", "lightning", "lightning_fabric",
-        "llamafactory", "megatron", "mii", "mmcv", "mmengine", "nemo", "nvidia", "openrlhf", "peft",
-        "pip", "pytorch_lightning", "ray", "requests", "safetensors", "setuptools", "sglang",
-        "streaming", "swanlab", "tensorflow", "tensorrt_llm", "tilelang", "tokenizers",
-        "torch", "torch_npu", "torch_xla", "torchtitan", "torchtune", "torchvision",
-        "transformer_engine", "transformers", "triton", "trl", "tvm", "tvm_ffi", "unsloth",
-        "unsloth_zoo", "urllib3", "verl", "vllm", "wandb", "xformers",
+        "intel_extension_for_pytorch", "jax", "jaxlib", "keras", "liger_kernel", "lightning",
+        "lightning_fabric", "llamafactory", "megatron", "mii", "mmcv", "mmengine", "nemo", "nvidia",
+        "openrlhf", "peft", "pip", "pytorch_lightning", "ray", "requests", "safetensors",
+        "sentence_transformers", "setuptools", "sglang", "streaming", "swanlab", "swift",
+        "tensorflow", "tensorrt_llm", "tilelang", "tokenizers", "torch", "torch_npu", "torch_xla",
+        "torchao", "torchtitan", "torchtune", "torchvision", "transformer_engine", "transformers",
+        "triton", "trl", "tvm", "tvm_ffi", "unsloth", "unsloth_zoo", "urllib3", "verl", "vllm",
+        "wandb", "xformers",
     },
 )  # fmt: skip
 INSTALLED = lazy(r"(?:site|dist)-packages/(?:[\w.+-]+\.egg/)?(?P<package>\w+)(?P<inner>/.*)?")
@@ -54,13 +55,15 @@ INSTALLED = lazy(r"(?:site|dist)-packages/(?:[\w.+-]+\.egg/)?(?P<package>\w+)(?P
 TREE = lazy(
     r"(?:^|/)(?P<package>deepspeed|op_builder|transformers|accelerate|trl|peft|diffusers"
     r"|pytorch_lightning|lightning_fabric|triton|bitsandbytes|flash_attn|mii|mmengine|colossalai"
-    r"|huggingface_hub|tokenizers|tilelang|tvm|(?<=/src/)datasets|(?<=/src/)lightning|(?<=pytorch/)torch"
+    r"|huggingface_hub|liger_kernel|sentence_transformers|tokenizers|torchao|tilelang|tvm"
+    r"|(?<=/src/)datasets|(?<=/src/)lightning|(?<=pytorch/)torch"
     r"|torch(?=/(?:_\w+|amp|ao|autograd|cuda|distributed|export|fx|jit|nn|optim)/)"
     r"|vllm(?=/(?:v1|config|engine|entrypoints|executor|worker|model_executor|distributed|platforms)/)"
     r"|sglang(?=/(?:srt|lang)/)|megatron(?=/(?:core|data|legacy|model|optimizer|training)/)"
     r"|verl(?=/(?:experimental|interactions|models|single_controller|tools|trainer|utils|workers)/)"
     r"|openrlhf(?=/(?:cli|datasets|models|trainer|utils)/)|nemo(?=/(?:collections|core|utils)/)"
     r"|torchtitan(?!/torchtitan/)|torchtune(?!/torchtune/|/recipes/)"
+    r"|swift(?=/(?:llm|megatron|pipelines|rlhf_trainers|trainers|tuners)/)"
     r"|(?<=/src/)axolotl|(?<=/src/)llamafactory)"
     r"(?P<inner>/(?:\w+/)*\w+\.py)$"
 )

@@ -31,17 +31,26 @@ class Repository(NamedTuple):
 
 REPOSITORIES = {
     "accelerate": Repository("huggingface/accelerate", "src/"),
+    "axolotl": Repository("axolotl-ai-cloud/axolotl", "src/"),
+    "colossalai": Repository("hpcaitech/ColossalAI"),
     "datasets": Repository("huggingface/datasets", "src/", tag=""),
     "deepspeed": Repository("deepspeedai/DeepSpeed"),
     "diffusers": Repository("huggingface/diffusers", "src/"),
     "flash_attn": Repository("Dao-AILab/flash-attention"),
     "huggingface_hub": Repository("huggingface/huggingface_hub", "src/"),
+    "liger_kernel": Repository("linkedin/Liger-Kernel", "src/"),
     "lightning": Repository("Lightning-AI/pytorch-lightning", "src/", tag="", since=2),
     "llamafactory": Repository("hiyouga/LLaMA-Factory", "src/"),
     "megatron": Repository("NVIDIA/Megatron-LM", tag="core_v"),
+    "openrlhf": Repository("OpenRLHF/OpenRLHF"),
     "peft": Repository("huggingface/peft", "src/"),
     "ray": Repository("ray-project/ray", "python/", tag="ray-"),
+    "safetensors": Repository("huggingface/safetensors", "bindings/python/py_src/"),
+    "sentence_transformers": Repository("huggingface/sentence-transformers"),
+    "swift": Repository("modelscope/ms-swift"),
+    "tokenizers": Repository("huggingface/tokenizers", "bindings/python/py_src/"),
     "torch": Repository("pytorch/pytorch"),
+    "torchao": Repository("pytorch/ao"),
     "transformers": Repository("huggingface/transformers", "src/"),
     "triton": Repository("triton-lang/triton", "python/"),
     "trl": Repository("huggingface/trl"),
@@ -63,9 +72,13 @@ TAGGED = lazy(r"^\d+\.\d+\.\d+$")
 #: How logs state the release of a product: `DeepSpeed info: version=0.19.8`, `torch==2.4.0`,
 #: `PyTorch version: 2.4.0`, and ds_report's `torch version .... 2.4.0`.
 PRODUCT = (
-    r"(?P<product>accelerate|datasets|deepspeed|diffusers|flash_attn|huggingface_hub|lightning"
-    r"|llamafactory|peft|ray|torch|transformers|triton|trl|verl|vllm)"
+    r"(?P<product>accelerate|axolotl|colossalai|datasets|deepspeed|diffusers|flash[-_]attn"
+    r"|huggingface[-_]hub|liger[-_]kernel|lightning|llamafactory|megatron[-_]core|ms[-_]swift"
+    r"|openrlhf|peft|ray|safetensors|sentence[-_]transformers|tokenizers|torch(?:ao)?|transformers"
+    r"|triton|trl|verl|vllm)"
 )
+#: Packages of another name than the product.
+PACKAGES = {"megatron_core": "megatron", "ms_swift": "swift"}
 NUMBER = (
     r"(?P<release>\d{1,4}\.\d{1,3}(?:\.\d{1,3})?)(?![.\d]{0,8}(?:\.dev|rc|a\d|b\d)| is required)"
 )
@@ -99,12 +112,15 @@ def releases_of(lines: Iterable[str]) -> dict[str, str]:
     {}
     >>> releases_of(["Successfully installed a-1.0 pytorch-lightning-2.1.4 torch-2.4.0+cu121"])
     {'lightning': '2.1.4', 'torch': '2.4.0'}
+    >>> releases_of(["sentence-transformers==3.0.1", "ms-swift==4.6.0"])
+    {'sentence_transformers': '3.0.1', 'swift': '4.6.0'}
     """
     found: dict[str, str] = {}
     for line in lines:
         pattern = INSTALLED if line.startswith("Successfully installed ") else RELEASE
         for match in pattern.finditer(line):
-            found.setdefault(match["product"].lower(), match["release"])
+            package = match["product"].lower().replace("-", "_")
+            found.setdefault(PACKAGES.get(package, package), match["release"])
     return found
 
 

@@ -7,10 +7,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from dsdoctor import packs
+from dsdoctor.logs import error_index, error_lookup
 from dsdoctor.logs.error_index import ErrorIndex, Header, Label
+from dsdoctor.logs.same_words import in_order
 from tests.support.command import clean_environment, dsdoctor
 from tests.support.error_index import entry, error, index, read
 
+FOLDER = Path(packs.__file__).parent.parent.parent / "checks" / "dsdoctor_checks" / "_error_index"
 COMMON = "limit must be a positive integer, got 3"
 
 
@@ -77,6 +81,22 @@ def test_of_several_products_the_one_with_the_longest_message_answers() -> None:
     assert found.causes == ()
     assert found.explained is not None
     assert found.explained.product == "ray"
+
+
+def test_who_has_an_answer_speaks_for_a_message_that_others_copied() -> None:
+    """ms-swift's trainers contain checks of trl's, without an answer of their own."""
+    said = "Number of reward weights (3) must match number of reward functions (2)"
+    copied = error_lookup.chunks_of(said)
+    assert {"swift", "trl"} <= {
+        product
+        for product in error_lookup.products(FOLDER)
+        if any(
+            in_order(row, copied) for row in error_index.load(FOLDER, product).entries if row.chunks
+        )
+    }
+    found = read(f"ValueError: {said}\n")
+    assert found.explained is not None
+    assert found.explained.product == "trl"
 
 
 def test_uncommon_words_and_many_words_need_no_place() -> None:

@@ -39,8 +39,9 @@ from dsdoctor.probes.command_line import batch_options, parse_command
 from dsdoctor.probes.config import CONFIG_KEYS, is_config, parse_bytes, parse_config
 from dsdoctor.probes.hostfile import parse_env_file
 from dsdoctor.probes.launcher_options import rejected_option
-from dsdoctor.probes.shell_lines import launches
-from dsdoctor.probes.shell_programs import after_dashes, is_launch
+from dsdoctor.probes.shell_lines import launches, not_followed, starts_jobs
+from dsdoctor.probes.shell_programs import after_dashes, is_launch, without_carrier
+from dsdoctor.probes.yaml_commands import commands_in_yaml
 
 #: Files larger than this are data, not configuration.
 LARGEST = 1 << 20
@@ -63,10 +64,11 @@ class FileReport:
 
     Attributes:
         path: the file.
-        kind: `config`, `hostfile`, `env-file`, `accelerate`, `trainer`, `script`.
+        kind: `config`, `hostfile`, `env-file`, `accelerate`, `trainer`, `script`, `manifest`.
         findings: warnings and failures; `evidence` has `file` and, if it is known, `line`.
         parts: how many configs, launch lines and so on were judged.
         not_judged: numbers of launch lines that contain words that only a shell can expand.
+        not_followed: lines that start a job in a way that is not understood, with the reason.
     """
 
     path: str
@@ -74,6 +76,7 @@ class FileReport:
     findings: list[Finding]
     parts: int = 1
     not_judged: tuple[int, ...] = ()
+    not_followed: tuple[tuple[int, str], ...] = ()
 
 
 @dataclasses.dataclass
@@ -85,12 +88,14 @@ class _Part:
         families: families of conditions that judge it; empty = it cannot be judged.
         line: its first line.
         run: what it says about the job.
+        not_followed: why the job that it starts is not known.
     """
 
     facts: list[Fact]
     families: tuple[str, ...]
     line: int = 0
     run: RunNeeds = dataclasses.field(default_factory=RunNeeds)
+    not_followed: str = ""
 
 
 class Linter:
@@ -149,8 +154,10 @@ class Linter:
         if not kind:
             return None
         findings = [finding for part in parts for finding in self._judge_part(part, shown)]
-        left = tuple(part.line for part in parts if not part.families)
-        return FileReport(shown, kind, findings, parts=len(parts) - len(left), not_judged=left)
+        strange = tuple((part.line, part.not_followed) for part in parts if part.not_followed)
+        left = [part.line for part in parts if not part.families and not part.not_followed]
+        judged = len(parts) - len(left) - len(strange)
+        return FileReport(shown, kind, findings, judged, tuple(left), strange)
 
     def _parts(
         self, path: Path, shown: str, data: bytes, *, named: bool
@@ -161,7 +168,8 @@ class Linter:
             kind, parts = _config_parts(shown, data)
             return (kind, parts) if kind else _yaml_parts(shown, text, self.packages)
         if name.endswith(_YAML):
-            return _yaml_parts(shown, text, self.packages)
+            kind, parts = _yaml_parts(shown, text, self.packages)
+            return (kind, parts) if kind else _manifest_parts(path, text, self.packages)
         if name.endswith(".deepspeed_env"):
             return "env-file", [_Part([parse_env_file(text, shown)], ("launch",))]
         if name.endswith(_SCRIPTS) or (text.startswith("#!") and "sh" in text.split("\n", 1)[0]):
@@ -269,7 +277,7 @@ def _script_parts(path: Path, text: str, packages: Packages | None) -> list[_Par
     batch = batch_options(text)
     for command in launches(text):
         inner = after_dashes(command.words)
-        words = tuple(inner) if is_launch(inner) else command.words
+        words = tuple(inner) if is_launch(inner) else without_carrier(command.words)
         fact = parse_command(words)
         # neither the arguments of the training script nor its folder are judged
         own = [
@@ -277,21 +285,39 @@ def _script_parts(path: Path, text: str, packages: Packages | None) -> list[_Par
             for word in words[: len(words) - len(fact.script_args)]
             if word != fact.script or not word.endswith(".py")
         ]
+        launcher = fact.inner or fact.launcher
+        error = rejected_option(launcher, fact.options)
+        parse = [LaunchParse(launcher=launcher, accepted=False, error=error)] if error else []
         if command.depends_on or any("$" in word or "`" in word for word in own):
             parts.append(_Part([], (), line=command.line))
+            if parse and not command.depends_on:  # the names of its options are known
+                parts.append(_Part([*parse], ("launch",), line=command.line))
             if batch:  # what it asks Slurm for stands in the script all the same
                 run = RunNeeds(command=words, quick=True, batch=batch)
                 parts.append(_Part([fact], ("cluster",), line=command.line, run=run))
             continue
         run = RunNeeds(command=words, quick=True, cwd=str(path.parent), batch=batch)
-        facts: list[Fact] = [fact]
-        launcher = fact.inner or fact.launcher
-        if error := rejected_option(launcher, fact.options):
-            facts.append(LaunchParse(launcher=launcher, accepted=False, error=error))
-        elif launcher == "accelerate":
-            facts += with_its_file(path, fact.options, packages)
-        parts.append(_Part(facts, ("launch", "cluster"), line=command.line, run=run))
+        if launcher == "accelerate" and not parse:
+            parse = [*with_its_file(path, fact.options, packages)]
+        parts.append(_Part([fact, *parse], ("launch", "cluster"), line=command.line, run=run))
+    parts += [_Part([], (), line=line, not_followed=reason) for line, reason in not_followed(text)]
     return parts
+
+
+def _manifest_parts(path: Path, text: str, packages: Packages | None) -> tuple[str, list[_Part]]:
+    """The commands of containers, of steps of CI and of tasks for a cloud."""
+    if not starts_jobs(text):
+        return "", []
+    try:
+        found = list(commands_in_yaml(text))
+    except ValueError:
+        return "", []
+    parts = [
+        dataclasses.replace(part, line=before + part.line)
+        for before, command in found
+        for part in _script_parts(path, command, packages)
+    ]
+    return ("manifest" if parts else ""), parts
 
 
 def _looks_like_hosts(text: str) -> bool:

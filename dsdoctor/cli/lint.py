@@ -75,8 +75,9 @@ def command(
     """Check DeepSpeed configs, hostfiles and launch commands in files, without examining a machine.
 
     Reads ds_config files (JSON or Hjson), DeepSpeed settings in the YAML files of accelerate and
-    trainers, hostfiles, `.deepspeed_env` and the launch commands in shell scripts. Other files in
-    a directory are ignored; if you pass one by name, the status is 2, and the rest is checked.
+    trainers, hostfiles, `.deepspeed_env` and the launch commands in shell scripts, manifests of
+    Kubernetes, Compose files and workflows of CI. Other files in a directory are ignored; if you
+    pass one by name, the status is 2, and the rest is checked.
 
     Exit status: 0 no failure, 1 a failure, 2 misuse.
 
@@ -159,6 +160,9 @@ def _rendered(
                     "kind": report.kind,
                     "findings": report.findings,
                     "not_judged": report.not_judged,
+                    "not_followed": [
+                        {"line": line, "reason": reason} for line, reason in report.not_followed
+                    ],
                 }
                 for report in reports
             ],
@@ -176,6 +180,14 @@ def _rendered(
                 f"not judged, because only a shell can fill in their variables: "
                 f"{', '.join(left[:MOST_NAMED])}{more}"
             )
+        strange = [
+            f"not followed: {clean(report.path)}:{line}: {clean(reason)}"
+            for report in reports
+            for line, reason in report.not_followed
+        ]
+        rows += strange[:MOST_NAMED]
+        if len(strange) > MOST_NAMED:
+            rows.append(f"not followed: {len(strange) - MOST_NAMED} more lines")
         rows.append(
             f"{checked} file{'s' * (checked != 1)} checked against {against}: "
             f"{failures} failure{'s' * (failures != 1)}, {len(findings) - failures} "

@@ -30,7 +30,7 @@ from dsdoctor.probes.command_line import (
 from dsdoctor.probes.command_tables import PRESETS, TRAINERS
 from dsdoctor.probes.launch_devices import Devices, devices_of
 from dsdoctor.probes.shell_lines import launches
-from dsdoctor.probes.shell_programs import is_launch
+from dsdoctor.probes.shell_programs import is_launch, unfollowed
 from dsdoctor.probes.yaml_files import accelerate_values, default_accelerate, read_yaml
 
 #: Programs that run a shell script; sbatch does so on the job's first node.
@@ -144,7 +144,7 @@ def _follow(words: tuple[str, ...], host: Host, cwd: str) -> tuple[tuple[str, ..
     for _ in range(_DEEPEST):
         place = _shell_at(words)
         if place is None:
-            return words, followed, ""
+            return words, followed, unfollowed(words)
         text, name, reason = _shell_text(words[place:], host, cwd)
         if reason:
             return words, followed, reason

@@ -29,7 +29,7 @@ _LONGEST_HEAD = 600
 #: A line without any of these starts no job.
 _NAMED = re.compile("|".join(sorted({*map(re.escape, {*PROGRAMS, *TRAINERS}), "python"})))
 #: Programs that start another one.
-_STARTERS = frozenset({*WRAPPERS, *(name for name, _ in RUNNERS)})
+_STARTERS = frozenset({*WRAPPERS, *RUNNERS})
 #: Programs that start a command of their arguments.
 CONTAINERS = frozenset({"docker", "podman", "nerdctl", "singularity", "apptainer"})
 #: Other commands that people type around a launch.

@@ -22,49 +22,20 @@ from dsdoctor.probes.command_tables import (
     MPI_SWITCHES,
     MPI_TWO,
     PROGRAMS,
-    RUNNER_TAKES,
-    RUNNERS,
     SBATCH_SHORT,
     SBATCH_SWITCHES,
     SHORT,
     SRUN_SHORT,
     SRUN_SWITCHES,
     SWITCHES,
-    WRAPPERS,
 )
+from dsdoctor.probes.command_wrappers import unwrap
 from dsdoctor.probes.yaml_files import accelerate_values
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _LAST_PORT = 65535
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
 #: Short options that take a value, and long ones that take none.
 _SLURM = {"srun": (SRUN_SHORT, SRUN_SWITCHES), "sbatch": (SBATCH_SHORT, SBATCH_SWITCHES)}
-
-
-def _drop_options(words: list[str], takes: frozenset[str]) -> list[str]:
-    while words and words[0].startswith("-"):
-        if words.pop(0) in takes and words:
-            words.pop(0)
-    return words
-
-
-def _unwrap(words: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Removes what precedes the program: assignments, `env`, `nohup`, `uv run`."""
-    env: dict[str, str] = {}
-    while words:
-        name = posixpath.basename(words[0])
-        if _ASSIGNMENT.match(words[0]):
-            key, _, value = words.pop(0).partition("=")
-            env[key] = value
-        elif name in WRAPPERS:
-            words = _drop_options(words[1:], WRAPPERS[name])
-            if name in {"timeout", "taskset"} and words:
-                words.pop(0)
-        elif (name, words[1:2]) in RUNNERS:
-            words = _drop_options(words[2:], RUNNER_TAKES)
-        else:
-            break
-    return words, env
 
 
 def _full_name(launcher: str, name: str) -> str:
@@ -178,7 +149,10 @@ def _program(words: list[str]) -> tuple[str, list[str]]:
         if rest.pop(0) in {"-X", "-W"} and rest:
             rest.pop(0)
     if rest[:1] == ["-m"] and len(rest) > 1 and rest[1] in MODULES:
-        return MODULES[rest[1]], rest[2:]
+        of_cli = rest[1].endswith("accelerate_cli")
+        if of_cli and rest[2:3] != ["launch"]:
+            return "other", rest[2:]
+        return MODULES[rest[1]], rest[3 if of_cli else 2 :]
     return "python", rest
 
 
@@ -269,7 +243,7 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
     ('deepspeed', 4, 'train.py', ('--lr', '1'))
     """
     clean = tuple(mask_words(tuple(argv)))
-    words, env = _unwrap(list(clean))
+    words, env = unwrap(list(clean))
     program = words[0] if words else ""
     launcher, rest = _program(words)
     inner: str | None = None
@@ -279,7 +253,7 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
     started: list[str] = []
     if launcher in {"srun", "mpirun"}:
         outer, rest = _after_starter(launcher, rest)
-        rest, more = _unwrap(rest)
+        rest, more = unwrap(rest)
         env |= more
         started = rest[:1]
         inner, rest = _program(rest)
@@ -345,11 +319,11 @@ def command_of(run: RunNeeds) -> LaunchCommand | None:
 
 def launcher_words(run: RunNeeds) -> list[str]:
     """The words after the launcher's name, as the launcher gets them."""
-    words, _ = _unwrap(list(run.command))
+    words, _ = unwrap(list(run.command))
     launcher, rest = _program(words)
     if launcher in {"srun", "mpirun"}:
         _, rest = _after_starter(launcher, rest)
-        rest, _ = _unwrap(rest)
+        rest, _ = unwrap(rest)
         _, rest = _program(rest)
     return rest
 

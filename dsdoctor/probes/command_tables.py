@@ -9,6 +9,7 @@ MODULES = {
     "torch.distributed.run": "torchrun",
     "torch.distributed.launch": "torchrun",
     "accelerate.commands.launch": "accelerate",
+    "accelerate.commands.accelerate_cli": "accelerate",
 }
 #: Programs that are launchers.
 PROGRAMS = {
@@ -26,6 +27,31 @@ PROGRAMS = {
 #: Command lines of trainers, which start torchrun themselves; their YAML or an option refers to the
 #: config.
 TRAINERS = frozenset({"llamafactory-cli", "swift", "xtuner", "axolotl", "megatron", "nemo"})
+#: Programs that pass a command on to a container, a profiler, a queue or other machines.
+CARRIERS = frozenset(
+    {"apptainer", "singularity", "docker", "podman", "nerdctl", "enroot", "shifter", "ncu",
+     "rocprof", "rocprofv3", "aprun", "flux", "qsub", "bsub", "oarsub", "xargs", "parallel",
+     "kubectl", "oc", "ray"}
+)  # fmt: skip
+#: Programs with their first words that start a job in a way that is not followed, and where.
+UNFOLLOWED = {
+    ("torchx", "run"): "starts what its component describes",
+    ("sky", "launch"): "starts the job on machines of a cloud",
+    ("sky", "exec"): "starts the job on machines of a cloud",
+    ("sky", "jobs"): "starts the job on machines of a cloud",
+    ("dstack", "apply"): "starts the job on machines of a cloud",
+    ("dstack", "run"): "starts the job on machines of a cloud",
+    ("modal", "run"): "starts the job on machines of a cloud",
+    ("det", "experiment"): "starts the job in a cluster of Determined",
+    ("ray", "job"): "starts the job in a cluster of Ray",
+    ("kubectl", "apply"): "starts what the manifest describes in a cluster",
+    ("kubectl", "create"): "starts what the manifest describes in a cluster",
+    ("colossalai", "run"): "is a launcher whose options are not known here",
+    ("horovodrun",): "is a launcher whose options are not known here",
+    ("jsrun",): "is a launcher whose options are not known here",
+    ("fabric", "run"): "is a launcher whose options are not known here",
+    ("lightning", "run"): "is a launcher whose options are not known here",
+}
 #: Names of DeepSpeed settings that come with a trainer (swift 3.7, xtuner 0.1.23): no files.
 PRESETS = frozenset(
     {"zero0", "zero1", "zero2", "zero3", "zero2_offload", "zero3_offload", "default",
@@ -37,7 +63,12 @@ WRAPPERS: dict[str, frozenset[str]] = {
     "env": frozenset({"-u", "-C", "--unset", "--chdir"}),
     "nohup": frozenset(),
     "time": frozenset(),
-    "exec": frozenset(),
+    "exec": frozenset({"-a"}),
+    "command": frozenset(),
+    "catchsegv": frozenset(),
+    "xvfb-run": frozenset({"-e", "-f", "-n", "-p", "-s"}),
+    # nsys 2024.5: short options of `profile` and `launch`; long ones are joined with `=`
+    "nsys": frozenset("-b -c -d -e -f -h -o -p -s -t -w -x -y".split()),  # noqa: SIM905
     "nice": frozenset({"-n"}),
     "stdbuf": frozenset({"-i", "-o", "-e"}),
     "setsid": frozenset(),
@@ -46,10 +77,18 @@ WRAPPERS: dict[str, frozenset[str]] = {
     "taskset": frozenset(),
     "sudo": frozenset({"-u", "-g"}),
 }
-RUNNERS = [(name, ["run"]) for name in ("uv", "poetry", "pipenv", "pdm", "conda", "mamba")]
+#: Programs that start a command in an environment, each with the word before the command.
+RUNNERS = {
+    "uv": "run", "poetry": "run", "pipenv": "run", "pdm": "run", "conda": "run", "mamba": "run",
+    "micromamba": "run", "pixi": "run", "hatch": "run", "rye": "run", "pipx": "run", "uvx": "",
+}  # fmt: skip
+#: Their options with a separate value (uv 0.9, poetry 2.2, pixi 0.55, hatch 1.14, conda 25.5).
 RUNNER_TAKES = frozenset(
-    {"--with", "--extra", "--python", "--env-file", "-n", "--name", "-p", "--prefix", "--cwd"},
-)
+    {"--with", "--extra", "--python", "--env-file", "-n", "--name", "-p", "--prefix", "--cwd",
+     "--project", "--directory", "--package", "--group", "--only-group", "--no-group", "--from",
+     "--spec", "--with-requirements", "--with-editable", "--index-url", "--cache-dir", "-C", "-P",
+     "-e", "--environment", "--env", "--manifest-path", "-r", "--root-prefix"}
+)  # fmt: skip
 #: Switches: the options of each launcher that take no value.
 SWITCHES: dict[str, frozenset[str]] = {
     # deepspeed 0.19.8 launcher/runner.py

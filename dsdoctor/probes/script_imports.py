@@ -24,7 +24,7 @@ _CHANGES = re.compile(
 )
 #: Programs that bring packages of their own, or start the script somewhere else.
 _ELSEWHERE = frozenset(
-    {name for name, _ in RUNNERS}
+    set(RUNNERS)
     | {"apptainer", "docker", "enroot", "kubectl", "micromamba", "pixi", "podman", "ray",
        "shifter", "singularity", "ssh", "hatch", "uvx", "pipx"}
 )  # fmt: skip

@@ -14,9 +14,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from dsdoctor.probes.command_tables import MODULES, PROGRAMS, TRAINERS
+from dsdoctor.probes.command_tables import MODULES, PROGRAMS, TRAINERS, UNFOLLOWED
+from dsdoctor.probes.python_launches import started_commands
 from dsdoctor.probes.shell_functions import Rows, split_functions
-from dsdoctor.probes.shell_programs import is_launch, may_launch
+from dsdoctor.probes.shell_programs import PYTHON, is_launch, may_launch, unfollowed
 from dsdoctor.probes.shell_rows import logical_lines
 from dsdoctor.probes.shell_variables import CLOSES, OPENS, VARIABLE, Variables
 from dsdoctor.probes.shell_words import COMPUTED, SHELL, array_words, masked, simple_commands
@@ -47,6 +48,9 @@ _ARRAY = re.compile(
 
 #: A text without any of these launches nothing, like most scripts in a repository.
 _NAMED = re.compile("|".join(sorted(map(re.escape, {*PROGRAMS, *TRAINERS, *MODULES}))))
+
+
+_UNFOLLOWED = re.compile(rf"\b(?:{'|'.join(sorted({name for name, *_ in UNFOLLOWED}))})\b")
 
 
 class ShellCommand(NamedTuple):
@@ -150,11 +154,28 @@ def _walked_rows(
 def _chosen(words: tuple[str, ...], variables: Variables) -> tuple[str, tuple[str, ...]]:
     """The variable that decides which program starts, and the words of a job that it may start."""
     place = next((n for n, word in enumerate(words) if not _ASSIGNMENT.match(word)), 0)
-    first = words[place]
-    if not VARIABLE.fullmatch(first) or words[place + 1 : place + 2] == ("-m",):
-        return "", words
-    job = may_launch(words[place:], variables.values_of(first))
-    return (first, (*words[:place], *job)) if job else ("", words)
+    variable, job = _job_of(words[place:], variables, _DEEPEST)
+    return (variable, (*words[:place], *job)) if job else ("", words)
+
+
+def _job_of(words: tuple[str, ...], variables: Variables, deep: int) -> tuple[str, tuple[str, ...]]:
+    """The unknown program, or the word after Python, and a job that one of its values starts."""
+    at = 0
+    if PYTHON.fullmatch(posixpath.basename(words[0])):
+        at = min(2 if words[1:2] == ("-m",) else 1, len(words) - 1)
+    variable = words[at]
+    if not VARIABLE.fullmatch(variable) or (not at and words[1:2] == ("-m",)):
+        return "", ()
+    values = variables.values_of(variable)
+    job = may_launch(words[at:], values) if not at else ()
+    for value in values if deep and not job else ():
+        candidate = (*words[:at], *value.split(), *words[at + 1 :])
+        if is_launch(candidate):
+            return variable, candidate
+        job = _job_of(candidate, variables, deep - 1)[1]
+        if job:
+            break
+    return (variable, job) if job else ("", ())
 
 
 def _commands_of(
@@ -169,6 +190,8 @@ def _commands_of(
         while place < len(words) and words[place] in _OF_SHELL:
             word = words[place]
             variables.keyword(word)
+            if word == "exec" and words[place + 1 : place + 2] == ["-a"]:  # a name
+                place += 2
             # `for x in …`, `case $x in`: no command
             place = len(words) if word in OPENS - _KEYWORDS else place + 1
         rest = words[place:]
@@ -202,16 +225,42 @@ def _run(words: Sequence[str], variables: Variables, *, perhaps: bool) -> Iterat
     elif all(_ASSIGNMENT.match(word) for word in words):
         for word in words:
             variables.set(word, perhaps=perhaps)
-    elif words[0] == "shift" and variables.arguments is not None:
-        count = "".join(words[1:2]) or "1"
-        variables.arguments = variables.arguments[int(count) if count.isdecimal() else 0 :]
-    elif words[0] == "unset":
-        for word in words[1:]:
-            variables.unset(word)
+    elif _is_builtin(words, variables, perhaps=perhaps):
+        pass
     elif words[0] == "eval":
         yield from (_shown(inner) for _, inner in simple_commands(" ".join(words[1:])))
     elif words != ["export"]:
         yield _shown(exported or words)
+
+
+def _is_builtin(words: Sequence[str], variables: Variables, *, perhaps: bool) -> bool:
+    """Whether a command only changes variables or arguments; it is carried out."""
+    if words[0] == "shift" and variables.arguments is not None:
+        count = "".join(words[1:2]) or "1"
+        variables.arguments = variables.arguments[int(count) if count.isdecimal() else 0 :]
+    elif words[:2] == ["set", "--"]:
+        known = not (perhaps or variables.depth) and not any("$@" in word for word in words)
+        variables.arguments = list(words[2:]) if known else None
+    elif words[:2] == ["printf", "-v"] and words[3:]:
+        variables.set(f"{words[2]}={_printed(words[3], words[4:])}", perhaps=perhaps)
+    elif words[0] == "unset":
+        for word in words[1:]:
+            variables.unset(word)
+    else:
+        return False
+    return True
+
+
+def _printed(form: str, values: Sequence[str]) -> str:
+    """What `printf` prints with plain conversions; anything else is computed.
+
+    >>> _printed("torchrun --nproc %d %s", ["8", "t.py"]), _printed("%05d", ["8"]) == COMPUTED
+    ('torchrun --nproc 8 t.py', True)
+    """
+    parts = re.split("%[sdi]", form)
+    if "%" in "".join(parts) or "\\" in form or len(parts) != len(values) + 1:
+        return COMPUTED
+    return "".join(part for pair in zip(parts, (*values, ""), strict=True) for part in pair)
 
 
 def _shown(words: Sequence[str]) -> tuple[str, ...]:
@@ -257,11 +306,44 @@ def launches(text: str) -> list[ShellCommand]:
     found: list[ShellCommand] = []
     for command in commands(text):
         inner = _passed_to_shell(command)
-        if inner:
+        source = _python_source(command.words)
+        if source:
+            found += [
+                ShellCommand(command.line, one.words, one.depends_on)
+                for _, text in started_commands(source)
+                for one in commands(text)
+                if is_launch(one.words)
+            ]
+        elif inner:
             found += inner
         elif command.depends_on or is_launch(command.words):
             found.append(command)
     return found
+
+
+def starts_jobs(text: str) -> bool:
+    """Whether a text contains the name of a program that starts jobs."""
+    return bool(_NAMED.search(text) or _UNFOLLOWED.search(text))
+
+
+def not_followed(text: str) -> list[tuple[int, str]]:
+    """Lines of a script that start a job in a way that is not followed, each with the reason.
+
+    >>> not_followed("sky launch task.yaml")
+    [(1, '`sky launch` starts the job on machines of a cloud')]
+    """
+    if not _UNFOLLOWED.search(text):
+        return []
+    found = ((command.line, unfollowed(command.words)) for command in commands(text))
+    return [(line, reason) for line, reason in found if reason]
+
+
+def _python_source(words: Sequence[str]) -> str:
+    """What a command passes to `python -c`; "" if it passes nothing."""
+    for place, word in enumerate(words[:-2]):
+        if PYTHON.fullmatch(posixpath.basename(word)) and words[place + 1] == "-c":
+            return words[place + 2]
+    return ""
 
 
 def _passed_to_shell(command: ShellCommand) -> list[ShellCommand]:

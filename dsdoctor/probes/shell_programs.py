@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Sequence
 
-from dsdoctor.probes.command_tables import MODULES, PROGRAMS, TRAINERS
+from dsdoctor.probes.command_tables import CARRIERS, MODULES, PROGRAMS, TRAINERS, UNFOLLOWED
 from dsdoctor.probes.shell_words import SHELL
 
 #: Programs whose arguments are names, files or text, never a command.
@@ -39,7 +39,7 @@ _OF_ACCELERATE = frozenset(
     {"config", "env", "estimate-memory", "merge-weights", "test", "to-fsdp2", "tpu-config"}
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
-_PYTHON = re.compile(r"python[\d.]*")
+PYTHON = re.compile(r"python[\d.]*")
 #: Options of a launcher that hardly another program has.
 _OF_LAUNCHERS = re.compile(
     r"--(?:nproc[_-]per[_-]node|nnodes|num_gpus|rdzv[_-]\w{1,20}|use_deepspeed|num_processes"
@@ -73,7 +73,7 @@ def is_launch(words: Sequence[str]) -> bool:
             if after in _ASKING or (name == "accelerate" and after in _OF_ACCELERATE):
                 return False
             return name not in _STARTERS or not _looks(words[place + 1 :])
-        if _PYTHON.fullmatch(name):
+        if PYTHON.fullmatch(name):
             return _runs_launcher(words[place + 1 :]) or is_launch(after_dashes(words))
         if word.startswith("$") and after == "-m":
             return "".join(words[place + 2 : place + 3]) in MODULES
@@ -89,6 +89,46 @@ def after_dashes(words: Sequence[str]) -> Sequence[str]:
     return words[words.index("--") + 1 :] if "--" in words else ()
 
 
+def without_carrier(words: Sequence[str]) -> tuple[str, ...]:
+    """A command without the program that passes it on to a container, a queue or a profiler.
+
+    >>> without_carrier(["srun", "-N2", "apptainer", "exec", "--nv", "a.sif", "torchrun", "t.py"])
+    ('srun', '-N2', 'torchrun', 't.py')
+    >>> without_carrier(["docker", "run", "--name", "deepspeed", "image", "python", "t.py"])[:2]
+    ('docker', 'run')
+    """
+    names = [posixpath.basename(word) for word in words]
+    begun = next((n for n, name in enumerate(names) if name in CARRIERS), len(words))
+    for place in range(begun + 1, len(words)):
+        name, before = names[place], words[place - 1]
+        after = words[place + 1] if place + 1 < len(words) else ""
+        if before.startswith("-") and before != "--":  # perhaps the value of an option
+            continue
+        launcher = name in PROGRAMS and name not in _STARTERS and after not in PROGRAMS
+        launcher = launcher and (name != "accelerate" or after == "launch")
+        if launcher or (PYTHON.fullmatch(name) and _runs_launcher(words[place + 1 :])):
+            return (*words[:begun], *words[place:])
+    return tuple(words)
+
+
+def unfollowed(words: Sequence[str]) -> str:
+    """Why a command that starts a job cannot be followed; "" if it can, or if it starts none.
+
+    >>> unfollowed(["A=1", "torchx", "run", "dist.ddp", "--script", "t.py"])
+    '`torchx run` starts what its component describes'
+    """
+    rest = list(words)
+    while rest and _ASSIGNMENT.match(rest[0]):
+        rest.pop(0)
+    if not rest or is_launch(after_dashes(rest)):
+        return ""
+    name = posixpath.basename(rest[0])
+    for known in ((name, *rest[1:2]), (name,)):
+        if known in UNFOLLOWED:
+            return f"`{' '.join(known)}` {UNFOLLOWED[known]}"
+    return ""
+
+
 def _is_shell(word: str) -> bool:
     return SHELL.fullmatch(posixpath.basename(word)) is not None
 
@@ -96,7 +136,7 @@ def _is_shell(word: str) -> bool:
 def _looks(words: Sequence[str]) -> bool:
     """Whether `srun` starts a program that looks at the node, and nothing else."""
     names = [posixpath.basename(word) for word in words]
-    if any(name in PROGRAMS or name in TRAINERS or _PYTHON.fullmatch(name) for name in names):
+    if any(name in PROGRAMS or name in TRAINERS or PYTHON.fullmatch(name) for name in names):
         return False
     own = next((name for name in names if name in _LOOKING or name in _NAMING), "")
     return bool(own) and not any(_is_shell(name) or name.endswith((".sh", ".py")) for name in names)

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
+from dsdoctor.probes.python_launches import started_commands
 from dsdoctor.probes.shell_functions import Rows
 from dsdoctor.probes.shell_words import SHELL, simple_commands
 
@@ -24,6 +25,8 @@ _READ = re.compile(
     r"\s*(?:IFS=\S{0,10}\s+)?read(?=\s[^<]*-\w*d\s*(?:''|\"\"))(?:\s+-\w+|\s+(?:''|\"\"))+"
     r"\s+(?P<name>[A-Za-z_]\w*)\s*<<"
 )
+#: Python that runs its standard input.
+_PYTHON_READS = re.compile(r"(?:^|[\s/;&|])python[\d.]*(?:\s+-[uBEIsS]+)*(?:\s+-)?\s*$")
 #: A quote spans at most this many lines; otherwise it is a stray one.
 _QUOTED_LINES = 400
 #: How many heredocs in heredocs are read.
@@ -37,14 +40,16 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Lines joined with their continuations and with the lines that a quote spans.
 
     Comment lines and heredocs are left out, except those that `read -d ''` reads (an assignment),
-    that a shell reads, or that become a script. A quote that is not closed soon ends with its line.
+    that a shell reads, or that become a script; of those that Python reads, the commands that it
+    starts. A quote that is not closed soon ends with its line.
     """
     yield from _logical(list(_continued(text)), _DEEPEST)
 
 
 def _logical(rows: Rows, deep: int) -> Iterator[tuple[int, str]]:
     place, until, taken, left = 0, "", "", _MOST_READ_AGAIN
-    runs = False
+    runs = python = False
+    begun_at = 0
     held: Rows = []
     while place < len(rows):
         begun, line = rows[place]
@@ -55,6 +60,9 @@ def _logical(rows: Rows, deep: int) -> Iterator[tuple[int, str]]:
         if until:
             if taken:
                 yield begun, f"{taken}={shlex.quote(' '.join(row for _, row in held))}"
+            elif python:
+                source = "\n".join(text for _, text in held)
+                yield from ((begun_at + row, text) for row, text in started_commands(source))
             elif deep and (runs or _SHEBANG.match(held[0][1] if held else "")):
                 yield from _logical(
                     [(row, text.replace(r"\$", "$")) for row, text in held], deep - 1
@@ -76,6 +84,7 @@ def _logical(rows: Rows, deep: int) -> Iterator[tuple[int, str]]:
             name = _READ.match(line)
             taken = name["name"] if name else ""
             runs = _reads_script(line, found)
+            python, begun_at = bool(_PYTHON_READS.search(line[: found.start()])), begun
         yield begun, line
 
 

@@ -354,3 +354,20 @@ def test_what_newer_releases_of_accelerate_drop_is_a_warning(tmp_path: Path) -> 
     assert result.returncode == 0
     assert "a.yaml:2: WARN launch-option-refused" in result.stdout
     assert "accelerate 1.13 and newer stop at the key `ipex_config`" in result.stdout
+
+
+def test_commands_of_manifests_and_names_of_options_are_judged(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(
+        "kind: Job\nspec:\n  command:\n  - torchrun\n  - --nproc_per_nodes=2\n  - t.py\n"
+    )
+    (tmp_path / "run.sh").write_text(
+        "sky launch job.yaml\napptainer exec a.sif torchrun --nnodez $N t.py\n"
+    )
+    result = lint(tmp_path, ".", "--format", "json")
+    manifest, script = json.loads(result.stdout)["files"]
+    assert (manifest["kind"], manifest["findings"][0]["evidence"]["line"]) == ("manifest", 4)
+    assert "`--nnodez`; the closest is `--nnodes`" in script["findings"][0]["message"]
+    assert script["not_judged"] == [2]
+    assert script["not_followed"][0]["line"] == 1
+    text = lint(tmp_path, "run.sh").stdout
+    assert "not followed: run.sh:1: `sky launch` starts the job on machines of a cloud" in text

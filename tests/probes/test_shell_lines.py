@@ -10,8 +10,10 @@ import pytest
 
 from dsdoctor.job.resolve import resolve
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.probes.shell_lines import launches
+from dsdoctor.probes.command_line import parse_command
+from dsdoctor.probes.shell_lines import launches, not_followed
 from dsdoctor.probes.shell_words import masked, plain
+from dsdoctor.probes.yaml_commands import commands_in_yaml
 from dsdoctor.testing import FakeHost
 
 #: Names of launchers that are no command.
@@ -41,6 +43,9 @@ NO_JOB = [
     "srun -N 2 nvidia-smi -L",
     "cat <<EOF\ntorchrun t.py\nEOF",
     "V=$(deepspeed --version)",
+    "python <<EOF\nprint('torchrun t.py')\nEOF",
+    "python <<EOF\nc = ['deepspeed']\nc.pop()\nc = []\nrun(c)\nEOF",
+    "python - <<EOF\nimport os; os.system(\nEOF",
 ]
 
 
@@ -66,6 +71,9 @@ PLAIN = [
     ('torchrun t.py "${MORE:-}"', 1, "torchrun t.py "),
     ("torchrun t.py --a b#c --e '# f' # g", 1, "torchrun t.py --a b#c --e # f"),
     ("G=(0 1 2)\ntorchrun --n ${#G[@]} t.py", 2, "torchrun --n 3 t.py"),
+    ("printf -v C 'torchrun --n %d %s' 2 t.py\n$C", 2, "torchrun --n 2 t.py"),
+    ('set -- --n 2 t.py\ntorchrun "$@"', 2, "torchrun --n 2 t.py"),
+    ('set -- a b\nshift\ntorchrun --n 2 "$1"', 3, "torchrun --n 2 b"),
     ('A="--n 2"\nC="torchrun $A"\nC+=" t.py"\neval "$C > log"', 4, "torchrun --n 2 t.py"),
 ]  # fmt: skip
 #: The same for what needs other programs.
@@ -74,6 +82,7 @@ JOBS = [
     ("python -X dev /opt/bin/torchrun t.py", 1, "python -X dev /opt/bin/torchrun t.py"),
     ('"$(which torchrun)" t.py', 1, "torchrun t.py"),
     ("`command -v deepspeed` t.py", 1, "deepspeed t.py"),
+    ("exec -a job torchrun t.py", 1, "torchrun t.py"),
     ("command torchrun t.py", 1, "command torchrun t.py"),
     ("conda run -n a torchrun t.py", 1, "conda run -n a torchrun t.py"),
     ("docker run --name deepspeed i torchrun t.py", 1,
@@ -95,7 +104,13 @@ JOBS = [
     ('sbatch -N 2 --wrap="torchrun t.py"', 1, "torchrun t.py"),
     ("tmux new -d 'torchrun t.py'", 1, "torchrun t.py"),
     ("out=$(torchrun t.py | tail -1)", 1, "torchrun t.py"),
+    ("python -c \"import os; os.system('torchrun t.py')\"", 1, "torchrun t.py"),
     # heredocs
+    ("python - <<'EOF'\nimport os\nos.system('torchrun t.py')\nEOF", 3, "torchrun t.py"),
+    ("N=2\npython3 <<EOF\nsubprocess.run(['torchrun', '--n', '$N', 't.py'])\nEOF", 3,
+     "torchrun --n 2 t.py"),
+    ("python <<EOF\nc = ['deepspeed', f'{x}.py']\nsubprocess.Popen(c)\nEOF", 3,
+     "deepspeed ${PYTHON_VALUE}.py"),
     ("bash <<EOF\ncd w\ntorchrun t.py\nEOF", 3, "torchrun t.py"),
     ("ssh node1 <<'END'\ntorchrun t.py\nEND", 2, "torchrun t.py"),
     ("N=2\ncat > job.sh <<EOF\nX=1\ntorchrun --n $N --x \\$X t.py\nEOF\nsbatch job.sh", 4,
@@ -144,6 +159,16 @@ CHOSEN = [
     ("R='torchrun --nnodes 1'\nif x; then R=python; fi\n$R t.py", "$R", "torchrun --nnodes 1 t.py"),
     ("if x; then R=python; else R=deepspeed; fi\n${R} t.py", "${R}", "deepspeed t.py"),
     ('[ "$D" ] && R="accelerate launch"\nA=1 $R t.py', "$R", "A=1 accelerate launch t.py"),
+    (
+        "if x; then M=; else M='-m torch.distributed.run'; fi\npython $M t.py",
+        "$M",
+        "python -m torch.distributed.run t.py",
+    ),
+    (
+        "if x; then M=torch.distributed.run; fi\nC=\"python -m $M t.py \"\nif y; then C+='-a'; fi\n$C",
+        "$C",
+        "python -m torch.distributed.run t.py",
+    ),
     ("$LAUNCH --nproc_per_node 8 t.py  # torchrun", "$LAUNCH", "$LAUNCH --nproc_per_node 8 t.py"),
 ]
 
@@ -214,3 +239,104 @@ def test_what_is_no_sum_of_known_numbers_is_not_computed() -> None:
 def test_a_redirection_needs_its_target() -> None:
     assert plain("diff <(a) x") == "diff <(a) x"
     assert plain("a \\> b # > c") == "a \\> b  "
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        pytest.param("colossalai run --nproc_per_node 2 t.py", "is a launcher whose", id="options"),
+        pytest.param("A=1 sky launch -c a t.yaml", "of a cloud", id="a cloud"),
+        pytest.param("ray job submit -- python -m a", "cluster of Ray", id="no launcher"),
+        pytest.param("ray job submit -- torchrun t.py", "", id="a launcher"),
+        pytest.param("echo sky launch", "", id="words"),
+        pytest.param("ray stop", "", id="another command"),
+    ],
+)
+def test_what_starts_a_job_in_another_way_is_said(text: str, reason: str) -> None:
+    found = [said for _, said in not_followed(f"true\n{text}")]
+    assert (found == []) if not reason else (len(found) == 1 and reason in found[0])
+    run = resolve(RunNeeds(cwd="/w", command=tuple(text.split())), FakeHost())
+    assert reason in run.not_followed
+    assert bool(run.not_followed) == bool(reason)
+
+
+#: Programs that start a launcher in an environment.
+ENVIRONMENTS = [
+    "uv run --project sub torchrun --nproc_per_node 2 t.py",
+    "uv --quiet run torchrun --nproc_per_node 2 t.py",
+    "uvx --from torch torchrun --nproc_per_node 2 t.py",
+    "pixi run -e gpu torchrun --nproc_per_node 2 t.py",
+    "hatch run gpu:torchrun --nproc_per_node 2 t.py",
+    "rye run torchrun --nproc_per_node 2 t.py",
+    "micromamba run -n a torchrun --nproc_per_node 2 t.py",
+    "command torchrun --nproc_per_node 2 t.py",
+    "nsys profile -o out -t cuda torchrun --nproc_per_node 2 t.py",
+    "xvfb-run -a torchrun --nproc_per_node 2 t.py",
+]
+
+
+@pytest.mark.parametrize("text", ENVIRONMENTS)
+def test_a_launcher_in_an_environment_is_the_launcher(text: str) -> None:
+    found = parse_command(text.split())
+    assert (found.launcher, found.num_gpus, found.script) == ("torchrun", 2, "t.py")
+
+
+def test_the_command_line_of_accelerate_may_be_a_module() -> None:
+    words = ["python", "-m", "accelerate.commands.accelerate_cli", "launch", "t.py"]
+    assert parse_command(words).launcher == "accelerate"
+    assert parse_command([*words[:3], "env"]).launcher == "other"
+
+
+MANIFEST = """apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+spec:
+  pytorchReplicaSpecs:
+    Worker:
+      template:
+        spec:
+          containers:
+            - name: pytorch
+              command: [torchrun]
+              args: ["--nnodes", "2", "t.py"]
+            - name: side
+              command:
+                - bash
+                - -c
+                - |
+                  cd /w
+                  deepspeed t.py
+---
+services:
+  train:
+    command: torchrun --n 2 t.py
+    environment: [A=1]
+jobs:
+  test:
+    steps:
+      - run: |
+          true
+          accelerate launch t.py
+      - run: pytest
+commands:
+  - true
+  - torchrun u.py
+"""
+
+
+def test_commands_in_yaml_have_their_lines() -> None:
+    found = [
+        f"{before + job.line} {' '.join(job.words)}"
+        for before, text in commands_in_yaml(MANIFEST)
+        for job in launches(text)
+    ]
+    assert sorted(found) == sorted(
+        ["10 torchrun --nnodes 2 t.py", "18 deepspeed t.py", "22 torchrun --n 2 t.py",
+         "29 accelerate launch t.py", "33 torchrun u.py"]
+    )  # fmt: skip
+
+
+def test_aliases_in_yaml_are_read_once() -> None:
+    bomb = "a0: &a0 [torchrun]\n" + "".join(
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30)
+    )
+    assert list(commands_in_yaml(f"{bomb}run: torchrun t.py\n")) == [(30, "torchrun t.py")]

@@ -1,0 +1,52 @@
+"""What precedes the program of a command: assignments, `env`, `nohup`, `uv run`, `nsys profile`."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+
+from dsdoctor.probes.command_tables import RUNNER_TAKES, RUNNERS, WRAPPERS
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+
+
+def _drop_options(words: list[str], takes: frozenset[str]) -> list[str]:
+    while words and words[0].startswith("-"):
+        if words.pop(0) in takes and words:
+            words.pop(0)
+    return words
+
+
+def unwrap(words: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Removes what precedes the program: assignments, `env`, `nohup`, `uv run`."""
+    env: dict[str, str] = {}
+    while words:
+        name = posixpath.basename(words[0])
+        if _ASSIGNMENT.match(words[0]):
+            key, _, value = words.pop(0).partition("=")
+            env[key] = value
+        elif name in WRAPPERS:
+            action = name == "nsys" and words[1:2] in (["profile"], ["launch"])
+            words = _drop_options(words[2 if action else 1 :], WRAPPERS[name])
+            if name in {"timeout", "taskset"} and words:
+                words.pop(0)
+        elif name in RUNNERS and (place := _runs_at(words, RUNNERS[name])):
+            words = _drop_options(words[place:], RUNNER_TAKES)
+            if name == "hatch" and words:  # `gpu:torchrun` runs it in the environment `gpu`
+                words[0] = words[0].rpartition(":")[2]
+        else:
+            break
+    return words, env
+
+
+def _runs_at(words: Sequence[str], action: str) -> int:
+    """Where the command of a runner begins, with its options; 0 = it runs none.
+
+    >>> _runs_at(["uv", "--quiet", "run", "a.py"], "run"), _runs_at(["uv", "pip", "run"], "run")
+    (3, 0)
+    """
+    if not action:
+        return 1
+    own = next((n for n, word in enumerate(words[1:], 1) if not word.startswith("-")), 0)
+    return own + 1 if words[own : own + 1] == [action] else 0

@@ -1,0 +1,102 @@
+"""Commands in YAML of other programs: containers of Kubernetes and Compose, steps of CI, tasks.
+
+Pure: a document is composed, not constructed, so that each command has its line.
+
+Sources: Kubernetes 1.20 to 1.34 Container (`command`, `args`); the Compose specification
+(`entrypoint`, `command`); GitHub's and GitLab's workflow syntax (`run`, `script`); SkyPilot 0.10
+(`run`), dstack 0.19 (`commands`). Read 2026-11-29.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+#: Keys whose values are text for a shell, or a list of such lines.
+_SHELL_KEYS = ("run", "script", "before_script", "commands")
+#: Keys that make up the command of a container, in this order.
+_CONTAINER_KEYS = ("entrypoint", "command", "args")
+_MOST_NODES = 20_000
+_SHELL_OPTION = re.compile(r"-\w*c")
+
+
+def commands_in_yaml(text: str) -> Iterator[tuple[int, str]]:
+    r"""Texts for a shell, each with the line before its first one.
+
+    >>> list(commands_in_yaml("jobs:\n  a:\n    run: |\n      torchrun t.py\n"))
+    [(3, 'torchrun t.py\n')]
+    >>> list(commands_in_yaml("spec:\n  command: [torchrun]\n  args: ['t.py']\n"))
+    [(1, 'torchrun t.py')]
+
+    Raises:
+        ValueError: it is not YAML.
+    """
+    import yaml  # noqa: PLC0415  # only for YAML
+
+    try:
+        documents = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    rest: list[Any] = documents[::-1]
+    seen: set[int] = set()
+    while rest and len(seen) < _MOST_NODES:
+        node = rest.pop()
+        if node is None or id(node) in seen:  # an alias
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            rest += node.value[::-1]
+        elif isinstance(node, yaml.MappingNode):
+            held = {str(key.value): value for key, value in node.value}
+            yield from _of_container(held)
+            for key in _SHELL_KEYS:
+                yield from _of_shell(held.get(key))
+            rest += [value for _, value in node.value][::-1]
+
+
+def _of_shell(node: Any) -> Iterator[tuple[int, str]]:
+    if node is None:
+        return
+    if isinstance(node.value, str):
+        yield _line_before(node), node.value
+    elif node.value and all(isinstance(getattr(one, "value", 0), str) for one in node.value):
+        yield _line_before(node.value[0]), "\n".join(one.value for one in node.value)
+
+
+def _of_container(held: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    nodes: list[Any] = []
+    words: list[str] = []
+    for key in _CONTAINER_KEYS:
+        node = held.get(key)
+        if node is None:
+            continue
+        if isinstance(node.value, str):  # Compose splits it
+            try:
+                split = shlex.split(node.value)
+            except ValueError:
+                return
+            words += split
+            nodes += [node] * len(split)
+            continue
+        for item in node.value if isinstance(node.value, list) else ():
+            if not isinstance(getattr(item, "value", None), str):
+                return
+            words.append(item.value)
+            nodes.append(item)
+    if not words:
+        return
+    for place, word in enumerate(words[:-1]):
+        if _SHELL_OPTION.fullmatch(word) and place and "sh" in words[place - 1]:
+            inner = nodes[place + 1]
+            own = inner.value == words[place + 1]
+            yield _line_before(inner if own else nodes[0]), words[place + 1]
+            return
+    yield _line_before(nodes[0]), shlex.join(words)
+
+
+def _line_before(node: Any) -> int:
+    """The number of the line before the first one of a text."""
+    below = 1 if node.style in ("|", ">") else 0  # a block begins below its mark
+    return int(node.start_mark.line) + below

@@ -56,7 +56,7 @@ _OUTPUT = lazy(
     r"|\b(?<!=)(?:INFO|WARN(?:ING)?|ERROR|DEBUG)[ :\]]|^\s*\^+$"
 )
 _FIRST_PERSON = lazy(
-    r"(?<!How do )(?<!how do )(?<!How can )(?<!how can )\b(?:I|I'm|I've|my|me|am|mine)\b"
+    r"(?<!How do )(?<!how do )(?<!How can )(?<!how can )\b(?:I|I'm|I've|[Mm]y|me|am|mine)\b"
     r"|我(?!们)|请问|求助"
 )
 #: How people ask for help, or answer someone who did.
@@ -99,8 +99,12 @@ _CLAIM = lazy(
     r"(?:errors?|exceptions?|\w{3,40}Error)\b"
     r"|\b(?:fail(?:s|ed|ing|ure)?|crash(?:es|ed|ing)?|hang(?:s|ing)?|hung|stuck|freezes|killed|dies"
     r"|died)\b|\b(?:unable|not able) to \w"
-    r"|\b(?:can|could|does|did|do|is|was|will|wo|would)(?:not|n't| not) (?:[\w-]{1,30} ){0,2}?"
+    r"|\b(?:ca|can|could|does|did|do|is|was|will|wo|would)(?:not|n't| not) (?:[\w-]{1,30} ){0,2}?"
     r"(?:work|run|start|train|load|import|install|initiali[sz]ed?|build|compile|connect|launch)\b"
+    r"|\bnon-zero exit (?:code|status)\b"
+    r"|\bexit(?:ed|s)?(?: with)? (?:code|status)[ :=]{1,3}(?!0\b)-?\d"
+    r"|\b(?:loss|grad\w{0,10}|reward)(?:es|s)? (?:[a-z]{1,12} ){0,2}?(?:is|are|was|were|becomes?"
+    r"|became|turns|turned|changes|changed|goes|went) (?:[a-z]{1,12} ){0,2}?(?:nan|inf)\b"
     r"|\b(?:CrashLoopBackOff|ErrImagePull|ImagePullBackOff|OOMKilled)\b"
     r"|报错|出错|失败|崩溃|卡住|卡死|跑不[了起通]|(?:无法|不能)(?:运行|启动|训练|加载|使用|安装)"
 )
@@ -108,6 +112,9 @@ _DENIED = lazy(
     r"(?i)\b(?:no|not an?|never|without(?: any)?|zero|isn't an) (?:[\w-]{1,30} ){0,2}?"
     r"(?:errors?|exceptions?|fail\w*|crash\w*|hang\w*)|(?:没有|不)(?:报错|出错|失败)"
 )
+#: The marks of a heading, and how a title ends that only names what it is about.
+_MARKS = lazy(r"\s{0,3}#{1,6} +")
+_NAMES_ERROR = lazy(r"(?i)(?<!about )(?<!of )(?<!on )\berrors?[\s.!:]*$")
 #: The tag of a report in its title.
 _TAGGED = lazy(r"(?i)\[(?:bug|issue|error|help|question)s?\]")
 #: Lines above the output, and below it, in which people say what happened.
@@ -274,13 +281,15 @@ def _claims(shape: Shape, lines: Sequence[str]) -> bool:
             below.append(line)
             if not shown and len(above) < _ABOVE:
                 above.append(line)
-    title = above[0] if above else ""
+    title = _MARKS.sub("", above[0]) if above else ""
     by_a_person = shape.first_person or shape.asks or shape.form or any(map(_FENCE.match, lines))
     if not (by_a_person or _TAGGED.match(title) or _HAN.search(title)):
         return False
     asked = below[-_BELOW:] if any(map(_ASKS.search, below[-_BELOW:])) else []
     said = [title, *(line for line in [*above[1:], *asked] if _is_sentence(line))]
-    return any(_CLAIM.search(_DENIED.sub("", happened(line))) for line in said)
+    return _NAMES_ERROR.search(title) is not None or any(
+        _CLAIM.search(_DENIED.sub("", happened(line))) for line in said
+    )
 
 
 def _is_listed(number: int, lines: Sequence[str]) -> bool:

@@ -36,6 +36,8 @@ OPAQUE = frozenset(
         "RendezvousError",
     },
 )  # fmt: skip
+#: CUDA 5-13, HIP 3-7 (cudaGetErrorString) of a failed assertion in a kernel.
+ASSERTED = "device-side assert triggered"
 OPAQUE_TEXT = lazy(
     r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
     r"|can't start new thread|Resource temporarily unavailable|driver|gloo/transport"
@@ -138,5 +140,10 @@ def _orphaned(error: Error) -> bool:
 
 
 def is_opaque(error: Error) -> bool:
-    """Whether an exception says what failed, but not why."""
+    """Whether an exception says what failed, but not why.
+
+    An assertion of a kernel is about the script's data, and the abort of the process follows it.
+    """
+    if ASSERTED in error.message:
+        return False
     return error.type in OPAQUE or bool(OPAQUE_TEXT.search(error.message))

@@ -37,10 +37,11 @@ BOXED = lazy(r"\s*[│|]\s+(?:(?:❱\s+)?\d{1,6}\s[│|\s]|[│|]\s*$)")
 #: failed run, glog (0.3-0.7 logging.cc) prefixes what it aborts with by an F. Slurm's commands and
 #: apptainer (1.0-1.4 pkg/sylog) end with the line that they print of their own failure; so do
 #: `qsub` of PBS (OpenPBS 14-23, Torque 4-6), Open MPI's TCP (3-5 opal/mca/btl/tcp), TensorRT
-#: (8-10), the OpenMP of LLVM and Intel, MKL, SageMaker (sagemaker 1-2, sagemaker-training 3-5),
-#: MPICH and Intel MPI (3.0-4.2 src/pm/hydra, src/mpi/errhan). Ray and glog print the check that
-#: failed,
-#: an agent of W&B's sweeps (0.10-0.25 agents/pyagent.py) the run, the Neuron runtime (2.0-2.29) its
+#: (8-10) and TensorRT-LLM (0.5-1.2, in C++ and in Python), ggml (llama.cpp b3000-b9000
+#: ggml/src/ggml-cuda), gdb (7-16) of the calls of a process, the OpenMP of LLVM and Intel, MKL,
+#: SageMaker (sagemaker 1-2, sagemaker-training 3-5), MPICH and Intel MPI (3.0-4.2 src/pm/hydra,
+#: src/mpi/errhan). Ray and glog print the check that failed, an agent of W&B's sweeps (0.10-0.25
+#: agents/pyagent.py) the run, the Neuron runtime (2.0-2.29) its
 #: part and level, DeepSpeed's autotuner (0.5-0.19 autotuning/autotuner.py) that no trial succeeded.
 #: torch (1.8-2.13 c10/cuda/CUDAException.cpp) adds three lines to any error of the accelerator, and
 #: its launcher (1.9-2.13 elastic/multiprocessing/api.py) says that it ends the other workers. pip
@@ -63,7 +64,8 @@ LAST_WORDS = lazy(
     r"|(?:Trace/breakpoint trap|Bad system call|Quit) +\(core dumped\))$"
     r"|^Assertion failed: .{1,400}, file \S{1,300}, line \d|^libgcc_s\.so\.1 must be installed for "
     r"|^OMP: Error #\d{1,5}: |^(?:Intel )?MKL FATAL ERROR: |^Aborted$"
-    r"|^\[TRT\] \[E\] "
+    r"|^\[TRT\] \[E\] |^\[TensorRT-LLM\]\[ERROR\] |^\[TRT-LLM\] \[(?:RANK \d{1,6}\] \[)?E\] "
+    r"|^ ?(?:CUDA|ROCm|MUSA) error: \S|^#\d{1,3} {1,2}0x[0-9a-f]{8,16} in \S"
     r"|^qsub: (?!waiting for job |job )\S"
     r"|\[btl_tcp_endpoint\.c:\d{1,5}:\w{1,60}\] (?:received unexpected|connect\(\) to \S+ failed)"
     r"|^(?:srun|sbatch|salloc): (?:error: |fatal: |Job step aborted\b|Force Terminated\b)"
@@ -92,6 +94,7 @@ TELLING = (
     "mpirun-signal",
     "run-pl",
     "ray-start",
+    "pod-exit",
 )
 #: What NCCL prints about peers that leave, and the Trainer's summary, after which they may leave.
 PEERS, SUMMARY = "NCCL WARN ", "'train_runtime'"
@@ -103,6 +106,11 @@ _SHELLS_SYNTAX = lazy(
 )
 #: A frame in the stack of a C++ exception (torch 1.8-2.13 c10/util/Backtrace.cpp).
 NATIVE_FRAME = lazy(r"\s*frame #\d{1,3}: \S.{0,1000}?\+ 0x[0-9a-f]")
+#: One in the stack that a debugger prints: gdb 7-16 (gdb/stack.c), of its own or as ggml calls it
+#: (llama.cpp b3000-b9000 ggml/src/ggml.c), and lldb 10-20.
+NATIVE_STACK = lazy(
+    r"#\d{1,3} {1,2}0x[0-9a-f]{8,16} in \S|\s*(?:\* )?frame #\d{1,3}: 0x[0-9a-f]{8,16} \S"
+)
 #: Last lines that are searched.
 LAST_LINES = 8
 #: How a script around the run ends its log if the run failed, and how a summary of tests ends.

@@ -84,6 +84,8 @@ MARKS: dict[str, tuple[str, str]] = {
         "probably it crashed during start",
         r"The process is dead, probably it crashed during start",
     ),
+    # Kubeflow's training operator 1.3-1.9 (pkg/controller.v1/common/pod.go)
+    "pod-exit": ("exited with code", r"\bPod: \S{1,400} exited with code (?!0\b)\d{1,3}\b"),
     # Kaldi and ESPnet: run.pl, queue.pl and slurm.pl below utils/parallel
     "run-pl": ("failed, log is in ", r"^\w+\.pl: (?:\d+ / \d+|job) failed, log is in "),
     # Horovod 0.11-0.28 (common/common.h)
@@ -156,6 +158,7 @@ FATAL_MARKS = (
     "hydra",
     "ray-worker",
     "ray-start",
+    "pod-exit",
     "run-pl",
     "horovod",
     "slurm",

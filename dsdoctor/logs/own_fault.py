@@ -94,6 +94,8 @@ FOREIGN_TEXT = lazy(
     # what Rust's standard library calls an error of the system, except a missing file; ONNX Runtime
     # 1.0-1.23 (core/common/status.h) FAIL, RUNTIME_EXCEPTION and EP_FAIL
     r"|\(os error (?!2\))\d{1,3}\)|\[ONNXRuntimeError\] : (?:1|6|11) :"
+    # checks of C++ code that name the status of the CUDA runtime
+    r"|\bcuda(?:Success|Error[A-Z]\w{1,60})\b"
     r"|expandable_segments: "  # torch 2.14.1 libc10_cuda.so, of its allocator
     r"|Input/output error|INTERNAL ASSERT|(?i:\bout of memory\b)|unhandled (?:system|cuda) error",
 )

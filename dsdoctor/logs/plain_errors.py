@@ -54,6 +54,11 @@ PLAIN_ERRORS = (
         "ModuleNotFoundError",
     ),
     (lazy(r"(?P<message>.{0,400}Assertion `[^`]*` failed.*)"), DEVICE_ASSERT),
+    # torch 1.5-2.13 (c10/cuda/CUDAException.cpp), where no Python code catches it
+    (
+        lazy(r"^what\(\):  (?P<message>CUDA error: device-side assert triggered.*)"),
+        "RuntimeError",
+    ),
     (
         # glibc's `assert`, of C++ (assert/assert.c, the same since 2.0)
         lazy(
@@ -80,6 +85,7 @@ PLAIN_LITERALS = (
     "': Could not ",
     "can't open file",
     ASSERTION,
+    "what():  CUDA error: device-side assert",
     "Error while finding module specification for",
     ": No module named ",
 )

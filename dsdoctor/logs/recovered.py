@@ -6,6 +6,8 @@ import collections
 import re
 from collections.abc import Sequence
 
+from dsdoctor.lazy_regex import lazy
+from dsdoctor.logs.endings import LAST_LINES, NATIVE_STACK
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import TAIL, Scan
 from dsdoctor.logs.progress import LOADING, step_of
@@ -38,6 +40,8 @@ def log_continued(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
         seen = True
         if len(scan.tail) < TAIL or any(hit.line >= scan.tail[0][0] for hit in hits):
             return False
+        if any(NATIVE_STACK.match(text) for _, text in scan.tail[-LAST_LINES:]):
+            return False  # the many lines are the calls of the process that died
         # of a repeated message only the first lines are kept
         patterns = {hit.known.signature.pattern for hit in hits}
         if any(re.search(pattern, text) for pattern in patterns for _, text in scan.tail):
@@ -45,6 +49,9 @@ def log_continued(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
     return seen
 
 
+#: What a web server prints of a request that it rejects (uvicorn 0.10-0.38 protocols/http;
+#: werkzeug 1-3 serving.py; gunicorn 20-23 glogging.py).
+ANSWERED = lazy(r'"[A-Z]{3,7} /\S{0,400} HTTP/[\d.]{1,3}" 4\d\d\b')
 #: Lines of other output behind an exception, so its process has not ended with it.
 BEHIND = 3
 #: How often an exception was outlived before it counts as caught: a script that is started again
@@ -60,6 +67,15 @@ def recurring(scans: Sequence[Scan]) -> bool:
     ranks shows that they are alive.
     """
     return any(scan.errors for scan in scans) and all(_recur(scan) for scan in scans)
+
+
+def answered_requests(scans: Sequence[Scan]) -> bool:
+    """Whether a server answered the requests that all exceptions are about, so it went on.
+
+    Answers such as `400 Bad Request` say that the request was wrong, not the server.
+    """
+    errors = [error for scan in scans for error in scan.errors]
+    return bool(errors) and all(ANSWERED.search(error.more) for error in errors)
 
 
 def _recur(scan: Scan) -> bool:

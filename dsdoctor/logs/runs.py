@@ -118,7 +118,13 @@ class Openings:
         return sorted(found.items())
 
     def _begins(self, data: bytes, start: int) -> bool:
-        """Whether the opening is at a place; it may extend beyond the stretch."""
+        """Whether the opening is at a place; it may extend beyond the stretch.
+
+        If the first line is there several times, as each node printed it, the run begins above.
+        """
+        above = data[_line_before(data, start) : start].split(b"\n")[0][:LONGEST]
+        if start and shape(reader.decode(above)) == self._opening[0]:
+            return False
         stop = start + WITHIN * LONGEST
         lines = [line for line in data[start:stop].split(b"\n")[:WITHIN] if line.strip()]
         shapes = [shape(reader.decode(line[:LONGEST])) for line in lines]

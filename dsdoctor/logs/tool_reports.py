@@ -243,7 +243,7 @@ POD = lazy(
 )
 CONTAINER = lazy(
     r"^\s*(?:[-*] )?(?:Reason|reason): +\"?(?:CrashLoopBackOff|Error|\w{0,20}JobFailed)\b"
-    r"|\bBack-?off restarting failed container\b"
+    r"|\b[Bb]ack-?off (?:\w{1,12} )?restarting failed container\b"
     r"|\bBackoffLimitExceeded\b|\breached the specified backoff limit\b"
 )
 #: The same of a pod that has waited for minutes to be scheduled, or for hours to be started.

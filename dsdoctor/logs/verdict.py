@@ -29,7 +29,12 @@ from dsdoctor.logs.marks import FATAL_MARKS
 from dsdoctor.logs.presentable import presentable
 from dsdoctor.logs.products import package_of
 from dsdoctor.logs.raised import explained, raised_by, releases_of
-from dsdoctor.logs.recovered import log_continued, recurring, training_continued
+from dsdoctor.logs.recovered import (
+    answered_requests,
+    log_continued,
+    recurring,
+    training_continued,
+)
 from dsdoctor.logs.shown import causes_of, first_error_of, line_of, words_of
 from dsdoctor.logs.silent import who_ended
 from dsdoctor.logs.starts import refused_start
@@ -85,7 +90,8 @@ def judge(
     answers = _answers(expect, marks, names) if expect else ()
     causes = causes_of(choice, names, sorted_errors(scans))
     fell = any(name in marks for name in FATAL_MARKS)
-    if not (causes or fell or choice.silent) and recurring(scans):
+    alive = not (causes or fell or choice.silent)
+    if alive and (recurring(scans) or answered_requests(scans)):
         error = None
     died = error is not None or fell
     stuck = open_end and _is_sure(choice)

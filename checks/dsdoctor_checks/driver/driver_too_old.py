@@ -278,6 +278,16 @@ SIGNATURES = (
         masks=("no-gpu-visible",),
     ),
     Signature(
+        # Triton's ptxas (12.8 in Triton 3.3) writes code for the GPU at hand, which an older driver
+        # does not load
+        pattern=r"Triton Error \[CUDA\]: device kernel image is invalid",
+        source="triton 2.1-3.5 third_party/nvidia/backend/driver.c, with the words of CUDA's cuGetErrorString",
+        message="The NVIDIA driver is older than the `ptxas` of this Triton, and does not load what it compiles",
+        hint="upgrade the driver; or set `TRITON_PTXAS_PATH` to the `ptxas` of a CUDA toolkit that the driver supports, and delete `~/.triton/cache`",
+        examples=("RuntimeError: Triton Error [CUDA]: device kernel image is invalid",),
+        level=Level.LIKELY,
+    ),
+    Signature(
         pattern="compiled with an unsupported toolchain",
         source="cuda runtime 12.9.79 libcudart.so.12",
         examples=(

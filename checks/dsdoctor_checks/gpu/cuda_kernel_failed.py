@@ -123,6 +123,18 @@ SIGNATURES = (
         masks=_VICTIMS,
     ),
     Signature(
+        pattern=r"CUDA runtime error in .{1,200}: (?P<what>an illegal memory access was encountered|unspecified launch failure|misaligned address)",
+        source="TensorRT-LLM 0.5-1.2 cpp/include/tensorrt_llm/common/cudaUtils.h; CUDA 11-13 cudaGetErrorString",
+        message="A CUDA kernel failed: {what}",
+        examples=(
+            "[TensorRT-LLM][ERROR] CUDA runtime error in cudaStreamSynchronize(stream): an illegal memory access was encountered (/src/x.cpp:90)",
+            "CUDA runtime error in cudaGetLastError(): unspecified launch failure",
+            "CUDA runtime error in cudaGetLastError(): misaligned address",
+        ),
+        not_examples=("CUDA runtime error in cudaMalloc(p, n): out of memory",),
+        masks=_VICTIMS,
+    ),
+    Signature(
         pattern=r"Triton Error \[CUDA\]: (?P<what>an illegal memory access was encountered|unspecified launch failure|misaligned address)",
         source="triton 2.1-3.5 third_party/nvidia/backend/driver.c",
         message="A CUDA kernel of Triton failed: {what}",

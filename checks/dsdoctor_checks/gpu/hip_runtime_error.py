@@ -94,6 +94,15 @@ SIGNATURES = (
         "first amdgpu error",
     ),
     Signature(
+        pattern=r"\bROCm error: (?!out of memory\b)(?P<what>[a-z][\w ,'-]{2,100})",
+        source="llama.cpp b3000-b9000 ggml/src/ggml-cuda/ggml-cuda.cu ggml_cuda_error, with the words of hipGetErrorString",
+        message="AMD's GPU runtime reports an error: {what}",
+        examples=(" ROCm error: unspecified launch failure",),
+        not_examples=("ROCm error: out of memory",),
+        level=Level.STRONG,
+        masks=("native-crash",),
+    ),
+    Signature(
         pattern="HIP kernel errors might be asynchronously reported",
         source="torch 1.12-2.13 (ROCm) c10/hip: what follows the name of any HIP error",
         examples=(

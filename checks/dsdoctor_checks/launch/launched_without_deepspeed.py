@@ -206,6 +206,8 @@ SIGNATURES = (
             "AssertionError: Default process group is not initialized",
         ),
         level=Level.STRONG,
+        # a launcher started it, and the script itself forgets to initialize the group
+        unless=("torch.distributed.launch", "torchrun ", "ChildFailedError", "accelerate launch "),
     ),
     Signature(
         pattern="DeepSpeed requires the LOCAL_RANK",

@@ -291,6 +291,58 @@ SIGNATURES = (
         ),
     ),
     Signature(
+        pattern=r"\b(?:parallel_for|for_each|transform|radix_sort|merge_sort|reduce|reduce_by_key|inclusive_scan|exclusive_scan|scan|scan_by_key|copy_if|partition|unique|unique_by_key|trivial_device_copy [DH]->[DH])(?::| failed\b)[^:]{0,60}: out of memory\b",
+        source="thrust 1.9-2.8 thrust/system/cuda/detail: cuda_cub::throw_on_error, before the messages name their code",
+        examples=(
+            "  what():  parallel_for failed: out of memory",
+            "for_each: failed to synchronize: out of memory",
+            "transform failed: out of memory",
+            "RuntimeError: radix_sort: failed to get memory buffer: out of memory",
+            "merge_sort: failed on 1st step: out of memory",
+            "reduce failed to synchronize: out of memory",
+            "reduce_by_key failed to synchronize: out of memory",
+            "inclusive_scan failed: out of memory",
+            "exclusive_scan failed: out of memory",
+            "scan failed to synchronize: out of memory",
+            "scan_by_key failed: out of memory",
+            "copy_if failed on 2nd step: out of memory",
+            "partition: failed to synchronize: out of memory",
+            "unique: failed on 1st step: out of memory",
+            "unique_by_key: failed to synchronize: out of memory",
+            "trivial_device_copy D->H failed: out of memory",
+        ),
+        not_examples=("fork failed: out of memory",),
+        level=Level.STRONG,
+        masks=(
+            "native-crash",
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        # memory of the host, though the GPU is to reach it, has another limit
+        pattern=r"\bcuda(?!Host|MallocHost)[A-Z]\w{1,40}\b.{0,100}\b(?:failed|[Ee]rror|ERROR)\b.{0,30}\bout of memory\b|\bCUDA runtime error in .{1,200}: out of memory\b",
+        source="TensorRT-LLM 0.5-1.2 cpp/include/tensorrt_llm/common/cudaUtils.h; loggers of C++ programs that print cudaGetErrorString",
+        examples=(
+            "[error] [buffers.cpp:55] cudaMalloc failed: out of memory",
+            "[TensorRT-LLM][ERROR] CUDA runtime error in ::cudaMalloc(ptr, n): out of memory (/src/tllmBuffers.h:100)",
+        ),
+        not_examples=(
+            "[error] [buffers.cpp:55] cudaHostAlloc failed: out of memory",
+            "CUDA runtime error in cudaDeviceSynchronize(): an illegal memory access was encountered",
+        ),
+        level=Level.STRONG,
+        masks=(
+            "native-crash",
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
         pattern="CUBLAS_STATUS_NOT_INITIALIZED",
         source="xformers 0.0.29 third_party/cutlass/tools/util/include/cutlass/util/cublas_wrappers.hpp",
         examples=(
@@ -388,6 +440,14 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog",),
         message="The KV cache is smaller than one sequence of the model's maximum length",
         hint="lower `max_model_len`, raise `gpu_memory_utilization`, or use more GPUs",
+    ),
+    Signature(
+        pattern=r"\bROCm error: out of memory\b",
+        source="llama.cpp b3000-b9000 ggml/src/ggml-cuda/ggml-cuda.cu ggml_cuda_error",
+        examples=("ROCm error: out of memory",),
+        not_examples=("the ROCm error: out of memoryX",),
+        level=Level.STRONG,
+        masks=("native-crash",),
     ),
     Signature(
         pattern=r"error == cudaSuccess\. 2 vs 0",

@@ -223,6 +223,20 @@ SIGNATURES = (
         hint="build apex with its CUDA extensions (`--cuda_ext`), or use the fused optimizers of torch or DeepSpeed",
     ),
     Signature(
+        # a file watcher of Streamlit asks torch for a class of any name, and goes on
+        pattern=r"Tried to instantiate class '(?P<name>(?!__path__)[\w.]{1,200})', but it does not exist!",
+        source="torch 1.6-2.14 torch/csrc/jit/python/python_custom_class.cpp",
+        level=Level.STRONG,
+        message="The compiled library that registers the class `{name}` did not load; a line above may say why",
+        hint="install the wheel of that package that was built for this torch and this GPU vendor, or build it from source",
+        examples=(
+            "RuntimeError: Tried to instantiate class '_core_C.ScalarType', but it does not exist! Ensure that it is registered via torch::class_",
+        ),
+        not_examples=(
+            "RuntimeError: Tried to instantiate class '__path__._path', but it does not exist! Ensure that it is registered via torch::class_",
+        ),
+    ),
+    Signature(
         pattern=r"No module named '(?P<name>[\w.]{1,100})'\. Although a module with this name was found for a different Python version \((?P<file>[\w.-]{1,200})\)",
         source="CPython 3.15 Lib/traceback.py",
         examples=(

@@ -131,7 +131,77 @@ HINT = (
     " PYTHONPATH"
 )
 
+#: Packages that a file next to a script is often named after. A `deepspeed.py` has messages of its own.
+_PACKAGES = "torch|transformers|datasets|accelerate|evaluate|numpy|pandas|tokenizers|tqdm|wandb"
+_MESSAGE = "`{file}` is imported instead of the package `{m}`"
+#: What such an import fails with otherwise.
+_FOLLOW = ("dependency-version-conflict", "transformers-deepspeed-incompatible")
+
+
+def _half_imported(module: str) -> Signature:
+    """The error of a module that imports itself: the frame above it is in the file of its name.
+
+    The files of installed packages are `__init__.py`, except for modules of others with that name.
+    """
+    return Signature(
+        pattern=rf"partially initialized module '(?P<m>{module})' has no attribute '",
+        source="python 3.8-3.12 Objects/moduleobject.c",
+        level=Level.STRONG,
+        near=(f'/{module}.py", line ', f'\\{module}.py", line '),
+        not_near=(f'-packages/safetensors/{module}.py"',),
+        message=f"A file `{module}.py` is imported instead of the package `{{m}}`",
+        examples=(
+            f"AttributeError: partially initialized module '{module}' has no attribute 'x' (most likely due to a circular import)",
+        ),
+        masks=_FOLLOW,
+    )
+
+
 SIGNATURES = (
+    *(_half_imported(name) for name in _PACKAGES.split("|")),
+    Signature(
+        pattern=rf"from partially initialized module '(?P<m>{_PACKAGES})' \(most likely due to a circular import\) \((?P<file>\S{{1,300}}[/\\](?P=m)\.py)\)",
+        source="python 3.8-3.14 Python/ceval.c",
+        level=Level.STRONG,
+        message=_MESSAGE,
+        examples=tuple(
+            f"ImportError: cannot import name 'x' from partially initialized module '{name}' (most likely due to a circular import) (/home/me/project/{name}.py)"
+            for name in _PACKAGES.split("|")
+        ),
+        not_examples=(
+            "ImportError: cannot import name 'x' from partially initialized module 'torch' (most likely due to a circular import) (/opt/env/lib/python3.11/site-packages/torch/__init__.py)",
+        ),
+        masks=_FOLLOW,
+    ),
+    Signature(
+        # of a library it is only likely, so the file has to bear the name of one
+        pattern=rf"\(consider renaming '(?P<file>[^']{{1,300}}[/\\](?P<m>{_PACKAGES})\.py)' if it has the same name as a (?:third-party module|library) you intended to import\)",
+        source="python 3.13-3.14 Objects/moduleobject.c, Python/ceval.c",
+        level=Level.STRONG,
+        message=_MESSAGE,
+        examples=tuple(
+            f"AttributeError: module '{name}' has no attribute 'x' (consider renaming '/home/me/{name}.py' if it has the same name as a {kind} you intended to import)"
+            for name in _PACKAGES.split("|")
+            for kind in ("third-party module", "library")
+        ),
+        not_examples=(
+            "AttributeError: module 'helpers' has no attribute 'x' (consider renaming '/home/me/helpers.py' if it has the same name as a library you intended to import)",
+        ),
+        masks=_FOLLOW,
+    ),
+    Signature(
+        pattern=r"\(consider renaming '(?P<file>[^']{1,300})' since it has the same name as the standard library module named '(?P<m>\w{1,60})'",
+        source="python 3.13-3.14 Objects/moduleobject.c, Python/ceval.c",
+        level=Level.STRONG,
+        message="`{file}` is imported instead of `{m}` of the standard library",
+        examples=(
+            "AttributeError: module 'random' has no attribute 'seed' (consider renaming '/home/me/random.py' since it has the same name as the standard library module named 'random' and the import system gives it precedence)",
+        ),
+        not_examples=(
+            "(consider renaming 'it' since it has the same name as the standard library module named ''",
+        ),
+        masks=_FOLLOW,
+    ),
     Signature(
         # modules of the standard library that torch and DeepSpeed import, from another file than their own
         pattern=r"cannot import name '\w+' from '(?P<m>random|types|logging|inspect|queue|select|string|copy|enum|json|code|tokenize|typing|platform|numbers|signal|profile)' \((?!\S*[/\\](?:python3\.\d{1,2}|[Ll]ib)[/\\](?P=m)(?:\.py|[/\\]))(?P<file>\S{1,200})\)",

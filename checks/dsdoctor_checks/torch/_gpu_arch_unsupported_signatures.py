@@ -53,9 +53,11 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern="device kernel image is invalid",
+        # what Triton compiles is for the GPU at hand, so there the driver is too old
+        pattern=r"(?<!Triton Error \[CUDA\]: )device kernel image is invalid",
         source="cuda runtime 12.9.79 libcudart.so.12",
         examples=("device kernel image is invalid",),
+        not_examples=("RuntimeError: Triton Error [CUDA]: device kernel image is invalid",),
         level=Level.STRONG,
     ),
     Signature(

@@ -69,6 +69,21 @@ SIGNATURES = (
         level=Level.WEAK,
     ),
     Signature(
+        pattern=r"(?<!\bif the )(?<!\bif )[Ll]oss (?:\w{1,12} )?(?:becomes|became|goes to|went to|turns to|turned to|changed to) (?:nan|NaN)\b",
+        source="people who tell of a run",
+        examples=(
+            "the loss suddenly becomes nan",
+            "the loss became NaN",
+            "the loss goes to nan",
+            "the loss went to nan",
+            "the loss turns to nan",
+            "the loss turned to nan",
+            "Policy loss changed to nan",
+        ),
+        not_examples=("if the loss becomes nan", "the loss becomes nanometric"),
+        level=Level.WEAK,
+    ),
+    Signature(
         pattern=r"grad_norm['\x22]?: nan\b|found (?:nan|NaN) in\b|(?:NaN|nan) loss\b",
         source="transformers 4.38-5.23 trainer.py, which prints its record of a step",
         examples=(

@@ -1,0 +1,224 @@
+"""What native code, servers and reporters say of an end, with what resembles it."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor import packs
+from dsdoctor.logs import Source, diagnose, signatures_of
+from dsdoctor.model.diagnosis import Diagnosis, Outcome
+
+KNOWN = signatures_of(packs.load(builtin_only=True))
+SITE = "/opt/env/lib/python3.11/site-packages/"
+STEPS = "".join(f"step {n} loss 2.{n}\n" for n in range(5))
+ABORT = "terminate called after throwing an instance of 'c10::Error'\n"
+
+
+def read(text: str) -> Diagnosis:
+    return diagnose([Source(name="train.log", data=text.encode())], KNOWN)
+
+
+def said(text: str) -> str:
+    """The condition, or the outcome without one."""
+    found = read(text)
+    return found.causes[0].condition if found.outcome is Outcome.CAUSE else found.outcome.value
+
+
+GGML = (
+    " ROCm error: unspecified launch failure\n  current device: 0, in function copy at /s/x.cu:9\n"
+)
+THREADS = "".join(f"[New LWP {n}]\n" for n in range(40))
+CALLS = "".join(f"#{n}  0x00007f00000000{n:02x} in call_{n} () from /s/libx.so\n" for n in range(9))
+
+
+def test_the_calls_that_a_debugger_prints_are_those_of_the_process_that_died() -> None:
+    assert said(f"{GGML}{THREADS}{CALLS}[Inferior 1 (process 7) detached]\n") == "hip-runtime-error"
+
+
+def test_output_that_goes_on_is_no_stack() -> None:
+    rows = "".join(f"sample {n} is answered\n" for n in range(60))
+    assert said(f"{GGML}{rows}") == "clean"
+
+
+def test_a_log_that_ends_with_calls_of_native_code_is_not_clean() -> None:
+    assert said(f"loading\n{CALLS}") == "unrecognised"
+
+
+@pytest.mark.parametrize(
+    ("line", "outcome"),
+    [
+        pytest.param("  what():  parallel_for failed: out of memory", "gpu-oom", id="thrust"),
+        pytest.param("[TensorRT-LLM][ERROR] CUDA runtime error in ::cudaMalloc(p, n): out of memory"
+                     " (/s/buffers.h:9)", "gpu-oom", id="TensorRT-LLM"),
+        pytest.param("[12:00:01] [error] [pool.cpp:55] cudaMallocAsync failed: out of memory",
+                     "gpu-oom", id="the logger of a C++ program"),
+        pytest.param(" ROCm error: out of memory", "gpu-oom", id="ggml on an AMD GPU"),
+        pytest.param("[TensorRT-LLM][ERROR] CUDA runtime error in cudaGetLastError(): misaligned "
+                     "address (/s/x.cpp:9)", "cuda-kernel-failed", id="a kernel of TensorRT-LLM"),
+        pytest.param("[TensorRT-LLM][ERROR] Assertion failed: world size is wrong (/s/x.cpp:9)",
+                     "unrecognised", id="a check of TensorRT-LLM"),
+        pytest.param("[TRT-LLM] [E] Failed to build the engine.", "unrecognised",
+                     id="TensorRT-LLM's Python code"),
+        pytest.param("[TensorRT-LLM][WARNING] the GPU may run out of memory", "clean",
+                     id="a warning of TensorRT-LLM"),
+        pytest.param("[info] cudaMalloc pool was emptied before it is out of memory", "clean",
+                     id="a pool that did not fail"),
+    ],
+)  # fmt: skip
+def test_what_loggers_of_native_programs_say_last(line: str, outcome: str) -> None:
+    assert said(f"{STEPS}{line}\n") == outcome
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param(f"{ABORT}  what():  CUDA error: device-side assert triggered\n",
+                     id="an exception that no Python code caught"),
+        pytest.param(
+            "Traceback (most recent call last):\n"
+            '  File "/home/u/train.py", line 9, in <module>\n    loss.item()\n'
+            f"torch.AcceleratorError: CUDA error: device-side assert triggered\n{ABORT}"
+            "  what():  CUDA error: device-side assert triggered\n", id="one above the abort",
+        ),
+    ],
+)  # fmt: skip
+def test_an_assertion_of_a_kernel_is_the_data_and_the_abort_follows_it(lines: str) -> None:
+    assert said(f"{STEPS}{lines}Aborted (core dumped)\n") == "user-code"
+
+
+def test_another_error_of_the_accelerator_is_not_the_data() -> None:
+    text = (
+        f"{STEPS}{ABORT}  what():  CUDA error: unspecified launch failure\nAborted (core dumped)\n"
+    )
+    assert said(text) == "cuda-kernel-failed"
+
+
+def test_a_check_that_names_the_status_of_cuda_is_not_the_scripts() -> None:
+    frames = f'  File "/home/u/serve.py", line 9, in run\n  File "{SITE}flashx/prefill.py", line 3, in f\n'
+    text = f"Traceback (most recent call last):\n{frames}RuntimeError: Check failed: (status == "
+    assert said(f"{text}cudaSuccess) is false: prefill failed with error invalid argument\n") == (
+        "unrecognised"
+    )
+    assert said(f"{text}expected) is false\n") == "user-code"
+
+
+REJECTED = (
+    "ERROR 08-18 10:00:00 [serving_chat.py:203] Traceback (most recent call last):\n"
+    f'ERROR 08-18 10:00:00 [serving_chat.py:203]   File "{SITE}vllm/entrypoints/openai/'
+    'serving_engine.py", line 626, in _validate_input\n'
+    "ERROR 08-18 10:00:00 [serving_chat.py:203] ValueError: the request has too many tokens\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [("400 Bad Request", "clean"), ("500 Internal Server Error", "unrecognised")],
+    ids=["the request was wrong", "the server failed"],
+)
+def test_a_request_that_a_server_rejects_is_no_failure_of_the_server(
+    status: str, outcome: str
+) -> None:
+    line = f'INFO:     127.0.0.1:59064 - "POST /v1/chat/completions HTTP/1.1" {status}\n'
+    assert said(f"{REJECTED}{line}INFO:     Application shutdown complete.\n") == outcome
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        pytest.param("'/home/u/train.py\r': [Errno 2] No such file or directory", "train.py",
+                     id="as the program writes it"),
+        pytest.param("", "carriage return", id="as a terminal shows it"),
+    ],
+)  # fmt: skip
+def test_a_name_with_a_carriage_return_is_told_from_a_missing_file(name: str, found: str) -> None:
+    shown = "': [Errno 2] No such file or directorython3: can't open file '"
+    diagnosis = read(f"python3: can't open file {name}\n" if name else f"{shown}\n")
+    assert [cause.condition for cause in diagnosis.causes] == ["launch-file-missing"]
+    assert found in diagnosis.causes[0].message
+    assert "dos2unix" in diagnosis.causes[0].hint
+
+
+HALF = "partially initialized module 'torch'"
+CIRCULAR = "(most likely due to a circular import)"
+
+
+@pytest.mark.parametrize(
+    ("frame", "exception", "outcome"),
+    [
+        pytest.param("/home/u/torch.py", f"AttributeError: {HALF} has no attribute 'ones' {CIRCULAR}",
+                     "module-shadowed-by-cwd", id="a file imports itself"),
+        pytest.param("/home/u/torch.py", f"ImportError: cannot import name 'nn' from {HALF} {CIRCULAR}"
+                     " (/home/u/torch.py)", "module-shadowed-by-cwd", id="a name from itself"),
+        pytest.param("/home/u/torch.py", "AttributeError: module 'torch' has no attribute 'ones' "
+                     "(consider renaming '/home/u/torch.py' if it has the same name as a library "
+                     "you intended to import)", "module-shadowed-by-cwd", id="Python 3.13 says so"),
+        pytest.param(f"{SITE}torch/__init__.py", f"ImportError: cannot import name 'x' from {HALF} "
+                     f"{CIRCULAR} ({SITE}torch/__init__.py)", "unrecognised", id="the package itself"),
+        pytest.param("/home/u/model.py", "AttributeError: module 'model' has no attribute 'x' (consider"
+                     " renaming '/home/u/model.py' if it has the same name as a library you intended "
+                     "to import)", "user-code", id="a module of the script's own"),
+        pytest.param(f"{SITE}safetensors/torch.py", f"AttributeError: {HALF} has no attribute 'ones' "
+                     f"{CIRCULAR}", "dependency-version-conflict", id="an installed module of that name"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_imported_instead_of_a_package(
+    frame: str, exception: str, outcome: str
+) -> None:
+    head = 'Traceback (most recent call last):\n  File "/home/u/train.py", line 1, in <module>\n'
+    assert said(f'{head}  File "{frame}", line 2, in <module>\n    x\n{exception}\n') == outcome
+
+
+CHDIR = "slurmstepd: error: couldn't chdir to `/home/u/x': No such file or directory: going to /tmp instead\n"
+
+
+def test_a_line_that_each_node_prints_first_begins_one_run() -> None:
+    once = f"{CHDIR}loading data\nbuilding the model\nstarting\nfirst batch\n"
+    assert read(f"{CHDIR}{once}").attempts == ()
+    assert len(read(f"{CHDIR}{once}{OOM}{CHDIR}{once}{OOM}").attempts) == 2
+
+
+OOM = (
+    'Traceback (most recent call last):\n  File "/home/u/train.py", line 9, in <module>\n'
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        pytest.param("# Training stops after one epoch, the node crashes\n\nRTX 4090\ntorch 2.4\n"
+                     "CUDA 12.4\nI use the script.\n", "unrecognised", id="a title"),
+        pytest.param("# 多机训练报错\n\n两台机器, 每台八张卡, 启动之后没有任何输出, 环境和文档里的一样\n", "unrecognised",
+                     id="a title in Chinese"),
+        pytest.param("# Memory of stage 2\n\nI find that these four cards can't run it at all with the default settings.\n",
+                     "unrecognised", id="a contraction"),
+        pytest.param("# Run the example\n\nMy loss became inf in the second epoch of this setup.\n",
+                     "unrecognised", id="a loss"),
+        pytest.param("# Which settings do you recommend?\n\nI have eight GPUs and want to train.\n",
+                     "clean", id="a question"),
+        pytest.param("# [Bug] python train.py returned non-zero exit status 3221225477.\n\n"
+                     "12:00:00 INFO  Start training ...\n", "native-crash", id="a title with a status"),
+    ],
+)  # fmt: skip
+def test_an_issue_that_tells_of_a_failure_is_not_clean(text: str, outcome: str) -> None:
+    assert said(text) == outcome
+
+
+def test_the_operator_of_a_cluster_says_that_a_pod_failed() -> None:
+    line = 'time="2024-02-21T09:32:29Z" level=info msg="Pod: jobs.worker-0 exited with code {}"\n'
+    more = 'time="2024-02-21T09:32:29Z" level=info msg="Reconciling for job pytorch-simple"\n'
+    assert said(f"# Run the example\n\n```\n{line.format(1)}{more}```\n") == "unrecognised"
+    assert said(f"# Run the example\n\n```\n{line.format(0)}{more}```\n") == "clean"
+
+
+def test_code_that_triton_compiled_for_this_gpu_is_too_new_for_the_driver() -> None:
+    image = "device kernel image is invalid"
+    assert said(f"{STEPS}RuntimeError: Triton Error [CUDA]: {image}\n") == "driver-too-old"
+    assert said(f"{STEPS}RuntimeError: CUDA error: {image}\n") == "gpu-arch-unsupported"
+
+
+def test_a_script_that_a_launcher_started_lacks_no_launcher() -> None:
+    error = "RuntimeError: Default process group has not been initialized, please make sure to call init_process_group.\n"
+    assert said(error) == "launched-without-deepspeed"
+    command = "$ python -m torch.distributed.launch --nproc_per_node=2 train.py\n"
+    assert said(f"{command}{error}") == "unrecognised"

@@ -278,8 +278,7 @@ SIGNATURES = (
         masks=("no-gpu-visible",),
     ),
     Signature(
-        # Triton's ptxas (12.8 in Triton 3.3) writes code for the GPU at hand, which an older driver
-        # does not load
+        # Triton's ptxas (12.8 in Triton 3.3) writes code for the GPU at hand
         pattern=r"Triton Error \[CUDA\]: device kernel image is invalid",
         source="triton 2.1-3.5 third_party/nvidia/backend/driver.c, with the words of CUDA's cuGetErrorString",
         message="The NVIDIA driver is older than the `ptxas` of this Triton, and does not load what it compiles",

@@ -162,13 +162,12 @@ def _is_installed(packages: Packages | Missing, name: str) -> bool:
 HINT = "install the program or correct its name, or activate the environment that contains it"
 #: What helps if `python -m` does not find a module.
 _MODULE = "correct its name, start in the directory that contains it, or activate the environment that contains it"
-
-#: What helps if the shell script has the line ends of Windows, so a carriage return ends a name.
+#: What helps if the shell script has the line ends of Windows: a log ends the line there, and a
+#: terminal writes the rest over the beginning.
 _ENDS = "remove the carriage returns from the shell script: `sed -i 's/\\r$//' FILE`, or `dos2unix FILE`"
 
 SIGNATURES = (
     Signature(
-        # the carriage return ends the line here
         pattern=r"can't open file '(?P<script>[^']{1,300})$",
         source="CPython 3.8-3.14 Modules/main.c",
         message="the name `{script}` is followed by a carriage return, so Python does not find the file",
@@ -178,14 +177,12 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        # as a terminal shows it: what follows the carriage return stands above the beginning
         pattern=r"^': \[Errno 2\] No such file or directory.{0,100}can't open file '",
         source="CPython 3.8-3.14 Modules/main.c",
         message="the name of the script is followed by a carriage return, so Python does not find the file",
         hint=_ENDS,
         examples=("': [Errno 2] No such file or directorython3: can't open file '",),
         not_examples=("x': [Errno 2] No such file or directory: can't open file 'x'",),
-        level=Level.STRONG,
     ),
     Signature(
         pattern=r"can't open file '?(?P<script>[^']{1,300})'?: \[Errno 2\] No such file or directory",

@@ -25,6 +25,8 @@ SHARED = frozenset(
 #: Importing dsdoctor from a cold network disk is slow.
 IMPORT_SECONDS = 30.0
 SCONTROL_SECONDS = 5.0
+#: The releases of Slurm that tests/slurm was run with.
+TESTED = "22.05 and 26.05"
 SHELL_SECONDS = 5.0
 #: PATH of the scripts.
 SCRIPT_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -128,7 +130,10 @@ def places(into: Path, python: str, run_folder: str) -> list[str]:
 
 
 def slurm_config(scontrol: str) -> dict[str, str]:
-    """`scontrol show config` as names and values; empty if Slurm does not answer."""
+    """`scontrol show config` as names and values; empty if Slurm does not answer.
+
+    A value that is set several times, as `Prolog` may be, is a list separated by commas.
+    """
     path = os.environ.get("PATH") or SCRIPT_PATH
     try:
         done = process.run(
@@ -146,13 +151,20 @@ def parse_config(text: str) -> dict[str, str]:
 
     >>> parse_config("Configuration data as of x\nSLURM_VERSION           = 22.05.8\n")
     {'SLURM_VERSION': '22.05.8'}
+    >>> parse_config("Prolog[0]               = /a.sh\nProlog[1]               = /b.sh\n")
+    {'Prolog': '/a.sh,/b.sh'}
     """
-    rows = (line.partition(" = ") for line in text.splitlines())
-    return {name.strip(): value.strip() for name, equals, value in rows if equals}
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        name, equals, value = line.partition(" = ")
+        if equals:
+            plain = re.sub(r"\[\d+\]$", "", name.strip())
+            found[plain] = ",".join(filter(None, (found.get(plain), value.strip())))
+    return found
 
 
 def slurm_notes(config: Mapping[str, str], budget: float, into: Path) -> list[str]:
-    """How Slurm's parameters differ from what the gate needs (slurm.conf(5), 22.05).
+    """How Slurm's parameters differ from what the gate needs (slurm.conf(5), 22.05 and 26.05).
 
     Args:
         config: what `slurm_config` returned.
@@ -161,7 +173,7 @@ def slurm_notes(config: Mapping[str, str], budget: float, into: Path) -> list[st
     """
     if not config:
         return ["Slurm did not answer `scontrol show config`; its parameters were not tested"]
-    notes = [f"Slurm {config.get('SLURM_VERSION', 'of unknown version')}; tested with 22.05"]
+    notes = [f"Slurm {config.get('SLURM_VERSION', 'of unknown version')}; tested with {TESTED}"]
     flags = config.get("PrologFlags", "").lower().split(",")
     if not {"alloc", "contain"} & {flag.strip() for flag in flags}:
         notes.append("PrologFlags has no Alloc: nothing is judged before a job's first step")
@@ -210,12 +222,19 @@ def _programs_in_the_way(
 ) -> list[str]:
     """Programs of the site that the lines for slurm.conf would replace."""
     ours = named_by_slurm(config, into)
-    return [
-        f"{name} is already `{config[name]}`: keep it, and call "
-        f"`{into.absolute()}/{_SCRIPTS[name]}{' || exit 1' * (name in _DECIDING)}` in it"
-        for name in names
-        if config.get(name, "(null)") not in ("(null)", "") and name not in ours
-    ]
+    notes = []
+    for name in names:
+        value = config.get(name, "(null)")
+        script = into.absolute() / _SCRIPTS[name]
+        if value in ("(null)", "") or name in ours:
+            continue
+        what = (
+            f"run `ln -s {script} {value.removesuffix('*')}`"  # each script there decides
+            if value.endswith("/*")
+            else f"call `{script}{' || exit 1' * (name in _DECIDING)}` in it"
+        )
+        notes.append(f"{name} is already `{value}`: keep it, and {what}")
+    return notes
 
 
 def epilog_notes(config: Mapping[str, str], budget: float, into: Path) -> list[str]:
@@ -254,13 +273,27 @@ def _seconds(text: str) -> float | None:
 
 
 def named_by_slurm(config: Mapping[str, str], into: Path) -> list[str]:
-    """Parameters of Slurm that refer to a file in a folder, or to this file.
+    """Parameters of Slurm that refer to a file in a folder, by themselves or by a link.
 
     >>> named_by_slurm({"Prolog": "/etc/slurm/dsdoctor/prolog.sh"}, Path("/etc/slurm/dsdoctor"))
     ['Prolog']
     """
     folder = str(into.absolute()).rstrip("/") + "/"
-    return sorted(name for name, value in config.items() if folder in f"{value}/")
+    return sorted(
+        name
+        for name, value in config.items()
+        if folder in f"{value}/"
+        or (name in _SCRIPTS and value.endswith("/*") and _is_linked(value, into))
+    )
+
+
+def _is_linked(pattern: str, into: Path) -> bool:
+    """Whether a folder of scripts, given as `/etc/slurm/prolog.d/*`, has a link to one of ours."""
+    try:
+        scripts = list(Path(pattern).parent.iterdir())
+    except OSError:
+        return False
+    return any(path.is_symlink() and path.resolve().parent == into.resolve() for path in scripts)
 
 
 def refuse_if_used(scontrol: str, into: Path) -> None:

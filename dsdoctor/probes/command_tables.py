@@ -221,19 +221,21 @@ LONG: dict[str, list[str]] = {
 }
 #: Options of srun that take a separate value in their short form (srun(1) of Slurm 22.05).
 SRUN_SHORT = frozenset("ABCDFGJLMNSTWbcdeimnopqrtwx")
-#: Options of srun that take no value, or only one after `=` (srun(1) of Slurm 22.05 and 24.05).
+#: Options of srun that take no value, or only one after `=` (srun of Slurm 22.05 to 26.05).
 SRUN_SWITCHES = frozenset(
-    {"bcast", "compress", "contiguous", "disable_status", "exact", "exclusive", "external", "help",
-     "hold", "immediate", "kill_on_bad_exit", "label", "multi_prog", "nice", "no_allocate",
-     "no_kill", "overcommit", "overlap", "oversubscribe", "preserve_env", "propagate", "pty",
-     "quiet", "quit_on_interrupt", "reboot", "resv_ports", "send_libs", "spread_job", "stepmgr",
-     "test_only", "unbuffered", "usage", "use_min_nodes", "verbose", "version",
-     "wait_all_nodes", "x11"},
+    {"async", "bcast", "compress", "contiguous", "disable_status", "exact", "exclusive",
+     "external", "help", "hold", "immediate", "kill_on_bad_exit", "label", "multi_prog", "nice",
+     "no_allocate",
+     "no_kill", "oom_kill_step", "overcommit", "overlap", "oversubscribe", "parsable",
+     "preserve_env", "propagate", "pty", "quiet", "quit_on_interrupt", "reboot", "resv_ports",
+     "send_libs", "spread_job", "spread_segments", "stepmgr", "test_only", "unbuffered", "usage",
+     "use_min_nodes", "verbose", "version", "wait_all_nodes", "wait_for_children", "x11"},
 )  # fmt: skip
-#: The same for sbatch, where `-W` and `--wait` take none (sbatch(1) of Slurm 22.05 and 25.05).
-SBATCH_SHORT = SRUN_SHORT - {"W"}
+#: The same for sbatch, where `-W` and `--wait` take none, and `-a` lists the tasks of an array
+#: (sbatch of Slurm 22.05 to 26.05).
+SBATCH_SHORT = SRUN_SHORT - {"W"} | {"a"}
 SBATCH_SWITCHES = SRUN_SWITCHES | {
-    "get_user_env", "ignore_pbs", "no_requeue", "parsable", "requeue", "wait",
+    "get_user_env", "ignore_pbs", "no_requeue", "requeue", "wait",
 }  # fmt: skip
 #: Options of mpirun with more than one value.
 MPI_TWO = frozenset({"mca", "gmca"})

@@ -190,7 +190,7 @@ def test_slurms_parameters_are_judged() -> None:
         "HealthCheckProgram": "/d/health.sh",
         "HealthCheckNodeState": "ANY",
     }
-    assert site.slurm_notes(good, 5.0, Path("/d")) == ["Slurm 22.05.8; tested with 22.05"]
+    assert site.slurm_notes(good, 5.0, Path("/d")) == ["Slurm 22.05.8; tested with 22.05 and 26.05"]
     for name, value, word in (
         ("PrologFlags", "(null)", "no Alloc"),
         ("PrologEpilogTimeout", "65534", "no limit ends the prolog"),
@@ -211,6 +211,25 @@ def test_slurms_parameters_are_judged() -> None:
         (_, note) = site.slurm_notes({**good, name: value}, 5.0, Path("/d"))
         assert word in note
     assert "did not answer" in site.slurm_notes({}, 5.0, Path("/d"))[0]
+
+
+def test_a_folder_of_prologs_gets_a_link(tmp_path: Path) -> None:
+    """Slurm runs each script there; 26.05 lists such parameters as `Prolog[0]`."""
+    theirs, ours = tmp_path / "prolog.d", tmp_path / "dsdoctor"
+    for folder in (theirs, ours):
+        folder.mkdir()
+    (theirs / "10-site.sh").write_text("")
+    (ours / "prolog.sh").write_text("")
+    text = f"SLURM_VERSION           = 26.05.5\nProlog[0]               = {theirs}/*\n"
+    config = site.parse_config(text)
+    notes = " ".join(site.slurm_notes(config, 5.0, ours))
+    assert f"Prolog is already `{theirs}/*`: keep it, and run `ln -s {ours}/prolog.sh" in notes
+    (theirs / "50-dsdoctor.sh").symlink_to(ours / "prolog.sh")
+    assert "already" not in " ".join(site.slurm_notes(config, 5.0, ours))
+    assert site.named_by_slurm(config, ours) == ["Prolog"]
+    both = site.parse_config(f"Epilog[0]   = /x.sh\nEpilog[1]   = {ours}/epilog.sh\n")
+    assert both["Epilog"] == f"/x.sh,{ours}/epilog.sh"
+    assert not any("already" in note for note in site.epilog_notes(both, 5.0, ours))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="starts an interpreter as another account")

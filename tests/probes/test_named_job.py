@@ -104,7 +104,9 @@ def test_the_option_rules_over_the_command() -> None:
     assert (found.config_path, found.config_named_by) == ("mine.json", "")
 
 
-@pytest.mark.parametrize("starter", ["nohup bash", "sbatch -N 2 -c8 -W --requeue --gres gpu:8"])
+@pytest.mark.parametrize(
+    "starter", ["nohup bash", "sbatch -a 0-3", "sbatch -N 2 -c8 -W --requeue --gres gpu:8"]
+)
 def test_a_script_is_followed_to_its_launch_line(starter: str) -> None:
     found = of(*starter.split(), "run.sh", "--lr", "1e-5")
     assert found.followed == "line 8 of `run.sh`"
@@ -205,6 +207,8 @@ def test_a_port_that_none_can_be_is_a_problem_of_accelerates_file() -> None:
 
 SRUN = [
     ("srun --quit-on-interrupt torchrun --nproc-per-node 2 t.py", "torchrun"),
+    ("srun --oom-kill-step torchrun --nproc-per-node 2 t.py", "torchrun"),
+    ("srun --async --parsable torchrun --nproc-per-node 2 t.py", "torchrun"),
     ("srun --mpi pmix -N 2 torchrun t.py", "torchrun"),
     ("srun -x node1 -S 2 --exclusive deepspeed t.py", "deepspeed"),
     ("srun --kill-on-bad-exit=1 --gres gpu:4 accelerate launch t.py", "accelerate"),

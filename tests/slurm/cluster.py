@@ -158,7 +158,7 @@ class Cluster:
         text = self.run("scontrol", "show", "config")
         nohold, health = "nohold_on_prolog_fail" in text, "health.sh" in text
         advised = re.search(r"^PrologFlags\s*=.*Alloc", text, re.MULTILINE) is not None
-        epilog = re.search(r"^Epilog\s*=.*epilog.sh", text, re.MULTILINE) is not None
+        epilog = re.search(r"^Epilog(?:\[0\])?\s*=.*epilog.sh", text, re.MULTILINE) is not None
         found = (nohold, health, advised, epilog)
         return found == (self.nohold, self.health_on, self.advised, self.epilog_on)
 

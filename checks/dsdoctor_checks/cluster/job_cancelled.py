@@ -1,7 +1,7 @@
 """The job was cancelled by its owner or an administrator.
 
 ## Why it matters
-`scancel`, `kubectl delete` or `bkill` ends every process of the job. Nothing is wrong with the
+`scancel`, `scontrol requeue`, `kubectl delete` or `bkill` ends every process of the job. Nothing is wrong with the
 training itself, unless it was cancelled because it hung.
 
 ## What to do
@@ -23,8 +23,8 @@ HINT = "ask who cancelled it (`sacct -j JOB -o State%30`), and resume from the l
 SIGNATURES = (
     Signature(
         pattern=r"\*\*\* JOB \S+ ON \S+ CANCELLED AT \S+ (?:DUE to SIGNAL \w[\w ]{0,30} )?\*\*\*",
-        # releases after 25.05 name the signal of `scancel`, as logs of 2026 show
-        source="slurm 20.02-25.05 src/slurmd/slurmstepd, src/common/slurm_protocol_defs.c",
+        # 26.05 names the signal of `scancel`
+        source="slurm 20.02-26.05 src/slurmd/slurmstepd, src/common/slurm_protocol_defs.c",
         examples=(
             "slurmstepd: error: *** JOB 412 ON n3 CANCELLED AT 2024-05-06T07:08:09 ***",
             "error: *** JOB 412 ON n3 CANCELLED AT 2026-05-06T07:08:09 DUE to SIGNAL Terminated ***",
@@ -50,6 +50,21 @@ SIGNATURES = (
             "srun: forcing job termination",
         ),
         echo=True,
+    ),
+    Signature(
+        # a job that makes room for another in a partition with PreemptMode=REQUEUE is said to be
+        # preempted (22.05.8 and 26.05.5, tried)
+        pattern=r"\*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT \S+ DUE TO JOB REQUEUE",
+        source="slurm 20.02-26.05 src/slurmd/slurmstepd, src/common/slurm_protocol_defs.c",
+        examples=(
+            "slurmstepd: error: *** STEP 608.0 ON n3 CANCELLED AT 2022-08-12T02:06:12 DUE TO JOB REQUEUE ***",
+            "[2026-05-06T07:08:09.992] error: *** JOB 8 ON n1 CANCELLED AT 2026-05-06T07:08:09 DUE TO JOB REQUEUE ***",
+        ),
+        not_examples=("the step was CANCELLED AT 2024-05-06T07:08:09 DUE TO JOB REQUEUE",),
+        level=Level.CERTAIN,
+        message="The job was put back into the queue with `scontrol requeue`, by its owner, an administrator or a program of the cluster",
+        hint="it starts again by itself: let the script resume from its last checkpoint. If it was none of you, ask the administrators",
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
         pattern=r"\bJobState=CANCELLED\b|^\d[\w.+-]*[\s|].*[\s|]CANCELLED(?: by \d+|\+)",

@@ -32,11 +32,11 @@ HINT = (
 
 SIGNATURES = (
     Signature(
-        pattern=r"CANCELLED AT \S+ DUE TO (?:PREEMPTION|JOB REQUEUE)",
-        source="slurm 20.02-25.05 src/slurmd/slurmstepd, src/common/slurm_protocol_defs.c",
+        pattern=r"CANCELLED AT \S+ DUE TO PREEMPTION",
+        source="slurm 20.02-26.05 src/slurmd/slurmstepd, src/common/slurm_protocol_defs.c",
         examples=(
             "slurmstepd: error: *** JOB 412 ON n3 CANCELLED AT 2024-05-06T07:08:09 DUE TO PREEMPTION ***",
-            "slurmstepd: error: *** STEP 608.0 ON n3 CANCELLED AT 2022-08-12T02:06:12 DUE TO JOB REQUEUE ***",
+            "[2026-05-06T07:08:09.006] error: *** STEP 608.0 ON n3 CANCELLED AT 2026-05-06T07:08:09 DUE TO PREEMPTION ***",
         ),
         not_examples=("AT 2024-05-06T07:08:09 DUE TO PREEMPTION ***",),
         level=Level.CERTAIN,

@@ -56,6 +56,7 @@ from dsdoctor.model.facts.launch import (
     LineProblem,
     MasterAddress,
     MasterPort,
+    Numactl,
     ScriptImports,
 )
 from dsdoctor.model.facts.machine import (
@@ -110,7 +111,7 @@ from dsdoctor.model.facts.repair import (
     ToolkitWheels,
     Wheel,
 )
-from dsdoctor.model.facts.run import Floors, PlanNeeds, RunNeeds, Scope
+from dsdoctor.model.facts.run import ContainerStart, Floors, PlanNeeds, RunNeeds, Scope
 from dsdoctor.model.facts.storage import Checkpoint, CheckpointFile, Place, Quota, Storage
 from dsdoctor.model.facts.toolchain import (
     BuildLock,
@@ -164,6 +165,7 @@ __all__ = [
     "ConfigRefusal",
     "ConfigVerdict",
     "ContainerRuntimes",
+    "ContainerStart",
     "CudaDevice",
     "CudaToolkits",
     "DeepSpeedEnvFile",
@@ -232,6 +234,7 @@ __all__ = [
     "NodeReach",
     "NodesReach",
     "NotStated",
+    "Numactl",
     "NvidiaKernel",
     "NvidiaSmi",
     "Nvml",

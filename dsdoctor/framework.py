@@ -59,6 +59,52 @@ def framework_of(text: str) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
+#: Packages that need torch, or start it.
+_ON_TORCH = frozenset(
+    {"torch", "torchvision", "transformers", "trl", "peft", "accelerate", "deepspeed", "diffusers",
+     *_LIGHTNING_PACKAGES}
+)  # fmt: skip
+
+
+#: Packages that start no DeepSpeed, beside the standard library.
+_WITHOUT_DEEPSPEED = frozenset(
+    {"torch", "torchvision", "torchaudio", "torchtext", "numpy", "scipy", "pandas", "PIL", "cv2",
+     "tqdm", "matplotlib", "sklearn", "yaml", "einops", "tensorboard", "safetensors"}
+)  # fmt: skip
+
+
+def imports_torch(text: str) -> bool:
+    r"""Whether a script imports torch, or a library on top of it.
+
+    >>> imports_torch("import os\nfrom torch.nn import Linear"), imports_torch("import numpy")
+    (True, False)
+    """
+    return bool(_packages_of(text) & _ON_TORCH)
+
+
+def uses_deepspeed(text: str) -> bool | None:
+    r"""False if a script imports nothing that may start DeepSpeed; None = unknown.
+
+    >>> uses_deepspeed("import torch, os"), uses_deepspeed("import torch\nimport model")
+    (False, None)
+    """
+    found = _packages_of(text)
+    known = found and found <= (_WITHOUT_DEEPSPEED | sys.stdlib_module_names)
+    return False if known else None
+
+
+def _packages_of(text: str) -> set[str]:
+    """Top-level packages that a script imports anywhere; "" for one of its own folder."""
+    tree = syntax_of(text)
+    found: set[str] = set()
+    for node in () if tree is None else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(name.name.partition(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.add("" if node.level else (node.module or "").partition(".")[0])
+    return found
+
+
 def syntax_of(text: str) -> ast.Module | None:
     """The syntax tree of a script; None where this Python cannot parse it."""
     if len(text) > _LONGEST or (sys.version_info < (3, 11) and _is_too_deep(text)):

@@ -25,6 +25,14 @@ def may_not_open(os: OsInfo | Missing) -> bool:
         return False
 
 
+def has_no_kfd(os: OsInfo | Missing) -> bool:
+    """Whether this is a container without `/dev/kfd`, as far as that is known."""
+    try:
+        return isinstance(os, OsInfo) and os.container is not None and os.kfd_writable is None
+    except NotStated:
+        return False
+
+
 def rocm_finds_none(torch: TorchBuild | Missing, live: TorchLive | Missing) -> bool:
     """Whether torch is built for ROCm, imports, and finds no GPU that it can use."""
     if not isinstance(torch, TorchBuild) or not isinstance(live, TorchLive):

@@ -18,6 +18,7 @@ from dsdoctor.api import (
     Hostfile,
     LaunchCommand,
     Missing,
+    NotStated,
     NvidiaKernel,
     OsInfo,
     Packages,
@@ -369,6 +370,14 @@ def gpus_hidden(
     return not any(re.fullmatch(r"nvidia\d+", node) for node in kernel.device_nodes)
 
 
+def is_jetson(os: OsInfo | Missing) -> bool:
+    """Whether this is a Jetson: its GPU is part of the chip, on no PCI bus, and its kernel NVIDIA's.
+
+    Before JetPack 6 it has neither NVML nor `nvidia-smi` (L4T 32 to 36).
+    """
+    return isinstance(os, OsInfo) and os.release.endswith("-tegra")
+
+
 #: Names for accelerators of DeepSpeed (accelerator/real_accelerator.py, 0.19.8) that are not CUDA.
 _ACCELERATORS = {
     "hpu": "Intel Gaudi (`hpu`)",
@@ -391,7 +400,7 @@ def other_accelerator(
     """The accelerator that is not from NVIDIA and that DeepSpeed uses; None if there is none.
 
     DeepSpeed's own choice decides, then `DS_ACCELERATOR`, then what is installed: a ROCm build of
-    torch, or `torch_npu`.
+    torch, `torch_npu`, or a build for Intel's XPUs.
 
     >>> from dsdoctor.api import Why
     >>> none = Missing(why=Why.ABSENT, detail="")
@@ -410,7 +419,20 @@ def other_accelerator(
         return None  # a build for NVIDIA, whatever else is installed
     if name is None and isinstance(packages, Packages) and "torch-npu" in packages.packages:
         return _ACCELERATORS["npu"]
+    if name is None and _is_for_xpu(torch, packages):
+        return _ACCELERATORS["xpu"]
     return None
+
+
+def _is_for_xpu(torch: TorchBuild | Missing, packages: Packages | Missing) -> bool:
+    """Whether torch, or Intel's extension of it, is a build for XPUs: those of both end in `+xpu`."""
+    try:
+        version = torch.version if isinstance(torch, TorchBuild) else None
+        found = packages.packages if isinstance(packages, Packages) else {}
+        ipex = found.get("intel-extension-for-pytorch")
+    except NotStated:
+        return False
+    return any((one or "").endswith("+xpu") for one in (version, ipex.version if ipex else None))
 
 
 def cuda_works(live: TorchLive | Missing) -> bool:

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 import msgspec
 
 from dsdoctor.errors import UsageError
-from dsdoctor.framework import framework_of
+from dsdoctor.framework import framework_of, imports_torch, uses_deepspeed
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.launch import LaunchCommand
-from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.facts.run import ContainerStart, RunNeeds
 from dsdoctor.paste.docker_container import command_in, gpus_of, runtime_of
 from dsdoctor.probes.command_line import (
     after_sbatch,
@@ -28,6 +28,7 @@ from dsdoctor.probes.command_line import (
     with_accelerate,
 )
 from dsdoctor.probes.command_tables import PRESETS, TRAINERS
+from dsdoctor.probes.container_start import container_start
 from dsdoctor.probes.launch_devices import Devices, devices_of
 from dsdoctor.probes.shell_lines import launches
 from dsdoctor.probes.shell_programs import is_launch, unfollowed
@@ -74,6 +75,7 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
     words, followed, reason = _follow(tuple(run.command), host, run.cwd)
     parsed, inside = parse_command(words), parse_command(command_in(words))
     used = _devices(parsed, host, run.cwd)
+    text = _script_of(parsed, host, run.cwd)
     gpus, gpus_by = gpus_of(words) or (run.container_gpus, run.container_gpus_by)
     run = msgspec.structs.replace(
         run,
@@ -84,12 +86,14 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
         container_gpus=gpus,
         container_gpus_by=gpus_by,
         container_runtime=runtime_of(words),
+        container=_container(words, host, run.cwd),
+        uses_deepspeed=uses_deepspeed(text),
         container_ranks=inside.num_gpus if inside.launcher in _COUNTING else None,
         visible_devices=used.visible,
         device_count=used.first,
     )
     if not run.framework:
-        run = msgspec.structs.replace(run, framework=_framework(parsed, host, run.cwd))
+        run = msgspec.structs.replace(run, framework=framework_of(text))
     if run.config_path is not None:
         return run
     path, named_by = _config(parsed, host, run.cwd)
@@ -98,6 +102,15 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
     return msgspec.structs.replace(
         run, config_path=path, config=parsed_config(path, host, run.cwd), config_named_by=named_by
     )
+
+
+def _container(words: Sequence[str], host: Host, cwd: str) -> ContainerStart | None:
+    """How the command starts a container; its script is often mounted from this folder."""
+    found = container_start(words)
+    if found is None:
+        return None
+    text = _script_of(LaunchCommand(script=found.script), host, cwd)
+    return msgspec.structs.replace(found, uses_torch=imports_torch(text))
 
 
 def _devices(parsed: LaunchCommand, host: Host, cwd: str) -> Devices:
@@ -253,12 +266,12 @@ def _with_arguments(text: str, arguments: Sequence[str]) -> str:
     return _ARGUMENT.sub(value, text)
 
 
-def _framework(parsed: LaunchCommand, host: Host, cwd: str) -> str:
-    """The framework that the script imports; "" if the script cannot be read."""
+def _script_of(parsed: LaunchCommand, host: Host, cwd: str) -> str:
+    """The text of the script; "" if it cannot be read."""
     if parsed.script is None or not parsed.script.endswith(".py"):
         return ""
     try:
-        return framework_of(read_text(host, posixpath.join(cwd, parsed.script)))
+        return read_text(host, posixpath.join(cwd, parsed.script))
     except HostError:
         return ""
 

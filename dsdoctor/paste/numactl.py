@@ -8,23 +8,30 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dsdoctor.model.facts.launch import Numactl
 from dsdoctor.model.facts.machine import Resources
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.statements import Statements
+from dsdoctor.probes.numactl import BINDS, NO_NUMA
 
 _HEAD = re.compile(r"\s*available:\s+(?P<nodes>\d{1,3})\s+nodes?\s+\(")
 _CPUS = re.compile(r"\s*node\s+(?P<node>\d{1,3})\s+cpus:(?P<cpus>[\d ]*)$")
 _SIZE = re.compile(r"\s*node\s+(?P<node>\d{1,3})\s+size:\s+(?P<mib>\d{1,9})\s+MB\s*$")
 _FREE = re.compile(r"\s*node\s+\d{1,3}\s+free:\s+\d{1,9}\s+MB\s*$")
+_NO_NUMA = re.compile(rf"\s*(?P<words>{'|'.join(NO_NUMA)})\s*\.?$")
 _LONGEST = 400
 
 
 def _read(lines: Sequence[Line], into: Statements) -> None:
+    binds = any(BINDS in line.text for line in lines)
     for place, line in enumerate(lines):
-        head = _HEAD.match(line.text)
+        head, none = _HEAD.match(line.text), _NO_NUMA.match(line.text)
         if head:
             _nodes(lines[place + 1 : place + _LONGEST], int(head["nodes"]), line, into)
+        elif none and binds:
+            into.state(Numactl, "error", none["words"], line)
+            into.state(Numactl, "path", "numactl", line)
 
 
 def _nodes(lines: Sequence[Line], count: int, head: Line, into: Statements) -> None:

@@ -317,6 +317,19 @@ def command_of(run: RunNeeds) -> LaunchCommand | None:
     return parse_command(shlex.split(words[0]) if len(words) == 1 and " " in words[0] else words)
 
 
+def started(argv: Sequence[str]) -> list[str]:
+    """The program that a command starts behind prefixes, `srun` or `mpirun`, with its arguments.
+
+    >>> started(["sudo", "srun", "-N2", "env", "A=1", "apptainer", "exec", "x.sif", "true"])
+    ['apptainer', 'exec', 'x.sif', 'true']
+    """
+    words, _ = _unwrap(list(argv))
+    launcher, rest = _program(words)
+    if launcher in {"srun", "mpirun"}:
+        words, _ = _unwrap(_after_starter(launcher, rest)[1])
+    return words
+
+
 def launcher_words(run: RunNeeds) -> list[str]:
     """The words after the launcher's name, as the launcher gets them."""
     words, _ = unwrap(list(run.command))

@@ -36,6 +36,7 @@ NEEDED_HEADERS: Mapping[str, tuple[str, ...]] = {
     "cusolverDn.h": ("cusolverDn.h",),
     "curand.h": ("curand.h",),
     "thrust/version.h": ("thrust/version.h", "cccl/thrust/version.h"),
+    "cuda_profiler_api.h": ("cuda_profiler_api.h",),
 }
 
 

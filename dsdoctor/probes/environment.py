@@ -65,6 +65,7 @@ NAMES = frozenset(
         "LOCAL_RANK",
         "LOCAL_WORLD_SIZE",
         "MAX_JOBS",
+        "NODE_RANK",
         "PATH",
         "PYTHONHOME",
         "PYTHONNOUSERSITE",

@@ -107,9 +107,10 @@ def libcuda(host: Host) -> LibCuda:
         if exists(host, path):
             found.setdefault(real_path(host, path), (via, path))
     spare: dict[str, str] = {}
-    with contextlib.suppress(HostError):
-        for path in host.glob(f"/usr/local/cuda*/compat/{LIBRARY}"):
-            spare.setdefault(real_path(host, path), path)
+    for pattern in (f"/usr/local/cuda*/compat/{LIBRARY}", f"/usr/local/nvidia/lib64/{LIBRARY}"):
+        with contextlib.suppress(HostError):
+            for path in host.glob(pattern):
+                spare.setdefault(real_path(host, path), path)
     if not found:
         return LibCuda(others=tuple(spare.values()))
     (real, (via, path)), *rest = found.items()

@@ -18,6 +18,8 @@ from dsdoctor.host import Host, HostError, exists, read_text
 _NO_LIMIT = 1 << 60
 #: Linux, drivers/gpu/drm/amd/amdkfd/kfd_topology.c
 KFD = "/sys/class/kfd/kfd/topology/nodes"
+#: enroot 3.1 to 4.0 src/runtime.sh: the lock of the container, mounted over itself read-only.
+_ENROOT_LOCK = re.compile(r"^\d+ \d+ \S+ \S+ /\.lock \S*\bro\b", re.MULTILINE)
 _CGROUP_CONTAINERS = re.compile(r"kubepods|docker|containerd|libpod|lxc|crio")
 
 
@@ -267,6 +269,8 @@ def container_of(host: Host) -> str | None:
         return "kubernetes"
     if env.get("APPTAINER_CONTAINER") or env.get("SINGULARITY_CONTAINER"):
         return "apptainer"
+    if _ENROOT_LOCK.search(_text(host, "/proc/self/mountinfo") or ""):
+        return "enroot"
     marks = {
         "/.singularity.d": "apptainer",
         "/run/.containerenv": "podman",

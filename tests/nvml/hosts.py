@@ -284,6 +284,7 @@ class WholeHost(FakeHost):
                 f"{root}/include/cublas_v2.h": "",
                 f"{root}/include/cusolverDn.h": "",
                 f"{root}/include/curand.h": "",
+                f"{root}/include/cuda_profiler_api.h": "",
                 f"{root}/lib64/libcudart.so": "",
                 f"{root}/lib64/libcurand.so": "",
             }

@@ -21,14 +21,17 @@ from typing import Any
 
 from dsdoctor.api import (
     Condition,
+    DeepSpeedLive,
     Environment,
     Finding,
     Gpu,
     Gpus,
     Missing,
     Nvml,
+    Packages,
     RunNeeds,
     Scope,
+    TorchBuild,
     TorchLive,
     Why,
     check,
@@ -37,11 +40,17 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._util import amount, visible, visible_tokens
+from dsdoctor_checks._util import amount, other_accelerator, visible, visible_tokens
 
 from ._slurm import gpus_of_node, in_job
 
-CONDITION = Condition("slurm-gpus-not-visible", id="DSD1601", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "slurm-gpus-not-visible",
+    id="DSD1601",
+    scope=Scope.JOB,
+    since="0.1",
+    narrower=("docker-gpu-runtime-missing",),
+)
 
 
 def _devices(gpu: Gpu) -> int:
@@ -74,10 +83,17 @@ def allocation_is_visible(
     run: RunNeeds,
     nvml: Nvml | Missing,
     live: TorchLive | Missing,
+    torch: TorchBuild | Missing,
+    deepspeed: DeepSpeedLive | Missing,
+    packages: Packages | Missing,
 ) -> Iterator[Finding]:
     """Compares the number that Slurm assigned with the devices that CUDA would see."""
     if not in_job(env):
         yield skip("not in a Slurm job")
+        return
+    other = other_accelerator(torch, deepspeed, packages, env)
+    if other is not None and not (isinstance(gpus, Gpus) and gpus.gpus):
+        yield skip(f"the job uses {other}, whose devices NVML does not count")
         return
     if isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED:
         yield skip(gpus.detail)

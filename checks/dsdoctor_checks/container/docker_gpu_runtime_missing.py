@@ -4,16 +4,21 @@
 Docker passes GPUs to a container through NVIDIA's runtime. Without it the container has no GPU, or
 does not start.
 
+The option that passes GPUs to a container is `--gpus all` for Docker, `--device nvidia.com/gpu=all` for
+Podman and `--nv` for Apptainer. `check -- docker run …` reports a command without it.
+
 ## What to do
-Install `nvidia-container-toolkit`, run `nvidia-ctk runtime configure --runtime=docker`, and restart
+Add that option. If Docker rejects it, install `nvidia-container-toolkit`, run `nvidia-ctk runtime configure --runtime=docker`, and restart
 Docker.
 
 ## References
 - https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html
+- https://apptainer.org/docs/user/latest/gpu.html (`--nv`; `always use nv` in apptainer.conf)
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -23,6 +28,7 @@ from dsdoctor.api import (
     ContainerRuntimes,
     Environment,
     Finding,
+    Gpus,
     Level,
     LibCuda,
     Missing,
@@ -39,7 +45,9 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._util import cuda_works, listed, variable
+from dsdoctor_checks._util import cuda_works, driver_loaded, listed, variable
+
+from ._container_start import gpus_are_passed_on
 
 CONDITION = Condition("docker-gpu-runtime-missing", id="DSD1150", scope=Scope.NODE, since="0.1")
 
@@ -53,15 +61,23 @@ def runtime_hands_gpus_over(
     env: Environment | Missing,
     lib: LibCuda | Missing,
     live: TorchLive | Missing,
+    gpus: Gpus | Missing,
     run: RunNeeds,
     runtimes: ContainerRuntimes | Missing,
 ) -> Iterator[Finding]:
     """Reports a container without device nodes or libcuda on a host that has a driver.
 
-    On the host, the runtime that the job's container asks for has to be one that Docker knows.
+    On the host, the command that starts the job's container has to pass GPUs on, and Docker has to
+    know the runtime that it asks for.
     """
     wanted = run.container_runtime
-    if wanted and isinstance(runtimes, ContainerRuntimes) and wanted not in runtimes.names:
+    known = runtimes.names if isinstance(runtimes, ContainerRuntimes) else ()
+    if run.container is not None:
+        found = list(gpus_are_passed_on(run.container, runtimes, env, kernel, gpus, os))
+        yield from found
+        if found:
+            return
+    if wanted and isinstance(runtimes, ContainerRuntimes) and known and wanted not in known:
         yield fail(
             f"the job's container asks for the runtime `{wanted}`, but Docker knows only"
             f" {listed(runtimes.names)}",
@@ -80,7 +96,7 @@ def runtime_hands_gpus_over(
     if os.container is None or cuda_works(live):
         yield skip("not a container without GPUs")
         return
-    loaded = kernel.module_version is not None
+    loaded = driver_loaded(kernel)
     nodes = [node for node in kernel.device_nodes if re.fullmatch(r"nvidia\d+", node)]
     libcuda = lib.path if isinstance(lib, LibCuda) and not lib.stub else None
     value = variable(env, "NVIDIA_VISIBLE_DEVICES")
@@ -94,21 +110,48 @@ def runtime_hands_gpus_over(
     }
     # CUDA base images set the variable to `all`, which does not prove that the job needs GPUs
     tried = isinstance(live, TorchLive) and live.cuda_ok is False
-    # Apptainer shows the devices of the host always, and its libraries with `--nv`
-    asked = asked or (os.container == "apptainer" and bool(nodes) and tried)
+    # somebody passed the devices on, but not the libraries: Apptainer without `--nv` and enroot without
+    # its hook do that, and device plugins whose container has no runtime that adds them
+    asked = asked or (bool(nodes) and tried)
     if not loaded or not asked or (nodes and libcuda):
         yield ok(**evidence)
         return
     say = fail if run.wants_gpu or tried or (value or "all") != "all" else warn
+    mounted = next((path for path in _others(lib) if path.startswith(_MOUNTED)), None)
+    if nodes and mounted:
+        folder = posixpath.dirname(mounted)
+        yield say(
+            f"this {os.container} container has libcuda in `{folder}`, where the loader does not look",
+            effect="CUDA finds no driver, and DeepSpeed runs on the CPU",
+            hint=f"set `LD_LIBRARY_PATH={folder}`, as NVIDIA's images do",
+            mounted=mounted,
+            **evidence,
+        )
+        return
     lacking = [] if nodes else ["no `/dev/nvidia*` device"]
     lacking += [] if libcuda else ["no libcuda"]
     yield say(
-        f"the host has driver {kernel.module_version}, but this {os.container} container has "
+        f"the host has {_driver(kernel)}, but this {os.container} container has "
         f"{' and '.join(lacking)}: it was started without "
         + ("`--nv`" if os.container == "apptainer" else "NVIDIA's runtime"),
         effect="CUDA finds no device, and DeepSpeed runs on the CPU",
         hint=_START.get(os.container, "start it with NVIDIA's runtime"),
         **evidence,
+    )
+
+
+#: Where the device plugins of GKE and of old NVIDIA runtimes mount the driver's files.
+_MOUNTED = "/usr/local/nvidia/"
+
+
+def _others(lib: LibCuda | Missing) -> tuple[str, ...]:
+    return lib.others if isinstance(lib, LibCuda) and lib.path is None else ()
+
+
+def _driver(kernel: NvidiaKernel) -> str:
+    """The driver for a message; a container may not show its version."""
+    return (
+        f"driver {kernel.module_version}" if kernel.module_version else "the NVIDIA driver loaded"
     )
 
 
@@ -126,6 +169,8 @@ _START = {
     "podman": "run `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml` as root on the host, and start "
     "the container with `--device nvidia.com/gpu=all`",
     "apptainer": "start it with `--nv`",
+    "enroot": "set `NVIDIA_VISIBLE_DEVICES=all` where the container is started (before `srun --container-image`):"
+    " enroot passes GPUs on only if that variable or the image asks for them",
     "kubernetes": "set `nvidia.com/gpu` in `resources.limits` of this container, and "
     "`runtimeClassName: nvidia` if that is not the default",
 }

@@ -190,6 +190,9 @@ def toolkit_need(
         reason = "no GPU is present or requested, so DeepSpeed builds no CUDA ops"
         return Need(Use.NONE, reason=reason, inapplicable=True)
     ready = loadable(torch, deepspeed)
+    if run.config is None and run.uses_deepspeed is False:
+        reason = "the script of the command does not use DeepSpeed, which would build ops"
+        return Need(Use.NONE, reason=reason, inapplicable=True)
     if run.config is None:
         if _USUAL in ready:
             return Need(Use.NONE, reason="the CUDA ops are already built")

@@ -36,7 +36,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._util import listed
+from dsdoctor_checks._util import at_least, listed
 from dsdoctor_checks.cuda import _ops
 
 CONDITION = Condition(
@@ -47,6 +47,21 @@ CONDITION = Condition(
     fixes=("install-cuda-toolkit",),
     leads_to=("build-dependency-missing",),
 )
+
+
+#: A package of its own in conda and apt.
+_PROFILER = "cuda_profiler_api.h"
+#: The first DeepSpeed whose csrc/includes/cpu_adam.h does not include it through gemm_test.h (0.14.2
+#: does, 0.14.4 does not: their sources, read 2026-11-29); the transformer kernels still do.
+_WITHOUT_PROFILER = "0.14.3"
+_CPU_OPTIMIZERS = frozenset({"cpu_adam", "cpu_adagrad", "cpu_lion"})
+_TRANSFORMERS = frozenset({"transformer", "transformer_inference", "stochastic_transformer"})
+
+
+def _uses_profiler(ops: tuple[str, ...], deepspeed: str | None) -> bool:
+    """Whether the sources of one of these ops include the header of the profiler."""
+    old = deepspeed is not None and not at_least(deepspeed, _WITHOUT_PROFILER)
+    return bool(_TRANSFORMERS & set(ops)) or (old and bool(_CPU_OPTIMIZERS & set(ops)))
 
 
 @check(CONDITION)
@@ -67,7 +82,13 @@ def toolkit_is_complete(
     toolkit = toolkits.toolkit
     if toolkit is None or not toolkit.usable or toolkit.trial_ok:
         return
-    lacking = [f"`{header}`" for header in toolkit.missing_headers]
+    version = deepspeed.version if isinstance(deepspeed, DeepSpeedInstall) else None
+    headers = [
+        header
+        for header in toolkit.missing_headers
+        if header != _PROFILER or _uses_profiler(need.ops, version)
+    ]
+    lacking = [f"`{header}`" for header in headers]
     if not toolkit.has_cudart:
         lacking.append("`libcudart.so`")
     if not lacking:
@@ -80,7 +101,7 @@ def toolkit_is_complete(
         hint=f"install the whole CUDA {toolkit.version} toolkit, not just its compiler",
         root=toolkit.root,
         nvcc_cuda=toolkit.version,
-        missing_headers=list(toolkit.missing_headers),
+        missing_headers=headers,
         has_cudart=toolkit.has_cudart,
         need=need.use.value,
         ops=list(need.ops),

@@ -43,7 +43,6 @@ from dsdoctor.api import (
     Signature,
     TorchBuild,
     TorchLive,
-    Why,
     check,
     fail,
     ok,
@@ -52,6 +51,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import capabilities, chosen, cuda_works, numbers, pair
 from dsdoctor_checks.driver import _tables
+from dsdoctor_checks.driver._told_by_torch import without_driver
 from dsdoctor_checks.torch._builds import NEWEST, choose, least_cuda, machine_of, offered, python_of
 
 CONDITION = Condition(
@@ -118,10 +118,7 @@ def driver_supports_torch(
         yield skip("torch is not a CUDA build" if torch.installed else "torch is not installed")
         return
     if driver is None:
-        reason = "no NVIDIA driver on this machine"
-        if isinstance(nvml, Missing) and nvml.why is Why.NOT_ASKED:
-            reason = nvml.detail
-        yield skip(reason)
+        yield without_driver(torch, built, nvml, live, os)
         return
     code = live.cuda_error_code if isinstance(live, TorchLive) else None
     loaded = compat or driver

@@ -46,11 +46,18 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._amd import ROCM_BUILD, amd_gpus, may_not_open, rocm_finds_none
+from dsdoctor_checks._amd import (
+    ROCM_BUILD,
+    amd_gpus,
+    has_no_kfd,
+    may_not_open,
+    rocm_finds_none,
+)
 from dsdoctor_checks._util import (
     driver_loaded,
     gpu_expected,
     gpus_hidden,
+    is_jetson,
     other_accelerator,
     variable,
     visible_tokens,
@@ -72,6 +79,8 @@ CONDITION = Condition(
         "libcuda-unusable",
         "kernel-module-unsuitable",
         "docker-gpu-runtime-missing",
+        "driver-too-old",
+        "cpu-only-torch",
         "visible-devices-invalid",
         "mig-without-instance",
         "slurm-gpus-not-visible",
@@ -138,18 +147,21 @@ def some_gpu_visible(
             return
         yield skip(gpus.detail, **evidence)
         return
-    on_node = isinstance(nvml, Nvml) and nvml.error is None
-    if on_node and _assigned_none(env):
+    if _assigned_none(env, nvml):
         yield skip("Slurm assigned no GPU to this job")  # slurm-gpus-not-visible
         return
     if not gpu_expected(RunNeeds(), kernel, gpus):
-        other = other_accelerator(torch, deepspeed, packages, env)
         if _loads_no_npu(imports):
             yield skip("`torch_npu` does not load")  # compiled-extension-broken
         elif _wants_cpu(env, command, torch) and not run.wants_gpu:
             yield skip("the run asks for DeepSpeed's CPU accelerator")
         else:
-            yield from _without_nvidia(other, os, kernel, torch, run, evidence)
+            other = other_accelerator(torch, deepspeed, packages, env)
+            yield from (
+                _on_jetson(live, say, evidence)
+                if is_jetson(os)
+                else _without_nvidia(other, os, kernel, torch, run, evidence)
+            )
         return
     # counted one by one: of a paste, the list may be longer
     on_bus = sum(1 for _ in kernel.pci) if isinstance(kernel, NvidiaKernel) else 0
@@ -177,8 +189,26 @@ def some_gpu_visible(
     )
 
 
-def _assigned_none(env: Environment | Missing) -> bool:
-    """Whether Slurm is known to have assigned no GPU to this job."""
+def _on_jetson(
+    live: TorchLive | Missing, say: Callable[..., Finding], evidence: dict[str, Any]
+) -> Iterator[Finding]:
+    """A Jetson always has a GPU; torch may not reach it."""
+    if isinstance(live, TorchLive) and live.cuda_ok is False:
+        yield say(
+            f"torch does not reach the GPU of this Jetson: {live.cuda_error}",
+            effect=_CPU,
+            hint="install a torch build of NVIDIA for this JetPack release, and in a container use its"
+            " `--runtime nvidia`; compare `ls -l /dev/nvhost* /dev/nvmap` with the account's groups",
+            **evidence,
+        )
+    else:
+        yield skip("the GPU of a Jetson is part of its chip")
+
+
+def _assigned_none(env: Environment | Missing, nvml: Nvml | Missing) -> bool:
+    """Whether Slurm is known to have assigned no GPU of this node to this job."""
+    if not isinstance(nvml, Nvml) or nvml.error is not None:
+        return False
     try:
         return isinstance(env, Environment) and in_job(env) and (gpus_of_node(env) or (0,))[0] == 0
     except NotStated:  # a paste shows some variables only
@@ -205,6 +235,16 @@ def _without_amd(
         yield say(**_NO_ROCM, **evidence)
     elif may_not_open(os):
         yield fail(**_NO_ACCESS, amd_gpus=amd, **evidence)
+    elif has_no_kfd(os):
+        yield fail(**_NO_KFD, amd_gpus=amd, **evidence)
+
+
+_NO_KFD: dict[str, Any] = {
+    "message": "this container has no `/dev/kfd`, through which ROCm reaches the AMD GPUs of the machine",
+    "effect": _CPU,
+    "hint": "start it with `--device /dev/kfd --device /dev/dri --group-add video` (Docker, Podman), or"
+    " install the GPU plugin of AMD in the Kubernetes cluster and set `amd.com/gpu` in its limits",
+}
 
 
 _NO_ACCESS: dict[str, Any] = {

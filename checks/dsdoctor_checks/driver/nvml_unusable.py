@@ -45,6 +45,7 @@ from dsdoctor_checks._util import (
     driver_loaded,
     gpu_expected,
     gpus_hidden,
+    is_jetson,
     other_accelerator,
 )
 from dsdoctor_checks.driver import _tables
@@ -132,6 +133,9 @@ def nvml_answers(
         there = (
             True  # GPUs were not looked for; anyone who pastes a failing `nvidia-smi` expects one
         )
+    if error.code == _tables.NVML_LIBRARY_NOT_FOUND and is_jetson(os):
+        yield skip("a Jetson has no NVML before JetPack 6", code=error.code)
+        return
     if error.code in _ABSENCE and (not there or gpus_hidden(os, kernel, env)):
         reason = f"DeepSpeed uses {other} here, not an NVIDIA GPU" if other else _NO_GPU
         yield skip(reason, code=error.code)

@@ -20,17 +20,20 @@ from collections.abc import Iterator
 
 from dsdoctor.api import (
     Condition,
+    ContainerRuntimes,
     Environment,
     Finding,
     Gpus,
     Level,
     Limits,
     Missing,
+    NotStated,
     OsInfo,
     Resources,
     RunNeeds,
     Scope,
     Signature,
+    Why,
     check,
     fail,
     ok,
@@ -38,6 +41,7 @@ from dsdoctor.api import (
     warn,
 )
 
+from ._container_shm import OWN_SHM, in_container
 from ._util import MIB, SHARED_MEMORY, ranks
 
 CONDITION = Condition(
@@ -61,14 +65,25 @@ class ShmLimits(Limits, frozen=True, kw_only=True):
 
 @check(CONDITION)
 def shm_is_large(
-    resources: Resources,
+    resources: Resources | Missing,
     os: OsInfo | Missing,
     run: RunNeeds,
     gpus: Gpus | Missing,
     env: Environment | Missing,
+    runtimes: ContainerRuntimes | Missing,
     limits: ShmLimits,
 ) -> Iterator[Finding]:
     """Judges the size of /dev/shm, more strictly if several ranks share it."""
+    start = run.container
+    pasted = isinstance(runtimes, Missing) and runtimes.why is Why.NOT_ASKED
+    own = start is not None and start.program.split()[0] in OWN_SHM
+    if start is not None and own and not (pasted and _is_stated(resources)):
+        # that of the host is not the job's
+        yield from in_container(start, run, gpus, env, runtimes)
+        return
+    if isinstance(resources, Missing):
+        yield skip(resources.detail)
+        return
     if resources.shm_total_bytes is None:
         yield skip("this system has no /dev/shm")
         return
@@ -101,6 +116,14 @@ def shm_is_large(
         min_mib=need,
         container=container,
     )
+
+
+def _is_stated(resources: Resources | Missing) -> bool:
+    """Whether a text states the size of the container's own /dev/shm."""
+    try:
+        return isinstance(resources, Resources) and resources.shm_total_bytes is not None
+    except NotStated:
+        return False
 
 
 HINT = (

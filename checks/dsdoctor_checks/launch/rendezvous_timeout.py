@@ -30,6 +30,7 @@ from dsdoctor.api import (
     MasterAddress,
     Missing,
     Observation,
+    RunNeeds,
     Scope,
     Signature,
     check,
@@ -38,6 +39,8 @@ from dsdoctor.api import (
     skip,
 )
 from dsdoctor_checks._util import node_count, variable
+
+from ._node_rank import node_rank_left, own_address
 
 CONDITION = Condition(
     "rendezvous-timeout",
@@ -59,6 +62,7 @@ def master_address_resolves(
     command: LaunchCommand | Missing,
     env: Environment | Missing,
     hostfile: Hostfile | Missing,
+    run: RunNeeds,
 ) -> Iterator[Finding]:
     """Fails for an unknown name, for one of node 0 that leads back to another node, and for this node's own address if there are other nodes."""
     nodes = _nodes(command, env, hostfile)
@@ -80,10 +84,21 @@ def master_address_resolves(
             nodes=nodes,
         )
         return
+    left = node_rank_left(command, env, run)
+    if left is not None:
+        yield fail(
+            f"`{left[0]}={left[1]}` is set, so Lightning takes this for node {left[1]} of the run, but no"
+            " `MASTER_ADDR` says where node 0 is",
+            effect="its ranks wait for rank 0 on this machine, where none starts, until they time out",
+            hint=f"run `unset {left[0]}` on a single node; for several, set `MASTER_ADDR` to node 0",
+            variable=left[0],
+            value=left[1],
+        )
+        return
     if isinstance(address, Missing):
         yield skip(address.detail, fact=MasterAddress.key(), why=address.why.value)
         return
-    if nodes > 1 and _own(address.host):
+    if nodes > 1 and own_address(address.host):
         yield fail(
             f"the master address is `{address.host}`, which is each node itself, but the run has"
             f" {nodes} nodes",
@@ -94,7 +109,7 @@ def master_address_resolves(
             nodes=nodes,
         )
         return
-    own = bool(address.addresses) and all(_own(one) for one in address.addresses)
+    own = bool(address.addresses) and all(own_address(one) for one in address.addresses)
     if nodes > 1 and own and _is_not_first(command):
         yield fail(
             f"the master address `{address.host}` resolves to {address.addresses[0]}, which is this node"
@@ -117,11 +132,6 @@ def master_address_resolves(
         f"{address.host}` prints an address",
         host=address.host,
     )
-
-
-def _own(host: str) -> bool:
-    """Whether an address is that of whichever node uses it."""
-    return host.lower() == "localhost" or host.startswith("127.") or host.strip("[]") == "::1"
 
 
 def _is_not_first(command: LaunchCommand | Missing) -> bool:

@@ -44,7 +44,7 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._amd import ROCM_BUILD, amd_gpus
-from dsdoctor_checks._util import capabilities, gpu_expected, pair
+from dsdoctor_checks._util import capabilities, gpu_expected, is_jetson, pair
 from dsdoctor_checks.torch._builds import (
     NEWEST,
     choose,
@@ -108,6 +108,15 @@ def torch_has_cuda(
             hint=f"install {ROCM_BUILD}",
             torch=torch.version,
             amd_gpus=amd,
+        )
+        return
+    if is_jetson(os) and not gpu_expected(RunNeeds(), kernel, gpus, env):
+        yield fail(
+            f"torch {torch.version} is a CPU build, but this is a Jetson, which has a GPU",
+            effect="DeepSpeed runs on the CPU and uses no GPU",
+            hint="install NVIDIA's build of torch for this JetPack release: PyPI and download.pytorch.org"
+            " have none for the GPU of a Jetson before JetPack 7",
+            torch=torch.version,
         )
         return
     if not gpu_expected(run, kernel, gpus, env):

@@ -117,6 +117,18 @@ class LaunchParse(Fact, frozen=True, kw_only=True):
     too_few_ranks: tuple[int, int] | None = None
 
 
+class Numactl(Fact, frozen=True, kw_only=True):
+    """`numactl`, with which the deepspeed launcher binds ranks to cores.
+
+    Attributes:
+        path: the program on PATH; None = there is none.
+        error: why it cannot bind here (`No NUMA available on this system`); "" = it can.
+    """
+
+    path: str | None = None
+    error: str = ""
+
+
 class ScriptImports(Fact, frozen=True, kw_only=True):
     """Modules that the training script imports unconditionally, as the interpreter finds them.
 

@@ -18,7 +18,7 @@ class OsInfo(Fact, frozen=True, kw_only=True):
         distribution: `ID VERSION_ID` of /etc/os-release.
         libc: name and version (`glibc 2.36`).
         wsl: inside the Windows Subsystem for Linux.
-        container: `docker`, `podman`, `kubernetes`, `apptainer`, `container` or None.
+        container: `docker`, `podman`, `kubernetes`, `apptainer`, `enroot`, `container` or None.
         is_root: effective user is root.
         amd_gpus: AMD GPUs that the kernel offers to ROCm.
         kfd_writable: whether this account may open `/dev/kfd`, through which ROCm reaches the GPUs;
@@ -166,13 +166,23 @@ class NvidiaSmi(Fact, frozen=True, kw_only=True):
 
 
 class ContainerRuntimes(Fact, frozen=True, kw_only=True):
-    """The runtimes that this machine's Docker can start a container with.
+    """What decides about GPUs and shared memory of a container beside the command that starts it.
 
     Attributes:
-        names: as `docker info` lists them (`runc`, `nvidia`).
+        names: runtimes of Docker, as `docker info` lists them (`runc`, `nvidia`); empty = unknown.
+        default: the runtime that Docker uses without `--runtime`; "" = unknown.
+        gpus_by: a setting that gives every container GPUs (`always use nv = yes`); "" = none.
+        shm_by: a setting of another default size of /dev/shm (`default-shm-size`); "" = none.
+        enroot_hook: enroot's hook for NVIDIA GPUs is installed.
+        container_cli: `nvidia-container-cli`, which that hook runs, is on PATH.
     """
 
     names: tuple[str, ...] = ()
+    default: str = ""
+    gpus_by: str = ""
+    shm_by: str = ""
+    enroot_hook: bool = False
+    container_cli: bool = False
 
 
 class LibCuda(Fact, frozen=True, kw_only=True):

@@ -53,6 +53,32 @@ class Floors(msgspec.Struct, frozen=True, kw_only=True):
     packages: dict[str, str] = {}
 
 
+class ContainerStart(msgspec.Struct, frozen=True, kw_only=True):
+    """How a command starts the container of the job, as far as its words show.
+
+    Attributes:
+        program: `docker run`, `apptainer exec`, `srun --container-image` …
+        gpus: the option that passes GPUs on (`--gpus all`, `--nv`); "" = none does.
+        shm: the option that decides about /dev/shm (`--ipc=host`); "" = none does.
+        unknown: words that only a shell knows, or a container that runs already, may decide both.
+        launcher: what it starts: a launcher, `python`, or "" for anything else.
+        script: the script that this starts; "" = none was found.
+        workers: options of the script set DataLoader workers.
+        on_cpu: the command keeps the job on the CPU.
+        uses_torch: the script can be read here and imports torch, or a library on top of it.
+    """
+
+    program: str
+    gpus: str = ""
+    shm: str = ""
+    unknown: bool = False
+    launcher: str = ""
+    script: str = ""
+    workers: bool = False
+    on_cpu: bool = False
+    uses_torch: bool = False
+
+
 class PlanNeeds(msgspec.Struct, frozen=True, kw_only=True):
     """Resources that a launch plan (`check --plan`) states.
 
@@ -112,6 +138,9 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
             command states them; None = not stated, or no container.
         container_runtime: the runtime that the job's container asks for (`--runtime=nvidia` of
             `docker run`, `runtime: nvidia` of a compose file); "" = none.
+        uses_deepspeed: False = the script can be read, and imports nothing that may start
+            DeepSpeed; None = unknown.
+        container: how the command starts the job's container; None = it starts none.
         hostfile: the file given with --hostfile.
         paths: paths that must exist and be readable (`--path`).
         writable: folders that must be writable (`--writable`).
@@ -146,6 +175,8 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     container_gpus_by: str = ""
     container_ranks: int | None = None
     container_runtime: str = ""
+    uses_deepspeed: bool | None = None
+    container: ContainerStart | None = None
     hostfile: str | None = None
     paths: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()

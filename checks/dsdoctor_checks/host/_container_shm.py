@@ -1,0 +1,56 @@
+"""Shared memory of a container that the command starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    ContainerRuntimes,
+    ContainerStart,
+    Environment,
+    Finding,
+    Gpus,
+    Missing,
+    RunNeeds,
+    fail,
+    skip,
+    warn,
+)
+
+from ._util import ranks
+
+#: Programs that give each container a /dev/shm of its own, of 64 MiB (docker 1.10 to 28 daemon/config,
+#: podman 1.0 to 5.6 shm_size of containers.conf(5), containerd 1.2 to 2.1 pkg/oci/mounts.go).
+OWN_SHM = frozenset({"docker", "podman", "nerdctl"})
+_DEFAULT_MIB = 64
+_LAUNCHERS = frozenset({"deepspeed", "torchrun", "accelerate"})
+
+
+def in_container(
+    start: ContainerStart,
+    run: RunNeeds,
+    gpus: Gpus | Missing,
+    env: Environment | Missing,
+    runtimes: ContainerRuntimes | Missing,
+) -> Iterator[Finding]:
+    """Judges the command that starts the container: without an option, its /dev/shm is small."""
+    setting = runtimes.shm_by if isinstance(runtimes, ContainerRuntimes) else ""
+    if start.unknown or start.shm or setting or start.on_cpu:
+        yield skip(f"the container's /dev/shm is set by {start.shm or setting or 'the command'}")
+        return
+    many = start.launcher in _LAUNCHERS
+    count = (run.container_ranks or ranks(run, gpus, env)) if many else 1
+    if count == 1 and not start.workers:
+        yield skip("one rank without DataLoader workers needs little shared memory")
+        return
+    wanted = "1 rank with DataLoader workers" if count == 1 else f"{count} ranks"
+    known = isinstance(runtimes, ContainerRuntimes)
+    yield (fail if count > 1 and known else warn)(
+        f"`{start.program}` sets neither `--shm-size` nor `--ipc`, so /dev/shm of the container has"
+        f" {_DEFAULT_MIB} MiB, but it starts {wanted}",
+        effect="DataLoader workers stop with a bus error, or NCCL cannot extend its segment",
+        hint="add `--ipc=host` or `--shm-size=16g` before the image",
+        shm_mib=_DEFAULT_MIB,
+        ranks=count,
+        program=start.program,
+    )

@@ -1,0 +1,44 @@
+"""The launcher is to bind ranks with `numactl`, which is missing or does not work here.
+
+## Why it matters
+With `--bind_cores_to_rank` the deepspeed launcher starts each rank through `numactl`. Without that program,
+or where the kernel has no NUMA (WSL 2), no rank starts.
+
+## What to do
+Install the package `numactl`, or remove the option.
+
+## References
+- DeepSpeed 0.8 to 0.19.8 deepspeed/utils/numa.py (`get_numactl_cmd`, `get_numa_cores`)
+- numactl 2.0.18 numactl.c: what it prints without NUMA
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import Condition, Finding, Numactl, Scope, check, fail, ok
+
+CONDITION = Condition("numactl-unusable", id="DSD1264", scope=Scope.JOB, since="0.1")
+_REMOVE = "remove `--bind_cores_to_rank`"
+
+
+@check(CONDITION)
+def ranks_can_be_bound(numactl: Numactl) -> Iterator[Finding]:
+    """Fails without the program, and on a kernel without NUMA."""
+    if numactl.path is None and not numactl.error:
+        yield fail(
+            "`--bind_cores_to_rank` starts ranks through `numactl`, which is not on PATH",
+            effect="the launcher stops with `FileNotFoundError` and starts no rank",
+            hint=f"install the package `numactl`, or {_REMOVE}",
+        )
+    elif numactl.error:
+        yield fail(
+            "`--bind_cores_to_rank` starts ranks through `numactl`, which reports"
+            f" `{numactl.error}`",
+            effect="each rank ends before its script starts",
+            hint=_REMOVE,
+            path=numactl.path,
+            error=numactl.error,
+        )
+    else:
+        yield ok(path=numactl.path)

@@ -20,6 +20,7 @@ _ROW = re.compile(
     r"\s*(?P<key>Kernel Version|OSType|Architecture|CPUs|Total Memory): (?P<value>\S{1,80})\s*$"
 )
 _RUNTIMES = re.compile(r"\s*Runtimes: (?P<names>[a-z][\w.-]{0,60}(?: [a-z][\w.-]{0,60}){0,20})\s*$")
+_DEFAULT = re.compile(r"\s*Default Runtime: (?P<name>[a-z][\w.-]{0,60})\s*$")
 _SIZE = re.compile(r"(?P<number>\d{1,6}(?:\.\d{1,3})?)(?P<unit>[KMGT])iB$")
 _LINES = 80
 
@@ -33,6 +34,8 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
             return
         if found := _RUNTIMES.match(line.text):
             into.state(ContainerRuntimes, "names", found["names"].split(), line)
+        elif found := _DEFAULT.match(line.text):
+            into.state(ContainerRuntimes, "default", found["name"], line)
         if row:
             _state(row["key"], row["value"], line, into)
 

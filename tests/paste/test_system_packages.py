@@ -135,14 +135,23 @@ def test_the_runtime_of_docker_run() -> None:
     host = FakeHost(
         env={"PATH": "/usr/bin"},
         files={"/usr/bin/docker": ""},
-        commands={"/usr/bin/docker info": '{"runc": {"path": "runc"}}\n'},
+        commands={"/usr/bin/docker info": '"runc" {"runc": {"path": "runc"}}\n'},
         queries={"hostname": "n1", "home": "/home/user"},
     )
     run = resolve(RunNeeds(command=tuple(command.split())), host)
     assert run.container_runtime == "nvidia"
-    assert read(container_runtimes, host, run_needs=run) == ContainerRuntimes(names=("runc",))
+    found = read(container_runtimes, host, run_needs=run)
+    assert found == ContainerRuntimes(names=("runc",), default="runc")
     for answer in ("no JSON\n", "[]\n"):
         host.commands = {"/usr/bin/docker info": answer}
         assert isinstance(read(container_runtimes, host, run_needs=run), Missing)
     without = resolve(RunNeeds(command=("deepspeed", "train.py")), host)
     assert isinstance(read(container_runtimes, host, run_needs=without), Missing)
+
+
+def test_a_system_without_numa() -> None:
+    """Only matters to a command that lets the launcher bind ranks."""
+    shown = "$ numactl --hardware\nNo NUMA available on this system\n"
+    binds = "deepspeed --bind_cores_to_rank train.py"
+    assert "numactl-unusable" in problems(f"```\n$ {binds}\n{shown}```\n")
+    assert "numactl-unusable" not in problems(f"```\n$ deepspeed train.py\n$ free\n{shown}```\n")

@@ -119,6 +119,24 @@ def test_other_systems_ask_psutil() -> None:
         ({"APPTAINER_CONTAINER": "/x.sif"}, {}, "apptainer"),
         ({}, {"/proc/1/cgroup": "0::/lxc/1\n"}, "container"),
         ({}, {"/proc/1/cgroup": "4:memory:/kubepods/x\n"}, "kubernetes"),
+        pytest.param(
+            {},
+            {
+                "/proc/self/mountinfo": "805 800 259:2 /c/.lock /.lock ro,nosuid,nodev - ext4 d rw\n",
+                "/proc/1/cgroup": "0::/\n",
+            },
+            "enroot",
+            id="the lock of enroot",
+        ),
+        pytest.param(
+            {},
+            {
+                "/proc/self/mountinfo": "30 1 259:2 / /.lock rw - ext4 d rw\n",
+                "/proc/1/cgroup": "0::/\n",
+            },
+            None,
+            id="a folder of that name",
+        ),
     ],
 )
 def test_containers(env: dict[str, str], files: dict[str, str], container: str | None) -> None:

@@ -11,8 +11,10 @@ from dsdoctor.api import (
     Finding,
     Gpus,
     Missing,
+    NotStated,
     NvidiaKernel,
     OsInfo,
+    Why,
     fail,
     warn,
 )
@@ -58,7 +60,7 @@ def gpus_are_passed_on(
     say = fail if start.launcher in _LAUNCHERS else warn
     what = f"`{start.launcher}`" if start.launcher in _LAUNCHERS else f"`{start.script}`"
     if program == "srun":
-        if nvidia and isinstance(runtimes, ContainerRuntimes) and _is_enroot_broken(runtimes):
+        if nvidia and _is_enroot_broken(runtimes):
             yield say(
                 "enroot's hook `98-nvidia.sh` passes GPUs on with `nvidia-container-cli`, which is not"
                 " on PATH",
@@ -67,7 +69,7 @@ def gpus_are_passed_on(
                 program=start.program,
             )
         return
-    if start.gpus or (isinstance(runtimes, ContainerRuntimes) and runtimes.gpus_by):
+    if start.gpus or _setting(runtimes, "gpus_by"):
         return
     if program == "docker" and not _has_no_default(runtimes):
         return
@@ -86,7 +88,17 @@ def gpus_are_passed_on(
     )
 
 
-def _is_enroot_broken(runtimes: ContainerRuntimes) -> bool:
+def _setting(runtimes: ContainerRuntimes | Missing, name: str) -> str:
+    """A setting of this machine; "" if it is not set, or not known."""
+    try:
+        return "" if isinstance(runtimes, Missing) else str(getattr(runtimes, name))
+    except NotStated:  # a paste of `docker info`
+        return ""
+
+
+def _is_enroot_broken(runtimes: ContainerRuntimes | Missing) -> bool:
+    if isinstance(runtimes, Missing):
+        return False
     return runtimes.enroot_hook and not runtimes.container_cli
 
 
@@ -95,6 +107,6 @@ def _has_no_default(runtimes: ContainerRuntimes | Missing) -> bool:
 
     Images of CUDA ask the runtime `nvidia` for GPUs by a variable of theirs.
     """
-    if isinstance(runtimes, ContainerRuntimes):
-        return runtimes.default in ("runc", "crun", "io.containerd.runc.v2")
-    return runtimes.why.value == "not-asked"  # a paste
+    if isinstance(runtimes, Missing):
+        return runtimes.why is Why.NOT_ASKED  # a paste
+    return _setting(runtimes, "default") in ("", "runc", "crun", "io.containerd.runc.v2")

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from dsdoctor.api import DeepSpeedInstall, RunNeeds
 from dsdoctor.testing import judge
 from dsdoctor_checks.cuda import cuda_toolkit_incomplete
 from tests.checks import machines as m
@@ -81,3 +82,27 @@ CHECK = cuda_toolkit_incomplete.toolkit_is_complete
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
     assert judge(CHECK, **facts).statuses == expected
+
+
+@pytest.mark.parametrize(
+    ("release", "run", "expected"),
+    [
+        pytest.param("0.14.2", m.OFFLOAD, "fail", id="the CPU optimizer of an old DeepSpeed"),
+        pytest.param("0.14.4", m.OFFLOAD, "ok", id="that of a newer one"),
+        pytest.param("0.14.2", m.ADAM, "ok", id="the optimizer of the GPU"),
+        pytest.param("0.19.8", RunNeeds(build_ops=("DS_BUILD_TRANSFORMER",)), "fail",
+                     id="the transformer kernels"),
+    ],
+)  # fmt: skip
+def test_the_header_of_the_profiler(release: str, run: RunNeeds, expected: str) -> None:
+    found = judge(
+        CHECK,
+        torch_build=m.torch(),
+        cuda_toolkits=m.toolkits(m.toolkit("12.8", missing_headers=("cuda_profiler_api.h",))),
+        deep_speed_install=DeepSpeedInstall(version=release),
+        run_needs=run,
+        environment=m.NO_ENV,
+        nvidia_kernel=m.kernel(),
+        gpus=m.gpus("A100"),
+    )
+    assert found.status == expected

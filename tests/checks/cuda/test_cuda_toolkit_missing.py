@@ -239,3 +239,24 @@ def test_the_hint_names_a_channel_that_has_the_toolkit(cuda: str, channel: str) 
         nvidia_kernel=m.kernel(), gpus=m.gpus("A100"),
     )  # fmt: skip
     assert f"`conda install -c {channel} cuda-toolkit={cuda}`" in found.findings[0].hint
+
+
+@pytest.mark.parametrize(
+    ("uses", "expected"),
+    [
+        pytest.param(False, "skip", id="the script imports torch alone"),
+        pytest.param(None, "warn", id="what the script imports is not known"),
+    ],
+)
+def test_a_script_without_deepspeed_builds_no_ops(uses: bool | None, expected: str) -> None:
+    found = judge(
+        CHECK,
+        torch_build=m.torch(),
+        cuda_toolkits=m.toolkits(),
+        deep_speed_install=m.DEEPSPEED,
+        run_needs=RunNeeds(uses_deepspeed=uses),
+        environment=m.NO_ENV,
+        nvidia_kernel=m.kernel(),
+        gpus=m.gpus("A100"),
+    )
+    assert found.status == expected

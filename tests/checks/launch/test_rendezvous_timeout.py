@@ -135,3 +135,36 @@ def test_the_address_of_several_nodes(
 def test_localhost_needs_no_program_that_resolves_names() -> None:
     host = FakeHost(env={"MASTER_ADDR": "localhost"})
     assert master_address.function(host, RunNeeds(command=("srun", "python", "t.py"))).addresses
+
+
+LIGHTNING = RunNeeds(framework="lightning")
+
+
+@pytest.mark.parametrize(
+    ("line", "run", "variables", "expected"),
+    [
+        pytest.param("python t.py", LIGHTNING, {"NODE_RANK": "1"}, "fail", id="a number left over"),
+        pytest.param("python t.py", LIGHTNING, {"GROUP_RANK": "2"}, "fail", id="that of torchrun"),
+        pytest.param("python t.py", LIGHTNING, {"NODE_RANK": "0"}, "skip", id="node 0"),
+        pytest.param(
+            "python t.py", LIGHTNING, {"NODE_RANK": "1", "MASTER_ADDR": "10.0.0.1"}, "skip",
+            id="the second of several nodes",
+        ),
+        pytest.param("torchrun t.py", LIGHTNING, {"NODE_RANK": "1"}, "skip", id="torchrun counts"),
+        pytest.param("python t.py", RunNeeds(), {"NODE_RANK": "1"}, "skip", id="no Lightning"),
+        pytest.param(
+            "python t.py", LIGHTNING, {"NODE_RANK": "1", "SLURM_JOB_ID": "7"}, "skip", id="Slurm"
+        ),
+    ],
+)  # fmt: skip
+def test_the_number_of_a_node_that_is_alone(
+    line: str, run: RunNeeds, variables: dict[str, str], expected: str
+) -> None:
+    found = judge(
+        rendezvous_timeout.master_address_resolves,
+        launch_command=command(line),
+        environment=env(**variables),
+        master_address=ABSENT,
+        run_needs=run,
+    )
+    assert found.status == expected

@@ -35,9 +35,13 @@ def has_no_kfd(os: OsInfo | Missing) -> bool:
 
 def rocm_finds_none(torch: TorchBuild | Missing, live: TorchLive | Missing) -> bool:
     """Whether torch is built for ROCm, imports, and finds no GPU that it can use."""
-    if not isinstance(torch, TorchBuild) or not isinstance(live, TorchLive):
+    if not isinstance(live, TorchLive):
         return False
     try:
-        return torch.hip is not None and live.imported.ok and live.cuda_ok is False
+        if live.cuda_ok is not False:
+            return False
+        if "hipGetDeviceCount" in (live.cuda_error or ""):  # only a build for ROCm calls it
+            return True
+        return isinstance(torch, TorchBuild) and torch.hip is not None and live.imported.ok
     except NotStated:  # old reports do not say what torch was built for
         return False

@@ -19,23 +19,31 @@ from typing import Any, NamedTuple
 
 from dsdoctor.model.facts.launch import LaunchCommand, MasterAddress
 from dsdoctor.model.facts.machine import Environment
+from dsdoctor.model.facts.run import ContainerStart
 from dsdoctor.paste.container_files import Container, chosen, documents_of
 from dsdoctor.paste.docker_container import gpus_of
 from dsdoctor.paste.dockerfile import container_of, dockerfiles_of
+from dsdoctor.paste.launch_containers import (
+    SHELL,
+    SHELL_OPTION,
+    followed,
+    in_shell,
+    request_container,
+)
 from dsdoctor.paste.lines import LONGEST, Line
 from dsdoctor.paste.passages import Passage, passages
 from dsdoctor.paste.placeholders import is_placeholder
 from dsdoctor.paste.pod_description import all_containers, described_pods
 from dsdoctor.paste.reader import Reader
-from dsdoctor.paste.shell_passages import CONTAINERS, is_continued, shell_lines_of, typed_at
+from dsdoctor.paste.shell_passages import is_continued, shell_lines_of, typed_at
 from dsdoctor.paste.statements import Statements
 from dsdoctor.probes.command_line import batch_options, parse_command
 from dsdoctor.probes.command_tables import TRAINERS
+from dsdoctor.probes.container_start import container_start
 from dsdoctor.probes.environment import allowed
 from dsdoctor.probes.launch_devices import devices_of
 from dsdoctor.probes.ports import sets_address
-from dsdoctor.probes.shell_lines import commands_with_environment, launches
-from dsdoctor.probes.shell_programs import is_launch
+from dsdoctor.probes.shell_lines import commands_with_environment
 
 #: Programs in Python that start no job.
 _NO_JOB = re.compile(r"(?:setup|collect_env|ds_report|conftest|check\w*|test_install\w*)\.py$")
@@ -55,8 +63,6 @@ _RUNNER = re.compile(
     r"\bcmd = \S{1,300} -u -m deepspeed\.launcher\.launch --world_info=(?P<world>\S{1,4000})"
     r"(?P<rest> .*)$"
 )
-_SHELL = re.compile(r"(?:ba|da|z|k)?sh$")
-_SHELL_OPTION = re.compile(r"-[a-z]{0,3}c$")
 #: Options of which each node of a run passes its own.
 _OF_NODE = frozenset({"node_rank", "machine_rank", "node-rank", "machine-rank"})
 #: Most commands of a text.
@@ -78,6 +84,7 @@ class Launch(NamedTuple):
         batch: what the script asks Slurm for.
         failed: the output below it is that of a failure.
         gpus: how many GPUs its container gets at most, and the setting that says so.
+        container: how it starts a container; None if it starts none.
         in_file: a manifest, a compose file or a Dockerfile starts it; it may be another program's.
     """
 
@@ -88,6 +95,7 @@ class Launch(NamedTuple):
     batch: dict[str, str]
     failed: bool = False
     gpus: tuple[int, str] | None = None
+    container: ContainerStart | None = None
     in_file: bool = False
 
 
@@ -208,11 +216,11 @@ def _of_containers(found: Sequence[Container]) -> Iterator[Launch]:
     """The jobs that a manifest, a compose file or an image starts."""
     for container in found:
         words = container.words
-        script = _SHELL.fullmatch(posixpath.basename(words[0])) if len(words) > 2 else None  # noqa: PLR2004
-        is_script = script is not None and _SHELL_OPTION.fullmatch(words[1])
+        script = SHELL.fullmatch(posixpath.basename(words[0])) if len(words) > 2 else None  # noqa: PLR2004
+        is_script = script is not None and SHELL_OPTION.fullmatch(words[1])
         text = words[2] if is_script else shlex.join(words)
         for command, environment in commands_with_environment(text, _starts_job):
-            known = _known(_followed(command.words))
+            known = _known(followed(command.words))
             if known is None:
                 continue
             line = container.line_of(known[0])
@@ -235,7 +243,7 @@ def _of_shell(passage: Passage) -> Iterator[Launch]:
     for command, environment in commands_with_environment(text, _starts_job):
         place = command.line - 1
         end = _end(kept, place)
-        words = _known(_followed(command.words))
+        words = _known(followed(command.words))
         if words is None or (end == kept[-1].number and not complete):  # the rest is missing
             continue
         variables = {
@@ -244,7 +252,15 @@ def _of_shell(passage: Passage) -> Iterator[Launch]:
             if allowed(name) and not is_placeholder(value)
         }
         original = passage.lines[kept[place].number - passage.lines[0].number]
-        yield Launch(original, end, words, variables, batch, gpus=gpus_of(command.words))
+        yield Launch(
+            original,
+            end,
+            words,
+            variables,
+            batch,
+            gpus=gpus_of(command.words),
+            container=container_start(in_shell(command.words)),
+        )
 
 
 def _set_at(name: str, lines: Sequence[Line]) -> Line:
@@ -259,35 +275,9 @@ def _end(kept: Sequence[Line], place: int) -> int:
     return kept[place].number
 
 
-def _followed(words: Sequence[str]) -> tuple[str, ...]:
-    """The command that a container or `bash -c` starts, as far as the words show.
-
-    >>> _followed(["docker", "run", "-it", "img", "torchrun", "a.py"])
-    ('torchrun', 'a.py')
-    >>> _followed(["srun", "-N2", "bash", "-c", "cd x && torchrun a.py"])
-    ('srun', '-N2', 'torchrun', 'a.py')
-    """
-    words = tuple(words[1:] if words[:1] == ("sudo",) else words)
-    for place, word in enumerate(words[:-2]):
-        if _SHELL.fullmatch(posixpath.basename(word)) and _SHELL_OPTION.fullmatch(words[place + 1]):
-            inner = launches(words[place + 2])
-            return (*words[:place], *inner[0].words) if len(inner) == 1 else words
-    if words and posixpath.basename(words[0]) in CONTAINERS and {"run", "exec"} & {*words[1:3]}:
-        inside = (
-            words[place:] for place in range(2, len(words)) if is_launch(words[place : place + 3])
-        )
-        return next((found for found in inside if _runs_python(found)), words)
-    return words
-
-
-def _runs_python(words: Sequence[str]) -> bool:
-    """Whether a launcher starts a Python script; an image may be called like a launcher."""
-    return (parse_command(words).script or "").endswith(".py")
-
-
 def _starts_job(given: Sequence[str]) -> bool:
     """Whether a command starts a training job, as far as its words show."""
-    words = _followed(given)
+    words = followed(given)
     found = parse_command(words)
     if posixpath.basename(found.program) in TRAINERS:
         return True
@@ -351,6 +341,8 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
     into.request(command=command.argv, batch=launch.batch, framework=_framework(command))
     used = devices_of(command, hostname="")
     into.request(visible_devices=used.visible, device_count=used.first)
+    if launch.container is not None:
+        request_container(launch.container, command, lines, into)
     if launch.gpus:
         into.request(container_gpus=launch.gpus[0], container_gpus_by=launch.gpus[1])
     for name, (value, line) in launch.environment.items():

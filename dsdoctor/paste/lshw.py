@@ -1,4 +1,4 @@
-"""`lshw -C display`: NVIDIA's GPUs and their kernel drivers.
+"""`lshw -C display`: NVIDIA's GPUs and their kernel drivers, AMD GPUs without one.
 
 Source: lshw B.02.19 and B.02.20, src/core/print.cc: one block for each node, keys indented below
 `*-display`, with `UNCLAIMED` if it has no driver.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dsdoctor.model.facts.machine import NvidiaKernel
+from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.lspci import MOST_GPUS, state_nouveau
 from dsdoctor.paste.reader import Reader
@@ -25,6 +25,7 @@ _MOST = 20
 
 def _read(lines: Sequence[Line], into: Statements) -> None:
     count = 0
+    amd: list[tuple[bool, Line]] = []
     drivers: list[tuple[str, Line]] = []
     for place, line in enumerate(lines):
         head = _HEAD.match(line.text)
@@ -33,6 +34,8 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
         keys = _block(lines, place)
         vendor, bus = keys.get("vendor"), keys.get("bus info")
         found = _BUS.match(bus[0]) if bus else None
+        if vendor is not None and "AMD/ATI" in vendor[0]:
+            amd.append((" UNCLAIMED" in line.text, line))
         if vendor is None or "NVIDIA" not in vendor[0] or bus is None or found is None:
             continue
         into.state(NvidiaKernel, f"pci.{count}.bdf", found["bus"], bus[1])
@@ -43,6 +46,8 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
             drivers.append((driver["driver"], told[1]))
         count += 1
     state_nouveau(drivers, count, into)
+    if amd and all(unclaimed for unclaimed, _ in amd):  # `amdgpu` serves none of them
+        into.state(OsInfo, "amd_gpus", 0, amd[0][1])
 
 
 def _block(lines: Sequence[Line], place: int) -> dict[str, tuple[str, Line]]:

@@ -20,7 +20,8 @@ _UNIT = re.compile(r" \[[\w%/]+\]$")
 _MARKS = frozenset(
     {"driver_version", "pci.bus_id", "gpu_bus_id", "memory.total", "memory.used", "memory.free",
      "utilization.gpu", "uuid", "gpu_uuid", "gpu_name", "temperature.gpu", "power.draw",
-     "compute_cap", "pcie.link.width.current", "pcie.link.gen.current"}
+     "compute_cap", "pcie.link.width.current", "pcie.link.gen.current", "power.limit",
+     "power.default_limit", "clocks_event_reasons.active", "clocks_throttle_reasons.active"}
 )  # fmt: skip
 _COLUMN = re.compile(r"[a-z][a-z0-9_.]{2,60}$")
 _LOST = {"[GPU is lost]": (15, "GPU_IS_LOST"), "[GPU requires reset]": (16, "RESET_REQUIRED")}
@@ -58,6 +59,10 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "gpu_recovery_action": ("health.recovery_action", values.recovery),
     "pcie.link.width.current": ("pcie.width", values.number),
     "pcie.link.width.max": ("pcie.max_width", values.number),
+    "power.limit": ("health.power_limit_mw", values.milliwatts),
+    "power.default_limit": ("health.power_limit_default_mw", values.milliwatts),
+    "clocks_event_reasons.active": ("health.event_reasons", values.reasons),
+    "clocks_throttle_reasons.active": ("health.event_reasons", values.reasons),
     "vbios_version": ("vbios", lambda value: value),
 }
 _MOST_GPUS = 64

@@ -23,11 +23,6 @@ _GPU = re.compile(r"GPU (?P<bus>[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d
 _KEY = re.compile(r"(?P<indent>\s*)(?P<key>\S.*?)(?:\s+: (?P<value>.*?))?\s*$")
 
 
-def _milliwatts(value: str) -> int | None:
-    found = re.fullmatch(r"(\d{1,5}\.\d{1,3}) W", value)
-    return int(float(found[1]) * 1000) if found else None
-
-
 def _text(value: str) -> str | None:
     return value if value and value != "N/A" else None
 
@@ -118,10 +113,10 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "GPU Link Info/Link Width/Max": ("pcie.max_width", _width),
     "PCI/GPU Link Info/Link Width/Max": ("pcie.max_width", _width),
     "PCI/GPU Link Info/Link Width/Current": ("pcie.width", _width),
-    "Power Readings/Power Limit": ("health.power_limit_mw", _milliwatts),
-    "Power Readings/Default Power Limit": ("health.power_limit_default_mw", _milliwatts),
-    "GPU Power Readings/Current Power Limit": ("health.power_limit_mw", _milliwatts),
-    "GPU Power Readings/Default Power Limit": ("health.power_limit_default_mw", _milliwatts),
+    "Power Readings/Power Limit": ("health.power_limit_mw", values.milliwatts),
+    "Power Readings/Default Power Limit": ("health.power_limit_default_mw", values.milliwatts),
+    "GPU Power Readings/Current Power Limit": ("health.power_limit_mw", values.milliwatts),
+    "GPU Power Readings/Default Power Limit": ("health.power_limit_default_mw", values.milliwatts),
     "GPU Recovery Action": ("health.recovery_action", values.recovery),
     "ECC Errors/Channel Repair Pending": ("health.channel_repair_pending", values.switch),
     "ECC Errors/TPC Repair Pending": ("health.tpc_repair_pending", values.switch),

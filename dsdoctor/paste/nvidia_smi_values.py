@@ -46,6 +46,25 @@ def number(value: str) -> int | None:
     return int(value) if value.isdecimal() and len(value) < 16 else None  # noqa: PLR2004
 
 
+def milliwatts(value: str) -> int | None:
+    """A power limit, whose unit a heading may have.
+
+    >>> milliwatts("300.00 W"), milliwatts("150.00"), milliwatts("[N/A]")
+    (300000, 150000, None)
+    """
+    found = re.fullmatch(r"(\d{1,5}\.\d{1,3})(?: W)?", value)
+    return int(float(found[1]) * 1000) if found else None
+
+
+def reasons(value: str) -> int | None:
+    """The mask of what limits the clocks, as columns print it.
+
+    >>> reasons("0x0000000000000004"), reasons("Active")
+    (4, None)
+    """
+    return int(value, 16) if re.fullmatch(r"0x[0-9a-fA-F]{16}", value) else None
+
+
 def mib(value: str) -> int | None:
     """A size, in bytes; columns may omit the unit.
 

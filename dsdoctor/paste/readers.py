@@ -42,6 +42,7 @@ from dsdoctor.paste import (
     nvidia_smi_list,
     nvidia_smi_query,
     nvidia_smi_xml,
+    pip_install,
     pip_list,
     pip_show,
     pod_description,
@@ -117,6 +118,7 @@ READERS: tuple[Reader, ...] = (
     torch_warning.READER,
     xformers_info.READER,
     system_info.READER,
+    pip_install.READER,
     sentences.READER,
     run_log.READER,
     launch_lines.READER,
@@ -126,6 +128,7 @@ READERS: tuple[Reader, ...] = (
 )
 
 _WRITTEN = (
+    pip_install.READER,
     asked_versions.READER,
     xformers_info.READER,
     system_info.READER,

@@ -54,6 +54,12 @@ _OTHER_SHELL = re.compile(
 _TOLD = re.compile(r"\s*(?P<before>[^\s:`\"][^:`\"]{0,79}):\s+(?P<code>\S.*)")
 #: One piece of code in a line.
 _INLINE = re.compile(r"(?P<before>[^`]{0,200})`(?P<code>[^`]{1,2000})`(?P<after>[^`]{0,200})")
+#: What a command that failed did, after it.
+_ENDED = re.compile(
+    r" (?:always |just |still |then |only |now )?(?:fails|failed|hangs|hung|crash(?:es|ed)|died"
+    r"|dies|stops|gives (?:me )?(?:an? |the )?(?:\w+ )?error|runs (?:only )?on (?:the |my )?CPU"
+    r"|got killed|is killed|never (?:starts|ends|finishes)|throws|segfaults|times out)\b"
+)
 #: A line of words, as people write them, is no command.
 _SENTENCE = re.compile(r"[.?!,:;]$|[—–]")
 
@@ -193,8 +199,8 @@ def _without_marks(text: str) -> str:
 
     >>> _without_marks("`torchrun a.py`"), _without_marks("I ran: torchrun a.py")
     ('torchrun a.py', 'torchrun a.py')
-    >>> _without_marks("try `torchrun a.py`")
-    'try `torchrun a.py`'
+    >>> _without_marks("try `torchrun a.py`"), _without_marks("`torchrun a.py` hangs on 2 GPUs")
+    ('try `torchrun a.py`', 'torchrun a.py')
     """
     told = _TOLD.fullmatch(text)
     if told and "`" not in text and _begins_job(told["code"]):
@@ -203,7 +209,8 @@ def _without_marks(text: str) -> str:
     if found is None or not _begins_job(found["code"]):
         return text
     sentence = f"{found['before']} {found['after']}".strip(" .:*")
-    return found["code"] if not sentence or says_own(sentence) else text
+    ended = not found["before"].strip() and _ENDED.match(found["after"])
+    return found["code"] if not sentence or says_own(sentence) or ended else text
 
 
 def _advised(lines: Sequence[Line], place: int) -> bool:
@@ -218,6 +225,8 @@ def _is_command(text: str) -> bool:
 
     >>> _is_command("deepspeed train.py --lr 1e-5"), _is_command("deepspeed hangs here")
     (True, False)
+    >>> _is_command("docker run --gpus all image deepspeed train.py")
+    True
     """
     if _SENTENCE.search(text.rstrip()):
         return False
@@ -228,7 +237,8 @@ def _is_command(text: str) -> bool:
         plain += free and re.search(r"[./\\$:_\d]", word) is None
     starts = re.search(r"(?:^|\s|/)(?:srun|mpirun|mpiexec|python[\d.]*)\s", text) is not None
     named = re.search(r"\.(?:py|sh|ya?ml)\b|\s-m\s+\w|\s--\w", text) is not None
-    return named and plain <= 2 + starts  # the launcher, `launch`, and what srun starts
+    # the launcher, `launch`, what srun starts, and `docker run image`
+    return named and plain <= 2 + starts + 3 * (_FOLLOWED.match(text) is not None)
 
 
 def _is_option(line: Line, before: Line) -> bool:

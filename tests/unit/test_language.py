@@ -105,7 +105,6 @@ ENGLISH = {
     ("bf16-unsupported", "the config does not enable bf16"),
     ("disk-full", "disk of the profile"),
     ("disk-full", "mounted file system"),
-    ("driver-too-old", "no NVIDIA driver on this machine"),
     ("gpu-busy", "memory use"),
     ("hostfile-or-ssh-problem", "is already on line"),
     ("jit-build-ninja-missing", "conda activate {patient.prefix}"),

@@ -55,7 +55,8 @@ def gpus_are_passed_on(
     program = start.program.split()[0]
     if not _needs_gpus(start, env) or start.unknown:
         return
-    nvidia = len(gpus.gpus) if isinstance(gpus, Gpus) else 0
+    # counted one by one: of a paste, the list may be longer
+    nvidia = sum(1 for _ in gpus.gpus) if isinstance(gpus, Gpus) else 0
     amd = 0 if nvidia else amd_gpus(os, kernel)
     say = fail if start.launcher in _LAUNCHERS else warn
     what = f"`{start.launcher}`" if start.launcher in _LAUNCHERS else f"`{start.script}`"

@@ -11,6 +11,8 @@ from dsdoctor.api import (
     Finding,
     Gpus,
     Missing,
+    NotStated,
+    Resources,
     RunNeeds,
     fail,
     skip,
@@ -54,3 +56,11 @@ def in_container(
         ranks=count,
         program=start.program,
     )
+
+
+def is_stated(resources: Resources | Missing) -> bool:
+    """Whether a text states the size of the container's own /dev/shm."""
+    try:
+        return isinstance(resources, Resources) and resources.shm_total_bytes is not None
+    except NotStated:
+        return False

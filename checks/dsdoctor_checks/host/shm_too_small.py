@@ -27,7 +27,6 @@ from dsdoctor.api import (
     Level,
     Limits,
     Missing,
-    NotStated,
     OsInfo,
     Resources,
     RunNeeds,
@@ -41,7 +40,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._container_shm import OWN_SHM, in_container
+from ._container_shm import OWN_SHM, in_container, is_stated
 from ._util import MIB, SHARED_MEMORY, ranks
 
 CONDITION = Condition(
@@ -77,7 +76,7 @@ def shm_is_large(
     start = run.container
     pasted = isinstance(runtimes, Missing) and runtimes.why is Why.NOT_ASKED
     own = start is not None and start.program.split()[0] in OWN_SHM
-    if start is not None and own and not (pasted and _is_stated(resources)):
+    if start is not None and own and not (pasted and is_stated(resources)):
         # that of the host is not the job's
         yield from in_container(start, run, gpus, env, runtimes)
         return
@@ -116,14 +115,6 @@ def shm_is_large(
         min_mib=need,
         container=container,
     )
-
-
-def _is_stated(resources: Resources | Missing) -> bool:
-    """Whether a text states the size of the container's own /dev/shm."""
-    try:
-        return isinstance(resources, Resources) and resources.shm_total_bytes is not None
-    except NotStated:
-        return False
 
 
 HINT = (

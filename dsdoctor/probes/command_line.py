@@ -323,10 +323,10 @@ def started(argv: Sequence[str]) -> list[str]:
     >>> started(["sudo", "srun", "-N2", "env", "A=1", "apptainer", "exec", "x.sif", "true"])
     ['apptainer', 'exec', 'x.sif', 'true']
     """
-    words, _ = _unwrap(list(argv))
+    words, _ = unwrap(list(argv))
     launcher, rest = _program(words)
     if launcher in {"srun", "mpirun"}:
-        words, _ = _unwrap(_after_starter(launcher, rest)[1])
+        words, _ = unwrap(_after_starter(launcher, rest)[1])
     return words
 
 

@@ -31,7 +31,7 @@ TRAINERS = frozenset({"llamafactory-cli", "swift", "xtuner", "axolotl", "megatro
 CARRIERS = frozenset(
     {"apptainer", "singularity", "docker", "podman", "nerdctl", "enroot", "shifter", "ncu",
      "rocprof", "rocprofv3", "aprun", "flux", "qsub", "bsub", "oarsub", "xargs", "parallel",
-     "kubectl", "oc", "ray"}
+     "kubectl", "oc", "ray", "apptainer_wrapper", "singularity_wrapper"}
 )  # fmt: skip
 #: Programs with their first words that start a job in a way that is not followed, and where.
 UNFOLLOWED = {

@@ -70,6 +70,8 @@ def is_launch(words: Sequence[str]) -> bool:
                 return False
             if program in _CONTAINERS and (words[place - 1] in _OF_CONTAINER or _is_shell(after)):
                 continue
+            if place and not after and name not in TRAINERS:  # `yolk -V deepspeed`
+                return False
             if after in _ASKING or (name == "accelerate" and after in _OF_ACCELERATE):
                 return False
             return name not in _STARTERS or not _looks(words[place + 1 :])

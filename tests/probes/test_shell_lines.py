@@ -12,6 +12,7 @@ from dsdoctor.job.resolve import resolve
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.command_line import parse_command
 from dsdoctor.probes.shell_lines import launches, not_followed
+from dsdoctor.probes.shell_programs import without_carrier
 from dsdoctor.probes.shell_words import masked, plain
 from dsdoctor.probes.yaml_commands import commands_in_yaml
 from dsdoctor.testing import FakeHost
@@ -43,6 +44,7 @@ NO_JOB = [
     "srun -N 2 nvidia-smi -L",
     "cat <<EOF\ntorchrun t.py\nEOF",
     "V=$(deepspeed --version)",
+    "V=$(yolk -V deepspeed | cut -d ' ' -f 2)",
     "python <<EOF\nprint('torchrun t.py')\nEOF",
     "python <<EOF\nc = ['deepspeed']\nc.pop()\nc = []\nrun(c)\nEOF",
     "python - <<EOF\nimport os; os.system(\nEOF",
@@ -271,6 +273,7 @@ ENVIRONMENTS = [
     "micromamba run -n a torchrun --nproc_per_node 2 t.py",
     "command torchrun --nproc_per_node 2 t.py",
     "nsys profile -o out -t cuda torchrun --nproc_per_node 2 t.py",
+    "stdbuf -oL torchrun --nproc_per_node 2 t.py",
     "xvfb-run -a torchrun --nproc_per_node 2 t.py",
 ]
 
@@ -279,6 +282,12 @@ ENVIRONMENTS = [
 def test_a_launcher_in_an_environment_is_the_launcher(text: str) -> None:
     found = parse_command(text.split())
     assert (found.launcher, found.num_gpus, found.script) == ("torchrun", 2, "t.py")
+
+
+def test_a_wrapper_of_a_container_starts_the_launcher() -> None:
+    words = ["srun", "singularity_wrapper", "exec", "accelerate", "launch", "--num_processes", "2", "t.py"]
+    found = parse_command(without_carrier(words))
+    assert (found.launcher, found.inner, found.num_gpus) == ("srun", "accelerate", 2)
 
 
 def test_the_command_line_of_accelerate_may_be_a_module() -> None:

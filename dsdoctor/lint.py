@@ -34,7 +34,8 @@ from dsdoctor.model.snapshot import Snapshot, masked
 from dsdoctor.model.snapshot import of as snapshot_of
 from dsdoctor.packs.registry import Registry, Unit, needs
 from dsdoctor.precedence import without_wider
-from dsdoctor.probes.accelerate_values import is_accelerate
+from dsdoctor.probes.accelerate_sections import Rejection
+from dsdoctor.probes.accelerate_values import is_accelerate, verdict
 from dsdoctor.probes.command_line import batch_options, parse_command
 from dsdoctor.probes.config import CONFIG_KEYS, is_config, parse_bytes, parse_config
 from dsdoctor.probes.hostfile import parse_env_file
@@ -56,6 +57,10 @@ COMMON_KEYS = frozenset(
 )  # fmt: skip
 _SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm", ".job")
 _YAML = (".yaml", ".yml")
+#: Bytes in which a file that is no text, or is in UTF-16, shows it.
+_FIRST = 400
+#: A key of accelerate's, also in a file that is not YAML.
+_OF_ACCELERATE = re.compile(r"^(?:distributed_type|compute_environment)[ \t]*:", re.MULTILINE)
 
 
 @dataclasses.dataclass
@@ -138,6 +143,8 @@ class Linter:
         """
         try:
             if path.stat().st_size > LARGEST:
+                if named:
+                    raise UsageError(f"`{shown}` is larger than 1 MiB, which no configuration is")
                 return None
             data = reading.read(path, size=LARGEST)
         except FileNotFoundError:
@@ -152,6 +159,8 @@ class Linter:
         if not kind and named:
             kind, parts = _config_parts(shown, data, named=True)
         if not kind:
+            if named and (reason := _unread(path, data)):
+                raise UsageError(f"`{shown}` {reason}")
             return None
         findings = [finding for part in parts for finding in self._judge_part(part, shown)]
         strange = tuple((part.line, part.not_followed) for part in parts if part.not_followed)
@@ -163,7 +172,7 @@ class Linter:
         self, path: Path, shown: str, data: bytes, *, named: bool
     ) -> tuple[str, list[_Part]]:
         name = path.name.lower()
-        text = data.decode("utf-8", "replace")
+        text = data.decode("utf-8-sig", "replace")
         if name.endswith((".json", ".hjson")):
             kind, parts = _config_parts(shown, data)
             return (kind, parts) if kind else _yaml_parts(shown, text, self.packages)
@@ -172,7 +181,8 @@ class Linter:
             return (kind, parts) if kind else _manifest_parts(path, text, self.packages)
         if name.endswith(".deepspeed_env"):
             return "env-file", [_Part([parse_env_file(text, shown)], ("launch",))]
-        if name.endswith(_SCRIPTS) or (text.startswith("#!") and "sh" in text.split("\n", 1)[0]):
+        of_shell = text.startswith("#!") and "sh" in text.split("\n", 1)[0]
+        if (name.endswith(_SCRIPTS) or of_shell) and b"\0" not in data[:_FIRST]:
             parts = _script_parts(path, text, self.packages)
             # a script that starts nothing is no mistake of whoever passes all their scripts
             return ("script" if parts or named else "", parts)
@@ -247,6 +257,11 @@ def _yaml_parts(shown: str, text: str, packages: Packages | None) -> tuple[str, 
         return "", []
     try:
         found = yaml_text.load(text)
+    except yaml_text.NotYamlError as error:
+        if not _OF_ACCELERATE.search(text):
+            return "", []
+        refused = verdict(Rejection(f"it cannot be read as YAML: {error}", "correct the file"))
+        return "accelerate", [_Part([refused], ("launch",), line=error.line)]
     except ValueError:
         return "", []
     if not isinstance(found, dict):
@@ -270,6 +285,23 @@ def _yaml_parts(shown: str, text: str, packages: Packages | None) -> tuple[str, 
         ]
     known = kind == "accelerate" or bool(parts) or isinstance(found.get("deepspeed"), str)
     return (kind, parts) if known else ("", [])
+
+
+def _unread(path: Path, data: bytes) -> str:
+    """Why nothing could be recognized in a file; "" if it is just another file."""
+    if not data.strip():
+        return "is empty"
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:_FIRST]:
+        return "is in UTF-16, or is no text; expected UTF-8"
+    if not path.name.lower().endswith(_YAML):
+        return ""
+    try:
+        yaml_text.load(data.decode("utf-8", "replace"))
+    except yaml_text.NotYamlError as error:
+        return f"is not YAML: {error}"
+    except ValueError as error:
+        return f"cannot be read: {error}"
+    return ""
 
 
 def _script_parts(path: Path, text: str, packages: Packages | None) -> list[_Part]:
@@ -326,9 +358,15 @@ def _looks_like_hosts(text: str) -> bool:
 
 
 def find_files(paths: Sequence[str]) -> list[tuple[Path, str, bool]]:
-    """Files to lint: path, name to show, and whether the user passed that path."""
+    """Files to lint: path, name to show, and whether the user passed that path.
+
+    Raises:
+        UsageError: a path is empty.
+    """
     found: list[tuple[Path, str, bool]] = []
     for text in paths:
+        if not text:
+            raise UsageError("a path is empty; expected a file or a directory to lint")
         path = Path(text)
         if path.is_dir():
             inside = sorted(one for one in path.rglob("*") if one.is_file())

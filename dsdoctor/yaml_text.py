@@ -14,11 +14,24 @@ LONGEST = 1 << 20
 MOST_VALUES = 100_000
 
 
+class NotYamlError(ValueError):
+    """A text that no reader of YAML takes: what is wrong, and in which line.
+
+    Attributes:
+        line: from 1; 0 = not known.
+    """
+
+    def __init__(self, said: str, line: int = 0) -> None:
+        super().__init__(f"line {line}: {said}" if line else said)
+        self.line = line
+
+
 def load(text: str) -> Any:
     """Parses a YAML document.
 
     Raises:
-        ValueError: it is not YAML, is nested too deeply, or is too large, also once expanded.
+        NotYamlError: it is not YAML, or has a tag that only a program's own reader knows.
+        ValueError: it is nested too deeply, or is too large, also once expanded.
     """
     if len(text) > LONGEST:
         raise ValueError(f"it has more than {LONGEST} characters")
@@ -26,7 +39,13 @@ def load(text: str) -> Any:
 
     try:
         found = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        said = " ".join(str(error.problem or error.context).split())
+        raise NotYamlError(said, mark.line + 1 if mark else 0) from None
+    except yaml.YAMLError as error:
+        raise NotYamlError(str(error).partition("\n")[0]) from None
+    except RecursionError as error:
         raise ValueError(str(error)) from None
     _count(found)
     return found

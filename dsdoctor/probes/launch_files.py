@@ -54,6 +54,14 @@ def _exists(host: Host, path: str) -> bool | None:
     return True
 
 
+def _is_file(host: Host, path: str) -> bool | None:
+    """Whether a launcher finds a file; a folder is none."""
+    try:
+        return host.stat(path).kind != "dir"
+    except HostError as error:
+        return False if error.missing.why is Why.ABSENT else None
+
+
 def _of_shell(command: LaunchCommand) -> str:
     """The script of `bash run.sh`; "" = the command starts no shell, or passes it a line."""
     name = posixpath.basename(command.program)
@@ -138,7 +146,7 @@ def launch_files(
         script_path=path,
         script_exists=None if path is None else _exists(host, path),
         launcher_config=config or None,
-        launcher_config_exists=_exists(host, posixpath.join(run.cwd, config)) if config else None,
+        launcher_config_exists=_is_file(host, posixpath.join(run.cwd, config)) if config else None,
         folder=run.cwd,
         missing_module=missing.name if missing else None,
         module_folder=missing.folder if missing else "",

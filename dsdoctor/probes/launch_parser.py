@@ -24,6 +24,7 @@ from dsdoctor.model.facts.python import Patient, PatientChoice
 from dsdoctor.model.redact import mask
 from dsdoctor.probes.accelerate_fp8 import without_fp8
 from dsdoctor.probes.accelerate_keys import rejected_by_plugin, too_few_ranks, unread
+from dsdoctor.probes.accelerate_sections import Rejection
 from dsdoctor.probes.accelerate_values import rejected_value, verdict
 from dsdoctor.probes.command_line import launcher_words
 from dsdoctor.probes.launcher_options import (
@@ -32,7 +33,7 @@ from dsdoctor.probes.launcher_options import (
     misspelled_option,
     rejected_word,
 )
-from dsdoctor.probes.yaml_files import accelerate_values
+from dsdoctor.probes.yaml_files import accelerate_fault, accelerate_values
 
 #: An import from a cold network disk is slow and healthy.
 SECONDS = 120.0
@@ -54,6 +55,8 @@ def _misspelled_command(command: LaunchCommand) -> str:
     return word if near and word not in _ACCELERATE else ""
 
 
+#: Options after which a launcher needs no script.
+_ASKING = frozenset({"h", "help", "V", "version"})
 #: The launcher's file below its package, and an option that every release of it has. Accelerate
 #: makes further options while it runs.
 _SOURCES = {
@@ -165,11 +168,18 @@ def launch_parse(
         return LaunchParse(launcher="accelerate", accepted=False, error=error)
     if launcher not in ("deepspeed", "torchrun", "accelerate"):
         raise HostError(Why.NOT_ASKED, "the command starts no launcher that can check its options")
+    if not command.script and not _ASKING & command.options.keys():
+        said, advice = "the script is missing", "pass the script after the launcher's options"
+        return LaunchParse(launcher=launcher, accepted=False, error=said, advice=advice)
     error = rejected_word(launcher, command.options)
     if error:
         return LaunchParse(launcher=launcher, accepted=False, error=mask(error))
     values = accelerate_values(command, host, run.cwd)
     if launcher == "accelerate":
+        if fault := accelerate_fault(command, host, run.cwd):
+            return verdict(
+                Rejection(fault, "correct the file, or write it with `accelerate config`")
+            )
         stopped = _of_accelerate(values, command, run, packages)
         if stopped is not None:
             return stopped

@@ -5,10 +5,10 @@ from __future__ import annotations
 import posixpath
 import weakref
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from dsdoctor import yaml_text
-from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.host import Host, HostError
 from dsdoctor.model.facts.launch import LaunchCommand
 
 #: Accelerate's file without `--config_file` (accelerate 1.15 commands/config/config_args.py).
@@ -31,11 +31,16 @@ def default_accelerate(host: Host) -> str | None:
     return path
 
 
+class _Read(NamedTuple):
+    """A file: its mapping, or why every reader of YAML stops at it; neither is known of others."""
+
+    values: dict[str, Any] | None = None
+    fault: str = ""
+
+
 #: What a host has read. Its file is asked for the config, for the ranks and for what stops them,
 #: and all of them must see the same content.
-_READ: weakref.WeakKeyDictionary[Host, dict[str, dict[str, Any] | None]] = (
-    weakref.WeakKeyDictionary()
-)
+_READ: weakref.WeakKeyDictionary[Host, dict[str, _Read]] = weakref.WeakKeyDictionary()
 
 
 def read_yaml(path: str, host: Host, cwd: str) -> dict[str, Any] | None:
@@ -43,24 +48,57 @@ def read_yaml(path: str, host: Host, cwd: str) -> dict[str, Any] | None:
 
     A host reads a file once.
     """
+    return _read(path, host, cwd).values
+
+
+def _read(path: str, host: Host, cwd: str) -> _Read:
     full = posixpath.normpath(posixpath.join(cwd, path))
-    read = _READ.setdefault(host, {})
-    if full not in read:
-        read[full] = _mapping(full, host)
-    return read[full]
+    held = _READ.setdefault(host, {})
+    if full not in held:
+        held[full] = _read_now(full, host)
+    return held[full]
 
 
-def _mapping(path: str, host: Host) -> dict[str, Any] | None:
+def _read_now(path: str, host: Host) -> _Read:
     try:
-        found = yaml_text.load(read_text(host, path))
-    except (HostError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
+        return _parsed(host.read(path))
+    except HostError:
+        return _Read()
+
+
+def _parsed(data: bytes) -> _Read:
+    """The mapping in a file, or its fault.
+
+    >>> _parsed(b"a: [1").fault, _parsed(b"").fault, _parsed(b"a: 1").values
+    ("line 1: expected ',' or ']', but got '<stream end>'", 'it is empty', {'a': 1})
+    """
+    try:
+        found = yaml_text.load(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return _Read(fault="it is not in UTF-8")
+    except yaml_text.NotYamlError as error:
+        return _Read(fault=str(error))
+    except ValueError:  # a limit of this program
+        return _Read()
+    if isinstance(found, dict):
+        return _Read(found)
+    return _Read(fault="it is empty" if found is None else "it is not a mapping")
+
+
+def accelerate_fault(command: LaunchCommand, host: Host, cwd: str) -> str:
+    """Why accelerate stops at its YAML, whatever it contains; "" if it does not."""
+    name = _name_of(command, host)
+    fault = _read(name, host, cwd).fault if name and not name.endswith(".json") else ""
+    return f"`{name}` cannot be read as YAML: {fault}" if fault else ""
+
+
+def _name_of(command: LaunchCommand, host: Host) -> str:
+    if (command.inner or command.launcher) != "accelerate":
+        return ""
+    return command.options.get("config_file") or default_accelerate(host) or ""
 
 
 def accelerate_values(command: LaunchCommand, host: Host, cwd: str) -> dict[str, Any]:
     """The values of accelerate's YAML, for a command that accelerate launches."""
-    if (command.inner or command.launcher) != "accelerate":
-        return {}
-    name = command.options.get("config_file") or default_accelerate(host)
+    name = _name_of(command, host)
     return (read_yaml(name, host, cwd) or {}) if name else {}

@@ -371,3 +371,45 @@ def test_commands_of_manifests_and_names_of_options_are_judged(tmp_path: Path) -
     assert script["not_followed"][0]["line"] == 1
     text = lint(tmp_path, "run.sh").stdout
     assert "not followed: run.sh:1: `sky launch` starts the job on machines of a cloud" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        pytest.param("a.yaml", b"", "is empty", id="nothing"),
+        pytest.param("a.yaml", b"x: [1\n", "is not YAML: line 2: expected ','", id="broken"),
+        pytest.param("a.yaml", "deepspeed: 1\n".encode("utf-16"), "expected UTF-8", id="UTF-16"),
+        pytest.param("a.sh", "torchrun t.py\n".encode("utf-16"), "expected UTF-8", id="a script"),
+        pytest.param("a.json", b"\0" * 9, "expected UTF-8", id="no text"),
+        pytest.param("a.yaml", b"#" * (1 << 20 | 1), "is larger than 1 MiB", id="large"),
+        pytest.param("a.yaml", b"distributed_type: FSDP\na: &a [*a]\n", "states more", id="a bomb"),
+    ],
+)
+def test_why_a_named_file_cannot_be_judged_is_one_line(
+    tmp_path: Path, name: str, data: bytes, said: str
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    result = lint(tmp_path, name)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert said in result.stderr
+    assert lint(tmp_path, ".").returncode == 0
+
+
+def test_an_empty_path_is_misuse(tmp_path: Path) -> None:
+    result = lint(tmp_path, "")
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert "a path is empty" in result.stderr
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "a mark of byte order"])
+def test_accelerates_file_is_judged_with_any_line_ends(tmp_path: Path, mark: bytes) -> None:
+    text = b"distributed_type: FSDP\r\nnum_machines: 1\r\nmixed_precision: bf17\r\n"
+    (tmp_path / "a.yaml").write_bytes(mark + text)
+    assert "a.yaml:3: FAIL launch-option-refused" in lint(tmp_path, ".").stdout
+
+
+def test_accelerates_file_that_is_not_yaml_is_a_failure_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("distributed_type: FSDP\nfsdp_config:\n\tfsdp_version: 2\n")
+    result = lint(tmp_path, ".")
+    assert "a.yaml:3: FAIL launch-option-refused" in result.stdout
+    assert "it cannot be read as YAML: line 3: found character" in result.stdout

@@ -13,7 +13,7 @@ from dsdoctor.job.resolve import resolve
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.command_line import launch_command, parse_command
 from dsdoctor.probes.shell_lines import launches
-from dsdoctor.probes.yaml_files import accelerate_values
+from dsdoctor.probes.yaml_files import accelerate_fault, accelerate_values
 from dsdoctor.testing import FakeHost
 
 CONFIG = '{"zero_optimization": {"stage": 2}}'
@@ -193,6 +193,24 @@ def test_accelerates_file_is_read_once() -> None:
     assert launch_command.function(host, run).num_nodes == 2
     accelerate_values(launch_command.function(host, run), host, "/w")
     assert host.reads.count("/w/acc.yaml") == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        pytest.param(b"a: [1\n", "line 2: expected", id="broken"),
+        pytest.param("a: 1".encode("utf-16"), "not in UTF-8", id="UTF-16"),
+        pytest.param(b"- a\n", "not a mapping", id="a list"),
+        pytest.param(b"a: &a [*a]\n", "", id="a bomb, which may be read elsewhere"),
+        pytest.param(ACCELERATE.encode(), "", id="sound"),
+    ],
+)
+def test_a_file_that_accelerate_cannot_read_stops_it(content: bytes, fault: str) -> None:
+    host = FakeHost(files={"/w/a.yaml": content})
+    command = parse_command(("accelerate", "launch", "--config_file", "a.yaml", "t.py"))
+    found = accelerate_fault(command, host, "/w")
+    assert fault in found
+    assert bool(found) == bool(fault)
 
 
 def test_a_port_that_none_can_be_is_a_problem_of_accelerates_file() -> None:

@@ -285,7 +285,16 @@ def test_a_launcher_in_an_environment_is_the_launcher(text: str) -> None:
 
 
 def test_a_wrapper_of_a_container_starts_the_launcher() -> None:
-    words = ["srun", "singularity_wrapper", "exec", "accelerate", "launch", "--num_processes", "2", "t.py"]
+    words = [
+        "srun",
+        "singularity_wrapper",
+        "exec",
+        "accelerate",
+        "launch",
+        "--num_processes",
+        "2",
+        "t.py",
+    ]
     found = parse_command(without_carrier(words))
     assert (found.launcher, found.inner, found.num_gpus) == ("srun", "accelerate", 2)
 

@@ -30,6 +30,7 @@ from dsdoctor.probes.command_line import launcher_words
 from dsdoctor.probes.launcher_options import (
     BEFORE_SCRIPT,
     ambiguous_option,
+    is_script_missing,
     misspelled_option,
     rejected_word,
 )
@@ -55,8 +56,6 @@ def _misspelled_command(command: LaunchCommand) -> str:
     return word if near and word not in _ACCELERATE else ""
 
 
-#: Options after which a launcher needs no script.
-_ASKING = frozenset({"h", "help", "V", "version"})
 #: The launcher's file below its package, and an option that every release of it has. Accelerate
 #: makes further options while it runs.
 _SOURCES = {
@@ -168,9 +167,6 @@ def launch_parse(
         return LaunchParse(launcher="accelerate", accepted=False, error=error)
     if launcher not in ("deepspeed", "torchrun", "accelerate"):
         raise HostError(Why.NOT_ASKED, "the command starts no launcher that can check its options")
-    if not command.script and not _ASKING & command.options.keys():
-        said, advice = "the script is missing", "pass the script after the launcher's options"
-        return LaunchParse(launcher=launcher, accepted=False, error=said, advice=advice)
     error = rejected_word(launcher, command.options)
     if error:
         return LaunchParse(launcher=launcher, accepted=False, error=mask(error))
@@ -184,6 +180,9 @@ def launch_parse(
         if stopped is not None:
             return stopped
     if run.quick:
+        if is_script_missing(launcher, command.options, command.script):
+            said, advice = "the script is missing", "pass the script after the launcher's options"
+            return LaunchParse(launcher=launcher, accepted=False, error=said, advice=advice)
         # of a Python that is not known, assume one that does not stop
         python = "3.15" if isinstance(patient, Missing) else patient.version
         return _unknown_option(host, launcher, command, torch, deepspeed, python)

@@ -107,6 +107,23 @@ def misspelled_option(launcher: str, options: Mapping[str, str]) -> str:
     return ""
 
 
+#: Options after which a launcher needs no script.
+_ASKING = frozenset({"h", "help", "V", "version"})
+
+
+def is_script_missing(launcher: str, options: Mapping[str, str], script: str | None) -> bool:
+    """Whether a command passes no script, and no unknown option that may have taken it.
+
+    >>> is_script_missing("torchrun", {"nnodes": "2"}, None)
+    True
+    >>> is_script_missing("torchrun", {"nodes": "t.py"}, None)
+    False
+    """
+    known = {*LONG.get(launcher, ()), *SWITCHES.get(launcher, ())}
+    known |= OPTIONS if launcher == "accelerate" else set()
+    return not script and not _ASKING & options.keys() and options.keys() <= known
+
+
 def rejected_word(launcher: str, options: Mapping[str, str]) -> str:
     """Why a launcher rejects the value of an option, after its parser accepted it; "" if not.
 

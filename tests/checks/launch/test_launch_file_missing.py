@@ -109,6 +109,9 @@ def look(text: str) -> LaunchFiles:
         pytest.param(
             "/opt/t/bin2/accelerate launch --config_file acc.yml train.py", "ok", id="it exists"
         ),
+        pytest.param(
+            "/opt/t/bin2/accelerate launch --config_file src train.py", "fail", id="it is a folder"
+        ),
         pytest.param("torchrun python train.py", "fail", id="`python` is not a script"),
         pytest.param("torchrun --no-python python train.py", "ok", id="the script is a program"),
         pytest.param("torchrun -m python", "ok", id="a module with the name `python`"),

@@ -134,6 +134,8 @@ def get_args_parser():
         pytest.param(
             "torchrun t.py --run 3", RUN_PY, "is ambiguous", id="of the script, ambiguous"
         ),
+        pytest.param("torchrun --nnodes 1", RUN_PY, "the script is missing", id="no script"),
+        pytest.param("torchrun --nnodes 1 --help", RUN_PY, "", id="a question"),
         pytest.param("torchrun --bogus t.py", "import x", "", id="another parser"),
         pytest.param("torchrun --bogus t.py", "def (", "", id="a file that is no Python"),
         pytest.param("accelerate launch --bogus t.py", RUN_PY, "", id="a launcher not read"),

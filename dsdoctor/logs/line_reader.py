@@ -40,12 +40,15 @@ MOST_SLOW = 20
 #: Most lines of one signature whose ranks are compared.
 MOST_COMPARED = 256
 #: The title of a report that says what happened: a heading in the first line that quotes an
-#: exception, or what Python (3.5-3.14 Lib/subprocess.py) says of a command that failed. Headings of
-#: documents, and those further down, are about errors in general.
+#: exception, or what Python (3.5-3.14 Lib/subprocess.py) says of a command that failed, or torchrun
+#: (torch 1.9-2.13 distributed/elastic/multiprocessing/api.py) of a worker that a signal ended.
+#: Headings of documents, and those further down, are about errors in general.
 TITLE = lazy(
     r"# (?P<said>(?:\[[^\]]{1,40}\] ?:? ?)?.{0,80}"
     r"\b(?:\w{1,40}\.){0,8}[A-Z]\w{1,60}(?:Error|Exception): \S.*"
-    r"|.{0,200}\breturned non-zero exit status -?\d.*)"
+    r"|.{0,200}\breturned non-zero exit status -?\d.*"
+    r"|(?:\[[^\]]{1,40}\] ?:? ?)?(?:ERROR:)?torch\.distributed\.elastic\.multiprocessing\.api: ?"
+    r"failed \(exitcode: -\d.*)"
 )
 #: Literals of lines that matter every time.
 COURSE = frozenset({RESTART, FAILED, FIRST, TRACEBACK, IGNORED, HELPER, *CHAINS})

@@ -52,6 +52,10 @@ def log_continued(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
 #: What a web server prints of a request that it rejects (uvicorn 0.10-0.38 protocols/http;
 #: werkzeug 1-3 serving.py; gunicorn 20-23 glogging.py).
 ANSWERED = lazy(r'"[A-Z]{3,7} /\S{0,400} HTTP/[\d.]{1,3}" 4\d\d\b')
+#: What a server logs once a signal asks it to stop (vllm 0.25 entrypoints/launcher.py), and what
+#: its output handler may raise only because of that (v1/engine/exceptions.py; vllm issue 48745).
+ASKED_TO_STOP = "[shutdown] API server: shutdown triggered"
+STOPPED_ENGINE = "EngineDeadError"
 #: Lines of other output behind an exception, so its process has not ended with it.
 BEHIND = 3
 #: How often an exception was outlived before it counts as caught: a script that is started again
@@ -76,6 +80,16 @@ def answered_requests(scans: Sequence[Scan]) -> bool:
     """
     errors = [error for scan in scans for error in scan.errors]
     return bool(errors) and all(ANSWERED.search(error.more) for error in errors)
+
+
+def stopped_on_request(scans: Sequence[Scan]) -> bool:
+    """Whether the only exceptions say that an engine is gone that a signal had stopped before."""
+    return any(scan.errors for scan in scans) and all(
+        error.type.rpartition(".")[2] == STOPPED_ENGINE
+        and any(ASKED_TO_STOP in text for number, text in scan.tail if number < error.line)
+        for scan in scans
+        for error in scan.errors
+    )
 
 
 def _recur(scan: Scan) -> bool:

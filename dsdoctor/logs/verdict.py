@@ -33,6 +33,7 @@ from dsdoctor.logs.recovered import (
     answered_requests,
     log_continued,
     recurring,
+    stopped_on_request,
     training_continued,
 )
 from dsdoctor.logs.shown import causes_of, first_error_of, line_of, words_of
@@ -54,6 +55,8 @@ from dsdoctor.model.diagnosis import (
 ANYBODYS = frozenset({"AttributeError", "KeyError", "NameError", "TypeError"})
 #: Outcomes of an exception that no condition covers.
 UNKNOWN = frozenset({Outcome.UNRECOGNISED, Outcome.USER_CODE})
+#: When exceptions do not mean that a run failed.
+HARMLESS = (recurring, answered_requests, stopped_on_request)
 DIED = "the run died and the log does not show why"
 
 
@@ -91,7 +94,7 @@ def judge(
     causes = causes_of(choice, names, sorted_errors(scans))
     fell = any(name in marks for name in FATAL_MARKS)
     alive = not (causes or fell or choice.silent)
-    if alive and (recurring(scans) or answered_requests(scans)):
+    if alive and any(harmless(scans) for harmless in HARMLESS):
         error = None
     died = error is not None or fell
     stuck = open_end and _is_sure(choice)

@@ -222,3 +222,95 @@ def test_a_script_that_a_launcher_started_lacks_no_launcher() -> None:
     assert said(error) == "launched-without-deepspeed"
     command = "$ python -m torch.distributed.launch --nproc_per_node=2 train.py\n"
     assert said(f"{command}{error}") == "unrecognised"
+
+
+ASKED = "(APIServer pid=1) INFO 08-21 10:24:34 [launcher.py:100] [shutdown] API server: {}\n"
+GONE = (
+    "ERROR 08-21 10:24:34 [async_llm.py:704] AsyncLLM output_handler failed.\n"
+    "Traceback (most recent call last):\n"
+    f'  File "{SITE}vllm/v1/engine/core_client.py", line 1061, in get_output_async\n'
+    "    raise self._format_exception(outputs) from None\n"
+    "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace"
+    " (above) for the root cause.\n"
+)
+
+
+def test_an_engine_that_is_gone_after_a_signal_is_no_failure() -> None:
+    assert said(f"{ASKED.format('shutdown triggered')}{GONE}INFO:     Shutting down\n") == "clean"
+
+
+def test_an_engine_that_is_gone_before_the_server_stops_is_a_failure() -> None:
+    stop = ASKED.format("shutdown triggered")
+    assert said(f"{GONE}{stop}INFO:     Shutting down\n") == "unrecognised"
+    assert said(f"{GONE}INFO:     Shutting down\n") == "unrecognised"
+
+
+def test_another_error_while_a_server_stops_is_a_failure() -> None:
+    stop = ASKED.format("shutdown triggered")
+    assert said(stop + GONE.replace("EngineDeadError", "EngineGenerateError")) == "unrecognised"
+
+
+COMPILED = (
+    "Traceback (most recent call last):\n"
+    f'  File "{SITE}triton/backends/nvidia/compiler.py", line 341, in make_llir\n'
+    "    pm.run(mod)\n"
+)
+FAILED = f"{COMPILED}RuntimeError: PassManager::run failed\n"
+PIPELINE = (
+    '      pipeline: "builtin.module(convert-scf-to-cf, convert-triton-gpu-to-llvm'
+    '{{compute-capability={} ptx-version=84}}, cse)",\n'
+)
+
+
+def test_triton_fails_for_a_gpu_that_it_does_not_support() -> None:
+    kernel = "".join(f"tmp{n} = tl.load(in_ptr{n})\n" for n in range(300))  # of torch.compile
+    assert said(f"{PIPELINE.format(75)}{kernel}{FAILED}") == "gpu-arch-unsupported"
+    assert said(f"{PIPELINE.format(70)}{FAILED}") == "gpu-arch-unsupported"
+
+
+def test_triton_fails_for_a_gpu_that_it_supports() -> None:
+    assert said(f"{PIPELINE.format(90)}{FAILED}") == "unrecognised"
+    assert said(f"{PIPELINE.format(120)}{FAILED}") == "unrecognised"
+    assert said(FAILED) == "unrecognised"
+
+
+def test_a_number_format_is_missing_in_tritons_table() -> None:
+    assert said(f"{COMPILED}IndexError: map::at\n") == "gpu-arch-unsupported"
+
+
+def test_a_key_is_missing_in_the_map_of_another_library() -> None:
+    frames = (
+        f'Traceback (most recent call last):\n  File "{SITE}gtsam/__init__.py", line 9, in at\n'
+    )
+    assert said(f"{frames}    return values.at(key)\nIndexError: map::at\n") == "unrecognised"
+
+
+NPU = (
+    "RuntimeError: SetPrecisionMode:build/CMakeFiles/torch_npu.dir/compiler_depend.ts:175 NPU function"
+    " error: at_npu::native::AclSetCompileopt(aclCompileOpt::ACL_PRECISION_MODE, precision_mode),"
+    " error code is 500001\n"
+)
+
+
+def test_what_cann_misses_is_named() -> None:
+    found = read(
+        f"{NPU}EC0010: [PID: 9] Failed to import Python module [ModuleNotFoundError: No module named"
+        " 'decorator'.].\n"
+    )
+    assert found.causes[0].condition == "npu-kernel-failed"
+    assert "decorator" in found.summary
+    assert said(NPU) == "npu-kernel-failed"
+
+
+def test_another_compiler_that_cannot_import_a_module() -> None:
+    assert said("W0010: Failed to import Python module [x]\nall is done\n") == "clean"
+
+
+ELASTIC = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: {}) local_rank: 7"
+
+
+def test_a_title_quotes_what_torchrun_says_of_a_signal() -> None:
+    told = "\n\nI train yolox with eight GPUs. It always stops after two epochs.\n"
+    assert said(f"# {ELASTIC.format(-9)} (pid: 21) of binary:{told}") == "host-oom-killed"
+    assert said(f"# What does {ELASTIC.format(-9)} mean?{told}") != "host-oom-killed"
+    assert said(f"# {ELASTIC.format(1)} (pid: 21) of binary:{told}") == "unrecognised"

@@ -146,6 +146,33 @@ SIGNATURES = (
         masks=_VICTIMS,
     ),
     Signature(
+        pattern=r"\bE(?:C0010|40020): .{0,60}Failed to import Python module \[(?P<reason>[^\]]{1,200})\]",
+        source="CANN 5-8 te_fusion te_fusion_error_code.h, conf/error_manager/error_code.json: E40020, EC0010",
+        message="CANN's compiler of operators cannot import a Python module: {reason}",
+        hint="install what it names for the `python3` that runs the job (CANN needs `attrs`, `cloudpickle`, `decorator`, `psutil`, `scipy`, `sympy` and `tornado`), keep `numpy` below 2 for CANN before 9, and source CANN's `set_env.sh` (`PYTHONPATH`)",
+        examples=(
+            "EC0010: [PID: 129520] 2025-07-08-10:25:28.680.962 Failed to import Python module [ModuleNotFoundError: No module named 'decorator'.].",
+            "E40020: Failed to import Python module [No module named 'scipy'].",
+        ),
+        not_examples=("EC0010: Failed to import Python module []",),
+        level=Level.STRONG,
+        masks=_VICTIMS,
+    ),
+    Signature(
+        pattern=r"NPU (?:function )?error: at_npu::native::AclSetCompileopt\(aclCompileOpt::ACL_PRECISION_MODE, precision_mode\), error code is 500001\b",
+        source="torch_npu 2.1-2.8 csrc/framework/LazyInitAclops.cpp SetPrecisionMode; CANN 8 acl_base.h ACL_ERROR_GE_FAILURE",
+        message="CANN's compiler of operators did not start on the NPU (500001)",
+        hint="read the lines below it: `EC0010` names a Python package that CANN misses, `init runtime platform info failed` means that CANN does not fit the driver, or that its `set_env.sh` is not sourced",
+        examples=(
+            "RuntimeError: SetPrecisionMode:build/CMakeFiles/torch_npu.dir/compiler_depend.ts:175 NPU function error: at_npu::native::AclSetCompileopt(aclCompileOpt::ACL_PRECISION_MODE, precision_mode), error code is 500001",
+        ),
+        not_examples=(
+            "NPU function error: at_npu::native::AclSetCompileopt(aclCompileOpt::ACL_PRECISION_MODE, precision_mode), error code is 5000011",
+        ),
+        level=Level.WEAK,
+        masks=("rank-killed", "rendezvous-timeout"),
+    ),
+    Signature(
         pattern=r"The Inner error is reported as above\.",
         source="torch_npu 1.11-2.7 csrc/core/npu/NPUException.h",
         message="An operator failed on an Ascend NPU; the lines above say why",

@@ -128,6 +128,30 @@ SIGNATURES = (
         hint="use another number format, or a GPU of compute capability 8.9 or newer",
     ),
     Signature(
+        # the table of Turing's instructions has float16 and int8 only
+        pattern=r"\bIndexError: map::at\b",
+        source="triton 2.1-3.7 MMAv2.cpp mmaInstrPtxTuring, called by backends/nvidia/compiler.py make_llir, compiler/compiler.py ttgir_to_llir",
+        examples=("IndexError: map::at",),
+        not_examples=("IndexError: map::atoms",),
+        near=("make_llir", "ttgir_to_llir", "translate_triton_gpu_to_llvmir"),
+        level=Level.WEAK,
+        message="Triton could not compile a kernel; on a GPU before Ampere (T4, RTX 20) its tensor cores lack the number format",
+        hint="Triton supports compute capability 8.0 and newer: use such a GPU, float16 instead of bfloat16 or float32, or the library's path without Triton",
+        fixes=(),
+    ),
+    Signature(
+        # the pipeline is printed if it fails
+        pattern=r"\bRuntimeError: PassManager::run failed",
+        source="triton 3.0-3.7 python/src/ir.cc, TritonNVIDIAGPUToLLVM/Passes.td; README: compute capability 8.0 and newer",
+        examples=("RuntimeError: PassManager::run failed",),
+        not_examples=("MyRuntimeError: PassManager::run failed",),
+        requires=tuple(f"convert-triton-gpu-to-llvm{{compute-capability={n}" for n in (5, 6, 7)),
+        level=Level.WEAK,
+        message="Triton could not compile a kernel for a GPU of compute capability 7.x or older; it supports 8.0 and newer",
+        hint="use a GPU of compute capability 8.0 or newer, float16 instead of bfloat16, or run without Triton (`TORCHDYNAMO_DISABLE=1`, another attention backend)",
+        fixes=(),
+    ),
+    Signature(
         pattern=r"(?:Feature|Modifier|Instruction) '(?![^']{0,40}bf16)[^']{1,90}'.{0,40} (?:requires|not supported on) \.target",
         source="cuda toolkit 12.9.86 ptxas",
         examples=(

@@ -225,7 +225,7 @@ def test_a_program_of_the_environment_is_not_the_users_script() -> None:
     assert found.raised_by is not None
     assert found.raised_by.product == "swift"
     own = text.replace("/home/me/conda/envs/clg/bin/swift", "/home/me/tune.py")
-    assert read(own).outcome is Outcome.USER_CODE
+    assert read(own.replace("swift", "trainkit")).outcome is Outcome.USER_CODE
 
 
 def test_a_title_whose_traceback_breaks_off_does_not_say_who_raised_it() -> None:

@@ -70,9 +70,24 @@ def is_confirmed(finding: Finding) -> bool:
 
 
 def summary(
-    report: Report, snapshot: Snapshot, registry: Registry, key: str, begun: float
+    report: Report,
+    snapshot: Snapshot,
+    registry: Registry,
+    key: str,
+    begun: float,
+    *,
+    in_job: bool = False,
 ) -> dict[str, Any]:
-    """What a hook needs from a report, as JSON values; `begun` is when reading began (epoch)."""
+    """What a hook needs from a report, as JSON values.
+
+    Args:
+        report: the judgement.
+        snapshot: what was judged.
+        registry: the conditions that were loaded.
+        key: hash of the settings, see `Supervisor.key`.
+        begun: when reading began (epoch).
+        in_job: the hook runs in the cgroup of a job.
+    """
     families = {unit.condition.name: unit.family for unit in registry}
     of_job = {unit.condition.name for unit in registry if is_of_job(unit)}
     remains = snapshot.get(JobRemains)
@@ -91,7 +106,9 @@ def summary(
         "seconds": snapshot.seconds.get("total", 0.0),
         "verdict": report.verdict.value,
         "counts": report.counts,
-        "uuids": {str(gpu.index): gpu.uuid for gpu in listed if gpu.uuid},
+        "uuids": {
+            number: gpu.uuid for number, gpu in _numbered(listed, in_job).items() if gpu.uuid
+        },
         "ecc": {gpu.uuid: msgspec.to_builtins(ecc_counts(gpu)) for gpu in listed if gpu.uuid},
         "left": []
         if isinstance(remains, Missing)
@@ -168,7 +185,10 @@ def perform(task: Mapping[str, Any], reading: NodeReading | None) -> int:
             registry = packs.load(only_root_owned=True)
             report = _judge_node(snapshot, task, registry)
     name = NODE_FILE if task["mode"] == "node" else str(task["result"])
-    found = summary(report, snapshot, registry, str(task["key"]), begun) | {"problems": problems}
+    found = summary(
+        report, snapshot, registry, str(task["key"]), begun, in_job=bool(task.get("in_job"))
+    )
+    found["problems"] = problems
     if not folder.write(name, found):
         sys.stdout.write(f"the run folder `{folder.path}` cannot be written\n")
         return 1
@@ -200,10 +220,29 @@ def _settings(
     return limits, kept.ignore, wrong
 
 
-def _needs(gpus: tuple[str, ...], *, expects: bool) -> RunNeeds:
-    """What a job needs of the node; the highest index implies how many GPUs must exist."""
-    indices = [int(item) for item in gpus if item.isdecimal() and expects]
-    return RunNeeds(quick=True, gpus=gpus, expect_gpus=max(indices) + 1 if indices else None)
+def _numbered(gpus: Iterable[Gpu], in_job: bool) -> dict[str, Gpu]:
+    """GPUs by the numbers that Slurm gives them.
+
+    Slurm sorts GPUs as NVML does, by PCI address (gres.conf(5)). In the cgroup of a job NVML lists
+    that job's GPUs alone, from 0; then the numbers of the device files remain.
+    """
+    return {
+        str(gpu.minor_number if in_job and gpu.minor_number is not None else gpu.index): gpu
+        for gpu in gpus
+    }
+
+
+def _needs(gpus: tuple[str, ...], snapshot: Snapshot, *, expects: bool, in_job: bool) -> RunNeeds:
+    """What a job needs of the node; the highest index implies how many GPUs must exist.
+
+    In a job's cgroup, those exist that are listed, and those of the job that are not.
+    """
+    fact = snapshot.get(Gpus)
+    listed = {} if isinstance(fact, Missing) or not in_job else _numbered(fact.gpus, in_job)
+    gpus = tuple(listed[item].uuid or item if item in listed else item for item in gpus)
+    numbers = [int(item) for item in gpus if item.isdecimal() and expects]
+    most = len(listed) + len(numbers) if in_job else max(numbers, default=0) + 1
+    return RunNeeds(quick=True, gpus=gpus, expect_gpus=most if numbers else None)
 
 
 def _node(task: Mapping[str, Any], reading: NodeReading | None) -> Snapshot:
@@ -222,7 +261,8 @@ def _node(task: Mapping[str, Any], reading: NodeReading | None) -> Snapshot:
         left = job_end.wait([(one.pid, one.started) for one in remains.processes], task["until"])
         kept = tuple(one for one in remains.processes if (one.pid, one.started) in left)
         snapshot.put(msgspec.structs.replace(remains, processes=kept))
-    snapshot.put(_needs(tuple(task["gpus"]), expects=bool(task.get("expects_gpus", True))))
+    expects, in_job = bool(task.get("expects_gpus", True)), bool(task.get("in_job"))
+    snapshot.put(_needs(tuple(task["gpus"]), snapshot, expects=expects, in_job=in_job))
     return snapshot
 
 

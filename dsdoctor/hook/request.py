@@ -181,13 +181,17 @@ def _items(text: str) -> tuple[str, ...]:
 def gpu_selectors(request: Request, env: Mapping[str, str]) -> tuple[str, ...] | None:
     """The GPUs to judge; None = all of the node, () = the job requests none.
 
-    The Prolog runs outside the job's cgroup, and SLURM_JOB_GPUS has the host's indices. Inside the
-    job CUDA_VISIBLE_DEVICES is renumbered, and so is NVML.
+    SLURM_JOB_GPUS has the host's indices. The Prolog runs outside the job's cgroup, unless
+    PrologFlags has RunInJob (in 26.05); inside the job NVML is renumbered, and so is
+    CUDA_VISIBLE_DEVICES, unless it contains UUIDs (gres.conf: Flags=env_uuid, in 26.05).
 
     >>> gpu_selectors(Request("slurm-prolog"), {"SLURM_JOB_GPUS": "2,3"})
     ('2', '3')
     >>> gpu_selectors(Request("slurm-prolog"), {"SLURM_JOB_ID": "1"})
     ()
+    >>> both = {"SLURM_JOB_GPUS": "2", "CUDA_VISIBLE_DEVICES": "GPU-7"}
+    >>> gpu_selectors(Request("slurm-prolog"), both)
+    ('GPU-7',)
     >>> gpu_selectors(Request("slurm-prolog", gpus="all"), {"SLURM_JOB_GPUS": "2,3"})
     >>> gpu_selectors(Request("k8s"), {"NVIDIA_VISIBLE_DEVICES": "GPU-1,GPU-2"})
     """
@@ -195,9 +199,11 @@ def gpu_selectors(request: Request, env: Mapping[str, str]) -> tuple[str, ...] |
         word = request.gpus.strip().lower()
         return None if word == "all" else () if word in ("none", "") else _items(request.gpus)
     if request.kind in ("slurm-prolog", "slurm-epilog"):
-        for name in ("SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES"):
-            if env.get(name):
-                return expanded(env[name])
+        visible = env.get("CUDA_VISIBLE_DEVICES", "")
+        names_devices = visible.startswith(("GPU-", "MIG-"))
+        for value in (visible if names_devices else "", env.get("SLURM_JOB_GPUS"), visible):
+            if value:
+                return expanded(value)
         return () if env.get("SLURM_JOB_ID") else None
     if request.kind == "sge-prolog" and env.get("SGE_HGR_gpu"):
         return expanded(env["SGE_HGR_gpu"].replace(" ", ","))

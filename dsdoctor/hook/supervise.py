@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -43,6 +44,10 @@ _END_SECONDS = 0.5
 _JUDGE_SHARE = 0.3
 #: Status of a worker whose task contains a mistake (`worker.MISUSE`, not imported here).
 _MISUSE = 2
+#: Hooks that Slurm runs outside a job, unless PrologFlags has RunInJob.
+_OUTSIDE = ("slurm-prolog", "slurm-epilog")
+#: Slurm's name for the cgroup of a job, in v1 and v2.
+_CGROUP_OF_JOB = re.compile(r"/job_\d+(?:/|$)", re.MULTILINE)
 
 
 def process_age() -> float:
@@ -81,6 +86,7 @@ class Supervisor:
         self.uuids: dict[str, str] = {}
         self.ecc: dict[str, Any] = {}
         self.left: list[Any] = []
+        self.in_job = request.kind in _OUTSIDE and is_in_job()
         if request.kind == "slurm-task-prolog" and self.selectors and request.gpus is None:
             self.selectors = self._by_uuid(self.selectors)
 
@@ -95,6 +101,8 @@ class Supervisor:
         """Hash of the settings of a verdict; hooks with other settings must not reuse it."""
         library = os.environ.get("LD_LIBRARY_PATH")  # where a driver's library is searched first
         parts = [__version__, sorted(self.request.ignore), library]
+        if self.in_job:  # the verdict is about this job's GPUs alone
+            parts.append(job_id(self.env))
         text = json.dumps([*parts, self.request.limits], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -221,7 +229,7 @@ class Supervisor:
                     left.unlink()
 
     def _start(self, task: dict[str, Any], lock: int | None) -> Detached | Decision:
-        task |= {"folder": str(self.folder.path), "key": self.key}
+        task |= {"folder": str(self.folder.path), "key": self.key, "in_job": self.in_job}
         task["ignore"] = list(self.request.ignore)
         task["limits"] = self.request.limits
         output = self.folder.path / f"worker.{task['mode']}.log"
@@ -269,6 +277,14 @@ class Supervisor:
         return unknown(
             cause, detail, fail_closed=self.request.fail_closed, dry_run=self.request.dry_run
         )
+
+
+def is_in_job(cgroup: Path = Path("/proc/self/cgroup")) -> bool:
+    """Whether this process runs in the cgroup of a job, where it may see that job's GPUs alone."""
+    try:
+        return _CGROUP_OF_JOB.search(cgroup.read_text(encoding="utf-8")) is not None
+    except OSError:
+        return False
 
 
 def _last_step(output: Path) -> list[str]:

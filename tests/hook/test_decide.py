@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from dsdoctor.cli.hook import command as hook_command
-from dsdoctor.hook import outputs, request
+from dsdoctor.hook import outputs, request, supervise
 from dsdoctor.hook.decide import Decision, Fault, decide, unknown
 from dsdoctor.hook.request import KINDS, Request, configured, expanded, gpu_selectors, parse
+from dsdoctor.hook.rundir import RunFolder
 
 
 def row(condition: str = "gpu-lost", status: str = "fail", **more: Any) -> dict[str, Any]:
@@ -81,6 +82,11 @@ def test_a_second_fault_is_counted_in_the_reason() -> None:
         ("slurm-prolog", {"CUDA_VISIBLE_DEVICES": "GPU-1a,GPU-2b"}, ("GPU-1a", "GPU-2b")),
         ("slurm-prolog", {"SLURM_JOB_ID": "5"}, ()),
         ("slurm-prolog", {}, None),
+        (
+            "slurm-prolog",
+            {"SLURM_JOB_GPUS": "0,1", "CUDA_VISIBLE_DEVICES": "GPU-5a,GPU-6b"},
+            ("GPU-5a", "GPU-6b"),
+        ),
         ("slurm-health", {"SLURM_JOB_GPUS": "0"}, None),
         ("slurm-task-prolog", {"CUDA_VISIBLE_DEVICES": "0,1", "SLURM_JOB_GPUS": "4,5"}, ("0", "1")),
         ("slurm-task-prolog", {"CUDA_VISIBLE_DEVICES": "NoDevFiles"}, ()),
@@ -324,3 +330,27 @@ def test_a_termination_message_ends_between_problems() -> None:
     long = (Fault("DSD1", "c", "é" * 5000),)
     text = outputs.termination(Decision(block=True, verdict="faulty", faults=long))
     assert 4000 < len(text.encode()) <= outputs.TERMINATION_BYTES
+
+
+def test_a_verdict_from_within_a_job_is_that_jobs_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With PrologFlags=RunInJob, NVML lists the GPUs of the job whose cgroup it is called in."""
+    files = {
+        "v2": "0::/system.slice/slurmstepd.scope/job_7/step_extern/slurm\n",
+        "v1": "5:devices:/slurm/uid_1000/job_7/step_extern\n4:memory:/\n",
+        "outside": "0::/system.slice/slurmd.service\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert [supervise.is_in_job(tmp_path / name) for name in files] == [True, True, False]
+    assert not supervise.is_in_job(tmp_path / "none")
+
+    def key(kind: str, job: str) -> str:
+        folder = RunFolder(tmp_path / "run")
+        return supervise.Supervisor(Request(kind), folder, {"SLURM_JOB_ID": job}, 0.0).key
+
+    assert key("slurm-prolog", "7") == key("slurm-prolog", "8")
+    monkeypatch.setattr(supervise, "is_in_job", lambda: True)
+    assert key("slurm-prolog", "7") != key("slurm-prolog", "8")
+    assert key("slurm-health", "7") == key("slurm-health", "8")

@@ -28,8 +28,8 @@ LOST = NvmlError(call="nvmlDeviceGetUUID", code=15, name="GPU_IS_LOST", message=
 class Read(node_reading.NodeReading):
     """The reading of a node with these GPUs, which does not look at this machine."""
 
-    def __init__(self, *errors: NvmlError | None) -> None:
-        self.gpus = tuple(
+    def __init__(self, *errors: NvmlError | None, gpus: tuple[Gpu, ...] = ()) -> None:
+        self.gpus = gpus or tuple(
             Gpu(index=number, uuid=f"GPU-{number}", error=error)
             for number, error in enumerate(errors)
         )
@@ -40,6 +40,16 @@ class Read(node_reading.NodeReading):
         snapshot.put(RunNeeds(quick=True))
         snapshot.put(Gpus(gpus=self.gpus))
         return snapshot
+
+
+def listed(*minors: int) -> Read:
+    """GPUs as NVML lists them, by the numbers of their device files."""
+    return Read(
+        gpus=tuple(
+            Gpu(index=index, minor_number=minor, uuid=f"GPU-{minor}")
+            for index, minor in enumerate(minors)
+        )
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -181,3 +191,28 @@ def test_a_hook_starts_its_worker_without_what_the_worker_needs() -> None:
         check=True,
     )
     assert not {"msgspec", "dsdoctor.api"} & set(told.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("numbers", "minors", "conditions"),
+    [
+        pytest.param(("2", "3"), (2, 3), [], id="each GPU of the job"),
+        pytest.param(("2", "3"), (3,), ["gpu-count-unexpected"], id="one of them is gone"),
+        pytest.param(("0",), (0,), [], id="the first GPU of the node"),
+        pytest.param(("0", "3"), (3,), ["gpu-count-unexpected"], id="the first one is gone"),
+    ],
+)
+def test_in_the_cgroup_of_a_job_gpus_are_known_by_their_device_files(
+    tmp_path: Path, numbers: tuple[str, ...], minors: tuple[int, ...], conditions: list[str]
+) -> None:
+    """NVML lists the job's GPUs alone there, from 0 (PrologFlags=RunInJob, ConstrainDevices)."""
+    given = task(tmp_path, "ended", gpus=list(numbers), in_job=True, ended={})
+    assert judging.perform(given, listed(*minors)) == 0
+    judged = found(tmp_path, "own.json")
+    assert [row["condition"] for row in judged["findings"]] == conditions
+    assert judged["uuids"] == {str(minor): f"GPU-{minor}" for minor in minors}
+
+
+def test_outside_a_job_gpus_are_known_by_nvmls_order(tmp_path: Path) -> None:
+    assert judging.perform(task(tmp_path), listed(1, 0)) == 0
+    assert found(tmp_path)["uuids"] == {"0": "GPU-1", "1": "GPU-0"}

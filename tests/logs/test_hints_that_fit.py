@@ -140,6 +140,36 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
             "`WANDB_API_KEY`",
             id="not an error of the script",
         ),
+        pytest.param(
+            "ImportError: cannot import name 'AdamW' from 'transformers' (/x/site-packages/transformers/__init__.py)",
+            "dependency-version-conflict",
+            "'transformers<4.50'`; in code of your own, use `torch.optim.AdamW`",
+            id="a name that a release removed",
+        ),
+        pytest.param(
+            "ImportError: cannot import name 'EncoderDecoderCache' from 'transformers' (/x/site-packages/transformers/__init__.py)",
+            "dependency-version-conflict",
+            "'transformers>=4.43'",
+            id="a name that came with a release",
+        ),
+        pytest.param(
+            "ImportError: cannot import name 'AdamW' from 'transformers' (unknown location)",
+            "dependency-version-conflict",
+            "rename a folder of yours",
+            id="a folder with the name of a package",
+        ),
+        pytest.param(
+            "ImportError: cannot import name 'thing' from 'sklearn.utils' (/x/site-packages/sklearn/utils/__init__.py)",
+            "dependency-version-conflict",
+            "`python -m pip show scikit-learn`",
+            id="a name of which no release is known",
+        ),
+        pytest.param(
+            'lib 1.0 requires numpy<2,>=1.17; python_version < "3.12", but you have numpy 2.1 which is incompatible.\nKeyError: 1',
+            "dependency-version-conflict",
+            "'numpy<2,>=1.17'",
+            id="what pip names",
+        ),
     ],
 )
 def test_the_hint_is_about_the_message(line: str, condition: str, words: str) -> None:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dsdoctor.api import Level, Signature
 
+from ._imported_names import NOT_NEAR
+from ._imported_names import signatures as changes
+
 #: Of a name with a dot, Python has imported what stands before the last one.
 _NO_PART = "the installed `{package}` has no module `{name}`: it is not the release that the code was written for"
 _NO_PART_HINT = "install the release of `{package}` that the code was written for (its requirements name it), or adapt the import; `python -m pip show {package}` prints the installed one"
@@ -18,109 +21,45 @@ _PARTED = (
     "gradio", "optimum", "evaluate", "vllm", "mmengine", "mmcv", r"google\.protobuf",
 )  # fmt: skip
 
-SIGNATURES = (
-    Signature(
-        pattern=r"cannot import name '\w+' from 'huggingface_hub(?:\.[\w.]+)?'",
+#: Modules of packages that fail to import a name, and what pip calls those with another name.
+_IMPORTED = (
+    "huggingface_hub", "transformers", "peft", "diffusers", "accelerate", "pydantic",
+    "tokenizers", "datasets", "numpy", "scipy", "trl", "typing_extensions", "click",
+    "packaging", "torchvision", "timm", "setuptools", "jinja2", "markupsafe", "urllib3",
+    "charset_normalizer", "sklearn", "pytorch_lightning", "pkg_resources", "importlib_metadata",
+    "tensorflow", "google", "keras", "requests", "optimum", "auto_gptq", r"gradio\w*", "fsspec",
+    "pyarrow", r"lightning\w*", "torchmetrics", "torchtext", "xformers", "vllm", "evaluate",
+    "sentence_transformers", "safetensors",
+)  # fmt: skip
+_PIP = {"sklearn": "scikit-learn", "pkg_resources": "setuptools"}
+
+
+def _imports_what_is_not_there(module: str) -> Signature:
+    name = module.replace(r"\w*", "name")
+    package = _PIP.get(name, "" if "\\" in module or name == "google" else name)
+    release = f"the release of `{package}`" if package else "the release of that package"
+    shown = f"; `python -m pip show {package}` prints the installed one" if package else ""
+    return Signature(
+        pattern=rf"cannot import name '(?P<name>\w+)' from '(?P<module>{module}(?:\.[\w.]+)?)'(?! \(unknown)",
         source="python 3.7-3.14 Python/ceval.c import_from",
-        examples=("ImportError: cannot import name 'cached_download' from 'huggingface_hub'",),
-        not_examples=("import name 'cached_download' from 'huggingface_hub'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'transformers(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=(
-            "ImportError: cannot import name 'EncoderDecoderCache' from 'transformers' (/x/transformers/__init__.py)",
-        ),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'peft(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'peft'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'diffusers(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'diffusers'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'accelerate(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'accelerate'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'pydantic(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=(
-            "ImportError: cannot import name 'model_validator' from 'pydantic' (/opt/extra/pydantic-1.10.13/pydantic/__init__.cpython-311-x86_64-linux-gnu.so)",
-        ),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'tokenizers(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'tokenizers'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'datasets(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'datasets'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'numpy(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'numpy'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'scipy(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'scipy'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'trl(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'trl'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
+        message="the installed `{module}` has no `{name}`, which a file imports",
+        hint=f"upgrade the package whose file imports it, or install {release} that it was written for{shown}",
+        examples=(f"ImportError: cannot import name 'name' from '{name}'",),
+        not_examples=(f"ImportError: cannot import name 'name' from '{name}' (unknown location)",),
+        not_near=NOT_NEAR,
+    )
+
+
+SIGNATURES = (
+    *changes(),
+    *map(_imports_what_is_not_there, _IMPORTED),
     Signature(
         # typing_extensions before 4.4 passes Python's own TypeVar on, which takes no default
         pattern=r"TypeVar\.__init__\(\) got an unexpected keyword argument 'default'",
-        source="CPython 3.11-3.12 Objects/typevarobject.c, Lib/typing.py",
+        source="CPython 3.11-3.12 Objects/typevarobject.c, Lib/typing.py; wheels of typing_extensions 4.3 and 4.4, 2026-11-29",
         examples=("TypeError: TypeVar.__init__() got an unexpected keyword argument 'default'",),
-        hint="upgrade typing_extensions: `python -m pip install -U typing_extensions`",
+        hint="run `python -m pip install -U 'typing_extensions>=4.4'`",
         level=Level.STRONG,
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'typing_extensions(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'typing_extensions'",),
-        not_examples=("import name 'name' from 'typing_extensions'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'click(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'click'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'deepspeed(?:\.[\w.]+)?'",
@@ -134,214 +73,11 @@ SIGNATURES = (
         not_examples=("cannot import name 'x' from 'torch'",),
     ),
     Signature(
-        pattern=r"cannot import name '\w+' from 'packaging(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'packaging'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'torchvision(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'torchvision'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'timm(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'timm'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'setuptools(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'setuptools'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'jinja2(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'jinja2'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'markupsafe(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'markupsafe'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'urllib3(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'urllib3'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'charset_normalizer(?:\.[\w.]+)?'",
-        source="python 3.7-3.14 Python/ceval.c import_from",
-        examples=("cannot import name 'name' from 'charset_normalizer'",),
-        not_examples=("import name 'name' from 'charset_normalizer'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'sklearn(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'sklearn'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'pytorch_lightning(?:\.[\w.]+)?'",
-        source="python 3.7-3.14 Python/ceval.c import_from",
-        examples=("cannot import name 'name' from 'pytorch_lightning'",),
-        not_examples=("import name 'name' from 'pytorch_lightning'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'pkg_resources(?:\.[\w.]+)?'",
-        source="python 3.7-3.14 Python/ceval.c import_from",
-        examples=("cannot import name 'name' from 'pkg_resources'",),
-        not_examples=("import name 'name' from 'pkg_resources'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'importlib_metadata(?:\.[\w.]+)?'",
-        source="python 3.7-3.14 Python/ceval.c import_from",
-        examples=("cannot import name 'name' from 'importlib_metadata'",),
-        not_examples=("import name 'name' from 'importlib_metadata'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'tensorflow(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'tensorflow'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'google(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'google'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'keras(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'keras'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'requests(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'requests'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
         pattern=r"cannot import name '\w+' from 'collections(?:\.[\w.]+)?'",
         source="huggingface_hub 2.4.0 utils/_runtime.py",
         message="A package is too old for this Python, in which the name is in `collections.abc`",
         hint="upgrade the package whose frame is the last one, or use an older Python",
         examples=("cannot import name 'name' from 'collections'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'optimum(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'optimum'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'auto_gptq(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'auto_gptq'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'gradio\w*(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'gradioname'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'fsspec(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'fsspec'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'pyarrow(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'pyarrow'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'lightning\w*(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'lightningname'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'torchmetrics(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'torchmetrics'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'torchtext(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'torchtext'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'xformers(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'xformers'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'vllm(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'vllm'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'evaluate(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'evaluate'",),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'sentence_transformers(?:\.[\w.]+)?'",
-        source="python 3.7-3.14 Python/ceval.c import_from",
-        examples=("cannot import name 'name' from 'sentence_transformers'",),
-        not_examples=("import name 'name' from 'sentence_transformers'",),
-        not_near=("integrations.deepspeed", "transformers.deepspeed"),
-    ),
-    Signature(
-        pattern=r"cannot import name '\w+' from 'safetensors(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=("cannot import name 'name' from 'safetensors'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
@@ -359,13 +95,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"No module named 'pkg_resources'|pkg_resources\.(?:extern\S*)?(?:DistributionNotFound|VersionConflict|ContextualVersionConflict)",
-        source="python 3.3-3.14 Lib/importlib/_bootstrap.py, setuptools 20-81 pkg_resources/__init__.py",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py, setuptools 20-81 pkg_resources/__init__.py (not in the wheel of 82.0.0, 2026-11-29)",
+        message="A package needs `pkg_resources`, which setuptools 82 removed, or finds releases that it does not accept",
         examples=(
             "ModuleNotFoundError: No module named 'pkg_resources'",
             "pkg_resources.ContextualVersionConflict: (tokenizers 0.19.1 (/x), Requirement.parse('tokenizers<0.19'), {'transformers'})",
         ),
         not_examples=("pkg_resources. is fine",),
-        hint="install an older setuptools: `python -m pip install 'setuptools<81'`, or upgrade the package that imports `pkg_resources`",
+        hint="install a setuptools that has it: `python -m pip install 'setuptools<82'`, or upgrade the package that imports `pkg_resources`",
     ),
     Signature(
         pattern=r"\bPydanticImportError\b|has been moved to the `pydantic-settings`|`BaseSettings` has been moved",
@@ -389,8 +126,10 @@ SIGNATURES = (
         level=Level.WEAK,
     ),
     Signature(
-        pattern=r"AssertionError: Minimum required \S+ package version is \d",
+        pattern=r"AssertionError: Minimum required (?P<package>[A-Za-z][\w.-]{0,60}) package version is (?P<release>\d[\w.]{0,20}\w)",
         source="megatron_core 0.19 dist_checkpointing/strategies/nvrx.py",
+        message="`{package}` is older than {release}, which Megatron-Core needs",
+        hint="run `python -m pip install '{package}>={release}'`",
         examples=(
             "AssertionError: Minimum required nvidia-resiliency-ext package version is 0.6.0.",
         ),
@@ -420,7 +159,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"require users to upgrade torch to at least v(?P<needed>\d\.\d+)",
-        source="transformers 4.50-4.57 utils/import_utils.py check_torch_load_is_safe",
+        source="transformers 4.52-5.24 utils/import_utils.py check_torch_load_is_safe",
         examples=(
             "ValueError: Due to a serious vulnerability issue in `torch.load`, even with `weights_only=True`, we now require users to upgrade torch to at least v2.6 in order to use the function.",
         ),
@@ -442,9 +181,12 @@ SIGNATURES = (
         hint="for a file that you trust, pass `weights_only=False` to `torch.load`, or allow its classes with `torch.serialization.add_safe_globals`; if a library loads it, upgrade that library",
     ),
     Signature(
-        pattern=r"(?:^|\s)\S+ \S+ (?:requires|has requirement) \S+.{0,60}, but you(?: have|'ll have)|requires \S+ .{0,60}which is incompatible",
+        pattern=r"(?:^|\s)(?P<owner>[A-Za-z][\w.-]{0,80}) \S+ (?:requires|has requirement) (?P<needed>[A-Za-z][\w.-]{0,80}(?:\[[\w,-]{1,60}\])?(?:[<>=!~][\w.<>=!~,*]{0,80})?)(?:;.{0,60})?, but you(?: have|'ll have) (?P<found>[\w.-]{1,80} \S{1,40})",
         source="pip 9-26 _internal/commands/install.py, _internal/commands/check.py",
+        message="{owner} requires {needed}, and {found} is installed",
+        hint="run `python -m pip install '{needed}'`, then `python -m pip check`: another package may need the installed release",
         examples=(
+            'lib 1.0 requires numpy[x]<2,>=1.17; python_version < "3.12", but you have numpy 2.1 which is incompatible.',
             "ERROR: peft 0.9 requires transformers>=4.40, but you have transformers 4.30 which is incompatible.",
             "ERROR: tensorflow 2.4.1 has requirement numpy~=1.19.2, but you'll have numpy 1.24.1 which is incompatible.",
         ),
@@ -541,7 +283,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="requires (?:the )?`(?P<what>(?:accelerate|transformers)[><=][^`]{1,30})`",
-        source="transformers 4.36.2-5.23.0 training_args.py",
+        source="transformers 4.30-5.24 training_args.py",
         message="What was called needs `{what}`, which is not installed",
         hint="run `python -m pip install '{what}'` in the environment of the job",
         examples=(
@@ -552,7 +294,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="but Transformers does not recognize this architecture",
-        source="transformers 5.23.0 models/auto/configuration_auto.py",
+        source="transformers 4.37-5.24 models/auto/configuration_auto.py",
         message="The installed transformers does not know the architecture of the model",
         hint="upgrade it: `python -m pip install -U transformers`; the model's card says from which release on it is known",
         examples=(
@@ -561,7 +303,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Tokenizer class \w+ does not exist or is not currently imported",
-        source="transformers 4.28.1-4.51.3 models/auto/tokenization_auto.py",
+        source="transformers 4.28-4.57 models/auto/tokenization_auto.py",
         message="The installed transformers has no such tokenizer",
         hint="upgrade it: `python -m pip install -U transformers`, or pass `trust_remote_code=True` if the tokenizer is part of the model's repository",
         examples=(
@@ -580,9 +322,9 @@ SIGNATURES = (
     ),
     Signature(
         pattern="must be a dictionary with (?:with )?two fields",
-        source="transformers 4.28-4.42 models/llama/configuration_llama.py",
+        source="transformers 4.31-4.42 models/llama/configuration_llama.py",
         message="The installed transformers does not know this kind of `rope_scaling`",
-        hint="upgrade it: `python -m pip install -U transformers`; the model's card says from which release on it is known",
+        hint="run `python -m pip install -U 'transformers>=4.43'`",
         examples=("must be a dictionary with two fields",),
     ),
     Signature(
@@ -594,16 +336,16 @@ SIGNATURES = (
     ),
     Signature(
         pattern="unexpected keyword argument 'num_items_in_batch'",
-        source="python 3.3-3.14 Python/ceval.c",
+        source="transformers 4.46-5.24 trainer.py passes it; python 3.3-3.14 Python/ceval.c",
         message="transformers 4.46 and newer pass `num_items_in_batch`, which the function that is called does not accept",
         hint="add `num_items_in_batch=None` to the parameters of the overridden method, or upgrade the package that it is in",
         examples=("unexpected keyword argument 'num_items_in_batch'",),
     ),
     Signature(
         pattern=r"\b_pad\(\) got an unexpected keyword argument 'padding_side'",
-        source="transformers 4.45-5.0 tokenization_utils_base.py passes it; python 3.3-3.14 Python/ceval.c",
+        source="transformers 4.45-5.24 tokenization_utils_base.py passes it; python 3.3-3.14 Python/ceval.c",
         message="transformers 4.45 and newer pass `padding_side`, which the tokenizer's own code does not accept",
-        hint="use a newer revision of the model's code, or install transformers 4.44",
+        hint="use a newer revision of the model's code, or run `python -m pip install 'transformers<4.45'`",
         examples=(
             "TypeError: ChatGLMTokenizer._pad() got an unexpected keyword argument 'padding_side'",
             "TypeError: _pad() got an unexpected keyword argument 'padding_side'",
@@ -611,10 +353,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'\w{1,80}(?:ForCausalLM|LMHeadModel|ForConditionalGeneration)' object has no attribute '(?P<name>generate|_extract_past_from_model_output)'|'\w{1,80}Config' object has no attribute '(?P<field>rope_theta)'",
-        source=(
-            "transformers 4.49-5.0 generation/utils.py, 5.0 modeling_utils.py and "
-            "models/*/configuration_*.py no longer have them; python 3.3-3.14 Objects/object.c"
-        ),
+        source="transformers 4.49 generation/utils.py, 4.52 modeling_utils.py and 5.0 models/*/configuration_*.py no longer have them; python 3.3-3.14 Objects/object.c",
         message="the code of the model was written for an older transformers",
         hint="install the release of transformers that the model's card names, or use a newer revision of its code",
         examples=(
@@ -630,7 +369,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="module 'numpy' has no attribute '(?:float|int|bool|object|complex|str|long)'",
-        source="python 3.5-3.14 Objects/moduleobject.c",
+        source="python 3.5-3.14 Objects/moduleobject.c; wheels of numpy 1.23 and 1.24, 2026-11-29",
         message="numpy 1.24 removed `np.float` and its other aliases of Python's types",
         hint="upgrade the package whose frame is the last one, write `float` or `bool` in your own code, or run `python -m pip install 'numpy<1.24'`",
         examples=(
@@ -644,18 +383,48 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern="module 'numpy' has no attribute '(?:typeDict|asscalar)'",
-        source="python 3.5-3.14 Objects/moduleobject.c, for numpy 1.23 and newer",
-        message="A package uses what numpy has removed",
-        hint="upgrade the package whose frame is the last one, or install an older numpy",
-        examples=(
-            "module 'numpy' has no attribute 'typeDict'",
-            "module 'numpy' has no attribute 'asscalar'",
-        ),
+        pattern="module 'numpy' has no attribute 'asscalar'",
+        source="python 3.5-3.14 Objects/moduleobject.c; wheels of numpy 1.22 and 1.23, 2026-11-29",
+        message="numpy 1.23 removed `np.asscalar`",
+        hint="upgrade the package whose frame is the last one, write `a.item()` in your own code, or run `python -m pip install 'numpy<1.23'`",
+        examples=("module 'numpy' has no attribute 'asscalar'",),
+    ),
+    Signature(
+        pattern="module 'numpy' has no attribute 'typeDict'",
+        source="python 3.5-3.14 Objects/moduleobject.c; wheels of numpy 1.23 and 1.24, 2026-11-29",
+        message="numpy 1.24 removed `np.typeDict`",
+        hint="upgrade the package whose frame is the last one, write `np.sctypeDict` in your own code, or run `python -m pip install 'numpy<1.24'`",
+        examples=("module 'numpy' has no attribute 'typeDict'",),
+    ),
+    Signature(
+        pattern="module 'PIL\\.Image' has no attribute 'LINEAR'",
+        source="python 3.5-3.14 Objects/moduleobject.c; wheels of Pillow 9.5 and 10.0, 2026-11-29",
+        message="Pillow 10 removed `LINEAR`",
+        hint="upgrade the package whose frame is the last one, write `BILINEAR` in your own code, or run `python -m pip install 'Pillow<10'`",
+        examples=("AttributeError: module 'PIL.Image' has no attribute 'LINEAR'",),
+    ),
+    Signature(
+        pattern=r"Tokenizer(?:Fast)?' object has no attribute",
+        source="python 3.5-3.14 Objects/object.c: names that other releases have",
+        message="the code of the tokenizer was written for another transformers",
+        hint="use a newer revision of the model's code, or the release of transformers that its card names: 4.34 and newer ask a tokenizer for its vocabulary before it has set its own fields",
+        examples=("AttributeError: 'ChatGLMTokenizer' object has no attribute 'sp_tokenizer'",),
+        level=Level.WEAK,
+        near=("site-packages", "dist-packages", "transformers", "Tokenizer'"),
+        not_near=("/deepspeed/", "torch._C"),
+    ),
+    Signature(
+        pattern=r"'Lightning\w{0,20}Module\w{0,20}' object has no attribute '_\w",
+        source="python 3.3-3.14 Objects/object.c",
+        message="the installed Lightning does not fit the installed torch",
+        hint="upgrade both packages together: `python -m pip install -U lightning torch`",
+        examples=("AttributeError: 'LightningParallelModule' object has no attribute '_buffers'",),
+        not_examples=("AttributeError: 'MyModule' object has no attribute '_head'",),
+        level=Level.HINT,
     ),
     Signature(
         pattern="has no attribute 'ANTIALIAS'",
-        source="python 3.5-3.14 Objects/moduleobject.c, for Pillow 10 and newer",
+        source="python 3.5-3.14 Objects/moduleobject.c; wheels of Pillow 9.5 and 10.0, 2026-11-29",
         message="Pillow 10 removed `ANTIALIAS`",
         hint="upgrade the package whose frame is the last one, write `LANCZOS` in your own code, or run `python -m pip install 'Pillow<10'`",
         examples=("has no attribute 'ANTIALIAS'",),
@@ -676,7 +445,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"`pydantic:\w+` has been removed in V2",
-        source="pydantic 2.7.4-2.14.3 _migration.py",
+        source="pydantic 2.0-2.14 _migration.py",
         message="A package imports what pydantic 2 has removed",
         hint="upgrade the package whose file imports it, or run `python -m pip install 'pydantic<2'`",
         examples=(
@@ -685,8 +454,10 @@ SIGNATURES = (
         not_examples=("` has been removed in V2 is fine",),
     ),
     Signature(
-        pattern=r"cannot import name '\w+' from '(?!torch\b|deepspeed\b|triton\b)[\w.]+' \(\S*(?:site|dist)-packages/",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
+        pattern=r"cannot import name '(?P<name>\w+)' from '(?P<module>(?!torch\b|deepspeed\b|triton\b)[\w.]+)' \(\S*(?:site|dist)-packages/",
+        source="python 3.7-3.14 Python/ceval.c import_from",
+        message="the installed `{module}` has no `{name}`, which a file imports",
+        hint="upgrade the package whose file imports it, or install the release of the other one that it was written for",
         examples=(
             "ImportError: cannot import name 'builder' from 'google.protobuf.internal' (/x/lib/python3.8/site-packages/google/protobuf/internal/__init__.py)",
             "ImportError: cannot import name 'Mapping' from 'jinja2.utils' (/x/dist-packages/jinja2/utils.py)",
@@ -736,11 +507,12 @@ SIGNATURES = (
         not_near=("/deepspeed/", "torch._C"),
     ),
     Signature(
-        pattern=r"_set_gradient_checkpointing\(\) got an unexpected|Tokenizer(?:Fast)?' object has no attribute",
-        source="python 3.3-3.14 Python/ceval.c, python 3.5-3.14 Objects/object.c: names that other releases have",
+        pattern=r"_set_gradient_checkpointing\(\) got an unexpected",
+        source="transformers 4.35-5.24 modeling_utils.py passes `enable`; python 3.3-3.14 Python/ceval.c",
+        message="transformers 4.35 and newer pass `enable`, which the model's own code does not accept",
+        hint="use a newer revision of the model's code, or run `python -m pip install 'transformers<4.35'`",
         examples=(
             "TypeError: ChatGLMPreTrainedModel._set_gradient_checkpointing() got an unexpected keyword argument 'enable'",
-            "AttributeError: 'ChatGLMTokenizer' object has no attribute 'sp_tokenizer'",
         ),
         level=Level.WEAK,
         near=("site-packages", "dist-packages", "transformers", "Tokenizer'", "_set_gradient"),
@@ -749,6 +521,8 @@ SIGNATURES = (
     Signature(
         pattern=r"from partially initialized module '(?:transformers|peft|accelerate|trl|datasets|diffusers|huggingface_hub|tokenizers|pydantic|numpy|scipy|sklearn|pandas|torchvision|safetensors|optimum|sentence_transformers|evaluate|bitsandbytes|timm|gradio)[\w.]*'",
         source="python 3.8-3.14 Objects/moduleobject.c",
+        message="A package is imported while it is still being imported",
+        hint="rename a file of yours that has the name of a package, such as `datasets.py`; otherwise upgrade the package whose file imports it",
         examples=(
             "ImportError: cannot import name 'PeftModel' from partially initialized module 'peft' (most likely due to a circular import)",
             "from partially initialized module 'transformersname'",
@@ -778,6 +552,8 @@ SIGNATURES = (
     Signature(
         pattern="partially initialized module '(?:transformers|peft|accelerate|trl|datasets|diffusers|huggingface_hub|tokenizers|pydantic|numpy|scipy|sklearn|pandas|torchvision|safetensors|optimum|sentence_transformers|evaluate|bitsandbytes|timm|gradio)' has no attribute",
         source="python 3.8-3.14 Objects/moduleobject.c",
+        message="A package is used while it is still being imported",
+        hint="rename a file of yours that has the name of a package, such as `datasets.py`; otherwise upgrade the package whose file uses it",
         examples=(
             "AttributeError: partially initialized module 'datasets' has no attribute 'utils' (most likely due to a circular import)",
             "partially initialized module 'transformers' has no attribute",
@@ -805,7 +581,9 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot import name '\w+' from '(?:transformers|peft|accelerate|trl|datasets|diffusers|huggingface_hub|tokenizers|pydantic|numpy|scipy|sklearn|pandas|torchvision|safetensors|optimum|sentence_transformers|evaluate|bitsandbytes|timm|gradio)[\w.]*' \(unknown location\)",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
+        source="python 3.7-3.14 Python/ceval.c import_from",
+        message="Python finds only a folder with the name of the package, or an installation that is not complete",
+        hint="rename a folder of yours that has the name of a package; otherwise run `python -m pip install --force-reinstall --no-deps NAME`",
         examples=(
             "ImportError: cannot import name 'Trainer' from 'transformers' (unknown location)",
             "cannot import name 'name' from 'peftname' (unknown location)",
@@ -832,20 +610,29 @@ SIGNATURES = (
         not_examples=(
             "ImportError: cannot import name 'f' from partially initialized module 'utils' (most likely due to a circular import)",
         ),
-        level=Level.WEAK,
     ),
     Signature(
-        pattern=r"'(?:Adam\w{0,20}|\w{0,20}Adam|Lion|Adafactor|Adagrad|SGD|RMSprop|Fused\w{1,20}|\w{0,30}Optimizer\w{0,20})' object has no attribute '(?:train|eval)'|'Lightning\w{0,20}Module\w{0,20}' object has no attribute '_\w",
-        source="python 3.3-3.14 Objects/object.c",
+        pattern=r"'(?:Adam\w{0,20}|\w{0,20}Adam|Lion|Adafactor|Adagrad|SGD|RMSprop|Fused\w{1,20}|\w{0,30}Optimizer\w{0,20})' object has no attribute '(?:train|eval)'",
+        source="accelerate 0.30-0.33 optimizer.py, which transformers 4.45-5.24 trainer.py calls; python 3.3-3.14 Objects/object.c",
+        message="The optimizer has no training mode, which accelerate 0.30 to 0.33 switch in every optimizer",
+        hint="if the last frame is in accelerate, run `python -m pip install 'accelerate>=0.34'`",
         examples=(
             "AttributeError: 'AdamW' object has no attribute 'train'",
-            "AttributeError: 'Lion' object has no attribute 'eval'",
-            "AttributeError: 'LightningParallelModule' object has no attribute '_buffers'",
+            *(
+                f"AttributeError: '{name}' object has no attribute 'eval'"
+                for name in (
+                    "Lion",
+                    "CPUAdam",
+                    "Adafactor",
+                    "Adagrad",
+                    "SGD",
+                    "RMSprop",
+                    "FusedLamb",
+                    "MyOptimizer",
+                )
+            ),
         ),
-        not_examples=(
-            "AttributeError: 'MyDataset' object has no attribute 'train'",
-            "AttributeError: 'Net' object has no attribute '_head'",
-        ),
+        not_examples=("AttributeError: 'MyDataset' object has no attribute 'train'",),
         level=Level.HINT,
     ),
     Signature(
@@ -863,6 +650,8 @@ SIGNATURES = (
     Signature(
         pattern=r"'torch\.(?:dtype|device|Tensor|Size)' object has no attribute",
         source="python 3.3-3.14 Objects/object.c",
+        message="The installed torch does not have what a package uses",
+        hint="upgrade torch, or install the release of the calling package that was made for this torch",
         examples=(
             "AttributeError: 'torch.dtype' object has no attribute 'itemsize'",
             "AttributeError: 'torch.device' object has no attribute 'itemsize'",
@@ -877,6 +666,8 @@ SIGNATURES = (
             "any package that checks another's release as it is loaded, such as transformers "
             "4.0-5.23 utils/versions.py, dependency_versions_check.py"
         ),
+        hint="install what the message asks for, with its release: `python -m pip install 'NAME>=RELEASE'`",
+        message="A package rejects the installed release of another one",
         examples=(
             "ImportError: This loader requires safetensors>=0.4.1",
             "ImportError: the installed kernels package is too old, please upgrade it to version 0.9",
@@ -891,21 +682,21 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Error: Descriptors cannot (?:not )?be created directly",
-        source="protobuf 3.20-6 google/protobuf/descriptor.py",
+        source="protobuf 4.21-6.30 google/_upb/_message.abi3.so, google/protobuf/pyext; python 3.20 does not raise it",
         message="The generated code of a package is too old for the installed protobuf",
         hint="upgrade the package whose `_pb2.py` is in the traceback, or run `python -m pip install 'protobuf<3.21'`",
         examples=("TypeError: Descriptors cannot be created directly.",),
     ),
     Signature(
         pattern="Keras 3, but this is not yet",
-        source="transformers 4.51.3 activations_tf.py, modeling_tf_utils.py",
+        source="transformers 4.38-4.57 activations_tf.py, modeling_tf_utils.py",
         message="transformers cannot use Keras 3",
         hint="run `python -m pip install tf-keras`, or set `USE_TF=0` if only torch is used",
         examples=("Keras 3, but this is not yet",),
     ),
     Signature(
         pattern="LocalFileSystem is not supported",
-        source="datasets 2.0-2.14 builder.py",
+        source="datasets 2.10-3.6 builder.py (not in 2.1), with fsspec 2023.10 and newer",
         message="datasets is too old for the installed fsspec",
         hint="run `python -m pip install -U datasets`",
         examples=(
@@ -915,13 +706,17 @@ SIGNATURES = (
     Signature(
         pattern="no validator found for <",
         source="pydantic 1.0-1.10 validators.py",
+        message="pydantic 1 does not know the type of a field",
+        hint="upgrade the package whose class is above the frames of pydantic; in a class of yours, set `arbitrary_types_allowed`",
         examples=(
             "RuntimeError: no validator found for <class 'type'>, see `arbitrary_types_allowed` in Config",
         ),
     ),
     Signature(
         pattern="unable to infer type for attribute",
-        source="pydantic 1.10.13-2.14.3 v1/fields.py",
+        source="pydantic 1.10 fields.py, 2.0-2.14 v1/fields.py",
+        message="pydantic 1, or `pydantic.v1`, cannot read the class on this Python",
+        hint="upgrade the package whose class is above the frames of pydantic, or use an older Python",
         examples=("unable to infer type for attribute",),
     ),
     Signature(
@@ -933,7 +728,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="'X509_V_FLAG",
-        source="python 3.5-3.14 Objects/moduleobject.c, for pyOpenSSL 19-22 OpenSSL/crypto.py",
+        source="python 3.5-3.14 Objects/moduleobject.c, for pyOpenSSL 19-23 OpenSSL/crypto.py (not in 24.0)",
         message="pyOpenSSL is too old for the installed cryptography",
         hint="run `python -m pip install -U pyOpenSSL cryptography`",
         examples=("'X509_V_FLAG",),
@@ -941,6 +736,8 @@ SIGNATURES = (
     Signature(
         pattern="Error: .?rope_scaling.{0,40} (?:should|must) be a dict",
         source="transformers 4.31-4.42 models/llama/configuration_llama.py",
+        message="The installed transformers does not know this kind of `rope_scaling`",
+        hint="run `python -m pip install -U 'transformers>=4.43'`",
         examples=(
             "RuntimeError: rope_scaling ...  should be a dict",
             "RuntimeError: rope_scaling ...  must be a dict",
@@ -958,51 +755,66 @@ SIGNATURES = (
     Signature(
         pattern="Only a single TORCH_LIBRARY",
         source="torch 2.13.0 libtorch_cpu.so",
+        message="A library of operators is loaded twice, from two installations or releases of one package",
+        hint="run `python -m pip uninstall NAME` with the package of the operators until pip finds none, then install it once",
         examples=("Only a single TORCH_LIBRARY",),
     ),
     Signature(
-        pattern=r"module '(?:cv2\.dnn' has no attribute 'DictValue|PIL\.Image' has no attribute 'LINEAR)'",
+        pattern="module 'cv2\\.dnn' has no attribute 'DictValue'",
         source="python 3.5-3.14 Objects/moduleobject.c",
-        examples=(
-            "AttributeError: module 'PIL.Image' has no attribute 'LINEAR'",
-            "AttributeError: module 'cv2.dnn' has no attribute 'DictValue'",
-        ),
+        message="Files of several OpenCV packages are mixed",
+        hint="run `python -m pip uninstall -y opencv-python opencv-python-headless opencv-contrib-python`, then install one of them",
+        examples=("AttributeError: module 'cv2.dnn' has no attribute 'DictValue'",),
     ),
     Signature(
-        pattern="Error: .{0,60} is not supported on Python 3",
+        pattern=r"Error: (?P<what>\w[\w .]{0,60}) is not supported on Python 3",
         source="torch 2.13.0 __init__.py",
+        message="{what} of the installed torch does not support this Python",
+        hint="upgrade torch, or use an older Python",
         examples=("RuntimeError: Dynamo is not supported on Python 3.12+",),
         not_examples=("rclone is not supported on Python 3.6, skipped",),
     ),
     Signature(
         pattern="have conflicting dependencies",
         source="pip 26.3 _internal/resolution/resolvelib/factory.py",
+        message="pip found no releases of the packages that fit each other",
+        hint="read the requirements that pip lists below, and relax one of them or leave out a release",
         examples=("have conflicting dependencies",),
     ),
     Signature(
         pattern="ResolutionImpossible",
         source="pip 26.3 _internal/resolution/resolvelib/factory.py, _internal/resolution/resolvelib/resolver.py",
+        message="pip found no releases of the packages that fit each other",
+        hint="read the requirements that pip lists above, and relax one of them or leave out a release",
         examples=("ResolutionImpossible",),
     ),
     Signature(
         pattern=r"issubclass\(\) arg 1 must be a class",
         source="CPython 3.11.7 _py_abc.py, libpython3.11.so.1.0",
+        message="pydantic 1 does not understand the type hints of the installed typing_extensions",
+        hint="upgrade pydantic and the package that uses it: `python -m pip install -U pydantic NAME`",
         examples=("issubclass() arg 1 must be a class",),
         near=("pydantic", "spacy"),
     ),
     Signature(
         pattern="overridden by a non-annotated attribute",
-        source="pydantic 2.7.4-2.14.3 _internal/_fields.py",
+        source="pydantic 2.0-2.14 _internal/_model_construction.py",
+        message="pydantic 2 rejects a class that was written for pydantic 1",
+        hint="upgrade the package whose class it is, annotate the field in a class of yours, or run `python -m pip install 'pydantic<2'`",
         examples=("overridden by a non-annotated attribute",),
     ),
     Signature(
         pattern=r"is removed\. use `pattern`",
-        source="pydantic 2.7.4-2.14.3 fields.py",
+        source="pydantic 2.0-2.14 fields.py",
+        message="pydantic 2 rejects a class that was written for pydantic 1",
+        hint="upgrade the package whose class it is, write `pattern` in a class of yours, or run `python -m pip install 'pydantic<2'`",
         examples=("is removed. use `pattern`",),
     ),
     Signature(
         pattern=r"Error: Failed to import transformers\.",
-        source="transformers 4.10-5.23 utils/import_utils.py",
+        source="transformers 4.10-4.51 utils/import_utils.py",
+        message="A module of transformers cannot be imported, for the reason that the next lines give",
+        hint="install or upgrade the package that the reason names; it is in the lines after this one",
         examples=(
             "RuntimeError: Failed to import transformers.trainer because of the following error (look up to see its traceback):",
         ),
@@ -1010,7 +822,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"(?P<package>\w{1,40}) has been toggled on, but it cannot be used due to the following error: the package .{1,60}(?:doesn't seem to be|seems to be not) installed",
-        source="transformers 4.34-5.23.0 modeling_utils.py",
+        source="transformers 4.36-5.24 modeling_utils.py",
         message="The model selects {package}, whose package is not installed",
         hint='install the package for this torch release (`flash-attn` for FlashAttention), or pass `attn_implementation="sdpa"`',
         examples=(
@@ -1024,7 +836,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="toggled on, but it cannot be used",
-        source="transformers 5.23.0 modeling_utils.py",
+        source="transformers 4.36-5.24 modeling_utils.py",
         message="The attention implementation that the model selects cannot be used here",
         hint="solve what the error names after `due to the following error`, or pass another `attn_implementation`",
         examples=(
@@ -1047,7 +859,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="requires the PyTorch library but it was not found in your environment|requires PyTorch >= [0-9.]{1,9}, but PyTorch was not found or an older version is installed",
-        source="transformers 4.0-5.24 utils/import_utils.py",
+        source="transformers 4.0-5.24 utils/import_utils.py; the second wording since 5.17 to 5.24",
         message="transformers finds no torch, or a torch that is older than it supports",
         hint="compare `python -m pip list`: upgrade torch, or install an older release of transformers",
         examples=(
@@ -1074,7 +886,9 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Error: .{0,120}requires [Aa]ccelerate\b",
-        source="transformers 4.30-5.23.0 quantizers/quantizer_bnb_4bit.py",
+        source="transformers 4.38-5.24 quantizers/quantizer_bnb_4bit.py, quantizer_bnb_8bit.py",
+        message="transformers needs accelerate, or a newer one, for the quantized model",
+        hint="run `python -m pip install -U accelerate bitsandbytes`",
         examples=(
             "ImportError: Using `bitsandbytes` 4-bit quantization requires accelerate: `pip install 'accelerate>=1.1.0'`",
             "ImportError: Using `bitsandbytes` 8-bit quantization requires Accelerate: `pip install accelerate` and the latest version of bitsandbytes: `pip install -i https://pypi.org/simple/ bitsandbytes`",
@@ -1086,10 +900,12 @@ SIGNATURES = (
         masks=("bitsandbytes-cuda-setup",),
     ),
     Signature(
-        pattern=r"Error: .{0,160}version of [`']?(?:PEFT|peft|transformers|accelerate|trl|diffusers|datasets|tokenizers|huggingface[-_]hub|safetensors|optimum|auto[-_]gptq|autoawq|pydantic|gradio|torchao)\b.{0,60}(?:not compatible|incompatible|too (?:old|new)|outdated|not supported|unsupported)",
+        pattern=r"Error: .{0,160}version of [`']?(?P<package>PEFT|peft|transformers|accelerate|trl|diffusers|datasets|tokenizers|huggingface[-_]hub|safetensors|optimum|auto[-_]gptq|autoawq|pydantic|gradio|torchao)\b.{0,60}(?:not compatible|incompatible|too (?:old|new)|outdated|not supported|unsupported)",
         source=(
             "transformers 4.30-5.23 utils/peft_utils.py; any package that checks another's release"
         ),
+        message="A package does not work with the installed release of {package}",
+        hint="install the release of {package} that the message asks for: `python -m pip install '{package}==RELEASE'`",
         examples=(
             "ValueError: The version of PEFT you are using is not compatible, please use a version that is greater than 0.18.0",
             "RuntimeError: the installed version of `trl` is too old for this recipe",
@@ -1120,8 +936,10 @@ SIGNATURES = (
         not_near=("bitsandbytes",),
     ),
     Signature(
-        pattern=r"Error: .{0,160}[Pp]lease (?:upgrade|update) (?:your )?(?:version of )?[`']?(?:PEFT|peft|transformers|accelerate|trl|diffusers|datasets|tokenizers|huggingface[-_]hub|safetensors|optimum|auto[-_]gptq|autoawq|pydantic|gradio|torchao)\b",
+        pattern=r"Error: .{0,160}[Pp]lease (?:upgrade|update) (?:your )?(?:version of )?[`']?(?P<package>PEFT|peft|transformers|accelerate|trl|diffusers|datasets|tokenizers|huggingface[-_]hub|safetensors|optimum|auto[-_]gptq|autoawq|pydantic|gradio|torchao)\b",
         source="peft, transformers, trl, accelerate: packages that check another's release",
+        message="A package needs a newer {package}",
+        hint="run `python -m pip install -U {package}`",
         examples=(
             "ValueError: adapters of this kind are unknown here. Please upgrade `peft` to load them",
             "RuntimeError: Please update PEFT",
@@ -1145,8 +963,10 @@ SIGNATURES = (
         not_near=("bitsandbytes",),
     ),
     Signature(
-        pattern=r"Exception: .{0,160}version of [`']?(?:PEFT|peft|transformers|accelerate|trl|diffusers|datasets|tokenizers|huggingface[-_]hub|safetensors|optimum|auto[-_]gptq|autoawq|pydantic|gradio|torchao)\b.{0,60}(?:not compatible|incompatible|too (?:old|new)|outdated|not supported|unsupported)",
+        pattern=r"Exception: .{0,160}version of [`']?(?P<package>PEFT|peft|transformers|accelerate|trl|diffusers|datasets|tokenizers|huggingface[-_]hub|safetensors|optimum|auto[-_]gptq|autoawq|pydantic|gradio|torchao)\b.{0,60}(?:not compatible|incompatible|too (?:old|new)|outdated|not supported|unsupported)",
         source="programs' own checks of another package's release",
+        message="A package does not work with the installed release of {package}",
+        hint="install the release of {package} that the message asks for: `python -m pip install '{package}==RELEASE'`",
         examples=(
             "Exception: version of PEFT ... not compatible",
             "Exception: version of peft ... not compatible",
@@ -1177,8 +997,10 @@ SIGNATURES = (
         not_near=("bitsandbytes",),
     ),
     Signature(
-        pattern=r"Exception: .{0,160}[Pp]lease (?:upgrade|update) (?:your )?(?:version of )?[`']?(?:PEFT|peft|transformers|accelerate|trl|diffusers|datasets|tokenizers|huggingface[-_]hub|safetensors|optimum|auto[-_]gptq|autoawq|pydantic|gradio|torchao)\b",
+        pattern=r"Exception: .{0,160}[Pp]lease (?:upgrade|update) (?:your )?(?:version of )?[`']?(?P<package>PEFT|peft|transformers|accelerate|trl|diffusers|datasets|tokenizers|huggingface[-_]hub|safetensors|optimum|auto[-_]gptq|autoawq|pydantic|gradio|torchao)\b",
         source="programs' own checks of another package's release",
+        message="A package needs a newer {package}",
+        hint="run `python -m pip install -U {package}`",
         examples=(
             "Exception: Please upgrade PEFT",
             "Exception: Please update PEFT",
@@ -1237,9 +1059,9 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\b(?:Async|Sync)?(?:Client|HttpxClientWrapper)\.__init__\(\) got an unexpected keyword argument 'proxies'",
-        source="python 3.3-3.14 Python/ceval.c, for openai 1.0-1.55 with httpx 0.28",
+        source="python 3.3-3.14 Python/ceval.c, for openai 1.0-1.55.2 with httpx 0.28 (wheels, 2026-11-29)",
         message="A package passes `proxies`, which httpx 0.28 no longer accepts",
-        hint="upgrade the package whose frame is the last one, or run `python -m pip install 'httpx<0.28'`",
+        hint="upgrade the package whose frame is the last one (`openai>=1.55.3`), or run `python -m pip install 'httpx<0.28'`",
         examples=(
             "TypeError: Client.__init__() got an unexpected keyword argument 'proxies'",
             "TypeError: HttpxClientWrapper.__init__() got an unexpected keyword argument 'proxies'",

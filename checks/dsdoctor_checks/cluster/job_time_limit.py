@@ -112,7 +112,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^(?:.{0,60}:\d\d )?(?:MaxRuntimeExceeded|MaxWaitTimeExceeded) - \S",
-        source="sagemaker 1.18-2.250 src/sagemaker/session.py: the status of a training job",
+        source="sagemaker 1.18-2.250 src/sagemaker/utils.py secondary_training_status_message",
         hint="raise `max_run` (and `max_wait` of a spot job), or save a checkpoint often and resume from it",
         examples=(
             "2026-04-03 10:04:10 MaxRuntimeExceeded - Training job runtime exceeded its maximum",
@@ -151,7 +151,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"CellTimeoutError: A cell timed out while it was being executed, after \d",
-        source="nbclient 0.2-0.10 exceptions.py",
+        source="nbclient 0.1-0.10 exceptions.py",
         message="A cell of the notebook ran longer than the program that executes the notebook allows",
         hint="raise the limit for one cell (`--ExecutePreprocessor.timeout` of nbconvert, `--execution-timeout` of papermill), or save checkpoints and resume",
         examples=(

@@ -143,7 +143,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Expired or invalid job (?P<job>\d+)",
-        source="slurm 2.2-25.11 src/srun/allocate.c",
+        source="slurm 17.11-25.11 src/srun/launch.c (in src/srun/libsrun before 21.08); 2.2-25.11 src/srun/allocate.c",
         message="`srun` was to start a step in job {job}, which has ended",
         hint="unset the `SLURM_*` variables of the ended job, or leave its shell, and submit again",
         examples=("srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 412",),
@@ -165,7 +165,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\bs(?:run|batch|alloc): error: (?P<why>Invalid numeric value \x22[^\x22]{1,80}\x22 for --[\w-]{2,40})",
-        source="slurm 20.02-25.11 src/common/slurm_opt.c",
+        source="slurm 2.2-25.11 src/common/proc_args.c",
         message="Slurm does not accept an option: {why}",
         hint="correct the number that the message names",
         examples=(
@@ -178,7 +178,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Unable to create step for job (?P<job>\d+): Job/step already completing or completed|Unable to confirm allocation for job (?P<old>\d+): (?:Invalid job id specified|Job/step already completing or completed)",
-        source="slurm 2.2-25.11 src/srun/allocate.c",
+        source="slurm 17.11-25.11 src/srun/launch.c (in src/srun/libsrun before 21.08); 2.2-25.11 src/srun/allocate.c",
         message="`srun` was to start a step in a job that has ended",
         hint="unset the `SLURM_*` variables of the ended job, or leave its shell, and submit again",
         examples=(

@@ -674,11 +674,14 @@ SIGNATURES = (
         unless=("Darwin", "macOS"),
     ),
     Signature(
-        pattern="Windows not yet supported for torch\\.compile",
-        source="torch 2.0-2.6 _dynamo/eval_frame.py",
-        message="torch.compile does not work on Windows before torch 2.7",
+        pattern=r"Windows not yet supported for (?:torch\.compile|inductor)",
+        source="torch 2.0-2.1 (`torch.compile`) and 2.2-2.4 (`inductor`) _dynamo/eval_frame.py",
+        message="torch 2.0 to 2.4 cannot compile models on Windows",
         hint="upgrade torch, use WSL 2 or Linux, or do not compile the model",
-        examples=("RuntimeError: Windows not yet supported for torch.compile",),
+        examples=(
+            "RuntimeError: Windows not yet supported for torch.compile",
+            "RuntimeError: Windows not yet supported for inductor",
+        ),
         level=Level.STRONG,
     ),
 )

@@ -373,7 +373,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^zsh: (?:segmentation fault|illegal hardware instruction|bus error|floating point exception) +\S|\bterminated by signal SIG(?:SEGV|ILL)\b",
-        source="zsh 5.0-5.9 Src/jobs.c; fish 3-4 src/proc",
+        source="zsh 5.0-5.9 Src/jobs.c, signames2.awk; fish 2.0-3.1 src/proc.cpp, 3.2-4 share/functions/fish_job_summary.fish",
         examples=(
             "zsh: segmentation fault  python train.py",
             "zsh: illegal hardware instruction  python train.py",

@@ -134,7 +134,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"(?:blas_thread_init: pthread_create(?: failed for thread \d+ of \d+)?|runtime/cgo: pthread_create failed): Resource temporarily",
-        source="OpenBLAS 0.2-0.3 driver/others/blas_server.c; Go 1.4-1.25 runtime/cgo",
+        source="OpenBLAS 0.2.15-0.3 driver/others/blas_server.c; Go 1.4-1.25 runtime/cgo",
         examples=(
             "runtime/cgo: pthread_create failed: Resource temporarily unavailable",
             "OpenBLAS blas_thread_init: pthread_create failed for thread 50 of 64: Resource temporarily unavailable",

@@ -238,7 +238,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?:kex|ssh)_exchange_identification: ",
-        source="openssh 7.0-9.9 kex.c; 4.0-7.9 sshconnect.c",
+        source="openssh 8.0-9.9 kex.c; 1.2-7.9 sshconnect.c",
         examples=(
             "ssh_exchange_identification: Connection closed by remote host",
             "kex_exchange_identification: Connection closed by remote host",
@@ -430,7 +430,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\bA daemon \(pid \w{1,20}\) died unexpectedly (?:with|on) (?:status|signal) (?P<status>\d+)",
-        source="Open MPI 1.2-4.1 orte/mca/plm/base/help-plm-base.txt",
+        source="Open MPI 1.3-4.1 orte/mca/plm/base/help-plm-base.txt",
         message="mpirun could not start its daemon on another host (status {status})",
         hint="status 255: let `ssh HOST true` work without a password; 127: install the same Open MPI at the same path on each host, or pass `--prefix`",
         examples=(

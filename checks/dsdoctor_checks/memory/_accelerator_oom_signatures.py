@@ -175,7 +175,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^Error:? out of memory at line \d+ in file \S",
-        source="bitsandbytes 0.35-0.49 csrc/ops.cuh, csrc/pythonInterface.c",
+        source="bitsandbytes 0.35-0.50 csrc/ops.cuh, csrc/pythonInterface.c",
         examples=(
             "Error out of memory at line 380 in file /src/bitsandbytes/csrc/pythonInterface.c",
         ),

@@ -209,7 +209,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^zsh: killed +\S|\bterminated by signal SIGKILL\b",
-        source="zsh 5.0-5.9 Src/jobs.c; fish 3-4 src/proc",
+        source="zsh 5.0-5.9 Src/jobs.c, signames2.awk; fish 2.0-3.1 src/proc.cpp, 3.2-4 share/functions/fish_job_summary.fish",
         examples=(
             "zsh: killed     python train.py",
             "fish: Job 1, 'python train.py' terminated by signal SIGKILL (Forced quit)",
@@ -481,7 +481,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\bearlyoom(?:\[\d+\])?: sending SIG(?:TERM|KILL) to process \d+ ",
-        source="earlyoom 1.0-1.8 kill.c",
+        source="earlyoom 1.3-1.8 kill.c",
         message="earlyoom ended a process, because host memory was nearly used up",
         examples=(
             'earlyoom[711]: sending SIGTERM to process 8111 uid 1000 "python": badness 912',

@@ -208,7 +208,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"error: can't find Rust compiler\b|\bCargo, the Rust package manager, is not installed or is not on PATH\b",
-        source="setuptools-rust 0.11-1.12 setuptools_rust/command.py; maturin 0.12-1.9, maturin/__init__.py",
+        source="setuptools-rust 0.12 setuptools_rust/utils.py, 1.0-1.12 setuptools_rust/command.py; maturin 0.12-1.9, maturin/__init__.py",
         message="A package is built from source, but Rust is not installed",
         hint="upgrade pip, so that it finds a prebuilt wheel, or use a Python version for which the package has one; else install Rust (rustup)",
         examples=(

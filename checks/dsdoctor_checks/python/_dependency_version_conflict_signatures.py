@@ -1073,7 +1073,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\bPackage '(?P<package>[^']{1,100})' requires a different Python: (?P<found>\d[\w.+]*) not in '(?P<needed>[^']{0,60}<[^']{1,60})'",
-        source="pip 20.3-26 _internal/resolution",
+        source="pip 19.2-20.1 _internal/legacy_resolve.py, 20.2-26 _internal/resolution",
         message="{package} has no release for Python {found}: it needs {needed}",
         hint="create the environment with a Python that the package supports, or install another release of it",
         examples=(

@@ -275,7 +275,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Unsupported (?:global: GLOBAL|class) deepspeed\.",
-        source="torch 2.6-2.15 _weights_only_unpickler.py, of checkpoints of DeepSpeed 0.3-0.15",
+        source="torch 2.0-2.3 (`class`) and 2.4-2.15 (`global`) _weights_only_unpickler.py, of checkpoints of DeepSpeed 0.3-0.15",
         message="A DeepSpeed checkpoint contains more than weights, which `torch.load` refuses by default since torch 2.6",
         hint="upgrade DeepSpeed to 0.16 or later, which loads its own checkpoints; in your own code, pass `weights_only=False` for a file that you trust",
         examples=(

@@ -93,7 +93,7 @@ HINT = "create the environment with a newer Python, as the message asks"
 SIGNATURES = (
     Signature(
         pattern=r"\bPackage '(?P<package>[^']{1,100})' requires a different Python: (?P<found>\d[\w.+]*) not in '>= ?(?P<needed>\d[\d.]*)'",
-        source="pip 20.3-26 _internal/resolution",
+        source="pip 19.2-20.1 _internal/legacy_resolve.py, 20.2-26 _internal/resolution",
         message="{package} needs Python {needed} or newer, and this is {found}",
         examples=("ERROR: Package 'vllm' requires a different Python: 3.8.10 not in '>=3.9'",),
         not_examples=(
@@ -103,7 +103,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\b(?P<package>\S{1,100}) requires Python '>= ?(?P<needed>\d[\d.]*)' but the running Python is (?P<found>\d[\w.]*)",
-        source="pip 9-20.2 _internal/req/req_install.py, legacy_resolve.py",
+        source="pip 9 utils/packaging.py, 10-19.1 _internal/utils/packaging.py",
         message="{package} needs Python {needed} or newer, and this is {found}",
         examples=(
             "ERROR: deepspeed-kernels requires Python '>=3.8' but the running Python is 3.6.9",

@@ -484,7 +484,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Trying to set a tensor of shape (?P<have>torch\.Size\(\[(?![01]\b)\d.{0,60}?\)) in \x22(?P<name>[^\x22]{1,200})\x22 \(which has shape (?P<want>torch\.Size\(\[(?![01]\b)\d.{0,60}?\))\), this looks? incorrect",
-        source="accelerate 0.20-1.12 utils/modeling.py",
+        source="accelerate 0.23-1.15 utils/modeling.py",
         message="The model's {name} has the shape {want}, and the checkpoint's {have}",
         hint="load the checkpoint with the config that it was saved with, or resize the model's embeddings first",
         examples=(

@@ -29,6 +29,8 @@ class Repository(NamedTuple):
     since: int = 0
 
 
+#: Of a repository whose releases have no tags.
+UNTAGGED = 9999
 REPOSITORIES = {
     "accelerate": Repository("huggingface/accelerate", "src/"),
     "axolotl": Repository("axolotl-ai-cloud/axolotl", "src/"),
@@ -54,6 +56,8 @@ REPOSITORIES = {
     "transformers": Repository("huggingface/transformers", "src/"),
     "triton": Repository("triton-lang/triton", "python/"),
     "trl": Repository("huggingface/trl"),
+    "unsloth": Repository("unslothai/unsloth", since=UNTAGGED),
+    "unsloth_zoo": Repository("unslothai/unsloth-zoo", since=UNTAGGED),
     "verl": Repository("volcengine/verl"),
     "vllm": Repository("vllm-project/vllm"),
 }
@@ -75,7 +79,7 @@ PRODUCT = (
     r"(?P<product>accelerate|axolotl|colossalai|datasets|deepspeed|diffusers|flash[-_]attn"
     r"|huggingface[-_]hub|liger[-_]kernel|lightning|llamafactory|megatron[-_]core|ms[-_]swift"
     r"|openrlhf|peft|ray|safetensors|sentence[-_]transformers|tokenizers|torch(?:ao)?|transformers"
-    r"|triton|trl|verl|vllm)"
+    r"|triton|trl|unsloth(?:[-_]zoo)?|verl|vllm)"
 )
 #: Packages of another name than the product.
 PACKAGES = {"megatron_core": "megatron", "ms_swift": "swift"}

@@ -159,9 +159,9 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
             id="a folder with the name of a package",
         ),
         pytest.param(
-            "ImportError: cannot import name 'thing' from 'sklearn.utils' (/x/site-packages/sklearn/utils/__init__.py)",
+            "ImportError: cannot import name 'thing' from 'fsspec.core' (/x/site-packages/fsspec/core.py)",
             "dependency-version-conflict",
-            "`python -m pip show scikit-learn`",
+            "`python -m pip show fsspec`",
             id="a name of which no release is known",
         ),
         pytest.param(

@@ -58,7 +58,7 @@ SIGNATURES = (
     Signature(
         # as a warning, the compiler only drops one of its candidates
         pattern=r"Error: No valid triton configs\. \w{1,40}: out of resource: (?P<kernel>\w{1,200}) Required: (?P<need>\d{1,12}) Hardware limit: ?(?P<limit>\d{1,12})",
-        source="torch 2.4-2.14 _inductor/runtime/triton_heuristics.py",
+        source="torch 2.2-2.3 _inductor/triton_heuristics.py, 2.4-2.14 _inductor/runtime/triton_heuristics.py",
         level=Level.STRONG,
         message="The kernel `{kernel}` that torch.compile made needs more shared memory than the GPU has ({need} bytes, the limit is {limit})",
         hint='upgrade torch; for flex_attention, pass smaller blocks in `kernel_options`, else do not use `mode="max-autotune"`',

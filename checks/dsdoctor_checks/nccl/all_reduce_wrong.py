@@ -47,7 +47,7 @@ HINT = "find the transport with `NCCL_DEBUG=INFO`, then disable one at a time: `
 SIGNATURES = (
     Signature(
         pattern=r"# Out of bounds values : (?P<count>[1-9]\d{0,9}) FAILED",
-        source="nccl-tests 2.0-2.17 src/common.cu, rccl-tests",
+        source="nccl-tests 1.0-2.17 src/common.cu, rccl-tests",
         examples=("# Out of bounds values : 2 FAILED",),
         not_examples=("# Out of bounds values : 0 OK",),
         level=Level.CERTAIN,

@@ -21,7 +21,7 @@ _PARTED = (
     "gradio", "optimum", "evaluate", "vllm", "mmengine", "mmcv", r"google\.protobuf",
 )  # fmt: skip
 
-#: Modules of packages that fail to import a name, and what pip calls those with another name.
+#: Modules of packages that fail to import a name, and those that pip calls otherwise.
 _IMPORTED = (
     "huggingface_hub", "transformers", "peft", "diffusers", "accelerate", "pydantic",
     "tokenizers", "datasets", "numpy", "scipy", "trl", "typing_extensions", "click",
@@ -31,19 +31,19 @@ _IMPORTED = (
     "pyarrow", r"lightning\w*", "torchmetrics", "torchtext", "xformers", "vllm", "evaluate",
     "sentence_transformers", "safetensors",
 )  # fmt: skip
-_PIP = {"sklearn": "scikit-learn", "pkg_resources": "setuptools"}
+_OTHERWISE = ("sklearn", "pkg_resources", "google")
 
 
 def _imports_what_is_not_there(module: str) -> Signature:
     name = module.replace(r"\w*", "name")
-    package = _PIP.get(name, "" if "\\" in module or name == "google" else name)
-    release = f"the release of `{package}`" if package else "the release of that package"
-    shown = f"; `python -m pip show {package}` prints the installed one" if package else ""
+    known = module not in _OTHERWISE and name == module
+    shown = "; `python -m pip show {package}` prints the installed one" if known else ""
     return Signature(
-        pattern=rf"cannot import name '(?P<name>\w+)' from '(?P<module>{module}(?:\.[\w.]+)?)'(?! \(unknown)",
+        pattern=rf"cannot import name '(?P<name>\w+)' from '(?P<module>(?P<package>{module})(?:\.[\w.]+)?)'(?! \(unknown)",
         source="python 3.7-3.14 Python/ceval.c import_from",
         message="the installed `{module}` has no `{name}`, which a file imports",
-        hint=f"upgrade the package whose file imports it, or install {release} that it was written for{shown}",
+        hint="upgrade the package whose file imports it, or install the release of `{package}` that it was written for"
+        + shown,
         examples=(f"ImportError: cannot import name 'name' from '{name}'",),
         not_examples=(f"ImportError: cannot import name 'name' from '{name}' (unknown location)",),
         not_near=NOT_NEAR,

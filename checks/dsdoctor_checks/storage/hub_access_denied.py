@@ -50,7 +50,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Error: (?:Invalid user token\.|Invalid token passed!)",
-        source="huggingface_hub 0.17-2.4 hf_api.py whoami, _login.py",
+        source="huggingface_hub 0.14-2.4 hf_api.py whoami; 0.14-0.25 _login.py",
         examples=(
             "requests.exceptions.HTTPError: Invalid user token. If you didn't pass a user token, make sure you are properly logged in.",
             "ValueError: Invalid token passed!",

@@ -70,6 +70,7 @@ raised them and no cause.
 | 2026-11-29 | U | 38 | | 2 |
 | 2026-11-29 | V | 39 | | 1 |
 | 2026-11-29 | W | 56 | | 4 |
+| 2026-11-29 | X | 24 | | 6 |
 
 A: `--draw 100 --seed 13 --unanswered` from bitsandbytes 0.50.2, triton 3.9.0 and flash_attn 2.8.3,
 before any answer was written for them. The two false causes are patterns that fit other products'
@@ -184,6 +185,10 @@ proposes, one took any failure for a wrong name, one said that the message names
 and one check of the product's own state was called a refusal. They were corrected, and what is
 alike. 40 messages that are copied from other products have no answer here; of messages with equal
 words one that has an answer is chosen since.
+X: 30 of the 833 answers for Unsloth 2025.3 to 2026.10 (unsloth and unsloth_zoo), all from the
+newest releases, with seed 92, as W. Five shared a sentence with their neighbors that did not fit them (a
+stream's number was called a damaged file), and an option of the caller was called internal. All
+sentences that several messages share were then compared with each message: 50 answers changed.
 """
 KINDS = ("condition", error_lookup.REFUSAL, error_lookup.INTERNAL, "no answer")
 

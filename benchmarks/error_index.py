@@ -186,9 +186,10 @@ and one check of the product's own state was called a refusal. They were correct
 alike. 40 messages that are copied from other products have no answer here; of messages with equal
 words one that has an answer is chosen since.
 X: 30 of the 833 answers for Unsloth 2025.3 to 2026.10 (unsloth and unsloth_zoo), all from the
-newest releases, with seed 92, as W. Five shared a sentence with their neighbors that did not fit them (a
-stream's number was called a damaged file), and an option of the caller was called internal. All
-sentences that several messages share were then compared with each message: 50 answers changed.
+newest releases, with seed 92, as W. Five shared a sentence with their neighbors that did not fit
+them (a stream's number was called a damaged file), and an option of the caller was called
+internal. All sentences that several messages share were then compared with each message: 50
+answers changed.
 """
 KINDS = ("condition", error_lookup.REFUSAL, error_lookup.INTERNAL, "no answer")
 

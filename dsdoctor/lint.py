@@ -59,6 +59,9 @@ _SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm", ".job")
 _YAML = (".yaml", ".yml")
 #: Bytes in which a file that is no text, or is in UTF-16, shows it.
 _FIRST = 400
+#: Ends of names of hostfiles.
+_OF_HOSTS = frozenset({"", ".cfg", ".conf", ".hostfile", ".list", ".lst", ".txt"})
+_SLOTS = re.compile(r"^[^\s#]+[ \t]+slots[ \t]*=", re.MULTILINE)
 #: A key of accelerate's, also in a file that is not YAML.
 _OF_ACCELERATE = re.compile(r"^(?:distributed_type|compute_environment)[ \t]*:", re.MULTILINE)
 
@@ -186,7 +189,9 @@ class Linter:
             parts = _script_parts(path, text, self.packages)
             # a script that starts nothing is no mistake of whoever passes all their scripts
             return ("script" if parts or named else "", parts)
-        if "hostfile" in name or _looks_like_hosts(text):
+        of_hosts = "hostfile" in name and path.suffix.lower() in _OF_HOSTS
+        # without a row of its form, it may be the list of another launcher
+        if (of_hosts and (named or _SLOTS.search(text))) or _looks_like_hosts(text):
             return "hostfile", [_Part([parse_hostfile(text, shown)], ("launch",))]
         return "", []
 

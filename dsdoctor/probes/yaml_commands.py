@@ -87,6 +87,9 @@ def _of_container(held: dict[str, Any]) -> Iterator[tuple[int, str]]:
             nodes.append(item)
     if not words:
         return
+    if " " in words[0] and isinstance(nodes[0].value, str) and len(nodes) > 1:
+        yield _line_before(nodes[0]), "\n".join(words)  # lines of a script, as of amlt
+        return
     for place, word in enumerate(words[:-1]):
         if _SHELL_OPTION.fullmatch(word) and place and "sh" in words[place - 1]:
             inner = nodes[place + 1]

@@ -95,3 +95,19 @@ def test_accelerates_file_that_is_not_yaml_is_a_failure_with_its_line(tmp_path: 
     result = lint(tmp_path, ".")
     assert "a.yaml:3: FAIL launch-option-refused" in result.stdout
     assert "it cannot be read as YAML: line 3: found character" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "judged"),
+    [
+        pytest.param("hostfile.c", "/* slots */\n", False, id="a source"),
+        pytest.param("hostfile", "node1\nnode2:4\n", False, id="of another launcher"),
+        pytest.param("hostfile", "node1 slots=4\nnode2 4\n", True, id="a broken row"),
+        pytest.param("my.hostfile.txt", "node1 slots=x\n", True, id="a broken number"),
+    ],
+)
+def test_a_hostfile_in_a_folder_has_a_row_of_its_form(
+    tmp_path: Path, name: str, text: str, *, judged: bool
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert lint(tmp_path, ".").returncode == judged

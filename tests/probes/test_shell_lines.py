@@ -252,6 +252,7 @@ def test_a_redirection_needs_its_target() -> None:
         pytest.param("ray job submit -- torchrun t.py", "", id="a launcher"),
         pytest.param("echo sky launch", "", id="words"),
         pytest.param("ray stop", "", id="another command"),
+        pytest.param("lightning --help", "", id="a question"),
     ],
 )
 def test_what_starts_a_job_in_another_way_is_said(text: str, reason: str) -> None:
@@ -260,6 +261,13 @@ def test_what_starts_a_job_in_another_way_is_said(text: str, reason: str) -> Non
     run = resolve(RunNeeds(cwd="/w", command=tuple(text.split())), FakeHost())
     assert reason in run.not_followed
     assert bool(run.not_followed) == bool(reason)
+
+
+def test_what_is_applied_to_a_cluster_may_be_no_job() -> None:
+    assert not_followed("kubectl apply -f roles.yaml\nkubectl create namespace a") == []
+    words = ("kubectl", "apply", "-f", "job.yaml")
+    run = resolve(RunNeeds(cwd="/w", command=words), FakeHost())
+    assert "in a cluster" in run.not_followed
 
 
 #: Programs that start a launcher in an environment.
@@ -338,6 +346,10 @@ jobs:
 commands:
   - true
   - torchrun u.py
+task:
+  command:
+  - cd code
+  - torchrun v.py
 """
 
 
@@ -349,7 +361,7 @@ def test_commands_in_yaml_have_their_lines() -> None:
     ]
     assert sorted(found) == sorted(
         ["10 torchrun --nnodes 2 t.py", "18 deepspeed t.py", "22 torchrun --n 2 t.py",
-         "29 accelerate launch t.py", "33 torchrun u.py"]
+         "29 accelerate launch t.py", "33 torchrun u.py", "37 torchrun v.py"]
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from dsdoctor.probes.config import parse_config
 from dsdoctor.testing import judge
 from dsdoctor_checks.config._kinds import _KINDS, refused_kinds
 from dsdoctor_checks.config._tables import BATCH_KEYS
+from dsdoctor_checks.config._truths import unchecked_booleans
 from dsdoctor_checks.config.ds_config_batch_mismatch import batches_fit
 from dsdoctor_checks.config.ds_config_ignored_setting import settings_have_effect
 from dsdoctor_checks.config.ds_config_invalid_key import keys_are_known
@@ -268,3 +269,42 @@ def test_what_counts_as_on_is_on_for_the_installed_deepspeed() -> None:
     assert len(wrong.findings) == 3
     ignored = judge(settings_have_effect, ds_config=config, deep_speed_install=NOW)
     assert len(ignored.findings) == 3
+
+
+KEPT = """
+import json, logging, sys
+import deepspeed.comm
+from deepspeed.runtime.config import DeepSpeedConfig
+logging.disable(logging.CRITICAL)
+deepspeed.comm.get_rank = lambda *_, **__: 0
+deepspeed.comm.get_world_size = lambda *_, **__: 1
+
+def holds(value, deep=6):
+    if isinstance(value, str) or not deep:
+        return value == "false"
+    held = value if isinstance(value, (list, tuple)) else ()
+    held = value.values() if isinstance(value, dict) else held
+    held = vars(value).values() if hasattr(value, "__dict__") else held
+    return any(holds(one, deep - 1) for one in held)
+
+lost = []
+for key, config in json.load(sys.stdin).items():
+    try:
+        made = DeepSpeedConfig(config)
+    except AssertionError:  # the feature is on, and something that it needs is missing
+        continue
+    del made._param_dict
+    if not holds(made):
+        lost.append(key)
+print(json.dumps(lost), file=sys.__stdout__)
+"""
+
+
+def test_the_installed_deepspeed_keeps_a_switch_in_quotes_as_it_stands() -> None:
+    configs = {key: config_with(key, "false") for key in unchecked_booleans(NOW.version)}
+    done = subprocess.run(
+        [sys.executable, "-c", KEPT], input=json.dumps(configs), capture_output=True, text=True,
+        check=True, timeout=500,
+    )  # fmt: skip
+    assert len(configs) > 20
+    assert json.loads(done.stdout.splitlines()[-1]) == []

@@ -78,13 +78,26 @@ def missing_headers(host: Host, root: str) -> tuple[str, ...]:
     )
 
 
-def _has_cudart(host: Host, root: str) -> bool:
-    if any(exists(host, f"{root}/{folder}/libcudart.so") for folder in ("lib64", "lib")):
+def _has(host: Host, root: str, library: str) -> bool:
+    if any(exists(host, f"{root}/{folder}/{library}") for folder in ("lib64", "lib")):
         return True
     return bool(
-        matches(host, f"{root}/targets/*/lib/libcudart.so")
-        or matches(host, f"{root}/lib/*-linux-gnu/libcudart.so")
+        matches(host, f"{root}/targets/*/lib/{library}")
+        or matches(host, f"{root}/lib/*-linux-gnu/{library}")
     )
+
+
+def _linked_by_default(host: Host, library: str, torch: TorchBuild | Missing) -> bool:
+    """Whether the linker finds a library without the folder of a toolkit.
+
+    torch's build adds its own folder; gcc(1) reads LIBRARY_PATH.
+    """
+    own = [] if isinstance(torch, Missing) or not torch.path else [f"{torch.path}/lib"]
+    given = [folder for folder in host.env.get("LIBRARY_PATH", "").split(":") if folder]
+    folders = ("/usr/local/lib", "/usr/lib64", "/usr/lib", "/lib64", "/lib")
+    if any(exists(host, posixpath.join(folder, library)) for folder in (*own, *given, *folders)):
+        return True
+    return any(matches(host, f"{place}/*-linux-gnu/{library}") for place in ("/usr/lib", "/lib"))
 
 
 def _nvcc_of(host: Host, root: str) -> str | None:
@@ -172,14 +185,21 @@ def cuda_toolkits(
                 version=version,
                 error=error,
                 missing_headers=missing_headers(host, root),
-                has_cudart=_has_cudart(host, root),
+                has_cudart=_has(host, root, "libcudart.so"),
+                has_curand=_has(host, root, "libcurand.so"),
                 host_compiler=_compiler_of_package(host, nvcc),
             )
         )
     chosen = None if chosen_root is None else list(roots).index(real_path(host, chosen_root))
     if run.deep and chosen is not None and not isinstance(torch, Missing):
         found[chosen] = _with_trial_compile(host, found[chosen], torch)
-    return CudaToolkits(chosen=chosen, how=how, found=tuple(found), cuda_home_missing=absent)
+    return CudaToolkits(
+        chosen=chosen,
+        how=how,
+        found=tuple(found),
+        cuda_home_missing=absent,
+        curand_by_default=_linked_by_default(host, "libcurand.so", torch),
+    )
 
 
 #: nvcc of the package `nvidia-cuda-toolkit`, and the link to a gcc that this release accepts, whose

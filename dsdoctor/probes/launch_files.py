@@ -140,7 +140,10 @@ def launch_files(
         program=program,
         program_path=found,
         program_not_executable=bool(
-            found and program and "/" in program and _may_not_run(host, found)
+            found
+            and program
+            and ("/" in program or host.which(program, command.env.get("PATH")) is None)
+            and _may_not_run(host, found)
         ),
         script=script,
         script_path=path,

@@ -8,7 +8,7 @@ import pytest
 
 from dsdoctor.host import Host, HostError, LocalHost, Stat
 from dsdoctor.model.facts.base import Missing, Why
-from dsdoctor.model.facts.python import Patient
+from dsdoctor.model.facts.python import Patient, TorchBuild
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.facts.toolchain import CudaToolkits
 from dsdoctor.probes.compilers import compilers
@@ -261,3 +261,25 @@ def test_on_this_machine() -> None:
     fact = compilers.function(host, patient)
     assert fact.cxx.path is None or fact.cxx.version or fact.cxx.error
     assert extension_cache.function(host, patient).root
+
+
+@pytest.mark.parametrize(
+    ("where", "by_default"),
+    [
+        pytest.param("/usr/lib/x86_64-linux-gnu/libcurand.so", True, id="a package of the system"),
+        pytest.param("/usr/local/cuda/lib64/stubs/libcurand.so", True, id="LIBRARY_PATH"),
+        pytest.param("/site/torch/lib/libcurand.so", True, id="beside torch"),
+        pytest.param("/usr/local/cuda/lib64/libcurand.so", False, id="the toolkit"),
+        pytest.param("/usr/lib/x86_64-linux-gnu/libcurand.so.10", False, id="no name for linking"),
+    ],
+)
+def test_what_the_linker_finds_by_itself(where: str, by_default: bool) -> None:
+    host = FakeHost(
+        env={"LIBRARY_PATH": ":/usr/local/cuda/lib64/stubs"},
+        files={**toolkit("/usr/local/cuda"), where: ""},
+        commands={"/usr/local/cuda": says("12.4")},
+    )
+    build = TorchBuild(version="2.4.1", cuda="12.4", path="/site/torch")
+    fact = cuda_toolkits.function(host, PATIENT, RunNeeds(), build)
+    assert fact.curand_by_default is by_default
+    assert fact.found[0].has_curand is (where == "/usr/local/cuda/lib64/libcurand.so")

@@ -2,7 +2,8 @@
 
 ## Why it matters
 Partial toolkits (distribution packages, conda's `cuda-nvcc`, PyPI wheels) contain only the compiler. The
-build of an op then fails at an `#include` in torch's headers, or the linker does not find `-lcudart`.
+build of an op then fails at an `#include` in torch's headers, or the linker does not find `-lcudart` or
+`-lcurand`. DeepSpeed 0.14.3 and 0.14.4 link their CPU optimizers with cuRAND and do not say where it is.
 
 ## What to do
 Install the whole toolkit, not just the compiler: `cuda-toolkit-X-Y` from NVIDIA's repository, or
@@ -10,7 +11,7 @@ Install the whole toolkit, not just the compiler: `cuda-toolkit-X-Y` from NVIDIA
 
 ## References
 - ATen/cuda/CUDAContextLight.h of torch, which includes cuBLAS, cuSPARSE and cuSOLVER
-- DeepSpeed op_builder/cpu_adam.py of 0.19.7 and older (`-lcurand`)
+- DeepSpeed op_builder/builder.py (`TorchCPUOpBuilder.extra_ldflags`) of 0.12.6 to 0.19.8 (`-lcurand`)
 """
 
 from __future__ import annotations
@@ -56,6 +57,22 @@ _PROFILER = "cuda_profiler_api.h"
 _WITHOUT_PROFILER = "0.14.3"
 _CPU_OPTIMIZERS = frozenset({"cpu_adam", "cpu_adagrad", "cpu_lion"})
 _TRANSFORMERS = frozenset({"transformer", "transformer_inference", "stochastic_transformer"})
+#: The first DeepSpeed whose CPU optimizers are not linked with cuRAND, and those that link with it
+#: without the folder of the toolkit: 0.14.2 compiles a .cu file, for which torch adds that folder, 0.14.5
+#: passes it (their sources, read 2026-11-29; deepspeedai/DeepSpeed#5659).
+_WITHOUT_CURAND = "0.19.8"
+_FOLDERLESS = ("0.14.3", "0.14.5")
+
+
+def _links_curand(ops: tuple[str, ...], deepspeed: str | None) -> bool:
+    """Whether one of these ops is a CPU optimizer that is linked with cuRAND."""
+    new = deepspeed is None or at_least(deepspeed, _WITHOUT_CURAND)
+    return not new and bool(_CPU_OPTIMIZERS & set(ops))
+
+
+def _is_folderless(deepspeed: str | None) -> bool:
+    first, after = _FOLDERLESS
+    return deepspeed is not None and at_least(deepspeed, first) and not at_least(deepspeed, after)
 
 
 def _uses_profiler(ops: tuple[str, ...], deepspeed: str | None) -> bool:
@@ -91,9 +108,22 @@ def toolkit_is_complete(
     lacking = [f"`{header}`" for header in headers]
     if not toolkit.has_cudart:
         lacking.append("`libcudart.so`")
-    if not lacking:
-        return
+    curand = _links_curand(need.ops, version) and not toolkits.curand_by_default
+    if curand and not toolkit.has_curand:
+        lacking.append("`libcurand.so`")
     say = fail if need.certain else warn
+    if not lacking:
+        if curand and _is_folderless(version):
+            yield say(
+                f"DeepSpeed {version} links {need.words} with `libcurand.so`, but does not tell the linker"
+                f" that it is in `{toolkit.root}`",
+                effect="the build stops with `cannot find -lcurand`",
+                hint=f"install DeepSpeed 0.14.5 or newer, or run `export LIBRARY_PATH={toolkit.root}/lib64`",
+                root=toolkit.root,
+                deepspeed=version,
+                ops=list(need.ops),
+            )
+        return
     yield say(
         f"the CUDA {toolkit.version} toolkit at `{toolkit.root}` has nvcc"
         f" but not {listed(lacking)}",

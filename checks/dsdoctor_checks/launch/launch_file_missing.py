@@ -41,6 +41,7 @@ from dsdoctor_checks.python.launcher_of_other_env import MODULES
 
 CONDITION = Condition("launch-file-missing", id="DSD1212", scope=Scope.JOB, since="0.1")
 _ACTIVATE = "or activate the environment that contains it"
+_ADD = "put the folder of its launcher on PATH (`~/.local/bin` after a user installation)"
 _PYTHON = re.compile(r"python[\d.]*")
 #: Launchers that a package of the same name brings.
 _PACKAGED = ("deepspeed", "accelerate")
@@ -64,12 +65,14 @@ def program_and_script_are_there(
         yield skip("the command contains shell syntax, or no file to look for")
         return
     if files.program is not None and files.program_not_executable:
-        interpreter = "python" if files.program.endswith(".py") else "bash"
+        own = "/" not in files.program  # a launcher in the environment's `bin`
+        path = (files.program_path if own else None) or files.program
+        interpreter = "python" if own or path.endswith(".py") else "bash"
         yield fail(
-            f"the program `{files.program}` is not executable",
+            f"the program `{path}` is not executable",
             effect="the command fails at once with `Permission denied`",
-            hint=f"run `chmod +x {shlex.quote(files.program)}`, or pass it to its interpreter: "
-            f"`{interpreter} {shlex.quote(files.program)}`",
+            hint=f"run `chmod +x {shlex.quote(path)}`, or pass it to its interpreter: "
+            f"`{interpreter} {shlex.quote(path)}`",
             program=files.program,
         )
         return
@@ -90,10 +93,7 @@ def program_and_script_are_there(
             command = pip(patient, packages, f"install {files.program}")
             install = f"run `{command}`, {_ACTIVATE}"
             if _is_installed(packages, files.program):
-                install = f"start it as a module: `python -m {MODULES[files.program]}`, or put the"
-                install += (
-                    " folder of its launcher on PATH (`~/.local/bin` after a user installation)"
-                )
+                install = f"start it as a module: `python -m {MODULES[files.program]}`, or {_ADD}"
         known = install is not None
         misspelt = near and not known
         yield fail(

@@ -10,7 +10,18 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Mapping
 
-from dsdoctor.api import Finding, NcclPlugins, Network, RdmaPort, fail, ok, warn
+from dsdoctor.api import (
+    Finding,
+    Missing,
+    NcclPlugins,
+    Network,
+    NotStated,
+    OsInfo,
+    RdmaPort,
+    fail,
+    ok,
+    warn,
+)
 
 from ._settings import Setting, parse_pattern
 
@@ -146,3 +157,35 @@ def gid_index(found: Mapping[str, Setting], network: Network) -> Iterator[Findin
                 routed=routed,
             )
             return
+
+
+#: Addresses of the bridge that a container gets without `--network`: docker 1.9 to 28 (`bip`), podman
+#: 3 to 5 (containers.conf(5), default_subnet).
+_BRIDGES = {"docker": "172.17.", "podman": "10.88."}
+
+
+def behind_bridge(network: Network, os: OsInfo | Missing, nodes: int) -> Iterator[Finding]:
+    """Judges a container of a run over several nodes that has only the address of a bridge."""
+    try:
+        container = None if isinstance(os, Missing) else os.container
+        prefix = _BRIDGES.get(container or "")
+        own = [
+            address
+            for item in network.interfaces
+            if item.up and not item.loopback
+            for address in item.addresses or ()
+            if ":" not in address
+        ]
+    except NotStated:  # a paste may not say so
+        return
+    if prefix is None or not own or not all(address.startswith(prefix) for address in own):
+        return
+    yield fail(
+        f"this {container} container has only the address {own[0]} of a bridge on its own host, but the"
+        f" job has {nodes} nodes",
+        effect="ranks on other nodes cannot connect to its ranks: the first collective fails or hangs",
+        hint="start the containers of all nodes with `--network host`",
+        addresses=own,
+        container=container,
+        nodes=nodes,
+    )

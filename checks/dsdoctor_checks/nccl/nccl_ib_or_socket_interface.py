@@ -4,19 +4,23 @@
 NCCL picks an interface by name and order. If the other nodes cannot reach it, or InfiniBand cannot lock
 memory, the first collective fails. If `NCCL_SOCKET_IFNAME` matches no interface of this node, NCCL fails
 with `no socket interface found`, even on a single node. If `NCCL_IB_HCA` matches no adapter, the job runs
-over TCP, many times slower. `NCCL_NET` leaves NCCL no other choice: if the network that it selects is not
+over TCP, many times slower. A container on Docker's own bridge has an address that other nodes cannot reach.
+`NCCL_NET` leaves NCCL no other choice: if the network that it selects is not
 there (a plugin that is not installed, `IB` in a container without `/dev/infiniband`), every job fails, even
 on a single node. EFA adapters need a plugin, aws-ofi-nccl. With RoCE, `NCCL_IB_GID_INDEX` has to be an entry
 of the port's GID table that other nodes can reach.
 
 ## What to do
 Set `NCCL_SOCKET_IFNAME` to the interface that reaches the other nodes. For InfiniBand, check memlock and
-`ibstat`. Both variables take a list of prefixes; a leading `=` matches whole names, `^` excludes.
+`ibstat`. Both variables take a list of prefixes; a leading `=` matches whole names, `^` excludes. Write
+`^docker,lo`, not `^docker`: NCCL leaves the loopback out only by itself, not from such a list.
 Unset `NCCL_NET`, or put the folder of its plugin on `LD_LIBRARY_PATH`. `show_gids` lists the GID table; NCCL
 2.21 and newer find the right entry themselves.
 
 ## References
 - NCCL 2.30.7 src/misc/socket.cc (`ncclFindInterfaces`), src/transport/net_ib, src/plugin/net.cc
+- horovod/horovod#700 (2018-12-13): NCCL takes `lo` with `^docker0`, as its maintainer says
+- https://docs.docker.com/engine/network/drivers/bridge/: containers on the default bridge of two hosts
 - https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start-nccl.html
 - https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
 - torch distributed/c10d/ProcessGroupGloo.cpp: GLOO_SOCKET_IFNAME takes whole names
@@ -70,9 +74,12 @@ def _socket(setting: Setting, network: Network, nodes: int) -> Iterator[Finding]
     matching = [item for item in network.interfaces if pattern.matches(item.name)]
     if any(_usable(item) for item in matching):
         others = [item.name for item in network.interfaces if _usable(item) and not item.loopback]
-        if nodes > 1 and others and all(item.loopback for item in matching if _usable(item)):
+        loopback = [item.loopback for item in matching if _usable(item)]
+        if nodes > 1 and others and any(loopback):
+            # the kernel's first interface is the loopback, and NCCL's bootstrap takes the first
+            what = "matches only" if all(loopback) else "lets NCCL begin with"
             yield fail(
-                f"{setting.shown} matches only the loopback interface, but the job has {nodes} nodes",
+                f"{setting.shown} {what} the loopback interface, but the job has {nodes} nodes",
                 effect="the ranks of different nodes cannot connect, and NCCL hangs or stops with a"
                 " system error",
                 hint=f"{setting.remedy}, or set it to an interface that reaches the other nodes, one"
@@ -170,6 +177,8 @@ def interfaces_exist(
     if nodes > 1 and enabled:
         yield from _networks.gid_index(found, network)
         yield from _networks.efa_without_plugin(found, network, known)
+    if nodes > 1:
+        yield from _networks.behind_bridge(network, os, nodes)
     gloo = variable(env, "GLOO_SOCKET_IFNAME")
     if gloo:
         ranks = not isinstance(command, Missing) and command.launcher != "python"

@@ -154,7 +154,8 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
     Attributes:
         program: the program; None if it cannot be determined (shell syntax, a shell builtin).
         program_path: its path, on PATH or next to the interpreter; None = not found.
-        program_not_executable: it is a path to a file that no account may execute.
+        program_not_executable: it is a path to a file that no account may execute, or such a
+            file next to the interpreter, which a shell does not find on PATH.
         script: the training script, or the one that a shell runs; None if there is none or its
             path contains shell syntax.
         script_path: the path that was checked.

@@ -20,6 +20,7 @@ class Toolkit(msgspec.Struct, frozen=True, kw_only=True):
         missing_headers: headers of NEEDED_HEADERS that it does not contain.
         has_cudart: `libcudart.so` (the name that the linker looks for) is under lib64, lib or
             targets.
+        has_curand: `libcurand.so` is there, which several ops of DeepSpeed are linked with.
         trial_ok: the trial compile of `--deep` with it worked; None = not tried.
         trial_error: the compiler's message if it did not.
         host_compiler: the gcc of its own that nvcc calls unless another is passed; None if it
@@ -33,6 +34,7 @@ class Toolkit(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     missing_headers: tuple[str, ...] = ()
     has_cudart: bool = True
+    has_curand: bool = True
     trial_ok: bool | None = None
     trial_error: str | None = None
     host_compiler: str | None = None
@@ -51,12 +53,15 @@ class CudaToolkits(Fact, frozen=True, kw_only=True):
         how: what selects it (`CUDA_HOME`, `CUDA_PATH`, `nvcc on PATH`, `/usr/local/cuda`).
         found: every toolkit, each folder once.
         cuda_home_missing: value of CUDA_HOME or CUDA_PATH if that folder does not exist.
+        curand_by_default: `libcurand.so` is in a folder that the linker searches by itself: one of
+            the system's, of LIBRARY_PATH, or torch's own.
     """
 
     chosen: int | None = None
     how: str | None = None
     found: tuple[Toolkit, ...] = ()
     cuda_home_missing: str | None = None
+    curand_by_default: bool = True
 
     @property
     def toolkit(self) -> Toolkit | None:

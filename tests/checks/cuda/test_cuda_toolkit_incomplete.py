@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import DeepSpeedInstall, RunNeeds
+from dsdoctor.api import CudaToolkits, DeepSpeedInstall, RunNeeds
 from dsdoctor.testing import judge
 from dsdoctor_checks.cuda import cuda_toolkit_incomplete
 from tests.checks import machines as m
@@ -101,6 +101,36 @@ def test_the_header_of_the_profiler(release: str, run: RunNeeds, expected: str) 
         cuda_toolkits=m.toolkits(m.toolkit("12.8", missing_headers=("cuda_profiler_api.h",))),
         deep_speed_install=DeepSpeedInstall(version=release),
         run_needs=run,
+        environment=m.NO_ENV,
+        nvidia_kernel=m.kernel(),
+        gpus=m.gpus("A100"),
+    )
+    assert found.status == expected
+
+
+@pytest.mark.parametrize(
+    ("release", "toolkit", "by_default", "expected"),
+    [
+        pytest.param("0.14.2", True, False, "ok", id="torch adds the folder for a .cu file"),
+        pytest.param("0.14.4", True, False, "fail", id="nobody says where the library is"),
+        pytest.param("0.14.4", True, True, "ok", id="the linker looks there by itself"),
+        pytest.param("0.14.5", True, False, "ok", id="DeepSpeed says where it is"),
+        pytest.param("0.17.2", False, False, "fail", id="a toolkit without it"),
+        pytest.param("0.17.2", False, True, "ok", id="the system has it"),
+        pytest.param("0.19.8", False, False, "skip", id="a release that does not link with it"),
+    ],
+)
+def test_the_library_of_random_numbers(
+    release: str, toolkit: bool, by_default: bool, expected: str
+) -> None:
+    found = judge(
+        CHECK,
+        torch_build=m.torch(),
+        cuda_toolkits=CudaToolkits(
+            chosen=0, found=(m.toolkit("12.8", has_curand=toolkit),), curand_by_default=by_default
+        ),
+        deep_speed_install=DeepSpeedInstall(version=release),
+        run_needs=m.OFFLOAD,
         environment=m.NO_ENV,
         nvidia_kernel=m.kernel(),
         gpus=m.gpus("A100"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from dsdoctor.api import LaunchFiles, Package, Packages, Patient, RunNeeds
@@ -147,6 +148,24 @@ def test_a_script_without_permission_to_run(tmp_path: Path) -> None:
         assert [one.hint.split(",")[0] for one in judged.bad] == (
             ["run `chmod +x ./job.sh`"] if status == "fail" else []
         )
+
+
+def test_a_launcher_of_the_environment_that_nobody_may_execute(tmp_path: Path) -> None:
+    launcher = tmp_path / "deepspeed"
+    launcher.write_text("#!/usr/bin/python3\n", encoding="utf-8")
+    (tmp_path / "train.py").touch()
+    patient = msgspec.structs.replace(PATIENT, bin_dir=str(tmp_path))
+    for mode, status in ((0o644, "fail"), (0o755, "ok")):
+        launcher.chmod(mode)
+        fact = launch_files.function(
+            LocalHost({"PATH": str(tmp_path)}),
+            RunNeeds(cwd=str(tmp_path)),
+            command("deepspeed train.py"),
+            patient,
+        )
+        judged = judge(launch_file_missing.program_and_script_are_there, launch_files=fact)
+        assert judged.status == status
+        assert all(f"chmod +x {launcher}" in one.hint for one in judged.bad)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from dsdoctor.api import (
     NcclPlugins,
     NetInterface,
     Network,
+    OsInfo,
     RdmaPort,
 )
 from dsdoctor.model.facts.network import Gid
@@ -59,6 +60,17 @@ def test_leaving_an_adapter_out_of_none_changes_nothing() -> None:
             {"NCCL_SOCKET_IFNAME": "lo", "SLURM_JOB_NUM_NODES": "2"},
             "fail",
             id="the loopback for two nodes",
+        ),
+        pytest.param({"NCCL_SOCKET_IFNAME": "^docker"}, "ok", id="the loopback, on a single node"),
+        pytest.param(
+            {"NCCL_SOCKET_IFNAME": "^docker", "SLURM_JOB_NUM_NODES": "2"},
+            "fail",
+            id="the loopback is not left out, for two nodes",
+        ),
+        pytest.param(
+            {"NCCL_SOCKET_IFNAME": "^docker,lo", "SLURM_JOB_NUM_NODES": "2"},
+            "ok",
+            id="the loopback is left out, for two nodes",
         ),
         pytest.param({"NCCL_SOCKET_IFNAME": ""}, "ok", id="an empty value is no choice"),
         pytest.param(
@@ -286,3 +298,25 @@ def test_the_entry_of_the_gid_table(
     ):
         env = Environment(variables=variables | more)
         assert judge(CHECK, network=adapters(port), environment=env).status == status, more
+
+
+@pytest.mark.parametrize(
+    ("container", "addresses", "nodes", "expected"),
+    [
+        pytest.param("docker", ("172.17.0.2",), "2", "fail", id="Docker's bridge"),
+        pytest.param("podman", ("10.88.0.7", "fe80::1"), "2", "fail", id="podman's bridge"),
+        pytest.param("docker", ("172.17.0.2",), "1", "ok", id="a single node"),
+        pytest.param("docker", ("172.17.0.2", "10.0.1.4"), "2", "ok", id="an overlay network too"),
+        pytest.param("docker", ("10.0.0.17",), "2", "ok", id="the network of the host"),
+        pytest.param("kubernetes", ("172.17.0.2",), "2", "ok", id="a pod"),
+        pytest.param(None, ("172.17.0.2",), "2", "ok", id="no container"),
+    ],
+)
+def test_a_container_that_other_nodes_cannot_reach(
+    container: str | None, addresses: tuple[str, ...], nodes: str, expected: str
+) -> None:
+    lo, eth = NODE.interfaces[0], NetInterface(name="eth0", addresses=addresses)
+    system = OsInfo(system="Linux", release="", machine="", hostname="", container=container)
+    env = Environment(variables={"SLURM_NNODES": nodes})
+    found = judge(CHECK, network=Network(interfaces=(lo, eth)), environment=env, os_info=system)
+    assert found.status == expected

@@ -77,9 +77,11 @@ def _socket(setting: Setting, network: Network, nodes: int) -> Iterator[Finding]
         loopback = [item.loopback for item in matching if _usable(item)]
         if nodes > 1 and others and any(loopback):
             # the kernel's first interface is the loopback, and NCCL's bootstrap takes the first
-            what = "matches only" if all(loopback) else "lets NCCL begin with"
             yield fail(
-                f"{setting.shown} {what} the loopback interface, but the job has {nodes} nodes",
+                f"{setting.shown} matches only the loopback interface, but the job has {nodes} nodes"
+                if all(loopback)
+                else f"{setting.shown} lets NCCL begin with the loopback interface, but the job has"
+                f" {nodes} nodes",
                 effect="the ranks of different nodes cannot connect, and NCCL hangs or stops with a"
                 " system error",
                 hint=f"{setting.remedy}, or set it to an interface that reaches the other nodes, one"

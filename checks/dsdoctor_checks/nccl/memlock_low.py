@@ -149,4 +149,19 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=_VICTIMS,
     ),
+    Signature(
+        # FI_EFA_ERR_INTERNAL_RX_BUF_POST: a limit of 64 MiB is too small for its buffers
+        # (awslabs/awsome-distributed-ai#647)
+        pattern=r"(?:Failure|Failed) to post internal receive buffers",
+        source="libfabric 1.18-2.1 prov/efa/src/efa_errno.h",
+        message="the EFA provider could not allocate its receive buffers in locked memory",
+        examples=(
+            "EFA internal error: (4112) Failure to post internal receive buffers",
+            "libfabric:41:1700:efa:ep_ctrl:efa_rdm_ep_bulk_post_internal_rx_pkts():93<warn> Failure to post internal receive buffers",
+            "Libfabric error: (-12) Cannot allocate memory; Failure to post internal receive buffers",
+        ),
+        not_examples=("Failure to post internal send buffers",),
+        level=Level.LIKELY,
+        masks=_VICTIMS,
+    ),
 )

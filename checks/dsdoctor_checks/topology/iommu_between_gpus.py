@@ -151,4 +151,18 @@ SIGNATURES = (
         ),
         level=Level.HINT,
     ),
+    Signature(
+        pattern=r"\b(?:nvidia|amdgpu) [0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d: AMD-Vi: Event logged \[IO_PAGE_FAULT",
+        source="linux 5.3-6.17 drivers/iommu/amd/iommu.c, with the name of the driver",
+        message="the IOMMU refused a transfer of a GPU",
+        examples=(
+            "[ 8621.1] nvidia 0000:41:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0001 address=0xf3e0000100 flags=0x0030]",
+            "kernel: nvidia 0000:0a:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x001c address=0xd0139068 flags=0x0020]",
+            "amdgpu 0000:43:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0010 address=0x0 flags=0x0000]",
+        ),
+        not_examples=(
+            "nvme 0000:01:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0002 address=0x0 flags=0x0000]",
+        ),
+        level=Level.LIKELY,
+    ),
 )

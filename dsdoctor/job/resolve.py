@@ -53,7 +53,7 @@ _COUNTING = frozenset({"deepspeed", "torchrun", "accelerate"})
 _ARGUMENT = re.compile(
     r"(?P<function>^(?:function[ \t]+[\w-]+[ \t]*(?:\([ \t]*\))?|[\w-]+[ \t]*\([ \t]*\))\s*\{"
     r"(?:[^\n]*\}[ \t;]*$|(?:(?!^\}).)*))"
-    r"|\$(?:(?P<number>[1-9])(?!\w)|\{(?P<braced>[1-9])\})"
+    r"|\$(?:(?P<number>[1-9])(?!\w)|\{(?P<braced>[1-9])(?P<default>:?[-=][^{}$`]*)?\})"
     r'|"?\$(?:@|\*|\{@\}|\{\*\})"?',
     re.MULTILINE | re.DOTALL,
 )
@@ -252,6 +252,8 @@ def _with_arguments(text: str, arguments: Sequence[str]) -> str:
 
     >>> _with_arguments('f() {\n  "$@" $1\n}\nf torchrun $1 "$@"', ["t.py"])
     'f() {\n  "$@" $1\n}\nf torchrun t.py t.py'
+    >>> _with_arguments("torchrun --n ${1:-8} ${2:-t.py}", ["4"])
+    'torchrun --n 4 t.py'
     """
 
     def value(found: re.Match[str]) -> str:
@@ -261,7 +263,11 @@ def _with_arguments(text: str, arguments: Sequence[str]) -> str:
         if place is None:
             return shlex.join(arguments)
         number = int(place)
-        return arguments[number - 1] if 0 < number <= len(arguments) else found[0]
+        given = arguments[number - 1] if number <= len(arguments) else None
+        default = found["default"]
+        if default and (given is None or (not given and default[0] == ":")):
+            return default.lstrip(":")[1:]
+        return found[0] if given is None else given
 
     return _ARGUMENT.sub(value, text)
 

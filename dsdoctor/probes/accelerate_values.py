@@ -142,8 +142,9 @@ def _rejections(
     several = str(machines) != "1"  # else nothing reads `machine_rank`
     for key in ("num_processes", "num_machines", *("machine_rank",) * several):
         value = values.get(key)
-        text = isinstance(value, str) and not re.fullmatch(r"\s*\d+\s*", value)
-        if key not in options and (text or isinstance(value, (dict, list))):
+        odd = isinstance(value, str) and not re.fullmatch(r"\s*\d+\s*", value)
+        odd = odd or (key == "num_machines" and isinstance(value, (dict, list)))
+        if key not in options and odd:
             yield Rejection(f"`{key}` is `{value}`; expected a number", f"set `{key}` to a number")
     if gpu_ids := rejected_gpu_ids(values, options):
         yield Rejection(gpu_ids, _GPU_IDS)

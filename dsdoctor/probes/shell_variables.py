@@ -14,7 +14,9 @@ VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 #: The number of an array's items.
 _COUNTED = re.compile(r"\$\{#([A-Za-z_]\w*)\[[@*]\]\}")
 #: A variable with a value for when it is not set.
-_DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):?[-=]([^{}$`]*)\}")
+_DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*|[1-9]\d?):?[-=]([^{}$`]*)\}")
+#: An argument that is the same word with and without quotes.
+_PLAIN = re.compile(r"[\w./:=,@%+-]+")
 #: Defaults in defaults that are read.
 _NESTED = 4
 #: Variables that a scheduler or a platform sets for a job, so that their defaults say nothing.
@@ -171,6 +173,11 @@ class Variables:
 
         def value(found: re.Match[str]) -> str:
             name, default = found[1], found[2]
+            if name.isdecimal() and self.arguments is not None:
+                given = "".join(self.arguments[int(name) - 1 : int(name)])
+                if not given:
+                    return default
+                return given if _PLAIN.fullmatch(given) else found[0]
             if name in self.known and (self.known[name] or ":" not in found[0]):
                 return f"${{{name}}}"
             set_here = re.search(rf"\b{name}\+?=", line)

@@ -68,6 +68,8 @@ PLAIN = [
     ("G=2\ntorchrun --n ${G:-8} t.py", 2, "torchrun --n 2 t.py"),
     ('G=\ntorchrun --n ${G:-8} --m "${G-1}" t.py', 2, "torchrun --n 8 --m  t.py"),
     ("G=${G:-${H:-3}}\ntorchrun --n $G t.py", 2, "torchrun --n 3 t.py"),
+    ("torchrun --n ${1:-8} ${12-t.py}", 1, "torchrun --n 8 t.py"),
+    ("f() {\n torchrun --n ${1:-8} ${2:-t.py}\n}\nf 2", 2, "torchrun --n 2 t.py"),
     ("torchrun ${MORE:-} t.py", 1, "torchrun t.py"),
     ("MORE=\ntorchrun $MORE t.py", 2, "torchrun t.py"),
     ('torchrun t.py "${MORE:-}"', 1, "torchrun t.py "),
@@ -199,6 +201,8 @@ def test_an_unknown_program_that_nothing_takes_for_a_launcher_is_none(text: str)
         pytest.param('function g { echo $1; }\ntorchrun "$@"', "a.py", id="a function in one line"),
         pytest.param("f() {\n torchrun $1\n}\nf $1", "a.py", id="the argument of a function"),
         pytest.param("f() {\n torchrun $1\n}\nf b.py", "b.py", id="its own argument"),
+        pytest.param("torchrun ${1:-b.py}", "a.py", id="an argument with a default"),
+        pytest.param("torchrun ${2:-b.py}", "b.py", id="the default of an argument"),
     ],
 )
 def test_a_script_is_followed_past_what_only_contains_a_launchers_name(

@@ -49,7 +49,7 @@ WORDS = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "CRASH"}
 @options.selection
 @job.framework_option
 @click.option(
-    "--python", metavar="PATH", help="Environment whose DeepSpeed release to lint against."
+    "--python", metavar="PATH", help="Environment whose DeepSpeed and accelerate to lint against."
 )
 @click.option(
     "--fail-on",

@@ -56,7 +56,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\bPreempted\b.{0,60}by (?:a pod|pod [0-9a-f-]{8,36}|default/|\S+/\S+) |Preemption(?:ByScheduler|ByKubeScheduler)",
-        source="kubernetes 1.20-1.34 pkg/kubelet, pkg/scheduler: events and pod status",
+        source="kubernetes 1.20-1.34 pkg/scheduler: events; the reasons PreemptionByKubeScheduler of 1.25-1.26, PreemptionByScheduler since",
         examples=(
             "Warning  Preempted  3m  default-scheduler  Preempted by a pod on node gpu-3",
             "Normal  Preempted  3m  default-scheduler  Preempted by pod 0c9d1e52-33aa-41bb-8f11-1a2b3c4d5e6f on node gpu-3",

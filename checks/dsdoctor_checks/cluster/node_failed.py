@@ -182,7 +182,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\bNodeNotReady\b.{0,80}Node is not ready|Node \S+ status is now: NodeNotReady|\bNodeLost\b|DeletionByTaintManager|TaintManagerEviction",
-        source="kubernetes 1.20-1.34 pkg/kubelet, pkg/scheduler: events and pod status",
+        source="kubernetes 1.20-1.34: events and pod status; DeletionByTaintManager since 1.25",
         examples=(
             "Warning  NodeNotReady  4m  node-controller  Node is not ready",
             "Node gpu-3 status is now: NodeNotReady",

@@ -47,7 +47,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"EvictionByEvictionAPI|TerminationByKubelet|evicting pod \S+/\S+",
-        source="kubernetes 1.20-1.34 pkg/kubelet, pkg/scheduler: events and pod status",
+        source="kubernetes 1.25-1.34: reasons of the pod condition DisruptionTarget; kubectl drain",
         examples=(
             "reason: EvictionByEvictionAPI",
             "reason: TerminationByKubelet",

@@ -170,7 +170,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Could not find nvcc",
-        source="cmake 3.17-4.0 Modules/FindCUDAToolkit.cmake",
+        source="cmake 3.17-4.4 FindCUDAToolkit.cmake, Internal/CMakeCUDAFindToolkit.cmake",
         examples=("Could not find nvcc",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
@@ -247,14 +247,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Failed to find nvcc",
-        source="cmake 3.17-4.0 Modules/CMakeDetermineCUDACompiler.cmake",
+        source="cmake 3.20-4.4 CMakeDetermineCUDACompiler.cmake, Internal/CMakeCUDAFindToolkit.cmake",
         examples=("Failed to find nvcc",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
         pattern="set the CUDAToolkit_ROOT",
-        source="cmake 3.17-4.0 Modules/FindCUDAToolkit.cmake",
+        source="cmake 3.20-4.4 CMakeDetermineCUDACompiler.cmake, Internal/CMakeCUDAFindToolkit.cmake",
         examples=("set the CUDAToolkit_ROOT",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
@@ -269,14 +269,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="No CMAKE_CUDA_COMPILER could be found",
-        source="cmake 3.8-4.0 Modules/CMakeDetermineCUDACompiler.cmake",
+        source="cmake 3.8-4.4 Source/cmGlobalGenerator.cxx",
         examples=("  No CMAKE_CUDA_COMPILER could be found.",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
         pattern="CMAKE_CUDA_COMPILER:? .{0,80}(?:not found|is not able to compile|is not a full path)",
-        source="cmake 3.8-4.0 Modules/CMakeDetermineCUDACompiler.cmake",
+        source="cmake 3.8-4.4 Source/cmGlobalGenerator.cxx, Modules/CMakeTestCUDACompiler.cmake, as a project puts it on a line",
         examples=(
             "CMAKE_CUDA_COMPILER not found",
             "CMAKE_CUDA_COMPILER is not able to compile",
@@ -301,9 +301,12 @@ SIGNATURES = (
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        pattern="Could not find compiler set in environment variable CUDACXX",
-        source="cmake 3.8-4.0 Modules/CMakeDetermineCUDACompiler.cmake",
-        examples=("  Could not find compiler set in environment variable CUDACXX:",),
+        pattern="Could not find (?:compiler set in|the compiler specified in the) environment variable CUDACXX",
+        source="cmake 3.8-4.2, and 4.3-4.4 in other words, Modules/CMakeDetermineCUDACompiler.cmake",
+        examples=(
+            "  Could not find compiler set in environment variable CUDACXX:",
+            "  Could not find the compiler specified in the environment variable CUDACXX:",
+        ),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
     ),

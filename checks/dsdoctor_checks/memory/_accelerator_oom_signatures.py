@@ -190,7 +190,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\bpycuda\._driver\.MemoryError: |Allocation is out of device memory on current platform\b|\bError Code 2: OutOfMemory\b",
-        source="pycuda 2020-2025 src/cpp/cuda.hpp; Intel Extension for PyTorch 1.13-2.8 csrc/gpu; TensorRT 8-10 (virtualMemoryBuffer.cpp)",
+        source="pycuda 2020-2025 src/cpp/cuda.hpp; Intel Extension for PyTorch 2.0-2.10 csrc/gpu; TensorRT 8-10 (virtualMemoryBuffer.cpp)",
         examples=(
             "pycuda._driver.MemoryError: cuMemAlloc failed: out of memory",
             "RuntimeError: Allocation is out of device memory on current platform.",

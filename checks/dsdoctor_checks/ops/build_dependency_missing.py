@@ -223,7 +223,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\bCMake (?P<needed>\d+\.\d+[\d.]*) or higher is required\.  ?You are running version (?P<found>\d[\w.-]*)",
-        source="cmake 2.8-4.1 Source/cmMakefile.cxx",
+        source="cmake 2.6-4.4 Source/cmCMakeMinimumRequired.cxx",
         message="The build needs CMake {needed} or later, and {found} is installed",
         hint="install a newer CMake in the environment of the build (`pip install cmake`)",
         examples=("    CMake 3.26 or higher is required.  You are running version 3.16.3",),

@@ -242,8 +242,19 @@ SIGNATURES = (
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
+        pattern="Could not find (?:compiler set in|the compiler specified in the) environment variable (?:CC|CXX|CUDAHOSTCXX):",
+        source="cmake 2.8-4.2, and 4.3-4.4 in other words, Modules/CMakeDetermineCCompiler.cmake, CMakeDetermineCXXCompiler.cmake",
+        examples=(
+            "  Could not find compiler set in environment variable CXX:",
+            "  Could not find the compiler specified in the environment variable CC:",
+            "  Could not find compiler set in environment variable CUDAHOSTCXX:",
+        ),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
         pattern="No CMAKE_CX?X?_COMPILER could be found",
-        source="cmake 2.8-4.0 Modules/CMakeDetermineCCompiler.cmake, CMakeDetermineCXXCompiler.cmake",
+        source="cmake 3.0-4.4 Source/cmGlobalGenerator.cxx",
         examples=(
             "  No CMAKE_CXX_COMPILER could be found.",
             "CMake Error: No CMAKE_C_COMPILER could be found.",
@@ -353,7 +364,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="CMAKE_(?:CXX|C)_COMPILER not set",
-        source="cmake 2.8-4.0 Source/cmGlobalGenerator.cxx",
+        source="cmake 2.8.7-4.4 Source/cmGlobalGenerator.cxx",
         examples=(
             "CMake Error: CMAKE_CXX_COMPILER not set, after EnableLanguage",
             "CMAKE_C_COMPILER not set",

@@ -1110,7 +1110,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"ERROR! Intel\S{0,4} Extension for PyTorch\* needs to work with PyTorch (?P<needed>\S{1,40}), but PyTorch (?P<found>\S{1,60}) is found",
-        source="Intel Extension for PyTorch 1.10-2.8 __init__.py",
+        source="Intel Extension for PyTorch 1.12-2.10 __init__.py",
         message="Intel Extension for PyTorch needs torch {needed}, and {found} is installed",
         hint="install the release of the extension that has the version of torch",
         examples=(

@@ -292,7 +292,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^version https://git-lfs\.github\.com/spec",
-        source="git-lfs 2.0-3.6 lfs/pointer.go: a pointer in place of its file",
+        source="git-lfs 0.6-3.7 lfs/pointer.go: a pointer in place of its file",
         examples=("version https://git-lfs.github.com/spec",),
         masks=("checkpoint-mismatch",),
     ),
@@ -351,7 +351,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"This repository (?:is over its data quota|exceeded its LFS budget)",
-        source="GitHub's server (2016-2026), printed by git-lfs 1.0-3.7 tq/manifest.go",
+        source="GitHub's server (2016-2026), printed by git-lfs 1.4-3.7 api/api.go, tq/api.go",
         message="The repository has used up its traffic of Git LFS, so the files were not sent",
         hint="download the files from elsewhere (a release, the hub); or its owner has to raise the budget, or wait for the next month",
         examples=(
@@ -362,7 +362,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="malformed smudge|external filter 'git-lfs filter-process' failed|smudge filter lfs failed|git-lfs: command not found",
-        source="git 2.0-2.49 convert.c, git-lfs 2.0-3.6 commands/command_smudge.go, bash and dash",
+        source="git 2.0-2.49 convert.c, git-lfs 2.3-3.7 commands/command_smudge.go, bash and dash",
         message="Git LFS did not fetch the files, so pointers stand in their place",
         hint="install git-lfs, then run `git lfs install` and `git lfs pull` in the repository",
         examples=(

@@ -247,8 +247,26 @@ SIGNATURES = (
     ),
     Signature(
         pattern="low on resource: ephemeral-storage",
-        source="kubernetes 1.8-1.34 pkg/kubelet/eviction/helpers.go",
+        source="kubernetes 1.15-1.34 pkg/kubelet/eviction/helpers.go; 1.7 says nodefs",
         examples=("The node was low on resource: ephemeral-storage.",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\bContainer (?P<container>\S{1,63}) exceeded its local ephemeral storage limit \x22(?P<limit>[^\x22\s]{1,20})\x22",
+        source="kubernetes 1.15-1.34 pkg/kubelet/eviction/helpers.go",
+        message="The container {container} wrote more than its limit of {limit} of ephemeral storage, and its pod was evicted",
+        hint="raise `limits.ephemeral-storage` of the container, or write checkpoints and caches to a mounted volume",
+        examples=('Container train exceeded its local ephemeral storage limit "20Gi". ',),
+        not_examples=("what ' exceeded its local ephemeral storage limit \"' means",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\bUsage of EmptyDir volume \x22(?P<volume>[^\x22\s]{1,63})\x22 exceeds the limit \x22(?P<limit>[^\x22\s]{1,20})\x22",
+        source="kubernetes 1.15-1.34 pkg/kubelet/eviction/helpers.go",
+        message="The `emptyDir` volume {volume} holds more than its limit of {limit}, and the pod was evicted",
+        hint="raise the `sizeLimit` of that volume, or write less to it; with `medium: Memory` its files take the node's memory",
+        examples=('Usage of EmptyDir volume "scratch" exceeds the limit "8Gi". ',),
+        not_examples=('Usage of EmptyDir volume "" exceeds the limit "".',),
         level=Level.STRONG,
     ),
     Signature(
@@ -335,7 +353,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"ephemeral local storage usage exceeds|low on resource: ephemeral-storage|\bENOSPC\b: no space",
-        source="kubernetes 1.8-1.34 pkg/kubelet/eviction; node.js 8-24 (libuv)",
+        source="kubernetes 1.15-1.34 pkg/kubelet/eviction/helpers.go; node.js 8-24 (libuv)",
         examples=(
             "Pod ephemeral local storage usage exceeds the total limit of containers 50Gi.",
             "The node was low on resource: ephemeral-storage. Threshold quantity: 9, available: 1.",

@@ -89,7 +89,7 @@ def read_machine(
     known = {type(fact) for fact in request.given}
     given: list[Fact] = [run, *request.given]
     if PatientChoice not in known and _needs_interpreter(probes, wanted):
-        given.append(interpreter.choose(host, request.python))
+        given.append(interpreter.choose(host, request.python, run))
     snapshot = collect(host, given, probes, wanted=wanted, timeout=total, progress=request.progress)
     if snapshot.partial and not request.keeps_partial:
         raise KeyboardInterrupt

@@ -15,6 +15,7 @@ from typing import Any
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, HostError, exists, read_text
 from dsdoctor.model.facts.python import PatientChoice
+from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.process import Result
 from dsdoctor.records import decode
 
@@ -23,6 +24,9 @@ Choice = PatientChoice
 
 CHILDREN = Path(__file__).parent / "probes" / "children"
 
+#: Two values of `PatientChoice.chosen_by`.
+BY_COMMAND = "the command"
+NEARBY = ".venv here"
 _KEY_MODULES = ("torch", "deepspeed")
 _EXPECTED = "expected an interpreter or the directory of an environment"
 
@@ -92,12 +96,13 @@ def run_child(
     return read_records(result.stdout), result
 
 
-def choose(host: Host, explicit: str | None = None) -> PatientChoice:
+def choose(host: Host, explicit: str | None = None, run: RunNeeds | None = None) -> PatientChoice:
     """The interpreter to examine, and why.
 
     Args:
         host: the machine.
         explicit: the value of `--python`: an interpreter, a command or an environment's folder.
+        run: the job, whose command may select an environment itself.
 
     Raises:
         UsageError: what the user passed is not an interpreter, or none was found.
@@ -107,6 +112,8 @@ def choose(host: Host, explicit: str | None = None) -> PatientChoice:
     from_env = host.env.get("DSDOCTOR_PYTHON", "")
     if from_env:
         return _explicit(host, from_env, "DSDOCTOR_PYTHON")
+    if run is not None and run.environment:
+        return _of_command(host, run.environment, run.environment_by)
 
     active = list(_active(host))
     candidates = [
@@ -124,13 +131,18 @@ def choose(host: Host, explicit: str | None = None) -> PatientChoice:
         what = f"`{on_path}` is the first `{os.path.basename(on_path)}` on PATH{outside}"  # noqa: PTH119
         candidates.append(("python3 on PATH", on_path, held, what))
 
+    nearby = _join(_query(host, "cwd"), ".venv")
+    if python_nearby := _python_in(host, nearby):
+        held = holding(host, nearby, python_nearby)
+        candidates.append((NEARBY, python_nearby, held, f"`{nearby}` is in this folder"))
+
     for chosen_by, python, held, what in candidates:
         if held:
             why = f"{what}, and it contains {' and '.join(held)}"
             return PatientChoice(executable=python, chosen_by=chosen_by, why=why)
     # none contains what a job needs: judge the one that would start the job
-    last = "running interpreter"
-    for chosen_by, python, _, what in sorted(candidates, key=lambda row: row[0] == last):
+    last = ("running interpreter", NEARBY)
+    for chosen_by, python, _, what in sorted(candidates, key=lambda row: row[0] in last):
         why = f"{what}; no environment here has torch or deepspeed"
         return PatientChoice(executable=python, chosen_by=chosen_by, why=why)
     raise UsageError(
@@ -205,6 +217,21 @@ def _explicit(host: Host, given: str, source: str) -> PatientChoice:
         raise UsageError(f"`{setting}`: `{path}` is not an executable file, {_EXPECTED}")
     why = f"`{source}` names it" if source.startswith("-") else f"the variable `{source}` names it"
     return PatientChoice(executable=path, chosen_by=source, why=why)
+
+
+def _of_command(host: Host, path: str, why: str) -> PatientChoice:
+    """The interpreter of an environment that the job's command selects."""
+    try:
+        is_folder = host.stat(path).kind == "dir"
+    except HostError:
+        is_folder = True
+    python = _python_in(host, path) if is_folder else path
+    if python is None:
+        raise UsageError(
+            f"the job's environment `{path}` does not exist yet ({why}); create it first "
+            "(`uv sync`, `pixi install`), or pass another with `--python`"
+        )
+    return PatientChoice(executable=python, chosen_by=BY_COMMAND, why=f"{why}: `{path}`")
 
 
 def _python_in(host: Host, prefix: str) -> str | None:

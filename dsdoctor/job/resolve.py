@@ -18,6 +18,7 @@ import msgspec
 from dsdoctor.errors import UsageError
 from dsdoctor.framework import framework_of, imports_torch, uses_deepspeed
 from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.job.environment import Selected, of_command, of_script
 from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.model.facts.run import ContainerStart, RunNeeds
 from dsdoctor.paste.docker_container import command_in, gpus_of, runtime_of
@@ -72,21 +73,25 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
     if not run.command:
         return run
     batch = _batch(run.command, host, run.cwd)
-    words, followed, reason = _follow(tuple(run.command), host, run.cwd)
+    words, followed, reason, activated = _follow(tuple(run.command), host, run.cwd)
     parsed, inside = parse_command(words), parse_command(command_in(words))
     used = _devices(parsed, host, run.cwd)
     text = _script_of(parsed, host, run.cwd)
+    container = _container(words, host, run.cwd)
+    selected = None if container else of_command(words, host, run.cwd) or activated
     gpus, gpus_by = gpus_of(words) or (run.container_gpus, run.container_gpus_by)
     run = msgspec.structs.replace(
         run,
         command=words,
         followed=followed,
         not_followed=reason,
+        environment=selected.path if selected else "",
+        environment_by=selected.why if selected else "",
         batch=batch,
         container_gpus=gpus,
         container_gpus_by=gpus_by,
         container_runtime=runtime_of(words),
-        container=_container(words, host, run.cwd),
+        container=container,
         uses_deepspeed=uses_deepspeed(text),
         container_ranks=inside.num_gpus if inside.launcher in _COUNTING else None,
         visible_devices=used.visible,
@@ -146,33 +151,41 @@ def from_trainer(path: str, host: Host, cwd: str) -> tuple[str | None, str]:
     return inner, "accelerate" if isinstance(plugin, dict) else "hf"
 
 
-def _follow(words: tuple[str, ...], host: Host, cwd: str) -> tuple[tuple[str, ...], str, str]:
-    """The innermost command, where it was found, and why it could not be determined."""
+def _follow(
+    words: tuple[str, ...], host: Host, cwd: str
+) -> tuple[tuple[str, ...], str, str, Selected | None]:
+    """The innermost command, where it was found, why it could not be determined.
+
+    The last is the environment that a script activates before it.
+    """
+    activated: Selected | None = None
     if len(words) == 1 and " " in words[0]:
         try:
             words = tuple(shlex.split(words[0]))
         except ValueError as error:
-            return words, "", f"`{words[0][:60]}` cannot be split into words: {error}"
+            return words, "", f"`{words[0][:60]}` cannot be split into words: {error}", None
     followed = ""
     for _ in range(_DEEPEST):
         place = _shell_at(words)
         if place is None:
-            return words, followed, unfollowed(words)
+            return words, followed, unfollowed(words), activated
         text, name, reason = _shell_text(words[place:], host, cwd)
         if reason:
-            return words, followed, reason
+            return words, followed, reason, activated
         found = launches(text)
         if len(found) != 1:
             count = f"{len(found)} commands that launch a job" if found else "no launch command"
-            return words, followed, f"{name} contains {count}, expected one"
+            return words, followed, f"{name} contains {count}, expected one", activated
         script = found[0].depends_on or parse_command(found[0].words).script or ""
         # options, the script or both, which only a shell can expand, and not its folder alone
         if script.startswith("$") and not _IN_FOLDER.fullmatch(script):
-            return words, followed, f"`{script}` in line {found[0].line} of {name} is not known"
+            unknown = f"`{script}` in line {found[0].line} of {name} is not known"
+            return words, followed, unknown, activated
+        activated = of_script(text, found[0].line, name, host, cwd) or activated
         followed = name if name.startswith("the") else f"line {found[0].line} of {name}"
         # `srun` with its options, or assignments, may precede the shell and apply to the job
         words = (*words[:place], *found[0].words)
-    return words, followed, "shells that start other shells are nested too deeply"
+    return words, followed, "shells that start other shells are nested too deeply", activated
 
 
 def _batch(words: Sequence[str], host: Host, cwd: str) -> dict[str, str]:

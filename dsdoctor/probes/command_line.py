@@ -317,16 +317,20 @@ def command_of(run: RunNeeds) -> LaunchCommand | None:
     return parse_command(shlex.split(words[0]) if len(words) == 1 and " " in words[0] else words)
 
 
-def started(argv: Sequence[str]) -> list[str]:
+def started(argv: Sequence[str], *, runners: bool = True) -> list[str]:
     """The program that a command starts behind prefixes, `srun` or `mpirun`, with its arguments.
+
+    Args:
+        argv: the command.
+        runners: `uv run` and its like count as prefixes too.
 
     >>> started(["sudo", "srun", "-N2", "env", "A=1", "apptainer", "exec", "x.sif", "true"])
     ['apptainer', 'exec', 'x.sif', 'true']
     """
-    words, _ = unwrap(list(argv))
+    words, _ = unwrap(list(argv), runners=runners)
     launcher, rest = _program(words)
     if launcher in {"srun", "mpirun"}:
-        words, _ = unwrap(_after_starter(launcher, rest)[1])
+        words, _ = unwrap(_after_starter(launcher, rest)[1], runners=runners)
     return words
 
 

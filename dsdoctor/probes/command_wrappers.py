@@ -18,8 +18,8 @@ def _drop_options(words: list[str], takes: frozenset[str]) -> list[str]:
     return words
 
 
-def unwrap(words: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Removes what precedes the program: assignments, `env`, `nohup`, `uv run`."""
+def unwrap(words: list[str], *, runners: bool = True) -> tuple[list[str], dict[str, str]]:
+    """Removes what precedes the program: assignments, `env`, `nohup`, and runners (`uv run`)."""
     env: dict[str, str] = {}
     while words:
         name = posixpath.basename(words[0])
@@ -31,7 +31,7 @@ def unwrap(words: list[str]) -> tuple[list[str], dict[str, str]]:
             words = _drop_options(words[2 if action else 1 :], WRAPPERS[name])
             if name in {"timeout", "taskset"} and words:
                 words.pop(0)
-        elif name in RUNNERS and (place := _runs_at(words, RUNNERS[name])):
+        elif runners and name in RUNNERS and (place := runs_at(words, RUNNERS[name])):
             words = _drop_options(words[place:], RUNNER_TAKES)
             if name == "hatch" and words:  # `gpu:torchrun` runs it in the environment `gpu`
                 words[0] = words[0].rpartition(":")[2]
@@ -40,10 +40,10 @@ def unwrap(words: list[str]) -> tuple[list[str], dict[str, str]]:
     return words, env
 
 
-def _runs_at(words: Sequence[str], action: str) -> int:
+def runs_at(words: Sequence[str], action: str) -> int:
     """Where the command of a runner begins, with its options; 0 = it runs none.
 
-    >>> _runs_at(["uv", "--quiet", "run", "a.py"], "run"), _runs_at(["uv", "pip", "run"], "run")
+    >>> runs_at(["uv", "--quiet", "run", "a.py"], "run"), runs_at(["uv", "pip", "run"], "run")
     (3, 0)
     """
     if not action:

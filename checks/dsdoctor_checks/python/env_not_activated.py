@@ -34,7 +34,7 @@ from dsdoctor.api import (
 
 CONDITION = Condition("env-not-activated", id="DSD910", scope=Scope.USER_ENV, since="0.1")
 #: Ways to choose an environment other than the shell's.
-NAMED = ("--python", "DSDOCTOR_PYTHON")
+NAMED = ("--python", "DSDOCTOR_PYTHON", "the command")
 
 
 @check(CONDITION)

@@ -19,7 +19,7 @@ class PatientChoice(Fact, frozen=True, kw_only=True):
     Attributes:
         executable: path of the interpreter.
         chosen_by: `--python`, `DSDOCTOR_PYTHON`, `VIRTUAL_ENV`, `CONDA_PREFIX`,
-            `running interpreter` or `python3 on PATH`.
+            `running interpreter`, `python3 on PATH`, `the command` or `.venv here`.
         why: the reason, as one sentence for the report.
     """
 
@@ -34,7 +34,7 @@ class Patient(Fact, frozen=True, kw_only=True):
     Attributes:
         executable: path of the interpreter.
         chosen_by: `--python`, `DSDOCTOR_PYTHON`, `VIRTUAL_ENV`, `CONDA_PREFIX`,
-            `running interpreter` or `python3 on PATH`.
+            `running interpreter`, `python3 on PATH`, `the command` or `.venv here`.
         version: `3.11.7`.
         implementation: `CPython`.
         prefix: sys.prefix.

@@ -124,6 +124,9 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
         build_ops: ops that `DS_BUILD_*=1` in the environment requests to pre-build (`OPS` = all).
         command: the command after `check --` (for a shell, the command it starts); empty = none.
         followed: where in a shell script or string the command was found; "" = it is as given.
+        environment: folder or interpreter that the command itself selects (`uv run`, a path, a
+            script that activates it); "" = none, the shell decides.
+        environment_by: what selects it, in words.
         not_followed: why the command that starts the job could not be determined; "" = it was.
         batch: options of the Slurm job that the command submits, of `sbatch` and of the script's
             `#SBATCH` lines, by long names without dashes (`ntasks_per_node`); empty = none.
@@ -167,6 +170,8 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     build_ops: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     followed: str = ""
+    environment: str = ""
+    environment_by: str = ""
     not_followed: str = ""
     batch: dict[str, str] = {}
     visible_devices: str | None = None

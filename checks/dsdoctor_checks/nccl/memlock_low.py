@@ -152,7 +152,7 @@ SIGNATURES = (
     Signature(
         # FI_EFA_ERR_INTERNAL_RX_BUF_POST: a limit of 64 MiB is too small for its buffers
         # (awslabs/awsome-distributed-ai#647)
-        pattern=r"(?:Failure|Failed) to post internal receive buffers",
+        pattern="Failure to post internal receive buffers",
         source="libfabric 1.18-2.1 prov/efa/src/efa_errno.h",
         message="the EFA provider could not allocate its receive buffers in locked memory",
         examples=(
@@ -160,7 +160,6 @@ SIGNATURES = (
             "libfabric:41:1700:efa:ep_ctrl:efa_rdm_ep_bulk_post_internal_rx_pkts():93<warn> Failure to post internal receive buffers",
             "Libfabric error: (-12) Cannot allocate memory; Failure to post internal receive buffers",
         ),
-        not_examples=("Failure to post internal send buffers",),
         level=Level.LIKELY,
         masks=_VICTIMS,
     ),

@@ -1,4 +1,4 @@
-"""How a command starts the job's container: which of its options pass on GPUs and shared memory.
+"""How a command starts the job's container: what its options pass on of GPUs, memory and networks.
 
 Sources, read 2026-11-29: docker/cli v18 to v28 cli/command/container/opts.go; podman-run(1) 4.0 to
 5.6; nerdctl 1.0 to 2.1 docs/command-reference.md; apptainer 1.0 to 1.4 and singularity 2.6 to 4.3
@@ -75,9 +75,13 @@ def _of(
         program=program,
         gpus=next(filter(None, (_gpu_option(*pair, is_oci=is_oci) for pair in pairs)), ""),
         shm=next(filter(None, (_shm_option(*pair) for pair in pairs)), "") if is_oci else "",
+        network=next(filter(None, (_network_option(*pair) for pair in pairs)), "")
+        if is_oci
+        else "",
         unknown=any("$" in word or word.startswith("instance://") for word in before),
         launcher="" if launcher == "other" else launcher,
         script=parsed.script or "",
+        nodes=parsed.num_nodes or 1,
         workers=bool(_WORKERS & options),
         on_cpu=bool(_ON_CPU & options)
         or variables.get("DS_ACCELERATOR") == "cpu"
@@ -123,3 +127,10 @@ def _shm_option(name: str, value: str) -> str:
     own = {"--shm-size": True, "--ipc": value not in ("", "private", "shareable"), "--pod": True}
     mounts = name in ("-v", "--volume", "--mount", "--tmpfs") and _SHM in value
     return f"{name} {value}".strip() if own.get(name) or mounts else ""
+
+
+def _network_option(name: str, value: str) -> str:
+    """The option, if it gives the container another network than the default bridge."""
+    if name in ("--network", "--net") and value not in ("", "bridge", "default"):
+        return f"{name} {value}"
+    return name if name in ("--pod", "--network-alias", "--ip") else ""

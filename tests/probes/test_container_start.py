@@ -80,6 +80,22 @@ def test_what_is_started(line: str, program: str, launcher: str, script: str) ->
 
 
 @pytest.mark.parametrize(
+    ("options", "network"),
+    [
+        pytest.param("--gpus all", "", id="the default"),
+        pytest.param("--network=host", "--network host", id="the host's"),
+        pytest.param("--net host", "--net host", id="the old name"),
+        pytest.param("--network bridge", "", id="the default by its name"),
+        pytest.param("--network overlay1", "--network overlay1", id="a network of the user"),
+    ],
+)
+def test_the_network_and_the_nodes(options: str, network: str) -> None:
+    found = container_start(f"docker run {options} img torchrun --nnodes=2 t.py".split())
+    assert found is not None
+    assert (found.network, found.nodes) == (network, 2)
+
+
+@pytest.mark.parametrize(
     "line",
     [
         pytest.param("deepspeed --num_gpus 2 t.py --run docker", id="no container"),

@@ -11,6 +11,7 @@ import posixpath
 from collections.abc import Iterator, Mapping
 
 from dsdoctor.api import (
+    ContainerStart,
     Finding,
     Missing,
     NcclPlugins,
@@ -164,6 +165,26 @@ def gid_index(found: Mapping[str, Setting], network: Network) -> Iterator[Findin
 _BRIDGES = {"docker": "172.17.", "podman": "10.88."}
 
 
+_UNREACHABLE = (
+    "ranks on other nodes cannot connect to its ranks: the first collective fails or hangs"
+)
+
+
+def started_behind_bridge(start: ContainerStart) -> Iterator[Finding]:
+    """Judges a command that starts such a container; podman's configuration may say otherwise."""
+    program = start.program.partition(" ")[0]
+    if program not in ("docker", "nerdctl") or start.nodes == 1 or start.network or start.unknown:
+        return
+    yield fail(
+        f"`{start.program}` without `--network host` gives the container an address that only its own"
+        f" host reaches, but `{start.launcher}` starts a run over {start.nodes} nodes",
+        effect=_UNREACHABLE,
+        hint="add `--network host` before the image, on all nodes",
+        program=start.program,
+        nodes=start.nodes,
+    )
+
+
 def behind_bridge(network: Network, os: OsInfo | Missing, nodes: int) -> Iterator[Finding]:
     """Judges a container of a run over several nodes that has only the address of a bridge."""
     try:
@@ -183,7 +204,7 @@ def behind_bridge(network: Network, os: OsInfo | Missing, nodes: int) -> Iterato
     yield fail(
         f"this {container} container has only the address {own[0]} of a bridge on its own host, but the"
         f" job has {nodes} nodes",
-        effect="ranks on other nodes cannot connect to its ranks: the first collective fails or hangs",
+        effect=_UNREACHABLE,
         hint="start the containers of all nodes with `--network host`",
         addresses=own,
         container=container,

@@ -43,6 +43,7 @@ from dsdoctor.api import (
     NetInterface,
     Network,
     OsInfo,
+    RunNeeds,
     Scope,
     check,
     fail,
@@ -161,6 +162,7 @@ def interfaces_exist(
     hostfile: Hostfile | Missing,
     plugins: NcclPlugins | Missing,
     os: OsInfo | Missing,
+    run: RunNeeds,
 ) -> Iterator[Finding]:
     """Compares the variables that name networks, interfaces and adapters with those of this node."""
     found = settings(env, files, command)
@@ -181,6 +183,8 @@ def interfaces_exist(
         yield from _networks.efa_without_plugin(found, network, known)
     if nodes > 1:
         yield from _networks.behind_bridge(network, os, nodes)
+    if run.container is not None:
+        yield from _networks.started_behind_bridge(run.container)
     gloo = variable(env, "GLOO_SOCKET_IFNAME")
     if gloo:
         ranks = not isinstance(command, Missing) and command.launcher != "python"

@@ -60,9 +60,11 @@ class ContainerStart(msgspec.Struct, frozen=True, kw_only=True):
         program: `docker run`, `apptainer exec`, `srun --container-image` …
         gpus: the option that passes GPUs on (`--gpus all`, `--nv`); "" = none does.
         shm: the option that decides about /dev/shm (`--ipc=host`); "" = none does.
-        unknown: words that only a shell knows, or a container that runs already, may decide both.
+        network: the option that decides about its network (`--network host`); "" = none does.
+        unknown: words that only a shell knows, or a container that runs already, may decide these.
         launcher: what it starts: a launcher, `python`, or "" for anything else.
         script: the script that this starts; "" = none was found.
+        nodes: nodes of the run, as the command inside says.
         workers: options of the script set DataLoader workers.
         on_cpu: the command keeps the job on the CPU.
         uses_torch: the script can be read here and imports torch, or a library on top of it.
@@ -71,9 +73,11 @@ class ContainerStart(msgspec.Struct, frozen=True, kw_only=True):
     program: str
     gpus: str = ""
     shm: str = ""
+    network: str = ""
     unknown: bool = False
     launcher: str = ""
     script: str = ""
+    nodes: int = 1
     workers: bool = False
     on_cpu: bool = False
     uses_torch: bool = False

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import (
+    ContainerStart,
     Environment,
     Gpus,
     LaunchCommand,
@@ -14,6 +17,7 @@ from dsdoctor.api import (
     Network,
     OsInfo,
     RdmaPort,
+    RunNeeds,
 )
 from dsdoctor.model.facts.network import Gid
 from dsdoctor.probes.network import parse_settings
@@ -320,3 +324,20 @@ def test_a_container_that_other_nodes_cannot_reach(
     env = Environment(variables={"SLURM_NNODES": nodes})
     found = judge(CHECK, network=Network(interfaces=(lo, eth)), environment=env, os_info=system)
     assert found.status == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        pytest.param({}, "fail", id="the bridge of Docker"),
+        pytest.param({"network": "--network host"}, "ok", id="the network of the host"),
+        pytest.param({"nodes": 1}, "ok", id="a single node"),
+        pytest.param({"unknown": True}, "ok", id="options that a shell knows"),
+        pytest.param({"program": "podman run"}, "ok", id="podman, whose configuration may say so"),
+        pytest.param({"program": "apptainer exec"}, "ok", id="Apptainer uses the host's network"),
+    ],
+)
+def test_a_command_that_starts_such_a_container(fields: dict[str, Any], expected: str) -> None:
+    start: dict[str, Any] = {"program": "docker run", "launcher": "torchrun", "nodes": 2}
+    run = RunNeeds(container=ContainerStart(**{**start, **fields}))
+    assert judge(CHECK, network=NODE, run_needs=run).status == expected

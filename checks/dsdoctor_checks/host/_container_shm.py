@@ -17,6 +17,7 @@ from dsdoctor.api import (
     fail,
     skip,
     warn,
+    without_fix,
 )
 
 from ._util import ranks
@@ -47,7 +48,7 @@ def in_container(
         return
     wanted = "1 rank with DataLoader workers" if count == 1 else f"{count} ranks"
     known = isinstance(runtimes, ContainerRuntimes)
-    yield (fail if count > 1 and known else warn)(
+    finding = (fail if count > 1 and known else warn)(
         f"`{start.program}` sets neither `--shm-size` nor `--ipc`, so /dev/shm of the container has"
         f" {_DEFAULT_MIB} MiB, but it starts {wanted}",
         effect="DataLoader workers stop with a bus error, or NCCL cannot extend its segment",
@@ -56,6 +57,7 @@ def in_container(
         ranks=count,
         program=start.program,
     )
+    yield without_fix(finding)  # that of the host is another one
 
 
 def is_stated(resources: Resources | Missing) -> bool:

@@ -39,6 +39,8 @@ INDENT = 12
 WORDS, APART, SMALL = 7, 5, 0.6
 #: Fewest characters of a sentence in Chinese.
 HAN = 15
+#: Most lines of a report by a person; a longer text with sentences is what models or users said.
+LONGEST_REPORT = 1500
 #: Most words of a heading without markup, and the share of them that begin with a capital.
 MOST_WORDS, CAPITAL = 12, 0.6
 
@@ -245,7 +247,9 @@ def take_out_quotations(scan: Scan, data: bytes) -> None:
     scan.tail = [row for row in scan.tail if row[0] not in listed]
     shape = shape_of(lines)
     if not is_document(shape):
-        scan.told = _claims(shape, lines) or (scan.step is None and _only_tells(shape, lines))
+        scan.told = len(lines) <= LONGEST_REPORT and (
+            _claims(shape, lines) or (scan.step is None and _only_tells(shape, lines))
+        )
         return
     scan.document = True
     scan.marks = {}

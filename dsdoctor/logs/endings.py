@@ -128,14 +128,14 @@ NOTICE = lazy(r"^\[notice\]|^WARNING: You are using pip|^You should consider upg
 #: Trainer of transformers (3-5 trainer.py), fairseq (0.9-0.12 fairseq_cli/train.py), verl (0.2-0.6
 #: trainer/ppo/ray_trainer.py), torch's elastic agent (1.9-2.15 elastic/agent/server/api.py), Ray
 #: (2.0-2.54 train, dashboard/modules/job/cli.py), SageMaker (sagemaker-training 3-4
-#: sagemaker_training/trainer.py).
+#: sagemaker_training/trainer.py), scripts in Chinese.
 SUCCEEDED = lazy(
     r"`Trainer\.fit` stopped: `max_(?:epochs|steps)=-?\d{1,9}` reached\.$"
     r"|^Training completed\. Do not forget to share your model on huggingface\.co/models =\)"
     r"|\| INFO \| fairseq_cli\.train \| done training in \d"
     r"|\bFinal validation metrics: |\] worker group successfully finished\. Waiting "
     r"|^Job '\S{1,100}' succeeded$|^Training completed after \d{1,9} iterations at \d"
-    r"|\bReporting training SUCCESS$"
+    r"|\bReporting training SUCCESS$|^\W{0,8}训练(?:结束|完成)(?!后|时|前)"
 )
 BEGINNING = lazy(r"real_accelerator\.py|PyTorch extensions root")
 

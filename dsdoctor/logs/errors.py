@@ -37,7 +37,7 @@ BOX_HEAD, BOXED = ("╭", "┌", "+-"), ("│", "┃", "|", "╰", "└", "+-")
 #: The head of a rank's traceback, directly after another rank's output on the same line.
 GLUED_HEAD = lazy(r"(?<=\S)\[rank(?P<rank>\d{1,6})\]: (?=Traceback \()")
 EXCEPTION = lazy(
-    r"^(?:\|?\s*)?(?P<type>(?:[A-Za-z_]\w*\.){0,8}[A-Za-z_]\w*"
+    r"^(?:\|?\s*)?(?P<type>(?!_Unwind_)(?:[A-Za-z_]\w*\.){0,8}[A-Za-z_]\w*"
     r"(?:Error|Exception|Interrupt|Exit|Timeout|Failure|Mismatch\w*|NotFound|Warning)"
     r"|Exception(?=: \S))"
     r"(?:\(\w{1,80}\))?"  # Ray's wrapper names the exception of the task

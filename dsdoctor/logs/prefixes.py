@@ -22,8 +22,9 @@ PREFIXES = lazy(
     r"(?:, ip=[\d.]+)?\) ?|"  # Ray
     r"trainer/\d+ ?|"
     r"ERROR \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]{1,80}:\d{1,6}\] |"  # vLLM's logger
+    r"\| (?:ERROR \| stderr|INFO \| stdout) \| |"  # FastChat 0.1-0.2 utils.py, LLaVA: all output
     r"\[pod/[\w./-]{1,200}\] |"  # kubectl logs --prefix
-    r"[\w.-]{1,64} {1,30}\| |"  # docker compose
+    r"[a-zA-Z0-9_.-]{1,64} {1,30}\| |"  # docker compose
     r"<\d{1,3}>(?:1 )?|"  # syslog
     rf"\[?(?:{TIME})\]? (?:std(?:out|err) [FP] |{UNIT})?|"  # shippers, Kubernetes, journald
     # of pdsh, unlike the codes of CANN's errors (E, component, number)

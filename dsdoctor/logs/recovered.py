@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.endings import LAST_LINES, NATIVE_STACK
 from dsdoctor.logs.errors import Error
-from dsdoctor.logs.hits import TAIL, Scan
+from dsdoctor.logs.hits import FEW, TAIL, Scan
 from dsdoctor.logs.progress import LOADING, step_of
 from dsdoctor.model.diagnosis import Cause
 
@@ -38,7 +38,9 @@ def log_continued(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
         if not hits:
             continue
         seen = True
-        if len(scan.tail) < TAIL or any(hit.line >= scan.tail[0][0] for hit in hits):
+        last = max(hit.line for hit in hits)
+        # rows that are samples, or listed in a document, are taken out of the last lines
+        if len(scan.tail) <= FEW or last >= scan.tail[0][0] or scan.lines - last < TAIL:
             return False
         if any(NATIVE_STACK.match(text) for _, text in scan.tail[-LAST_LINES:]):
             return False  # the many lines are the calls of the process that died
@@ -56,6 +58,8 @@ ANSWERED = lazy(r'"[A-Z]{3,7} /\S{0,400} HTTP/[\d.]{1,3}" 4\d\d\b')
 #: its output handler may raise only because of that (v1/engine/exceptions.py; vllm issue 48745).
 ASKED_TO_STOP = "[shutdown] API server: shutdown triggered"
 STOPPED_ENGINE = "EngineDeadError"
+#: What a web server logs once it is ready (uvicorn 0.10-0.38 server.py, lifespan/on.py).
+SERVES = ("Started server process [", "Application startup complete")
 #: Lines of other output behind an exception, so its process has not ended with it.
 BEHIND = 3
 #: How often an exception was outlived before it counts as caught: a script that is started again
@@ -80,6 +84,21 @@ def answered_requests(scans: Sequence[Scan]) -> bool:
     """
     errors = [error for scan in scans for error in scan.errors]
     return bool(errors) and all(ANSWERED.search(error.more) for error in errors)
+
+
+def served_since(scans: Sequence[Scan]) -> bool:
+    """Whether a server was started after all failures of each log: they are of earlier attempts."""
+    seen = False
+    for scan in scans:
+        failed = [*(hit.line for hit in scan.hits), *(error.line for error in scan.errors)]
+        if not failed:
+            continue
+        seen = True
+        behind = [text for number, text in scan.tail if number > max(failed)]
+        begun = next((n for n, text in enumerate(behind) if SERVES[0] in text), None)
+        if begun is None or not any(SERVES[1] in text for text in behind[begun:]):
+            return False
+    return seen
 
 
 def stopped_on_request(scans: Sequence[Scan]) -> bool:

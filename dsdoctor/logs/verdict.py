@@ -33,6 +33,7 @@ from dsdoctor.logs.recovered import (
     answered_requests,
     log_continued,
     recurring,
+    served_since,
     stopped_on_request,
     training_continued,
 )
@@ -93,6 +94,8 @@ def judge(
     answers = _answers(expect, marks, names) if expect else ()
     causes = causes_of(choice, names, sorted_errors(scans))
     fell = any(name in marks for name in FATAL_MARKS)
+    if not fell and served_since(scans):
+        causes, error = (), None
     alive = not (causes or fell or choice.silent)
     if alive and any(harmless(scans) for harmless in HARMLESS):
         error = None

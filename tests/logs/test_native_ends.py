@@ -314,3 +314,80 @@ def test_a_title_quotes_what_torchrun_says_of_a_signal() -> None:
     assert said(f"# {ELASTIC.format(-9)} (pid: 21) of binary:{told}") == "host-oom-killed"
     assert said(f"# What does {ELASTIC.format(-9)} mean?{told}") != "host-oom-killed"
     assert said(f"# {ELASTIC.format(1)} (pid: 21) of binary:{told}") == "unrecognised"
+
+
+OLD = (
+    f"{SITE}torch/cuda/__init__.py:104: UserWarning: \n"
+    "NVIDIA A10 with CUDA capability sm_86 is not compatible with the current PyTorch installation.\n"
+)
+
+
+def test_a_log_goes_on_though_rows_of_its_end_are_samples() -> None:
+    rows = "".join(
+        f"After {n} steps, Global Step: {n}\n\nTrain Metrics so far: {{'accuracy': 0.{n}}}\n\n"
+        for n in range(1, 80)
+    )
+    end = "Train Metrics: {'loss': 0.0958, 'accuracy': 0.9395}\nEval Metrics: {'loss': None}\n"
+    assert said(f"{OLD}{rows}{end}") == "clean"
+    assert said(f"{OLD}Converting model to device: cuda\n") == "gpu-arch-unsupported"
+
+
+def test_tensorflow_goes_on_without_cudnn() -> None:
+    missing = "cannot open shared object file: No such file or directory"
+    text = (
+        "2024-05-01 02:23:58.971304: W tensorflow/stream_executor/platform/default/dso_loader.cc:64]"
+        f" Could not load dynamic library 'libcudnn.so.8'; dlerror: libcudnn.so.8: {missing}\n"
+        "Skipping registering GPU devices...\n1/1 [====] - 0s 201ms/step\n"
+    )
+    assert said(text) == "clean"
+    assert said(f"Traceback:\nImportError: libcudnn_ops.so.9: {missing}\n") == "cudnn-mismatch"
+
+
+def test_a_list_of_symbols_is_no_failure() -> None:
+    symbols = "_Unwind_DeleteException\nstd::bad_alloc\nSt9bad_alloc\nstd::bad_array_length\n"
+    done = "Executing transaction: ...working... done\n"
+    assert said(f"{symbols}{done}") == "clean"
+    words = "terminate called without an active exception\n"
+    assert said(f"{symbols}{words}{done}") == "unrecognised"
+    assert said("what():  std::bad_alloc\nAborted (core dumped)\n") == "host-oom-killed"
+
+
+def test_a_training_that_ended_well_in_chinese() -> None:
+    lost = (
+        "[rank7]:[E814 01:57:12.98 ProcessGroupNCCL.cpp:542] [Rank 7] Collective WorkNCCL(SeqNum=19,"
+        " OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) raised the following async"
+        " exception: NCCL error: unhandled system error, NCCL version 2.21.5\n"
+    )
+    assert said(f"{STEPS}{lost}训练结束 | 2000 步 | 386.4 min\n====\n") == "clean"
+    assert said(f"{STEPS}{lost}训练结束后保存\n") != "clean"
+
+
+def test_all_output_of_a_server_is_logged_as_an_error() -> None:
+    head = "2024-07-30 17:02:28 | ERROR | stderr | "
+    assert said(f"{head}INFO:     Uvicorn running on http://0.0.0.0:10000\n") == "clean"
+    raised = "Traceback (most recent call last):", '  File "x.py", line 1', "KeyError: 'x'"
+    assert said("".join(f"{head}{line}\n" for line in raised)) == "user-code"
+
+
+SERVED = "INFO:     Started server process [7]\nINFO:     Application startup complete.\n"
+MISSING = 'Traceback:\n  File "/code/api.py", line 12, in <module>\n    import pysolr\n'
+MISSING += "ModuleNotFoundError: No module named 'pysolr'\n"
+
+
+def test_a_server_that_starts_after_the_failure_has_outlived_it() -> None:
+    assert said(f"{MISSING}{SERVED}") == "clean"
+    assert said(f"{SERVED}{MISSING}") == "script-module-missing"
+    assert said(f"{MISSING}INFO:     Started server process [7]\n") == "script-module-missing"
+
+
+def test_a_table_does_not_fit_into_host_memory() -> None:
+    error = "pandas.errors.ParserError: Error tokenizing data. C error: "
+    assert said(f"{error}out of memory\n") == "host-oom-killed"
+    assert said(f"{error}Expected 7 fields in line 3, saw 9\n") != "host-oom-killed"
+
+
+def test_numba_was_built_for_an_older_numpy() -> None:
+    text = "SystemError: initialization of _internal failed without raising an exception\n"
+    frames = f'Traceback:\n  File "{SITE}numba/np/ufunc/decorators.py", line 3, in <module>\n'
+    assert said(frames + text) == "dependency-version-conflict"
+    assert said(frames.replace("numba", "other") + text) != "dependency-version-conflict"

@@ -131,6 +131,7 @@ SIGNATURES = (
         message="A process ended while a thread of a native library was still running in it",
         hint="find out why this rank left first: read its last lines; call `torch.distributed.destroy_process_group()` before the script ends",
         examples=("terminate called without an active exception",),
+        unless=("std::bad_array_length",),  # the strings of libstdc++
         level=Level.WEAK,
         echo=True,
     ),

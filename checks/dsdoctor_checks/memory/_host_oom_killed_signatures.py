@@ -294,8 +294,17 @@ SIGNATURES = (
             ">>> import ",
             "-c 'import ",
             '-c "import ',
+            "std::bad_array_length",  # the symbols of a library
         ),
         importing=False,
+    ),
+    Signature(
+        pattern=r"\bError tokenizing data\. C error: out of memory\b",
+        source="pandas 0.14-3.0 _libs/src/parser/tokenizer.c, _libs/parsers.pyx",
+        message="Host memory ran out: pandas could not hold the table that it reads",
+        hint="read the table in parts (`chunksize=`, `usecols=`, `dtype=`), start fewer processes that read it, or request more host memory",
+        examples=("pandas.errors.ParserError: Error tokenizing data. C error: out of memory",),
+        not_examples=("Error tokenizing data. C error: out of memorys",),
     ),
     Signature(
         pattern=r"killed due to the node running low on memory|^\S*ray\.exceptions\.OutOfMemoryError",

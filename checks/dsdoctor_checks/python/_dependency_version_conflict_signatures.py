@@ -368,6 +368,14 @@ SIGNATURES = (
         ),
     ),
     Signature(
+        pattern="SystemError: initialization of _internal failed without raising an exception",
+        source="numba 0.53-0.56 numba/np/ufunc/_internal.c; CPython's Objects/moduleobject.c",
+        message="This numba was built for an older NumPy than the installed one",
+        hint="upgrade numba (0.57 and newer support NumPy 1.24), or run `python -m pip install 'numpy<1.24'`",
+        examples=("SystemError: initialization of _internal failed without raising an exception",),
+        near=("numba",),
+    ),
+    Signature(
         pattern="module 'numpy' has no attribute '(?:float|int|bool|object|complex|str|long)'",
         source="python 3.5-3.14 Objects/moduleobject.c; wheels of numpy 1.23 and 1.24, 2026-11-29",
         message="numpy 1.24 removed `np.float` and its other aliases of Python's types",

@@ -51,7 +51,7 @@ SIGNATURES = (
         hint="free GPU memory, and remove the folders of other cuDNNs from `LD_LIBRARY_PATH`",
     ),
     Signature(
-        pattern=r"(?:Could not load library|Unable to load any of).{0,40}libcudnn(?!.{0,40}libcuda\.so)|libcudnn\S*: cannot open|(?:undefined symbol|(?<!cuDNN )version).{0,120}libcudnn\S*(?! loaded)",
+        pattern=r"(?:Could not load library|Unable to load any of).{0,40}libcudnn(?!.{0,40}libcuda\.so)|(?<!dlerror: )libcudnn\S*: cannot open|(?:undefined symbol|(?<!cuDNN )version).{0,120}libcudnn\S*(?! loaded)",
         source="cuDNN 8-9 libcudnn.so; glibc 2.17-2.41 elf/dl-load.c, elf/dl-lookup.c",
         examples=(
             "Could not load library libcudnn_cnn_infer.so.8. Error: libcudnn_cnn_infer.so.8: cannot open",
@@ -63,6 +63,8 @@ SIGNATURES = (
             "libcudnn.so.8 loaded",
             "cuDNN version: Probably one of the following: /usr/lib/x86_64-linux-gnu/libcudnn.so.8",
             "cuDNN version: /usr/lib/x86_64-linux-gnu/libcudnn.so.7.6.5",
+            # TensorFlow goes on without the GPU
+            "W tensorflow/stream_executor/platform/default/dso_loader.cc:64] Could not load dynamic library 'libcudnn.so.8'; dlerror: libcudnn.so.8: cannot open shared object file: No such file or directory",
         ),
         level=Level.STRONG,
     ),

@@ -91,7 +91,6 @@ SIGNATURES = (
         ),
         not_examples=("exitcode  : -79", "exits with return code = -71"),
         unless=SHARED_MEMORY,
-        level=Level.LIKELY,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(

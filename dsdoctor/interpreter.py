@@ -16,6 +16,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, HostError, exists, read_text
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.report import BY_COMMAND, NEARBY
 from dsdoctor.process import Result
 from dsdoctor.records import decode
 
@@ -24,9 +25,6 @@ Choice = PatientChoice
 
 CHILDREN = Path(__file__).parent / "probes" / "children"
 
-#: Two values of `PatientChoice.chosen_by`.
-BY_COMMAND = "the command"
-NEARBY = ".venv here"
 _KEY_MODULES = ("torch", "deepspeed")
 _EXPECTED = "expected an interpreter or the directory of an environment"
 

@@ -22,6 +22,11 @@ class Verdict(enum.Enum):
     UNKNOWN = "unknown"
 
 
+#: Two values of `PatientLine.chosen_by`: the job's command selected it; the working folder has it.
+BY_COMMAND = "the command"
+NEARBY = ".venv here"
+
+
 class PatientLine(msgspec.Struct, kw_only=True):
     """Which interpreter was examined, and why that one.
 

@@ -12,7 +12,7 @@ from dsdoctor.model.facts.run import Scope
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.matrix import Matrix
 from dsdoctor.model.plain import printable
-from dsdoctor.model.report import Report, Verdict
+from dsdoctor.model.report import BY_COMMAND, NEARBY, Report, Verdict
 from dsdoctor.report.alike import one_for_all, stated_lines
 from dsdoctor.report.wrap import terminal_columns, wrap
 
@@ -169,6 +169,10 @@ def _finding(report: Report, finding: Finding, columns: int, more: int = 0) -> I
     yield Line("")
 
 
+#: Ways to choose an environment that a command without `--python` may not repeat.
+_NOT_BY_SHELL = ("--python", BY_COMMAND, NEARBY)
+
+
 def fix_command(report: Report, finding: Finding, name: str | None = None) -> str:
     """The command that applies a fix, for the same environment, config and job.
 
@@ -180,7 +184,7 @@ def fix_command(report: Report, finding: Finding, name: str | None = None) -> st
     import shlex  # noqa: PLC0415  # few reports name a command
 
     words = ["dsdoctor", "fix", name or finding.fixes[0]]
-    if report.patient.chosen_by == "--python" and report.patient.python is not None:
+    if report.patient.chosen_by in _NOT_BY_SHELL and report.patient.python is not None:
         words += ["--python", report.patient.python]
     path = finding.evidence.get("config_path")
     if isinstance(path, str):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dsdoctor.model.facts.run import Scope
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.report import PatientLine, Report, Verdict
@@ -41,10 +43,11 @@ def fixable(scope: Scope) -> Finding:
     return Finding(status=Status.FAIL, message="it is bad", fixes=("make-it-good",), scope=scope)
 
 
-def test_a_fix_examines_the_environment_and_the_job_that_were_judged() -> None:
+@pytest.mark.parametrize("chosen_by", ["--python", "the command", ".venv here"])
+def test_a_fix_examines_the_environment_and_the_job_that_were_judged(chosen_by: str) -> None:
     made = report(fixable(Scope.USER_ENV), fixable(Scope.JOB))
     made.command = ["deepspeed", "my train.py"]
-    made.patient = PatientLine(python="/opt/my env/bin/python", chosen_by="--python")
+    made.patient = PatientLine(python="/opt/my env/bin/python", chosen_by=chosen_by)
     environment, job = (text.fix_command(made, finding) for finding in made.findings)
     assert environment == "dsdoctor fix make-it-good --python '/opt/my env/bin/python'"
     assert job == f"{environment} -- deepspeed 'my train.py'"

@@ -32,12 +32,30 @@ def unwrap(words: list[str], *, runners: bool = True) -> tuple[list[str], dict[s
             if name in {"timeout", "taskset"} and words:
                 words.pop(0)
         elif runners and name in RUNNERS and (place := runs_at(words, RUNNERS[name])):
-            words = _drop_options(words[place:], RUNNER_TAKES)
-            if name == "hatch" and words:  # `gpu:torchrun` runs it in the environment `gpu`
-                words[0] = words[0].rpartition(":")[2]
+            words = _run_by(name, words[place:])
         else:
             break
     return words, env
+
+
+def _run_by(runner: str, words: list[str]) -> list[str]:
+    """The command of a runner, which takes a script or a module too (uv 0.9, pdm 2.26).
+
+    >>> _run_by("uv", ["--frozen", "t.py", "1"]), _run_by("uv", ["-m", "torch.distributed.run"])
+    (['python', 't.py', '1'], ['python', '-m', 'torch.distributed.run'])
+    >>> _run_by("poetry", ["t.py"]), _run_by("hatch", ["gpu:torchrun", "t.py"])
+    (['t.py'], ['torchrun', 't.py'])
+    """
+    rest = _drop_options(list(words), RUNNER_TAKES)
+    if not rest:
+        return rest
+    if runner == "hatch":  # `gpu:torchrun` runs it in the environment `gpu`
+        rest[0] = rest[0].rpartition(":")[2]
+    options = words[: len(words) - len(rest)]
+    if runner == "uv" and options[-1:] and options[-1] in ("-m", "--module"):
+        return ["python", "-m", *rest]
+    runs_scripts = runner in ("uv", "pdm", "rye", "hatch", "pipx") and rest[0].endswith(".py")
+    return ["python", *rest] if runs_scripts else rest
 
 
 def runs_at(words: Sequence[str], action: str) -> int:

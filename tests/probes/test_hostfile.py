@@ -39,6 +39,8 @@ TALKS = HEAD + "   0: 0100007F:733C 0100007F:1234 06 0:0 00:0 0 0 0 4712 1\n"
         ("accelerate launch --num_processes 4 t.py", "accelerate", "t.py", 4, None),
         ("accelerate config", "other", None, None, None),
         ("A=1 nohup uv run python -X dev t.py", "python", "t.py", None, None),
+        ("uv run --extra gpu t.py --deepspeed ds.json", "python", "t.py", None, None),
+        ("uv run -m torch.distributed.run --nproc-per-node 2 t.py", "torchrun", "t.py", 2, None),
         ("srun -N 2 --ntasks-per-node=8 python t.py", "srun", "t.py", 8, None),
         ("mpirun --mca btl ^openib -np 4 python t.py", "mpirun", "t.py", None, None),
         ("bash run.sh", "other", None, None, None),

@@ -29,7 +29,7 @@ from dsdoctor.model.facts.repair import (
 
 #: Extras of the metapackage that a toolkit for DeepSpeed needs. nvcc's own requirements list
 #: `nvidia-nvvm` and `nvidia-cuda-crt` without a version: unpinned, they would be the newest.
-EXTRAS = "nvcc,crt,nvvm,cccl,cudart,cublas,cusparse,cusolver,curand,nvjitlink"
+EXTRAS = "nvcc,crt,nvvm,cccl,cudart,cublas,cusparse,cusolver,curand,nvjitlink,profiler"
 INDEX_SECONDS = 150.0
 #: A requirement that is safe as an argument of pip.
 _REQUIREMENT = re.compile(r"[a-z0-9][a-z0-9-]*==[A-Za-z0-9][A-Za-z0-9.+!_-]*")

@@ -38,7 +38,7 @@ from dsdoctor.model.facts.repair import (
     StaleBuilds,
 )
 from dsdoctor.probes.compilers import compiler
-from dsdoctor.probes.cuda_toolkits import missing_headers, parse_nvcc
+from dsdoctor.probes.cuda_toolkits import has_library, missing_headers, parse_nvcc
 from dsdoctor.probes.extension_cache import builders_in
 
 CONDA_KINDS = ("mamba", "micromamba", "conda", "pixi")
@@ -135,14 +135,14 @@ def _toolkit(host: Host, root: str, source: str) -> Toolkit | None:
         version = parse_nvcc(host.run([nvcc, "--version"]).text)
     except HostError:
         return None
-    patterns = (f"{root}/lib64/libcudart.so", f"{root}/lib/libcudart.so")
     return Toolkit(
         root=root,
         source=source,
         nvcc=nvcc,
         version=version,
         missing_headers=missing_headers(host, root),
-        has_cudart=any(exists(host, path) for path in patterns),
+        has_cudart=has_library(host, root, "libcudart.so"),
+        has_curand=has_library(host, root, "libcurand.so"),
     )
 
 

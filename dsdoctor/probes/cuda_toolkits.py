@@ -78,7 +78,8 @@ def missing_headers(host: Host, root: str) -> tuple[str, ...]:
     )
 
 
-def _has(host: Host, root: str, library: str) -> bool:
+def has_library(host: Host, root: str, library: str) -> bool:
+    """Whether a toolkit has a library, by the name that the linker looks for."""
     if any(exists(host, f"{root}/{folder}/{library}") for folder in ("lib64", "lib")):
         return True
     return bool(
@@ -185,8 +186,8 @@ def cuda_toolkits(
                 version=version,
                 error=error,
                 missing_headers=missing_headers(host, root),
-                has_cudart=_has(host, root, "libcudart.so"),
-                has_curand=_has(host, root, "libcurand.so"),
+                has_cudart=has_library(host, root, "libcudart.so"),
+                has_curand=has_library(host, root, "libcurand.so"),
                 host_compiler=_compiler_of_package(host, nvcc),
             )
         )

@@ -1,7 +1,7 @@
 """Package managers that record their argv and do as they are told, and a toolkit that compiles.
 
 What they install is a folder that looks like a toolkit of CUDA 12.3: its nvcc is a script that says
-so and has gcc make the object, its libcudart is an empty library. So the proof, the re-check and
+so and has gcc make the object, its libraries are empty. So the proof, the re-check and
 undo are the real ones.
 """
 
@@ -39,8 +39,9 @@ def toolkit(root, version="12.3"):
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text("")
     (root / "lib").mkdir(exist_ok=True)
-    library = root / "lib" / "libcudart.so"
-    subprocess.run(["gcc", "-shared", "-o", str(library), "-x", "c", "/dev/null"], check=True)
+    for name in ("libcudart.so", "libcurand.so"):
+        library = root / "lib" / name
+        subprocess.run(["gcc", "-shared", "-o", str(library), "-x", "c", "/dev/null"], check=True)
 '''
 
 #: A pip that has the wheels of CUDA 13.0 and nothing else.

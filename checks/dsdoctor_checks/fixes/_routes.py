@@ -57,12 +57,7 @@ class Route(msgspec.Struct, frozen=True):
 def on_disk(found: tuple[Toolkit, ...], want: str) -> Route | None:
     """(1) A complete toolkit of the right version that is already installed."""
     fitting = [
-        toolkit
-        for toolkit in found
-        if toolkit.usable
-        and pair(toolkit.version) == pair(want)
-        and not toolkit.missing_headers
-        and toolkit.has_cudart
+        toolkit for toolkit in found if toolkit.is_complete and pair(toolkit.version) == pair(want)
     ]
     if not fitting:
         return None

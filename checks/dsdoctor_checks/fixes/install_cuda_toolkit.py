@@ -65,13 +65,7 @@ CONDITIONS = (
 
 
 def _is_complete(toolkit: Toolkit | None) -> bool:
-    return (
-        toolkit is not None
-        and toolkit.usable
-        and not toolkit.missing_headers
-        and toolkit.has_cudart
-        and toolkit.trial_ok is not False
-    )
+    return toolkit is not None and toolkit.is_complete and toolkit.trial_ok is not False
 
 
 def _matching_torch_builds(toolkits: CudaToolkits, others: OtherToolkits, torch: TorchBuild) -> str:

@@ -6,6 +6,9 @@ import msgspec
 
 from dsdoctor.model.facts.base import Fact
 
+#: A header that only some ops need; in conda, apt and dnf a package of its own.
+PROFILER_HEADER = "cuda_profiler_api.h"
+
 
 class Toolkit(msgspec.Struct, frozen=True, kw_only=True):
     """One CUDA toolkit on this machine.
@@ -43,6 +46,12 @@ class Toolkit(msgspec.Struct, frozen=True, kw_only=True):
     def usable(self) -> bool:
         """Whether nvcc exists and reported its version."""
         return self.nvcc is not None and self.version is not None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it is usable and has what every build of an op needs."""
+        headers = set(self.missing_headers) <= {PROFILER_HEADER}
+        return self.usable and headers and self.has_cudart and self.has_curand
 
 
 class CudaToolkits(Fact, frozen=True, kw_only=True):

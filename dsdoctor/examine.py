@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 
 from dsdoctor import interpreter, reading
-from dsdoctor.api import Probe
+from dsdoctor.api import Probe, Why, probe
 from dsdoctor.collect import Progress, collect, wanted_facts
 from dsdoctor.errors import UsageError
-from dsdoctor.host import Host, LocalHost
+from dsdoctor.host import Host, HostError, LocalHost
 from dsdoctor.job.resolve import resolve
 from dsdoctor.judge import LEAST_SECONDS, Policy, judge
 from dsdoctor.model.deadlines import TOTAL_SECONDS
@@ -89,11 +89,27 @@ def read_machine(
     known = {type(fact) for fact in request.given}
     given: list[Fact] = [run, *request.given]
     if PatientChoice not in known and _needs_interpreter(probes, wanted):
-        given.append(interpreter.choose(host, request.python, run))
+        if run.container is not None and not _is_named(host, request):
+            probes = (*probes, _inside)
+        else:
+            given.append(interpreter.choose(host, request.python, run))
     snapshot = collect(host, given, probes, wanted=wanted, timeout=total, progress=request.progress)
     if snapshot.partial and not request.keeps_partial:
         raise KeyboardInterrupt
     return snapshot
+
+
+def _is_named(host: Host, request: Request) -> bool:
+    """Whether the user says which interpreter to examine."""
+    return bool(request.python or host.env.get("DSDOCTOR_PYTHON"))
+
+
+@probe
+def _inside() -> PatientChoice:
+    """No interpreter of this machine: the job's is in the image of a container."""
+    raise HostError(
+        Why.NOT_ASKED, "the job's environment is in its container, and this report covers the host"
+    )
 
 
 def _needs_interpreter(probes: Iterable[Probe], wanted: set[type] | None) -> bool:

@@ -19,9 +19,10 @@ from dsdoctor.model.facts.python import (
     TorchBuild,
     TorchLive,
 )
+from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.finding import Status
 from dsdoctor.model.matrix_of import build as build_matrix
-from dsdoctor.model.report import PatientLine, Report, Verdict
+from dsdoctor.model.report import IN_CONTAINER, PatientLine, Report, Verdict
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.model.vital import VITAL
 from dsdoctor.paste.notes import paste_notes
@@ -33,10 +34,13 @@ def describe(report: Report, snapshot: Snapshot) -> None:
         _describe_gpus(report, snapshot)
     _describe_driver(report, snapshot)
     report.host = _stated(snapshot.get(OsInfo), "hostname") or ""
-    choice = snapshot.get(PatientChoice)
+    choice, run = snapshot.get(PatientChoice), snapshot.get(RunNeeds)
+    inside = not isinstance(run, Missing) and run.container is not None
     report.patient = PatientLine(
         python=_stated(choice, "executable"),
-        chosen_by=_stated(choice, "chosen_by"),
+        chosen_by=IN_CONTAINER
+        if inside and isinstance(choice, Missing)
+        else _stated(choice, "chosen_by"),
         torch=_stated(snapshot.get(TorchBuild), "version"),
         deepspeed=_stated(snapshot.get(DeepSpeedInstall), "version"),
     )

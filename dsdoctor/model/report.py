@@ -22,9 +22,11 @@ class Verdict(enum.Enum):
     UNKNOWN = "unknown"
 
 
-#: Two values of `PatientLine.chosen_by`: the job's command selected it; the working folder has it.
+#: Values of `PatientLine.chosen_by`: the job's command selected it; the working folder has it; it
+#: is in a container that the command starts, and was not examined.
 BY_COMMAND = "the command"
 NEARBY = ".venv here"
+IN_CONTAINER = "container"
 
 
 class PatientLine(msgspec.Struct, kw_only=True):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dsdoctor.model.facts.gpu import Nvml
 from dsdoctor.model.facts.machine import NvidiaKernel
 from dsdoctor.model.facts.python import DeepSpeedInstall, TorchBuild
-from dsdoctor.model.report import Report
+from dsdoctor.model.report import IN_CONTAINER, Report
 from dsdoctor.report.text import clean
 
 
@@ -41,10 +41,13 @@ def items(report: Report) -> Iterator[str]:
     if report.driver:
         yield f"driver {clean(report.driver)}"
     patient = report.patient
-    python = clean(patient.python or "no Python interpreter")
-    yield f"{python} ({clean(patient.chosen_by)})" if patient.chosen_by else python
-    yield package_words(report, TorchBuild)
-    yield package_words(report, DeepSpeedInstall)
+    if patient.chosen_by == IN_CONTAINER:
+        yield "container not examined"
+    else:
+        python = clean(patient.python or "no Python interpreter")
+        yield f"{python} ({clean(patient.chosen_by)})" if patient.chosen_by else python
+        yield package_words(report, TorchBuild)
+        yield package_words(report, DeepSpeedInstall)
     if report.config:
         yield f"config {clean(report.config)}"
 

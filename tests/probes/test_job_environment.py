@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor import interpreter
+from dsdoctor import interpreter, packs
 from dsdoctor.errors import UsageError
+from dsdoctor.examine import Request, examine
 from dsdoctor.job.resolve import resolve
-from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.judge import Policy
+from dsdoctor.model.facts.base import Missing, Why
+from dsdoctor.model.facts.python import PatientChoice
+from dsdoctor.model.facts.run import RunNeeds, Scope
+from dsdoctor.model.finding import Status
+from dsdoctor.report import heading
 from dsdoctor.testing import FakeHost
 
 HOME = "/home/me"
@@ -197,3 +203,32 @@ def test_the_command_decides_unless_the_user_does() -> None:
     assert chosen(named, run, DSDOCTOR_PYTHON="/v/bin/python")[1] == "DSDOCTOR_PYTHON"
     with pytest.raises(UsageError, match=r"`/e` does not exist yet \(`uv run` uses it\)"):
         chosen({}, run)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "docker run --gpus all --shm-size 8g image torchrun t.py",
+        "apptainer exec --nv x.sif torchrun t.py",
+        "srun --container-image=x.sqsh torchrun t.py",
+    ],
+)
+def test_the_hosts_environment_is_not_that_of_a_container(command: str) -> None:
+    """Without torch on the host, nothing is missing for a job in a container."""
+    host = FakeHost(
+        files={"/usr/bin/python3": ""},
+        env={"PATH": "/usr/bin"},
+        queries={"cwd": "/w", "home": HOME, "hostname": "h"},
+    )
+    registry = packs.load_scope(Scope.USER_ENV)
+    run = RunNeeds(cwd="/w", quick=True, command=tuple(command.split()))
+    units = registry.select(("torch-missing", "deepspeed-missing"), ())
+    snapshot, report = examine(Request(run=run, host=host), registry, units, Policy())
+    choice = snapshot.get(PatientChoice)
+    assert isinstance(choice, Missing)
+    assert choice.why is Why.NOT_ASKED
+    assert {finding.status for finding in report.findings} == {Status.SKIP}
+    assert "container not examined" in list(heading.items(report))
+    named = Request(run=run, host=host, python="/usr/bin/python3")
+    snapshot, _ = examine(named, registry, units, Policy())
+    assert isinstance(snapshot.get(PatientChoice), PatientChoice)

@@ -130,7 +130,8 @@ def choose(host: Host, explicit: str | None = None, run: RunNeeds | None = None)
         candidates.append(("python3 on PATH", on_path, held, what))
 
     nearby = _join(_query(host, "cwd"), ".venv")
-    if python_nearby := _python_in(host, nearby):
+    starts_a_job = run is not None and run.command  # with what the shell finds
+    if not starts_a_job and (python_nearby := _python_in(host, nearby)):
         held = holding(host, nearby, python_nearby)
         candidates.append((NEARBY, python_nearby, held, f"`{nearby}` is in this folder"))
 

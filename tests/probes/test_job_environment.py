@@ -191,6 +191,8 @@ def test_the_environment_of_the_folder_is_examined_if_no_other_has_torch() -> No
     assert chosen(venv("/w/.venv")) == ("/usr/bin/python3", "python3 on PATH")
     near = {**venv("/w/.venv"), **TORCH}
     assert chosen(near) == ("/w/.venv/bin/python", ".venv here")
+    started = RunNeeds(command=("python", "t.py"))
+    assert chosen(near, started) == ("/usr/bin/python3", "python3 on PATH")
     own = {**venv("/v"), "/v/lib/python3.11/site-packages/torch/__init__.py": ""}
     assert chosen({**near, **own}, VIRTUAL_ENV="/v") == ("/v/bin/python", "VIRTUAL_ENV")
 

@@ -1,7 +1,8 @@
 """The environment's launchers are not on PATH.
 
 ## Why it matters
-`deepspeed train.py` ends with `command not found`. A job that is started with the interpreter's full
+`deepspeed train.py` ends with `command not found`, and `python train.py` runs with the packages of
+another interpreter. A job that is started with the interpreter's full
 path does not find the tools installed next to it, such as `ninja`. Activating an environment puts it
 on PATH.
 
@@ -20,6 +21,8 @@ from dsdoctor.api import (
     Condition,
     DeepSpeedInstall,
     Finding,
+    LaunchCommand,
+    Launcher,
     Launchers,
     Level,
     Missing,
@@ -27,6 +30,7 @@ from dsdoctor.api import (
     Scope,
     Signature,
     check,
+    fail,
     ok,
     skip,
     warn,
@@ -37,21 +41,34 @@ CONDITION = Condition("env-not-activated", id="DSD910", scope=Scope.USER_ENV, si
 NAMED = ("--python", "DSDOCTOR_PYTHON", "the command")
 
 
+def _started(command: LaunchCommand | Missing, found: dict[str, Launcher]) -> Launcher | None:
+    """The launcher or interpreter that the command has the shell look up."""
+    return None if isinstance(command, Missing) else found.get(command.program)
+
+
+def _is_elsewhere(started: Launcher, patient: Patient) -> bool:
+    """Whether the shell finds none, or another interpreter than the one examined.
+
+    `uvx` puts dsdoctor's own environment first on PATH, so another one says something only if
+    dsdoctor is in the environment that is examined.
+    """
+    own = patient.chosen_by == "running interpreter"
+    is_python = started.name.startswith("python")
+    return started.path is None or (own and is_python and started.same_env is False)
+
+
 @check(CONDITION)
 def env_is_on_path(
-    launchers: Launchers, patient: Patient, deepspeed: DeepSpeedInstall | Missing
+    launchers: Launchers,
+    patient: Patient,
+    deepspeed: DeepSpeedInstall | Missing,
+    job: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
-    """Warns if the shell does not find the environment's `deepspeed`."""
+    """Fails if the job's command starts something else, warns if `deepspeed` is not found."""
     found = {launcher.name: launcher for launcher in launchers.launchers}
     command, python = found.get("deepspeed"), found.get("python")
     if patient.kind not in ("venv", "conda") or patient.chosen_by in NAMED:
         yield skip("the interpreter is not in a virtual environment, or was passed explicitly")
-        return
-    if isinstance(deepspeed, Missing) or deepspeed.version is None:
-        yield skip("deepspeed is not installed in the environment")
-        return
-    if command is None or command.path is not None or (python is not None and python.same_env):
-        yield ok(deepspeed=command.path if command else None)
         return
     folder = patient.bin_dir or f"{patient.prefix}/bin"
     activate = (
@@ -59,6 +76,27 @@ def env_is_on_path(
         if patient.kind == "conda"
         else f"source {folder}/activate"
     )
+    started = _started(job, found)
+    if started is not None and _is_elsewhere(started, patient):
+        there = f"`{started.path}`" if started.path else "not on PATH"
+        yield fail(
+            f"the command starts `{started.name}`, which is {there}, but the environment examined, "
+            f"`{patient.prefix}`, is not activated",
+            effect="the job runs without the packages of this environment"
+            if started.path
+            else f"the command fails at once with `{started.name}: command not found`",
+            hint=f"run `{activate}`, or start the job with `{folder}/{started.name}`",
+            prefix=patient.prefix,
+            program=started.name,
+            path=started.path,
+        )
+        return
+    if isinstance(deepspeed, Missing) or deepspeed.version is None:
+        yield skip("deepspeed is not installed in the environment")
+        return
+    if command is None or command.path is not None or (python is not None and python.same_env):
+        yield ok(deepspeed=command.path if command else None)
+        return
     yield warn(
         f"`deepspeed` is not on PATH, though deepspeed {deepspeed.version} is installed in "
         f"`{patient.prefix}`: the environment is not activated",

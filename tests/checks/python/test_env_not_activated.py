@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import DeepSpeedInstall, Launcher, Launchers, Patient
+from dsdoctor.api import DeepSpeedInstall, LaunchCommand, Launcher, Launchers, Patient
 from dsdoctor.testing import judge
 from dsdoctor_checks.python import env_not_activated
 from tests.checks.python.support import deepspeed, patient
@@ -62,5 +62,34 @@ def test_rows(launcher: Launcher, who: Patient, installed: DeepSpeedInstall, exp
         "launchers": Launchers(launchers=(launcher,)),
         "patient": who,
         "deep_speed_install": installed,
+    }
+    assert judge(env_not_activated.env_is_on_path, **facts).status == expected
+
+
+SYSTEM = Launcher(name="python3", path="/usr/bin/python3", same_env=False)
+SHIM = Launcher(name="python3", path="/home/me/.pyenv/shims/python3", same_env=None)
+TORCHRUN = Launcher(name="torchrun")
+
+
+@pytest.mark.parametrize(
+    ("program", "launcher", "chosen_by", "expected"),
+    [
+        pytest.param("python3", SYSTEM, RUNNING, "fail", id="another interpreter"),
+        pytest.param("torchrun", TORCHRUN, RUNNING, "fail", id="not on PATH"),
+        pytest.param("torchrun", TORCHRUN, "VIRTUAL_ENV", "fail", id="active, but not on PATH"),
+        pytest.param("python3", SYSTEM, "VIRTUAL_ENV", "ok", id="uvx puts its own first"),
+        pytest.param("python3", SHIM, RUNNING, "ok", id="a shim decides when it runs"),
+        pytest.param("python3", SYSTEM, "the command", "skip", id="the command selects one"),
+        pytest.param("srun", SYSTEM, RUNNING, "ok", id="on other hosts"),
+    ],
+)
+def test_what_a_command_starts(
+    program: str, launcher: Launcher, chosen_by: str, expected: str
+) -> None:
+    facts: dict[str, Any] = {
+        "launchers": Launchers(launchers=(launcher, ON_PATH)),
+        "patient": patient(chosen_by=chosen_by),
+        "deep_speed_install": deepspeed(),
+        "launch_command": LaunchCommand(program=program, argv=(program, "t.py")),
     }
     assert judge(env_not_activated.env_is_on_path, **facts).status == expected

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dsdoctor.errors import UsageError
-from dsdoctor.host import Host, HostError, exists, read_text
+from dsdoctor.host import Host, HostError, exists, home_folder, read_text
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.report import BY_COMMAND, NEARBY
@@ -278,6 +278,15 @@ def prefix_of(host: Host, python: str) -> str:
         return _parent(_parent(host.readlink(python)))
     except HostError:
         return prefix
+
+
+def conda_environments(host: Host) -> list[str]:
+    """Folders of the environments that conda has created for this account, by its own list."""
+    try:
+        text = read_text(host, _join(home_folder(host), ".conda", "environments.txt"))
+    except HostError:
+        return []
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def _venv_config(host: Host, prefix: str) -> dict[str, str] | None:

@@ -1,14 +1,29 @@
-"""What the kernel reports about a process in `/proc/PID/stat` (proc(5)).
+"""What the kernel reports about a process in `/proc/PID/stat` and `/proc/PID/cgroup` (proc(5)).
 
 Standard library only: hooks read it before they load anything else.
 """
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 #: Position of `starttime` after the name, which may contain blanks and parentheses itself.
 _STARTED = 19
+
+
+#: Slurm's name for the cgroup of a job, in v1 and v2 (Slurm 22.05 to 26.05, cgroup.conf).
+_CGROUP_OF_JOB = re.compile(r"/job_(\d+)(?:/|$)", re.MULTILINE)
+
+
+def slurm_job(cgroup: str) -> str:
+    r"""The Slurm job in whose cgroup a process is, from `/proc/PID/cgroup`; empty if in none.
+
+    >>> slurm_job("0::/system.slice/slurmstepd.scope/job_12/step_0/user/task_0\n")
+    '12'
+    """
+    found = _CGROUP_OF_JOB.search(cgroup)
+    return found[1] if found else ""
 
 
 class ProcStat(NamedTuple):

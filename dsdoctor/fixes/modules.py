@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dsdoctor.host import Host, HostError
 
@@ -84,21 +84,23 @@ class Modules:
 
     def folders(self, kind: re.Pattern[str]) -> Iterator[tuple[str, list[str]]]:
         """Modules of a kind with the folders of programs that each adds to PATH."""
-        before = self._host.env.get("PATH", "").split(":")
         for name, settings in self._settings(kind):
-            after = settings.get("PATH", "").split(":")
-            yield name, [place for place in after if place and place not in before]
+            yield name, self._added(settings)
 
     def roots(self) -> Iterator[tuple[str, str]]:
         """Modules of CUDA with the roots of the toolkits that they may select."""
-        before = self._host.env.get("PATH", "").split(":")
         for name, settings in self._settings(CUDA):
             for variable in _ROOTS:
                 if root := settings.get(variable):
                     yield name, root.rstrip("/")
-            for place in settings.get("PATH", "").split(":"):
-                if place not in before and place.endswith("/bin"):
+            for place in self._added(settings):
+                if place.endswith("/bin"):
                     yield name, place.removesuffix("/bin")
+
+    def _added(self, settings: Mapping[str, str]) -> list[str]:
+        before = self._host.env.get("PATH", "").split(":")
+        after = settings.get("PATH", "").split(":")
+        return [place for place in after if place and place not in before]
 
     def _settings(self, kind: re.Pattern[str]) -> Iterator[tuple[str, dict[str, str]]]:
         for name in named(self._listing, kind)[:LIMIT]:

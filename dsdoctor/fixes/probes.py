@@ -26,8 +26,9 @@ from dsdoctor.api import (
 )
 from dsdoctor.fixes.downloads import toolkit_archives, toolkit_wheels
 from dsdoctor.fixes.modules import GCC, Modules
-from dsdoctor.host import Host, HostError, exists, matches, read_text
+from dsdoctor.host import Host, HostError, exists, home_folder, matches, read_text
 from dsdoctor.hostfile import DEFAULT_HOSTFILE
+from dsdoctor.interpreter import conda_environments
 from dsdoctor.model.facts.launch import MasterPort
 from dsdoctor.model.facts.repair import (
     FreePort,
@@ -165,11 +166,7 @@ def other_toolkits(host: Host, patient: Patient, request: FixRequest) -> OtherTo
             by_conda = exists(host, f"{root}/conda-meta")
             if toolkit := _toolkit(host, root, "dsdoctor-conda" if by_conda else "dsdoctor"):
                 found.setdefault(root, toolkit)
-    places: list[str] = []
-    with contextlib.suppress(HostError):
-        home = host.env.get("HOME") or str(host.query("home"))
-        places = read_text(host, f"{home}/.conda/environments.txt").split("\n")
-    for place in [line.strip() for line in places if line.strip()]:
+    for place in conda_environments(host):
         if place not in found and (toolkit := _toolkit(host, place, "conda")):
             found[place] = toolkit
     modules = Modules(host)
@@ -213,7 +210,7 @@ def _gcc(host: Host, folder: str, source: str) -> InstalledGcc | None:
 @probe
 def repair_files(host: Host, run: RunNeeds) -> RepairFiles:
     """Texts of the config, the hostfile and the launcher's file of variables."""
-    home = host.env.get("HOME") or str(host.query("home"))
+    home = home_folder(host)
     name = host.env.get("DS_ENV_FILE") or ".deepspeed_env"
     places: dict[str, list[str]] = {
         "config": [run.config_path] if run.config_path else [],

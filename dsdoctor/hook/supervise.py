@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import sys
 import time
 from collections.abc import Mapping
@@ -46,8 +45,6 @@ _JUDGE_SHARE = 0.3
 _MISUSE = 2
 #: Hooks that Slurm runs outside a job, unless PrologFlags has RunInJob.
 _OUTSIDE = ("slurm-prolog", "slurm-epilog")
-#: Slurm's name for the cgroup of a job, in v1 and v2.
-_CGROUP_OF_JOB = re.compile(r"/job_\d+(?:/|$)", re.MULTILINE)
 
 
 def process_age() -> float:
@@ -282,7 +279,7 @@ class Supervisor:
 def is_in_job(cgroup: Path = Path("/proc/self/cgroup")) -> bool:
     """Whether this process runs in the cgroup of a job, where it may see that job's GPUs alone."""
     try:
-        return _CGROUP_OF_JOB.search(cgroup.read_text(encoding="utf-8")) is not None
+        return proc_stat.slurm_job(cgroup.read_text(encoding="utf-8")) != ""
     except OSError:
         return False
 

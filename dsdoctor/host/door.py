@@ -151,6 +151,15 @@ def read_text(host: Host, path: str) -> str:
     return host.read(path).decode("utf-8", "replace")
 
 
+def home_folder(host: Host) -> str:
+    """The home directory, as the shell's `~`: the variable, else the account's.
+
+    Raises:
+        HostError: neither is known.
+    """
+    return host.env.get("HOME") or str(host.query("home"))
+
+
 def real_path(host: Host, path: str) -> str:
     """The real path, all links followed; the path itself if that cannot be determined."""
     try:

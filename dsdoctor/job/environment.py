@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from dsdoctor.host import Host, HostError, exists, matches, read_text
+from dsdoctor.host import Host, HostError, exists, home_folder, matches, read_text
+from dsdoctor.interpreter import conda_environments
 from dsdoctor.probes.command_line import started
 from dsdoctor.probes.command_tables import RUNNER_TAKES, RUNNERS
 from dsdoctor.probes.command_wrappers import runs_at
@@ -60,6 +61,8 @@ def of_command(words: Sequence[str], host: Host, cwd: str) -> Selected | None:
 def of_script(text: str, line: int, name: str, host: Host, cwd: str) -> Selected | None:
     """What a shell script has activated when it reaches a line; None = nothing that is known."""
     found: Selected | None = None
+    if "activate" not in text:  # most scripts; the text has been parsed once already
+        return None
     for command in commands(text):
         if command.line >= line:
             break
@@ -252,9 +255,8 @@ def _conda_prefix(host: Host, name: str) -> str | None:
         return next((root for root in roots if root and exists(host, f"{root}/conda-meta")), None)
     folders = [f"{root}/envs" for root in roots if root]
     folders += [*host.env.get("CONDA_ENVS_PATH", "").split(":"), f"{home}/.conda/envs"]
-    listed = _text(host, f"{home}/.conda/environments.txt").splitlines()
     places = [f"{folder}/{name}" for folder in folders if folder]
-    places += [place.strip() for place in listed if posixpath.basename(place.strip()) == name]
+    places += [place for place in conda_environments(host) if posixpath.basename(place) == name]
     return next((place for place in places if exists(host, f"{place}/conda-meta")), None)
 
 
@@ -272,7 +274,7 @@ def _expanded(path: str, host: Host, cwd: str) -> str | None:
 
 def _home(host: Host) -> str:
     try:
-        return host.env.get("HOME") or str(host.query("home"))
+        return home_folder(host)
     except HostError:
         return ""
 

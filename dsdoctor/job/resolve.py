@@ -28,7 +28,7 @@ from dsdoctor.probes.command_line import (
     parse_command,
     with_accelerate,
 )
-from dsdoctor.probes.command_tables import PRESETS, TRAINERS
+from dsdoctor.probes.command_tables import COUNTING, PRESETS, TRAINERS
 from dsdoctor.probes.container_start import container_start
 from dsdoctor.probes.launch_devices import Devices, devices_of
 from dsdoctor.probes.shell_lines import launches
@@ -48,8 +48,6 @@ _FOLDER_OF_SCRIPT = re.compile(
 )
 #: Top-level keys that only a DeepSpeed config has.
 _OWN_KEYS = frozenset({"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu"})
-#: Launchers whose options say how many ranks they start on a host.
-_COUNTING = frozenset({"deepspeed", "torchrun", "accelerate"})
 #: A function up to a bracket at the beginning of a line, or an argument of the script.
 _ARGUMENT = re.compile(
     r"(?P<function>^(?:function[ \t]+[\w-]+[ \t]*(?:\([ \t]*\))?|[\w-]+[ \t]*\([ \t]*\))\s*\{"
@@ -93,7 +91,7 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
         container_runtime=runtime_of(words),
         container=container,
         uses_deepspeed=uses_deepspeed(text),
-        container_ranks=inside.num_gpus if inside.launcher in _COUNTING else None,
+        container_ranks=inside.num_gpus if inside.launcher in COUNTING else None,
         visible_devices=used.visible,
         device_count=used.first,
     )

@@ -14,14 +14,13 @@ from dsdoctor.paste.lines import Line
 from dsdoctor.paste.shell_passages import CONTAINERS
 from dsdoctor.paste.statements import Statements
 from dsdoctor.probes.command_line import parse_command
+from dsdoctor.probes.command_tables import COUNTING
 from dsdoctor.probes.shell_lines import launches
 from dsdoctor.probes.shell_programs import is_launch
 
 SHELL = re.compile(r"(?:ba|da|z|k)?sh$")
 SHELL_OPTION = re.compile(r"-[a-z]{0,3}c$")
 _PYTHON = re.compile(r"python[\d.]*")
-#: Launchers whose options say how many ranks they start on a host.
-_COUNTING = frozenset({"deepspeed", "torchrun", "accelerate"})
 
 
 def request_container(
@@ -32,7 +31,7 @@ def request_container(
     The script is not here to be read. A text that names torch is taken to be about a script that
     imports it.
     """
-    ranks = command.num_gpus if command.launcher in _COUNTING else None
+    ranks = command.num_gpus if command.launcher in COUNTING else None
     named = any("torch" in line.text for line in lines)
     container = msgspec.structs.replace(container, uses_torch=container.uses_torch or named)
     into.request(container=container, container_ranks=ranks)

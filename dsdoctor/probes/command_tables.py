@@ -77,6 +77,8 @@ WRAPPERS: dict[str, frozenset[str]] = {
     "taskset": frozenset(),
     "sudo": frozenset({"-u", "-g"}),
 }
+#: Launchers whose options say how many ranks they start on a host.
+COUNTING = frozenset({"deepspeed", "torchrun", "accelerate"})
 #: Programs that start a command in an environment, each with the word before the command.
 RUNNERS = {
     "uv": "run", "poetry": "run", "pipenv": "run", "pdm": "run", "conda": "run", "mamba": "run",

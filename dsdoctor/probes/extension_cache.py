@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dsdoctor.api import BuildLock, ExtensionCache, Missing, Patient, Why, probe
-from dsdoctor.host import Host, HostError, matches, real_path
+from dsdoctor.host import Host, HostError, home_folder, matches, real_path
 
 #: Programs that work in a build folder while it is being built.
 _BUILDERS = re.compile(
@@ -24,7 +24,7 @@ def cache_root(host: Host) -> tuple[str, bool]:
     given = host.env.get("TORCH_EXTENSIONS_DIR")
     if given:
         return given.rstrip("/") or "/", True
-    home = host.env.get("HOME") or str(host.query("home"))
+    home = home_folder(host)
     if host.system == "Darwin":
         return f"{home}/Library/Caches/torch_extensions", False
     cache = host.env.get("XDG_CACHE_HOME") or f"{home}/.cache"

@@ -13,8 +13,6 @@ from dsdoctor.model.facts.job_end import JobEnd, JobRemains, LeftProcess
 from dsdoctor.model.facts.kernel_log import XidEvent
 from dsdoctor.probes.memory import SHM, is_job_segment
 
-#: Slurm's name for the cgroup of a job, in v1 and v2 (Slurm 22.05, cgroup.conf).
-_CGROUP = re.compile(r"/job_(\d+)(?:/|$)", re.MULTILINE)
 _VARIABLE = re.compile(rb"(?:^|\0)SLURM_JOB_ID=(\d+)(?:\0|$)")
 
 
@@ -26,9 +24,8 @@ def job_of(cgroup: str, environ: bytes) -> str:
     >>> job_of("0::/user.slice\n", b"HOME=/\0SLURM_JOB_ID=7\0"), job_of("", b"X=SLURM_JOB_ID=7\0")
     ('7', '')
     """
-    found = _CGROUP.search(cgroup)
-    if found:
-        return found[1]
+    if job := proc_stat.slurm_job(cgroup):
+        return job
     variable = _VARIABLE.search(environ)
     return variable[1].decode() if variable else ""
 

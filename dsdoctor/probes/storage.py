@@ -21,7 +21,7 @@ from dsdoctor.api import (
     Storage,
     probe,
 )
-from dsdoctor.host import NETWORK_FILE_SYSTEMS, Host, HostError, read_text
+from dsdoctor.host import NETWORK_FILE_SYSTEMS, Host, HostError, home_folder, read_text
 from dsdoctor.model.facts.base import Why
 from dsdoctor.process import Result
 from dsdoctor.records import decode
@@ -115,7 +115,7 @@ def named_places(host: Host, run: RunNeeds) -> list[tuple[str, str, str | None]]
     `constants.py`, DeepSpeed 0.19.8 for the Triton cache of its own autotuner.
     """
     env = host.env
-    home = env.get("HOME") or str(host.query("home"))
+    home = home_folder(host)
     cache = env.get("XDG_CACHE_HOME") or f"{home}/.cache"
     triton_home = env.get("TRITON_HOME") or home
 

@@ -197,7 +197,7 @@ SIGNATURES = (
             "enroot-nsenter: failed to create user namespace: No space left on device",
             "enroot-mksquashovlfs: failed to mount overlay: a:b: Invalid argument",
             "enroot-aufs2ovlfs: failed to get capabilities: Operation not permitted",
-            "enroot-switchroot: failed to change directory: /work: No such file or directory",
+            "enroot-switchroot: failed to change directory: /data: No such file or directory",
         ),
         not_examples=("enroot-switchroot: failed to execute: python: No such file or directory",),
         level=Level.STRONG,
@@ -243,7 +243,7 @@ SIGNATURES = (
         message="the working directory `{folder}` cannot be used in the container: {why}",
         hint="mount it with `--container-mounts`, create it in the image, or correct `--container-workdir`",
         examples=(
-            "slurmstepd: error: pyxis: couldn't chdir to /work/train: No such file or directory",
+            "slurmstepd: error: pyxis: couldn't chdir to /data/train: No such file or directory",
             "slurmstepd: error: pyxis: couldn't chdir to container cwd /root: Permission denied",
         ),
         not_examples=("pyxis: couldn't chdir to the folder",),

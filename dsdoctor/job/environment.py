@@ -51,7 +51,7 @@ def of_command(words: Sequence[str], host: Host, cwd: str) -> Selected | None:
         return _of_runner(name, left, host, _folder(host, cwd))
     if "/" not in program:
         return None
-    path = posixpath.join(_folder(host, cwd), program)
+    path = posixpath.normpath(posixpath.join(_folder(host, cwd), program))
     if _PYTHON.fullmatch(name):
         return Selected(path, f"the command starts `{program}`") if exists(host, path) else None
     python = _beside(host, path) or _first_line(host, path)

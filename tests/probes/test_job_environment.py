@@ -52,6 +52,8 @@ POETRY = f"{HOME}/.cache/pypoetry/virtualenvs"
             "nohup e/bin/torchrun t.py", venv("/w/p/e", "torchrun"), {}, "/w/p/e/bin/python",
             id="the path of a launcher",
         ),
+        pytest.param("../e/bin/python t.py", {"/w/e/bin/python": ""}, {}, "/w/e/bin/python",
+                     id="the folder above"),
         pytest.param(
             "srun -N2 /c/bin/deepspeed t.py", {**conda("/c"), "/c/bin/deepspeed": ""}, {},
             "/c/bin/python", id="behind srun",

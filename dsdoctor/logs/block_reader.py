@@ -19,6 +19,8 @@ from dsdoctor.logs.window import CONTEXT, Window
 BLANK = 10_000
 #: Most lines remembered as adding nothing, and the longest of them: floods repeat a few lines.
 MOST_DULL, LONGEST_DULL = 10_000, 1000
+#: Lines around an ignored traceback in which other ranks may end with the same exception.
+NEAR = 60
 #: Bytes after which failures that the run outlived are dropped, so they take no room.
 STRETCH = 1 << 18
 
@@ -166,8 +168,18 @@ class BlockReader:
     def _leave_out_ignored(self, result: Scan) -> None:
         """Drops hits and exceptions with the text of a hit in an ignored traceback.
 
-        Where several processes write into each other, the head of a traceback may be lost.
+        Where several processes write into each other, the head of a traceback may be lost. An
+        exception that no hit is for must be near the traceback that was ignored.
         """
+        beside = [(lines, shape(said)) for lines, said in self.lines.aside]
+        result.errors = [
+            error
+            for error in result.errors
+            if not any(
+                shape(error.text) == said and lines.start - NEAR < error.line < lines.stop + NEAR
+                for lines, said in beside
+            )
+        ]
         alike = {(id(hit.known), shape(hit.text)) for hit in self.lines.ignored}
         if alike:
             result.hits = [
@@ -194,6 +206,8 @@ class BlockReader:
         tail = list(self.tail)
         if trained or whole:
             aside = self.lines.aside
-            tail = [row for row in tail if not any(row[0] in lines for lines in aside)] or tail[-1:]
+            tail = [row for row in tail if not any(row[0] in lines for lines, _ in aside)] or (
+                tail[-1:]
+            )
         result.tail = [(number, strip_prefixes(reader.decode(line))[0]) for number, line in tail]
         return result

@@ -60,11 +60,12 @@ FRAME = lazy(r'^\s*File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9})')
 FENCE = "```"
 #: What Python prints between the exceptions of one chain.
 CHAINS = ("During handling of the above exception", "was the direct cause of the following")
-#: What Python prints above the traceback of an exception that it ignores, mostly in finalizers ...
-IGNORED = "Exception ignored"
-#: ... and torch's compiler above one in its own helper process (_inductor/compile_worker of
-#: torch 2.13), which may keep running after its rank has ended.
-HELPER = "Uncaught exception in compile_worker subprocess"
+#: What is printed above the traceback of an exception that ends nothing: by Python if it ignores
+#: one, mostly in finalizers, by its logging (3.8-3.14 logging/__init__.py) of a wrong call, and by
+#: torch's compiler of its own helper process (2.13 _inductor/compile_worker), which may live on.
+ENDS_NOTHING = (
+    "Exception ignored", "--- Logging error ---", "Uncaught exception in compile_worker subprocess"
+)  # fmt: skip
 #: Lines between an exception whose text ends with a colon and the traceback that is its reason.
 REASON_LINES = 3
 ERROR_LITERALS = (
@@ -72,8 +73,7 @@ ERROR_LITERALS = (
     "Error",
     "Exception",
     "Interrupt",
-    IGNORED,
-    HELPER,
+    *ENDS_NOTHING,
     *PLAIN_LITERALS,
     *NAMED_LITERALS,
     *CHAINS,
@@ -182,7 +182,7 @@ class Tracebacks:
         errors: the exceptions, in order, at most KEPT_ERRORS.
         found: how many were added, including those that later ones replaced.
         latest: keep the last exceptions, not the first.
-        ignored: first and last line and rank of tracebacks that Python ignored.
+        ignored: first and last line, rank and exception of tracebacks that Python ignored.
         cut: a quotation ended before the exception of its traceback.
     """
 
@@ -196,7 +196,7 @@ class Tracebacks:
         self._chains: dict[int | None, int] = {}
         self._unraisable: dict[int | None, int] = {}
         self._open_end: dict[int | None, int] = {}
-        self.ignored: list[tuple[int, int, int | None]] = []
+        self.ignored: list[tuple[int, int, int | None, str]] = []
         self.cut = False
 
     def in_source(self, text: str, rank: int | None) -> bool:
@@ -233,7 +233,7 @@ class Tracebacks:
         """
         if any(words in literals for words in CHAINS):
             self._chained.add(rank)
-        if IGNORED in literals or HELPER in literals:
+        if not literals.isdisjoint(ENDS_NOTHING):
             self._unraisable[rank] = number
         if TRACEBACK in literals and TRACEBACK in text:
             head = GLUED_HEAD.search(text)
@@ -308,7 +308,7 @@ class Tracebacks:
         if found is not None and indent <= trace.indent + 1:
             del self._open[rank]
             if trace.ignored:
-                self.ignored.append((trace.begun, number, rank))
+                self.ignored.append((trace.begun, number, rank, stripped))
                 return
             self._add(stripped, number, rank, found["type"], found["message"] or "", when, trace)
             if stripped.endswith(":") and found["message"]:

@@ -22,5 +22,7 @@ SIGNALLED = lazy(
 )
 #: ... or that it exited with a status of its own.
 EXITED = lazy(r"(?:exitcode\s*:|return code =|[Ee]xit code:?) (?P<code>[1-9]\d{0,2})\b")
-#: DeepSpeed's launcher and torchrun report the process that died first on their node, of SIGKILL.
+#: DeepSpeed's launcher and torchrun report the process that died first on their node, of SIGKILL
+#: or of SIGTERM, which they send themselves only after that.
 KILLED = lazy(r"(?:exitcode\s*:|return code =) -9\b")
+TERMINATED = lazy(r"(?:exitcode\s*:|return code =) -15\b")

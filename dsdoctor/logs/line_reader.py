@@ -10,7 +10,7 @@ import msgspec
 
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs import ranks, reader
-from dsdoctor.logs.errors import CHAINS, ERROR_LITERALS, HELPER, IGNORED, TRACEBACK, Tracebacks
+from dsdoctor.logs.errors import CHAINS, ENDS_NOTHING, ERROR_LITERALS, TRACEBACK, Tracebacks
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.hits import KEPT, TAIL, Failure, Hit, Scan
 from dsdoctor.logs.launcher_lines import FAILED, FIRST, REPORT, REPORT_LINES, RESTART
@@ -51,7 +51,7 @@ TITLE = lazy(
     r"failed \(exitcode: -\d.*)"
 )
 #: Literals of lines that matter every time.
-COURSE = frozenset({RESTART, FAILED, FIRST, TRACEBACK, IGNORED, HELPER, *CHAINS})
+COURSE = frozenset({RESTART, FAILED, FIRST, TRACEBACK, *ENDS_NOTHING, *CHAINS})
 
 
 class LineReader:
@@ -74,7 +74,7 @@ class LineReader:
         ignored: hits within ignored tracebacks; they count if nothing else explains a death, or if
             the log is only an excerpt.
         by_node: the number before a line is that of a node's task, not of a rank.
-        aside: lines of the last ignored tracebacks.
+        aside: lines of the last ignored tracebacks, and the exceptions that end them.
         latest: keep the last hits and exceptions if they are too many, not the first.
     """
 
@@ -95,7 +95,7 @@ class LineReader:
         self.fatal: dict[str, Steps] = {}
         self.ignored: list[Hit] = []
         self.by_node = False
-        self.aside: collections.deque[range] = collections.deque(maxlen=TAIL)
+        self.aside: collections.deque[tuple[range, str]] = collections.deque(maxlen=TAIL)
         self.latest = latest
         self.traces.latest = latest
         self._slow: collections.Counter[int] = collections.Counter()
@@ -153,13 +153,13 @@ class LineReader:
                 self._set_aside(*self.traces.ignored.pop())
         self.spent.update(filter(self._is_spent, literals - self.spent))
 
-    def _set_aside(self, first: int, last: int, rank: int | None) -> None:
+    def _set_aside(self, first: int, last: int, rank: int | None, said: str) -> None:
         """Removes hits within an ignored traceback from the result; see `ignored`."""
         ranks = {rank, None} if self.by_node else {rank}
         ignored = [
             hit for hit in self.result.hits if first <= hit.line <= last and hit.rank in ranks
         ]
-        self.aside.append(range(first, last + 1))
+        self.aside.append((range(first, last + 1), said))
         self.result.hits = [hit for hit in self.result.hits if hit not in ignored]
         self.ignored += ignored[: KEPT - len(self.ignored)]
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from dsdoctor.lazy_regex import lazy
+from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.endings import LAST_LINES, NATIVE_STACK
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import FEW, TAIL, Scan
@@ -54,6 +55,15 @@ def log_continued(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
 #: What a web server prints of a request that it rejects (uvicorn 0.10-0.38 protocols/http;
 #: werkzeug 1-3 serving.py; gunicorn 20-23 glogging.py).
 ANSWERED = lazy(r'"[A-Z]{3,7} /\S{0,400} HTTP/[\d.]{1,3}" 4\d\d\b')
+#: What it prints of one that it served, and of one that it could not.
+SERVED = lazy(r'"[A-Z]{3,7} /\S{0,400} HTTP/[\d.]{1,3}" 2\d\d\b')
+BROKE = lazy(r'"[A-Z]{3,7} /\S{0,400} HTTP/[\d.]{1,3}" 5\d\d\b')
+#: Where servers check what a request asks for: vllm (0.4-0.25 entrypoints), sglang (0.3-0.5
+#: srt/entrypoints, srt/openai_api), text-generation-inference; the frameworks below them.
+HANDLER = lazy(
+    r"[\\/](?:vllm[\\/]entrypoints|sglang[\\/]srt[\\/](?:entrypoints|openai_api)"
+    r"|text_generation_server|starlette|fastapi|uvicorn)[\\/]"
+)
 #: What a server logs once a signal asks it to stop (vllm 0.25 entrypoints/launcher.py), and what
 #: its output handler may raise only because of that (v1/engine/exceptions.py; vllm issue 48745).
 ASKED_TO_STOP = "[shutdown] API server: shutdown triggered"
@@ -80,10 +90,26 @@ def recurring(scans: Sequence[Scan]) -> bool:
 def answered_requests(scans: Sequence[Scan]) -> bool:
     """Whether a server answered the requests that all exceptions are about, so it went on.
 
-    Answers such as `400 Bad Request` say that the request was wrong, not the server.
+    Answers such as `400 Bad Request` say that the request was wrong, not the server. One that
+    serves many at once prints that of another request first, and its own further down.
     """
-    errors = [error for scan in scans for error in scan.errors]
-    return bool(errors) and all(ANSWERED.search(error.more) for error in errors)
+    errors = [(error, scan) for scan in scans for error in scan.errors]
+    return bool(errors) and all(
+        ANSWERED.search(error.more) or _served_others(error, scan) for error, scan in errors
+    )
+
+
+def _served_others(error: Error, scan: Scan) -> bool:
+    """Whether a product refused a request, and the server served others after that."""
+    if (
+        error.file
+        or is_echo(error)
+        or not any(HANDLER.search(frame.file) for frame in error.frames)
+    ):
+        return False
+    behind = "\n".join(text for number, text in scan.tail if number > error.line)
+    further = f"{error.more}\n{error.further}\n{behind}"
+    return SERVED.search(further) is not None and BROKE.search(further) is None
 
 
 def served_since(scans: Sequence[Scan]) -> bool:

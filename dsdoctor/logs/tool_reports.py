@@ -156,9 +156,11 @@ UNABLE = lazy(
     r"|connection unexpectedly closed|a password is required)\b"
 )
 #: The same without its name. transformers (4.0-5.23 trainer.py) only warns of what it cannot
-#: estimate.
+#: estimate, and OpenTelemetry (1.12-1.36 exporter/otlp) of traces that its collector refused.
 SENTENCE = lazy(
-    r"^(?:Could not (?!estimate)|Couldn't |Cannot |Can't |Unable to |Failed to )\w"
+    r"^(?:Could not (?!estimate)|Couldn't |Cannot |Can't |Unable to "
+    r"|Failed to (?!export (?:(?:span|logs|metrics) )?batch code: "
+    r"|export (?:traces|logs|metrics)\b.{0,200}, error code: ))\w"
     r"|^(?:unknown|invalid|unrecognized|no such) (?:\w{1,20} )?(?:flag|option|command|argument)\b"
     r"|^The \w{1,40}(?: \w{1,40})? (?:has )?failed to (?:start|launch|initialize|connect|open)\b"
     r"|^(?:download|upload|copy) failed: \S|\bAn error occurred \(\w{1,60}\) when calling "

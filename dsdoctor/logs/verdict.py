@@ -25,6 +25,7 @@ from dsdoctor.logs.first import choose
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.hits import Failure, Scan
 from dsdoctor.logs.knowledge import Answered, Rule
+from dsdoctor.logs.launcher_lines import TERMINATED
 from dsdoctor.logs.marks import FATAL_MARKS
 from dsdoctor.logs.presentable import presentable
 from dsdoctor.logs.products import package_of
@@ -124,6 +125,10 @@ def judge(
         summary = f"no known condition fits: {summary.partition(': ')[2]}"
     if summary == DIED and (line := reported_by_a_library(scans)):
         summary = f"the run died; the log reports {presentable(line)!r}"
+    elif summary == DIED and any(
+        TERMINATED.search(marks[name][1]) for name in FATAL_MARKS if name in marks
+    ):
+        summary = "SIGTERM from outside ended a rank, but the log does not show who sent it"
     if outcome is Outcome.CLEAN and (said_last := last_words(scans)):
         is_own = is_mistake_in_script(said_last.text)
         outcome = Outcome.USER_CODE if is_own else Outcome.UNRECOGNISED

@@ -383,6 +383,28 @@ def test_an_exception_that_python_ignores_at_the_end_of_a_good_run_is_no_failure
     assert said(died) != "clean"
 
 
+def test_an_ignored_exception_that_two_ranks_write_into_each_other_is_no_cause() -> None:
+    head, trace, *frames, end = IGNORED_AT_EXIT.splitlines(keepends=True)
+    both = [head, trace, frames[0], head, trace, *frames[1:], end, *frames, end]
+    written = "".join(f"1: {line}" for line in both)
+    failed = "".join(f"0: {line}" for line in key_error(0).splitlines(keepends=True))
+    assert said(steps(1, 40) + written + failed) == "user-code"
+
+
+def test_a_wrong_call_of_the_logger_ends_no_run() -> None:
+    site = '  File "/opt/env/lib/python3.11/logging/__init__.py", line '
+    text = (
+        "--- Logging error ---\nTraceback (most recent call last):\n"
+        f"{site}1110, in emit\n    msg = self.format(record)\n"
+        f"{site}377, in getMessage\n    msg = msg % self.args\n"
+        "TypeError: not all arguments converted during string formatting\n"
+        'Call stack:\n  File "/home/user/train.py", line 9, in <module>\n    main()\n'
+        "Message: 'loss'\nArguments: (3,)\n"
+    )
+    assert said(steps(1, 3) + text + steps(4, 9)) == said(steps(1, 9) + text) == "clean"
+    assert said(steps(1, 3) + text.split("\n", 1)[1]) != "clean"
+
+
 def test_a_helper_process_that_outlives_its_rank_is_not_the_cause() -> None:
     helper = (
         "Uncaught exception in compile_worker subprocess\n"

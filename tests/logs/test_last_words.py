@@ -187,6 +187,16 @@ def test_a_launcher_that_a_signal_ended_was_ended_from_outside() -> None:
     assert read(LAUNCHER.format(2)).outcome is Outcome.CAUSE  # Ctrl-C has a condition
 
 
+def test_a_rank_that_sigterm_ended_first_was_ended_from_outside() -> None:
+    line = "[2026-04-05 06:07:08,009] [{0}] [launch.py:3{1}:sigkill_handler] {2}\n"
+    text = line.format("INFO", 15, "Killing subprocess 4711")
+    ended = line.format("ERROR", 21, "['python', '-u', 'train.py'] exits with return code = {0}")
+    assert read(text + ended.format(-15)).summary == (
+        "SIGTERM from outside ended a rank, but the log does not show who sent it"
+    )
+    assert "SIGTERM" not in read(text + ended.format(1)).summary
+
+
 def test_who_sent_the_signal_is_the_cause_where_the_log_shows_it() -> None:
     line = (
         "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-23T10:09:26 DUE TO TIME LIMIT ***"

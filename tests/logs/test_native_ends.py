@@ -122,6 +122,18 @@ def test_a_request_that_a_server_rejects_is_no_failure_of_the_server(
     assert said(f"{REJECTED}{line}INFO:     Application shutdown complete.\n") == outcome
 
 
+def test_a_server_that_serves_others_after_a_refused_request_has_not_failed() -> None:
+    line = 'INFO:     127.0.0.1:59064 - "POST /v1/chat/completions HTTP/1.1" {0}\n'
+    others = line.format("200 OK") * 3
+    assert said(REJECTED + others) == "clean"
+    assert said(REJECTED + others + line.format("500 Internal Server Error")) == "unrecognised"
+    dead = REJECTED.replace("ValueError: the request has too many tokens", "EngineDeadError: gone")
+    assert said(dead + others) == "unrecognised"
+    own = REJECTED.replace(f"{SITE}vllm/entrypoints/openai/serving_engine.py", "/home/u/app.py")
+    own = own.replace(f"{SITE}vllm/entrypoints/openai/", "/home/u/")
+    assert said(own + others) == "user-code"
+
+
 @pytest.mark.parametrize(
     ("name", "found"),
     [

@@ -370,6 +370,14 @@ def test_a_tools_report_of_its_failure_ends_no_healthy_log(text: str, said: str)
             id="what transformers cannot estimate",
         ),
         pytest.param(
+            "Failed to export span batch code: 403, reason: Forbidden",
+            id="a collector of traces that refuses them",
+        ),
+        pytest.param(
+            "Failed to export metrics to collector:4317, error code: StatusCode.UNAVAILABLE",
+            id="a collector of metrics that is not there",
+        ),
+        pytest.param(
             "Unable to import flash_attn; falling back to eager attention\n", id="a fallback"
         ),
         pytest.param("Failed to import apex, using torch LayerNorm instead\n", id="a replacement"),

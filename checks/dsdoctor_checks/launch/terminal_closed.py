@@ -46,6 +46,24 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
+        # not a tunnel or a monitor beside the run
+        pattern=r"(?:^\S{1,300}: line \d{1,6}: {1,4}\d{1,9} |^\[\d{1,4}\] {0,4}[+-]? {1,4}(?:\d{1,9} )?|^zsh: )[Hh]angup(?=$| {2,40}(?! |(?:\S{1,100}/)?(?:(?:auto)?ssh|tail|watch|sleep|tensorboard|nvidia-smi|nvtop|htop)\b))",
+        source="bash 3.2-5.3 jobs.c, zsh 5.0-5.9 Src/signals.c, with the words of glibc's strsignal",
+        message="The shell reports that SIGHUP ended a command: its terminal or ssh session was closed",
+        examples=(
+            "run.sh: line 44: 367038 Hangup                  deepspeed --num_gpus 16 train.py",
+            "[1]+  Hangup                  python train.py",
+            "zsh: hangup     python train.py",
+        ),
+        not_examples=(
+            "run.sh: line 44: 367038 Hangup                  ssh -N -L 6006:gpu1:6006 login",
+            "run.sh: line 44: trap: Hangup: invalid signal specification",
+            "zsh: hangups are ignored",
+        ),
+        level=Level.STRONG,
+        masks=("rank-killed", "launcher-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
         pattern=r"DataLoader worker \(pid[^)]{1,40}\) is killed by signal: Hangup",
         source="torch 1.0-2.13 torch/csrc/DataLoader.cpp, with the words of glibc's strsignal",
         examples=("RuntimeError: DataLoader worker (pid 254328) is killed by signal: Hangup. ",),

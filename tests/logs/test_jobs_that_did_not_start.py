@@ -246,3 +246,11 @@ def test_what_a_service_reports_of_a_job_is_not_the_scripts_exception() -> None:
     told = "sagemaker.exceptions.UnexpectedStatusException: Error for Training job t: Failed.\n"
     assert said(told) == "unrecognised"
     assert said("botocore.exceptions.ClientError: An error occurred\n") == "unrecognised"
+
+
+def test_a_container_that_a_signal_ended_follows_from_what_failed_elsewhere() -> None:
+    ended = f"{PYXIS}child 4711 terminated with signal 9\n"
+    assert said(ended) == "container-not-started"
+    assert said(OWN + ended) == "user-code"
+    cancelled = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-03-04T05:06:07 ***\n"
+    assert said(ended + cancelled) == said(cancelled + ended) == "job-cancelled"

@@ -204,12 +204,11 @@ SIGNATURES = (
         masks=_HOOKS,
     ),
     Signature(
-        pattern=r"pyxis: (?P<why>child \d+ (?:failed with error code: \d+|terminated with signal \d+)|container exited too soon|container start error: .{1,200}|importer \S{1,200} failed with exit code \d+)",
+        pattern=r"pyxis: (?P<why>child \d+ failed with error code: \d+|container exited too soon|container start error: .{1,200}|importer \S{1,200} failed with exit code \d+)",
         source="pyxis 0.9-0.24 enroot.c, pyxis_slurmstepd.c, and importer.c since 0.21",
         message="the container did not start: {why}",
         examples=(
             "slurmstepd: error: pyxis: child 24131 failed with error code: 1",
-            "pyxis: child 24131 terminated with signal 9",
             "slurmstepd: error: pyxis: container exited too soon",
             "slurmstepd: error: pyxis: container start error: Cannot allocate memory",
             "pyxis: importer /usr/bin/import failed with exit code 1",
@@ -217,6 +216,16 @@ SIGNATURES = (
         not_examples=("pyxis: importer failed with exit code 1",),
         level=Level.WEAK,
         masks=_HOOKS,
+    ),
+    Signature(
+        # Slurm ends what pyxis has started when a job is cancelled, or a task on another node fails
+        pattern=r"pyxis: (?P<why>child \d+ terminated with signal \d+)",
+        source="pyxis 0.9-0.24 common.c",
+        message="the container did not start: {why}",
+        examples=("slurmstepd: error: pyxis: child 24131 terminated with signal 9",),
+        not_examples=("pyxis: child one terminated with signal 9",),
+        masks=("host-oom-killed", "rank-killed"),
+        echo=True,
     ),
     Signature(
         pattern=r"pyxis: (?:error: )?(?P<why>a container with name \x22[^\x22]{1,100}\x22 does not exist, and --container-image is not set|\x22(?:create|exec)\x22 flag was passed to --container-name but .{1,60}|--container-save: target is a directory|mount (?:source|target) must be .{1,100})",

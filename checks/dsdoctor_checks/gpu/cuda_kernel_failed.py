@@ -135,6 +135,20 @@ SIGNATURES = (
         masks=_VICTIMS,
     ),
     Signature(
+        pattern=r"(?:\b[A-Za-z]\w{2,80} failed with error(?: code)?:? |^CUDA Error: )(?P<what>an illegal memory access was encountered|unspecified launch failure|misaligned address)(?= \(\d{1,4}\) \S|$)",
+        source="flashinfer 0.2 csrc, include/flashinfer/utils.cuh; CUDA 11-13 cudaGetErrorString",
+        message="A CUDA kernel failed: {what}",
+        examples=(
+            "RuntimeError: BatchDecode failed with error an illegal memory access was encountered",
+            "RuntimeError: Check failed: (status == cudaSuccess) is false: PrefillRun failed with error: unspecified launch failure",
+            "CUDA Error: misaligned address (716) /x/flashinfer/attention/prefill.cuh: line 9 at function cudaLaunchKernel",
+        ),
+        not_examples=(
+            "RuntimeError: BatchDecode failed with error misaligned address of the table",
+        ),
+        masks=_VICTIMS,
+    ),
+    Signature(
         pattern=r"Triton Error \[CUDA\]: (?P<what>an illegal memory access was encountered|unspecified launch failure|misaligned address)",
         source="triton 2.1-3.5 third_party/nvidia/backend/driver.c",
         message="A CUDA kernel of Triton failed: {what}",

@@ -322,6 +322,28 @@ SIGNATURES = (
         ),
     ),
     Signature(
+        pattern=r"\b[A-Za-z]\w{2,80} failed with error(?: code)?:? out of memory$|\bunable to create (?:CUDA )?stream(?: for \S{1,200})?: (?:CUDA error: )?out of memory\b",
+        source="flashinfer 0.2 csrc, with the words of cudaGetErrorString; tritonserver, of the stream of a model instance",
+        examples=(
+            "RuntimeError: TopKSamplingFromProbs failed with error code out of memory",
+            "RuntimeError: Check failed: (status == cudaSuccess) is false: BatchDecode failed with error out of memory",
+            "failed to load 'bert' version 1: Internal: unable to create stream: out of memory",
+            "failed to load 'bert' version 1: Internal: unable to create stream for bert_0_gpu0: out of memory",
+        ),
+        not_examples=(
+            "fork of 3 workers failed with error: out of memory in the worker",
+            "unable to create stream for topic-7: connection refused",
+        ),
+        level=Level.STRONG,
+        masks=(
+            "native-crash",
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
         # memory of the host, though the GPU is to reach it, has another limit
         pattern=r"\bcuda(?!Host|MallocHost)[A-Z]\w{1,40}\b.{0,100}\b(?:failed|[Ee]rror|ERROR)\b.{0,30}\bout of memory\b|\bCUDA runtime error in .{1,200}: out of memory\b",
         source="TensorRT-LLM 0.5-1.2 cpp/include/tensorrt_llm/common/cudaUtils.h; loggers of C++ programs that print cudaGetErrorString",

@@ -282,10 +282,12 @@ SIGNATURES = (
         not_near=("ibv_", "CUDA out of memory"),
     ),
     Signature(
-        pattern="std::bad_alloc",
+        # not a sentence that says what happens elsewhere
+        pattern=r"(?<!\bcrashes with )std::bad_alloc",
         source="GCC 4.8-15 libstdc++-v3/libsupc++/bad_alloc.cc; pybind11 2.0-3.0 raises MemoryError",
         message=NOT_ALLOCATED,
         examples=("terminate called after throwing an instance of 'std::bad_alloc'",),
+        not_examples=("the module crashes with std::bad_alloc on these GPUs",),
         # while a module is being imported, two builds of a C++ library are the usual reason
         not_near=(
             "ibv_",

@@ -225,6 +225,7 @@ SIGNATURES = (
         examples=("slurmstepd: error: pyxis: child 24131 terminated with signal 9",),
         not_examples=("pyxis: child one terminated with signal 9",),
         masks=("host-oom-killed", "rank-killed"),
+        unless=("*** JOB ", "DUE TO TIME LIMIT", "DUE TO PREEMPTION"),
         echo=True,
     ),
     Signature(

@@ -79,6 +79,7 @@ LAST_WORDS = lazy(
     r"|\bSending process \d{1,9} closing signal SIG|\bReceived \S{1,20} death signal, shutting down"
     r"|^note: This error originates from a subprocess\b"
     r"|^libc\+\+abi(?:\.dylib)?: terminat"
+    r"|\bError reported to Coordinator: \S"  # tensorflow 1-2 training/coordinator.py
     r"|^(?:CUDA|HIP) kernel errors might be |^For debugging consider passing (?:CUDA|HIP|AMD)_"
     r"|^Compile with `?TORCH_USE_(?:CUDA|HIP)_DSA"
     r"|^F\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d{1,9} +\d{1,9} \S{1,200}:\d{1,7}\] "

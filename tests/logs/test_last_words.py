@@ -187,6 +187,11 @@ def test_a_launcher_that_a_signal_ended_was_ended_from_outside() -> None:
     assert read(LAUNCHER.format(2)).outcome is Outcome.CAUSE  # Ctrl-C has a condition
 
 
+def test_what_a_thread_reported_to_its_coordinator_ends_no_sound_log() -> None:
+    said = "coordinator.py:224] Error reported to Coordinator: <class 'Unavailable'>, OS Error"
+    assert said in read(f"building the model\nbuilt\n{said}\n").summary
+
+
 def test_a_rank_that_sigterm_ended_first_was_ended_from_outside() -> None:
     line = "[2026-04-05 06:07:08,009] [{0}] [launch.py:3{1}:sigkill_handler] {2}\n"
     text = line.format("INFO", 15, "Killing subprocess 4711")

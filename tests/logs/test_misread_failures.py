@@ -358,3 +358,12 @@ def test_a_container_that_did_not_start_is_named(line: str, condition: str) -> N
 )
 def test_prose_that_mentions_the_words_is_healthy(text: str) -> None:
     assert named(f"{text}\nstep 1 loss 2.0\nstep 2 loss 1.9\n{{'train_runtime': 3.0}}\n") == "clean"
+
+
+def test_a_dll_that_windows_could_not_load_is_no_lack_of_support() -> None:
+    head = "Platform: Windows-11-10.0.26100\n" + OWN.replace("/home/me", "C:\\me")
+    failed = "DLL load failed while importing {0}: Eine DLL-Initialisierung ist fehlgeschlagen.\n"
+    assert named(head + "ImportError: " + failed.format("libtriton")) == "windows-dll-not-loaded"
+    assert named(head + "ImportError: " + failed.format("_sentencex")) == "windows-dll-not-loaded"
+    tried = f"Could not load it ({failed.format('_sentencex').strip()}), using the slow one\n"
+    assert named(tried) == "clean"

@@ -515,12 +515,11 @@ SIGNATURES = (
         requires=("Windows", "win32", ":\\", "WinError", ".exe"),
     ),
     Signature(
-        pattern=r"DLL load failed while importing \w{0,30}(?:flash|deepspeed|triton|cpu_adam|fused)",
+        pattern=r"DLL load failed while importing \w{0,30}(?:flash|deepspeed|cpu_adam|fused)",
         source="python 3.8-3.14 Python/dynload_win.c",
         examples=(
             "DLL load failed while importing nameflash",
             "DLL load failed while importing namedeepspeed",
-            "DLL load failed while importing nametriton",
             "DLL load failed while importing namecpu_adam",
             "DLL load failed while importing namefused",
         ),

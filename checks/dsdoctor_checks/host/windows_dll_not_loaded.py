@@ -78,4 +78,33 @@ SIGNATURES = (
         level=Level.LIKELY,
         masks=_VICTIMS,
     ),
+    Signature(
+        # the C++ runtime that a bundled Python brings along is often older than what libtriton needs
+        pattern=r"DLL load failed while importing (?P<module>libtriton|__triton_launcher)\b",
+        source="triton-windows 3.0-3.5, with the words of CPython 3.8-3.14 Python/dynload_win.c",
+        message="Windows could not load `{module}` of Triton, or a DLL that it needs",
+        hint="install the Visual C++ Redistributable (2015-2022, x64); beside a Python that another program brought along, put the same `vcruntime140.dll`, `vcruntime140_1.dll` and `msvcp140.dll` as in `System32`; then install the `triton-windows` for this release of torch",
+        examples=(
+            "ImportError: DLL load failed while importing libtriton: A dynamic link library (DLL) initialization routine failed.",
+            "ImportError: DLL load failed while importing __triton_launcher: The specified module could not be found.",
+        ),
+        not_examples=("ImportError: DLL load failed while importing libtritonserver: not found",),
+        level=Level.STRONG,
+        not_near=("A matching Triton is not available",),  # xformers goes on without it
+        masks=("triton-unusable", "unsupported-on-windows", *_VICTIMS),
+    ),
+    Signature(
+        # Windows says the reason in its own language
+        pattern=r"^(?:\S{1,100}\.)?ImportError: DLL load failed while importing (?P<module>(?!MPI\b)\w{1,80}): ",
+        source="CPython 3.8-3.14 Python/dynload_win.c",
+        message="Windows could not load the module `{module}`, or a DLL that it needs",
+        hint="install the Visual C++ Redistributable (2015-2022, x64), then reinstall the package that `{module}` is part of, in a release for this Python and this torch",
+        examples=(
+            "ImportError: DLL load failed while importing _torchaudio: The specified module could not be found.",
+            "builtins.ImportError: DLL load failed while importing onnxruntime_pybind11_state: A dynamic link library (DLL) initialization routine failed.",
+        ),
+        not_examples=("ImportError: DLL load failed while importing MPI: not found",),
+        level=Level.WEAK,
+        masks=_VICTIMS,
+    ),
 )

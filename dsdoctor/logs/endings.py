@@ -107,6 +107,8 @@ _SHELLS_SYNTAX = lazy(
 )
 #: A frame in the stack of a C++ exception (torch 1.8-2.13 c10/util/Backtrace.cpp).
 NATIVE_FRAME = lazy(r"\s*frame #\d{1,3}: \S.{0,1000}?\+ 0x[0-9a-f]")
+#: What stands above it, and a warning that has such a stack (glog's prefix; c10d since 2.4).
+RAISED, WARNED = "Exception raised from ", lazy(r"(?:\[rank\d{1,6}\]:)?\[W\d{3,4} ")
 #: One in the stack that a debugger prints: gdb 7-16 (gdb/stack.c), of its own or as ggml calls it
 #: (llama.cpp b3000-b9000 ggml/src/ggml.c), and lldb 10-20.
 NATIVE_STACK = lazy(
@@ -252,5 +254,16 @@ def _stops_in_a_frame(lines: list[str]) -> bool:
             break
         lines.pop()
     cut = lines and PART_OF_FRAME.match(lines[-1])
-    native = any(NATIVE_FRAME.match(text) for text in lines[-CUT_LINES:])
-    return bool(cut or native or frames_of(lines[-CUT_LINES:]))
+    return bool(cut or _stops_in_a_native_stack(lines) or frames_of(lines[-CUT_LINES:]))
+
+
+def _stops_in_a_native_stack(lines: list[str]) -> bool:
+    """Whether the last lines are calls of a C++ exception that was more than a warning."""
+    at = len(lines) - 1
+    while at >= max(0, len(lines) - CUT_LINES) and not NATIVE_FRAME.match(lines[at]):
+        at -= 1
+    if at < max(0, len(lines) - CUT_LINES):
+        return False
+    while at > 0 and (NATIVE_FRAME.match(lines[at]) or lines[at].startswith(RAISED)):
+        at -= 1
+    return WARNED.match(lines[at]) is None

@@ -187,6 +187,16 @@ def test_a_launcher_that_a_signal_ended_was_ended_from_outside() -> None:
     assert read(LAUNCHER.format(2)).outcome is Outcome.CAUSE  # Ctrl-C has a condition
 
 
+def test_the_calls_below_a_warning_are_no_end_of_a_log() -> None:
+    calls = "Exception raised from sendBytes at /x/Utils.hpp:6 (most recent call first):\n"
+    calls += "".join(
+        f"frame #{n}: call_{n}() + 0x2{n} (0x7f in /x/libtorch.so)\n" for n in range(5)
+    )
+    head = "step 1 loss 2.0\n{0}W803 12:00:00.01 TCPStore.cpp:122] [c10d] sendBytes failed\n"
+    assert read(head.format("[") + calls).outcome is Outcome.CLEAN
+    assert read(head.format("[E2:") + calls).outcome is Outcome.UNRECOGNISED
+
+
 def test_what_a_thread_reported_to_its_coordinator_ends_no_sound_log() -> None:
     said = "coordinator.py:224] Error reported to Coordinator: <class 'Unavailable'>, OS Error"
     assert said in read(f"building the model\nbuilt\n{said}\n").summary

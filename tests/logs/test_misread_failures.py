@@ -367,3 +367,10 @@ def test_a_dll_that_windows_could_not_load_is_no_lack_of_support() -> None:
     assert named(head + "ImportError: " + failed.format("_sentencex")) == "windows-dll-not-loaded"
     tried = f"Could not load it ({failed.format('_sentencex').strip()}), using the slow one\n"
     assert named(tried) == "clean"
+
+
+def test_a_module_of_deepspeed_that_lacks_an_import_is_no_missing_deepspeed() -> None:
+    error = "NameError: name 'deepspeed' is not defined\n"
+    inside = '  File "/home/me/DeepSpeed/deepspeed/runtime/engine.py", line 9, in refill\n    f()\n'
+    assert named(OWN + inside + error) == "unrecognised"
+    assert named(OWN + "    deepspeed.initialize()\n" + error) == "deepspeed-missing"

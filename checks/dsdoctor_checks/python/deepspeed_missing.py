@@ -140,6 +140,17 @@ SIGNATURES = (
         source="python 3.3-3.14 Python/ceval.c",
         examples=("name 'deepspeed' is not defined",),
         level=Level.STRONG,
+        # a name that one of its own modules does not import
+        not_near=(
+            "/deepspeed/__init__.py",
+            "/deepspeed/comm/",
+            "/deepspeed/module_inject/",
+            "/deepspeed/moe/",
+            "/deepspeed/ops/",
+            "/deepspeed/pipe/",
+            "/deepspeed/runtime/",
+            "/deepspeed/utils/",
+        ),
     ),
     Signature(
         pattern="(?i)(?:requires|needs?) DeepSpeed",

@@ -26,6 +26,7 @@ FRAMEWORKS = (HF, LIGHTNING, ACCELERATE, NATIVE)
 _LIGHTNING_PACKAGES = frozenset({"lightning", "pytorch_lightning", "lightning_fabric"})
 #: Packages whose trainers and arguments are those of transformers.
 _TRAINERS = frozenset({"transformers", "trl"})
+_ARGUMENTS = "TrainingArguments"
 #: Characters of a script that are parsed.
 _LONGEST = 1 << 20
 #: Most operators of one statement in Python 3.10, which survives 20,000 nested ones.
@@ -57,6 +58,38 @@ def framework_of(text: str) -> str:
     if found == {HF, ACCELERATE}:  # the Trainer is built on Accelerate
         return HF
     return found.pop() if len(found) == 1 else ""
+
+
+def fills_training_arguments(text: str) -> bool:
+    r"""Whether a script fills transformers' own `TrainingArguments` from its command line.
+
+    A class derived from it, or `set_defaults`, may change defaults.
+
+    >>> head = "from transformers import HfArgumentParser, TrainingArguments\n"
+    >>> fills_training_arguments(head + "p = HfArgumentParser((Mine, TrainingArguments))")
+    True
+    >>> fills_training_arguments(head + "a = TrainingArguments(output_dir='o', bf16=True)")
+    False
+    """
+    tree = syntax_of(text)
+    own, filled = False, False
+    for node in () if tree is None else ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "transformers":
+            own |= any(name.name == _ARGUMENTS and not name.asname for name in node.names)
+        elif isinstance(node, ast.Attribute) and node.attr == "set_defaults":
+            return False
+        elif isinstance(node, ast.Call) and node.args and _called(node) == "HfArgumentParser":
+            given = node.args[0]
+            parts = given.elts if isinstance(given, (ast.Tuple, ast.List)) else [given]
+            filled |= any(isinstance(part, ast.Name) and part.id == _ARGUMENTS for part in parts)
+    return own and filled
+
+
+def _called(node: ast.Call) -> str:
+    called = node.func
+    if isinstance(called, ast.Attribute):
+        return called.attr
+    return called.id if isinstance(called, ast.Name) else ""
 
 
 #: Packages that need torch, or start it.

@@ -16,7 +16,12 @@ from collections.abc import Sequence
 import msgspec
 
 from dsdoctor.errors import UsageError
-from dsdoctor.framework import framework_of, imports_torch, uses_deepspeed
+from dsdoctor.framework import (
+    fills_training_arguments,
+    framework_of,
+    imports_torch,
+    uses_deepspeed,
+)
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.job.environment import Selected, of_command, of_script
 from dsdoctor.model.facts.launch import LaunchCommand
@@ -91,6 +96,7 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
         container_runtime=runtime_of(words),
         container=container,
         uses_deepspeed=uses_deepspeed(text),
+        training_arguments=fills_training_arguments(text),
         container_ranks=inside.num_gpus if inside.launcher in COUNTING else None,
         visible_devices=used.visible,
         device_count=used.first,

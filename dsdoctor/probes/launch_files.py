@@ -29,6 +29,10 @@ _SHELLS = re.compile(r"(?:ba|da|z|k)?sh")
 _SYNTAX = re.compile(r"[;&|<>`$*?~(){}]")
 #: Options of trainers for the model (transformers' examples, LLaMA-Factory, FastChat, axolotl).
 _MODELS = ("model_name_or_path", "pretrained_model_name_or_path", "base_model", "model_path")
+#: Words of trainers that choose a checkpoint, or none, without its path.
+_CHOICES = frozenset(
+    {"1", "0", "auto", "best", "false", "last", "latest", "no", "none", "null", "true", "yes"}
+)
 #: `owner/name`, as the hub writes it.
 _OF_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 #: A word that ends a command.
@@ -154,8 +158,25 @@ def launch_files(
         missing_module=missing.name if missing else None,
         module_folder=missing.folder if missing else "",
         module_near=missing.near if missing else "",
+        resumed=_resumed(host, command, run),
         **_model(host, command, run),
     )
+
+
+def _resumed(host: Host, command: LaunchCommand, run: RunNeeds) -> str | None:
+    """The checkpoint that the script's arguments resume from, if they name a folder.
+
+    A bare name that is no folder here may be one of the output directory.
+    """
+    options = command.script_options()
+    given = next((value for name, value in options if name == "resume_from_checkpoint"), "")
+    if given.lower() in {"", *_CHOICES} or given.startswith("-"):
+        return None
+    if _SYNTAX.search(given) or "://" in given:
+        return None
+    if "/" not in given and not _exists(host, posixpath.join(run.cwd, given)):
+        return None
+    return given
 
 
 def model_of(command: LaunchCommand) -> str | None:

@@ -358,6 +358,7 @@ def parse_checkpoint(path: str, records: Sequence[Mapping[str, Any]], whole: boo
         deepspeed=numbers.get("ds_version"),
         steps=numbers.get("global_steps"),
         universal=bool(head.get("universal")),
+        trainer_state=head.get("trainer_state"),
         read_whole=whole,
     )
 
@@ -366,10 +367,11 @@ def parse_checkpoint(path: str, records: Sequence[Mapping[str, Any]], whole: boo
 def checkpoint(host: Host, run: RunNeeds, launch: LaunchFiles | Missing) -> Checkpoint:
     """The folder of --checkpoint, read by a child that may hang on a dead mount.
 
-    Without one, the weights of the model that the command names.
+    Without one, that from which the command resumes, or the weights of the model that it names.
     """
-    named = launch.model_folder if isinstance(launch, LaunchFiles) and not run.quick else None
-    given = run.checkpoint or named
+    files = launch if isinstance(launch, LaunchFiles) and not run.quick else LaunchFiles()
+    resumed = run.checkpoint is None and files.resumed is not None
+    given = run.checkpoint or files.resumed or files.model_folder
     if given is None:
         raise HostError(Why.NOT_ASKED, "no checkpoint was given (`--checkpoint DIR`)")
     cwd = run.cwd if run.cwd not in ("", ".") else str(host.query("cwd"))
@@ -388,8 +390,8 @@ def checkpoint(host: Host, run: RunNeeds, launch: LaunchFiles | Missing) -> Chec
             Why.TIMEOUT,
             f"the checkpoint `{given}` was not read within {limit:g} s ({told} files were)",
         )
-    fact = parse_checkpoint(given, records, run.deep)
-    if run.checkpoint is None and {file.role for file in fact.files} != {"weights"}:
+    fact = msgspec.structs.replace(parse_checkpoint(given, records, run.deep), resumed=resumed)
+    if not (run.checkpoint or resumed) and {file.role for file in fact.files} != {"weights"}:
         raise HostError(Why.NOT_ASKED, f"`{given}` holds no weights that dsdoctor knows")
     finished = any(record.get("done") for record in records)
     if fact.error is None and fact.tag_exists and not finished:

@@ -29,6 +29,20 @@ NUMBERS = {
 _BETAS = ("adam_beta1", "adam_beta2")
 #: Each 16-bit type and the one that excludes it.
 _PRECISIONS = {"fp16": "bf16", "bf16": "fp16"}
+#: What `TrainingArguments` holds for an option that is not passed (transformers 4.28-5.24
+#: training_args.py, read 2026-11-29).
+_DEFAULTS = {
+    "per_device_train_batch_size": "8",
+    "gradient_accumulation_steps": "1",
+    "max_grad_norm": "1.0",
+    "learning_rate": "5e-5",
+    "adam_beta1": "0.9",
+    "adam_beta2": "0.999",
+    "adam_epsilon": "1e-8",
+    "weight_decay": "0.0",
+    "fp16": "false",
+    "bf16": "false",
+}
 #: How transformers spells a boolean of its command line; the bare option is true.
 _BOOLEANS = {
     **dict.fromkeys(("", "yes", "true", "t", "y", "1"), True),
@@ -44,12 +58,14 @@ class Conflict(msgspec.Struct, frozen=True):
         value: what the config sets; None = nothing.
         given: what the command line passes, as it stands there.
         ranks: number of ranks by which transformers multiplies it; 0 = by none.
+        missing: the option that is not passed, so that its default counts; "" = it is passed.
     """
 
     key: str
     value: Any
     given: str
     ranks: int = 0
+    missing: str = ""
 
 
 def options_of(words: Sequence[str]) -> dict[str, str]:
@@ -70,23 +86,46 @@ def options_of(words: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def conflicts(config: DsConfig, words: Sequence[str], world: int | None) -> Iterator[Conflict]:
+def conflicts(
+    config: DsConfig, words: Sequence[str], world: int | None, *, defaults: bool = False
+) -> Iterator[Conflict]:
     """Options of a script that uses transformers' Trainer and that contradict the config.
 
     Args:
         config: the config.
         words: the script's arguments.
         world: number of ranks; None = not known.
+        defaults: `TrainingArguments` reads the words, so an option that is missing has its default.
     """
-    options = options_of(words)
+    passed = options_of(words)
+    found = list(_conflicts(config, passed, world))
+    yield from found
+    # a variable of the shell may hold further options
+    if not defaults or "deepspeed" not in passed or any("$" in word for word in words):
+        return
+    keys = {conflict.key for conflict in found}
+    for conflict in _conflicts(config, {**_DEFAULTS, **passed}, world):
+        named = [word[2:] for word in conflict.given.split() if word.startswith("--")]
+        missing = next((name for name in named if name not in passed), "")
+        if conflict.key not in keys and missing:
+            yield msgspec.structs.replace(conflict, missing=missing)
+
+
+def _conflicts(
+    config: DsConfig, options: Mapping[str, str], world: int | None
+) -> Iterator[Conflict]:
+    searched = _BOOLEANS.get(options.get("auto_find_batch_size", "false").lower()) is not False
     for key, option in NUMBERS.items():
         value, given = _value(config, key), _number(options.get(option, ""))
+        if key == BATCH_KEYS[1] and searched:
+            continue  # transformers does not compare what it will change
         if value is not None and given is not None and given != value:
             yield Conflict(key, value, f"--{option} {options[option]}")
     yield from _betas(config, options)
     yield from _warmup(config, options)
     yield from _precision(config, options)
-    yield from _whole_batch(config, options, world)
+    if not searched:
+        yield from _whole_batch(config, options, world)
     yield from _one_step(config, options)
 
 

@@ -100,7 +100,9 @@ def _batches(
     ranks = ranks_of(run, command, hostfile, environment, gpus)
     if run.framework == "hf" and isinstance(command, LaunchCommand):
         world = ranks.count if ranks and ranks.asked else None
-        differing = list(conflicts(config, command.script_args, world))
+        differing = list(
+            conflicts(config, command.script_args, world, defaults=run.training_arguments)
+        )
         if differing:
             yield from map(functools.partial(_against_option, config), differing)
             return
@@ -144,15 +146,29 @@ def _against_option(config: DsConfig, found: Conflict) -> Finding:
             f"`{found.key}` is missing, so accelerate sets it to 1, but the command passes"
             f" `{found.given}`"
         )
+    elif found.ranks and found.missing:
+        said = (
+            f"{config.named(found.key)} is {value}, but the options and defaults of the command come"
+            f" to `{found.given}` on {counted(found.ranks)}"
+        )
     elif found.ranks:
         said = (
             f"{config.named(found.key)} is {value}, but the command passes `{found.given}` to"
             f" {counted(found.ranks)}"
         )
+    elif found.missing:
+        default = found.given.split()[1]
+        said = (
+            f"{config.named(found.key)} is {value}, but the command does not pass"
+            f" `--{found.missing}`, whose default is {default}"
+        )
+    hint = f'set `{found.key}` to "auto", and leave the value to the option'
+    if found.missing and not found.ranks:
+        hint = f'pass `--{found.missing}`, and set `{found.key}` to "auto"'
     return fail(
         said,
         effect="transformers rejects the config before training starts",
-        hint=f'set `{found.key}` to "auto", and leave the value to the option',
+        hint=hint,
         key=found.key,
         config=found.value,
         option=found.given,

@@ -93,10 +93,22 @@ HINT = (
 
 SIGNATURES = (
     Signature(
-        pattern=r"(?i)(?:does ?n[o']t|not|n't) support(?:ed)? bf16|bf16 (?:\S+ ){0,3}(?:is )?not supported(?!,? (?:so |and )?(?:using|falling|fallback|we use|use) )(?! (?:by (?!your|this|the)|with )\w)|bfloat16 is not supported (?:on|by) (?:your|this|the)",
+        pattern=r"setup doesn't support bf16/gpu",
+        source="transformers 4.17-5.24 training_args.py",
+        message="transformers finds no GPU with bf16: torch sees none, or it is older than Ampere",
+        hint="if this machine has such a GPU, find out with `dsdoctor check` why torch does not see"
+        " it; to train on the CPU, pass `--use_cpu`; otherwise leave out bf16",
+        examples=(
+            "ValueError: Your setup doesn't support bf16/gpu. You need torch>=1.10, using Ampere GPU with cuda>=11.0",
+            "ValueError: Your setup doesn't support bf16/gpu. You need to assign use_cpu if you want to train the model on CPU.",
+        ),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern=r"(?i)(?:does ?n[o']t|not|n't) support(?:ed)? bf16(?!/gpu)|bf16 (?:\S+ ){0,3}(?:is )?not supported(?!,? (?:so |and )?(?:using|falling|fallback|we use|use) )(?! (?:by (?!your|this|the)|with )\w)|bfloat16 is not supported (?:on|by) (?:your|this|the)",
         source="torch 2.13.0 libtorch_cpu.so; cuda toolkit 12.9.86 ptxas; deepspeed 0.16.9-0.19.8 runtime/engine.py",
         examples=(
-            "ValueError: this setup does not support bf16/gpu",
+            "ValueError: this setup does not support bf16 training",
             "RuntimeError: bf16 is not supported on this device",
             "bfloat16 is not supported on your",
         ),
@@ -122,15 +134,6 @@ SIGNATURES = (
         ),
         not_examples=(" DOES NOT SUPPORT BF16 ",),
         level=Level.CERTAIN,
-    ),
-    Signature(
-        pattern="(?:tf32|TF32) requires (?:an )?Ampere",
-        source="transformers 4.28.1-5.23.0 training_args.py",
-        examples=(
-            "ValueError: --tf32 requires Ampere or a newer GPU arch",
-            "ValueError: TF32 requires Ampere or newer",
-        ),
-        level=Level.STRONG,
     ),
     Signature(
         pattern="(?:bf16|BF16) requires (?:PyTorch|torch|Ampere)",
@@ -248,15 +251,15 @@ SIGNATURES = (
         not_near=("falling back", "Falling back"),
     ),
     Signature(
-        pattern=r"\b(?:does not|do not|doesn't|don't) support (?:bfloat16|bf16|BF16|BFloat16)\b",
+        pattern=r"\b(?:does not|do not|doesn't|don't) support (?:bfloat16|bf16(?!/gpu)|BF16|BFloat16)\b",
         source=(
             "programs' own checks before they use the type, such as colossalai 0.1-0.4 "
             "nn/optimizer/cpu_adam.py, torchtune 0.4-0.6"
         ),
         examples=(
             "RTX 2080 does not support bfloat16",
+            "RTX 2060 doesn't support bfloat16",
             "ValueError: these cards do not support bf16",
-            "ValueError: Your setup doesn't support bf16/gpu. You need torch>=1.10, using Ampere GPU with cuda>=11.0",
             "don't support bfloat16",
             "does not support BF16",
             "does not support BFloat16",

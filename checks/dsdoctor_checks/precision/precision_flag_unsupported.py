@@ -27,9 +27,11 @@ from dsdoctor.api import (
     Finding,
     Gpus,
     LaunchCommand,
+    Level,
     Missing,
     RunNeeds,
     Scope,
+    Signature,
     TorchLive,
     check,
     fail,
@@ -99,3 +101,21 @@ def gpus_support_requested_formats(
         )
     if not lacks:
         yield ok(asked=sorted(wanted))
+
+
+HINT = "leave out the option, or train on GPUs that support the format"
+
+SIGNATURES = (
+    Signature(
+        pattern="(?:tf32|TF32) requires (?:an )?Ampere",
+        source="transformers 4.28.1-5.24.0 training_args.py",
+        message="`--tf32` needs a GPU of the Ampere generation or newer, and torch sees none",
+        hint="leave out `--tf32`; if this machine has such a GPU, find out with `dsdoctor check` why"
+        " torch does not see it",
+        examples=(
+            "ValueError: --tf32 requires Ampere or a newer GPU arch",
+            "ValueError: TF32 requires Ampere or newer",
+        ),
+        level=Level.STRONG,
+    ),
+)

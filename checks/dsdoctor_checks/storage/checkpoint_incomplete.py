@@ -12,6 +12,7 @@ Copy the missing files from where the checkpoint was saved, or write the last co
 
 ## References
 - DeepSpeed 0.19.8 runtime/engine.py: `_get_ckpt_name`, `_get_optimizer_ckpt_name`, `load_checkpoint`
+- transformers 4.28-5.24 trainer.py: `train`; integrations/deepspeed.py: `deepspeed_load_checkpoint`
 """
 
 from __future__ import annotations
@@ -19,7 +20,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dsdoctor.api import Checkpoint, Condition, Finding, Level, Scope, Signature, check, fail, ok
+from dsdoctor.api import (
+    Checkpoint,
+    Condition,
+    Finding,
+    Level,
+    RunNeeds,
+    Scope,
+    Signature,
+    check,
+    fail,
+    ok,
+    skip,
+)
 
 CONDITION = Condition(
     "checkpoint-incomplete",
@@ -36,6 +49,8 @@ def missing_shards(found: Checkpoint) -> list[str]:
     """Names of missing shards, derived from the world size that the others record."""
     if found.universal or found.of("layer") or found.of("expert"):
         return []  # pipelines and experts number their files differently
+    if {file.role for file in found.files} == {"weights"}:
+        return []  # a model as transformers saves it, which no rank has a part of
     models, optimizers = found.of("model"), found.of("optimizer")
     shards = [*models, *optimizers]
     by_name = [file.mp_rank for file in shards if file.mp_rank is not None]
@@ -57,18 +72,48 @@ def missing_shards(found: Checkpoint) -> list[str]:
     return lacking
 
 
+def _lacking_for_trainer(checkpoint: Checkpoint, run: RunNeeds) -> str:
+    """What transformers' Trainer needs to resume and does not find; "" = all of it."""
+    if run.framework != "hf":
+        return ""
+    if run.config is not None and not checkpoint.tags and checkpoint.latest is None:
+        return "`global_step*` directory, from which it loads the states of DeepSpeed"
+    return "`trainer_state.json`" if checkpoint.trainer_state is False else ""
+
+
 @check(CONDITION)
-def checkpoint_is_whole(checkpoint: Checkpoint) -> Iterator[Finding]:
+def checkpoint_is_whole(checkpoint: Checkpoint, run: RunNeeds) -> Iterator[Finding]:
     """Fails if the tag or one of its shards is missing."""
     place = checkpoint.path
     if checkpoint.error is not None:
+        resumed = checkpoint.resumed
         yield fail(
-            f"the checkpoint `{place}` cannot be read: {checkpoint.error}",
+            f"the checkpoint `{place}`{' (`--resume_from_checkpoint`)' if resumed else ''} cannot be"
+            f" read: {checkpoint.error}",
             effect="the run cannot resume",
-            hint="pass the directory that was passed to `save_checkpoint`",
+            hint="correct `--resume_from_checkpoint`, or start without it"
+            if resumed
+            else "pass the directory that was passed to `save_checkpoint`",
             checkpoint=place,
         )
         return
+    if checkpoint.resumed:
+        absent = _lacking_for_trainer(checkpoint, run)
+        if absent:
+            yield fail(
+                f"`{place}` (`--resume_from_checkpoint`) contains no {absent}",
+                effect="transformers cannot resume the run from it",
+                hint="pass a `checkpoint-*` directory that was written to its end with DeepSpeed, or"
+                " start without `--resume_from_checkpoint`"
+                if run.config
+                else "pass a `checkpoint-*` directory that was written to its end, or start without"
+                " `--resume_from_checkpoint`",
+                checkpoint=place,
+            )
+            return
+        if not checkpoint.tags and checkpoint.latest is None:
+            yield skip(f"`{place}` is not a checkpoint of DeepSpeed", checkpoint=place)
+            return
     if not checkpoint.tag_exists:
         if checkpoint.tag is None:
             message = f"`{place}` is not a checkpoint: it has no `latest` and no directory with `*_states.pt`"

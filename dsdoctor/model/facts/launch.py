@@ -168,6 +168,8 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
             exists, there is none, or it cannot be determined.
         module_folder: the package that does not contain it.
         module_near: a module of that package with a similar name; "" = there is none.
+        resumed: folder of the checkpoint that the script's arguments resume from; None if they
+            name none.
         model: the model that the script's arguments name; None if there is none.
         model_folder: its folder, if it is one on this machine.
         model_cached: whether the hub's cache holds that model; None if it is a folder, or no name
@@ -186,6 +188,7 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
     missing_module: str | None = None
     module_folder: str = ""
     module_near: str = ""
+    resumed: str | None = None
     model: str | None = None
     model_folder: str | None = None
     model_cached: bool | None = None

@@ -122,6 +122,8 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
         config: that config, parsed as DeepSpeed parses it; None if not given or not parsable.
         framework: what hands the config to DeepSpeed: `hf`, `lightning`, `accelerate` or `native`;
             "" = unknown.
+        training_arguments: the script fills transformers' `TrainingArguments` with the options of
+            its command line, so an option that is missing has its default.
         quick: torch is not imported.
         deep: trial builds and GPU work are allowed.
         cwd: working directory of the job.
@@ -168,6 +170,7 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     config_named_by: str = ""
     config: dict[str, object] | None = None
     framework: str = ""
+    training_arguments: bool = False
     quick: bool = False
     deep: bool = False
     cwd: str = "."

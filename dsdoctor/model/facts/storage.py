@@ -116,7 +116,7 @@ class CheckpointFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Checkpoint(Fact, frozen=True, kw_only=True):
-    """The checkpoint folder given with --checkpoint; nothing in it was unpickled.
+    """The checkpoint folder given with --checkpoint or in the command; nothing was unpickled.
 
     Attributes:
         path: the path, as given.
@@ -133,6 +133,9 @@ class Checkpoint(Fact, frozen=True, kw_only=True):
         steps: optimizer steps done.
         universal: it is a universal checkpoint, which loads at any world size.
         read_whole: every byte was compared with its checksum (`--deep`).
+        resumed: the script's `--resume_from_checkpoint` names it.
+        trainer_state: the folder contains the `trainer_state.json` of transformers' Trainer; None =
+            unknown.
     """
 
     path: str
@@ -149,6 +152,8 @@ class Checkpoint(Fact, frozen=True, kw_only=True):
     steps: int | None = None
     universal: bool = False
     read_whole: bool = False
+    resumed: bool = False
+    trainer_state: bool | None = None
 
     def of(self, role: str) -> tuple[CheckpointFile, ...]:
         """The files with a role."""

@@ -226,6 +226,7 @@ def main() -> None:
         head["error"] = error.strerror or str(error)
         say(head)
         return
+    head["trainer_state"] = "trainer_state.json" in entries
     head["latest"] = latest_of(folder, universal="--universal" in sys.argv[2:])
     for name in entries:
         inner = os.path.join(folder, name)

@@ -257,6 +257,55 @@ def test_options_of_the_trainer(words: str, framework: str, keys: list[str]) -> 
     ("text", "words", "said"),
     [
         pytest.param(
+            '{"bf16": {"enabled": true}}', "", "does not pass `--bf16`, whose", id="bf16 is off"
+        ),
+        pytest.param('{"bf16": {"enabled": true}}', "--bf16", "", id="bf16 is on"),
+        pytest.param('{"bf16": {"enabled": true}}', "$MORE", "", id="the shell may add it"),
+        pytest.param('{"bf16": {"enabled": false}}', "", "", id="off in both"),
+        pytest.param('{"fp16": {"enabled": "auto"}}', "", "", id="the trainer fills it in"),
+        pytest.param(
+            '{"optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0}}}',
+            "",
+            "does not pass `--learning_rate`, whose default is 5e-5",
+            id="another learning rate than the default",
+        ),
+        pytest.param(
+            '{"train_batch_size": 16}',
+            "--per_device_train_batch_size 2",
+            "come to `--per_device_train_batch_size 2 --gradient_accumulation_steps 1` on 2 ranks",
+            id="the accumulation has its default",
+        ),
+        pytest.param(
+            '{"train_micro_batch_size_per_gpu": 2}',
+            "--auto_find_batch_size",
+            "",
+            id="the trainer looks for the batch size itself",
+        ),
+    ],
+)
+def test_defaults_of_the_trainer(text: str, words: str, said: str) -> None:
+    line = f"deepspeed --num_gpus 2 t.py --deepspeed ds.json {words}"
+
+    def found(training_arguments: bool) -> list[str]:
+        judged = judge(
+            ds_config_batch_mismatch.batches_fit,
+            ds_config=config(text),
+            launch_command=parse_command(line.split()),
+            run_needs=RunNeeds(framework="hf", training_arguments=training_arguments),
+            deep_speed_install=NOW,
+            packages=BARE,
+        )
+        own = [each for each in judged.bad if "transformers rejects" in each.effect]
+        return [each.message for each in own]
+
+    assert not found(False)  # the script may set the value itself
+    assert [said in message for message in found(True)] == ([True] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        pytest.param(
             '{"train_batch_size": 32, "gradient_accumulation_steps": "auto"}',
             "--per_device_train_batch_size 4 --gradient_accumulation_steps 2",
             "to 2 ranks",

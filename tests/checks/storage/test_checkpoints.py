@@ -19,7 +19,14 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Checkpoint, CheckpointFile, Finding, LaunchCommand, RunNeeds
+from dsdoctor.api import (
+    Checkpoint,
+    CheckpointFile,
+    Finding,
+    LaunchCommand,
+    LaunchFiles,
+    RunNeeds,
+)
 from dsdoctor.host import LocalHost, free_port
 from dsdoctor.probes.storage import checkpoint as probe
 from dsdoctor.testing import judge
@@ -62,7 +69,8 @@ def read(folder: Path, *, deep: bool = False, config: dict[str, Any] | None = No
 
 
 def incomplete(folder: Path) -> list[Finding]:
-    return judge(checkpoint_incomplete.checkpoint_is_whole, checkpoint=read(folder)).findings
+    function = checkpoint_incomplete.checkpoint_is_whole
+    return judge(function, checkpoint=read(folder), run_needs=RunNeeds()).findings
 
 
 def corrupt(folder: Path, *, deep: bool = False) -> list[Finding]:
@@ -317,6 +325,45 @@ def safetensors(tmp_path: Path) -> Path:
 
 def test_safetensors(safetensors: Path) -> None:
     assert words(corrupt(safetensors.parent)) == ["ok"]
+    assert words(incomplete(safetensors.parent)) == ["ok"]  # a model has no shards of ranks
     safetensors.write_bytes(safetensors.read_bytes()[:-4])
     (found,) = corrupt(safetensors.parent)
     assert found.evidence["files"] == {safetensors.name: "truncated"}
+
+
+def resumed(folder: str, framework: str, config: dict[str, Any] | None) -> list[Finding]:
+    run = RunNeeds(cwd="/", framework=framework, config=config)
+    fact = probe.function(LocalHost(), run, LaunchFiles(resumed=folder))
+    function = checkpoint_incomplete.checkpoint_is_whole
+    return judge(function, checkpoint=fact, run_needs=run).findings
+
+
+@pytest.mark.parametrize(
+    ("framework", "config", "state", "said"),
+    [
+        pytest.param("hf", {}, True, "global_step", id="weights alone, with DeepSpeed"),
+        pytest.param("hf", None, False, "trainer_state", id="weights alone, without DeepSpeed"),
+        pytest.param("hf", None, True, "", id="a checkpoint of the Trainer without DeepSpeed"),
+        pytest.param("accelerate", {}, False, "", id="the script may load it in its own way"),
+    ],
+)
+def test_what_the_trainer_resumes_from(
+    safetensors: Path, framework: str, config: dict[str, Any] | None, state: bool, said: str
+) -> None:
+    if state:
+        (safetensors.parent / "trainer_state.json").write_text("{}", encoding="utf-8")
+    (found,) = resumed(str(safetensors.parent), framework, config)
+    assert found.status.value == ("fail" if said else "skip")
+    assert said in found.message
+
+
+def test_a_checkpoint_to_resume_from(copies: dict[int, Path]) -> None:
+    (copies[2] / "trainer_state.json").write_text("{}", encoding="utf-8")
+    assert words(resumed(str(copies[2]), "hf", {})) == ["ok"]
+    shard(copies[2], "rank_1").unlink()
+    assert words(resumed(str(copies[2]), "hf", {})) == ["fail"]
+
+
+def test_a_checkpoint_to_resume_from_that_does_not_exist(tmp_path: Path) -> None:
+    (found,) = resumed(str(tmp_path / "checkpoint-9"), "hf", {})
+    assert (found.status.value, "--resume_from_checkpoint" in found.message) == ("fail", True)

@@ -70,6 +70,27 @@ def test_where_the_model_is(
     assert (found.model_folder, found.model_cached) == (folder, cached)
 
 
+@pytest.mark.parametrize(
+    ("words", "resumed"),
+    [
+        pytest.param("--resume_from_checkpoint out/checkpoint-9", "out/checkpoint-9", id="absent"),
+        pytest.param("--resume-from-checkpoint=/job/m", "/job/m", id="with a hyphen"),
+        pytest.param("--resume_from_checkpoint m", "m", id="a folder here"),
+        pytest.param("--resume_from_checkpoint checkpoint-9", None, id="of the output directory"),
+        pytest.param("--resume_from_checkpoint latest", None, id="the newest"),
+        pytest.param("--resume_from_checkpoint True", None, id="a switch"),
+        pytest.param("--resume_from_checkpoint --bf16", None, id="without a value"),
+        pytest.param("--resume_from_checkpoint $OUT/checkpoint-9", None, id="of the shell"),
+        pytest.param("--resume_from_checkpoint s3://bucket/c", None, id="elsewhere"),
+    ],
+)
+def test_the_checkpoint_that_a_command_resumes_from(words: str, resumed: str | None) -> None:
+    host = FakeHost(env={"HOME": "/home/me"}, files={"/job/m/config.json": ""})
+    command = parse_command(["deepspeed", "t.py", *words.split()])
+    found = launch_files.function(host, RunNeeds(cwd="/job"), command, ABSENT)
+    assert found.resumed == resumed
+
+
 def test_weights_of_the_model_are_examined(tmp_path: Path) -> None:
     """Pointers of Git LFS are found before the ranks start; what holds no weights is left alone."""
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"

@@ -11,12 +11,13 @@ import contextlib
 import posixpath
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from dsdoctor.errors import UsageError
 from dsdoctor.framework import (
+    HF,
     fills_training_arguments,
     framework_of,
     imports_torch,
@@ -33,12 +34,18 @@ from dsdoctor.probes.command_line import (
     parse_command,
     with_accelerate,
 )
-from dsdoctor.probes.command_tables import COUNTING, PRESETS, TRAINERS
+from dsdoctor.probes.command_tables import COUNTING, ON_TRANSFORMERS, PRESETS
 from dsdoctor.probes.container_start import container_start
 from dsdoctor.probes.launch_devices import Devices, devices_of
 from dsdoctor.probes.shell_lines import launches
 from dsdoctor.probes.shell_programs import is_launch, unfollowed
-from dsdoctor.probes.yaml_files import accelerate_values, default_accelerate, read_yaml
+from dsdoctor.probes.yaml_files import (
+    accelerate_values,
+    default_accelerate,
+    read_yaml,
+    trainer_files,
+    trainer_values,
+)
 
 #: Programs that run a shell script; sbatch does so on the job's first node.
 _SHELL = re.compile(r"(?:ba|da|z|k)?sh$|sbatch$")
@@ -79,7 +86,7 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
     words, followed, reason, activated = _follow(tuple(run.command), host, run.cwd)
     parsed, inside = parse_command(words), parse_command(command_in(words))
     used = _devices(parsed, host, run.cwd)
-    text = _script_of(parsed, host, run.cwd)
+    text, trainer = _script_of(parsed, host, run.cwd), posixpath.basename(parsed.program)
     container = _container(words, host, run.cwd)
     selected = None if container else of_command(words, host, run.cwd) or activated
     gpus, gpus_by = gpus_of(words) or (run.container_gpus, run.container_gpus_by)
@@ -96,13 +103,17 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
         container_runtime=runtime_of(words),
         container=container,
         uses_deepspeed=uses_deepspeed(text),
-        training_arguments=fills_training_arguments(text),
+        training_arguments=fills_training_arguments(text) or trainer == "llamafactory-cli",
+        trainer_values=trainer_values(parsed, host, run.cwd),
         container_ranks=inside.num_gpus if inside.launcher in COUNTING else None,
         visible_devices=used.visible,
         device_count=used.first,
     )
     if not run.framework:
-        run = msgspec.structs.replace(run, framework=framework_of(text))
+        framework = HF if trainer in ON_TRANSFORMERS else framework_of(text)
+        run = msgspec.structs.replace(run, framework=framework)
+    if run.framework == HF and container is None:
+        run = msgspec.structs.replace(run, output_dir=_output_dir(parsed, run.trainer_values))
     if run.config_path is not None:
         return run
     path, named_by = _config(parsed, host, run.cwd)
@@ -111,6 +122,12 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
     return msgspec.structs.replace(
         run, config_path=path, config=parsed_config(path, host, run.cwd), config_named_by=named_by
     )
+
+
+def _output_dir(parsed: LaunchCommand, values: Mapping[str, str]) -> str:
+    """Where a trainer saves; "" if nothing says so, or only a shell can tell."""
+    given = {**values, **dict(parsed.script_options())}.get("output_dir", "")
+    return "" if re.search(r"[$`*?~{}<>|;&]|://", given) else given
 
 
 def _container(words: Sequence[str], host: Host, cwd: str) -> ContainerStart | None:
@@ -313,21 +330,13 @@ def _config(parsed: LaunchCommand, host: Host, cwd: str) -> tuple[str | None, st
         path = inner.get("deepspeed_config_file") if isinstance(inner, dict) else None
         if isinstance(path, str) and path:
             return path, f"`{name}`"
-    for word in _trainer_files(parsed):
+    for word in trainer_files(parsed):
         value = (read_yaml(word, host, cwd) or {}).get("deepspeed")
         if isinstance(value, dict) and value:
             return word, f"`{word}`"  # axolotl takes the config itself as well
         if isinstance(value, str) and value and value not in PRESETS:
             return value, f"`{word}`"
     return None, ""
-
-
-def _trainer_files(parsed: LaunchCommand) -> list[str]:
-    """The first YAML files among the arguments of a trainer or a script."""
-    words = list(parsed.script_args)
-    if posixpath.basename(parsed.program) in TRAINERS:
-        words = list(parsed.argv)
-    return [word for word in words if word.endswith((".yaml", ".yml"))][:3]
 
 
 def parsed_config(path: str, host: Host, cwd: str) -> dict[str, object] | None:

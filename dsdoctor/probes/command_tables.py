@@ -27,6 +27,8 @@ PROGRAMS = {
 #: Command lines of trainers, which start torchrun themselves; their YAML or an option refers to the
 #: config.
 TRAINERS = frozenset({"llamafactory-cli", "swift", "xtuner", "axolotl", "megatron", "nemo"})
+#: Those, and TRL's, whose trainer is that of transformers: it fills in the DeepSpeed config.
+ON_TRANSFORMERS = frozenset({"llamafactory-cli", "swift", "axolotl", "trl"})
 #: Programs that pass a command on to a container, a profiler, a queue or other machines.
 CARRIERS = frozenset(
     {"apptainer", "singularity", "docker", "podman", "nerdctl", "enroot", "shifter", "ncu",

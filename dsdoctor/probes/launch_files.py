@@ -11,6 +11,7 @@ from dsdoctor.api import LaunchCommand, LaunchFiles, Missing, Patient, RunNeeds,
 from dsdoctor.host import Host, HostError
 from dsdoctor.model.facts.base import Why
 from dsdoctor.probes.command_line import after_sbatch
+from dsdoctor.probes.command_tables import ON_TRANSFORMERS
 from dsdoctor.probes.module_files import missing_module, module_of
 from dsdoctor.probes.yaml_files import hub_home
 
@@ -35,6 +36,8 @@ _CHOICES = frozenset(
 )
 #: `owner/name`, as the hub writes it.
 _OF_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+#: The beginning of a path, which no name of the hub has.
+_PATH = re.compile(r"\.{0,2}/")
 #: A word that ends a command.
 _OPERATOR = re.compile(r"[;&|<>()]+|\d?[<>]\S*")
 
@@ -168,9 +171,8 @@ def _resumed(host: Host, command: LaunchCommand, run: RunNeeds) -> str | None:
 
     A bare name that is no folder here may be one of the output directory.
     """
-    options = command.script_options()
-    given = next((value for name, value in options if name == "resume_from_checkpoint"), "")
-    if given.lower() in {"", *_CHOICES} or given.startswith("-"):
+    given = _option(command, run, "resume_from_checkpoint")
+    if given.lower() in {"", *_CHOICES} or given.startswith("-") or _is_elsewhere(command, run):
         return None
     if _SYNTAX.search(given) or "://" in given:
         return None
@@ -179,27 +181,41 @@ def _resumed(host: Host, command: LaunchCommand, run: RunNeeds) -> str | None:
     return given
 
 
-def model_of(command: LaunchCommand) -> str | None:
-    """The model in the arguments of a script, by the names that trainers give the option.
+def _is_elsewhere(command: LaunchCommand, run: RunNeeds) -> bool:
+    """Whether the script may run in another file system than this one."""
+    local = command.launcher != "other" or posixpath.basename(command.program) in ON_TRANSFORMERS
+    return run.container is not None or not local
 
-    >>> model_of(LaunchCommand(script_args=("--lr", "1", "--model_name_or_path", "org/model-7b")))
+
+def model_of(command: LaunchCommand, run: RunNeeds) -> str | None:
+    """The model that a script or trainer is told to load, by the names that trainers give it.
+
+    >>> words = ("--lr", "1", "--model_name_or_path", "org/model-7b")
+    >>> model_of(LaunchCommand(script_args=words), RunNeeds())
     'org/model-7b'
-    >>> model_of(LaunchCommand(script_args=("--model_path", "$MODEL")))
+    >>> model_of(LaunchCommand(script_args=("--model_path", "$MODEL")), RunNeeds())
     """
-    model = next((value for name, value in command.script_options() if name in _MODELS), "")
+    model = _option(command, run, *_MODELS)
     return None if not model or model.startswith("-") or _SYNTAX.search(model) else model
+
+
+def _option(command: LaunchCommand, run: RunNeeds, *names: str) -> str:
+    """The first of these options that the command line or a trainer's YAML sets."""
+    passed = next((value for name, value in command.script_options() if name in names), "")
+    return passed or next((run.trainer_values[n] for n in names if n in run.trainer_values), "")
 
 
 def _model(host: Host, command: LaunchCommand, run: RunNeeds) -> dict[str, Any]:
     """Where the model of the command is."""
-    model = model_of(command)
+    model = model_of(command, run)
     if model is None:
         return {}
     folder = posixpath.normpath(posixpath.join(run.cwd, model))
     if _exists(host, posixpath.join(folder, "config.json")):
         return {"model": model, "model_folder": folder}
     if _exists(host, folder) is not False or not _OF_HUB.fullmatch(model):
-        return {"model": model}
+        absent = _PATH.match(model) is not None and _exists(host, folder) is False
+        return {"model": model, "model_missing": absent and not _is_elsewhere(command, run)}
     name = "models--" + model.replace("/", "--")
     places = _hub_caches(dict(host.env) | command.env)
     there = [_exists(host, posixpath.join(place, name)) for place in places]

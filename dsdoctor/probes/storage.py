@@ -128,6 +128,7 @@ def named_places(host: Host, run: RunNeeds) -> list[tuple[str, str, str | None]]
     found: list[tuple[str, str, str | None]] = []
     found += [("--path", path, None) for path in run.paths]
     found += [("--writable", path, None) for path in run.writable]
+    found += [("--output_dir", run.output_dir, None)] if run.output_dir else []
     found += [("NVMe offload", path, None) for path in dict.fromkeys(_nvme_paths(run.config))]
     if run.floors is not None and run.floors.disk_gib is not None:
         found.append(("disk of the profile", run.floors.disk_path or ".", None))

@@ -85,6 +85,26 @@ def _parsed(data: bytes) -> _Read:
     return _Read(fault="it is empty" if found is None else "it is not a mapping")
 
 
+def trainer_files(command: LaunchCommand) -> list[str]:
+    """The first YAML files among the arguments of a trainer or a script."""
+    return [word for word in command.script_args if word.endswith((".yaml", ".yml"))][:3]
+
+
+def trainer_values(command: LaunchCommand, host: Host, cwd: str) -> dict[str, str]:
+    """Options that the YAML files of a trainer set, as the command line would write them.
+
+    LLaMA-Factory, axolotl and TRL name them as transformers does.
+    """
+    found: dict[str, str] = {}
+    for name in trainer_files(command):
+        for key, value in (read_yaml(name, host, cwd) or {}).items():
+            if isinstance(value, bool):
+                found[str(key)] = str(value).lower()
+            elif isinstance(value, (str, int, float)):
+                found[str(key)] = str(value)
+    return found
+
+
 def accelerate_fault(command: LaunchCommand, host: Host, cwd: str) -> str:
     """Why accelerate stops at its YAML, whatever it contains; "" if it does not."""
     name = _name_of(command, host)

@@ -354,3 +354,35 @@ def test_what_only_the_shell_knows_of_a_launchers_options_is_not_judged() -> Non
     assert found.options["include"] == "localhost:$5"
     known = parse_command(["deepspeed", "--include", "a:0", "--hostfile", "h", "t.py"])
     assert (known.include, known.hostfile) == ("a:0", "h")
+
+
+ARGUMENTS = "from transformers import HfArgumentParser, TrainingArguments\n"
+LF = "per_device_train_batch_size: 4\nbf16: true\nmodel_name_or_path: m\noutput_dir: out\nlora: [a]\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param("llamafactory-cli train lf.yaml", ("hf", True, "out"), id="LLaMA-Factory"),
+        pytest.param("trl sft --config lf.yaml", ("hf", False, "out"), id="TRL has its defaults"),
+        pytest.param("swift sft --output_dir o", ("hf", False, "o"), id="ms-swift"),
+        pytest.param(
+            "deepspeed plain.py --output_dir $OUT/1", ("hf", True, ""), id="the shell knows where"
+        ),
+        pytest.param("deepspeed own.py --output_dir o", ("hf", False, "o"), id="own defaults"),
+        pytest.param("deepspeed other.py --output_dir o", ("", False, ""), id="no Trainer"),
+    ],
+)
+def test_what_a_trainer_reads(line: str, expected: tuple[str, bool, str]) -> None:
+    files = {
+        "/w/lf.yaml": LF,
+        "/w/plain.py": ARGUMENTS + "p = HfArgumentParser([Mine, TrainingArguments])",
+        "/w/own.py": ARGUMENTS
+        + "p = HfArgumentParser(TrainingArguments)\np.set_defaults(bf16=True)",
+        "/w/other.py": "import torch",
+    }
+    run = resolve(RunNeeds(cwd="/w", command=tuple(line.split())), FakeHost(files=files))
+    assert (run.framework, run.training_arguments, run.output_dir) == expected
+    if "lf.yaml" in line:
+        assert run.trainer_values["per_device_train_batch_size"] == "4"
+        assert run.trainer_values["bf16"] == "true"

@@ -7,13 +7,15 @@ held against it option by option on 2026-11-29).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from dsdoctor.api import DsConfig, whole
+from dsdoctor.api import DsConfig, Finding, RunNeeds, fail, whole
 
+from ._batch_equation import counted
 from ._tables import BATCH_KEYS
 
 #: Key of the config to the option that transformers compares with it, for each kind of value.
@@ -59,6 +61,7 @@ class Conflict(msgspec.Struct, frozen=True):
         given: what the command line passes, as it stands there.
         ranks: number of ranks by which transformers multiplies it; 0 = by none.
         missing: the option that is not passed, so that its default counts; "" = it is passed.
+        in_yaml: the trainer's YAML sets it, not the command line.
     """
 
     key: str
@@ -66,6 +69,11 @@ class Conflict(msgspec.Struct, frozen=True):
     given: str
     ranks: int = 0
     missing: str = ""
+    in_yaml: bool = False
+
+    def options(self) -> list[str]:
+        """The names of the options in `given`."""
+        return [word[2:] for word in self.given.split() if word.startswith("--")]
 
 
 def options_of(words: Sequence[str]) -> dict[str, str]:
@@ -87,7 +95,7 @@ def options_of(words: Sequence[str]) -> dict[str, str]:
 
 
 def conflicts(
-    config: DsConfig, words: Sequence[str], world: int | None, *, defaults: bool = False
+    config: DsConfig, words: Sequence[str], world: int | None, run: RunNeeds
 ) -> Iterator[Conflict]:
     """Options of a script that uses transformers' Trainer and that contradict the config.
 
@@ -95,18 +103,24 @@ def conflicts(
         config: the config.
         words: the script's arguments.
         world: number of ranks; None = not known.
-        defaults: `TrainingArguments` reads the words, so an option that is missing has its default.
+        run: the request, with what a trainer's YAML sets.
     """
-    passed = options_of(words)
+    typed = options_of(words)
+    passed = {**run.trainer_values, **typed}
     found = list(_conflicts(config, passed, world))
-    yield from found
+    for conflict in found:
+        in_yaml = not typed.keys() & set(conflict.options())
+        yield msgspec.structs.replace(conflict, in_yaml=in_yaml)
     # a variable of the shell may hold further options
-    if not defaults or "deepspeed" not in passed or any("$" in word for word in words):
+    if (
+        not run.training_arguments
+        or "deepspeed" not in passed
+        or any("$" in word for word in words)
+    ):
         return
     keys = {conflict.key for conflict in found}
     for conflict in _conflicts(config, {**_DEFAULTS, **passed}, world):
-        named = [word[2:] for word in conflict.given.split() if word.startswith("--")]
-        missing = next((name for name in named if name not in passed), "")
+        missing = next((name for name in conflict.options() if name not in passed), "")
         if conflict.key not in keys and missing:
             yield msgspec.structs.replace(conflict, missing=missing)
 
@@ -210,3 +224,34 @@ def _value(config: DsConfig, key: str) -> float | None:
     """The number at this key; None if there is no number."""
     value = config.get(key)
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def against_option(config: DsConfig, found: Conflict) -> Finding:
+    """A value of the config that an option of the Trainer contradicts."""
+    place, value, given = config.named(found.key), json.dumps(found.value), f"`{found.given}`"
+    sets = "the trainer's YAML sets" if found.in_yaml else "the command passes"
+    hint = f'set `{found.key}` to "auto", and leave the value to the option'
+    if found.value is None:
+        said = f"`{found.key}` is missing, so accelerate sets it to 1, but {sets} {given}"
+    elif found.missing and found.ranks:
+        ranks = counted(found.ranks)
+        said = f"{place} is {value}, but options and their defaults come to {given} on {ranks}"
+    elif found.missing:
+        default = found.given.split()[1]
+        said = (
+            f"{place} is {value}, but the command does not pass `--{found.missing}`,"
+            f" whose default is {default}"
+        )
+        hint = f'pass `--{found.missing}`, and set `{found.key}` to "auto"'
+    else:
+        said = f"{place} is {value}, but {sets} {given}"
+        said += f" to {counted(found.ranks)}" if found.ranks else ""
+    return fail(
+        said,
+        effect="transformers rejects the config before training starts",
+        hint=hint,
+        key=found.key,
+        config=found.value,
+        option=found.given,
+        line=config.lines.get(found.key),
+    )

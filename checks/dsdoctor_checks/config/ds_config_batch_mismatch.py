@@ -47,11 +47,11 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import at_least
 
-from ._batch_equation import EFFECT, counted, divisor, unequal
+from ._batch_equation import EFFECT, divisor, unequal
 from ._ranks import ranks_of
 from ._repairable import offered
 from ._tables import BATCH_KEYS, REMOVED_SINCE, enabled
-from ._trainer_options import Conflict, conflicts
+from ._trainer_options import against_option, conflicts
 
 CONDITION = Condition(
     "ds-config-batch-mismatch",
@@ -100,11 +100,9 @@ def _batches(
     ranks = ranks_of(run, command, hostfile, environment, gpus)
     if run.framework == "hf" and isinstance(command, LaunchCommand):
         world = ranks.count if ranks and ranks.asked else None
-        differing = list(
-            conflicts(config, command.script_args, world, defaults=run.training_arguments)
-        )
+        differing = list(conflicts(config, command.script_args, world, run))
         if differing:
-            yield from map(functools.partial(_against_option, config), differing)
+            yield from map(functools.partial(against_option, config), differing)
             return
     given = {key: config.parsed[key] for key in BATCH_KEYS if config.parsed.get(key) is not None}
     auto = [key for key, value in given.items() if value == "auto"]
@@ -135,45 +133,6 @@ def _batches(
         yield ok(micro=micro, steps=steps or 1)
     else:
         yield from bad
-
-
-def _against_option(config: DsConfig, found: Conflict) -> Finding:
-    """A value of the config that an option of the Trainer contradicts."""
-    value = json.dumps(found.value)
-    said = f"{config.named(found.key)} is {value}, but the command passes `{found.given}`"
-    if found.value is None:
-        said = (
-            f"`{found.key}` is missing, so accelerate sets it to 1, but the command passes"
-            f" `{found.given}`"
-        )
-    elif found.ranks and found.missing:
-        said = (
-            f"{config.named(found.key)} is {value}, but the options and defaults of the command come"
-            f" to `{found.given}` on {counted(found.ranks)}"
-        )
-    elif found.ranks:
-        said = (
-            f"{config.named(found.key)} is {value}, but the command passes `{found.given}` to"
-            f" {counted(found.ranks)}"
-        )
-    elif found.missing:
-        default = found.given.split()[1]
-        said = (
-            f"{config.named(found.key)} is {value}, but the command does not pass"
-            f" `--{found.missing}`, whose default is {default}"
-        )
-    hint = f'set `{found.key}` to "auto", and leave the value to the option'
-    if found.missing and not found.ranks:
-        hint = f'pass `--{found.missing}`, and set `{found.key}` to "auto"'
-    return fail(
-        said,
-        effect="transformers rejects the config before training starts",
-        hint=hint,
-        key=found.key,
-        config=found.value,
-        option=found.given,
-        line=config.lines.get(found.key),
-    )
 
 
 def _without_batch_sizes(

@@ -48,7 +48,7 @@ class DiskLimits(Limits, frozen=True, kw_only=True):
     Attributes:
         output_mib: in a `--writable` directory, if no `--model` gives the size of a checkpoint.
         extensions_mib: where ops are built.
-        cache_mib: other caches.
+        cache_mib: other caches, and where a trainer saves.
         temporary_mib: where compilers write.
         nvme_mib: where states are offloaded to, if no `--model` gives their size.
     """
@@ -67,6 +67,8 @@ def _required_bytes(place: Place, run: RunNeeds, limits: DiskLimits) -> tuple[fl
         if count is not None:
             return CHECKPOINT_BYTES * count, "one checkpoint of this model needs {size}", True
         return limits.output_mib * MIB, "checkpoints need {size} at least", False
+    if place.purpose == "--output_dir":  # adapters may be small
+        return limits.cache_mib * MIB, "checkpoints need {size} at least", False
     if place.purpose == "NVMe offload":
         states = nvme_bytes(run, place.path)
         if states is not None:

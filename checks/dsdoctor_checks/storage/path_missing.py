@@ -20,7 +20,9 @@ from typing import Any
 from dsdoctor.api import (
     Condition,
     Finding,
+    LaunchFiles,
     Level,
+    Missing,
     Place,
     Scope,
     Signature,
@@ -35,8 +37,10 @@ CONDITION = Condition("path-missing", id="DSD1502", scope=Scope.JOB, since="0.1"
 
 
 @check(CONDITION)
-def paths_are_there(storage: Storage) -> Iterator[Finding]:
-    """Checks that `TMPDIR` exists, and that every `--path` does, is readable and is not empty."""
+def paths_are_there(storage: Storage, files: LaunchFiles | Missing) -> Iterator[Finding]:
+    """Checks that `TMPDIR` and the model's folder exist, and that each `--path` can be read."""
+    if isinstance(files, LaunchFiles) and files.model_missing:
+        yield _no_model(str(files.model), files.folder)
     for place in storage.places:
         if place.variable == "TMPDIR" and place.kind is None and not (place.error or place.hung):
             yield _no_temporary_folder(place)
@@ -74,6 +78,16 @@ def paths_are_there(storage: Storage) -> Iterator[Finding]:
             )
         else:
             yield ok(kind=place.kind, **evidence)
+
+
+def _no_model(model: str, folder: str) -> Finding:
+    return fail(
+        f"the model `{model}` of the command does not exist"
+        + ("" if model.startswith("/") else f" in `{folder}`"),
+        effect="every rank fails when it loads the model",
+        hint="correct the path, or download or mount the model there",
+        model=model,
+    )
 
 
 def _no_temporary_folder(place: Place) -> Finding:
@@ -171,18 +185,36 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
+        # with a wildcard it is a pattern, and with `://` no path of this machine
+        pattern=r"FileNotFoundError: Unable to find '(?P<path>/[^'*?\[]{1,400})'",
+        source="datasets 2.2-5.2 data_files.py: `resolve_pattern`",
+        message="`{path}`, which `load_dataset` should read, does not exist",
+        examples=(
+            "FileNotFoundError: Unable to find '/data/train.jsonl'",
+            "FileNotFoundError: Unable to find '/data/train' with any supported extension ['.csv', '.json']",
+        ),
+        not_examples=(
+            "FileNotFoundError: Unable to find '/data/train-*.parquet'",
+            "FileNotFoundError: Unable to find 'hf://datasets/org/data/x.json'",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
         # a name is looked up on the hub only where no such folder is here
-        pattern=r"(?:HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name'|OSError: Incorrect path_or_model_id): '(?P<path>(?:/|\.{1,2}/|~)[^']{1,300})'",
+        pattern=r"(?:HFValidationError: Repo id must (?:be in the form 'repo_name' or 'namespace/repo_name'|use alphanumeric chars.{1,140})|OSError: Incorrect path_or_model_id): '(?P<path>(?:/|\.{1,2}/|~)[^']{1,300})'",
         source="huggingface_hub 0.14-2.4 utils/_validators.py; transformers 4.36-5.24 utils/hub.py",
         message="`{path}` does not exist, so it was interpreted as the name of a repository",
         examples=(
             "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '/data/model'. Use `repo_type` argument if needed.",
             "huggingface_hub.utils._validators.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '../models/llama'. Use `repo_type` argument if needed.",
             "HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '~/models/7b/llama'.",
+            "huggingface_hub.errors.HFValidationError: Repo id must use alphanumeric chars, '-', '_' or '.'. The name cannot start or end with '-' or '.' and the maximum length is 96: './llama'.",
+            "HFValidationError: Repo id must use alphanumeric chars or '-', '_', '.', '--' and '..' are forbidden, '-' and '.' cannot start or end the name, max length is 96: '../llama'.",
             "OSError: Incorrect path_or_model_id: './models/llama'. Please provide either the path to a local folder or the repo_id of a model on the Hub.",
         ),
         not_examples=(
             "HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': 'a/b/c'.",
+            "HFValidationError: Repo id must use alphanumeric chars, '-', '_' or '.'. The name cannot start or end with '-' or '.' and the maximum length is 96: 'my model'.",
             "OSError: Incorrect path_or_model_id: 'my model'.",
         ),
         level=Level.STRONG,

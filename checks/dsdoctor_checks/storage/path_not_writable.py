@@ -37,7 +37,7 @@ CONDITION = Condition(
 )
 
 #: Places that a run must be able to write to; the others have a fallback, or are only read.
-_NEEDED = ("--writable", "NVMe offload")
+_NEEDED = ("--writable", "--output_dir", "NVMe offload")
 _JUDGED = (*_NEEDED, "Triton cache", "temporary files")
 
 

@@ -172,6 +172,7 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
             name none.
         model: the model that the script's arguments name; None if there is none.
         model_folder: its folder, if it is one on this machine.
+        model_missing: it is a path, and does not exist here.
         model_cached: whether the hub's cache holds that model; None if it is a folder, or no name
             of the hub.
     """
@@ -191,6 +192,7 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
     resumed: str | None = None
     model: str | None = None
     model_folder: str | None = None
+    model_missing: bool = False
     model_cached: bool | None = None
 
 

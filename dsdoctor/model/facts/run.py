@@ -124,6 +124,9 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
             "" = unknown.
         training_arguments: the script fills transformers' `TrainingArguments` with the options of
             its command line, so an option that is missing has its default.
+        trainer_values: options that the YAML of a trainer sets, as the command line would write
+            them; empty = the command passes no YAML.
+        output_dir: where transformers' Trainer saves, on this machine; "" = unknown.
         quick: torch is not imported.
         deep: trial builds and GPU work are allowed.
         cwd: working directory of the job.
@@ -171,6 +174,8 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     config: dict[str, object] | None = None
     framework: str = ""
     training_arguments: bool = False
+    trainer_values: dict[str, str] = msgspec.field(default_factory=dict)
+    output_dir: str = ""
     quick: bool = False
     deep: bool = False
     cwd: str = "."

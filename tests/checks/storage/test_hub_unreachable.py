@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from dsdoctor.api import Environment, LaunchFiles, RunNeeds
+from dsdoctor.api import Environment, LaunchFiles, RunNeeds, Storage
 from dsdoctor.host import HostError, LocalHost
+from dsdoctor.job.resolve import resolve
 from dsdoctor.probes.command_line import parse_command
 from dsdoctor.probes.launch_files import launch_files
 from dsdoctor.probes.storage import checkpoint
 from dsdoctor.testing import FakeHost, judge
-from dsdoctor_checks.storage import hub_unreachable, weights_file_corrupt
-from tests.checks.machines import ABSENT
+from dsdoctor_checks.storage import hub_unreachable, path_missing, weights_file_corrupt
+from tests.checks.machines import ABSENT, words
 
 LLAMA = "meta-llama/Llama-2-7b-hf"
 
@@ -89,6 +90,28 @@ def test_the_checkpoint_that_a_command_resumes_from(words: str, resumed: str | N
     command = parse_command(["deepspeed", "t.py", *words.split()])
     found = launch_files.function(host, RunNeeds(cwd="/job"), command, ABSENT)
     assert found.resumed == resumed
+
+
+@pytest.mark.parametrize(
+    ("line", "missing"),
+    [
+        pytest.param("deepspeed t.py --model_name_or_path ./absent", True, id="absent"),
+        pytest.param("torchrun t.py --model_name_or_path /data/absent", True, id="absolute"),
+        pytest.param("deepspeed t.py --model_name_or_path ./m", False, id="there"),
+        pytest.param("deepspeed t.py --model_name_or_path org/absent", False, id="of the hub"),
+        pytest.param("deepspeed t.py --model_name_or_path $BASE/absent", False, id="of the shell"),
+        pytest.param("kubectl exec p -- python t.py --model_path /m", False, id="elsewhere"),
+        pytest.param("llamafactory-cli train /job/lf.yaml", True, id="in the YAML of a trainer"),
+    ],
+)
+def test_a_model_that_does_not_exist(line: str, missing: bool) -> None:
+    files = {"/job/m/config.json": "", "/job/lf.yaml": "model_name_or_path: /data/absent\n"}
+    host = FakeHost(env={"HOME": "/home/me"}, files=files)
+    run = resolve(RunNeeds(cwd="/job", command=tuple(line.split())), host)
+    found = launch_files.function(host, run, parse_command(line.split()), ABSENT)
+    assert found.model_missing == missing
+    judged = judge(path_missing.paths_are_there, storage=Storage(), launch_files=found)
+    assert words(judged.findings) == (["fail"] if missing else ["ok"])
 
 
 def test_weights_of_the_model_are_examined(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ HOME = [
 def every(fact: Storage, run: RunNeeds = ANY) -> list[str]:
     """Statuses of all checks of places that are not ok."""
     found = [
-        *judge(path_missing.paths_are_there, storage=fact).findings,
+        *judge(path_missing.paths_are_there, storage=fact, launch_files=ABSENT).findings,
         *judge(path_not_writable.places_can_be_written, storage=fact).findings,
         *judge(disk_full.places_have_room, storage=fact, run_needs=run).findings,
         *judge(inodes_exhausted.files_can_be_made, storage=fact).findings,
@@ -160,6 +160,13 @@ def test_odd_but_healthy_places(odd: Place) -> None:
 )
 def test_faults(bad: Place, expected: list[str]) -> None:
     assert every(storage(bad)) == expected
+
+
+def test_where_a_trainer_saves() -> None:
+    full = place("--output_dir", path="out", free_bytes=1 << 20)
+    assert every(storage(full)) == ["warn"]
+    assert every(storage(place("--output_dir", path="out", read_only=True))) == ["fail"]
+    assert every(storage(place("--output_dir", path="out", free_bytes=GIB))) == []
 
 
 def test_room_for_a_checkpoint_of_the_model() -> None:

@@ -24,6 +24,7 @@ from dsdoctor.api import (
     Level,
     MasterPort,
     Missing,
+    Packages,
     Scope,
     Signature,
     check,
@@ -31,6 +32,7 @@ from dsdoctor.api import (
     ok,
     warn,
 )
+from dsdoctor_checks._util import at_least
 
 CONDITION = Condition(
     "port-in-use", id="DSD1207", scope=Scope.JOB, since="0.1", fixes=("choose-port",)
@@ -40,7 +42,9 @@ _OPTIONS = {"accelerate": "--main_process_port", "deepspeed": "--master_port"}
 
 
 @check(CONDITION)
-def port_is_free(port: MasterPort, command: LaunchCommand | Missing) -> Iterator[Finding]:
+def port_is_free(
+    port: MasterPort, command: LaunchCommand | Missing, packages: Packages | Missing
+) -> Iterator[Finding]:
     """Fails for the port of this command; warns if only the default port is in use."""
     kind = ""
     if isinstance(command, LaunchCommand):
@@ -60,6 +64,9 @@ def port_is_free(port: MasterPort, command: LaunchCommand | Missing) -> Iterator
         return
     if kind == "other" or (kind == "python" and not port.asked):
         return  # it may not open a port
+    if isinstance(command, LaunchCommand) and _chooses_another(command, packages):
+        yield ok(port=port.port, taken=True)
+        return
     free = port.port + 1
     what = "the master port of this command" if kind else "the default of the launchers"
     which = f"port {port.port} of `{port.host}`" if port.remote else f"port {port.port}"
@@ -74,6 +81,17 @@ def port_is_free(port: MasterPort, command: LaunchCommand | Missing) -> Iterator
         suggested=free,
         holder=port.holder,
     )
+
+
+def _chooses_another(command: LaunchCommand, packages: Packages | Missing) -> bool:
+    """Whether accelerate starts its ranks on a free port instead, which it does on one node.
+
+    accelerate 1.8-1.15 utils/launch.py; 1.7 stops with a `ConnectionError` (read 2026-11-29).
+    """
+    if (command.inner or command.launcher) != "accelerate" or (command.num_nodes or 1) > 1:
+        return False
+    version = packages.version("accelerate") if isinstance(packages, Packages) else None
+    return version is not None and at_least(version, "1.8")
 
 
 HINT = "pass another port with `--master_port` or `--rdzv_endpoint`, or stop the old run"

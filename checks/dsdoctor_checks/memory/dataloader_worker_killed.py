@@ -13,9 +13,22 @@ Detected from logs only.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Level, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature, TracebackRule
 
 CONDITION = Condition("dataloader-worker-killed", id="DSD1450", scope=Scope.JOB, since="0.1")
+
+TRACEBACK_RULES = (
+    # the socket of the worker that sends a tensor's memory is gone, before torch has noticed its
+    # end; what a worker itself raises does not pass here
+    TracebackRule(
+        file="torch/utils/data/dataloader.py",
+        function="_try_get_data",
+        kinds=("ConnectionResetError", "ConnectionRefusedError", "FileNotFoundError", "EOFError"),
+        source="torch 1.2-2.15 utils/data/dataloader.py, multiprocessing/reductions.py; provoked with 2.13.0",
+        level=Level.STRONG,
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/torch/utils/data/dataloader.py", line 1291, in _try_get_data\nConnectionResetError: [Errno 104] Connection reset by peer',
+    ),
+)
 
 HINT = "lower `num_workers` and `prefetch_factor`, or request more host memory for the job"
 

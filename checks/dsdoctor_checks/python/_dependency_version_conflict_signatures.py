@@ -54,6 +54,20 @@ SIGNATURES = (
     *changes(),
     *map(_imports_what_is_not_there, _IMPORTED),
     Signature(
+        # the line below "Unable to import required dependencies:"
+        pattern=r"^(?P<module>numpy|pytz|dateutil): No module named '(?P=module)'$",
+        source="pandas 0.25-2.2 __init__.py",
+        message="pandas requires `{module}`, which is not installed",
+        examples=(
+            "pytz: No module named 'pytz'",
+            "dateutil: No module named 'dateutil'",
+            "numpy: No module named 'numpy'",
+        ),
+        not_examples=("ModuleNotFoundError: No module named 'pytz'",),
+        hint="reinstall pandas with what it requires: `python -m pip install --force-reinstall pandas`",
+        level=Level.STRONG,
+    ),
+    Signature(
         # typing_extensions before 4.4 passes Python's own TypeVar on, which takes no default
         pattern=r"TypeVar\.__init__\(\) got an unexpected keyword argument 'default'",
         source="CPython 3.11-3.12 Objects/typevarobject.c, Lib/typing.py; wheels of typing_extensions 4.3 and 4.4, 2026-11-29",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import MasterPort
+from dsdoctor.api import MasterPort, Package, Packages
 from dsdoctor.testing import judge
 from dsdoctor_checks.launch import port_in_use as unit
 from tests.checks.launch.rows import ABSENT, command
@@ -67,5 +67,28 @@ from tests.checks.launch.rows import ABSENT, command
 def test_port(port: MasterPort, line: str, status: str) -> None:
     given = command(line) if line else ABSENT
     assert (
-        judge(unit.port_is_free, master_port=port, launch_command=given).statuses == status.split()
+        judge(unit.port_is_free, master_port=port, launch_command=given, packages=ABSENT).statuses
+        == status.split()
     )
+
+
+@pytest.mark.parametrize(
+    ("version", "line", "status"),
+    [
+        pytest.param("1.8.1", "accelerate launch t.py", "ok", id="it takes a free port"),
+        pytest.param("1.7.0", "accelerate launch t.py", "fail", id="an earlier release stops"),
+        pytest.param(
+            "1.15.0", "accelerate launch --num_machines 2 t.py", "fail", id="several nodes"
+        ),
+        pytest.param("1.15.0", "torchrun t.py", "fail", id="not the launcher of accelerate"),
+    ],
+)
+def test_accelerate_chooses_another_port(version: str, line: str, status: str) -> None:
+    packages = Packages(packages={"accelerate": Package(name="accelerate", version=version)})
+    judged = judge(
+        unit.port_is_free,
+        master_port=MasterPort(port=29500, taken=True),
+        launch_command=command(line),
+        packages=packages,
+    )
+    assert judged.statuses == [status]

@@ -63,7 +63,7 @@ SIGNATURES = (
             "dateutil: No module named 'dateutil'",
             "numpy: No module named 'numpy'",
         ),
-        not_examples=("ModuleNotFoundError: No module named 'pytz'",),
+        not_examples=("numpy: No module named 'yaml'",),
         hint="reinstall pandas with what it requires: `python -m pip install --force-reinstall pandas`",
         level=Level.STRONG,
     ),

@@ -15,6 +15,7 @@ deepspeed/comm/comm.py (`init_distributed`), deepspeed/runtime/engine.py
 
 from __future__ import annotations
 
+import posixpath
 import shlex
 from collections.abc import Iterator
 
@@ -64,6 +65,9 @@ def a_launcher_starts_the_ranks(
     os: OsInfo | Missing,
 ) -> Iterator[Finding]:
     """Reports `python train.py` if the job uses DeepSpeed or several GPUs."""
+    if posixpath.basename(command.program) == "llamafactory-cli":
+        yield from _of_llamafactory(command, run, environment, gpus)
+        return
     if command.launcher != "python" or command.script is None:
         return
     known = dict(environment.variables) if isinstance(environment, Environment) else {}
@@ -107,6 +111,38 @@ def a_launcher_starts_the_ranks(
             hint=f"start it with `{line}`",
             unset=missing,
         )
+
+
+def _of_llamafactory(
+    command: LaunchCommand, run: RunNeeds, environment: Environment | Missing, gpus: Gpus | Missing
+) -> Iterator[Finding]:
+    """LLaMA-Factory starts torchrun for several GPUs, and otherwise refuses DeepSpeed.
+
+    llamafactory 0.8.3-0.9.5 launcher.py, hparams/parser.py (read 2026-11-29).
+    """
+    known = dict(environment.variables) if isinstance(environment, Environment) else {}
+    known |= command.env
+    if command.script_args[:1] != ("train",) or "deepspeed" not in run.trainer_values:
+        return
+    switches = ("FORCE_TORCHRUN", "USE_RAY", "USE_KT", "USE_MCA")
+    if any(may_be_set(environment, name) for name in switches if name not in known):
+        yield skip("whether `FORCE_TORCHRUN` is set is not known")
+        return
+    if any(known.get(name, "").lower() in ("true", "y", "1") for name in switches):
+        yield ok(switched=True)
+        return
+    count = max(len(run.gpus), run.expect_gpus or 0) or _visible(known, gpus)
+    if (count or 0) > 1 or isinstance(gpus, Missing):
+        yield ok(gpus=count)
+        return
+    seen = "one GPU" if count else "no GPU"
+    yield (fail if count else warn)(
+        f"`llamafactory-cli` sees {seen} and starts one process without torchrun, but its YAML sets"
+        " `deepspeed`",
+        effect="LLaMA-Factory stops before it loads the model",
+        hint=f"start it with `FORCE_TORCHRUN=1 {shlex.join(command.argv)}`",
+        gpus=count or 0,
+    )
 
 
 #: Variables of whatever starts one process for each rank: schedulers, MPI, torchrun.

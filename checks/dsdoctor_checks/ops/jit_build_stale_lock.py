@@ -19,6 +19,7 @@ Delete the lock, or the op's whole folder, while no job is building there. Set a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -75,6 +76,23 @@ def age(minutes: int) -> str:
     return f"{hours} h" if hours else f"{minutes} min"
 
 
+#: Folders of the default root, one for each Python and accelerator (torch 1.8-2.15
+#: utils/cpp_extension.py, `_get_build_directory`).
+_BUILD_FOLDER = re.compile(r"/py\d+t?_(cpu|cu\d+)/[^/]+/lock$")
+
+
+def _is_of_another_torch(lock: str, torch: TorchBuild) -> bool:
+    """Whether a lock is in the folder of a torch for another CUDA version, or for none.
+
+    >>> _is_of_another_torch("/c/py311_cu132/cpu_adam/lock", TorchBuild(version="2.13.0+cpu"))
+    True
+    """
+    found = _BUILD_FOLDER.search(lock)
+    if found is None or torch.hip is not None:
+        return False
+    return found[1] != ("cpu" if torch.cuda is None else "cu" + torch.cuda.replace(".", ""))
+
+
 @check(CONDITION)
 def locks_are_alive(
     cache: ExtensionCache, limits: LockLimits, run: RunNeeds, torch: TorchBuild | Missing
@@ -92,7 +110,9 @@ def locks_are_alive(
     for lock in cache.locks:
         minutes = int(lock.age_seconds // 60)
         evidence = {"lock": lock.path, "op": lock.op, "age_min": minutes}
-        if lock.builders:
+        if isinstance(torch, TorchBuild) and _is_of_another_torch(lock.path, torch):
+            yield ok(f"another build of torch left the lock of `{lock.op}`", **evidence)
+        elif lock.builders:
             yield ok(f"`{lock.op}` is being built", **evidence, builders=list(lock.builders))
         elif lock.age_seconds <= limits.max_age_min * 60:
             yield ok(f"the lock of `{lock.op}` is recent", **evidence)

@@ -163,3 +163,35 @@ def test_ranks_that_nothing_starts(
         gpus=gpus(4),
     )
     assert judged.status == status
+
+
+@pytest.mark.parametrize(
+    ("line", "values", "count", "status"),
+    [
+        pytest.param("llamafactory-cli train a.yaml", {"deepspeed": "d"}, 1, "fail", id="one GPU"),
+        pytest.param(
+            "llamafactory-cli train a.yaml", {"deepspeed": "d"}, 0, "warn", id="none here"
+        ),
+        pytest.param("llamafactory-cli train a.yaml", {"deepspeed": "d"}, 2, "ok", id="two GPUs"),
+        pytest.param("llamafactory-cli train a.yaml", {}, 1, "ok", id="without DeepSpeed"),
+        pytest.param("llamafactory-cli chat a.yaml", {"deepspeed": "d"}, 1, "ok", id="no training"),
+        pytest.param(
+            "FORCE_TORCHRUN=1 llamafactory-cli train a.yaml",
+            {"deepspeed": "d"},
+            1,
+            "ok",
+            id="torchrun is asked for",
+        ),
+    ],
+)
+def test_llamafactory(line: str, values: dict[str, str], count: int, status: str) -> None:
+    judged = judge(
+        unit.a_launcher_starts_the_ranks,
+        launch_command=command(line),
+        run_needs=RunNeeds(trainer_values=values),
+        environment=env(),
+        gpus=gpus(count),
+    )
+    assert judged.statuses == [status]
+    if judged.bad:
+        assert "FORCE_TORCHRUN=1 llamafactory-cli" in judged.bad[0].hint

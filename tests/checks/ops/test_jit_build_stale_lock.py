@@ -97,6 +97,30 @@ def test_by_whether_torch_waits_for_the_file(torch: str | None, expected: str) -
     assert found.status == expected
 
 
+@pytest.mark.parametrize(
+    ("folder", "torch", "expected"),
+    [
+        pytest.param("py311_cu130", TorchBuild(version="2.13.0", cuda="13.0"), "fail", id="own"),
+        pytest.param("py311_cpu", TorchBuild(version="2.13.0+cpu"), "fail", id="own, for CPUs"),
+        pytest.param("py311_cu130", TorchBuild(version="2.13.0+cpu"), "ok", id="of a CUDA build"),
+        pytest.param(
+            "py311_cu130", TorchBuild(version="2.13.0", cuda="12.8"), "ok", id="of another CUDA"
+        ),
+        pytest.param("py311_cpu", TorchBuild(version="2.13.0", hip="7.0"), "fail", id="ROCm"),
+        pytest.param("shared", TorchBuild(version="2.13.0", cuda="12.8"), "fail", id="one for all"),
+    ],
+)
+def test_locks_of_other_builds_of_torch(folder: str, torch: TorchBuild, expected: str) -> None:
+    path = f"/c/{folder}/cpu_adam/lock"
+    lock = BuildLock(path=path, op="cpu_adam", age_seconds=5000, builders=())
+    found = judge(
+        jit_build_stale_lock.locks_are_alive,
+        extension_cache=ExtensionCache(root="/c", locks=(lock,)),
+        torch_build=torch,
+    )
+    assert found.status == expected
+
+
 def test_without_locks_it_does_not_matter_which_torch_is_installed() -> None:
     found = judge(jit_build_stale_lock.locks_are_alive, extension_cache=ExtensionCache(root="/c"))
     assert found.status == "ok"

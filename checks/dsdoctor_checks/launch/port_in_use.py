@@ -15,6 +15,7 @@ Documentation/networking/ip-sysctl.rst (`ip_unprivileged_port_start`)
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -62,8 +63,10 @@ def port_is_free(
     if not port.taken:
         yield ok(port=port.port)
         return
-    if kind == "other" or (kind == "python" and not port.asked):
-        return  # it may not open a port
+    if not port.asked and (kind == "python" or _starts_torchrun(command)):
+        return  # it may not open this port
+    if kind == "other" and not _starts_torchrun(command):
+        return
     if isinstance(command, LaunchCommand) and _chooses_another(command, packages):
         yield ok(port=port.port, taken=True)
         return
@@ -76,11 +79,23 @@ def port_is_free(
         if port.holder
         else f"{which} is in use, but it is {what}",
         effect="rank 0 stops with `EADDRINUSE`, `Address already in use`",
-        hint=f"add `{option} {free}`" if kind != "python" else f"set `MASTER_PORT={free}`",
+        hint=f"set `MASTER_PORT={free}`"
+        if kind in ("python", "other")
+        else f"add `{option} {free}`",
         port=port.port,
         suggested=free,
         holder=port.holder,
     )
+
+
+def _starts_torchrun(command: LaunchCommand | Missing) -> bool:
+    """Whether it is a trainer that passes `MASTER_PORT` to torchrun.
+
+    llamafactory 0.9.5 launcher.py, ms-swift 4.6 cli/main.py (read 2026-11-29).
+    """
+    if isinstance(command, Missing):
+        return False
+    return posixpath.basename(command.program) in ("llamafactory-cli", "swift")
 
 
 def _chooses_another(command: LaunchCommand, packages: Packages | Missing) -> bool:

@@ -36,6 +36,18 @@ from tests.checks.launch.rows import ABSENT, command
             id="the user asked for the port that is taken",
         ),
         pytest.param(
+            MasterPort(port=29500, taken=True, asked=True),
+            "llamafactory-cli train a.yaml",
+            "fail",
+            id="a trainer passes MASTER_PORT to torchrun",
+        ),
+        pytest.param(
+            MasterPort(port=29500, taken=True),
+            "llamafactory-cli train a.yaml",
+            "ok",
+            id="a trainer chooses a free port",
+        ),
+        pytest.param(
             MasterPort(port=29500, taken=True),
             "bash run.sh",
             "ok",

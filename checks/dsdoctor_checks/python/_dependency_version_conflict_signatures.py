@@ -54,6 +54,21 @@ SIGNATURES = (
     *changes(),
     *map(_imports_what_is_not_there, _IMPORTED),
     Signature(
+        # Python before 3.10 prints the name alone; `require_version` of transformers a sentence
+        pattern=r"PackageNotFoundError: (?:No package metadata was found for )?(?:The ')?(?P<package>(?!(?:deepspeed|bitsandbytes|ninja)\b)[A-Za-z][\w.-]{1,60})(?:[<>=!~][^' ]{0,60})?(?:' distribution was not found|$)",
+        source="python 3.8-3.14 Lib/importlib/metadata/__init__.py; transformers 4.0-5.24 utils/versions.py",
+        message="`{package}` is not installed, but the program asks for its version",
+        examples=(
+            "importlib.metadata.PackageNotFoundError: No package metadata was found for unsloth",
+            "importlib.metadata.PackageNotFoundError: No package metadata was found for The 'galore-torch>=1.0' distribution was not found and is required by this application.",
+            "importlib.metadata.PackageNotFoundError: apex",
+        ),
+        not_examples=("PackageNotFoundError: No package metadata was found for deepspeed",),
+        hint="run `python -m pip install {package}`, or turn off what needs it; a project of your own"
+        " is installed with `python -m pip install -e .`",
+        level=Level.STRONG,
+    ),
+    Signature(
         # the line below "Unable to import required dependencies:"
         pattern=r"^(?P<module>numpy|pytz|dateutil): No module named '(?P=module)'$",
         source="pandas 0.25-2.2 __init__.py",

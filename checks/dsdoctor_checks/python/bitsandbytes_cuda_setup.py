@@ -100,9 +100,11 @@ SIGNATURES = (
     Signature(
         pattern=r"Error: .{0,200}the latest version of bitsandbytes|quantization requires bitsandbytes",
         source=(
-            "transformers 4.30-5.23 quantizers/quantizer_bnb_8bit.py; accelerate 0.20-1.15 "
+            "transformers 4.30-5.24 quantizers/quantizer_bnb_8bit.py; accelerate 0.20-1.15 "
             "utils/bnb.py"
         ),
+        message="`bitsandbytes` is not installed, or is older than transformers or accelerate needs",
+        hint="run `python -m pip install -U bitsandbytes`, or turn off quantization",
         examples=(
             "ImportError: Using `bitsandbytes` 8-bit quantization requires the latest version of bitsandbytes: `pip install -U bitsandbytes`",
             "quantization requires bitsandbytes",
@@ -161,6 +163,8 @@ SIGNATURES = (
     Signature(
         pattern="metadata was found for bitsandbytes",
         source="python 3.8-3.14 Lib/importlib/metadata/__init__.py",
+        message="`bitsandbytes` is not installed, and the run asks for 4-bit or 8-bit weights or optimizers",
+        hint="run `python -m pip install -U bitsandbytes`, or turn off quantization",
         examples=("metadata was found for bitsandbytes",),
     ),
     Signature(

@@ -14,6 +14,7 @@ Labels are names of conditions, or: ``none`` (nothing is wrong), ``user-code`` (
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import importlib
 import json
 import os
@@ -33,7 +34,6 @@ from scenarios._bench import EXTRA, HOME, REGISTRY, RUN, TRAIN, Bench, Scenario
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[2]
-DATE = "2026-11-21"
 DEADLINE = 240  # of one scenario, all its commands together
 KERNEL = os.uname().release.partition("-")[0]
 SHORTEST_HOST = 4  # a shorter name of this machine is rather a word of the log (and inside, it is node-a anyway)
@@ -103,6 +103,12 @@ def ask(python: Path, code: str) -> str:
     return subprocess.run(
         [str(python), "-c", code], check=True, capture_output=True, text=True
     ).stdout.strip()
+
+
+def versions_of(python: Path, packages: Sequence[str]) -> dict[str, str]:
+    """Versions of the patient's packages."""
+    code = f"import importlib.metadata as m; print(*map(m.version, {list(packages)!r}))"
+    return dict(zip(packages, ask(python, code).split(), strict=True))
 
 
 def fetch_extra(python: Path, cache: Path, requirement: str) -> None:
@@ -216,10 +222,11 @@ def provoke(
         "also_ok": list(case.also_ok),
         "made_with": {
             **versions,
+            **versions_of(python, case.packages),
             **{k: v for k, _, v in (e.removeprefix("sdist:").partition("==") for e in case.extra)},
         },
         "exit_code": code,
-        "date": DATE,
+        "date": dt.datetime.now(tz=dt.timezone.utc).date().isoformat(),
         "note": case.note,
     }
     if case.simulated:

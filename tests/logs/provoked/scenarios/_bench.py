@@ -37,6 +37,7 @@ class Scenario:
     extra: tuple[
         str, ...
     ] = ()  # pinned requirements, each unpacked to /opt/extra/NAME (no dependencies)
+    packages: tuple[str, ...] = ()  # others of the patient, whose versions are kept with the log
     warm: bool = True  # share the cache of already built DeepSpeed ops
     simulated: str = ""  # which part of it is not real
     note: str = ""
@@ -52,6 +53,7 @@ def scenario(  # noqa: PLR0913
     also_ok: Sequence[str] = (),
     needs: Sequence[str] = (),
     extra: Sequence[str] = (),
+    packages: Sequence[str] = (),
     warm: bool = True,
     simulated: str = "",
     note: str = "",
@@ -71,6 +73,7 @@ def scenario(  # noqa: PLR0913
             tuple(also_ok),
             tuple(needs),
             tuple(extra),
+            tuple(packages),
             warm,
             simulated,
             note or (play.__doc__ or "").strip(),
@@ -165,12 +168,13 @@ class Bench:
         env: Mapping[str, str] | None = None,
         deadline: float = 120,
         end: signal.Signals = signal.SIGKILL,
+        quiet: bool = False,
     ) -> int:
         """Run a script's text as ``train.py`` under the DeepSpeed launcher."""
         self.write("train.py", script)
         count = ["--num_accelerators", str(ranks)] if ranks else []
         argv = [self.python, str(TRAIN / "bin/deepspeed"), *count, *launch, "train.py", *args]
-        return self.run(argv, env=env, deadline=deadline, end=end)
+        return self.run(argv, env=env, deadline=deadline, end=end, quiet=quiet)
 
     def torchrun(
         self,

@@ -83,6 +83,66 @@ for step in range(3):
 dist.destroy_process_group()
 """
 
+#: The Trainer of transformers, as its own examples use it.
+TRAINER = """\
+import os
+import signal
+from dataclasses import dataclass, field
+
+import torch
+from datasets import load_dataset
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    DataCollatorForLanguageModeling,
+    HfArgumentParser,
+    Trainer,
+    TrainingArguments,
+)
+
+
+@dataclass
+class ScriptArguments:
+    model_name_or_path: str = field(default="model")
+    train_file: str = field(default="train.jsonl")
+
+
+def main():
+    parser = HfArgumentParser((ScriptArguments, TrainingArguments))
+    args, training_args = parser.parse_args_into_dataclasses()
+    tokenizer = AutoTokenizer.from_pretrained(args.model_name_or_path)
+    model = AutoModelForCausalLM.from_pretrained(args.model_name_or_path)
+    data = load_dataset("json", data_files=args.train_file, split="train")
+    data = data.map(lambda row: tokenizer(row["text"]), remove_columns=data.column_names)
+    collator = DataCollatorForLanguageModeling(tokenizer, mlm=False)
+    trainer = Trainer(model=model, args=training_args, train_dataset=data, data_collator=collator)
+    trainer.train(resume_from_checkpoint=training_args.resume_from_checkpoint)
+    trainer.save_model()
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+#: A loop of accelerate.
+OPTIMIZER_STEPS = """\
+import torch
+from accelerate import Accelerator
+from torch.utils.data import DataLoader, TensorDataset
+
+accelerator = Accelerator()
+net = torch.nn.Linear(16, 4)
+data = TensorDataset(torch.randn(64, 16), torch.randint(0, 4, (64,)))
+loader = DataLoader(data, batch_size=2)
+optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
+net, optimizer, loader = accelerator.prepare(net, optimizer, loader)
+for x, y in loader:
+    loss = torch.nn.functional.cross_entropy(net(x), y)
+    accelerator.backward(loss)
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
 
 def train(*, before: str = "", after: str = "", step: str = "", end: str = "") -> str:
     """The DeepSpeed training script, with lines put in at the four marks."""

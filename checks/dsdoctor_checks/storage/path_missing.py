@@ -185,21 +185,6 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        # with a wildcard it is a pattern, and with `://` no path of this machine
-        pattern=r"FileNotFoundError: Unable to find '(?P<path>/[^'*?\[]{1,400})'",
-        source="datasets 2.2-5.2 data_files.py: `resolve_pattern`",
-        message="`{path}`, which `load_dataset` should read, does not exist",
-        examples=(
-            "FileNotFoundError: Unable to find '/data/train.jsonl'",
-            "FileNotFoundError: Unable to find '/data/train' with any supported extension ['.csv', '.json']",
-        ),
-        not_examples=(
-            "FileNotFoundError: Unable to find '/data/train-*.parquet'",
-            "FileNotFoundError: Unable to find 'hf://datasets/org/data/x.json'",
-        ),
-        level=Level.STRONG,
-    ),
-    Signature(
         # a name is looked up on the hub only where no such folder is here
         pattern=r"(?:HFValidationError: Repo id must (?:be in the form 'repo_name' or 'namespace/repo_name'|use alphanumeric chars.{1,140})|OSError: Incorrect path_or_model_id): '(?P<path>(?:/|\.{1,2}/|~)[^']{1,300})'",
         source="huggingface_hub 0.14-2.4 utils/_validators.py; transformers 4.36-5.24 utils/hub.py",

@@ -91,7 +91,9 @@ def trainer_model_path_misspelt(bench: Bench) -> int:
     return bench.torchrun(TRAINER, *_trainer(bench, model_name_or_path="./modell"))
 
 
-@scenario("path-missing", r"Unable to find '/", packages=PACKAGES)
+@scenario(
+    "unrecognised", r"Unable to find '/", packages=PACKAGES, also_ok=("path-missing", "user-code")
+)
 def trainer_data_path_misspelt(bench: Bench) -> int:
     """The data file is misspelt."""
     return bench.torchrun(TRAINER, *_trainer(bench, "--use_cpu", train_file="data/trian.jsonl"))

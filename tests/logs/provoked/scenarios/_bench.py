@@ -168,13 +168,12 @@ class Bench:
         env: Mapping[str, str] | None = None,
         deadline: float = 120,
         end: signal.Signals = signal.SIGKILL,
-        quiet: bool = False,
     ) -> int:
         """Run a script's text as ``train.py`` under the DeepSpeed launcher."""
         self.write("train.py", script)
         count = ["--num_accelerators", str(ranks)] if ranks else []
         argv = [self.python, str(TRAIN / "bin/deepspeed"), *count, *launch, "train.py", *args]
-        return self.run(argv, env=env, deadline=deadline, end=end, quiet=quiet)
+        return self.run(argv, env=env, deadline=deadline, end=end)
 
     def torchrun(
         self,

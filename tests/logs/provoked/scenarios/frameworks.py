@@ -193,17 +193,3 @@ def peft_target_modules_absent(bench: Bench) -> int:
         1,
     )
     return bench.torchrun(script, *_trainer(bench, "--use_cpu", script=script))
-
-
-@scenario(
-    "checkpoint-incomplete",
-    r"valid checkpoint at",
-    packages=PACKAGES,
-    also_ok=("checkpoint-mismatch", "path-missing"),
-)
-def trainer_resumes_without_global_step(bench: Bench) -> int:
-    """The checkpoint to resume from has no states of DeepSpeed any more."""
-    arguments = _trainer(bench, *_config(bench), "--save_steps", "2")
-    bench.deepspeed(TRAINER, *arguments, quiet=True)
-    bench.run(["rm", "-r", "out/checkpoint-2/global_step2"])
-    return bench.deepspeed(TRAINER, *arguments, "--resume_from_checkpoint", "out/checkpoint-2")

@@ -195,7 +195,8 @@ def model_of(command: LaunchCommand, run: RunNeeds) -> str | None:
     'org/model-7b'
     >>> model_of(LaunchCommand(script_args=("--model_path", "$MODEL")), RunNeeds())
     """
-    model = _option(command, run, *_MODELS)
+    swift = posixpath.basename(command.program) == "swift"
+    model = _option(command, run, *_MODELS, *(("model",) if swift else ()))
     return None if not model or model.startswith("-") or _SYNTAX.search(model) else model
 
 

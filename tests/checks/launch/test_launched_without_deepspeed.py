@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from dsdoctor.api import DsConfig, OsInfo, RunNeeds
+from dsdoctor.api import DsConfig, Environment, OsInfo, RunNeeds
+from dsdoctor.probes.environment import select
 from dsdoctor.testing import judge
 from dsdoctor_checks.launch import launched_without_deepspeed as unit
 from tests.checks.launch.rows import command, env, gpus
@@ -195,3 +196,15 @@ def test_llamafactory(line: str, values: dict[str, str], count: int, status: str
     assert judged.statuses == [status]
     if judged.bad:
         assert "FORCE_TORCHRUN=1 llamafactory-cli" in judged.bad[0].hint
+
+
+def test_llamafactory_with_a_variable_of_the_shell() -> None:
+    shell = Environment(variables=select({"FORCE_TORCHRUN": "1", "SECRET": "x"}))
+    judged = judge(
+        unit.a_launcher_starts_the_ranks,
+        launch_command=command("llamafactory-cli train a.yaml"),
+        run_needs=RunNeeds(trainer_values={"deepspeed": "d"}),
+        environment=shell,
+        gpus=gpus(1),
+    )
+    assert judged.statuses == ["ok"]

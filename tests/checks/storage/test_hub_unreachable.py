@@ -102,6 +102,8 @@ def test_the_checkpoint_that_a_command_resumes_from(words: str, resumed: str | N
         pytest.param("deepspeed t.py --model_name_or_path $BASE/absent", False, id="of the shell"),
         pytest.param("kubectl exec p -- python t.py --model_path /m", False, id="elsewhere"),
         pytest.param("llamafactory-cli train /job/lf.yaml", True, id="in the YAML of a trainer"),
+        pytest.param("swift sft --model ./absent", True, id="ms-swift's own name of the option"),
+        pytest.param("deepspeed t.py --model ./absent", False, id="a script's option of that name"),
     ],
 )
 def test_a_model_that_does_not_exist(line: str, missing: bool) -> None:

@@ -7,15 +7,13 @@ held against it option by option on 2026-11-29).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from dsdoctor.api import DsConfig, Finding, RunNeeds, fail, whole
+from dsdoctor.api import DsConfig, RunNeeds, whole
 
-from ._batch_equation import counted
 from ._tables import BATCH_KEYS
 
 #: Key of the config to the option that transformers compares with it, for each kind of value.
@@ -224,34 +222,3 @@ def _value(config: DsConfig, key: str) -> float | None:
     """The number at this key; None if there is no number."""
     value = config.get(key)
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def against_option(config: DsConfig, found: Conflict) -> Finding:
-    """A value of the config that an option of the Trainer contradicts."""
-    place, value, given = config.named(found.key), json.dumps(found.value), f"`{found.given}`"
-    sets = "the trainer's YAML sets" if found.in_yaml else "the command passes"
-    hint = f'set `{found.key}` to "auto", and leave the value to the option'
-    if found.value is None:
-        said = f"`{found.key}` is missing, so accelerate sets it to 1, but {sets} {given}"
-    elif found.missing and found.ranks:
-        ranks = counted(found.ranks)
-        said = f"{place} is {value}, but options and their defaults come to {given} on {ranks}"
-    elif found.missing:
-        default = found.given.split()[1]
-        said = (
-            f"{place} is {value}, but the command does not pass `--{found.missing}`,"
-            f" whose default is {default}"
-        )
-        hint = f'pass `--{found.missing}`, and set `{found.key}` to "auto"'
-    else:
-        said = f"{place} is {value}, but {sets} {given}"
-        said += f" to {counted(found.ranks)}" if found.ranks else ""
-    return fail(
-        said,
-        effect="transformers rejects the config before training starts",
-        hint=hint,
-        key=found.key,
-        config=found.value,
-        option=found.given,
-        line=config.lines.get(found.key),
-    )

@@ -47,11 +47,11 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import at_least
 
-from ._batch_equation import EFFECT, divisor, unequal
+from ._batch_equation import EFFECT, counted, divisor, unequal
 from ._ranks import ranks_of
 from ._repairable import offered
 from ._tables import BATCH_KEYS, REMOVED_SINCE, enabled
-from ._trainer_options import against_option, conflicts
+from ._trainer_options import Conflict, conflicts
 
 CONDITION = Condition(
     "ds-config-batch-mismatch",
@@ -102,7 +102,7 @@ def _batches(
         world = ranks.count if ranks and ranks.asked else None
         differing = list(conflicts(config, command.script_args, world, run))
         if differing:
-            yield from map(functools.partial(against_option, config), differing)
+            yield from map(functools.partial(_against_option, config), differing)
             return
     given = {key: config.parsed[key] for key in BATCH_KEYS if config.parsed.get(key) is not None}
     auto = [key for key, value in given.items() if value == "auto"]
@@ -133,6 +133,36 @@ def _batches(
         yield ok(micro=micro, steps=steps or 1)
     else:
         yield from bad
+
+
+def _against_option(config: DsConfig, found: Conflict) -> Finding:
+    """A value of the config that an option of the Trainer contradicts."""
+    value = json.dumps(found.value)
+    hint = f'set `{found.key}` to "auto", and leave the value to the option'
+    said = f"{config.named(found.key)} is {value}, but the command passes `{found.given}`"
+    if found.value is None:
+        said = f"`{found.key}` is missing, so accelerate sets it to 1, but the command passes `{found.given}`"
+        if found.in_yaml:
+            said = f"`{found.key}` is missing, so accelerate sets it to 1, but the trainer's YAML sets `{found.given}`"
+    elif found.ranks and (found.missing or found.in_yaml):
+        said = f"{config.named(found.key)} is {value}, but options and their defaults come to `{found.given}` on {counted(found.ranks)}"
+    elif found.ranks:
+        said = f"{config.named(found.key)} is {value}, but the command passes `{found.given}` to {counted(found.ranks)}"
+    elif found.missing:
+        default = found.given.split()[1]
+        said = f"{config.named(found.key)} is {value}, but the command does not pass `--{found.missing}`, whose default is {default}"
+        hint = f'pass `--{found.missing}`, and set `{found.key}` to "auto"'
+    elif found.in_yaml:
+        said = f"{config.named(found.key)} is {value}, but the trainer's YAML sets `{found.given}`"
+    return fail(
+        said,
+        effect="transformers rejects the config before training starts",
+        hint=hint,
+        key=found.key,
+        config=found.value,
+        option=found.given,
+        line=config.lines.get(found.key),
+    )
 
 
 def _without_batch_sizes(

@@ -135,13 +135,13 @@ def _of_llamafactory(
     if (count or 0) > 1 or isinstance(gpus, Missing):
         yield ok(gpus=count)
         return
-    seen = "one GPU" if count else "no GPU"
+    seen = count or 0
     yield (fail if count else warn)(
-        f"`llamafactory-cli` sees {seen} and starts one process without torchrun, but its YAML sets"
+        f"`llamafactory-cli` starts one process without torchrun (GPUs: {seen}), but its YAML sets"
         " `deepspeed`",
         effect="LLaMA-Factory stops before it loads the model",
         hint=f"start it with `FORCE_TORCHRUN=1 {shlex.join(command.argv)}`",
-        gpus=count or 0,
+        gpus=seen,
     )
 
 

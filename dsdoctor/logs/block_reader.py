@@ -195,6 +195,7 @@ class BlockReader:
         traces = self.lines.traces
         result.cut = traces.cut or traces.unfinished(result.lines)
         self.course.restore()
+        self.course.recall()
         died = self.lines.fell is not None or self.lines.fatal or result.failures
         trained = bool(self.lines.steps) and not died  # an excerpt shows no steps
         self._leave_out_ignored(result)

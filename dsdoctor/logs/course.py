@@ -26,6 +26,10 @@ from dsdoctor.model.condition import Level
 
 #: Most outlived failures that are kept for the report.
 MOST_OUTLIVED = 20
+#: Status of Python after an exception that nothing caught.
+UNCAUGHT = 1
+#: Lines between such an exception and the launcher's report: tracebacks of the other ranks.
+NEAR = 200
 #: If the last run has fewer lines and shows no failure, the run before it is explained instead.
 SHORT_RUN = 40
 
@@ -153,3 +157,35 @@ class Course:
         result.flags |= before.flags
         result.step, result.began = before.step, 0
         result.restarts.pop()
+
+    def recall(self) -> None:
+        """Restores the exception that ended a rank while the bars of others still advanced.
+
+        The launcher names that rank, which ended with the status of an uncaught exception.
+        """
+        result = self.lines.result
+        failure = result.failures[-1] if result.failures else None
+        if failure is None or failure.rank is None or failure.code != UNCAUGHT:
+            return
+        told = {error.rank for error in result.errors} | {hit.rank for hit in result.hits}
+        if failure.rank in told:
+            return
+        errors = [
+            item
+            for item in result.outlived
+            if isinstance(item, Error)
+            and item.rank == failure.rank
+            and item.line >= max(result.began, failure.line - NEAR)
+        ]
+        if not errors:
+            return
+        last = errors[-1]
+        result.errors = sorted([*result.errors, last], key=lambda error: error.line)
+        hits = [
+            item
+            for item in result.outlived
+            if isinstance(item, Hit) and item.rank == last.rank and item.line >= last.begun
+        ]
+        result.hits = sorted([*result.hits, *hits], key=lambda hit: hit.line)
+        back = {id(item) for item in (last, *hits)}
+        result.outlived = [item for item in result.outlived if id(item) not in back]

@@ -366,10 +366,7 @@ def parse_checkpoint(path: str, records: Sequence[Mapping[str, Any]], whole: boo
 
 @probe
 def checkpoint(host: Host, run: RunNeeds, launch: LaunchFiles | Missing) -> Checkpoint:
-    """The folder of --checkpoint, read by a child that may hang on a dead mount.
-
-    Without one, that from which the command resumes, or the weights of the model that it names.
-    """
+    """The checkpoint of --checkpoint or of the command, or its model's weights, read by a child."""
     files = launch if isinstance(launch, LaunchFiles) and not run.quick else LaunchFiles()
     resumed = run.checkpoint is None and files.resumed is not None
     given = run.checkpoint or files.resumed or files.model_folder

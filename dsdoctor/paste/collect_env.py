@@ -223,6 +223,7 @@ def _region(lines: Sequence[Line], place: int, into: Statements) -> int:
     into.recognized()
     listed = _Listed()
     unlisted: dict[str, Line] = {}
+    built: Line | None = None
     end = min(len(lines), place + _MOST)
     for at in range(place, end):
         line = lines[at]
@@ -244,9 +245,12 @@ def _region(lines: Sequence[Line], place: int, into: Statements) -> int:
         ):
             continue
         elif name in _KEYS and value:
+            built = line if name == "CUDA used to build PyTorch" else built
             _KEYS[name](value, line, into)
         else:
             _other(line, into)
+    if built is not None and _is_of_the_cpu(into):
+        into.state(TorchBuild, "hip", None, built)
     if len(unlisted) == len(_OF_NVIDIA_SMI) and _torch_sees_none(into):
         _no_gpu(unlisted["GPU models and configuration"], into)
     return end
@@ -255,6 +259,19 @@ def _region(lines: Sequence[Line], place: int, into: Statements) -> int:
 def _torch_sees_none(into: Statements) -> bool:
     """Whether a torch that was built for CUDA found no device."""
     return bool(into.value(TorchBuild, "cuda")) and into.value(TorchLive, "cuda_ok") is False
+
+
+def _is_of_the_cpu(into: Statements) -> bool:
+    """Whether a report of before 1.7, which has no line on ROCm, describes a build for the CPU.
+
+    A build for ROCm is ruled out by NVIDIA's driver.
+    """
+    return (
+        into.states(TorchBuild, "cuda")
+        and into.value(TorchBuild, "cuda") is None
+        and not into.states(TorchBuild, "hip")
+        and into.states(Nvml, "driver_version")
+    )
 
 
 def _no_gpu(line: Line, into: Statements) -> None:

@@ -51,6 +51,9 @@ _NO_MODULE = frozenset(
     {"pip", "venv", "torch.utils.collect_env", "sglang.check_env", "http.server", "pytest",
      "ipykernel", "xformers.info", "bitsandbytes", "build", "json.tool"}
 )  # fmt: skip
+#: After the name of a package in a list of versions (`deepspeed 0.17.5`), and in rows of
+#: `ds_report` (`deepspeed info ................... 0.17.5, unknown, unknown`).
+_LISTED = re.compile(r"v?\d{1,4}(?:\.\w{1,12})+(?:\+\S*)?(?:\s|$)|(?:\S+ ){1,3}\.{5,}(?:\s|$)")
 #: In the output of a command that failed.
 _FAILED = re.compile(
     r"Traceback \(most|\b[A-Z]\w{2,40}(?:Error|Exception)\b"
@@ -278,6 +281,8 @@ def _end(kept: Sequence[Line], place: int) -> int:
 def _starts_job(given: Sequence[str]) -> bool:
     """Whether a command starts a training job, as far as its words show."""
     words = followed(given)
+    if _LISTED.match(" ".join(words[1:])):
+        return False
     found = parse_command(words)
     if posixpath.basename(found.program) in TRAINERS:
         return True

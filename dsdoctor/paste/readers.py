@@ -69,6 +69,7 @@ READERS: tuple[Reader, ...] = (
     ds_report.READER,
     sglang_env.READER,
     sglang_env.OPENMMLAB,
+    sglang_env.OPENCOMPASS,
     collect_env.READER,
     nvidia_smi.READER,
     nvidia_smi_query.READER,

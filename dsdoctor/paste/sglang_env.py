@@ -2,10 +2,11 @@
 
 Their nvcc is that of torch's CUDA_HOME, as in `ds_report`; their GPUs are those visible to torch.
 Those of OpenMMLab begin with `sys.platform` and quote `torch.__config__.show()`, which contains the
-CUDA version of the build.
+CUDA version of the build. OpenCompass asks for the same entries as `pprint` prints them, sorted.
 
 Sources: sglang/check_env.py of SGLang 0.2 to 0.5, read 2026-11-23; mmcv/utils/env.py of mmcv 1 and
-mmengine/utils/dl_utils/collect_env.py, read 2026-11-28.
+mmengine/utils/dl_utils/collect_env.py, read 2026-11-28; opencompass/utils/collect_env.py and the
+form for its issues, read 2026-11-29.
 """
 
 from __future__ import annotations
@@ -41,6 +42,12 @@ _GPUS = re.compile(
     r": (?P<value>.{2,80})$"
 )
 _ITEM = re.compile(r"\s*(?P<key>[A-Za-z][\w ]{1,30}): (?P<value>\S.*)$")
+#: The same line in a printed dictionary, which divides a long text at its ends of lines.
+_PART = re.compile(r"\s*\x27\s+- CUDA Runtime (?P<version>\d{1,2}\.\d{1,2})\\n\x27$")
+#: An entry of a printed dictionary.
+_ENTRY = re.compile(
+    r"\s*\{?\x27(?P<key>[A-Za-z][\w ,.]{1,160})\x27: \x27?(?P<value>[^\x27]{1,200}?)\x27?[,}]?\s*$"
+)
 #: Lines of the longest such report before its topology.
 _MOST = 70
 #: Distributions in its list that checks use; it prints names of modules.
@@ -73,6 +80,18 @@ def _read_list(lines: Sequence[Line], into: Statements, *, of_openmmlab: bool) -
             runtime = _RUNTIME.match(line.text) if of_openmmlab else None
             if runtime:
                 state_cuda(runtime["version"], line, into)
+
+
+def _read_dictionary(lines: Sequence[Line], into: Statements) -> None:
+    entries = [(found, line) for line in lines if (found := _ENTRY.match(line.text))]
+    if not {"CUDA available", "PyTorch", "sys.platform"} <= {found["key"] for found, _ in entries}:
+        return
+    into.recognized()
+    for found, line in entries:
+        _line(line._replace(text=f"{found['key']}: {found['value']}"), into, cuda=True)
+    for line in lines:
+        if runtime := _PART.match(line.text):
+            state_cuda(runtime["version"], line, into)
 
 
 def _line(line: Line, into: Statements, *, cuda: bool) -> None:
@@ -133,3 +152,4 @@ def _item(key: str, value: str, line: Line, into: Statements, *, cuda: bool) -> 
 
 READER = Reader("sglang.check_env", _read)
 OPENMMLAB = Reader("collect_env of OpenMMLab", _read_openmmlab)
+OPENCOMPASS = Reader("collect_env of OpenCompass", _read_dictionary)

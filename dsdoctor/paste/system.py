@@ -1,7 +1,9 @@
-"""`uname -a` and `-r`, `ldd --version`, /etc/os-release, `lsmod`: the system, its kernel modules.
+"""`uname -a` and `-r`, `ldd --version`, /etc/os-release, `lsmod`, `wsl --version`: the system.
 
-Sources: coreutils src/uname.c, glibc elf/ldd.bash.in, os-release(5), kmod tools/lsmod.c; read
-2026-11-28.
+The form for issues of WSL asks which of its two versions is used, with a box to tick.
+
+Sources: coreutils src/uname.c, glibc elf/ldd.bash.in, os-release(5), kmod tools/lsmod.c, WSL 2
+localization/strings/en-US, .github/ISSUE_TEMPLATE; read 2026-11-29.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ _ASKED = re.compile(r"(?:^|.{0,80}[$#%>❯]\s)\s*uname -r\s*$")
 _RELEASE = re.compile(r"\s*(?P<release>\d\.\d{1,3}\.\d[\w.+-]{0,80})\s*$")
 _LDD = re.compile(r"\s*ldd \([^()]{1,60}\) (?P<version>2\.\d{1,2})\s*$")
 _OS = re.compile(r"\s*(?P<key>ID|VERSION_ID)=\"?(?P<value>[\w.-]{1,30})\"?\s*$")
+_WSL = re.compile(r"\s*(?:WSL version: \d\.\d{1,2}\.\d{1,2}[.\d]*|[-*] \[[xX]\] WSL 2)\s*$")
 _LSMOD = re.compile(r"\s*Module\s+Size\s+Used by\b")
 _MODULE = re.compile(r"\s*(?P<name>\w{1,60})\s+\d{1,12}\s+\d{1,6}(?:\s|$)")
 #: A whole list has more; less is what `grep` let pass.
@@ -46,6 +49,8 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
                 into.state(OsInfo, "wsl", "microsoft" in answer["release"].lower(), below)
         elif libc:
             into.state(OsInfo, "libc", f"glibc {libc['version']}", line)
+        elif _WSL.match(line.text):
+            into.state(OsInfo, "wsl", True, line)
         elif entry:
             release.setdefault(entry["key"], line)
         elif _LSMOD.match(line.text):

@@ -44,6 +44,11 @@ _OS = re.compile(
     r"(?P<name>Ubuntu|Debian|CentOS|Rocky|Windows)(?: Linux)?[ -]?(?P<value>\d{1,2}(?:\.\d{1,2})?)?"
     rf"(?:\.\d)?(?: (?:LTS|x86_64|64-bit|Server))*{_MARKS}$"
 )
+#: The same item, where it says that the system runs in Windows.
+_IN_WSL = re.compile(
+    rf"(?i){_MARKS}(?:OS|operating system|system|platform){_MARKS}(?: version)?\s*[:=]{_MARKS}"
+    r"(?![^:=]{0,40}\b(?:no|not|or|without)\b)[^:=]{0,40}\bWSL ?2\b[^:=]{0,30}$"
+)
 _GPU_KEY = re.compile(
     rf"(?i){_MARKS}GPUs?(?: (?:count and types?|types?|models?|info|used))?\s*[:=]\s*"
 )
@@ -118,6 +123,8 @@ def _item(text: str, line: Line) -> _Item | None:
     system = _OS.fullmatch(text)
     if system:
         return _Item("os", f"{system['name'].lower()} {system['value'] or ''}".strip(), line)
+    if _IN_WSL.fullmatch(text):
+        return _Item("os", "wsl", line)
     key = _GPU_KEY.match(text)
     counted = _COUNTED.fullmatch(text[key.end() :] if key else text)
     if counted is None:
@@ -166,6 +173,10 @@ def _known(key: str, into: Statements) -> bool:
 
 
 def _state_system(value: str, line: Line, into: Statements) -> None:
+    if value == "wsl":
+        if not into.states(OsInfo, "wsl"):
+            into.state(OsInfo, "wsl", True, line)
+        return
     if into.states(OsInfo, "system"):
         return
     name, _, number = value.partition(" ")

@@ -345,3 +345,24 @@ def test_the_command_that_the_launcher_prints() -> None:
 def test_the_command_line_of_a_trainer() -> None:
     launch = "CUDA_VISIBLE_DEVICES=0,1 llamafactory-cli train llama3.yaml"
     assert words(f"```\n{launch}\n```\n") == launch
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "Package   Version\n--------- -------\ndeepspeed 0.19.8\ntorch 2.9.1", id="pip list"
+        ),
+        pytest.param("deepspeed   0.14.0+cu121   pypi_0   pypi", id="conda list"),
+        pytest.param("torch 2.4.0\nvllm 0.6.1\naxolotl 0.9.2.post1", id="versions in rows"),
+        pytest.param(
+            "torch version .................... 2.9.1\n"
+            "deepspeed install path ........... ['/env/deepspeed']\n"
+            "deepspeed info ................... 0.19.8, unknown, unknown\n"
+            "deepspeed wheel compiled w. ...... torch 0.0, cuda 0.0",
+            id="ds_report",
+        ),
+    ],
+)
+def test_the_row_of_a_list_is_no_command(text: str) -> None:
+    assert launches_of(lines_of(f"```\n{text}\n```\n")) == []

@@ -57,6 +57,37 @@ def test_the_report_of_openmmlab() -> None:
     assert problems(newer) == {}
 
 
+OPENCOMPASS = """\
+{'CUDA available': True,
+ 'CUDA_HOME': '/usr/local/cuda',
+ 'GCC': 'gcc (GCC) 9.3.0',
+ 'GPU 0,1': 'NVIDIA A100-SXM4-80GB',
+ 'MMEngine': '0.10.4',
+ 'NVCC': 'Cuda compilation tools, release 12.1, V12.1.105',
+ 'PyTorch': '2.0.1',
+ 'PyTorch compiling details': 'PyTorch built with:\\n'
+                              '  - GCC 9.3\\n'
+                              '  - CUDA Runtime 11.8\\n'
+                              '  - CuDNN 8.7\\n',
+ 'Python': '3.10.12 (main, Jul  5 2023, 18:54:27) [GCC 11.2.0]',
+ 'TorchVision': '0.15.2',
+ 'numpy_random_seed': 2147483648,
+ 'opencompass': '0.2.6+none',
+ 'sys.platform': 'linux'}
+"""
+
+
+def test_the_report_of_opencompass() -> None:
+    found = stated(OPENCOMPASS)
+    assert found.origin == "a paste of collect_env of OpenCompass"
+    assert value(found, "torch_build/version") == "2.0.1"
+    assert value(found, "torch_build/cuda") == "11.8"
+    assert value(found, "compilers/cxx/version") == "9.3.0"
+    assert value(found, "gpus/gpus/1/name") == "NVIDIA A100-SXM4-80GB"
+    assert value(found, "patient/version") == "3.10.12"
+    assert "cuda-toolkit-mismatch" in problems(OPENCOMPASS)
+
+
 def test_the_cuda_version_of_a_build_is_only_in_its_own_lines() -> None:
     assert (
         "cuda"
@@ -195,3 +226,32 @@ def test_gpu_ids_of_accelerate(command: str, ids: str, ranks: int, condition: st
     launched = f"```\n$ {command}\n```" if command else ""
     found = problems(f"{launched}\n```yaml\n{yaml}```\n")
     assert list(found) == ([] if condition is None else [condition])
+
+
+SMI_WITHOUT_DRIVER = (
+    "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the "
+    "latest NVIDIA driver is installed and running.\n"
+)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param("WSL version: 2.1.5.0\nKernel version: 5.15.146.1-2\n", id="wsl --version"),
+        pytest.param("- [X] WSL 2\n- [ ] WSL 1\n", id="a ticked box"),
+        pytest.param("- OS: Ubuntu 22.04 (WSL2)\n- Python: 3.10.12\n", id="a list of the system"),
+    ],
+)
+def test_a_driver_is_not_installed_inside_wsl(said: str) -> None:
+    assert set(problems(said + SMI_WITHOUT_DRIVER)) == {"wsl-driver-unavailable"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param("- [ ] WSL 2\n- [x] native Linux\n", id="a box that is not ticked"),
+        pytest.param("- OS: Ubuntu 22.04, not WSL2\n- Python: 3.10.12\n", id="a denial"),
+    ],
+)
+def test_without_wsl_the_driver_is_missing(said: str) -> None:
+    assert "wsl-driver-unavailable" not in problems(said + SMI_WITHOUT_DRIVER)

@@ -20,7 +20,6 @@ from dsdoctor.api import (
     LibCuda,
     NvidiaKernel,
     NvmlError,
-    OsInfo,
     Package,
     Packages,
     Patient,
@@ -165,10 +164,6 @@ MACHINES: dict[str, list[Fact]] = {
     "nccl-unknown-variable": variables(NCCL_TIMEOUT="1800"),
     "torch-nccl-variable-renamed": variables(NCCL_ASYNC_ERROR_HANDLING="1"),
     "alloc-conf-unknown": variables(PYTORCH_CUDA_ALLOC_CONF="expandable_segment:True"),
-    "unsupported-on-windows": replaced(
-        workstation(),
-        OsInfo(system="Windows", release="10-10.0.22631-SP0", machine="AMD64", hostname="w"),
-    ),
 }
 
 

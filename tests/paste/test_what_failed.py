@@ -217,7 +217,11 @@ def test_a_rocm_build_that_finds_no_gpu() -> None:
 def test_a_report_that_does_not_name_rocm_is_judged_for_cuda() -> None:
     text = "PyTorch version: 1.3.1\nIs debug build: No\nCUDA used to build PyTorch: Could not collect\n"
     listed = BLIND.replace("False", "No").replace("NVIDIA H200", "GeForce RTX 2080 Ti")
-    assert list(bad(text + listed)) == ["torch-cuda-init-failed"]
+    assert list(bad(text + listed)) == ["cpu-only-torch"]  # NVIDIA's driver rules ROCm out
+    without = listed.replace("Nvidia driver version: 580.126.09\n", "")
+    assert list(bad(text + without)) == ["torch-cuda-init-failed"]
+    built = text.replace("Could not collect", "12.4")
+    assert list(bad(built + listed)) == ["torch-cuda-init-failed"]
 
 
 def test_a_cpu_build_counts_where_the_text_tells_of_a_driver() -> None:

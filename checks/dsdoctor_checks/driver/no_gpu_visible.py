@@ -272,7 +272,8 @@ def _without_nvidia(
         return
     amd = amd_gpus(os, kernel)
     if not (amd and _built_for_cpu(torch)):  # which `cpu-only-torch` reports
-        yield (fail if run.wants_gpu else warn)(**_no_gpu_here(amd, run), **evidence)
+        where = _no_gpu_here(amd, run, listed=isinstance(kernel, NvidiaKernel))
+        yield (fail if run.wants_gpu else warn)(**where, **evidence)
 
 
 #: Options of the deepspeed launcher that place ranks on cores: those of the CPU accelerator, and those of
@@ -305,14 +306,34 @@ def _built_for_cpu(torch: TorchBuild | Missing) -> bool:
         return False
 
 
-def _no_gpu_here(amd: int, run: RunNeeds) -> dict[str, Any]:
-    """What is said of a machine without NVIDIA GPUs."""
+_UNLISTED = (
+    "look whether the machine has one (`lspci | grep -i nvidia`): if it has, load or install its driver;"
+    " in a container or a job, request GPUs"
+)
+
+
+def _no_gpu_here(amd: int, run: RunNeeds, *, listed: bool) -> dict[str, Any]:
+    """What is said of a machine without NVIDIA GPUs.
+
+    Args:
+        amd: number of its AMD GPUs.
+        run: what the run asks for.
+        listed: the devices of its PCI bus are known.
+    """
     if amd:
         return {
             "message": f"{amd} AMD GPUs and none from NVIDIA, but no torch that is built for ROCm",
             "effect": _CPU,
             "hint": f"install {ROCM_BUILD}",
             "amd_gpus": amd,
+        }
+    if not listed:
+        return {
+            "message": "no NVIDIA GPU is found here, but GPUs are requested"
+            if run.wants_gpu
+            else "no NVIDIA GPU is found here",
+            "effect": _CPU,
+            "hint": _UNLISTED,
         }
     if run.wants_gpu:
         return {

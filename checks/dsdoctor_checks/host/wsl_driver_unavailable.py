@@ -76,7 +76,7 @@ def wsl_driver_is_used(
     if cuda_works(live):
         yield ok(**evidence)
         return
-    if _FIRST.fullmatch(os.release):
+    if _FIRST.fullmatch(_release(os)):
         yield (fail if run.wants_gpu else warn)(
             f"this is WSL 1 (kernel {os.release}), in which no program can use a GPU",
             effect="CUDA finds no device",
@@ -111,6 +111,14 @@ def wsl_driver_is_used(
         )
     else:
         yield ok(**evidence)
+
+
+def _release(os: OsInfo) -> str:
+    """The kernel's; "" if a paste does not tell it."""
+    try:
+        return os.release
+    except NotStated:
+        return ""
 
 
 def _dxg(kernel: NvidiaKernel | Missing) -> bool | None:

@@ -7,6 +7,7 @@ import pytest
 
 from dsdoctor.api import (
     DeepSpeedLive,
+    Gpus,
     ImportOutcome,
     LaunchCommand,
     Missing,
@@ -306,3 +307,12 @@ def test_a_plug_in_for_npus_that_does_not_load_is_left_to_its_own_condition() ->
         module_imports=ModuleImports(outcomes={"torch_npu": broken}),
     )
     assert found.statuses == ["skip"]
+
+
+def test_without_the_pci_bus_it_is_not_said_that_there_is_no_gpu() -> None:
+    none = Gpus(gpus=(), count=0)
+    unread = judge(CHECK, gpus=none, environment=m.NO_ENV, os_info=m.LINUX)
+    assert unread.status == "warn"
+    assert "lspci" in unread.bad[0].hint
+    read = judge(CHECK, gpus=none, nvidia_kernel=m.NO_GPU, environment=m.NO_ENV, os_info=m.LINUX)
+    assert "lspci" not in read.bad[0].hint

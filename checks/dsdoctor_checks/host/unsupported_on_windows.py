@@ -56,7 +56,8 @@ def windows_can_do_it(
     zero = (run.config or {}).get("zero_optimization")
     sections = [zero.get(part) for part in _PARTS] if isinstance(zero, dict) else []
     nvme = any(isinstance(s, dict) and s.get("device") == "nvme" for s in sections)
-    if count > 1:
+    stated = bool(run.command) or run.wants_gpu
+    if count > 1 and stated:
         yield fail(
             f"the run has {count} GPUs, but torch has no NCCL on Windows",
             effect="`init_process_group` fails, or gloo copies every gradient through the CPU",
@@ -70,7 +71,9 @@ def windows_can_do_it(
             hint="offload to `cpu`, or use WSL 2",
             nvme=True,
         )
-    if count == 1 and not nvme:
+    if count > 1 and not stated:
+        yield skip(f"how many of the {count} GPUs a run uses is not stated", ranks=count)
+    elif count == 1 and not nvme:
         yield ok(ranks=count)
 
 

@@ -22,7 +22,7 @@ none of these options.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dsdoctor.api import (
     Condition,
@@ -54,6 +54,8 @@ CONDITION = Condition(
 )
 
 
+#: First DeepSpeed whose launcher reads the variable; before, it numbered the visible GPUs from 0.
+READS_VARIABLE = "0.5.7"
 #: First DeepSpeed that takes the slots of `--include` as they are (its pull request 6530), and first
 #: torch that counts the GPUs anew until CUDA has started (its pull request 122815). 2026-11-28.
 TAKES_SLOTS, COUNTS_AFRESH = "0.15.2", (2, 4)
@@ -90,6 +92,9 @@ def launcher_sees_the_same_devices(
         )
         if text
     ]
+    if isinstance(deepspeed, DeepSpeedInstall) and not at_least(deepspeed.version, READS_VARIABLE):
+        yield from _numbered_anew(command, value, tokens, deepspeed)
+        return
     if not asked:
         if not all(token.isdigit() for token in tokens):
             yield fail(
@@ -103,7 +108,7 @@ def launcher_sees_the_same_devices(
                 value=value,
             )
         elif _counts_what_is_visible(deepspeed, torch):
-            yield from _beyond(value, tokens, deepspeed)
+            yield from _beyond(value, tokens, deepspeed, map(int, tokens))
         return
     counted = [str(number) for number in range(len(tokens))]
     same = command.num_gpus == len(tokens) and tokens == counted
@@ -141,17 +146,40 @@ def _counts_what_is_visible(
     )
 
 
-def _beyond(
-    value: str, tokens: list[str], deepspeed: DeepSpeedInstall | Missing
+def _numbered_anew(
+    command: LaunchCommand, value: str, tokens: list[str], deepspeed: DeepSpeedInstall
 ) -> Iterator[Finding]:
-    """A failure if the launcher finds fewer slots than the highest number that the variable has."""
-    slot = next((token for token in tokens if int(token) >= len(tokens)), None)
+    """DeepSpeed before it read the variable: the numbers of its slots are those of all GPUs again."""
+    chosen = (LaunchCommand.filter_slots(command.include or "") or {}).get("localhost")
+    slots = chosen or range(len(tokens))
+    if any(slot >= len(tokens) for slot in slots):
+        yield from _beyond(value, tokens, deepspeed, slots)
+    elif tokens != [str(number) for number in range(len(tokens))]:
+        yield warn(
+            f"`CUDA_VISIBLE_DEVICES` is `{value}`, but DeepSpeed {deepspeed.version} sets it anew, to"
+            f" `{','.join(map(str, slots))}`",
+            effect="the job uses the GPUs with these numbers, counted over all GPUs of the node",
+            hint=f"unset the variable, and pass `--include localhost:{','.join(tokens)}`"
+            if all(token.isdigit() for token in tokens)
+            else "unset the variable, and select GPUs with `--include localhost:0,1`",
+            value=value,
+            deepspeed=deepspeed.version,
+        )
+
+
+def _beyond(
+    value: str,
+    tokens: list[str],
+    deepspeed: DeepSpeedInstall | Missing,
+    slots: Iterable[int],
+) -> Iterator[Finding]:
+    """A failure if the launcher finds fewer slots than the highest one that it is to use."""
+    slot = next((slot for slot in slots if slot >= len(tokens)), None)
     if slot is None or isinstance(deepspeed, Missing):
         return
     yield fail(
-        f"`CUDA_VISIBLE_DEVICES` is `{value}`, which DeepSpeed {deepspeed.version} takes as slots of"
-        f" this node, but it counts only the {len(tokens)} visible"
-        f" GPU{'s' * (len(tokens) != 1)}",
+        f"slot {slot} is to be used, but with `CUDA_VISIBLE_DEVICES={value}` DeepSpeed"
+        f" {deepspeed.version} counts only the {len(tokens)} visible GPU{'s' * (len(tokens) != 1)}",
         effect=f"`ValueError: No slot '{slot}' specified on host 'localhost'` before anything starts",
         hint=f"unset the variable, and pass `--include localhost:{','.join(tokens)}`",
         value=value,

@@ -1,9 +1,9 @@
 """The config enables fp16, but a device of this run does not support it.
 
 ## Why it matters
-DeepSpeed accepts fp16 on GPUs of compute capability 7.0 (Volta) or newer. Elsewhere it fails with
-"Type fp16 is not supported on your device". `DS_ALLOW_DEPRECATED_FP16=1` permits capability 6. On the
-CPU it depends on the torch build.
+DeepSpeed 0.13 and later accept fp16 on GPUs of compute capability 7.0 (Volta) or newer. Elsewhere they
+fail with "Type fp16 is not supported on your device". `DS_ALLOW_DEPRECATED_FP16=1` permits capability
+6. On the CPU it depends on the torch build.
 
 ## What to do
 On older GPUs, train in fp32. On a CPU, enable `bf16` instead. If the run was meant for a GPU, find out
@@ -11,6 +11,7 @@ why DeepSpeed chose the CPU: `dsdoctor check`.
 
 ## References
 - DeepSpeed accelerator/cuda_accelerator.py, cpu_accelerator.py: `is_fp16_supported`
+- DeepSpeed runtime/engine.py: refuses in 0.13.1, not in 0.12.6
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 from dsdoctor.api import (
     Condition,
+    DeepSpeedInstall,
     Environment,
     Finding,
     Gpus,
@@ -34,12 +36,14 @@ from dsdoctor.api import (
     ok,
     skip,
 )
-from dsdoctor_checks._util import capabilities, dotted, variable
+from dsdoctor_checks._util import at_least, capabilities, dotted, variable
 from dsdoctor_checks.precision._config import asks
 
 CONDITION = Condition("fp16-unsupported", id="DSD502", scope=Scope.JOB, since="0.1")
 _FLOOR = (7, 0)
 _PASCAL = (6, 0)
+#: First DeepSpeed whose engine asks whether the device supports fp16.
+_ASKS = "0.13.0"
 
 
 @check(CONDITION)
@@ -48,6 +52,7 @@ def deepspeed_accepts_fp16(
     live: TorchLive | Missing,
     run: RunNeeds,
     env: Environment | Missing,
+    deepspeed: DeepSpeedInstall | Missing,
 ) -> Iterator[Finding]:
     """Applies DeepSpeed's own rule."""
     devices = capabilities(gpus, live, run, env)
@@ -63,6 +68,9 @@ def deepspeed_accepts_fp16(
         return
     if asks(run.config, "fp16") is None:
         yield skip("no config enables fp16", **evidence)
+        return
+    if isinstance(deepspeed, DeepSpeedInstall) and not at_least(deepspeed.version, _ASKS):
+        yield ok(deepspeed=deepspeed.version, **evidence)
         return
     name, capability = next(iter(lacking.items()))
     yield fail(

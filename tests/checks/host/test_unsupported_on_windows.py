@@ -43,7 +43,18 @@ CPU: dict[str, object] = {"zero_optimization": {"stage": 3, "offload_param": {"d
             id="Windows with two GPUs of which the run uses one",
         ),
         pytest.param(
-            WINDOWS, RunNeeds(), gpus("4090", "4090"), ["fail"], id="Windows with two GPUs"
+            WINDOWS,
+            RunNeeds(expect_gpus=2),
+            gpus("4090", "4090"),
+            ["fail"],
+            id="Windows and a run on two GPUs",
+        ),
+        pytest.param(
+            WINDOWS,
+            RunNeeds(),
+            gpus("4090", "4090"),
+            ["skip"],
+            id="Windows with two GPUs, and no run is stated",
         ),
         pytest.param(
             WINDOWS, RunNeeds(config=NVME), gpus("4090"), ["fail"], id="Windows with NVMe offload"
@@ -52,7 +63,7 @@ CPU: dict[str, object] = {"zero_optimization": {"stage": 3, "offload_param": {"d
             WINDOWS,
             RunNeeds(config=NVME),
             gpus("4090", "4090"),
-            ["fail", "fail"],
+            ["fail", "skip"],
             id="Windows with two GPUs and NVMe offload",
         ),
     ],

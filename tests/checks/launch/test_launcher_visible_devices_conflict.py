@@ -93,6 +93,34 @@ def test_numbers_beyond_the_visible_gpus(
     assert found.status == status
 
 
+@pytest.mark.parametrize(
+    ("line", "visible", "status"),
+    [
+        pytest.param(
+            "deepspeed --include localhost:4,5 t.py", "4,5", "fail", id="slot 4 of two visible GPUs"
+        ),
+        pytest.param(
+            "deepspeed --include localhost:0,1 t.py",
+            "4,5",
+            "warn",
+            id="slots 0 and 1 are GPUs 0 and 1",
+        ),
+        pytest.param("deepspeed t.py", "4,5", "warn", id="no options, and GPUs 0 and 1 are used"),
+        pytest.param("deepspeed t.py", "GPU-1", "warn", id="GPU 0 replaces a UUID"),
+        pytest.param("deepspeed t.py", "0,1", "ok", id="the first two GPUs"),
+    ],
+)
+def test_a_launcher_that_does_not_read_the_variable(line: str, visible: str, status: str) -> None:
+    found = judge(
+        unit.launcher_sees_the_same_devices,
+        launch_command=command(line),
+        environment=env(CUDA_VISIBLE_DEVICES=visible),
+        deep_speed_install=DeepSpeedInstall(version="0.5.6"),
+        torch_build=TorchBuild(version="1.9.0", cuda="11.1"),
+    )
+    assert found.statuses == status.split()
+
+
 def test_with_a_hostfile_the_variable_is_left_alone() -> None:
     hosts = parse_hostfile("a slots=2\n", "hosts")
     check = unit.launcher_sees_the_same_devices

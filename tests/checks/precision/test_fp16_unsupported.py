@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import RunNeeds
+from dsdoctor.api import DeepSpeedInstall, RunNeeds
 from dsdoctor.testing import judge
 from dsdoctor_checks.precision import fp16_unsupported
 from tests.checks import machines as m
@@ -41,6 +41,26 @@ CHECK = fp16_unsupported.deepspeed_accepts_fp16
             },
             ["ok"],
             id="fp16 on a P100 that the user allows",
+        ),
+        pytest.param(
+            {
+                "gpus": m.gpus("P100"),
+                "run_needs": RunNeeds(config={"fp16": {"enabled": True}}),
+                "environment": m.NO_ENV,
+                "deep_speed_install": DeepSpeedInstall(version="0.12.6"),
+            },
+            ["ok"],
+            id="fp16 on a P100 under a DeepSpeed that does not refuse it",
+        ),
+        pytest.param(
+            {
+                "gpus": m.gpus("P100"),
+                "run_needs": RunNeeds(config={"fp16": {"enabled": True}}),
+                "environment": m.NO_ENV,
+                "deep_speed_install": DeepSpeedInstall(version="0.13.1"),
+            },
+            ["fail"],
+            id="fp16 on a P100 under the first DeepSpeed that refuses it",
         ),
         pytest.param(
             {"gpus": m.gpus("P100"), "environment": m.NO_ENV}, ["skip"], id="no config on a P100"

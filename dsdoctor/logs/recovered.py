@@ -30,6 +30,10 @@ def training_continued(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
     return seen
 
 
+#: A row of the table of `nvidia-smi`, with cells or a border, and the end of a quotation around it.
+_OF_NVIDIA_SMI = re.compile(r"\s*(?:\|.{60,}\||[+|][-=+]{60,}[+|]|```)\s*$")
+
+
 def log_continued(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
     """Whether the logs continue long after all hits of the causes, so they were only warnings."""
     named = {cause.condition for cause in causes}
@@ -40,6 +44,8 @@ def log_continued(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
             continue
         seen = True
         last = max(hit.line for hit in hits)
+        if all(number <= last or _OF_NVIDIA_SMI.match(text) for number, text in scan.tail):
+            return False  # the person printed it afterwards
         # rows that are samples, or listed in a document, are taken out of the last lines
         if len(scan.tail) <= FEW or last >= scan.tail[0][0] or scan.lines - last < TAIL:
             return False

@@ -269,3 +269,15 @@ def test_lsf_appends_jobs_to_one_file() -> None:
     limit = "TERM_RUNLIMIT: job killed after reaching LSF run time limit."
     ended = LSF.format(state="Exited", ended=limit + "\nExited with exit code 140.")
     assert said(TYPO + FAILED + RESULTS + ended) == "job-time-limit"
+
+
+def test_the_table_that_was_printed_after_a_failure_is_no_later_part_of_the_run() -> None:
+    banner = (
+        "ERROR: The NVIDIA Driver is present, but CUDA failed to initialize.  GPU functionality will "
+        "not be available.\n   [[ System not yet initialized (error 802) ]]\n\n"
+    )
+    row = "|   {n}  NVIDIA A100-SXM4-40GB    On  |  00000000:{n}B:00.0 Off |                    0 |\n"
+    border = "+-------------------------------+----------------------------+----------------------+\n"
+    table = "".join(row.format(n=n % 8) + border for n in range(24))
+    assert said(banner + table + "```\n") == "fabric-manager-not-running"
+    assert said(banner + table + "".join(f"loss at {n}\n" for n in range(40))) == "clean"

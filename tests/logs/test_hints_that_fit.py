@@ -65,6 +65,25 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
             id="memory of the host",
         ),
         pytest.param(
+            "[gpu7:812:0:812] Caught signal 4 (Illegal instruction: illegal operand)",
+            "native-crash",
+            "this kind of processor",
+            id="an op of an image that was built on another processor",
+        ),
+        pytest.param(
+            "RuntimeError: CUDA error: out of memory",
+            "gpu-oom",
+            "other processes",
+            id="memory that another program holds",
+        ),
+        pytest.param(
+            "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: "
+            "cannot open shared object file: no such file or directory: unknown.",
+            "docker-gpu-runtime-missing",
+            "`docker-ce`",
+            id="a Docker that does not see the libraries of the host",
+        ),
+        pytest.param(
             "w-0:88:99 [0] bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",
             "nccl-ib-or-socket-interface",
             "`ip -br addr`",

@@ -221,10 +221,23 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
-        pattern=r"nvidia-container-cli: (?!.*(?:version mismatch|requirement))(?:initiali[sz]ation|initalization|driver rpc) error: (?P<why>[^\n\\]{1,160}?)(?=: unknown\b|\.?\s*$|[\x22\x27\\])",
-        source="libnvidia-container 1.0-1.17 src/cli/main.c, nvc.c: an init that found no driver; releases before 1.4 misspell it",
+        pattern=r"nvidia-container-cli: init\w{5,12} error: load library failed: libnvidia-ml\.so",
+        source="libnvidia-container 1.4-1.17 src/nvc.c; that Docker Desktop is not supported: its maintainers",
         examples=(
             "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or directory: unknown.",
+        ),
+        level=Level.CERTAIN,
+        message="NVIDIA's container hook finds no library of the driver (`libnvidia-ml.so.1`)",
+        hint=(
+            "run `nvidia-smi` on the host: if it lists no GPU, install the NVIDIA driver there (in WSL2: on"
+            " Windows). If it does, this Docker does not see the host's libraries: run `sudo ldconfig`, and"
+            " use Docker Engine (`docker-ce`), not Docker Desktop (`docker context ls`) or the snap"
+        ),
+    ),
+    Signature(
+        pattern=r"nvidia-container-cli: (?!.*(?:version mismatch|requirement|load library failed: libnvidia-ml))(?:initiali[sz]ation|initalization|driver rpc) error: (?P<why>[^\n\\]{1,160}?)(?=: unknown\b|\.?\s*$|[\x22\x27\\])",
+        source="libnvidia-container 1.0-1.17 src/cli/main.c, nvc.c: an init that found no driver; releases before 1.4 misspell it",
+        examples=(
             "nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown.",
             "nvidia-container-cli: driver rpc error: timed out",
             "nvidia-container-cli: initalization error: driver error: failed to process request",
@@ -232,6 +245,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "nvidia-container-cli: initialization error: driver/library version mismatch",
+            "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or directory: unknown.",
         ),
         level=Level.CERTAIN,
         message="NVIDIA's container hook ran and found no working driver on the host: {why}",

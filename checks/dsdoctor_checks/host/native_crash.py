@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dsdoctor.api import Condition, Level, Scope, Signature
 
+from . import _illegal_instruction_signatures
 from ._util import SHARED_MEMORY
 
 CONDITION = Condition("native-crash", id="DSD1060", scope=Scope.USER_ENV, since="0.1")
@@ -26,6 +27,7 @@ CONDITION = Condition("native-crash", id="DSD1060", scope=Scope.USER_ENV, since=
 HINT = "find the library in the top frame of the stack (`PYTHONFAULTHANDLER=1` makes Python print it), and reinstall its package for this torch and processor"
 
 SIGNATURES = (
+    *_illegal_instruction_signatures.SIGNATURES,
     Signature(
         pattern=r"DataLoader worker \(pid \d+\) is killed by signal: (?P<signal>Segmentation fault|Illegal instruction|Floating point exception)",
         source="torch 0.4-2.13 csrc/DataLoader.cpp; glibc 2.0-2.41 string/strsignal.c",
@@ -248,19 +250,15 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"^Illegal instruction\b|\d Illegal instruction +(?:\(core dumped\)|\S)|(?:^|\d )(?:Floating point exception|Trace/breakpoint trap)(?: *\(core dumped\)| {2}|$)",
+        pattern=r"(?:^|\d )(?:Floating point exception|Trace/breakpoint trap)(?: *\(core dumped\)| {2}|$)",
         source="bash; glibc 2.17-2.41",
         examples=(
             "Floating point exception (core dumped)",
             "Floating point exception",
             "run.sh: line 3: 4711 Floating point exception(core dumped) python train.py",
             "run.sh: line 3: 4711 Trace/breakpoint trap   python train.py",
-            "Illegal instruction (core dumped)",
-            "run.sh: line 3: 4711 Illegal instruction     (core dumped) python train.py",
-            "run.sh: line 3: 4711 Illegal instruction     python train.py",
         ),
         not_examples=(
-            "the Illegal instruction is caught",
             "Floating point exceptions are enabled",
             "a Trace/breakpoint trap (core dumped)",
         ),

@@ -135,6 +135,31 @@ SIGNATURES = (
         ),
     ),
     Signature(
+        # somebody says no more than the error, not where it was raised
+        pattern=r"(?:RuntimeError|AcceleratorError): CUDA error: out of memory",
+        source=(
+            "CUDA 7-13 cudart cudaGetErrorString, as torch 1.5-2.13 c10/cuda/CUDAException.cpp "
+            "prints it"
+        ),
+        examples=(
+            "RuntimeError: CUDA error: out of memory",
+            "torch.AcceleratorError: CUDA error: out of memory",
+        ),
+        level=Level.STRONG,
+        not_near=("Traceback (most recent call last)", 'File "'),
+        message="The GPU ran out of memory, outside torch's own pool",
+        hint=(
+            "see with `nvidia-smi` which other processes use the GPU, and end them or choose another GPU;"
+            " if there are none, lower the micro-batch or the sequence length"
+        ),
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
         # what fails within torch's allocator is an OutOfMemoryError; here the process has none yet
         pattern=r"(?:RuntimeError|AcceleratorError): CUDA error: out of memory",
         source=(

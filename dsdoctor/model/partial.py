@@ -102,7 +102,7 @@ OPEN: dict[type, frozenset[str]] = {
 #: Class to fields that name or describe, and decide nothing.
 SHOWN: dict[type, frozenset[str]] = {
     machine.OsInfo: frozenset({"hostname", "release", "distribution", "is_root"}),
-    machine.NvidiaKernel: frozenset({"secure_boot"}),
+    machine.NvidiaKernel: frozenset({"secure_boot", "uvm_hmm"}),
     machine.NvidiaSmi: frozenset({"path"}),
     storage.Place: frozenset({"variable", "path", "mount"}),
     machine.PciGpu: frozenset({"bdf", "device_id"}),

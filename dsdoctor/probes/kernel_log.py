@@ -25,6 +25,8 @@ _AER = re.compile(
     r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.\w: (?:AER: )?PCIe Bus Error:.*severity=([^,]+)",
     re.IGNORECASE,
 )
+#: nvidia-uvm uvm_pmm_gpu.c, drivers 535 to 590; without such a line HMM works or is off.
+_HMM = "request_free_mem_region() err"
 _SEVERITY = {"corrected": "corrected", "fatal": "fatal"}
 
 
@@ -52,6 +54,7 @@ def parse_log(text: str, uptime: float | None, source: str) -> KernelLog:
     xids: list[XidEvent] = []
     bus: dict[tuple[str, str], tuple[int, float | None]] = {}
     begins: float | None = None
+    hmm_failed = False
     for raw in text.splitlines():
         stamp = _STAMP.match(raw)
         age = None
@@ -75,6 +78,8 @@ def parse_log(text: str, uptime: float | None, source: str) -> KernelLog:
                 _SEVERITY.get(_severity(word), "nonfatal"),
             )
             bus[key] = (bus.get(key, (0, None))[0] + 1, age)
+        elif _HMM in raw:
+            hmm_failed = True
     return KernelLog(
         source=source,
         xids=tuple(xids[-KEPT:]),
@@ -82,6 +87,7 @@ def parse_log(text: str, uptime: float | None, source: str) -> KernelLog:
             BusEvents(bdf=bdf, severity=severity, count=count, age_s=age)
             for (bdf, severity), (count, age) in sorted(bus.items())
         ),
+        hmm_failed=hmm_failed,
         begins_s=begins,
     )
 

@@ -31,6 +31,7 @@ NVIDIA_VENDOR = "0x10de"
 #: Its name is fixed by UEFI 2.10, 3.3.
 SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 #: Source: NVIDIA IMEX guide 580, "IMEX Channels", read 2026-11-28.
+UVM_DISABLE_HMM = "/sys/module/nvidia_uvm/parameters/uvm_disable_hmm"
 IMEX_CHANNELS = "/dev/nvidia-caps-imex-channels/channel*"
 #: PCI classes of VGA-compatible and of 3D controllers (the last two digits vary).
 GPU_CLASSES = ("0x0300", "0x0302")
@@ -140,6 +141,14 @@ def secure_boot(host: Host) -> bool | None:
     return data[4] == 1 if len(data) == 5 else None  # noqa: PLR2004
 
 
+def uvm_hmm(host: Host) -> bool | None:
+    """Whether the loaded nvidia_uvm may use HMM: a parameter that the kernel prints as Y or N."""
+    try:
+        return read_text(host, UVM_DISABLE_HMM).strip() == "N"
+    except HostError:
+        return None
+
+
 @probe
 def nvidia_kernel(host: Host) -> NvidiaKernel:
     """What the kernel knows about NVIDIA GPUs; neither hangs nor needs a library."""
@@ -166,6 +175,7 @@ def nvidia_kernel(host: Host) -> NvidiaKernel:
         imex_channels=imex_channels(host),
         dxg=exists(host, "/dev/dxg"),
         secure_boot=secure_boot(host) if version is None else None,
+        uvm_hmm=uvm_hmm(host),
     )
 
 

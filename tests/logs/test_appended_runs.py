@@ -276,8 +276,12 @@ def test_the_table_that_was_printed_after_a_failure_is_no_later_part_of_the_run(
         "ERROR: The NVIDIA Driver is present, but CUDA failed to initialize.  GPU functionality will "
         "not be available.\n   [[ System not yet initialized (error 802) ]]\n\n"
     )
-    row = "|   {n}  NVIDIA A100-SXM4-40GB    On  |  00000000:{n}B:00.0 Off |                    0 |\n"
-    border = "+-------------------------------+----------------------------+----------------------+\n"
+    row = (
+        "|   {n}  NVIDIA A100-SXM4-40GB    On  |  00000000:{n}B:00.0 Off |                    0 |\n"
+    )
+    border = (
+        "+-------------------------------+----------------------------+----------------------+\n"
+    )
     table = "".join(row.format(n=n % 8) + border for n in range(24))
     assert said(banner + table + "```\n") == "fabric-manager-not-running"
     assert said(banner + table + "".join(f"loss at {n}\n" for n in range(40))) == "clean"

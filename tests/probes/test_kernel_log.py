@@ -101,3 +101,12 @@ def test_no_gpu_no_log() -> None:
     with pytest.raises(HostError):
         kernel_log.function(found, NvidiaKernel())
     assert found.ran == []
+
+
+def test_no_room_for_the_memory_of_a_gpu() -> None:
+    line = (
+        "<3>[   64.125237] nvidia-uvm: uvm_pmm_gpu.c:3176 devmem_alloc_pagemap[pid:812]"
+        " request_free_mem_region() err -34\n"
+    )
+    assert parse_log(LOG + line, None, "dmesg").hmm_failed
+    assert not parse_log(LOG, None, "dmesg").hmm_failed

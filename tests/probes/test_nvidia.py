@@ -9,7 +9,7 @@ from dsdoctor.host import HostError, LocalHost
 from dsdoctor.model.facts.base import Missing, Why
 from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
 from dsdoctor.probes.libcuda import libcuda
-from dsdoctor.probes.nvidia import CHILD, SECURE_BOOT, nvidia_kernel, nvml
+from dsdoctor.probes.nvidia import CHILD, SECURE_BOOT, UVM_DISABLE_HMM, nvidia_kernel, nvml
 from dsdoctor.probes.nvidia_smi import nvidia_smi
 from dsdoctor.process import Result
 from dsdoctor.testing import FakeHost
@@ -70,6 +70,12 @@ def test_secure_boot(content: bytes | None, on: bool | None) -> None:
         "/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.1  S"
     }
     assert nvidia_kernel.function(FakeHost(files={**files, **loaded})).secure_boot is None
+
+
+@pytest.mark.parametrize(("content", "on"), [("N\n", True), ("Y\n", False), (None, None)])
+def test_memory_of_the_host_that_the_driver_manages(content: str | None, on: bool | None) -> None:
+    files = {} if content is None else {UVM_DISABLE_HMM: content}
+    assert nvidia_kernel.function(FakeHost(files={**GPU, **files})).uvm_hmm is on
 
 
 def test_kernel_with_a_version_that_cannot_be_told() -> None:

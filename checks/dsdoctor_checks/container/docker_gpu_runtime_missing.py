@@ -226,6 +226,9 @@ SIGNATURES = (
         examples=(
             "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or directory: unknown.",
         ),
+        not_examples=(
+            "nvidia-container-cli: driver rpc error: load library failed: libnvidia-ml.so.1",
+        ),
         level=Level.CERTAIN,
         message="NVIDIA's container hook finds no library of the driver (`libnvidia-ml.so.1`)",
         hint=(

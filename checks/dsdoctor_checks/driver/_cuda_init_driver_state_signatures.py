@@ -78,6 +78,27 @@ SIGNATURES = (
             "RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.",
         ),
         not_near=("fork", "spawn"),
+        message="CUDA does not initialize (error 3), although a driver is loaded",
+        hint=(
+            "run `sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm`, or reboot; if it fails again while"
+            " `nvidia-smi` works, write `options nvidia_uvm uvm_disable_hmm=1` into `/etc/modprobe.d/uvm.conf`"
+            " and do so once more; for WSL, run `wsl --shutdown` in Windows instead"
+        ),
+    ),
+    Signature(
+        pattern=r"request_free_mem_region\(\) err -?\d",
+        source="NVIDIA driver 535-590 nvidia-uvm uvm_pmm_gpu.c, for a kernel with KASLR (release notes of CUDA 12.8-13.2)",
+        examples=(
+            "nvidia-uvm: uvm_pmm_gpu.c:3176 devmem_alloc_pagemap[pid:812] request_free_mem_region() err -34",
+        ),
+        not_examples=("request_free_mem_region() err is printed",),
+        level=Level.CERTAIN,
+        masks=("no-gpu-visible", "fabric-manager-not-running"),
+        message="The module `nvidia_uvm` found no addresses for HMM, so CUDA does not initialize",
+        hint=(
+            "write `options nvidia_uvm uvm_disable_hmm=1` into `/etc/modprobe.d/uvm.conf` and run `sudo modprobe"
+            " -r nvidia_uvm && sudo modprobe nvidia_uvm`, or boot with `nokaslr`"
+        ),
     ),
     Signature(
         pattern=r"cudaGetDeviceCount\(\).{0,80}(?:unknown error|initialization error)",

@@ -1,4 +1,4 @@
-"""A driver whose version nothing reports, and that torch rejects."""
+"""What torch told: a driver that it rejects and nothing else reports, and CUDA that did not start."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from dsdoctor.api import (
     Finding,
     Missing,
+    NotStated,
     Nvml,
     OsInfo,
     TorchBuild,
@@ -68,3 +69,12 @@ def _by_torch(torch: TorchBuild, told: tuple[int, int], *, jetson: bool) -> Find
             serves=version,
         )
     )
+
+
+def could_not_start(torch: TorchBuild | Missing, live: TorchLive | Missing) -> bool:
+    """Whether a torch that is built for CUDA could not start it."""
+    try:
+        built = isinstance(torch, TorchBuild) and torch.cuda is not None
+    except NotStated:
+        return False
+    return built and isinstance(live, TorchLive) and live.cuda_ok is False

@@ -7,13 +7,17 @@ instead of libcuda. Every rank exits at its first CUDA call.
 
 ## What to do
 Reload the module (`modprobe -r nvidia_uvm && modprobe nvidia_uvm`) or reboot. For error 34, remove
-the toolkit's `stubs` folder from `LD_LIBRARY_PATH`. For error 805, restart the MPS server. In a
+the toolkit's `stubs` folder from `LD_LIBRARY_PATH`. If error 3 stays although `nvidia-smi` works, turn
+HMM off: some kernels with address randomization (KASLR), of RHEL 9 for instance, have no room for it.
+Write `options nvidia_uvm uvm_disable_hmm=1` into `/etc/modprobe.d/uvm.conf` and reload the module, or
+boot with `nokaslr`. For error 805, restart the MPS server. In a
 confidential virtual machine, CUDA fails with error 802 until `nvidia-smi conf-compute -srs 1` has set
 the GPU to the ready state.
 
 ## References
 - driver_types.h: errors 3, 34, 802, 803, 805 and 999
 - https://github.com/pytorch/pytorch/issues/35710
+- https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/ (CUDA 12.8 to 13.2: initialization with KASLR)
 - https://docs.nvidia.com/confidential-computing/ (`nvidia-smi conf-compute -srs 1`)
 """
 
@@ -26,6 +30,7 @@ from dsdoctor.api import (
     Condition,
     Finding,
     Gpus,
+    KernelLog,
     LibCuda,
     Missing,
     NotStated,
@@ -55,14 +60,18 @@ CONDITION = Condition(
         "gpu-reset-required",
     ),
 )
-_STUB, _MPS, _UNKNOWN = 34, 805, 999
-_STATES = (3, _STUB, _tables.NOT_READY, _tables.MISMATCH, _MPS, _UNKNOWN)
+_UNINITIALIZED, _STUB, _MPS, _UNKNOWN = 3, 34, 805, 999
+_STATES = (_UNINITIALIZED, _STUB, _tables.NOT_READY, _tables.MISMATCH, _MPS, _UNKNOWN)
 _HINTS = {
     _STUB: "remove the toolkit's `stubs` folder from `LD_LIBRARY_PATH`",
     _tables.NOT_READY: "in a confidential virtual machine, run `nvidia-smi conf-compute -srs 1` as root;"
     " on a board with NVSwitches, start the fabric manager on its host",
     _MPS: "restart the MPS server with `nvidia-cuda-mps-control -d`, or unset `CUDA_MPS_*`",
 }
+_HMM = (
+    "turn HMM off: write `options nvidia_uvm uvm_disable_hmm=1` into `/etc/modprobe.d/uvm.conf`, and reload the"
+    " module with `modprobe -r nvidia_uvm && modprobe nvidia_uvm`, or reboot"
+)
 _RELOAD = "reload the module with `modprobe -r nvidia_uvm && modprobe nvidia_uvm`, or reboot"
 
 
@@ -72,6 +81,7 @@ def driver_state_is_good(
     kernel: NvidiaKernel | Missing,
     gpus: Gpus | Missing,
     lib: LibCuda | Missing,
+    log: KernelLog | Missing,
 ) -> Iterator[Finding]:
     """Fails on the CUDA errors that mean a bad driver state, if a driver is loaded."""
     code = live.cuda_error_code
@@ -95,6 +105,17 @@ def driver_state_is_good(
             driver=module,
         )
         return
+    if isinstance(log, KernelLog) and log.hmm_failed and code not in (_STUB, _MPS):
+        yield fail(
+            f"CUDA initialization fails with error {code} ({_tables.NAMES[code]}), and `nvidia_uvm` found no"
+            f" addresses for HMM (`request_free_mem_region() err` in `{log.source}`)",
+            effect="every rank exits at its first CUDA call",
+            hint=f"{_HMM}; or boot with `nokaslr`",
+            code=code,
+            text=live.cuda_error,
+            hmm_failed=True,
+        )
+        return
     uvm = isinstance(kernel, Missing) or "nvidia_uvm" in kernel.modules
     lacking = "" if uvm else ", and the `nvidia_uvm` module is not loaded"
     if uvm and code == _UNKNOWN and _lacks_uvm_node(kernel):
@@ -113,7 +134,9 @@ def driver_state_is_good(
         f"CUDA initialization fails with error {code} ({_tables.NAMES[code]}){lacking},"
         " although a driver is loaded",
         effect="every rank exits at its first CUDA call",
-        hint=_HINTS.get(code, _RELOAD),
+        hint=f"{_RELOAD}; if that does not help, {_HMM}"
+        if code == _UNINITIALIZED and isinstance(kernel, NvidiaKernel) and kernel.uvm_hmm
+        else _HINTS.get(code, _RELOAD),
         code=code,
         text=live.cuda_error,
         nvidia_uvm=uvm,

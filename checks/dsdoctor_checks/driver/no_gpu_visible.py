@@ -65,6 +65,7 @@ from dsdoctor_checks._util import (
 
 from ..cluster._slurm import gpus_of_node, in_job  # noqa: TID252  # families of one pack share it
 from . import _no_gpu_visible_signatures
+from ._told_by_torch import could_not_start
 
 CONDITION = Condition(
     "no-gpu-visible",
@@ -151,8 +152,8 @@ def some_gpu_visible(
         yield skip("Slurm assigned no GPU to this job")  # slurm-gpus-not-visible
         return
     if not gpu_expected(RunNeeds(), kernel, gpus):
-        if _loads_no_npu(imports):
-            yield skip("`torch_npu` does not load")  # compiled-extension-broken
+        if other_condition := _reported_elsewhere(os, kernel, imports):
+            yield skip(other_condition)
         elif _wants_cpu(env, command, torch) and not run.wants_gpu:
             yield skip("the run asks for DeepSpeed's CPU accelerator")
         else:
@@ -166,7 +167,7 @@ def some_gpu_visible(
     # counted one by one: of a paste, the list may be longer
     on_bus = sum(1 for _ in kernel.pci) if isinstance(kernel, NvidiaKernel) else 0
     if gpus_hidden(os, kernel, env):
-        yield say(
+        yield (fail if could_not_start(torch, live) else say)(
             f"none of the NVIDIA GPUs on the PCI bus ({on_bus}) is assigned to this container or job",
             effect=_CPU,
             hint="start the container with `--gpus all`, or request GPUs from the scheduler"
@@ -203,6 +204,30 @@ def _on_jetson(
         )
     else:
         yield skip("the GPU of a Jetson is part of its chip")
+
+
+def _reported_elsewhere(
+    os: OsInfo | Missing, kernel: NvidiaKernel | Missing, imports: ModuleImports | Missing
+) -> str:
+    """Why another condition tells what is wrong; "" if none does."""
+    if _lacks_dxg(os, kernel):
+        return "this WSL has no `/dev/dxg`"  # wsl-driver-unavailable
+    return (
+        "`torch_npu` does not load" if _loads_no_npu(imports) else ""
+    )  # compiled-extension-broken
+
+
+def _lacks_dxg(os: OsInfo | Missing, kernel: NvidiaKernel | Missing) -> bool:
+    """Whether this is a WSL without the device through which it reaches the GPU."""
+    try:
+        return (
+            isinstance(os, OsInfo)
+            and os.wsl
+            and isinstance(kernel, NvidiaKernel)
+            and not kernel.dxg
+        )
+    except NotStated:
+        return False
 
 
 def _assigned_none(env: Environment | Missing, nvml: Nvml | Missing) -> bool:

@@ -48,10 +48,13 @@ class KernelLog(Fact, frozen=True, kw_only=True):
         source: `dmesg` or `journalctl`.
         xids: errors of the NVIDIA driver, oldest first.
         bus: PCIe errors, by device and severity.
+        hmm_failed: nvidia_uvm found no addresses for the memory of a GPU (HMM), without which CUDA
+            does not start.
         begins_s: age of the oldest line, in seconds; None if lines have no timestamps.
     """
 
     source: str
     xids: tuple[XidEvent, ...] = ()
     bus: tuple[BusEvents, ...] = ()
+    hmm_failed: bool = False
     begins_s: float | None = None

@@ -128,6 +128,8 @@ class NvidiaKernel(Fact, frozen=True, kw_only=True):
         dxg: /dev/dxg exists (the GPU interface of WSL).
         secure_boot: UEFI Secure Boot is on, with which most kernels load signed modules only; None:
             not read, as where the module is loaded.
+        uvm_hmm: the loaded module nvidia_uvm may manage the host's memory for the GPUs (HMM: its
+            parameter `uvm_disable_hmm` is off); None = not read.
     """
 
     module_version: str | None = None
@@ -138,6 +140,7 @@ class NvidiaKernel(Fact, frozen=True, kw_only=True):
     imex_channels: tuple[str, ...] | None = None
     dxg: bool = False
     secure_boot: bool | None = None
+    uvm_hmm: bool | None = None
 
 
 class NvidiaSmi(Fact, frozen=True, kw_only=True):

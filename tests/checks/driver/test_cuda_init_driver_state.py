@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dsdoctor.api import LibCuda
+from dsdoctor.api import KernelLog, LibCuda
 from dsdoctor.testing import assert_fail, judge
 from dsdoctor_checks.driver import cuda_init_driver_state
 from tests.checks import machines as m
@@ -89,3 +89,16 @@ def test_a_device_file_that_cuda_needs_is_named(nodes: tuple[str, ...], named: b
     )
     found = judge(CHECK, torch_live=m.live(999), nvidia_kernel=kernel, gpus=m.gpus("A100"))
     assert ("`/dev/nvidia-uvm` does not exist" in assert_fail(found).message) is named
+
+
+def test_what_turns_hmm_off_is_told_where_the_kernel_has_no_room_for_it() -> None:
+    facts: dict[str, Any] = {"torch_live": m.live(3), "gpus": m.gpus("A100")}
+    log = KernelLog(source="dmesg", hmm_failed=True)
+    failed = assert_fail(judge(CHECK, nvidia_kernel=m.kernel(), kernel_log=log, **facts), "HMM")
+    assert "uvm_disable_hmm=1" in failed.hint
+    on = msgspec.structs.replace(m.kernel(), uvm_hmm=True)
+    assert "uvm_disable_hmm=1" in assert_fail(judge(CHECK, nvidia_kernel=on, **facts)).hint
+    off = msgspec.structs.replace(m.kernel(), uvm_hmm=False)
+    assert "hmm" not in assert_fail(judge(CHECK, nvidia_kernel=off, **facts)).hint
+    sound = judge(CHECK, nvidia_kernel=on, kernel_log=log, torch_live=m.live(), gpus=facts["gpus"])
+    assert sound.statuses == ["ok"]

@@ -316,3 +316,26 @@ def test_without_the_pci_bus_it_is_not_said_that_there_is_no_gpu() -> None:
     assert "lspci" in unread.bad[0].hint
     read = judge(CHECK, gpus=none, nvidia_kernel=m.NO_GPU, environment=m.NO_ENV, os_info=m.LINUX)
     assert "lspci" not in read.bad[0].hint
+
+
+def test_a_container_without_gpus_fails_once_torch_has_tried() -> None:
+    facts: dict[str, Any] = {
+        "nvidia_kernel": msgspec.structs.replace(m.kernel(), device_nodes=()),
+        "environment": m.NO_ENV,
+        "os_info": msgspec.structs.replace(m.LINUX, container="docker"),
+        "gpus": Gpus(gpus=(), count=0),
+    }
+    assert judge(CHECK, **facts).status == "warn"
+    tried: dict[str, Any] = {"torch_live": m.live(100, works=False)}
+    built = TorchBuild(version="2.4.0", cuda="12.1")
+    assert judge(CHECK, torch_build=built, **tried, **facts).status == "fail"
+    cpu = TorchBuild(version="2.4.0+cpu", cuda=None)
+    assert judge(CHECK, torch_build=cpu, **tried, **facts).status == "warn"
+
+
+def test_wsl_without_its_device_is_another_condition_s() -> None:
+    wsl = msgspec.structs.replace(m.LINUX, wsl=True)
+    for dxg, status in ((False, "skip"), (True, "warn")):
+        kernel = NvidiaKernel(dxg=dxg)
+        found = judge(CHECK, nvidia_kernel=kernel, environment=m.NO_ENV, os_info=wsl)
+        assert found.status == status

@@ -152,8 +152,9 @@ def some_gpu_visible(
         yield skip("Slurm assigned no GPU to this job")  # slurm-gpus-not-visible
         return
     if not gpu_expected(RunNeeds(), kernel, gpus):
-        if other_condition := _reported_elsewhere(os, kernel, imports):
-            yield skip(other_condition)
+        if _lacks_dxg(os, kernel) or _loads_no_npu(imports):
+            # wsl-driver-unavailable, compiled-extension-broken
+            yield skip("another condition reports why there is none")
         elif _wants_cpu(env, command, torch) and not run.wants_gpu:
             yield skip("the run asks for DeepSpeed's CPU accelerator")
         else:
@@ -204,17 +205,6 @@ def _on_jetson(
         )
     else:
         yield skip("the GPU of a Jetson is part of its chip")
-
-
-def _reported_elsewhere(
-    os: OsInfo | Missing, kernel: NvidiaKernel | Missing, imports: ModuleImports | Missing
-) -> str:
-    """Why another condition tells what is wrong; "" if none does."""
-    if _lacks_dxg(os, kernel):
-        return "this WSL has no `/dev/dxg`"  # wsl-driver-unavailable
-    return (
-        "`torch_npu` does not load" if _loads_no_npu(imports) else ""
-    )  # compiled-extension-broken
 
 
 def _lacks_dxg(os: OsInfo | Missing, kernel: NvidiaKernel | Missing) -> bool:

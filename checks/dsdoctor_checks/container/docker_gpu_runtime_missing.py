@@ -214,6 +214,23 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
+        # NVIDIA's runtime mounts the program; images have none
+        pattern=r"\x22nvidia-smi\\{0,3}\x22: executable file not found in \$PATH",
+        source="go 1.0-1.24 os/exec/lp_unix.go, as runc and crun print it",
+        examples=(
+            'docker: Error response from daemon: OCI runtime create failed: exec: "nvidia-smi": executable file not found in $PATH: unknown.',
+            '\\"nvidia-smi\\": executable file not found in $PATH": unknown.',
+        ),
+        not_examples=('exec: "nvidia-smi.sh": executable file not found in $PATH',),
+        level=Level.CERTAIN,
+        masks=("container-not-started",),
+        message="The container was started without NVIDIA's runtime, which brings `nvidia-smi`",
+        hint=(
+            "start it with `docker run --gpus all`; in Kubernetes, request `nvidia.com/gpu`, and make NVIDIA's"
+            " runtime the default of containerd or Docker, or set `runtimeClassName: nvidia`"
+        ),
+    ),
+    Signature(
         pattern="(?i)nvidia-container-runtime-hook.{0,60}not found",
         source="go 1.0-1.24 os/exec/lp_unix.go",
         examples=('exec: "nvidia-container-runtime-hook": executable file not found',),
@@ -307,10 +324,9 @@ SIGNATURES = (
         masks=("no-gpu-visible",),
     ),
     Signature(
-        pattern=r"exec: \\*\"(?:nvidia-smi|nvidia-container-runtime)\\*\": executable file not found",
+        pattern=r"exec: \\*\"nvidia-container-runtime\\*\": executable file not found",
         source="Go 1.13-1.24 os/exec/lp_unix.go",
         examples=(
-            'docker: Error response from daemon: OCI runtime create failed: exec: "nvidia-smi": executable file not found in $PATH: unknown.',
             'starting container process caused: exec: "nvidia-container-runtime": executable file not found in $PATH',
         ),
         not_examples=('exec: "train.sh": executable file not found in $PATH',),

@@ -174,6 +174,11 @@ SIGNATURES = (
         ),
         not_examples=("it says No devices were found",),
         level=Level.STRONG,
+        message="nvidia-smi finds the driver, but no GPU",
+        hint=(
+            "look for the reason with `sudo dmesg | grep -i nvrm`: Blackwell GPUs need the open kernel modules;"
+            " after `RmInitAdapter failed`, check power cables and reboot; in a container or a job, request GPUs"
+        ),
     ),
     Signature(
         pattern=r"arch_list\[-1\] \+= '\+PTX'",
@@ -185,13 +190,32 @@ SIGNATURES = (
         "GPUs, or build where they are visible",
     ),
     Signature(
-        pattern=r"\bNo (?:HIP|XPU|NPU|CUDA) (?:GPUs|devices) are available|Error: [Nn]o GPUs? detected|Error: .{0,40}GPU not found",
+        pattern=r"\bNo HIP GPUs are available|HIP initialization: .{0,200}hipGetDeviceCount\(\)|hipErrorNoDevice\b|Error 101: hipErrorInvalidDevice",
+        source="torch 1.8-2.13 c10/cuda/CUDAFunctions.cpp, hipified for ROCm",
+        examples=(
+            "RuntimeError: No HIP GPUs are available",
+            "RuntimeError: HIP error: hipErrorNoDevice",
+            "UserWarning: HIP initialization: Unexpected error from hipGetDeviceCount(). Did you run some cuda functions",
+            "Error 101: hipErrorInvalidDevice (Triggered internally at x.cpp:110.)",
+        ),
+        not_examples=(
+            "the HIP initialization: hipGetDeviceCount",
+            "hipErrorNoDevices",
+        ),
+        message="torch is built for ROCm, but finds no AMD GPU",
+        hint=(
+            "compare `rocminfo`, and the groups of `ls -l /dev/kfd /dev/dri` (`render`, `video`) with those of"
+            " the account; in a container, pass `--device /dev/kfd --device /dev/dri`"
+        ),
+    ),
+    Signature(
+        pattern=r"\bNo (?:XPU|NPU|CUDA) (?:GPUs|devices) are available|Error: [Nn]o GPUs? detected|Error: .{0,40}GPU not found",
         source=(
             "torch 1.8-2.13 c10/cuda/CUDAFunctions.cpp (hipified for ROCm), c10/xpu; torch_npu "
             "2.0-2.7; bitsandbytes 0.35-0.37 cuda_setup/main.py; programs' own checks"
         ),
         examples=(
-            "RuntimeError: No HIP GPUs are available",
+            "RuntimeError: No CUDA GPUs are available",
             "AssertionError: No GPU detected",
             "RuntimeError: GPU not found",
         ),

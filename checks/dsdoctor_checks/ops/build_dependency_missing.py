@@ -46,7 +46,24 @@ SIGNATURES = (
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
-        pattern=r"(?:cannot find|library not found for) -l(?!aio\b|mpi)(?P<lib>[\w.+-]+)",
+        pattern=r"cannot find -lcuda\b(?!\.)",
+        source="binutils 2.20-2.44 ld/ldmain.c",
+        examples=(
+            "/usr/bin/ld: cannot find -lcuda: No such file or directory",
+            "/opt/env/bin/../lib/gcc/x86_64-conda-linux-gnu/12.4.0/../../../../x86_64-conda-linux-gnu/bin/ld: cannot find -lcuda",
+        ),
+        not_examples=("/usr/bin/ld: cannot find -lcuda.x",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+        message="The linker does not find libcuda, the driver's library",
+        hint=(
+            "for the build, run `export LIBRARY_PATH=/usr/local/cuda/lib64/stubs` (the toolkit's stub of it, which"
+            " must not be on `LD_LIBRARY_PATH`); for conda's linker, run"
+            " `ln -s /usr/lib/x86_64-linux-gnu/libcuda.so.1 $CONDA_PREFIX/lib/libcuda.so`"
+        ),
+    ),
+    Signature(
+        pattern=r"(?:cannot find|library not found for) -l(?!aio\b|mpi|cuda\b)(?P<lib>[\w.+-]+)",
         source="binutils 2.20-2.44 ld/ldmain.c; Apple ld64 on macOS 10.9-14",
         examples=(
             "/usr/bin/ld: cannot find -lcurand: No such file or directory",

@@ -325,7 +325,8 @@ def test_guide_c4_the_environment_by_the_torch_in_use(
 
 def test_guide_d2_windows() -> None:
     windows = OsInfo(system="Windows", release="10", machine="AMD64", hostname="laptop")
-    assert loud(host(workstation(), windows)) == {"unsupported-on-windows": "fail"}
+    assert loud(host(workstation(), windows, gpus=("0", "1"))) == {"unsupported-on-windows": "fail"}
+    assert loud(host(workstation(), windows)) == {}, "no run is stated"
     alone = host(workstation(), windows, gpus=("0",))
     assert loud(alone) == {}, "one GPU works there"
     nvme = '{"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme"}}}'

@@ -166,3 +166,34 @@ def test_triton_needs_ldconfig() -> None:
     assert one.condition == "triton-unusable"
     assert "/sbin" in one.hint
     assert read(text.replace(f"{SITE}triton/common", "/home/me")).causes == ()
+
+
+RANK_1 = (
+    "[rank1]: Traceback (most recent call last):\n"
+    '[rank1]:   File "/home/me/train.py", line 9, in <module>\n'
+    "[rank1]: KeyError: 'labels'\n"
+)
+LOST = (
+    "[rank0]: RuntimeError: [gloo/transport/tcp/pair.cc:553] Connection closed by peer"
+    " [127.0.0.1]:1433\n"
+)
+REPORT = (
+    "E0112 10:00:00.000000 21 torch/distributed/elastic/multiprocessing/api.py:869] failed"
+    " (exitcode: 1) local_rank: 1 (pid: 25) of binary: /opt/env/bin/python\n"
+    "Root Cause (first observed failure):\n[0]:\n  time      : 2026-01-12_10:00:00\n"
+    "  host      : n1\n  rank      : 1 (local_rank: 1)\n  exitcode  : 1 (pid: 25)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("between", "outcome"),
+    [
+        pytest.param("", Outcome.USER_CODE, id="the bar of another rank advances once more"),
+        pytest.param("a line of the run\n" * 300, Outcome.UNRECOGNISED, id="long before the end"),
+    ],
+)
+def test_the_rank_that_the_launcher_names(between: str, outcome: Outcome) -> None:
+    """Its exception counts though others advanced after it, unless it was long outlived."""
+    bars = [f"\r {n}%|##| {n}/90 [00:0{n}<09:00, 1.00s/it]\n" for n in range(1, 9)]
+    found = read("".join(bars[:4]) + RANK_1 + "".join(bars[4:]) + between + LOST + REPORT)
+    assert found.outcome is outcome

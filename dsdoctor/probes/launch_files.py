@@ -11,7 +11,8 @@ from dsdoctor.api import LaunchCommand, LaunchFiles, Missing, Patient, RunNeeds,
 from dsdoctor.host import Host, HostError
 from dsdoctor.model.facts.base import Why
 from dsdoctor.probes.command_line import after_sbatch
-from dsdoctor.probes.command_tables import ON_TRANSFORMERS
+from dsdoctor.probes.command_tables import ON_TRANSFORMERS, RUNNERS
+from dsdoctor.probes.command_wrappers import runs_at, unwrap
 from dsdoctor.probes.module_files import missing_module, module_of
 from dsdoctor.probes.yaml_files import hub_home
 
@@ -108,6 +109,19 @@ def _find_program(
     return path or (beside if beside and _exists(host, beside) else "")
 
 
+def _runner_of(command: LaunchCommand) -> str:
+    """The program that starts the command in an environment; "" = none does.
+
+    >>> _runner_of(LaunchCommand(argv=("env", "A=1", "uv", "run", "train.py")))
+    'uv'
+    >>> _runner_of(LaunchCommand(argv=("uv", "pip", "list")))
+    ''
+    """
+    words = unwrap(list(command.argv), runners=False)[0]
+    name = posixpath.basename(words[0]) if words else ""
+    return words[0] if name in RUNNERS and runs_at(words, RUNNERS[name]) else ""
+
+
 def _may_not_run(host: Host, path: str) -> bool:
     """Whether a path is certainly a file without permission to execute it."""
     try:
@@ -127,6 +141,9 @@ def launch_files(
     if _shell_decides(command) or not command.program:
         return LaunchFiles(folder=run.cwd)
     program = None if command.program in _SHELL else command.program
+    runner = _runner_of(command)
+    if runner and not _find_program(host, runner, command, run, ""):
+        return LaunchFiles(program=runner, folder=run.cwd)
     bin_dir = "" if isinstance(patient, Missing) else patient.bin_dir or ""
     named = command.script or _of_shell(command)
     script = named if named.endswith(_SCRIPTS) or _is_python(command) else None
@@ -135,6 +152,8 @@ def launch_files(
     )
     path = None if script is None else posixpath.normpath(posixpath.join(run.cwd, script))
     found = (_find_program(host, program, command, run, bin_dir) or None) if program else None
+    if runner and found is None:  # a task of the project, or what the runner installs first
+        program = None
     missing = None
     if (
         bin_dir

@@ -54,6 +54,8 @@ _LAUNCHERS = {
     "mpirun": "install Open MPI or MPICH, or load its environment module",
     "mpiexec": "install Open MPI or MPICH, or load its environment module",
 }
+#: Programs that choose the environment themselves: activating one does not bring them.
+_RUNNERS = ("conda", "hatch", "mamba", "micromamba", "pdm", "pipenv", "pipx", "pixi", "poetry", "rye", "uv", "uvx")  # fmt: skip
 
 
 @check(CONDITION)
@@ -89,6 +91,8 @@ def program_and_script_are_there(
 
         near = difflib.get_close_matches(files.program, (*_PACKAGED, *_LAUNCHERS), 1)
         install = _LAUNCHERS.get(files.program)
+        if files.program in _RUNNERS:
+            install = f"install `{files.program}`, or put its folder on PATH"
         if files.program in _PACKAGED:
             command = pip(patient, packages, f"install {files.program}")
             install = f"run `{command}`, {_ACTIVATE}"

@@ -24,6 +24,7 @@ from dsdoctor.api import (
     LaunchCommand,
     Launcher,
     Launchers,
+    LaunchFiles,
     Level,
     Missing,
     Patient,
@@ -41,9 +42,18 @@ CONDITION = Condition("env-not-activated", id="DSD910", scope=Scope.USER_ENV, si
 NAMED = ("--python", "DSDOCTOR_PYTHON", "the command")
 
 
-def _started(command: LaunchCommand | Missing, found: dict[str, Launcher]) -> Launcher | None:
-    """The launcher or interpreter that the command has the shell look up."""
-    return None if isinstance(command, Missing) else found.get(command.program)
+def _started(
+    command: LaunchCommand | Missing, files: LaunchFiles | Missing, found: dict[str, Launcher]
+) -> Launcher | None:
+    """The launcher or interpreter that the command has the shell look up.
+
+    None for one that the environment does not have either: activating it would not help.
+    """
+    if isinstance(command, Missing) or (
+        not isinstance(files, Missing) and files.program is not None and files.program_path is None
+    ):
+        return None
+    return found.get(command.program)
 
 
 def _is_elsewhere(started: Launcher, patient: Patient) -> bool:
@@ -63,6 +73,7 @@ def env_is_on_path(
     patient: Patient,
     deepspeed: DeepSpeedInstall | Missing,
     job: LaunchCommand | Missing,
+    files: LaunchFiles | Missing,
 ) -> Iterator[Finding]:
     """Fails if the job's command starts something else, warns if `deepspeed` is not found."""
     found = {launcher.name: launcher for launcher in launchers.launchers}
@@ -76,7 +87,7 @@ def env_is_on_path(
         if patient.kind == "conda"
         else f"source {folder}/activate"
     )
-    started = _started(job, found)
+    started = _started(job, files, found)
     if started is not None and _is_elsewhere(started, patient):
         there = f"`{started.path}`" if started.path else "not on PATH"
         yield fail(

@@ -26,6 +26,7 @@ HOST = FakeHost(
         "/job/acc.yml": "",
         "/usr/bin/sh": "",
         "/usr/bin/sbatch": "",
+        "/usr/bin/pixi": "",
         "/opt/t/bin2/accelerate": "",
         "/abs/train.py": "",
         "/opt/t/bin/python3.11": "",
@@ -91,6 +92,12 @@ def look(text: str) -> LaunchFiles:
             id="what the script gets may be JSON, or for a shell",
         ),
         pytest.param("torchrun gone.py > log", "skip", id="a redirection is for a shell"),
+        pytest.param("poetry run torchrun train.py", "fail", id="the runner is not installed"),
+        pytest.param("env A=1 uv run train.py", "fail", id="the runner behind env"),
+        pytest.param("uv pip list", "fail", id="a runner that runs nothing"),
+        pytest.param("pixi run train", "skip", id="a task of the project"),
+        pytest.param("pixi run torchrun gone.py", "fail", id="a runner's script"),
+        pytest.param("pixi run torchrun train.py", "ok", id="a runner's launcher"),
         pytest.param("cd /job", "skip", id="a builtin of the shell is not a program to look for"),
         pytest.param("deepseed train.py", "fail", id="the launcher's name is misspelled"),
         pytest.param("./rum.sh", "fail", id="the shell script's name is misspelled"),
@@ -230,3 +237,11 @@ def test_a_module_that_its_package_does_not_contain(text: str, near: str) -> Non
 )
 def test_a_module_that_is_there_or_may_be_elsewhere(text: str) -> None:
     assert look(text).missing_module is None
+
+
+def test_a_runner_that_is_not_installed() -> None:
+    """Activating an environment does not bring one, and what it would start is not judged."""
+    facts = look("conda run -n env python gone.py")
+    finding = judge(launch_file_missing.program_and_script_are_there, launch_files=facts).worst
+    assert finding.evidence["program"] == "conda"
+    assert finding.hint == "install `conda`, or put its folder on PATH"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import DeepSpeedInstall, LaunchCommand, Launcher, Launchers, Patient
+from dsdoctor.api import DeepSpeedInstall, LaunchCommand, Launcher, Launchers, LaunchFiles, Patient
 from dsdoctor.testing import judge
 from dsdoctor_checks.python import env_not_activated
 from tests.checks.python.support import deepspeed, patient
@@ -93,3 +93,19 @@ def test_what_a_command_starts(
         "launch_command": LaunchCommand(program=program, argv=(program, "t.py")),
     }
     assert judge(env_not_activated.env_is_on_path, **facts).status == expected
+
+
+def test_a_launcher_that_the_environment_does_not_have_either() -> None:
+    """Activating it would not help; `launch-file-missing` says what does."""
+    facts: dict[str, Any] = {
+        "launchers": Launchers(launchers=(Launcher(name="accelerate"), ON_PATH)),
+        "patient": patient(chosen_by="VIRTUAL_ENV"),
+        "deep_speed_install": deepspeed(),
+        "launch_command": LaunchCommand(
+            program="accelerate", argv=("accelerate", "launch", "t.py")
+        ),
+        "launch_files": LaunchFiles(program="accelerate"),
+    }
+    assert judge(env_not_activated.env_is_on_path, **facts).status == "ok"
+    facts["launch_files"] = LaunchFiles(program="accelerate", program_path="/env/bin/accelerate")
+    assert judge(env_not_activated.env_is_on_path, **facts).status == "fail"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dsdoctor.cli.groups import Group
 from dsdoctor.cli.numbers import Finite
 from dsdoctor.errors import UsageError
 from dsdoctor.hook import entry, gatelog, in_use, install, installed, owner, schedulers, site
@@ -20,7 +21,7 @@ from dsdoctor.host.account import own_tool
 from dsdoctor.safe_path import UnsafePathError
 
 
-@click.group("hook")
+@click.group("hook", cls=Group)
 def command() -> None:
     """Decide whether a job may start, in a scheduler's own protocol.
 
@@ -125,7 +126,13 @@ for _name, (_text, _scopes) in KINDS.items():
 @click.option(
     "--run-folder", multiple=True, metavar="DIR", help="Folder with its log [/run/dsdoctor]."
 )
-@click.option("--hours", type=Finite(min=0, min_open=True), default=24, show_default=True)
+@click.option(
+    "--hours",
+    type=Finite(min=0, min_open=True),
+    default=24,
+    show_default=True,
+    help="Count the runs of the last X hours.",
+)
 @click.option("--format", "form", type=click.Choice(["text", "json", "prometheus"]), default="text")
 def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> None:
     """Show what the gate of this node did: runs, jobs passed unchecked and why, blocks, seconds."""
@@ -155,6 +162,28 @@ def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> N
             gatelog.text(found, hours) or f"no hook has run in the last {hours:g} h ({where})\n",
             nl=False,
         )
+
+
+#: Options of `hook install` that change nothing for other targets.
+_ONLY_FOR = {
+    "--enforce": ("slurm",),
+    "--reason-from-prolog": ("slurm", "epilog"),
+    "--no-job-comment": ("slurm",),
+    "--offline": ("pbs",),
+    "--image": ("kubernetes",),
+}
+
+
+def _refuse_for_others(target: str, given: Mapping[str, bool]) -> None:
+    """Rejects options that would change nothing for a target.
+
+    Raises:
+        UsageError: one of them was passed.
+    """
+    for option, targets in _ONLY_FOR.items():
+        if given[option] and target not in targets:
+            names = " and ".join(f"`{name}`" for name in targets)
+            raise UsageError(f"`{option}` is for {names}, not for `{target}`; omit it")
 
 
 @command.command("install", short_help="Write scripts or manifests; print what to configure.")
@@ -193,9 +222,8 @@ def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> N
 )
 @click.option(
     "--image",
-    default="registry.example/train:1",
     metavar="IMAGE",
-    help="Kubernetes: the training image, with dsdoctor installed.",
+    help="Kubernetes: the training image, with dsdoctor installed [registry.example/train:1].",
 )
 @_trust_option
 @click.option("--dry-run", is_flag=True, help="Show the files and write nothing.")
@@ -212,7 +240,7 @@ def install_command(
     reason_from_prolog: bool,
     no_job_comment: bool,
     offline: bool,
-    image: str,
+    image: str | None,
     trust_owner: tuple[int, ...],
     dry_run: bool,
 ) -> None:
@@ -224,8 +252,16 @@ def install_command(
         )
     if not Path(run_folder).is_absolute():
         raise UsageError(f"`--run-folder {run_folder}` is not an absolute path")
-    if offline and target != "pbs":
-        raise UsageError(f"`--offline` is for PBS, not for `{target}`; omit it")
+    _refuse_for_others(
+        target,
+        {
+            "--enforce": enforce,
+            "--reason-from-prolog": reason_from_prolog,
+            "--no-job-comment": no_job_comment,
+            "--offline": offline,
+            "--image": image is not None,
+        },
+    )
     folder = Path(into) if into else install.TARGETS[target]
     wanted = install.plan(
         target,
@@ -243,7 +279,7 @@ def install_command(
             slurm_conf=os.environ.get("SLURM_CONF"),
             offline=offline,
             pbsnodes=own_tool("pbsnodes") or "/opt/pbs/bin/pbsnodes",
-            image=image,
+            image=image or install.IMAGE,
             trust=trust_owner,
         ),
     )

@@ -212,10 +212,6 @@ def run(argv: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         from dsdoctor.cli import misuse  # noqa: PLC0415  # only for a typing error
 
-        if help_text := misuse.help_instead(error):
-            click.echo(help_text, err=True)
-            return 2
-
         return _misuse(misuse.line_of(error))
     except (KeyboardInterrupt, click.Abort):
         process.kill_all()
@@ -225,10 +221,20 @@ def run(argv: Sequence[str] | None = None) -> int:
         guard.give_up_output()
         return guard.UNREAD
     except OSError as error:
-        if error.errno == errno.ENOSPC:  # flushing the buffer would fail again
+        if error.errno == errno.ENOSPC and not _flushes():
             guard.give_up_output()
+            return _misuse(f"standard output cannot be written: {error.strerror}")
         return guard.broken(error)
     return status if isinstance(status, int) else 0
+
+
+def _flushes() -> bool:
+    """Whether what is left in the buffer of stdout can be written."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return False
+    return True
 
 
 def _write_anything() -> None:

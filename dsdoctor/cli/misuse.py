@@ -14,18 +14,13 @@ _VALUES = (
     (re.compile(r"'(?P<value>.*)' is not a valid (?P<kind>.*)\.", re.DOTALL), "a {kind}"),
     (re.compile(r"(?P<value>.*) is not a (?P<kind>finite number)\."), "a {kind}"),
 )
+#: click's words for arguments that a command does not take.
+_EXTRA = re.compile(r"^Got unexpected extra (arguments?) \((.*)\)$")
 _RANGES = (
     (re.compile(r"(?P<low>.+)<=x<=(?P<high>.+)"), "{low} to {high}"),
     (re.compile(r"x>=(?P<low>.+)"), "{low} or more"),
     (re.compile(r"x>(?P<low>.+)"), "more than {low}"),
 )
-
-
-def help_instead(error: click.ClickException) -> str:
-    """The help of a group that was called without a command; "" for every other error."""
-    # a class that click has had since 8.2; before, it prints the help and leaves with 0
-    kind = getattr(click.exceptions, "NoArgsIsHelpError", ())
-    return error.ctx.get_help() if isinstance(error, kind) and error.ctx is not None else ""
 
 
 def line_of(error: click.ClickException) -> str:
@@ -89,5 +84,13 @@ def _name_of(error: click.BadParameter) -> str:
 
 
 def _plain(message: str) -> str:
-    """Backticks for quotes, and no full stop."""
+    """Backticks for quotes, no capital at the beginning and no full stop.
+
+    >>> _plain("Got unexpected extra arguments (a b)")
+    'unexpected arguments `a b`'
+    >>> _plain("Option '--every' requires an argument.")
+    'option `--every` requires an argument'
+    """
+    message = _EXTRA.sub(r"unexpected \1 `\2`", message)
+    message = message[:1].lower() + message[1:] if message[1:2].islower() else message
     return re.sub(r"'([^']*)'", r"`\1`", message).rstrip(".")

@@ -12,6 +12,7 @@ from typing import Any
 import click
 import msgspec
 
+from dsdoctor.cli.groups import Group
 from dsdoctor.cli.numbers import Whole
 from dsdoctor.cli.options import become_user, language_option, reader_language
 from dsdoctor.errors import UsageError
@@ -20,7 +21,7 @@ from dsdoctor.run import store
 from dsdoctor.run.options import RunOptions, seconds_of
 
 
-class RunGroup(click.Group):
+class RunGroup(Group):
     """A group whose own options end at `--`, which the user's command follows."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:  # noqa: D102
@@ -31,7 +32,9 @@ class RunGroup(click.Group):
             if not command:
                 raise UsageError("no command after `--`; expected `dsdoctor run -- CMD ARGS…`")
         ctx.obj = tuple(command)
-        return super().parse_args(ctx, args or ([] if command else ["--help"]))
+        if command and not args:  # no misuse: the command itself is the argument
+            return click.Group.parse_args(self, ctx, args)
+        return super().parse_args(ctx, args)
 
     def resolve_command(  # noqa: D102
         self, ctx: click.Context, args: list[str]

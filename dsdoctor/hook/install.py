@@ -21,6 +21,9 @@ TARGETS = {
     "sge": Path("/etc/dsdoctor/sge"),
 }
 
+#: Image in the example for Kubernetes, if none is passed.
+IMAGE = "registry.example/train:1"
+
 
 @dataclasses.dataclass(frozen=True)
 class InstallOptions:
@@ -57,7 +60,7 @@ class InstallOptions:
     slurm_conf: str | None = None
     offline: bool = False
     pbsnodes: str = "/opt/pbs/bin/pbsnodes"
-    image: str = "registry.example/train:1"
+    image: str = IMAGE
     trust: tuple[int, ...] = ()
 
 

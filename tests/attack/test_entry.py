@@ -45,7 +45,7 @@ def shell(line: str, tmp_path: Path, **env: str) -> tuple[int, str, str]:
     [
         ("{} check --quick >&-", "standard output is closed"),
         ("{} --version >&-", "standard output is closed"),
-        ("{} check --quick >/dev/full", "No space left"),
+        ("{} check --quick >/dev/full", "standard output cannot be written: No space left"),
         ("{} --version >/dev/full", "No space left"),
         ("{} explain DSD101 >/dev/full", "No space left"),
         ("ulimit -n 16; {} check --quick", "too few open files for dsdoctor: 16 are allowed"),

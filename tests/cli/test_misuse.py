@@ -68,7 +68,7 @@ from tests.support.command import clean_environment, dsdoctor
         (("diff", "newer.json", "newer.json"), "upgrade dsdoctor"),
         (("nonsense",), "nonsense"),
         (("check", "--json=3"), "`--json` takes no value; pass it alone"),
-        (("check", "--config"), "Option `--config` requires an argument"),
+        (("check", "--config"), "dsdoctor: option `--config` requires an argument"),
         (("check", "--timeout", "0"), "`--timeout 0`: expected 1 or more"),
         (("check", "--timeout", "x"), "`--timeout x`: expected a number"),
         (("check", "--format", "xml"), "`--format xml`: expected one of `text`, `json`, "),
@@ -84,7 +84,10 @@ from tests.support.command import clean_environment, dsdoctor
             "`dsdoctor diff` requires `AFTER`; `dsdoctor diff --help` shows",
             id="diff with one argument",
         ),
-        (("diff", "a", "b", "c"), "(c); `dsdoctor diff --help` shows its options"),
+        (
+            ("diff", "a", "b", "c"),
+            ": unexpected argument `c`; `dsdoctor diff --help` shows",
+        ),
         (("completion", "tcsh"), "`tcsh`: expected one of `bash`, `zsh`, `fish`"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
@@ -167,7 +170,7 @@ def test_a_config_of_a_pack_that_is_gone_warns_and_stops_nothing(tmp_path: Path)
     assert second.endswith("is ignored; did you mean `cuda-toolkit-missing`?")
 
 
-@pytest.mark.parametrize("group", ["hook", "fleet"])
+@pytest.mark.parametrize("group", ["hook", "fleet", "run"])
 def test_a_group_without_a_command_shows_its_commands(tmp_path: Path, group: str) -> None:
     done = dsdoctor(group, env=clean_environment(tmp_path))
     assert done.status == 2

@@ -76,6 +76,10 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     [
         ("install", "condor"),
         ("install", "slurm", "--python", "python3"),
+        ("install", "slurm", "--image", "registry.example/job:1"),
+        ("install", "pbs", "--enforce"),
+        ("install", "nagios", "--reason-from-prolog"),
+        ("install", "epilog", "--no-job-comment"),
         ("install", "slurm", "--run-folder", "here"),
         ("install", "slurm", "--into", "/proc/none"),
         ("uninstall", "npd", "--into", "/nowhere"),

@@ -17,6 +17,8 @@ ATTENTIONS = ("flash", "sdpa", "eager")
 LAUNCHERS = ("deepspeed", "torchrun", "accelerate")
 #: Share of each limit that stays free: allocator fragmentation, the driver, other processes.
 HEADROOM = {"speed": 0.08, "memory": 0.08, "balanced": 0.20}
+#: Fields of `PlanOptions` that mean something for adapters only.
+_OF_ADAPTERS = ("modules_to_save", "lora_rank", "lora_dropout", "lora_fp32")
 BF16_MAJOR = 8
 FP16_MAJOR = 7
 
@@ -256,10 +258,12 @@ def validate(options: PlanOptions, world: int) -> None:
         if getattr(options, name) not in values:
             words = ", ".join(str(value) for value in values if value)
             raise UsageError(f"{name} is `{getattr(options, name)}`, expected one of {words}")
-    if options.modules_to_save and options.finetune == "full":
-        raise UsageError(
-            "`--modules-to-save` belongs to adapters; pass `--finetune lora` or `--finetune qlora`"
-        )
+    for name in _OF_ADAPTERS if options.finetune == "full" else ():
+        if getattr(options, name) != getattr(PlanOptions, name):
+            option = "no-lora-dropout" if name == "lora_dropout" else name.replace("_", "-")
+            raise UsageError(
+                f"`--{option}` belongs to adapters; pass `--finetune lora` or `--finetune qlora`"
+            )
     if options.hosts and len(options.hosts) != options.nodes:
         raise UsageError(
             f"{len(options.hosts)} hosts are listed for {options.nodes} nodes; list each node once"

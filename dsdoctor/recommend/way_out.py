@@ -123,7 +123,9 @@ def _first_that_fits(candidates: Candidates) -> str | None:
         with contextlib.suppress(UsageError):  # the change contradicts other options
             row = changed.fitting()
             if row is not None:
-                return f"{text} ({row.name}, {gib(row.gpu_bytes)} GiB each)"
+                on_gpus = bool(changed.machine.devices)
+                size = f"{gib(row.gpu_bytes)} GiB each" if on_gpus else f"{gib(row.host_bytes)} GiB"
+                return f"{text} ({row.name}, {size})"
     return None
 
 

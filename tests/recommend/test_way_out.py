@@ -9,6 +9,7 @@ import pytest
 
 from dsdoctor.machines.other_machine import like
 from dsdoctor.model.launch_plan import LaunchPlan
+from dsdoctor.recommend.machine import Machine
 from dsdoctor.recommend.models import resolve
 from dsdoctor.recommend.options import PlanOptions
 from dsdoctor.recommend.output import command_line
@@ -109,3 +110,10 @@ def test_the_reasons_of_what_fits_as_well_are_told_on_request() -> None:
     plan = planned("8xH100-SXM", "llama-3-8b")
     assert "alternative: " not in render(plan)
     assert "alternative: " in render(plan, verbose=True)
+
+
+def test_without_gpus_the_memory_of_the_host_is_named() -> None:
+    cpus = Machine(devices=(), host_bytes=24 << 30)
+    plan = recommend(cpus, resolve("7B"), PlanOptions())
+    assert not plan.fits
+    assert re.search(r"`--finetune lora` \(zero-0, [1-9][\d.]+ GiB\)", told(plan, "fit"))

@@ -120,10 +120,35 @@ def changes(before: Snapshot, now: Snapshot) -> list[str]:
         for name in old[group].keys() | new[group].keys()
     ]
     return [
-        f"{name}: {_shortened(value)} → {_shortened(fresh)}"
+        f"{name}: {_difference(name, value, fresh)}"
         for name, value, fresh in sorted(rows, key=lambda row: row[0])
         if value != fresh
     ]
+
+
+def _difference(name: str, value: Any, fresh: Any) -> str:
+    """How a value has changed; of a search path, the folders that came and went.
+
+    >>> _difference("variable `PATH`", "/bin:/opt/a", "/opt/b:/bin")
+    'added `/opt/b`; removed `/opt/a`'
+    >>> _difference("variable `PATH`", "/bin:/opt/a", "/opt/a:/bin")
+    'the order of its folders changed'
+    """
+    if not (name.endswith("PATH`") and value and fresh and ":" in f"{value}{fresh}"):
+        return f"{_shortened(value)} → {_shortened(fresh)}"
+    before, now = str(value).split(":"), str(fresh).split(":")
+    rows = [
+        _folders("added", [one for one in dict.fromkeys(now) if one not in before]),
+        _folders("removed", [one for one in dict.fromkeys(before) if one not in now]),
+    ]
+    return "; ".join(filter(None, rows)) or "the order of its folders changed"
+
+
+def _folders(word: str, found: Sequence[str]) -> str:
+    if not found:
+        return ""
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"{word} `{shortened(found[0], LONGEST)}`{more}"
 
 
 def since_last(snapshot: Snapshot, most: int = 3) -> str:

@@ -43,6 +43,13 @@ def test_variables_and_settings_that_came_or_went_are_changes() -> None:
     ]
 
 
+def test_of_a_search_path_the_folders_that_came_and_went_are_named() -> None:
+    many = ":".join(f"/opt/modules/tool-{number}/bin" for number in range(9))
+    before, now = snapshot(variables={"PATH": many}), snapshot(variables={"PATH": f"/v/bin:{many}"})
+    assert known_good.changes(before, now) == ["variable `PATH`: added `/v/bin`"]
+    assert known_good.changes(now, before) == ["variable `PATH`: removed `/v/bin`"]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="watching needs Linux")
 def test_a_failing_check_and_a_failing_run_say_what_changed_since_a_run_worked(
     tmp_path: Path,

@@ -135,8 +135,8 @@ def _lines(report: Report, verbosity: int, columns: int) -> Iterator[Line]:
         yield from _wrap(f"`{name}` could not be read: {clean(detail)}", columns, "", "note")
     for note in report.notes:
         yield from _wrap(note, columns, "", "note")
-    worst = next(shown(report, 0), None)
-    if worst is not None and worst.id and verbosity > -2:  # noqa: PLR2004
+    worst = next(shown(report, min(verbosity, 0)), None)
+    if worst is not None and worst.id:
         yield from _wrap(f"for details, run `dsdoctor explain {worst.id}`", columns, "", "note")
     dated = worst is not None or isinstance(report.judged, int) or verbosity >= 1
     if isinstance(report.facts_as_of, str) and dated and verbosity > -2:  # noqa: PLR2004

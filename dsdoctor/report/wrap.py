@@ -47,13 +47,23 @@ def columns_of(text: str) -> int:
     return sum(map(_width, text))
 
 
-def _pieces(text: str) -> list[str]:
-    """Unbreakable pieces: words with the space after them, or single wide characters."""
+def _pieces(text: str, *, break_commands: bool) -> list[str]:
+    """Unbreakable pieces: words with the space after them, or single wide characters.
+
+    Args:
+        text: what to divide.
+        break_commands: also within backticks.
+    """
     pieces: list[str] = []
+    commands = 0 if break_commands else text.count("`") // 2
+    backticks = 0
     for character in text:
         wide = _width(character) == 2  # noqa: PLR2004
+        within = backticks % 2 == 1 and backticks < 2 * commands
+        backticks += character == "`"
         joined = pieces and (
-            character in _CLOSING
+            within
+            or character in _CLOSING
             or character == " "
             or (not wide and not pieces[-1].endswith(" ") and _width(pieces[-1][-1]) == 1)
         )
@@ -67,7 +77,7 @@ def _pieces(text: str) -> list[str]:
 def _moved_left(line: str, columns: int) -> str:
     """A line without its indent, if only that makes it too long."""
     bare = line.lstrip()
-    return bare if len(bare) <= columns < len(line) else line
+    return bare if columns_of(bare) <= columns < columns_of(line) else line
 
 
 def _commands_whole(text: str) -> str:
@@ -86,6 +96,8 @@ def wrap(text: str, columns: int, first: str, indent: str, *, break_long: bool) 
 
     >>> wrap("run `pip install torch` again", 20, "", "  ", break_long=False)
     ['run', '`pip install torch`', '  again']
+    >>> wrap("运行 `/数据/环境/bin/pip install torch`", 20, "", "  ", break_long=False)
+    ['运行', '  `/数据/环境/bin/pip install torch`']
 
     Args:
         text: the text, without control characters.
@@ -127,7 +139,7 @@ def _wrap(text: str, columns: int, first: str, indent: str, *, break_long: bool)
         )
     lines, line = [], first
     room = columns - columns_of(indent)
-    pieces = _pieces(text)
+    pieces = _pieces(text, break_commands=break_long)
     if break_long:
         pieces = [part for one in pieces for part in ([one] if columns_of(one) <= room else one)]
     for piece in pieces:

@@ -57,3 +57,9 @@ def test_an_environment_that_would_be_chosen_again_is_not_passed_to_a_fix() -> N
     made = report(fixable(Scope.JOB))
     made.patient = PatientLine(python="/opt/train/bin/python", chosen_by="VIRTUAL_ENV")
     assert text.fix_command(made, made.findings[0]) == "dsdoctor fix make-it-good"
+
+
+def test_details_are_offered_only_for_what_is_shown() -> None:
+    quiet = report(Finding(status=Status.WARN, message="slow", condition="a-slow", id="DSD9901"))
+    assert "dsdoctor explain DSD9901" in text.render(quiet)
+    assert "dsdoctor explain" not in text.render(quiet, verbosity=-1)

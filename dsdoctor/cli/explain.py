@@ -27,6 +27,12 @@ RAISED = ("ModuleNotFoundError", "ImportError", "RuntimeError", "ValueError", "O
 LISTED = 6
 #: Columns of a page on a wider terminal.
 WIDEST = 100
+#: Who can fix a condition, by its scope.
+_FIXED_BY = {
+    "node": "fixed by whoever administers the machine",
+    "user-env": "fixed in the environment of the job",
+    "job": "fixed in the command, the config or the job script",
+}
 #: Printed above conditions that only share words with the query.
 SIMILAR = (
     "no condition has this name and no known message contains this text; the closest conditions"
@@ -184,7 +190,7 @@ def page(unit: Unit, lang: str | None = None) -> str:
         *_head(unit, lang),
         "",
         f"- family: {unit.family}",
-        f"- fixed by: {condition.scope.value}",
+        f"- scope: {condition.scope.value} ({_FIXED_BY[condition.scope.value]})",
         f"- since: {condition.since}",
     ]
     if condition.formerly:
@@ -193,7 +199,7 @@ def page(unit: Unit, lang: str | None = None) -> str:
         facts = ", ".join(f"`{need.kind.__name__}`" for need in needs(unit.check.function))
         rows.append(f"- inputs: {facts}")
     rows.append(f"- recognized in logs: {'yes' if unit.signatures else 'no'}")
-    for label, names in (("leads to", condition.leads_to), ("narrower", condition.narrower)):
+    for label, names in (("leads to", condition.leads_to), ("more specific", condition.narrower)):
         if names:
             rows.append(f"- {label}: {', '.join(f'`{other}`' for other in names)}")
     if condition.transient:

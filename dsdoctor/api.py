@@ -349,19 +349,22 @@ class Fix(msgspec.Struct, frozen=True):
         name: kebab-case, an imperative (`remove-stale-lock`).
         reach: the least reach with which it can do anything.
         function: returns a Plan, Impossible, or None when there is nothing to do.
+        in_environment: it changes packages of a virtual or conda environment, so findings about an
+            interpreter that is in none do not offer it.
     """
 
     name: str
     reach: Reach
     function: Callable[..., Plan | Impossible | None]
+    in_environment: bool = False
 
 
 def fix(
-    name: str, *, reach: Reach = Reach.ENV
+    name: str, *, reach: Reach = Reach.ENV, in_environment: bool = False
 ) -> Callable[[Callable[..., Plan | Impossible | None]], Fix]:
     """Marks a function as a fix; its annotations are its dependencies, as those of a check."""
 
     def tie(function: Callable[..., Plan | Impossible | None]) -> Fix:
-        return Fix(name, reach, function)
+        return Fix(name, reach, function, in_environment)
 
     return tie

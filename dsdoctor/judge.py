@@ -17,6 +17,7 @@ from dsdoctor.model import partial
 from dsdoctor.model.condition import Limits
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.gpu import Gpus
+from dsdoctor.model.facts.python import Patient
 from dsdoctor.model.facts.run import RunNeeds, Scope
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.report import Report
@@ -153,7 +154,12 @@ def unit_findings(
     end = time.monotonic() + JUDGE_SECONDS if deadline is None else deadline
     return [
         host_actions.in_container(
-            _attach_condition(_with_config_path(finding, unit, facts), unit, registry), facts
+            _with_possible_fixes(
+                _attach_condition(_with_config_path(finding, unit, facts), unit, registry),
+                registry,
+                facts,
+            ),
+            facts,
         )
         for finding in _findings(unit, facts, policy, end)
     ]
@@ -166,6 +172,24 @@ def _attach_condition(finding: Finding, unit: Unit, registry: Registry) -> Findi
         return _signed(finding, unit)
     narrower, hint = found
     return msgspec.structs.replace(_signed(finding, narrower), hint=hint or finding.hint)
+
+
+def _with_possible_fixes(finding: Finding, registry: Registry, facts: Facts) -> Finding:
+    """The finding without fixes that only an environment can get, if the interpreter is in none."""
+    if not finding.fixes or not _is_outside_environments(facts.get(Patient)):
+        return finding
+    known = registry.fixes
+    fixes = tuple(
+        name for name in finding.fixes if name not in known or not known[name].fix.in_environment
+    )
+    return msgspec.structs.replace(finding, fixes=fixes)
+
+
+def _is_outside_environments(patient: Fact | Missing | None) -> bool:
+    try:
+        return isinstance(patient, Patient) and patient.kind == "system"
+    except partial.NotStated:  # a pasted text may not state it
+        return False
 
 
 def _with_config_path(finding: Finding, unit: Unit, facts: Facts) -> Finding:

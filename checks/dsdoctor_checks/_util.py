@@ -57,11 +57,11 @@ def own_environment(patient: Patient | Missing) -> bool:
 def holds_no_job(patient: Patient | Missing) -> bool:
     """Whether nothing should be installed into what was examined: no environment was active.
 
-    The distribution's own Python is often closed to pip, and `install-torch-build` refuses it.
+    The distribution's own Python is often closed to pip.
     """
     if isinstance(patient, Missing):
         return False
-    found = patient.chosen_by == "python3 on PATH"
+    found = patient.chosen_by in ("python3 on PATH", "--python", "DSDOCTOR_PYTHON")
     return own_environment(patient) or (found and patient.executable.startswith("/usr/bin/"))
 
 
@@ -76,10 +76,11 @@ def hint_to_install(patient: Patient | Missing, install: str, *, trains: bool = 
     named = "activate the environment that the job uses, or pass its interpreter with `--python`"
     if own_environment(patient) and not trains:
         return f"no environment is active, so dsdoctor's own was examined: {named}"
-    if not trains and not isinstance(patient, Missing) and patient.chosen_by == "python3 on PATH":
+    if not trains and not isinstance(patient, Missing):
         if holds_no_job(patient):
             return f"{named}; without one, create it with `{patient.executable} -m venv DIR`"
-        return f"{named}; to install it for `{patient.executable}`, run `{install}`"
+        if patient.chosen_by == "python3 on PATH":
+            return f"{named}; to install it for `{patient.executable}`, run `{install}`"
     return f"run `{install}`, or pass the job's interpreter with `--python`"
 
 

@@ -57,7 +57,7 @@ class Terminal:
         for name in document.nothing_to_do:
             self.say(f"`{name}`: nothing to do")
         if not (document.plans or document.impossible or document.nothing_to_do):
-            self.say("nothing to do")
+            self.say("nothing to do: no finding has a fix")
 
     def can_ask(self) -> bool:
         """Whether a user can read the question and type an answer."""
@@ -162,6 +162,8 @@ def command(
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     asked = tuple(dict.fromkeys((*names, *(["install-cuda-toolkit"] * install_cuda_toolkit))))
     if list_all and not undo:
+        if asked or form == "json":
+            raise UsageError("`--list` lists all fixes as text; it takes no name and no `--format`")
         loading.write(listing(loading.load_registry(checks_dir)), None)
         return 0
     from dsdoctor import interpreter, repair  # noqa: PLC0415  # `--list` needs neither
@@ -173,7 +175,9 @@ def command(
     dialogue = Terminal(form)
     if undo:
         if asked or dry_run or list_all:
-            raise UsageError("`--undo` reverts the last fix; it takes no name and no `--dry-run`")
+            raise UsageError(
+                "`--undo` reverts the last fix; it takes no name, `--dry-run` or `--list`"
+            )
         ending, undone = repair.undo_last(dialogue, ask=not yes)
         if form == "json" and undone is not None:
             write_json(undone)

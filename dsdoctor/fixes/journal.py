@@ -306,7 +306,7 @@ def only_one(folder: Path | None = None, also: Path | None = None) -> Iterator[N
     folder = folder or state_folder()
     try:
         files.make_folder(folder, mode=0o700, strict=True)
-    except UnsafePathError as error:
+    except OSError as error:
         raise _unwritable(folder, error) from None
     handles: list[int] = []
     try:

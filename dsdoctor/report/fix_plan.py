@@ -131,7 +131,7 @@ def render(plan: Plan, width: int | None = None) -> str:
     lines.append("")
     proofs = [proof.why for proof in plan.proof]
     if plan.proves:
-        proofs.append(f"`dsdoctor check` finds {', '.join(plan.proves)} ok")
+        proofs.append(f"`dsdoctor check` reports {', '.join(plan.proves)} as ok")
     if proofs:
         lines += wrapped(f"proof: {'; '.join(proofs)}", "    ", "  ")
     for why in plan.irreversible:

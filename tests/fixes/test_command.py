@@ -111,6 +111,9 @@ def burn(resources: Resources) -> Plan:
     [
         (("fix", "remove-stale-locks"), "did you mean `remove-stale-lock`"),
         (("fix", "--undo", "remove-stale-lock"), "takes no name"),
+        (("fix", "--undo", "--list"), "`--list`"),
+        (("fix", "--list", "--format", "json"), "no `--format`"),
+        (("fix", "--list", "remove-stale-lock"), "takes no name"),
         (("fix", "--dry-run", "--yes"), "mutually exclusive"),
         (("fix", "--reach", "moon"), "--reach"),
         (("fix", "--config", "nowhere.json"), "`--config nowhere.json` is not a file"),

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from dsdoctor.api import (
@@ -12,11 +13,14 @@ from dsdoctor.api import (
     Environment,
     Fact,
     Finding,
+    Fix,
     Limits,
     Missing,
     NvidiaKernel,
     OsInfo,
+    Patient,
     PciGpu,
+    Reach,
     RunNeeds,
     Scope,
     Signature,
@@ -36,7 +40,7 @@ from dsdoctor.judge import Policy, judge
 from dsdoctor.model import snapshot as snapshots
 from dsdoctor.model.facts.base import Why as BaseWhy
 from dsdoctor.model.report import Report, Verdict, exit_code
-from dsdoctor.packs.registry import Pack, Registry, Unit, gives, needs
+from dsdoctor.packs.registry import FixUnit, Pack, Registry, Unit, gives, needs
 from dsdoctor.testing import FakeHost
 
 ALPHA = Condition("alpha-broken", id="DSD9901", scope=Scope.NODE, since="0.1")
@@ -119,6 +123,29 @@ def test_a_failure_carries_identity_and_makes_the_machine_faulty() -> None:
     )
     assert report.verdict is Verdict.FAULTY
     assert exit_code(report) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "offered"),
+    [
+        pytest.param("venv", ("install-it", "write-it"), id="an environment"),
+        pytest.param("system", ("write-it",), id="an interpreter outside environments"),
+    ],
+)
+def test_a_fix_for_environments_is_offered_only_there(kind: str, offered: tuple[str, ...]) -> None:
+    def nothing() -> None:
+        """No plan."""
+
+    condition = msgspec.structs.replace(ALPHA, fixes=("install-it", "write-it"))
+    broken = Unit(condition, "Title", "", "test", "test", level_is_low)
+    fixes = tuple(
+        FixUnit(Fix(name, Reach.ENV, nothing, in_environment=name == "install-it"), "Title", "")
+        for name in condition.fixes
+    )
+    known = Registry([Pack("test", "here", (broken,), fixes=fixes)])
+    patient = Patient(executable="/p/python", chosen_by="--python", version="3.11.7", kind=kind)
+    report = judge(snapshots.of([Gauge(level=9), patient]), [broken], known, Policy())
+    assert report.findings[0].fixes == offered
 
 
 def test_limits_come_from_the_configuration() -> None:

@@ -11,13 +11,12 @@ def refusal(patient: Patient, managers: PackageManagers, what: str) -> Impossibl
     >>> patient = Patient(executable="/usr/bin/python3", chosen_by="", version="", prefix="/usr",
     ...                   base_prefix="/usr", kind="system")
     >>> print(refusal(patient, PackageManagers(), "torch").why)
-    `/usr/bin/python3` is the system Python; create a virtual environment and install torch there
+    `/usr/bin/python3` is not in a virtual environment; create one and install torch there
     """
     name = f"`{patient.executable}`"
     if patient.kind == "system":
         return Impossible(
-            why=f"{name} is the system Python; create a virtual environment and install {what}"
-            " there"
+            why=f"{name} is not in a virtual environment; create one and install {what} there"
         )
     if not managers.pip:
         return Impossible(why=f"{name} has no pip; run `{patient.executable} -m ensurepip` first")

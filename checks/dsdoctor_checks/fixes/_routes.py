@@ -165,7 +165,9 @@ def pip(
     size = GIB + sum(WHEEL_BYTES.get(wheel.name, 0) for wheel in wheels.lacking)
     if request.in_place:
         if patient.kind == "system":
-            return f"pip: `{python}` is the system Python, so nothing is installed into it"
+            return (
+                f"pip: `{python}` is not in a virtual environment, so nothing is installed into it"
+            )
         if wheels.present is None and not specs:
             return "pip: the wheels of the toolkit are installed, but their directory is missing"
         home = wheels.present or f"{_site(patient)}/nvidia/cu{major}"

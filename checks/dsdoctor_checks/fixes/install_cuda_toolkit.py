@@ -137,10 +137,12 @@ def install_cuda_toolkit(
     want = torch.cuda
     base, reach = base_of(patient, request)
     if want is None:
-        what = f"torch {torch.version} is not a CUDA build, so it needs no toolkit"
+        first = "run `dsdoctor fix install-torch-build` first"
         if torch.version is None:
             what = "torch is not installed, and the toolkit must match its CUDA version"
-        return Impossible(why=f"{what}; run `dsdoctor fix install-torch-build` first")
+            return Impossible(why=f"{what}; {first}")
+        what = f"torch {torch.version} is not a CUDA build, so it needs no toolkit"
+        return Impossible(why=f"{what}; for GPUs, {first}")
     if not is_version(want):
         return Impossible(
             why=f"torch names `{want}` as its CUDA, which is not a version; install torch again"
@@ -157,7 +159,7 @@ def install_cuda_toolkit(
         return None
     if not request.allows(reach):
         return Impossible(
-            why=f"`{patient.executable}` is the system Python, so its toolkit would go to `{base}`;"
+            why=f"`{patient.executable}` is not in a virtual environment, so its toolkit would go to `{base}`;"
             f" pass `--reach {reach.value}`, or use a virtual environment"
         )
     prefix = f"{base}/cuda-{want}"

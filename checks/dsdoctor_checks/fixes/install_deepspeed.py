@@ -34,7 +34,7 @@ CONDITIONS = (
 )
 
 
-@fix(NAME)
+@fix(NAME, in_environment=True)
 def install_deepspeed(
     deepspeed: DeepSpeedInstall,
     torch: TorchBuild,

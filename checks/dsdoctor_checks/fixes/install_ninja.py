@@ -46,7 +46,8 @@ def install_ninja(
     line = ""
     folder = patient.bin_dir or f"{patient.prefix}/bin"
     if compilers.ninja_in_env is None and (patient.kind == "system" or not managers.pip):
-        where, way = f"`{patient.executable}` is the system Python", "use a virtual environment"
+        where = f"`{patient.executable}` is not in a virtual environment"
+        way = "create one"
         if patient.kind != "system":
             where = f"`{patient.executable}` has no pip"
             way = f"run `{patient.executable} -m ensurepip` first"

@@ -63,7 +63,7 @@ CONDITIONS = (
 )
 
 
-@fix(NAME)
+@fix(NAME, in_environment=True)
 def install_torch_build(
     torch: TorchBuild,
     patient: Patient,
@@ -124,6 +124,7 @@ def install_torch_build(
         needs_bytes=12 * GIB,
         timeout=7200.0,
     )
+    closest = f"the build for {build} is the closest one that supports {machine}"
     return Plan(
         name=NAME,
         title=f"install torch {known[0]}.{known[1]} for {build} from `{index}`",
@@ -133,6 +134,6 @@ def install_torch_build(
         reach=Reach.ENV,
         reasons=(
             bad[0].message,
-            f"the build for {build} is the closest one that supports {machine}",
+            closest if driver or wanted else "this machine has no GPU",
         ),
     )

@@ -104,7 +104,7 @@ def locks_are_alive(
     if cache.locks and (isinstance(torch, Missing) or torch.version is None):
         yield skip("torch's version is not known, and not every one waits for files named `lock`")
         return
-    if isinstance(torch, TorchBuild) and not torch.waits_for_lock_files:
+    if isinstance(torch, TorchBuild) and torch.version and not torch.waits_for_lock_files:
         yield ok(f"torch {torch.version} does not wait for files named `lock`")
         return
     for lock in cache.locks:

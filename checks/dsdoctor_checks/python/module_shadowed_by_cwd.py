@@ -16,6 +16,7 @@ Rename the file and delete its `__pycache__`, or remove the directory from PYTHO
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import PurePath
 
@@ -116,6 +117,8 @@ def no_file_hides_a_package(
         shown = file.parent if file.name == "__init__.py" else file
         real = packages.origins.get(module)
         instead = f"`{real}`" if real and real != path else "the installed package"
+        if module in sys.stdlib_module_names:
+            instead = "the module of the standard library"
         yield fail(
             f"`import {module}` imports `{path}` instead of {instead}",
             effect="the job stops with an `ImportError` or `AttributeError` that names the package",

@@ -62,16 +62,27 @@ class Build(msgspec.Struct, frozen=True):
         return f"torch=={self.release[0]}.{self.release[1]}.*"
 
     def command(
-        self, version: str | None, patient: Patient | Missing, packages: Packages | Missing
+        self,
+        version: str | None,
+        patient: Patient | Missing,
+        packages: Packages | Missing,
+        *,
+        damaged: bool = False,
     ) -> str:
         """The command that replaces the installed version with it.
+
+        Args:
+            version: the installed version; None = there is none, or it cannot be read.
+            patient: the interpreter examined.
+            packages: what is installed there.
+            damaged: whether a torch is installed whose version cannot be read.
 
         >>> from dsdoctor.api import Why
         >>> none = Missing(why=Why.ABSENT, detail="")
         >>> Build((2, 9), "12.6").command("2.5.1", none, none)[:53]
         "python -m pip install --force-reinstall 'torch==2.9.*"
         """
-        force = "--force-reinstall " if version else ""
+        force = "--force-reinstall " if version or damaged else ""
         wanted = " ".join((f"'{self.requirement(version)}'", *companions(packages)))
         return pip(patient, packages, f"install {force}{wanted} --index-url {self.index}")
 

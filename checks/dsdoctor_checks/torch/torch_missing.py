@@ -88,25 +88,26 @@ def torch_is_installed(
         where = f"{kind} `{patient.prefix}`" if kind else f"`{patient.executable}`"
         python = patient.executable
         evidence = {"prefix": patient.prefix, "chosen_by": patient.chosen_by}
+    driver = driver_of(kernel, nvml, lib)
+    wanted = set(capabilities(gpus, live, run, env).values())
+    build = None
+    if driver or wanted:
+        build = choose(NEWEST, driver, wanted, machine_of(os), python_of(patient))
+    force = "--force-reinstall " if torch.error is not None else ""
+    install = pip(patient, packages, f"install {force}torch")
+    if build:
+        install = build.command(None, patient, packages, damaged=torch.error is not None)
     if torch.error is not None:
         yield fail(
             f"torch in {where} is damaged: {torch.error}",
             effect="`import torch` fails, and so does DeepSpeed",
-            hint="run `dsdoctor fix install-torch-build`",
+            hint=f"run `{install}`",
             path=torch.path,
             error=torch.error,
             python=python,
             **evidence,
         )
         return
-    driver = driver_of(kernel, nvml, lib)
-    wanted = set(capabilities(gpus, live, run, env).values())
-    build = None
-    if driver or wanted:
-        build = choose(NEWEST, driver, wanted, machine_of(os), python_of(patient))
-    install = pip(patient, packages, "install torch")
-    if build:
-        install = build.command(None, patient, packages)
     amd = amd_gpus(os, kernel)
     hint = hint_to_install(patient, install)
     none_fit = build is None and bool(driver or wanted)

@@ -124,3 +124,12 @@ def test_locks_of_other_builds_of_torch(folder: str, torch: TorchBuild, expected
 def test_without_locks_it_does_not_matter_which_torch_is_installed() -> None:
     found = judge(jit_build_stale_lock.locks_are_alive, extension_cache=ExtensionCache(root="/c"))
     assert found.status == "ok"
+
+
+def test_no_torch_is_said_to_wait_for_nothing() -> None:
+    (found,) = judge(
+        jit_build_stale_lock.locks_are_alive,
+        extension_cache=ExtensionCache(root="/c"),
+        torch_build=TorchBuild(),
+    ).findings
+    assert (found.status.value, found.message) == ("ok", "")

@@ -50,6 +50,12 @@ def test_rows(shadowed: dict[str, str], location: str, expected: str) -> None:
     assert judge(module_shadowed_by_cwd.no_file_hides_a_package, packages=facts).status == expected
 
 
+def test_a_module_of_the_standard_library_is_no_installed_package() -> None:
+    facts = Packages(shadowed={"pty": "/job/pty.py"})
+    (found,) = judge(module_shadowed_by_cwd.no_file_hides_a_package, packages=facts).bad
+    assert found.message.endswith("instead of the module of the standard library")
+
+
 TORCH = Packages(
     packages={"torch": Package(name="torch", version="2.13.0", location=SITE)},
     origins={"torch": "/tmp/other/torch/__init__.py"},

@@ -74,3 +74,20 @@ def test_amd_gpus_need_a_build_for_rocm() -> None:
     assert finding.fixes == (), "dsdoctor chooses none"
     (finding,) = judge(CHECK, nvidia_kernel=m.kernel(), **facts).findings
     assert "ROCm" not in finding.hint, "a machine of both vendors trains on NVIDIA's"
+
+
+def test_the_python_of_the_distribution_is_closed_to_pip_if_it_was_passed_too() -> None:
+    own = Patient(
+        executable="/usr/bin/python3", chosen_by="--python", version="3.11.7", kind="system"
+    )
+    (finding,) = judge(CHECK, torch_build=TorchBuild(), patient=own).findings
+    assert finding.hint.endswith("create it with `/usr/bin/python3 -m venv DIR`")
+
+
+def test_a_damaged_torch_is_installed_again_with_pip_where_no_fix_is_offered() -> None:
+    bare = Patient(
+        executable="/usr/local/bin/python3", chosen_by="--python", version="3.11.7", kind="system"
+    )
+    torch = TorchBuild(error="version.py is missing")
+    (finding,) = judge(CHECK, torch_build=torch, patient=bare).findings
+    assert finding.hint == "run `/usr/local/bin/python3 -m pip install --force-reinstall torch`"

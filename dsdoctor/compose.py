@@ -56,6 +56,8 @@ BOTH: frozenset[type[Fact]] = frozenset(
 TOOLS: frozenset[type[Fact]] = frozenset({CudaToolkits, Compilers, ExtensionCache, Libaio})
 #: The reader of fields that `--like` fills in; they come from no line of a text.
 DESCRIBED = "--like"
+#: What is assumed of every machine that `--like` describes.
+FREE = "all memory of its GPUs is free"
 _NOT_TRIED = Missing(
     why=Why.NOT_ASKED, detail="this environment was not run on the machine that is checked"
 )
@@ -221,7 +223,7 @@ def machine_like(text: str, driver: str | None) -> Snapshot:
         raise UsageError(
             f"`--driver {driver}` is not a driver's version; expected one such as `550.54.15`"
         )
-    assumed = ["all memory of its GPUs is free"]
+    assumed = [FREE]
     if others:
         assumed.append(
             f"`{text}` is interpreted as {full} ({gib(known.mib << 20)} GiB); it may also mean "

@@ -14,8 +14,7 @@ import click
 import msgspec
 
 from dsdoctor import files, hostfile, interpreter, process
-from dsdoctor.cli import common, fleet_diff, fleet_pods, html, loading, options
-from dsdoctor.cli.groups import Group
+from dsdoctor.cli import common, fleet_diff, fleet_pods, groups, html, loading, options
 from dsdoctor.cli.numbers import Finite, Whole
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import (
@@ -36,7 +35,7 @@ from dsdoctor.host import LocalHost, own_environment
 MASTER_PORT = 29500
 
 
-@click.group("fleet", cls=Group)
+@click.group("fleet", cls=groups.Group)
 def command() -> None:
     """Check many nodes at once: what is wrong, and what differs."""
     own_environment.use_own_path()

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dsdoctor import process
+from dsdoctor import extras, process
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import frames
 from dsdoctor.fleet.names import fold
@@ -132,8 +132,8 @@ def _clustershell(order: Order, on_answer: OnAnswer | None) -> dict[str, Answer]
         event_module = importlib.import_module("ClusterShell.Event")
     except ImportError:
         raise UsageError(
-            "ClusterShell is not installed, which the fan-out over ssh needs; "
-            "`pip install 'dsdoctor[fleet]'`, or pass `--engine srun` or `--engine pdsh`"
+            "ClusterShell is not installed, which the fan-out over ssh needs; run "
+            f"`{extras.command_for('fleet')}`, or pass `--engine srun` or `--engine pdsh`"
         ) from None
     if shutil.which("ssh") is None:
         raise UsageError(

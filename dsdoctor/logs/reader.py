@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, cast
 
 import msgspec
 
-from dsdoctor import safe_path
+from dsdoctor import extras, safe_path
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.bounds import BLOCK, MOST_ENTRIES, Budget
 from dsdoctor.logs.powershell import Joiner
@@ -193,7 +193,7 @@ def _zstd(stream: BinaryIO, name: str) -> BinaryIO:
             return cast("BinaryIO", opener.ZstdFile(stream))
     raise ReadError(
         f"`{name}` is compressed with zstd, which needs Python 3.14 or `zstandard`; "
-        f"run `pip install 'dsdoctor[zstd]'`, or `zstd -dc {name} | dsdoctor diagnose -`"
+        f"run `{extras.command_for('zstd')}`, or `zstd -dc {name} | dsdoctor diagnose -`"
     )
 
 

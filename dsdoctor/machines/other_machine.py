@@ -51,4 +51,8 @@ def like(text: str) -> Machine:
     # every field that planning needs is set, so the fact is not decoded as a partial one
     gpus = decode.convert(snapshot.facts[Gpus.key()], Gpus, strict=False)
     found = machine_from(gpus, _NOT_STATED, RunNeeds(), _NOT_STATED)
-    return dataclasses.replace(found, host_bytes=None, notes=snapshot.assumed)
+    notes = tuple(
+        "all memory of its GPUs is assumed to be free" if text == compose.FREE else text
+        for text in snapshot.assumed
+    )
+    return dataclasses.replace(found, host_bytes=None, notes=notes)

@@ -153,7 +153,8 @@ def choose_sequence(model: ModelShape, asked: int | None) -> tuple[int, Reason |
     if asked is None:
         length = min(model.max_length, 2048)
         return length, note(
-            "sequence", f"{length} tokens (the model takes {model.max_length}); set `--seq-len`"
+            "sequence",
+            f"{length} tokens of at most {model.max_length}; set `--seq-len`",
         )
     if model.positions and asked > model.positions:
         raise UsageError(

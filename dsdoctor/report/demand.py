@@ -39,7 +39,7 @@ def lines(demand: MemoryDemand) -> Iterator[str]:
         sums = (demand.gpu_bytes, demand.plain_bytes)
         yield f"  {'peak':<{_NAME}}" + "".join(f"{_cell(size):>{_COLUMN}}" for size in sums)
         yield ""
-    ranks = f" (all {demand.ranks_here} ranks together)" if demand.ranks_here > 1 else ""
+    ranks = f" ({demand.ranks_here} ranks together)" if demand.ranks_here > 1 else ""
     yield f"memory of each host{ranks}, GiB"
     for name, size in demand.host_items.items():
         yield f"  {name:<{_NAME}}{_cell(size):>{_COLUMN}}"

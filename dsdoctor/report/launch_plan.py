@@ -135,7 +135,7 @@ def _tables(plan: LaunchPlan, width: int, *, verbose: bool) -> list[str]:
         largest = peak(of)[1]
         return of if whole else tuple(item for item in of if item in largest)
 
-    ranks = f" (all {plan.gpus_per_node} ranks together)" if plan.gpus_per_node > 1 else ""
+    ranks = f" ({plan.gpus_per_node} ranks together)" if plan.gpus_per_node > 1 else ""
     lines = _table(
         f"memory of each GPU{when}, GiB",
         [(_column_head(row), items(row.gpu), row.gpu_bytes) for row in shown],
@@ -206,7 +206,7 @@ def _verdict(
     lines: list[str] = []
     for option in plan.memory.options:
         if (option.stage, option.offload) == near:
-            what = "fits" if plan.fits else "comes closest"
+            what = _fits(option) if plan.fits else "comes closest"
             said = f"{option.name} {what}: {', '.join([_setting(option), *_shares(option)])}"
             lines = _wrap(said if plan.fits else f"nothing fits; {said}", width)
     for reason in notes:
@@ -219,6 +219,13 @@ def _verdict(
         told = reason.subject not in _FIRST and reason.subject in _first(plan)
         lines += _note(reason, width) if told else []
     return [*lines, ""]
+
+
+def _fits(option: MemoryOption) -> str:
+    """How sure it is that the chosen option fits: the host's memory may not be known."""
+    if option.host_limit_bytes is None and option.offload != "none":
+        return f"fits if each host has {gib(option.host_bytes)} GiB"
+    return "fits"
 
 
 def _first(plan: LaunchPlan) -> tuple[str, ...]:

@@ -126,7 +126,7 @@ def test_a_machine_named_by_its_product(tmp_path: Path) -> None:
     assert limits == {81559 << 20}
     text = run(tmp_path, *argv).out
     assert text.startswith("qwen2.5-7b · 7.62B parameters · 8 × H100 80GB HBM3 ·")
-    assert "all memory of its GPUs is free" in text
+    assert "all memory of its GPUs is assumed to be free" in text
 
 
 def test_a_name_of_several_products_is_explained_below_the_headline(tmp_path: Path) -> None:

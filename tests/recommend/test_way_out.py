@@ -75,7 +75,10 @@ def test_host_memory_that_nobody_stated_is_a_condition() -> None:
     assert plan.fits
     assert "if the host has 9122 GiB" in " ".join(row.reason for row in plan.memory.options)
     assert "9122.1 GiB of memory are needed on each host" in told(plan, "host")
-    assert not told(planned("8xA100-SXM4-80GB", "qwen2.5-7b"), "host")
+    assert "fits if each host has 9122.1 GiB: " in " ".join(render(plan).split())
+    sure = planned("8xA100-SXM4-80GB", "qwen2.5-7b")
+    assert not told(sure, "host")
+    assert " fits: " in render(sure)
 
 
 def test_a_larger_gpu_does_not_replace_memory_of_the_host() -> None:

@@ -43,7 +43,7 @@ ALLOWED = {
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
-        "version errors callable_module lazy_regex records safe_path files process proc_stat time_limit",
+        "version errors callable_module extras lazy_regex records safe_path files process proc_stat time_limit",
         "model",
         "framework host hostfile reading yaml_text",
         "api interpreter recommend",

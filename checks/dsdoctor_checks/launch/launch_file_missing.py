@@ -55,7 +55,8 @@ _LAUNCHERS = {
     "mpiexec": "install Open MPI or MPICH, or load its environment module",
 }
 #: Programs that choose the environment themselves: activating one does not bring them.
-_RUNNERS = ("conda", "hatch", "mamba", "micromamba", "pdm", "pipenv", "pipx", "pixi", "poetry", "rye", "uv", "uvx")  # fmt: skip
+_RUNNERS = "conda hatch mamba micromamba pdm pipenv pipx pixi poetry rye uv uvx".split()  # noqa: SIM905
+_LAUNCHERS |= {name: f"install `{name}`, or put its folder on PATH" for name in _RUNNERS}
 
 
 @check(CONDITION)
@@ -91,24 +92,19 @@ def program_and_script_are_there(
 
         near = difflib.get_close_matches(files.program, (*_PACKAGED, *_LAUNCHERS), 1)
         install = _LAUNCHERS.get(files.program)
-        if files.program in _RUNNERS:
-            install = f"install `{files.program}`, or put its folder on PATH"
         if files.program in _PACKAGED:
             command = pip(patient, packages, f"install {files.program}")
             install = f"run `{command}`, {_ACTIVATE}"
             if _is_installed(packages, files.program):
                 install = f"start it as a module: `python -m {MODULES[files.program]}`, or {_ADD}"
-        known = install is not None
-        misspelt = near and not known
+        misspelt = near and install is None
+        if misspelt:
+            install = f"change it to `{near[0]}`"
         yield fail(
             f"`{files.program}` is neither on PATH nor in the environment's `bin`"
             + (f"; the closest launcher is `{near[0]}`" if misspelt else ""),
             effect="the command fails at once with `command not found`",
-            hint=install
-            if install is not None
-            else f"change it to `{near[0]}`"
-            if misspelt
-            else f"install it or correct its name, {_ACTIVATE}",
+            hint=install or f"install it or correct its name, {_ACTIVATE}",
             program=files.program,
         )
     if (

@@ -14,6 +14,7 @@ compatible with this DeepSpeed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -22,6 +23,8 @@ from dsdoctor.api import (
     DeepSpeedLive,
     Finding,
     Missing,
+    Packages,
+    Patient,
     Resources,
     Scope,
     TorchBuild,
@@ -33,6 +36,7 @@ from dsdoctor.api import (
     without_fix,
 )
 from dsdoctor_checks._killed import killed, shortage
+from dsdoctor_checks._pip import pip
 
 from ..cuda.rocm_toolkit_missing import misses_cuda  # noqa: TID252  # families of one pack share it
 
@@ -57,6 +61,16 @@ CONDITION = Condition(
 )
 
 
+def _lacking(message: str, patient: Patient | Missing, packages: Packages | Missing) -> str:
+    """What installs a package that DeepSpeed requires and does not find; "" = no such one."""
+    found = re.match(r"No module named '(\w+)'", message)
+    required = () if isinstance(packages, Missing) else packages.requires.get("deepspeed", ())
+    names = {re.split(r"[^\w.-]", text, maxsplit=1)[0].lower() for text in required}
+    if found is None or found[1] not in names:
+        return ""
+    return f"run `{pip(patient, packages, f'install {found[1]}')}`; DeepSpeed requires it"
+
+
 @check(CONDITION)
 def deepspeed_imports(
     live: DeepSpeedLive,
@@ -64,6 +78,8 @@ def deepspeed_imports(
     deepspeed: DeepSpeedInstall | Missing,
     resources: Resources | Missing,
     build: TorchBuild | Missing,
+    patient: Patient | Missing,
+    packages: Packages | Missing,
 ) -> Iterator[Finding]:
     """Reports how the import ended."""
     outcome = live.imported
@@ -98,7 +114,8 @@ def deepspeed_imports(
         if outcome.error_type == "signal"
         else "run `python -X importtime -c 'import deepspeed'` to see at which module it stops"
         if outcome.error_type == "hang"
-        else "fix what the error reports, then check with `python -c 'import deepspeed'`",
+        else _lacking(outcome.message or "", patient, packages)
+        or "fix what the error reports, then check with `python -c 'import deepspeed'`",
         version=version,
         error_type=outcome.error_type,
         error=outcome.message,

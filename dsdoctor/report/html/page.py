@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dsdoctor import extras
 from dsdoctor.errors import UsageError
 from dsdoctor.report.durations import duration
 from dsdoctor.version import __version__
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import jinja2
 
 FOLDER = Path(__file__).parent / "templates"
-MISSING = "`--format html` needs the package `jinja2`; run `pip install 'dsdoctor[html]'`"
 #: Categories of characters that have no glyph: controls, directions of writing, surrogates,
 #: private and unassigned code points, separators of lines. The first two hide or reorder text.
 #: Rows of a long table that are shown at first: laying out thousands takes seconds.
@@ -39,7 +39,9 @@ def require() -> None:
         UsageError: the extra `html` is not installed.
     """
     if importlib.util.find_spec("jinja2") is None:
-        raise UsageError(MISSING)
+        raise UsageError(
+            f"an HTML report needs the package `jinja2`; run `{extras.command_for('html')}`"
+        )
 
 
 def visible(text: str) -> str:

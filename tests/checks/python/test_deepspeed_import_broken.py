@@ -6,11 +6,18 @@ import pytest
 
 from dsdoctor import judge as judging
 from dsdoctor import packs
-from dsdoctor.api import DeepSpeedInstall, DeepSpeedLive, ImportOutcome, Status, TorchLive
+from dsdoctor.api import (
+    DeepSpeedInstall,
+    DeepSpeedLive,
+    ImportOutcome,
+    Packages,
+    Status,
+    TorchLive,
+)
 from dsdoctor.model.snapshot import of
 from dsdoctor.testing import judge
 from dsdoctor_checks.python import deepspeed_import_broken
-from tests.checks.python.support import deepspeed, deepspeed_live, torch_live
+from tests.checks.python.support import deepspeed, deepspeed_live, patient, torch_live
 
 CHECK = deepspeed_import_broken.deepspeed_imports
 
@@ -83,3 +90,24 @@ def test_the_error_of_the_import_tells_the_cause() -> None:
     failed = {one.condition for one in report.findings if one.status is Status.FAIL}
     assert "glibc-too-old" in failed
     assert "deepspeed-import-broken" not in failed
+
+
+@pytest.mark.parametrize(
+    ("module", "hint"),
+    [
+        pytest.param("numpy", "-m pip install numpy`; DeepSpeed requires it", id="required"),
+        pytest.param("mpi4py", "fix what the error reports", id="only used if it is there"),
+    ],
+)
+def test_a_package_that_it_requires_and_does_not_find(module: str, hint: str) -> None:
+    outcome = ImportOutcome(
+        ok=False, error_type="ModuleNotFoundError", message=f"No module named '{module}'"
+    )
+    judged = judge(
+        CHECK,
+        deep_speed_live=DeepSpeedLive(imported=outcome),
+        deep_speed_install=deepspeed(),
+        patient=patient(),
+        packages=Packages(requires={"deepspeed": ("hjson", "numpy>=1.17 ; extra == 'x'")}),
+    )
+    assert hint in judged.worst.hint

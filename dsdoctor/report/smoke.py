@@ -89,6 +89,16 @@ def _rank(rank: Rank, width: int, *, brief: bool) -> Iterator[str]:
     yield from (f"    | {presentable(line)}" for line in lines if line.strip())
 
 
+def _quoted(title: str, lines: Iterable[str]) -> Iterator[str]:
+    """Output of a program, with its indentation."""
+    rows = [line for line in lines if line.strip()]
+    if rows:
+        yield from ("", title)
+        for row in rows:
+            indent = len(row) - len(row.lstrip(" "))
+            yield f"  | {' ' * indent}{presentable(row)}"
+
+
 def _list(title: str, lines: Iterable[str], width: int) -> Iterator[str]:
     rows = list(lines)
     if rows:
@@ -137,7 +147,7 @@ def render(report: SmokeReport, width: int = 80, *, verbose: bool = False) -> st
             for line in _rank(rank, width, brief=bool(report.causes) and not verbose)
         ]
         if not report.causes or verbose:
-            out += _list("last lines of the launcher", report.log_tail[-SHOWN_LINES:], width)
+            out += _quoted("last lines of the launcher", report.log_tail[-SHOWN_LINES:])
     out += _list("measured", figure_lines(report.figures), width)
     out += _list("warnings", report.warnings, width)
     tries = [

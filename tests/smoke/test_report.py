@@ -76,6 +76,13 @@ def test_report_says_cause_way_out_and_what_works(width: int) -> None:
     assert "\x1b" not in text
 
 
+def test_what_the_launcher_printed_keeps_its_indentation() -> None:
+    tail = ('  File "a.py", line 1, in main', "    run()", "", "OSError: no")
+    report = SmokeReport(verdict="fail", summary="it ended", log_tail=tail)
+    shown = text_report.render(report, 80)
+    assert '\n  |   File "a.py", line 1, in main\n  |     run()\n  | OSError: no\n' in shown
+
+
 def test_the_style_of_a_line_says_again_what_its_words_say() -> None:
     lines = list(text_report.lines(FAILED, 80))
     assert "\n".join(line.text for line in lines) + "\n" == text_report.render(FAILED, 80)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Finding, Numactl, Scope, check, fail, ok
+from dsdoctor.api import Condition, Finding, Level, Numactl, Scope, Signature, check, fail, ok
 
 CONDITION = Condition("numactl-unusable", id="DSD1264", scope=Scope.JOB, since="0.1")
 _REMOVE = "remove `--bind_cores_to_rank`"
@@ -42,3 +42,44 @@ def ranks_can_be_bound(numactl: Numactl) -> Iterator[Finding]:
         )
     else:
         yield ok(path=numactl.path)
+
+
+HINT = f"install the package `numactl`; with the deepspeed launcher, {_REMOVE}"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"No such file or directory: '(?:\S{0,200}/)?numactl'",
+        source="CPython 3.8-3.14 Lib/subprocess.py, for deepspeed 0.8-0.19 utils/numa.py",
+        message="`numactl` is not installed",
+        hint="install the package `numactl`; DeepSpeed calls it for `--bind_cores_to_rank`, and older "
+        "releases on each machine without a GPU",
+        examples=(
+            "FileNotFoundError: [Errno 2] No such file or directory: 'numactl'",
+            "FileNotFoundError: [Errno 2] No such file or directory: '/usr/bin/numactl'",
+        ),
+        not_examples=("FileNotFoundError: [Errno 2] No such file or directory: 'numactl.json'",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern=r"\bnumactl: (?:command )?not found",
+        source="bash 3.2-5.3 execute_cmd.c, dash 0.5 src/exec.c",
+        message="`numactl` is not installed",
+        examples=(
+            "run.sh: line 7: numactl: command not found",
+            "sh: 1: numactl: not found",
+        ),
+        level=Level.CERTAIN,
+        masks=("launch-file-missing",),
+    ),
+    Signature(
+        pattern=r"No NUMA (?:support )?available on this system",
+        source="numactl 2.0.9-2.0.19 numactl.c",
+        message="the kernel has no NUMA, so `numactl` cannot bind ranks",
+        hint="remove `--bind_cores_to_rank`, or `numactl` from the command",
+        examples=(
+            "No NUMA available on this system",
+            "numactl: No NUMA support available on this system.",
+        ),
+        level=Level.LIKELY,
+    ),
+)

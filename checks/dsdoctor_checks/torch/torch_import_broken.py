@@ -172,16 +172,17 @@ SIGNATURES = (
     ),
     Signature(
         # an extension that does not find them was built for another torch: cxx-abi-undefined-symbol
-        pattern=r"\b(?P<library>lib(?:c10|c10_cuda|torch|torch_cpu|torch_cuda|torch_python|torch_global_deps|shm)\.so): cannot open shared object file",
+        pattern=r"\b(?P<library>lib(?:c10|torch|shm)(?:_\w{1,20})?\.so): cannot open shared object file",
         source="glibc 2.17-2.41 elf/dl-load.c, while torch 1.13-2.13 __init__.py loads its own libraries",
         message="torch does not find its own `{library}`: its installation is incomplete",
         examples=(
             "ImportError: libc10.so: cannot open shared object file: No such file or directory",
             "ImportError: libtorch_cpu.so: cannot open shared object file: No such file or directory",
+            "ImportError: libshm.so: cannot open shared object file: No such file or directory",
             "OSError: /x/torch/lib/libtorch_global_deps.so: cannot open shared object file: No such file or directory",
         ),
         not_examples=(
-            "ImportError: libc10d.so: cannot open shared object file: No such file or directory",
+            "ImportError: libtorchtext.so: cannot open shared object file: No such file or directory",
         ),
         level=Level.STRONG,
         near=("from torch._C import", "in _load_global_deps"),

@@ -130,7 +130,7 @@ def _difference(name: str, value: Any, fresh: Any) -> str:
     """How a value has changed; of a search path, the folders that came and went.
 
     >>> _difference("variable `PATH`", "/bin:/opt/a", "/opt/b:/bin")
-    'added `/opt/b`; removed `/opt/a`'
+    'added `/opt/b`, removed `/opt/a`'
     >>> _difference("variable `PATH`", "/bin:/opt/a", "/opt/a:/bin")
     'the order of its folders changed'
     """
@@ -141,7 +141,7 @@ def _difference(name: str, value: Any, fresh: Any) -> str:
         _folders("added", [one for one in dict.fromkeys(now) if one not in before]),
         _folders("removed", [one for one in dict.fromkeys(before) if one not in now]),
     ]
-    return "; ".join(filter(None, rows)) or "the order of its folders changed"
+    return ", ".join(filter(None, rows)) or "the order of its folders changed"
 
 
 def _folders(word: str, found: Sequence[str]) -> str:

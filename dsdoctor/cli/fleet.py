@@ -159,7 +159,9 @@ def check(
         reports, master = _from_folder(places, judge), None
     else:
         reports, master = _from_nodes(places, slots, judge, master_port)
-    wanted = None if golden is None else judge.report(golden, _golden(golden)).traits
+    wanted = None
+    if golden is not None:
+        wanted = judge.report(golden, common.load_snapshot(golden).to_json()).traits
     merged = merge.merge(
         reports,
         cross.between(
@@ -181,11 +183,6 @@ def check(
         width = shutil.get_terminal_size((100, 24)).columns
         loading.write(report.text(merged, width=max(60, width), verbose=verbose), output)
     return merge.exit_code(merged, fail_on)
-
-
-def _golden(path: str) -> bytes:
-    snapshot = common.load_snapshot(path)
-    return msgspec.json.encode(snapshot)
 
 
 def _nodes_and_engine(places: dict[str, Any], slots: dict[str, int]) -> tuple[list[str], str]:
@@ -290,10 +287,12 @@ def _from_nodes(
             reports.append(nodes.silent(name, reason or "no report"))
             continue
         try:
-            data = msgspec.json.encode(replay.snapshot_of(recording, received))
+            snapshot = replay.snapshot_of(recording, received)
         except UsageError as error:
             reports.append(nodes.silent(name, str(error)))
             continue
+        fleet_pods.leave_node(snapshot, order, places)
+        data = snapshot.to_json()
         if places["save"]:
             _save(Path(places["save"]), name, data)
         reports.append(judge.report(name, data))

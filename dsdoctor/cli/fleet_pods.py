@@ -8,7 +8,9 @@ import sys
 from typing import Any
 
 from dsdoctor.cli import common
+from dsdoctor.fleet.fanout import Order
 from dsdoctor.fleet.kubernetes import Target
+from dsdoctor.model.snapshot import Snapshot
 
 
 def _end_by_exception() -> None:
@@ -42,7 +44,17 @@ def target(places: dict[str, Any], stack: contextlib.ExitStack) -> Target:
         "" if name == "none" else name,
         places["remote_python"],
         seconds=max(300.0, 4 * places["timeout"]),
+        live=places["live"],
     )
 
     _end_by_exception()
     return stack.enter_context(pods.started(wanted, places["timeout"], common.warn))
+
+
+def leave_node(snapshot: Snapshot, order: Order, places: dict[str, Any]) -> None:
+    """Removes what is about a pod of dsdoctor's own, not about its node."""
+    own = order.target.own if order.target is not None else None
+    if own is not None:
+        from dsdoctor.fleet.own_pod import leave_node  # noqa: PLC0415  # few ask for it
+
+        leave_node(snapshot, own, is_named=places["python"] is not None)

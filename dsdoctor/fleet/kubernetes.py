@@ -19,6 +19,7 @@ from dsdoctor import process
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import frames
 from dsdoctor.fleet.fanout import Answer, OnAnswer, Order, recording, why
+from dsdoctor.fleet.own_pod import OwnPod
 from dsdoctor.model.host_name import is_dns_name
 from dsdoctor.model.plain import one_line
 from dsdoctor.model.redact import mask
@@ -59,11 +60,13 @@ class Target:
         namespace: None = the namespace of kubectl's context.
         container: None = the pod's default.
         pods: name in reports to the pod.
+        own: the kind of pod if it is one of dsdoctor's own, not of a job.
     """
 
     selector: str
     namespace: str | None = None
     container: str | None = None
+    own: OwnPod | None = None
     pods: Mapping[str, Pod] = dataclasses.field(default_factory=dict)
 
     @property
@@ -91,7 +94,8 @@ def target(selector: str | None, namespace: str | None, container: str | None) -
             raise UsageError(
                 f"`{option} {one_line(word)[:80]}`: expected lowercase letters, digits and `-`"
             )
-    return Target(selector, namespace, container)
+    own = OwnPod.AGENT if selector == SELECTOR else None
+    return Target(selector, namespace, container, own)
 
 
 def find(wanted: Target) -> Target:

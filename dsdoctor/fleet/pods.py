@@ -20,6 +20,7 @@ from dsdoctor import process
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import kubernetes
 from dsdoctor.fleet.kubernetes import Pod, Target
+from dsdoctor.fleet.own_pod import OwnPod
 from dsdoctor.model.plain import one_line
 
 #: Set by NVIDIA's GPU feature discovery.
@@ -28,6 +29,8 @@ RUNTIME_CLASS = "nvidia"
 #: The label of one check's Jobs and pods; its value is the check's number.
 LABEL = "dsdoctor/check"
 _CREATE_SECONDS = 60.0
+#: torch with the CUDA contexts of eight GPUs.
+_LIVE_MEMORY = "16Gi"
 #: kubectl creates the jobs one after another.
 _EACH_SECONDS = 0.2
 _POLL = 0.5
@@ -50,6 +53,7 @@ class Wanted:
         runtime_class: the class that mounts the driver's library; empty = none.
         python: interpreter in the image.
         seconds: their maximum lifetime.
+        live: torch is started in them.
         number: of this check.
     """
 
@@ -59,12 +63,13 @@ class Wanted:
     runtime_class: str = RUNTIME_CLASS
     python: str = "python3"
     seconds: float = 600.0
+    live: bool = False
     number: str = dataclasses.field(default_factory=lambda: uuid.uuid4().hex[:10])
 
     @property
     def target(self) -> Target:
         """These pods, for `kubernetes.collect`."""
-        return Target(f"{LABEL}={self.number}", self.namespace, "check")
+        return Target(f"{LABEL}={self.number}", self.namespace, "check", OwnPod.CHECK)
 
 
 def manifest(wanted: Wanted, nodes: list[str]) -> dict[str, Any]:
@@ -104,11 +109,15 @@ def _job(wanted: Wanted, node: str, number: int) -> dict[str, Any]:
                 "command": [wanted.python, "-c", f"import time; time.sleep({wanted.seconds:.0f})"],
                 "env": [
                     {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
-                    {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"},
+                    # `compute` adds libcuda, which torch needs
+                    {
+                        "name": "NVIDIA_DRIVER_CAPABILITIES",
+                        "value": "compute,utility" if wanted.live else "utility",
+                    },
                 ],
                 "resources": {
                     "requests": {"cpu": "20m", "memory": "64Mi"},
-                    "limits": {"memory": "512Mi"},
+                    "limits": {"memory": _LIVE_MEMORY if wanted.live else "512Mi"},
                 },
                 "securityContext": restricted,
                 "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108

@@ -37,6 +37,8 @@ class FleetNode(Fact, frozen=True, kw_only=True):
         connected: `host:port` to `connected`, `refused` (reachable in both cases), or the error.
         clock_offset_s: how far the node's clock is ahead of the collecting machine's; None if
             they were not compared.
+        cpus_logical: CPUs of the node; None if `Resources` says it.
+        memory_total_bytes: RAM of the node; None if `Resources` says it.
     """
 
     interfaces: dict[str, str] = {}
@@ -46,6 +48,8 @@ class FleetNode(Fact, frozen=True, kw_only=True):
     resolved: dict[str, tuple[str, ...] | str] = {}
     connected: dict[str, str] = {}
     clock_offset_s: float | None = None
+    cpus_logical: int | None = None
+    memory_total_bytes: int | None = None
 
 
 #: No clock is later: 2200-01-01.

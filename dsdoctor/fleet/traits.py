@@ -28,8 +28,8 @@ _SOURCES: dict[str, tuple[type[Fact], ...]] = {
     "kernel": (OsInfo,),
     "system": (OsInfo,),
     "libc": (OsInfo,),
-    "CPUs": (Resources,),
-    "memory": (Resources,),
+    "CPUs": (Resources, FleetNode),
+    "memory": (Resources, FleetNode),
     "Python": (Patient,),
     "torch": (TorchBuild,),
     "CUDA of torch": (TorchBuild,),
@@ -73,13 +73,15 @@ def traits_of(facts: Facts) -> dict[str, str]:
         found["kernel"] = system.release
         found["system"] = system.distribution
         found["libc"] = system.libc
-    resources = facts.get(Resources)
-    if isinstance(resources, Resources):
-        found["CPUs"] = str(resources.cpus_logical)
-        # a few MiB differ on every machine
-        found["memory"] = f"{resources.memory_total_bytes / GIB:.0f} GiB"
     found |= _software(facts)
-    node = facts.get(FleetNode)
+    resources, node = facts.get(Resources), facts.get(FleetNode)
+    for host in (resources, node):
+        if isinstance(host, (Resources, FleetNode)):
+            if host.cpus_logical is not None:
+                found["CPUs"] = str(host.cpus_logical)
+            if host.memory_total_bytes is not None:
+                # a few MiB differ on every machine
+                found["memory"] = f"{host.memory_total_bytes / GIB:.0f} GiB"
     if isinstance(node, FleetNode):
         found |= {f"firmware {device}": text for device, text in node.firmware.items()}
         found |= {f"mount {point}": what for point, what in node.mounts.items()}

@@ -16,6 +16,7 @@ import dataclasses
 import http.server
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -132,6 +133,21 @@ def _unknown(cause: str, message: str) -> dict[str, str]:
     }
 
 
+def metrics_for(metrics: str, status: str) -> str:
+    """The hook's metrics, which must not contradict the node's condition.
+
+    A hook in a container without GPUs judges that container and calls it healthy, or faulty; one
+    that wrote no verdict leaves the metrics of an earlier round.
+
+    >>> metrics_for('dsdoctor_hook_healthy{hook="npd"} 1', "Unknown")
+    'dsdoctor_hook_healthy{hook="npd"} -1'
+    """
+    if status != "Unknown":
+        return metrics
+    metrics = re.sub(r"(?m)^(dsdoctor_hook_healthy\{.*\}) .*$", r"\1 -1", metrics)
+    return re.sub(r"(?m)^dsdoctor_condition_failed\{.*\n", "", metrics)
+
+
 class Agent:
     """The rounds of one node.
 
@@ -156,7 +172,8 @@ class Agent:
         """Judges once and reports the result; False if the API did not accept it."""
         found = condition_for(self.check(), has_device=self.options.device.exists())
         with contextlib.suppress(OSError):
-            self.metrics = (self.options.folder / "metrics.prom").read_text(encoding="utf-8")
+            written = (self.options.folder / "metrics.prom").read_text(encoding="utf-8")
+            self.metrics = metrics_for(written, found["status"])
         say(f"verdict status={found['status']} reason={found['reason']} {found['message']}")
         accepted = nodeapi.attempt(lambda: self._report(found), lambda text: say(f"api {text}"))
         self.last = time.monotonic()

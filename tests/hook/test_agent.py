@@ -181,6 +181,33 @@ def test_metrics_and_health(tmp_path: Path, url: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("verdict", "has_device"),
+    [
+        pytest.param(HEALTHY, False, id="no-device"),
+        pytest.param({**HEALTHY, "gpus": {}}, True, id="no-gpu"),
+        pytest.param(LOST, False, id="faults-of-a-container-without-gpus"),
+        pytest.param(LATE, True, id="late"),
+        pytest.param(None, True, id="no-verdict-in-this-round"),
+    ],
+)
+def test_metrics_of_a_node_that_was_not_judged(
+    verdict: dict[str, Any] | None, has_device: bool, tmp_path: Path, url: str
+) -> None:
+    """An alert for nodes that cannot be judged must fire, and none for faults."""
+    (tmp_path / "metrics.prom").write_text(
+        'dsdoctor_hook_healthy{hook="npd"} 1\n'
+        'dsdoctor_condition_failed{condition="gpu-lost",id="DSD601"} 1\n'
+        'dsdoctor_hook_blocked{hook="npd"} 0\n'
+    )
+    device = tmp_path if has_device else tmp_path / "nvidiactl"
+    one = Agent(Options("gpu-1", tmp_path, device=device), nodeapi.Api(url), lambda: verdict)
+    one.round()
+    assert one.metrics == (
+        'dsdoctor_hook_healthy{hook="npd"} -1\ndsdoctor_hook_blocked{hook="npd"} 0\n'
+    )
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         ("--node ../x", "expected the node's name"),

@@ -122,7 +122,17 @@ from dsdoctor.model.facts.toolchain import (
     Libaio,
     Toolkit,
 )
-from dsdoctor.model.finding import Finding, Status, fail, fixed_by, ok, skip, warn, without_fix
+from dsdoctor.model.finding import (
+    Finding,
+    Status,
+    fail,
+    fixed_by,
+    of_job,
+    ok,
+    skip,
+    warn,
+    without_fix,
+)
 from dsdoctor.model.fix_plan import (
     Env,
     Fetch,
@@ -290,6 +300,7 @@ __all__ = [
     "fix",
     "fixed_by",
     "is_partial",
+    "of_job",
     "ok",
     "prepended",
     "probe",

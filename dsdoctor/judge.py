@@ -208,7 +208,7 @@ def _signed(finding: Finding, unit: Unit) -> Finding:
         condition=unit.condition.name,
         id=unit.condition.id,
         fixes=(chosen or unit.condition.fixes) if fixable else (),
-        scope=unit.condition.scope,
+        scope=Scope.JOB if finding.scope is Scope.JOB else unit.condition.scope,
         formerly=unit.condition.formerly or msgspec.UNSET,
     )
 

@@ -270,7 +270,8 @@ kubectl apply -f {options.into}/gate-configmap.yaml
     the script of the init container
 {options.into}/job.yaml
     an example: copy `initContainers`, `volumes` and `podFailurePolicy` into your own Job; the init
-    container uses the training image, which must contain dsdoctor, and requests the same GPUs
+    container uses the training image, which must contain dsdoctor, requests the same GPUs, and
+    mounts the same /dev/shm
 
 status 1 of the init container (the node is at fault): `Ignore`, the pod is retried, not counted
 status 4 (the environment or the job is at fault): `FailJob`, another node would not help

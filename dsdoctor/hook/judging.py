@@ -267,8 +267,12 @@ def _node(task: Mapping[str, Any], reading: NodeReading | None) -> Snapshot:
 
 
 def _judge_node(snapshot: Snapshot, task: Mapping[str, Any], registry: Registry) -> Report:
+    """The report on the node, without what a job or the hook's own container asked for."""
     units = ended_units if task["mode"] == "ended" else node_units
-    return judge(snapshot, units(registry, task["ignore"]), registry, Policy(limits=task["limits"]))
+    policy = Policy(limits=task["limits"])
+    report = judge(snapshot, units(registry, task["ignore"]), registry, policy)
+    of_node = [finding for finding in report.findings if finding.scope is Scope.NODE]
+    return msgspec.structs.replace(report, findings=of_node)
 
 
 def _examine_and_judge(task: Mapping[str, Any], registry: Registry) -> tuple[Snapshot, Report]:

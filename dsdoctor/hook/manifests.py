@@ -18,7 +18,7 @@ data:
 
 _JOB = """\
 # @MARK@
-# A training job behind the gate. What matters: initContainers, the volume, podFailurePolicy.
+# A training job behind the gate. What matters: initContainers, the volumes, podFailurePolicy.
 apiVersion: batch/v1
 kind: Job
 metadata:
@@ -55,7 +55,9 @@ spec:
             - name: dsdoctor-gate
               mountPath: /dsdoctor
               readOnly: true
-          # the same GPUs as the training container, or it would look at others
+            - name: shm
+              mountPath: /dev/shm
+          # GPUs and /dev/shm as in the training container, or it would look at others
           resources:
             limits:
               nvidia.com/gpu: 8
@@ -66,10 +68,17 @@ spec:
           resources:
             limits:
               nvidia.com/gpu: 8
+          volumeMounts:
+            - name: shm
+              mountPath: /dev/shm
       volumes:
         - name: dsdoctor-gate
           configMap:
             name: dsdoctor-gate
+        # without it a container has 64 MiB there
+        - name: shm
+          emptyDir:
+            medium: Memory
 """
 
 

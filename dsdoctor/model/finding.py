@@ -34,7 +34,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         id: its id (set by the engine).
         fixes: names of fixes; the engine sets those of the condition, unless the check has chosen
             from them (`fixed_by`).
-        scope: who can fix it (set by the engine).
+        scope: who can fix it; the engine sets that of the condition, unless the check has found
+            that it is the job's (`of_job`).
         formerly: earlier names of the condition (set by the engine); left out of JSON without any.
         by_hand: the condition's fixes are not possible here, so none is named; left out of JSON
             otherwise.
@@ -76,6 +77,11 @@ def without_fix(finding: Finding) -> Finding:
 def fixed_by(finding: Finding, *names: str) -> Finding:
     """A finding that only these of its condition's fixes can solve, the best first."""
     return msgspec.structs.replace(finding, fixes=names)
+
+
+def of_job(finding: Finding) -> Finding:
+    """A finding that a condition of the node has here because of what the job asked for."""
+    return msgspec.structs.replace(finding, scope=Scope.JOB)
 
 
 def skip(reason: str, **evidence: Any) -> Finding:

@@ -235,11 +235,14 @@ def test_the_init_container_is_that_of_hook_install(name: str) -> None:
     gated = [spec for spec in specs(name) if spec.get("initContainers")]
     assert len(gated) == 1
     (gate,) = gated[0]["initContainers"]
+    script, shm = gate["volumeMounts"]
+    assert shm["name"] == ("dshm" if name == "skypilot-task" else "shm")
+    gate["volumeMounts"] = [script, {**shm, "name": "shm"}]
     assert {k: v for k, v in gate.items() if k != "securityContext"} == ours
-    (mount,) = gate["volumeMounts"]
-    (volume,) = [v for v in gated[0]["volumes"] if v["name"] == mount["name"]]
+    (volume,) = [v for v in gated[0]["volumes"] if v["name"] == script["name"]]
     assert volume["configMap"]["name"] == config["metadata"]["name"]
     for container in gated[0]["containers"]:
+        assert shm in container["volumeMounts"], "the gate would judge another /dev/shm"
         assert gpus(container) == gpus(gate), "the gate would look at other GPUs"
         assert container["image"] == gate["image"], "the gate would judge another environment"
 

@@ -17,6 +17,7 @@ from dsdoctor.hook.rundir import NODE_FILE, SNAPSHOT_FILE
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.gpu import Gpu, Gpus, NvmlError
 from dsdoctor.model.facts.job_end import JobEnd
+from dsdoctor.model.facts.machine import OsInfo, Resources
 from dsdoctor.model.facts.run import RunNeeds, Scope
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.packs import places
@@ -102,6 +103,42 @@ def test_a_sound_node_needs_few_conditions(tmp_path: Path, monkeypatch: pytest.M
     assert judging.perform(task(tmp_path), Read(None, None)) == 0
     assert found(tmp_path)["counts"]["fail"] == 0
     assert found(tmp_path)["uuids"] == {"0": "GPU-0", "1": "GPU-1"}
+
+
+@pytest.mark.parametrize(
+    ("container", "limit", "blamed"),
+    [
+        pytest.param(None, None, {"host-memory-low", "shm-too-small"}, id="the-node's-own"),
+        pytest.param("kubernetes", 1 << 29, set(), id="the-monitor-runs-in-a-pod"),
+        pytest.param(None, 1 << 29, {"shm-too-small"}, id="a-job-asked-for-little-memory"),
+    ],
+)
+def test_what_a_job_or_a_monitors_pod_asked_for_is_no_fault_of_the_node(
+    container: str | None, limit: int | None, blamed: set[str], tmp_path: Path
+) -> None:
+    class Small(Read):
+        def _read(self) -> Snapshot:
+            snapshot = super()._read()
+            snapshot.put(
+                Resources(
+                    cpus_logical=8,
+                    cpus_usable=8,
+                    memory_total_bytes=64 << 30,
+                    memory_available_bytes=1 << 29,
+                    memory_limit_bytes=limit,
+                    shm_total_bytes=64 << 20,
+                )
+            )
+            snapshot.put(
+                OsInfo(
+                    system="Linux", release="6", machine="x86_64", hostname="n", container=container
+                )
+            )
+            return snapshot
+
+    assert judging.perform(task(tmp_path), Small(None, None)) == 0
+    failed = {row["condition"] for row in found(tmp_path)["findings"] if row["status"] == "fail"}
+    assert failed == blamed
 
 
 def test_a_verdict_is_as_old_as_its_reading(

@@ -34,6 +34,7 @@ from dsdoctor.api import (
     TorchLive,
     check,
     fail,
+    of_job,
     ok,
     warn,
 )
@@ -97,7 +98,7 @@ def memory_is_free(
     if dead:
         evidence["killed_imports"] = dead
     tail = f"; the kernel killed `import {dead[0]}`" if dead else ""
-    yield (fail if dead or available < limits.fatal_gib * GIB else warn)(
+    finding = (fail if dead or available < limits.fatal_gib * GIB else warn)(
         f"{gib(available)} GiB of {gib(resources.memory_usable_bytes)} GiB host memory is free, but"
         f" {count} {'rank needs' if count == 1 else 'ranks need'} about {needed:g} GiB to start"
         f"{tail}",
@@ -105,3 +106,4 @@ def memory_is_free(
         hint=hint,
         **evidence,
     )
+    yield of_job(finding) if limit is not None and limit < needed * GIB else finding

@@ -35,6 +35,7 @@ from dsdoctor.api import (
     Why,
     check,
     fail,
+    of_job,
     ok,
     skip,
     warn,
@@ -106,7 +107,7 @@ def shm_is_large(
     )
     fatal = count > 1 and size <= limits.fatal_mib
     wanted = "1 rank" if count == 1 else f"{count} ranks"
-    yield (fail if fatal else warn)(
+    finding = (fail if fatal else warn)(
         f"`/dev/shm` is {size} MiB in size, but a job of {wanted} needs {need:g} MiB or more",
         effect="DataLoader workers stop with a bus error, or NCCL cannot extend its segment",
         hint=hint,
@@ -115,6 +116,7 @@ def shm_is_large(
         min_mib=need,
         container=container,
     )
+    yield of_job(finding) if container else finding
 
 
 HINT = (

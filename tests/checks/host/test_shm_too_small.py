@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from dsdoctor.api import Gpu, Gpus, OsInfo, Resources
+from dsdoctor.api import Gpu, Gpus, OsInfo, Resources, Scope
 from dsdoctor.testing import judge
 from dsdoctor_checks.host import shm_too_small
 
@@ -52,6 +53,21 @@ def test_rows(fact: Resources, expected: str) -> None:
     assert (
         judge(shm_too_small.shm_is_large, resources=fact, os_info=OS, gpus=GPUS).status == expected
     )
+
+
+@pytest.mark.parametrize(
+    ("container", "scope"),
+    [
+        pytest.param(None, Scope.NODE, id="of-the-host"),
+        pytest.param("docker", Scope.JOB, id="of-a-container"),
+        pytest.param("kubernetes", Scope.JOB, id="of-a-pod"),
+    ],
+)
+def test_a_container_gets_its_size_from_who_starts_it(container: str | None, scope: Scope) -> None:
+    """Another node would not help, so a gate must not blame this one."""
+    os = msgspec.structs.replace(OS, container=container)
+    facts: dict[str, Any] = {"resources": machine(shm_total_bytes=64 << 20), "os_info": os}
+    assert judge(shm_too_small.shm_is_large, **facts, gpus=GPUS).findings[0].scope is scope
 
 
 def test_many_ranks_share_it() -> None:

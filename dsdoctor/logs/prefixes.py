@@ -27,8 +27,8 @@ PREFIXES = lazy(
     r"[a-zA-Z0-9_.-]{1,64} {1,30}\| |"  # docker compose
     r"<\d{1,3}>(?:1 )?|"  # syslog
     rf"\[?(?:{TIME})\]? (?:std(?:out|err) [FP] |{UNIT})?|"  # shippers, Kubernetes, journald
-    # of pdsh, unlike the codes of CANN's errors (E, component, number)
-    r"(?![\w.]*(?:Error|Exception|Warning|Interrupt|Exit): |E[A-Z1-9]\d{4}: )"
+    # of pdsh, unlike codes of CANN's errors (E, component, number) and rows of `kubectl describe`
+    r"(?![\w.]*(?:Error|Exception|Warning|Interrupt|Exit): |E[A-Z1-9]\d{4}: |[A-Z][A-Za-z]+: {5})"
     r"(?:[a-zA-Z][\w.-]{0,62}|\d{1,3}(?:\.\d{1,3}){3})"
     r": (?=\[|Traceback|  File |[A-Za-z_.]+Error|    )"  # pdsh: NODE:
     r")",

@@ -15,6 +15,10 @@ from dsdoctor.logs.progress import LOADING, step_of
 from dsdoctor.model.diagnosis import Cause
 
 
+#: A field of `kubectl describe`, whose lines are in no order of time.
+FIELD = lazy(r"^ {0,12}[A-Z][A-Za-z ]{1,40}: {2,}\S")
+
+
 def training_continued(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
     """Whether training continues after all hits of the causes, so they were only warnings."""
     named = {cause.condition for cause in causes}
@@ -43,6 +47,8 @@ def log_continued(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
         if not hits:
             continue
         seen = True
+        if any(FIELD.match(hit.text) for hit in hits):
+            return False
         last = max(hit.line for hit in hits)
         if all(number <= last or _OF_NVIDIA_SMI.match(text) for number, text in scan.tail):
             return False  # the person printed it afterwards

@@ -104,4 +104,16 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
+    Signature(
+        pattern=r"^Status: +Terminating \(lasts ",
+        source="kubernetes 1.10-1.34 kubectl/pkg/describe/describe.go",
+        message="the pod is being deleted",
+        hint="look for who deletes it: `kubectl get events`, the controller that owns the pod, a drain of the node, or a user",
+        examples=(
+            "Status:                    Terminating (lasts 3s)",
+            "Status:                    Terminating (lasts <invalid>)",
+        ),
+        not_examples=("its Status: Terminating (lasts 3s)",),
+        level=Level.STRONG,
+    ),
 )

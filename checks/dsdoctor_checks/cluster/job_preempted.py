@@ -67,7 +67,13 @@ SIGNATURES = (
         ),
         not_examples=("Preempted by nobody",),
         level=Level.CERTAIN,
-        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+        masks=(
+            "host-oom-killed",
+            "job-cancelled",
+            "rank-killed",
+            "nccl-timeout-watchdog",
+            "rendezvous-timeout",
+        ),
     ),
     Signature(
         pattern=r"TERM_PREEMPT: [Jj]ob (?:was )?killed after preemption",

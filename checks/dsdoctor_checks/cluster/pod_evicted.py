@@ -22,17 +22,18 @@ HINT = "read `kubectl describe pod` for the resource that ran short, and raise t
 
 SIGNATURES = (
     Signature(
-        pattern=r"\bReason: +Evicted\b|\bEvicted +\S+ +(?:\(x\d+ over \S+\) +)?kubelet\b|\bEvicted +pod/\S+ +The node ",
+        pattern=r"\b[Rr]eason: +Evicted\b|\bEvicted +\S+ +(?:\(x\d+ over \S+\) +)?kubelet\b|\bEvicted +pod/\S+ +The node ",
         source="kubernetes 1.20-1.34 pkg/kubelet, pkg/scheduler: events and pod status",
         examples=(
             "Reason:       Evicted",
+            "  reason: Evicted",
             "Warning  Evicted  2m  kubelet  The node was low on resource: memory.",
             "Warning  Evicted  2m  (x3 over 5m)  kubelet  The node had condition",
             "2m   Warning   Evicted   pod/worker-1   The node had condition: [DiskPressure].",
         ),
         not_examples=("Reason:       EvictedByNobody",),
         level=Level.STRONG,
-        masks=("rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+        masks=("job-cancelled", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
         pattern=r"^(?:[a-z0-9.-]{1,63} +)?[a-z0-9.-]{1,253} +\d{1,3}/\d{1,3} +Evicted +\d",
@@ -43,7 +44,7 @@ SIGNATURES = (
         ),
         not_examples=("train-0 0/1 was Evicted 0 times",),
         level=Level.STRONG,
-        masks=("rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+        masks=("job-cancelled", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
         pattern=r"EvictionByEvictionAPI|TerminationByKubelet|evicting pod \S+/\S+",
@@ -55,6 +56,6 @@ SIGNATURES = (
         ),
         not_examples=("evicting pod train",),
         level=Level.STRONG,
-        masks=("rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+        masks=("job-cancelled", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
 )

@@ -117,7 +117,7 @@ SIGNATURES = (
         masks=_HOOKS,
     ),
     Signature(
-        pattern=r"\b(?:Reason: +|\d/\d +)(?:Init:)?(?:ErrImagePull|ImagePullBackOff|InvalidImageName|CreateContainer(?:Config)?Error|RunContainerError|StartError|ContainerCannotRun)\b|kubelet +(?:\S+ +)?Failed to pull image ",
+        pattern=r"(?:\b[Rr]eason\"?: +\"?|\b\d/\d +)(?:Init:)?(?:ErrImagePull|ImagePullBackOff|InvalidImageName|CreateContainer(?:Config)?Error|RunContainerError|StartError|ContainerCannotRun)\b|(?:kubelet +(?:\S+ +)?|\bFailed +pod/\S+ +)Failed to pull image ",
         source="kubernetes 1.20-1.34 pkg/kubelet/images/types.go, pkg/kubelet/kuberuntime/kuberuntime_container.go",
         examples=(
             "      Reason:       ErrImagePull",
@@ -130,19 +130,23 @@ SIGNATURES = (
             "train-worker-3   0/1   Init:StartError   2   4m",
             "      Reason:       ContainerCannotRun",
             'Warning  Failed  2m  kubelet  Failed to pull image "lab/train:9": not found',
+            '2m  Warning  Failed  pod/train-0  Failed to pull image "lab/train:9": not found',
+            "        reason: ErrImagePull",
+            '          "reason": "ImagePullBackOff"',
         ),
         not_examples=("retried after ImagePullBackOff", "Reason: RunContainerErrors"),
         level=Level.STRONG,
         masks=_VICTIMS,
     ),
     Signature(
-        pattern=r"\bFailed +\S{1,20} (?:\(x\d+ over \S+\) +)? *kubelet(?:, \S+)? +Error: (?!ErrImagePull|ImagePullBackOff|.{0,600}(?:nvidia-container-cli|executable file not found|[Nn]o space left))(?P<why>\S.{1,300})",
+        pattern=r"\bFailed +(?:\S{1,20} (?:\(x\d+ over \S+\) +)? *kubelet(?:, \S+)?|pod/\S+) +Error: (?!ErrImagePull|ImagePullBackOff|.{0,600}(?:nvidia-container-cli|executable file not found|[Nn]o space left))(?P<why>\S.{1,300})",
         source="kubernetes 1.8-1.34 pkg/kubelet/kuberuntime/kuberuntime_container.go: FailedToCreateContainer, FailedToStartContainer",
         message="the kubelet could not start the container: {why}",
         hint="correct what the message reports: the command, a mount, a device or the runtime of that node",
         examples=(
             "Warning  Failed     12s   kubelet  Error: failed to create containerd task: failed to create shim task: OCI runtime create failed: x: unknown",
             'Warning  Failed  12s (x3 over 55s)  kubelet, gpu-3  Error: failed to start container "train": Error response from daemon: x',
+            '57s  Warning  Failed  pod/train-0  Error: configmap "train" not found',
         ),
         not_examples=(
             "Warning  Failed  2m (x4 over 3m)  kubelet  Error: ErrImagePull",
@@ -404,7 +408,7 @@ SIGNATURES = (
         masks=_VICTIMS,
     ),
     Signature(
-        pattern=r"\bkubelet(?:, \S+)? +(?:Error: (?:ErrImagePull|ImagePullBackOff)\b|Back-off pulling image \S)",
+        pattern=r"\b(?:kubelet(?:, \S+)?|(?:Failed|BackOff) +pod/\S+) +(?:Error: (?:ErrImagePull|ImagePullBackOff)\b|Back-off pulling image \S)",
         source="kubernetes 1.8-1.34 pkg/kubelet/images/image_manager.go, kuberuntime_container.go",
         message="the kubelet could not pull the container's image",
         hint="read the other events of the pod: they say why; correct the image's name or tag, or give the pod an `imagePullSecrets` for the registry",
@@ -412,6 +416,7 @@ SIGNATURES = (
             "Warning  Failed  2m (x4 over 3m)  kubelet  Error: ErrImagePull",
             "Warning  Failed  2m (x4 over 3m)  kubelet, gpu-3  Error: ImagePullBackOff",
             'Normal  BackOff  2m (x4 over 3m)  kubelet  Back-off pulling image "reg.lab.io/bert:v9"',
+            "82s  Warning  Failed  pod/train-0  Error: ErrImagePull",
         ),
         not_examples=("kubelet  Error: ErrImagePulls", "kubelet  Back-off pulling image "),
         masks=_VICTIMS,

@@ -206,8 +206,8 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"(?:exitcode\s*:|return code =|exit(?:ed with)?(?: exit)? (?:code|status):?) (?:-(?:11|4|8)|139|132|136)\b",
-        source="torch 1.9-2.13 distributed/elastic; deepspeed 0.9-0.19 launcher/launch.py; slurm srun",
+        pattern=r"(?:exitcode\s*:|return code =|exit(?:ed with)?(?: exit)? (?:code|status):?|\bExit Code: {1,8}|\bexitCode\"?:) (?:-(?:11|4|8)|139|132|136)\b",
+        source="torch 1.9-2.13 distributed/elastic; deepspeed 0.9-0.19 launcher/launch.py; slurm srun; kubectl 1.8-1.34 describe, get -o yaml",
         examples=(
             "  exitcode  : -11 (pid: 4711)",
             "exits with return code = -11",
@@ -219,6 +219,8 @@ SIGNATURES = (
             "exit code: 139",
             "exited with status 139",
             "exited with exit code 136",
+            "      Exit Code:    139",
+            "        exitCode: 139",
         ),
         not_examples=(
             "exits with return code = -15",

@@ -127,6 +127,7 @@ SIGNATURES = (
         source="kubernetes 1.15-1.34 pkg/kubelet/eviction/helpers.go; 1.7 says nodefs",
         examples=("The node was low on resource: ephemeral-storage.",),
         level=Level.STRONG,
+        masks=("pod-evicted",),
     ),
     Signature(
         pattern=r"\bContainer (?P<container>\S{1,63}) exceeded its local ephemeral storage limit \x22(?P<limit>[^\x22\s]{1,20})\x22",
@@ -136,6 +137,7 @@ SIGNATURES = (
         examples=('Container train exceeded its local ephemeral storage limit "20Gi". ',),
         not_examples=("what ' exceeded its local ephemeral storage limit \"' means",),
         level=Level.STRONG,
+        masks=("pod-evicted",),
     ),
     Signature(
         pattern=r"\bUsage of EmptyDir volume \x22(?P<volume>[^\x22\s]{1,63})\x22 exceeds the limit \x22(?P<limit>[^\x22\s]{1,20})\x22",
@@ -145,6 +147,7 @@ SIGNATURES = (
         examples=('Usage of EmptyDir volume "scratch" exceeds the limit "8Gi". ',),
         not_examples=('Usage of EmptyDir volume "" exceeds the limit "".',),
         level=Level.STRONG,
+        masks=("pod-evicted",),
     ),
     Signature(
         pattern="OutOfDiskError: ",
@@ -229,13 +232,23 @@ SIGNATURES = (
         near=("aving", "checkpoint", "save"),
     ),
     Signature(
-        pattern=r"ephemeral local storage usage exceeds|low on resource: ephemeral-storage|\bENOSPC\b: no space",
-        source="kubernetes 1.15-1.34 pkg/kubelet/eviction/helpers.go; node.js 8-24 (libuv)",
+        pattern=r"\bPod ephemeral local storage usage exceeds the total limit of containers (?P<limit>\d[\w.]{0,20})",
+        source="kubernetes 1.15-1.34 pkg/kubelet/eviction/helpers.go",
+        message="The pod wrote more than its limit of {limit} of ephemeral storage, and was evicted",
+        hint="raise `limits.ephemeral-storage` of its containers, or write checkpoints and caches to a mounted volume",
         examples=(
-            "Pod ephemeral local storage usage exceeds the total limit of containers 50Gi.",
-            "The node was low on resource: ephemeral-storage. Threshold quantity: 9, available: 1.",
-            "ENOSPC: no space",
+            "Pod ephemeral local storage usage exceeds the total limit of containers 50Gi. ",
         ),
+        not_examples=(
+            "Pod ephemeral local storage usage exceeds the total limit of containers it has",
+        ),
+        level=Level.STRONG,
+        masks=("pod-evicted",),
+    ),
+    Signature(
+        pattern=r"\bENOSPC\b: no space",
+        source="node.js 8-24 (libuv)",
+        examples=("ENOSPC: no space",),
         level=Level.STRONG,
     ),
     Signature(

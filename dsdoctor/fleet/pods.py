@@ -22,6 +22,7 @@ from dsdoctor.fleet import kubernetes
 from dsdoctor.fleet.kubernetes import Pod, Target
 from dsdoctor.fleet.own_pod import OwnPod
 from dsdoctor.model.plain import one_line
+from dsdoctor.model.redact import mask
 
 #: Set by NVIDIA's GPU feature discovery.
 GPU_NODES = "nvidia.com/gpu.present=true"
@@ -34,6 +35,8 @@ _LIVE_MEMORY = "16Gi"
 #: kubectl creates the jobs one after another.
 _EACH_SECONDS = 0.2
 _POLL = 0.5
+#: How the problem of a pod ends whose containers wait for something that only an event names.
+_NO_REASON = "(ContainerCreating)"
 #: How long a Job and its pod stay after they have ended, unless they are deleted.
 _TTL_SECONDS = 60
 _RIGHTS = (
@@ -187,8 +190,32 @@ def _running(wanted: Wanted, nodes: list[str], patience: float) -> dict[str, Pod
         ready = all(node in pods and not pods[node].problem for node in nodes)
         if ready or time.monotonic() >= end:
             none = f"no pod ran on it within {patience:g} s"
-            return {node: pods.get(node) or Pod("", node, none) for node in nodes}
+            found = {node: pods.get(node) or Pod("", node, none) for node in nodes}
+            return found if ready else _with_events(wanted, found)
         time.sleep(_POLL)
+
+
+def _with_events(wanted: Wanted, pods: dict[str, Pod]) -> dict[str, Pod]:
+    """The same, with the last warning about each pod that waits without a reason of its own.
+
+    The kubelet reports a sandbox or a volume that it cannot create as an event only. The events
+    are left out if they cannot be listed, which needs a right that the check does not require.
+    """
+    if not any(pod.problem.endswith(_NO_REASON) for pod in pods.values()):
+        return pods
+    argv = ["kubectl", "get", "events", *wanted.target.place, "--output=json"]
+    argv += ["--field-selector=involvedObject.kind=Pod,type=Warning"]
+    told: dict[str, str] = {}
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        done = process.run(argv, timeout=_CREATE_SECONDS)
+        for item in json.loads(done.stdout)["items"]:
+            told[str(item["involvedObject"]["name"])] = one_line(str(item["message"]))
+    return {
+        node: dataclasses.replace(pod, problem=f"{pod.problem}: {mask(told[pod.name])[:300]}")
+        if pod.problem.endswith(_NO_REASON) and pod.name in told
+        else pod
+        for node, pod in pods.items()
+    }
 
 
 def _delete(wanted: Wanted) -> str:

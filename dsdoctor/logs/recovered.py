@@ -14,7 +14,6 @@ from dsdoctor.logs.hits import FEW, TAIL, Scan
 from dsdoctor.logs.progress import LOADING, step_of
 from dsdoctor.model.diagnosis import Cause
 
-
 #: A field of `kubectl describe`, whose lines are in no order of time.
 FIELD = lazy(r"^ {0,12}[A-Z][A-Za-z ]{1,40}: {2,}\S")
 

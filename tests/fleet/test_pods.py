@@ -54,6 +54,13 @@ if words[:2] == ["get", "pods"]:
         listed.append({{"metadata": {{"name": name}}, "spec": spec, "status": status}})
     print(json.dumps({{"items": listed}}))
     sys.exit(0)
+if words[:2] == ["get", "events"]:
+    if "events" not in state:
+        sys.exit("Error from server (Forbidden): events is forbidden")
+    rows = [(item["metadata"]["name"] + "-x", text) for item in items for text in state["events"]]
+    made = [{{"involvedObject": {{"name": name}}, "message": text}} for name, text in rows]
+    print(json.dumps({{"items": made}}))
+    sys.exit(0)
 if words[:2] == ["delete", "jobs"]:
     assert "--selector=dsdoctor/check=" + number in words or not items, words
     if state.get("undeletable"):
@@ -134,6 +141,28 @@ def test_a_node_whose_pod_does_not_start_has_a_reason(
     assert "Pending (ErrImagePull: no such image)" in messages
     assert "no pod ran on it within 1 s" in messages
     assert not (bin_folder / "jobs.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        pytest.param(
+            {"events": ["first", "failed to get sandbox image"]},
+            "is Pending (ContainerCreating): failed to get sandbox image",
+            id="the-last-event",
+        ),
+        pytest.param({}, "is Pending (ContainerCreating)", id="no-right-to-list-events"),
+    ],
+)
+def test_what_only_an_event_names_is_told(
+    more: dict[str, Any], said: str, bin_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waiting = {"waiting": {"reason": "ContainerCreating"}}
+    pending = {"phase": "Pending", "containerStatuses": [{"state": waiting}]}
+    state(bin_folder, nodes=["gpu-1"], status={"gpu-1": pending}, **more)
+    assert run([*WORDS.split(), "--timeout", "1", "--format", "json"]) == 1
+    (row,) = json.loads(capsys.readouterr().out)["findings"]
+    assert row["message"].endswith(said)
 
 
 @pytest.mark.parametrize(

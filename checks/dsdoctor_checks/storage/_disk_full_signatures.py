@@ -232,15 +232,12 @@ SIGNATURES = (
         near=("aving", "checkpoint", "save"),
     ),
     Signature(
-        pattern=r"\bPod ephemeral local storage usage exceeds the total limit of containers (?P<limit>\d[\w.]{0,20})",
+        pattern="Pod ephemeral local storage usage exceeds the total limit of containers",
         source="kubernetes 1.15-1.34 pkg/kubelet/eviction/helpers.go",
-        message="The pod wrote more than its limit of {limit} of ephemeral storage, and was evicted",
+        message="The pod wrote more than its limit of ephemeral storage, and was evicted",
         hint="raise `limits.ephemeral-storage` of its containers, or write checkpoints and caches to a mounted volume",
         examples=(
             "Pod ephemeral local storage usage exceeds the total limit of containers 50Gi. ",
-        ),
-        not_examples=(
-            "Pod ephemeral local storage usage exceeds the total limit of containers it has",
         ),
         level=Level.STRONG,
         masks=("pod-evicted",),

@@ -235,13 +235,6 @@ def diagnose(
         raise UsageError("a text and paths were passed; pass one of them")
     if text is None and not paths:
         raise UsageError("no log was passed; expected paths of logs or of folders with logs")
-    for path in paths:
-        if not isinstance(path, (str, Path)):
-            kind = type(path).__name__
-            raise UsageError(
-                f"a {kind} was passed; expected a path as text or `Path`, and several of them as "
-                "several arguments: `diagnose(*paths)`"
-            )
     signatures = logs.signatures_of(packs.load())
     try:
         if text is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from dsdoctor.api import (
     ImportOutcome,
     Missing,
@@ -72,23 +74,46 @@ def module_imports(
     wanted = script.found if isinstance(script, ScriptImports) else ()
     of_script = [name for name in OF_SCRIPTS if name in packages.packages]
     modules += dict.fromkeys(OF_SCRIPTS[name] for name in of_script if OF_SCRIPTS[name] in wanted)
-    if not modules or "torch" not in packages.packages:
+    names = () if isinstance(script, Missing) else _names(script)
+    if not (modules or names) or "torch" not in packages.packages:
         return ModuleImports()
     limit = STEP_SECONDS * float(getattr(host, "scale", 1.0))
     records, result = run_child(
         host,
         choice.executable,
         "torch_live",
-        ["--step-seconds", f"{limit:g}", "--modules", ",".join(modules)],
+        [
+            "--step-seconds",
+            f"{limit:g}",
+            "--modules",
+            ",".join(modules),
+            "--names",
+            ",".join(names),
+        ],
         timeout=LIVE_SECONDS,
         idle_timeout=limit + GRACE_SECONDS,
         cwd=run.cwd,
     )
-    return parse_imports(records, result)
+    return parse_imports(records, result, names)
 
 
-def parse_imports(records: Records, result: Result) -> ModuleImports | Missing:
-    """Turns the records of the child into the fact; a module in whose import it died counts."""
+def _names(script: ScriptImports) -> tuple[str, ...]:
+    """What the script imports before it, or a module next to it, may change where is looked."""
+    if script.changes_path:
+        return ()
+    return tuple(n for n, line in script.names.items() if not script.own or line < script.own)
+
+
+def parse_imports(
+    records: Records, result: Result, names: Collection[str] = ()
+) -> ModuleImports | Missing:
+    """Turns the records of the child into the fact; a module in whose import it died counts.
+
+    Args:
+        records: of the child.
+        result: how it ended.
+        names: those of the script.
+    """
     values = values_of(records)
     if not (values.get("torch_import") or {}).get("ok"):
         return Missing(why=Why.NOT_ASKED, detail="not imported: `import torch` failed")
@@ -99,4 +124,7 @@ def parse_imports(records: Records, result: Result) -> ModuleImports | Missing:
     end = end_of(records, result)
     if end is not None and end.step.startswith("import "):
         outcomes.setdefault(end.step.removeprefix("import "), end.outcome)
-    return ModuleImports(outcomes=outcomes)
+    return ModuleImports(
+        outcomes={name: one for name, one in outcomes.items() if name not in names},
+        names={name: one for name, one in outcomes.items() if name in names},
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import posixpath
 import re
 
@@ -22,6 +23,14 @@ MOST = 200
 _CHANGES = re.compile(
     r"\bsys\s*\.\s*(?:path|meta_path|modules)\b|\baddsitedir\b|\bos\.exec|\bpip\b"
 )
+#: Packages whose imports are tried: they fail on other releases of each other, and importing them
+#: starts nothing. What loads an engine, such as vllm, is left out.
+TRIED = frozenset(
+    {"accelerate", "datasets", "diffusers", "lightning", "peft", "pytorch_lightning",
+     "transformers", "trl"}
+)  # fmt: skip
+#: More names than any script imports from them.
+_MOST_NAMES = 60
 #: Programs that bring packages of their own, or start the script somewhere else.
 _ELSEWHERE = frozenset(
     set(RUNNERS)
@@ -54,6 +63,26 @@ def imports_of(text: str) -> dict[str, int] | None:
         for name in names:
             found.setdefault(name.partition(".")[0], node.lineno)
     return found
+
+
+def names_of(text: str) -> dict[str, int]:
+    r"""Names that a script imports unconditionally from the packages of `TRIED`, with their lines.
+
+    >>> names_of("from trl import SFTTrainer as T, SFTConfig\nimport peft, os, torch")
+    {'trl:SFTTrainer': 1, 'trl:SFTConfig': 1, 'peft': 2}
+    """
+    tree = syntax_of(text)
+    found: dict[str, int] = {}
+    for node in () if tree is None else tree.body:
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [name.name for name in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names = [f"{node.module}:{name.name}" for name in node.names if name.name != "*"]
+        for name in names:
+            if re.split(r"[.:]", name, maxsplit=1)[0] in TRIED:
+                found.setdefault(name, node.lineno)
+    return dict(itertools.islice(found.items(), _MOST_NAMES))
 
 
 def _starts_elsewhere(command: LaunchCommand) -> bool:
@@ -96,8 +125,14 @@ def script_imports(
     if len(records) < len(names):
         why = Why.TIMEOUT if result.timed_out else Why.BROKEN
         return Missing(why=why, detail=f"`{choice.executable}` did not look for all modules")
+    there = {r["module"] for r in records if r.get("found") and not r.get("own")}
     return ScriptImports(
         script=script,
+        names={
+            name: line
+            for name, line in names_of(text).items()
+            if re.split(r"[.:]", name, maxsplit=1)[0] in there
+        },
         missing={r["module"]: modules[r["module"]] for r in records if not r.get("found")},
         found=tuple(r["module"] for r in records if r.get("found")),
         own=min((modules[r["module"]] for r in records if r.get("own")), default=0),

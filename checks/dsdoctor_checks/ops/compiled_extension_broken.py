@@ -35,6 +35,7 @@ from dsdoctor.api import (
     fail,
     warn,
 )
+from dsdoctor_checks._imports import how_it_ended
 from dsdoctor_checks._pip import pip
 
 CONDITION = Condition(
@@ -77,16 +78,6 @@ _NPU = (
 )
 
 
-def _how(outcome: ImportOutcome) -> str:
-    words = (outcome.message or "").strip().splitlines()
-    said = words[0] if words else "no message"
-    if outcome.error_type == "hang":
-        return f"does not finish: {said}"
-    if outcome.error_type in ("signal", "exit"):
-        return f"is ended by {said}"
-    return f"fails with `{outcome.error_type}: {said}`"
-
-
 @check(CONDITION)
 def extensions_load(
     imports: ModuleImports,
@@ -106,7 +97,7 @@ def extensions_load(
         # a login node or the build of an image, which has no NPU
         undriven = _NPU_DRIVER in (outcome.message or "")
         yield (fail if (used or module in wanted) and not undriven else warn)(
-            f"`import {module}` {_how(outcome)}",
+            f"`import {module}` {how_it_ended(outcome)}",
             effect=_EFFECT.get(module)
             or f"{by} imports it whenever it is installed, so that its models do not load"
             if used

@@ -139,6 +139,8 @@ class ScriptImports(Fact, frozen=True, kw_only=True):
         own: line of the first import that is found next to the script; 0 = none. What is imported
             there may change where later modules are looked for.
         changes_path: the script itself may change where modules are looked for.
+        names: what it imports from packages of the field, as `trl:SFTTrainer` or `peft`, each with
+            its line; not from modules next to the script.
     """
 
     script: str
@@ -146,6 +148,7 @@ class ScriptImports(Fact, frozen=True, kw_only=True):
     found: tuple[str, ...] = ()
     own: int = 0
     changes_path: bool = False
+    names: dict[str, int] = {}
 
 
 class LaunchFiles(Fact, frozen=True, kw_only=True):

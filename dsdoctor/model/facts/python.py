@@ -294,9 +294,12 @@ class ModuleImports(Fact, frozen=True, kw_only=True):
 
     Attributes:
         outcomes: module to how its import ended; those that are not installed are left out.
+        names: the same for what the script imports from other packages (`trl:SFTTrainer`, `peft`),
+            as far as it does so before anything could change where modules are looked for.
     """
 
     outcomes: dict[str, ImportOutcome] = {}
+    names: dict[str, ImportOutcome] = {}
 
 
 class Launcher(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,6 +21,8 @@ def look(name: str, folder: str) -> dict[str, object]:
     except Exception:  # a finder of the environment failed: nothing is known
         return {"module": name, "found": True, "own": False}
     origin = getattr(spec, "origin", None) or ""
+    if not os.path.isabs(origin):  # `built-in`, `frozen`
+        return {"module": name, "found": spec is not None, "own": False}
     place = os.path.dirname(os.path.realpath(origin))
     if os.path.basename(origin).startswith("__init__."):
         place = os.path.dirname(place)

@@ -1,7 +1,7 @@
 r"""Start torch and deepspeed; run as a script in the environment, in a process of its own.
 
     python torch_live.py [--step-seconds N] [--devices 0,GPU-…]
-    python torch_live.py [--step-seconds N] --modules flash_attn,torchvision
+    python torch_live.py [--step-seconds N] --modules flash_attn,torchvision --names trl:SFTTrainer
 
 Any step may hang, abort or be killed, so each is recorded before it begins, as one line on stdout,
 and every answer as soon as it is known:
@@ -17,7 +17,7 @@ and every answer as soon as it is known:
     {"fact": "bf16", "value": true}
     {"fact": "deepspeed_import", "value": {...}}
     {"fact": "accelerator", "value": "cuda"}
-    {"fact": "import flash_attn", "value": {...}}  with --modules, only torch and these are imported
+    {"fact": "import flash_attn", "value": {...}}  with --modules or --names, only torch and these
     {"done": true}
 
 A step that takes longer than --step-seconds ends the process, with the stack on stderr.
@@ -144,12 +144,14 @@ def traceback_of(error: BaseException) -> str:
     return "\n".join(lines[-TRACEBACK_LINES:])
 
 
-def imported(name: str, module: str) -> bool:
-    """Import a module; True if that worked."""
-    step("import " + module)
+def imported(name: str, module: str, attribute: str = "") -> bool:
+    """Import a module, or a name of it; True if that worked."""
+    step(name if attribute else "import " + module)
     begun = time.monotonic()
     try:
         __import__(module)
+        if attribute:
+            import_name(module, attribute)
     except BaseException as error:  # SystemExit too
         absent = (
             type(error).__name__ == "ModuleNotFoundError" and getattr(error, "name", None) == module
@@ -350,11 +352,32 @@ def examine(selectors: list[str]) -> None:
             fact("accelerator_error", failure(error))
 
 
-def import_modules(names: list[str]) -> None:
-    """Imports torch, then each module."""
-    if imported("torch_import", "torch"):
-        for name in names:
-            imported("import " + name, name)
+def import_name(module: str, name: str) -> None:
+    """What `from module import name` does, with its words if there is no such name."""
+    found = sys.modules[module]
+    if hasattr(found, name):
+        return
+    try:
+        __import__(module + "." + name)
+    except ModuleNotFoundError as error:
+        if error.name != module + "." + name:
+            raise
+        place = getattr(found, "__file__", None) or "unknown location"
+        words = "cannot import name %r from %r (%s)" % (name, module, place)
+        raise ImportError(words) from None
+
+
+def import_modules(modules: list[str], names: list[str]) -> None:
+    """Import torch, then modules, then names of installed ones (`trl:SFTTrainer`)."""
+    if not imported("torch_import", "torch"):
+        return
+    for module in modules:
+        imported("import " + module, module)
+    if not getattr(sys.flags, "safe_path", False):
+        del sys.path[0]  # the working folder need not be that of the script
+    for name in names:
+        module, _, attribute = name.partition(":")
+        imported("import " + name, module, attribute)
 
 
 def as_in_a_job() -> None:
@@ -399,8 +422,9 @@ def main(arguments: list[str]) -> None:
         Clock.seconds = 0.0
     as_in_a_job()
     modules = [entry for entry in options.get("--modules", "").split(",") if entry]
-    if modules:
-        import_modules(modules)
+    names = [entry for entry in options.get("--names", "").split(",") if entry]
+    if modules or names:
+        import_modules(modules, names)
     else:
         examine(selectors)
     faulthandler.cancel_dump_traceback_later()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib.machinery
 import os
 import shlex
 import sys
@@ -44,6 +44,7 @@ def command_for(
         return f"uvx --from {whole} dsdoctor"
     quoted = shlex.quote(python or sys.executable or "python")
     if pip is None:
-        pip = importlib.util.find_spec("pip") is not None
+        # not with the finders that setuptools adds, which warn
+        pip = importlib.machinery.PathFinder.find_spec("pip") is not None
     way = f"{quoted} -m pip install" if pip else f"uv pip install --python {quoted}"
     return f"{way} {package}"

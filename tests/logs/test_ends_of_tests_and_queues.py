@@ -59,7 +59,7 @@ def read(text: str) -> Diagnosis:
         pytest.param(
             "Test Suites: 1 failed, 11 passed, 12 total\nTests:       2 failed, 88 passed, 90 total\n"
             "Snapshots:   0 total\nTime:        4.112 s\nRan all test suites.\n",
-            "1 failed, 11 passed",
+            "2 failed, 88 passed",
             id="Jest",
         ),
         pytest.param("Found 2 errors in 2 files (checked 31 source files)\n", "Found 2", id="mypy"),

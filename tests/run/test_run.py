@@ -250,7 +250,6 @@ def test_a_passed_check_leaves_a_snapshot(tmp_path: Path) -> None:
 
 
 MISUSE = [
-    ((), 0, "Usage"),
     (("echo", "hi"), 2, "put `--` before the command"),
     (("echo", "--", "hi"), 2, "only options come before `--`"),
     (("--",), 2, "no command after `--`"),
@@ -262,7 +261,7 @@ MISUSE = [
     (("--metrics", "/etc/passwd/x.prom", "--", "true"), 2, "is not a folder that you may write"),
     (("--requeue", "--", "true"), 2, "needs a Slurm job"),
     (("show", "2020"), 2, "no run is saved"),
-    (("list", "extra"), 2, "unexpected extra argument"),
+    (("list", "extra"), 2, "unexpected argument"),
     (("--runs-dir", "/dev/null/x", "--", "true"), 2, "cannot store the records"),
 ]
 
@@ -276,6 +275,12 @@ def test_misuse_is_one_line(tmp_path: Path, words: tuple[str, ...], status: int,
     if status:
         assert len(done.stderr.strip().splitlines()) == 1
     assert not list((tmp_path / "runs").glob("*"))  # nothing was run
+
+
+def test_without_a_command_its_page_is_an_error(tmp_path: Path) -> None:
+    done = run(tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: dsdoctor run ")
 
 
 def test_variables_are_announced_and_those_of_the_user_stay(tmp_path: Path) -> None:

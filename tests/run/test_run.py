@@ -277,12 +277,6 @@ def test_misuse_is_one_line(tmp_path: Path, words: tuple[str, ...], status: int,
     assert not list((tmp_path / "runs").glob("*"))  # nothing was run
 
 
-def test_without_a_command_its_page_is_an_error(tmp_path: Path) -> None:
-    done = run(tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("Usage: dsdoctor run ")
-
-
 def test_variables_are_announced_and_those_of_the_user_stay(tmp_path: Path) -> None:
     text = "import os, json; print(json.dumps({k: v for k, v in os.environ.items() if k.startswith(('TORCH_', 'PYTHONFAULT'))}))"
     env = {**environment(tmp_path), "TORCH_FR_BUFFER_SIZE": "17"}

@@ -9,6 +9,7 @@ pytorch/strategies/deepspeed.py, deepspeed 0.19.8 runtime/config.py.
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import sys
 import warnings
@@ -138,8 +139,9 @@ def _packages_of(text: str) -> set[str]:
     return found
 
 
+@functools.lru_cache(maxsize=1)  # a check asks several things about one script
 def syntax_of(text: str) -> ast.Module | None:
-    """The syntax tree of a script; None where this Python cannot parse it."""
+    """The syntax tree of a script, not to be changed; None where this Python cannot parse it."""
     if len(text) > _LONGEST or (sys.version_info < (3, 11) and _is_too_deep(text)):
         return None
     try:

@@ -161,7 +161,7 @@ def check(
         reports, master = _from_nodes(places, slots, judge, master_port)
     wanted = None
     if golden is not None:
-        wanted = judge.report(golden, common.load_snapshot(golden).to_json()).traits
+        wanted = judge.report(golden, msgspec.json.encode(common.load_snapshot(golden))).traits
     merged = merge.merge(
         reports,
         cross.between(
@@ -292,7 +292,7 @@ def _from_nodes(
             reports.append(nodes.silent(name, str(error)))
             continue
         fleet_pods.leave_node(snapshot, order, places)
-        data = snapshot.to_json()
+        data = msgspec.json.encode(snapshot)  # it is masked already
         if places["save"]:
             _save(Path(places["save"]), name, data)
         reports.append(judge.report(name, data))

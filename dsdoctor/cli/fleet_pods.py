@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from dsdoctor.cli import common
+from dsdoctor.fleet import own_pod
 from dsdoctor.fleet.fanout import Order
 from dsdoctor.fleet.kubernetes import Target
 from dsdoctor.model.snapshot import Snapshot
@@ -55,6 +56,4 @@ def leave_node(snapshot: Snapshot, order: Order, places: dict[str, Any]) -> None
     """Removes what is about a pod of dsdoctor's own, not about its node."""
     own = order.target.own if order.target is not None else None
     if own is not None:
-        from dsdoctor.fleet.own_pod import leave_node  # noqa: PLC0415  # few ask for it
-
-        leave_node(snapshot, own, is_named=places["python"] is not None)
+        own_pod.leave_node(snapshot, own, is_named=places["python"] is not None)

@@ -203,12 +203,11 @@ def _with_events(wanted: Wanted, pods: dict[str, Pod]) -> dict[str, Pod]:
     """
     if not any(pod.problem.endswith(_NO_REASON) for pod in pods.values()):
         return pods
-    argv = ["kubectl", "get", "events", *wanted.target.place, "--output=json"]
-    argv += ["--field-selector=involvedObject.kind=Pod,type=Warning"]
+    words = ["get", "events", *wanted.target.place, "--output=json"]
+    words += ["--field-selector=involvedObject.kind=Pod,type=Warning"]
     told: dict[str, str] = {}
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        done = process.run(argv, timeout=_CREATE_SECONDS)
-        for item in json.loads(done.stdout)["items"]:
+    with contextlib.suppress(UsageError, ValueError, KeyError, TypeError):
+        for item in json.loads(_kubectl(words, None, "may not list events"))["items"]:
             told[str(item["involvedObject"]["name"])] = one_line(str(item["message"]))
     return {
         node: dataclasses.replace(pod, problem=f"{pod.problem}: {mask(told[pod.name])[:300]}")

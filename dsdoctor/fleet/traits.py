@@ -75,13 +75,11 @@ def traits_of(facts: Facts) -> dict[str, str]:
         found["libc"] = system.libc
     found |= _software(facts)
     resources, node = facts.get(Resources), facts.get(FleetNode)
-    for host in (resources, node):
-        if isinstance(host, (Resources, FleetNode)):
-            if host.cpus_logical is not None:
-                found["CPUs"] = str(host.cpus_logical)
-            if host.memory_total_bytes is not None:
-                # a few MiB differ on every machine
-                found["memory"] = f"{host.memory_total_bytes / GIB:.0f} GiB"
+    host = node if isinstance(resources, Missing) else resources
+    if isinstance(host, (Resources, FleetNode)) and host.memory_total_bytes is not None:
+        found["CPUs"] = str(host.cpus_logical)
+        # a few MiB differ on every machine
+        found["memory"] = f"{host.memory_total_bytes / GIB:.0f} GiB"
     if isinstance(node, FleetNode):
         found |= {f"firmware {device}": text for device, text in node.firmware.items()}
         found |= {f"mount {point}": what for point, what in node.mounts.items()}

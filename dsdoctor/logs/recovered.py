@@ -34,7 +34,7 @@ def training_continued(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
 
 
 #: A row of the table of `nvidia-smi`, with cells or a border, and the end of a quotation around it.
-_OF_NVIDIA_SMI = re.compile(r"\s*(?:\|.{60,}\||[+|][-=+]{60,}[+|]|```)\s*$")
+_OF_NVIDIA_SMI = lazy(r"\s*(?:\|.{60,}\||[+|][-=+]{60,}[+|]|```)\s*$")
 
 
 def log_continued(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:

@@ -30,8 +30,8 @@ from dsdoctor.process import Result
 NVIDIA_VENDOR = "0x10de"
 #: Its name is fixed by UEFI 2.10, 3.3.
 SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
-#: Source: NVIDIA IMEX guide 580, "IMEX Channels", read 2026-11-28.
 UVM_DISABLE_HMM = "/sys/module/nvidia_uvm/parameters/uvm_disable_hmm"
+#: Source: NVIDIA IMEX guide 580, "IMEX Channels", read 2026-11-28.
 IMEX_CHANNELS = "/dev/nvidia-caps-imex-channels/channel*"
 #: PCI classes of VGA-compatible and of 3D controllers (the last two digits vary).
 GPU_CLASSES = ("0x0300", "0x0302")

@@ -65,6 +65,11 @@ def imports_of(text: str) -> dict[str, int] | None:
     return found
 
 
+def _root_of(name: str) -> str:
+    """The package of a name, as in `trl:SFTTrainer` or `lightning.pytorch`."""
+    return re.split(r"[.:]", name, maxsplit=1)[0]
+
+
 def names_of(text: str) -> dict[str, int]:
     r"""Names that a script imports unconditionally from the packages of `TRIED`, with their lines.
 
@@ -80,7 +85,7 @@ def names_of(text: str) -> dict[str, int]:
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
             names = [f"{node.module}:{name.name}" for name in node.names if name.name != "*"]
         for name in names:
-            if re.split(r"[.:]", name, maxsplit=1)[0] in TRIED:
+            if _root_of(name) in TRIED:
                 found.setdefault(name, node.lineno)
     return dict(itertools.islice(found.items(), _MOST_NAMES))
 
@@ -128,11 +133,7 @@ def script_imports(
     there = {r["module"] for r in records if r.get("found") and not r.get("own")}
     return ScriptImports(
         script=script,
-        names={
-            name: line
-            for name, line in names_of(text).items()
-            if re.split(r"[.:]", name, maxsplit=1)[0] in there
-        },
+        names={name: line for name, line in names_of(text).items() if _root_of(name) in there},
         missing={r["module"]: modules[r["module"]] for r in records if not r.get("found")},
         found=tuple(r["module"] for r in records if r.get("found")),
         own=min((modules[r["module"]] for r in records if r.get("own")), default=0),

@@ -58,6 +58,7 @@ from dsdoctor.model.facts.launch import (
     MasterPort,
     Numactl,
     ScriptImports,
+    ScriptSyntax,
 )
 from dsdoctor.model.facts.machine import (
     ContainerRuntimes,
@@ -276,6 +277,7 @@ __all__ = [
     "RunNeeds",
     "Scope",
     "ScriptImports",
+    "ScriptSyntax",
     "Signature",
     "StaleBuilds",
     "Status",

@@ -6,6 +6,7 @@ import ast
 import itertools
 import posixpath
 import re
+from collections.abc import Collection
 
 from dsdoctor.api import LaunchCommand, Missing, RunNeeds, ScriptImports, probe
 from dsdoctor.framework import syntax_of
@@ -31,11 +32,10 @@ TRIED = frozenset(
 )  # fmt: skip
 #: More names than any script imports from them.
 _MOST_NAMES = 60
-#: Programs that bring packages of their own, or start the script somewhere else.
+#: Programs that start the script with an interpreter that is not examined.
 _ELSEWHERE = frozenset(
-    set(RUNNERS)
-    | {"apptainer", "docker", "enroot", "kubectl", "micromamba", "pixi", "podman", "ray",
-       "shifter", "singularity", "ssh", "hatch", "uvx", "pipx"}
+    {"apptainer", "docker", "enroot", "kubectl", "micromamba", "pixi", "podman", "ray",
+     "shifter", "singularity", "ssh", "hatch", "uvx", "pipx"}
 )  # fmt: skip
 
 
@@ -90,11 +90,29 @@ def names_of(text: str) -> dict[str, int]:
     return dict(itertools.islice(found.items(), _MOST_NAMES))
 
 
-def _starts_elsewhere(command: LaunchCommand) -> bool:
-    before = command.argv[: len(command.argv) - len(command.script_args)]
+def starts_elsewhere(command: LaunchCommand) -> bool:
+    """Whether another interpreter than the one examined starts the script."""
     # Slurm's plugin for containers, pyxis: `srun --container-image=…`
     inside = any(option.startswith("container") for option in command.outer)
-    return inside or any(posixpath.basename(word) in _ELSEWHERE for word in before)
+    return inside or has_one_of(command, _ELSEWHERE)
+
+
+def has_one_of(command: LaunchCommand, programs: Collection[str]) -> bool:
+    """Whether one of these programs starts the command."""
+    before = command.argv[: len(command.argv) - len(command.script_args)]
+    return any(posixpath.basename(word) in programs for word in before)
+
+
+def script_of(command: LaunchCommand) -> str:
+    """The Python script that a command starts.
+
+    Raises:
+        HostError: it starts none, or a shell decides which.
+    """
+    script = command.script or ""
+    if not script.endswith(".py") or "$" in script:
+        raise HostError(Why.ABSENT, "the command starts no Python script that can be read")
+    return script
 
 
 @probe
@@ -102,10 +120,9 @@ def script_imports(
     host: Host, run: RunNeeds, command: LaunchCommand, choice: PatientChoice
 ) -> ScriptImports | Missing:
     """Parses the script; a child finds the modules and imports none of them."""
-    script = command.script or ""
-    if not script.endswith(".py") or "$" in script:
-        raise HostError(Why.ABSENT, "the command starts no Python script that can be read")
-    if run.followed or run.batch or _starts_elsewhere(command):
+    script = script_of(command)
+    # a runner may bring packages of its own: `uv run --with peft`
+    if run.followed or run.batch or starts_elsewhere(command) or has_one_of(command, RUNNERS):
         raise HostError(
             Why.UNSUPPORTED, "the environment of the script is chosen by what is around the command"
         )

@@ -151,6 +151,29 @@ class ScriptImports(Fact, frozen=True, kw_only=True):
     names: dict[str, int] = {}
 
 
+class ScriptSyntax(Fact, frozen=True, kw_only=True):
+    """Whether the interpreter can parse the training script and its own modules.
+
+    Attributes:
+        script: the script.
+        parsed: how many files were parsed: the script, and the modules next to it that it
+            imports unconditionally, directly or through each other.
+        file: the first of them that the interpreter cannot parse; None = it parses all.
+        line: the line at which it stops.
+        error_type: `SyntaxError`, `IndentationError`, `TabError` or `ValueError`.
+        error: its message, without the text of the line.
+        newer: version of dsdoctor's own Python if it is a newer one and parses that file.
+    """
+
+    script: str
+    parsed: int = 0
+    file: str | None = None
+    line: int = 0
+    error_type: str = ""
+    error: str = ""
+    newer: str | None = None
+
+
 class LaunchFiles(Fact, frozen=True, kw_only=True):
     """Whether the program and script of the command after `check --` exist.
 

@@ -58,6 +58,7 @@ from dsdoctor.model.facts.launch import (
     MasterPort,
     Numactl,
     ScriptImports,
+    ScriptOptions,
     ScriptSyntax,
 )
 from dsdoctor.model.facts.machine import (
@@ -277,6 +278,7 @@ __all__ = [
     "RunNeeds",
     "Scope",
     "ScriptImports",
+    "ScriptOptions",
     "ScriptSyntax",
     "Signature",
     "StaleBuilds",

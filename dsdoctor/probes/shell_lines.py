@@ -162,6 +162,8 @@ def _chosen(words: tuple[str, ...], variables: Variables) -> tuple[str, tuple[st
 
 def _job_of(words: tuple[str, ...], variables: Variables, deep: int) -> tuple[str, tuple[str, ...]]:
     """The unknown program, or the word after Python, and a job that one of its values starts."""
+    if not words:  # `$RUN` of which one value is empty
+        return "", ()
     at = 0
     if PYTHON.fullmatch(posixpath.basename(words[0])):
         at = min(2 if words[1:2] == ("-m",) else 1, len(words) - 1)

@@ -374,3 +374,8 @@ def test_aliases_in_yaml_are_read_once() -> None:
         f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30)
     )
     assert list(commands_in_yaml(f"{bomb}run: torchrun t.py\n")) == [(30, "torchrun t.py")]
+
+
+def test_a_program_that_may_be_empty_starts_nothing() -> None:
+    text = 'if a; then run="" ; else run="torchrun t.py"; fi\n$run\n$gone\n'
+    assert [job.words for job in launches(text)] == [("torchrun", "t.py")]

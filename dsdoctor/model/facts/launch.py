@@ -174,6 +174,26 @@ class ScriptSyntax(Fact, frozen=True, kw_only=True):
     newer: str | None = None
 
 
+class ScriptOptions(Fact, frozen=True, kw_only=True):
+    """What the training script's own parser says of the command's arguments.
+
+    Attributes:
+        script: the script.
+        of: `argparse`, or `transformers` for options that are fields of dataclasses.
+        unknown: options of the command that the parser does not know.
+        near: for an unknown option, a known one with a similar name.
+        refusal: what else the parser rejects, in its own words; "" = nothing.
+        by_launcher: the option that the launcher passes to every script; "" = none.
+    """
+
+    script: str
+    of: str = "argparse"
+    unknown: tuple[str, ...] = ()
+    near: dict[str, str] = {}
+    refusal: str = ""
+    by_launcher: str = ""
+
+
 class LaunchFiles(Fact, frozen=True, kw_only=True):
     """Whether the program and script of the command after `check --` exist.
 

@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-import difflib
 import posixpath
-import re
-from collections.abc import Collection, Sequence
 
 from dsdoctor.api import LaunchCommand, Missing, Packages, RunNeeds, ScriptOptions, probe
-from dsdoctor.framework import syntax_of
-from dsdoctor.host import Host, HostError, exists, read_text
+from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.base import Why
-from dsdoctor.probes.dataclass_options import Field, fields_of
 from dsdoctor.probes.script_imports import script_of, starts_elsewhere
-from dsdoctor.probes.script_parser import (
-    Classes,
-    Parser,
-    RefusedError,
-    UnknownParserError,
-    parser_of,
-)
-
-#: What a shell would still expand: a word may become several, or none.
-_SYNTAX = re.compile(r"[$`*?{}\[\]]")
-#: How alike two options are, so that one may be meant for the other.
-_ALIKE = 0.75
-#: A parser that reads dataclasses takes all its values from such a file, if it is the only word.
-_FILES = (".json", ".yaml", ".yml")
-#: Files that are read for one class: re-exports of `__init__.py`, and bases.
-_MOST_FILES = 40
 
 
 @probe
@@ -40,36 +18,25 @@ def script_options(
     script = script_of(command)
     if run.container is not None or starts_elsewhere(command):
         raise HostError(Why.UNSUPPORTED, "the script is not on this machine")
-    tree = syntax_of(read_text(host, posixpath.normpath(posixpath.join(run.cwd, script))))
-    if tree is None:
-        raise HostError(Why.UNSUPPORTED, f"`{script}` could not be parsed")
     passed = _of_launcher(command, packages)
     words = [*([passed] if passed else ()), *command.script_args]
     if {"-h", "--help"} & set(words):
         raise HostError(Why.ABSENT, "the script is asked for its help")
+    # argparse and difflib: most checks examine no script
+    from dsdoctor.scripts import arguments  # noqa: PLC0415
+
+    path = posixpath.normpath(posixpath.join(run.cwd, script))
     try:
-        parser = parser_of(tree)
-        if isinstance(parser, Classes):
-            sources = _Sources(host, run, script, packages)
-            fields = {k: f for n in parser.names for k, f in fields_of(n, sources.find).items()}
-            unknown, refusal = _judge_fields(parser, fields, words)
-            flags = {flag for field in fields.values() for flag in field.flags}
-            if refusal.startswith(_REQUIRED) and exists(
-                host, posixpath.join(run.cwd, script.removesuffix(".py") + ".args")
-            ):  # transformers looks for arguments there
-                refusal = ""
-        else:
-            unknown, refusal = _judge(parser, words)
-            flags = set(parser._option_string_actions)  # noqa: SLF001  # argparse has no other way
-    except UnknownParserError as error:
+        judged = arguments.judge(host, path, read_text(host, path), words, run.cwd, packages)
+    except arguments.UnknownParserError as error:
         raise HostError(Why.UNSUPPORTED, str(error)) from error
     return ScriptOptions(
         script=script,
-        of="transformers" if isinstance(parser, Classes) else "argparse",
-        unknown=unknown,
-        near={flag: near for flag in unknown if (near := _near(flag, flags))},
-        refusal=refusal,
-        by_launcher=passed.partition("=")[0] if passed else "",
+        of=judged.of,
+        unknown=judged.unknown,
+        near=judged.near,
+        refusal=judged.refusal,
+        by_launcher=passed.partition("=")[0],
     )
 
 
@@ -88,143 +55,3 @@ def _of_launcher(command: LaunchCommand, packages: Packages | Missing) -> str:
     if version is None:
         return ""
     return "--local_rank=0" if version.startswith("1.") else "--local-rank=0"
-
-
-def _near(flag: str, flags: Collection[str]) -> str:
-    """The option that may be meant; "" = there is none like it."""
-    known = sorted(one for one in flags if one.startswith("--") and not one.startswith("--no"))
-    return "".join(difflib.get_close_matches(flag, known, 1, _ALIKE))
-
-
-_REQUIRED = "the following arguments are required"
-
-
-def _judge(parser: Parser, words: Sequence[str]) -> tuple[tuple[str, ...], str]:
-    """Options that a parser does not know, and what else it rejects, in its own words."""
-    unknown = _unknown(words, parser._option_string_actions)  # noqa: SLF001
-    if any(_SYNTAX.search(word) for word in words):
-        return unknown, ""
-    try:
-        _, left = parser.parse_known_args(list(words))
-    except RefusedError as error:
-        return unknown, str(error)
-    rest = [word for word in left if word != "--"]
-    return unknown, f"unrecognized arguments: {' '.join(rest)}" if rest and not unknown else ""
-
-
-def _unknown(words: Sequence[str], flags: Collection[str]) -> tuple[str, ...]:
-    """Long options of the words that no option begins with, as argparse completes them."""
-    found = []
-    for word in words:
-        if word == "--":
-            break
-        flag = word.partition("=")[0]
-        is_option = flag.startswith("--") and not _SYNTAX.search(flag) and " " not in flag
-        if is_option and not any(one.startswith(flag) for one in flags):
-            found.append(flag)
-    return tuple(found)
-
-
-def _judge_fields(
-    parser: Classes, fields: dict[str, Field], words: Sequence[str]
-) -> tuple[tuple[str, ...], str]:
-    """The same for a parser that reads dataclasses."""
-    if len(words) == 1 and words[0].endswith(_FILES):
-        return (), ""
-    flags = {flag for field in fields.values() for flag in field.flags}
-    own = {"--help", *({"--config"} if parser.has_config else ())}
-    unknown = _unknown(words, flags | own)
-    if unknown or any(_SYNTAX.search(word) for word in words):
-        return unknown, ""
-    given = [word.partition("=")[0] for word in words if word.startswith("-")]
-    by_file = parser.sets_defaults or (parser.has_config and "--config" in given)
-    lacking = [
-        f"--{name}"
-        for name, field in fields.items()
-        if field.required and not any(f.startswith(g) for f in field.flags for g in given)
-    ]
-    if lacking and not by_file:
-        return (), f"{_REQUIRED}: {', '.join(lacking)}"
-    return (), _wrong_number(fields, words)
-
-
-def _wrong_number(fields: dict[str, Field], words: Sequence[str]) -> str:
-    """The first value that is no number where one is expected, as argparse words it."""
-    numbers = {f: field.number for field in fields.values() for f in field.flags if field.number}
-    for word, after in zip(words, (*words[1:], None), strict=True):
-        flag, equals, value = word.partition("=")
-        number = numbers.get(flag)
-        if number is None:
-            continue
-        if not equals and (after is None or after.startswith("--")):
-            return f"argument {flag}: expected one argument"
-        given = value if equals else str(after)
-        try:
-            number(given)
-        except ValueError:
-            return f"argument {flag}: invalid {number.__name__} value: {given!r}"
-    return ""
-
-
-class _Sources:
-    """Finds classes in the script, in modules next to it, and in installed packages."""
-
-    def __init__(
-        self, host: Host, run: RunNeeds, script: str, packages: Packages | Missing
-    ) -> None:
-        """Reads nothing yet."""
-        self._host = host
-        self._script = posixpath.normpath(posixpath.join(run.cwd, script))
-        # a module that is not next to the script is on PYTHONPATH, often with the working folder
-        self._folders = (posixpath.dirname(self._script), posixpath.normpath(run.cwd))
-        found = {} if isinstance(packages, Missing) else packages.packages
-        self._locations = {name: package.location for name, package in found.items()}
-        self._left = _MOST_FILES
-
-    def find(self, file: str, name: str) -> tuple[ast.ClassDef, str] | None:
-        """The class that a file names, and the file that defines it."""
-        path = file or self._script
-        tree = self._tree(path)
-        if tree is None:
-            return None
-        classes = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name]
-        if len(classes) == 1:
-            return classes[0], path
-        root, _, rest = name.partition(".")
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and not rest:
-                for alias in node.names:
-                    if root == (alias.asname or alias.name):
-                        return self._in_module(path, node.module or "", node.level, alias.name)
-            elif isinstance(node, ast.Import) and rest and "." not in rest:
-                for alias in node.names:
-                    if root == (alias.asname or alias.name):
-                        return self._in_module(path, alias.name, 0, rest)
-        return None
-
-    def _in_module(
-        self, path: str, module: str, level: int, name: str
-    ) -> tuple[ast.ClassDef, str] | None:
-        parts = [part for part in module.split(".") if part]
-        if level:
-            folders = [
-                posixpath.normpath(posixpath.join(posixpath.dirname(path), *[".."] * (level - 1)))
-            ]
-        else:
-            package = self._locations.get(parts[0].replace("_", "-").lower(), "") if parts else ""
-            folders = [*self._folders, *([package] if package else ())]
-        for folder in folders:
-            inside = posixpath.join(folder, *parts)
-            for place in (f"{inside}/__init__.py", f"{inside}.py"):
-                if place != path and exists(self._host, place):
-                    return self.find(place, name)
-        return None
-
-    def _tree(self, path: str) -> ast.Module | None:
-        self._left -= 1
-        if self._left < 0:
-            return None
-        try:
-            return syntax_of(read_text(self._host, path))
-        except HostError:
-            return None

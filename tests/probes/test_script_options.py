@@ -13,8 +13,8 @@ from dsdoctor.api import Missing, Packages, RunNeeds, ScriptOptions
 from dsdoctor.host import LocalHost
 from dsdoctor.model.facts.python import Package
 from dsdoctor.probes.command_line import parse_command
-from dsdoctor.probes.dataclass_options import fields_of
 from dsdoctor.probes.script_options import script_options
+from dsdoctor.scripts.dataclass_fields import fields_of
 from dsdoctor.testing import read
 from tests.support.command import clean_environment
 

@@ -45,7 +45,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     for names in (
         "version errors callable_module extras lazy_regex records safe_path files process proc_stat time_limit",
         "model",
-        "framework host hostfile reading yaml_text",
+        "framework host hostfile reading scripts yaml_text",
         "api interpreter recommend",
         "packs logs paste probes profiles settings",
         "collect fact_source fixes host_actions judge precedence report_head",

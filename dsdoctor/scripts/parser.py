@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple, NoReturn
 
 #: What `deepspeed.add_config_arguments` adds.
@@ -66,6 +66,10 @@ class Classes(NamedTuple):
 
 class Parser(argparse.ArgumentParser):
     """The script's parser again; what it rejects is raised instead of printed."""
+
+    def flags(self) -> Collection[str]:
+        """Every way to write an option."""
+        return self._option_string_actions.keys()
 
     def error(self, message: str) -> NoReturn:
         """Raises the message."""
@@ -296,7 +300,7 @@ def _add(parser: Parser, call: ast.Call, *, surely: bool) -> None:
         options["required"] = is_required and surely
     elif not surely:
         options["nargs"] = "*"
-    if len(parser._actions) > _MOST:  # noqa: SLF001  # argparse has no other way to count them
+    if len(parser.flags()) > _MOST:
         raise UnknownParserError("the script has too many options")
     try:
         parser.add_argument(*flags, **options)

@@ -201,23 +201,34 @@ def for_hook(file: Path) -> tuple[Settings, list[str]]:
     return found, problems
 
 
-def without_leftovers(found: Settings, registry: Registry) -> tuple[Settings, tuple[str, ...]]:
+#: How a word of `ignore` is quoted.
+OF_CONFIGURATION = '`ignore = ["{}"]` of the configuration'
+
+
+def without_leftovers(
+    found: Settings, registry: Registry, ignored: str = OF_CONFIGURATION
+) -> tuple[Settings, tuple[str, ...]]:
     """The settings without those of conditions that do not exist, and a line for each of them.
 
     A pack that was removed leaves its tables behind: they must not stop a command.
+
+    Args:
+        found: the settings.
+        registry: what exists.
+        ignored: how a word of `ignore` is quoted, which a command may have taken from an option.
     """
     names = [unit.condition.name for unit in registry]
     warnings: list[str] = []
 
     def report(what: str, name: str) -> None:
         end = f"matches no condition and is ignored{nearest(name, names)}"
-        warnings.append(f"{what} of the configuration {end}")
+        warnings.append(f"{what} {end}")
 
     limits: dict[str, dict[str, float]] = {}
     for name, values in found.limits.items():
         unit = registry.find(name)
         if unit is None:
-            report(f"`[limits.{name}]`", name)
+            report(f"`[limits.{name}]` of the configuration", name)
         else:
             limits[unit.condition.name] = values
     ignore: list[str] = []
@@ -225,7 +236,7 @@ def without_leftovers(found: Settings, registry: Registry) -> tuple[Settings, tu
         if registry.matches(word):
             ignore.append(word)
         else:
-            report(f'`ignore = ["{word}"]`', word)
+            report(ignored.format(word), word)
     kept = Settings(ignore=ignore, limits=limits, hook=found.hook)
     return kept, tuple(warnings)
 

@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from dsdoctor import snapshot_changes
-from dsdoctor.cli import common, html, loading
+from dsdoctor.cli import common, html, loading, options
 from dsdoctor.judge import judge
 from dsdoctor.model.snapshot import differences
 from dsdoctor.report import changes as changed
@@ -15,7 +15,7 @@ from dsdoctor.report import changes as changed
 @click.command("diff")
 @click.argument("before")
 @click.argument("after")
-@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
+@options.report_format
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
 @click.option(
     "-v",

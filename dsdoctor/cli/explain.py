@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from dsdoctor.cli import loading
-from dsdoctor.cli.options import language_option, reader_language
+from dsdoctor.cli.options import language_option, reader_language, text_or_json
 from dsdoctor.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ SIMILAR = (
         if unit.condition.name.startswith(begun)
     ],
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@text_or_json
 @click.option(
     "--checks-dir", multiple=True, metavar="DIR", help="Directory with additional checks."
 )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 import msgspec
 
-from dsdoctor.cli import loading
+from dsdoctor.cli import loading, options
 from dsdoctor.reference import fact_pages
 
 
 @click.command("facts")
 @click.argument("name", required=False, metavar="[FACT]")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@options.text_or_json
 @click.option(
     "--checks-dir", multiple=True, metavar="DIR", help="Directory with additional checks."
 )

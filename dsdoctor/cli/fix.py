@@ -118,7 +118,7 @@ class _WithJob(click.Command):
     is_flag=True,
     help="Install into the environment itself (conda, or pip with CUDA 13) instead of next to it.",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@options.text_or_json
 @options.environment_options
 def command(
     *,

@@ -350,9 +350,7 @@ def bundle_command(*, output: str | None) -> None:
     metavar="SECONDS",
     help="Time limit for each run.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@options.text_or_json
 def smoke_command(*, hosts_in: str, timeout: float, form: str, **given: Any) -> int:
     """Train on pairs of nodes with the real launcher, and find the bad node."""
     slots = hostfile.read(hosts_in)

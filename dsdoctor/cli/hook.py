@@ -133,7 +133,14 @@ for _name, (_text, _scopes) in KINDS.items():
     show_default=True,
     help="Count the runs of the last X hours.",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json", "prometheus"]), default="text")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "prometheus"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
 def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> None:
     """Show what the gate of this node did: runs, jobs passed unchecked and why, blocks, seconds."""
     folders = [Path(name) for name in run_folder] or [default_path(root=True)]

@@ -51,13 +51,21 @@ def become_user(function: C) -> C:
     return option(function)
 
 
-def report_format(function: C) -> C:
-    """The option of a report that is text, JSON or a page."""
-    option = click.option(
-        "--format", "form", type=click.Choice(["text", "json", "html"]), default="text",
+def _format(*kinds: str) -> Callable[[C], C]:
+    return click.option(
+        "--format", "form", type=click.Choice(kinds), default="text",
         show_default=True, help="Output format.",
     )  # fmt: skip
-    return option(function)
+
+
+def report_format(function: C) -> C:
+    """The option of a report that is text, JSON or a page."""
+    return _format("text", "json", "html")(function)
+
+
+def text_or_json(function: C) -> C:
+    """The option of a report that is text or JSON."""
+    return _format("text", "json")(function)
 
 
 def selection(function: C) -> C:

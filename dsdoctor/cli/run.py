@@ -14,7 +14,13 @@ import msgspec
 
 from dsdoctor.cli.groups import Group
 from dsdoctor.cli.numbers import Whole
-from dsdoctor.cli.options import become_user, language_option, reader_language
+from dsdoctor.cli.options import (
+    become_user,
+    language_option,
+    reader_language,
+    report_format,
+    text_or_json,
+)
 from dsdoctor.errors import UsageError
 from dsdoctor.model.plain import printable
 from dsdoctor.run import store
@@ -112,7 +118,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     post-mortem needs is saved in a folder for this run.
 
     Exit status: that of the command; 79 if the preflight check failed and the command was not
-    started.
+    started; 1 if the command succeeded but its output could not be written, such as to a full
+    disk.
 
     \b
     Examples:
@@ -222,7 +229,7 @@ _runs_dir = click.option(
 
 
 @command.command("list")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@text_or_json
 @_runs_dir
 @click.pass_obj
 def list_command(base: Path, form: str) -> int:
@@ -239,7 +246,7 @@ def list_command(base: Path, form: str) -> int:
 
 @command.command("show")
 @click.argument("run", required=False)
-@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
+@report_format
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
 @click.option(
     "--bundle", metavar="FILE", help="Write a redacted archive (.tar.gz) that you can send."
@@ -277,7 +284,7 @@ def show_command(
 @command.command("diff")
 @click.argument("before")
 @click.argument("after")
-@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
+@report_format
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
 @_runs_dir
 @click.pass_obj

@@ -88,7 +88,7 @@ def _fault(text: str | None) -> dict[str, Any] | None:
     "--bisect-budget", type=Finite(min=1), default=600.0, show_default=True,
     metavar="SECONDS", help="Time limit for that search.",
 )  # fmt: skip
-@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
+@options.report_format
 @click.option("-o", "--output", "folder", metavar="DIR", help="Write the proven settings to DIR.")
 @click.option(
     "-v", "--verbose", is_flag=True, help="Also show the last lines of the launcher's output."

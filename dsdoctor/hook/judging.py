@@ -206,7 +206,9 @@ def _settings(
 ) -> tuple[dict[str, dict[str, float]], list[str], list[str]]:
     """Limits and deselected checks that exist, and a line for each that does not."""
     given = settings.Settings(ignore=list(task["ignore"]), limits=dict(task.get("limits", {})))
-    kept, problems = settings.without_leftovers(given, registry)
+    kept, problems = settings.without_leftovers(
+        given, registry, "`{}` (`--ignore`, or `ignore` of the configuration)"
+    )
     limits: dict[str, dict[str, float]] = {}
     wrong = list(problems)
     for name, values in kept.limits.items():

@@ -27,6 +27,12 @@ _AER = re.compile(
 )
 #: nvidia-uvm uvm_pmm_gpu.c, drivers 535 to 590; without such a line HMM works or is off.
 _HMM = "request_free_mem_region() err"
+#: The first and the last of three lines (open-gpu-kernel-modules 515 to 590,
+#: unix/src/osinit.c), which printk may keep in one record.
+_REFUSED = re.compile(
+    r"NVRM: The NVIDIA GPU ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"
+)
+_FALLEN = "fallen off the bus and is not responding to commands"
 _SEVERITY = {"corrected": "corrected", "fatal": "fatal"}
 
 
@@ -55,6 +61,8 @@ def parse_log(text: str, uptime: float | None, source: str) -> KernelLog:
     bus: dict[tuple[str, str], tuple[int, float | None]] = {}
     begins: float | None = None
     hmm_failed = False
+    fallen: dict[str, None] = {}
+    refused = ""
     for raw in text.splitlines():
         stamp = _STAMP.match(raw)
         age = None
@@ -80,6 +88,10 @@ def parse_log(text: str, uptime: float | None, source: str) -> KernelLog:
             bus[key] = (bus.get(key, (0, None))[0] + 1, age)
         elif _HMM in raw:
             hmm_failed = True
+        elif "NVRM: The NVIDIA GPU" in raw and (found := _REFUSED.search(raw)):
+            refused = found[1].lower()
+        elif _FALLEN in raw and refused:
+            fallen[refused] = None
     return KernelLog(
         source=source,
         xids=tuple(xids[-KEPT:]),
@@ -88,6 +100,7 @@ def parse_log(text: str, uptime: float | None, source: str) -> KernelLog:
             for (bdf, severity), (count, age) in sorted(bus.items())
         ),
         hmm_failed=hmm_failed,
+        fallen=tuple(fallen),
         begins_s=begins,
     )
 

@@ -37,7 +37,9 @@ EXTENSIONS = {
     "bitsandbytes": "bitsandbytes",
     "torch-npu": "torch_npu",
 }
-#: The same for those that matter only to a script that imports them.
+#: The same for those that matter only to a script that imports them. A name with a dot is the
+#: library itself, which the package loads only where it is used: setup.py of pytorch3d 0.7, of
+#: detectron2 0.6 and of mmcv 1 and 2, 2026-11-29. A build of mmcv without it is a choice.
 OF_SCRIPTS = {
     "opencv-python": "cv2",
     "opencv-python-headless": "cv2",
@@ -51,6 +53,13 @@ OF_SCRIPTS = {
     "transformer-engine": "transformer_engine",
     "mamba-ssm": "mamba_ssm",
     "causal-conv1d": "causal_conv1d",
+    "torch-scatter": "torch_scatter",
+    "torch-sparse": "torch_sparse",
+    "torch-cluster": "torch_cluster",
+    "pytorch3d": "pytorch3d._C",
+    "detectron2": "detectron2._C",
+    "mmcv": "mmcv._ext",
+    "mmcv-full": "mmcv._ext",
 }
 
 
@@ -73,7 +82,9 @@ def module_imports(
     modules = [module for name, module in EXTENSIONS.items() if name in packages.packages]
     wanted = script.found if isinstance(script, ScriptImports) else ()
     of_script = [name for name in OF_SCRIPTS if name in packages.packages]
-    modules += dict.fromkeys(OF_SCRIPTS[name] for name in of_script if OF_SCRIPTS[name] in wanted)
+    modules += dict.fromkeys(
+        OF_SCRIPTS[name] for name in of_script if OF_SCRIPTS[name].partition(".")[0] in wanted
+    )
     names = () if isinstance(script, Missing) else _names(script)
     if not (modules or names) or "torch" not in packages.packages:
         return ModuleImports()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import re
 import shlex
 import time
@@ -65,7 +67,9 @@ def parse_answer(text: str) -> tuple[float, bool] | None:
 
 
 def resolve(host: Host, name: str) -> tuple[str, ...]:
-    """Addresses of a name from the system's resolver; empty if it has none."""
+    """Addresses of a name from the system's resolver; empty if it has none, itself if it is one."""
+    with contextlib.suppress(ValueError):
+        return (str(ipaddress.ip_address(name)),)
     getent = host.which("getent")
     if getent is None:
         raise HostError(Why.UNSUPPORTED, "`getent` is missing, so names cannot be resolved")

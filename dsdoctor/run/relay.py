@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import selectors
@@ -11,6 +12,8 @@ from collections.abc import Callable
 CHUNK = 1 << 18
 #: How much of the last output is needed to see whether its line has ended.
 _TAIL = 64
+#: A disk is full, a quota is used up, or a file may not be larger: a job told so may die of it.
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 #: Sequences that do not move the cursor, such as colors: they may follow the end of a line.
 _NO_TEXT = re.compile(rb"\x1b\[[0-9;?]*[hlm]")
 
@@ -20,6 +23,8 @@ class Relay:
 
     Attributes:
         open: streams of the job that have not ended.
+        unwritten: why output could not be forwarded, such as a full disk; the job goes on, and its
+            output is stored.
     """
 
     def __init__(self, keep: Callable[[bytes], None]) -> None:
@@ -30,6 +35,8 @@ class Relay:
         self._wakeups: set[int] = set()
         self._typed: Callable[[bytes], None] = lambda _: None
         self._last: tuple[int, bytes] | None = None
+        self._lost: set[int] = set()
+        self.unwritten: OSError | None = None
 
     def add(self, source: int, target: int) -> None:
         """Copies `source` (which the relay then owns) to `target`."""
@@ -89,11 +96,17 @@ class Relay:
             self._keep(data)
         else:
             self._typed(data)
+        if source in self._lost:
+            return
         try:
             _write(self._targets[source], data)
             if source in self._own:
                 self._last = (self._targets[source], data[-_TAIL:])
-        except OSError:
+        except OSError as error:
+            if source in self._own and error.errno in _FULL:
+                self._lost.add(source)
+                self.unwritten = error
+                return
             # the reader has closed its pipe: the job sees that, as it would without dsdoctor
             self.forget(source)
 

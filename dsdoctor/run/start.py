@@ -27,6 +27,8 @@ from dsdoctor.version import __version__
 GRACE_SECONDS = 10.0
 #: Lines about a death; the last one contains the folder with the rest.
 MOST_LINES = 10
+#: Of a command that succeeded but whose output could not be written, as `tee` does it.
+OUTPUT_LOST = 1
 
 
 def _now() -> str:
@@ -97,7 +99,14 @@ def execute(options: RunOptions, say: PrintLine) -> int:
     finally:
         signal.signal(signal.SIGINT, handler)
         flight.forget(record.env_set.get(flight.PIPES, ""))
+    if status == 0 and _unwritten(speak) is not None:
+        return OUTPUT_LOST
     return status if status >= 0 else 128 - status
+
+
+def _unwritten(speak: LinePrinter) -> OSError | None:
+    """Why output of the job that ran last is missing where the caller wanted it."""
+    return None if speak.relay is None else speak.relay.unwritten
 
 
 def _save(folder: Path, record: RunRecord, speak: PrintLine) -> None:
@@ -188,6 +197,10 @@ def _attempts(
             raise store.unusable(options.base, error) from None
         begun = time.time()
         status = record.status = supervisor.run(env)
+        if (lost := _unwritten(speak)) is not None:
+            speak(
+                f"output of the command could not be written: {lost.strerror}; it is in `{folder}`"
+            )
         if record.elsewhere in elsewhere.SLURM:
             started = scheduler.find_job(folder, supervisor.session, begun, time.time())
             record.slurm_job = env.get("SLURM_JOB_ID", "") or started

@@ -175,7 +175,7 @@ def test_settings_may_name_conditions_of_every_scope(tmp_path: Path) -> None:
     assert judging.perform(ignored, Read(LOST)) == 0
     assert found(tmp_path)["findings"] == []
     (problem,) = found(tmp_path)["problems"]
-    assert "no-such-check" in problem
+    assert problem.startswith("`no-such-check` (`--ignore`, or `ignore` of the configuration)")
 
 
 def test_without_a_condition_no_node_is_healthy(

@@ -20,6 +20,19 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
             id="a quantized model is no setting of the config",
         ),
         pytest.param(
+            "ImportError: cannot import name 'packaging' from 'pkg_resources' (/v/pkg_resources/__init__.py)",
+            "dependency-version-conflict",
+            "`python -m pip install 'setuptools<70'`",
+            id="pip knows no package `pkg_resources`",
+        ),
+        pytest.param(
+            "FileNotFoundError: [Errno 2] No such file or directory: "
+            "'/home/user/work/text-generation/installer_files/env/bin/nvcc'",
+            "cuda-toolkit-missing",
+            "CUDA_HOME",
+            id="nvcc is looked for in a folder with a long path",
+        ),
+        pytest.param(
             "AssertionError: num_elems 41943040> buffer 33554432",
             "ds-config-unsupported-combination",
             "`buffer_size`",

@@ -453,6 +453,32 @@ gcc (Ubuntu 11.4.0-1ubuntu1~22.04) 11.4.0
 Copyright (C) 2021 Free Software Foundation, Inc.
 """
 
+LIGHTNING = """\
+* CUDA:
+\t- GPU:
+\t\t- NVIDIA A10G
+\t\t- NVIDIA A10G
+\t- available:         True
+\t- version:           12.1
+* Lightning:
+\t- lightning:         2.2.1
+\t- torch:             2.2.2
+\t- torchmetrics:      1.3.2
+* Packages:
+\t- deepspeed:         0.14.0
+\t- numpy:             1.26.4
+\t- typing-extensions: 4.10.0
+* System:
+\t- OS:                Linux
+\t- architecture:
+\t\t- 64bit
+\t\t- ELF
+\t- processor:         x86_64
+\t- python:            3.10.13
+\t- release:           5.15.0-1055-aws
+\t- version:           #60~20.04.1-Ubuntu SMP Thu Feb 22 15:49:52 UTC 2024
+"""
+
 SMI_LOST = """\
 Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.  Reboot the system to recover this GPU
 """
@@ -471,6 +497,7 @@ ALL = {
     "collect_env system first": COLLECT_ENV_SYSTEM_FIRST,
     "sglang.check_env": SGLANG,
     "sglang.check_env ROCm": SGLANG_ROCM,
+    "collect_env of Lightning": LIGHTNING,
     "ds_report": DS_REPORT,
     "nvidia-smi": SMI,
     "nvidia-smi old": SMI_OLD,

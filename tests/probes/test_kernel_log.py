@@ -110,3 +110,34 @@ def test_no_room_for_the_memory_of_a_gpu() -> None:
     )
     assert parse_log(LOG + line, None, "dmesg").hmm_failed
     assert not parse_log(LOG, None, "dmesg").hmm_failed
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param(
+            "<3>[   14.1] NVRM: The NVIDIA GPU 0000:B3:00.0\n"
+            "<3>[   14.1] NVRM: (PCI ID: 10de:26b5) installed in this system has\n"
+            "<3>[   14.1] NVRM: fallen off the bus and is not responding to commands.\n",
+            id="three records",
+        ),
+        pytest.param(
+            "<3>[   14.1] NVRM: The NVIDIA GPU 0000:b3:00.0\n"
+            "                NVRM: (PCI ID: 10de:26b5) installed in this system has\n"
+            "                NVRM: fallen off the bus and is not responding to commands.\n",
+            id="one record of three lines",
+        ),
+    ],
+)
+def test_a_gpu_that_fell_before_the_driver_took_it_has_no_xid(lines: str) -> None:
+    log = parse_log(lines, 100.0, "dmesg")
+    assert log.fallen == ("0000:b3:00.0",)
+    assert not log.xids
+
+
+def test_a_gpu_with_another_fault_has_not_fallen() -> None:
+    line = (
+        "<3>[ 1.0] NVRM: The NVIDIA GPU 0000:1b:00.0 (PCI ID: 10de:2b85)\n"
+        "<3>[ 1.0] NVRM: installed in this system requires use of the NVIDIA open kernel modules.\n"
+    )
+    assert parse_log(line, 100.0, "dmesg").fallen == ()

@@ -21,7 +21,7 @@ from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.command_line import parse_command
-from dsdoctor.probes.nodes import nodes_reach
+from dsdoctor.probes.nodes import nodes_reach, resolve
 from dsdoctor.process import Result
 from dsdoctor.testing import FakeHost
 from tests.checks import machines
@@ -163,3 +163,8 @@ def test_a_name_is_never_an_option() -> None:
     (ssh,) = [argv for argv in host.ran if argv[0] == "/bin/ssh"]
     assert ssh[-3:-1] == ("--", "me@n1")
     assert ("/bin/getent", "ahosts", "n1") in host.ran
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "10.0.0.17"])
+def test_an_address_needs_no_resolver(address: str) -> None:
+    assert resolve(FakeHost(), address) == (address,)

@@ -125,13 +125,14 @@ SIGNATURES = (
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        pattern=r"(?:No such file or directory|\[Errno 2\]|Errno 13).{0,40}nvcc\b",
+        pattern=r"(?:No such file or directory|\[Errno 2\]|Errno 13)(?:.{0,40}|: ['\x22]/\S{1,300}/)nvcc\b",
         source=(
             "python 3.3-3.14 Objects/exceptions.c, with glibc's words for ENOENT: `nvcc` is "
             "started by torch's and DeepSpeed's builds"
         ),
         examples=(
             "FileNotFoundError: [Errno 2] No such file or directory: '/usr/local/cuda/bin/nvcc'",
+            "[Errno 2] No such file or directory: '/home/user/text-generation/installer_files/env/bin/nvcc'",
             "[Errno 2]nvcc",
             "Errno 13 ... nvcc",
         ),

@@ -63,7 +63,8 @@ def best_toolkit_is_chosen(
     chosen = toolkits.toolkit
     want = pair(torch.cuda)
     roots = [f"{found.root} ({found.version})" for found in toolkits.found if found.usable]
-    if chosen is None or pair(chosen.version) == want:
+    # one without a working nvcc is the fault of `CUDA_HOME`, or of its nvcc, and reported there
+    if chosen is None or not chosen.usable or pair(chosen.version) == want:
         yield ok(toolkits=roots, torch_cuda=torch.cuda)
         return
     fitting = next(

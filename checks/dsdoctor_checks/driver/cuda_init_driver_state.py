@@ -72,6 +72,7 @@ _HMM = (
     "turn HMM off: write `options nvidia_uvm uvm_disable_hmm=1` into `/etc/modprobe.d/uvm.conf`, and reload the"
     " module with `modprobe -r nvidia_uvm && modprobe nvidia_uvm`, or reboot"
 )
+_LOAD = "load the module as root with `modprobe nvidia_uvm`, or with `nvidia-modprobe -c 0 -u`"
 _RELOAD = "reload the module with `modprobe -r nvidia_uvm && modprobe nvidia_uvm`, or reboot"
 
 
@@ -136,7 +137,7 @@ def driver_state_is_good(
         effect="every rank exits at its first CUDA call",
         hint=f"{_RELOAD}; if that does not help, {_HMM}"
         if code == _UNINITIALIZED and isinstance(kernel, NvidiaKernel) and kernel.uvm_hmm
-        else _HINTS.get(code, _RELOAD),
+        else _HINTS.get(code, _RELOAD if uvm else _LOAD),
         code=code,
         text=live.cuda_error,
         nvidia_uvm=uvm,

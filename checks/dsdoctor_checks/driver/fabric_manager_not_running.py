@@ -113,10 +113,15 @@ def fabric_is_up(
         )
     else:
         text = f"CUDA initialization fails with error {code} (system not yet initialized)"
+    what = (
+        "install `nvidia-fabricmanager`, and run `systemctl enable --now nvidia-fabricmanager`"
+        if unserved and _is_absent(manager)
+        else "run `systemctl start nvidia-fabricmanager`"
+    )
     yield fail(
         text,
         effect="CUDA initialization fails with error 802; every rank exits at startup",
-        hint=f"run `systemctl start nvidia-fabricmanager`{on_host(os)}; its version must be the driver's"
+        hint=f"{what}{on_host(os)}; its version must be the driver's"
         + (f" ({driver})" if driver else ""),
         error=_tables.NOT_READY,
         cuda_error_code=code,
@@ -124,6 +129,14 @@ def fabric_is_up(
         states=[gpu.fabric.state for gpu in pending],
         driver=driver,
     )
+
+
+def _is_absent(manager: FabricManager | Missing) -> bool:
+    """Whether no `nv-fabricmanager` that reports its version is installed here."""
+    try:
+        return isinstance(manager, FabricManager) and manager.version is None
+    except NotStated:
+        return False
 
 
 def _switches(manager: FabricManager | Missing) -> str:

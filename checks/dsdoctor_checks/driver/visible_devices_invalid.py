@@ -39,7 +39,7 @@ CONDITION = Condition(
     scope=Scope.JOB,
     since="0.1",
     fixes=("unset-variables",),
-    leads_to=("invalid-device-ordinal", "no-gpu-visible"),
+    leads_to=("invalid-device-ordinal", "no-gpu-visible", "slurm-gpus-not-visible"),
 )
 
 
@@ -74,7 +74,10 @@ def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterat
         yield fail(
             f"`CUDA_VISIBLE_DEVICES={value}` contains `{token}`, but the GPUs here are 0 to {last}",
             effect="CUDA ignores that entry and all after it, and ranks find no device",
-            hint="use indices or UUIDs that `nvidia-smi -L` lists, or unset `CUDA_VISIBLE_DEVICES`",
+            hint="remove `CUDA_VISIBLE_DEVICES` from the job script: Slurm sets it, and numbers the GPUs"
+            " that the job sees from 0"
+            if variable(env, "SLURM_JOB_ID")
+            else "use indices or UUIDs that `nvidia-smi -L` lists, or unset `CUDA_VISIBLE_DEVICES`",
             cuda_visible_devices=value,
             entry=token,
             first_index=0,

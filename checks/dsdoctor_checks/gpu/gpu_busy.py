@@ -94,7 +94,10 @@ def gpus_are_free(
             else f"{used_mib} of {total_mib} MiB ({percent}%) of {named(gpu)} are in use, but the job "
             "expects the GPU to be free",
             effect="the job has that much less memory, and both programs run slower",
-            hint="stop the programs that `nvidia-smi` lists, or start the job on other GPUs",
+            hint="stop the programs that `nvidia-smi` lists, or start the job on other GPUs"
+            if pids
+            else "start the job on other GPUs, or run `fuser -v /dev/nvidia*` as root on the host: it lists"
+            f" programs that `nvidia-smi` does not; if it lists none, run `nvidia-smi --gpu-reset -i {gpu.index}`",
             gpu=gpu.index,
             uuid=gpu.uuid,
             used_mib=used_mib,

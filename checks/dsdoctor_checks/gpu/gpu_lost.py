@@ -23,6 +23,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    KernelLog,
     Missing,
     NotStated,
     NvidiaKernel,
@@ -42,7 +43,11 @@ CONDITION = Condition("gpu-lost", id="DSD601", scope=Scope.NODE, since="0.1")
 
 @check(CONDITION)
 def gpus_answer(
-    gpus: Gpus, run: RunNeeds, env: Environment | Missing, kernel: NvidiaKernel | Missing
+    gpus: Gpus,
+    run: RunNeeds,
+    env: Environment | Missing,
+    kernel: NvidiaKernel | Missing,
+    log: KernelLog | Missing,
 ) -> Iterator[Finding]:
     """Judges errors that concern the whole GPU, and a GPU that the driver left on the bus."""
     for gpu in judged(gpus, run, env):
@@ -66,7 +71,19 @@ def gpus_answer(
             error=error.message,
         )
     left, taken = _left_on_bus(kernel)
-    if left:
+    fallen = [gpu.bdf for gpu in left if isinstance(log, KernelLog) and gpu.bdf in log.fallen]
+    if fallen:
+        yield fail(
+            f"the GPU at {fallen[0]} did not answer when the driver took it (`fallen off the bus`), but it"
+            f" took {taken} of the same type",
+            effect="the machine has fewer GPUs than it should have",
+            hint="power the node off and on; if the GPU does not come back, reseat it and check its power"
+            " cables",
+            bdf=fallen[0],
+            left=[gpu.bdf for gpu in left],
+            taken=taken,
+        )
+    elif left:
         yield warn(
             f"the GPU at {left[0].bdf} is on the PCI bus, but the driver did not take it; it took "
             f"{taken} of the same type",

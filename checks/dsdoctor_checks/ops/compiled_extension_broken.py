@@ -66,6 +66,11 @@ _IMPORTED_BY = {
 }
 #: What the failure means for a module that is not a model's.
 _EFFECT = {"torch_npu": "DeepSpeed does not find the NPUs and runs on the CPU"}
+#: Where packages are built from that pip does not find with what fits this torch (their INSTALL.md).
+_SOURCES = {
+    "pytorch3d": "git+https://github.com/facebookresearch/pytorch3d.git",
+    "detectron2": "git+https://github.com/facebookresearch/detectron2.git",
+}
 #: A library of the driver of Ascend NPUs.
 _NPU_DRIVER = "libascend_hal.so"
 _NO_NPU_DRIVER = (
@@ -92,11 +97,12 @@ def extensions_load(
             continue
         by = _IMPORTED_BY.get(module, "")
         used = bool(by) and packages.version(by) is not None
-        name = module.replace("_", "-")
-        build = f"install --force-reinstall --no-deps --no-cache-dir --no-build-isolation {name}"
+        root = module.partition(".")[0]
+        name = root.replace("_", "-")
+        build = f"install --force-reinstall --no-deps --no-cache-dir --no-build-isolation {_SOURCES.get(root, name)}"
         # a login node or the build of an image, which has no NPU
         undriven = _NPU_DRIVER in (outcome.message or "")
-        yield (fail if (used or module in wanted) and not undriven else warn)(
+        yield (fail if (used or root in wanted) and not undriven else warn)(
             f"`import {module}` {how_it_ended(outcome)}",
             effect=_EFFECT.get(module)
             or f"{by} imports it whenever it is installed, so that its models do not load"

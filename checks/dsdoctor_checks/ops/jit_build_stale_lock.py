@@ -156,12 +156,14 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern=r"file_baton\.py\x22, line",
+        # in `try_acquire`, the folder could not be written to
+        pattern=r"file_baton\.py\x22, line \d{1,4}(?!\d|, in try_acquire)",
         source=(
             "python 3.3-3.14 Lib/traceback.py, Python/traceback.c (faulthandler), for torch "
             "1.0-2.13 utils/file_baton.py"
         ),
         examples=('  File "/x/torch/utils/file_baton.py", line 42, in wait',),
+        not_examples=('  File "/x/torch/utils/file_baton.py", line 28, in try_acquire',),
         level=Level.STRONG,
     ),
     Signature(

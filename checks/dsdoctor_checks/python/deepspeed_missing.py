@@ -191,8 +191,8 @@ SIGNATURES = (
         near=("Error", "Exception: "),
     ),
     Signature(
-        # a command that somebody typed is no message
-        pattern=r"(?i)(?:[`'\x22]|: |\brun |\bwith |\bby )pip3? install (?:-U )?deepspeed\b",
+        # a command that somebody typed is no message, and only people add a release to it
+        pattern=r"(?i)(?:[`'\x22]|: |\brun |\bwith |\bby )pip3? install (?:-U )?deepspeed\b(?! ?[=<>~!]=?\d)",
         source=(
             "transformers 4.10-5.23 integrations/deepspeed.py; accelerate 0.5-1.15 "
             "utils/dataclasses.py; lightning 1.2-2.6 strategies/deepspeed.py"
@@ -204,7 +204,11 @@ SIGNATURES = (
             "DeepSpeed can be installed with pip install deepspeed",
             "Install it by pip install deepspeed",
         ),
-        not_examples=("run pip install deepspeedx==0.14.0", "run pip install torch deepspeed"),
+        not_examples=(
+            "run pip install deepspeedx==0.14.0",
+            "run pip install torch deepspeed",
+            "Went back with `pip install deepspeed==0.8.3`, and now:",
+        ),
         near=("Error", "Exception: "),
     ),
     Signature(

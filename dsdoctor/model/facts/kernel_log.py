@@ -50,6 +50,8 @@ class KernelLog(Fact, frozen=True, kw_only=True):
         bus: PCIe errors, by device and severity.
         hmm_failed: nvidia_uvm found no addresses for the memory of a GPU (HMM), without which CUDA
             does not start.
+        fallen: PCI addresses, with the function, of GPUs that did not answer when the driver took
+            them; it writes no Xid for them.
         begins_s: age of the oldest line, in seconds; None if lines have no timestamps.
     """
 
@@ -57,4 +59,5 @@ class KernelLog(Fact, frozen=True, kw_only=True):
     xids: tuple[XidEvent, ...] = ()
     bus: tuple[BusEvents, ...] = ()
     hmm_failed: bool = False
+    fallen: tuple[str, ...] = ()
     begins_s: float | None = None

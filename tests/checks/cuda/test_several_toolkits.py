@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from dsdoctor.api import Toolkit
 from dsdoctor.testing import judge
 from dsdoctor_checks.cuda import several_toolkits
 from tests.checks import machines as m
@@ -49,6 +50,20 @@ CHECK = several_toolkits.best_toolkit_is_chosen
             },
             ["warn"],
             id="11.8 is chosen where 12.8 is installed for torch cu128",
+        ),
+        pytest.param(
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(
+                    Toolkit(root="/opt/train", source="CUDA_HOME"), m.toolkit("12.8")
+                ),
+                "deep_speed_install": m.DEEPSPEED,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
+            ["ok"],
+            id="a folder without nvcc is chosen, which is reported as an invalid CUDA_HOME",
         ),
         pytest.param(
             {

@@ -102,3 +102,18 @@ def test_what_turns_hmm_off_is_told_where_the_kernel_has_no_room_for_it() -> Non
     assert "hmm" not in assert_fail(judge(CHECK, nvidia_kernel=off, **facts)).hint
     sound = judge(CHECK, nvidia_kernel=on, kernel_log=log, torch_live=m.live(), gpus=facts["gpus"])
     assert sound.statuses == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("modules", "first"),
+    [
+        pytest.param(("nvidia",), "load the module", id="nvidia_uvm is not loaded"),
+        pytest.param(("nvidia", "nvidia_uvm"), "reload the module", id="nvidia_uvm is loaded"),
+    ],
+)
+def test_a_module_that_is_not_loaded_is_not_unloaded_first(
+    modules: tuple[str, ...], first: str
+) -> None:
+    kernel = msgspec.structs.replace(m.kernel(), modules=modules)
+    found = judge(CHECK, torch_live=m.live(999), nvidia_kernel=kernel, gpus=m.gpus("A100"))
+    assert found.findings[0].hint.startswith(first)

@@ -218,3 +218,21 @@ def test_error_802_of_gpus_without_nvlink_is_not_of_a_fabric(
         gpus=m.gpus("H100"),
     )
     assert "conf-compute -srs 1" in state.worst.hint
+
+
+@pytest.mark.parametrize(
+    ("version", "first"),
+    [
+        pytest.param(None, "install `nvidia-fabricmanager`", id="it was never installed"),
+        pytest.param("570.195.03", "run `systemctl start", id="it was stopped"),
+    ],
+)
+def test_the_hint_installs_what_is_not_there(version: str | None, first: str) -> None:
+    found = judge(
+        CHECK,
+        gpus=m.gpus("V100", "V100"),
+        nvml=m.nvml(),
+        fabric_manager=FabricManager(switches=6, running=False, version=version),
+        environment=m.NO_ENV,
+    )
+    assert found.findings[0].hint.startswith(first)

@@ -110,3 +110,16 @@ CHECK = visible_devices_invalid.names_exist
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
     assert judge(CHECK, **facts).statuses == expected
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        pytest.param({}, "unset `CUDA_VISIBLE_DEVICES`", id="set by the user"),
+        pytest.param({"SLURM_JOB_ID": "7"}, "from the job script", id="set over what Slurm sets"),
+    ],
+)
+def test_the_hint_fits_the_place(variables: dict[str, str], words: str) -> None:
+    env = m.env(CUDA_VISIBLE_DEVICES="4,5", **variables)
+    found = judge(CHECK, gpus=m.gpus("A100", "A100"), environment=env)
+    assert words in found.findings[0].hint

@@ -81,3 +81,24 @@ from dsdoctor_checks.gpu import gpu_busy
 )
 def test_rows(fact: Gpu, expected: str) -> None:
     assert judge(gpu_busy.gpus_are_free, gpus=Gpus(gpus=(fact,))).status == expected
+
+
+@pytest.mark.parametrize(
+    ("processes", "words"),
+    [
+        pytest.param((), "fuser -v /dev/nvidia*", id="nvidia-smi lists none"),
+        pytest.param(
+            (GpuProcess(pid=7, kind="compute", used_bytes=9 << 30),),
+            "stop the programs",
+            id="nvidia-smi lists one",
+        ),
+    ],
+)
+def test_the_hint_finds_who_holds_the_memory(processes: tuple[GpuProcess, ...], words: str) -> None:
+    gpu = Gpu(
+        index=6,
+        memory_used_bytes=10 << 30,
+        memory_total_bytes=80 << 30,
+        processes=processes,
+    )
+    assert words in judge(gpu_busy.gpus_are_free, gpus=Gpus(gpus=(gpu,))).findings[0].hint

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor import packs
-from dsdoctor.api import Gpu, Gpus, NvidiaKernel, Nvml, NvmlError, PciGpu, TorchLive
+from dsdoctor.api import Gpu, Gpus, KernelLog, NvidiaKernel, Nvml, NvmlError, PciGpu, TorchLive
 from dsdoctor.judge import judge as report_of
 from dsdoctor.model import snapshot
 from dsdoctor.model.facts.python import ImportOutcome
@@ -92,3 +92,31 @@ def test_a_gpu_that_the_driver_left_on_the_bus(gpus: tuple[PciGpu, ...], expecte
     seen = Gpus(gpus=(Gpu(index=0, uuid="GPU-1"),), count=1)
     found = judge(gpu_lost.gpus_answer, gpus=seen, nvidia_kernel=NvidiaKernel(pci=gpus))
     assert found.status == expected
+
+
+@pytest.mark.parametrize(
+    ("fallen", "expected"),
+    [
+        pytest.param(("0000:02:00.0",), "fail", id="it fell off the bus before the driver took it"),
+        pytest.param(("0000:09:00.0",), "warn", id="another one fell"),
+        pytest.param((), "warn", id="the log has no reason"),
+    ],
+)
+def test_the_kernel_log_tells_why_a_gpu_was_left(fallen: tuple[str, ...], expected: str) -> None:
+    found = judge(
+        gpu_lost.gpus_answer,
+        gpus=Gpus(gpus=(Gpu(index=0, uuid="GPU-1"),), count=1),
+        nvidia_kernel=NvidiaKernel(pci=(pci(1, "nvidia"), pci(2, None))),
+        kernel_log=KernelLog(source="dmesg", fallen=fallen),
+    )
+    assert found.status == expected
+
+
+def test_a_gpu_that_fell_once_and_is_back_is_no_fault() -> None:
+    found = judge(
+        gpu_lost.gpus_answer,
+        gpus=Gpus(gpus=(Gpu(index=0, uuid="GPU-1"),), count=1),
+        nvidia_kernel=NvidiaKernel(pci=(pci(1, "nvidia"), pci(2, "nvidia"))),
+        kernel_log=KernelLog(source="dmesg", fallen=("0000:02:00.0",)),
+    )
+    assert found.status == "ok"

@@ -168,3 +168,57 @@ def test_only_what_the_script_imports_is_tried_of_the_others() -> None:
         module_imports.function(host, RunNeeds(), choice, installed, ABSENT, script)
         asked = [argv for argv in host.ran if "--modules" in argv]
         assert asked[-1][asked[-1].index("--modules") + 1] == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "how"),
+    [
+        pytest.param(("pytorch3d",), ["fail"], "git+https", id="the script imports its package"),
+        pytest.param((), ["warn"], "git+https", id="no known script imports it"),
+    ],
+)
+def test_a_library_that_its_package_loads_late(
+    found: tuple[str, ...], expected: list[str], how: str
+) -> None:
+    words = "libtorch_cuda_cu.so: cannot open shared object file: No such file or directory"
+    broken = ImportOutcome(ok=False, error_type="ImportError", message=words)
+    judged = judge(
+        CHECK,
+        module_imports=ModuleImports(outcomes={"pytorch3d._C": broken}),
+        packages=packages(pytorch3d="0.7.2"),
+        script_imports=ScriptImports(script="train.py", found=found),
+        patient=ABSENT,
+    )
+    assert judged.statuses == expected
+    assert how in judged.findings[0].hint
+
+
+class Asked(FakeHost):
+    """A host that keeps what its child was asked to import."""
+
+    modules = ""
+
+    def run(self, argv: Any, **options: Any) -> Result:
+        self.modules = argv[list(argv).index("--modules") + 1]
+        return super().run(argv, **options)
+
+
+@pytest.mark.parametrize(
+    ("installed", "script", "asked"),
+    [
+        pytest.param("pytorch3d", "pytorch3d", "pytorch3d._C", id="its own library is tried"),
+        pytest.param("mmcv_full", "mmcv", "mmcv._ext", id="a distribution of another name"),
+        pytest.param("torch_scatter", "torch_scatter", "torch_scatter", id="the package loads it"),
+    ],
+)
+def test_what_the_script_imports_is_tried(installed: str, script: str, asked: str) -> None:
+    host = Asked(files={"/v/python": ""}, commands={"/v/python": ""})
+    module_imports.function(
+        host,
+        RunNeeds(),
+        PatientChoice(executable="/v/python", chosen_by="x", why="x"),
+        packages(torch="2.0.1", **{installed: "1.0"}),
+        ABSENT,
+        ScriptImports(script="train.py", found=(script, "torch")),
+    )
+    assert host.modules == asked

@@ -22,6 +22,7 @@ from dsdoctor.probes.machine import container_of
 OF_HOST = re.compile(
     r"\breboot|\bresets? (?:the|all) GPU|`(?:sudo )?(?:modprobe|sysctl|systemctl|setpci|mount)\b"
     r"|`nvidia-smi [^`]*` as root|nvidia-persistenced|\bdmesg\b|kernel command line|\bBIOS\b"
+    r"|\bpower (?:the node|it) off\b"
     r"|\b(?:re)?install(?: the)?(?: NVIDIA)? driver|\bupgrade (?:the driver|it) to|timesyncd"
 )
 #: A hint with one of these words already mentions containers.

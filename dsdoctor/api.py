@@ -57,9 +57,6 @@ from dsdoctor.model.facts.launch import (
     MasterAddress,
     MasterPort,
     Numactl,
-    ScriptImports,
-    ScriptOptions,
-    ScriptSyntax,
 )
 from dsdoctor.model.facts.machine import (
     ContainerRuntimes,
@@ -114,6 +111,13 @@ from dsdoctor.model.facts.repair import (
     Wheel,
 )
 from dsdoctor.model.facts.run import ContainerStart, Floors, PlanNeeds, RunNeeds, Scope
+from dsdoctor.model.facts.script import (
+    ScriptCalls,
+    ScriptImports,
+    ScriptOptions,
+    ScriptSyntax,
+    WrongArgument,
+)
 from dsdoctor.model.facts.storage import Checkpoint, CheckpointFile, Place, Quota, Storage
 from dsdoctor.model.facts.toolchain import (
     BuildLock,
@@ -277,6 +281,7 @@ __all__ = [
     "Run",
     "RunNeeds",
     "Scope",
+    "ScriptCalls",
     "ScriptImports",
     "ScriptOptions",
     "ScriptSyntax",
@@ -298,6 +303,7 @@ __all__ = [
     "Wheel",
     "Why",
     "Write",
+    "WrongArgument",
     "XidEvent",
     "check",
     "fail",

@@ -97,6 +97,13 @@ def starts_elsewhere(command: LaunchCommand) -> bool:
     return inside or has_one_of(command, _ELSEWHERE)
 
 
+def interpreter_is_examined(run: RunNeeds, command: LaunchCommand, choice: PatientChoice) -> bool:
+    """Whether the script runs in the environment that is examined, as far as the command shows."""
+    # a runner may bring packages or a Python of its own: `uv run --with peft`
+    chosen = choice.chosen_by == "the command" or not has_one_of(command, RUNNERS)
+    return chosen and run.container is None and not starts_elsewhere(command)
+
+
 def has_one_of(command: LaunchCommand, programs: Collection[str]) -> bool:
     """Whether one of these programs starts the command."""
     before = command.argv[: len(command.argv) - len(command.script_args)]
@@ -121,7 +128,6 @@ def script_imports(
 ) -> ScriptImports | Missing:
     """Parses the script; a child finds the modules and imports none of them."""
     script = script_of(command)
-    # a runner may bring packages of its own: `uv run --with peft`
     if run.followed or run.batch or starts_elsewhere(command) or has_one_of(command, RUNNERS):
         raise HostError(
             Why.UNSUPPORTED, "the environment of the script is chosen by what is around the command"

@@ -7,17 +7,24 @@ import posixpath
 from dsdoctor.api import LaunchCommand, Missing, Packages, RunNeeds, ScriptOptions, probe
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.base import Why
-from dsdoctor.probes.script_imports import script_of, starts_elsewhere
+from dsdoctor.model.facts.python import PatientChoice
+from dsdoctor.probes.script_imports import interpreter_is_examined, script_of
 
 
 @probe
 def script_options(
-    host: Host, run: RunNeeds, command: LaunchCommand, packages: Packages | Missing
+    host: Host,
+    run: RunNeeds,
+    command: LaunchCommand,
+    choice: PatientChoice,
+    packages: Packages | Missing,
 ) -> ScriptOptions | Missing:
     """Reads the parser from the script's source, and gives it the words of the command."""
     script = script_of(command)
-    if run.container is not None or starts_elsewhere(command):
-        raise HostError(Why.UNSUPPORTED, "the script is not on this machine")
+    if not interpreter_is_examined(run, command, choice):
+        raise HostError(
+            Why.UNSUPPORTED, "the environment of the script is chosen by what is around the command"
+        )
     passed = _of_launcher(command, packages)
     words = [*([passed] if passed else ()), *command.script_args]
     if {"-h", "--help"} & set(words):

@@ -11,8 +11,7 @@ from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.interpreter import run_child
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.python import PatientChoice
-from dsdoctor.probes.command_tables import RUNNERS
-from dsdoctor.probes.script_imports import has_one_of, imports_of, script_of, starts_elsewhere
+from dsdoctor.probes.script_imports import imports_of, interpreter_is_examined, script_of
 
 #: Seconds for all files; they may be on a slow network disk.
 SECONDS = 30.0
@@ -30,8 +29,7 @@ def script_syntax(
 ) -> ScriptSyntax | Missing:
     """Finds the files from here; a child of the interpreter parses them and runs nothing."""
     script = script_of(command)
-    chosen = choice.chosen_by == "the command" or not has_one_of(command, RUNNERS)
-    if run.container is not None or starts_elsewhere(command) or not chosen:
+    if not interpreter_is_examined(run, command, choice):
         raise HostError(
             Why.UNSUPPORTED, "the interpreter of the script is chosen by what is around the command"
         )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import difflib
-import posixpath
 import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from dsdoctor.framework import syntax_of
-from dsdoctor.host import Host, HostError, exists, read_text
+from dsdoctor.host import Host, exists
 from dsdoctor.model.facts.base import Missing
 from dsdoctor.model.facts.python import Packages
 from dsdoctor.scripts.dataclass_fields import Field, fields_of
@@ -19,18 +17,18 @@ from dsdoctor.scripts.parser import (
     Parser,
     RefusedError,
     UnknownParserError,
+    is_parser,
     parser_of,
+    words_are_untouched,
 )
+from dsdoctor.scripts.renamed import successor
+from dsdoctor.scripts.sources import Sources
 
 __all__ = ["Judged", "UnknownParserError", "judge"]
 #: What a shell would still expand: a word may become several, or none.
 _SYNTAX = re.compile(r"[$`*?{}\[\]]")
-#: How alike two options are, so that one may be meant for the other.
-_ALIKE = 0.75
 #: A parser that reads dataclasses takes all its values from such a file, if it is the only word.
 _FILES = (".json", ".yaml", ".yml")
-#: Files that are read for one script: re-exports of `__init__.py`, and bases.
-_MOST_FILES = 40
 _REQUIRED = "the following arguments are required"
 
 
@@ -67,11 +65,14 @@ def judge(
     tree = syntax_of(text)
     if tree is None:
         raise UnknownParserError(f"`{path}` could not be parsed")
+    words_are_untouched(tree)
+    sources = Sources(host, path, cwd, packages)
+    tree, file = _place_of(tree, sources)
     parser = parser_of(tree)
     if isinstance(parser, Classes):
         of = "transformers"
-        sources = _Sources(host, path, cwd, packages)
-        fields = {k: f for n in parser.names for k, f in fields_of(n, sources.find).items()}
+        named = (fields_of(name, sources.find_class, file) for name in parser.names)
+        fields = {name: field for fields in named for name, field in fields.items()}
         flags = {flag for field in fields.values() for flag in field.flags}
         unknown, refusal = _judge_fields(parser, fields, words)
         # transformers looks for more arguments there
@@ -84,10 +85,37 @@ def judge(
     return Judged(of, unknown, near, refusal)
 
 
+def _place_of(tree: ast.Module, sources: Sources) -> tuple[ast.Module, str]:
+    """The script, or the one module whose function it calls, as `train_mem.py` of LLaVA does.
+
+    The second value is the path of the module; "" = the script.
+    """
+    if any(map(is_parser, ast.walk(tree))):
+        return tree, ""
+    imported = {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    called = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    places = {found[1] for name in sorted(imported & called) if (found := sources.find("", name))}
+    trees = {path: inner for path in places if (inner := sources.tree(path)) is not None}
+    states = [path for path, inner in trees.items() if any(map(is_parser, ast.walk(inner)))]
+    if len(states) != 1:
+        return tree, ""
+    return trees[states[0]], states[0]
+
+
 def _near(flag: str, flags: Collection[str]) -> str:
-    """The option that may be meant; "" = there is none like it."""
-    known = sorted(one for one in flags if one.startswith("--") and not one.startswith("--no"))
-    return "".join(difflib.get_close_matches(flag, known, 1, _ALIKE))
+    """The option that may be meant; "" = there is none."""
+    known = {one[2:] for one in flags if one.startswith("--") and not one.startswith("--no")}
+    near = successor(flag[2:], known)
+    return f"--{near}" if near else ""
 
 
 def _judge(parser: Parser, words: Sequence[str]) -> tuple[tuple[str, ...], str]:
@@ -155,65 +183,3 @@ def _wrong_number(fields: dict[str, Field], words: Sequence[str]) -> str:
         except ValueError:
             return f"argument {flag}: invalid {number.__name__} value: {given!r}"
     return ""
-
-
-class _Sources:
-    """Finds classes in the script, in modules next to it, and in installed packages."""
-
-    def __init__(self, host: Host, script: str, cwd: str, packages: Packages | Missing) -> None:
-        """Reads nothing yet."""
-        self._host = host
-        self._script = script
-        # a module that is not next to the script is on PYTHONPATH, often with the working folder
-        self._folders = (posixpath.dirname(self._script), posixpath.normpath(cwd))
-        found = {} if isinstance(packages, Missing) else packages.packages
-        self._locations = {name: package.location for name, package in found.items()}
-        self._left = _MOST_FILES
-
-    def find(self, file: str, name: str) -> tuple[ast.ClassDef, str] | None:
-        """The class that a file names, and the file that defines it."""
-        path = file or self._script
-        tree = self._tree(path)
-        if tree is None:
-            return None
-        classes = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name]
-        if len(classes) == 1:
-            return classes[0], path
-        root, _, rest = name.partition(".")
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and not rest:
-                for alias in node.names:
-                    if root == (alias.asname or alias.name):
-                        return self._in_module(path, node.module or "", node.level, alias.name)
-            elif isinstance(node, ast.Import) and rest and "." not in rest:
-                for alias in node.names:
-                    if root == (alias.asname or alias.name):
-                        return self._in_module(path, alias.name, 0, rest)
-        return None
-
-    def _in_module(
-        self, path: str, module: str, level: int, name: str
-    ) -> tuple[ast.ClassDef, str] | None:
-        parts = [part for part in module.split(".") if part]
-        if level:
-            folders = [
-                posixpath.normpath(posixpath.join(posixpath.dirname(path), *[".."] * (level - 1)))
-            ]
-        else:
-            package = self._locations.get(parts[0].replace("_", "-").lower(), "") if parts else ""
-            folders = [*self._folders, *([package] if package else ())]
-        for folder in folders:
-            inside = posixpath.join(folder, *parts)
-            for place in (f"{inside}/__init__.py", f"{inside}.py"):
-                if place != path and exists(self._host, place):
-                    return self.find(place, name)
-        return None
-
-    def _tree(self, path: str) -> ast.Module | None:
-        self._left -= 1
-        if self._left < 0:
-            return None
-        try:
-            return syntax_of(read_text(self._host, path))
-        except HostError:
-            return None

@@ -91,11 +91,16 @@ def parser_of(tree: ast.Module) -> Parser | Classes:
     plain = [call for call in calls if _last_name(call.func) == "ArgumentParser"]
     if len(of_classes) + len(plain) != 1:
         raise UnknownParserError("the script has no parser, or several")
-    _words_are_untouched(tree)
+    words_are_untouched(tree)
     if of_classes:
         _is_the_package_s(tree, dotted(of_classes[0].func))
         return _classes(of_classes[0], calls)
     return _plain(tree, plain[0], calls)
+
+
+def is_parser(node: ast.AST) -> bool:
+    """Whether a call makes a parser of a command line."""
+    return isinstance(node, ast.Call) and _last_name(node.func) in {"ArgumentParser", *_OF_CLASSES}
 
 
 def dotted(node: ast.AST) -> str:
@@ -112,8 +117,12 @@ def _last_name(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else dotted(node)
 
 
-def _words_are_untouched(tree: ast.Module) -> None:
-    """Whether the parser reads the words of the command line as they are."""
+def words_are_untouched(tree: ast.Module) -> None:
+    """Returns if a parser reads the words of the command line as they are.
+
+    Raises:
+        UnknownParserError: the script may change them.
+    """
     for node in ast.walk(tree):
         held: ast.expr | None = None
         if isinstance(node, ast.ImportFrom) and node.module == "sys":

@@ -11,7 +11,7 @@ import pytest
 
 from dsdoctor.api import Missing, Packages, RunNeeds, ScriptOptions
 from dsdoctor.host import LocalHost
-from dsdoctor.model.facts.python import Package
+from dsdoctor.model.facts.python import Package, PatientChoice
 from dsdoctor.probes.command_line import parse_command
 from dsdoctor.probes.script_options import script_options
 from dsdoctor.scripts.dataclass_fields import fields_of
@@ -38,6 +38,7 @@ def asked(folder: Path, text: str, command: str, **facts: Any) -> ScriptOptions 
         LocalHost(clean_environment(folder)),
         run_needs=RunNeeds(cwd=str(folder), command=words),
         launch_command=parse_command(words),
+        patient_choice=PatientChoice(executable="python", chosen_by="--python"),
         packages=facts.get("packages", Packages()),
     )
     return found
@@ -172,7 +173,7 @@ def installed() -> Packages:
                      id="all is known"),
         pytest.param("-m m --output_dir o --rate 1e-4", (), "", id="an alias"),
         pytest.param("--model m --output_dir o --evaluation_strategy no",
-                     ("--evaluation_strategy",), "", id="renamed in transformers 4.46"),
+                     ("--evaluation_strategy",), "", id="renamed"),
         pytest.param("--model m --output_dir o --hidden 2", ("--hidden",), "", id="no option"),
         pytest.param("--output_dir o", (), "the following arguments are required: --model",
                      id="required"),
@@ -192,6 +193,19 @@ def test_options_of_dataclasses(
     assert isinstance(found, ScriptOptions)
     assert (found.unknown, found.refusal) == (unknown, refusal)
     assert found.of == "transformers"
+
+
+def test_the_module_whose_function_is_called_is_read(tmp_path: Path) -> None:
+    (tmp_path / "near.py").write_text(NEAR)
+    (tmp_path / "inner").mkdir()
+    main = CLASSES.replace("first, second", "def run():\n    first, second")
+    (tmp_path / "inner" / "main.py").write_text(main)
+    text = "import os\nfrom inner.main import run\nif __name__ == '__main__':\n    run()\n"
+    words = "torchrun train.py --model m --depth 1 --output_dir o --nope 1"
+    found = asked(tmp_path, text, words, packages=installed())
+    assert isinstance(found, ScriptOptions)
+    assert found.unknown == ("--nope",)
+    assert isinstance(asked(tmp_path, text.replace("    run()", "    x()"), words), Missing)
 
 
 @pytest.mark.parametrize(

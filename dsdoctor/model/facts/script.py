@@ -1,0 +1,102 @@
+"""Facts about the training script, read from its source."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dsdoctor.model.facts.base import Fact
+
+
+class ScriptImports(Fact, frozen=True, kw_only=True):
+    """Modules that the training script imports unconditionally, as the interpreter finds them.
+
+    Attributes:
+        script: the script.
+        missing: modules that the interpreter does not find, each with its line.
+        found: modules that it finds.
+        own: line of the first import that is found next to the script; 0 = none. What is imported
+            there may change where later modules are looked for.
+        changes_path: the script itself may change where modules are looked for.
+        names: what it imports from packages of the field, as `trl:SFTTrainer` or `peft`, each with
+            its line; not from modules next to the script.
+    """
+
+    script: str
+    missing: dict[str, int] = {}
+    found: tuple[str, ...] = ()
+    own: int = 0
+    changes_path: bool = False
+    names: dict[str, int] = {}
+
+
+class ScriptSyntax(Fact, frozen=True, kw_only=True):
+    """Whether the interpreter can parse the training script and its own modules.
+
+    Attributes:
+        script: the script.
+        parsed: how many files were parsed: the script, and the modules next to it that it
+            imports unconditionally, directly or through each other.
+        file: the first of them that the interpreter cannot parse; None = it parses all.
+        line: the line at which it stops.
+        error_type: `SyntaxError`, `IndentationError`, `TabError` or `ValueError`.
+        error: its message, without the text of the line.
+        newer: version of dsdoctor's own Python if it is a newer one and parses that file.
+    """
+
+    script: str
+    parsed: int = 0
+    file: str | None = None
+    line: int = 0
+    error_type: str = ""
+    error: str = ""
+    newer: str | None = None
+
+
+class ScriptOptions(Fact, frozen=True, kw_only=True):
+    """What the training script's own parser says of the command's arguments.
+
+    Attributes:
+        script: the script.
+        of: `argparse`, or `transformers` for options that are fields of dataclasses.
+        unknown: options of the command that the parser does not know.
+        near: for an unknown option, what it is called there, or one with a similar name.
+        refusal: what else the parser rejects, in its own words; "" = nothing.
+        by_launcher: the option that the launcher passes to every script; "" = none.
+    """
+
+    script: str
+    of: str = "argparse"
+    unknown: tuple[str, ...] = ()
+    near: dict[str, str] = {}
+    refusal: str = ""
+    by_launcher: str = ""
+
+
+class WrongArgument(msgspec.Struct, frozen=True, kw_only=True):
+    """An argument that a class or function of an installed package does not take.
+
+    Attributes:
+        line: line of the call.
+        called: what is called, as the script writes it.
+        argument: the argument's name.
+        near: what it is called there, or one with a similar name; "" = there is none.
+        package: top-level module of the package.
+    """
+
+    line: int
+    called: str
+    argument: str
+    near: str = ""
+    package: str = ""
+
+
+class ScriptCalls(Fact, frozen=True, kw_only=True):
+    """Calls of the training script that fail whenever it runs.
+
+    Attributes:
+        script: the script.
+        wrong: arguments that what is called does not take, in the order of their lines.
+    """
+
+    script: str
+    wrong: tuple[WrongArgument, ...] = ()

@@ -1,0 +1,42 @@
+"""Calls of the training script whose arguments the installed packages do not take."""
+
+from __future__ import annotations
+
+import posixpath
+
+from dsdoctor.api import (
+    LaunchCommand,
+    Missing,
+    Packages,
+    RunNeeds,
+    ScriptCalls,
+    WrongArgument,
+    probe,
+)
+from dsdoctor.framework import syntax_of
+from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.model.facts.base import Why
+from dsdoctor.model.facts.python import PatientChoice
+from dsdoctor.probes.script_imports import interpreter_is_examined, script_of
+
+
+@probe
+def script_calls(
+    host: Host, run: RunNeeds, command: LaunchCommand, choice: PatientChoice, packages: Packages
+) -> ScriptCalls | Missing:
+    """Reads the script, and what it calls, from their source; nothing is imported or run."""
+    script = script_of(command)
+    if not interpreter_is_examined(run, command, choice):
+        raise HostError(
+            Why.UNSUPPORTED, "the environment of the script is chosen by what is around the command"
+        )
+    path = posixpath.normpath(posixpath.join(run.cwd, script))
+    tree = syntax_of(read_text(host, path))
+    if tree is None:
+        raise HostError(Why.UNSUPPORTED, f"`{script}` could not be parsed")
+    # difflib: most checks examine no script
+    from dsdoctor.scripts.calls import wrong_calls  # noqa: PLC0415
+    from dsdoctor.scripts.sources import Sources  # noqa: PLC0415
+
+    found = wrong_calls(tree, Sources(host, path, run.cwd, packages))
+    return ScriptCalls(script=script, wrong=tuple(WrongArgument(**one._asdict()) for one in found))

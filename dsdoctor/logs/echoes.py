@@ -20,6 +20,7 @@ ECHOES = lazy(
     r"|WorkerCrashedError|RayTaskError|PapermillExecutionError|RemoteException|BrokenPipeError|EOFError$"
     r"|OSError: handle is closed"  # CPython multiprocessing/connection.py
     r"|^Exception: -- Process \d{1,6} terminated with "  # torch 1.0-1.5 multiprocessing/spawn.py
+    r"|FatalError: `Termination signal` is detected"
     # vllm 0.6-0.17 v1/engine/utils.py, exceptions.py, engine/multiprocessing/client.py
     r"|Engine core initialization failed|EngineDeadError|Engine process failed to start"
     r"|EngineCore encountered an issue",
@@ -50,11 +51,15 @@ OPAQUE_TEXT = lazy(
 CAUGHT = lazy(
     r"Caught \w{1,60} in (?:DataLoader worker process|replica|pin memory thread|background)\b"
 )
+#: paddlepaddle 2.0-3.2 (paddle/fluid/platform/init.cc), of SIGTERM.
+TERMINATED = "`Termination signal` is detected by the operating system"
 _SIGNALLED = lazy(r"got signal: (\d{1,2})\b")
 
 
 def signal_of(error: Error) -> str:
     """The signal from outside that ended the launcher, as `SIGTERM`; "" for other exceptions."""
+    if TERMINATED in error.message:
+        return signal.SIGTERM.name
     if not error.type.endswith("SignalException"):
         return ""
     found = _SIGNALLED.search(error.message)

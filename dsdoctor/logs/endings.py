@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from dsdoctor.lazy_regex import lazy
-from dsdoctor.logs.errors import EXCEPTION, FENCE, KEPT_ERRORS
+from dsdoctor.logs.errors import EXCEPTION, FENCE, KEPT_ERRORS, TRACEBACK
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.hits import Scan
 from dsdoctor.logs.marks import FATAL_MARKS, mark_pattern
@@ -114,6 +114,8 @@ RAISED, WARNED = "Exception raised from ", lazy(r"(?:\[rank\d{1,6}\]:)?\[W\d{3,4
 NATIVE_STACK = lazy(
     r"#\d{1,3} {1,2}0x[0-9a-f]{8,16} in \S|\s*(?:\* )?frame #\d{1,3}: 0x[0-9a-f]{8,16} \S"
 )
+#: What a logger says at the level of an error.
+LOGGED = lazy(r"\b(?:ERROR|CRITICAL)\b[\s\]:|-]+(?P<said>[A-Za-z].{9,400})$")
 #: Last lines that are searched.
 LAST_LINES = 8
 #: How a script around the run ends its log if the run failed, and how a summary of tests ends.
@@ -245,6 +247,18 @@ def is_cut_off(tail: Sequence[tuple[int, str]]) -> bool:
     fences = [at for at, text in enumerate(lines) if at and text.lstrip().startswith(FENCE)]
     quoted = [lines[:at] for at in fences if not EXCEPTION.match(lines[at - 1].strip())]
     return any(_stops_in_a_frame(one) for one in [*quoted, lines])
+
+
+def logged_above(tail: Sequence[tuple[int, str]]) -> str:
+    """What a logger said at the level of an error right above the last traceback, "" without it.
+
+    >>> logged_above([(1, "[ERROR] - Training failed: no ranks left"), (2, TRACEBACK + ":")])
+    'Training failed: no ranks left'
+    """
+    lines = [text for _, text in tail if text.strip()]
+    heads = [at for at, text in enumerate(lines) if TRACEBACK in text]
+    said = LOGGED.search(lines[heads[-1] - 1]) if heads and heads[-1] else None
+    return said["said"].strip() if said and TRACEBACK not in said["said"] else ""
 
 
 def _stops_in_a_frame(lines: list[str]) -> bool:

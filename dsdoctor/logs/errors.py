@@ -11,11 +11,9 @@ from dsdoctor.logs.frames import GENERATED, Frame, in_library
 from dsdoctor.logs.plain_errors import (
     NAMED_EXCEPTION,
     NAMED_LITERALS,
-    NATIVE_ASSERT,
-    PLAIN_ERRORS,
     PLAIN_LITERALS,
     QUOTE,
-    native_frame,
+    plain_error,
 )
 from dsdoctor.logs.progress import Steps
 
@@ -337,14 +335,11 @@ class Tracebacks:
             return
         if not any(literal in PLAIN_LITERALS for literal in literals):
             return
-        for pattern, name in PLAIN_ERRORS:
-            if plain := pattern.search(stripped):
-                self._add(stripped, number, rank, name, plain["message"], when)
-                if name == NATIVE_ASSERT and self.errors:
-                    self.errors[-1] = msgspec.structs.replace(
-                        self.errors[-1], frames=(native_frame(plain),)
-                    )
-                return
+        if plain := plain_error(stripped):
+            name, message, frames = plain
+            self._add(stripped, number, rank, name, message, when)
+            if frames and self.errors:
+                self.errors[-1] = msgspec.structs.replace(self.errors[-1], frames=frames)
 
     def _add(
         self,

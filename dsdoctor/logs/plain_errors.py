@@ -53,7 +53,16 @@ PLAIN_ERRORS = (
         lazy(r"^\S{0,300}python[\w.]{0,12}: (?P<message>No module named [\w.]{1,200})$"),
         "ModuleNotFoundError",
     ),
-    (lazy(r"(?P<message>.{0,400}Assertion `[^`]*` failed.*)"), DEVICE_ASSERT),
+    # `failed` is on the next line if a narrow terminal wrapped it
+    (lazy(r"(?P<message>.{0,400}Assertion `[^`]*`(?: failed.*|\s*$))"), DEVICE_ASSERT),
+    # torch 0.1-1.8 (aten/src/THC/THCGeneral.cpp), before the exception of Python or Lua
+    (
+        lazy(
+            r"^THCudaCheck FAIL file=\S{1,400} line=\d{1,7} error=\d{1,4} : "
+            r"(?P<message>device-side assert triggered)"
+        ),
+        DEVICE_ASSERT,
+    ),
     # torch 1.5-2.13 (c10/cuda/CUDAException.cpp), where no Python code catches it
     (
         lazy(r"^what\(\):  (?P<message>CUDA error: device-side assert triggered.*)"),
@@ -86,12 +95,28 @@ PLAIN_LITERALS = (
     "can't open file",
     ASSERTION,
     "what():  CUDA error: device-side assert",
+    "THCudaCheck FAIL file=",
     "Error while finding module specification for",
     ": No module named ",
 )
 
 
-def native_frame(found: re.Match[str]) -> Frame:
+def plain_error(line: str) -> tuple[str, str, tuple[Frame, ...]] | None:
+    """The exception that a line states: its type, its message and its place in native code.
+
+    >>> plain_error("x.cu:9: f: block: [0,0,0], thread: [1,0,0] Assertion `i < n` failed.")[0]
+    'DeviceAssert'
+    """
+    for pattern, name in PLAIN_ERRORS:
+        if found := pattern.search(line):
+            message: str = found["message"]
+            if name == DEVICE_ASSERT and message.rstrip().endswith(INLINE):
+                message = f"{message.rstrip()} failed."
+            return name, message, (_native_frame(found),) if name == NATIVE_ASSERT else ()
+    return None
+
+
+def _native_frame(found: re.Match[str]) -> Frame:
     """The place of a check in native code, from the line that it prints."""
     called = CALLED.search(found["function"])
     return Frame(found["file"], called[0] if called else found["function"], int(found["line"]))

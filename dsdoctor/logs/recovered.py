@@ -11,6 +11,7 @@ from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.endings import LAST_LINES, NATIVE_STACK
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import FEW, TAIL, Scan
+from dsdoctor.logs.outlived import ALIVE
 from dsdoctor.logs.progress import LOADING, step_of
 from dsdoctor.model.diagnosis import Cause
 
@@ -145,6 +146,23 @@ def stopped_on_request(scans: Sequence[Scan]) -> bool:
         and any(ASKED_TO_STOP in text for number, text in scan.tail if number < error.line)
         for scan in scans
         for error in scan.errors
+    )
+
+
+def long_past(scans: Sequence[Scan]) -> bool:
+    """Whether a log of one process goes on for long below all its exceptions.
+
+    What logs to it either caught them, or was started again. With several ranks, the rest may only
+    wait for the one that died.
+    """
+    if len(scans) != 1 or not scans[0].errors or not scans[0].tail:
+        return False
+    (scan,) = scans
+    last = max([hit.line for hit in scan.hits] + [error.line for error in scan.errors])
+    return (
+        not scan.failures
+        and all(error.rank is None for error in scan.errors)
+        and scan.tail[-1][0] - last > ALIVE
     )
 
 

@@ -201,6 +201,8 @@ def message_of(error: Error) -> str:
     """
     if (key := FULL_KEY.match(error.more)) and key["key"] not in error.message:
         return f"{error.message} ({key['key']})"
+    if not error.message.strip("=-"):  # a rule above a report
+        return ""
     more = error.more.strip().partition("  ")[0]  # up to an empty line
     if not error.message.endswith(":") or not more or OTHERS.match(more):
         return error.message

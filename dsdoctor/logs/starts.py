@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 
 from dsdoctor.lazy_regex import lazy
@@ -12,6 +13,8 @@ from dsdoctor.logs.products import package_of, passes_on
 
 #: A command of an installed package: torchrun, accelerate, deepspeed.
 COMMAND = lazy(r"/bin/[\w-]+$")
+#: What Python prints if it does not find the script (CPython 3.3-3.14 Modules/main.c).
+NOT_FOUND = lazy(r"python[\w.]{0,12}: can't open file '?(?P<script>[^']{1,300}?)'?: \[Errno 2\]")
 #: What ends a script before it has done anything: an option that it does not accept, or a file of
 #: its own that Python cannot compile.
 NOT_COMPILED = ("SyntaxError", "IndentationError", "TabError")
@@ -66,6 +69,8 @@ def imported_anew(errors: Sequence[Error]) -> int:
         return line
     if any(error.rank is not None for error in errors):
         return 0
+    if line := _under_another_name(errors):
+        return line
     if line := _above_the_steps(errors):
         return line
     begun = [error for error in errors if _imports(error)]
@@ -74,6 +79,25 @@ def imported_anew(errors: Sequence[Error]) -> int:
     last = begun[-1]
     ran = [e for e in errors if e.line < last.begun and _is_same_script_later(e, last)]
     return last.begun if ran and ran[-1].chain != last.chain else 0
+
+
+def _under_another_name(errors: Sequence[Error]) -> int:
+    """The line below which a script ran after Python had not found it under another name, else 0.
+
+    Python ends there, and all ranks are started with the same name.
+    """
+    found = 0
+    for earlier, later in itertools.pairwise(errors):
+        if not earlier.traced and _is_statement(later) and not _of_a_package(later):
+            missing = NOT_FOUND.search(earlier.text)
+            if missing and _base(missing["script"]) != _base(later.frames[0].file):
+                found = earlier.line + 1
+    return found
+
+
+def _base(path: str) -> str:
+    """The name of a file without its folder."""
+    return re.split(r"[\\/]", path)[-1]
 
 
 def _above_the_steps(errors: Sequence[Error]) -> int:

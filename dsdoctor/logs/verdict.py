@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dsdoctor.logs import ray_deaths, reader
 from dsdoctor.logs.answers import Answer, answered_by
 from dsdoctor.logs.candidates import Choice, sorted_errors
+from dsdoctor.logs.echoes import TERMINATED as PADDLES
 from dsdoctor.logs.echoes import is_echo, signal_of, told_by
 from dsdoctor.logs.endings import (
     installed,
     is_cut_off,
     is_mistake_in_script,
     last_words,
+    logged_above,
     only_began,
     reported_by_a_library,
     succeeded,
@@ -33,6 +35,7 @@ from dsdoctor.logs.raised import explained, raised_by, releases_of
 from dsdoctor.logs.recovered import (
     answered_requests,
     log_continued,
+    long_past,
     recurring,
     served_since,
     stopped_on_request,
@@ -58,8 +61,10 @@ ANYBODYS = frozenset({"AttributeError", "KeyError", "NameError", "TypeError"})
 #: Outcomes of an exception that no condition covers.
 UNKNOWN = frozenset({Outcome.UNRECOGNISED, Outcome.USER_CODE})
 #: When exceptions do not mean that a run failed.
-HARMLESS = (recurring, answered_requests, stopped_on_request)
+HARMLESS = (recurring, long_past, answered_requests, stopped_on_request)
 DIED = "the run died and the log does not show why"
+#: torchrun's own exception after a rank has died: it says nothing of the reason.
+LAUNCHERS = "ChildFailedError"
 
 
 def judge(
@@ -111,7 +116,15 @@ def judge(
         )
     ):
         causes = ()
-    outcome, summary = _outcome(causes, error, marks, choice.silent, blank=blank, open_end=open_end)
+    outcome, summary = _outcome(
+        causes,
+        error,
+        marks,
+        choice.silent,
+        blank=blank,
+        open_end=open_end,
+        last_exception=scans[0].errors[-1].line if not done and long_past(scans) else 0,
+    )
     said = answered.get(error) if error is not None and outcome in UNKNOWN else None
     if said is not None and said.known is not None:
         said = None
@@ -138,12 +151,12 @@ def judge(
     if outcome is Outcome.CLEAN and (
         breaks_off or any(scan.cut and not scan.document for scan in scans)
     ):
-        outcome, summary = Outcome.UNRECOGNISED, "the log breaks off in the middle of a traceback"
+        outcome, summary = Outcome.UNRECOGNISED, _breaking_off(scans)
     if outcome is Outcome.CLEAN and scans and all(scan.told for scan in scans):
         outcome, summary = _told(scans)
     unknown = outcome is Outcome.UNRECOGNISED
-    if choice.silent is not None:
-        error = None  # it only follows from the silent failure
+    if choice.silent is not None or (error is not None and error.type == LAUNCHERS):
+        error = None  # it only follows from the failure of a rank
     decided = choice.decided_by if outcome in {Outcome.CAUSE, Outcome.USER_CODE} else ""
     return Diagnosis(
         outcome=outcome,
@@ -213,6 +226,7 @@ def _outcome(
     *,
     blank: bool,
     open_end: bool,
+    last_exception: int = 0,
 ) -> tuple[Outcome, str]:
     if causes:
         return Outcome.CAUSE, causes[0].message
@@ -223,15 +237,16 @@ def _outcome(
             f"{who_ended(silent)} ended first, with exit status {silent.code}, and its lines do "
             "not show why; what the other ranks report follows from that"
         )
-    if error is not None:
+    if error is not None and error.type != LAUNCHERS:
         from dsdoctor.logs.own_fault import (  # noqa: PLC0415  # most logs have a cause
             is_about_data,
             is_user_code,
         )
 
         if name := signal_of(error):
+            who = "a rank" if PADDLES in error.message else "the launcher"
             return Outcome.UNRECOGNISED, (
-                f"{name} from outside ended the launcher, but the log does not show who sent it"
+                f"{name} from outside ended {who}, but the log does not show who sent it"
             )
         what = words_of(error)
         if is_user_code(error):
@@ -241,11 +256,22 @@ def _outcome(
             return Outcome.UNRECOGNISED, f"no known condition fits: {what}"
     if ray_deaths.is_death(error, marks):
         return Outcome.UNRECOGNISED, ray_deaths.told(marks)
-    if any(name in marks for name in FATAL_MARKS):
+    if error is not None or any(name in marks for name in FATAL_MARKS):
         return Outcome.UNRECOGNISED, DIED
     if open_end:
         return Outcome.UNRECOGNISED, "the log ends before the processes it started have ended"
-    return Outcome.CLEAN, "the log shows no failure"
+    return Outcome.CLEAN, (
+        f"the last exception is at line {last_exception}, and the log goes on for long below it"
+        if last_exception
+        else "the log shows no failure"
+    )
+
+
+def _breaking_off(scans: Sequence[Scan]) -> str:
+    said = next(filter(None, (logged_above(scan.tail) for scan in scans)), "")
+    return "the log breaks off in the middle of a traceback" + (
+        f"; above it stands {presentable(said)!r}" if said else ""
+    )
 
 
 def _told(scans: Sequence[Scan]) -> tuple[Outcome, str]:
@@ -309,8 +335,8 @@ def _first_error(scans: Sequence[Scan], choice: Choice) -> Error | None:
 
 
 def _raised(error: Error | None, scans: Sequence[Scan]) -> RaisedBy | None:
-    """What raised an exception; None if a signal from outside caused it."""
-    if error is None or signal_of(error):
+    """What raised an exception; None if a signal from outside or a dead rank caused it."""
+    if error is None or signal_of(error) or error.type == LAUNCHERS:
         return None
     return raised_by(error, _releases(scans))
 

@@ -285,3 +285,52 @@ def test_the_table_that_was_printed_after_a_failure_is_no_later_part_of_the_run(
     table = "".join(row.format(n=n % 8) + border for n in range(24))
     assert said(banner + table + "```\n") == "fabric-manager-not-running"
     assert said(banner + table + "".join(f"loss at {n}\n" for n in range(40))) == "clean"
+
+
+def test_a_script_that_ran_after_its_name_was_corrected() -> None:
+    missing = "/usr/bin/python: can't open file '{}': [Errno 2] No such file or directory\n"
+    assert said(missing.format("/home/u/trian.py") + RESULTS + TYPO) == "user-code"
+    assert said(missing.format("trian.py") + RESULTS + OOM) == "gpu-oom"
+    assert said(missing.format("trian.py")) == "launch-file-missing"
+    # other nodes may have the script, and what they lose is a peer
+    assert said(missing.format("train.py") + RESULTS + TYPO) == "launch-file-missing"
+
+
+#: What a logger writes of an exception that a program caught.
+CAUGHT = (
+    "2026-03-30 13:32:41 - ERROR - request failed, retrying\n"
+    "Traceback (most recent call last):\n"
+    '  File "/home/u/serve.py", line 311, in main\n'
+    "    answer()\n"
+    "RuntimeError: No available devices\n"
+)
+
+
+def logged(count: int) -> str:
+    return "".join(f"2026-03-30 13:34:47 - INFO - item {n} is written\n" for n in range(count))
+
+
+def test_a_log_that_goes_on_for_long_below_its_exceptions() -> None:
+    found = read(logged(30) + CAUGHT + logged(1200))
+    assert found.outcome is Outcome.CLEAN
+    assert found.summary == (
+        "the last exception is at line 35, and the log goes on for long below it"
+    )
+    assert said(logged(30) + CAUGHT + logged(200)) == "user-code"
+    # what another rank writes does not show that the one of the exception lives
+    one = "".join(f"[rank1]: {line}\n" for line in CAUGHT.splitlines()[1:])
+    two = "".join(f"[rank0]: {line}\n" for line in logged(1200).splitlines())
+    assert said(one + two) == "user-code"
+
+
+def test_a_launchers_exception_is_not_a_script_under_another_name() -> None:
+    found = (
+        "/home/u/venv/bin/python3: can't open file '/home/u/gen.py': [Errno 2] No such file or"
+        " directory\nTraceback (most recent call last):\n"
+        '  File "/home/u/venv/bin/torchrun", line 8, in <module>\n'
+        "    sys.exit(main())\n"
+        '  File "/home/u/venv/lib/python3.9/site-packages/torch/distributed/run.py", line 794, in'
+        " main\n    run(args)\n"
+        "ValueError: nothing was started\n"
+    )
+    assert said(found) == "launch-file-missing"

@@ -125,6 +125,21 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
+        pattern=r"The third-party dynamic library \((?P<library>(?!libcuda\b)[\w.+-]{1,80})\) that Paddle depends on is not configured correctly",
+        source="paddlepaddle 2.0-3.2 paddle/phi/backends/dynload/dynamic_loader.cc",
+        message="PaddlePaddle does not find the library `{library}`",
+        hint="add the folder of `{library}` to `LD_LIBRARY_PATH`, or install the library for the CUDA"
+        " release that this paddlepaddle-gpu was built for",
+        examples=(
+            "RuntimeError: (PreconditionNotMet) The third-party dynamic library (libcudnn.so) that Paddle depends on is not configured correctly. (error code is libcudnn.so: cannot open shared object file)",
+        ),
+        not_examples=(
+            "The third-party dynamic library (libcuda.so) that Paddle depends on is not configured correctly.",
+        ),
+        level=Level.CERTAIN,
+        masks=("nccl-version-mismatch", "cudnn-mismatch"),
+    ),
+    Signature(
         pattern=r"version `?libcudart\.so[\d.]*'? not found",
         source="glibc 2.17-2.41 elf/dl-version.c",
         examples=(

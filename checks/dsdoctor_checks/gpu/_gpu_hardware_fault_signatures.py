@@ -65,9 +65,9 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern="ECCUncorrectable",
-        source="CUDA 10.1-13.0 driver_types.h, cudaGetErrorName: cudaErrorECCUncorrectable",
-        examples=("ECCUncorrectable",),
+        pattern="ECCUncorrectable|CUDA_ERROR_ECC_UNCORRECTABLE",
+        source="CUDA 10.1-13.0 driver_types.h, cudaGetErrorName; cuda.h, cuGetErrorName",
+        examples=("cudaErrorECCUncorrectable", "CUDA_ERROR_ECC_UNCORRECTABLE"),
         level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
@@ -128,12 +128,15 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
-        pattern="CUDA error: (?:an illegal instruction was encountered|hardware stack error)",
-        source="CUDA 7.0-13.0 cudart, cudaGetErrorString",
+        pattern=r"(?:CUDA error: |cuda runtime error \(\d{1,4}\) : |cudaErrorIllegalInstruction: )an illegal instruction was encountered|CUDA_ERROR_ILLEGAL_INSTRUCTION\b",
+        source="CUDA 7.0-13.0 cudaGetErrorString, cudaGetErrorName, cuGetErrorName; torch 0.3-1.8 aten/src/THC/THCGeneral.cpp",
         examples=(
             "RuntimeError: CUDA error: an illegal instruction was encountered",
-            "RuntimeError: CUDA error: hardware stack error",
+            "RuntimeError: cuda runtime error (73) : an illegal instruction was encountered at /x/THC.cu:9",
+            "CUDARuntimeError: cudaErrorIllegalInstruction: an illegal instruction was encountered",
+            "CudaAPIError: [715] Call to cuMemcpyDtoH results in CUDA_ERROR_ILLEGAL_INSTRUCTION",
         ),
+        not_examples=("CUDA_ERROR_ILLEGAL_INSTRUCTION_SET",),
         level=Level.WEAK,
         message="A kernel used an instruction that the GPU does not know",
         hint="look for `Xid` in `dmesg`; without one, rebuild the extension whose "
@@ -166,11 +169,10 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern=r"CUDA_ERROR_(?:CONTAINED|HARDWARE_STACK_ERROR|NVLINK_UNCORRECTABLE)\b",
+        pattern=r"CUDA_ERROR_(?:CONTAINED|NVLINK_UNCORRECTABLE)\b",
         source="CUDA 10.2-13.0 cuda.h, cuGetErrorName",
         examples=(
             "CUDA_ERROR_CONTAINED",
-            "CUDA_ERROR_HARDWARE_STACK_ERROR",
             "CUDA_ERROR_NVLINK_UNCORRECTABLE",
         ),
         level=Level.CERTAIN,
@@ -248,9 +250,12 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern="the launch timed out and was terminated",
-        source="cuda runtime 12.9.79 libcudart.so.12",
-        examples=("RuntimeError: CUDA error: the launch timed out and was terminated",),
+        pattern="the launch timed out and was terminated|CUDA_ERROR_LAUNCH_TIMEOUT",
+        source="cuda runtime 12.9.79 libcudart.so.12; CUDA 10.2-13.0 cuda.h, cuGetErrorName",
+        examples=(
+            "RuntimeError: CUDA error: the launch timed out and was terminated",
+            "CudaAPIError: [702] Call to cuMemcpyDtoH results in CUDA_ERROR_LAUNCH_TIMEOUT",
+        ),
         level=Level.WEAK,
         message="A kernel ran longer than the driver's watchdog allows",
         hint="use a GPU without a display, or a smaller batch; if the GPU has no "

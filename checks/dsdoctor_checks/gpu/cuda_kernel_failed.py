@@ -95,8 +95,8 @@ SIGNATURES = (
         masks=_VICTIMS,
     ),
     Signature(
-        pattern=r"CUDA (?:driver )?error: (?P<what>an illegal memory access was encountered|unspecified launch failure|misaligned address|invalid program counter|operation not supported on global/shared address space|hardware stack error)",
-        source="torch 1.9-2.13 c10/cuda/CUDAException.cpp; CUDA 12.8 cudaGetErrorString",
+        pattern=r"(?:CUDA (?:driver )?error: |cuda runtime error \(\d{1,4}\) : |cudaError[A-Z]\w{1,40}: )(?P<what>an illegal memory access was encountered|unspecified launch failure|misaligned address|invalid program counter|operation not supported on global/shared address space|hardware stack error)",
+        source="torch 1.9-2.13 c10/cuda/CUDAException.cpp, 0.3-1.8 aten/src/THC/THCGeneral.cpp; CUDA 7.0-13.0 cudaGetErrorString, after cudaGetErrorName in cupy and numba",
         message="A CUDA kernel failed: {what}",
         examples=(
             "RuntimeError: CUDA error: an illegal memory access was encountered",
@@ -106,8 +106,34 @@ SIGNATURES = (
             "torch.AcceleratorError: CUDA error: operation not supported on global/shared address space",
             "RuntimeError: CUDA error: hardware stack error",
             "RuntimeError: CUDA driver error: an illegal memory access was encountered",
+            "RuntimeError: cuda runtime error (77) : an illegal memory access was encountered at /x/THC/THCReduceAll.cuh:327",
+            "CUDARuntimeError: cudaErrorLaunchFailure: unspecified launch failure",
         ),
-        not_examples=(),
+        not_examples=("nothing is known of an illegal memory access was encountered",),
+        masks=_VICTIMS,
+    ),
+    Signature(
+        pattern=r"(?P<what>CUDA_ERROR_(?:ILLEGAL_ADDRESS|LAUNCH_FAILED|MISALIGNED_ADDRESS|INVALID_PC|HARDWARE_STACK_ERROR))\b",
+        source="CUDA 7.0-13.0 cuda.h, cuGetErrorName, as TensorFlow, XLA, numba and Triton print it",
+        message="A CUDA kernel failed ({what})",
+        examples=(
+            "CudaAPIError: [700] Call to cuMemcpyDtoH results in CUDA_ERROR_ILLEGAL_ADDRESS",
+            "failed to synchronize the stop event: CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure",
+            "CUDA_ERROR_MISALIGNED_ADDRESS: misaligned address",
+            "CUDA_ERROR_INVALID_PC: invalid program counter",
+            "CUDA_ERROR_HARDWARE_STACK_ERROR",
+        ),
+        not_examples=("CUDA_ERROR_ILLEGAL_ADDRESS_SPACE",),
+        masks=_VICTIMS,
+    ),
+    Signature(
+        # CUDA's runtime says of it only "device-side assert triggered", which is read as the script's
+        pattern=r"CUDA_ERROR_ASSERT\b",
+        source="CUDA 7.0-13.0 cuda.h, cuGetErrorName, as TensorFlow, XLA, numba and Triton print it",
+        message="An assertion in a CUDA kernel failed, mostly about an index that is out of range",
+        hint="run the step on the CPU to see the line, and look for a token ID beyond the embedding or a label beyond the classes",
+        examples=("CudaAPIError: [710] Call to cuMemcpyDtoH results in CUDA_ERROR_ASSERT",),
+        not_examples=("CUDA_ERROR_ASSERTED",),
         masks=_VICTIMS,
     ),
     Signature(

@@ -287,6 +287,9 @@ SIGNATURES = (
             "NCCL WARN Could not find real path of /sys/class/pci_bus/0000:01/../../0000:01:00.0",
             "graph/xml.cc:332 NCCL WARN Could not find real path of /sys/class/pci_bus/0000:65",
         ),
+        message="NCCL does not find a GPU on the PCI bus in `/sys`, which WSL does not show",
+        hint="install a newer torch, whose NCCL knows WSL; outside WSL, make `/sys` of the host visible"
+        " in the container or virtual machine",
         level=Level.WEAK,
         unless=("Init COMPLETE",),
     ),

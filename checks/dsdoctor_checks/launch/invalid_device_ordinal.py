@@ -160,9 +160,9 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "no-gpu-visible"),
     ),
     Signature(
-        pattern=r"cudaErrorInvalidDevice\b",
-        source="CUDA 10.1-13.0 driver_types.h, cudaGetErrorName",
-        examples=("cudaErrorInvalidDevice",),
+        pattern=r"(?:cudaErrorInvalidDevice|CUDA_ERROR_INVALID_DEVICE)\b",
+        source="CUDA 10.1-13.0 driver_types.h, cudaGetErrorName; cuda.h, cuGetErrorName",
+        examples=("cudaErrorInvalidDevice", "CUDA_ERROR_INVALID_DEVICE"),
         level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "no-gpu-visible"),
     ),

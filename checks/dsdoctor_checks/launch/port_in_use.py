@@ -113,7 +113,7 @@ HINT = "pass another port with `--master_port` or `--rdzv_endpoint`, or stop the
 
 SIGNATURES = (
     Signature(
-        pattern="(?<!mail )[Aa]ddress already in use|EADDRINUSE|another process is utilizing it|Only one usage of each socket address",
+        pattern="(?<!mail )(?<!bind failed : )(?<!bind failed: )[Aa]ddress already in use|EADDRINUSE|another process is utilizing it|Only one usage of each socket address",
         source=(
             "glibc 2.17-2.41 strerror (EADDRINUSE), as torch's socket.cpp, Python and Ray print "
             "it; accelerate 0.18-1.15 commands/launch.py, utils/launch.py; Windows 10-11 "
@@ -126,7 +126,10 @@ SIGNATURES = (
             "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
             "Only one usage of each socket address",
         ),
-        not_examples=("ValueError: email address already in use",),
+        not_examples=(
+            "ValueError: email address already in use",
+            "NCCL WARN Call to bind failed: Address already in use",
+        ),
         level=Level.CERTAIN,
         masks=("rendezvous-timeout",),
     ),

@@ -14,6 +14,21 @@ _NO_NETWORK = (
 
 SIGNATURES = (
     Signature(
+        # it takes any free port, unless NCCL_COMM_ID names one
+        pattern=r"NCCL WARN Call to bind failed ?: Address already in use",
+        source="nccl 2.4-2.32 src/misc/socket.cc, include/checks.h SYSCHECK, with glibc's words",
+        message="NCCL found no free port for its own connections",
+        hint="stop old runs on the node, which hold ports (`ss -s` counts the connections), and widen"
+        " `net.ipv4.ip_local_port_range`; with `NCCL_COMM_ID` set, name another port",
+        examples=(
+            "host3:140:140 [0] include/socket.h:333 NCCL WARN Call to bind failed : Address already in use",
+            "host3:140:140 [0] misc/socket.cc:512 NCCL WARN Call to bind failed: Address already in use",
+        ),
+        not_examples=(),
+        level=Level.CERTAIN,
+        masks=("rendezvous-timeout",),
+    ),
+    Signature(
         pattern="socketStartConnect: Connect to .{0,80}failed",
         source="nccl 2.21.5 libnccl.so.2",
         examples=(

@@ -42,7 +42,7 @@ def _imports_what_is_not_there(module: str) -> Signature:
         pattern=rf"cannot import name '(?P<name>\w+)' from '(?P<module>(?P<package>{module})(?:\.[\w.]+)?)'(?! \(unknown)",
         source="python 3.7-3.14 Python/ceval.c import_from",
         message="the installed `{module}` has no `{name}`, which a file imports",
-        hint="upgrade the package whose file imports it, or install the release of `{package}` that it was written for"
+        hint="install the release of `{package}` that the file was written for, or upgrade the package of the file"
         + shown,
         examples=(f"ImportError: cannot import name 'name' from '{name}'",),
         not_examples=(f"ImportError: cannot import name 'name' from '{name}' (unknown location)",),

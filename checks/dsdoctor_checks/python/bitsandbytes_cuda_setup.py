@@ -96,6 +96,7 @@ SIGNATURES = (
         source="bitsandbytes 0.35-0.42 cuda_setup/main.py",
         examples=("CUDA_SETUP: WARNING! libx1 not found",),
         not_examples=("CUDA_SETUP: WARNING! libx1 not",),
+        unless=("CUDA SETUP: CUDA runtime path found:",),  # in one of the backup paths
     ),
     Signature(
         pattern=r"Error: .{0,200}the latest version of bitsandbytes|quantization requires bitsandbytes",

@@ -6,7 +6,7 @@ from dsdoctor.api import Level, Signature
 
 SIGNATURES = (
     Signature(
-        pattern="No space left on device|StorageFull|Disk quota exceeded",
+        pattern="No space left on device|StorageFull|[Dd]isk quota exceeded",
         source="glibc 2.36 libc.so.6; safetensors 0.8.0 _safetensors_rust.abi3.so",
         examples=(
             "OSError: [Errno 28] No space left on device: 'out/x.pt'",
@@ -53,7 +53,7 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern="Disk quota exceeded",
+        pattern="[Dd]isk quota exceeded",
         source="glibc 2.36 libc.so.6",
         examples=(
             "OSError: [Errno 122] Disk quota exceeded",

@@ -45,9 +45,10 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern="NoKernelImageForDevice",
-        source="CUDA 10.1-13.0 driver_types.h, cudaGetErrorName",
+        pattern="NoKernelImageForDevice|CUDA_ERROR_NO_BINARY_FOR_GPU",
+        source="CUDA 10.1-13.0 driver_types.h, cudaGetErrorName; cuda.h, cuGetErrorName",
         examples=(
+            "CudaAPIError: [209] Call to cuModuleLoadDataEx results in CUDA_ERROR_NO_BINARY_FOR_GPU",
             "Search for `cudaErrorNoKernelImageForDevice' in https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information.",
         ),
         level=Level.STRONG,

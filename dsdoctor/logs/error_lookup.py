@@ -44,6 +44,19 @@ CANONICAL = {
     "timeout": "TimeoutError",
 }
 
+#: What torch before 1.5 printed of an error of CUDA (0.1-1.4 aten/src/THC/THCGeneral.cpp).
+FORMER = lazy(
+    r"^(?:cuda runtime error \(\d{1,4}\) : )?(?P<what>device-side assert triggered)(?: at \S+)?$"
+)
+
+
+def in_later_words(error: Error) -> Error:
+    """An exception as later releases of torch word it, which the index knows."""
+    if former := FORMER.search(error.message):
+        message = f"CUDA error: {former['what']}"
+        return structs.replace(error, type="RuntimeError", message=message)
+    return error
+
 
 def canonical(kind: str) -> str:
     """The name by which the index knows an exception.
@@ -180,6 +193,7 @@ def find_native(folder: Path, error: Error) -> Match | None:
 
     The frames of a traceback are those of whoever called the native code.
     """
+    error = in_later_words(error)
     kinds = {canonical(error.type)}
     named = error_keys.quoted(folder, sorted(products(folder)), _named_chunks(error.message))
     names = (name for name in named if _raises(folder, name, kinds))

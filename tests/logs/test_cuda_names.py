@@ -7,6 +7,7 @@ import pytest
 from dsdoctor import packs
 from dsdoctor.logs import Source, diagnose, signatures_of
 from dsdoctor.model.diagnosis import Diagnosis, Outcome
+from tests.support.error_index import read
 
 KNOWN = signatures_of(packs.load(builtin_only=True))
 TRACE = 'Traceback (most recent call last):\n  File "/home/me/t.py", line 3, in <module>\n'
@@ -86,3 +87,22 @@ def test_a_wrapped_assertion_is_read_as_a_whole() -> None:
     ).first_error
     assert error is not None
     assert error.message.endswith("Assertion `t >= 0 && t < n_classes` failed.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        THC.format(code=59, words="device-side assert triggered"),
+        "THCudaCheck FAIL file=/x/THC/Copy.cu line=9 error=59 : device-side assert triggered\n",
+    ],
+    ids=["an exception", "a line"],
+)
+def test_an_assertion_of_a_kernel_in_torchs_former_words_is_explained(text: str) -> None:
+    explained = read(text).explained
+    assert explained is not None
+    assert "CUDA_LAUNCH_BLOCKING=1" in explained.text
+
+
+def test_an_error_of_the_memory_says_what_to_look_at() -> None:
+    (cause,) = diagnosed(NUMBA.format(name="CUDA_ERROR_ECC_UNCORRECTABLE")).causes
+    assert cause.message == "A GPU has an error in its memory that ECC cannot correct"

@@ -8,6 +8,9 @@ from ._xids import INFO, XIDS
 
 #: For a GPU of which the driver only says that it cannot reach it.
 _LOST = "look for `Xid` in `dmesg` and reboot the node; if it recurs, have the card and its power cables reseated. In a container, start a new one"
+#: What ECC cannot correct.
+_ECC = "A GPU has an error in its memory that ECC cannot correct"
+_ECC_HINT = "`nvidia-smi -q -d ECC,ROW_REMAPPER` shows which; run without that GPU until it was reset (`nvidia-smi --gpu-reset -i N` as root) or the node rebooted, and have it replaced if it comes back"
 #: What a program sees of it.
 _VICTIMS = (
     "cuda-kernel-failed",
@@ -38,10 +41,19 @@ SIGNATURES = (
         masks=_VICTIMS,
     ),
     Signature(
-        pattern="(?i:uncorrectable (?:ECC|NVLink|error))",
+        pattern="(?i:uncorrectable ECC)",
+        source="cuda runtime 12.9.79 libcudart.so.12",
+        message=_ECC,
+        hint=_ECC_HINT,
+        examples=("RuntimeError: CUDA error: uncorrectable ECC error encountered",),
+        not_examples=("CUDA error: uncorrectable NVLink error detected during the execution",),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="(?i:uncorrectable (?:NVLink|error))",
         source="cuda runtime 12.9.79 libcudart.so.12",
         examples=(
-            "RuntimeError: CUDA error: uncorrectable ECC error encountered",
             "torch.AcceleratorError: CUDA error: uncorrectable NVLink error detected during the execution",
             "uncorrectable error",
         ),
@@ -67,6 +79,8 @@ SIGNATURES = (
     Signature(
         pattern="ECCUncorrectable|CUDA_ERROR_ECC_UNCORRECTABLE",
         source="CUDA 10.1-13.0 driver_types.h, cudaGetErrorName; cuda.h, cuGetErrorName",
+        message=_ECC,
+        hint=_ECC_HINT,
         examples=("cudaErrorECCUncorrectable", "CUDA_ERROR_ECC_UNCORRECTABLE"),
         level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),

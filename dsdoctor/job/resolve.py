@@ -46,6 +46,7 @@ from dsdoctor.probes.yaml_files import (
     trainer_files,
     trainer_values,
 )
+from dsdoctor.scripts.ds_config_name import config_named_in
 
 #: Programs that run a shell script; sbatch does so on the job's first node.
 _SHELL = re.compile(r"(?:ba|da|z|k)?sh$|sbatch$")
@@ -117,6 +118,8 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
     if run.config_path is not None:
         return run
     path, named_by = _config(parsed, host, run.cwd)
+    if path is None and container is None and (named := config_named_in(text)):
+        path, named_by = named[0], f"line {named[1]} of `{parsed.script}`"
     if path is None:
         return run
     return msgspec.structs.replace(

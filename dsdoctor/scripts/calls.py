@@ -1,18 +1,18 @@
 """Calls of a script whose arguments the installed package does not take.
 
-Only calls that surely run are judged: not those under a condition, in `try`, or in a function that
-the script does not surely call. Sources: CPython 3.10 to 3.14 Lib/dataclasses.py and the language
-reference, "Calls"; read 2026-11-29.
+Only calls that surely run are judged. Sources: CPython 3.10 to 3.14 Lib/dataclasses.py and the
+language reference, "Calls"; read 2026-11-29.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from dsdoctor.scripts.dataclass_fields import fields_of
-from dsdoctor.scripts.parser import UnknownParserError, dotted
+from dsdoctor.scripts.parser import UnknownParserError
+from dsdoctor.scripts.reach import dotted, imported_once, sure_calls
 from dsdoctor.scripts.renamed import successor
 from dsdoctor.scripts.sources import Defined, Sources
 
@@ -21,13 +21,6 @@ PACKAGES = frozenset(
     {"accelerate", "datasets", "diffusers", "lightning", "peft", "pytorch_lightning",
      "transformers", "trl"}
 )  # fmt: skip
-#: Functions that call the function that they are given, once and at once.
-_CALLERS = frozenset({"Fire", "notebook_launcher", "spawn", "cli"})
-#: What may not run, or is caught.
-_UNSURE = (ast.If, ast.IfExp, ast.Try, ast.While, ast.For, ast.AsyncFor, ast.Lambda, ast.BoolOp,
-           ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Match,
-           ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)  # fmt: skip
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 #: Decorators that leave the arguments of a class as they are.
 _PLAIN = frozenset({"dataclass", "requires", "add_start_docstrings", "deprecated", "final"})
 #: Bases deeper than any class has.
@@ -54,9 +47,9 @@ class WrongCall(NamedTuple):
 
 def wrong_calls(tree: ast.Module, sources: Sources) -> Iterator[WrongCall]:
     """The calls that raise `TypeError`, in the order of their lines."""
-    bound = _bound_once(tree)
+    bound = imported_once(tree)
     found = []
-    for call in _sure_calls(tree):
+    for call in sure_calls(tree):
         name = dotted(call.func)
         root = name.partition(".")[0]
         if root not in bound or not call.keywords:
@@ -72,72 +65,6 @@ def wrong_calls(tree: ast.Module, sources: Sources) -> Iterator[WrongCall]:
                 near = successor(argument, known or ())
                 found.append(WrongCall(call.lineno, name, argument, near, package))
     yield from sorted(found)
-
-
-def _bound_once(tree: ast.Module) -> set[str]:
-    """Names that one import binds, and nothing else."""
-    counts: dict[str, int] = {}
-    imported = set()
-    for node in ast.walk(tree):
-        names: list[str] = []
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            names = [alias.asname or alias.name.partition(".")[0] for alias in node.names]
-            imported |= set(names)
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            names = [node.id]
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names = [node.name]
-        elif isinstance(node, ast.arg):
-            names = [node.arg]
-        for name in names:
-            counts[name] = counts.get(name, 0) + 1
-    return {name for name in imported if counts[name] == 1}
-
-
-def _sure_calls(tree: ast.Module) -> Iterator[ast.Call]:
-    """Calls that run whenever the script does."""
-    local = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    waiting: list[Sequence[ast.stmt]] = [tree.body]
-    entered = set()
-    while waiting:
-        for call in _of_block(waiting.pop()):
-            yield call
-            names = [dotted(call.func)]
-            if names[0].rpartition(".")[2] in _CALLERS:
-                names += map(dotted, call.args)
-            for name in names:
-                if name in local and name not in entered:
-                    entered.add(name)
-                    waiting.append(local[name].body)
-
-
-def _of_block(statements: Sequence[ast.stmt]) -> Iterator[ast.Call]:
-    for statement in statements:
-        if isinstance(statement, ast.If) and _is_main(statement.test):
-            yield from _of_block(statement.body)
-        else:
-            yield from _of_node(statement)
-        leaves = any(isinstance(part, (ast.Return, ast.Raise)) for part in ast.walk(statement))
-        if leaves and not isinstance(statement, _DEFINITIONS):
-            return  # what follows may not be reached
-
-
-def _of_node(node: ast.AST) -> Iterator[ast.Call]:
-    if isinstance(node, _UNSURE):
-        return
-    if isinstance(node, ast.Call):
-        yield node
-    for child in ast.iter_child_nodes(node):
-        yield from _of_node(child)
-
-
-def _is_main(test: ast.expr) -> bool:
-    return (
-        isinstance(test, ast.Compare)
-        and isinstance(test.left, ast.Name)
-        and test.left.id == "__name__"
-        and isinstance(test.ops[0], ast.Eq)
-    )
 
 
 def parameters_of(

@@ -11,7 +11,8 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from dsdoctor.scripts.parser import UnknownParserError, dotted
+from dsdoctor.scripts.parser import UnknownParserError
+from dsdoctor.scripts.reach import dotted
 
 #: Finds a class by the file that names it ("" = the script) and its name there; the second value
 #: is the file that defines it.

@@ -15,6 +15,8 @@ import ast
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple, NoReturn
 
+from dsdoctor.scripts.reach import dotted
+
 #: What `deepspeed.add_config_arguments` adds.
 _OF_DEEPSPEED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--deepspeed", {"action": "store_true"}),
@@ -101,15 +103,6 @@ def parser_of(tree: ast.Module) -> Parser | Classes:
 def is_parser(node: ast.AST) -> bool:
     """Whether a call makes a parser of a command line."""
     return isinstance(node, ast.Call) and _last_name(node.func) in {"ArgumentParser", *_OF_CLASSES}
-
-
-def dotted(node: ast.AST) -> str:
-    """`a.b.c` of names and attributes; "" for anything else."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute) and (before := dotted(node.value)):
-        return f"{before}.{node.attr}"
-    return ""
 
 
 def _last_name(node: ast.AST) -> str:

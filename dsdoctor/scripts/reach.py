@@ -1,0 +1,104 @@
+"""What a script surely runs, read from its syntax tree.
+
+Not under a condition, in `try`, or in a function that the script does not surely call.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+#: Functions that call the function that they are given, once and at once.
+_CALLERS = frozenset({"Fire", "notebook_launcher", "spawn", "cli"})
+#: What may not run, or is caught.
+_UNSURE = (ast.If, ast.IfExp, ast.Try, ast.While, ast.For, ast.AsyncFor, ast.Lambda, ast.BoolOp,
+           ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Match,
+           ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)  # fmt: skip
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def dotted(node: ast.AST) -> str:
+    """`a.b.c` of names and attributes; "" for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (before := dotted(node.value)):
+        return f"{before}.{node.attr}"
+    return ""
+
+
+def bindings(tree: ast.Module) -> Counter[str]:
+    """How often each name is bound anywhere: by imports, assignments, definitions, parameters."""
+    counts: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            counts.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            counts[node.id] += 1
+        elif isinstance(node, _DEFINITIONS):
+            counts[node.name] += 1
+        elif isinstance(node, ast.arg):
+            counts[node.arg] += 1
+    return counts
+
+
+def imported_once(tree: ast.Module) -> set[str]:
+    """Names that one import binds, and nothing else."""
+    imported = {
+        alias.asname or alias.name.partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
+    counts = bindings(tree)
+    return {name for name in imported if counts[name] == 1}
+
+
+def sure_calls(tree: ast.Module) -> Iterator[ast.Call]:
+    """Calls that run whenever the script does."""
+    local = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    waiting: list[Sequence[ast.stmt]] = [tree.body]
+    entered = set()
+    while waiting:
+        for call in _of_block(waiting.pop()):
+            yield call
+            names = [dotted(call.func)]
+            if names[0].rpartition(".")[2] in _CALLERS:
+                names += map(dotted, call.args)
+            for name in names:
+                if name in local and name not in entered:
+                    entered.add(name)
+                    waiting.append(local[name].body)
+
+
+def _of_block(statements: Sequence[ast.stmt]) -> Iterator[ast.Call]:
+    for statement in statements:
+        if isinstance(statement, ast.If) and _is_main(statement.test):
+            yield from _of_block(statement.body)
+        elif isinstance(statement, (ast.With, ast.AsyncWith)):
+            for item in statement.items:
+                yield from _of_node(item)
+            yield from _of_block(statement.body)
+        else:
+            yield from _of_node(statement)
+        leaves = any(isinstance(part, (ast.Return, ast.Raise)) for part in ast.walk(statement))
+        if leaves and not isinstance(statement, _DEFINITIONS):
+            return  # what follows may not be reached
+
+
+def _of_node(node: ast.AST) -> Iterator[ast.Call]:
+    if isinstance(node, _UNSURE):
+        return
+    if isinstance(node, ast.Call):
+        yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _of_node(child)
+
+
+def _is_main(test: ast.expr) -> bool:
+    return (
+        isinstance(test, ast.Compare)
+        and isinstance(test.left, ast.Name)
+        and test.left.id == "__name__"
+        and isinstance(test.ops[0], ast.Eq)
+    )

@@ -1,5 +1,7 @@
 """Writes the generated pages: conditions, errors by product, command line, man page, JSON Schemas.
 
+The report in the READMEs is that of `tests/golden`.
+
 `python docs/generate.py --check` exits 1, names the pages that have drifted and shows how.
 """
 
@@ -39,13 +41,14 @@ from dsdoctor.packs.registry import Registry, Unit, needs
 from dsdoctor.reference import error_pages, fact_pages
 
 ROOT = Path(__file__).parent
-PACK = ROOT.parent / "checks" / "dsdoctor_checks"
+REPOSITORY = ROOT.parent
+PACK = REPOSITORY / "checks" / "dsdoctor_checks"
 #: Not a page: a stale one costs time and changes no answer, so it may drift a little.
 LITERALS = PACK / prepared.LITERALS
 #: Installed by the wheel, see `shared-data` in pyproject.toml.
 MAN = ROOT / "man" / "dsdoctor.1"
 #: Folders that hold nothing but generated pages.
-GENERATED = ("conditions/", "errors/")
+GENERATED = ("docs/conditions/", "docs/errors/")
 FORMAT: dict[str, Any] = {"terminal_width": 80, "help_option_names": ["-h", "--help"]}
 
 
@@ -75,7 +78,17 @@ def pages() -> dict[Path, str]:
         made[ROOT / "errors" / file] = text
     manifests = install.InstallOptions(into=ROOT / "kubernetes", python="python3")
     files = install.plan("kubernetes", manifests).files
-    return made | {path: text for path, (text, _) in files.items()}
+    return made | {path: text for path, (text, _) in files.items()} | readmes()
+
+
+def readmes() -> dict[Path, str]:
+    """Both READMEs, with the report on a machine whose driver is too old as it is printed now."""
+    report = (REPOSITORY / "tests" / "golden" / "driver-too-old.txt").read_text(encoding="utf-8")
+    made = {}
+    for path in (REPOSITORY / "README.md", REPOSITORY / "README.zh-CN.md"):
+        before, fence, rest = path.read_text(encoding="utf-8").partition("```text\n")
+        made[path] = f"{before}{fence}{report}{rest[rest.index('```') :]}"
+    return made
 
 
 def messages(unit: Unit) -> str:
@@ -210,13 +223,13 @@ def drifted() -> list[str]:
     """Pages that are out of date, and pages of conditions that no longer exist."""
     made = pages()
     wrong = [
-        path.relative_to(ROOT).as_posix()
+        path.relative_to(REPOSITORY).as_posix()
         for path, text in made.items()
         if not path.is_file() or path.read_text(encoding="utf-8") != text
     ]
-    there = {path for name in GENERATED for path in (ROOT / name).glob("*.md")}
+    there = {path for name in GENERATED for path in (REPOSITORY / name).glob("*.md")}
     gone = there - made.keys()
-    return sorted([*wrong, *(path.relative_to(ROOT).as_posix() for path in gone)])
+    return sorted([*wrong, *(path.relative_to(REPOSITORY).as_posix() for path in gone)])
 
 
 def main() -> int:
@@ -226,14 +239,14 @@ def main() -> int:
         made = pages()
         for name in wrong:
             print(f"{name} has drifted; run `python docs/generate.py`")
-            path = ROOT / name
+            path = REPOSITORY / name
             old = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
             new = made.get(path, "").splitlines()
             print(*difflib.unified_diff(old, new, "as it is", "as made", lineterm=""), sep="\n")
         return 1 if wrong else 0
     for name in drifted():
         if name.startswith(GENERATED):
-            (ROOT / name).unlink(missing_ok=True)
+            (REPOSITORY / name).unlink(missing_ok=True)
     for path, text in pages().items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -160,7 +160,7 @@ def main(argv: Sequence[str]) -> int:
             return _misuse(f"`{word}` is not understood; {_USAGE}")
     command = words[1:]
     if not command or shutil.which(command[0]) is None:
-        what = f"`{command[0]}` cannot be run" if command else "no command is given"
+        what = f"`{command[0]}` cannot be run" if command else "no command is passed"
         return _misuse(f"{what}; {_USAGE}")
     try:
         timeout = float(options.get("--timeout", SECONDS))

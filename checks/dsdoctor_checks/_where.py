@@ -28,3 +28,16 @@ def recommend(run: RunNeeds) -> str:
     given = run.model_given
     shown = given if given.isprintable() and "`" not in given else ""
     return f"dsdoctor recommend --model {shlex.quote(shown) if shown else 'MODEL'}"
+
+
+def this_container(kind: str | None) -> str:
+    """The container that is examined, in words.
+
+    >>> this_container("docker"), this_container("container")
+    ('this Docker container', 'this container')
+    """
+    return (
+        "this container"
+        if kind in (None, "container")
+        else f"this {(kind or '').title()} container"
+    )

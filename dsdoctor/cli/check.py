@@ -41,14 +41,7 @@ from dsdoctor.report import machine_readable, text
 @click.option(
     "--driver", metavar="VERSION", help="With --like: the driver version of that machine."
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "junit", "github", "html"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@options.output_format("text", "json", "junit", "github", "html")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
 @options.selection
 @click.option(

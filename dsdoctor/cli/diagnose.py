@@ -55,7 +55,8 @@ def _expected(text: str | None) -> list[str]:
     "--timeout",
     type=Finite(min=0, min_open=True),
     metavar="SECONDS",
-    help="Read the logs for at most SECONDS (default 600); the report says what was not read.",
+    help="Read the logs for at most this long; the report says what was not read.",
+    show_default="600",
 )
 @click.option(
     "--checks-dir", multiple=True, metavar="DIR", help="Directory with additional checks."

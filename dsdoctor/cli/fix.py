@@ -111,7 +111,8 @@ class _WithJob(click.Command):
 @click.option(
     "--reach",
     type=click.Choice([reach.value for reach in Reach]),
-    help="What a fix may change.  [default: env; home for a fix that you name]",
+    help="What a fix may change.",
+    show_default="env; home for a fix that you name",
 )
 @click.option(
     "--in-place",

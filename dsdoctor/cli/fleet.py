@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,19 @@ def command() -> None:
     own_environment.use_own_path()
 
 
+_job_python = click.option(
+    "--python", metavar="PATH", show_default="the one examined here",
+    help="The job's interpreter on the nodes.",
+)  # fmt: skip
+
+
+def _timeout(seconds: int, what: str) -> Callable[[options.C], options.C]:
+    return click.option(
+        "--timeout", type=Finite(min=1), default=seconds, show_default=True, metavar="SECONDS",
+        help=what,
+    )  # fmt: skip
+
+
 def _places(function: Any) -> Any:
     choices = [
         click.option("--nodes", "node_list", metavar="gpu[001-512]", help="Nodes by name."),
@@ -50,30 +64,39 @@ def _places(function: Any) -> Any:
         click.option(
             "--selector",
             metavar="LABELS",
-            help="With --kubernetes: pods to check [the agent's, in namespace `dsdoctor`]; with "
-            "--pod-image: nodes.",
+            help="With --kubernetes: pods to check; with --pod-image: nodes.",
+            show_default="the agent's pods, in namespace `dsdoctor`",
         ),
         click.option(
             "--pod-image",
             metavar="IMAGE",
-            help="With --kubernetes: start a pod of this image on each node, and delete it.",
+            help="With --kubernetes: start a pod of this image on each node, then delete it.",
         ),
         click.option(
             "--runtime-class",
             metavar="NAME",
-            help="Runtime class of these pods, or `none` [nvidia].",
+            help="Runtime class of these pods, or `none`.",
+            show_default="nvidia",
         ),
-        click.option("--namespace", metavar="NAME", help="Pod namespace [kubectl's default]."),
-        click.option("--container", metavar="NAME", help="Container in the pods [the default]."),
+        click.option(
+            "--namespace", metavar="NAME", help="Pod namespace.", show_default="kubectl's default"
+        ),
+        click.option(
+            "--container",
+            metavar="NAME",
+            help="Container in the pods.",
+            show_default="the pod's default",
+        ),
         click.option("--ray", metavar="ADDRESS", help="Nodes of a Ray cluster, through a Ray job."),
         click.option("--from", "from_dir", metavar="DIR", help="Read saved reports (`--save`)."),
         click.option(
             "--engine",
             type=click.Choice(["clustershell", "srun", "pdsh"]),
-            help="How to reach the nodes [clustershell; srun with --slurm].",
+            help="How to reach the nodes.",
+            show_default="clustershell; srun with --slurm",
         ),
         click.option(
-            "--ssh-options", default="", metavar="WORDS", help="Additional options for ssh."
+            "--ssh-options", default="", metavar="OPTIONS", help="Additional options for ssh."
         ),
         click.option("--topology", metavar="FILE", help="ClusterShell topology.conf (tree mode)."),
         click.option(
@@ -83,20 +106,9 @@ def _places(function: Any) -> Any:
             metavar="PATH",
             help="Python 3.8 or newer on the nodes, to run the collector.",
         ),
-        click.option(
-            "--python",
-            metavar="PATH",
-            help="The job's interpreter on the nodes [the one examined here].",
-        ),
+        _job_python,
         click.option("--live", is_flag=True, help="Start torch on the nodes."),
-        click.option(
-            "--timeout",
-            type=Finite(min=1),
-            default=60.0,
-            show_default=True,
-            metavar="SECONDS",
-            help="Time limit for each node; a node that exceeds it is reported.",
-        ),
+        _timeout(60, "Time limit for each node; a node that exceeds it is reported."),
         click.option("--save", metavar="DIR", help="Save the nodes' reports in this folder."),
     ]
     for option in reversed(choices):
@@ -338,18 +350,9 @@ def bundle_command(*, output: str | None) -> None:
 @click.option("--cpu", type=Whole(1, 1024), metavar="N", help="Run N CPU ranks per node.")
 @click.option("--config", metavar="FILE", help="DeepSpeed config to prove.")
 @click.option("--model", metavar="MODEL", help="Model, as for `smoke`.")
-@click.option(
-    "--python", metavar="PATH", help="The job's interpreter on the nodes [the one examined here]."
-)
+@_job_python
 @click.option("--as-user", metavar="ACCOUNT", help="As root, run as this account.")
-@click.option(
-    "--timeout",
-    type=Finite(min=1),
-    default=300.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time limit for each run.",
-)
+@_timeout(300, "Time limit for each run.")
 @options.text_or_json
 def smoke_command(*, hosts_in: str, timeout: float, form: str, **given: Any) -> int:
     """Train on pairs of nodes with the real launcher, and find the bad node."""

@@ -13,6 +13,7 @@ import click
 
 from dsdoctor.cli.groups import Group
 from dsdoctor.cli.numbers import Finite
+from dsdoctor.cli.options import output_format
 from dsdoctor.errors import UsageError
 from dsdoctor.hook import entry, gatelog, in_use, install, installed, owner, schedulers, site
 from dsdoctor.hook.request import BUDGET, KINDS, MAX_AGE, Request, node_name
@@ -44,7 +45,7 @@ def _budget(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return click.option(
         "--budget",
         type=Finite(min=1),
-        default=BUDGET,
+        default=f"{BUDGET:g}",
         show_default=True,
         metavar="SECONDS",
         help=what,
@@ -58,30 +59,37 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--json", metavar="FILE", help="Write the verdict to FILE."),
         click.option("--fail-closed", is_flag=True, help="Block on an inconclusive check as well."),
         click.option("--dry-run", is_flag=True, help="Report only; block nothing."),
-        click.option("--enforce", is_flag=True, help="slurm-task-prolog: end the task on a fault."),
-        click.option("--live", is_flag=True, help="k8s: start torch too; needs a larger budget."),
+        click.option("--enforce", is_flag=True, help="End the task on a fault."),
+        click.option("--live", is_flag=True, help="Start torch too; needs a larger budget."),
         click.option(
             "--reason-from-prolog",
             is_flag=True,
-            help="slurm-prolog: call scontrol at once (Slurm's manual advises against it).",
+            help="Call scontrol at once (Slurm's manual advises against it).",
         ),
         click.option(
             "--job-comment",
             is_flag=True,
-            help="slurm-prolog: record the reason in a blocked job's AdminComment.",
+            help="Record the reason in a blocked job's AdminComment.",
         ),
         click.option("--python", metavar="PATH", help="Interpreter of the job."),
         click.option("--config", metavar="FILE", help="DeepSpeed config of the job."),
         click.option("--ignore", multiple=True, metavar="WHAT", help="Skip these conditions."),
-        click.option("--textfile", metavar="FILE", help="Metrics for Prometheus' node_exporter."),
-        click.option("--termination-log", metavar="FILE", help="k8s: file for the reason."),
         click.option(
-            "--run-folder", metavar="DIR", help="Folder for verdicts and counters [/run/dsdoctor]."
+            "--textfile",
+            metavar="FILE",
+            help="Write metrics for Prometheus' node_exporter to FILE.",
+        ),
+        click.option("--termination-log", metavar="FILE", help="File for the reason."),
+        click.option(
+            "--run-folder",
+            metavar="DIR",
+            help="Folder for verdicts and counters.",
+            show_default="/run/dsdoctor",
         ),
         click.option(
             "--max-age",
             type=Finite(min=0),
-            default=MAX_AGE,
+            default=f"{MAX_AGE:g}",
             show_default=True,
             metavar="SECONDS",
             help="How long other hooks may reuse a verdict on the node.",
@@ -97,7 +105,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 #: Shown next to each kind in the list of commands, which is cut at 80 columns.
 _SHORT = {
     "slurm-prolog": "Slurm's Prolog: may this job start here?",
-    "slurm-task-prolog": "Slurm's TaskProlog: inform the user of what is wrong.",
+    "slurm-task-prolog": "Slurm's TaskProlog: show the user what is wrong.",
     "slurm-epilog": "Slurm's Epilog: what did the job leave behind?",
     "slurm-health": "Slurm's HealthCheckProgram: drain and resume.",
     "pbs-prologue": "PBS's prologue: may this job start here?",
@@ -110,12 +118,29 @@ _SHORT = {
 }
 
 
+#: Options that only some kinds have; the others accept them and do nothing, as scripts of older
+#: releases pass them.
+_KINDS_OF = {
+    "enforce": ("slurm-task-prolog",),
+    "live": ("k8s",),
+    "reason_from_prolog": ("slurm-prolog", "slurm-epilog"),
+    "job_comment": ("slurm-prolog",),
+    "termination_log": ("k8s",),
+}
+
+
 def _kind(name: str, text: str) -> None:
     @command.command(name, help=text, short_help=_SHORT[name])
     @_options
     def run(*, ignore: tuple[str, ...], **given: Any) -> int:
         items = tuple(part.strip() for word in ignore for part in word.split(",") if part.strip())
         return entry.run(Request(kind=name, ignore=items, **given))
+
+    for option in run.params:
+        if isinstance(option, click.Option) and name not in _KINDS_OF.get(
+            option.name or "", (name,)
+        ):
+            option.hidden = True
 
 
 for _name, (_text, _scopes) in KINDS.items():
@@ -124,7 +149,11 @@ for _name, (_text, _scopes) in KINDS.items():
 
 @command.command("status", short_help="Show what the gate of this node did in the last day.")
 @click.option(
-    "--run-folder", multiple=True, metavar="DIR", help="Folder with its log [/run/dsdoctor]."
+    "--run-folder",
+    multiple=True,
+    metavar="DIR",
+    help="Folder with its log.",
+    show_default="/run/dsdoctor",
 )
 @click.option(
     "--hours",
@@ -133,14 +162,7 @@ for _name, (_text, _scopes) in KINDS.items():
     show_default=True,
     help="Count the runs of the last X hours.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "prometheus"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@output_format("text", "json", "prometheus")
 def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> None:
     """Show what the gate of this node did: runs, jobs passed unchecked and why, blocks, seconds."""
     folders = [Path(name) for name in run_folder] or [default_path(root=True)]
@@ -197,7 +219,10 @@ def _refuse_for_others(target: str, given: Mapping[str, bool]) -> None:
 @click.argument("target", type=click.Choice(sorted(install.TARGETS)))
 @click.option("--into", metavar="DIR", help="Folder for the files.")
 @click.option(
-    "--python", metavar="PATH", help="Interpreter that has dsdoctor installed [this one]."
+    "--python",
+    metavar="PATH",
+    help="Interpreter that has dsdoctor installed.",
+    show_default="this one",
 )
 @_budget("Time limit for a script, even if something hangs.")
 @click.option("--fail-closed", is_flag=True, help="Block on an inconclusive check as well.")
@@ -230,7 +255,8 @@ def _refuse_for_others(target: str, given: Mapping[str, bool]) -> None:
 @click.option(
     "--image",
     metavar="IMAGE",
-    help="Kubernetes: the training image, with dsdoctor installed [registry.example/train:1].",
+    help="Kubernetes: the training image, with dsdoctor installed.",
+    show_default="registry.example/train:1",
 )
 @_trust_option
 @click.option("--dry-run", is_flag=True, help="Show the files and write nothing.")

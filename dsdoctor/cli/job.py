@@ -15,7 +15,8 @@ C = TypeVar("C", bound=Callable[..., Any])
 framework_option = click.option(
     "--framework",
     type=click.Choice(FRAMEWORKS),
-    help="What passes the config to DeepSpeed [read from the script].",
+    help="What passes the config to DeepSpeed.",
+    show_default="read from the script",
 )
 
 
@@ -26,7 +27,7 @@ def job_options(function: C) -> C:
             "--path",
             "paths",
             multiple=True,
-            metavar="P",
+            metavar="PATH",
             help="Path of data that must exist and be readable.",
         ),
         click.option(
@@ -37,7 +38,7 @@ def job_options(function: C) -> C:
         ),
         click.option("--checkpoint", metavar="DIR", help="Checkpoint directory to resume from."),
         click.option("--plan", metavar="FILE", help="Launch plan written by `recommend`."),
-        click.option("--model", metavar="M", help="Model: preset, size (`7B`) or config.json."),
+        click.option("--model", metavar="MODEL", help="Model: preset, size (`7B`) or config.json."),
         click.option(
             "--seq-len",
             "sequence",
@@ -54,7 +55,8 @@ def job_options(function: C) -> C:
             "--lora-rank",
             type=Whole(1, 100_000),
             metavar="N",
-            help="With --finetune lora: rank of the adapters [16].",
+            help="With --finetune lora: rank of the adapters.",
+            show_default="16",
         ),
         click.option(
             "--modules-to-save",
@@ -63,7 +65,9 @@ def job_options(function: C) -> C:
             "or NAME=COUNT).",
         ),
         framework_option,
-        click.option("--profile", metavar="P", help="Requirements profile: name or TOML file."),
+        click.option(
+            "--profile", metavar="NAME|FILE", help="Requirements profile: name or TOML file."
+        ),
     ]
     for option in reversed(options):
         function = option(function)

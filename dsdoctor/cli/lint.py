@@ -35,16 +35,10 @@ WORDS = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "CRASH"}
     "--deepspeed",
     "version",
     metavar="VERSION",
-    help="DeepSpeed release to lint against [the installed one].",
+    help="DeepSpeed release to lint against.",
+    show_default="the installed one",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "github", "sarif"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@options.output_format("text", "json", "github", "sarif")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
 @options.selection
 @job.framework_option

@@ -29,7 +29,8 @@ def as_user(function: C) -> C:
         metavar="ACCOUNT",
         expose_value=False,
         callback=_as_user,
-        help="As root: run the environment's interpreter as this account [its owner].",
+        help="As root: run the environment's interpreter as this account.",
+        show_default="its owner",
     )
     return option(function)
 
@@ -51,21 +52,22 @@ def become_user(function: C) -> C:
     return option(function)
 
 
-def _format(*kinds: str) -> Callable[[C], C]:
+def output_format(*kinds: str) -> Callable[[C], C]:
+    """The option that chooses the form of what is printed; the first is the default."""
     return click.option(
-        "--format", "form", type=click.Choice(kinds), default="text",
+        "--format", "form", type=click.Choice(kinds), default=kinds[0],
         show_default=True, help="Output format.",
     )  # fmt: skip
 
 
 def report_format(function: C) -> C:
     """The option of a report that is text, JSON or a page."""
-    return _format("text", "json", "html")(function)
+    return output_format("text", "json", "html")(function)
 
 
 def text_or_json(function: C) -> C:
     """The option of a report that is text or JSON."""
-    return _format("text", "json")(function)
+    return output_format("text", "json")(function)
 
 
 def selection(function: C) -> C:
@@ -89,7 +91,7 @@ def language_option(function: C) -> C:
     """The option that selects the language of a report for people."""
     option = click.option(
         "--lang", "lang", type=click.Choice(["en", "zh"]),
-        help="Language of text and HTML [$LANGUAGE, $LC_MESSAGES, $LANG].",
+        help="Language of text and HTML.", show_default="$LANGUAGE, $LC_MESSAGES, $LANG",
     )  # fmt: skip
     return option(function)
 
@@ -126,7 +128,8 @@ def environment_options(function: C) -> C:
             "--timeout",
             type=Finite(min=1),
             metavar="SECONDS",
-            help=f"Time limit for the whole command; the others scale with it [{TOTAL_SECONDS:g}].",
+            help="Time limit for the whole command; its parts get their share.",
+            show_default=f"{TOTAL_SECONDS:g}",
         ),
         click.option(
             "--checks-dir", multiple=True, metavar="DIR", help="Directory with additional checks."

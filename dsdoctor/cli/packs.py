@@ -64,7 +64,8 @@ def _counted(count: int, word: str) -> str:
 @click.option(
     "--into",
     metavar="DIR",
-    help="Folder to write to [NAME-dsdoctor in the working directory].",
+    help="Folder to write to.",
+    show_default="NAME-dsdoctor in the working directory",
 )
 def new(name: str, into: str | None) -> int:
     """Write a pack that passes its own tests: a check, a probe, a signature and a fix.

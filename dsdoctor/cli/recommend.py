@@ -30,12 +30,18 @@ from dsdoctor.report.launch_plan import render
 
 @click.command("recommend")
 @click.option(
-    "--model", "model_name", required=True, metavar="MODEL", help="config.json, preset, or `1.5B`."
+    "--model",
+    "model_name",
+    required=True,
+    metavar="MODEL",
+    help="config.json, preset, or a size such as `1.5B`.",
 )
 @click.option("--layers", type=Whole(1, 10_000), help="Layers of a model given by size.")
 @click.option("--hidden", type=Whole(1, 1_000_000), help="Hidden width of such a model.")
 @click.option("--heads", type=Whole(1, 100_000), help="Attention heads of such a model.")
-@click.option("--vocab", type=Whole(1, 100_000_000), help="Vocabulary of such a model [32000].")
+@click.option(
+    "--vocab", type=Whole(1, 100_000_000), help="Vocabulary of such a model.", show_default="32000"
+)
 @click.option(
     "--measure/--no-measure",
     default=None,
@@ -49,7 +55,9 @@ from dsdoctor.report.launch_plan import render
 )
 @click.option("--python", metavar="PATH", help="Interpreter or virtual environment of the job.")
 @click.option("--gpus", metavar="0,1", help="GPUs to use (index, UUID, MIG); all by default.")
-@click.option("--nodes", type=Whole(1, 100_000), help="Number of identical nodes [1].")
+@click.option(
+    "--nodes", type=Whole(1, 100_000), help="Number of identical nodes.", show_default="1"
+)
 @click.option("--hosts", metavar="A,B", help="Host names of the nodes; the first is the master.")
 @click.option("--hostfile", metavar="FILE", help="Take the host names from a hostfile.")
 @click.option("--seq-len", type=Whole(1, 1_000_000_000), help="Tokens per sequence.")
@@ -58,7 +66,8 @@ from dsdoctor.report.launch_plan import render
 @click.option(
     "--precision",
     type=click.Choice(["bf16", "fp16", "fp32"]),
-    help="Training precision [depends on the hardware].",
+    help="Training precision.",
+    show_default="depends on the hardware",
 )
 @click.option(
     "--finetune",
@@ -96,11 +105,14 @@ from dsdoctor.report.launch_plan import render
     is_flag=True,
     help="The script loads the whole model before DeepSpeed partitions it.",
 )
-@click.option("--deepspeed", metavar="X.Y.Z", help="DeepSpeed release of the job [newest].")
+@click.option(
+    "--deepspeed", metavar="VERSION", help="DeepSpeed release of the job.", show_default="newest"
+)
 @click.option(
     "--transformers",
-    metavar="X.Y.Z",
-    help="transformers release of the job [that of the environment].",
+    metavar="VERSION",
+    help="transformers release of the job.",
+    show_default="that of the environment",
 )
 @click.option(
     "--optimizer",
@@ -112,18 +124,23 @@ from dsdoctor.report.launch_plan import render
 @click.option(
     "--attention",
     type=click.Choice(ATTENTIONS),
-    help=(
-        "`sdpa`: torch's kernel for batches with padding [flash; eager if the model has only that]."
-    ),
+    help="Attention kernel; `sdpa` is torch's, for batches with padding.",
+    show_default="flash; eager if the model has only that",
 )
 @click.option(
     "--image-tokens",
     type=Whole(0, 1_000_000_000),
     metavar="N",
-    help="Tokens of a sequence that are images [one image].",
+    help="Tokens of a sequence that are images.",
+    show_default="one image",
 )
 @click.option("--checkpointing", type=click.Choice(["on", "off"]), help="Recompute activations.")
-@click.option("--launcher", type=click.Choice(list(LAUNCHERS)), help="How to launch [deepspeed].")
+@click.option(
+    "--launcher",
+    type=click.Choice(list(LAUNCHERS)),
+    help="How to launch.",
+    show_default="deepspeed",
+)
 @click.option(
     "--objective",
     type=click.Choice(list(HEADROOM)),
@@ -134,7 +151,8 @@ from dsdoctor.report.launch_plan import render
 @click.option(
     "--master-port",
     type=Whole(1, 65535),
-    help="Rendezvous port [the first free one from 29500].",
+    help="Rendezvous port.",
+    show_default="the first free one from 29500",
 )
 @click.option(
     "--like", metavar="8xH100-SXM", help="Plan for a machine of this type instead of this one."
@@ -160,7 +178,8 @@ from dsdoctor.report.launch_plan import render
     "cpu_ranks",
     type=Whole(1, 1024),
     metavar="N",
-    help="Number of CPU ranks if there is no GPU [1].",
+    help="Number of CPU ranks if there is no GPU.",
+    show_default="1",
 )
 @click.option(
     "--script", metavar="FILE", default="train.py", show_default=True, help="Your training script."
@@ -169,7 +188,8 @@ from dsdoctor.report.launch_plan import render
     "--framework",
     type=click.Choice([HF, NATIVE]),
     help="What passes the config to DeepSpeed: the Hugging Face Trainer (hf), or the script itself "
-    "(native) [by the imports of the script, else native].",
+    "(native).",
+    show_default="by the imports of the script, else native",
 )
 @click.option("--slurm", is_flag=True, help="Also write an sbatch script (requires -o).")
 @click.option(

@@ -106,7 +106,12 @@ class RunGroup(Group):
 @click.option(
     "--metrics", metavar="FILE", help="Write Prometheus metrics to FILE with each sample."
 )
-@click.option("--runs-dir", metavar="DIR", help="Folder where runs are saved [$DSDOCTOR_RUNS].")
+@click.option(
+    "--runs-dir",
+    metavar="DIR",
+    help="Folder where runs are saved.",
+    show_default="$DSDOCTOR_RUNS, else in ~/.local/state",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Report only why the job died.")
 @language_option
 @become_user
@@ -138,7 +143,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
 def _start(words: tuple[str, ...], base: Path, given: dict[str, Any]) -> int:
     if not words:
-        raise UsageError("no command was given; expected `dsdoctor run -- CMD ARGS…`")
+        raise UsageError("no command was passed; expected `dsdoctor run -- CMD ARGS…`")
     if sys.platform == "win32":
         raise UsageError("`dsdoctor run` needs Linux or macOS; on Windows, run it inside WSL")
     from dsdoctor.run.detached import refusal  # noqa: PLC0415  # `run list` and others start nothing
@@ -224,7 +229,8 @@ _runs_dir = click.option(
     metavar="DIR",
     expose_value=False,
     callback=_at_runs_dir,
-    help="Folder where runs are saved [$DSDOCTOR_RUNS].",
+    help="Folder where runs are saved.",
+    show_default="$DSDOCTOR_RUNS, else in ~/.local/state",
 )
 
 

@@ -65,18 +65,22 @@ def _fault(text: str | None) -> dict[str, Any] | None:
 @click.option(
     "--precision",
     type=click.Choice(["bf16", "fp16", "fp32"]),
-    help="Training precision [from the config or plan, else by hardware].",
+    help="Training precision.",
+    show_default="from the config or plan, else by hardware",
 )
 @click.option(
     "--launcher",
     type=click.Choice(["deepspeed", "torchrun"]),
-    help="Launcher to use [from the plan, else deepspeed].",
+    help="Launcher to use.",
+    show_default="from the plan, else deepspeed",
 )
 @click.option("--hostfile", metavar="FILE", help="Hostfile of the run, as for `deepspeed`.")
-@click.option("--master-port", type=Whole(1, 65535), help="Rendezvous port [a free one].")
+@click.option(
+    "--master-port", type=Whole(1, 65535), help="Rendezvous port.", show_default="a free one"
+)
 @click.option("--python", metavar="PATH", help="Interpreter or virtual environment to run in.")
 @click.option(
-    "--timeout", type=Finite(min=1), default=300.0, show_default=True, metavar="SECONDS",
+    "--timeout", type=Finite(min=1), default=300, show_default=True, metavar="SECONDS",
     help="Time limit for one run, not counting the compilation of ops.",
 )  # fmt: skip
 @click.option(
@@ -85,7 +89,7 @@ def _fault(text: str | None) -> dict[str, Any] | None:
     help="After a failure, search for a single setting that fixes it.",
 )
 @click.option(
-    "--bisect-budget", type=Finite(min=1), default=600.0, show_default=True,
+    "--bisect-budget", type=Finite(min=1), default=600, show_default=True,
     metavar="SECONDS", help="Time limit for that search.",
 )  # fmt: skip
 @options.report_format

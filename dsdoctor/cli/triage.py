@@ -7,6 +7,7 @@ import msgspec
 
 from dsdoctor import logs, reading
 from dsdoctor.cli import html, loading, log_heads, pasted
+from dsdoctor.cli.options import text_or_json
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.model.decode import DecodeError
@@ -27,14 +28,7 @@ _ASK = (
 
 @click.command("triage")
 @click.argument("issue", metavar="ISSUE.md")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@text_or_json
 @click.option(
     "--checks-dir", multiple=True, metavar="DIR", help="Directory with additional checks."
 )

@@ -132,12 +132,12 @@ def _clustershell(order: Order, on_answer: OnAnswer | None) -> dict[str, Answer]
         event_module = importlib.import_module("ClusterShell.Event")
     except ImportError:
         raise UsageError(
-            "ClusterShell is not installed, which the fan-out over ssh needs; run "
+            "ClusterShell, which the fan-out over ssh needs, is not installed; run "
             f"`{extras.command_for('fleet')}`, or pass `--engine srun` or `--engine pdsh`"
         ) from None
     if shutil.which("ssh") is None:
         raise UsageError(
-            "`ssh` is not on PATH, which the fan-out needs; install `openssh-client`, "
+            "`ssh`, which the fan-out needs, is not on PATH; install `openssh-client`, "
             "or pass `--engine srun`"
         )
     answers: dict[str, Answer] = {}

@@ -148,7 +148,9 @@ def _silent_nodes(nodes: Iterable[NodeReport]) -> list[FleetFinding]:
             status="fail",
             condition="fleet-node-silent",
             message=f"no report: {error if len(errors) > 1 else next(iter(errors.values()))}",
-            hint="open a shell on the node to see why, or exclude the node from the job",
+            hint="correct the name, or add it to DNS or /etc/hosts"
+            if "Could not resolve hostname" in error
+            else "log in to the node to see why, or exclude the node from the job",
             nodes=fold(errors),
             count=len(errors),
         )

@@ -173,7 +173,7 @@ _NAMES: dict[Capability, str] = {
 BY_NAME: dict[str, Capability] = {
     name: found for found, names in _NAMES.items() for name in " ".join(names.split()).split("; ")
 }
-#: A vGPU's name has its board, its memory in GB and its series; for a MIG slice, its size between.
+#: A vGPU's name has its board, its memory in GB and its series; for a MIG device, its size between.
 _VGPU = re.compile(r"(?:GRID )?(?P<board>[A-Z]{1,3}\d{1,4}[A-Z]{0,2})-(?:\d-)?\d{1,3}[ABCQ](?:ME)?")
 _BOARDS: dict[Capability, str] = {
     (5, 0): "M10",

@@ -126,8 +126,8 @@ def from_json(data: bytes, origin: str) -> Snapshot:
     version = head.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise UsageError(
-            f"`{origin}` is a snapshot of version {version}, this dsdoctor reads up to {VERSION}; "
-            "upgrade dsdoctor"
+            f"`{origin}` is a snapshot of version {version}, but this dsdoctor reads up to version "
+            f"{VERSION}; upgrade dsdoctor"
         )
     try:
         return decode.convert(head, Snapshot)

@@ -183,16 +183,16 @@ def rejected_by_plugin(
     >>> yaml = {"distributed_type": "DEEPSPEED", "mixed_precision": "no"}
     >>> yaml["deepspeed_config"] = {"deepspeed_config_file": "ds.json", "zero_stage": 3}
     >>> rejected_by_plugin(yaml, {}, None)
-    '`zero_stage` and `mixed_precision` are set beside `deepspeed_config_file`'
+    '`zero_stage` and `mixed_precision` are set in addition to `deepspeed_config_file`'
     """
     section = values.get("deepspeed_config")
     section = section if isinstance(section, dict) else {}
     by_file = str(values.get("distributed_type", "")).upper() == "DEEPSPEED"
     used = "use_deepspeed" in options or (by_file and not _OTHER_PLUGINS & options.keys())
     file = options.get("deepspeed_config_file") or section.get("deepspeed_config_file")
-    beside = "`deepspeed_config_file`"
+    other = "`deepspeed_config_file`"
     if passed_by_script:
-        file, beside = passed_by_script, "the script's `--deepspeed`"
+        file, other = passed_by_script, "the script's `--deepspeed`"
     if not used or not file or file == "none":
         return ""
     twice = [name for name in _ONCE if name in section]
@@ -202,7 +202,7 @@ def rejected_by_plugin(
     if twice:
         names = ", ".join(f"`{name}`" for name in twice[:-1])
         names += f"{' and ' if names else ''}`{twice[-1]}`"
-        return f"{names} {'are' if len(twice) > 1 else 'is'} set beside {beside}"
+        return f"{names} {'are' if len(twice) > 1 else 'is'} set in addition to {other}"
     if config is None:
         return ""
     if "zero_optimization" not in config:

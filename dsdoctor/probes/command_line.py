@@ -305,7 +305,7 @@ def launch_command(host: Host, run: RunNeeds) -> LaunchCommand:
     """The command after `check --`, with the settings from accelerate's configuration."""
     command = command_of(run)
     if command is None:
-        raise HostError(Why.NOT_ASKED, "no command was given (`check -- CMD`)")
+        raise HostError(Why.NOT_ASKED, "no command was passed (`check -- CMD`)")
     return with_accelerate(command, accelerate_values(command, host, run.cwd))
 
 

@@ -323,7 +323,7 @@ def _strict(fact: DsConfig, text: str) -> DsConfig:
 def ds_config(host: Host, run: RunNeeds) -> DsConfig:
     """The config of --config; for a missing file, the fact has an error."""
     if run.config_path is None:
-        raise HostError(Why.NOT_ASKED, "no DeepSpeed config was given (`--config FILE`)")
+        raise HostError(Why.NOT_ASKED, "no DeepSpeed config was passed (`--config FILE`)")
     try:
         data = host.read(posixpath.join(run.cwd, run.config_path))
     except HostError as error:

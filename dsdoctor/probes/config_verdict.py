@@ -69,7 +69,7 @@ def config_verdict(
 ) -> ConfigVerdict | Missing:
     """The verdict, in a child that imports deepspeed and starts nothing."""
     if run.config_path is None:
-        raise HostError(Why.NOT_ASKED, "no DeepSpeed config was given (`--config FILE`)")
+        raise HostError(Why.NOT_ASKED, "no DeepSpeed config was passed (`--config FILE`)")
     if run.quick:
         raise HostError(Why.NOT_ASKED, "the config was not checked with DeepSpeed (`--quick`)")
     if deepspeed.version is None:

@@ -27,7 +27,9 @@ def memory_demand(
 ) -> MemoryDemand:
     """The demand, if --plan or --model is sufficient to compute it."""
     if run.plan is None and run.model is None:
-        raise HostError(Why.NOT_ASKED, "neither a plan nor a model was given (`--plan`, `--model`)")
+        raise HostError(
+            Why.NOT_ASKED, "neither a plan nor a model was passed (`--plan`, `--model`)"
+        )
     # importing the memory model takes 35 ms, which other checks should not pay
     from dsdoctor.recommend import demand  # noqa: PLC0415  # see above
 

@@ -55,7 +55,7 @@ def hostfile(host: Host, run: RunNeeds) -> Hostfile:
             raise
         if not named:
             raise HostError(
-                Why.ABSENT, f"no hostfile was given, and there is no `{path}`"
+                Why.ABSENT, f"no hostfile was passed, and there is no `{path}`"
             ) from None
         return Hostfile(path=path, exists=False)
     return parse_hostfile(text, path, asked=bool(named))

@@ -22,7 +22,7 @@ def wants_nvme(config: dict[str, object] | None) -> bool:
 def libaio(host: Host, run: RunNeeds, compilers: Compilers) -> Libaio:
     """Preprocesses an include and looks up the library; nothing is written."""
     if not wants_nvme(run.config):
-        raise HostError(Why.NOT_ASKED, "no config that offloads to NVMe was given")
+        raise HostError(Why.NOT_ASKED, "no config that offloads to NVMe was passed")
     cc = compilers.cc.path
     if cc is None:
         raise HostError(Why.ABSENT, "there is no C compiler to test with")

@@ -135,7 +135,7 @@ def nodes_reach(
     if run.quick:
         raise HostError(Why.NOT_ASKED, "the other nodes were not checked (`--quick`)")
     if not hostfile.asked or not hostfile.entries:
-        raise HostError(Why.NOT_ASKED, "no hostfile was given (`--hostfile FILE`)")
+        raise HostError(Why.NOT_ASKED, "no hostfile was passed (`--hostfile FILE`)")
     own = {*LOCAL}
     if isinstance(os, OsInfo):
         own |= {os.hostname, os.hostname.partition(".")[0]}

@@ -103,7 +103,7 @@ def master_address(host: Host, run: RunNeeds) -> MasterAddress:
     if not address and not sets_address(command):
         address = (dict(host.env) | (command.env if command else {})).get("MASTER_ADDR", "")
     if not address or "$" in address:
-        raise HostError(Why.NOT_ASKED, "no master address was given")
+        raise HostError(Why.NOT_ASKED, "no master address was passed")
     if run.quick:
         raise HostError(Why.NOT_ASKED, "the master address was not resolved (`--quick`)")
     try:

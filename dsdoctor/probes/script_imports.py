@@ -130,7 +130,7 @@ def script_imports(
     script = script_of(command)
     if run.followed or run.batch or starts_elsewhere(command) or has_one_of(command, RUNNERS):
         raise HostError(
-            Why.UNSUPPORTED, "the environment of the script is chosen by what is around the command"
+            Why.UNSUPPORTED, "the wrapper in the command chooses the environment of the script"
         )
     path = posixpath.normpath(posixpath.join(run.cwd, script))
     text = read_text(host, path)

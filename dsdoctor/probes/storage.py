@@ -371,7 +371,7 @@ def checkpoint(host: Host, run: RunNeeds, launch: LaunchFiles | Missing) -> Chec
     resumed = run.checkpoint is None and files.resumed is not None
     given = run.checkpoint or files.resumed or files.model_folder
     if given is None:
-        raise HostError(Why.NOT_ASKED, "no checkpoint was given (`--checkpoint DIR`)")
+        raise HostError(Why.NOT_ASKED, "no checkpoint was passed (`--checkpoint DIR`)")
     cwd = run.cwd if run.cwd not in ("", ".") else str(host.query("cwd"))
     folder = posixpath.normpath(posixpath.join(cwd, given))
     argv = [str(host.query("executable")), str(_CHILDREN / "checkpoint.py"), folder]
@@ -390,7 +390,7 @@ def checkpoint(host: Host, run: RunNeeds, launch: LaunchFiles | Missing) -> Chec
         )
     fact = msgspec.structs.replace(parse_checkpoint(given, records, run.deep), resumed=resumed)
     if not (run.checkpoint or resumed) and {file.role for file in fact.files} != {"weights"}:
-        raise HostError(Why.NOT_ASKED, f"`{given}` holds no weights that dsdoctor knows")
+        raise HostError(Why.NOT_ASKED, f"`{given}` contains no weights that dsdoctor knows")
     finished = any(record.get("done") for record in records)
     if fact.error is None and fact.tag_exists and not finished:
         raise HostError(

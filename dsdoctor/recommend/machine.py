@@ -33,7 +33,7 @@ class Device:
         cc: compute capability.
         name: product.
         uuid: `GPU-…` or `MIG-…`, None = not known.
-        mig: it is a MIG slice.
+        mig: it is a MIG device.
     """
 
     index: int
@@ -173,14 +173,14 @@ def _mig_choice(
     asked = [selector for selector in selectors if selector.startswith("MIG-")]
     if len(asked) > 1 or (asked and len(selectors) > 1):
         raise UsageError(
-            f"`--gpus` selects {len(selectors)} devices, including a MIG slice; "
-            "expected one slice alone: a process sees only one, and NCCL cannot connect slices"
+            f"`--gpus` selects {len(selectors)} devices, including a MIG device; "
+            "expected one MIG device alone: a process sees only one, and NCCL cannot connect them"
         )
     if asked:
         held = _slice(found, asked[0])
         if held is None:
             raise UsageError(
-                f"MIG slice `{asked[0]}` does not exist; expected one that `nvidia-smi -L` lists"
+                f"MIG device `{asked[0]}` does not exist; expected one that `nvidia-smi -L` lists"
             )
         return held
     if selectors or not visible or not all(gpu.mig_mode and gpu.mig_devices for gpu in visible):
@@ -197,11 +197,11 @@ def _devices(gpus: Gpus, run: RunNeeds, value: str | None, notes: list[str]) -> 
         device = _sliced(*held)
         if device is None:
             raise UsageError(
-                f"the memory of the MIG slice on GPU {held[0].index} cannot be read; {_OTHERWISE}"
+                f"the memory of the MIG device on GPU {held[0].index} cannot be read; {_OTHERWISE}"
             )
         notes.append(
-            f"the plan is for one MIG slice, {device.name} ({device.uuid}): "
-            "a process sees only one, and NCCL cannot connect slices"
+            f"the plan is for one MIG device, {device.name} ({device.uuid}): "
+            "a process sees only one, and NCCL cannot connect several"
         )
         return (device,)
     if run.gpus:
@@ -218,7 +218,7 @@ def _devices(gpus: Gpus, run: RunNeeds, value: str | None, notes: list[str]) -> 
             why = (
                 "it could not be read"
                 if device is None
-                else "it is split into MIG slices; select one with `--gpus MIG-…`"
+                else "it is split into MIG devices; select one with `--gpus MIG-…`"
             )
             if run.gpus:
                 raise UsageError(f"GPU {gpu.index} cannot be used in the plan: {why}")

@@ -130,15 +130,15 @@ def choose_precision(machine: Machine, asked: str | None) -> tuple[str, Reason]:
 
 
 def choose_launcher(machine: Machine, asked: str | None) -> str:
-    """The requested launcher; a MIG slice is selected by its UUID, which only torchrun forwards.
+    """The requested launcher; a MIG device is selected by its UUID, which only torchrun forwards.
 
     Raises:
-        UsageError: a MIG slice with the deepspeed launcher, which cannot select one.
+        UsageError: a MIG device with the deepspeed launcher, which cannot select one.
     """
     sliced = any(device.mig for device in machine.devices)
     if asked == "deepspeed" and sliced:
         raise UsageError(
-            "the deepspeed launcher takes GPU numbers, but a MIG slice has none; "
+            "the deepspeed launcher takes GPU numbers, but a MIG device has none; "
             "pass `--launcher torchrun`"
         )
     return asked or ("torchrun" if sliced else "deepspeed")
@@ -164,7 +164,7 @@ def choose_sequence(model: ModelShape, asked: int | None) -> tuple[int, Reason |
     if asked > model.max_length and model.stated_parameters is None:
         return asked, note(
             "sequence",
-            f"{asked} tokens are more than the {model.max_length} that the model was made for",
+            f"{asked} tokens are more than the {model.max_length} that the model was trained for",
         )
     return asked, None
 

@@ -66,7 +66,7 @@ def _world(machine: Machine, options: PlanOptions) -> tuple[Machine, int, list[R
         reasons.append(note("windows", "pinned memory and NVMe offload are not built on Windows"))
     if machine.devices:
         if options.nodes > 1 and any(device.mig for device in machine.devices):
-            raise UsageError("NCCL cannot connect a MIG slice to other nodes; pass `--nodes 1`")
+            raise UsageError("NCCL cannot connect a MIG device to other nodes; pass `--nodes 1`")
         reasons += _unequal(machine)
         return machine, len(machine.devices) * options.nodes, reasons
     reasons.append(

@@ -259,7 +259,7 @@ def test_settings_of_accelerate_beside_a_deepspeed_config_are_rejected(tmp_path:
     )
     result = lint(tmp_path, "acc.yaml")
     assert result.returncode == 1
-    assert "`mixed_precision` is set beside `deepspeed_config_file`" in result.stdout
+    assert "`mixed_precision` is set in addition to `deepspeed_config_file`" in result.stdout
     assert result.stdout.startswith("acc.yaml:2: FAIL launch-option-refused")
 
 

@@ -157,7 +157,7 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
         pytest.param(
             "NVRM: installed in this system requires use of the NVIDIA open kernel modules.",
             "kernel-module-unsuitable",
-            "the open kind of the driver",
+            "the open kernel modules",
             id="a module of the wrong kind",
         ),
         pytest.param(
@@ -175,7 +175,7 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
         pytest.param(
             "ImportError: cannot import name 'AdamW' from 'transformers' (/x/site-packages/transformers/__init__.py)",
             "dependency-version-conflict",
-            "'transformers<4.50'`; in code of your own, use `torch.optim.AdamW`",
+            "'transformers<4.50'`; in your own code, use `torch.optim.AdamW`",
             id="a name that a release removed",
         ),
         pytest.param(

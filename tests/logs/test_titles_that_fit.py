@@ -162,7 +162,7 @@ def test_the_answer_is_about_what_the_message_says(text: str, condition: str, wo
     [
         pytest.param(
             "zipfile.BadZipFile: File is not a zip file",
-            "A zip archive is cut off, or is no zip archive",
+            "A zip archive is truncated, or is not a zip archive",
             id="an archive of data",
         ),
         pytest.param(

@@ -92,15 +92,15 @@ def test_one_mig_slice_is_planned_for(asked: tuple[str, ...], uuid: str, gib: in
     assert plan.env["CUDA_VISIBLE_DEVICES"] == uuid
     assert plan.gpu_uuids == (uuid,)
     assert plan.memory.options[0].gpu_limit_bytes == gib * GIB
-    assert "NCCL cannot connect slices" in notes(plan, "machine")
+    assert "NCCL cannot connect several" in notes(plan, "machine")
 
 
 def test_mig_slices_cannot_be_joined() -> None:
-    with pytest.raises(UsageError, match="expected one slice"):
+    with pytest.raises(UsageError, match="expected one MIG device"):
         read(SLICED, asked=("MIG-a1", "MIG-b2"))
     with pytest.raises(UsageError, match="MIG-zz` does not exist"):
         read(SLICED, asked=("MIG-zz",))
-    with pytest.raises(UsageError, match="split into MIG slices"):
+    with pytest.raises(UsageError, match="split into MIG devices"):
         read(SLICED, asked=("0",))
     with pytest.raises(UsageError, match="--launcher torchrun"):
         recommend(read(SLICED), resolve("gpt2"), PlanOptions(launcher="deepspeed"))
@@ -111,7 +111,7 @@ def test_mig_slices_cannot_be_joined() -> None:
 def test_sliced_and_whole_gpus_together() -> None:
     machine = read(SLICED, gpu(1))
     assert [device.index for device in machine.devices] == [1]
-    assert "GPU 0 is left out: it is split into MIG slices" in machine.notes[0]
+    assert "GPU 0 is left out: it is split into MIG devices" in machine.notes[0]
 
 
 def test_cuda_visible_devices_bounds_the_plan() -> None:

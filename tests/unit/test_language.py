@@ -164,7 +164,7 @@ def test_what_a_diagnosis_of_the_forty_says_is_translated() -> None:
     [
         pytest.param(
             "gpu-busy",
-            "4096 of 81559 MiB (5%) of GPU 0 (NVIDIA H100 80GB HBM3) are in use (processes 7), but the job expects the GPU to be free",
+            "4096 of 81559 MiB (5%) of GPU 0 (NVIDIA H100 80GB HBM3) are in use (pid 7), but the job expects the GPU to be free",
             "GPU 0 (NVIDIA H100 80GB HBM3) 的 81559 MiB 中有 4096 MiB（5%）被占用（进程 7），而作业需要空闲的 GPU",
             id="memory in use by processes",
         ),

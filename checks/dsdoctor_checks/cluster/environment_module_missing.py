@@ -50,7 +50,7 @@ SIGNATURES = (
     Signature(
         pattern=r"These module\(s\)(?: or extension\(s\))? exist but cannot be loaded as requested:",
         source="Lmod 5.8-9 messageDir/en.lua (e_Failed_Load_2)",
-        message="A module exists, but only below others that must be loaded first",
+        message="A module exists, but other modules must be loaded before it",
         hint="run `module spider NAME/VERSION`: it lists the modules to load before it",
         examples=(
             'These module(s) or extension(s) exist but cannot be loaded as requested: "cuda/12.4"',
@@ -62,7 +62,7 @@ SIGNATURES = (
     Signature(
         pattern=r"Cannot load module \"(?P<module>[^\"]{1,200})\" (?:without these module\(s\) loaded|because these module\(s\) are loaded)",
         source="Lmod 5.8-9 messageDir/en.lua (e_Prereq, e_Conflict)",
-        message="The module `{module}` does not go with the modules that are loaded",
+        message="The module `{module}` conflicts with the modules that are loaded",
         hint="load the modules that it lists first, or unload (`module purge`) those that conflict with it",
         examples=(
             'Cannot load module "openmpi/4" without these module(s) loaded:',
@@ -100,7 +100,7 @@ SIGNATURES = (
     Signature(
         pattern=r"(?:^|[\s:])module: (?:command )?not found$",
         source="bash 3.2-5.3 execute_cmd.c; dash 0.5 src/exec.c",
-        message="The shell of the job script does not know `module`",
+        message="The command `module` is not defined in the shell of the job script",
         hint="start the script with `#!/bin/bash -l`, or source the initialization file of the cluster's module system (such as `/etc/profile.d/modules.sh`) before the first `module load`",
         examples=(
             "/var/spool/slurmd/job412/slurm_script: line 9: module: command not found",

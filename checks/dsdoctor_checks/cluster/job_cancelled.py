@@ -63,7 +63,7 @@ SIGNATURES = (
         not_examples=("the step was CANCELLED AT 2024-05-06T07:08:09 DUE TO JOB REQUEUE",),
         level=Level.CERTAIN,
         message="The job was put back into the queue with `scontrol requeue`, by its owner, an administrator or a program of the cluster",
-        hint="it starts again by itself: let the script resume from its last checkpoint. If it was none of you, ask the administrators",
+        hint="it starts again on its own: let the script resume from its last checkpoint. If you did not request this, ask the administrators",
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
@@ -108,7 +108,7 @@ SIGNATURES = (
         pattern=r"^Status: +Terminating \(lasts ",
         source="kubernetes 1.10-1.34 kubectl/pkg/describe/describe.go",
         message="the pod is being deleted",
-        hint="look for who deletes it: `kubectl get events`, the controller that owns the pod, a drain of the node, or a user",
+        hint="find out what deletes it: `kubectl get events`, the controller that owns the pod, a drain of the node, or a user",
         examples=(
             "Status:                    Terminating (lasts 3s)",
             "Status:                    Terminating (lasts <invalid>)",

@@ -50,9 +50,10 @@ def gpus_are_released(remains: JobRemains, limits: LeftLimits) -> Iterator[Findi
             else f"process {process.pid} (`{process.name}`) of its user {remains.user}"
         )
         yield (fail if grave else warn)(
-            f"job {remains.job} has ended, but {owner} still uses GPU {listed(process.gpus)}{size}",
+            f"job {remains.job} has ended, but {owner} still uses GPU{'s' if len(process.gpus) > 1 else ''} {listed(process.gpus)}{size}",
             effect="the next job on the GPU runs out of memory, or both run slower",
-            hint=f"run `kill -9 {process.pid}`, and reboot the node if the process stays",
+            hint=f"run `kill -9 {process.pid}`{'' if process.certain else ' if it is left over from the job'}, "
+            "and reboot the node if the process stays",
             pid=process.pid,
             started=process.started,
             gpus=list(process.gpus),

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsdoctor.api import Condition, Finding, JobRemains, Limits, Scope, check, ok, skip, warn
+from dsdoctor_checks._util import amount
 from dsdoctor_checks.host._util import MIB
 
 CONDITION = Condition(
@@ -54,11 +55,12 @@ def shm_is_released(remains: JobRemains, limits: ShmLimits) -> Iterator[Finding]
     if size < limits.min_mib:
         yield ok(files=count, mib=size)
         return
-    since = "created since it began" if remains.begun is not None else "owned by its user"
+    since = (
+        "created since it began" if remains.begun is not None else "which belong to the same user"
+    )
     yield warn(
-        f"job {remains.job} of {remains.user or 'its user'} left {count} "
-        f"{'file' if count == 1 else 'files'} in /dev/shm ({size} MiB), {since}; no other job of "
-        "that user runs here",
+        f"job {remains.job}{f' of {remains.user}' if remains.user else ''} left {amount(count, 'file')} "
+        f"in /dev/shm ({size} MiB), {since}; no other job of that user runs here",
         effect="the memory stays in use until the files are removed or the node reboots",
         hint="remove the files as root or as their owner",
         files=count,

@@ -99,9 +99,9 @@ def nodes_are_in_service(cluster: ClusterNodes) -> Iterator[Finding]:
         more = len(names) - _MOST_NAMES
         which += f" and {more} more" if more > 0 else ""
         yield (fail if failed else warn)(
-            f"out of service: {which} ({word}"
+            f"{which} {'are' if len(names) > 1 else 'is'} out of service ({word}"
             + (f", reason `{reason}`" if reason else "")
-            + "), expected nodes that take jobs",
+            + "), expected nodes that accept jobs",
             effect="the scheduler starts no job there; a running one may lose its ranks",
             hint=_ACTION[scheduler].format(node=shlex.quote(names[0]) if names else "NODE"),
             nodes=names,
@@ -227,7 +227,7 @@ SIGNATURES = (
     Signature(
         pattern=r"gres/\S+ count reported lower than configured \((?P<found>\d+) < (?P<set>\d+)\)",
         source="slurm 20.02-25.05 src/common/gres.c, src/interfaces/gres.c",
-        message="slurmd found {found} of the {set} GPUs that slurm.conf states",
+        message="slurmd found {found} of the {set} GPUs that slurm.conf lists",
         examples=(
             "   Reason=gres/gpu count reported lower than configured (0 < 8) [slurm@2024-12-19T11:03:34]",
         ),

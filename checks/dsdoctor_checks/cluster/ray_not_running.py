@@ -1,9 +1,9 @@
-"""The Ray cluster does not run, or this process cannot reach it.
+"""The Ray cluster is not running, or this process cannot reach it.
 
 ## Why it matters
-`ray.init` connects to the head's control store (GCS), and each node starts a raylet that registers with it. If the
-head is not there, if another version of Ray started it, or if a node's processes do not come up in time, no
-task and no rank starts.
+`ray.init` connects to the head's control store (GCS), and each node starts a raylet that registers
+with it. If the head is not running, if it was started with another version of Ray, or if a node's
+processes do not come up in time, no task and no rank starts.
 
 ## What to do
 Run `ray status` on the head. Start the head first (`ray start --head`), and the other nodes with its address. Ports
@@ -49,7 +49,7 @@ SIGNATURES = (
     Signature(
         pattern=r"Version mismatch: The cluster was started with:",
         source="ray 0.7-2.52 python/ray/_private/utils.py",
-        message="The Ray cluster was started with another version of Ray or Python than this process has",
+        message="The Ray cluster was started with a different version of Ray or Python than this process uses",
         hint="install the same versions of Ray and Python on the head, on the other nodes and where the program starts",
         examples=("RuntimeError: Version mismatch: The cluster was started with:",),
         level=Level.CERTAIN,

@@ -1,9 +1,10 @@
 """The Ray cluster has fewer GPUs or CPUs than the job asks for.
 
 ## Why it matters
-Ray starts a task, an actor or a placement group only when the cluster has what it asks for. Otherwise it waits, for
-ever by default, or the framework gives up after its own limit. A node that has not joined, GPUs that an earlier
-job holds, and a node whose GPUs Ray does not see have the same effect.
+Ray starts a task, an actor or a placement group only when the cluster has what it asks for.
+Otherwise it waits, forever by default, or the framework gives up after its own limit. A node that
+has not joined, GPUs that an earlier job holds, and a node whose GPUs Ray does not see have the same
+effect.
 
 ## What to do
 Run `ray status`: it shows the nodes that joined, what they have and what is asked for. Start the missing nodes, end
@@ -21,7 +22,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("ray-resources-missing", id="DSD1661", scope=Scope.JOB, since="0.1")
 
-HINT = "compare with `ray status` what the cluster has and what the job asks for; start the missing nodes, end jobs that hold GPUs, or ask for fewer"
+HINT = "use `ray status` to compare what the cluster has with what the job asks for; start the missing nodes, end jobs that hold GPUs, or ask for fewer"
 
 SIGNATURES = (
     Signature(

@@ -56,7 +56,7 @@ SIGNATURES = (
     Signature(
         pattern=r"(?:fatal|error): Could not establish a configuration source",
         source="slurm 20.02-25.11 src/common/read_config.c",
-        message="This machine has no configuration of Slurm: there is no `slurm.conf`, and the DNS names no controller",
+        message="This machine has no Slurm configuration: there is no `slurm.conf`, and DNS has no record of a controller",
         hint="run it on a login node or inside a job, mount `/etc/slurm` into the container, or set `SLURM_CONF` or `SLURM_CONF_SERVER` as a login shell does",
         examples=(
             "sbatch: fatal: Could not establish a configuration source",
@@ -67,7 +67,7 @@ SIGNATURES = (
     Signature(
         pattern=r"error: (?:\w{1,40}: )?(?:auth/munge: )?Munge (?:encode|decode) failed: (?P<why>.{1,200})",
         source="slurm 1.0-25.11 src/plugins/auth/munge/auth_munge.c",
-        message="Slurm's authentication by MUNGE fails: {why}",
+        message="Slurm's MUNGE authentication fails: {why}",
         hint="check on this machine that `munged` runs and its socket can be reached (`munge -n | unmunge`), that the clock is right, and that it has the key of the cluster",
         examples=(
             'srun: error: Munge encode failed: Failed to access "/run/munge/munge.socket.2": No such file or directory',

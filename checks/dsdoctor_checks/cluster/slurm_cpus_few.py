@@ -30,6 +30,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
+from dsdoctor_checks._util import amount
 
 from ._slurm import cpus_of_node, gpus_of_node, in_job, number
 
@@ -61,7 +62,7 @@ def cpus_suffice(env: Environment, resources: Resources, limits: CpuLimits) -> I
         return
     step = " in this step" if said is not None and said > usable else ""
     yield warn(
-        f"this Slurm job has {gpus} GPUs and {usable} CPUs{step}, but that many ranks need at least"
+        f"this Slurm job has {amount(gpus, 'GPU')} and {amount(usable, 'CPU')}{step}, but {amount(gpus, 'rank')} need{'s' if gpus == 1 else ''} at least"
         f" {need:g} CPUs",
         effect="DataLoader workers and an offloaded optimizer are slow, and the GPUs wait",
         hint=f"submit with `--cpus-per-task={max(1, int(need))}` or more, and pass it to `srun` too",

@@ -88,7 +88,7 @@ def memory_suffices(
         yield warn(
             f"this Slurm job can use {have / GIB:.1f} GiB of memory for {count} GPUs, but that many"
             f" ranks need at least {need:g} GiB to start",
-            effect="the kernel kills a rank (`return code = -9`) during start-up",
+            effect="the kernel kills a rank (`return code = -9`) during startup",
             hint="submit with `--mem=0`, or with the memory that the job needs",
             limit_gib=round(have / GIB, 1),
             gpus=count,

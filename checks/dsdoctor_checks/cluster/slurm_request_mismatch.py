@@ -1,4 +1,4 @@
-"""A Slurm script asks for other nodes or GPUs than its command uses.
+"""A Slurm script asks for different nodes or GPUs than its command uses.
 
 ## Why it matters
 Slurm shows a job the GPUs that it asked for. More ranks than GPUs fail with `invalid device ordinal`.
@@ -122,7 +122,7 @@ def _gpu_words(number: int) -> str:
     return "1 GPU" if number == 1 else f"{number} GPUs"
 
 
-HINT = "let `#SBATCH` and the command ask for the same: `--nodes`, and `--ntasks-per-node` as many as ranks per node"
+HINT = "make `#SBATCH` and the command ask for the same: as many nodes (`--nodes`), and as many tasks per node (`--ntasks-per-node`) as ranks"
 
 SIGNATURES = (
     Signature(

@@ -33,7 +33,7 @@ SIGNATURES = (
         pattern=_JOB + r"Requested node configuration is not available",
         source="slurm 2.2-25.05 src/sbatch/sbatch.c, src/salloc/salloc.c, src/srun/libsrun/allocate.c, src/common/slurm_errno.c",
         message="Slurm refuses the job: no node of the partition has what it asks for",
-        hint='ask for no more GPUs, CPUs and memory per node than `sinfo -o "%P %D %c %m %G"` lists for the partition; some sites keep CPUs for themselves',
+        hint='ask for no more GPUs, CPUs and memory per node than `sinfo -o "%P %D %c %m %G"` lists for the partition; some sites reserve CPUs for the system',
         examples=(
             "sbatch: error: Batch job submission failed: Requested node configuration is not available",
             "srun: error: Unable to allocate resources: Requested node configuration is not available",
@@ -144,7 +144,7 @@ SIGNATURES = (
     Signature(
         pattern=r"Expired or invalid job (?P<job>\d+)",
         source="slurm 17.11-25.11 src/srun/launch.c (in src/srun/libsrun before 21.08); 2.2-25.11 src/srun/allocate.c",
-        message="`srun` was to start a step in job {job}, which has ended",
+        message="`srun` tried to start a step in job {job}, which has ended",
         hint="unset the `SLURM_*` variables of the ended job, or leave its shell, and submit again",
         examples=("srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 412",),
         not_examples=("Expired or invalid job id",),
@@ -154,7 +154,7 @@ SIGNATURES = (
         pattern=r"sbatch: error: (?P<why>Unable to open file .{1,200}|This does not look like a batch script\.|Batch script contains DOS line breaks)",
         source="slurm 2.2-25.11 src/sbatch/sbatch.c",
         message="`sbatch` does not accept the script: {why}",
-        hint="pass a file that exists and whose first line is `#!/bin/bash`; remove Windows line ends with `dos2unix`",
+        hint="pass a file that exists and whose first line is `#!/bin/bash`; remove Windows line endings with `dos2unix`",
         examples=(
             "sbatch: error: Unable to open file train.slurm",
             "sbatch: error: This does not look like a batch script.  The first",
@@ -179,7 +179,7 @@ SIGNATURES = (
     Signature(
         pattern=r"Unable to create step for job (?P<job>\d+): Job/step already completing or completed|Unable to confirm allocation for job (?P<old>\d+): (?:Invalid job id specified|Job/step already completing or completed)",
         source="slurm 17.11-25.11 src/srun/launch.c (in src/srun/libsrun before 21.08); 2.2-25.11 src/srun/allocate.c",
-        message="`srun` was to start a step in a job that has ended",
+        message="`srun` tried to start a step in a job that has ended",
         hint="unset the `SLURM_*` variables of the ended job, or leave its shell, and submit again",
         examples=(
             "srun: error: Unable to create step for job 811: Job/step already completing or completed",

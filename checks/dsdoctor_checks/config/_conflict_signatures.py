@@ -309,7 +309,7 @@ SIGNATURES = (
         examples=("on a different device than the one you're training on",),
         level=Level.STRONG,
         masks=("libaio-missing",),
-        message="The quantized model was loaded on another GPU than that of its rank",
+        message="The quantized model was loaded on a different GPU than that of its rank",
         hint='load it with `device_map={"": local_rank}`',
     ),
     Signature(
@@ -538,7 +538,7 @@ SIGNATURES = (
     Signature(
         pattern="as an optimizer parameter, please switch",
         source="deepspeed 0.19.8 runtime/config.py, runtime/engine.py",
-        message="The optimizer's parameters set a limit of the gradient norm",
+        message="The optimizer's parameters set a limit on the gradient norm",
         hint="remove `max_grad_norm` there, and set `gradient_clipping` in the config",
         examples=(
             "ValueError: 'max_grad_norm' is not supported as an optimizer parameter, please switch to using the deepspeed parameter 'gradient_clipping'",

@@ -45,7 +45,7 @@ SIGNATURES = (
         pattern=r"enroot-(?:switchroot|nsenter): failed to execute: (?P<program>\S{1,300}): (?P<why>.{1,100})",
         source="enroot 3.0-4.1 bin/enroot-switchroot.c, bin/enroot-nsenter.c",
         message="enroot could not start `{program}` in the container: {why}",
-        hint="see that the image contains it (`enroot start IMAGE ls -l PROGRAM`) and is of this machine's architecture; a path of the host is visible there only if it is mounted",
+        hint="check that the image contains it (`enroot start IMAGE ls -l PROGRAM`) and is built for this machine's architecture; a path of the host is visible there only if it is mounted",
         examples=(
             "enroot-switchroot: failed to execute: /bin/bash: No such file or directory",
             "enroot-nsenter: failed to execute: bash: Exec format error",
@@ -93,7 +93,7 @@ SIGNATURES = (
         pattern=r"pyxis: couldn't mkdir (?P<folder>/\S{1,200}): ",
         source="pyxis 0.1-0.24 pyxis_slurmd.c, pyxis_slurmstepd.c",
         message="pyxis cannot create its folder `{folder}` on the node",
-        hint="an administrator sets a `runtime_path` that exists on each node in pyxis's line of `plugstack.conf`",
+        hint="ask an administrator to set a `runtime_path` that exists on each node, in pyxis's line of `plugstack.conf`",
         examples=(
             "[2019-09-24T10:10:06.901] [321.0] error: pyxis: couldn't mkdir /run/pyxis/1000: No such file or directory",
         ),
@@ -104,7 +104,7 @@ SIGNATURES = (
         pattern=r"nvidia-container-cli: (?P<why>(?:ldcache|mount|container|device|detection) error: .{1,200})",
         source="libnvidia-container 1.0-1.17 src/error.c, src/cli/main.c",
         message="NVIDIA's hook could not set up the container: {why}",
-        hint="correct what the hook reports; where only some nodes fail, compare their driver, `libnvidia-container` and limits with those of a node that works",
+        hint="correct what the hook reports; if only some nodes fail, compare their driver, `libnvidia-container` and limits with those of a node that works",
         examples=(
             "slurmstepd: error: pyxis:     nvidia-container-cli: ldcache error: process /sbin/ldconfig terminated with signal 9",
             "nvidia-container-cli: mount error: file creation failed: /var/lib/docker/overlay2/x: file exists: unknown.",
@@ -172,8 +172,7 @@ SIGNATURES = (
         examples=("0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",),
         not_examples=("what is meant by Insufficient nvidia.com/gpu",),
         message="no node had as many free GPUs as the pod requests",
-        hint="look at `kubectl describe nodes`: where `Allocatable` lists fewer GPUs than the pod requests, "
-        "or none, request fewer, or install NVIDIA's device plugin; else wait until other pods end",
+        hint="look at `kubectl describe nodes`: if `Allocatable` lists fewer GPUs than the pod requests, request fewer; if it lists none, install NVIDIA's device plugin; otherwise wait until other pods end",
         # the scheduler tries again until it finds one
         unless=("Successfully assigned ",),
         level=Level.STRONG,
@@ -326,7 +325,7 @@ SIGNATURES = (
     Signature(
         pattern=r"(?:Cannot|permission denied while trying to) connect to the [Dd]ocker (?:daemon|API)",
         source="docker 1.10-29 client/errors.go",
-        message="Docker does not run here, or this user may not use it",
+        message="Docker is not running here, or this user may not use it",
         hint="start it (`sudo systemctl start docker`), or add the user to the group `docker` and log in again",
         examples=(
             "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
@@ -339,7 +338,7 @@ SIGNATURES = (
     Signature(
         pattern=r"^(?:\[[^\]]{0,60}\] ?)?(?:exec (?P<program>/\S{1,200}): |standard_init_linux\.go:\d+: exec user process caused:? \"?)exec format error",
         source="runc 1.0-1.4 libcontainer/standard_init_linux.go; Linux ENOEXEC",
-        message="The image was built for another processor architecture than this machine has",
+        message="The image was built for a different processor architecture than this machine's",
         hint="use an image of this architecture (`docker pull --platform linux/amd64 IMAGE`, or arm64), or begin the entry script with `#!/bin/sh`",
         examples=(
             "exec /usr/bin/python: exec format error",
@@ -353,7 +352,7 @@ SIGNATURES = (
     Signature(
         pattern=r"FailedScheduling\b.{0,120}? (?P<why>(?:\d+/\d+ nodes are available: |persistentvolumeclaim |pod has unbound |no nodes available).{1,300})",
         source="kubernetes 1.8-1.34 pkg/scheduler: events",
-        message="no node takes the pod: {why}",
+        message="no node is suitable for the pod: {why}",
         hint="compare what the pod requests (GPUs, CPUs, memory, tolerations, node selector, volume claims) with `kubectl describe nodes`",
         unless=("Successfully assigned ",),
         examples=(

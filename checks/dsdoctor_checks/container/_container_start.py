@@ -63,9 +63,9 @@ def gpus_are_passed_on(
     if program == "srun":
         if nvidia and _is_enroot_broken(runtimes):
             yield say(
-                "enroot's hook `98-nvidia.sh` passes GPUs on with `nvidia-container-cli`, which is not"
-                " on PATH",
-                effect="a container whose image asks for GPUs does not start, and another one has none",
+                "enroot's hook `98-nvidia.sh` passes GPUs to containers with `nvidia-container-cli`, which"
+                " is not on PATH",
+                effect="a container whose image asks for GPUs does not start, and any other container has no GPU",
                 hint=_ENROOT,
                 program=start.program,
             )
@@ -77,7 +77,7 @@ def gpus_are_passed_on(
     if not nvidia and not (amd and program in ("docker", "podman", "nerdctl")):
         return
     yield say(
-        f"`{start.program}` passes no GPU on, but it starts {what} on a machine with"
+        f"`{start.program}` passes no GPU to the container, but it starts {what} on a machine with"
         f" {amount(nvidia or amd, 'GPU')}",
         effect="CUDA finds no device in the container: the job ends, or runs on the CPU",
         hint=_NVIDIA[program] if nvidia else _AMD,

@@ -1,9 +1,10 @@
 """The job's account has no name on this system.
 
 ## Why it matters
-A container started with `--user 1234`, or by OpenShift, runs under a number that its passwd file does not
-list. torch names its compilation cache after the account, and stops in `getpass.getuser()` with `getpwuid():
-uid not found`: before 2.13 when TorchInductor is imported, which transformers and DeepSpeed can cause.
+A container started with `--user 1234`, or by OpenShift, runs under a number that its passwd file
+does not list. torch names its compilation cache after the account, and stops in `getpass.getuser()`
+with `getpwuid(): uid not found`. Before 2.13, this happens as soon as TorchInductor is imported,
+which transformers and DeepSpeed can cause.
 
 ## What to do
 Set `USER` to any name, and `HOME` and `TORCHINDUCTOR_CACHE_DIR` to directories that the job may write.
@@ -25,7 +26,7 @@ SIGNATURES = (
     Signature(
         pattern=r"getpwuid\(\): uid not found: ?(?P<uid>\d{1,12})?",
         source="python 3.3-3.14 Modules/pwdmodule.c",
-        message="the account with number {uid} has no entry in the passwd file",
+        message="user id {uid} has no entry in the passwd file",
         examples=("KeyError: 'getpwuid(): uid not found: 1000910000'",),
         level=Level.STRONG,
     ),

@@ -34,6 +34,7 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._util import amount
+from dsdoctor_checks._where import this_container
 
 CONDITION = Condition("container-gpu-mismatch", id="DSD1101", scope=Scope.NODE, since="0.1")
 
@@ -70,7 +71,7 @@ def container_sees_what_it_was_given(os: OsInfo, env: Environment, gpus: Gpus) -
     }
     if lacking and os.container != "kubernetes":  # `kubernetes-gpus-not-visible` reports pods
         yield fail(
-            f"this {os.container} container has {amount(len(given), 'assigned GPU')}, but does not see "
+            f"{this_container(os.container)} has {amount(len(given), 'assigned GPU')}, but does not see "
             f"{', '.join(lacking)}",
             effect="the launcher starts more ranks than there are GPUs",
             hint="restart the container or pod, on another node if it happens again",
@@ -78,7 +79,7 @@ def container_sees_what_it_was_given(os: OsInfo, env: Environment, gpus: Gpus) -
         )
     elif extra:
         yield warn(
-            f"this {os.container} container has {amount(len(given), 'assigned GPU')}, but sees "
+            f"{this_container(os.container)} has {amount(len(given), 'assigned GPU')}, but sees "
             f"{len(extra)} more ({', '.join(f'GPU {index}' for index in extra)})",
             effect="a job that uses all visible GPUs interferes with other jobs",
             hint=f"set `CUDA_VISIBLE_DEVICES={','.join(given)}`, and run without `privileged`",

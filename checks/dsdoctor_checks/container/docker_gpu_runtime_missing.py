@@ -46,6 +46,7 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._util import cuda_works, driver_loaded, listed, variable
+from dsdoctor_checks._where import this_container
 
 from ._container_start import gpus_are_passed_on
 
@@ -121,7 +122,7 @@ def runtime_hands_gpus_over(
     if nodes and mounted:
         folder = posixpath.dirname(mounted)
         yield say(
-            f"this {os.container} container has libcuda in `{folder}`, where the loader does not look",
+            f"{this_container(os.container)} has libcuda in `{folder}`, where the loader does not look",
             effect="CUDA finds no driver, and DeepSpeed runs on the CPU",
             hint=f"set `LD_LIBRARY_PATH={folder}`, as NVIDIA's images do",
             mounted=mounted,
@@ -131,7 +132,7 @@ def runtime_hands_gpus_over(
     lacking = [] if nodes else ["no `/dev/nvidia*` device"]
     lacking += [] if libcuda else ["no libcuda"]
     yield say(
-        f"the host has {_driver(kernel)}, but this {os.container} container has "
+        f"the host has {_driver(kernel)}, but {this_container(os.container)} has "
         f"{' and '.join(lacking)}: it was started without "
         + ("`--nv`" if os.container == "apptainer" else "NVIDIA's runtime"),
         effect="CUDA finds no device, and DeepSpeed runs on the CPU",
@@ -224,7 +225,7 @@ SIGNATURES = (
         not_examples=('exec: "nvidia-smi.sh": executable file not found in $PATH',),
         level=Level.CERTAIN,
         masks=("container-not-started",),
-        message="The container was started without NVIDIA's runtime, which brings `nvidia-smi`",
+        message="The container was started without NVIDIA's runtime, which provides `nvidia-smi`",
         hint=(
             "start it with `docker run --gpus all`; in Kubernetes, request `nvidia.com/gpu`, and make NVIDIA's"
             " runtime the default of containerd or Docker, or set `runtimeClassName: nvidia`"

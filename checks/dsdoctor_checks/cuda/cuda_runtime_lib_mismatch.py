@@ -1,4 +1,4 @@
-"""A CUDA library is missing or of another release than needed.
+"""A CUDA library is missing or has the wrong release.
 
 ## Why it matters
 A compiled extension needs the major version of the CUDA runtime that it was linked with, and the libraries of
@@ -121,7 +121,7 @@ SIGNATURES = (
         not_examples=(
             "W tensorflow/stream_executor/platform/default/dso_loader.cc:64] Could not load dynamic library 'libcudart.so.11.0'; dlerror: libcudart.so.11.0: cannot open shared object file",
         ),
-        message="`{library}` is not found: an extension was built for another release of CUDA than torch brings",
+        message="`{library}` is not found: an extension was built for a different release of CUDA than torch includes",
         level=Level.STRONG,
     ),
     Signature(

@@ -138,10 +138,7 @@ def toolkit_is_complete(
     )
 
 
-HINT = (
-    "install the whole CUDA toolkit of torch's CUDA version, not just its compiler: `cuda-toolkit-X-Y`"
-    " of NVIDIA's repository, or `cuda-toolkit` of conda-forge"
-)
+HINT = "install the whole CUDA toolkit of torch's CUDA version, not just its compiler: `cuda-toolkit-X-Y` from NVIDIA's repository, or `cuda-toolkit` from conda-forge"
 #: What a missing file of the toolkit explains; the first reports such a file of any package.
 _FOLLOWS = (
     "build-dependency-missing",

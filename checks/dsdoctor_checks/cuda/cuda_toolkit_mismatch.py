@@ -169,6 +169,7 @@ SIGNATURES = (
         not_examples=(
             "Installed CUDA version 11.8 does not match the version torch was compiled with 11.7 but since the APIs are compatible, accepting this combination",
         ),
+        level=Level.CERTAIN,
         message="nvcc is CUDA {have}, but torch was built for CUDA {want}",
         not_near=("APIs are compatible", "Python.h: No such"),
         masks=("cpu-adam-unbuilt",),

@@ -1,10 +1,10 @@
 """There is no ROCm compiler (hipcc) to build DeepSpeed's ops with.
 
 ## Why it matters
-The ROCm wheels of torch include the libraries but no compiler. DeepSpeed builds ops such as `fused_adam`
-and, with offload, `cpu_adam` at first use, for which torch calls `hipcc`. Where torch finds no ROCm
-folder at all, DeepSpeed takes torch's build for one of CUDA, and `import deepspeed` fails with
-`MissingCUDAException`.
+The ROCm wheels of torch include the libraries but no compiler. DeepSpeed builds ops such as
+`fused_adam` and, with offload, `cpu_adam` at first use, for which torch calls `hipcc`. Where torch
+finds no ROCm folder at all, DeepSpeed mistakes torch's build for a CUDA build, and `import
+deepspeed` fails with `MissingCUDAException`.
 
 ## What to do
 Install the ROCm development packages (`hip-dev` or `rocm-hip-sdk`) of torch's ROCm release, use AMD's

@@ -26,7 +26,7 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("no-gpu-visible",),
-        message="CUDA cannot reach the server of MPS",
+        message="CUDA cannot reach the MPS server",
         hint="start MPS with `nvidia-cuda-mps-control -d`, or unset `CUDA_MPS_PIPE_DIRECTORY` so that the job does not use it",
     ),
     Signature(
@@ -81,8 +81,7 @@ SIGNATURES = (
         message="CUDA does not initialize (error 3), although a driver is loaded",
         hint=(
             "run `sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm`, or reboot; if it fails again while"
-            " `nvidia-smi` works, write `options nvidia_uvm uvm_disable_hmm=1` into `/etc/modprobe.d/uvm.conf`"
-            " and do so once more; for WSL, run `wsl --shutdown` in Windows instead"
+            " `nvidia-smi` works, write `options nvidia_uvm uvm_disable_hmm=1` into `/etc/modprobe.d/uvm.conf` and reload the module again; for WSL, run `wsl --shutdown` in Windows instead"
         ),
     ),
     Signature(
@@ -171,7 +170,7 @@ SIGNATURES = (
         examples=("RuntimeError: CUDA error: CUDA driver is a stub library",),
         level=Level.STRONG,
         masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
-        message="The toolkit's stub of libcuda was loaded, which has no driver behind it",
+        message="The toolkit's stub of libcuda was loaded instead of the driver's library",
         hint="remove the folder `stubs` from `LD_LIBRARY_PATH`",
     ),
     Signature(
@@ -208,8 +207,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
         message="The NVIDIA driver could not initialize a GPU",
-        hint="read the lines around it in `dmesg` and reboot; if it fails again, check"
-        " that the driver supports the GPU, and its power and seat",
+        hint="read the lines around it in `dmesg` and reboot; if it fails again, check that the driver supports the GPU, that its power is connected, and that it is seated properly",
     ),
     Signature(
         pattern="OS call failed or operation not supported on this OS",

@@ -143,7 +143,7 @@ SIGNATURES = (
             "RuntimeError: DeepSpeed JIT builder for 'cpu_adam' found no CUDA devices. Set TORCH_CUDA_ARCH_LIST or make GPUs visible.",
         ),
         level=Level.STRONG,
-        message="An op is built where no GPU is visible",
+        message="An op is being built where no GPU is visible",
         hint="set `TORCH_CUDA_ARCH_LIST` to the compute capabilities of the job's "
         "GPUs, or build where they are visible",
     ),
@@ -185,7 +185,7 @@ SIGNATURES = (
         source="torch 2.13.0 utils/cpp_extension.py",
         examples=("arch_list[-1] += '+PTX'",),
         level=Level.STRONG,
-        message="An op is built where no GPU is visible",
+        message="An op is being built where no GPU is visible",
         hint="set `TORCH_CUDA_ARCH_LIST` to the compute capabilities of the job's "
         "GPUs, or build where they are visible",
     ),
@@ -270,7 +270,7 @@ SIGNATURES = (
         source="nvidia-ml-py 13.615.71 pynvml.py",
         examples=("pynvml.NVMLError_LibraryNotFound: NVML Shared Library Not Found",),
         message="The driver's library libnvidia-ml is not found",
-        hint="start the container with `--gpus all`, or install the driver if this is no container",
+        hint="start the container with `--gpus all`; outside a container, install the driver",
     ),
     Signature(
         pattern="No visible GPU devices",
@@ -299,7 +299,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("cuda-init-driver-state",),
         message="The driver's library libnvidia-ml is not found",
-        hint="start the container with `--gpus all`, or install the driver if this is no container",
+        hint="start the container with `--gpus all`; outside a container, install the driver",
     ),
     Signature(
         pattern="CUDA_ERROR_NO_DEVICE",
@@ -318,7 +318,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("cuda-init-driver-state",),
         message="The driver's library libnvidia-ml is not found",
-        hint="start the container with `--gpus all`, or install the driver if this is no container",
+        hint="start the container with `--gpus all`; outside a container, install the driver",
     ),
     Signature(
         pattern=r"couldn't find libnvidia-ml\.so",
@@ -327,7 +327,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("cuda-init-driver-state",),
         message="The driver's library libnvidia-ml is not found",
-        hint="start the container with `--gpus all`, or install the driver if this is no container",
+        hint="start the container with `--gpus all`; outside a container, install the driver",
     ),
     # messages of scripts and other libraries
     Signature(
@@ -472,8 +472,8 @@ SIGNATURES = (
     Signature(
         pattern=r"No device of requested type available",
         source="oneAPI SYCL 2023-2025 sycl/source/device_selector.cpp",
-        message="No GPU of oneAPI is visible to this process",
-        hint="look with `sycl-ls` for a device of level_zero; unset `ONEAPI_DEVICE_SELECTOR`, and give a container `--device /dev/dri` and the group `render`",
+        message="No oneAPI GPU is visible to this process",
+        hint="run `sycl-ls` to see the Level Zero devices; unset `ONEAPI_DEVICE_SELECTOR`, and start a container with `--device /dev/dri` and the group `render`",
         examples=(
             "  what():  No device of requested type available. -1 (PI_ERROR_DEVICE_NOT_FOUND)",
         ),

@@ -35,6 +35,7 @@ from dsdoctor.api import (
     fail,
 )
 from dsdoctor_checks._util import cuda_works
+from dsdoctor_checks._where import this_container
 from dsdoctor_checks.driver import _tables
 
 CONDITION = Condition(
@@ -61,7 +62,7 @@ def container_keeps_gpu(
         return
     witness = f"NVML returns error {code}" if code else "`nvidia-smi` reports an error"
     yield fail(
-        f"{witness} (Unknown Error) in this {os.container} container: it has lost access to"
+        f"{witness} (Unknown Error) in {this_container(os.container)}: it has lost access to"
         " its GPUs",
         effect="new processes find no GPU",
         hint="restart the container; create it with explicit device nodes or CDI devices to prevent this",

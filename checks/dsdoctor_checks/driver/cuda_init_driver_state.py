@@ -7,12 +7,12 @@ instead of libcuda. Every rank exits at its first CUDA call.
 
 ## What to do
 Reload the module (`modprobe -r nvidia_uvm && modprobe nvidia_uvm`) or reboot. For error 34, remove
-the toolkit's `stubs` folder from `LD_LIBRARY_PATH`. If error 3 stays although `nvidia-smi` works, turn
-HMM off: some kernels with address randomization (KASLR), of RHEL 9 for instance, have no room for it.
-Write `options nvidia_uvm uvm_disable_hmm=1` into `/etc/modprobe.d/uvm.conf` and reload the module, or
-boot with `nokaslr`. For error 805, restart the MPS server. In a
-confidential virtual machine, CUDA fails with error 802 until `nvidia-smi conf-compute -srs 1` has set
-the GPU to the ready state.
+the toolkit's `stubs` folder from `LD_LIBRARY_PATH`. If error 3 persists although `nvidia-smi`
+works, turn HMM off: some kernels with address randomization (KASLR), such as RHEL 9's, leave no
+room for it. Write `options nvidia_uvm uvm_disable_hmm=1` into `/etc/modprobe.d/uvm.conf` and reload
+the module, or boot with `nokaslr`. For error 805, restart the MPS server. In a confidential virtual
+machine, CUDA fails with error 802 until `nvidia-smi conf-compute -srs 1` has set the GPU to the
+ready state.
 
 ## References
 - driver_types.h: errors 3, 34, 802, 803, 805 and 999

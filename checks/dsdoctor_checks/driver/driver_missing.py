@@ -9,8 +9,8 @@ Install the NVIDIA driver, from the distribution or from NVIDIA, and reboot. If 
 check `dmesg` and `dkms status`: a kernel update may have left the module unbuilt, and Secure Boot
 rejects an unsigned module. If `nouveau` is loaded, blacklist it first.
 
-`mokutil --sb-state` shows whether Secure Boot is on. Packages of a distribution sign the module, or ask to
-enroll a key at the next boot.
+`mokutil --sb-state` shows whether Secure Boot is on. Distribution packages sign the module, or ask
+to enroll a key at the next boot.
 
 ## References
 - https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/

@@ -1,4 +1,4 @@
-"""The loaded NVIDIA kernel module is of the kind that a GPU does not work with.
+"""The loaded NVIDIA kernel module, open or proprietary, does not support a GPU.
 
 ## Why it matters
 NVIDIA ships two kinds of its kernel module. GPUs since Blackwell work only with the open one, GPUs
@@ -100,7 +100,7 @@ def module_serves_each_gpu(kernel: NvidiaKernel, gpus: Gpus | Missing) -> Iterat
     )
 
 
-HINT = "install the kind of the driver that the GPU works with, and reboot"
+HINT = "install the kernel modules (open or proprietary) that the GPU needs, and reboot"
 
 SIGNATURES = (
     Signature(
@@ -112,8 +112,8 @@ SIGNATURES = (
         ),
         level=Level.CERTAIN,
         masks=("no-gpu-visible", "cuda-init-driver-state"),
-        message="The proprietary kernel module is loaded, but this GPU needs NVIDIA's open one",
-        hint="install the open kind of the driver (Ubuntu: `nvidia-driver-NNN-open`; the installer:"
+        message="NVIDIA's proprietary kernel module is loaded, but this GPU needs the open one",
+        hint="install the driver with the open kernel modules (Ubuntu: `nvidia-driver-NNN-open`; the installer:"
         " `--kernel-module-type=open`) and reboot",
     ),
     Signature(
@@ -125,7 +125,7 @@ SIGNATURES = (
         masks=("no-gpu-visible", "cuda-init-driver-state"),
         message="NVIDIA's open kernel module is loaded, but this GPU is older than Turing and needs the"
         " proprietary one",
-        hint="install the proprietary kind of the driver and reboot",
+        hint="install the driver with the proprietary kernel modules and reboot",
     ),
     Signature(
         pattern="installed in this system is not supported by the",
@@ -136,7 +136,7 @@ SIGNATURES = (
         ),
         level=Level.CERTAIN,
         masks=("no-gpu-visible", "cuda-init-driver-state"),
-        message="The NVIDIA driver does not support this GPU: it is older than the GPU, or has dropped it",
+        message="The NVIDIA driver does not support this GPU: it is older than the GPU, or no longer supports it",
         hint="install a driver branch that lists the GPU (https://www.nvidia.com/drivers), and reboot",
     ),
 )

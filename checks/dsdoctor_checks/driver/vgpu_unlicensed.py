@@ -1,9 +1,9 @@
 """A virtual GPU holds no license.
 
 ## Why it matters
-NVIDIA's driver slows down a virtual GPU that gets no license: it starts at full speed, and after about
-20 minutes computes at the pace of an idle GPU. A training run then takes many times as long as planned,
-and collectives with faster ranks time out.
+NVIDIA's driver slows down a virtual GPU that gets no license: it starts at full speed, and about
+20 minutes after boot the driver restricts its performance and then disables CUDA. A training run takes
+many times as long as planned or stops, and collectives with faster ranks time out.
 
 ## What to do
 In the virtual machine, enter the license server and the feature type in `/etc/nvidia/gridd.conf`, put the
@@ -66,8 +66,8 @@ def vgpus_hold_licenses(
             yield (fail if refused else warn)(
                 f"GPU {gpu.index} ({gpu.name}) is a virtual GPU without a license"
                 + (", and CUDA does not start on it" if refused else ""),
-                effect="about 20 minutes after boot, the driver slows it down to the pace of an"
-                " idle GPU, and later it refuses CUDA",
+                effect="about 20 minutes after boot, the driver restricts its performance, and"
+                " later disables CUDA",
                 hint="enter the license server in `/etc/nvidia/gridd.conf` of this virtual machine"
                 " and run `systemctl restart nvidia-gridd`; `nvidia-smi -q` shows the license status",
                 gpu=gpu.index,

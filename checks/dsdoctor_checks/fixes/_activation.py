@@ -1,4 +1,4 @@
-"""How variables of a fix reach the shell that starts a job, without editing start-up files.
+"""How variables of a fix reach the shell that starts a job, without editing startup files.
 
 Each fix has its own snippet in `env.d`, and one loader reads all of them. A conda environment loads
 it on activation (`activate.d`); otherwise the user sources the loader.

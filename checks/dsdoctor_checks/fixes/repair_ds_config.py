@@ -1,9 +1,9 @@
 """Writes a corrected copy of the DeepSpeed config and keeps its comments.
 
 ## What it does
-Corrects what is certain: misspelt keys and optimizers, keys of removed features, keys that have no
-effect (`offload_param` below ZeRO stage 3), unquoted `True` and `None`, and batch sizes that do not
-match. The copy is `NAME.fixed.json` in the same directory. The config itself is not changed.
+Corrects what is certain: misspelled keys and optimizers, keys of removed features, keys that have
+no effect (`offload_param` below ZeRO stage 3), unquoted `True` and `None`, and batch sizes that do
+not match. The copy is `NAME.fixed.json` in the same directory. The config itself is not changed.
 
 ## Undo
 Removes the copy.

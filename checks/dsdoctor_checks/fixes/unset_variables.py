@@ -5,7 +5,7 @@ Writes a snippet that unsets or corrects each variable that a finding reports: `
 `CUDA_LAUNCH_BLOCKING`, a `CUDA_VISIBLE_DEVICES` without a valid GPU, NCCL variables that have no
 effect, were renamed or disable something, `KMP_AFFINITY` with `--bind_cores_to_rank`, a `CUDA_HOME`
 that is not a toolkit, and directories on `LD_LIBRARY_PATH` that hide torch's libraries. Removes lines
-of `.deepspeed_env` that set the same variables. It does not edit shell start-up files: if one sets
+of `.deepspeed_env` that set the same variables. It does not edit shell startup files: if one sets
 the variable, delete that line yourself.
 
 ## Undo
@@ -161,7 +161,7 @@ def unset_variables(
         undo="`dsdoctor fix --undo` removes the snippet and restores the file",
         reach=reach_of(steps),
         reasons=(
-            "shell start-up files are not edited: if one sets these variables, delete the line",
+            "shell startup files are not edited: if one sets these variables, delete the line",
         ),
         activate=line,
     )  # fmt: skip

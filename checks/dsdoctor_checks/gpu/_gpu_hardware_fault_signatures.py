@@ -152,7 +152,7 @@ SIGNATURES = (
         ),
         not_examples=("CUDA_ERROR_ILLEGAL_INSTRUCTION_SET",),
         level=Level.WEAK,
-        message="A kernel used an instruction that the GPU does not know",
+        message="A kernel used an instruction that the GPU does not support",
         hint="look for `Xid` in `dmesg`; without one, rebuild the extension whose "
         "kernel ran for this GPU",
     ),
@@ -295,7 +295,7 @@ SIGNATURES = (
         pattern=r"(?:UR|ZE)_RESULT_ERROR_DEVICE_LOST",
         source="oneAPI Unified Runtime 0.7-0.12 ur_api.h; Level Zero 1.0-1.24 ze_api.h",
         message="The driver lost an Intel GPU: it was reset, or a kernel ran longer than the driver allows",
-        hint="look in `dmesg` for a hang or reset of `i915` or `xe`; if one kernel always ends so, it runs too long: lower its work, or disable the hang check of the driver on a compute-only GPU",
+        hint="look in `dmesg` for a hang or reset of `i915` or `xe`; if the same kernel always ends this way, it runs too long: give it less work, or disable the hang check of the driver on a compute-only GPU",
         examples=(
             "RuntimeError: level_zero backend failed with error: 20 (UR_RESULT_ERROR_DEVICE_LOST)",
             "ze error, code: ZE_RESULT_ERROR_DEVICE_LOST",

@@ -6,10 +6,11 @@ process still holds it, if more ranks ask than there are devices, or if its driv
 before its first step.
 
 ## What to do
-List the devices and their processes with the tool of the vendor (`hl-smi`, `npu-smi info`, `neuron-ls`; for a TPU
-`fuser -v /dev/accel* /dev/vfio/*`), and end processes of earlier runs. Start no more ranks than there are devices, and
-give each its own (`HABANA_VISIBLE_MODULES`, `ASCEND_RT_VISIBLE_DEVICES`, `NEURON_RT_VISIBLE_CORES`). If nobody holds
-it, check its driver and firmware: the tool fails as well then.
+List the devices and their processes with the tool of the vendor (`hl-smi`, `npu-smi info`,
+`neuron-ls`; for a TPU `fuser -v /dev/accel* /dev/vfio/*`), and end processes of earlier runs. Start
+no more ranks than there are devices, and give each its own (`HABANA_VISIBLE_MODULES`,
+`ASCEND_RT_VISIBLE_DEVICES`, `NEURON_RT_VISIBLE_CORES`). If nobody holds it, check its driver and
+firmware: then the tool fails as well.
 
 ## References
 - Gaudi pytorch-integration: synapse_helpers device.cpp
@@ -34,7 +35,7 @@ SIGNATURES = (
         pattern=r"synStatus=?\s?\S{0,20} ?\[[^\]]{1,60}\]\.? Device acquire failed",
         source="Gaudi PyTorch bridge 1.5-1.23 synapse_helpers/device.cpp",
         message="No Gaudi HPU could be opened",
-        hint="look with `hl-smi` who holds the modules, end processes of earlier runs, and start no more ranks than there are free modules",
+        hint="run `hl-smi` to see which processes hold the modules, end processes of earlier runs, and start no more ranks than there are free modules",
         examples=(
             "RuntimeError: synStatus=26 [Generic failure] Device acquire failed.",
             "RuntimeError: synStatus=8 [Device not found] Device acquire failed.",
@@ -46,8 +47,8 @@ SIGNATURES = (
     Signature(
         pattern=r"(?:Logical )?Neuron ?Core\(s\) not available - Requested:(?P<want>\S{1,40}) Available:(?P<have>\S{1,40})",
         source="AWS Neuron runtime 2.0-2.29 libnrt",
-        message="The Neuron cores {want} were asked for, but {have} are free",
-        hint="look with `neuron-ls` who holds the cores, end processes of earlier runs, and give each process its own by `NEURON_RT_VISIBLE_CORES`",
+        message="Neuron cores {want} were requested, but {have} are free",
+        hint="run `neuron-ls` to see which processes hold the cores, end processes of earlier runs, and give each process its own with `NEURON_RT_VISIBLE_CORES`",
         examples=(
             "NRT:nrt_allocate_neuron_cores Logical Neuron Core(s) not available - Requested:lnc0-lnc31 Available:0 Logical Core size:2",
             "ERROR NRT:nrt_allocate_neuron_cores NeuronCore(s) not available - Requested:nc1-nc1 Available:0",
@@ -59,7 +60,7 @@ SIGNATURES = (
     Signature(
         pattern=r"The TPU is already in use by process with pid (?P<pid>\d+)",
         source="libtpu and OpenXLA xla/pjrt/plugin/xla_tpu, xla/stream_executor/tpu/tpu_initializer_helper.cc 2022-2026",
-        message="The process {pid} holds the TPU",
+        message="Process {pid} holds the TPU",
         hint="end that process (`ps -fp {pid}`), or the notebook that imported torch_xla or JAX in it: one process can use a TPU at a time",
         examples=(
             "ABORTED: The TPU is already in use by process with pid 1234. Not attempting to load libtpu.so in this process.",
@@ -85,7 +86,7 @@ SIGNATURES = (
         pattern=r"NPU (?:function )?error: .{0,160}(?:aclrtSetDevice|SetDevice|aclInit)\b.{0,80}, error code is (?P<code>507033|507008|207004|507899|107001)\b",
         source="torch_npu 1.11-2.9 csrc/core/npu/NPUErrorCodes.h, sys_ctrl/npu_sys_ctrl.cpp, NPUFunctions.cpp",
         message="The Ascend NPU could not be opened (CANN's error {code})",
-        hint="look with `npu-smi info` whether the device is healthy and who holds it; in a container, check that `/dev/davinci*` and the driver's folder are mounted and that driver and CANN fit each other",
+        hint="run `npu-smi info` to see whether the device is healthy and which process holds it; in a container, check that `/dev/davinci*` and the driver's folder are mounted and that driver and CANN are compatible",
         examples=(
             "RuntimeError: Initialize:npu_sys_ctrl.cpp:217 NPU function error: aclrtSetDevice(device_id_), error code is 507033",
             "RuntimeError: x.cpp:9 NPU function error: SetDevice(0), error code is 107001",
@@ -104,7 +105,7 @@ SIGNATURES = (
         pattern=r"\bEL0005\)?: (?:\[PID: \d{1,9}\] )?(?:\d{4}-\d\d-\d\d\S{0,20} )?The resources are busy\.",
         source="CANN 6-8 conf/error_manager/error_code.json: EL0005",
         message="The Ascend NPU is held by another process, or is being reset",
-        hint="look with `npu-smi info` who holds it, and end what an earlier job has left; if it is being reset, wait and start again",
+        hint="run `npu-smi info` to see which process holds it, and end what an earlier job has left; if it is being reset, wait and start again",
         examples=(
             "EL0005: [PID: 7] 2024-05-21-10:00:00.123.456 The resources are busy.",
             "Resource_Busy(EL0005): The resources are busy.",
@@ -117,7 +118,7 @@ SIGNATURES = (
         pattern=r"dcmi module initialize failed\. ret is -?\d+",
         source="Ascend driver 20-25 npu-smi",
         message="The tool of the Ascend driver cannot reach the driver",
-        hint="check with `lsmod` that the Ascend driver is loaded and fits the firmware (reboot after an update); a container or user without access to `/dev/davinci_manager` gets the same message",
+        hint="check with `lsmod` that the Ascend driver is loaded and matches the firmware (reboot after an update); a container or user without access to `/dev/davinci_manager` gets the same message",
         examples=("dcmi module initialize failed. ret is -8005",),
         not_examples=("dcmi module initialize failed. ret is unknown",),
         level=Level.WEAK,

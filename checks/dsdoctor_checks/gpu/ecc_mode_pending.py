@@ -43,7 +43,7 @@ def ecc_mode_is_settled(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -
         ):
             yield warn(
                 f"ECC of {named(gpu)} is {word(gpu.ecc_mode)}, "
-                f"but {word(gpu.ecc_mode_pending)} after the next reboot",
+                f"but will be {word(gpu.ecc_mode_pending)} after the next reboot",
                 effect="memory size and error correction change at the next reboot",
                 hint=f"reboot to turn it {word(gpu.ecc_mode_pending)}, or keep it {word(gpu.ecc_mode)}: "
                 f"`nvidia-smi -i {gpu.index} -e {int(bool(gpu.ecc_mode))}` as root",

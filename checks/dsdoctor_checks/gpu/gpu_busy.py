@@ -88,7 +88,7 @@ def gpus_are_free(
             continue
         used_mib, total_mib = used // MIB, total // MIB
         yield (fail if percent > limits.fatal_used_percent else warn)(
-            f"{used_mib} of {total_mib} MiB ({percent}%) of {named(gpu)} are in use (processes "
+            f"{used_mib} of {total_mib} MiB ({percent}%) of {named(gpu)} are in use (pid "
             f"{listed(pids)}), but the job expects the GPU to be free"
             if pids
             else f"{used_mib} of {total_mib} MiB ({percent}%) of {named(gpu)} are in use, but the job "

@@ -26,7 +26,7 @@ def gpus_are_complete(gpus: Gpus, run: RunNeeds) -> Iterator[Finding]:
     count = len(gpus.gpus) if gpus.count is None else gpus.count
     expected = run.expect_gpus
     if expected is None:
-        yield skip("no expected number of GPUs was given (`--expect-gpus N`)", count=count)
+        yield skip("no expected number of GPUs was passed (`--expect-gpus N`)", count=count)
     elif count < expected:
         yield fail(
             f"the driver lists {count} {'GPU' if count == 1 else 'GPUs'}, but {expected} are "

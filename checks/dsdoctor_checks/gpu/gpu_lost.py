@@ -85,8 +85,8 @@ def gpus_answer(
         )
     elif left:
         yield warn(
-            f"the GPU at {left[0].bdf} is on the PCI bus, but the driver did not take it; it took "
-            f"{taken} of the same type",
+            f"the GPU at {left[0].bdf} is on the PCI bus, but the driver does not use it, although "
+            f"it uses {taken} of the same type",
             effect="the machine has fewer GPUs than it should have",
             hint="look for `NVRM` in `dmesg`, then reboot the node",
             bdf=left[0].bdf,

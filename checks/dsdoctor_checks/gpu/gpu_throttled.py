@@ -98,7 +98,7 @@ def clocks_are_free(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> It
             f"the clocks of {named(gpu)} are limited by {why} "
             f"(reasons {reasons:#x}{clock}), but a healthy GPU runs unthrottled",
             effect="this GPU, and every rank that waits for it, runs slower",
-            hint=f"check {_suspects(reasons)}; `nvidia-smi -q -d PERFORMANCE` shows whether it still lasts",
+            hint=f"check {_suspects(reasons)}; `nvidia-smi -q -d PERFORMANCE` shows whether the limit is still active",
             gpu=gpu.index,
             uuid=gpu.uuid,
             event_reasons=hex(reasons),

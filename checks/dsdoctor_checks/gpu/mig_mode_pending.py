@@ -43,7 +43,7 @@ def mig_mode_is_settled(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -
         ):
             yield warn(
                 f"MIG of {named(gpu)} is {word(gpu.mig_mode)}, "
-                f"but {word(gpu.mig_mode_pending)} after the next reset",
+                f"but will be {word(gpu.mig_mode_pending)} after the next reset",
                 effect="the devices that a job sees change at the next reset",
                 hint=f"turn it {word(gpu.mig_mode_pending)} with `nvidia-smi --gpu-reset -i {gpu.index}`, or "
                 f"keep it {word(gpu.mig_mode)} with "

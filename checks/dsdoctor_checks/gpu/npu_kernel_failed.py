@@ -7,11 +7,11 @@ the failure was noticed, and every later call on this NPU fails as well. HCCL's 
 other ranks reports the same code, or that this rank did not answer.
 
 ## What to do
-Run once with `ASCEND_LAUNCH_BLOCKING=1`: the stack then shows the operator that failed. Read the lines
-below it, or the plog under `~/ascend/log`, for the reason: an index out of range or a shape is the
-script's, and an operator that the installed CANN does not support on this NPU needs a release of
-torch_npu and CANN that fit each other. If the same operator fails on one NPU only, test that NPU with
-`ascend-dmi`.
+Run once with `ASCEND_LAUNCH_BLOCKING=1`: the stack then shows the operator that failed. Read the
+lines below it, or the plog under `~/ascend/log`, for the reason: an index out of range or a wrong
+shape is an error of the script, and an operator that the installed CANN does not support on this
+NPU needs matching releases of torch_npu and CANN that support it. If the same operator fails on one
+NPU only, test that NPU with `ascend-dmi`.
 
 ## References
 - torch_npu torch_npu/csrc/core/npu/NPUErrorCodes.h: what the error codes mean
@@ -111,8 +111,8 @@ SIGNATURES = (
     Signature(
         pattern=r"NPU (?:function )?error(?:: .{1,200}?)?, error code is (?P<code>5070(?:01|1[13]|4[689]|50))\b|(?:synchronize stream|task) failed, runtime result = (?P<result>5070(?:01|1[13]))\b",
         source="torch_npu 1.8-2.9 csrc/core/npu/NPUErrorCodes.h (task scheduler, model, SDMA, internal tasks), NPUException.h; CANN 6-8 log_inner.cpp",
-        message="A task failed on an Ascend NPU; CANN's code says no more (507001 and its neighbors)",
-        hint="read the lines below it and the plog (`~/ascend/log`) for the first code that says more: an operator, memory (EL0004), HCCL (EI, EJ) or a device; `ASCEND_LAUNCH_BLOCKING=1` shows the operator",
+        message="A task failed on an Ascend NPU; CANN's code gives no further detail (507001 and neighboring codes)",
+        hint="read the lines below it and the plog (`~/ascend/log`) for the first code that gives more detail: an operator, memory (EL0004), HCCL (EI, EJ) or a device; `ASCEND_LAUNCH_BLOCKING=1` shows the operator",
         examples=(
             "RuntimeError: copy_d2d:torch_npu/csrc/aten/common/CopyKernel.cpp:274 NPU function error: c10_npu::acl::AclrtSynchronizeStreamWithTimeout(copy_stream), error code is 507001",
             "RuntimeError: x.cpp:94 NPU function error: acl::AclmdlRIExecuteAsync, error code is 507011",
@@ -162,7 +162,7 @@ SIGNATURES = (
         pattern=r"NPU (?:function )?error: at_npu::native::AclSetCompileopt\(aclCompileOpt::ACL_PRECISION_MODE, precision_mode\), error code is 500001\b",
         source="torch_npu 2.1-2.8 csrc/framework/LazyInitAclops.cpp SetPrecisionMode; CANN 8 acl_base.h ACL_ERROR_GE_FAILURE",
         message="CANN's compiler of operators did not start on the NPU (500001)",
-        hint="read the lines below it: `EC0010` names a Python package that CANN misses, `init runtime platform info failed` means that CANN does not fit the driver, or that its `set_env.sh` is not sourced",
+        hint="read the lines below it: `EC0010` names a Python package that CANN needs and does not find, `init runtime platform info failed` means that CANN does not match the driver, or that its `set_env.sh` was not sourced",
         examples=(
             "RuntimeError: SetPrecisionMode:build/CMakeFiles/torch_npu.dir/compiler_depend.ts:175 NPU function error: at_npu::native::AclSetCompileopt(aclCompileOpt::ACL_PRECISION_MODE, precision_mode), error code is 500001",
         ),

@@ -1,10 +1,10 @@
 """The limit on processes and threads is too low for a training job.
 
 ## Why it matters
-Linux counts a thread as a process. Each rank starts DataLoader workers, and each of its processes starts
-threads of OpenMP, BLAS, CUDA and NCCL: one per CPU for a library that is not told otherwise. At the limit,
-`fork` and `pthread_create` fail with `Resource temporarily unavailable`, and Python reports
-`can't start new thread`, although CPUs and memory are free.
+Linux counts a thread as a process. Each rank starts DataLoader workers, and each of its processes
+starts threads of OpenMP, BLAS, CUDA and NCCL: one per CPU unless the library is configured
+otherwise. At the limit, `fork` and `pthread_create` fail with `Resource temporarily unavailable`,
+and Python reports `can't start new thread`, although CPUs and memory are free.
 
 ## What to do
 1. See which limit it is: `ulimit -u` (all processes and threads of the user on the machine) and `pids.max`

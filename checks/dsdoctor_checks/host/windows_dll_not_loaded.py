@@ -66,7 +66,7 @@ SIGNATURES = (
         pattern=_STATUS + r"(?:0x[Cc]0000142|-1073741502|3221225794)\b",
         source=_SOURCE,
         message="a program did not start because a DLL failed while it was being loaded (0xC0000142)",
-        hint="reinstall the program or package that fails, and start the job in an interactive session: a service, or a session that is being closed, has too little room for windows",
+        hint="reinstall the program or package that fails, and start the job in an interactive session: a service, or a session that is being closed, has too little desktop heap",
         examples=(
             "Process finished with exit code -1073741502 (0xC0000142)",
             "failed (exitcode: 3221225794) local_rank: 0 (pid: 9132) of binary: C:\\env\\python.exe",
@@ -83,7 +83,7 @@ SIGNATURES = (
         pattern=r"DLL load failed while importing (?P<module>libtriton|__triton_launcher)\b",
         source="triton-windows 3.0-3.5, with the words of CPython 3.8-3.14 Python/dynload_win.c",
         message="Windows could not load `{module}` of Triton, or a DLL that it needs",
-        hint="install the Visual C++ Redistributable (2015-2022, x64); beside a Python that another program brought along, put the same `vcruntime140.dll`, `vcruntime140_1.dll` and `msvcp140.dll` as in `System32`; then install the `triton-windows` for this release of torch",
+        hint="install the Visual C++ Redistributable (2015-2022, x64); next to a Python that came with another program, put the same `vcruntime140.dll`, `vcruntime140_1.dll` and `msvcp140.dll` as in `System32`; then install the `triton-windows` for this release of torch",
         examples=(
             "ImportError: DLL load failed while importing libtriton: A dynamic link library (DLL) initialization routine failed.",
             "ImportError: DLL load failed while importing __triton_launcher: The specified module could not be found.",

@@ -85,7 +85,7 @@ def wsl_driver_is_used(
         )
     elif dxg is False:
         yield (fail if run.wants_gpu else warn)(
-            "this WSL has no `/dev/dxg`, which CUDA needs to use a GPU",
+            "there is no `/dev/dxg` in WSL, which CUDA needs to use a GPU",
             effect="CUDA finds no device",
             hint="use WSL 2 (`wsl --set-version NAME 2`), update it (`wsl --update`), and install "
             "the NVIDIA driver in Windows",
@@ -102,9 +102,9 @@ def wsl_driver_is_used(
         )
     elif code in _NO_DRIVER:
         yield fail(
-            f"NVML finds no driver in this WSL (error {code}); it uses the NVIDIA driver of Windows",
+            f"NVML finds no driver (error {code}); WSL uses the NVIDIA driver of Windows",
             effect="neither `nvidia-smi` nor CUDA works",
-            hint="update the NVIDIA driver of Windows, run `wsl --update` and `wsl --shutdown` there,"
+            hint="update the NVIDIA driver in Windows, run `wsl --update` and `wsl --shutdown` there,"
             " and install no driver inside WSL",
             **evidence,
             code=code,
@@ -157,7 +157,7 @@ SIGNATURES = (
     Signature(
         pattern=r"libcuda\.so: cannot open",
         source="glibc 2.17-2.41 elf/dl-load.c; the library is part of NVIDIA's driver",
-        message="`libcuda.so` of the NVIDIA driver is not found, as often in WSL",
+        message="`libcuda.so` of the NVIDIA driver is not found, which is common in WSL",
         hint=_LIBCUDA,
         examples=(
             "OSError: libcuda.so: cannot open shared object file: No such file or directory",

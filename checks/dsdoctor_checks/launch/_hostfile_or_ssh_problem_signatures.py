@@ -107,7 +107,7 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         fixes=(),
-        message="ssh has no key with which to log in to a node",
+        message="ssh has no key for logging in to a node",
         hint="run `ssh-keygen`, then `ssh-copy-id HOST` for every host of the hostfile, as the user of the job",
     ),
     Signature(
@@ -146,7 +146,7 @@ SIGNATURES = (
         examples=("@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
-        hint="if the host was installed again, remove its old key with `ssh-keygen -R HOST`, and run `ssh HOST hostname` once by hand",
+        hint="if the host was reinstalled, remove its old key with `ssh-keygen -R HOST`, and run `ssh HOST hostname` once by hand",
         fixes=(),
     ),
     Signature(
@@ -192,7 +192,7 @@ SIGNATURES = (
         ),
         not_examples=("No slot '5' specified on host 'localhost'",),
         level=Level.STRONG,
-        hint="pass slots that the hostfile gives to the host: `slots=N` numbers them from 0",
+        hint="pass slots that the hostfile lists for the host: `slots=N` numbers them from 0",
         fixes=(),
     ),
     Signature(
@@ -432,7 +432,7 @@ SIGNATURES = (
         pattern=r"\bA daemon \(pid \w{1,20}\) died unexpectedly (?:with|on) (?:status|signal) (?P<status>\d+)",
         source="Open MPI 1.3-4.1 orte/mca/plm/base/help-plm-base.txt",
         message="mpirun could not start its daemon on another host (status {status})",
-        hint="status 255: let `ssh HOST true` work without a password; 127: install the same Open MPI at the same path on each host, or pass `--prefix`",
+        hint="status 255: make `ssh HOST true` work without a password; 127: install the same Open MPI at the same path on each host, or pass `--prefix`",
         examples=(
             "A daemon (pid 8112) died unexpectedly with status 127 while attempting",
             "A daemon (pid unknown) died unexpectedly on signal 1  while attempting to",

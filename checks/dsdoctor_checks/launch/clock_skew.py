@@ -54,7 +54,7 @@ def clocks_agree(
     """Warns about a clock that is certainly wrong, and about every node whose clock differs."""
     if isinstance(os, OsInfo) and os.clock is not None:
         yield warn(
-            f"this node's clock shows {os.clock}, which is before this dsdoctor was made",
+            f"this node's clock shows {os.clock}, which is before the release of this dsdoctor",
             effect="downloads fail (`certificate is not yet valid`), and builds are repeated or skipped",
             hint="set the clock: start chrony or systemd-timesyncd, and check with `timedatectl`",
             clock=os.clock,

@@ -7,7 +7,7 @@ this node. Ranks then load different libraries and write to different places.
 
 ## What to do
 Add the variables to `~/.deepspeed_env` (or `./.deepspeed_env`), one `NAME=VALUE` per line without
-blank lines, or set them in the shell start-up files of every node.
+blank lines, or set them in the shell startup files of every node.
 
 ## References
 deepspeed/launcher/runner.py (0.19.8: `EXPORT_ENVS`, `.deepspeed_env`),

@@ -68,7 +68,7 @@ def ranks_have_devices(
             f"{inside} ranks are requested in the container, but it gets {what}"
             f" (`{run.container_gpus_by}`)",
             effect=f"ranks from {devices} on stop with `invalid device ordinal`",
-            hint=f"start the container with `--gpus {inside}`, or request {devices} ranks",
+            hint=f"start the container with `--gpus {inside}`, or lower the number of ranks to {devices}",
             ranks=inside,
             devices=devices,
         )
@@ -107,7 +107,7 @@ def ranks_have_devices(
             yield Finding(status=status, message=gpus.detail)
         return
     if any(gpu.mig_devices for gpu in gpus.gpus) or not gpus.gpus:
-        return  # a MIG slice is a device
+        return  # a MIG device is a device
     have = gpus.count or len(gpus.gpus)
     shown = None if kind == "deepspeed" else visible_count(command, environment, have)
     devices = have if shown is None else min(have, shown)

@@ -300,7 +300,7 @@ SIGNATURES = (
         pattern=r"\b(?:ba|da|z|k)?sh: (?:line \d+: |\d+: )?(?P<program>/\S{1,300}/(?:python[\d.]*|torchrun|deepspeed|accelerate)): (?:No such file or directory|not found)$",
         source="bash 3-5, dash 0.5",
         message="`{program}` does not exist on this node",
-        hint="install the environment under the same path on each node, or put it on a file system that all of them mount",
+        hint="install the environment at the same path on each node, or put it on a file system that all of them mount",
         examples=(
             "bash: /opt/env/bin/python: No such file or directory",
             "10.0.0.3: bash: line 1: /opt/env/bin/torchrun: No such file or directory",
@@ -315,7 +315,7 @@ SIGNATURES = (
         pattern=r"execve\(\): bad interpreter\((?P<program>[^)]{1,200})\): ",
         source="slurm 2.2-25.11 src/slurmd/slurmstepd/task.c",
         message="The interpreter `{program}` in the first line of the script does not exist on the node",
-        hint="correct the first line (`#!`) of the script, and remove Windows line ends with `dos2unix`",
+        hint="correct the first line (`#!`) of the script, and remove Windows line endings with `dos2unix`",
         examples=(
             "slurmstepd: error: execve(): bad interpreter(/bin/zsh): No such file or directory",
         ),
@@ -326,7 +326,7 @@ SIGNATURES = (
         pattern=r": (?P<program>/(?![^:\s]{0,300}(?:python|pypy)[\w.]{0,12}:)[^:\s]{1,300}): bad interpreter: No such file",
         source="bash 3.2-5.3 execute_cmd.c; the words are glibc's",
         message="The interpreter `{program}` in the first line of the script does not exist",
-        hint="correct the first line (`#!`) of the script, and remove Windows line ends with `dos2unix`: they are shown as `^M`",
+        hint="correct the first line (`#!`) of the script, and remove Windows line endings with `dos2unix`: they are shown as `^M`",
         examples=("bash: ./run.sh: /bin/bash^M: bad interpreter: No such file or directory",),
         not_examples=(
             "bash: /new/bin/pip: /old/bin/python3.10: bad interpreter: No such file or directory",
@@ -336,8 +336,8 @@ SIGNATURES = (
     Signature(
         pattern=r"\benv: ['\u2018](?P<program>\w{1,40})\\r['\u2019]: No such file",
         source="coreutils 8.25-9.7 src/env.c",
-        message="The first line of the script ends with a Windows line end, so `{program}` is not found",
-        hint="remove Windows line ends with `dos2unix`, or `sed -i 's/\\r$//' SCRIPT`",
+        message="The first line of the script ends with a Windows line ending, so `{program}` is not found",
+        hint="remove Windows line endings with `dos2unix`, or `sed -i 's/\\r$//' SCRIPT`",
         examples=(
             "/usr/bin/env: 'python3\\r': No such file or directory",
             "/usr/bin/env: \u2018bash\\r\u2019: No such file or directory",
@@ -361,7 +361,7 @@ SIGNATURES = (
         pattern=r"\b\w{1,40} was unable to (?:find the specified executable file, and therefore did|launch the specified application as it could not (?:access|find)(?: or execute)? an executable)",
         source="openmpi 1.3-4.1 orte/tools/orterun/help-orterun.txt; prrte 1-4 src/mca/schizo/prte/help-prun.txt",
         message="`mpirun` did not find the program that it should start",
-        hint="write the full path of the program, and see that it exists on every node; `mpirun` takes the first word that it does not know as an option for the program",
+        hint="write the full path of the program, and check that it exists on every node; `mpirun` treats the first word that is not one of its options as the program",
         examples=(
             "mpirun was unable to find the specified executable file, and therefore did not",
             "mpirun was unable to launch the specified application as it could not access or execute an executable:",

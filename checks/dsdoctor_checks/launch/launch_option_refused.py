@@ -3,11 +3,11 @@
 ## Why it matters
 The launcher exits with a usage error before any rank starts. On a cluster that happens only after
 the job has waited in the queue. torchrun and deepspeed also exit at an option of the script that is
-the beginning of several of theirs, such as `--run` (`--run-path`, `--run_path`). Accelerate does not
-reject a misspelled key in the sections of its configuration file: the run starts without the
-setting. It takes `gpu_ids` as text only, and stops at a list or a number. It passes values of FSDP,
-Megatron-LM, `torch.compile` and parallelism on as they are: each rank stops at one that it does not
-know, when the script creates its `Accelerator`. So it does at settings that stand both in this file
+the beginning of several of theirs, such as `--run` (`--run-path`, `--run_path`). Accelerate does
+not reject a misspelled key in the sections of its configuration file: the run starts without the
+setting. It accepts `gpu_ids` as text only, and stops at a list or a number. It does not check
+values of FSDP, Megatron-LM, `torch.compile` and parallelism: each rank stops at an unknown one when
+the script creates its `Accelerator`. Each rank also stops there if a setting is both in this file
 and in a DeepSpeed config.
 
 ## What to do

@@ -156,7 +156,7 @@ def _numbered_anew(
         yield from _beyond(value, tokens, deepspeed, slots)
     elif tokens != [str(number) for number in range(len(tokens))]:
         yield warn(
-            f"`CUDA_VISIBLE_DEVICES` is `{value}`, but DeepSpeed {deepspeed.version} sets it anew, to"
+            f"`CUDA_VISIBLE_DEVICES` is `{value}`, but DeepSpeed {deepspeed.version} overwrites it with"
             f" `{','.join(map(str, slots))}`",
             effect="the job uses the GPUs with these numbers, counted over all GPUs of the node",
             hint=f"unset the variable, and pass `--include localhost:{','.join(tokens)}`"

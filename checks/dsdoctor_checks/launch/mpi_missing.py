@@ -256,8 +256,8 @@ SIGNATURES = (
     Signature(
         pattern=r"\b(?P<tool>orted|prted): (?:command )?not found|exec: (?:orted|prted): not found",
         source="openmpi 1.4-4.1 and prrte 1-4 over ssh; bash 3.2-5.3 execute_cmd.c",
-        message="Open MPI is not on PATH of a node that `mpirun` starts by ssh",
-        hint="install Open MPI under the same path on each node, start with its full path (`/opt/openmpi/bin/mpirun`), or pass `--prefix`",
+        message="Open MPI is not on the PATH of a node that `mpirun` reaches by ssh",
+        hint="install Open MPI at the same path on each node, start with its full path (`/opt/openmpi/bin/mpirun`), or pass `--prefix`",
         examples=(
             "bash: orted: command not found",
             "bash: line 1: prted: command not found",

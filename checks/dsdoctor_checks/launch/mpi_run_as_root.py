@@ -1,8 +1,8 @@
 """mpirun refuses to start as root.
 
 ## Why it matters
-Open MPI and PRRTE stop at once if root starts them, because a mistake of root's can damage the system. In a container,
-where root is the usual user, every run ends so.
+Open MPI and PRRTE refuse to run as root, because a mistake made as root can damage the system. In a
+container, where root is the usual user, every run stops there.
 
 ## What to do
 In a container, pass `--allow-run-as-root`, or set `OMPI_ALLOW_RUN_AS_ROOT=1` and `OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1` (for

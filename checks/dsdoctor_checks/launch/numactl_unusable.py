@@ -1,4 +1,4 @@
-"""The launcher is to bind ranks with `numactl`, which is missing or does not work here.
+"""The launcher binds ranks with `numactl`, which is missing or does not work here.
 
 ## Why it matters
 With `--bind_cores_to_rank` the deepspeed launcher starts each rank through `numactl`. Without that program,
@@ -51,8 +51,7 @@ SIGNATURES = (
         pattern=r"No such file or directory: '(?:\S{0,200}/)?numactl'",
         source="CPython 3.8-3.14 Lib/subprocess.py, for deepspeed 0.8-0.19 utils/numa.py",
         message="`numactl` is not installed",
-        hint="install the package `numactl`; DeepSpeed calls it for `--bind_cores_to_rank`, and older "
-        "releases on each machine without a GPU",
+        hint="install the package `numactl`; DeepSpeed calls it for `--bind_cores_to_rank`, and older releases call it on every machine without a GPU",
         examples=(
             "FileNotFoundError: [Errno 2] No such file or directory: 'numactl'",
             "FileNotFoundError: [Errno 2] No such file or directory: '/usr/bin/numactl'",

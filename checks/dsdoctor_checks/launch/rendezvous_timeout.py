@@ -69,7 +69,7 @@ def master_address_resolves(
     if isinstance(command, LaunchCommand) and nodes > 1 and _is_alone(command):
         yield fail(
             f"`--standalone` starts a rendezvous for one node, but `--nnodes` asks for {nodes}",
-            effect="each node waits at its own port for nodes that cannot join, until it times out",
+            effect="each node waits on its own port for nodes that cannot join, until it times out",
             hint="pass `--nnodes 1`; for several nodes, replace `--standalone` with"
             " `--rdzv-backend c10d --rdzv-endpoint HOST:29500`, the same on every node",
             nodes=nodes,
@@ -77,9 +77,9 @@ def master_address_resolves(
         return
     if isinstance(command, LaunchCommand) and nodes > 1 and _meets_nowhere(command, env):
         yield fail(
-            f"torchrun is to start {nodes} nodes, but neither `--master-addr` nor `--rdzv-endpoint`"
-            " is given, and its default is 127.0.0.1",
-            effect="each node waits for the others at its own address until it times out",
+            f"torchrun starts a run over {nodes} nodes, but neither `--master-addr` nor `--rdzv-endpoint`"
+            " is passed, and the default address is 127.0.0.1",
+            effect="each node waits for the others on its own address until it times out",
             hint="add `--master-addr ADDRESS` with the address of node 0, the same on every node",
             nodes=nodes,
         )
@@ -87,8 +87,8 @@ def master_address_resolves(
     left = node_rank_left(command, env, run)
     if left is not None:
         yield fail(
-            f"`{left[0]}={left[1]}` is set, so Lightning takes this for node {left[1]} of the run, but no"
-            " `MASTER_ADDR` says where node 0 is",
+            f"`{left[0]}={left[1]}` is set, so Lightning treats this machine as node {left[1]} of the run,"
+            " but `MASTER_ADDR`, the address of node 0, is not set",
             effect="its ranks wait for rank 0 on this machine, where none starts, until they time out",
             hint=f"run `unset {left[0]}` on a single node; for several, set `MASTER_ADDR` to node 0",
             variable=left[0],
@@ -100,9 +100,9 @@ def master_address_resolves(
         return
     if nodes > 1 and own_address(address.host):
         yield fail(
-            f"the master address is `{address.host}`, which is each node itself, but the run has"
+            f"the master address is `{address.host}`, which on each node is that node itself, but the run has"
             f" {nodes} nodes",
-            effect="the ranks of the other nodes wait for rank 0 at their own node until they time out",
+            effect="the ranks of the other nodes wait for rank 0 on their own node until they time out",
             hint="set it to the address of node 0, the same on every node; in a Slurm job, to the"
             ' first line of `scontrol show hostnames "$SLURM_JOB_NODELIST"`',
             host=address.host,
@@ -114,7 +114,7 @@ def master_address_resolves(
         yield fail(
             f"the master address `{address.host}` resolves to {address.addresses[0]}, which is this node"
             f" itself, but the run has {nodes} nodes",
-            effect="the ranks of this node wait for rank 0 at their own node until they time out",
+            effect="the ranks of this node wait for rank 0 on their own node until they time out",
             hint="correct the entry in /etc/hosts, until `getent hosts "
             f"{address.host}` prints the address of node 0",
             host=address.host,

@@ -100,7 +100,7 @@ SIGNATURES = (
     Signature(
         pattern=r"^(?!.*(?:Warning: |\b[Ff]all(?:s|ing)? back )).*MPS backend out of memory",
         source="torch 1.12-2.13 aten/src/ATen/mps/MPSAllocator.mm",
-        message="The Mac's memory for the GPU (MPS) ran out",
+        message="The Mac ran out of GPU memory (MPS)",
         hint="lower the batch or the sequence length, or use a smaller model; `PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0` lifts the limit, and the Mac may then swap",
         examples=(
             "RuntimeError: MPS backend out of memory (MPS allocated: 17.90 GB, other allocations: 401.00 MB, max allowed: 18.13 GB). Tried to allocate 200.00 MB on private pool.",

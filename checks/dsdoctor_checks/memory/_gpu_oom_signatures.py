@@ -105,7 +105,7 @@ SIGNATURES = (
             "RuntimeError: Not enough memory. Please try increasing --mem-fraction-static.",
         ),
         level=Level.CERTAIN,
-        message="No GPU memory is left for the KV cache beside the weights",
+        message="No GPU memory is left for the KV cache after the weights are loaded",
         hint="raise `--mem-fraction-static`, end what else uses the GPU, or use more GPUs (`--tp`)",
     ),
     Signature(
@@ -512,8 +512,7 @@ SIGNATURES = (
         ),
         level=Level.WEAK,
         message="cuDNN finds no algorithm for a convolution, usually because GPU memory ran out",
-        hint="lower the batch; if GPU memory is free, check that the installed cuDNN "
-        "is the one of torch",
+        hint="lower the batch; if GPU memory is free, check that the installed cuDNN is the one that torch requires",
     ),
     Signature(
         pattern=r"CUDA Error while trying to pin memory\. error: 2\b",

@@ -252,7 +252,7 @@ SIGNATURES = (
         pattern=r"\[WinError 1455\]|\(os error 1455\)",
         source="Windows winerror.h, as CPython 3.3-3.14 and rust std number it",
         message="Windows could not commit the memory: RAM and paging file are used up",
-        hint="enlarge the paging file (System > Advanced > Performance > Virtual memory), or start fewer processes: each worker of a DataLoader imports torch anew, which takes 2 to 5 GB with CUDA's libraries",
+        hint="enlarge the paging file (System > Advanced > Performance > Virtual memory), or start fewer processes: each worker of a DataLoader imports torch again, which takes 2 to 5 GB with CUDA's libraries",
         examples=(
             "OSError: [WinError 1455] The paging file is too small for this operation to complete. Error loading C:\\x.dll",
             "OSError: [WinError 1455] 页面文件太小，无法完成操作。",

@@ -97,10 +97,13 @@ def host_memory_is_enough(
     if sure <= usable and needed <= free:
         yield ok(**evidence)
         return
-    place = "the limit of its cgroup allows" if limit == usable else "this machine has"
-    have, verb = (usable, place) if sure > usable else (free, "there are")
-    tail = " free" if sure <= usable else ""
-    rounding = f", {gib(lost)} GiB of it lost to the rounding of pinned blocks" if lost else ""
+    short = sure > usable
+    have = usable if short else free
+    place = "its cgroup allows" if limit == usable else "this machine has"
+    holds = f"{place} {gib(have)} GiB" if short else f"{gib(have)} GiB are free"
+    rounding = (
+        f", of which {gib(lost)} GiB are lost to the rounding of pinned blocks" if lost else ""
+    )
     hints = []
     if lost and needed - lost <= have:
         hints.append('set `"pin_memory": false`, which avoids the rounding')
@@ -117,7 +120,7 @@ def host_memory_is_enough(
     hints.append(f"or {_less(demand)}")
     yield (fail if floor > usable else warn)(
         f"{demand.what} needs {gib(needed)} GiB of host memory ({itemized(demand.host_items)})"
-        f"{rounding}, but {verb} {gib(have)} GiB{tail}"
+        f"{rounding}, but {holds}"
         f"{f'; {otherwise(demand)}' if open_ways else ''}",
         effect="the kernel kills a rank (exit code -9); pinned memory cannot be swapped out",
         hint=", ".join(hints),

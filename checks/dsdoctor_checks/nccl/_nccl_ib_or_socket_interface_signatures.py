@@ -132,7 +132,7 @@ SIGNATURES = (
         source="rdma-core 13-60 providers/mlx5/cq.c, Mellanox OFED 3-5 libmlx5",
         examples=("mlx5: gpu-12: got completion with error:",),
         not_examples=("mlx5 of rank 3: got completion with error: 5",),
-        message="The InfiniBand adapter reports a transfer to another node that failed",
+        message="The InfiniBand adapter reports that a transfer to another node failed",
         hint="find the rank that ended first; if all were running, check the port and cable of the adapter on both nodes (`ibstat`, `perfquery`) and `dmesg`",
         masks=(
             "nccl-timeout-watchdog",

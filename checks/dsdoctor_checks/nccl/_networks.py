@@ -23,6 +23,7 @@ from dsdoctor.api import (
     ok,
     warn,
 )
+from dsdoctor_checks._where import this_container
 
 from ._settings import Setting, parse_pattern
 
@@ -202,7 +203,7 @@ def behind_bridge(network: Network, os: OsInfo | Missing, nodes: int) -> Iterato
     if prefix is None or not own or not all(address.startswith(prefix) for address in own):
         return
     yield fail(
-        f"this {container} container has only the address {own[0]} of a bridge on its own host, but the"
+        f"{this_container(container)} has only the address {own[0]} of a bridge on its own host, but the"
         f" job has {nodes} nodes",
         effect=_UNREACHABLE,
         hint="start the containers of all nodes with `--network host`",

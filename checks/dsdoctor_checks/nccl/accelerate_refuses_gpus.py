@@ -73,8 +73,8 @@ def accelerate_accepts_the_gpus(
     known = run.framework in ("hf", "accelerate")
     words = " ".join(f"{name}=1" for name in unset)
     yield (fail if known else warn)(
-        f"accelerate {version} stops with {len(names)} GPUs of which one is {concerned[0]}"
-        + (f" and driver {driver}" if at_least(version, KNOWS_DRIVERS) else "")
+        f"accelerate {version} does not run on {len(names)} GPUs of which one is an {concerned[0]}"
+        + (f" (driver {driver})" if at_least(version, KNOWS_DRIVERS) else "")
         + f", unless {listed(f'`{name}`' for name in NAMES)} are set",
         effect="each rank that uses accelerate or transformers' Trainer stops with"
         " `Using RTX 4000 series doesn't support faster communication broadband via P2P or IB`",

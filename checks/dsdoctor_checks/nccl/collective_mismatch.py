@@ -1,4 +1,4 @@
-"""Ranks call different collectives, or with tensors of different shapes.
+"""Ranks call different collectives, or the same collective with tensors of different shapes.
 
 ## Why it matters
 All ranks of a process group must call the same collectives, in the same order and with the same shapes.

@@ -77,7 +77,7 @@ def _locker(
     several = isinstance(gpus, Gpus) and len(gpus.gpus) > 1
     direct = env.get("NCCL_P2P_DISABLE") != "1" or env.get("NCCL_SHM_DISABLE") != "1"
     if active and several and not direct and (env.get("NCCL_NET") or "").lower() != "socket":
-        return "InfiniBand, which is left for the GPUs of one node without P2P and shared memory,"
+        return "InfiniBand (the only transport left between the GPUs of this node)"
     return None
 
 
@@ -101,8 +101,8 @@ def memory_can_be_locked(
         yield ok(memlock_mib="unlimited" if limit is None else limit // MIB)
         return
     yield (fail if limit <= limits.fatal_mib * MIB else warn)(
-        f"a process may lock {limit / MIB:g} MiB, but {reason} makes the job lock its buffers, "
-        "which needs an unlimited memlock",
+        f"a process may lock {limit / MIB:g} MiB of memory, but the job needs an unlimited memlock: "
+        f"{reason} locks its buffers",
         effect="memory registration fails (`Call to ibv_reg_mr failed`, or an `mlock` error)",
         hint="start the container with `--ulimit memlock=-1`, or set memlock to unlimited in "
         "`/etc/security/limits.conf` or in the scheduler's service",

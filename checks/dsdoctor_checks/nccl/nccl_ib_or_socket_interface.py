@@ -11,11 +11,11 @@ on a single node. EFA adapters need a plugin, aws-ofi-nccl. With RoCE, `NCCL_IB_
 of the port's GID table that other nodes can reach.
 
 ## What to do
-Set `NCCL_SOCKET_IFNAME` to the interface that reaches the other nodes. For InfiniBand, check memlock and
-`ibstat`. Both variables take a list of prefixes; a leading `=` matches whole names, `^` excludes. Write
-`^docker,lo`, not `^docker`: NCCL leaves the loopback out only by itself, not from such a list.
-Unset `NCCL_NET`, or put the folder of its plugin on `LD_LIBRARY_PATH`. `show_gids` lists the GID table; NCCL
-2.21 and newer find the right entry themselves.
+Set `NCCL_SOCKET_IFNAME` to the interface that reaches the other nodes. For InfiniBand, check
+memlock and `ibstat`. Both variables take a list of prefixes; a leading `=` matches whole names, `^`
+excludes. Write `^docker,lo`, not `^docker`: NCCL excludes the loopback interface on its own only if
+the variable is not set. Unset `NCCL_NET`, or put the folder of its plugin on `LD_LIBRARY_PATH`.
+`show_gids` lists the GID table; NCCL 2.21 and newer find the right entry themselves.
 
 ## References
 - NCCL 2.30.7 src/misc/socket.cc (`ncclFindInterfaces`), src/transport/net_ib, src/plugin/net.cc
@@ -81,12 +81,12 @@ def _socket(setting: Setting, network: Network, nodes: int) -> Iterator[Finding]
             yield fail(
                 f"{setting.shown} matches only the loopback interface, but the job has {nodes} nodes"
                 if all(loopback)
-                else f"{setting.shown} lets NCCL begin with the loopback interface, but the job has"
+                else f"{setting.shown} makes NCCL try the loopback interface first, but the job has"
                 f" {nodes} nodes",
                 effect="the ranks of different nodes cannot connect, and NCCL hangs or stops with a"
                 " system error",
-                hint=f"{setting.remedy}, or set it to an interface that reaches the other nodes, one"
-                f" of {listed(others)}",
+                hint=f"{setting.remedy}, or set it to the interface that reaches the other nodes"
+                f" (this node has {listed(others)})",
                 variable=setting.name,
                 value=setting.value,
                 interfaces=others,

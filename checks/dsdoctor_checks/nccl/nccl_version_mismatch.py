@@ -95,7 +95,7 @@ SIGNATURES = (
     Signature(
         pattern=r"libnccl\.so\S*: cannot open",
         message="The NCCL that torch needs is not found",
-        hint="reinstall torch with its dependencies, which bring NCCL (`nvidia-nccl-cu…`)",
+        hint="reinstall torch with its dependencies, which include NCCL (`nvidia-nccl-cu…`)",
         source="glibc 2.17-2.41 elf/dl-load.c, for torch's libtorch_cuda.so",
         examples=("libnccl.sox1: cannot open",),
         not_examples=(

@@ -152,7 +152,7 @@ HINT = (
 )
 
 _CLASH = "C++ could not allocate memory while a compiled module was imported, as happens if two builds of a C++ library meet in one process"
-_CLASH_HINT = "import that package alone, and before the others (`python -c 'import torch'`), to see which two clash, and reinstall them for each other; unset `LD_LIBRARY_PATH` and `LD_PRELOAD`, and look whether `ulimit -v` is low"
+_CLASH_HINT = "import that package alone, and before the others (`python -c 'import torch'`), to see which two conflict, and reinstall them in matching releases; unset `LD_LIBRARY_PATH` and `LD_PRELOAD`, and check whether `ulimit -v` is low"
 
 SIGNATURES = (
     Signature(

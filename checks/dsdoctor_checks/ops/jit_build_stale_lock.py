@@ -4,9 +4,10 @@
 Up to 2.13, torch guards a build folder with a file named `lock`. A killed build leaves it behind. The next
 job waits for it without a time limit or a message, after `Using … as PyTorch extensions root`.
 
-Since 2.14, torch takes a lock of the kernel on that file. It ends with the process that holds it, and the
-file stays after each build, so it means nothing there. If an older torch shares the cache folder (the same
-Python and CUDA version, or the same `TORCH_EXTENSIONS_DIR`), it does wait for a file that a newer one left.
+Since 2.14, torch uses a kernel lock (`flock`) on that file, which ends with the process that holds
+it. The file itself stays after each build and means nothing there. If an older torch shares the
+cache folder (the same Python and CUDA version, or the same `TORCH_EXTENSIONS_DIR`), it does wait
+for a file that a newer one left.
 
 ## What to do
 Delete the lock, or the op's whole folder, while no job is building there. Set another

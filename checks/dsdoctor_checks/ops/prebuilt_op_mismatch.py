@@ -95,7 +95,7 @@ def ops_match_torch(
         return
     unused = run.config is not None and not set(needed_ops(run.config)) & set(deepspeed.prebuilt)
     yield (warn if unused else fail)(
-        f"{_built(deepspeed)} for {listed(wrong)}",
+        f"{_built(deepspeed)} for {'; and for '.join(wrong)}",
         effect="loading such an op fails with `PyTorch version mismatch!` or `CUDA version mismatch!`",
         hint=f"run `{rebuild}`",
         **evidence,

@@ -3,9 +3,9 @@
 ## Why it matters
 Besides the config, a launcher or script can choose the format: `--mixed_precision fp8`, `--tf32`,
 `--bf16`. FP8 needs compute capability 8.9 (Ada, Hopper or newer); TF32 and BF16 need 8.0 (Ampere).
-On older GPUs, FP8 fails in Transformer Engine and `--tf32` in transformers, after the model was
-loaded; BF16 is emulated and slow. An option of the launcher is a failure. An option of your own script
-is only a warning, because dsdoctor does not know what the script does with it.
+On older GPUs, FP8 fails in Transformer Engine and `--tf32` in transformers, after the model has
+been loaded; BF16 is emulated and slow. An option of the launcher is a failure. An option of your
+own script is only a warning, because dsdoctor does not know what the script does with it.
 
 ## What to do
 Remove the option, request a format that the oldest GPU of the run supports, or exclude that GPU with

@@ -104,8 +104,8 @@ SIGNATURES = (
     Signature(
         pattern=r"cannot import name '\w+' from 'collections(?:\.[\w.]+)?'",
         source="huggingface_hub 2.4.0 utils/_runtime.py",
-        message="A package is too old for this Python, in which the name is in `collections.abc`",
-        hint="upgrade the package whose frame is the last one, or use an older Python",
+        message="A package is too old for this Python, which has the name only in `collections.abc`",
+        hint="upgrade the package of the last frame, or use an older Python",
         examples=("cannot import name 'name' from 'collections'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
@@ -293,7 +293,7 @@ SIGNATURES = (
         pattern="module 'distutils' has no attribute 'version'",
         source="python 3.5-3.14 Objects/moduleobject.c, for setuptools 59.6 and newer",
         message="setuptools 59.6 and newer do not load `distutils.version` for a package that never imports it",
-        hint="upgrade the package whose frame is the last one, or run `python -m pip install 'setuptools<59.6'`",
+        hint="upgrade the package of the last frame, or run `python -m pip install 'setuptools<59.6'`",
         examples=("AttributeError: module 'distutils' has no attribute 'version'",),
     ),
     Signature(
@@ -313,7 +313,7 @@ SIGNATURES = (
     Signature(
         pattern="requires (?:the )?`(?P<what>(?:accelerate|transformers)[><=][^`]{1,30})`",
         source="transformers 4.30-5.24 training_args.py",
-        message="What was called needs `{what}`, which is not installed",
+        message="A function that was called needs `{what}`, which is not installed",
         hint="run `python -m pip install '{what}'` in the environment of the job",
         examples=(
             "ImportError: Using the `Trainer` with `PyTorch` requires `accelerate>=0.26.0`: Please run `pip install transformers[torch]`",
@@ -324,8 +324,8 @@ SIGNATURES = (
     Signature(
         pattern="but Transformers does not recognize this architecture",
         source="transformers 4.37-5.24 models/auto/configuration_auto.py",
-        message="The installed transformers does not know the architecture of the model",
-        hint="upgrade it: `python -m pip install -U transformers`; the model's card says from which release on it is known",
+        message="The installed transformers does not support the architecture of the model",
+        hint="upgrade it: `python -m pip install -U transformers`; the model card says which release supports it first",
         examples=(
             "ValueError: The checkpoint you are trying to load has model type `qwen2_vl` but Transformers does not recognize this architecture.",
         ),
@@ -352,14 +352,14 @@ SIGNATURES = (
     Signature(
         pattern="must be a dictionary with (?:with )?two fields",
         source="transformers 4.31-4.42 models/llama/configuration_llama.py",
-        message="The installed transformers does not know this kind of `rope_scaling`",
+        message="The installed transformers does not support this kind of `rope_scaling`",
         hint="run `python -m pip install -U 'transformers>=4.43'`",
         examples=("must be a dictionary with two fields",),
     ),
     Signature(
         pattern="'DynamicCache' object has no attribute",
         source="python 3.3-3.14 Objects/object.c",
-        message="`DynamicCache` of the installed transformers lacks what the model's code or a package uses",
+        message="`DynamicCache` of the installed transformers does not have what the model's code or a package uses",
         hint="if the last frame is in `transformers_modules`, load the newest revision of the model, or use the transformers that its card names; otherwise upgrade the package of that frame",
         examples=("'DynamicCache' object has no attribute",),
     ),
@@ -408,7 +408,7 @@ SIGNATURES = (
         pattern="module 'numpy' has no attribute '(?:float|int|bool|object|complex|str|long)'",
         source="python 3.5-3.14 Objects/moduleobject.c; wheels of numpy 1.23 and 1.24, 2026-11-29",
         message="numpy 1.24 removed `np.float` and its other aliases of Python's types",
-        hint="upgrade the package whose frame is the last one, write `float` or `bool` in your own code, or run `python -m pip install 'numpy<1.24'`",
+        hint="upgrade the package of the last frame, write `float` or `bool` in your own code, or run `python -m pip install 'numpy<1.24'`",
         examples=(
             "AttributeError: module 'numpy' has no attribute 'bool'.",
             "module 'numpy' has no attribute 'float'",
@@ -423,21 +423,21 @@ SIGNATURES = (
         pattern="module 'numpy' has no attribute 'asscalar'",
         source="python 3.5-3.14 Objects/moduleobject.c; wheels of numpy 1.22 and 1.23, 2026-11-29",
         message="numpy 1.23 removed `np.asscalar`",
-        hint="upgrade the package whose frame is the last one, write `a.item()` in your own code, or run `python -m pip install 'numpy<1.23'`",
+        hint="upgrade the package of the last frame, write `a.item()` in your own code, or run `python -m pip install 'numpy<1.23'`",
         examples=("module 'numpy' has no attribute 'asscalar'",),
     ),
     Signature(
         pattern="module 'numpy' has no attribute 'typeDict'",
         source="python 3.5-3.14 Objects/moduleobject.c; wheels of numpy 1.23 and 1.24, 2026-11-29",
         message="numpy 1.24 removed `np.typeDict`",
-        hint="upgrade the package whose frame is the last one, write `np.sctypeDict` in your own code, or run `python -m pip install 'numpy<1.24'`",
+        hint="upgrade the package of the last frame, write `np.sctypeDict` in your own code, or run `python -m pip install 'numpy<1.24'`",
         examples=("module 'numpy' has no attribute 'typeDict'",),
     ),
     Signature(
         pattern="module 'PIL\\.Image' has no attribute 'LINEAR'",
         source="python 3.5-3.14 Objects/moduleobject.c; wheels of Pillow 9.5 and 10.0, 2026-11-29",
         message="Pillow 10 removed `LINEAR`",
-        hint="upgrade the package whose frame is the last one, write `BILINEAR` in your own code, or run `python -m pip install 'Pillow<10'`",
+        hint="upgrade the package of the last frame, write `BILINEAR` in your own code, or run `python -m pip install 'Pillow<10'`",
         examples=("AttributeError: module 'PIL.Image' has no attribute 'LINEAR'",),
     ),
     Signature(
@@ -453,7 +453,7 @@ SIGNATURES = (
     Signature(
         pattern=r"'Lightning\w{0,20}Module\w{0,20}' object has no attribute '_\w",
         source="python 3.3-3.14 Objects/object.c",
-        message="the installed Lightning does not fit the installed torch",
+        message="the installed Lightning is not compatible with the installed torch",
         hint="upgrade both packages together: `python -m pip install -U lightning torch`",
         examples=("AttributeError: 'LightningParallelModule' object has no attribute '_buffers'",),
         not_examples=("AttributeError: 'MyModule' object has no attribute '_head'",),
@@ -463,7 +463,7 @@ SIGNATURES = (
         pattern="has no attribute 'ANTIALIAS'",
         source="python 3.5-3.14 Objects/moduleobject.c; wheels of Pillow 9.5 and 10.0, 2026-11-29",
         message="Pillow 10 removed `ANTIALIAS`",
-        hint="upgrade the package whose frame is the last one, write `LANCZOS` in your own code, or run `python -m pip install 'Pillow<10'`",
+        hint="upgrade the package of the last frame, write `LANCZOS` in your own code, or run `python -m pip install 'Pillow<10'`",
         examples=("has no attribute 'ANTIALIAS'",),
     ),
     Signature(
@@ -477,7 +477,7 @@ SIGNATURES = (
         pattern="has no attribute 'formatargspec'",
         source="python 3.11-3.14 Objects/moduleobject.c",
         message="Python 3.11 removed `inspect.formatargspec`, which an old package uses",
-        hint="upgrade the package whose frame is the last one, or use an older Python",
+        hint="upgrade the package of the last frame, or use an older Python",
         examples=("has no attribute 'formatargspec'",),
     ),
     Signature(
@@ -525,15 +525,15 @@ SIGNATURES = (
             "KeyError: 'starcodername'",
             "KeyError: 'minicpmname'",
         ),
-        message="The installed transformers does not know the model type `{type}`",
-        hint="upgrade it: `python -m pip install -U transformers`; the model's card says from which release on it is known",
+        message="The installed transformers does not support the model type `{type}`",
+        hint="upgrade it: `python -m pip install -U transformers`; the model card says which release supports it first",
         not_examples=("KeyError: 'label'",),
         near=("configuration_auto.py", "CONFIG_MAPPING", "auto_factory.py"),
     ),
     Signature(
         pattern=r"module 'torch[\w.]*' has no attribute",
         source="python 3.5-3.14 Objects/moduleobject.c",
-        message="The installed torch lacks what a package uses",
+        message="The installed torch does not have what a package uses",
         hint="upgrade torch, or install the release of the calling package that was made for this torch",
         examples=(
             "AttributeError: module 'torch.utils._pytree' has no attribute 'register_pytree_node'",
@@ -773,7 +773,7 @@ SIGNATURES = (
     Signature(
         pattern="Error: .?rope_scaling.{0,40} (?:should|must) be a dict",
         source="transformers 4.31-4.42 models/llama/configuration_llama.py",
-        message="The installed transformers does not know this kind of `rope_scaling`",
+        message="The installed transformers does not support this kind of `rope_scaling`",
         hint="run `python -m pip install -U 'transformers>=4.43'`",
         examples=(
             "RuntimeError: rope_scaling ...  should be a dict",
@@ -814,14 +814,14 @@ SIGNATURES = (
     Signature(
         pattern="have conflicting dependencies",
         source="pip 26.3 _internal/resolution/resolvelib/factory.py",
-        message="pip found no releases of the packages that fit each other",
+        message="pip found no compatible releases of the packages",
         hint="read the requirements that pip lists below, and relax one of them or leave out a release",
         examples=("have conflicting dependencies",),
     ),
     Signature(
         pattern="ResolutionImpossible",
         source="pip 26.3 _internal/resolution/resolvelib/factory.py, _internal/resolution/resolvelib/resolver.py",
-        message="pip found no releases of the packages that fit each other",
+        message="pip found no compatible releases of the packages",
         hint="read the requirements that pip lists above, and relax one of them or leave out a release",
         examples=("ResolutionImpossible",),
     ),
@@ -1098,7 +1098,7 @@ SIGNATURES = (
         pattern=r"\b(?:Async|Sync)?(?:Client|HttpxClientWrapper)\.__init__\(\) got an unexpected keyword argument 'proxies'",
         source="python 3.3-3.14 Python/ceval.c, for openai 1.0-1.55.2 with httpx 0.28 (wheels, 2026-11-29)",
         message="A package passes `proxies`, which httpx 0.28 no longer accepts",
-        hint="upgrade the package whose frame is the last one (`openai>=1.55.3`), or run `python -m pip install 'httpx<0.28'`",
+        hint="upgrade the package of the last frame (`openai>=1.55.3`), or run `python -m pip install 'httpx<0.28'`",
         examples=(
             "TypeError: Client.__init__() got an unexpected keyword argument 'proxies'",
             "TypeError: HttpxClientWrapper.__init__() got an unexpected keyword argument 'proxies'",
@@ -1122,7 +1122,7 @@ SIGNATURES = (
     Signature(
         pattern=r"\u00d7 No solution found when resolving \w",
         source="uv 0.1-0.9 uv-resolver, uv/src/commands/diagnostics.rs",
-        message="uv found no releases of the packages that fit each other",
+        message="uv found no compatible releases of the packages",
         hint="read uv's explanation below the line, and relax a version or the Python that it names",
         examples=("  \u00d7 No solution found when resolving dependencies:",),
         not_examples=("\u00d7 No solution found when resolving (none)",),
@@ -1131,7 +1131,7 @@ SIGNATURES = (
     Signature(
         pattern=r"^(?:LibMambaUnsatisfiableError: |UnsatisfiableError: The following specifications |ResolvePackageNotFound: ?$)",
         source="conda 4.3-25 exceptions.py; conda-libmamba-solver 22-25",
-        message="conda found no packages that fit the request",
+        message="conda found no packages that match the request",
         hint="relax the versions that the message lists, or add the channel that has them",
         examples=(
             "LibMambaUnsatisfiableError: Encountered problems while solving:",
@@ -1149,7 +1149,7 @@ SIGNATURES = (
         pattern=r"ERROR! Intel\S{0,4} Extension for PyTorch\* needs to work with PyTorch (?P<needed>\S{1,40}), but PyTorch (?P<found>\S{1,60}) is found",
         source="Intel Extension for PyTorch 1.12-2.10 __init__.py",
         message="Intel Extension for PyTorch needs torch {needed}, and {found} is installed",
-        hint="install the release of the extension that has the version of torch",
+        hint="install the release of the extension that matches the installed torch",
         examples=(
             "ERROR! Intel\u00ae Extension for PyTorch* needs to work with PyTorch 2.5.*, but PyTorch 2.6.0+xpu is found. Please switch to the matching version and run again.",
         ),

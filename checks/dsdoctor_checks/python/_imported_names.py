@@ -195,12 +195,12 @@ def _signature(change: Change) -> Signature:
     names, modules = "|".join(change.names), "|".join(map(_pattern, change.modules))
     first = change.modules[0].replace("...", ".llama.modeling_llama")
     older, newer = f"'{change.package}<{change.release}'", f"'{change.package}>={change.release}'"
-    own = f"; in code of your own, use {change.instead}" if change.instead else ""
+    own = f"; in your own code, use {change.instead}" if change.instead else ""
     if change.gone:
         said = f"{change.package} {change.release} and newer do not have `{{name}}`, which a file imports"
         what = f"upgrade the package whose file imports it, or run `python -m pip install {older}`{own}"
     else:
-        said = f"`{{name}}` came with {change.package} {change.release}, and the installed one is older"
+        said = f"`{{name}}` was added in {change.package} {change.release}, but the installed release is older"
         what = f"run `python -m pip install {newer}`, or install an older release of the package whose file imports it"
     return Signature(
         pattern=rf"cannot import name '(?P<name>{names})' from '(?:{modules})'(?! \(unknown)",

@@ -13,7 +13,7 @@ _USE_MODULE = (
     "upgrade transformers, trl and peft; in a script of your own, use `engine.module` for what belongs"
     " to the model"
 )
-_TOO_OLD = "This DeepSpeed is too old: its engine lacks what is called"
+_TOO_OLD = "This DeepSpeed is too old: its engine does not have what is called"
 _UPGRADE = "upgrade DeepSpeed: `python -m pip install -U deepspeed`"
 
 SIGNATURES = (

@@ -189,7 +189,7 @@ SIGNATURES = (
     Signature(
         pattern=r": line \d+: (?P<tool>conda|mamba|micromamba|workon): command not found$",
         source="bash 3.2-5.3 execute_cmd.c",
-        message="The shell of the job does not know `{tool}`, so the environment is not activated",
+        message="`{tool}` is not found in the job's shell, so the environment is not activated",
         hint="source the initialization of conda in the script (`source /opt/conda/etc/profile.d/conda.sh`), or start it with `bash -l`",
         examples=(
             "/var/spool/slurmd/job412/slurm_script: line 12: conda: command not found",

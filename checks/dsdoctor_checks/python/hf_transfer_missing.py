@@ -54,8 +54,8 @@ def hf_transfer_is_installed(
         yield ok(enabled=on)
         return
     yield warn(
-        f"`{VARIABLE}` is set, but `hf_transfer`, with which huggingface_hub {hub} then downloads, is not"
-        " installed",
+        f"`{VARIABLE}` is set, but `hf_transfer`, which huggingface_hub {hub} then uses for downloads, is"
+        " not installed",
         effect="downloads from the hub stop with a `ValueError`, except those of Xet files with hf_xet",
         hint=f"run `{pip(patient, packages, 'install hf_transfer')}`, or unset `{VARIABLE}`",
         variable=VARIABLE,

@@ -7,8 +7,8 @@ they still start the old path. On Windows a path with spaces can have the same e
 
 ## What to do
 Start the launcher as a module of the interpreter that exists: `python -m torch.distributed.run`,
-`python -m deepspeed.launcher.runner`, `python -m pip`. Then create the environment again at its place, or
-reinstall the package with `python -m pip install --force-reinstall --no-deps`.
+`python -m deepspeed.launcher.runner`, `python -m pip`. Then create the environment again where it
+is now, or reinstall the package with `python -m pip install --force-reinstall --no-deps`.
 
 ## References
 - setuptools launcher.c; distlib, PC/launcher.c
@@ -94,7 +94,7 @@ def _started(command: LaunchCommand) -> tuple[str, ...]:
     return tuple(name for name in MODULES if name in words)
 
 
-HINT = "start the launcher as a module (`python -m torch.distributed.run`, `python -m pip`), then create the environment again at its place"
+HINT = "start the launcher as a module (`python -m torch.distributed.run`, `python -m pip`), then create the environment again where it is now"
 
 SIGNATURES = (
     Signature(

@@ -1,9 +1,10 @@
 """MKL is set to Intel's threads, which do not work in a process with torch.
 
 ## Why it matters
-torch brings GNU's OpenMP library. With `MKL_THREADING_LAYER=INTEL`, the package mkl-service, which
-conda's NumPy imports, stops a process that has loaded it with `MKL_THREADING_LAYER=INTEL is incompatible
-with libgomp.so.1`. This hits the ranks that a launcher starts: they inherit the variable.
+torch includes GNU's OpenMP library. With `MKL_THREADING_LAYER=INTEL`, the package mkl-service,
+which conda's NumPy imports, stops a process that has loaded it with `MKL_THREADING_LAYER=INTEL is
+incompatible with libgomp.so.1`. This hits the ranks that a launcher starts: they inherit the
+variable.
 
 ## What to do
 Unset the variable, or set it to `GNU`.
@@ -48,8 +49,8 @@ def threads_of_mkl_suit_torch(packages: Packages, env: Environment) -> Iterator[
         yield ok(mkl_threading_layer=layer)
         return
     yield warn(
-        f"`MKL_THREADING_LAYER={layer}` is set, but torch has loaded GNU's OpenMP library when mkl-service"
-        f" {packages.version('mkl-service')} looks",
+        f"`MKL_THREADING_LAYER={layer}` is set, but mkl-service {packages.version('mkl-service')} rejects that"
+        " in a process in which torch has loaded GNU's OpenMP library",
         effect="a process that imports torch before NumPy stops with `incompatible with libgomp.so.1`",
         hint="run `export MKL_THREADING_LAYER=GNU`",
         mkl_threading_layer=layer,

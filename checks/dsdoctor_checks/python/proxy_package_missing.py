@@ -58,7 +58,7 @@ def proxy_is_supported(
         return
     install = pip(patient, packages, f"install {needed}")
     yield warn(
-        f"`{socks[0]}` is a SOCKS proxy, but `{needed}`, with which huggingface_hub {hub} uses one, is not"
+        f"`{socks[0]}` is a SOCKS proxy, but `{needed}`, which huggingface_hub {hub} needs for one, is not"
         " installed",
         effect="downloads from the hub stop with an error about SOCKS support",
         hint=f"run `{install}`, or unset `{socks[0]}`",

@@ -89,7 +89,7 @@ def modules_are_installed(
     )
 
 
-HINT = "install the package into the environment of the job; `dsdoctor check -- CMD` lists all that the script needs"
+HINT = "install the package into the environment of the job; `dsdoctor check -- CMD` lists all modules that the script needs"
 
 
 def _in_logs(group: dict[str, str]) -> Signature:
@@ -137,8 +137,7 @@ SIGNATURES = (
         source="python 3.6-3.14 Lib/importlib/_bootstrap.py; apex README",
         level=Level.STRONG,
         message="NVIDIA's apex is not installed",
-        hint="build apex from its repository (github.com/NVIDIA/apex): the package `apex` on PyPI is"
-        " another one. Or turn off what asks for it, such as fused layer norms and optimizers",
+        hint="build apex from its repository (github.com/NVIDIA/apex): the package `apex` on PyPI is a different project. Or turn off what asks for it, such as fused layer norms and optimizers",
         examples=(
             "ModuleNotFoundError: No module named 'apex'",
             "ModuleNotFoundError: No module named 'apex.normalization'",

@@ -1,14 +1,15 @@
-"""A variable names a file of trusted certificates that does not exist.
+"""A variable points to a file of trusted CA certificates that does not exist.
 
 ## Why it matters
-Clients of the hub, of pip and of experiment trackers read it before they connect. requests stops with
-`Could not find a suitable TLS CA certificate bundle`, httpx with a `FileNotFoundError` that names no
-file, and OpenSSL trusts nobody, so that every certificate is rejected. The variable often comes from
-another machine, another Linux distribution, or a conda environment that was moved.
+Clients of the hub, of pip and of experiment trackers read it before they connect. requests stops
+with `Could not find a suitable TLS CA certificate bundle`, httpx with a `FileNotFoundError` that
+does not show the path, and OpenSSL trusts no authority, so that every certificate is rejected. The
+variable often comes from another machine, another Linux distribution, or a conda environment that
+was moved.
 
 ## What to do
 Set the variable to the file on this machine, or unset it. certifi, which requests and httpx use by
-themselves, has a file of its own: `python -m certifi` prints its path.
+default, has a file of its own: `python -m certifi` prints its path.
 
 ## References
 - requests 2.32 adapters.py (`cert_verify`), sessions.py (`merge_environment_settings`)

@@ -175,7 +175,7 @@ SIGNATURES = (
         not_examples=("the loaded file is old; current version is '3'",),
         masks=("cxx-abi-undefined-symbol",),
         message="Triton's ptxas is older than the PTX that it is given",
-        hint="upgrade torch, which brings the Triton that fits it, and unset `TRITON_PTXAS_PATH`",
+        hint="upgrade torch, which installs the matching Triton, and unset `TRITON_PTXAS_PATH`",
     ),
     Signature(
         pattern=r"ptxas fatal +: Value '(?P<arch>sm_\w{2,8})' is not defined for option 'gpu-name'",
@@ -186,7 +186,7 @@ SIGNATURES = (
         near=("PTXASError", "Triton", "triton"),
         masks=("nvcc-arch-unsupported",),
         message="Triton's ptxas does not know this GPU ({arch})",
-        hint="upgrade torch and the Triton that it brings, or set `TRITON_PTXAS_PATH` to the `ptxas` of a CUDA toolkit that supports this GPU",
+        hint="upgrade torch together with its Triton, or set `TRITON_PTXAS_PATH` to the `ptxas` of a CUDA toolkit that supports this GPU",
     ),
     Signature(
         pattern="Error: .{0,40}Triton requires",

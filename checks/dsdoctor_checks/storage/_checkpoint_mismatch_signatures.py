@@ -237,7 +237,7 @@ SIGNATURES = (
             "Expert checkpoint file is corrupt",
         ),
         level=Level.STRONG,
-        message="A file of the experts is missing from the checkpoint, or damaged",
+        message="An expert's file is missing from the checkpoint, or damaged",
         hint="copy the file again, or load another checkpoint",
     ),
     Signature(
@@ -313,7 +313,7 @@ SIGNATURES = (
             "AssertionError: tensor_model_parallel_size value from checkpoint (2) is not equal to the input argument value (4).",
         ),
         not_examples=("value from checkpoint (2) taken",),
-        message="The checkpoint was saved with another value of what the error names",
+        message="The checkpoint was saved with a different value of the setting that the error names",
         hint="start with the value that it was saved with, or convert the checkpoint "
         "with the framework's own tool",
     ),
@@ -331,7 +331,7 @@ SIGNATURES = (
             "heckpoint was saved with   load",
         ),
         not_examples=("checkpoint was saved with 8 ranks",),
-        message="The checkpoint was saved with another value of what the error names",
+        message="The checkpoint was saved with a different value of the setting that the error names",
         hint="start with the value that it was saved with, or convert the checkpoint "
         "with the framework's own tool",
     ),

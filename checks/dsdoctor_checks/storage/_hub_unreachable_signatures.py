@@ -222,7 +222,7 @@ SIGNATURES = (
         ),
         level=Level.WEAK,
         message="The hub's storage service (Xet) failed",
-        hint="try again; with `HF_HUB_DISABLE_XET=1`, downloads do without it",
+        hint="try again; with `HF_HUB_DISABLE_XET=1`, downloads do not use it",
     ),
     Signature(
         pattern=r"Failed to resolve 'huggingface\.co'",
@@ -317,7 +317,7 @@ SIGNATURES = (
             "load_dataset",
             "urllib3",
         ),
-        message="The hub limits how often it is asked (HTTP 429)",
+        message="The hub limits the rate of requests (HTTP 429)",
         hint="set `HF_TOKEN` on every node, download once in advance (`hf download "
         "MODEL`), and set `HF_HUB_OFFLINE=1` in the job",
     ),
@@ -384,7 +384,7 @@ SIGNATURES = (
             "load_dataset",
             "urllib3",
         ),
-        message="The certificate of the hub, or of a proxy before it, was not accepted",
+        message="The certificate of the hub, or of a proxy in front of it, was not accepted",
         hint="install the proxy's certificate, and set `REQUESTS_CA_BUNDLE` and "
         "`SSL_CERT_FILE` to it",
     ),

@@ -122,7 +122,7 @@ SIGNATURES = (
         pattern="Unable to load weights from pytorch checkpoint file",
         source="transformers 4.28.1-4.51.3 modeling_utils.py",
         message="transformers could not read a weights file; the exception above says why",
-        hint="look at the exception above: a file that is cut off or a Git LFS pointer is downloaded again, and a file of TensorFlow weights needs `from_tf=True`",
+        hint="look at the exception above: download a truncated file or a Git LFS pointer again; a file of TensorFlow weights needs `from_tf=True`",
         examples=(
             "OSError: Unable to load weights from pytorch checkpoint file for '/m/pytorch_model-00003-of-00007.bin'",
         ),
@@ -172,7 +172,7 @@ SIGNATURES = (
     Signature(
         pattern="BadZipFile: ",
         source="python 3.3-3.14 Lib/zipfile.py: of torch's checkpoints, numpy's archives and data sets alike",
-        message="A zip archive is cut off, or is no zip archive",
+        message="A zip archive is truncated, or is not a zip archive",
         hint="look at its first bytes (`head -c 40 FILE`): `version https://git-lfs` is a Git LFS pointer and `<` a web page; download the file again",
         examples=("zipfile.BadZipFile: File is not a zip file",),
         masks=("checkpoint-mismatch",),
@@ -197,7 +197,7 @@ SIGNATURES = (
         pattern="pickle data was truncated",
         source="python 3.3-3.14 Modules/_pickle.c",
         message="A pickle file is cut off",
-        hint="write or download the file again: the run or the download ended before it was whole",
+        hint="write or download the file again: the run or the download ended before it was complete",
         examples=("_pickle.UnpicklingError: pickle data was truncated",),
         not_near=("in spawn_main",),
         masks=("checkpoint-mismatch",),
@@ -220,7 +220,7 @@ SIGNATURES = (
         pattern=r"sentencepiece_processor\.cc.{0,80}(?:ParseFromArray|LoadFromFile)",
         source="sentencepiece 0.1.8-0.2 src/sentencepiece_processor.cc",
         message="sentencepiece cannot read the tokenizer's model file",
-        hint="download the tokenizer's model file again; `head -c 40 FILE` shows a Git LFS pointer or a web page in its place; a `tokenizer.json` needs the fast tokenizer (`use_fast=True`)",
+        hint="download the tokenizer's model file again; `head -c 40 FILE` shows whether it is a Git LFS pointer or a web page; a `tokenizer.json` needs the fast tokenizer (`use_fast=True`)",
         examples=(
             "sentencepiece_processor.cc ... ParseFromArray",
             "sentencepiece_processor.cc ... LoadFromFile",
@@ -232,7 +232,7 @@ SIGNATURES = (
         pattern="could not parse ModelProto",
         source="sentencepiece 0.1.8-0.2 src/sentencepiece_processor.cc",
         message="sentencepiece cannot parse the tokenizer's model file",
-        hint="download the tokenizer's model file again; `head -c 40 FILE` shows a Git LFS pointer or a web page in its place; a `tokenizer.json` needs the fast tokenizer (`use_fast=True`)",
+        hint="download the tokenizer's model file again; `head -c 40 FILE` shows whether it is a Git LFS pointer or a web page; a `tokenizer.json` needs the fast tokenizer (`use_fast=True`)",
         examples=("RuntimeError: Internal: could not parse ModelProto from m/tokenizer.model",),
         masks=("checkpoint-mismatch",),
     ),
@@ -240,7 +240,7 @@ SIGNATURES = (
         pattern="is not a valid JSON file",
         source="transformers 4.28.1-5.23.0 utils/generic.py, processing_utils.py",
         message="A configuration file of the model is not valid JSON",
-        hint="look into the file that the message names: an empty file or a Git LFS pointer is downloaded again, an edited one is corrected",
+        hint="look into the file that the message names: download an empty file or a Git LFS pointer again, and correct one that was edited",
         examples=(
             "OSError: It looks like the config file at 'm/config.json' is not a valid JSON file.",
         ),
@@ -265,7 +265,7 @@ SIGNATURES = (
     Signature(
         pattern=r"invalid hash value \(expected",
         source="torch 2.13.0 hub.py",
-        message="A download does not have the checksum in its name",
+        message="A download does not match the checksum in its name",
         hint="remove the file, download it again, and compare its checksum with that of its source",
         examples=("invalid hash value (expected",),
         masks=("checkpoint-mismatch",),
@@ -273,7 +273,7 @@ SIGNATURES = (
     Signature(
         pattern="[Cc]hecksum does not match",
         source="torch 2.13.0 utils/_appending_byte_serializer.py",
-        message="A file does not have the checksum that it should have",
+        message="A file does not have the expected checksum",
         hint="remove the file, download it again, and compare its checksum with that of its source",
         examples=(
             "RuntimeError: Checksum does not match for this entry",
@@ -284,7 +284,7 @@ SIGNATURES = (
     Signature(
         pattern=r"^\w{0,40}Error: .{0,40}[Cc]hecksum mismatch",
         source="programs' own checks of a file that they fetched",
-        message="A file does not have the checksum that it should have",
+        message="A file does not have the expected checksum",
         hint="remove the file, download it again, and compare its checksum with that of its source",
         examples=("RuntimeError: Checksum mismatch",),
         not_examples=("checksum mismatch is tolerated",),
@@ -352,7 +352,7 @@ SIGNATURES = (
     Signature(
         pattern=r"This repository (?:is over its data quota|exceeded its LFS budget)",
         source="GitHub's server (2016-2026), printed by git-lfs 1.4-3.7 api/api.go, tq/api.go",
-        message="The repository has used up its traffic of Git LFS, so the files were not sent",
+        message="The repository has used up its Git LFS bandwidth, so the files were not sent",
         hint="download the files from elsewhere (a release, the hub); or its owner has to raise the budget, or wait for the next month",
         examples=(
             "batch response: This repository is over its data quota. Account responsible for LFS bandwidth should purchase more data packs to restore access.",
@@ -363,7 +363,7 @@ SIGNATURES = (
     Signature(
         pattern="malformed smudge|external filter 'git-lfs filter-process' failed|smudge filter lfs failed|git-lfs: command not found",
         source="git 2.0-2.49 convert.c, git-lfs 2.3-3.7 commands/command_smudge.go, bash and dash",
-        message="Git LFS did not fetch the files, so pointers stand in their place",
+        message="Git LFS did not fetch the files, so the folder contains only pointers",
         hint="install git-lfs, then run `git lfs install` and `git lfs pull` in the repository",
         examples=(
             "Possibly malformed smudge on Windows: see `git lfs help smudge` for more info.",
@@ -377,7 +377,7 @@ SIGNATURES = (
         pattern=r"RuntimeError: Internal: \w",
         source="sentencepiece 0.1.8-0.2 src/util.cc, util::Status",
         message="sentencepiece cannot load the tokenizer's model file",
-        hint="download the tokenizer's model file again; `head -c 40 FILE` shows a Git LFS pointer or a web page in its place; a `tokenizer.json` needs the fast tokenizer (`use_fast=True`)",
+        hint="download the tokenizer's model file again; `head -c 40 FILE` shows whether it is a Git LFS pointer or a web page; a `tokenizer.json` needs the fast tokenizer (`use_fast=True`)",
         examples=(
             "RuntimeError: Internal: unk is not defined.",
             "RuntimeError: Internal: Not found: tokenizer.model",

@@ -77,7 +77,7 @@ def _lacking_for_trainer(checkpoint: Checkpoint, run: RunNeeds) -> str:
     if run.framework != "hf":
         return ""
     if run.config is not None and not checkpoint.tags and checkpoint.latest is None:
-        return "`global_step*` directory, from which it loads the states of DeepSpeed"
+        return "`global_step*` directory, from which it loads DeepSpeed's states"
     return "`trainer_state.json`" if checkpoint.trainer_state is False else ""
 
 
@@ -103,10 +103,10 @@ def checkpoint_is_whole(checkpoint: Checkpoint, run: RunNeeds) -> Iterator[Findi
             yield fail(
                 f"`{place}` (`--resume_from_checkpoint`) contains no {absent}",
                 effect="transformers cannot resume the run from it",
-                hint="pass a `checkpoint-*` directory that was written to its end with DeepSpeed, or"
+                hint="pass a `checkpoint-*` directory that was written completely with DeepSpeed, or"
                 " start without `--resume_from_checkpoint`"
                 if run.config
-                else "pass a `checkpoint-*` directory that was written to its end, or start without"
+                else "pass a `checkpoint-*` directory that was written completely, or start without"
                 " `--resume_from_checkpoint`",
                 checkpoint=place,
             )
@@ -192,7 +192,7 @@ SIGNATURES = (
         pattern=r"FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<path>(?![^']{0,400}\btmp-checkpoint-\d)[^']{1,400})/trainer_state\.json'",
         source="transformers 4.0-5.23 trainer.py, trainer_callback.py: `TrainerState.load_from_json`",
         message="`{path}` contains no `trainer_state.json`, so the Trainer cannot resume from it",
-        hint="resume from a checkpoint that was written to its end, or start without `resume_from_checkpoint`",
+        hint="resume from a checkpoint that was written completely, or start without `resume_from_checkpoint`",
         examples=(
             "FileNotFoundError: [Errno 2] No such file or directory: 'out/checkpoint-20/trainer_state.json'",
         ),

@@ -5,8 +5,8 @@ The hub answers 401, 403 or 404 to anyone who may not see a repository. Every ra
 the model, and the traceback looks like an error in the script.
 
 ## What to do
-Check the spelling of the name. For a gated model, accept the terms on its page. Then run
-`huggingface-cli login`, or set `HF_TOKEN` on every node.
+Check the spelling of the name. For a gated model, accept the terms on its page. Then run `hf auth
+login` (before huggingface_hub 0.34: `huggingface-cli login`), or set `HF_TOKEN` on every node.
 
 ## References
 - https://huggingface.co/docs/hub/models-gated
@@ -22,7 +22,7 @@ CONDITION = Condition("hub-access-denied", id="DSD1555", scope=Scope.JOB, since=
 HINT = "accept the terms on the repository's page, set `HF_TOKEN` on every node, and check the name"
 
 #: What to do about a token that the hub does not accept.
-_LOGIN = "log in again (`hf auth login`, or `huggingface-cli login`) with a token from https://huggingface.co/settings/tokens; a variable `HF_TOKEN` takes precedence, so set it anew on every node, or unset it for public files"
+_LOGIN = "log in again (`hf auth login`, or `huggingface-cli login`) with a token from https://huggingface.co/settings/tokens; a variable `HF_TOKEN` takes precedence, so update it on every node, or unset it for public files"
 
 SIGNATURES = (
     Signature(

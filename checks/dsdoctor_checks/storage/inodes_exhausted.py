@@ -5,7 +5,7 @@ Each file uses an inode. When none is free, no file can be created although ther
 error is the same: `No space left on device`. Builds and caches create many small files.
 
 ## What to do
-Remove directories with many small files (old builds, caches, unpacked data sets), or use another
+Remove directories with many small files (old builds, caches, unpacked datasets), or use another
 file system.
 
 ## References

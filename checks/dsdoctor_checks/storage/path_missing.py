@@ -2,7 +2,7 @@
 
 ## Why it matters
 If the data is not mounted in this container or on this node, the ranks fail only after minutes of
-start-up. If a mount failed, its directory is empty and the run gets an empty data set.
+startup. If a mount failed, its directory is empty and the run gets an empty dataset.
 
 ## What to do
 Mount the file system here, copy the data, or correct the path.
@@ -110,7 +110,7 @@ SIGNATURES = (
     Signature(
         pattern=r"nvcc fatal\s{1,4}: Could not open output file '(?P<path>/[^']{1,300}?)/tmpxft_",
         source="nvcc 13.5, started with a `TMPDIR` that does not exist",
-        message="nvcc cannot write to `{path}`, where `TMPDIR` sends its temporary files",
+        message="nvcc cannot write its temporary files to `{path}` (`TMPDIR`)",
         hint="create the directory that `TMPDIR` names, or unset `TMPDIR`",
         examples=(
             "nvcc fatal   : Could not open output file '/scratch/me/tmp/tmpxft_00000b3a_00000000-1'",

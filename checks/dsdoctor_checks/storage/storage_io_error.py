@@ -28,7 +28,7 @@ SIGNATURES = (
         pattern=r"buffer nbytes != file bytes \d+ != \d+",
         source="deepspeed 0.3.16-0.19 csrc/aio/py_lib/deepspeed_py_aio_handle.cpp, deepspeed_py_io_handle.cpp",
         message="A file on the NVMe disk differs in size from the tensor that was written to it",
-        hint="check the free space and the quota of `nvme_path`, use a local disk for it, and remove the files that an earlier run left there; releases before 0.4 wrote sizes wrongly that are no multiple of `aio.block_size`",
+        hint="check the free space and the quota of `nvme_path`, use a local disk for it, and remove the files that an earlier run left there; releases before 0.4 wrote sizes wrongly that are not a multiple of `aio.block_size`",
         examples=(
             "/nvme/zero_stage_3/optimizer/rank1/x.tensor.swp: buffer nbytes != file bytes 100 != 50",
         ),

@@ -37,7 +37,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._util import chosen, listed
+from dsdoctor_checks._util import amount, chosen, listed
 
 CONDITION = Condition(
     "acs-redirects-p2p",
@@ -100,9 +100,10 @@ def switches_pass_transfers(
     if not affected:
         yield ok(redirecting=list(tree.redirecting))
         return
+    more = f" and {amount(len(ways) - 1, 'more pair')}" if len(ways) > 1 else ""
     yield warn(
         f"Access Control Services on {listed(sorted(affected))} redirect transfers between "
-        f"{ways[0]}{f' and {len(ways) - 1} more pairs' if len(ways) > 1 else ''}, but should be "
+        f"{ways[0]}{more}, but should be "
         "disabled on bare metal",
         effect="direct transfers take a detour through the CPU: they are slower, and NCCL may hang",
         hint="disable ACS in the BIOS, or with `setpci` on these bridges",

@@ -144,8 +144,7 @@ SIGNATURES = (
     Signature(
         pattern=r"NCCL WARN Missing \"iommu=pt\" from kernel command line",
         source="RCCL 2.16-2.30 src/init.cc; also logged by runs that succeed",
-        message="RCCL misses `iommu=pt` on the kernel command line, without which several AMD GPUs"
-        " may hang",
+        message="RCCL does not find `iommu=pt` on the kernel command line, without which several AMD GPUs may hang",
         examples=(
             'n1:9:9 [0] src/init.cc:120 NCCL WARN Missing "iommu=pt" from kernel command line which can lead to system instablity or hang!',
         ),
@@ -154,7 +153,7 @@ SIGNATURES = (
     Signature(
         pattern=r"\b(?:nvidia|amdgpu) [0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d: AMD-Vi: Event logged \[IO_PAGE_FAULT",
         source="linux 5.3-6.17 drivers/iommu/amd/iommu.c, with the name of the driver",
-        message="the IOMMU refused a transfer of a GPU",
+        message="the IOMMU blocked a transfer by a GPU",
         examples=(
             "[ 8621.1] nvidia 0000:41:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0001 address=0xf3e0000100 flags=0x0030]",
             "kernel: nvidia 0000:0a:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x001c address=0xd0139068 flags=0x0020]",

@@ -136,7 +136,7 @@ SIGNATURES = (
         not_examples=("IndexError: map::atoms",),
         near=("make_llir", "ttgir_to_llir", "translate_triton_gpu_to_llvmir"),
         level=Level.WEAK,
-        message="Triton could not compile a kernel; on a GPU before Ampere (T4, RTX 20) its tensor cores lack the number format",
+        message="Triton could not compile a kernel; the tensor cores of GPUs before Ampere (T4, RTX 20) do not support the number format",
         hint="Triton supports compute capability 8.0 and newer: use such a GPU, float16 instead of bfloat16 or float32, or the library's path without Triton",
         fixes=(),
     ),
@@ -261,7 +261,7 @@ SIGNATURES = (
         pattern=r"rocBLAS error: Cannot read \S{0,300}TensileLibrary\S{0,60}\.dat: .{1,80} for GPU arch : (?P<arch>gfx\w{3,6})",
         source="rocBLAS 3.0-5.1 (ROCm 5-7) library/src/tensile_host.cpp",
         message="rocBLAS has no kernels for the GPU's architecture {arch}",
-        hint="use a ROCm and a torch that support {arch} (`rocminfo | grep gfx`); for a sibling of a supported GPU, `HSA_OVERRIDE_GFX_VERSION` (such as 10.3.0 for gfx1030) selects its kernels",
+        hint="use a ROCm and a torch that support {arch} (`rocminfo | grep gfx`); for a GPU of the same family as a supported one, `HSA_OVERRIDE_GFX_VERSION` (such as 10.3.0 for gfx1030) selects its kernels",
         examples=(
             "rocBLAS error: Cannot read /x/torch/lib/rocblas/library/TensileLibrary.dat: No such file or directory for GPU arch : gfx1032",
         ),

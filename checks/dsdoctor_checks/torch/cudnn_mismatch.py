@@ -40,7 +40,7 @@ SIGNATURES = (
         not_examples=("Error: libcudnn_ops.so.9: cannot open shared object file: No such file",),
         level=Level.STRONG,
         message="The cuDNN that torch needs is not found",
-        hint="reinstall torch with its dependencies, which bring cuDNN (`nvidia-cudnn-cu…`)",
+        hint="reinstall torch with its dependencies, which include cuDNN (`nvidia-cudnn-cu…`)",
     ),
     Signature(
         pattern="CUDNN_STATUS_NOT_INITIALIZED",

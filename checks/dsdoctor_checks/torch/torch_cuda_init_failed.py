@@ -74,8 +74,8 @@ _MAY_OPEN = (
     " `render` and `video`), and ROCm must support the GPU"
 )
 _OTHER_AMD = (
-    "torch has no code for this GPU: hide a processor's own graphics with `HIP_VISIBLE_DEVICES`, or set"
-    " `HSA_OVERRIDE_GFX_VERSION` to a relative that torch has code for (RDNA 2: 10.3.0, RDNA 3: 11.0.0)"
+    "torch has no code for this GPU: hide an integrated GPU with `HIP_VISIBLE_DEVICES`, or set"
+    " `HSA_OVERRIDE_GFX_VERSION` to a related architecture that torch has code for (RDNA 2: 10.3.0, RDNA 3: 11.0.0)"
 )
 _COMPARE = (
     "compare `nvidia-smi -L` with `CUDA_VISIBLE_DEVICES` and the permissions of `/dev/nvidia*`"

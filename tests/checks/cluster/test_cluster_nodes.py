@@ -31,17 +31,17 @@ def test_nodes_in_service_are_ok() -> None:
 
 def test_a_node_that_is_down_fails() -> None:
     judged = judge(node_failed.nodes_are_in_service, cluster_nodes=nodes("down", "idle"))
-    assert_fail(judged, "n0 (down)")
+    assert_fail(judged, "n0 is out of service (down)")
 
 
 def test_a_drained_node_warns() -> None:
     judged = judge(node_failed.nodes_are_in_service, cluster_nodes=nodes("drained"))
-    assert_warn(judged, "n0 (drained)")
+    assert_warn(judged, "n0 is out of service (drained)")
 
 
 def test_many_nodes_are_counted() -> None:
     judged = judge(node_failed.nodes_are_in_service, cluster_nodes=nodes(*["drain"] * 11))
-    assert_warn(judged, "n7 and 3 more (drained)")
+    assert_warn(judged, "n7 and 3 more are out of service (drained)")
 
 
 def test_without_nodes_nothing_is_judged() -> None:

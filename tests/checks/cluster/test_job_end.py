@@ -39,7 +39,7 @@ def test_job_left_gpu_busy(remains: JobRemains, expected: str) -> None:
 def test_the_process_is_named_with_its_gpus() -> None:
     (found,) = judge(job_left_gpu_busy.gpus_are_released, job_remains=left(9000)).findings
     assert found.message == (
-        "job 7 has ended, but its process 70 (`python`) still uses GPU 1 and 2 (9000 MiB)"
+        "job 7 has ended, but its process 70 (`python`) still uses GPUs 1 and 2 (9000 MiB)"
     )
     assert found.evidence["used_mib"] == 9000
 

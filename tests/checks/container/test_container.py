@@ -157,8 +157,8 @@ def test_a_container_in_which_cuda_works_is_right_whatever_it_looks_like() -> No
 @pytest.mark.parametrize(
     ("os", "kind", "words_"),
     [
-        pytest.param(DOCKER, "docker", "--gpus all", id="docker"),
-        pytest.param(POD, "kubernetes", "resources.limits", id="kubernetes"),
+        pytest.param(DOCKER, "Docker", "--gpus all", id="docker"),
+        pytest.param(POD, "Kubernetes", "resources.limits", id="kubernetes"),
     ],
 )
 def test_advice_fits_the_container(os: OsInfo, kind: str, words_: str) -> None:

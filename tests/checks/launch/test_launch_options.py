@@ -280,7 +280,7 @@ def test_transformers_creates_the_plugin_of_the_config_passed_to_the_script() ->
     text = YAML + "deepspeed_config:\n  zero_stage: 2\n"
     found = _plugin_of(text, "", GOOD, "hf.py --deepspeed ds.json")
     assert found is not None
-    assert found.error == "`zero_stage` is set beside the script's `--deepspeed`"
+    assert found.error == "`zero_stage` is set in addition to the script's `--deepspeed`"
     assert _plugin_of(text, "", GOOD, "t.py --deepspeed ds.json") is None
 
 

@@ -343,7 +343,7 @@ def test_host_memory_of_an_offload() -> None:
     assert on_host(fact, need + 1).status.value == "ok"
     low = on_host(fact, need - 8, total=512)
     assert low.status.value == "fail"
-    assert "the limit of its cgroup allows" in low.message
+    assert "its cgroup allows" in low.message
     assert "lost to the rounding of pinned blocks" in low.message
     assert '`"pin_memory": false`' in low.hint
     busy = on_host(fact, need + 100, free=need - 1)

@@ -112,9 +112,11 @@ from dsdoctor.model.facts.repair import (
 )
 from dsdoctor.model.facts.run import ContainerStart, Floors, PlanNeeds, RunNeeds, Scope
 from dsdoctor.model.facts.script import (
+    MissingPath,
     ScriptCalls,
     ScriptImports,
     ScriptOptions,
+    ScriptPaths,
     ScriptSyntax,
     WrongArgument,
 )
@@ -240,6 +242,7 @@ __all__ = [
     "MemoryDemand",
     "MemoryDetail",
     "Missing",
+    "MissingPath",
     "ModuleImports",
     "NcclFile",
     "NcclFiles",
@@ -284,6 +287,7 @@ __all__ = [
     "ScriptCalls",
     "ScriptImports",
     "ScriptOptions",
+    "ScriptPaths",
     "ScriptSyntax",
     "Signature",
     "StaleBuilds",

@@ -25,6 +25,7 @@ from dsdoctor.api import (
     Missing,
     Place,
     Scope,
+    ScriptPaths,
     Signature,
     Storage,
     check,
@@ -37,8 +38,12 @@ CONDITION = Condition("path-missing", id="DSD1502", scope=Scope.JOB, since="0.1"
 
 
 @check(CONDITION)
-def paths_are_there(storage: Storage, files: LaunchFiles | Missing) -> Iterator[Finding]:
-    """Checks that `TMPDIR` and the model's folder exist, and that each `--path` can be read."""
+def paths_are_there(
+    storage: Storage, files: LaunchFiles | Missing, script: ScriptPaths | Missing
+) -> Iterator[Finding]:
+    """Checks `TMPDIR`, the model's folder, what the script reads, and each `--path`."""
+    if isinstance(script, ScriptPaths) and script.missing:
+        yield _not_read(script)
     if isinstance(files, LaunchFiles) and files.model_missing:
         yield _no_model(str(files.model), files.folder)
     for place in storage.places:
@@ -87,6 +92,23 @@ def _no_model(model: str, folder: str) -> Finding:
         effect="every rank fails when it loads the model",
         hint="correct the path, or download or mount the model there",
         model=model,
+    )
+
+
+def _not_read(script: ScriptPaths) -> Finding:
+    """The first file that the script does not find; it does not come to the others."""
+    first, others = script.missing[0], len(script.missing) - 1
+    more = {0: "", 1: "; another file is missing too"}.get(
+        others, f"; {others} others are missing too"
+    )
+    return fail(
+        f"`{first.path}` ({first.read_by}) does not exist"
+        + ("" if first.path.startswith("/") else f" in `{script.folder}`")
+        + more,
+        effect=f"every rank of `{script.script}` stops when it reads this path",
+        hint="correct the path, or copy or mount the file there",
+        script=script.script,
+        missing=[one.path for one in script.missing],
     )
 
 

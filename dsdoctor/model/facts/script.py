@@ -100,3 +100,29 @@ class ScriptCalls(Fact, frozen=True, kw_only=True):
 
     script: str
     wrong: tuple[WrongArgument, ...] = ()
+
+
+class MissingPath(msgspec.Struct, frozen=True, kw_only=True):
+    """A file or folder that the script reads and that does not exist.
+
+    Attributes:
+        path: as it is written.
+        read_by: what names it: a line of the script, or an option of the command.
+    """
+
+    path: str
+    read_by: str
+
+
+class ScriptPaths(Fact, frozen=True, kw_only=True):
+    """Files and folders that the training script surely reads.
+
+    Attributes:
+        script: the script.
+        folder: working directory of the command.
+        missing: those that do not exist.
+    """
+
+    script: str
+    folder: str = ""
+    missing: tuple[MissingPath, ...] = ()

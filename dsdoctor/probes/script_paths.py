@@ -1,0 +1,60 @@
+"""Files that the training script reads, and whether they exist."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+
+from dsdoctor.api import LaunchCommand, MissingPath, RunNeeds, ScriptPaths, probe
+from dsdoctor.framework import syntax_of
+from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.model.facts.base import Why
+from dsdoctor.probes.script_imports import script_of, starts_elsewhere
+from dsdoctor.scripts.read_paths import paths_read
+
+#: Options that name data, as trainers call them: transformers' and diffusers' examples, FastChat,
+#: LLaVA, Qwen; read 2026-11-29.
+_OPTIONS = frozenset(
+    {"train_file", "validation_file", "test_file", "data_path", "eval_data_path",
+     "train_data_path", "valid_data_path", "dataset_path", "train_data_file", "eval_data_file"}
+)  # fmt: skip
+#: A value without such an ending may be a name of the hub, or the beginning of several files.
+_DATA = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".parquet", ".arrow", ".npy", ".npz", ".pt")
+#: What only a shell or the script itself fills in.
+_SYNTAX = frozenset("*?[]{}$`~,")
+
+
+@probe
+def script_paths(host: Host, run: RunNeeds, command: LaunchCommand) -> ScriptPaths:
+    """Looks for what the script's source and the command state literally."""
+    script = script_of(command)
+    if run.container is not None or starts_elsewhere(command):
+        raise HostError(Why.UNSUPPORTED, "the script may run in another file system")
+    tree = syntax_of(read_text(host, posixpath.normpath(posixpath.join(run.cwd, script))))
+    read = (
+        {} if tree is None else {path: f"line {at} of `{script}`" for path, at in paths_read(tree)}
+    )
+    read |= dict(_of_options(command))
+    return ScriptPaths(
+        script=script,
+        folder=run.cwd,
+        missing=tuple(
+            MissingPath(path=path, read_by=by)
+            for path, by in read.items()
+            if _is_missing(host, posixpath.normpath(posixpath.join(run.cwd, path)))
+        ),
+    )
+
+
+def _of_options(command: LaunchCommand) -> Iterator[tuple[str, str]]:
+    for name, value in command.script_options():
+        if name in _OPTIONS and value.endswith(_DATA) and not set(value) & _SYNTAX:
+            yield value, f"`--{name}`"
+
+
+def _is_missing(host: Host, path: str) -> bool:
+    try:
+        host.stat(path)
+    except HostError as error:
+        return error.missing.why is Why.ABSENT
+    return False

@@ -1,0 +1,94 @@
+"""`path-missing`: files that the training script reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dsdoctor.api import Missing, MissingPath, RunNeeds, ScriptPaths, Storage
+from dsdoctor.host import LocalHost
+from dsdoctor.probes.command_line import parse_command
+from dsdoctor.probes.script_paths import script_paths
+from dsdoctor.testing import assert_fail, judge, read
+from dsdoctor_checks.storage import path_missing
+from tests.checks.machines import ABSENT
+from tests.support.command import clean_environment
+
+
+def asked(folder: Path, text: str, command: str = "torchrun t.py") -> ScriptPaths | Missing:
+    (folder / "t.py").write_text(text)
+    (folder / "there.json").write_text("{}")
+    words = tuple(command.split())
+    found: ScriptPaths | Missing = read(
+        script_paths,
+        LocalHost(clean_environment(folder)),
+        run_needs=RunNeeds(cwd=str(folder), command=words),
+        launch_command=parse_command(words),
+    )
+    return found
+
+
+def missing(folder: Path, text: str, command: str = "torchrun t.py") -> list[str]:
+    found = asked(folder, text, command)
+    assert isinstance(found, ScriptPaths)
+    return [one.path for one in found.missing]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("load_dataset('json', data_files={'train': ['a.json', 'there.json']})",
+                     ["a.json"], id="load_dataset"),
+        pytest.param("d = datasets.load_from_disk('data/x')", ["data/x"], id="load_from_disk"),
+        pytest.param("with open('a.yaml') as f:\n    pass", ["a.yaml"], id="open"),
+        pytest.param("pd.read_csv('./a.csv')", ["./a.csv"], id="pandas"),
+        pytest.param("M.from_pretrained('./model')", ["./model"], id="a model"),
+        pytest.param("open('there.json')", [], id="it exists"),
+        pytest.param("open('a.json', 'w')", [], id="it is written"),
+        pytest.param("open(path)", [], id="a variable"),
+        pytest.param("M.from_pretrained('org/model')", [], id="a name of the hub"),
+        pytest.param("load_dataset('json', data_files='https://h/a.json')", [], id="an address"),
+        pytest.param("load_dataset('json', data_files='d/*.json')", [], id="a pattern"),
+        pytest.param("os.system('wget h/a.json')\nopen('a.json')", [], id="it is downloaded"),
+        pytest.param("T(output_dir='./out')\nM.from_pretrained('./out/last')", [], id="saved before"),
+        pytest.param("os.chdir('x')\nopen('a.json')", [], id="another folder"),
+        pytest.param("if x:\n    open('a.json')", [], id="perhaps"),
+        pytest.param("x = 'a.json'\nopen('a.json')", [], id="mentioned twice"),
+    ],
+)  # fmt: skip
+def test_what_a_script_reads(tmp_path: Path, text: str, expected: list[str]) -> None:
+    assert missing(tmp_path, text + "\n") == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param("--train_file a.json --data_path there.json", ["a.json"], id="a file"),
+        pytest.param("--train_file $DATA/a.json", [], id="a shell fills it in"),
+        pytest.param("--data_path /data/gpt_text_document", [], id="the beginning of a name"),
+        pytest.param("--output_file a.json", [], id="an output"),
+    ],
+)
+def test_options(tmp_path: Path, words: str, expected: list[str]) -> None:
+    assert missing(tmp_path, "", f"torchrun t.py {words}") == expected
+
+
+def test_a_container_has_its_own_files(tmp_path: Path) -> None:
+    found = asked(tmp_path, "open('a.json')", "docker run image torchrun t.py")
+    assert isinstance(found, Missing)
+
+
+def judged(**facts: Any) -> Any:
+    check = path_missing.paths_are_there
+    return judge(check, storage=Storage(), launch_files=ABSENT, script_paths=ScriptPaths(**facts))
+
+
+def test_the_first_is_named() -> None:
+    both = tuple(MissingPath(path=name, read_by="line 3 of `t.py`") for name in ("a", "b"))
+    finding = assert_fail(judged(script="t.py", folder="/w", missing=both))
+    assert finding.message == (
+        "`a` (line 3 of `t.py`) does not exist in `/w`; another file is missing too"
+    )
+    assert judged(script="t.py").status == "ok"

@@ -15,11 +15,14 @@ from dsdoctor.cli.numbers import Finite
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.logs import prepared
-from dsdoctor.model.diagnosis import Diagnosis, exit_code
+from dsdoctor.model.diagnosis import Diagnosis, Outcome, exit_code
 from dsdoctor.report import diagnosis as report
 
 if TYPE_CHECKING:  # few logs state an environment
     from dsdoctor.model.snapshot import Snapshot
+
+#: Ends of the names of files that are passed here by mistake.
+_NO_LOGS = (".json", ".hjson", ".yaml", ".yml", ".py", ".sh", ".bash", ".sbatch", ".slurm")
 
 
 def _expected(text: str | None) -> list[str]:
@@ -107,6 +110,10 @@ def command(
         diagnosis = logs.diagnose(sources, known, expect=expected, dumps=dumps, budget=budget)
     except logs.ReadError as error:
         raise UsageError(str(error)) from None
+    if diagnosis.outcome is Outcome.CLEAN and all(one.lower().endswith(_NO_LOGS) for one in paths):
+        from dsdoctor.cli import no_logs  # noqa: PLC0415  # few logs have such names
+
+        no_logs.refuse(sources, paths)
     stated = _first_environment(texts)
     if snapshot is not None or here or stated is not None:
         # the checks, which a log alone does not need
@@ -128,7 +135,11 @@ def command(
     if form == "json":
         document = msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode() + "\n"
         loading.write(document, output)
-    elif form == "html":
+        return exit_code(diagnosis)
+    diagnosis = msgspec.structs.replace(
+        diagnosis, causes=options.fixed_in(diagnosis.causes, python)
+    )
+    if form == "html":
         from dsdoctor.logs.quote import around  # noqa: PLC0415  # only where a page is asked for
         from dsdoctor.report.html import diagnosis as pages  # noqa: PLC0415  # an extra
 

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import msgspec
 
 from dsdoctor import locales
 from dsdoctor.cli.numbers import Finite, Whole
 from dsdoctor.model.deadlines import TOTAL_SECONDS
 
+if TYPE_CHECKING:  # most commands need neither
+    from dsdoctor.model.diagnosis import Cause
+    from dsdoctor.model.smoke import SmokeCause
+
 C = TypeVar("C", bound=Callable[..., Any])
+S = TypeVar("S", "Cause", "SmokeCause")
 
 
 def _as_user(_ctx: click.Context, _param: click.Parameter, name: str | None) -> None:
@@ -50,6 +57,17 @@ def become_user(function: C) -> C:
         help="As root: run the command, and dsdoctor with it, as this account.",
     )  # fmt: skip
     return option(function)
+
+
+def fixed_in(causes: tuple[S, ...], python: str | None) -> tuple[S, ...]:
+    """Causes whose fixes, as a reader types them, are applied to the interpreter of an option."""
+    if python is None:
+        return causes
+    end = f" --python {shlex.quote(python)}"
+    return tuple(
+        msgspec.structs.replace(one, fixes=tuple(f"{name}{end}" for name in one.fixes))
+        for one in causes
+    )
 
 
 def output_format(*kinds: str) -> Callable[[C], C]:

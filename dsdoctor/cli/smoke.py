@@ -157,7 +157,12 @@ def command(
             timeout=timeout, budget=bisect_budget,
             bisect=sys.stderr.isatty() if bisect is None else bisect,
         ),
-        lambda report: show(report, form, verbose=verbose, page=page, lang=lang),
+        lambda report: show(
+            report if form == "json" else msgspec.structs.replace(
+                report, causes=options.fixed_in(report.causes, python)
+            ),
+            form, verbose=verbose, page=page, lang=lang,
+        ),
         folder=folder,
     )  # fmt: skip
 

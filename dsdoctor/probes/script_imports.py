@@ -15,6 +15,7 @@ from dsdoctor.interpreter import run_child
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.probes.command_tables import RUNNERS
+from dsdoctor.probes.script_prepares import prepared_by
 
 #: Nothing is imported, but a cold network disk answers slowly.
 SECONDS = 30.0
@@ -161,4 +162,5 @@ def script_imports(
         found=tuple(r["module"] for r in records if r.get("found")),
         own=min((modules[r["module"]] for r in records if r.get("own")), default=0),
         changes_path=_CHANGES.search(text) is not None,
+        prepared=prepared_by(text),
     )

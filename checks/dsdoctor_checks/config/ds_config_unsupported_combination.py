@@ -21,9 +21,12 @@ from dsdoctor.api import (
     DeepSpeedInstall,
     DsConfig,
     Finding,
+    LaunchCommand,
     Missing,
     Scope,
+    ScriptImports,
     check,
+    fail,
     warn,
 )
 from dsdoctor_checks._util import at_least
@@ -46,7 +49,12 @@ _CASTS_SINCE = "0.17.1"
 
 
 @check(CONDITION)
-def settings_agree(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
+def settings_agree(
+    config: DsConfig,
+    deepspeed: DeepSpeedInstall | Missing,
+    command: LaunchCommand | Missing,
+    script: ScriptImports | Missing,
+) -> Iterator[Finding]:
     """Fails on pairs that DeepSpeed rejects or that stop the run."""
     bf16 = bf16_section(config)
     if enabled(config.section("fp16")) and enabled(config.section(bf16)):
@@ -68,6 +76,8 @@ def settings_agree(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> I
     yield from _master_weights(config, bf16, stage)
     yield from engine_clashes(config, version)
     yield from _data_sampling(config)
+    if isinstance(command, LaunchCommand) and command.launcher == "accelerate":
+        yield from _also_in_script(config, script)
     for old, new in _twice(config):
         yield clash(
             config,
@@ -75,6 +85,31 @@ def settings_agree(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> I
             "{named} configure the same feature, but DeepSpeed accepts only one of them",
             "DeepSpeed rejects the config",
             f"remove `{old.rpartition('.')[2]}`, the other name of `{new.rpartition('.')[2]}`",
+        )
+
+
+#: What stands in for it in a script (accelerate 0.12-1.15 accelerator.py `_prepare_deepspeed`).
+_DUMMIES = {"optimizer": "DummyOptim", "scheduler": "DummyScheduler"}
+
+
+def _also_in_script(config: DsConfig, script: ScriptImports | Missing) -> Iterator[Finding]:
+    """What Accelerate gets from the config and from the script, of which it takes only one."""
+    if isinstance(script, Missing):
+        return
+    for kind, line in script.prepared.items():
+        if kind not in (config.parsed or {}):
+            continue
+        dummies = [_DUMMIES[kind]]
+        if kind == "optimizer" and "scheduler" in script.prepared:
+            dummies.append(_DUMMIES["scheduler"])  # which a `DummyOptim` needs
+        instead = " and ".join(f"`accelerate.utils.{one}`" for one in dummies)
+        yield fail(
+            f"`{script.script}` creates the {kind} in line {line} and passes it to `prepare`, but the"
+            f" config `{config.path}` contains `{kind}` too",
+            effect="`ValueError` in `prepare` of Accelerate",
+            hint=f"remove `{kind}` from the config, or create {instead} in the script",
+            setting=kind,
+            line=line,
         )
 
 

@@ -19,6 +19,8 @@ class ScriptImports(Fact, frozen=True, kw_only=True):
         changes_path: the script itself may change where modules are looked for.
         names: what it imports from packages of the field, as `trl:SFTTrainer` or `peft`, each with
             its line; not from modules next to the script.
+        prepared: `optimizer` and `scheduler`, if the script creates it and passes it to
+            Accelerate's `prepare` whatever the config contains, each with its line.
     """
 
     script: str
@@ -27,6 +29,7 @@ class ScriptImports(Fact, frozen=True, kw_only=True):
     own: int = 0
     changes_path: bool = False
     names: dict[str, int] = {}
+    prepared: dict[str, int] = {}
 
 
 class ScriptSyntax(Fact, frozen=True, kw_only=True):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from dsdoctor.api import DeepSpeedInstall
+from dsdoctor.api import DeepSpeedInstall, LaunchCommand, ScriptImports
 from dsdoctor.testing import judge
 from dsdoctor_checks.config import ds_config_unsupported_combination
 from tests.checks.config.rows import NOW, OLD, ZERO, config
@@ -283,3 +285,40 @@ def test_releases_before_0_18_5_sum_in_fp32_without_zero() -> None:
     check = ds_config_unsupported_combination.settings_agree
     old = DeepSpeedInstall(version="0.18.4")
     assert judge(check, ds_config=config(text), deep_speed_install=old).bad == []
+
+
+OWN = ScriptImports(script="train.py", prepared={"optimizer": 7, "scheduler": 9})
+BOTH = '{"optimizer": {"type": "AdamW"}, "scheduler": {"type": "WarmupLR", "params": {}}}'
+AUTO = '{"optimizer": {"type": "auto"}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "launcher", "script", "words"),
+    [
+        pytest.param(BOTH, "accelerate", OWN, ["optimizer", "scheduler"], id="both"),
+        pytest.param(AUTO, "accelerate", OWN, ["optimizer"], id="an optimizer with auto"),
+        pytest.param("{}", "accelerate", OWN, [], id="a config without them"),
+        pytest.param(BOTH, "torchrun", OWN, [], id="Accelerate does not use DeepSpeed"),
+        pytest.param(BOTH, "accelerate", ScriptImports(script="t.py"), [], id="a script without"),
+        pytest.param(BOTH, "accelerate", None, [], id="a script that cannot be read"),
+    ],
+)
+def test_what_accelerate_gets_twice(
+    text: str, launcher: str, script: ScriptImports | None, words: list[str]
+) -> None:
+    facts: dict[str, Any] = {} if script is None else {"script_imports": script}
+    found = judge(
+        ds_config_unsupported_combination.settings_agree,
+        ds_config=config(text),
+        deep_speed_install=NOW,
+        launch_command=LaunchCommand(argv=(launcher, "train.py"), launcher=launcher),
+        **facts,
+    ).bad
+    assert [row.evidence["setting"] for row in found] == words
+    for row in found:
+        assert row.status.value == "fail"
+        assert "`train.py` creates the " in row.message
+    if words == ["optimizer", "scheduler"]:
+        assert (
+            "`accelerate.utils.DummyOptim` and `accelerate.utils.DummyScheduler`" in found[0].hint
+        )

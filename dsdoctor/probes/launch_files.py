@@ -35,6 +35,8 @@ _MODELS = ("model_name_or_path", "pretrained_model_name_or_path", "base_model", 
 _CHOICES = frozenset(
     {"1", "0", "auto", "best", "false", "last", "latest", "no", "none", "null", "true", "yes"}
 )
+#: A checkpoint of transformers in the output directory.
+_CHECKPOINT = re.compile(r"checkpoint-(\d{1,18})")
 #: `owner/name`, as the hub writes it.
 _OF_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 #: The beginning of a path, which no name of the hub has.
@@ -191,6 +193,8 @@ def _resumed(host: Host, command: LaunchCommand, run: RunNeeds) -> str | None:
     A bare name that is no folder here may be one of the output directory.
     """
     given = _option(command, run, "resume_from_checkpoint")
+    if run.trainer_values.get("resume_from_checkpoint") == given == "true":
+        return _newest(host, command, run)
     if given.lower() in {"", *_CHOICES} or given.startswith("-") or _is_elsewhere(command, run):
         return None
     if _SYNTAX.search(given) or "://" in given:
@@ -198,6 +202,27 @@ def _resumed(host: Host, command: LaunchCommand, run: RunNeeds) -> str | None:
     if "/" not in given and not _exists(host, posixpath.join(run.cwd, given)):
         return None
     return given
+
+
+def _newest(host: Host, command: LaunchCommand, run: RunNeeds) -> str | None:
+    """The checkpoint that `resume_from_checkpoint: true` in the YAML of LLaMA-Factory means.
+
+    It is the newest in the output directory; with a script, the word is a path to transformers
+    (LLaMA-Factory 0.9 hparams/parser.py; transformers 4.28-5.24 trainer.py, `get_last_checkpoint`).
+    """
+    values, folder = run.trainer_values, run.output_dir
+    if posixpath.basename(command.program) != "llamafactory-cli" or not folder:
+        return None
+    if values.get("stage") in ("rm", "ppo") and values.get("finetuning_type") in ("full", "freeze"):
+        return None  # it does not resume these
+    try:
+        names = host.listdir(posixpath.join(run.cwd, folder))
+    except HostError as error:
+        if error.missing.why is not Why.ABSENT:
+            return None
+        names = []
+    steps = [int(found[1]) for name in names if (found := _CHECKPOINT.fullmatch(name))]
+    return posixpath.join(folder, f"checkpoint-{max(steps)}" if steps else "checkpoint-*")
 
 
 def _is_elsewhere(command: LaunchCommand, run: RunNeeds) -> bool:

@@ -43,6 +43,8 @@ CONDITION = Condition(
 )
 _PARTITIONED = 3
 _SHOWN = 4
+#: Of the newest checkpoint of an output directory without any.
+_NEWEST = "/checkpoint-*"
 
 
 def missing_shards(found: Checkpoint) -> list[str]:
@@ -85,6 +87,15 @@ def _lacking_for_trainer(checkpoint: Checkpoint, run: RunNeeds) -> str:
 def checkpoint_is_whole(checkpoint: Checkpoint, run: RunNeeds) -> Iterator[Finding]:
     """Fails if the tag or one of its shards is missing."""
     place = checkpoint.path
+    if checkpoint.resumed and checkpoint.error is not None and place.endswith(_NEWEST):
+        folder = place.removesuffix(_NEWEST)
+        yield fail(
+            f"`resume_from_checkpoint` is true, but `{folder}` contains no `checkpoint-*` directory",
+            effect="transformers stops before the first step: it resumes from the newest one there",
+            hint="correct `output_dir`, or start without `resume_from_checkpoint`",
+            checkpoint=folder,
+        )
+        return
     if checkpoint.error is not None:
         resumed = checkpoint.resumed
         yield fail(

@@ -367,3 +367,6 @@ def test_a_checkpoint_to_resume_from(copies: dict[int, Path]) -> None:
 def test_a_checkpoint_to_resume_from_that_does_not_exist(tmp_path: Path) -> None:
     (found,) = resumed(str(tmp_path / "checkpoint-9"), "hf", {})
     assert (found.status.value, "--resume_from_checkpoint" in found.message) == ("fail", True)
+    (found,) = resumed(str(tmp_path / "checkpoint-*"), "hf", {})
+    assert found.status.value == "fail"
+    assert f"`{tmp_path}` contains no `checkpoint-*` directory" in found.message

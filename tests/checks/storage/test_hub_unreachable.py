@@ -92,6 +92,34 @@ def test_the_checkpoint_that_a_command_resumes_from(words: str, resumed: str | N
     assert found.resumed == resumed
 
 
+NEWEST = "resume_from_checkpoint: true\noutput_dir: out\n"
+
+
+@pytest.mark.parametrize(
+    ("yaml", "folders", "resumed"),
+    [
+        pytest.param(NEWEST, ("checkpoint-9", "checkpoint-10"), "out/checkpoint-10", id="newest"),
+        pytest.param(NEWEST, ("runs", "checkpoint-9x"), "out/checkpoint-*", id="none"),
+        pytest.param(NEWEST, (), "out/checkpoint-*", id="no output directory"),
+        pytest.param(NEWEST.replace("true", "null"), (), None, id="not resumed"),
+        pytest.param(NEWEST.replace("out\n", "$OUT\n"), (), None, id="unknown directory"),
+        pytest.param(NEWEST + "stage: rm\nfinetuning_type: full\n", (), None, id="not this stage"),
+    ],
+)
+def test_the_checkpoint_that_llama_factory_resumes_from(
+    yaml: str, folders: tuple[str, ...], resumed: str | None
+) -> None:
+    files = {"/job/lf.yaml": yaml} | {f"/job/out/{name}/x": "" for name in folders}
+    host = FakeHost(env={"HOME": "/home/me"}, files=files)
+    for line, expected in (
+        ("llamafactory-cli train lf.yaml", resumed),
+        ("torchrun t.py lf.yaml", None),  # what the script makes of it is not known
+    ):
+        run = resolve(RunNeeds(cwd="/job", command=tuple(line.split())), host)
+        found = launch_files.function(host, run, parse_command(line.split()), ABSENT)
+        assert found.resumed == expected
+
+
 @pytest.mark.parametrize(
     ("line", "missing"),
     [

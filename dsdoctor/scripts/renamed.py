@@ -9,11 +9,11 @@ from collections.abc import Collection
 #: wheels of transformers 4.40.2 to 5.24.0 (training_args.py, trainer.py) and trl 0.9.6 to 0.24.0
 #: (trainer/sft_config.py, trainer/sft_trainer.py).
 RENAMED = {
-    "evaluation_strategy": "eval_strategy",  # both from 4.41, only the new one since 4.53
+    "evaluation_strategy": "eval_strategy",  # both from 4.41, only the new one since 4.51
     "no_cuda": "use_cpu",
     "per_gpu_train_batch_size": "per_device_train_batch_size",
     "per_gpu_eval_batch_size": "per_device_eval_batch_size",
-    "warmup_ratio": "warmup_steps",  # which takes a ratio since 5.0: a value below 1
+    "warmup_ratio": "warmup_steps",  # which takes a ratio too: a value below 1
     "tokenizer": "processing_class",  # of trainers
     "max_seq_length": "max_length",  # of SFTConfig, only the new one since trl 0.20
 }

@@ -46,7 +46,6 @@ SIGNATURES = (
         message=_ECC,
         hint=_ECC_HINT,
         examples=("RuntimeError: CUDA error: uncorrectable ECC error encountered",),
-        not_examples=("CUDA error: uncorrectable NVLink error detected during the execution",),
         level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),

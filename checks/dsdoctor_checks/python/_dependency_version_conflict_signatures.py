@@ -9,6 +9,7 @@ from dsdoctor.api import Level, Signature
 
 from ._imported_names import NOT_NEAR
 from ._imported_names import signatures as changes
+from ._removed_arguments import signatures as removed_arguments
 
 #: Of a name with a dot, Python has imported what stands before the last one.
 _NO_PART = "the installed `{package}` has no module `{name}`: it is not the release that the code was written for"
@@ -52,6 +53,7 @@ def _imports_what_is_not_there(module: str) -> Signature:
 
 SIGNATURES = (
     *changes(),
+    *removed_arguments(),
     *map(_imports_what_is_not_there, _IMPORTED),
     Signature(
         # Python before 3.10 prints the name alone; `require_version` of transformers a sentence

@@ -69,9 +69,9 @@ def command(
     """Check DeepSpeed configs, hostfiles and launch commands in files, without examining a machine.
 
     Reads ds_config files (JSON or Hjson), DeepSpeed settings in the YAML files of accelerate and
-    trainers, hostfiles, `.deepspeed_env` and the launch commands in shell scripts, manifests of
-    Kubernetes, Compose files and workflows of CI. Other files in a directory are ignored; if you
-    pass one by name, the status is 2, and the rest is checked.
+    trainers, hostfiles, `.deepspeed_env` and the launch commands in shell scripts, Kubernetes
+    manifests, Compose files and CI workflows. Other files in a directory are ignored. If you pass
+    such a file by name, the exit status is 2; the rest is still checked.
 
     Exit status: 0 no failure, 1 a failure, 2 misuse.
 

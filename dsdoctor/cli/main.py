@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "snapshot": ("dsdoctor.cli.snapshot", "Save all facts about this machine to a file"),
     "diff": ("dsdoctor.cli.diff", "Compare two snapshots: verdicts, then facts"),
     "fleet": ("dsdoctor.cli.fleet", "Check many nodes: what is wrong, what differs"),
-    "hook": ("dsdoctor.cli.hook", "Gate jobs on Slurm, Kubernetes and Nagios"),
+    "hook": ("dsdoctor.cli.hook", "Gate jobs on Slurm, PBS, LSF, Kubernetes and others"),
     "packs": ("dsdoctor.cli.packs", "List packs of checks, or create one"),
     "facts": ("dsdoctor.cli.facts", "Show the facts that checks can use"),
     "completion": ("dsdoctor.cli.completion", "Print the completion script for a shell"),

@@ -148,7 +148,7 @@ def _tables(plan: LaunchPlan, width: int, *, verbose: bool) -> list[str]:
     )
     if not whole:
         lines += _wrap(
-            "`-v` shows every phase and the reason of every option, and what fits on other GPUs",
+            "`-v` shows every phase and the reason for every option, and what fits on other GPUs",
             width,
         )
     return lines

@@ -111,7 +111,7 @@ def traced(file: str, function: str, line: str) -> str:
             "torch/distributed/distributed_c10d.py",
             "all_reduce",
             "RuntimeError: No backend type associated with device type cpu",
-            "a back end for",
+            "a backend for",
             id="torch: no backend for a device",
         ),
         pytest.param(

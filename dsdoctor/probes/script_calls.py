@@ -28,7 +28,7 @@ def script_calls(
     script = script_of(command)
     if not interpreter_is_examined(run, command, choice):
         raise HostError(
-            Why.UNSUPPORTED, "the environment of the script is chosen by what is around the command"
+            Why.UNSUPPORTED, "the wrapper in the command chooses the environment of the script"
         )
     path = posixpath.normpath(posixpath.join(run.cwd, script))
     tree = syntax_of(read_text(host, path))

@@ -23,7 +23,7 @@ def script_options(
     script = script_of(command)
     if not interpreter_is_examined(run, command, choice):
         raise HostError(
-            Why.UNSUPPORTED, "the environment of the script is chosen by what is around the command"
+            Why.UNSUPPORTED, "the wrapper in the command chooses the environment of the script"
         )
     passed = _of_launcher(command, packages)
     words = [*([passed] if passed else ()), *command.script_args]

@@ -31,7 +31,7 @@ def script_syntax(
     script = script_of(command)
     if not interpreter_is_examined(run, command, choice):
         raise HostError(
-            Why.UNSUPPORTED, "the interpreter of the script is chosen by what is around the command"
+            Why.UNSUPPORTED, "the wrapper in the command chooses the interpreter of the script"
         )
     path = posixpath.normpath(posixpath.join(run.cwd, script))
     texts = {path: read_text(host, path)}

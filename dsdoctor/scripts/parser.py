@@ -154,7 +154,7 @@ def _classes(call: ast.Call, calls: list[ast.Call]) -> Classes:
     parts = given.elts if isinstance(given, (ast.Tuple, ast.List)) else [given]
     names = tuple(dotted(part) if part is not None else "" for part in parts)
     if not all(names):
-        raise UnknownParserError("the parser's classes are not named")
+        raise UnknownParserError("the parser's classes are not known")
     used = {name for one in calls if (name := _last_name(one.func)).startswith("parse_")}
     if not used & {"parse_args_into_dataclasses", "parse_args_and_config"}:
         raise UnknownParserError("the parser does not read the command line as a whole")
@@ -163,7 +163,7 @@ def _classes(call: ast.Call, calls: list[ast.Call]) -> Classes:
         raise UnknownParserError("the parser has options of its own")
     for one in calls:
         if _last_name(one.func).startswith("parse_args") and (one.args or one.keywords):
-            raise UnknownParserError("the parser is given other words, or leaves some over")
+            raise UnknownParserError("the parser reads other arguments, or leaves some over")
     return Classes(names, _last_name(call.func) == "TrlParser", "set_defaults" in methods)
 
 
@@ -188,7 +188,7 @@ def _plain(tree: ast.Module, made: ast.Call, calls: list[ast.Call]) -> Parser:
             raise UnknownParserError(f"`{name}` of the parser is not known")
         if name == "parse_args":
             if call.args or call.keywords:
-                raise UnknownParserError("the parser is given other words")
+                raise UnknownParserError("the parser reads other arguments")
             reads = True
         is_passed = any(_is_held(part, held, local) for part in _arguments(call))
         if is_passed and name == _ADDS:
@@ -237,7 +237,7 @@ def _holders(tree: ast.Module, made: ast.Call, local: dict[str, ast.FunctionDef]
                 taken = () if function is None else (*function.args.args, *function.args.kwonlyargs)
                 held |= {parameter.arg for parameter in taken}
         if not held or "" in held:
-            raise UnknownParserError("the parser is not held by a variable")
+            raise UnknownParserError("the parser is not assigned to a variable")
         if len(held) == before:
             return held
 

@@ -74,7 +74,7 @@ def options_are_known(
         launcher = command.inner or command.launcher
         switch = "--no_local_rank" if launcher == "deepspeed" else "--use_env"
         yield fail(
-            f"the launcher passes `{passed}` to `{script}`, whose parser does not know it",
+            f"the launcher passes `{passed}` to `{script}`, whose parser does not accept it",
             effect=f"every rank stops with `unrecognized arguments: {passed}=0`",
             hint=f'add `parser.add_argument("{passed}", type=int)` to the script, or start it with'
             f" `{switch}` and read the variable LOCAL_RANK",

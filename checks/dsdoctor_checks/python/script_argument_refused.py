@@ -1,11 +1,10 @@
-"""The training script passes an argument that the installed package does not take.
+"""The training script passes an argument that the installed package does not accept.
 
 ## Why it matters
 transformers, trl and peft rename and remove arguments between releases. Every rank stops with
-`TypeError: … got an unexpected keyword argument`, often after the job has waited in a queue. dsdoctor
-compares the calls that surely run, those of classes and functions of `transformers`, `trl`, `peft`,
-`accelerate`, `datasets`, `diffusers` and Lightning, with the source that is installed; nothing of the
-script is run.
+`TypeError: … got an unexpected keyword argument`, often after the job has waited in a queue.
+dsdoctor compares the calls of `transformers`, `trl`, `peft`, `accelerate`, `datasets`, `diffusers`
+and Lightning that are certain to run with the installed source; nothing of the script is run.
 
 ## What to do
 Use the name of the installed release, such as `eval_strategy` for `evaluation_strategy` and
@@ -39,7 +38,7 @@ def arguments_are_taken(calls: ScriptCalls, packages: Packages) -> Iterator[Find
     near = [f"replace `{one.argument}` with `{one.near}`" for one in here if one.near]
     other = f"install the release of {package} that the script was written for"
     if len(near) < len(here):
-        other = f"remove what it does not take, or {other}"
+        other = f"remove what it does not accept, or {other}"
     others = len({(one.line, one.called) for one in calls.wrong}) - 1
     named = "no argument" if len(here) == 1 else "no arguments"
     more = {0: "", 1: "; a later call fails too"}.get(others, f"; {others} later calls fail too")

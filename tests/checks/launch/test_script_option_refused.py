@@ -51,7 +51,7 @@ def judged(**fields: Any) -> Any:
         ),
         pytest.param(
             {"unknown": ("--local_rank",), "by_launcher": "--local_rank"},
-            "the launcher passes `--local_rank` to `t.py`, whose parser does not know it",
+            "the launcher passes `--local_rank` to `t.py`, whose parser does not accept it",
             'add `parser.add_argument("--local_rank", type=int)` to the script, or start it with'
             " `--no_local_rank` and read the variable LOCAL_RANK",
             id="of the launcher",

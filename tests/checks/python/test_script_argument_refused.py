@@ -46,14 +46,14 @@ def test_a_script_that_fits_is_ok() -> None:
             (OLD, GONE, LATER),
             "`TrainingArguments` of transformers 5.0.0 has no arguments `evaluation_strategy` and"
             " `logging_dir` (`t.py`, line 7); a later call fails too",
-            "replace `evaluation_strategy` with `eval_strategy`, or remove what it does not take, or"
+            "replace `evaluation_strategy` with `eval_strategy`, or remove what it does not accept, or"
             " install the release of transformers that the script was written for",
             id="several",
         ),
         pytest.param(
             (LATER,),
             "`Trainer` of transformers 5.0.0 has no argument `x` (`t.py`, line 9)",
-            "remove what it does not take, or install the release of transformers that the script"
+            "remove what it does not accept, or install the release of transformers that the script"
             " was written for",
             id="removed",
         ),

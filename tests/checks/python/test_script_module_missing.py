@@ -116,12 +116,12 @@ def test_pythonpath_of_the_command_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "run", "why"),
     [
-        pytest.param("uv run --with x torchrun train.py", {}, "chosen by", id="uv adds packages"),
+        pytest.param("uv run --with x torchrun train.py", {}, "the wrapper", id="uv adds packages"),
         pytest.param(
-            "srun --container-image=a torchrun train.py", {}, "chosen by", id="a container"
+            "srun --container-image=a torchrun train.py", {}, "the wrapper", id="a container"
         ),
         pytest.param(
-            "torchrun train.py", {"followed": "line 3 of `a.sh`"}, "chosen by", id="a shell script"
+            "torchrun train.py", {"followed": "line 3 of `a.sh`"}, "the wrapper", id="a shell script"
         ),
         pytest.param("torchrun -m pkg.train", {}, "no Python script", id="a module"),
     ],

@@ -262,7 +262,7 @@ def _checked(key: bytes, before: str, line: bytes, name: str, number: int) -> st
     body, _, end = line.rpartition(_SEAL)
     seal = _sealed(key, before, body + b"}")
     if not hmac.compare_digest(end, seal.encode("ascii") + b'"}'):
-        raise JournalError(f"line {number} of `{name}` is not as dsdoctor wrote it")
+        raise JournalError(f"line {number} of `{name}` was changed after dsdoctor wrote it")
     return seal
 
 

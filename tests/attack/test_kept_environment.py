@@ -134,14 +134,14 @@ def test_a_journal_that_was_edited_is_refused_whole(tmp_path: Path) -> None:
     }
     for content in edits.values():
         path.write_bytes(content)
-        refused(path, "is not as dsdoctor wrote it")
+        refused(path, "was changed after dsdoctor wrote it")
         assert kept_file.exists()
     path.write_bytes(whole)
     other = path.with_name(f"2{path.name}")
     other.write_bytes(whole)
     refused(other, "is the journal of another account or fix")
     (path.parent / "key").write_bytes(b"x" * 32)
-    refused(path, "is not as dsdoctor wrote it")
+    refused(path, "was changed after dsdoctor wrote it")
 
 
 @pytest.mark.any_user

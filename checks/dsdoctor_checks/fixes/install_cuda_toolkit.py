@@ -145,7 +145,7 @@ def install_cuda_toolkit(
         return Impossible(why=f"{what}; for GPUs, {first}")
     if not is_version(want):
         return Impossible(
-            why=f"torch names `{want}` as its CUDA, which is not a version; install torch again"
+            why=f"torch reports `{want}` as its CUDA version, which is not a version; reinstall torch"
         )
     if old := findings.bad("driver-too-old"):
         return Impossible(

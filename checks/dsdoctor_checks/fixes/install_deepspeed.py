@@ -53,8 +53,7 @@ def install_deepspeed(
         return no
     names = {finding.condition for finding in bad}
     if "prebuilt-op-mismatch" in names and not is_version(deepspeed.version):
-        return Impossible(why=f"DeepSpeed names `{deepspeed.version}` as its version, which is none; "
-                          "install it again")  # fmt: skip
+        return Impossible(why=f"DeepSpeed reports `{deepspeed.version}` as its version, which is not a version; reinstall it")  # fmt: skip
     argv = [patient.executable, "-m", "pip", "install", "--no-input"]
     if "prebuilt-op-mismatch" in names:
         flags = ["--force-reinstall", "--no-cache-dir", "--no-deps", "--no-build-isolation"]

@@ -121,7 +121,10 @@ def test_pythonpath_of_the_command_counts(tmp_path: Path) -> None:
             "srun --container-image=a torchrun train.py", {}, "the wrapper", id="a container"
         ),
         pytest.param(
-            "torchrun train.py", {"followed": "line 3 of `a.sh`"}, "the wrapper", id="a shell script"
+            "torchrun train.py",
+            {"followed": "line 3 of `a.sh`"},
+            "the wrapper",
+            id="a shell script",
         ),
         pytest.param("torchrun -m pkg.train", {}, "no Python script", id="a module"),
     ],

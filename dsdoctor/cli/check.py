@@ -48,10 +48,13 @@ from dsdoctor.report import machine_readable, text
     "--scope",
     multiple=True,
     type=click.Choice([scope.value for scope in Scope]),
-    help="Check only conditions that are fixed there.",
+    help="Check only conditions that are fixed on the node, in the environment or in the job.",
 )
 @click.option(
-    "--fail-on", type=click.Choice(list(FAIL_ON)), help="Exit with 1 at this level or above."
+    "--fail-on",
+    type=click.Choice(list(FAIL_ON)),
+    show_default="fail",
+    help="Exit with 1 at this level or above.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Also show what passed and what was skipped.")
 @click.option("-q", "--quiet", count=True, help="Show failures only; -qq shows only the last line.")

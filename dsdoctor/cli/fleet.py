@@ -128,10 +128,9 @@ def _places(function: Any) -> Any:
 )
 @options.selection
 @click.option(
-    "--fail-on",
-    type=click.Choice(["warn", "unknown", "fail"]),
+    "--fail-on", type=click.Choice(["warn", "unknown", "fail"]), show_default="fail",
     help="Exit with 1 at this level or above.",
-)
+)  # fmt: skip
 @options.report_format
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every finding and every group.")

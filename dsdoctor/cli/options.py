@@ -146,7 +146,7 @@ def environment_options(function: C) -> C:
             "--timeout",
             type=Finite(min=1),
             metavar="SECONDS",
-            help="Time limit for the whole command; its parts get their share.",
+            help="Time limit for the whole command; the limits of its steps scale with it.",
             show_default=f"{TOTAL_SECONDS:g}",
         ),
         click.option(

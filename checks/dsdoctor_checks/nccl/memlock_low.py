@@ -66,18 +66,20 @@ def _locker(
 ) -> str | None:
     """Why this job locks memory; None if nothing says that it does."""
     if (env.get("DS_PIN_MEMORY_BACKEND") or "").lower() == "native":
-        return "`DS_PIN_MEMORY_BACKEND=native`"
+        return "`DS_PIN_MEMORY_BACKEND=native` locks DeepSpeed's buffers"
     if env.get("NCCL_IB_DISABLE") == "1":
         return None
     if env.get("NCCL_IB_HCA") is not None:
-        return "`NCCL_IB_HCA`"
+        return "`NCCL_IB_HCA` selects InfiniBand, which locks its buffers"
     active = isinstance(network, Network) and any(port.active for port in network.rdma)
     if active and node_count(env, hostfile, command) > 1:
-        return "InfiniBand"
+        return "InfiniBand locks its buffers"
     several = isinstance(gpus, Gpus) and len(gpus.gpus) > 1
     direct = env.get("NCCL_P2P_DISABLE") != "1" or env.get("NCCL_SHM_DISABLE") != "1"
     if active and several and not direct and (env.get("NCCL_NET") or "").lower() != "socket":
-        return "InfiniBand (the only transport left between the GPUs of this node)"
+        return (
+            "InfiniBand, the only transport left between the GPUs of this node, locks its buffers"
+        )
     return None
 
 
@@ -101,13 +103,12 @@ def memory_can_be_locked(
         yield ok(memlock_mib="unlimited" if limit is None else limit // MIB)
         return
     yield (fail if limit <= limits.fatal_mib * MIB else warn)(
-        f"a process may lock {limit / MIB:g} MiB of memory, but the job needs an unlimited memlock: "
-        f"{reason} locks its buffers",
+        f"a process may lock {limit / MIB:g} MiB of memory, but the job needs an unlimited memlock: {reason}",
         effect="memory registration fails (`Call to ibv_reg_mr failed`, or an `mlock` error)",
         hint="start the container with `--ulimit memlock=-1`, or set memlock to unlimited in "
         "`/etc/security/limits.conf` or in the scheduler's service",
         memlock_mib=limit / MIB,
-        reason=reason.strip("`"),
+        reason=reason,
     )
 
 

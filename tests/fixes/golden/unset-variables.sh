@@ -1,5 +1,5 @@
 # unset-variables: unset or correct `DS_SKIP_CUDA_CHECK`, `CUDA_LAUNCH_BLOCKING`, `NCCL_TIMEOUT`, `NCCL_ASYNC_ERROR_HANDLING` and `TORCH_NCCL_ASYNC_ERROR_HANDLING`
-# because shell start-up files are not edited: if one sets these variables, delete the line
+# because shell startup files are not edited: if one sets these variables, delete the line
 (set -e
 # the deepspeed launcher exports these variables to every node
 mkdir -p /home/u

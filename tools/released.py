@@ -72,6 +72,12 @@ SCOPES: dict[str, tuple[str, ...]] = {
         "flash_attn/", "csrc/flash_attn/", "csrc/flash_attn_ck/", "csrc/fused_dense_lib/",
         "csrc/layer_norm/ln_api.cpp", "csrc/rotary/", "csrc/xentropy/",
     ),
+    "flashinfer": (
+        "flashinfer/__init__.py", "flashinfer/artifacts.py", "flashinfer/compilation_context.py",
+        "flashinfer/cuda_utils.py", "flashinfer/jit/core.py", "flashinfer/jit/cpp_ext.py",
+        "flashinfer/jit/cubin_loader.py", "flashinfer/jit/env.py", "flashinfer/sampling.py",
+        "flashinfer/utils.py",
+    ),
     "huggingface_hub": (
         "huggingface_hub/_commit_api.py", "huggingface_hub/_commit_scheduler.py",
         "huggingface_hub/_local_folder.py", "huggingface_hub/_login.py",
@@ -311,7 +317,11 @@ SCOPES: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 #: Packages whose archives have another name.
-DISTRIBUTIONS = {"megatron": "megatron_core", "swift": "ms_swift"}
+DISTRIBUTIONS = {
+    "flashinfer": "flashinfer_python",
+    "megatron": "megatron_core",
+    "swift": "ms_swift",
+}
 #: Sources that are read: Python's, and the C++ that a source archive has.
 READ = (".py", *native_messages.SUFFIXES)
 #: The folder of a wheel that holds packages of pure Python if its build calls it a binary, as

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from msgspec import structs
 
@@ -26,23 +26,26 @@ def answered_by(scans: Sequence[Scan], answer: Answer) -> dict[Error, Answered]:
     than the message says.
     """
     found: dict[Error, Answered] = {}
+    flags: set[str] = set().union(*(scan.flags for scan in scans)) if scans else set()
     for scan in scans:
         for error in scan.errors:
             said = answer(error)
             if said is not None:
                 found[error] = said
-                scan.hits = _corrected(scan.hits, error, said)
+                scan.hits = _corrected(scan.hits, error, said, flags)
     return found
 
 
-def _corrected(hits: Sequence[Hit], error: Error, said: Answered) -> list[Hit]:
+def _corrected(
+    hits: Sequence[Hit], error: Error, said: Answered, flags: Collection[str]
+) -> list[Hit]:
     """The hits of a scan, corrected by the answer for one of its exceptions."""
     name = said.known.condition if said.known is not None else ""
     kept = [
         hit
         for hit in hits
         if hit.known.condition == name
-        or hit.known.signature.requires
+        or any(text in flags for text in hit.known.signature.requires)
         or not _is_in_traceback_of(hit, error)
         or (
             said.known is None

@@ -11,6 +11,7 @@ from dsdoctor.logs.hits import TAIL, Scan
 from dsdoctor.logs.line_reader import COURSE, FRAME_LINES, LineReader
 from dsdoctor.logs.pieces import LONGEST
 from dsdoctor.logs.prefixes import strip_prefixes
+from dsdoctor.logs.products import package_of
 from dsdoctor.logs.ready import ReadySignatures
 from dsdoctor.logs.runs import shape
 from dsdoctor.logs.window import CONTEXT, Window
@@ -169,13 +170,16 @@ class BlockReader:
         """Drops hits and exceptions with the text of a hit in an ignored traceback.
 
         Where several processes write into each other, the head of a traceback may be lost. An
-        exception that no hit is for must be near the traceback that was ignored.
+        exception that no hit is for must be near the traceback that was ignored. One with frames of
+        the script was not ignored: Python ignores those of libraries' callbacks and finalizers.
         """
+        left = {error.line for error in result.errors if error.file and not package_of(error.file)}
         beside = [(lines, shape(said)) for lines, said in self.lines.aside]
         result.errors = [
             error
             for error in result.errors
-            if not any(
+            if error.line in left
+            or not any(
                 shape(error.text) == said and lines.start - NEAR < error.line < lines.stop + NEAR
                 for lines, said in beside
             )
@@ -183,10 +187,16 @@ class BlockReader:
         alike = {(id(hit.known), shape(hit.text)) for hit in self.lines.ignored}
         if alike:
             result.hits = [
-                hit for hit in result.hits if (id(hit.known), shape(hit.text)) not in alike
+                hit
+                for hit in result.hits
+                if hit.line in left or (id(hit.known), shape(hit.text)) not in alike
             ]
             texts = {text for _, text in alike}
-            result.errors = [error for error in result.errors if shape(error.text) not in texts]
+            result.errors = [
+                error
+                for error in result.errors
+                if error.line in left or shape(error.text) not in texts
+            ]
 
     def finish(self) -> Scan:
         """The result for the whole log."""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.hits import Scan
+from dsdoctor.logs.marks import TRAINED
 from dsdoctor.logs.prose import happened
 
 #: Fewest headings and sentences of a document ...
@@ -247,8 +248,10 @@ def take_out_quotations(scan: Scan, data: bytes) -> None:
     scan.tail = [row for row in scan.tail if row[0] not in listed]
     shape = shape_of(lines)
     if not is_document(shape):
-        scan.told = len(lines) <= LONGEST_REPORT and (
-            _claims(shape, lines) or (scan.step is None and _only_tells(shape, lines))
+        scan.told = (
+            TRAINED not in scan.marks
+            and len(lines) <= LONGEST_REPORT
+            and (_claims(shape, lines) or (scan.step is None and _only_tells(shape, lines)))
         )
         return
     scan.document = True

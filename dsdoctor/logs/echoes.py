@@ -17,6 +17,8 @@ ECHOES = lazy(
     r"|DataLoader worker .* exited unexpectedly|KeyboardInterrupt|SystemExit: 1$"
     r"|ProcessRaisedException|ProcessExitedException|ncclRemoteError|communicator was aborted"
     r"|NCCL operation aborted|recvValue failed|Cannot recover watchdog|ActorDiedError"
+    # ray 2.44-2.54 train/v2/api/exceptions.py: what its workers raised
+    r"|WorkerGroupError"
     r"|WorkerCrashedError|RayTaskError|PapermillExecutionError|RemoteException|BrokenPipeError|EOFError$"
     r"|OSError: handle is closed"  # CPython multiprocessing/connection.py
     r"|^Exception: -- Process \d{1,6} terminated with "  # torch 1.0-1.5 multiprocessing/spawn.py

@@ -9,7 +9,7 @@ from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.errors import EXCEPTION, FENCE, KEPT_ERRORS, TRACEBACK
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.hits import Scan
-from dsdoctor.logs.marks import FATAL_MARKS, mark_pattern
+from dsdoctor.logs.marks import FATAL_MARKS, WORDS, mark_pattern
 from dsdoctor.logs.progress import step_of
 from dsdoctor.logs.tool_reports import Report, report_in
 
@@ -228,6 +228,7 @@ def succeeded(scans: Sequence[Scan]) -> bool:
         return False
     (scan,) = scans
     said = [number for number, text in scan.tail[-LAST_LINES:] if SUCCEEDED.search(text)]
+    said = said or _all_exited(scan)
     if not said or scan.document or len(scan.errors) >= KEPT_ERRORS:
         return False
     behind = [text for number, text in scan.tail if number > said[-1]]
@@ -235,6 +236,18 @@ def succeeded(scans: Sequence[Scan]) -> bool:
         return False
     failed = [*(hit.line for hit in scan.hits), *(error.line for error in scan.errors)]
     return max(failed, default=0) < said[-1]
+
+
+def _all_exited(scan: Scan) -> list[int]:
+    """The last line that reports a process's success, if all that were started report it.
+
+    They are those that DeepSpeed's launcher started after every failure of the log.
+    """
+    failed = [*(hit.line for hit in scan.hits), *(error.line for error in scan.errors)]
+    behind = [row for row in scan.tail if row[0] > max(failed, default=0)]
+    started = [number for number, text in behind if WORDS["spawned"] in text]
+    ended = [number for number, text in behind if WORDS["finished"] in text]
+    return ended[-1:] if started and len(ended) >= len(started) else []
 
 
 def is_cut_off(tail: Sequence[tuple[int, str]]) -> bool:

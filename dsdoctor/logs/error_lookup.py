@@ -20,7 +20,7 @@ from dsdoctor.logs.products import package_of, raiser_of
 if TYPE_CHECKING:  # few errors are in the index
     from collections.abc import Callable
 
-    from dsdoctor.logs.error_index import ErrorIndex, Match
+    from dsdoctor.logs.error_index import Entry, ErrorIndex, Label, Match
 
 #: Most words of a chunk.
 CHUNK = 6
@@ -223,7 +223,32 @@ def find(folder: Path, error: Error) -> Match | None:
         rows = ((name, _rows_that_begin(folder, name, error.message)) for name in names)
         begun = (_load_rows()(folder, name, fit).find_begun(error) for name, fit in rows if fit)
         match = next((match for match in begun if match is not None), None)
+    if match is not None and match.label is None and match.entry.words >= CHUNK:
+        match = structs.replace(match, label=_copied(folder, match.entry))
     return match
+
+
+def _copied(folder: Path, entry: Entry) -> Label | None:
+    """What another product's message with the same words asks, if only one thing is asked.
+
+    Products copy code from each other, and a message means the same in the copy; a check of the
+    state does not.
+    """
+    if entry.exception == "AttributeError":  # Python's words, whoever raises it
+        return None
+    chunks = ("^" if entry.anchored else "") + " ".join(f"{n}:{name}" for n, name in entry.chunks)
+    labels = set()
+    for product in sorted(products(folder) - {entry.product}):
+        stored = stored_text(folder, product)
+        at = stored.find(f"\t{chunks}\n")
+        while at >= 0:
+            index = _load_rows()(folder, product, (stored.rindex("\n", 0, at) + 1,))
+            labels |= {
+                index.answer(one).label for one in index.entries if one.exception == entry.exception
+            }
+            at = stored.find(f"\t{chunks}\n", at + 1)
+    asked = [label for label in labels if label is not None]
+    return asked[0] if len(asked) == 1 and asked[0].kind != INTERNAL else None
 
 
 def _fitting(folder: Path, names: Iterable[str], error: Error) -> Match | None:

@@ -8,6 +8,8 @@ import re
 #: What follows the name of an offload block that names a device.
 OFFLOADED = r"['\"]?\s*[=:]\s*.{0,60}device['\"]?\s*[=:]\s*['\"<]?\S*?(?P<v>cpu|nvme)"
 #: Marks that are a literal: name to literal.
+#: The mark of a training that has finished.
+TRAINED = "trained"
 WORDS = {
     "spawned": "spawned with command",
     "finished": "exits successfully",
@@ -47,6 +49,8 @@ MARKS: dict[str, tuple[str, str]] = {
         "exits with return code",
         r"exits with return code = (?!0\b)-?\d+",
     ),
+    # transformers 4.1-5.24 (trainer_utils.py speed_metrics), of a training that has finished
+    TRAINED: ("train_runtime", r"'train_runtime': '?\d"),
     "exitcode": ("exitcode", r"exitcode\s{0,8}:?\s{0,8}(?!0\b)-?\d+"),
     "exit-code": ("Exited with exit code", r"Exited with exit code (?!0\b)\d+"),
     # LSF 9-10.1, its report below the output of a job: the signal, and the reason if it has one
@@ -104,6 +108,17 @@ MARKS: dict[str, tuple[str, str]] = {
     "ray-exit": (
         "orker exit type: ",
         r"\b[Ww]orker exit type: (?P<v>[A-Z]{3,20}(?:_[A-Z]{2,20}){0,4})",
+    ),
+    # Ray Train 2.44-2.54 (v2/_internal/execution/worker_group/worker_group.py), of one that died
+    "ray-rank": (
+        "DistributedContext(world_rank=",
+        r"DistributedContext\(world_rank=(?P<n>\d{1,6})\b",
+    ),
+    # Lightning 1.9-2.6 (fabric/utilities/distributed.py): each rank prints it, so this log contains
+    # the output of more than the first
+    "lightning-world": (
+        "GLOBAL_RANK: ",
+        r"GLOBAL_RANK: [1-9]\d{0,5}, MEMBER: \d{1,6}/(?P<n>\d{1,6})\b",
     ),
     # Slurm goes on after these (2.0-25.05 src/slurmd/slurmstepd/mgr.c, task.c, plugins/proctrack)
     "slurm-step": (

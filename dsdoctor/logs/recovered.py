@@ -11,6 +11,7 @@ from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.endings import LAST_LINES, NATIVE_STACK
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import FEW, TAIL, Scan
+from dsdoctor.logs.marks import TRAINED
 from dsdoctor.logs.outlived import ALIVE
 from dsdoctor.logs.progress import LOADING, step_of
 from dsdoctor.model.diagnosis import Cause
@@ -64,6 +65,9 @@ def log_continued(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
     return seen
 
 
+#: What Python prints of an exception that ended a thread, and the first frame of its traceback
+#: (CPython 3.8-3.14 Lib/threading.py).
+THREAD_HEAD, THREAD_START = "Exception in thread ", "_bootstrap_inner"
 #: What a web server prints of a request that it rejects (uvicorn 0.10-0.38 protocols/http;
 #: werkzeug 1-3 serving.py; gunicorn 20-23 glogging.py).
 ANSWERED = lazy(r'"[A-Z]{3,7} /\S{0,400} HTTP/[\d.]{1,3}" 4\d\d\b')
@@ -163,6 +167,31 @@ def long_past(scans: Sequence[Scan]) -> bool:
         not scan.failures
         and all(error.rank is None for error in scan.errors)
         and scan.tail[-1][0] - last > ALIVE
+    )
+
+
+def after_training(scans: Sequence[Scan]) -> bool:
+    """Whether the only exceptions are those of background threads after the training had finished.
+
+    Python prints such an exception and goes on: the process ends with the status of its main
+    thread.
+    """
+    return any(scan.errors for scan in scans) and all(
+        TRAINED in scan.marks
+        and all(
+            error.line > scan.marks[TRAINED][0] and _is_of_a_thread(error, scan)
+            for error in scan.errors
+        )
+        for scan in scans
+        if scan.errors
+    )
+
+
+def _is_of_a_thread(error: Error, scan: Scan) -> bool:
+    """Whether an exception ended a thread, as far as its frames or the line above them show."""
+    above = (text for number, text in scan.tail if number == error.begun - 1)
+    return any(text.startswith(THREAD_HEAD) for text in above) or (
+        bool(error.frames) and error.frames[0].function == THREAD_START
     )
 
 

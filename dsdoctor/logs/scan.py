@@ -57,7 +57,7 @@ class Scanner(ReadySignatures):
         if blocks.lines.traces.full:
             end.add_latest(found, blocks.lines, BlockReader(self, index, source.rank, latest=True))
         if found.hits or found.errors:
-            take_out_samples(found)
+            take_out_samples(found, b"".join(held))
         shown = found.hits or found.errors or found.marks or found.tail
         if shown and 0 < size <= LARGEST and looks_written(text := b"".join(held)):
             from dsdoctor.logs.documents import take_out_quotations  # noqa: PLC0415  # few are

@@ -33,6 +33,7 @@ from dsdoctor.logs.presentable import presentable
 from dsdoctor.logs.products import package_of
 from dsdoctor.logs.raised import explained, raised_by, releases_of
 from dsdoctor.logs.recovered import (
+    after_training,
     answered_requests,
     log_continued,
     long_past,
@@ -42,7 +43,7 @@ from dsdoctor.logs.recovered import (
     training_continued,
 )
 from dsdoctor.logs.shown import causes_of, first_error_of, line_of, words_of
-from dsdoctor.logs.silent import who_ended
+from dsdoctor.logs.silent import how_it_ended
 from dsdoctor.logs.starts import refused_start
 from dsdoctor.model.condition import Level
 from dsdoctor.model.diagnosis import (
@@ -65,6 +66,7 @@ HARMLESS = (recurring, long_past, answered_requests, stopped_on_request)
 DIED = "the run died and the log does not show why"
 #: torchrun's own exception after a rank has died: it says nothing of the reason.
 LAUNCHERS = "ChildFailedError"
+AFTERWARDS = "the training has finished; a background thread failed afterwards"
 
 
 def judge(
@@ -103,7 +105,8 @@ def judge(
     if not fell and served_since(scans):
         causes, error = (), None
     alive = not (causes or fell or choice.silent)
-    if alive and any(harmless(scans) for harmless in HARMLESS):
+    late = alive and after_training(scans)
+    if late or (alive and any(harmless(scans) for harmless in HARMLESS)):
         error = None
     died = error is not None or fell
     stuck = open_end and _is_sure(choice)
@@ -142,18 +145,8 @@ def judge(
         TERMINATED.search(marks[name][1]) for name in FATAL_MARKS if name in marks
     ):
         summary = "SIGTERM from outside ended a rank, but the log does not show who sent it"
-    if outcome is Outcome.CLEAN and (said_last := last_words(scans)):
-        is_own = is_mistake_in_script(said_last.text)
-        outcome = Outcome.USER_CODE if is_own else Outcome.UNRECOGNISED
-        summary = "the shell cannot read the script: " if is_own else "the log ends with "
-        summary += repr(presentable(said_last.text))
-        summary += f"; {presentable(said_last.where)}" if said_last.where else ""
-    if outcome is Outcome.CLEAN and (
-        breaks_off or any(scan.cut and not scan.document for scan in scans)
-    ):
-        outcome, summary = Outcome.UNRECOGNISED, _breaking_off(scans)
-    if outcome is Outcome.CLEAN and scans and all(scan.told for scan in scans):
-        outcome, summary = _told(scans)
+    if outcome is Outcome.CLEAN:
+        outcome, summary = _closing(scans, summary, late=late, breaks_off=breaks_off)
     unknown = outcome is Outcome.UNRECOGNISED
     if choice.silent is not None or (error is not None and error.type == LAUNCHERS):
         error = None  # it only follows from the failure of a rank
@@ -233,10 +226,7 @@ def _outcome(
     if blank:
         return Outcome.UNRECOGNISED, "the log is empty"
     if silent is not None:
-        return Outcome.UNRECOGNISED, (
-            f"{who_ended(silent)} ended first, with exit status {silent.code}, and its lines do "
-            "not show why; what the other ranks report follows from that"
-        )
+        return Outcome.UNRECOGNISED, how_it_ended(silent, marks)
     if error is not None and error.type != LAUNCHERS:
         from dsdoctor.logs.own_fault import (  # noqa: PLC0415  # most logs have a cause
             is_about_data,
@@ -272,6 +262,25 @@ def _breaking_off(scans: Sequence[Scan]) -> str:
     return "the log breaks off in the middle of a traceback" + (
         f"; above it stands {presentable(said)!r}" if said else ""
     )
+
+
+def _closing(
+    scans: Sequence[Scan], summary: str, *, late: bool, breaks_off: bool
+) -> tuple[Outcome, str]:
+    """What the last lines of a log say that shows no failure before them."""
+    if late:
+        return Outcome.CLEAN, AFTERWARDS
+    if said_last := last_words(scans):
+        is_own = is_mistake_in_script(said_last.text)
+        summary = "the shell cannot read the script: " if is_own else "the log ends with "
+        summary += repr(presentable(said_last.text))
+        summary += f"; {presentable(said_last.where)}" if said_last.where else ""
+        return Outcome.USER_CODE if is_own else Outcome.UNRECOGNISED, summary
+    if breaks_off or any(scan.cut and not scan.document for scan in scans):
+        return Outcome.UNRECOGNISED, _breaking_off(scans)
+    if scans and all(scan.told for scan in scans):
+        return _told(scans)
+    return Outcome.CLEAN, summary
 
 
 def _told(scans: Sequence[Scan]) -> tuple[Outcome, str]:

@@ -77,6 +77,27 @@ def traced(file: str, function: str, line: str) -> str:
             id="datasets: a script",
         ),
         pytest.param(
+            "swift/trainers/rlhf_trainer/grpo_trainer.py",
+            "_prepare_rewards",
+            "ValueError: Number of reward weights (3) must match number of reward functions (2)",
+            "as many entries as there are reward functions",
+            id="ms-swift: what it copied from trl",
+        ),
+        pytest.param(
+            "flashinfer/jit/core.py",
+            "check_cuda_arch",
+            "RuntimeError: FlashInfer requires GPUs with sm75 or higher",
+            "compute capability 7.5 or newer",
+            id="flashinfer: the GPU",
+        ),
+        pytest.param(
+            "flashinfer/utils.py",
+            "wrapper",
+            "flashinfer.utils.BackendSupportedError: mm_fp4 does not support backend 'cutlass' with capability 90",
+            "another backend of flashinfer",
+            id="flashinfer: a back end",
+        ),
+        pytest.param(
             "flash_attn/flash_attn_interface.py",
             "_flash_attn_forward",
             "RuntimeError: FlashAttention only support fp16 and bf16 data type",

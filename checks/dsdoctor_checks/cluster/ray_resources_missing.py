@@ -99,4 +99,13 @@ SIGNATURES = (
         level=Level.WEAK,
         final=True,
     ),
+    Signature(
+        # a task that only takes long has the same words: Ray says before that it waits
+        pattern=r"\bGetTimeoutError: Get timed out",
+        source="ray 1.9-2.54 python/ray/_raylet.pyx, exceptions.py",
+        message="Ray waited for resources that no node has free, until the script's limit",
+        examples=("ray.exceptions.GetTimeoutError: Get timed out: some object(s) not ready.",),
+        not_examples=("class MyGetTimeoutError: Get timed out",),
+        requires=("The following resource request cannot be scheduled right now",),
+    ),
 )

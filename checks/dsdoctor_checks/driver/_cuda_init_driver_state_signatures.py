@@ -112,20 +112,37 @@ SIGNATURES = (
         not_near=("fork", "spawn"),
     ),
     Signature(
-        # torch's watchdog only polls work that has started, on a context that exists
-        pattern=r"(?i)cuda runtime error \(30\)|(?<!with exception: )CUDA error: unknown error|cudaErrorUnknown|CUDA_ERROR_UNKNOWN",
+        pattern=r"(?i)cuda runtime error \(30\)|cudaErrorUnknown|CUDA_ERROR_UNKNOWN",
         source=(
-            "torch 0.3-2.13 c10/cuda/CUDAException.cpp, THC/THCGeneral.cpp, with cudart's "
-            "cudaGetErrorString and cudaGetErrorName"
+            "torch 0.3-1.12 THC/THCGeneral.cpp, with cudart's cudaGetErrorString and "
+            "cudaGetErrorName"
         ),
         examples=(
             "RuntimeError: cuda runtime error (30) : unknown error at x.cpp:50",
-            "RuntimeError: CUDA error: unknown error",
             "cudaErrorUnknown: unknown error",
             "CUDA_ERROR_UNKNOWN",
         ),
+        startup=True,
+    ),
+    Signature(
+        # any call may report this error; these are the first ones of a process, or say that the
+        # driver does not answer (torch 1.5-2.15 cuda/__init__.py, nn/modules/module.py)
+        pattern=r"(?<!with exception: )CUDA error: unknown error",
+        source="torch 1.5-2.13 c10/cuda/CUDAException.cpp, with cudart's cudaGetErrorString",
+        examples=("RuntimeError: CUDA error: unknown error",),
         not_examples=(
             "[E1 ProcessGroupNCCL.cpp:1895] [PG ID 0 Rank 0] Process group watchdog thread terminated with exception: CUDA error: unknown error",
+        ),
+        near=(
+            "_lazy_init",
+            "_cuda_init",
+            "_cuda_setDevice",
+            "_cuda_getDevice",
+            "in convert",
+            "nvidia-smi",
+            "NVIDIA-SMI",
+            "NVRM:",
+            "NVML",
         ),
         startup=True,
     ),

@@ -95,6 +95,19 @@ SIGNATURES = (
         masks=_VICTIMS,
     ),
     Signature(
+        # CUDA's own words for error 999: an unknown internal error; any call may report it
+        pattern=r"CUDA error: unknown error",
+        source="torch 1.5-2.15 c10/cuda/CUDAException.cpp; CUDA 10-13 cudaGetErrorString, driver_types.h",
+        level=Level.HINT,
+        message="CUDA failed with an error that it does not explain (unknown error)",
+        hint="look for `Xid` in `dmesg`, and run again with `CUDA_LAUNCH_BLOCKING=1`; if"
+        ' `python -c "import torch; torch.zeros(1).cuda()"` fails too, the driver is in a bad state:'
+        " reload `nvidia_uvm` or reboot",
+        examples=("RuntimeError: CUDA error: unknown error",),
+        not_examples=(),
+        masks=_VICTIMS,
+    ),
+    Signature(
         pattern=r"(?:CUDA (?:driver )?error: |cuda runtime error \(\d{1,4}\) : |cudaError[A-Z]\w{1,40}: )(?P<what>an illegal memory access was encountered|unspecified launch failure|misaligned address|invalid program counter|operation not supported on global/shared address space|hardware stack error)",
         source="torch 1.9-2.13 c10/cuda/CUDAException.cpp, 0.3-1.8 aten/src/THC/THCGeneral.cpp; CUDA 7.0-13.0 cudaGetErrorString, after cudaGetErrorName in cupy and numba",
         message="A CUDA kernel failed: {what}",

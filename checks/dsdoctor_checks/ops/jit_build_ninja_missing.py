@@ -136,6 +136,7 @@ SIGNATURES = (
             "Errno 13]: ninja'",
         ),
         not_examples=("such file or directory: 'ninja'",),
+        message="ninja, which compiles C++ and CUDA code, is missing or cannot be run",
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),

@@ -71,6 +71,18 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
+        pattern=r"(?P<other>flashinfer-(?:cubin|jit-cache)) version \((?P<have>[\w.+]{1,40})\) does not match flashinfer version \((?P<want>[\w.+]{1,40})\)",
+        source="flashinfer 0.4-0.7 jit/env.py",
+        message="`{other}` {have} does not belong to flashinfer {want}",
+        examples=(
+            "RuntimeError: flashinfer-cubin version (0.5.2) does not match flashinfer version (0.5.3). Please install the same version of all packages.",
+            "RuntimeError: flashinfer-jit-cache version (0.6.1+cu129) does not match flashinfer version (0.6.4).",
+        ),
+        not_examples=("flashinfer-cubin version (?) does not match flashinfer version (0.5.3)",),
+        hint="install all packages of flashinfer in one release, or remove `{other}`, which is optional",
+        level=Level.CERTAIN,
+    ),
+    Signature(
         # the line below "Unable to import required dependencies:"
         pattern=r"^(?P<module>numpy|pytz|dateutil): No module named '(?P=module)'$",
         source="pandas 0.25-2.2 __init__.py",

@@ -269,4 +269,17 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("native-crash", "hip-runtime-error"),
     ),
+    Signature(
+        # one of its operators; it lists them only if none fits
+        pattern=r"requires device with capability <= \((?P<most>\d{1,2}, \d)\) but your GPU has capability \((?P<have>\d{1,2}, \d)\) \(too new\)",
+        source="xformers 0.0.33 ops/fmha/common.py",
+        message="The GPU, of compute capability ({have}), is newer than what an attention kernel of xformers supports ({most})",
+        hint="upgrade xformers and torch to builds for this GPU, or choose another attention, such as torch's own",
+        examples=(
+            "    requires device with capability <= (9, 0) but your GPU has capability (12, 0) (too new)",
+        ),
+        not_examples=(
+            "requires device with capability <= (9, 0) but your GPU has capability (?) (too new)",
+        ),
+    ),
 )

@@ -13,11 +13,11 @@ from dsdoctor.api import (
     WrongArgument,
     probe,
 )
-from dsdoctor.framework import syntax_of
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.probes.script_imports import interpreter_is_examined, script_of
+from dsdoctor.scripts.reach import parsed
 
 
 @probe
@@ -31,7 +31,7 @@ def script_calls(
             Why.UNSUPPORTED, "the wrapper in the command chooses the environment of the script"
         )
     path = posixpath.normpath(posixpath.join(run.cwd, script))
-    tree = syntax_of(read_text(host, path))
+    tree = parsed(read_text(host, path))
     if tree is None:
         raise HostError(Why.UNSUPPORTED, f"`{script}` could not be parsed")
     # difflib: most checks examine no script

@@ -6,10 +6,10 @@ import posixpath
 from collections.abc import Iterator
 
 from dsdoctor.api import LaunchCommand, MissingPath, RunNeeds, ScriptPaths, probe
-from dsdoctor.framework import syntax_of
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.base import Why
 from dsdoctor.probes.script_imports import script_of, starts_elsewhere
+from dsdoctor.scripts.reach import parsed
 from dsdoctor.scripts.read_paths import paths_read
 
 #: Options that name data, as trainers call them: transformers' and diffusers' examples, FastChat,
@@ -30,7 +30,7 @@ def script_paths(host: Host, run: RunNeeds, command: LaunchCommand) -> ScriptPat
     script = script_of(command)
     if run.container is not None or starts_elsewhere(command):
         raise HostError(Why.UNSUPPORTED, "the script may run in another file system")
-    tree = syntax_of(read_text(host, posixpath.normpath(posixpath.join(run.cwd, script))))
+    tree = parsed(read_text(host, posixpath.normpath(posixpath.join(run.cwd, script))))
     read = (
         {} if tree is None else {path: f"line {at} of `{script}`" for path, at in paths_read(tree)}
     )

@@ -7,10 +7,10 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from dsdoctor.framework import syntax_of
 from dsdoctor.host import Host, exists
 from dsdoctor.model.facts.base import Missing
 from dsdoctor.model.facts.python import Packages
+from dsdoctor.model.plain import shortened
 from dsdoctor.scripts.dataclass_fields import Field, fields_of
 from dsdoctor.scripts.parser import (
     Classes,
@@ -21,6 +21,7 @@ from dsdoctor.scripts.parser import (
     parser_of,
     words_are_untouched,
 )
+from dsdoctor.scripts.reach import parsed
 from dsdoctor.scripts.renamed import successor
 from dsdoctor.scripts.sources import Sources
 
@@ -29,6 +30,9 @@ __all__ = ["Judged", "UnknownParserError", "judge"]
 _SYNTAX = re.compile(r"[$`*?{}\[\]]")
 #: A parser that reads dataclasses takes all its values from such a file, if it is the only word.
 _FILES = (".json", ".yaml", ".yml")
+_MOST_WORDS = 1000
+#: Characters of a refusal: argparse lists all choices.
+_LONGEST = 300
 _REQUIRED = "the following arguments are required"
 
 
@@ -62,9 +66,11 @@ def judge(
     Raises:
         UnknownParserError: the parser is not known as a whole.
     """
-    tree = syntax_of(text)
+    tree = parsed(text)
     if tree is None:
         raise UnknownParserError(f"`{path}` could not be parsed")
+    if len(words) > _MOST_WORDS:  # argparse takes the square of their number
+        raise UnknownParserError("the script has too many arguments")
     words_are_untouched(tree)
     sources = Sources(host, path, cwd, packages)
     tree, file = _place_of(tree, sources)
@@ -82,7 +88,7 @@ def judge(
         of, flags = "argparse", set(parser.flags())
         unknown, refusal = _judge(parser, words)
     near = {flag: near for flag in unknown if (near := _near(flag, flags))}
-    return Judged(of, unknown, near, refusal)
+    return Judged(of, unknown, near, shortened(refusal, _LONGEST))
 
 
 def _place_of(tree: ast.Module, sources: Sources) -> tuple[ast.Module, str]:

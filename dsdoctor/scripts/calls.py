@@ -7,7 +7,6 @@ language reference, "Calls"; read 2026-11-29.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from dsdoctor.scripts.dataclass_fields import fields_of
@@ -21,6 +20,8 @@ PACKAGES = frozenset(
     {"accelerate", "datasets", "diffusers", "lightning", "peft", "pytorch_lightning",
      "transformers", "trl"}
 )  # fmt: skip
+#: More wrong arguments than anybody reads.
+_MOST = 100
 #: Decorators that leave the arguments of a class as they are.
 _PLAIN = frozenset({"dataclass", "requires", "add_start_docstrings", "deprecated", "final"})
 #: Bases deeper than any class has.
@@ -45,26 +46,34 @@ class WrongCall(NamedTuple):
     package: str
 
 
-def wrong_calls(tree: ast.Module, sources: Sources) -> Iterator[WrongCall]:
+def wrong_calls(tree: ast.Module, sources: Sources) -> list[WrongCall]:
     """The calls that raise `TypeError`, in the order of their lines."""
     bound = imported_once(tree)
+    taken: dict[str, tuple[str, set[str] | None]] = {}
     found = []
     for call in sure_calls(tree):
         name = dotted(call.func)
-        root = name.partition(".")[0]
-        if root not in bound or not call.keywords:
+        if name.partition(".")[0] not in bound or not call.keywords:
             continue
-        defined = sources.find("", name)
-        package = "" if defined is None else sources.package_of(defined[1])
-        if defined is None or package not in PACKAGES:
+        if name not in taken:
+            taken[name] = _taken_by(name, sources)
+        package, known = taken[name]
+        if known is None:
             continue
-        known = parameters_of(name, defined, sources)
-        given = [keyword.arg for keyword in call.keywords if keyword.arg is not None]
-        for argument in given if known is not None else ():
-            if argument not in (known or ()):
-                near = successor(argument, known or ())
-                found.append(WrongCall(call.lineno, name, argument, near, package))
-    yield from sorted(found)
+        for keyword in call.keywords:
+            if keyword.arg is not None and keyword.arg not in known:
+                near = successor(keyword.arg, known)
+                found.append(WrongCall(call.lineno, name, keyword.arg, near, package))
+    return sorted(found)[:_MOST]
+
+
+def _taken_by(name: str, sources: Sources) -> tuple[str, set[str] | None]:
+    """The package of a name, and the arguments that it takes; None = any, or not judged."""
+    defined = sources.find("", name)
+    package = "" if defined is None else sources.package_of(defined[1])
+    if defined is None or package not in PACKAGES:
+        return "", None
+    return package, parameters_of(name, defined, sources)
 
 
 def parameters_of(

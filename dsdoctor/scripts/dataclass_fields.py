@@ -18,8 +18,8 @@ from dsdoctor.scripts.reach import dotted
 #: is the file that defines it.
 Source = Callable[[str, str], tuple[ast.ClassDef, str] | None]
 _NUMBERS: dict[str, type] = {"int": int, "float": float}
-#: Bases deeper than any class has.
-_DEEPEST = 12
+#: More bases than any class has.
+_MOST = 40
 
 
 class Field(NamedTuple):
@@ -36,30 +36,40 @@ class Field(NamedTuple):
     required: bool
 
 
-def fields_of(name: str, source: Source, file: str = "", depth: int = 0) -> dict[str, Field]:
+def fields_of(name: str, source: Source, file: str = "") -> dict[str, Field]:
     """The fields of a class and its bases, by their names.
 
     Args:
         name: the class, as it is written in the file.
         source: finds the class.
         file: where the name is written; "" = the script.
-        depth: how many classes are derived from this one.
 
     Raises:
         UnknownParserError: a class or a base of it is not found, or not known as a whole.
     """
-    found = source(file, name) if depth < _DEEPEST else None
+    fields: dict[str, Field] = {}
+    for made in reversed(list(_with_bases(name, source, file, set()))):
+        if any("dataclass" in ast.dump(part) for part in made.decorator_list):
+            fields |= dict(_own(made))
+    return fields
+
+
+def _with_bases(
+    name: str, source: Source, file: str, seen: set[ast.ClassDef]
+) -> Iterator[ast.ClassDef]:
+    """A class, then its bases, each once."""
+    found = source(file, name) if len(seen) < _MOST else None
     if found is None:
         raise UnknownParserError(f"the class `{name}` is not found")
     made, inside = found
-    fields: dict[str, Field] = {}
-    for base in reversed(made.bases):
+    if made in seen:
+        return
+    seen.add(made)
+    yield made
+    for base in made.bases:
         written = dotted(base)
         if written not in {"object", "ABC", "abc.ABC"}:
-            fields |= fields_of(written, source, inside, depth + 1)
-    if not any("dataclass" in ast.dump(part) for part in made.decorator_list):
-        return fields
-    return fields | dict(_own(made))
+            yield from _with_bases(written, source, inside, seen)
 
 
 def _own(made: ast.ClassDef) -> Iterator[tuple[str, Field]]:

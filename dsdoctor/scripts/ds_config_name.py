@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import ast
 
-from dsdoctor.framework import syntax_of
-from dsdoctor.scripts.reach import bindings, dotted, sure_calls
+from dsdoctor.scripts.reach import bindings, dotted, parsed, sure_calls
 
 #: What is called, by the end of its name, and its argument that is the config.
 _USES = (
@@ -35,25 +34,32 @@ def config_named_in(text: str) -> tuple[str, int] | None:
     """
     if not any(map(text.__contains__, _ENDINGS)) or any(map(text.__contains__, _CHANGES)):
         return None
-    tree = syntax_of(text)
+    tree = parsed(text)
     if tree is None:
         return None
     found: dict[str, int] = {}
+    texts = _literal_names(tree)
     for call in sure_calls(tree):
         name = dotted(call.func)
         for keyword in call.keywords:
             if any(name.endswith(end) and keyword.arg == argument for end, argument in _USES):
-                path = _text(keyword.value, tree)
+                path = _text(keyword.value) or texts.get(dotted(keyword.value), "")
                 if path.endswith(_ENDINGS):
                     found.setdefault(path, call.lineno)
     return next(iter(found.items())) if len(found) == 1 else None
 
 
-def _text(node: ast.expr, tree: ast.Module) -> str:
-    """A literal text, or a variable that is one and nothing else; "" for anything else."""
-    if isinstance(node, ast.Name) and bindings(tree)[node.id] == 1:
-        for part in ast.walk(tree):
-            if isinstance(part, ast.Assign) and [dotted(one) for one in part.targets] == [node.id]:
-                node = part.value
-                break
+def _literal_names(tree: ast.Module) -> dict[str, str]:
+    """Variables that are one literal text and nothing else."""
+    counts = bindings(tree)
+    return {
+        name: text
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and len(node.targets) == 1
+        if (name := dotted(node.targets[0])) and (text := _text(node.value)) and counts[name] == 1
+    }
+
+
+def _text(node: ast.expr) -> str:
+    """A literal text; "" for anything else."""
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""

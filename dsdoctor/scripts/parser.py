@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple, NoReturn
 
@@ -42,6 +43,8 @@ _OF_CLASSES = frozenset({"HfArgumentParser", "TrlParser"})
 _PACKAGES = frozenset({"transformers", "trl"})
 #: More options than any script has.
 _MOST = 1000
+#: Through how many variables and functions a parser is followed.
+_MOST_STEPS = 8
 
 
 class UnknownParserError(Exception):
@@ -182,7 +185,7 @@ def _plain(tree: ast.Module, made: ast.Call, calls: list[ast.Call]) -> Parser:
     for call in calls:
         name = _last_name(call.func)
         receiver = dotted(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-        if receiver in held and name not in _HARMLESS:
+        if receiver in held.names and name not in _HARMLESS:
             raise UnknownParserError(f"`{name}` of the parser is not known")
         if name in {"parse_known_args", "add_subparsers", "parse_intermixed_args"}:
             raise UnknownParserError(f"`{name}` of the parser is not known")
@@ -190,7 +193,7 @@ def _plain(tree: ast.Module, made: ast.Call, calls: list[ast.Call]) -> Parser:
             if call.args or call.keywords:
                 raise UnknownParserError("the parser reads other arguments")
             reads = True
-        is_passed = any(_is_held(part, held, local) for part in _arguments(call))
+        is_passed = any(map(held.is_held, _arguments(call)))
         if is_passed and name == _ADDS:
             for flag, options in _OF_DEEPSPEED:
                 parser.add_argument(flag, **options)
@@ -220,42 +223,58 @@ def _names_of_argparse(tree: ast.Module) -> set[str]:
     return found
 
 
-def _holders(tree: ast.Module, made: ast.Call, local: dict[str, ast.FunctionDef]) -> set[str]:
-    """Variables and parameters that hold the parser or a group of its options."""
-    held: set[str] = set()
-    while True:
-        before = len(held)
+def _holders(tree: ast.Module, made: ast.Call, local: dict[str, ast.FunctionDef]) -> _Held:
+    """Variables, parameters and functions that hold the parser or a group of its options.
+
+    Raises:
+        UnknownParserError: no variable holds it, or it is passed on in too many steps.
+    """
+    held = _Held(set(), set())
+    for _ in range(_MOST_STEPS):
+        before = len(held.names) + len(held.functions)
         for node in ast.walk(tree):
             if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
-                if node.value is made or _is_held(node.value, held, local):
+                if node.value is made or held.is_held(node.value):
                     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                    held |= {dotted(target) for target in targets}
-            elif isinstance(node, ast.Call) and any(
-                dotted(one) in held for one in _arguments(node)
-            ):
+                    held.names.update(map(dotted, targets))
+            elif isinstance(node, ast.Call) and any(map(held.is_held, _arguments(node))):
                 function = local.get(_last_name(node.func))
                 taken = () if function is None else (*function.args.args, *function.args.kwonlyargs)
-                held |= {parameter.arg for parameter in taken}
-        if not held or "" in held:
-            raise UnknownParserError("the parser is not assigned to a variable")
-        if len(held) == before:
+                held.names.update(parameter.arg for parameter in taken)
+        held.functions.update(
+            name
+            for name, function in local.items()
+            if any(
+                isinstance(part, ast.Return) and part.value is not None and held.is_held(part.value)
+                for part in ast.walk(function)
+            )
+        )
+        if not held.names or "" in held.names:
+            raise UnknownParserError("the parser is not held by a variable")
+        if len(held.names) + len(held.functions) == before:
             return held
+    raise UnknownParserError("the parser is passed on in too many steps")
 
 
-def _is_held(node: ast.expr, held: set[str], local: dict[str, ast.FunctionDef]) -> bool:
-    """Whether a value is the parser, a group of it, or what a function returns as such."""
-    if not isinstance(node, ast.Call):
-        return dotted(node) in held
-    name = _last_name(node.func)
-    if name in _GROUPS and isinstance(node.func, ast.Attribute):
-        return dotted(node.func.value) in held
-    if name == _ADDS:
-        return True
-    returned = ast.walk(local[name]) if name in local else ()
-    return any(
-        isinstance(part, ast.Return) and part.value is not None and dotted(part.value) in held
-        for part in returned
-    )
+class _Held(NamedTuple):
+    """What holds the parser.
+
+    Attributes:
+        names: variables and parameters.
+        functions: functions of the script that return it.
+    """
+
+    names: set[str]
+    functions: set[str]
+
+    def is_held(self, node: ast.expr) -> bool:
+        """Whether a value is the parser, a group of it, or what such a function returns."""
+        if not isinstance(node, ast.Call):
+            return dotted(node) in self.names
+        name = _last_name(node.func)
+        if name in _GROUPS and isinstance(node.func, ast.Attribute):
+            return dotted(node.func.value) in self.names
+        return name == _ADDS or name in self.functions
 
 
 def _arguments(call: ast.Call) -> Iterator[ast.expr]:
@@ -306,7 +325,7 @@ def _add(parser: Parser, call: ast.Call, *, surely: bool) -> None:
         raise UnknownParserError("the script has too many options")
     try:
         parser.add_argument(*flags, **options)
-    except (ValueError, TypeError, argparse.ArgumentError) as error:
+    except (ValueError, TypeError, IndexError, argparse.ArgumentError) as error:
         raise UnknownParserError(str(error)) from error
 
 
@@ -322,9 +341,6 @@ def _of_value(given: dict[str | None, ast.expr]) -> dict[str, Any]:
             raise UnknownParserError("it is not known how many values an option takes")
         options["nargs"] = nargs.value
     if "choices" in given and (known is None or "type" in options):
-        try:
-            choices = ast.literal_eval(given["choices"])
-        except (ValueError, TypeError):
-            return options
-        options["choices"] = list(choices)
+        with contextlib.suppress(ValueError, TypeError):  # not literal, or no list
+            options["choices"] = list(ast.literal_eval(given["choices"]))
     return options

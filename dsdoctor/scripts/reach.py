@@ -9,12 +9,18 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from dsdoctor.framework import syntax_of
+
 #: Functions that call the function that they are given, once and at once.
 _CALLERS = frozenset({"Fire", "notebook_launcher", "spawn", "cli"})
 #: What may not run, or is caught.
 _UNSURE = (ast.If, ast.IfExp, ast.Try, ast.While, ast.For, ast.AsyncFor, ast.Lambda, ast.BoolOp,
            ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Match,
            ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)  # fmt: skip
+#: Levels of a tree that functions here can walk by recursion.
+_DEEPEST = 200
+#: `trainer.py` of transformers 5.24, the longest file that is read for a call, has 24,000.
+_MOST_NODES = 150_000
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -25,6 +31,24 @@ def dotted(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute) and (before := dotted(node.value)):
         return f"{before}.{node.attr}"
     return ""
+
+
+def parsed(text: str) -> ast.Module | None:
+    """The syntax tree of a script; None if it cannot be parsed, or is no script of a person.
+
+    A tree may be deeper than Python's own recursion, as that of `a.a.a…`, or take too long.
+    """
+    tree = syntax_of(text)
+    level: list[ast.AST] = [] if tree is None else [tree]
+    nodes = 0
+    for _ in range(_DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        nodes += len(level)
+        if not level:
+            return tree
+        if nodes > _MOST_NODES:
+            break
+    return None
 
 
 def bindings(tree: ast.Module) -> Counter[str]:

@@ -21,6 +21,8 @@ _READERS = frozenset(
 _LOCAL = ("/", "./", "../")
 #: What changes the folder in which a relative path is looked for.
 _MOVES = frozenset({"chdir", "fchdir"})
+#: More paths than any script states.
+_MOST = 50
 
 
 def paths_read(tree: ast.Module) -> Iterator[tuple[str, int]]:
@@ -37,26 +39,29 @@ def paths_read(tree: ast.Module) -> Iterator[tuple[str, int]]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
-    for call in sure_calls(tree):
-        for node in _read_by(call):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                path = node.value
-                plain = path and not set(path) & set("*?[~$") and "://" not in path
-                if plain and sum(_speaks_of(text, path) for text in texts) == 1:
-                    yield path, node.lineno
+    folders = {posixpath.normpath(text) for text in texts if text}
+    read = [
+        node
+        for call in sure_calls(tree)
+        for node in _read_by(call)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value
+    ]
+    for node in read[:_MOST]:
+        path = str(node.value)
+        name = posixpath.basename(path.rstrip("/"))
+        plain = not set(path) & set("*?[~$") and "://" not in path
+        if plain and sum(name in text for text in texts) == 1 and not _parents(path) & folders:
+            yield path, node.lineno
 
 
-def _speaks_of(text: str, path: str) -> bool:
-    """Whether a text is a path, mentions its last part, or is a folder that contains it.
+def _parents(path: str) -> set[str]:
+    """The folders that contain a path, but for `/` and `.`.
 
-    >>> _speaks_of("wget https://h/a.json", "data/a.json"), _speaks_of("./data", "data/a.json")
-    (True, True)
-    >>> _speaks_of("dat", "data/a.json")
-    False
+    >>> sorted(_parents("./data/a/b.json"))
+    ['data', 'data/a']
     """
-    folder = f"{posixpath.normpath(text)}/" if text else "/"
-    name = posixpath.basename(path.rstrip("/"))
-    return name in text or posixpath.normpath(path).startswith(folder)
+    parts = posixpath.normpath(path).split("/")[:-1]
+    return {"/".join(parts[: n + 1]) for n in range(len(parts))} - {"", "."}
 
 
 def _read_by(call: ast.Call) -> Iterator[ast.expr]:

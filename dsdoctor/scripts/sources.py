@@ -4,16 +4,48 @@ from __future__ import annotations
 
 import ast
 import posixpath
+from typing import NamedTuple
 
-from dsdoctor.framework import syntax_of
 from dsdoctor.host import Host, HostError, exists, read_text
 from dsdoctor.model.facts.base import Missing
 from dsdoctor.model.facts.python import Packages
+from dsdoctor.scripts.reach import parsed
 
 #: Files that are read for one script: re-exports of `__init__.py`, and bases.
 _MOST_FILES = 60
+#: Names that are looked up for one script; each asks for a few files.
+_MOST_NAMES = 500
 #: What a module defines and others import.
 Defined = ast.ClassDef | ast.FunctionDef
+
+
+class _Imported(NamedTuple):
+    """Where a name of a module comes from; without a name, it is the module itself."""
+
+    module: str
+    level: int
+    name: str
+
+
+class _Module:
+    """What a module defines and imports, by name."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        """Reads the tree once; a name that is defined twice is not known."""
+        self.defined: dict[str, Defined | None] = {}
+        self.imported: dict[str, _Imported] = {}
+        for node in tree.body:
+            if isinstance(node, Defined):
+                self.defined[node.name] = None if node.name in self.defined else node
+        for part in ast.walk(tree):
+            if isinstance(part, ast.ImportFrom):
+                for alias in part.names:
+                    found = _Imported(part.module or "", part.level, alias.name)
+                    self.imported.setdefault(alias.asname or alias.name, found)
+            elif isinstance(part, ast.Import):
+                for alias in part.names:
+                    found = _Imported(alias.name, 0, "")
+                    self.imported.setdefault(alias.asname or alias.name, found)
 
 
 class Sources:
@@ -28,6 +60,8 @@ class Sources:
         found = {} if isinstance(packages, Missing) else packages.packages
         self._locations = {name: package.location for name, package in found.items()}
         self._trees: dict[str, ast.Module | None] = {}
+        self._modules: dict[str, _Module | None] = {}
+        self._found: dict[tuple[str, str], tuple[Defined, str] | None] = {}
 
     def package_of(self, file: str) -> str:
         """The top-level module of an installed package that a file belongs to; "" = none."""
@@ -44,24 +78,30 @@ class Sources:
 
     def find(self, file: str, name: str) -> tuple[Defined, str] | None:
         """The class or function that a file names, and the file that defines it."""
-        path = file or self._script
-        tree = self.tree(path)
-        if tree is None:
+        key = (file or self._script, name)
+        if key not in self._found and len(self._found) < _MOST_NAMES:
+            self._found[key] = None  # modules may import from each other in a circle
+            self._found[key] = self._find(*key)
+        return self._found.get(key)
+
+    def _find(self, path: str, name: str) -> tuple[Defined, str] | None:
+        module = self._module(path)
+        if module is None:
             return None
-        defined = [n for n in tree.body if isinstance(n, Defined) and n.name == name]
-        if len(defined) == 1:
-            return defined[0], path
+        if name in module.defined:
+            found = module.defined[name]
+            return None if found is None else (found, path)
         root, _, rest = name.partition(".")
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and not rest:
-                for alias in node.names:
-                    if root == (alias.asname or alias.name):
-                        return self._in_module(path, node.module or "", node.level, alias.name)
-            elif isinstance(node, ast.Import) and rest and "." not in rest:
-                for alias in node.names:
-                    if root == (alias.asname or alias.name):
-                        return self._in_module(path, alias.name, 0, rest)
-        return None
+        imported = module.imported.get(root)
+        if imported is None or "." in rest or bool(rest) != (not imported.name):
+            return None
+        return self._in_module(path, imported.module, imported.level, imported.name or rest)
+
+    def _module(self, path: str) -> _Module | None:
+        if path not in self._modules:
+            tree = self.tree(path)
+            self._modules[path] = None if tree is None else _Module(tree)
+        return self._modules[path]
 
     def _in_module(
         self, path: str, module: str, level: int, name: str
@@ -85,7 +125,7 @@ class Sources:
         """The syntax tree of a file; None if it cannot be read, or too many were."""
         if path not in self._trees and len(self._trees) < _MOST_FILES:
             try:
-                self._trees[path] = syntax_of(read_text(self._host, path))
+                self._trees[path] = parsed(read_text(self._host, path))
             except HostError:
                 self._trees[path] = None
         return self._trees.get(path)

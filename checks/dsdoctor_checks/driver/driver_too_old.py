@@ -194,7 +194,7 @@ def _other_library(
         return
     finding = fail(
         f"CUDA reports a driver that is too old (error {_tables.TOO_OLD}), but driver {driver} is"
-        f" {floor} or newer: the job loads another libcuda",
+        f" new enough ({floor} or newer is needed): the job loads another libcuda",
         effect="CUDA initialization fails with error 35; every rank exits at startup",
         hint="find the other copy with `ldconfig -p | grep libcuda` and in `LD_LIBRARY_PATH`, and"
         " remove it",

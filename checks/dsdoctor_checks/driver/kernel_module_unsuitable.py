@@ -91,7 +91,7 @@ def module_serves_each_gpu(kernel: NvidiaKernel, gpus: Gpus | Missing) -> Iterat
         f"the {loaded} kernel module {kernel.module_version} is loaded, but the GPU at {first.bdf}"
         f" ({first.device_id}) works only with the {needed} kernel module",
         effect="the driver leaves this GPU out, and `nvidia-smi` does not list it",
-        hint=f"install the {needed} kind of the driver and reboot (Ubuntu: `nvidia-driver-"
+        hint=f"install the driver with the {needed} kernel modules and reboot (Ubuntu: `nvidia-driver-"
         f"{kernel.module_version.partition('.')[0]}{'-open' if not have else ''}`)",
         module_version=kernel.module_version,
         module_open=have,

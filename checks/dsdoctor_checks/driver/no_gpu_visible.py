@@ -199,7 +199,7 @@ def _on_jetson(
         yield say(
             f"torch does not reach the GPU of this Jetson: {live.cuda_error}",
             effect=_CPU,
-            hint="install a torch build of NVIDIA for this JetPack release, and in a container use its"
+            hint="install NVIDIA's torch build for this JetPack release, and in a container use its"
             " `--runtime nvidia`; compare `ls -l /dev/nvhost* /dev/nvmap` with the account's groups",
             **evidence,
         )
@@ -337,7 +337,7 @@ def _no_gpu_here(amd: int, run: RunNeeds, *, listed: bool) -> dict[str, Any]:
     """
     if amd:
         return {
-            "message": f"{amd} AMD GPUs and none from NVIDIA, but no torch that is built for ROCm",
+            "message": f"{amd} AMD GPUs and none from NVIDIA, but no ROCm build of torch",
             "effect": _CPU,
             "hint": f"install {ROCM_BUILD}",
             "amd_gpus": amd,

@@ -109,7 +109,7 @@ def _slots_exist(
         if host not in pool:
             names = ", ".join(f"`{name}`" for name in pool)
             yield fail(
-                f"`{host}` is requested, but the hosts are {names}",
+                f"`{host}` is requested, but the hosts of this run are {names}",
                 effect=_EFFECT,
                 hint="use a host from the hostfile, or `localhost` if there is no hostfile",
                 host=host,

@@ -87,7 +87,7 @@ def _in_all(memory: MemoryDetail, resources: Resources, limits: CommitLimits) ->
     if limit is None or limit >= limits.share * total:
         return ok(counted=limit is not None)
     return warn(
-        f"programs may reserve {gib(limit)} GiB in all (`vm.overcommit_memory=2`), but the machine has"
+        f"programs may reserve {gib(limit)} GiB in total (`vm.overcommit_memory=2`), but the machine has"
         f" {gib(total)} GiB",
         effect="starting a process or allocating memory fails with `Cannot allocate memory` while memory"
         " is free",

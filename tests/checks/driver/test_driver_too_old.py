@@ -149,6 +149,6 @@ ERROR_35: dict[str, Any] = {
 def test_error_35_of_a_driver_that_is_new_enough_is_not_blamed_on_the_driver() -> None:
     judged = judge(CHECK, lib_cuda=m.libcuda("550.100"), **ERROR_35)
     assert judged.statuses == ["fail"]
-    assert "driver 550.100 is 525.60.13 or newer" in judged.worst.message
+    assert "driver 550.100 is new enough (525.60.13 or newer" in judged.worst.message
     assert "ldconfig" in (judged.worst.hint or "")
     assert judge(CHECK, lib_cuda=m.libcuda("440.59"), **ERROR_35).statuses == ["skip"]

@@ -48,6 +48,8 @@ class WrongCall(NamedTuple):
 
 def wrong_calls(tree: ast.Module, sources: Sources) -> list[WrongCall]:
     """The calls that raise `TypeError`, in the order of their lines."""
+    if _brings_packages(tree):
+        return []
     bound = imported_once(tree)
     taken: dict[str, tuple[str, set[str] | None]] = {}
     found = []
@@ -65,6 +67,15 @@ def wrong_calls(tree: ast.Module, sources: Sources) -> list[WrongCall]:
                 near = successor(keyword.arg, known)
                 found.append(WrongCall(call.lineno, name, keyword.arg, near, package))
     return sorted(found)[:_MOST]
+
+
+def _brings_packages(tree: ast.Module) -> bool:
+    """Whether a script may import another copy of a package than the installed one."""
+    nodes = list(ast.walk(tree))
+    if not any(isinstance(node, ast.Attribute) and dotted(node) == "sys.path" for node in nodes):
+        return False
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    return any(name in text for text in texts if isinstance(text, str) for name in PACKAGES)
 
 
 def _taken_by(name: str, sources: Sources) -> tuple[str, set[str] | None]:

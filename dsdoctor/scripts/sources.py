@@ -59,6 +59,13 @@ class Sources:
         self._folders = (posixpath.dirname(self._script), posixpath.normpath(cwd))
         found = {} if isinstance(packages, Missing) else packages.packages
         self._locations = {name: package.location for name, package in found.items()}
+        # a checkout on PYTHONPATH comes first, and has no metadata
+        origins = {} if isinstance(packages, Missing) else packages.origins
+        for module, origin in origins.items():
+            if posixpath.basename(origin) == "__init__.py":
+                self._locations[module.replace("_", "-")] = posixpath.dirname(
+                    posixpath.dirname(origin)
+                )
         self._trees: dict[str, ast.Module | None] = {}
         self._modules: dict[str, _Module | None] = {}
         self._found: dict[tuple[str, str], tuple[Defined, str] | None] = {}

@@ -85,6 +85,14 @@ def found(folder: Path, text: str, *, head: str = HEAD) -> list[tuple[int, str, 
         pytest.param(
             "def f():\n    if x:\n        return\n    load(1, b=1)\nf()", [], id="after a return"
         ),
+        pytest.param(
+            "import sys\nsys.path.insert(0, 'lib/transformers/src')\nload(1, b=1)",
+            [],
+            id="a copy of its own",
+        ),
+        pytest.param(
+            "import sys\nsys.path.append('..')\nload(1, b=1)", [(3, "b", "")], id="another folder"
+        ),
         pytest.param("load = print\nload(1, b=1)", [], id="another thing of that name"),
         pytest.param("def load(a): ...\nload(1, b=1)", [], id="a function of the script"),
     ],
@@ -96,6 +104,21 @@ def test_calls(tmp_path: Path, text: str, expected: list[tuple[int, str, str]]) 
 def test_modules_of_the_script_are_not_judged(tmp_path: Path) -> None:
     (tmp_path / "near.py").write_text("def load(a): ...\n")
     assert found(tmp_path, "load(1, b=1)\n", head="from near import load\n") == []
+
+
+def test_a_checkout_on_the_path_is_read(tmp_path: Path) -> None:
+    """It has no metadata, and comes before what is installed."""
+    for folder, body in (("site", "def load(a): ..."), ("src", "def load(b): ...")):
+        (tmp_path / folder / "transformers").mkdir(parents=True)
+        (tmp_path / folder / "transformers" / "__init__.py").write_text(body + "\n")
+    package = Package(name="transformers", version="5", location=str(tmp_path / "site"))
+    origin = str(tmp_path / "src" / "transformers" / "__init__.py")
+    packages = Packages(packages={"transformers": package}, origins={"transformers": origin})
+    tree = syntax_of("from transformers import load\nload(a=1)\nload(b=1)\n")
+    assert tree is not None
+    (tmp_path / "t.py").write_text("from transformers import load\n")
+    sources = Sources(LocalHost(), str(tmp_path / "t.py"), str(tmp_path), packages)
+    assert [(one.line, one.argument) for one in wrong_calls(tree, sources)] == [(2, "a")]
 
 
 #: Of the installed releases, with `None` where anything may be taken.

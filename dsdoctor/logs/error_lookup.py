@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # few errors are in the index
 
 #: Most words of a chunk.
 CHUNK = 6
+#: Fewest literal words by which a copied message is known; fewer occur in unlike programs.
+COPIED_WORDS = 5
 #: Bytes of a chunk's hash: a text matches one of a million others by chance once in a million.
 DIGEST = 5
 #: Words of a text that are examined.
@@ -223,13 +225,13 @@ def find(folder: Path, error: Error) -> Match | None:
         rows = ((name, _rows_that_begin(folder, name, error.message)) for name in names)
         begun = (_load_rows()(folder, name, fit).find_begun(error) for name, fit in rows if fit)
         match = next((match for match in begun if match is not None), None)
-    if match is not None and match.label is None and match.entry.words >= CHUNK:
+    if match is not None and match.label is None and match.entry.words >= COPIED_WORDS:
         match = structs.replace(match, label=_copied(folder, match.entry))
     return match
 
 
 def _copied(folder: Path, entry: Entry) -> Label | None:
-    """What another product's message with the same words asks, if only one thing is asked.
+    """What another product's message with the same words asks, if all of them ask something.
 
     Products copy code from each other, and a message means the same in the copy; a check of the
     state does not.
@@ -247,8 +249,10 @@ def _copied(folder: Path, entry: Entry) -> Label | None:
                 index.answer(one).label for one in index.entries if one.exception == entry.exception
             }
             at = stored.find(f"\t{chunks}\n", at + 1)
-    asked = [label for label in labels if label is not None]
-    return asked[0] if len(asked) == 1 and asked[0].kind != INTERNAL else None
+    asked = sorted((label for label in labels if label is not None), key=lambda one: one.text)
+    if len(asked) > 1 and any(label.kind != REFUSAL for label in asked):
+        return None
+    return asked[0] if asked and asked[0].kind != INTERNAL else None
 
 
 def _fitting(folder: Path, names: Iterable[str], error: Error) -> Match | None:

@@ -84,6 +84,13 @@ def traced(file: str, function: str, line: str) -> str:
             id="ms-swift: what it copied from trl",
         ),
         pytest.param(
+            "swift/trainers/mixin.py",
+            "get_train_dataloader",
+            "ValueError: Trainer: training requires a train_dataset.",
+            "`train_dataset`",
+            id="ms-swift: what several products say",
+        ),
+        pytest.param(
             "flashinfer/jit/core.py",
             "check_cuda_arch",
             "RuntimeError: FlashInfer requires GPUs with sm75 or higher",

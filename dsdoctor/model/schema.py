@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 from typing import Any
 
 import msgspec
 
-from dsdoctor.model.facts import config, gpu, launch, machine, python, run, toolchain
+from dsdoctor.model import facts as built_in
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.fix_plan import PlanDocument
 from dsdoctor.model.launch_plan import LaunchPlan
@@ -21,7 +23,8 @@ from dsdoctor.model.snapshot import Snapshot
 def fact_types() -> dict[str, type[Fact]]:
     """All built-in fact types, by key."""
     found: dict[str, type[Fact]] = {}
-    for module in (config, gpu, launch, machine, python, run, toolchain):
+    for place in pkgutil.iter_modules(built_in.__path__, f"{built_in.__name__}."):
+        module = importlib.import_module(place.name)
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, Fact) and value is not Fact:
                 found[value.key()] = value

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -13,7 +14,7 @@ from dsdoctor.cli.main import COMMANDS
 from dsdoctor.cli.progress import Progress
 from dsdoctor.model.facts.machine import OsInfo
 from dsdoctor.model.report import Report
-from dsdoctor.model.schema import report_schema, snapshot_schema
+from dsdoctor.model.schema import fact_types, report_schema, snapshot_schema
 from dsdoctor.model.snapshot import of
 from dsdoctor.report import machine_readable
 
@@ -57,6 +58,21 @@ def test_documents_keep_their_schemas() -> None:
     system = OsInfo(system="Linux", release="6", machine="x86_64", hostname="n")
     jsonschema.validate(json.loads(of([system]).to_json()), json.loads(snapshot_schema()))
     jsonschema.validate(json.loads(machine_readable.json(Report())), json.loads(report_schema()))
+
+
+def test_the_schema_of_a_snapshot_has_every_fact() -> None:
+    files = (ROOT / "dsdoctor" / "model" / "facts").glob("*.py")
+    classes = {
+        node.name
+        for path in files
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and "Fact" in map(ast.unparse, node.bases)
+    }
+    stated = {kind.__name__ for kind in fact_types().values()}
+    assert len(classes) > 50
+    assert classes - stated <= {"Fact"}
+    document = json.loads(snapshot_schema())["$defs"]["Snapshot"]["properties"]
+    assert set(document["facts"]["properties"]) == set(fact_types())
 
 
 def test_the_readme_names_only_commands_that_exist() -> None:

@@ -88,15 +88,17 @@ def has_library(host: Host, root: str, library: str) -> bool:
     )
 
 
-def _linked_by_default(host: Host, library: str, torch: TorchBuild | Missing) -> bool:
-    """Whether the linker finds a library without the folder of a toolkit.
+def _linked_by_default(host: Host, library: str, torch: TorchBuild | Missing, *added: str) -> bool:
+    """Whether the linker finds a library without a toolkit's folder, or in folders added to it.
 
     torch's build adds its own folder; gcc(1) reads LIBRARY_PATH.
     """
     own = [] if isinstance(torch, Missing) or not torch.path else [f"{torch.path}/lib"]
     given = [folder for folder in host.env.get("LIBRARY_PATH", "").split(":") if folder]
     folders = ("/usr/local/lib", "/usr/lib64", "/usr/lib", "/lib64", "/lib")
-    if any(exists(host, posixpath.join(folder, library)) for folder in (*own, *given, *folders)):
+    if any(
+        exists(host, posixpath.join(folder, library)) for folder in (*own, *given, *added, *folders)
+    ):
         return True
     return any(matches(host, f"{place}/*-linux-gnu/{library}") for place in ("/usr/lib", "/lib"))
 
@@ -194,12 +196,14 @@ def cuda_toolkits(
     chosen = None if chosen_root is None else list(roots).index(real_path(host, chosen_root))
     if run.deep and chosen is not None and not isinstance(torch, Missing):
         found[chosen] = _with_trial_compile(host, found[chosen], torch)
+    added = () if chosen_root is None else (chosen_root, f"{chosen_root}/lib64")
     return CudaToolkits(
         chosen=chosen,
         how=how,
         found=tuple(found),
         cuda_home_missing=absent,
         curand_by_default=_linked_by_default(host, "libcurand.so", torch),
+        cuda_by_default=_linked_by_default(host, "libcuda.so", torch, *added),
     )
 
 

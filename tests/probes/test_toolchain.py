@@ -283,3 +283,23 @@ def test_what_the_linker_finds_by_itself(where: str, by_default: bool) -> None:
     fact = cuda_toolkits.function(host, PATIENT, RunNeeds(), build)
     assert fact.curand_by_default is by_default
     assert fact.found[0].has_curand is (where == "/usr/local/cuda/lib64/libcurand.so")
+
+
+@pytest.mark.parametrize(
+    ("where", "by_default"),
+    [
+        pytest.param("/usr/lib/x86_64-linux-gnu/libcuda.so", True, id="the driver's package"),
+        pytest.param("/usr/lib64/libcuda.so", True, id="the driver's installer"),
+        pytest.param("/usr/local/cuda/lib64/libcuda.so", True, id="a folder of async_io"),
+        pytest.param("/usr/local/cuda/lib64/stubs/libcuda.so", False, id="the stub"),
+        pytest.param("/usr/lib/x86_64-linux-gnu/libcuda.so.1", False, id="no name for linking"),
+    ],
+)
+def test_where_the_linker_finds_the_driver(where: str, by_default: bool) -> None:
+    host = FakeHost(
+        files={**toolkit("/usr/local/cuda"), where: ""},
+        commands={"/usr/local/cuda": says("12.4")},
+    )
+    build = TorchBuild(version="2.4.1", cuda="12.4", path="/site/torch")
+    fact = cuda_toolkits.function(host, PATIENT, RunNeeds(), build)
+    assert fact.cuda_by_default is by_default

@@ -8,13 +8,38 @@ their libraries. If one of the CUDA toolkit itself is missing, that is `cuda-too
 Install the development package that contains the named header or library (`libcudnn9-dev-cuda-12`,
 `libnccl-dev`, `build-essential`, …).
 
+The driver's library is linked by the name `libcuda.so`, which only the driver's package or installer
+brings, or a stub of the toolkit: run `export LIBRARY_PATH=/usr/local/cuda/lib64/stubs` for the build.
+
 ## References
-Detected from logs only.
+- DeepSpeed 0.15.0-0.19.8 op_builder/async_io.py: `extra_ldflags` (`-lcuda`)
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Level, Scope, Signature
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    CudaToolkits,
+    DeepSpeedInstall,
+    ExtensionCache,
+    Finding,
+    Gpus,
+    Level,
+    Missing,
+    RunNeeds,
+    Scope,
+    Signature,
+    TorchBuild,
+    check,
+    fail,
+    ok,
+    skip,
+)
+from dsdoctor_checks._util import at_least
+
+from ._util import jit_ops
 
 CONDITION = Condition(
     "build-dependency-missing",
@@ -23,6 +48,46 @@ CONDITION = Condition(
     since="0.1",
     formerly=("jit-build-header-or-lib-missing",),
 )
+
+#: The first DeepSpeed whose async_io is linked with the driver's library (0.14.5 is not).
+_LINKS_DRIVER = "0.15.0"
+
+
+@check(CONDITION)
+def driver_can_be_linked(
+    toolkits: CudaToolkits,
+    torch: TorchBuild,
+    run: RunNeeds,
+    deepspeed: DeepSpeedInstall,
+    cache: ExtensionCache | Missing,
+    gpus: Gpus | Missing,
+) -> Iterator[Finding]:
+    """Judges whether the linker finds the driver's library, if the run builds `async_io`."""
+    ops = jit_ops(run, deepspeed, cache) or ()
+    toolkit = toolkits.toolkit
+    if (
+        "async_io" not in ops
+        or not torch.cuda
+        or toolkit is None
+        or (isinstance(gpus, Gpus) and not gpus.gpus)  # DeepSpeed builds for the CPU then
+        or not at_least(deepspeed.version, _LINKS_DRIVER)
+    ):
+        yield skip("no op that this run builds is linked with the driver's library")
+        return
+    if toolkits.cuda_by_default:
+        yield ok()
+        return
+    stubs = f"{toolkit.root}/{'lib' if toolkit.source == 'conda' else 'lib64'}/stubs"
+    yield fail(
+        "the config offloads to NVMe, for which DeepSpeed builds `async_io` and links it with `libcuda.so`,"
+        " but the linker does not find that name",
+        effect="the build stops with `cannot find -lcuda`",
+        hint=f"for the build, run `export LIBRARY_PATH={stubs}` (the toolkit's stub of it,"
+        " which must not be on `LD_LIBRARY_PATH`)",
+        root=toolkit.root,
+        ops=list(ops),
+    )
+
 
 HINT = (
     "install the development package that contains the named header or library"

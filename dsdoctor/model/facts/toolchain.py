@@ -64,6 +64,8 @@ class CudaToolkits(Fact, frozen=True, kw_only=True):
         cuda_home_missing: value of CUDA_HOME or CUDA_PATH if that folder does not exist.
         curand_by_default: `libcurand.so` is in a folder that the linker searches by itself: one of
             the system's, of LIBRARY_PATH, or torch's own.
+        cuda_by_default: so is `libcuda.so`, the driver's library, or it is in the folders that
+            DeepSpeed's async_io adds: the root of the chosen toolkit, and `lib64` in it.
     """
 
     chosen: int | None = None
@@ -71,6 +73,7 @@ class CudaToolkits(Fact, frozen=True, kw_only=True):
     found: tuple[Toolkit, ...] = ()
     cuda_home_missing: str | None = None
     curand_by_default: bool = True
+    cuda_by_default: bool = True
 
     @property
     def toolkit(self) -> Toolkit | None:

@@ -1,0 +1,66 @@
+"""Rows of `build-dependency-missing`: what async_io is linked with."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import CudaToolkits, DeepSpeedInstall, Gpus, RunNeeds
+from dsdoctor.testing import judge
+from dsdoctor_checks.ops import build_dependency_missing
+from tests.checks import machines as m
+
+NVME = RunNeeds(config={"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme"}}})
+NOW = DeepSpeedInstall(version="0.19.8")
+
+
+@pytest.mark.parametrize(
+    ("found", "run", "deepspeed", "gpus", "expected"),
+    [
+        pytest.param(False, NVME, NOW, m.gpus("A100"), "fail", id="a build that links it"),
+        pytest.param(True, NVME, NOW, m.gpus("A100"), "ok", id="the linker finds it"),
+        pytest.param(False, m.OFFLOAD, NOW, m.gpus("A100"), "skip", id="no NVMe"),
+        pytest.param(False, NVME, NOW, Gpus(gpus=(), count=0), "skip", id="a build for the CPU"),
+        pytest.param(
+            False, NVME, DeepSpeedInstall(version="0.14.5"), m.gpus("A100"), "skip", id="older"
+        ),
+        pytest.param(
+            False,
+            NVME,
+            DeepSpeedInstall(version="0.19.8", installed_ops={"async_io": True}),
+            m.gpus("A100"),
+            "skip",
+            id="built at installation",
+        ),
+    ],
+)
+def test_the_drivers_library(
+    found: bool, run: RunNeeds, deepspeed: DeepSpeedInstall, gpus: Gpus, expected: str
+) -> None:
+    result = judge(
+        build_dependency_missing.driver_can_be_linked,
+        cuda_toolkits=CudaToolkits(chosen=0, found=(m.toolkit("12.8"),), cuda_by_default=found),
+        torch_build=m.torch(),
+        run_needs=run,
+        deep_speed_install=deepspeed,
+        gpus=gpus,
+    )
+    assert result.status == expected
+    for row in result.bad:
+        assert "/lib64/stubs`" in row.hint
+
+
+def test_the_stub_of_conda_is_elsewhere() -> None:
+    result = judge(
+        build_dependency_missing.driver_can_be_linked,
+        cuda_toolkits=CudaToolkits(
+            chosen=0,
+            found=(m.toolkit("12.8", root="/opt/env", source="conda"),),
+            cuda_by_default=False,
+        ),
+        torch_build=m.torch(),
+        run_needs=NVME,
+        deep_speed_install=NOW,
+        gpus=m.gpus("A100"),
+    )
+    (row,) = result.bad
+    assert "`export LIBRARY_PATH=/opt/env/lib/stubs`" in row.hint

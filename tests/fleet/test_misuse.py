@@ -29,7 +29,7 @@ from dsdoctor.fleet import fanout
         ("check --hostfile none", "slots=8"),
         ("check --hostfile bad", "line 2 is `h2 slots=x`"),
         ("check --hostfile twice", "each host once"),
-        ("check --nodes a", "`ssh` is not on PATH"),
+        ("check --nodes a", "`ssh`, which the fan-out needs, is not on PATH"),
         ("check --nodes a --engine pdsh", "`pdsh` cannot be run"),
         ("check --nodes a --engine srun", "`srun` cannot be run"),
         ("diff nowhere empty", "expected a report or a folder of reports"),

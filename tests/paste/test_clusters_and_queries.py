@@ -54,18 +54,38 @@ NodeName=gpu01 Arch=x86_64 CoresPerSocket=32
 @pytest.mark.parametrize(
     ("text", "expected", "words"),
     [
-        pytest.param(SINFO.format(state="down*"), "fail", "gpu[01-02] (down)", id="down"),
-        pytest.param(SINFO.format(state=" drng"), "warn", "gpu[01-02] (draining)", id="draining"),
         pytest.param(
-            SINFO.format(state="idle*"), "fail", "gpu[01-02] (not responding)", id="no answer"
+            SINFO.format(state="down*"), "fail", "gpu[01-02] are out of service (down)", id="down"
         ),
-        pytest.param(REASONS, "warn", "gpu[07-08] (down or drained, reason `Kill task", id="-R"),
-        pytest.param(LONG, "warn", "gpu01 (drained, reason `Low RealMemory`)", id="-N -l"),
+        pytest.param(
+            SINFO.format(state=" drng"),
+            "warn",
+            "gpu[01-02] are out of service (draining)",
+            id="draining",
+        ),
+        pytest.param(
+            SINFO.format(state="idle*"),
+            "fail",
+            "gpu[01-02] are out of service (not responding)",
+            id="no answer",
+        ),
+        pytest.param(
+            REASONS,
+            "warn",
+            "gpu[07-08] are out of service (down or drained, reason `Kill task",
+            id="-R",
+        ),
+        pytest.param(
+            LONG, "warn", "gpu01 is out of service (drained, reason `Low RealMemory`)", id="-N -l"
+        ),
         pytest.param(
             SHOWN.format(state="IDLE+DRAIN"), "warn", "configured (0 < 8)`)", id="scontrol"
         ),
         pytest.param(
-            SHOWN.format(state="DOWN*+DRAIN"), "fail", "gpu01 (down, ", id="scontrol, down"
+            SHOWN.format(state="DOWN*+DRAIN"),
+            "fail",
+            "gpu01 is out of service (down, ",
+            id="scontrol, down",
         ),
         pytest.param(
             "2  maint c[003,012]\n3  fail* c[020-022]\n", "fail", "c[020-022]", id="cut at the side"
@@ -76,16 +96,19 @@ NodeName=gpu01 Arch=x86_64 CoresPerSocket=32
         pytest.param(
             "f1: Reason=Node unexpectedly rebooted [slurm@2022-07-23T15:31:00]\n",
             "warn",
-            "a node (down or drained, reason `Node unexpectedly rebooted`)",
+            "a node is out of service (down or drained, reason `Node unexpectedly rebooted`)",
             id="a reason alone",
         ),
         pytest.param(
-            "HOSTNAMES STATE\ngpu1 fail\ngpu2 mix\n", "fail", "gpu1 (failed)", id="columns of -o"
+            "HOSTNAMES STATE\ngpu1 fail\ngpu2 mix\n",
+            "fail",
+            "gpu1 is out of service (failed)",
+            id="columns of -o",
         ),
         pytest.param(
             "NAME  STATUS  ROLES  AGE  VERSION\ngpu-1  NotReady  <none>  3d  v1.29.3\n",
             "fail",
-            "gpu-1 (not ready)",
+            "gpu-1 is out of service (not ready)",
             id="kubectl get nodes",
         ),
     ],

@@ -229,7 +229,7 @@ def test_the_configuration_of_accelerate() -> None:
     ],
 )
 def test_the_address_of_each_node_itself(text: str) -> None:
-    assert "which is each node itself" in problems(text)["rendezvous-timeout"].message
+    assert "which on each node is that node itself" in problems(text)["rendezvous-timeout"].message
     own = "export MASTER_ADDR=localhost\ntorchrun --nnodes 2 --rdzv_endpoint $HOST:29500 train.py"
     assert "rendezvous-timeout" not in problems(f"```\n{own}\n```\n")  # torchrun sets it
     assert "rendezvous-timeout" not in problems(

@@ -98,8 +98,9 @@ def nodes_are_in_service(cluster: ClusterNodes) -> Iterator[Finding]:
         which = ", ".join(names[:_MOST_NAMES]) or "a node"
         more = len(names) - _MOST_NAMES
         which += f" and {more} more" if more > 0 else ""
+        several = len(names) > 1 or "[" in which  # `gpu[01-02]`
         yield (fail if failed else warn)(
-            f"{which} {'are' if len(names) > 1 else 'is'} out of service ({word}"
+            f"{which} {'are' if several else 'is'} out of service ({word}"
             + (f", reason `{reason}`" if reason else "")
             + "), expected nodes that accept jobs",
             effect="the scheduler starts no job there; a running one may lose its ranks",

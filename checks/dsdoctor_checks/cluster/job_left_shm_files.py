@@ -55,9 +55,7 @@ def shm_is_released(remains: JobRemains, limits: ShmLimits) -> Iterator[Finding]
     if size < limits.min_mib:
         yield ok(files=count, mib=size)
         return
-    since = (
-        "created since it began" if remains.begun is not None else "which belong to the same user"
-    )
+    since = "created since it began" if remains.begun is not None else "owned by the same user"
     yield warn(
         f"job {remains.job}{f' of {remains.user}' if remains.user else ''} left {amount(count, 'file')} "
         f"in /dev/shm ({size} MiB), {since}; no other job of that user runs here",

@@ -15,7 +15,7 @@ from dsdoctor.interpreter import run_child
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.probes.command_tables import RUNNERS
-from dsdoctor.probes.script_prepares import prepared_by
+from dsdoctor.scripts.prepares import prepared_by
 
 #: Nothing is imported, but a cold network disk answers slowly.
 SECONDS = 30.0

@@ -1,1 +1,1 @@
-"""Command lines of training scripts, judged by the parser that their source states."""
+"""Training scripts, read from their syntax tree: what they take, call, read and prepare."""

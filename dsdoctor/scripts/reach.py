@@ -97,7 +97,7 @@ def sure_calls(tree: ast.Module) -> Iterator[ast.Call]:
 
 def _of_block(statements: Sequence[ast.stmt]) -> Iterator[ast.Call]:
     for statement in statements:
-        if isinstance(statement, ast.If) and _is_main(statement.test):
+        if isinstance(statement, ast.If) and is_main(statement.test):
             yield from _of_block(statement.body)
         elif isinstance(statement, (ast.With, ast.AsyncWith)):
             for item in statement.items:
@@ -119,7 +119,8 @@ def _of_node(node: ast.AST) -> Iterator[ast.Call]:
         yield from _of_node(child)
 
 
-def _is_main(test: ast.expr) -> bool:
+def is_main(test: ast.expr) -> bool:
+    """Whether a condition is `__name__ == "__main__"`."""
     return (
         isinstance(test, ast.Compare)
         and isinstance(test.left, ast.Name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.probes.script_prepares import prepared_by
+from dsdoctor.scripts.prepares import prepared_by
 
 HEAD = "import torch\nfrom accelerate import Accelerator\nfrom transformers import get_scheduler\n"
 MAIN = HEAD + (

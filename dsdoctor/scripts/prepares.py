@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dsdoctor.framework import syntax_of
+from dsdoctor.scripts.reach import dotted, is_main, parsed
 
 #: A script with one of these decides by the config what it creates.
 _DECIDES = re.compile(
@@ -43,7 +43,7 @@ def prepared_by(text: str) -> dict[str, int]:
     """
     if ".prepare(" not in text or _DECIDES.search(text):
         return {}
-    tree = syntax_of(text)
+    tree = parsed(text)
     if tree is None:
         return {}
     roots = _imported(tree)
@@ -78,12 +78,8 @@ def _scopes(tree: ast.Module) -> Iterator[list[ast.stmt]]:
 def _unconditional(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     for node in body:
         yield node
-        if isinstance(node, ast.With) or (isinstance(node, ast.If) and _is_main(node.test)):
+        if isinstance(node, ast.With) or (isinstance(node, ast.If) and is_main(node.test)):
             yield from _unconditional(node.body)
-
-
-def _is_main(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare) and ast.unparse(test.left) == "__name__"
 
 
 def _of_scope(body: list[ast.stmt], roots: dict[str, str]) -> Iterator[tuple[str, int]]:
@@ -91,12 +87,12 @@ def _of_scope(body: list[ast.stmt], roots: dict[str, str]) -> Iterator[tuple[str
     for node in body:
         names = _assigned(node)
         if call := _call(node):
-            if _name(call.func).endswith(".prepare") and _is_accelerator(call.func, body, roots):
+            if dotted(call.func).endswith(".prepare") and _is_accelerator(call.func, body, roots):
                 for word in call.args:
                     if isinstance(word, ast.Name) and word.id in created:
                         yield created[word.id]
                 continue
-            kind = _kind(_name(call.func), roots)
+            kind = _kind(dotted(call.func), roots)
             if kind and len(names) == 1:
                 created[names.pop()] = (kind, node.lineno)
                 continue
@@ -113,22 +109,13 @@ def _assigned(node: ast.stmt) -> set[str]:
     """Names that a statement may bind."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.With)):
         return set()
-    if isinstance(node, ast.If) and _is_main(node.test):
+    if isinstance(node, ast.If) and is_main(node.test):
         return set()
     return {
         inner.id
         for inner in ast.walk(node)
         if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
     }
-
-
-def _name(node: ast.expr) -> str:
-    """The dotted name of what is called; "" for anything else."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
 def _kind(name: str, roots: dict[str, str]) -> str:
@@ -143,11 +130,11 @@ def _kind(name: str, roots: dict[str, str]) -> str:
 
 def _is_accelerator(func: ast.expr, body: list[ast.stmt], roots: dict[str, str]) -> bool:
     """Whether this is the method of an `Accelerator` that the same scope creates."""
-    owner = _name(func).rpartition(".")[0]
+    owner = dotted(func).rpartition(".")[0]
     return any(
         owner in _assigned(node)
         and (call := _call(node)) is not None
-        and _name(call.func).rpartition(".")[2] == "Accelerator"
-        and roots.get(_name(call.func).partition(".")[0]) == "accelerate"
+        and dotted(call.func).rpartition(".")[2] == "Accelerator"
+        and roots.get(dotted(call.func).partition(".")[0]) == "accelerate"
         for node in body
     )

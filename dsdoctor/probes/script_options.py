@@ -50,12 +50,14 @@ def script_options(
 def _of_launcher(command: LaunchCommand, packages: Packages | Missing) -> str:
     """What a launcher puts before the script's arguments; "" = nothing.
 
-    Sources, read 2026-11-29: deepspeed 0.9.0 to 0.19.8 launcher/launch.py; torch 1.9 to 2.15
+    Sources, read 2026-11-29: deepspeed 0.9.0 to 0.19.8 launcher/launch.py and
+    launcher/multinode_runner.py; torch 1.9 to 2.15
     distributed/launch.py and distributed/run.py (`--local-rank` since 2.0).
     """
     options = command.options
     if "deepspeed" in {command.launcher, command.inner}:
-        return "" if options.keys() & {"no_local_rank", "no_python"} else "--local_rank=0"
+        by_mpi = options.get("launcher", "pdsh").lower() not in {"pdsh", "ssh"}  # no launch.py
+        return "" if by_mpi or options.keys() & {"no_local_rank", "no_python"} else "--local_rank=0"
     if "torch.distributed.launch" not in command.argv or "use_env" in options:
         return ""
     version = None if isinstance(packages, Missing) else packages.version("torch")

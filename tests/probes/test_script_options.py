@@ -77,6 +77,7 @@ def test_a_choice_is_refused_in_the_words_of_argparse(tmp_path: Path) -> None:
     [
         pytest.param("deepspeed", "2.4.0", "--local_rank", id="deepspeed"),
         pytest.param("deepspeed --no_local_rank", "2.4.0", "", id="deepspeed is told not to"),
+        pytest.param("deepspeed --launcher openmpi", "2.4.0", "", id="deepspeed by MPI"),
         pytest.param("torchrun", "2.4.0", "", id="torchrun"),
         pytest.param("python -m torch.distributed.launch", "1.13.1", "--local_rank", id="torch 1"),
         pytest.param("python -m torch.distributed.launch", "2.4.0", "--local-rank", id="torch 2"),

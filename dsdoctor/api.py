@@ -45,7 +45,7 @@ from dsdoctor.model.facts.gpu import (
     RecoveryAction,
 )
 from dsdoctor.model.facts.job_end import EccCounts, JobRemains, LeftProcess
-from dsdoctor.model.facts.kernel_log import BusEvents, KernelLog, XidEvent
+from dsdoctor.model.facts.kernel_log import BusEvents, FallenGpus, KernelLog, XidEvent
 from dsdoctor.model.facts.launch import (
     DeepSpeedEnvFile,
     HostEntry,
@@ -201,6 +201,7 @@ __all__ = [
     "FabricManager",
     "FabricState",
     "Fact",
+    "FallenGpus",
     "Fetch",
     "Finding",
     "Findings",

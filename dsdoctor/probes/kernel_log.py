@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from dsdoctor.api import KernelLog, Missing, NvidiaKernel, probe
+from dsdoctor.api import FallenGpus, KernelLog, Missing, NvidiaKernel, probe
 from dsdoctor.host import TOOL_SECONDS, Host, HostError, read_text
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.kernel_log import BusEvents, XidEvent
@@ -156,3 +156,9 @@ def kernel_log(host: Host, kernel: NvidiaKernel | Missing) -> KernelLog:
 
 def _in_words(reasons: list[str]) -> str:
     return " and ".join(reasons)
+
+
+@probe
+def fallen_gpus(log: KernelLog) -> FallenGpus:
+    """Takes them from the log."""
+    return FallenGpus(bdfs=log.fallen)

@@ -21,9 +21,9 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Environment,
+    FallenGpus,
     Finding,
     Gpus,
-    KernelLog,
     Missing,
     NotStated,
     NvidiaKernel,
@@ -47,7 +47,7 @@ def gpus_answer(
     run: RunNeeds,
     env: Environment | Missing,
     kernel: NvidiaKernel | Missing,
-    log: KernelLog | Missing,
+    fell: FallenGpus | Missing,
 ) -> Iterator[Finding]:
     """Judges errors that concern the whole GPU, and a GPU that the driver left on the bus."""
     for gpu in judged(gpus, run, env):
@@ -71,7 +71,7 @@ def gpus_answer(
             error=error.message,
         )
     left, taken = _left_on_bus(kernel)
-    fallen = [gpu.bdf for gpu in left if isinstance(log, KernelLog) and gpu.bdf in log.fallen]
+    fallen = [gpu.bdf for gpu in left if isinstance(fell, FallenGpus) and gpu.bdf in fell.bdfs]
     if fallen:
         yield fail(
             f"the GPU at {fallen[0]} did not answer when the driver took it (`fallen off the bus`), but it"

@@ -61,3 +61,15 @@ class KernelLog(Fact, frozen=True, kw_only=True):
     hmm_failed: bool = False
     fallen: tuple[str, ...] = ()
     begins_s: float | None = None
+
+
+class FallenGpus(Fact, frozen=True, kw_only=True):
+    """GPUs that the kernel log says did not answer when the driver took them.
+
+    Apart from the log, so that a gate, which does not judge by the log, judges the rest of a check.
+
+    Attributes:
+        bdfs: their PCI addresses, with the function.
+    """
+
+    bdfs: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor import packs
-from dsdoctor.api import Gpu, Gpus, KernelLog, NvidiaKernel, Nvml, NvmlError, PciGpu, TorchLive
+from dsdoctor.api import FallenGpus, Gpu, Gpus, NvidiaKernel, Nvml, NvmlError, PciGpu, TorchLive
 from dsdoctor.judge import judge as report_of
 from dsdoctor.model import snapshot
 from dsdoctor.model.facts.python import ImportOutcome
@@ -107,7 +107,7 @@ def test_the_kernel_log_tells_why_a_gpu_was_left(fallen: tuple[str, ...], expect
         gpu_lost.gpus_answer,
         gpus=Gpus(gpus=(Gpu(index=0, uuid="GPU-1"),), count=1),
         nvidia_kernel=NvidiaKernel(pci=(pci(1, "nvidia"), pci(2, None))),
-        kernel_log=KernelLog(source="dmesg", fallen=fallen),
+        fallen_gpus=FallenGpus(bdfs=fallen),
     )
     assert found.status == expected
 
@@ -117,6 +117,6 @@ def test_a_gpu_that_fell_once_and_is_back_is_no_fault() -> None:
         gpu_lost.gpus_answer,
         gpus=Gpus(gpus=(Gpu(index=0, uuid="GPU-1"),), count=1),
         nvidia_kernel=NvidiaKernel(pci=(pci(1, "nvidia"), pci(2, "nvidia"))),
-        kernel_log=KernelLog(source="dmesg", fallen=("0000:02:00.0",)),
+        fallen_gpus=FallenGpus(bdfs=("0000:02:00.0",)),
     )
     assert found.status == "ok"

@@ -16,7 +16,7 @@ from dsdoctor.api import (
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.python import PatientChoice
-from dsdoctor.probes.script_imports import interpreter_is_examined, script_of
+from dsdoctor.probes.script_imports import examined_script
 from dsdoctor.scripts.reach import parsed
 
 
@@ -25,11 +25,7 @@ def script_calls(
     host: Host, run: RunNeeds, command: LaunchCommand, choice: PatientChoice, packages: Packages
 ) -> ScriptCalls | Missing:
     """Reads the script, and what it calls, from their source; nothing is imported or run."""
-    script = script_of(command)
-    if not interpreter_is_examined(run, command, choice):
-        raise HostError(
-            Why.UNSUPPORTED, "the wrapper in the command chooses the environment of the script"
-        )
+    script = examined_script(run, command, choice)
     path = posixpath.normpath(posixpath.join(run.cwd, script))
     tree = parsed(read_text(host, path))
     if tree is None:

@@ -98,11 +98,20 @@ def starts_elsewhere(command: LaunchCommand) -> bool:
     return inside or has_one_of(command, _ELSEWHERE)
 
 
-def interpreter_is_examined(run: RunNeeds, command: LaunchCommand, choice: PatientChoice) -> bool:
-    """Whether the script runs in the environment that is examined, as far as the command shows."""
+def examined_script(run: RunNeeds, command: LaunchCommand, choice: PatientChoice) -> str:
+    """The Python script that a command starts in the environment that is examined.
+
+    Raises:
+        HostError: it starts none, a shell decides which, or it runs in another environment.
+    """
+    script = script_of(command)
     # a runner may bring packages or a Python of its own: `uv run --with peft`
     chosen = choice.chosen_by == "the command" or not has_one_of(command, RUNNERS)
-    return chosen and run.container is None and not starts_elsewhere(command)
+    if not chosen or run.container is not None or starts_elsewhere(command):
+        raise HostError(
+            Why.UNSUPPORTED, "the environment of the script is chosen by what is around the command"
+        )
+    return script
 
 
 def has_one_of(command: LaunchCommand, programs: Collection[str]) -> bool:

@@ -8,7 +8,7 @@ from dsdoctor.api import LaunchCommand, Missing, Packages, RunNeeds, ScriptOptio
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.python import PatientChoice
-from dsdoctor.probes.script_imports import interpreter_is_examined, script_of
+from dsdoctor.probes.script_imports import examined_script
 
 
 @probe
@@ -20,11 +20,7 @@ def script_options(
     packages: Packages | Missing,
 ) -> ScriptOptions | Missing:
     """Reads the parser from the script's source, and gives it the words of the command."""
-    script = script_of(command)
-    if not interpreter_is_examined(run, command, choice):
-        raise HostError(
-            Why.UNSUPPORTED, "the wrapper in the command chooses the environment of the script"
-        )
+    script = examined_script(run, command, choice)
     passed = _of_launcher(command, packages)
     words = [*([passed] if passed else ()), *command.script_args]
     if {"-h", "--help"} & set(words):

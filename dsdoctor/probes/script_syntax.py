@@ -11,7 +11,7 @@ from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.interpreter import run_child
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.python import PatientChoice
-from dsdoctor.probes.script_imports import imports_of, interpreter_is_examined, script_of
+from dsdoctor.probes.script_imports import examined_script, imports_of
 
 #: Seconds for all files; they may be on a slow network disk.
 SECONDS = 30.0
@@ -28,11 +28,7 @@ def script_syntax(
     patient: Patient | Missing,
 ) -> ScriptSyntax | Missing:
     """Finds the files from here; a child of the interpreter parses them and runs nothing."""
-    script = script_of(command)
-    if not interpreter_is_examined(run, command, choice):
-        raise HostError(
-            Why.UNSUPPORTED, "the wrapper in the command chooses the interpreter of the script"
-        )
+    script = examined_script(run, command, choice)
     path = posixpath.normpath(posixpath.join(run.cwd, script))
     texts = {path: read_text(host, path)}
     _add_own(host, path, texts)

@@ -32,9 +32,10 @@ def script_syntax(
     path = posixpath.normpath(posixpath.join(run.cwd, script))
     texts = {path: read_text(host, path)}
     _add_own(host, path, texts)
-    records, _ = run_child(
+    said, _ = run_child(
         host, choice.executable, "parse_files", list(texts), timeout=SECONDS, cwd=run.cwd
     )
+    records = [record for record in said if record.get("file") in texts]
     if not records:
         return Missing(why=Why.BROKEN, detail=f"`{choice.executable}` parsed no file")
     wrong = next((record for record in records if not record.get("ok")), None)

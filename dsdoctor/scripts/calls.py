@@ -118,7 +118,7 @@ def parameters_of(
         if "InitVar" in ast.dump(node):
             return None
         try:
-            return set(fields_of(node.name, lambda at, n: sources.find_class(at or file, n)))
+            return set(fields_of(node.name, sources.find_class, file))
         except UnknownParserError:
             return None
     base = dotted(node.bases[0]) if len(node.bases) == 1 else ""

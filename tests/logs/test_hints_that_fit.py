@@ -27,7 +27,7 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
         ),
         pytest.param(
             "FileNotFoundError: [Errno 2] No such file or directory: "
-            "'/home/user/work/text-generation/installer_files/env/bin/nvcc'",
+            "'/srv/apps/text-generation/installer_files/env/bin/nvcc'",
             "cuda-toolkit-missing",
             "CUDA_HOME",
             id="nvcc is looked for in a folder with a long path",

@@ -6,12 +6,9 @@ import gzip
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from tests.run.support import RUN, environment, folder_of, python, record
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_job_outlives_a_full_disk_and_its_output_is_kept(tmp_path: Path) -> None:
     text = "import os\nfor i in range(5): os.write(1, b'step %d\\n' % i)\nos.write(2, b'end\\n')"
     with Path("/dev/full").open("wb") as full:

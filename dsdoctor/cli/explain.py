@@ -148,10 +148,11 @@ def similar(registry: Registry, text: str) -> list[Unit]:
 def message_page(said: logs.Answered) -> str:
     """What the error index says about a message, as Markdown."""
     from dsdoctor import logs  # noqa: PLC0415  # the page of a condition needs no logs
+    from dsdoctor.logs.plain_errors import DISPLAYED  # noqa: PLC0415
 
     entry = said.entry
     rows = [
-        f"# {entry.exception} of {entry.product}",
+        f"# {DISPLAYED.get(entry.exception, entry.exception)} of {entry.product}",
         "",
         f"- raised by: `{entry.file}`, `{entry.function}`",
         f"- releases: {released(entry.releases)}",

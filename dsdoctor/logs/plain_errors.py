@@ -11,6 +11,8 @@ from dsdoctor.logs.frames import Frame
 NATIVE_ASSERT = "NativeAssert"
 #: A failed check of a kernel, after which every later call fails, and how its text begins.
 DEVICE_ASSERT, ASSERTION = "DeviceAssert", "Assertion `"
+#: How the two are called where people read them; native code has no exceptions of these names.
+DISPLAYED = {NATIVE_ASSERT: "failed assertion", DEVICE_ASSERT: "device-side assertion"}
 #: The name of a function in its C++ signature.
 CALLED = lazy(r"~?\w+(?=\s?\()")
 #: What Markdown puts around quoted words, and what it and mail put before quoted lines.

@@ -42,6 +42,12 @@ class Step(NamedTuple):
     kind: str
     reached: float
 
+    @property
+    def is_last(self) -> bool:
+        """Whether a bar is full."""
+        total = self.kind[1:]
+        return total.isdecimal() and 0 < int(total) <= self.reached
+
     def beyond(self, before: Step | None) -> bool:
         """Whether training advanced between the two."""
         enough = 1 if self.kind.startswith("r") else STEPS

@@ -177,14 +177,22 @@ def after_training(scans: Sequence[Scan]) -> bool:
     thread.
     """
     return any(scan.errors for scan in scans) and all(
-        TRAINED in scan.marks
-        and all(
-            error.line > scan.marks[TRAINED][0] and _is_of_a_thread(error, scan)
-            for error in scan.errors
-        )
+        (end := _finished(scan)) > 0
+        and all(error.line >= end and _is_of_a_thread(error, scan) for error in scan.errors)
         for scan in scans
         if scan.errors
     )
+
+
+def _finished(scan: Scan) -> int:
+    """The line at which training had finished, 0 if it had not: its metrics, or a full bar."""
+    if TRAINED in scan.marks:
+        return scan.marks[TRAINED][0]
+    if scan.step is None:
+        return 0
+    line, _, step = scan.step
+    loads = any(LOADING.search(text) for number, text in scan.tail if number == line)
+    return line if step.is_last and not loads else 0
 
 
 def _is_of_a_thread(error: Error, scan: Scan) -> bool:

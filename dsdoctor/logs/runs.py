@@ -18,7 +18,8 @@ OPENING, ALIKE = 8, 4
 #: Lines that are searched for them.
 WITHIN = 16
 #: Characters of the constant text in the opening that is searched for: that of the first line with
-#: ENOUGH, otherwise the longest, if it has SHORTEST. It only has to be rare: ALIKE lines decide.
+#: ENOUGH, if possible one that the opening contains once, else the longest, if it has SHORTEST. It
+#: only has to be rare: ALIKE lines decide.
 ENOUGH, SHORTEST = 14, 10
 #: Most places in a block that are examined.
 MOST = 200
@@ -65,6 +66,7 @@ class Openings:
 
     def learn(self, data: bytes) -> None:
         """Learns the opening from the beginning of the log."""
+        texts: list[bytes] = []
         for line in data[: OPENING * LONGEST * 4].split(b"\n")[: 4 * OPENING]:
             text = reader.decode(line[:LONGEST])
             if not text.strip():
@@ -72,12 +74,25 @@ class Openings:
             if FAILED.search(text) or len(self._opening) == OPENING:
                 break
             self._opening.append(shape(text))
-            fixed = _fixed(text)
-            if len(self._needle) < ENOUGH and len(fixed) > len(self._needle):
-                self._needle, self._above = fixed, len(self._opening) - 1
+            texts.append(_fixed(text))
+        self._needle, self._above = self._rarest(texts)
         enough = len(set(self._opening)) >= ALIKE
         if not enough or len(self._needle) < SHORTEST:
             self.forget()
+
+    def _rarest(self, texts: list[bytes]) -> tuple[bytes, int]:
+        """The text to search for, and how many lines are above it.
+
+        Workers print again what a module prints when it is imported, so a line that the opening
+        itself contains twice is the last choice.
+        """
+        places = range(len(texts))
+        once = [place for place in places if self._opening.count(self._opening[place]) == 1]
+        for among in (once, places):
+            if long := [place for place in among if len(texts[place]) >= ENOUGH]:
+                return texts[long[0]], long[0]
+        place = max(places, key=lambda one: len(texts[one]), default=0)
+        return (texts[place] if texts else b""), place
 
     def forget(self) -> None:
         """Stops using the first lines, which recur within a run, unless they are proven.

@@ -12,6 +12,7 @@ from dsdoctor.logs.errors import EXCEPTION, Error
 from dsdoctor.logs.frames import in_library
 from dsdoctor.logs.hits import Hit
 from dsdoctor.logs.outlived import covers
+from dsdoctor.logs.plain_errors import DISPLAYED
 from dsdoctor.logs.presentable import presentable
 from dsdoctor.model.condition import Level
 from dsdoctor.model.diagnosis import Cause, FirstError, Line
@@ -189,7 +190,7 @@ def name_of(error: Error) -> str:
     Several modules of Python call theirs `Error`: `binascii`, `csv`, `shutil`.
     """
     if error.type != "Error":
-        return error.type
+        return DISPLAYED.get(error.type, error.type)
     found = DOTTED.search(error.text)
     return found[0] if found else error.type
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dsdoctor.logs import error_index, error_lookup
 from dsdoctor.logs.error_index import Entry, ErrorIndex, Label
+from dsdoctor.logs.plain_errors import DISPLAYED
 
 #: Columns of the overview, and their titles.
 KINDS = {
@@ -78,7 +79,8 @@ def page(index: ErrorIndex) -> str:
         rows += ["", f"## `{file}`", "", HEAD, "|---|---|---|---:|---|"]
         for (function, exception, said), entries in sorted(groups.items()):
             releases = span(one for entry in entries for one in entry.releases)
-            cells = (f"`{function}`", f"`{exception}`", releases, str(len(entries)), said)
+            name = DISPLAYED.get(exception, f"`{exception}`")
+            cells = (f"`{function}`", name, releases, str(len(entries)), said)
             rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 

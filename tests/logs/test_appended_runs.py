@@ -78,6 +78,16 @@ def header(name: str) -> str:
     )
 
 
+def test_an_opening_is_found_among_what_workers_print_when_they_import_a_module() -> None:
+    """The same two lines, which the opening contains as well, recur many times in a block."""
+    imports = "INFO:index:Loading the index.\nINFO:index:Successfully loaded the index.\n"
+    first = imports * 2 + "INFO:root:called-params of vit\nINFO:root:loaded params...\n"
+    many = imports * 300
+    assert said(first + many + OOM + first + many + RESULTS) == "clean"
+    assert said(first + many + OOM + first + many + TYPO) == "user-code"
+    assert said(first + many + OOM + many + RESULTS) == "gpu-oom"
+
+
 def test_a_run_without_a_failure_in_between_does_not_end_the_search_for_runs() -> None:
     """What came again below what ended a run is the opening of each run that follows."""
     many = RESULTS * 1_000  # more than a block

@@ -87,6 +87,7 @@ def test_a_wrapped_assertion_is_read_as_a_whole() -> None:
     ).first_error
     assert error is not None
     assert error.message.endswith("Assertion `t >= 0 && t < n_classes` failed.")
+    assert error.type == "device-side assertion", "the internal name is not shown"
 
 
 @pytest.mark.parametrize(

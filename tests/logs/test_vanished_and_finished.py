@@ -133,6 +133,17 @@ def test_a_thread_that_fails_after_the_training_does_not_end_it() -> None:
     assert said(TRAINED + OWN + THREAD.splitlines()[-1] + "\n") == "unrecognised"
 
 
+def bar(name: str, done: int) -> str:
+    """A progress bar of 400 steps."""
+    return f"{name}: {done // 4}%|###   | {done}/400 [02:47<04:46,  3.16it/s]\n"
+
+
+def test_a_training_without_metrics_has_finished_if_its_bar_is_full() -> None:
+    assert said(bar("gen", 390) + bar("gen", 400) + "saved gen.pth\n" + THREAD) == "clean"
+    assert said(bar("gen", 390) + bar("gen", 399) + "saved gen.pth\n" + THREAD) == "unrecognised"
+    assert said(bar("Loading checkpoint shards", 400) + THREAD) == "unrecognised"
+
+
 def test_an_exception_of_the_script_is_not_hidden_by_an_ignored_one_with_the_same_words() -> None:
     lost = "ConnectionResetError: Connection lost\n"
     error = OWN + '  File "/x/site-packages/wandb/run.py", line 3, in log\n    send()\n' + lost

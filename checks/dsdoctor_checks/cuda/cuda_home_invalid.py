@@ -54,16 +54,20 @@ SIGNATURES = (
             r"(?:^|[\s'\x22])(?:/[^\s:'\x22]{1,200})?:[^\s'\x22]{0,400}/bin/nvcc"
             r".{0,20}(?:[Nn]o such file|not found)"
             r"|[Nn]o such file or directory: ['\x22](?:/[^\s:'\x22]{1,200})?:[^\s'\x22]{0,400}/bin/nvcc"
+            # what ninja is about to run
+            r"|\[\d{1,3}/\d{1,3}\] (?:/[^\s:'\x22]{1,200})?:[^\s'\x22]{0,400}/bin/nvcc "
         ),
-        source="torch 1.0-2.13 utils/cpp_extension.py `_join_cuda_home`; messages of sh and Python",
+        source="torch 1.0-2.13 utils/cpp_extension.py `_join_cuda_home`; messages of sh, Python and ninja 1.5-1.13",
         examples=(
             "unable to execute '/usr/local/cuda:/usr/local/cuda/bin/nvcc': No such file or directory",
             "/bin/sh: 1: /usr/local/cuda-11.8::/bin/nvcc: not found",
             "FileNotFoundError: [Errno 2] No such file or directory: ':/usr/local/cuda/bin/nvcc'",
+            "RuntimeError: Error building extension 'foo': [1/2] :/usr/local/cuda-10.2/bin/nvcc -DTORCH_EXTENSION_NAME=foo",
         ),
         not_examples=(
             "unable to execute '/usr/local/cuda/bin/nvcc': No such file or directory",
             "/bin/sh: 1: /usr/local/cuda/bin/nvcc: not found",
+            "[1/2] /usr/local/cuda/bin/nvcc -DTORCH_EXTENSION_NAME=foo",
         ),
         level=Level.CERTAIN,
         masks=("cuda-toolkit-missing",),

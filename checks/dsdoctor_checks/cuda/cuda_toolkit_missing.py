@@ -1,4 +1,4 @@
-"""There is no CUDA toolkit (nvcc) to build DeepSpeed's ops with.
+"""There is no CUDA toolkit (nvcc) to build ops and extensions with.
 
 ## Why it matters
 The torch wheel includes the CUDA runtime libraries but no compiler. DeepSpeed builds ops such as

@@ -1,4 +1,4 @@
-"""There is no ROCm compiler (hipcc) to build DeepSpeed's ops with.
+"""There is no ROCm compiler (hipcc) to build ops and extensions with.
 
 ## Why it matters
 The ROCm wheels of torch include the libraries but no compiler. DeepSpeed builds ops such as

@@ -82,6 +82,22 @@ SIGNATURES = (
         masks=_VICTIMS,
     ),
     Signature(
+        pattern=r"\bA(?:icore|icpu|ivector|I CPU) kernel execut(?:e|ion) failed, device_id=\d",
+        source="CANN 5-8 runtime: task.cc, task_info.cc, davinci_kernel_task.cc",
+        examples=(
+            "[ERROR] RUNTIME(8,python):2024-04-19-18:13:17.186.318 [task_info.cc:1678]8 PrintErrorInfoForDavinciTask:Aicore kernel execute failed, device_id=0, stream_id=2, report_stream_id=2",
+            "       Aicpu kernel execute failed, device_id=1, stream_id=7, task_id=2.",
+            "Aivector kernel execute failed, device_id=0",
+            "AI CPU kernel execution failed, device_id=0, stream_id=44",
+        ),
+        not_examples=(
+            "Aicore kernel execute failed, device_id=",
+            "AI CPU kernel execution failed, device_id=x",
+        ),
+        level=Level.STRONG,
+        masks=_VICTIMS,
+    ),
+    Signature(
         pattern=r"\bcall aclnn(?P<operator>\w{2,80}) failed\b",
         source="op-plugin 2.1-2.7 op_plugin/utils/OpApiCommon.h, for torch_npu",
         message="The operator `aclnn{operator}` failed on an Ascend NPU",

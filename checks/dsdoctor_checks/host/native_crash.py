@@ -137,13 +137,14 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
-        pattern=r"ERROR: Unexpected (?:segmentation fault|floating-point exception) encountered in worker",
-        source="torch 1.0-2.13 torch/csrc/DataLoader.cpp",
+        pattern=r"ERROR: Unexpected (?:segmentation fault|floating-point exception) encountered in (?:DataLoader )?worker",
+        source="torch 1.0-2.13 torch/csrc/DataLoader.cpp; paddle 1.7-3.0 paddle/fluid/imperative/data_loader.cc",
         message="A DataLoader worker crashed in native code",
         hint="run once with `num_workers=0` and `PYTHONFAULTHANDLER=1`: the stack shows which library of the dataset crashes",
         examples=(
             "ERROR: Unexpected segmentation fault encountered in worker.",
             "ERROR: Unexpected floating-point exception encountered in worker.",
+            "ERROR: Unexpected segmentation fault encountered in DataLoader workers.",
         ),
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "host-oom-killed", "rank-killed"),
@@ -171,11 +172,12 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"(?<!compiler error: )\b[Ss]egmentation fault(?: +\(core dumped\)|\s*\(11\)|: (?:address not mapped|invalid permissions)|$)",
+        pattern=r"(?<!compiler error: )\b[Ss]egmentation fault(?: +\(core dumped\)|\s*\(11\)|: (?:address not mapped|invalid permissions)|$)|: line \d+: +\d+ Segmentation fault +\S",
         source="glibc 2.17-2.41 string/strsignal; bash; UCX, Open MPI signal handlers",
         examples=(
             "run.sh: line 3: 4711 Segmentation fault (core dumped) python train.py",
             "run.sh: line 3: 4711 Segmentation fault      (core dumped) python train.py",
+            "run.sh: line 3: 4711 Segmentation fault      OMP_NUM_THREADS=1 python train.py",
             "*** Signal: Segmentation fault (11)",
             "Caught signal 11 (Segmentation fault: address not mapped to object at address 0x8)",
             "Caught signal 11 (Segmentation fault: invalid permissions for mapped object",
@@ -184,6 +186,7 @@ SIGNATURES = (
         not_examples=(
             "internal compiler error: Segmentation fault",
             "Segmentation fault detection is on",
+            "see line 3: Segmentation fault is explained there",
         ),
         not_near=("pyxis: printing enroot log file", "pyxis: printing contents of log file"),
         level=Level.STRONG,

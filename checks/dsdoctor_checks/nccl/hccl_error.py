@@ -24,11 +24,12 @@ HINT = "look for the first rank with a code such as EI0006 or EJ0001, end proces
 
 SIGNATURES = (
     Signature(
-        pattern=r"(?:OPS function error: Hccl[A-Z]\w{1,40}, error code is \d+|HCCL function error: Hccl[A-Z]\w{1,40})",
+        pattern=r"(?:OPS function error: Hccl[A-Z]\w{1,40}, error code is \d+|HCCL function error: [Hh]ccl[A-Z]\w{1,40})",
         source="torch_npu 2.0-2.7 csrc/framework/OpParamMaker.cpp, core/npu/NPUException.h",
         examples=(
             "RuntimeError: x.cpp:281 OPS function error: HcclAllreduce, error code is 6",
             "RuntimeError: create:x.cpp:89 HCCL function error: HcclGetRootInfo(&id), error code is 7",
+            "RuntimeError: create_config:x.ts:148 HCCL function error: hcclCommInitRootInfoConfig(n, &id, rank, config, &comm), error code is 5",
         ),
         not_examples=(
             "x.cpp:281 OPS function error: Hccl, error code is 6",

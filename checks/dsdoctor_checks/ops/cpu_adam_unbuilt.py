@@ -1,11 +1,11 @@
-"""A DeepSpeed op is missing because its build failed earlier.
+"""A compiled op or extension is missing because its build failed.
 
 ## Why it matters
-Optimizer offload calls a compiled op. If its build failed, the last line of the log only says that the
-op is missing; the cause is further up.
+Optimizer offload calls a compiled op, and other packages build extensions at first use. If a build failed,
+the last line of the log only says what is missing; the cause is further up.
 
 ## What to do
-Delete the op's folder under `~/.cache/torch_extensions`, run again, and read the first build error.
+Delete its folder under `~/.cache/torch_extensions`, run again, and read the first build error.
 
 ## References
 Detected from logs only.
@@ -82,6 +82,8 @@ SIGNATURES = (
             "RuntimeError: Error building extension 'cpu_adam': [1/2] c++ -MMD -MF cpu_adam.o.d",
         ),
         not_examples=("Error building extension ' is fine",),
+        message="The extension `{op}` could not be built",
+        hint="read the compiler's first error above this line; after mending that, delete the extension's folder under `~/.cache/torch_extensions`, and run again",
         level=Level.WEAK,
     ),
     Signature(

@@ -1,4 +1,4 @@
-"""ninja, which builds DeepSpeed's ops, is missing or does not work.
+"""ninja, which builds ops and extensions, is missing or does not work.
 
 ## Why it matters
 DeepSpeed compiles an op at first use, and torch runs `ninja` by name through PATH. An interpreter that

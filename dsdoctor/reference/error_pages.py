@@ -79,8 +79,8 @@ def page(index: ErrorIndex) -> str:
         rows += ["", f"## `{file}`", "", HEAD, "|---|---|---|---:|---|"]
         for (function, exception, said), entries in sorted(groups.items()):
             releases = span(one for entry in entries for one in entry.releases)
-            name = DISPLAYED.get(exception, f"`{exception}`")
-            cells = (f"`{function}`", name, releases, str(len(entries)), said)
+            name = DISPLAYED.get(exception, exception)
+            cells = (f"`{function}`", f"`{name}`", releases, str(len(entries)), said)
             rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 

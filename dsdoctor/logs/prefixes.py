@@ -26,7 +26,8 @@ PREFIXES = lazy(
     r"\[pod/[\w./-]{1,200}\] |"  # kubectl logs --prefix
     r"[a-zA-Z0-9_.-]{1,64} {1,30}\| |"  # docker compose
     r"<\d{1,3}>(?:1 )?|"  # syslog
-    rf"\[?(?:{TIME})\]? (?:std(?:out|err) [FP] |{UNIT})?|"  # shippers, Kubernetes, journald
+    # shippers, Kubernetes, journald; Taskcluster puts the name of what writes into the brackets
+    rf"(?:\[(?:[a-z]{{2,20}} )?)?(?:{TIME})\]? (?:std(?:out|err) [FP] |{UNIT})?|"
     # of pdsh, unlike codes of CANN's errors (E, component, number) and rows of `kubectl describe`
     r"(?![\w.]*(?:Error|Exception|Warning|Interrupt|Exit): |E[A-Z1-9]\d{4}: |[A-Z][A-Za-z]+: {5})"
     r"(?:[a-zA-Z][\w.-]{0,62}|\d{1,3}(?:\.\d{1,3}){3})"

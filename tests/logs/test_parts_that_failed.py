@@ -47,6 +47,19 @@ def cause(text: str) -> Cause:
             "cuda-home-invalid",
             id="ninja's command with a list as CUDA_HOME",
         ),
+        pytest.param(
+            "[2025-02-11 16:30:34] Ep. 1 : Up. 900 : Sen. 77,303 : Cost 1.41 : Time 370.55s\n"
+            "[2025-02-11 16:30:37] Error: CUDA error 716 'misaligned address' - "
+            "/x/tensors/gpu/algorithm.cu:54: cudaStreamSynchronize(0)\n",
+            "cuda-kernel-failed",
+            id="Marian's words",
+        ),
+        pytest.param(
+            "[02-11 14:27:08] Rank 0 scheduler is dead. Please check if there are relevant logs.\n"
+            "[02-11 14:27:10] Exit code: -9\n",
+            "host-oom-killed",
+            id="sglang's scheduler",
+        ),
     ],
 )
 def test_what_failed_is_known(text: str, condition: str) -> None:
@@ -58,3 +71,21 @@ def test_an_extension_that_is_not_deepspeeds_is_not_called_so() -> None:
     assert found.condition == "cpu-adam-unbuilt"
     assert found.message == "The extension `voxel_ops` could not be built"
     assert "DeepSpeed" not in f"{found.message} {found.hint}"
+
+
+def test_a_name_before_the_time_in_brackets_is_a_prefix_too() -> None:
+    """Otherwise a log that ends with an error would be called clean."""
+    text = "".join(
+        f"[task 2025-02-11T16:30:3{second}.188Z] [2025-02-11 16:30:3{second}] {words}\n"
+        for second, words in enumerate(("Ep. 1 : Up. 900 : Cost 1.4", "Error: nobody knows it"))
+    )
+    found = diagnose([Source(name="log", data=text.encode())], KNOWN)
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert "Error: nobody knows it" in found.summary
+
+
+def test_a_gpu_that_is_gone_is_said_to_be_gone() -> None:
+    gone = "NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus.\n"
+    double = "NVRM: Xid (PCI:0000:06:00): 48, pid=9, name=python, DBE\n"
+    assert cause(gone).message.startswith("A GPU has fallen off the bus")
+    assert cause(double).message == "A GPU reports a hardware fault"

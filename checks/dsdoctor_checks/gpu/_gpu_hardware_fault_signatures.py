@@ -22,11 +22,12 @@ _NOTED = "|".join(str(number) for number, xid in XIDS.items() if xid.level == IN
 
 SIGNATURES = (
     Signature(
-        # not those that a program causes, or that are harmless
-        pattern=rf"NVRM: Xid(?! \([^)]{{1,40}}\): (?:{_NOTED})\b)",
+        # not those that a program causes, or that are harmless; 79 has a message of its own
+        pattern=rf"NVRM: Xid(?! \([^)]{{1,40}}\): (?:79|{_NOTED})\b)",
         source="NVIDIA's Xid catalog of 2025-10-29 (`_xids.py`)",
-        examples=("NVRM: Xid (PCI:0000:b3:00): 79, GPU has fallen off the bus.",),
+        examples=("NVRM: Xid (PCI:0000:b3:00): 48, pid=991, DBE (double bit error) ECC Error",),
         not_examples=(
+            "NVRM: Xid (PCI:0000:b3:00): 79, GPU has fallen off the bus.",
             "NVRM: Xid (PCI:0000:4b:00): 31, pid=991, name=python, Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS",
             "NVRM: Xid (PCI:0000:4b:00): 43, pid=991, name=python, Ch 00000010",
         ),
@@ -36,6 +37,8 @@ SIGNATURES = (
     Signature(
         pattern="fallen off the bus",
         source="NVIDIA driver 300-590 kernel module (NVRM), Xid 79; NVML nvmlErrorString",
+        message="A GPU has fallen off the bus: the driver cannot reach it any more",
+        hint="drain the node and reboot it, which alone brings the GPU back; if it happens again, check the GPU's power, cooling and seat, and have it replaced",
         examples=("NVRM: Xid (PCI:0000:b3:00): 79, GPU has fallen off the bus.",),
         level=Level.CERTAIN,
         masks=_VICTIMS,

@@ -96,20 +96,23 @@ SIGNATURES = (
     ),
     Signature(
         # CUDA's own words for error 999: an unknown internal error; any call may report it
-        pattern=r"CUDA error: unknown error",
-        source="torch 1.5-2.15 c10/cuda/CUDAException.cpp; CUDA 10-13 cudaGetErrorString, driver_types.h",
+        pattern=r"CUDA error(?:: | 999 ')unknown error",
+        source="torch 1.5-2.15 c10/cuda/CUDAException.cpp; marian 1.7-1.12 src/tensors/gpu/cuda_helpers.h; CUDA 10-13 cudaGetErrorString, driver_types.h",
         level=Level.HINT,
         message="CUDA failed with an error that it does not explain (unknown error)",
         hint="look for `Xid` in `dmesg`, and run again with `CUDA_LAUNCH_BLOCKING=1`; if"
         ' `python -c "import torch; torch.zeros(1).cuda()"` fails too, the driver is in a bad state:'
         " reload `nvidia_uvm` or reboot",
-        examples=("RuntimeError: CUDA error: unknown error",),
-        not_examples=(),
+        examples=(
+            "RuntimeError: CUDA error: unknown error",
+            "Error: CUDA error 999 'unknown error' - /x/gpu/algorithm.cu:54: cudaStreamSynchronize(0)",
+        ),
+        not_examples=("CUDA error 999 of unknown error",),
         masks=_VICTIMS,
     ),
     Signature(
-        pattern=r"(?:CUDA (?:driver )?error: |cuda runtime error \(\d{1,4}\) : |cudaError[A-Z]\w{1,40}: )(?P<what>an illegal memory access was encountered|unspecified launch failure|misaligned address|invalid program counter|operation not supported on global/shared address space|hardware stack error)",
-        source="torch 1.9-2.13 c10/cuda/CUDAException.cpp, 0.3-1.8 aten/src/THC/THCGeneral.cpp; CUDA 7.0-13.0 cudaGetErrorString, after cudaGetErrorName in cupy and numba",
+        pattern=r"(?:CUDA (?:driver )?error: |CUDA error \d{1,4} '|cuda runtime error \(\d{1,4}\) : |cudaError[A-Z]\w{1,40}: )(?P<what>an illegal memory access was encountered|unspecified launch failure|misaligned address|invalid program counter|operation not supported on global/shared address space|hardware stack error)",
+        source="torch 1.9-2.13 c10/cuda/CUDAException.cpp, 0.3-1.8 aten/src/THC/THCGeneral.cpp; marian 1.7-1.12 src/tensors/gpu/cuda_helpers.h; CUDA 7.0-13.0 cudaGetErrorString, after cudaGetErrorName in cupy and numba",
         message="A CUDA kernel failed: {what}",
         examples=(
             "RuntimeError: CUDA error: an illegal memory access was encountered",
@@ -119,6 +122,7 @@ SIGNATURES = (
             "torch.AcceleratorError: CUDA error: operation not supported on global/shared address space",
             "RuntimeError: CUDA error: hardware stack error",
             "RuntimeError: CUDA driver error: an illegal memory access was encountered",
+            "Error: CUDA error 716 'misaligned address' - /x/gpu/algorithm.cu:54: cudaStreamSynchronize(0)",
             "RuntimeError: cuda runtime error (77) : an illegal memory access was encountered at /x/THC/THCReduceAll.cuh:327",
             "CUDARuntimeError: cudaErrorLaunchFailure: unspecified launch failure",
         ),

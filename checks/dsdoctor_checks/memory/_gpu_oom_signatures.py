@@ -183,12 +183,15 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDA [Ee]rror: out of memory",
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDA (?:[Ee]rror: |error 2 ')out of memory",
         source=(
             "CUDA 7-13 cudart cudaGetErrorString, as torch 1.5-2.13 c10/cuda/CUDAException.cpp "
-            "prints it"
+            "and marian 1.7-1.12 src/tensors/gpu/cuda_helpers.h print it"
         ),
-        examples=("torch.AcceleratorError: CUDA error: out of memory",),
+        examples=(
+            "torch.AcceleratorError: CUDA error: out of memory",
+            "Error: CUDA error 2 'out of memory' - /x/gpu/device.cu:32: cudaMalloc(&data_, size)",
+        ),
         level=Level.STRONG,
         masks=(
             "nccl-timeout-watchdog",

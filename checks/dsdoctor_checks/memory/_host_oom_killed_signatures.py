@@ -133,12 +133,13 @@ SIGNATURES = (
         hint=LOOK_FIRST,
     ),
     Signature(
-        pattern=r"exit(?:ed with)? (?:code|status) (?:137|-9)\b",
+        pattern=r"exit(?:ed with)? (?:code|status) (?:137|-9)\b|\bExit code: -9\b",
         source=(
             "launchers that print a status: PyCharm, docker, kubernetes, accelerate 0.1-1.15 "
-            "(subprocess)"
+            "(subprocess), sglang 0.4-0.5 (entrypoints/engine.py)"
         ),
         examples=(
+            "[12-16 14:27:10] Exit code: -9",
             "Process finished with exit code 137 (interrupted by signal 9: SIGKILL)",
             "exit status 137",
             "exit code -9",

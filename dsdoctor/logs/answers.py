@@ -8,7 +8,7 @@ from msgspec import structs
 
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Hit, Scan
-from dsdoctor.logs.knowledge import Answered
+from dsdoctor.logs.knowledge import INDEXED, Answered
 from dsdoctor.logs.products import products_in
 from dsdoctor.model.condition import Level
 
@@ -74,11 +74,15 @@ def _words(hit: Hit, product: str) -> bool:
 
 
 def _worded(hit: Hit, text: str) -> Hit:
-    """A hit of a general pattern, with the more specific text of the index as its message."""
+    """A hit of a general pattern, with the more specific text of the index as its message.
+
+    A pattern below level STRONG fits many messages, and what it says of them is general, too.
+    """
     signature = hit.known.signature
-    if not text or signature.message:
+    sure = max(signature.level, INDEXED.level)
+    if not text or (signature.message and signature.level == sure):
         return hit
-    known = hit.known._replace(signature=structs.replace(signature, message=text))
+    known = hit.known._replace(signature=structs.replace(signature, message=text, level=sure))
     return structs.replace(hit, known=known)
 
 

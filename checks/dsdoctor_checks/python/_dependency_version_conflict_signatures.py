@@ -938,8 +938,8 @@ SIGNATURES = (
     Signature(
         pattern=r"Error: .{0,120}requires [Aa]ccelerate\b",
         source="transformers 4.38-5.24 quantizers/quantizer_bnb_4bit.py, quantizer_bnb_8bit.py",
-        message="transformers needs accelerate, or a newer one, for the quantized model",
-        hint="run `python -m pip install -U accelerate bitsandbytes`",
+        message="transformers needs accelerate, or a newer one",
+        hint="run `python -m pip install -U accelerate`, and `bitsandbytes` too for a quantized model",
         examples=(
             "ImportError: Using `bitsandbytes` 4-bit quantization requires accelerate: `pip install 'accelerate>=1.1.0'`",
             "ImportError: Using `bitsandbytes` 8-bit quantization requires Accelerate: `pip install accelerate` and the latest version of bitsandbytes: `pip install -i https://pypi.org/simple/ bitsandbytes`",

@@ -76,13 +76,15 @@ def _words(hit: Hit, product: str) -> bool:
 def _worded(hit: Hit, text: str) -> Hit:
     """A hit of a general pattern, with the more specific text of the index as its message.
 
-    A pattern below level STRONG fits many messages, and what it says of them is general, too.
+    What a pattern below level LIKELY says is as general as the pattern; what one says that quotes
+    the log is not.
     """
     signature = hit.known.signature
-    sure = max(signature.level, INDEXED.level)
-    if not text or (signature.message and signature.level == sure):
+    general = signature.level < Level.LIKELY and "{" not in signature.message
+    if not text or (signature.message and not general):
         return hit
-    known = hit.known._replace(signature=structs.replace(signature, message=text, level=sure))
+    level = INDEXED.level if general else signature.level
+    known = hit.known._replace(signature=structs.replace(signature, message=text, level=level))
     return structs.replace(hit, known=known)
 
 

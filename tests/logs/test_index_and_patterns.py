@@ -73,3 +73,16 @@ def test_words_elsewhere_in_the_log_say_which_toolkit_is_missing(
         "compile CUDA op(s)\n"
     )
     assert [cause.condition for cause in read(text).causes] == [condition]
+
+
+def test_the_sentence_of_the_index_replaces_that_of_a_general_pattern() -> None:
+    found = read(
+        'Traceback (most recent call last):\n  File "/home/me/train.py", line 9, in <module>\n'
+        '    loader = prepare()\n  File "/x/site-packages/accelerate/data_loader.py", line 428, in '
+        "__init__\n    raise ImportError(\n"
+        "ImportError: StatefulDataLoader is not available. Please install torchdata version 0.8.0"
+        " or higher to use it.\n"
+    )
+    (cause,) = found.causes
+    assert cause.condition == "dependency-version-conflict"
+    assert "torchdata 0.8" in cause.message

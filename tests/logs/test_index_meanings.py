@@ -29,10 +29,7 @@ def log(file: str, function: str, line: str) -> str:
                 "deepspeed.elasticity.config.ElasticityConfigError: Model-Parallel size cannot be less"
                 " than 1, given model-parallel size: 0"
             ),
-            (
-                "Correct the number of nodes, GPUs or model-parallel ranks of the elastic run; the"
-                " message names the value"
-            ),
+            "Set `model_parallel_size` of the section `elasticity` to 1 or more",
             id="sizes of an elastic run",
         ),
         pytest.param(

@@ -118,6 +118,7 @@ from dsdoctor.model.facts.script import (
     ScriptOptions,
     ScriptPaths,
     ScriptSyntax,
+    TrainingJob,
     WrongArgument,
 )
 from dsdoctor.model.facts.storage import Checkpoint, CheckpointFile, Place, Quota, Storage
@@ -163,6 +164,7 @@ from dsdoctor.model.fix_plan import (
 )
 from dsdoctor.model.observation import Observation
 from dsdoctor.model.partial import NotStated, is_partial
+from dsdoctor.model.ranks import Ranks, has_gpu_ids, ranks_of, visible_count
 from dsdoctor.model.units import whole
 
 __all__ = [
@@ -276,6 +278,7 @@ __all__ = [
     "Proof",
     "PythonPath",
     "Quota",
+    "Ranks",
     "RdmaPort",
     "Reach",
     "RecoveryAction",
@@ -302,6 +305,7 @@ __all__ = [
     "TorchBuild",
     "TorchLive",
     "TracebackRule",
+    "TrainingJob",
     "TriedCollective",
     "TriedGpu",
     "TriedPair",
@@ -314,13 +318,16 @@ __all__ = [
     "fail",
     "fix",
     "fixed_by",
+    "has_gpu_ids",
     "is_partial",
     "of_job",
     "ok",
     "prepended",
     "probe",
+    "ranks_of",
     "reach_of",
     "skip",
+    "visible_count",
     "warn",
     "whole",
     "without_fix",

@@ -28,6 +28,7 @@ from dsdoctor.model.facts.network import NcclFiles, Network
 from dsdoctor.model.facts.pci import PciTree
 from dsdoctor.model.facts.python import DeepSpeedLive, ModuleImports, TorchLive
 from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.facts.script import TrainingJob
 from dsdoctor.model.facts.storage import Checkpoint, Storage
 from dsdoctor.model.facts.toolchain import Compilers, CudaToolkits, ExtensionCache, Libaio
 from dsdoctor.model.partial import Source
@@ -46,7 +47,7 @@ NODE: frozenset[type[Fact]] = frozenset(
 )  # fmt: skip
 #: Facts about the job, which are read again for another job.
 JOB: frozenset[type[Fact]] = frozenset(
-    {DsConfig, LaunchCommand, Hostfile, MemoryDemand, Checkpoint}
+    {DsConfig, LaunchCommand, Hostfile, TrainingJob, MemoryDemand, Checkpoint}
 )
 #: Facts that can be read only where the environment runs; of a combination they are not known.
 BOTH: frozenset[type[Fact]] = frozenset(

@@ -20,10 +20,12 @@ from dsdoctor.model.facts.python import (
     TorchLive,
 )
 from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.facts.script import TrainingJob
 from dsdoctor.model.finding import Status
 from dsdoctor.model.matrix_of import build as build_matrix
 from dsdoctor.model.report import IN_CONTAINER, PatientLine, Report, Verdict
 from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.model.units import gib
 from dsdoctor.model.vital import VITAL
 from dsdoctor.paste.notes import paste_notes
 
@@ -143,7 +145,7 @@ def _describe_gpus(report: Report, snapshot: Snapshot) -> None:
     if matrix is not None:
         report.topology = matrix
     demand = snapshot.get(MemoryDemand)
-    if not isinstance(demand, Missing) and demand.source == "model":
+    if not isinstance(demand, Missing) and demand.source != "plan":
         report.memory = demand
 
 
@@ -162,6 +164,12 @@ def _note_run(report: Report, snapshot: Snapshot) -> None:
         report.notes.append(
             f"config `{run.config_path}` is checked because {run.config_named_by} uses it"
         )
+    job, demand = snapshot.get(TrainingJob), snapshot.get(MemoryDemand)
+    if isinstance(demand, MemoryDemand) and demand.source == "command":
+        named = "" if isinstance(job, Missing) else job.named_by
+        trained = not isinstance(job, Missing) and job.method and demand.on_gpu
+        much = f": about {gib(demand.gpu_bytes)} GiB on each GPU" if trained else ""
+        report.notes.append(f"memory was estimated because {named} names the model{much}")
     if run.followed:
         report.notes.append(f"the command that was checked is {run.followed}")
     if run.not_followed:

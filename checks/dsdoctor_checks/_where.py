@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from dsdoctor.api import Missing, NotStated, OsInfo, RunNeeds
+from dsdoctor.api import Missing, NotStated, OsInfo
 
 
 def on_host(os: OsInfo | Missing) -> str:
@@ -19,13 +19,12 @@ def on_host(os: OsInfo | Missing) -> str:
         return ""
 
 
-def recommend(run: RunNeeds) -> str:
-    """The command that looks for settings which fit, with the model of this run if it was given.
+def recommend(given: str) -> str:
+    """The command that looks for settings which fit, with the model of this run if it is known.
 
-    >>> recommend(RunNeeds(model_given="my models/llama"))
-    "dsdoctor recommend --model 'my models/llama'"
+    >>> recommend("my models/llama"), recommend("")
+    ("dsdoctor recommend --model 'my models/llama'", 'dsdoctor recommend --model MODEL')
     """
-    given = run.model_given
     shown = given if given.isprintable() and "`" not in given else ""
     return f"dsdoctor recommend --model {shlex.quote(shown) if shown else 'MODEL'}"
 

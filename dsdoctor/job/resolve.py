@@ -36,8 +36,9 @@ from dsdoctor.probes.command_line import (
 )
 from dsdoctor.probes.command_tables import COUNTING, ON_TRANSFORMERS, PRESETS
 from dsdoctor.probes.container_start import container_start
+from dsdoctor.probes.environment import allowed
 from dsdoctor.probes.launch_devices import Devices, devices_of
-from dsdoctor.probes.shell_lines import launches
+from dsdoctor.probes.shell_lines import commands_with_environment, launches
 from dsdoctor.probes.shell_programs import is_launch, unfollowed
 from dsdoctor.probes.yaml_files import (
     accelerate_values,
@@ -208,8 +209,24 @@ def _follow(
         activated = of_script(text, found[0].line, name, host, cwd) or activated
         followed = name if name.startswith("the") else f"line {found[0].line} of {name}"
         # `srun` with its options, or assignments, may precede the shell and apply to the job
-        words = (*words[:place], *found[0].words)
+        exports = _exports(text, found[0].line)
+        words = (*words[:place], *(("env", *exports) if exports else ()), *found[0].words)
     return words, followed, "shells that start other shells are nested too deeply", activated
+
+
+def _exports(text: str, line: int) -> tuple[str, ...]:
+    r"""What a script has exported before a command, as `env` takes it, where it concerns the job.
+
+    >>> _exports("export NNODES=2 CUDA_VISIBLE_DEVICES=0,1 HF_TOKEN=x NCCL_P2P_LEVEL=$A\nt", 2)
+    ('CUDA_VISIBLE_DEVICES=0,1', 'NNODES=2')
+    """
+    every = commands_with_environment(text, bool)
+    exported = next((variables for command, variables in every if command.line == line), {})
+    return tuple(
+        f"{name}={value}"
+        for name, value in sorted(exported.items())
+        if allowed(name) and not set(value) & set("$`") and value.isprintable()
+    )
 
 
 def _batch(words: Sequence[str], host: Host, cwd: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The GPU and host memory that the run needs, if --plan or --model is sufficient."""
+"""The GPU and host memory that the run needs, as far as the options or the command describe it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ from dsdoctor.api import (
     DeepSpeedInstall,
     Environment,
     Gpus,
+    Hostfile,
     LaunchCommand,
     Packages,
     RunNeeds,
+    TrainingJob,
     probe,
 )
 from dsdoctor.host import HostError
 from dsdoctor.model.facts.base import Missing, Why
 from dsdoctor.model.facts.memory import MemoryDemand
+from dsdoctor.model.ranks import hosts_of, ranks_of
+
+#: Keys that the memory model leaves out, and that change nothing but activations.
+_NO_STATE = frozenset(
+    f"activation_checkpointing.{key}"
+    for key in ("partition_activations", "cpu_checkpointing", "contiguous_memory_optimization")
+)
 
 
 @probe
@@ -24,23 +33,42 @@ def memory_demand(
     command: LaunchCommand | Missing,
     deepspeed: DeepSpeedInstall | Missing,
     packages: Packages | Missing,
+    job: TrainingJob | Missing,
+    hostfile: Hostfile | Missing,
 ) -> MemoryDemand:
-    """The demand, if --plan or --model is sufficient to compute it."""
-    if run.plan is None and run.model is None:
+    """The demand, if --plan, --model or the command is sufficient to compute it."""
+    named = run.config is not None or (not isinstance(job, Missing) and job.preset)
+    described = named and not isinstance(job, Missing) and job.shape is not None
+    if run.plan is None and run.model is None and not described:
         raise HostError(
-            Why.NOT_ASKED, "neither a plan nor a model was passed (`--plan`, `--model`)"
+            Why.NOT_ASKED,
+            "neither a plan nor a model was passed (`--plan`, `--model`), and the command does not"
+            " name a model that is known, with a DeepSpeed config",
         )
     # importing the memory model takes 35 ms, which other checks should not pay
     from dsdoctor.recommend import demand  # noqa: PLC0415  # see above
+    from dsdoctor.recommend.config_setting import left_out  # noqa: PLC0415
 
     if run.plan is not None:
         return demand.of_plan(run.plan)
     ranks, nodes = demand.ranks_of(run, gpus, env, command)
+    source = "model"
+    if run.model is None:
+        source = "command"
+        total = ranks_of(run, command, hostfile, env, gpus)
+        hosts = hosts_of(command, hostfile, env) if isinstance(command, LaunchCommand) else None
+        if total is None or not hosts or (ranks and total.count % hosts):
+            raise HostError(Why.ABSENT, "the number of ranks and hosts of the command is not known")
+        ranks, nodes = total.count // hosts if ranks else 0, hosts
+        others = [key for key in left_out(run.config or {}) if key not in _NO_STATE]
+        if others:
+            raise HostError(Why.UNSUPPORTED, f"the memory with `{others[0]}` is not known")
     return demand.demand_of(
-        run,
+        demand.completed(run, job),
         ranks,
         nodes,
         deepspeed,
         demand.free_of(gpus),
         demand.transformers_in(packages),
+        source=source,
     )

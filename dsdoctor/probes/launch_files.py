@@ -30,7 +30,7 @@ _SHELLS = re.compile(r"(?:ba|da|z|k)?sh")
 #: Syntax that only a shell understands: the command is then more than its first program.
 _SYNTAX = re.compile(r"[;&|<>`$*?~(){}]")
 #: Options of trainers for the model (transformers' examples, LLaMA-Factory, FastChat, axolotl).
-_MODELS = ("model_name_or_path", "pretrained_model_name_or_path", "base_model", "model_path")
+MODELS = ("model_name_or_path", "pretrained_model_name_or_path", "base_model", "model_path")
 #: Words of trainers that choose a checkpoint, or none, without its path.
 _CHOICES = frozenset(
     {"1", "0", "auto", "best", "false", "last", "latest", "no", "none", "null", "true", "yes"}
@@ -240,7 +240,7 @@ def model_of(command: LaunchCommand, run: RunNeeds) -> str | None:
     >>> model_of(LaunchCommand(script_args=("--model_path", "$MODEL")), RunNeeds())
     """
     swift = posixpath.basename(command.program) == "swift"
-    model = _option(command, run, *_MODELS, *(("model",) if swift else ()))
+    model = _option(command, run, *MODELS, *(("model",) if swift else ()))
     return None if not model or model.startswith("-") or _SYNTAX.search(model) else model
 
 
@@ -262,12 +262,12 @@ def _model(host: Host, command: LaunchCommand, run: RunNeeds) -> dict[str, Any]:
         absent = _PATH.match(model) is not None and _exists(host, folder) is False
         return {"model": model, "model_missing": absent and not _is_elsewhere(command, run)}
     name = "models--" + model.replace("/", "--")
-    places = _hub_caches(dict(host.env) | command.env)
+    places = hub_caches(dict(host.env) | command.env)
     there = [_exists(host, posixpath.join(place, name)) for place in places]
     return {"model": model, "model_cached": None if None in there else any(there)}
 
 
-def _hub_caches(variables: Mapping[str, str]) -> list[str]:
+def hub_caches(variables: Mapping[str, str]) -> list[str]:
     """Where models may be cached (huggingface_hub constants.py; transformers 4 utils/hub.py)."""
     named = ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE")
     return [

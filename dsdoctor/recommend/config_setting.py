@@ -8,6 +8,8 @@ from dsdoctor.recommend import optimizers
 from dsdoctor.recommend.setting import MAX_LIVE, PREFETCH, SUB_GROUP, Setting
 
 _PARTITIONED = 3
+#: Samples of a rank in one forward pass.
+MICRO_BATCH = "train_micro_batch_size_per_gpu"
 _FLOAT32 = frozenset({"fp32", "float32"})
 #: Default of `reduce_bucket_size`.
 _BUCKET = 500_000_000
@@ -95,7 +97,7 @@ def setting_of(  # one line for each key that affects memory
     return Setting(
         stage=stage,
         offload=offload,
-        micro_batch=_number(config.get("train_micro_batch_size_per_gpu"), 1),
+        micro_batch=_number(config.get(MICRO_BATCH), 1),
         accumulation=_number(config.get("gradient_accumulation_steps"), 1),
         world=max(world, 1) * nodes,
         nodes=nodes,

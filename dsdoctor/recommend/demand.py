@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from dsdoctor.api import (
     LaunchCommand,
     Packages,
     RunNeeds,
+    TrainingJob,
 )
 from dsdoctor.model import partial
 from dsdoctor.model.facts.base import Missing
@@ -24,7 +26,7 @@ from dsdoctor.model.facts.run import PlanNeeds
 from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.recommend import memory, releases
 from dsdoctor.recommend.choice import Limits
-from dsdoctor.recommend.config_setting import away, left_out, section, setting_of
+from dsdoctor.recommend.config_setting import MICRO_BATCH, away, left_out, section, setting_of
 from dsdoctor.recommend.device import QUANTISED_BITS
 from dsdoctor.recommend.options import HEADROOM, choose_attention, choose_images
 from dsdoctor.recommend.reach import reach
@@ -63,6 +65,8 @@ _PINNED = frozenset({"pinned rounding", "pinned cache"})
 #: What NVMe offload removes from host memory.
 _SWAPPED = frozenset({"master weights", "optimizer"})
 _PARTITIONED = 3
+#: Configs that come with ms-swift 4.2 (config/ of the package), by the name of `--deepspeed`.
+_PRESET = re.compile(r"(?:default-|deepspeed_)?zero([0-3])(_offload)?")
 
 
 def ranks_of(
@@ -193,6 +197,33 @@ def _fits(model: ModelShape, setting: Setting, free: int | None) -> tuple[Fit, .
     )
 
 
+def completed(run: RunNeeds, job: TrainingJob | Missing) -> RunNeeds:
+    """The request with what the command says of the training, where the request does not."""
+    if isinstance(job, Missing):
+        return run
+    config = run.config
+    if config is None and (preset := _PRESET.fullmatch(job.preset)):
+        to_cpu = {"device": "cpu"}
+        zero: dict[str, object] = {"stage": int(preset[1])}
+        if preset[2]:
+            zero["offload_optimizer"] = to_cpu
+            zero |= {"offload_param": to_cpu} if preset[1] == "3" else {}
+        config = {"bf16": {"enabled": "auto"}, "zero_optimization": zero}
+    if config is not None and job.micro_batch and config.get(MICRO_BATCH) in ("auto", None):
+        config = {**config, MICRO_BATCH: job.micro_batch}
+    adapters = run.finetune is None and job.method == "lora" and job.lora_rank
+    changed: RunNeeds = msgspec.structs.replace(
+        run,
+        config=config,
+        model=job.shape if run.model is None else run.model,
+        model_given=run.model_given or job.path,
+        sequence=run.sequence or job.sequence,
+        finetune=run.finetune or job.method or None,
+        lora_rank=job.lora_rank if adapters else run.lora_rank,
+    )
+    return changed
+
+
 def demand_of(
     run: RunNeeds,
     ranks: int,
@@ -200,8 +231,10 @@ def demand_of(
     deepspeed: DeepSpeedInstall | Missing,
     free: int | None = None,
     transformers: str | None = None,
+    *,
+    source: str = "model",
 ) -> MemoryDemand:
-    """The demand of --model with --config on these GPUs and hosts.
+    """The demand of a model with --config on these GPUs and hosts.
 
     Args:
         run: the request.
@@ -210,6 +243,7 @@ def demand_of(
         deepspeed: its release decides the default of `pin_memory`.
         free: free bytes of the fullest GPU, None = not known.
         transformers: its release decides how T5 computes attention, None = not known.
+        source: `model` if it was given with --model, or `command`.
     """
     model = shape_of(run.model or {})
     known = None if isinstance(deepspeed, Missing) else deepspeed.version
@@ -252,7 +286,7 @@ def demand_of(
     assumed.append("activations are recomputed")
     if model.stated_parameters is not None:
         assumed.append("the shape of a typical model of that size")
-    if not isinstance((run.config or {}).get("train_micro_batch_size_per_gpu"), int):
+    if not isinstance((run.config or {}).get(MICRO_BATCH), int):
         assumed.append(f"micro-batch of {setting.micro_batch}")
     if run.sequence is None:
         assumed.append(f"sequences of {sequence} tokens")
@@ -266,8 +300,12 @@ def demand_of(
     assumed += [f"`{key}` is not counted" for key in left_out(run.config or {})]
     if run.config is None:
         assumed.append("no config: ZeRO-0 in fp32")
+    if source == "command":  # what depends on more than its options say is not judged
+        stated = model.stated_parameters is not None
+        assumed = ["the size that the model's name states"] if stated else []
     return MemoryDemand(
-        source="model",
+        source=source,
+        model=run.model_given,
         what=f"{model.name}{', adapters' if setting.lora_rank else ''}, {_words(setting, ranks)}",
         ranks_here=max(ranks, 1),
         on_gpu=ranks > 0,

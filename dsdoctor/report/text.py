@@ -124,7 +124,9 @@ def _lines(report: Report, verbosity: int, columns: int) -> Iterator[Line]:
             yield Line(clean(row), "table")
         yield from _wrap(topology.LEGEND, columns, "", "note")
         yield Line("")
-    if verbosity >= 0 and isinstance(report.memory, MemoryDemand):
+    # what the command alone describes is worth a table only to those who ask for everything
+    asked = isinstance(report.memory, MemoryDemand) and report.memory.source == "model"
+    if isinstance(report.memory, MemoryDemand) and verbosity >= (0 if asked else 1):
         from dsdoctor.report import demand  # noqa: PLC0415  # only with a model
 
         for row in demand.lines(report.memory):

@@ -379,3 +379,14 @@ def test_aliases_in_yaml_are_read_once() -> None:
 def test_a_program_that_may_be_empty_starts_nothing() -> None:
     text = 'if a; then run="" ; else run="torchrun t.py"; fi\n$run\n$gone\n'
     assert [job.words for job in launches(text)] == [("torchrun", "t.py")]
+
+
+def test_a_script_is_followed_with_what_it_exports() -> None:
+    text = "export CUDA_VISIBLE_DEVICES=0,1 OMP_NUM_THREADS=$N HF_TOKEN=secret\ntorchrun t.py\n"
+    text += "export NNODES=4\n"
+    host = FakeHost(files={"/w/run.sh": text})
+    found = resolve(RunNeeds(cwd="/w", command=("bash", "run.sh")), host)
+    assert found.command == ("env", "CUDA_VISIBLE_DEVICES=0,1", "torchrun", "t.py")
+    assert found.visible_devices == "0,1"
+    inside = resolve(RunNeeds(cwd="/w", command=("srun", "-n", "2", "bash", "run.sh")), host)
+    assert inside.command[3:5] == ("env", "CUDA_VISIBLE_DEVICES=0,1")

@@ -6,69 +6,67 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.job import request as job_request
-from dsdoctor.model.facts.base import Missing, Why
-from dsdoctor.model.facts.gpu import Gpu, Gpus
-from dsdoctor.model.facts.launch import LaunchCommand
+from dsdoctor.model.facts.memory import MemoryDemand
 from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.facts.script import TrainingJob
 from dsdoctor.model.run_record import Figures, Prediction, RunRecord
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.model.units import GIB
-from dsdoctor.recommend.demand import demand_of
 from dsdoctor.run.ending import success_line
 from dsdoctor.run.prediction import predict
 
-CONFIG: dict[str, Any] = {
-    "train_micro_batch_size_per_gpu": "auto",
-    "bf16": {"enabled": True},
-    "zero_optimization": {"stage": 2},
-}
-COMMAND = (
-    "deepspeed", "--num_gpus", "2", "train.py", "--model_name_or_path", "0.5B", "--max_length",
-    "1024", "--per_device_train_batch_size", "2", "--deepspeed", "ds.json",
-)  # fmt: skip
+DEMAND: dict[str, Any] = {
+    "source": "command", "what": "m, ZeRO-2 on 2 GPUs", "ranks_here": 2, "gpu_bytes": 18 * GIB,
+    "plain_bytes": 25 * GIB, "host_bytes": 4 * GIB,
+}  # fmt: skip
+JOB: dict[str, Any] = {"model": "m", "method": "full", "micro_batch": 2, "sequence": 1024}
 
 
-def machine(command: tuple[str, ...], config: dict[str, Any] | None) -> Snapshot:
+def machine(
+    demand: dict[str, Any] | None = None, job: dict[str, Any] | None = None, **config: Any
+) -> Snapshot:
     made = Snapshot()
-    made.put(RunNeeds(command=command, config=config))
-    made.put(Gpus(gpus=tuple(Gpu(index=index, uuid=f"GPU-{index}") for index in range(2))))
-    made.put(LaunchCommand(launcher="deepspeed", argv=command, options={"num_gpus": "2"}))
+    made.put(RunNeeds(config=config))
+    made.put(MemoryDemand(**{**DEMAND, **(demand or {})}))
+    made.put(TrainingJob(**{**JOB, **(job or {})}))
     return made
 
 
 def test_the_prediction_is_that_of_recommend() -> None:
-    found = predict(machine(COMMAND, CONFIG))
-    asked = RunNeeds(
-        command=COMMAND, model=job_request.shape("0.5B"), sequence=1024, finetune="full",
-        config={**CONFIG, "train_micro_batch_size_per_gpu": 2},
-    )  # fmt: skip
-    none = Missing(why=Why.ABSENT, detail="")
+    found = predict(machine())
+    assert found == Prediction(
+        gpu_bytes=18 * GIB, assumed="activation checkpointing", host_bytes=4 * GIB, ranks=2
+    )
+
+
+@pytest.mark.parametrize(("recomputed", "peak"), [(True, 18), (False, 25)], ids=["on", "off"])
+def test_the_command_says_whether_activations_are_kept(recomputed: bool, peak: int) -> None:
+    found = predict(machine(job={"checkpointing": recomputed}))
     assert found is not None
-    assert found.gpu_bytes == demand_of(asked, 2, 1, none).gpu_bytes > GIB
-    assert found.host_bytes == demand_of(asked, 2, 1, none).host_bytes
-    assert (found.assumed, found.ranks) == ("activation checkpointing", 2)
-    full = predict(machine((*COMMAND, "--gradient_checkpointing"), CONFIG))
-    assert full is not None
-    assert full.assumed == ""
+    assert (found.gpu_bytes, found.assumed) == (peak * GIB, "")
+
+
+def test_the_config_may_state_the_batch() -> None:
+    assert predict(machine(job={"micro_batch": None})) is None
+    assert predict(machine(job={"micro_batch": None}, train_micro_batch_size_per_gpu=2)) is not None
 
 
 @pytest.mark.parametrize(
-    ("command", "config"),
+    ("demand", "job"),
     [
-        (COMMAND, None),
-        ((*COMMAND, "--use_lora"), CONFIG),
-        (COMMAND[:4] + COMMAND[6:], CONFIG),
-        (COMMAND[:6] + COMMAND[8:], CONFIG),
-        (COMMAND[:8] + COMMAND[10:], CONFIG),
-        (tuple("nobody/nothing" if word == "0.5B" else word for word in COMMAND), CONFIG),
+        pytest.param({"source": "model"}, {}, id="of --model"),
+        pytest.param({"on_gpu": False}, {}, id="no GPU"),
+        pytest.param({"assumed": ("a size",)}, {}, id="only the size is known"),
+        pytest.param({}, {"method": "lora"}, id="adapters"),
+        pytest.param({}, {"method": ""}, id="it is not known what is trained"),
+        pytest.param({}, {"sequence": None}, id="no length"),
     ],
-    ids=["no config", "adapters", "no model", "no length", "no batch", "unknown model"],
 )
 def test_what_the_command_does_not_say_is_not_guessed(
-    command: tuple[str, ...], config: dict[str, Any] | None
+    demand: dict[str, Any], job: dict[str, Any]
 ) -> None:
-    assert predict(machine(command, config)) is None
+    assert predict(machine(demand, job)) is None
+    assert predict(Snapshot()) is None
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from dsdoctor.api import DsConfig, Finding, fail, ok, skip, warn
-
-from ._ranks import Ranks
+from dsdoctor.api import DsConfig, Finding, Ranks, fail, ok, skip, warn
 
 EFFECT = "`Check batch related parameters`: every rank stops in `deepspeed.initialize`"
 

@@ -43,12 +43,12 @@ from dsdoctor.api import (
     check,
     fail,
     ok,
+    ranks_of,
     skip,
 )
 from dsdoctor_checks._util import at_least
 
 from ._batch_equation import EFFECT, counted, divisor, unequal
-from ._ranks import ranks_of
 from ._repairable import offered
 from ._tables import BATCH_KEYS, REMOVED_SINCE, enabled
 from ._trainer_options import Conflict, conflicts

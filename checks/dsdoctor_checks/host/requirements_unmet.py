@@ -136,7 +136,7 @@ def _gpu_floors(
                     name,
                     f"{have:.1f} GiB",
                     f"{floors.gpu_memory_gib:g} GiB",
-                    f"choose GPUs with more memory, or see what `{recommend(run)}` suggests",
+                    f"choose GPUs with more memory, or see what `{recommend(run.model_given)}` suggests",
                     gpu=gpu.index,
                     memory_gib=round(have, 1),
                     wanted_gib=floors.gpu_memory_gib,

@@ -32,12 +32,12 @@ from dsdoctor.api import (
     Why,
     check,
     fail,
+    has_gpu_ids,
     ok,
     skip,
+    visible_count,
 )
 from dsdoctor_checks._util import hosts_may_be_listed
-
-from ..config._ranks import has_gpu_ids, visible_count  # noqa: TID252  # families of one pack share it
 
 CONDITION = Condition("invalid-device-ordinal", id="DSD1205", scope=Scope.JOB, since="0.1")
 

@@ -5,6 +5,10 @@ Weights, gradients and optimizer states must fit on the GPU (or on the host, wit
 first step. Activations and logits need memory on top of that. A run that does not fit stops with
 `CUDA out of memory`, often after minutes of loading.
 
+The model of `--model` is compared, or the one that the command or its script names. For the latter, only what
+does not depend on the data counts, and if the script may train fewer parameters (LoRA, frozen
+layers), the need of adapters on 4-bit weights.
+
 ## What to do
 Raise the ZeRO stage, offload the optimizer, lower the micro-batch or the sequence length, or use
 more GPUs. `dsdoctor recommend --model MODEL` compares these options.
@@ -61,7 +65,7 @@ def _missing_gpus(run: RunNeeds, used: tuple[Gpu, ...]) -> Finding | None:
     )
 
 
-def _compare(demand: MemoryDemand, run: RunNeeds, total: int, free: int) -> Finding:
+def _compare(demand: MemoryDemand, total: int, free: int) -> Finding:
     """Compares the demand with the total memory of the smallest GPU, then with its free memory."""
     state, whole = demand.gpu_state_bytes, demand.gpu_bytes
     floor = state if demand.gpu_floor_bytes is None else demand.gpu_floor_bytes
@@ -76,10 +80,21 @@ def _compare(demand: MemoryDemand, run: RunNeeds, total: int, free: int) -> Find
         "items": demand.gpu_items,
         "assumed": list(demand.assumed),
     }
+    by_command = demand.source == "command"
     assumed = f" (assumed: {', '.join(demand.assumed)})" if demand.assumed else ""
     least = f"but the smallest chosen GPU has {gib(total)} GiB"
     items = itemized(demand.gpu_items)
-    hint = f"run `{recommend(run)}` for a ZeRO stage, offload and micro-batch that fit"
+    hint = f"run `{recommend(demand.model)}` for a ZeRO stage, offload and micro-batch that fit"
+    if by_command and floor < state:  # the command does not say what is trained
+        if floor <= total:
+            return ok(**evidence)
+        return fail(
+            f"{demand.what} needs {gib(floor)} GiB on each GPU even for LoRA adapters on 4-bit"
+            f" weights, {least}",
+            effect=f"the run stops with `CUDA out of memory`{assumed}",
+            hint=hint,
+            **evidence,
+        )
     if floor <= total < state:
         return warn(
             f"{demand.what} needs {gib(state)} GiB on each GPU before any activation, {least}; "
@@ -96,7 +111,7 @@ def _compare(demand: MemoryDemand, run: RunNeeds, total: int, free: int) -> Find
             hint=hint,
             **evidence,
         )
-    if whole > total:
+    if whole > total and not by_command:  # samples may be shorter than the longest
         return warn(
             f"{demand.what} needs about {gib(whole)} GiB on each GPU, {least} ({items})",
             effect=f"the run may stop with `CUDA out of memory`{assumed}",
@@ -139,4 +154,4 @@ def gpu_memory_is_enough(
         yield skip("the memory of no chosen GPU could be read")
         return
     free = min(total if free is None else free for total, free in sizes)
-    yield _compare(demand, run, min(total for total, _ in sizes), free)
+    yield _compare(demand, min(total for total, _ in sizes), free)

@@ -79,8 +79,11 @@ def host_memory_is_enough(
     needed = demand.host_bytes
     sure = demand.host_state_bytes
     floor = sure if demand.host_floor_bytes is None else demand.host_floor_bytes
+    if demand.source == "command":  # how it loads the weights, and what it trains, may differ
+        needed = sure = floor
+    unsure = demand.source == "command" and demand.host_floor_bytes is not None
     open_ways = floor <= usable < sure
-    lost = demand.pinned_rounding_bytes
+    lost = 0 if unsure else demand.pinned_rounding_bytes
     evidence: dict[str, Any] = {
         "source": demand.source,
         "needed_gib": gib(needed),
@@ -119,7 +122,9 @@ def host_memory_is_enough(
     )
     hints.append(f"or {_less(demand)}")
     yield (fail if floor > usable else warn)(
-        f"{demand.what} needs {gib(needed)} GiB of host memory ({itemized(demand.host_items)})"
+        f"{demand.what} needs {gib(needed)} GiB of host memory"
+        f"{'' if demand.source == 'command' else f' ({itemized(demand.host_items)})'}"
+        f"{' even for LoRA adapters on 4-bit weights' if unsure else ''}"
         f"{rounding}, but {holds}"
         f"{f'; {otherwise(demand)}' if open_ways else ''}",
         effect="the kernel kills a rank (exit code -9); pinned memory cannot be swapped out",

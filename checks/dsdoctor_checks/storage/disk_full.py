@@ -21,11 +21,14 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    LaunchCommand,
     Limits,
+    Missing,
     Place,
     RunNeeds,
     Scope,
     Storage,
+    TrainingJob,
     check,
     fail,
     ok,
@@ -60,15 +63,31 @@ class DiskLimits(Limits, frozen=True, kw_only=True):
     nvme_mib: float = 1024
 
 
-def _required_bytes(place: Place, run: RunNeeds, limits: DiskLimits) -> tuple[float, str, bool]:
+def _saved_bytes(job: TrainingJob | Missing, command: LaunchCommand | Missing) -> int | None:
+    """Bytes of a checkpoint of what the command trains on this host alone; None = not known."""
+    if isinstance(job, Missing) or isinstance(command, Missing):
+        return None
+    count = (job.shape or {}).get("parameters")
+    alone = command.num_nodes in (None, 1) and not (command.hostfile or "nnodes" in command.options)
+    if alone and job.method == "full" and job.saves_states and isinstance(count, int):
+        return CHECKPOINT_BYTES * count
+    return None
+
+
+def _required_bytes(
+    place: Place, run: RunNeeds, limits: DiskLimits, saved: int | None
+) -> tuple[float, str, bool]:
     """Bytes that a place needs, what for, and whether the run certainly fails without them."""
     count = parameters(run)
     if place.purpose == "--writable":
         if count is not None:
             return CHECKPOINT_BYTES * count, "one checkpoint of this model needs {size}", True
         return limits.output_mib * MIB, "checkpoints need {size} at least", False
-    if place.purpose == "--output_dir":  # adapters may be small
-        return limits.cache_mib * MIB, "checkpoints need {size} at least", False
+    if place.purpose == "--output_dir":
+        whole = saved if run.config is not None else None
+        least = limits.cache_mib * MIB  # adapters may be small
+        of = "checkpoints need {size} at least"
+        return whole or least, "one checkpoint of this model needs {size}" if whole else of, False
     if place.purpose == "NVMe offload":
         states = nvme_bytes(run, place.path)
         if states is not None:
@@ -89,12 +108,19 @@ def _required_bytes(place: Place, run: RunNeeds, limits: DiskLimits) -> tuple[fl
 
 
 @check(CONDITION)
-def places_have_room(storage: Storage, run: RunNeeds, limits: DiskLimits) -> Iterator[Finding]:
+def places_have_room(
+    storage: Storage,
+    run: RunNeeds,
+    limits: DiskLimits,
+    job: TrainingJob | Missing,
+    command: LaunchCommand | Missing,
+) -> Iterator[Finding]:
     """Compares the free space of each file system with the most that a place on it needs."""
+    saved = _saved_bytes(job, command)
     seen = False
     for places in by_mount(p for p in storage.places if p.free_bytes is not None and p.total_bytes):
         seen = True
-        needs = [(*_required_bytes(place, run, limits), place) for place in places]
+        needs = [(*_required_bytes(place, run, limits, saved), place) for place in places]
         bytes_needed, what, certain, place = max(needs, key=lambda row: row[0])
         free = place.free_bytes or 0
         if free >= bytes_needed:

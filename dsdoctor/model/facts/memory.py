@@ -62,10 +62,13 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryDemand(Fact, frozen=True, kw_only=True):
-    """Memory that the run needs according to the memory model, from --plan or --model and --config.
+    """Memory that the run needs according to the memory model.
+
+    It is that of --plan, of --model with --config, or of the model that the command names.
 
     Attributes:
-        source: `plan` or `model`.
+        source: `plan`, `model` (of --model) or `command`.
+        model: what `--model` takes for this model; "" = the plan describes it.
         what: the configuration in words (`ZeRO-2 with the optimizer offloaded on 4 GPUs`).
         ranks_here: number of ranks on this host.
         on_gpu: the ranks run on GPUs.
@@ -91,6 +94,7 @@ class MemoryDemand(Fact, frozen=True, kw_only=True):
 
     source: str
     what: str
+    model: str = ""
     ranks_here: int = 1
     on_gpu: bool = True
     gpu_bytes: int = 0

@@ -129,3 +129,34 @@ class ScriptPaths(Fact, frozen=True, kw_only=True):
     script: str
     folder: str = ""
     missing: tuple[MissingPath, ...] = ()
+
+
+class TrainingJob(Fact, frozen=True, kw_only=True):
+    """The model that the command trains, and how, as far as its options and its script say.
+
+    Attributes:
+        model: the model as it is named; "" = unknown.
+        named_by: what names it: an option, or a line of the script.
+        path: what `recommend --model` takes for it: a name that is known, or a folder.
+        shape: its shape, as in `RunNeeds.model`; None = unknown.
+        preset: the DeepSpeed config that comes with the trainer, if the command chooses one.
+        method: `full` (all parameters are trained), `lora` (adapters), or "" if it is not known
+            which parameters are trained, or whether any are.
+        lora_rank: rank of the adapters; None = not stated.
+        micro_batch: samples of a rank in one forward pass; None = not stated.
+        sequence: the most tokens of a sample; None = not stated.
+        checkpointing: activations are recomputed; None = not stated.
+        saves_states: the trainer saves optimizer states with the weights; None = unknown.
+    """
+
+    model: str = ""
+    named_by: str = ""
+    path: str = ""
+    shape: dict[str, object] | None = None
+    preset: str = ""
+    method: str = ""
+    lora_rank: int | None = None
+    micro_batch: int | None = None
+    sequence: int | None = None
+    checkpointing: bool | None = None
+    saves_states: bool | None = None

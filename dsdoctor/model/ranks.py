@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import posixpath
+
 import msgspec
 
-from dsdoctor.api import Environment, Gpus, Hostfile, LaunchCommand, Missing, RunNeeds, whole
+from dsdoctor.model.facts.base import Missing
+from dsdoctor.model.facts.gpu import Gpus
+from dsdoctor.model.facts.launch import Hostfile, LaunchCommand
+from dsdoctor.model.facts.machine import Environment
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.units import whole
+
+#: Trainers that call torchrun by themselves, with the ranks on each host without `NPROC_PER_NODE`;
+#: 0 = one for each GPU (ms-swift 4.2 cli/main.py; LLaMA-Factory 0.9 launcher.py).
+_TRAINERS = {"swift": 1, "llamafactory-cli": 0}
 
 
 class Ranks(msgspec.Struct, frozen=True):
@@ -26,7 +37,8 @@ def visible_count(
 ) -> int | None:
     """Number of devices in `CUDA_VISIBLE_DEVICES`; None when it is not set.
 
-    Accelerate sets it to its `gpu_ids` (1.15 utils/launch.py). CUDA ignores an index that is not below `have`, the number of GPUs, and all entries after it.
+    Accelerate sets it to its `gpu_ids` (1.15 utils/launch.py). CUDA ignores an index that is not
+    below `have`, the number of GPUs, and all entries after it.
     """
     value = visible_devices(command, environment)
     if value is None:
@@ -141,7 +153,32 @@ def _of_command(
         return None if count is None else Ranks(count, "`mpirun`")
     if kind == "python":
         return Ranks(1, "plain `python`")
-    return None
+    return _of_trainer(command, environment, gpus)
+
+
+def _of_trainer(
+    command: LaunchCommand, environment: Environment | Missing, gpus: Gpus | Missing
+) -> Ranks | None:
+    """Ranks of trainers that call torchrun with variables (sources: `_TRAINERS`)."""
+    program = posixpath.basename(command.program)
+    if program not in _TRAINERS:
+        return None
+    each = _of_variable(command, environment, "NPROC_PER_NODE", _TRAINERS[program])
+    if each == 0:
+        local = _machine(command, environment, gpus)
+        each = local.count if local else None
+    nodes = _of_variable(command, environment, "NNODES", 1)
+    return None if not each or not nodes else Ranks(each * nodes, f"`{program}`")
+
+
+def _of_variable(
+    command: LaunchCommand, environment: Environment | Missing, name: str, default: int
+) -> int | None:
+    """The number that a variable states; None if it states something else."""
+    value = command.env.get(name)
+    if value is None and isinstance(environment, Environment):
+        value = environment.get(name)
+    return default if value is None else whole(value)
 
 
 def ranks_of(
@@ -161,3 +198,30 @@ def ranks_of(
     if run.expect_gpus:
         return Ranks(run.expect_gpus, "the number of GPUs requested")
     return _machine(None, environment, gpus)
+
+
+def hosts_of(
+    command: LaunchCommand, hostfile: Hostfile | Missing, environment: Environment | Missing
+) -> int | None:
+    """On how many hosts a command of a launcher or trainer starts ranks.
+
+    None: another launcher starts them, or their number cannot be determined.
+    """
+    kind = command.inner or command.launcher
+    if posixpath.basename(command.program) in _TRAINERS:
+        return _of_variable(command, environment, "NNODES", 1) or None
+    if kind == "torchrun":
+        return command.num_nodes or (None if "nnodes" in command.options else 1)
+    if kind == "accelerate":
+        stated = "num_machines" in command.options
+        return _number(command, "num_machines") if stated else 1
+    if kind != "deepspeed" or (isinstance(hostfile, Missing) and command.hostfile):
+        return None
+    if command.num_nodes:
+        return command.num_nodes
+    if command.include:
+        chosen = command.filter_slots(command.include)
+        return len(chosen) if chosen else None
+    if isinstance(hostfile, Missing) or not hostfile.entries:
+        return 1
+    return None if command.exclude else len(hostfile.entries)

@@ -81,10 +81,13 @@ def test_what_is_translated_is_in_the_source(name: str) -> None:
         "config._engine_rules",
         "_killed",
         "storage._util",
-        "config._ranks",
     ):
         known |= _templates(f"dsdoctor_checks.{shared}")
-    for module in ("dsdoctor.hostfile", "dsdoctor.probes.storage"):  # their words reach a message
+    for module in (
+        "dsdoctor.hostfile",
+        "dsdoctor.probes.storage",
+        "dsdoctor.model.ranks",
+    ):  # their words reach a message
         known |= _templates(module)
     known |= {unit.title, unit.hint, *(signature.hint for signature in unit.signatures)}
     known |= {signature.message for signature in unit.signatures}

@@ -9,6 +9,8 @@ A *condition file* holds a docstring (its page), `CONDITION`, and a check, `SIGN
 The type annotations are the dependencies. `X` gives the fact, or the check does not run and the
 engine says why; `X | Missing` gives the fact or the reason; a `Limits` subclass gives thresholds.
 A check that yields nothing is `ok`.
+
+Over 400 lines because it lists every name that a pack may import.
 """
 
 from __future__ import annotations

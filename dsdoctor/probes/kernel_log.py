@@ -32,6 +32,10 @@ _HMM = "request_free_mem_region() err"
 _REFUSED = re.compile(
     r"NVRM: The NVIDIA GPU ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"
 )
+#: Written whenever a program opens the GPU (the same file; older drivers leave out the address).
+_NOT_STARTED = re.compile(
+    r"NVRM: GPU ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]): RmInitAdapter failed"
+)
 _FALLEN = "fallen off the bus and is not responding to commands"
 _SEVERITY = {"corrected": "corrected", "fatal": "fatal"}
 
@@ -62,6 +66,7 @@ def parse_log(text: str, uptime: float | None, source: str) -> KernelLog:
     begins: float | None = None
     hmm_failed = False
     fallen: dict[str, None] = {}
+    not_started: dict[str, None] = {}
     refused = ""
     for raw in text.splitlines():
         stamp = _STAMP.match(raw)
@@ -92,6 +97,8 @@ def parse_log(text: str, uptime: float | None, source: str) -> KernelLog:
             refused = found[1].lower()
         elif _FALLEN in raw and refused:
             fallen[refused] = None
+        elif "RmInitAdapter failed" in raw and (found := _NOT_STARTED.search(raw)):
+            not_started[found[1].lower()] = None
     return KernelLog(
         source=source,
         xids=tuple(xids[-KEPT:]),
@@ -101,6 +108,7 @@ def parse_log(text: str, uptime: float | None, source: str) -> KernelLog:
         ),
         hmm_failed=hmm_failed,
         fallen=tuple(fallen),
+        not_started=tuple(not_started),
         begins_s=begins,
     )
 
@@ -161,4 +169,4 @@ def _in_words(reasons: list[str]) -> str:
 @probe
 def fallen_gpus(log: KernelLog) -> FallenGpus:
     """Takes them from the log."""
-    return FallenGpus(bdfs=log.fallen)
+    return FallenGpus(bdfs=log.fallen, not_started=log.not_started)

@@ -7,7 +7,7 @@ import pytest
 from dsdoctor.api import NvidiaKernel
 from dsdoctor.host import HostError
 from dsdoctor.model.facts.base import Why
-from dsdoctor.probes.kernel_log import kernel_log, parse_log
+from dsdoctor.probes.kernel_log import fallen_gpus, kernel_log, parse_log
 from dsdoctor.process import Result
 from dsdoctor.testing import FakeHost
 from tests.checks import machines
@@ -141,3 +141,27 @@ def test_a_gpu_with_another_fault_has_not_fallen() -> None:
         "<3>[ 1.0] NVRM: installed in this system requires use of the NVIDIA open kernel modules.\n"
     )
     assert parse_log(line, 100.0, "dmesg").fallen == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param(
+            "NVRM: GPU 0000:81:00.0: RmInitAdapter failed! (0x25:0x40:1470)",
+            ("0000:81:00.0",),
+            id="with the address",
+        ),
+        pytest.param(
+            "NVRM: GPU 0000:81:00.0: rm_init_adapter failed, device minor number 0",
+            (),
+            id="the line that follows it",
+        ),
+        pytest.param(
+            "NVRM: RmInitAdapter failed! (0x25:0xffff:1155)", (), id="of which GPU, it hides"
+        ),
+    ],
+)
+def test_a_gpu_that_the_driver_could_not_initialize(line: str, expected: tuple[str, ...]) -> None:
+    log = parse_log(f"<4>[ 903.6] {line}\n<4>[ 904.1] {line}\n", 1000.0, "dmesg")
+    assert log.not_started == expected
+    assert fallen_gpus.function(log).not_started == expected

@@ -218,15 +218,6 @@ SIGNATURES = (
         "new kernel, see `dkms status`",
     ),
     Signature(
-        pattern="RmInitAdapter failed",
-        source="NVIDIA driver 390-580 kernel module (NVRM)",
-        examples=("RmInitAdapter failed",),
-        level=Level.STRONG,
-        masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
-        message="The NVIDIA driver could not initialize a GPU",
-        hint="read the lines around it in `dmesg` and reboot; if it fails again, check that the driver supports the GPU, that its power is connected, and that it is seated properly",
-    ),
-    Signature(
         pattern="OS call failed or operation not supported on this OS",
         source="cuda runtime 12.9.79 libcudart.so.12",
         examples=(

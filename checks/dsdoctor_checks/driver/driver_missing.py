@@ -118,4 +118,16 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("no-gpu-visible", "cuda-init-driver-state"),
     ),
+    Signature(
+        pattern=r"NVRM: No NVIDIA (?:graphics adapter probed!|devices probed\.)",
+        source="NVIDIA driver 177-610 kernel module: nv.c",
+        message="The NVIDIA driver could take no GPU: another driver holds them, or it failed on each",
+        hint="run `lspci -nnk -d 10de:` to see which driver uses the GPU: blacklist `nouveau`, or take the GPU from `vfio-pci`, and reboot; otherwise read the `NVRM` lines before this one in `dmesg`",
+        examples=(
+            "NVRM: No NVIDIA graphics adapter probed!",
+            "[   12.345678] NVRM: No NVIDIA devices probed.",
+        ),
+        level=Level.STRONG,
+        masks=("no-gpu-visible", "cuda-init-driver-state"),
+    ),
 )

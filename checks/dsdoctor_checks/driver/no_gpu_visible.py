@@ -79,6 +79,7 @@ CONDITION = Condition(
         "container-lost-gpu",
         "libcuda-unusable",
         "kernel-module-unsuitable",
+        "gpu-lost",
         "docker-gpu-runtime-missing",
         "driver-too-old",
         "cpu-only-torch",

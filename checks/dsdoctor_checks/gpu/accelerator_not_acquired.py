@@ -115,6 +115,18 @@ SIGNATURES = (
         masks=_VICTIMS,
     ),
     Signature(
+        pattern="dcmi model initiali(?:zed|zation) failed, because the device is used",
+        source="Ascend driver 23-25 npu-smi",
+        message="Another container or process holds the Ascend NPU",
+        hint="an NPU serves one container at a time: end the others that mount it (`docker ps`), or give this one another card",
+        examples=(
+            "dcmi model initialized failed, because the device is used. ret is -8020",
+            "dcmi model initialization failed, because the device is used. ret is -8020",
+        ),
+        level=Level.STRONG,
+        masks=_VICTIMS,
+    ),
+    Signature(
         pattern=r"dcmi module initialize failed\. ret is -?\d+",
         source="Ascend driver 20-25 npu-smi",
         message="The tool of the Ascend driver cannot reach the driver",

@@ -2,7 +2,8 @@
 
 ## Why it matters
 The driver lists the GPU, but no call reaches it. CUDA fails on this GPU, and often on every other GPU
-of the machine, until it is back. In a container, only the container may have lost access.
+of the machine, until it is back. In a container, only the container may have lost access. A GPU that
+the driver could not initialize is not listed at all; the kernel log says `RmInitAdapter failed`.
 
 ## What to do
 Look for Xid 79 in the kernel log, then reboot the node. If the fault recurs, reseat the card and
@@ -24,21 +25,38 @@ from dsdoctor.api import (
     FallenGpus,
     Finding,
     Gpus,
+    Level,
     Missing,
     NotStated,
     NvidiaKernel,
+    OsInfo,
     PciGpu,
     RunNeeds,
     Scope,
+    Signature,
     check,
     fail,
     skip,
     warn,
 )
+from dsdoctor_checks._util import amount, variable
 
 from ._util import GPU_IS_LOST, NO_PERMISSION, RESET_REQUIRED, judged, named
 
-CONDITION = Condition("gpu-lost", id="DSD601", scope=Scope.NODE, since="0.1")
+CONDITION = Condition(
+    "gpu-lost",
+    id="DSD601",
+    scope=Scope.NODE,
+    since="0.1",
+    narrower=("kernel-module-unsuitable",),
+)
+
+
+HINT = (
+    "read the `NVRM` lines before it in `dmesg`, then power the node off and on; if it fails again,"
+    " enable Above 4G Decoding and Resizable BAR in the machine's firmware setup, check the power"
+    " cables, and reseat the card"
+)
 
 
 @check(CONDITION)
@@ -48,8 +66,9 @@ def gpus_answer(
     env: Environment | Missing,
     kernel: NvidiaKernel | Missing,
     fell: FallenGpus | Missing,
+    os: OsInfo | Missing,
 ) -> Iterator[Finding]:
-    """Judges errors that concern the whole GPU, and a GPU that the driver left on the bus."""
+    """Judges errors that concern the whole GPU, and a GPU that the driver does not list."""
     for gpu in judged(gpus, run, env):
         error = gpu.error
         if error is None or error.code == RESET_REQUIRED:
@@ -70,6 +89,7 @@ def gpus_answer(
             call=error.call,
             error=error.message,
         )
+    yield from _not_started(gpus, kernel, fell, _sees_all(os, env))
     left, taken = _left_on_bus(kernel)
     fallen = [gpu.bdf for gpu in left if isinstance(fell, FallenGpus) and gpu.bdf in fell.bdfs]
     if fallen:
@@ -95,6 +115,36 @@ def gpus_answer(
         )
 
 
+def _sees_all(os: OsInfo | Missing, env: Environment | Missing) -> bool:
+    """Whether a GPU that NVML does not list is not one of another job or container."""
+    return isinstance(os, OsInfo) and os.container is None and not variable(env, "SLURM_JOB_ID")
+
+
+def _not_started(
+    gpus: Gpus, kernel: NvidiaKernel | Missing, fell: FallenGpus | Missing, sees_all: bool
+) -> Iterator[Finding]:
+    """GPUs that the driver could not initialize and still does not list; a reset may have helped."""
+    if isinstance(kernel, Missing) or isinstance(fell, Missing) or not sees_all:
+        return
+    listed = {gpu.pci_bdf for gpu in gpus.gpus}
+    if None in listed:  # a GPU that does not answer has no address here, and is reported already
+        return
+    failed = [
+        gpu.bdf
+        for gpu in kernel.pci
+        if gpu.driver == "nvidia" and gpu.bdf not in listed and gpu.bdf in fell.not_started
+    ]
+    if failed:
+        others = f"; it lists {amount(len(listed), 'other GPU')}" if listed else ""
+        yield fail(
+            f"the driver could not initialize the GPU at {failed[0]} (`RmInitAdapter failed`){others}",
+            effect="CUDA does not see this GPU",
+            hint=HINT,
+            bdf=failed[0],
+            not_started=failed,
+        )
+
+
 def _left_on_bus(kernel: NvidiaKernel | Missing) -> tuple[list[PciGpu], int]:
     """GPUs that no driver uses although `nvidia` uses others of their type, and how many others.
 
@@ -108,3 +158,18 @@ def _left_on_bus(kernel: NvidiaKernel | Missing) -> tuple[list[PciGpu], int]:
     except NotStated:  # a paste rarely says which driver each GPU uses
         return [], 0
     return left, taken[left[0].device_id] if left else 0
+
+
+SIGNATURES = (
+    Signature(
+        pattern="RmInitAdapter failed",
+        source="NVIDIA driver 390-610 kernel module (NVRM)",
+        examples=(
+            "RmInitAdapter failed",
+            "NVRM: GPU 0000:81:00.0: RmInitAdapter failed! (0x25:0x40:1470)",
+        ),
+        level=Level.STRONG,
+        masks=("no-gpu-visible", "docker-gpu-runtime-missing", "cuda-init-driver-state"),
+        message="The NVIDIA driver could not initialize a GPU",
+    ),
+)

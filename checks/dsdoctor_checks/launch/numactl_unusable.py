@@ -71,6 +71,18 @@ SIGNATURES = (
         masks=("launch-file-missing",),
     ),
     Signature(
+        pattern=r"\bsetting (?:membind|preferred node): Operation not permitted",
+        source="numactl 2.0.9-2.0.19 numactl.c",
+        message="`numactl` may not bind memory: containers allow it only with the capability SYS_NICE",
+        hint="start the container with `--cap-add=SYS_NICE`, or remove `--bind_cores_to_rank`, or the options of `numactl` that bind memory",
+        examples=(
+            "setting membind: Operation not permitted",
+            "numactl: setting preferred node: Operation not permitted",
+        ),
+        not_examples=("resetting membind: Operation not permitted",),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern=r"No NUMA (?:support )?available on this system",
         source="numactl 2.0.9-2.0.19 numactl.c",
         message="the kernel has no NUMA, so `numactl` cannot bind ranks",

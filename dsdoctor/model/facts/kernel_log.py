@@ -52,6 +52,7 @@ class KernelLog(Fact, frozen=True, kw_only=True):
             does not start.
         fallen: PCI addresses, with the function, of GPUs that did not answer when the driver took
             them; it writes no Xid for them.
+        not_started: the same of GPUs that the driver took and could not initialize.
         begins_s: age of the oldest line, in seconds; None if lines have no timestamps.
     """
 
@@ -60,16 +61,20 @@ class KernelLog(Fact, frozen=True, kw_only=True):
     bus: tuple[BusEvents, ...] = ()
     hmm_failed: bool = False
     fallen: tuple[str, ...] = ()
+    not_started: tuple[str, ...] = ()
     begins_s: float | None = None
 
 
 class FallenGpus(Fact, frozen=True, kw_only=True):
-    """GPUs that the kernel log says did not answer when the driver took them.
+    """GPUs that the kernel log says the driver could not take or initialize.
 
     Apart from the log, so that a gate, which does not judge by the log, judges the rest of a check.
 
     Attributes:
-        bdfs: their PCI addresses, with the function.
+        bdfs: PCI addresses, with the function, of those that did not answer when the driver took
+            them.
+        not_started: the same of those that it took and could not initialize, since the last boot.
     """
 
     bdfs: tuple[str, ...] = ()
+    not_started: tuple[str, ...] = ()

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor import packs
-from dsdoctor.api import FallenGpus, Gpu, Gpus, NvidiaKernel, Nvml, NvmlError, PciGpu, TorchLive
+from dsdoctor.api import (
+    Environment,
+    FallenGpus,
+    Gpu,
+    Gpus,
+    NvidiaKernel,
+    Nvml,
+    NvmlError,
+    OsInfo,
+    PciGpu,
+    TorchLive,
+)
 from dsdoctor.judge import judge as report_of
 from dsdoctor.model import snapshot
 from dsdoctor.model.facts.python import ImportOutcome
@@ -74,6 +87,10 @@ def test_a_lost_gpu_explains_that_cuda_does_not_initialize() -> None:
     assert failed == {"gpu-lost"}
 
 
+def machine(**more: Any) -> OsInfo:
+    return OsInfo(system="Linux", release="6.8.0", machine="x86_64", hostname="gpu-17", **more)
+
+
 def pci(number: int, driver: str | None, kind: str = "0x26b5") -> PciGpu:
     return PciGpu(bdf=f"0000:{number:02x}:00.0", device_id=kind, driver=driver)
 
@@ -120,3 +137,66 @@ def test_a_gpu_that_fell_once_and_is_back_is_no_fault() -> None:
         fallen_gpus=FallenGpus(bdfs=("0000:02:00.0",)),
     )
     assert found.status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("listed", "os", "env", "expected"),
+    [
+        pytest.param(
+            ("0000:01:00.0",), machine(), Environment(), "fail", id="one of two is not listed"
+        ),
+        pytest.param((), machine(), Environment(), "fail", id="the only ones"),
+        pytest.param(
+            ("0000:01:00.0", "0000:02:00.0"), machine(), Environment(), "ok", id="it is back since"
+        ),
+        pytest.param(
+            ("0000:01:00.0",),
+            machine(container="docker"),
+            Environment(),
+            "ok",
+            id="of another container",
+        ),
+        pytest.param(
+            ("0000:01:00.0",),
+            machine(),
+            Environment(variables={"SLURM_JOB_ID": "77"}),
+            "ok",
+            id="of another job",
+        ),
+    ],
+)
+def test_a_gpu_that_the_driver_could_not_initialize(
+    listed: tuple[str, ...], os: OsInfo, env: Environment, expected: str
+) -> None:
+    found = judge(
+        gpu_lost.gpus_answer,
+        gpus=Gpus(
+            gpus=tuple(Gpu(index=n, uuid=f"GPU-{n}", pci_bdf=bdf) for n, bdf in enumerate(listed)),
+            count=len(listed),
+        ),
+        nvidia_kernel=NvidiaKernel(pci=(pci(1, "nvidia"), pci(2, "nvidia"))),
+        fallen_gpus=FallenGpus(not_started=("0000:02:00.0",)),
+        os_info=os,
+        environment=env,
+    )
+    assert found.status == expected
+
+
+def test_a_gpu_that_does_not_answer_is_reported_once() -> None:
+    mute = NvmlError(code=999, name="UNKNOWN", message="m", call="nvmlDeviceGetHandleByIndex")
+    report = report_of(
+        snapshot.of(
+            [
+                Gpus(gpus=(Gpu(index=0, error=mute),), count=1),
+                NvidiaKernel(pci=(pci(2, "nvidia"),)),
+                FallenGpus(not_started=("0000:02:00.0",)),
+                machine(),
+                Nvml(),
+            ]
+        ),
+        list(REGISTRY),
+        REGISTRY,
+    )
+    assert [found.condition for found in report.findings if found.status is Status.FAIL] == [
+        "gpu-lost"
+    ]

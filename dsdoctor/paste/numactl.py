@@ -32,6 +32,7 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
         elif none and binds:
             into.state(Numactl, "error", none["words"], line)
             into.state(Numactl, "path", "numactl", line)
+            into.state(Numactl, "binds", True, line)
 
 
 def _nodes(lines: Sequence[Line], count: int, head: Line, into: Statements) -> None:

@@ -1,11 +1,13 @@
-"""The launcher binds ranks with `numactl`, which is missing or does not work here.
+"""The launcher calls `numactl`, which is missing or does not work here.
 
 ## Why it matters
-With `--bind_cores_to_rank` the deepspeed launcher starts each rank through `numactl`. Without that program,
-or where the kernel has no NUMA (WSL 2), no rank starts.
+With `--bind_cores_to_rank` the deepspeed launcher starts each rank through `numactl`. Before DeepSpeed 0.16,
+it also counts the NUMA nodes with `numactl` wherever DeepSpeed runs on the CPU. Without that program, or
+where the kernel has no NUMA (WSL 2), no rank starts.
 
 ## What to do
-Install the package `numactl`, or remove the option.
+Install the package `numactl`, or remove the option. Without NUMA, set `LOCAL_SIZE` to the number of ranks
+for the CPU, or upgrade DeepSpeed.
 
 ## References
 - DeepSpeed 0.8 to 0.19.8 deepspeed/utils/numa.py (`get_numactl_cmd`, `get_numa_cores`)
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Finding, Level, Numactl, Scope, Signature, check, fail, ok
+from dsdoctor.api import Condition, Finding, Level, Numactl, Scope, Signature, check, fail, ok, warn
 
 CONDITION = Condition("numactl-unusable", id="DSD1264", scope=Scope.JOB, since="0.1")
 _REMOVE = "remove `--bind_cores_to_rank`"
@@ -25,7 +27,9 @@ _REMOVE = "remove `--bind_cores_to_rank`"
 @check(CONDITION)
 def ranks_can_be_bound(numactl: Numactl) -> Iterator[Finding]:
     """Fails without the program, and on a kernel without NUMA."""
-    if numactl.path is None and not numactl.error:
+    if not numactl.binds:
+        yield _nodes_can_be_counted(numactl)
+    elif numactl.path is None and not numactl.error:
         yield fail(
             "`--bind_cores_to_rank` starts ranks through `numactl`, which is not on PATH",
             effect="the launcher stops with `FileNotFoundError` and starts no rank",
@@ -42,6 +46,22 @@ def ranks_can_be_bound(numactl: Numactl) -> Iterator[Finding]:
         )
     else:
         yield ok(path=numactl.path)
+
+
+def _nodes_can_be_counted(numactl: Numactl) -> Finding:
+    """Only warns: this may be the login node of the machines that have GPUs."""
+    if numactl.path is not None and not numactl.error:
+        return ok(path=numactl.path)
+    trouble = f"which reports `{numactl.error}`" if numactl.error else "which is not on PATH"
+    return warn(
+        f"without a GPU, the deepspeed launcher counts NUMA nodes with `numactl`, {trouble}",
+        effect="the launcher stops with an exception and starts no rank",
+        hint="install the package `numactl`"
+        if not numactl.error
+        else "set `LOCAL_SIZE` to the number of ranks, or upgrade DeepSpeed to 0.16 or newer",
+        path=numactl.path,
+        error=numactl.error,
+    )
 
 
 HINT = f"install the package `numactl`; with the deepspeed launcher, {_REMOVE}"

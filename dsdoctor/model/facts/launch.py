@@ -118,15 +118,17 @@ class LaunchParse(Fact, frozen=True, kw_only=True):
 
 
 class Numactl(Fact, frozen=True, kw_only=True):
-    """`numactl`, with which the deepspeed launcher binds ranks to cores.
+    """`numactl`, with which the deepspeed launcher binds ranks to cores, or counts a CPU's nodes.
 
     Attributes:
         path: the program on PATH; None = there is none.
-        error: why it cannot bind here (`No NUMA available on this system`); "" = it can.
+        error: why it does not work here (`No NUMA available on this system`); "" = it works.
+        binds: the command binds ranks; otherwise the launcher only counts nodes.
     """
 
     path: str | None = None
     error: str = ""
+    binds: bool = True
 
 
 class LaunchFiles(Fact, frozen=True, kw_only=True):

@@ -53,6 +53,22 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
             id="another torch does not make the image start",
         ),
         pytest.param(
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 96.00 MiB. GPU 2 has a total"
+            " capacity of 39.39 GiB of which 30.12 MiB is free. Including non-PyTorch memory, this process"
+            " has 4.10 GiB memory in use. Process 902117 has 35.20 GiB memory in use.",
+            "gpu-oom",
+            "end them or choose another GPU",
+            id="others hold the memory of the GPU",
+        ),
+        pytest.param(
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 96.00 MiB. GPU 2 has a total"
+            " capacity of 39.39 GiB of which 30.12 MiB is free. Including non-PyTorch memory, this process"
+            " has 38.10 GiB memory in use. Process 902117 has 510.00 MiB memory in use.",
+            "gpu-oom",
+            "lower the micro-batch",
+            id="only the context of another rank is on the GPU",
+        ),
+        pytest.param(
             "RuntimeError: CUDA error: CUDA driver is a stub library",
             "cuda-init-driver-state",
             "`stubs`",

@@ -35,8 +35,30 @@ def _out_of_memory_while(
 _STATES = "raise the ZeRO stage, offload the optimizer, or use more GPUs"
 _ACTIVATIONS = "lower the micro-batch or the sequence length, or use activation checkpointing"
 
+#: Four GiB and more; the context that each other rank leaves on a GPU takes less.
+_OTHERS = r"Process \d+ has (?:[4-9]|\d{2,4})\.\d{1,3} GiB memory in use\."
+_OWN = r"this process has \S{1,10} [KMG]iB memory in use\."
+#: Without `this process`, one of them may be this one: a container has process numbers of its own.
+HELD_BY_OTHERS = Signature(
+    pattern=rf"OutOfMemoryError: .{{0,300}}(?:{_OTHERS} .{{0,300}}{_OWN}|{_OWN} .{{0,300}}{_OTHERS})",
+    source="torch 2.1-2.13 c10/cuda/CUDACachingAllocator.cpp: reportProcessMemoryInfo",
+    examples=(
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.15 GiB of which 25.38 MiB is free. Process 3451 has 60.10 GiB memory in use. Including non-PyTorch memory, this process has 19.00 GiB memory in use. Of the allocated memory 18.00 GiB is allocated by PyTorch",
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 1 has a total capacity of 23.64 GiB of which 5.38 MiB is free. Including non-PyTorch memory, this process has 612.00 MiB memory in use. Process 811 has 7.25 GiB memory in use. Process 812 has 15.70 GiB memory in use.",
+    ),
+    not_examples=(
+        "torch.OutOfMemoryError: CUDA out of memory. Process 3451 has 520.00 MiB memory in use. Including non-PyTorch memory, this process has 19.00 GiB memory in use.",
+        "torch.OutOfMemoryError: CUDA out of memory. Process 3451 has 19.00 GiB memory in use. Of the allocated memory 18.00 GiB is allocated by PyTorch",
+    ),
+    level=Level.CERTAIN,
+    message="Other processes hold memory of this GPU, and the rest was too small",
+    hint="see with `nvidia-smi` which processes these are, and end them or choose another GPU; if they are"
+    " ranks of this job, give each its own GPU (`torch.cuda.set_device` with `LOCAL_RANK`)",
+)
+
 #: What the last frames of the traceback contain, in order: the first match is used.
 PLACES = (
+    HELD_BY_OTHERS,
     _out_of_memory_while(
         "in an inference engine (vLLM or SGLang)",
         "use more GPUs (tensor parallelism) or quantized weights, lower the longest sequence and the"

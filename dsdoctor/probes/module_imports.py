@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 from dsdoctor.api import (
@@ -14,7 +15,7 @@ from dsdoctor.api import (
     TorchLive,
     probe,
 )
-from dsdoctor.host import Host, HostError
+from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.interpreter import run_child
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.python import PatientChoice
@@ -61,6 +62,10 @@ OF_SCRIPTS = {
     "mmcv": "mmcv._ext",
     "mmcv-full": "mmcv._ext",
 }
+#: Those of them that were not compiled for a torch or CUDA: who requires one may never load it.
+WITHOUT_TORCH = frozenset({"cv2", "decord", "av", "soundfile", "sentencepiece"})
+#: The name in a requirement that holds without an extra.
+_REQUIRED = re.compile(r"(?m)^Requires-Dist:[ \t]*([\w.-]+)(?!.*;.*\bextra\b)")
 
 
 @probe
@@ -82,8 +87,12 @@ def module_imports(
     modules = [module for name, module in EXTENSIONS.items() if name in packages.packages]
     wanted = script.found if isinstance(script, ScriptImports) else ()
     of_script = [name for name in OF_SCRIPTS if name in packages.packages]
+    required = _required_by(host, packages, wanted) if of_script else frozenset()
     modules += dict.fromkeys(
-        OF_SCRIPTS[name] for name in of_script if OF_SCRIPTS[name].partition(".")[0] in wanted
+        OF_SCRIPTS[name]
+        for name in of_script
+        if OF_SCRIPTS[name].partition(".")[0] in wanted
+        or (name in required and OF_SCRIPTS[name] not in WITHOUT_TORCH)
     )
     names = () if isinstance(script, Missing) else _names(script)
     if not (modules or names) or "torch" not in packages.packages:
@@ -106,6 +115,23 @@ def module_imports(
         cwd=run.cwd,
     )
     return parse_imports(records, result, names)
+
+
+def _required_by(host: Host, packages: Packages, roots: Collection[str]) -> frozenset[str]:
+    """Distributions that those of the script's modules require, where they have the same name."""
+    found: set[str] = set()
+    for root in roots:
+        package = packages.packages.get(root.replace("_", "-").lower())
+        if package is None:
+            continue
+        folder = f"{package.name.replace('-', '_')}-{package.version}.dist-info"
+        try:
+            text = read_text(host, f"{package.location}/{folder}/METADATA")
+        except HostError:  # older tools write the name otherwise
+            continue
+        header = text.partition("\n\n")[0]
+        found |= {re.sub(r"[-_.]+", "-", name).lower() for name in _REQUIRED.findall(header)}
+    return frozenset(found)
 
 
 def _names(script: ScriptImports) -> tuple[str, ...]:

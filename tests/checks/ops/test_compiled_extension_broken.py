@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from dsdoctor import packs
-from dsdoctor.api import ImportOutcome, ModuleImports, RunNeeds, ScriptImports
+from dsdoctor.api import ImportOutcome, ModuleImports, Packages, RunNeeds, ScriptImports
 from dsdoctor.judge import judge as whole
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.finding import Status
@@ -220,5 +221,38 @@ def test_what_the_script_imports_is_tried(installed: str, script: str, asked: st
         packages(torch="2.0.1", **{installed: "1.0"}),
         ABSENT,
         ScriptImports(script="train.py", found=(script, "torch")),
+    )
+    assert host.modules == asked
+
+
+@pytest.mark.parametrize(
+    ("requirement", "asked"),
+    [
+        pytest.param("mamba_ssm==1.0.1", "mamba_ssm", id="required"),
+        pytest.param('mamba-ssm ; python_version >= "3.8"', "mamba_ssm", id="with a marker"),
+        pytest.param('mamba-ssm ; extra == "cuda"', "", id="by an extra"),
+        pytest.param("opencv-python", "", id="not compiled for torch"),
+    ],
+)
+def test_what_a_package_of_the_script_requires_is_tried(requirement: str, asked: str) -> None:
+    metadata = f"Name: visionnet\nRequires-Dist: {requirement}\n\nRequires-Dist: torch-scatter\n"
+    host = Asked(
+        files={"/v/python": "", "/site/visionnet-1.0.dist-info/METADATA": metadata},
+        commands={"/v/python": ""},
+    )
+    installed = packages(
+        torch="2.0.1", visionnet="1.0", mamba_ssm="1.0", torch_scatter="2.1", opencv_python="4.9"
+    )
+    located = {
+        name: msgspec.structs.replace(one, location="/site")
+        for name, one in installed.packages.items()
+    }
+    module_imports.function(
+        host,
+        RunNeeds(),
+        PatientChoice(executable="/v/python", chosen_by="x", why="x"),
+        Packages(packages=located),
+        ABSENT,
+        ScriptImports(script="train.py", found=("visionnet", "torch"), names={"trl": 1}),
     )
     assert host.modules == asked

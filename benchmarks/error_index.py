@@ -73,6 +73,7 @@ raised them and no cause.
 | 2026-11-29 | X | 24 | | 6 |
 | 2026-11-29 | Y | 262 | 3 | 4 |
 | 2026-11-30 | Z | 158 | 1 | 9 |
+| 2026-11-30 | AA | 69 | | 0 |
 
 A: `--draw 100 --seed 13 --unanswered` from bitsandbytes 0.50.2, triton 3.9.0 and flash_attn 2.8.3,
 before any answer was written for them. The two false causes are patterns that fit other products'
@@ -216,6 +217,9 @@ then 818 answers are others, in the families of these and wherever a sentence re
 message lists; a pattern that is less sure than the index gives way to its sentence; and releases of
 transformers, trl and PEFT between those harvested were added. The same 200 again, which is no new
 draw: none without an answer or false, by who wrote the answers.
+AA: 80 more of the same products, with seed 4477 and none of Y or Z, after that, by who wrote the
+answers: 69 right, 11 no more than the message, none false. The families of the 11, and what torch
+asks for, have other sentences since (114 messages).
 """
 KINDS = ("condition", error_lookup.REFUSAL, error_lookup.INTERNAL, "no answer")
 

@@ -24,6 +24,7 @@ from dsdoctor.fact_source import Facts
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.judge import JUDGE_SECONDS, Policy, not_judged, unit_findings
 from dsdoctor.lint_accelerate import facts_of, with_its_file
+from dsdoctor.lint_options import options_beside
 from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.launch import LaunchParse
@@ -322,6 +323,7 @@ def _script_parts(path: Path, text: str, packages: Packages | None) -> list[_Par
             for word in words[: len(words) - len(fact.script_args)]
             if word != fact.script or not word.endswith(".py")
         ]
+        script = [*options_beside(path, fact, packages)] if not command.depends_on else []
         launcher = fact.inner or fact.launcher
         error = rejected_option(launcher, fact.options)
         parse = [LaunchParse(launcher=launcher, accepted=False, error=error)] if error else []
@@ -329,6 +331,8 @@ def _script_parts(path: Path, text: str, packages: Packages | None) -> list[_Par
             parts.append(_Part([], (), line=command.line))
             if parse and not command.depends_on:  # the names of its options are known
                 parts.append(_Part([*parse], ("launch",), line=command.line))
+            if script:
+                parts.append(_Part([*script], ("launch",), line=command.line))
             if batch:  # what it asks Slurm for stands in the script all the same
                 run = RunNeeds(command=words, quick=True, batch=batch)
                 parts.append(_Part([fact], ("cluster",), line=command.line, run=run))
@@ -336,7 +340,8 @@ def _script_parts(path: Path, text: str, packages: Packages | None) -> list[_Par
         run = RunNeeds(command=words, quick=True, cwd=str(path.parent), batch=batch)
         if launcher == "accelerate" and not parse:
             parse = [*with_its_file(path, fact.options, packages)]
-        parts.append(_Part([fact, *parse], ("launch", "cluster"), line=command.line, run=run))
+        facts = [fact, *parse, *script]
+        parts.append(_Part(facts, ("launch", "cluster"), line=command.line, run=run))
     parts += [_Part([], (), line=line, not_followed=reason) for line, reason in not_followed(text)]
     return parts
 

@@ -101,15 +101,20 @@ def with_its_file(
         yield LaunchParse(launcher="accelerate", accepted=True, too_few_ranks=few)
 
 
-def _yaml_of(script: Path, name: str) -> dict[str, Any]:
-    """The file that a line of a script refers to; {} unless only one file can be meant.
+def working_folders(script: Path) -> Iterator[Path]:
+    """Where a line of a script may run: its folder and those above, up to the repository's."""
+    for folder in [*script.absolute().parents][:_FOLDERS_ABOVE]:
+        yield folder
+        if (folder / ".git").exists():
+            return
 
-    A line is run in the folder of its script or in one above it, up to that of the repository.
-    """
+
+def _yaml_of(script: Path, name: str) -> dict[str, Any]:
+    """The file that a line of a script refers to; {} unless only one file can be meant."""
     if not name.endswith((".yaml", ".yml")) or name.startswith(("/", "~")) or "$" in name:
         return {}
     found: list[dict[str, Any]] = []
-    for folder in [*script.absolute().parents][:_FOLDERS_ABOVE]:
+    for folder in working_folders(script):
         path = folder / name
         if path.is_file() and path.stat().st_size <= _LARGEST:
             try:
@@ -119,6 +124,4 @@ def _yaml_of(script: Path, name: str) -> dict[str, Any]:
             except (OSError, DecodeError, ValueError):
                 return {}
             found += [values] if isinstance(values, dict) else []
-        if (folder / ".git").exists():
-            break
     return found[0] if len(found) == 1 else {}

@@ -21,6 +21,24 @@ def script_options(
 ) -> ScriptOptions | Missing:
     """Reads the parser from the script's source, and gives it the words of the command."""
     script = examined_script(run, command, choice)
+    return options_of(host, run.cwd, command, script, packages)
+
+
+def options_of(
+    host: Host, cwd: str, command: LaunchCommand, script: str, packages: Packages | Missing
+) -> ScriptOptions:
+    """The verdict of a script's parser.
+
+    Args:
+        host: the machine.
+        cwd: the working folder of the job.
+        command: starts the script.
+        script: its path as the command writes it.
+        packages: where classes of installed packages are found.
+
+    Raises:
+        HostError: the script cannot be read, or its parser is not known.
+    """
     passed = _of_launcher(command, packages)
     words = [*([passed] if passed else ()), *command.script_args]
     if {"-h", "--help"} & set(words):
@@ -28,9 +46,9 @@ def script_options(
     # argparse and difflib: most checks examine no script
     from dsdoctor.scripts import arguments  # noqa: PLC0415
 
-    path = posixpath.normpath(posixpath.join(run.cwd, script))
+    path = posixpath.normpath(posixpath.join(cwd, script))
     try:
-        judged = arguments.judge(host, path, read_text(host, path), words, run.cwd, packages)
+        judged = arguments.judge(host, path, read_text(host, path), words, cwd, packages)
     except arguments.UnknownParserError as error:
         raise HostError(Why.UNSUPPORTED, str(error)) from error
     return ScriptOptions(
@@ -39,6 +57,7 @@ def script_options(
         unknown=judged.unknown,
         near=judged.near,
         refusal=judged.refusal,
+        launcher=command.inner or command.launcher,
         by_launcher=passed.partition("=")[0],
     )
 

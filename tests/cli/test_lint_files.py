@@ -30,6 +30,32 @@ def test_two_files_that_a_launch_line_may_refer_to_are_not_guessed_between(tmp_p
     assert lint(tmp_path, "scripts").returncode == 0
 
 
+PARSER = """import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float, required=True)
+parser.add_argument("--local_rank", type=int)
+parser.parse_args()
+"""
+
+
+def test_arguments_of_a_script_of_the_project_are_judged(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "train.py").write_text(PARSER)
+    run = tmp_path / "scripts/run.sh"
+    run.write_text(
+        "deepspeed train.py --lr 1\n\ndeepspeed --num_gpus $N train.py --lr $LR --rl 1\n"
+    )
+    result = lint(tmp_path, "scripts")
+    assert result.returncode == 1
+    assert "scripts/run.sh:3: FAIL script-option-refused: `train.py` has no option `--rl`" in (
+        result.stdout
+    )
+    assert result.stdout.count("FAIL") == 1
+    (tmp_path / "scripts/train.py").write_text(PARSER)  # which one is not known
+    assert lint(tmp_path, "scripts").returncode == 0
+
+
 def test_what_newer_releases_of_accelerate_drop_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("distributed_type: MULTI_GPU\nipex_config: {}\n")
     result = lint(tmp_path, "a.yaml")

@@ -26,7 +26,6 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
-    LaunchCommand,
     Missing,
     Packages,
     Scope,
@@ -45,9 +44,7 @@ _SAID = {
 
 
 @check(CONDITION)
-def options_are_known(
-    options: ScriptOptions, command: LaunchCommand, packages: Packages | Missing
-) -> Iterator[Finding]:
+def options_are_known(options: ScriptOptions, packages: Packages | Missing) -> Iterator[Finding]:
     """Fails on what the parser does not know, else on what it rejects."""
     script, passed = options.script, options.by_launcher
     own = [flag for flag in options.unknown if flag != passed]
@@ -71,8 +68,7 @@ def options_are_known(
             **evidence,
         )
     elif options.unknown:
-        launcher = command.inner or command.launcher
-        switch = "--no_local_rank" if launcher == "deepspeed" else "--use_env"
+        switch = "--no_local_rank" if options.launcher == "deepspeed" else "--use_env"
         yield fail(
             f"the launcher passes `{passed}` to `{script}`, whose parser does not accept it",
             effect=f"every rank stops with `unrecognized arguments: {passed}=0`",

@@ -64,6 +64,7 @@ class ScriptOptions(Fact, frozen=True, kw_only=True):
         unknown: options of the command that the parser does not know.
         near: for an unknown option, what it is called there, or one with a similar name.
         refusal: what else the parser rejects, in its own words; "" = nothing.
+        launcher: what starts the script, as in `LaunchCommand`.
         by_launcher: the option that the launcher passes to every script; "" = none.
     """
 
@@ -72,6 +73,7 @@ class ScriptOptions(Fact, frozen=True, kw_only=True):
     unknown: tuple[str, ...] = ()
     near: dict[str, str] = {}
     refusal: str = ""
+    launcher: str = ""
     by_launcher: str = ""
 
 

@@ -23,11 +23,10 @@ from dsdoctor.errors import UsageError
 from dsdoctor.fact_source import Facts
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.judge import JUDGE_SECONDS, Policy, not_judged, unit_findings
-from dsdoctor.lint_accelerate import facts_of, with_its_file
-from dsdoctor.lint_options import options_beside
+from dsdoctor.lint_accelerate import facts_of
+from dsdoctor.lint_launches import Part, manifest_parts, script_parts
 from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.facts.base import Fact
-from dsdoctor.model.facts.launch import LaunchParse
 from dsdoctor.model.facts.python import DeepSpeedInstall, Packages
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.finding import Finding, Status
@@ -37,13 +36,8 @@ from dsdoctor.packs.registry import Registry, Unit, needs
 from dsdoctor.precedence import without_wider
 from dsdoctor.probes.accelerate_sections import Rejection
 from dsdoctor.probes.accelerate_values import is_accelerate, verdict
-from dsdoctor.probes.command_line import batch_options, parse_command
 from dsdoctor.probes.config import CONFIG_KEYS, is_config, parse_bytes, parse_config
 from dsdoctor.probes.hostfile import parse_env_file
-from dsdoctor.probes.launcher_options import rejected_option
-from dsdoctor.probes.shell_lines import launches, not_followed, starts_jobs
-from dsdoctor.probes.shell_programs import after_dashes, is_launch, without_carrier
-from dsdoctor.probes.yaml_commands import commands_in_yaml
 
 #: Files larger than this are data, not configuration.
 LARGEST = 1 << 20
@@ -88,25 +82,6 @@ class FileReport:
     not_followed: tuple[tuple[int, str], ...] = ()
 
 
-@dataclasses.dataclass
-class _Part:
-    """A piece of a file that can be judged on its own, such as one launch line.
-
-    Attributes:
-        facts: what it states.
-        families: families of conditions that judge it; empty = it cannot be judged.
-        line: its first line.
-        run: what it says about the job.
-        not_followed: why the job that it starts is not known.
-    """
-
-    facts: list[Fact]
-    families: tuple[str, ...]
-    line: int = 0
-    run: RunNeeds = dataclasses.field(default_factory=RunNeeds)
-    not_followed: str = ""
-
-
 class Linter:
     """Judges file after file.
 
@@ -114,6 +89,8 @@ class Linter:
         version: the DeepSpeed release that will read the files; None = not known.
         framework: what passes the configs to DeepSpeed; None = not known.
         packages: of the environment that will read the files; None = not known.
+        chosen: the user chose that environment, so that what it contains decides which arguments
+            a script takes.
     """
 
     def __init__(
@@ -124,10 +101,13 @@ class Linter:
         policy: Policy,
         framework: str | None = None,
         packages: Packages | None = None,
+        *,
+        chosen: bool = False,
     ) -> None:
         self.version = version
         self.framework = framework
         self.packages = packages
+        self.chosen = chosen
         self._registry = registry
         self._policy = policy
         self._units = [unit for unit in units if unit.check is not None]
@@ -172,9 +152,7 @@ class Linter:
         judged = len(parts) - len(left) - len(strange)
         return FileReport(shown, kind, findings, judged, tuple(left), strange)
 
-    def _parts(
-        self, path: Path, shown: str, data: bytes, *, named: bool
-    ) -> tuple[str, list[_Part]]:
+    def _parts(self, path: Path, shown: str, data: bytes, *, named: bool) -> tuple[str, list[Part]]:
         name = path.name.lower()
         text = data.decode("utf-8-sig", "replace")
         if name.endswith((".json", ".hjson")):
@@ -182,18 +160,22 @@ class Linter:
             return (kind, parts) if kind else _yaml_parts(shown, text, self.packages)
         if name.endswith(_YAML):
             kind, parts = _yaml_parts(shown, text, self.packages)
-            return (kind, parts) if kind else _manifest_parts(path, text, self.packages)
+            return (
+                (kind, parts)
+                if kind
+                else manifest_parts(path, text, self.packages, chosen=self.chosen)
+            )
         if name.endswith(".deepspeed_env"):
-            return "env-file", [_Part([parse_env_file(text, shown)], ("launch",))]
+            return "env-file", [Part([parse_env_file(text, shown)], ("launch",))]
         of_shell = text.startswith("#!") and "sh" in text.split("\n", 1)[0]
         if (name.endswith(_SCRIPTS) or of_shell) and b"\0" not in data[:_FIRST]:
-            parts = _script_parts(path, text, self.packages)
+            parts = script_parts(path, text, self.packages, chosen=self.chosen)
             # a script that starts nothing is no mistake of whoever passes all their scripts
             return ("script" if parts or named else "", parts)
         of_hosts = "hostfile" in name and path.suffix.lower() in _OF_HOSTS
         # without a row of its form, it may be the list of another launcher
         if (of_hosts and (named or _SLOTS.search(text))) or _looks_like_hosts(text):
-            return "hostfile", [_Part([parse_hostfile(text, shown)], ("launch",))]
+            return "hostfile", [Part([parse_hostfile(text, shown)], ("launch",))]
         return "", []
 
     def _units_for(self, known: frozenset[type[Fact]], families: tuple[str, ...]) -> list[Unit]:
@@ -204,7 +186,7 @@ class Linter:
             self._decided[known, families] = found
         return found
 
-    def _judge_part(self, part: _Part, shown: str) -> Iterator[Finding]:
+    def _judge_part(self, part: Part, shown: str) -> Iterator[Finding]:
         run = msgspec.structs.replace(part.run, framework=self.framework or part.run.framework)
         facts: list[Fact] = [run, *part.facts]
         if self._install is not None:
@@ -242,7 +224,7 @@ def _decided(unit: Unit, known: frozenset[type[Fact]]) -> bool:
     return bool(own & asked) and needed <= known | {RunNeeds}
 
 
-def _config_parts(shown: str, data: bytes, *, named: bool = False) -> tuple[str, list[_Part]]:
+def _config_parts(shown: str, data: bytes, *, named: bool = False) -> tuple[str, list[Part]]:
     """A DeepSpeed config; of a file that the user named, less has to speak for it."""
     fact = parse_bytes(data, shown)
     # a file that does not parse is recognized by its keys
@@ -253,12 +235,12 @@ def _config_parts(shown: str, data: bytes, *, named: bool = False) -> tuple[str,
     return "", []
 
 
-def _config_part(fact: Any, shown: str, line: int = 0) -> _Part:
+def _config_part(fact: Any, shown: str, line: int = 0) -> Part:
     run = RunNeeds(config_path=shown, config=fact.parsed, quick=True)
-    return _Part([fact], ("config",), line=line, run=run)
+    return Part([fact], ("config",), line=line, run=run)
 
 
-def _yaml_parts(shown: str, text: str, packages: Packages | None) -> tuple[str, list[_Part]]:
+def _yaml_parts(shown: str, text: str, packages: Packages | None) -> tuple[str, list[Part]]:
     if not re.search("deepspeed|DEEPSPEED|distributed_type|compute_environment", text):
         return "", []
     try:
@@ -267,13 +249,13 @@ def _yaml_parts(shown: str, text: str, packages: Packages | None) -> tuple[str, 
         if not _OF_ACCELERATE.search(text):
             return "", []
         refused = verdict(Rejection(f"it cannot be read as YAML: {error}", "correct the file"))
-        return "accelerate", [_Part([refused], ("launch",), line=error.line)]
+        return "accelerate", [Part([refused], ("launch",), line=error.line)]
     except ValueError:
         return "", []
     if not isinstance(found, dict):
         return "", []
     kind = "accelerate" if is_accelerate(found) else "trainer"
-    parts: list[_Part] = []
+    parts: list[Part] = []
     # `deepspeed_config` of accelerate holds arguments of its plugin, not DeepSpeed's keys
     keys = ("deepspeed",) if kind == "accelerate" else ("deepspeed", "deepspeed_config")
     for key in keys:
@@ -287,7 +269,7 @@ def _yaml_parts(shown: str, text: str, packages: Packages | None) -> tuple[str, 
             parts.append(_config_part(fact, shown, line))
     if kind == "accelerate":
         parts += [
-            _Part([fact], ("launch",), line=line) for fact, line in facts_of(found, text, packages)
+            Part([fact], ("launch",), line=line) for fact, line in facts_of(found, text, packages)
         ]
     known = kind == "accelerate" or bool(parts) or isinstance(found.get("deepspeed"), str)
     return (kind, parts) if known else ("", [])
@@ -308,58 +290,6 @@ def _unread(path: Path, data: bytes) -> str:
     except ValueError as error:
         return f"cannot be read: {error}"
     return ""
-
-
-def _script_parts(path: Path, text: str, packages: Packages | None) -> list[_Part]:
-    parts: list[_Part] = []
-    batch = batch_options(text)
-    for command in launches(text):
-        inner = after_dashes(command.words)
-        words = tuple(inner) if is_launch(inner) else without_carrier(command.words)
-        fact = parse_command(words)
-        # neither the arguments of the training script nor its folder are judged
-        own = [
-            word
-            for word in words[: len(words) - len(fact.script_args)]
-            if word != fact.script or not word.endswith(".py")
-        ]
-        script = [*options_beside(path, fact, packages)] if not command.depends_on else []
-        launcher = fact.inner or fact.launcher
-        error = rejected_option(launcher, fact.options)
-        parse = [LaunchParse(launcher=launcher, accepted=False, error=error)] if error else []
-        if command.depends_on or any("$" in word or "`" in word for word in own):
-            parts.append(_Part([], (), line=command.line))
-            if parse and not command.depends_on:  # the names of its options are known
-                parts.append(_Part([*parse], ("launch",), line=command.line))
-            if script:
-                parts.append(_Part([*script], ("launch",), line=command.line))
-            if batch:  # what it asks Slurm for stands in the script all the same
-                run = RunNeeds(command=words, quick=True, batch=batch)
-                parts.append(_Part([fact], ("cluster",), line=command.line, run=run))
-            continue
-        run = RunNeeds(command=words, quick=True, cwd=str(path.parent), batch=batch)
-        if launcher == "accelerate" and not parse:
-            parse = [*with_its_file(path, fact.options, packages)]
-        facts = [fact, *parse, *script]
-        parts.append(_Part(facts, ("launch", "cluster"), line=command.line, run=run))
-    parts += [_Part([], (), line=line, not_followed=reason) for line, reason in not_followed(text)]
-    return parts
-
-
-def _manifest_parts(path: Path, text: str, packages: Packages | None) -> tuple[str, list[_Part]]:
-    """The commands of containers, of steps of CI and of tasks for a cloud."""
-    if not starts_jobs(text):
-        return "", []
-    try:
-        found = list(commands_in_yaml(text))
-    except ValueError:
-        return "", []
-    parts = [
-        dataclasses.replace(part, line=before + part.line)
-        for before, command in found
-        for part in _script_parts(path, command, packages)
-    ]
-    return ("manifest" if parts else ""), parts
 
 
 def _looks_like_hosts(text: str) -> bool:

@@ -90,7 +90,15 @@ def command(
     unwanted = [item for word in ignore for item in loading.split(word)]
     units = registry.select(wanted, [*settings.ignore, *unwanted])
     against, packages = (version, None) if version else _installed(python, registry)
-    linter = Linter(registry, units, against, common.policy(settings, ()), framework, packages)
+    linter = Linter(
+        registry,
+        units,
+        against,
+        common.policy(settings, ()),
+        framework,
+        packages,
+        chosen=python is not None,
+    )
     reports, refused = _lint_all(linter, paths)
     if reports or not refused:
         loading.write(_rendered(reports, registry, form, against, quiet=quiet), output)

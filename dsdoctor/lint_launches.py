@@ -1,0 +1,127 @@
+"""Launch lines of scripts, manifests and workflows, as the pieces that are linted."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+from dsdoctor.api import LaunchCommand, Missing, Packages, ScriptOptions, Why
+from dsdoctor.host import HostError, LocalHost
+from dsdoctor.lint_accelerate import with_its_file, working_folders
+from dsdoctor.model.facts.base import Fact
+from dsdoctor.model.facts.launch import LaunchParse
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.probes.command_line import batch_options, parse_command
+from dsdoctor.probes.launcher_options import rejected_option
+from dsdoctor.probes.script_imports import script_of
+from dsdoctor.probes.script_options import options_of
+from dsdoctor.probes.shell_lines import launches, not_followed, starts_jobs
+from dsdoctor.probes.shell_programs import after_dashes, is_launch, without_carrier
+from dsdoctor.probes.yaml_commands import commands_in_yaml
+
+_UNKNOWN = Missing(why=Why.NOT_ASKED, detail="the packages of no environment were read")
+
+
+@dataclasses.dataclass
+class Part:
+    """A piece of a file that can be judged on its own, such as one launch line.
+
+    Attributes:
+        facts: what it states.
+        families: families of conditions that judge it; empty = it cannot be judged.
+        line: its first line.
+        run: what it says about the job.
+        not_followed: why the job that it starts is not known.
+    """
+
+    facts: list[Fact]
+    families: tuple[str, ...]
+    line: int = 0
+    run: RunNeeds = dataclasses.field(default_factory=RunNeeds)
+    not_followed: str = ""
+
+
+def script_parts(path: Path, text: str, packages: Packages | None, *, chosen: bool) -> list[Part]:
+    """The launch lines of a shell script.
+
+    Args:
+        path: the script.
+        text: its content.
+        packages: of the environment that will run it; None = not known.
+        chosen: the user chose that environment, so that it decides which arguments scripts take.
+    """
+    parts: list[Part] = []
+    batch = batch_options(text)
+    for command in launches(text):
+        inner = after_dashes(command.words)
+        words = tuple(inner) if is_launch(inner) else without_carrier(command.words)
+        fact = parse_command(words)
+        # neither the arguments of the training script nor its folder are judged
+        own = [
+            word
+            for word in words[: len(words) - len(fact.script_args)]
+            if word != fact.script or not word.endswith(".py")
+        ]
+        script = (
+            [*_options_beside(path, fact, packages if chosen else None)]
+            if not command.depends_on
+            else []
+        )
+        launcher = fact.inner or fact.launcher
+        error = rejected_option(launcher, fact.options)
+        parse = [LaunchParse(launcher=launcher, accepted=False, error=error)] if error else []
+        if command.depends_on or any("$" in word or "`" in word for word in own):
+            parts.append(Part([], (), line=command.line))
+            if parse and not command.depends_on:  # the names of its options are known
+                parts.append(Part([*parse], ("launch",), line=command.line))
+            if script:
+                parts.append(Part([*script], ("launch",), line=command.line))
+            if batch:  # what it asks Slurm for stands in the script all the same
+                run = RunNeeds(command=words, quick=True, batch=batch)
+                parts.append(Part([fact], ("cluster",), line=command.line, run=run))
+            continue
+        run = RunNeeds(command=words, quick=True, cwd=str(path.parent), batch=batch)
+        if launcher == "accelerate" and not parse:
+            parse = [*with_its_file(path, fact.options, packages)]
+        facts = [fact, *parse, *script]
+        parts.append(Part(facts, ("launch", "cluster"), line=command.line, run=run))
+    parts += [Part([], (), line=line, not_followed=reason) for line, reason in not_followed(text)]
+    return parts
+
+
+def manifest_parts(
+    path: Path, text: str, packages: Packages | None, *, chosen: bool
+) -> tuple[str, list[Part]]:
+    """The commands of containers, of steps of CI and of tasks for a cloud, as `script_parts`."""
+    if not starts_jobs(text):
+        return "", []
+    try:
+        found = list(commands_in_yaml(text))
+    except ValueError:
+        return "", []
+    parts = [
+        dataclasses.replace(part, line=before + part.line)
+        for before, command in found
+        for part in script_parts(path, command, packages, chosen=chosen)
+    ]
+    return ("manifest" if parts else ""), parts
+
+
+def _options_beside(
+    file: Path, command: LaunchCommand, packages: Packages | None
+) -> Iterator[ScriptOptions]:
+    """The verdict of the parser of the script that a launch line starts, if it can be told.
+
+    Args:
+        file: contains the line.
+        command: the line.
+        packages: of the environment that will run it; None = not known.
+    """
+    try:
+        script = script_of(command)
+        folders = [place for place in working_folders(file) if (place / script).is_file()]
+        if len(folders) == 1:  # else it is not known which one is meant
+            yield options_of(LocalHost(), str(folders[0]), command, script, packages or _UNKNOWN)
+    except (HostError, ValueError):  # a path with NUL is no file
+        return

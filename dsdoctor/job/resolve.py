@@ -25,6 +25,7 @@ from dsdoctor.framework import (
 )
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.job.environment import Selected, of_command, of_script
+from dsdoctor.job.gpu_need import gpu_needed_by
 from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.model.facts.run import ContainerStart, RunNeeds
 from dsdoctor.paste.docker_container import command_in, gpus_of, runtime_of
@@ -48,6 +49,7 @@ from dsdoctor.probes.yaml_files import (
     trainer_values,
 )
 from dsdoctor.scripts.ds_config_name import config_named_in
+from dsdoctor.scripts.process_group import process_group
 
 #: Programs that run a shell script; sbatch does so on the job's first node.
 _SHELL = re.compile(r"(?:ba|da|z|k)?sh$|sbatch$")
@@ -85,17 +87,20 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
     if not run.command:
         return run
     batch = _batch(run.command, host, run.cwd)
-    words, followed, reason, activated = _follow(tuple(run.command), host, run.cwd)
+    words, followed, reason, activated, cut = _follow(tuple(run.command), host, run.cwd)
     parsed, inside = parse_command(words), parse_command(command_in(words))
     used = _devices(parsed, host, run.cwd)
     text, trainer = _script_of(parsed, host, run.cwd), posixpath.basename(parsed.program)
     container = _container(words, host, run.cwd)
     selected = None if container else of_command(words, host, run.cwd) or activated
+    here = not (container or followed or batch) and parsed.argv[:1] == (parsed.program,)
+    group = process_group(text) if here else None
     gpus, gpus_by = gpus_of(words) or (run.container_gpus, run.container_gpus_by)
     run = msgspec.structs.replace(
         run,
         command=words,
         followed=followed,
+        carriage_return=cut,
         not_followed=reason,
         environment=selected.path if selected else "",
         environment_by=selected.why if selected else "",
@@ -105,6 +110,8 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
         container_runtime=runtime_of(words),
         container=container,
         uses_deepspeed=uses_deepspeed(text),
+        group_line=group.line if group is not None and group.of_launcher else 0,
+        gpu_needed_by=gpu_needed_by(parsed, group) if here else "",
         training_arguments=fills_training_arguments(text) or trainer == "llamafactory-cli",
         trainer_values=trainer_values(parsed, host, run.cwd),
         container_ranks=inside.num_gpus if inside.launcher in COUNTING else None,
@@ -178,40 +185,54 @@ def from_trainer(path: str, host: Host, cwd: str) -> tuple[str | None, str]:
 
 def _follow(
     words: tuple[str, ...], host: Host, cwd: str
-) -> tuple[tuple[str, ...], str, str, Selected | None]:
+) -> tuple[tuple[str, ...], str, str, Selected | None, bool]:
     """The innermost command, where it was found, why it could not be determined.
 
-    The last is the environment that a script activates before it.
+    Then the environment that a script activates before it, and whether a carriage return ends its
+    line.
     """
     activated: Selected | None = None
+    cut = False
     if len(words) == 1 and " " in words[0]:
         try:
             words = tuple(shlex.split(words[0]))
         except ValueError as error:
-            return words, "", f"`{words[0][:60]}` cannot be split into words: {error}", None
+            return words, "", f"`{words[0][:60]}` cannot be split into words: {error}", None, cut
     followed = ""
     for _ in range(_DEEPEST):
         place = _shell_at(words)
         if place is None:
-            return words, followed, unfollowed(words), activated
+            return words, followed, unfollowed(words), activated, cut
         text, name, reason = _shell_text(words[place:], host, cwd)
         if reason:
-            return words, followed, reason, activated
+            return words, followed, reason, activated, cut
         found = launches(text)
         if len(found) != 1:
             count = f"{len(found)} commands that launch a job" if found else "no launch command"
-            return words, followed, f"{name} contains {count}, expected one", activated
+            return words, followed, f"{name} contains {count}, expected one", activated, cut
         script = found[0].depends_on or parse_command(found[0].words).script or ""
         # options, the script or both, which only a shell can expand, and not its folder alone
         if script.startswith("$") and not _IN_FOLDER.fullmatch(script):
             unknown = f"`{script}` in line {found[0].line} of {name} is not known"
-            return words, followed, unknown, activated
+            return words, followed, unknown, activated, cut
+        cut = _ends_with_return(text, found[0].line)
         activated = of_script(text, found[0].line, name, host, cwd) or activated
         followed = name if name.startswith("the") else f"line {found[0].line} of {name}"
         # `srun` with its options, or assignments, may precede the shell and apply to the job
         exports = _exports(text, found[0].line)
         words = (*words[:place], *(("env", *exports) if exports else ()), *found[0].words)
-    return words, followed, "shells that start other shells are nested too deeply", activated
+    return words, followed, "shells that start other shells are nested too deeply", activated, cut
+
+
+def _ends_with_return(text: str, line: int) -> bool:
+    r"""Whether a carriage return ends a line, where the shell counts it to the last word.
+
+    >>> _ends_with_return("torchrun t.py\r\n", 1), _ends_with_return("torchrun t.py # two\r\n", 1)
+    (True, False)
+    """
+    row = text.split("\n")[line - 1 : line]
+    # after an operator it is a command of its own, and a comment may contain anything
+    return bool(row) and re.search(r"[^\s;&|)]\s*\r$", row[0]) is not None and "#" not in row[0]
 
 
 def _exports(text: str, line: int) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Mapping
@@ -13,7 +14,8 @@ from dsdoctor.model.facts.base import Why
 from dsdoctor.probes.command_line import after_sbatch
 from dsdoctor.probes.command_tables import ON_TRANSFORMERS, RUNNERS
 from dsdoctor.probes.command_wrappers import runs_at, unwrap
-from dsdoctor.probes.module_files import missing_module, module_of
+from dsdoctor.probes.module_files import missing_module, module_of, unfound_module
+from dsdoctor.probes.script_imports import starts_elsewhere
 from dsdoctor.probes.yaml_files import hub_home
 
 #: Launchers that start `python SCRIPT`.
@@ -31,6 +33,8 @@ _SHELLS = re.compile(r"(?:ba|da|z|k)?sh")
 _SYNTAX = re.compile(r"[;&|<>`$*?~(){}]")
 #: Options of trainers for the model (transformers' examples, LLaMA-Factory, FastChat, axolotl).
 MODELS = ("model_name_or_path", "pretrained_model_name_or_path", "base_model", "model_path")
+#: Options that name the model below an adapter.
+_BASES = ("base_model", "base_model_name_or_path", "base_model_path", "base_model_name")
 #: Words of trainers that choose a checkpoint, or none, without its path.
 _CHOICES = frozenset(
     {"1", "0", "auto", "best", "false", "last", "latest", "no", "none", "null", "true", "yes"}
@@ -41,6 +45,8 @@ _CHECKPOINT = re.compile(r"checkpoint-(\d{1,18})")
 _OF_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 #: The beginning of a path, which no name of the hub has.
 _PATH = re.compile(r"\.{0,2}/")
+#: Dashes and quotes that a word processor writes in place of `-`, `"` and `'`.
+_TYPOGRAPHIC = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u201c\u201d\u2018"
 #: A word that ends a command.
 _OPERATOR = re.compile(r"[;&|<>()]+|\d?[<>]\S*")
 
@@ -99,6 +105,20 @@ def _is_python(command: LaunchCommand) -> bool:
     )
 
 
+def _wrong_word(host: Host, command: LaunchCommand, cwd: str) -> str:
+    """Why the word that a launcher starts as Python is no script; "" = it may be one."""
+    word = command.script or ""
+    starts = (command.inner or command.launcher) in _STARTS_PYTHON
+    if not starts or command.options.keys() & {"no_python", "module", "m"}:
+        return ""
+    if word[:1] and word[0] in _TYPOGRAPHIC:
+        return "typographic"
+    if word and not word.strip(" "):
+        return "blank"
+    bare = word and not posixpath.splitext(word)[1]
+    return "no ending" if bare and _is_file(host, posixpath.join(cwd, f"{word}.py")) else ""
+
+
 def _find_program(
     host: Host, program: str, command: LaunchCommand, run: RunNeeds, bin_dir: str
 ) -> str:
@@ -140,15 +160,18 @@ def launch_files(
     """Judges no path that a shell would expand first, and nothing on Windows (endings matter)."""
     if host.system == "Windows":
         raise HostError(Why.UNSUPPORTED, "programs are not looked for on Windows")
+    ends = run.followed if run.carriage_return else ""
     if _shell_decides(command) or not command.program:
-        return LaunchFiles(folder=run.cwd)
+        return LaunchFiles(folder=run.cwd, line_ends=ends)
     program = None if command.program in _SHELL else command.program
     runner = _runner_of(command)
     if runner and not _find_program(host, runner, command, run, ""):
-        return LaunchFiles(program=runner, folder=run.cwd)
+        return LaunchFiles(program=runner, folder=run.cwd, line_ends=ends)
     bin_dir = "" if isinstance(patient, Missing) else patient.bin_dir or ""
     named = command.script or _of_shell(command)
-    script = named if named.endswith(_SCRIPTS) or _is_python(command) else None
+    wrong = _wrong_word(host, command, run.cwd)
+    judged = named.endswith(_SCRIPTS) or wrong or _is_python(command)
+    script = named if judged else None
     config = (command.inner or command.launcher) == "accelerate" and command.options.get(
         "config_file"
     )
@@ -163,7 +186,11 @@ def launch_files(
         and posixpath.dirname(found) == bin_dir
         and not isinstance(patient, Missing)
     ):
-        missing = missing_module(host, module_of(command), (run.cwd, *patient.sys_path))
+        name = module_of(command)
+        missing = missing_module(host, name, (run.cwd, *patient.sys_path))
+        elsewhere = starts_elsewhere(command) or "PYTHONPATH" in command.env
+        if name and missing is None and not elsewhere:
+            missing = unfound_module(host, name, run, patient.executable)
     return LaunchFiles(
         program=program,
         program_path=found,
@@ -176,6 +203,8 @@ def launch_files(
         script=script,
         script_path=path,
         script_exists=None if path is None else _exists(host, path),
+        script_wrong=wrong,
+        line_ends=ends,
         launcher_config=config or None,
         launcher_config_exists=_is_file(host, posixpath.join(run.cwd, config)) if config else None,
         folder=run.cwd,
@@ -257,7 +286,13 @@ def _model(host: Host, command: LaunchCommand, run: RunNeeds) -> dict[str, Any]:
         return {}
     folder = posixpath.normpath(posixpath.join(run.cwd, model))
     if _exists(host, posixpath.join(folder, "config.json")):
-        return {"model": model, "model_folder": folder}
+        denied = _may_not_read(host, posixpath.join(folder, "config.json"))
+        return {"model": model, "model_folder": folder, "model_denied": denied}
+    if _exists(host, folder) and not _is_elsewhere(command, run):
+        file = posixpath.join(folder, "adapter_config.json")
+        base = "" if command.has_script_option(*_BASES) else _base_of(host, file, run.cwd)
+        denied = _may_not_read(host, posixpath.join(folder, "config.json"))
+        return {"model": model, "model_base": base, "model_denied": denied}
     if _exists(host, folder) is not False or not _OF_HUB.fullmatch(model):
         absent = _PATH.match(model) is not None and _exists(host, folder) is False
         return {"model": model, "model_missing": absent and not _is_elsewhere(command, run)}
@@ -265,6 +300,26 @@ def _model(host: Host, command: LaunchCommand, run: RunNeeds) -> dict[str, Any]:
     places = hub_caches(dict(host.env) | command.env)
     there = [_exists(host, posixpath.join(place, name)) for place in places]
     return {"model": model, "model_cached": None if None in there else any(there)}
+
+
+def _may_not_read(host: Host, path: str) -> bool:
+    """Whether this account is refused a file, or the folder that it is in."""
+    try:
+        host.read(path)
+    except HostError as error:
+        return error.missing.why is Why.DENIED
+    return False
+
+
+def _base_of(host: Host, path: str, cwd: str) -> str:
+    """The path of an adapter's model, if nothing is there (peft 0.3-0.21 config.py)."""
+    try:
+        base = json.loads(host.read(path)).get("base_model_name_or_path")
+    except (HostError, ValueError, AttributeError):
+        return ""
+    if not isinstance(base, str) or not _PATH.match(base):
+        return ""
+    return base if _exists(host, posixpath.join(cwd, base)) is False else ""
 
 
 def hub_caches(variables: Mapping[str, str]) -> list[str]:

@@ -6,10 +6,13 @@ import posixpath
 import re
 from typing import NamedTuple
 
-from dsdoctor.api import LaunchCommand
+from dsdoctor.api import LaunchCommand, RunNeeds
 from dsdoctor.host import Host, HostError
+from dsdoctor.interpreter import run_child
 
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+#: Nothing is imported, but a cold network disk answers slowly.
+SECONDS = 30.0
 _ENDING = re.compile(r"\.(?:py|pyc|so|abi3\.so|cpython-[\w-]+\.so)$")
 
 
@@ -18,7 +21,8 @@ class Module(NamedTuple):
 
     Attributes:
         name: its name in the command.
-        folder: the package that does not contain the next part of the name.
+        folder: the package that does not contain the next part of the name; "" = the interpreter
+            finds no package of that name.
         near: the module that was most likely meant; "" = none is similar.
     """
 
@@ -61,6 +65,24 @@ def missing_module(host: Host, name: str, folders: tuple[str, ...]) -> Module | 
             return Module(name, package, _near(name, done, part, names))
         package, done = posixpath.join(package, part), f"{done}.{part}"
     return None
+
+
+def unfound_module(host: Host, name: str, run: RunNeeds, executable: str) -> Module | None:
+    """The module if the interpreter does not find its package; None = it does, or it is unknown.
+
+    A child of the interpreter looks for it, since finders of the environment count; it imports
+    nothing. In a shell script another folder, or PYTHONPATH, may have been set before.
+    """
+    if run.followed or run.batch or run.container is not None:
+        return None
+    first = name.partition(".")[0]
+    try:
+        records, _ = run_child(
+            host, executable, "find_modules", [run.cwd, first], timeout=SECONDS, cwd=run.cwd
+        )
+    except HostError:
+        return None
+    return Module(name, "", "") if [r.get("found") for r in records] == [False] else None
 
 
 def _near(name: str, done: str, part: str, names: set[str]) -> str:

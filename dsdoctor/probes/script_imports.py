@@ -71,6 +71,23 @@ def _root_of(name: str) -> str:
     return re.split(r"[.:]", name, maxsplit=1)[0]
 
 
+def relative_of(text: str) -> int:
+    r"""The line of the first relative import that surely runs; 0 = none.
+
+    A script that is started by its path belongs to no package, unless it says so itself.
+
+    >>> relative_of("import os\nfrom .net import Net"), relative_of("if x:\n    from . import y")
+    (2, 0)
+    """
+    tree = None if "__package__" in text else syntax_of(text)
+    relative = (
+        node.lineno
+        for node in (() if tree is None else tree.body)
+        if isinstance(node, ast.ImportFrom) and node.level
+    )
+    return min(relative, default=0)
+
+
 def names_of(text: str) -> dict[str, int]:
     r"""Names that a script imports unconditionally from the packages of `TRIED`, with their lines.
 
@@ -147,8 +164,9 @@ def script_imports(
     modules = imports_of(text)
     if modules is None:
         raise HostError(Why.UNSUPPORTED, f"`{script}` could not be parsed")
+    relative = relative_of(text)
     if not modules:
-        return ScriptImports(script=script)
+        return ScriptImports(script=script, relative=relative)
     names = list(modules)[:MOST]
     env = {"PYTHONPATH": command.env["PYTHONPATH"]} if "PYTHONPATH" in command.env else None
     records, result = run_child(
@@ -169,7 +187,9 @@ def script_imports(
         names={name: line for name, line in names_of(text).items() if _root_of(name) in there},
         missing={r["module"]: modules[r["module"]] for r in records if not r.get("found")},
         found=tuple(r["module"] for r in records if r.get("found")),
+        bare={r["module"]: modules[r["module"]] for r in records if r.get("bare")},
         own=min((modules[r["module"]] for r in records if r.get("own")), default=0),
+        relative=relative,
         changes_path=_CHANGES.search(text) is not None,
         prepared=prepared_by(text),
     )

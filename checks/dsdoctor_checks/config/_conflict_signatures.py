@@ -9,6 +9,20 @@ from dsdoctor.api import Level, Signature
 
 SIGNATURES = (
     Signature(
+        pattern=r"\b(?P<type>Warmup(?:Decay|Cosine)LR|OneCycle)(?:\.__init__)?\(\) missing \d required positional arguments?: '(?P<name>total_num_steps|cycle_m\w{1,20})'",
+        source="python 3.3-3.14 Python/ceval.c; deepspeed 0.3-0.19 runtime/lr_schedules.py",
+        message="`scheduler.params` of the DeepSpeed config does not set `{name}`, which `{type}` needs",
+        hint="set `{name}` in `scheduler.params`",
+        examples=(
+            "TypeError: WarmupDecayLR.__init__() missing 1 required positional argument: 'total_num_steps'",
+            "TypeError: WarmupCosineLR.__init__() missing 1 required positional argument: 'total_num_steps'",
+            "TypeError: __init__ of OneCycle() missing 2 required positional arguments: 'cycle_min_lr' and 'cycle_max_lr'",
+        ),
+        not_examples=("WarmupDecayLR() missing 1 required positional argument: 'optimizer'",),
+        level=Level.STRONG,
+        masks=("transformers-deepspeed-incompatible",),
+    ),
+    Signature(
         pattern="(?i)zero-?3 is (?:not compatible|incompatible) with|device_map.{0,60}(?:incompatible|not compatible|not supported).{0,60}(?:zero|deepspeed)",
         source=(
             "transformers 4.28-5.23 modeling_utils.py; programs' own checks of DeepSpeed's stage"

@@ -359,6 +359,17 @@ SIGNATURES = (
         near=("Input should be", "value is not a valid"),
     ),
     Signature(
+        pattern=r"\bdeepspeed\.[\w.]{1,80}\.(?P<section>\w{1,60})\(\) argument after \*\* must be a mapping, not (?P<kind>\w{1,40})",
+        source="python 3.9-3.14 Python/ceval.c; deepspeed 0.9-0.19 runtime/precision_config.py, config.py",
+        message="a section of the DeepSpeed config, the one of `{section}`, is of the type `{kind}`, expected an object",
+        hint='write the section as an object, such as `"bf16": {{"enabled": true}}`',
+        examples=(
+            "TypeError: deepspeed.runtime.precision_config.DeepSpeedBF16Config() argument after ** must be a mapping, not bool",
+        ),
+        not_examples=("TypeError: deepspeed.x() argument after ** must be a mapping, not bool",),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern=r"fp16\.(?:loss_scale|min_loss_scale|loss_scale_window) must be",
         source="deepspeed 0.19.8 runtime/precision_config.py",
         examples=(

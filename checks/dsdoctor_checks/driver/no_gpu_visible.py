@@ -289,7 +289,14 @@ def _without_nvidia(
     amd = amd_gpus(os, kernel)
     if not (amd and _built_for_cpu(torch)):  # which `cpu-only-torch` reports
         where = _no_gpu_here(amd, run, listed=isinstance(kernel, NvidiaKernel))
-        yield (fail if run.wants_gpu else warn)(**where, **evidence)
+        if run.gpu_needed_by and not (amd or run.wants_gpu):
+            where |= {
+                "message": f"no NVIDIA GPU on this machine, but {run.gpu_needed_by} needs one",
+                "effect": "every rank stops at startup",
+            }
+        yield (fail if run.wants_gpu or (run.gpu_needed_by and not amd) else warn)(
+            **where, **evidence
+        )
 
 
 #: Options of the deepspeed launcher that place ranks on cores: those of the CPU accelerator, and those of

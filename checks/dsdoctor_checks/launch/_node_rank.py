@@ -7,6 +7,9 @@ import re
 from dsdoctor.api import Environment, LaunchCommand, Missing, RunNeeds
 from dsdoctor_checks._util import variable
 
+#: Options of torchrun that say where its nodes meet.
+_MEETING = ("master_addr", "rdzv_endpoint", "rdzv_conf")
+
 
 def own_address(host: str) -> bool:
     """Whether an address is that of whichever node uses it."""
@@ -30,3 +33,31 @@ def node_rank_left(
     name = "NODE_RANK" if variable(env, "NODE_RANK") is not None else "GROUP_RANK"
     value = variable(env, name) or ""
     return (name, value) if re.fullmatch(r"[1-9]\d{0,5}", value) else None
+
+
+def meets_nowhere(command: LaunchCommand, env: Environment | Missing) -> bool:
+    """Whether nothing tells torchrun where its nodes meet."""
+    if "torchrun" not in (command.launcher, command.inner):
+        return False
+    if (command.num_nodes or 1) == 1 or command.master_addr:
+        return False
+    names = (f"PET_{name.upper()}" for name in _MEETING)
+    given = any(variable(env, name) or command.env.get(name) for name in names)
+    return not given and not any(command.options.get(name) for name in _MEETING)
+
+
+def accelerate_meets_nowhere(command: LaunchCommand) -> bool:
+    """Whether nothing tells the nodes of `accelerate launch` the address of node 0.
+
+    Its own launchers then stop, or pass on the word `None` (accelerate 0.20 to 1.15 utils/launch.py,
+    read 2026-11-30). That of DeepSpeed, and a rendezvous of torchrun's, find it themselves.
+    """
+    options = command.options
+    kind = options.get("distributed_type", "").upper()
+    elsewhere = {"main_process_ip", "use_deepspeed", "tpu", "rdzv_backend", "config_file"}
+    return (
+        "accelerate" in (command.launcher, command.inner)
+        and command.master_addr is None
+        and not elsewhere & options.keys() - ({"config_file"} if kind else set())
+        and kind in ("", "FSDP", "MULTI_CPU", "MULTI_GPU", "NO")
+    )

@@ -102,6 +102,17 @@ def a_launcher_starts_the_ranks(
             gpus=count,
             unset=missing,
         )
+    elif run.group_line and not any(name.startswith(_STARTERS) for name in known):
+        unset = next((name for name in _NEEDED if name in missing and name != "LOCAL_RANK"), "")
+        if unset:
+            yield fail(
+                f"{shown}, but line {run.group_line} of it reads `{unset}`, which a launcher sets",
+                effect=f"it stops with `environment variable {unset} expected, but not set`",
+                hint=f"start it with `torchrun --nproc_per_node {count or 1} {command.script}`",
+                unset=missing,
+                line=run.group_line,
+                count=count or 1,
+            )
     elif wants:
         yield warn(
             f"{shown} without a launcher, but a DeepSpeed config needs ranks: `{missing[0]}` is"

@@ -38,9 +38,14 @@ from dsdoctor.api import (
     ok,
     skip,
 )
-from dsdoctor_checks._util import node_count, variable
+from dsdoctor_checks._util import node_count
 
-from ._node_rank import node_rank_left, own_address
+from ._node_rank import (
+    accelerate_meets_nowhere,
+    meets_nowhere,
+    node_rank_left,
+    own_address,
+)
 
 CONDITION = Condition(
     "rendezvous-timeout",
@@ -50,10 +55,6 @@ CONDITION = Condition(
     names=(Observation.NO_RENDEZVOUS,),
     transient="a node that joined late, or a network that was down, may be available next time",
 )
-
-
-#: Options of torchrun that say where its nodes meet.
-_MEETING = ("master_addr", "rdzv_endpoint", "rdzv_conf")
 
 
 @check(CONDITION)
@@ -75,12 +76,23 @@ def master_address_resolves(
             nodes=nodes,
         )
         return
-    if isinstance(command, LaunchCommand) and nodes > 1 and _meets_nowhere(command, env):
+    if isinstance(command, LaunchCommand) and nodes > 1 and meets_nowhere(command, env):
         yield fail(
             f"torchrun starts a run over {nodes} nodes, but neither `--master-addr` nor `--rdzv-endpoint`"
             " is passed, and the default address is 127.0.0.1",
             effect="each node waits for the others on its own address until it times out",
             hint="add `--master-addr ADDRESS` with the address of node 0, the same on every node",
+            nodes=nodes,
+        )
+        return
+    if isinstance(command, LaunchCommand) and nodes > 1 and accelerate_meets_nowhere(command):
+        yield fail(
+            f"`accelerate launch` starts a run over {nodes} nodes, but `--main_process_ip` is not"
+            " passed and its configuration sets none",
+            effect="it stops with `you need to specify the main process IP`, or each node waits"
+            " for an address that is called `None`",
+            hint="add `--main_process_ip ADDRESS --main_process_port 29500` with the address of node 0,"
+            " the same on every node",
             nodes=nodes,
         )
         return
@@ -158,17 +170,6 @@ def _nodes(
 def _is_alone(command: LaunchCommand) -> bool:
     """Whether torchrun makes a rendezvous that no other node knows (torch/distributed/run.py)."""
     return "torchrun" in (command.launcher, command.inner) and "standalone" in command.options
-
-
-def _meets_nowhere(command: LaunchCommand, env: Environment | Missing) -> bool:
-    """Whether nothing tells torchrun where its nodes meet."""
-    if "torchrun" not in (command.launcher, command.inner):
-        return False
-    if (command.num_nodes or 1) == 1 or command.master_addr:
-        return False
-    names = (f"PET_{name.upper()}" for name in _MEETING)
-    given = any(variable(env, name) or command.env.get(name) for name in names)
-    return not given and not any(command.options.get(name) for name in _MEETING)
 
 
 HINT = "check on every node that the job started there and that `nc -vz ADDRESS PORT` reaches the master address"

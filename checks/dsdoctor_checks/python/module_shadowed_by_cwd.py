@@ -37,6 +37,9 @@ from dsdoctor.api import (
     ok,
 )
 
+from ._shadowed_names import FOLLOW
+from ._shadowed_names import SIGNATURES as OF_NAMES
+
 CONDITION = Condition(
     "module-shadowed-by-cwd",
     id="DSD912",
@@ -137,8 +140,6 @@ HINT = (
 #: Packages that a file next to a script is often named after. A `deepspeed.py` has messages of its own.
 _PACKAGES = "torch|transformers|datasets|accelerate|evaluate|numpy|pandas|tokenizers|tqdm|wandb"
 _MESSAGE = "`{file}` is imported instead of the package `{m}`"
-#: What such an import fails with otherwise.
-_FOLLOW = ("dependency-version-conflict", "transformers-deepspeed-incompatible")
 
 
 def _half_imported(module: str) -> Signature:
@@ -156,11 +157,12 @@ def _half_imported(module: str) -> Signature:
         examples=(
             f"AttributeError: partially initialized module '{module}' has no attribute 'x' (most likely due to a circular import)",
         ),
-        masks=_FOLLOW,
+        masks=FOLLOW,
     )
 
 
 SIGNATURES = (
+    *OF_NAMES,
     *(_half_imported(name) for name in _PACKAGES.split("|")),
     Signature(
         pattern=rf"from partially initialized module '(?P<m>{_PACKAGES})' \(most likely due to a circular import\) \((?P<file>\S{{1,300}}[/\\](?P=m)\.py)\)",
@@ -174,7 +176,7 @@ SIGNATURES = (
         not_examples=(
             "ImportError: cannot import name 'x' from partially initialized module 'torch' (most likely due to a circular import) (/opt/env/lib/python3.11/site-packages/torch/__init__.py)",
         ),
-        masks=_FOLLOW,
+        masks=FOLLOW,
     ),
     Signature(
         # of a library it is only likely, so the file has to bear the name of one
@@ -190,7 +192,7 @@ SIGNATURES = (
         not_examples=(
             "AttributeError: module 'helpers' has no attribute 'x' (consider renaming '/home/me/helpers.py' if it has the same name as a library you intended to import)",
         ),
-        masks=_FOLLOW,
+        masks=FOLLOW,
     ),
     Signature(
         pattern=r"\(consider renaming '(?P<file>[^']{1,300})' since it has the same name as the standard library module named '(?P<m>\w{1,60})'",
@@ -203,7 +205,7 @@ SIGNATURES = (
         not_examples=(
             "(consider renaming 'it' since it has the same name as the standard library module named ''",
         ),
-        masks=_FOLLOW,
+        masks=FOLLOW,
     ),
     Signature(
         # modules of the standard library that torch and DeepSpeed import, from another file than their own

@@ -59,6 +59,19 @@ def modules_are_installed(
         if name not in _REPORTED
         and (not moved or line < moved or name in PACKAGES or name in BUILT)
     }
+    # a run leaves a folder `wandb`, and data are in a folder `datasets`: nothing of a package
+    bare = {name: line for name, line in imports.bare.items() if name in PACKAGES}
+    for name, line in bare.items():
+        yield fail(
+            f"`{imports.script}` imports `{name}` (line {line}), but the interpreter finds only a folder"
+            f" `{name}` without code, and not the package",
+            effect="every rank stops with an `ImportError` or `AttributeError` that names it",
+            hint=f"run `{pip(patient, packages, f'install {PACKAGES[name]}')}`, or start the job in the"
+            " environment that has it",
+            script=imports.script,
+            module=name,
+            line=line,
+        )
     unjudged = imports.missing.keys() - lacking.keys() - _REPORTED
     if unjudged and not lacking:
         yield skip(

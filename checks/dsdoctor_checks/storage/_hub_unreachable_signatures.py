@@ -7,7 +7,36 @@ from __future__ import annotations
 
 from dsdoctor.api import Level, Signature
 
+#: What an address of the hub without a scheme ends with. Nothing else sets the hub's address.
+_NO_SCHEME = "the address of the hub in `HF_ENDPOINT` has no `https://`"
+_WITH_SCHEME = "begin `HF_ENDPOINT` with `https://`, such as `https://huggingface.co`, or unset it"
+_OF_HUB = ("/huggingface_hub/", "\\huggingface_hub\\")
+
 SIGNATURES = (
+    Signature(
+        pattern="UnsupportedProtocol: Request URL is missing an 'http://' or 'https://' protocol",
+        source="httpx 0.13-0.28, httpcore 0.10-1.0, httpx2 and httpcore2 2.16 (UnsupportedProtocol); huggingface_hub 1.0-2.4 constants.py (`ENDPOINT`)",
+        examples=(
+            "httpx.UnsupportedProtocol: Request URL is missing an 'http://' or 'https://' protocol.",
+            "[rank1]: httpcore2.UnsupportedProtocol: Request URL is missing an 'http://' or 'https://' protocol.",
+        ),
+        level=Level.STRONG,
+        requires=_OF_HUB,
+        message=_NO_SCHEME,
+        hint=_WITH_SCHEME,
+    ),
+    Signature(
+        pattern=r"MissingSchema: Invalid URL '[^']{1,300}': No scheme supplied",
+        source="requests 2.0-2.32 models.py; huggingface_hub 0.5-0.36 constants.py (`ENDPOINT`)",
+        examples=(
+            "requests.exceptions.MissingSchema: Invalid URL 'hub.example/api/models/a/b': No scheme supplied. Perhaps you meant https://hub.example/api/models/a/b?",
+        ),
+        not_examples=("MissingSchema: Invalid URL '': No scheme supplied",),
+        level=Level.STRONG,
+        requires=_OF_HUB,
+        message=_NO_SCHEME,
+        hint=_WITH_SCHEME,
+    ),
     Signature(
         pattern="[Ww]e couldn't connect to '",
         source="transformers 4.28.1-5.23.0 utils/hub.py",

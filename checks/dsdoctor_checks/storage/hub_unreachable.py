@@ -6,7 +6,7 @@ when the job starts.
 
 ## What to do
 Download the files in advance on a node with internet access (`hf download MODEL`), or set
-`HTTPS_PROXY` or `HF_ENDPOINT`.
+`HTTPS_PROXY` or `HF_ENDPOINT`, whose address begins with `https://`.
 
 ## References
 - huggingface_hub 0.14-2.4 constants.py; transformers 4.6-5.23 utils/hub.py
@@ -14,6 +14,7 @@ Download the files in advance on a node with internet access (`hf download MODEL
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -28,6 +29,7 @@ from dsdoctor.api import (
     fail,
     ok,
     skip,
+    warn,
 )
 from dsdoctor_checks._util import HUB_TRUE, variable
 
@@ -41,6 +43,8 @@ CONDITION = Condition(
     transient="a server that did not answer may answer next time",
 )
 
+#: Where the hub is (huggingface_hub 0.5-2.4 constants.py).
+_ADDRESS = "HF_ENDPOINT"
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 
 
@@ -49,12 +53,22 @@ def the_model_is_at_hand(
     files: LaunchFiles, env: Environment | Missing, command: LaunchCommand | Missing
 ) -> Iterator[Finding]:
     """Fails if the command names a model of the hub, may not go online, and it is not cached."""
+    own = command.env if isinstance(command, LaunchCommand) else {}
+    values = {name: own.get(name) or variable(env, name) or "" for name in (*_OFFLINE, _ADDRESS)}
+    off = [name for name in _OFFLINE if values[name].upper() in HUB_TRUE]
+    if not off and _lacks_scheme(values[_ADDRESS]):
+        yield (warn if files.model_cached is None else fail)(
+            f"`{_ADDRESS}={values[_ADDRESS]}` does not begin with `https://`",
+            effect="what is read from the hub stops with `Request URL is missing an 'http://' or"
+            " 'https://' protocol`, or with `No scheme supplied`",
+            hint=f"set it to `https://{values[_ADDRESS]}`, or unset it",
+            variable=_ADDRESS,
+            value=values[_ADDRESS],
+        )
+        return
     if files.model_cached is None:
         yield skip("the command names no model of the hub, or the cache could not be read")
         return
-    own = command.env if isinstance(command, LaunchCommand) else {}
-    values = {name: own.get(name) or variable(env, name) or "" for name in _OFFLINE}
-    off = [name for name, value in values.items() if value.upper() in HUB_TRUE]
     if not off or files.model_cached:
         yield ok(model=files.model, cached=files.model_cached, offline=off)
         return
@@ -66,6 +80,15 @@ def the_model_is_at_hand(
         model=files.model,
         variable=off[0],
     )
+
+
+def _lacks_scheme(address: str) -> bool:
+    """Whether an address is the name of a server only.
+
+    >>> [_lacks_scheme(one) for one in ("hf-mirror.com", "https://hf-mirror.com", "", "$MIRROR")]
+    [True, False, False, False]
+    """
+    return re.fullmatch(r"[\w-]+(?:\.[\w-]+)+(?::\d+)?/?", address) is not None
 
 
 HINT = (

@@ -46,6 +46,22 @@ def paths_are_there(
         yield _not_read(script)
     if isinstance(files, LaunchFiles) and files.model_missing:
         yield _no_model(str(files.model), files.folder)
+    elif isinstance(files, LaunchFiles) and files.model_denied:
+        yield fail(
+            f"the model `{files.model}` of the command cannot be read by this account",
+            effect="every rank stops with `Permission denied` when it loads the model",
+            hint=f"let its owner run `chmod -R a+rX {shlex.quote(str(files.model))}`, or copy it",
+            model=files.model,
+        )
+    elif isinstance(files, LaunchFiles) and files.model_base:
+        yield fail(
+            f"the adapter `{files.model}` of the command was trained on `{files.model_base}`, which"
+            " does not exist here",
+            effect="every rank fails when it loads the base model",
+            hint="set `base_model_name_or_path` in its `adapter_config.json` to where that model is",
+            model=files.model,
+            base=files.model_base,
+        )
     for place in storage.places:
         if place.variable == "TMPDIR" and place.kind is None and not (place.error or place.hung):
             yield _no_temporary_folder(place)

@@ -103,6 +103,17 @@ HINT = "make the directory writable for the job's user, or set `TORCH_EXTENSIONS
 
 SIGNATURES = (
     Signature(
+        # with `exist_ok`, a folder would do
+        pattern=r"^FileExistsError: \[Errno 17\] File exists: '(?P<path>[^']{1,300})'",
+        source="python 3.3-3.14 Lib/os.py (`makedirs`), Lib/pathlib.py (`mkdir`), with glibc's words for EEXIST",
+        level=Level.STRONG,
+        near=("exist_ok=True",),
+        message="`{path}` is a file, or a link to nothing, where a folder should be",
+        hint="rename it, or pass another folder",
+        examples=("FileExistsError: [Errno 17] File exists: 'out'",),
+        not_examples=("FileExistsError: [Errno 17] File exists: ''",),
+    ),
+    Signature(
         pattern=r"\[Errno 13\] Permission denied(?!.{0,20}(?:nvcc|ninja)|: '/dev/(?!shm/))|\[Errno 30\]|Read-only file system",
         source=("python 3.3-3.14 Objects/exceptions.c, with glibc's words for EACCES and EROFS"),
         examples=(

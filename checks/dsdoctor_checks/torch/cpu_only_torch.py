@@ -119,7 +119,18 @@ def torch_has_cuda(
             torch=torch.version,
         )
         return
-    if not gpu_expected(run, kernel, gpus, env):
+    expected = gpu_expected(run, kernel, gpus, env)
+    if not expected and run.gpu_needed_by and ("+cpu" in torch.version or "+" not in torch.version):
+        yield fail(
+            f"torch {torch.version} is a CPU build, but {run.gpu_needed_by} needs a GPU",
+            effect="every rank stops at startup",
+            hint="run on a machine with a GPU and a CUDA build of torch; on the CPU, use the backend"
+            " `gloo` and a number of processes",
+            torch=torch.version,
+            needed_by=run.gpu_needed_by,
+        )
+        return
+    if not expected:
         yield skip(f"torch {torch.version} is a CPU build, and no GPU is present or requested")
         return
     found = [gpu.name for gpu in gpus.gpus] if isinstance(gpus, Gpus) else []

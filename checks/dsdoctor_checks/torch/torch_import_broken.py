@@ -133,7 +133,36 @@ HINT = (
     "reinstall torch; `dsdoctor fix install-torch-build` keeps the build that the driver supports"
 )
 
+#: A folder without `__init__.py` is imported as an empty package, which lacks every name.
+_NO_INIT = "the folder of torch is there, but its `__init__.py` is not: an installation or its removal was interrupted"
+_AGAIN = (
+    "remove the rest and install it again: `python -m pip uninstall -y torch`, then delete `torch` in"
+    " `site-packages`; if `torch` is a folder of the project, rename it"
+)
+
 SIGNATURES = (
+    Signature(
+        pattern=r"^ImportError: cannot import name '\w{1,60}' from 'torch' \(unknown location\)",
+        source="python 3.7-3.14 Python/ceval.c",
+        message=_NO_INIT,
+        hint=_AGAIN,
+        examples=("ImportError: cannot import name 'inf' from 'torch' (unknown location)",),
+        not_examples=("ImportError: cannot import name '' from 'torch' (unknown location)",),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        # torch's own file, before anything of another package
+        pattern=r"^AttributeError: module 'torch' has no attribute '\w",
+        source="python 3.5-3.14 Objects/moduleobject.c; torch 2.0-2.13 distributed/__init__.py",
+        message=_NO_INIT,
+        hint=_AGAIN,
+        near=('/torch/distributed/__init__.py", line ',),
+        examples=("AttributeError: module 'torch' has no attribute 'SymInt'",),
+        not_examples=("AttributeError: module 'torch' has no attribute ''",),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
     Signature(
         pattern=r"(?<![\w.-])(?P<library>lib[\w.-]{1,100}\.so[\w.]{0,20}): cannot enable executable stack as shared object requires",
         source="glibc 2.41 elf/dl-execstack.c, with strerror of EINVAL",

@@ -143,19 +143,28 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
             path contains shell syntax.
         script_path: the path that was checked.
         script_exists: it exists; None = unknown.
+        script_wrong: why a script that does not exist is none: `typographic` (it begins with a dash
+            or quote that a document has put there), `blank`, or `no ending` (with `.py` it exists);
+            "" = unknown.
+        line_ends: the line of a shell script that starts the job, if it ends with a carriage
+            return; "" = it does not, or there is none.
         launcher_config: the configuration passed with `accelerate launch --config_file`; None
             if there is none or its path contains shell syntax.
         launcher_config_exists: it exists; None = unknown.
         folder: working directory of the command.
-        missing_module: the module after `-m` if its package does not contain it; None = it
-            exists, there is none, or it cannot be determined.
-        module_folder: the package that does not contain it.
+        missing_module: the module after `-m` if its package does not contain it, or the
+            interpreter does not find its package; None = it exists, there is none, or it cannot be
+            determined.
+        module_folder: the package that does not contain it; "" = that package is not found.
         module_near: a module of that package with a similar name; "" = there is none.
         resumed: folder of the checkpoint that the script's arguments resume from; None if they
             name none.
         model: the model that the script's arguments name; None if there is none.
         model_folder: its folder, if it is one on this machine.
         model_missing: it is a path, and does not exist here.
+        model_denied: it is a folder whose files this account may not read.
+        model_base: the model that an adapter in its folder was trained on, if that is a path that
+            does not exist here; "" = it exists, or there is no such adapter.
         model_cached: whether the hub's cache holds that model; None if it is a folder, or no name
             of the hub.
     """
@@ -166,6 +175,8 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
     script: str | None = None
     script_path: str | None = None
     script_exists: bool | None = None
+    script_wrong: str = ""
+    line_ends: str = ""
     launcher_config: str | None = None
     launcher_config_exists: bool | None = None
     folder: str = "."
@@ -176,6 +187,8 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
     model: str | None = None
     model_folder: str | None = None
     model_missing: bool = False
+    model_denied: bool = False
+    model_base: str = ""
     model_cached: bool | None = None
 
 

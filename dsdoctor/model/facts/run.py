@@ -133,6 +133,7 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
         build_ops: ops that `DS_BUILD_*=1` in the environment requests to pre-build (`OPS` = all).
         command: the command after `check --` (for a shell, the command it starts); empty = none.
         followed: where in a shell script or string the command was found; "" = it is as given.
+        carriage_return: that line of the shell script ends with a carriage return, as on Windows.
         environment: folder or interpreter that the command itself selects (`uv run`, a path, a
             script that activates it); "" = none, the shell decides.
         environment_by: what selects it, in words.
@@ -152,6 +153,10 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
             `docker run`, `runtime: nvidia` of a compose file); "" = none.
         uses_deepspeed: False = the script can be read, and imports nothing that may start
             DeepSpeed; None = unknown.
+        group_line: line in which the script surely creates torch's process group from the variables
+            of a launcher, and sets none itself; 0 = unknown, or it does not.
+        gpu_needed_by: what in the command or the script surely needs a GPU here; "" = nothing
+            certainly does.
         container: how the command starts the job's container; None = it starts none.
         hostfile: the file given with --hostfile.
         paths: paths that must exist and be readable (`--path`).
@@ -182,6 +187,7 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     build_ops: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     followed: str = ""
+    carriage_return: bool = False
     environment: str = ""
     environment_by: str = ""
     not_followed: str = ""
@@ -193,6 +199,8 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     container_ranks: int | None = None
     container_runtime: str = ""
     uses_deepspeed: bool | None = None
+    group_line: int = 0
+    gpu_needed_by: str = ""
     container: ContainerStart | None = None
     hostfile: str | None = None
     paths: tuple[str, ...] = ()

@@ -14,8 +14,12 @@ class ScriptImports(Fact, frozen=True, kw_only=True):
         script: the script.
         missing: modules that the interpreter does not find, each with its line.
         found: modules that it finds.
+        bare: modules of which it finds only a folder of the project without any code, each with its
+            line: an empty module, if a package was meant.
         own: line of the first import that is found next to the script; 0 = none. What is imported
             there may change where later modules are looked for.
+        relative: line of its first relative import, which fails in a script that is started by its
+            path; 0 = none, or it may name a package of its own.
         changes_path: the script itself may change where modules are looked for.
         names: what it imports from packages of the field, as `trl:SFTTrainer` or `peft`, each with
             its line; not from modules next to the script.
@@ -26,7 +30,9 @@ class ScriptImports(Fact, frozen=True, kw_only=True):
     script: str
     missing: dict[str, int] = {}
     found: tuple[str, ...] = ()
+    bare: dict[str, int] = {}
     own: int = 0
+    relative: int = 0
     changes_path: bool = False
     names: dict[str, int] = {}
     prepared: dict[str, int] = {}

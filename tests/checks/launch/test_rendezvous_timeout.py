@@ -6,6 +6,7 @@ import pytest
 
 from dsdoctor.api import MasterAddress, RunNeeds
 from dsdoctor.host import HostError
+from dsdoctor.probes.command_line import with_accelerate
 from dsdoctor.probes.ports import master_address
 from dsdoctor.testing import FakeHost, judge
 from dsdoctor_checks.launch import rendezvous_timeout
@@ -166,5 +167,44 @@ def test_the_number_of_a_node_that_is_alone(
         environment=env(**variables),
         master_address=ABSENT,
         run_needs=run,
+    )
+    assert found.status == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "settings", "expected"),
+    [
+        pytest.param("--num_machines 2 --machine_rank 0 t.py", {}, "fail", id="no address"),
+        pytest.param("--num_machines 2 --main_process_ip n0 t.py", {}, "ok", id="an address"),
+        pytest.param("--num_machines 2 --main_process_ip $N t.py", {}, "ok", id="of the shell"),
+        pytest.param("--num_machines 1 t.py", {}, "ok", id="one node"),
+        pytest.param("--num_machines 2 --use_deepspeed t.py", {}, "ok", id="pdsh knows the hosts"),
+        pytest.param("--num_machines 2 --rdzv_backend c10d t.py", {}, "ok", id="a rendezvous"),
+        pytest.param("--num_machines 2 --config_file gone.yaml t.py", {}, "ok", id="unknown file"),
+        pytest.param(
+            "--config_file a.yaml t.py",
+            {"distributed_type": "MULTI_GPU", "num_machines": 2},
+            "fail",
+            id="the file has no address",
+        ),
+        pytest.param(
+            "--config_file a.yaml t.py",
+            {"distributed_type": "MULTI_GPU", "num_machines": 2, "main_process_ip": "n0"},
+            "ok",
+            id="the file has one",
+        ),
+        pytest.param(
+            "--config_file a.yaml t.py",
+            {"distributed_type": "DEEPSPEED", "num_machines": 2},
+            "ok",
+            id="the file starts DeepSpeed",
+        ),
+    ],
+)
+def test_nodes_of_accelerate(line: str, settings: dict[str, object], expected: str) -> None:
+    found = judge(
+        rendezvous_timeout.master_address_resolves,
+        master_address=MasterAddress(host="n0", addresses=("10.0.0.1",)),
+        launch_command=with_accelerate(command(f"accelerate launch {line}"), settings),
     )
     assert found.status == expected

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+
 import pytest
 
 from dsdoctor.api import (
@@ -13,7 +16,7 @@ from dsdoctor.api import (
     TorchLive,
 )
 from dsdoctor.testing import judge
-from dsdoctor_checks.python import module_shadowed_by_cwd
+from dsdoctor_checks.python import _shadowed_names, module_shadowed_by_cwd
 from tests.checks.python.support import SITE
 
 
@@ -95,3 +98,11 @@ def test_a_checkout_on_pythonpath_that_works_is_meant() -> None:
         deep_speed_live=DeepSpeedLive(imported=ImportOutcome(ok=True)),
     )
     assert found.status == "ok"
+
+
+@pytest.mark.parametrize("module", sorted(_shadowed_names.STANDARD))
+def test_the_standard_library_has_each_name(module: str) -> None:
+    """A name that it lacked would blame a file of the project for another error."""
+    found = importlib.import_module(module)
+    assert [name for name in _shadowed_names.STANDARD[module] if not hasattr(found, name)] == []
+    assert module not in sys.builtin_module_names  # nothing can hide these

@@ -53,6 +53,8 @@ def imports(**fields: Any) -> ScriptImports:
             id="a package is installed, wherever the script looks",
         ),
         pytest.param(imports(missing={"torch": 1}), "ok", id="torch has a condition of its own"),
+        pytest.param(imports(bare={"wandb": 2}), "fail", id="only the folder that runs leave"),
+        pytest.param(imports(bare={"configs": 2}), "ok", id="a folder of the project"),
     ],
 )
 def test_rows(fact: ScriptImports, expected: str) -> None:
@@ -154,3 +156,30 @@ def test_a_package_that_imports_torch_to_build_is_not_built_in_isolation() -> No
     hint = assert_fail(judge(CHECK, script_imports=fact, patient=patient())).hint
     assert "pip install --no-build-isolation flash-attn`" in hint
     assert "pip install peft`" in hint
+
+
+@pytest.mark.parametrize(
+    ("files", "bare"),
+    [
+        pytest.param(("wandb/run-1/logs/debug.log",), {"wandb": 1}, id="what runs leave"),
+        pytest.param(("wandb/run-1/files/code/a.py",), {"wandb": 1}, id="with copies of code"),
+        pytest.param(("wandb/__init__.py",), {}, id="a package"),
+        pytest.param(("wandb/rows.py",), {}, id="modules of the project"),
+        pytest.param(("wandb/sub/rows.py",), {}, id="modules below"),
+        pytest.param((), {}, id="no folder"),
+    ],
+)
+def test_a_folder_is_no_package(
+    tmp_path: Path, files: tuple[str, ...], bare: dict[str, int]
+) -> None:
+    for file in files:
+        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).touch()
+    (tmp_path / "t.py").write_text("import wandb\n")
+    command = parse_command(["torchrun", "t.py"])
+    run = RunNeeds(command=command.argv, cwd=str(tmp_path))
+    # without the packages of the environment of the tests
+    alone = PatientChoice(executable="/usr/bin/python3", chosen_by="--python", why="a test")
+    fact = script_imports.function(LocalHost(), run, command, alone)
+    assert isinstance(fact, ScriptImports)
+    assert fact.bare == bare

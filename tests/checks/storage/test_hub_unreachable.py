@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dsdoctor.api import Environment, LaunchFiles, RunNeeds, Storage
+from dsdoctor.api import Environment, LaunchFiles, RunNeeds, Storage, Why
 from dsdoctor.host import HostError, LocalHost
 from dsdoctor.job.resolve import resolve
 from dsdoctor.probes.command_line import parse_command
@@ -29,6 +29,25 @@ LLAMA = "meta-llama/Llama-2-7b-hf"
         pytest.param(False, {}, "deepspeed t.py", "ok", id="online"),
         pytest.param(False, {"HF_HUB_OFFLINE": "0"}, "deepspeed t.py", "ok", id="0 is off"),
         pytest.param(None, {"HF_HUB_OFFLINE": "1"}, "deepspeed t.py", "skip", id="a folder"),
+        pytest.param(
+            False, {"HF_ENDPOINT": "hub.example"}, "deepspeed t.py", "fail", id="no scheme"
+        ),
+        pytest.param(
+            True, {"HF_ENDPOINT": "a.b:8080/"}, "deepspeed t.py", "fail", id="with a port"
+        ),
+        pytest.param(
+            None, {"HF_ENDPOINT": "hub.example"}, "deepspeed t.py", "warn", id="any model"
+        ),
+        pytest.param(False, {}, "HF_ENDPOINT=a.b deepspeed t.py", "fail", id="the command sets it"),
+        pytest.param(False, {"HF_ENDPOINT": "http://a.b"}, "deepspeed t.py", "ok", id="a scheme"),
+        pytest.param(False, {"HF_ENDPOINT": "$MIRROR"}, "deepspeed t.py", "ok", id="not expanded"),
+        pytest.param(
+            None,
+            {"HF_ENDPOINT": "a.b", "HF_HUB_OFFLINE": "1"},
+            "deepspeed t.py",
+            "skip",
+            id="the hub is not asked",
+        ),
     ],
 )
 def test_rows(cached: bool | None, variables: dict[str, str], line: str, expected: str) -> None:
@@ -157,3 +176,47 @@ def test_weights_of_the_model_are_examined(tmp_path: Path) -> None:
     assert judge(weights_file_corrupt.files_are_whole, checkpoint=found).status == "fail"
     with pytest.raises(HostError, match="--checkpoint"):
         checkpoint.function(host, RunNeeds(cwd=str(tmp_path), quick=True), launch)
+
+
+ADAPTER = '{"base_model_name_or_path": "%s"}'
+
+
+@pytest.mark.parametrize(
+    ("config", "words", "base"),
+    [
+        pytest.param(ADAPTER % "/gone/m", "--model_name_or_path a", "/gone/m", id="it is gone"),
+        pytest.param(ADAPTER % "./gone", "--model_name_or_path a", "./gone", id="of this folder"),
+        pytest.param(ADAPTER % "/abs/m", "--model_name_or_path a", "", id="it is there"),
+        pytest.param(ADAPTER % "org/m", "--model_name_or_path a", "", id="of the hub"),
+        pytest.param("{}", "--model_name_or_path a", "", id="not named"),
+        pytest.param("[", "--model_name_or_path a", "", id="no JSON"),
+        pytest.param(
+            ADAPTER % "/gone/m", "--model_path a --base_model_path /abs/m", "", id="another option"
+        ),
+    ],
+)
+def test_the_model_below_an_adapter(config: str, words: str, base: str) -> None:
+    files = {"/job/a/adapter_config.json": config, "/abs/m/config.json": "{}"}
+    command = parse_command(["deepspeed", "t.py", *words.split()])
+    found = launch_files.function(FakeHost(files=files), RunNeeds(cwd="/job"), command, ABSENT)
+    assert found.model_base == base
+    judged = judge(path_missing.paths_are_there, storage=Storage(), launch_files=found)
+    assert judged.status == ("fail" if base else "ok")
+
+
+def test_a_model_of_another_account(tmp_path: Path) -> None:
+    """Reads as an account that is refused the file."""
+
+    class Refused(LocalHost):
+        def read(self, path: str) -> bytes:
+            raise HostError(Why.DENIED, "Permission denied")
+
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m/config.json").touch()
+    command = parse_command(["deepspeed", "t.py", "--model_name_or_path", "m"])
+    found = launch_files.function(Refused(), RunNeeds(cwd=str(tmp_path)), command, ABSENT)
+    assert found.model_denied
+    judged = judge(path_missing.paths_are_there, storage=Storage(), launch_files=found)
+    assert [one.message for one in judged.bad] == [
+        "the model `m` of the command cannot be read by this account"
+    ]

@@ -121,6 +121,7 @@ from dsdoctor.model.facts.script import (
     ScriptPaths,
     ScriptSyntax,
     TrainingJob,
+    UncachedName,
     WrongArgument,
 )
 from dsdoctor.model.facts.storage import Checkpoint, CheckpointFile, Place, Quota, Storage
@@ -311,6 +312,7 @@ __all__ = [
     "TriedCollective",
     "TriedGpu",
     "TriedPair",
+    "UncachedName",
     "Wheel",
     "Why",
     "Write",

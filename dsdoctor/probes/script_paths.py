@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from dsdoctor.api import LaunchCommand, MissingPath, RunNeeds, ScriptPaths, probe
+from dsdoctor.api import (
+    LaunchCommand,
+    MissingPath,
+    RunNeeds,
+    ScriptPaths,
+    UncachedName,
+    probe,
+)
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.base import Why
+from dsdoctor.probes.launch_files import hub_caches
 from dsdoctor.probes.script_imports import script_of, starts_elsewhere
+from dsdoctor.probes.yaml_files import hub_home
+from dsdoctor.scripts.hub_names import named_of_hub
 from dsdoctor.scripts.reach import parsed
 from dsdoctor.scripts.read_paths import paths_read
 
@@ -30,7 +40,8 @@ def script_paths(host: Host, run: RunNeeds, command: LaunchCommand) -> ScriptPat
     script = script_of(command)
     if run.container is not None or starts_elsewhere(command):
         raise HostError(Why.UNSUPPORTED, "the script may run in another file system")
-    tree = parsed(read_text(host, posixpath.normpath(posixpath.join(run.cwd, script))))
+    text = read_text(host, posixpath.normpath(posixpath.join(run.cwd, script)))
+    tree = parsed(text)
     read = (
         {} if tree is None else {path: f"line {at} of `{script}`" for path, at in paths_read(tree)}
     )
@@ -43,7 +54,33 @@ def script_paths(host: Host, run: RunNeeds, command: LaunchCommand) -> ScriptPat
             for path, by in read.items()
             if _is_missing(host, posixpath.normpath(posixpath.join(run.cwd, path)))
         ),
+        uncached=tuple(
+            UncachedName(name=one.name, line=one.line, is_data=one.is_data)
+            for one in (() if tree is None else named_of_hub(text, tree))
+            if _is_missing(host, posixpath.normpath(posixpath.join(run.cwd, one.name)))
+            and _is_uncached(host, one.name, dict(host.env) | command.env, is_data=one.is_data)
+        ),
     )
+
+
+def _is_uncached(host: Host, name: str, variables: Mapping[str, str], *, is_data: bool) -> bool:
+    """Whether no cache holds anything of that name.
+
+    datasets 2.14 to 5.2 keeps what it has prepared as `owner___name`, with the name spelled its own
+    way (builder.py).
+    """
+    folder = f"{'datasets' if is_data else 'models'}--{name.replace('/', '--')}"
+    places = [posixpath.join(place, folder) for place in hub_caches(variables)]
+    if not all(_is_missing(host, place) for place in places):
+        return False
+    if not is_data:
+        return True
+    prepared = variables.get("HF_DATASETS_CACHE") or posixpath.join(hub_home(variables), "datasets")
+    try:
+        names = host.listdir(prepared)
+    except HostError as error:
+        return error.missing.why is Why.ABSENT
+    return not any(one.startswith(f"{name.partition('/')[0]}___") for one in names)
 
 
 def _of_options(command: LaunchCommand) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from dsdoctor.scripts.reach import bindings, dotted, sure_calls
+from dsdoctor.scripts.reach import dotted, sure_calls, texts_assigned
 
 #: Classes of transformers that load a language model with its head.
 _LOADS = re.compile(
@@ -23,16 +23,7 @@ def model_named_in(tree: ast.Module) -> tuple[str, int] | None:
     ('org/m', 2)
     >>> model_named_in(ast.parse("t = AutoTokenizer.from_pretrained('org/m')"))
     """
-    counts = bindings(tree)
-    texts = {
-        target.id: node.value.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-        for target in node.targets
-        if isinstance(target, ast.Name) and counts[target.id] == 1
-    }
+    texts = texts_assigned(tree)
     found: dict[str, int] = {}
     for call in sure_calls(tree):
         given = _loaded(call)

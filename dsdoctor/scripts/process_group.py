@@ -10,7 +10,7 @@ import ast
 import sys
 from typing import NamedTuple
 
-from dsdoctor.scripts.reach import bindings, dotted, parsed, sure_calls
+from dsdoctor.scripts.reach import dotted, imported_from, parsed, sure_calls
 
 _CALLED = "torch.distributed.init_process_group"
 #: Arguments that replace the variables of a launcher.
@@ -50,7 +50,7 @@ def process_group(text: str) -> ProcessGroup | None:
     tree = parsed(text) if "init_process_group" in text else None
     if tree is None:
         return None
-    names = _names_of_torch(tree)
+    names = imported_from(tree, {"torch"})
     for call in sure_calls(tree):
         first, _, rest = dotted(call.func).partition(".")
         if first not in names or ".".join(filter(None, (names[first], rest))) != _CALLED:
@@ -67,31 +67,6 @@ def process_group(text: str) -> ProcessGroup | None:
             only_torch=quiet,
         )
     return None
-
-
-def _names_of_torch(tree: ast.Module) -> dict[str, str]:
-    """Names that only imports of torch bind, each with what it stands for."""
-    found: dict[str, list[str]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                top = alias.name.partition(".")[0]
-                found.setdefault(alias.asname or top, []).append(
-                    alias.name if alias.asname else top
-                )
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            for alias in node.names:
-                found.setdefault(alias.asname or alias.name, []).append(
-                    f"{node.module}.{alias.name}"
-                )
-    counts = bindings(tree)
-    return {
-        name: meant[0]
-        for name, meant in found.items()
-        if len(set(meant)) == 1
-        and counts[name] == len(meant)
-        and meant[0].partition(".")[0] == "torch"
-    }
 
 
 def _imported(tree: ast.Module) -> set[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from dsdoctor.framework import syntax_of
 
@@ -76,6 +76,48 @@ def imported_once(tree: ast.Module) -> set[str]:
     }
     counts = bindings(tree)
     return {name for name in imported if counts[name] == 1}
+
+
+def imported_from(tree: ast.Module, packages: Collection[str]) -> dict[str, str]:
+    r"""Names that only imports of these packages bind, each with what it stands for.
+
+    >>> tree = ast.parse("import torch\nimport torch.distributed as dist\nfrom torch import nn")
+    >>> imported_from(tree, {"torch"})
+    {'torch': 'torch', 'dist': 'torch.distributed', 'nn': 'torch.nn'}
+    """
+    found: dict[str, list[str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                meant = alias.name if alias.asname else top
+                found.setdefault(alias.asname or top, []).append(meant)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            for alias in node.names:
+                meant = f"{node.module}.{alias.name}"
+                found.setdefault(alias.asname or alias.name, []).append(meant)
+    counts = bindings(tree)
+    return {
+        name: meant[0]
+        for name, meant in found.items()
+        if len(set(meant)) == 1
+        and counts[name] == len(meant)
+        and meant[0].partition(".")[0] in packages
+    }
+
+
+def texts_assigned(tree: ast.Module) -> dict[str, str]:
+    """Names that are bound once, to a text, and that text."""
+    counts = bindings(tree)
+    return {
+        target.id: node.value.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        for target in node.targets
+        if isinstance(target, ast.Name) and counts[target.id] == 1
+    }
 
 
 def sure_calls(tree: ast.Module) -> Iterator[ast.Call]:

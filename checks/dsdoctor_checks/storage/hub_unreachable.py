@@ -25,6 +25,8 @@ from dsdoctor.api import (
     LaunchFiles,
     Missing,
     Scope,
+    ScriptPaths,
+    UncachedName,
     check,
     fail,
     ok,
@@ -45,16 +47,22 @@ CONDITION = Condition(
 
 #: Where the hub is (huggingface_hub 0.5-2.4 constants.py).
 _ADDRESS = "HF_ENDPOINT"
+#: For data sets (datasets 2.14-5.2 config.py).
+_OF_DATA = "HF_DATASETS_OFFLINE"
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 
 
 @check(CONDITION)
 def the_model_is_at_hand(
-    files: LaunchFiles, env: Environment | Missing, command: LaunchCommand | Missing
+    files: LaunchFiles,
+    env: Environment | Missing,
+    command: LaunchCommand | Missing,
+    script: ScriptPaths | Missing,
 ) -> Iterator[Finding]:
-    """Fails if the command names a model of the hub, may not go online, and it is not cached."""
+    """Fails for what the command or the script names, may not download, and is not cached."""
     own = command.env if isinstance(command, LaunchCommand) else {}
-    values = {name: own.get(name) or variable(env, name) or "" for name in (*_OFFLINE, _ADDRESS)}
+    names = (*_OFFLINE, _OF_DATA, _ADDRESS)
+    values = {name: own.get(name) or variable(env, name) or "" for name in names}
     off = [name for name in _OFFLINE if values[name].upper() in HUB_TRUE]
     if not off and _lacks_scheme(values[_ADDRESS]):
         yield (warn if files.model_cached is None else fail)(
@@ -66,6 +74,14 @@ def the_model_is_at_hand(
             value=values[_ADDRESS],
         )
         return
+    of_script = () if isinstance(script, Missing) else script.uncached
+    of_data = off
+    if values[_OF_DATA]:  # it takes precedence, whatever it says
+        of_data = [_OF_DATA] if values[_OF_DATA].upper() in HUB_TRUE else []
+    for one in of_script:
+        if by := of_data if one.is_data else off:
+            yield _named_by_script(one, by[0], values[by[0]])
+            return
     if files.model_cached is None:
         yield skip("the command names no model of the hub, or the cache could not be read")
         return
@@ -79,6 +95,21 @@ def the_model_is_at_hand(
         f" unset `{off[0]}`",
         model=files.model,
         variable=off[0],
+    )
+
+
+def _named_by_script(one: UncachedName, variable: str, value: str) -> Finding:
+    kind = "data set" if one.is_data else "model"
+    option = " --repo-type dataset" if one.is_data else ""
+    return fail(
+        f"`{variable}={value}` is set, but the {kind} `{one.name}`, which line {one.line} of the script"
+        " loads, is in no cache",
+        effect="every rank stops there: the hub is not asked",
+        hint=f"run `hf download {one.name}{option}` where the hub can be reached, with the same"
+        f" `HF_HOME`, or unset `{variable}`",
+        name=one.name,
+        line=one.line,
+        variable=variable,
     )
 
 

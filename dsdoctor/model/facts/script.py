@@ -125,6 +125,20 @@ class MissingPath(msgspec.Struct, frozen=True, kw_only=True):
     read_by: str
 
 
+class UncachedName(msgspec.Struct, frozen=True, kw_only=True):
+    """What the script loads from the hub.
+
+    Attributes:
+        name: `owner/name`.
+        line: line of the script.
+        is_data: it is a data set.
+    """
+
+    name: str
+    line: int
+    is_data: bool
+
+
 class ScriptPaths(Fact, frozen=True, kw_only=True):
     """Files and folders that the training script surely reads.
 
@@ -132,11 +146,13 @@ class ScriptPaths(Fact, frozen=True, kw_only=True):
         script: the script.
         folder: working directory of the command.
         missing: those that do not exist.
+        uncached: models and data sets of the hub that it loads by name and that no cache holds.
     """
 
     script: str
     folder: str = ""
     missing: tuple[MissingPath, ...] = ()
+    uncached: tuple[UncachedName, ...] = ()
 
 
 class TrainingJob(Fact, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from dsdoctor.host import HostError, LocalHost
 from dsdoctor.job.resolve import resolve
 from dsdoctor.probes.command_line import parse_command
 from dsdoctor.probes.launch_files import launch_files
+from dsdoctor.probes.script_paths import script_paths
 from dsdoctor.probes.storage import checkpoint
 from dsdoctor.testing import FakeHost, judge
 from dsdoctor_checks.storage import hub_unreachable, path_missing, weights_file_corrupt
@@ -220,3 +221,63 @@ def test_a_model_of_another_account(tmp_path: Path) -> None:
     assert [one.message for one in judged.bad] == [
         "the model `m` of the command cannot be read by this account"
     ]
+
+
+DATA = "from datasets import load_dataset\nrows = load_dataset('org/rows', split='train')\n"
+MODEL = (
+    "from transformers import AutoModel\nNAME = 'org/m'\nmodel = AutoModel.from_pretrained(NAME)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "cached", "variables", "expected"),
+    [
+        pytest.param(DATA, "", {"HF_DATASETS_OFFLINE": "1"}, "fail", id="data"),
+        pytest.param(DATA, "", {"HF_HUB_OFFLINE": "1"}, "fail", id="data, by the hub's variable"),
+        pytest.param(
+            DATA, "", {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "0"}, "skip", id="data only"
+        ),
+        pytest.param(DATA, "", {}, "skip", id="online"),
+        pytest.param(DATA, "hub/datasets--org--rows/refs/main", {"HF_HUB_OFFLINE": "1"}, "skip",
+                     id="downloaded"),
+        pytest.param(DATA, "datasets/org___rows/default/i.json", {"HF_HUB_OFFLINE": "1"}, "skip",
+                     id="prepared"),
+        pytest.param(DATA, "/job/org/rows/a.json", {"HF_HUB_OFFLINE": "1"}, "skip", id="a folder"),
+        pytest.param(MODEL, "", {"TRANSFORMERS_OFFLINE": "1"}, "fail", id="a model in a variable"),
+        pytest.param(MODEL, "", {"HF_DATASETS_OFFLINE": "1"}, "skip", id="the variable of data"),
+        pytest.param(MODEL, "hub/models--org--m/refs/main", {"HF_HUB_OFFLINE": "1"}, "skip",
+                     id="a cached model"),
+        pytest.param(
+            MODEL.replace("NAME)", "NAME, cache_dir='/c')"), "", {"HF_HUB_OFFLINE": "1"}, "skip",
+            id="another cache",
+        ),
+        pytest.param(
+            MODEL.replace("transformers", "modelscope"), "", {"HF_HUB_OFFLINE": "1"}, "skip",
+            id="another hub",
+        ),
+        pytest.param(
+            f"import os\nos.environ['HF_HOME'] = '/d'\n{MODEL}", "", {"HF_HUB_OFFLINE": "1"},
+            "skip", id="the script chooses the cache",
+        ),
+        pytest.param(
+            MODEL.replace("model =", "if x:\n    model ="), "", {"HF_HUB_OFFLINE": "1"}, "skip",
+            id="perhaps",
+        ),
+    ],
+)  # fmt: skip
+def test_what_the_script_loads(
+    text: str, cached: str, variables: dict[str, str], expected: str
+) -> None:
+    files = {"/job/t.py": text}
+    if cached:
+        files[cached if cached.startswith("/") else f"/h/.cache/huggingface/{cached}"] = ""
+    host = FakeHost(env={"HOME": "/h", **variables}, files=files)
+    run, command = RunNeeds(cwd="/job"), parse_command(["torchrun", "t.py"])
+    judged = judge(
+        hub_unreachable.the_model_is_at_hand,
+        launch_files=launch_files.function(host, run, command, ABSENT),
+        environment=Environment(variables=variables),
+        launch_command=command,
+        script_paths=script_paths.function(host, run, command),
+    )
+    assert judged.status == expected

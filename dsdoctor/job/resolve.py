@@ -185,14 +185,14 @@ def from_trainer(path: str, host: Host, cwd: str) -> tuple[str | None, str]:
 
 def _follow(
     words: tuple[str, ...], host: Host, cwd: str
-) -> tuple[tuple[str, ...], str, str, Selected | None, bool]:
+) -> tuple[tuple[str, ...], str, str, Selected | None, str]:
     """The innermost command, where it was found, why it could not be determined.
 
-    Then the environment that a script activates before it, and whether a carriage return ends its
-    line.
+    Then the environment that a script activates before it, and what gets the carriage return at the
+    end of its line.
     """
     activated: Selected | None = None
-    cut = False
+    cut = ""
     if len(words) == 1 and " " in words[0]:
         try:
             words = tuple(shlex.split(words[0]))
@@ -215,7 +215,7 @@ def _follow(
         if script.startswith("$") and not _IN_FOLDER.fullmatch(script):
             unknown = f"`{script}` in line {found[0].line} of {name} is not known"
             return words, followed, unknown, activated, cut
-        cut = _ends_with_return(text, found[0].line)
+        cut = _carriage_return(text, found[0].line)
         activated = of_script(text, found[0].line, name, host, cwd) or activated
         followed = name if name.startswith("the") else f"line {found[0].line} of {name}"
         # `srun` with its options, or assignments, may precede the shell and apply to the job
@@ -224,15 +224,18 @@ def _follow(
     return words, followed, "shells that start other shells are nested too deeply", activated, cut
 
 
-def _ends_with_return(text: str, line: int) -> bool:
-    r"""Whether a carriage return ends a line, where the shell counts it to the last word.
+def _carriage_return(text: str, line: int) -> str:
+    r"""What gets the carriage return at the end of a line, as `RunNeeds.carriage_return` says it.
 
-    >>> _ends_with_return("torchrun t.py\r\n", 1), _ends_with_return("torchrun t.py # two\r\n", 1)
-    (True, False)
+    >>> text = "torchrun t.py\r\ntorchrun \\\r\ntorchrun t.py --n 2\r\ntorchrun t.py # two\r\n"
+    >>> [_carriage_return(text, line) for line in (1, 2, 3, 4)]
+    ['script', 'script', 'argument', '']
     """
-    row = text.split("\n")[line - 1 : line]
+    row = "".join(text.split("\n")[line - 1 : line])
     # after an operator it is a command of its own, and a comment may contain anything
-    return bool(row) and re.search(r"[^\s;&|)]\s*\r$", row[0]) is not None and "#" not in row[0]
+    if not re.search(r"[^\s;&|)]\s*\r$", row) or "#" in row:
+        return ""
+    return "script" if re.search(r"(?:\\|\.py['\"]?)\s*\r$", row) else "argument"
 
 
 def _exports(text: str, line: int) -> tuple[str, ...]:

@@ -160,13 +160,16 @@ def launch_files(
     """Judges no path that a shell would expand first, and nothing on Windows (endings matter)."""
     if host.system == "Windows":
         raise HostError(Why.UNSUPPORTED, "programs are not looked for on Windows")
-    ends = run.followed if run.carriage_return else ""
+    ends: dict[str, Any] = {
+        "line_ends": run.followed if run.carriage_return else "",
+        "line_ends_fatal": run.carriage_return == "script",
+    }
     if _shell_decides(command) or not command.program:
-        return LaunchFiles(folder=run.cwd, line_ends=ends)
+        return LaunchFiles(folder=run.cwd, **ends)
     program = None if command.program in _SHELL else command.program
     runner = _runner_of(command)
     if runner and not _find_program(host, runner, command, run, ""):
-        return LaunchFiles(program=runner, folder=run.cwd, line_ends=ends)
+        return LaunchFiles(program=runner, folder=run.cwd, **ends)
     bin_dir = "" if isinstance(patient, Missing) else patient.bin_dir or ""
     named = command.script or _of_shell(command)
     wrong = _wrong_word(host, command, run.cwd)
@@ -204,7 +207,7 @@ def launch_files(
         script_path=path,
         script_exists=None if path is None else _exists(host, path),
         script_wrong=wrong,
-        line_ends=ends,
+        **ends,
         launcher_config=config or None,
         launcher_config_exists=_is_file(host, posixpath.join(run.cwd, config)) if config else None,
         folder=run.cwd,

@@ -33,6 +33,7 @@ from dsdoctor.api import (
     fail,
     ok,
     skip,
+    warn,
 )
 from dsdoctor_checks._pip import pip
 from dsdoctor_checks.python.launcher_of_other_env import MODULES
@@ -65,15 +66,9 @@ def program_and_script_are_there(
 ) -> Iterator[Finding]:
     """Fails if a file is certainly missing; what a shell would expand is not judged."""
     if files.line_ends:
-        yield fail(
-            f"{files.line_ends} ends with a Windows line ending",
-            effect="the shell makes the carriage return a part of its last word: the command fails at"
-            " once, or every rank does, with `can't open file`",
-            hint="remove the carriage returns from the shell script: `sed -i 's/\\r$//' FILE`, or"
-            " `dos2unix FILE`",
-            place=files.line_ends,
-        )
-        return
+        yield _windows_line(files)
+        if files.line_ends_fatal:
+            return
     if files.program is None and files.script is None:
         yield skip("the command contains shell syntax, or no file to look for")
         return
@@ -147,6 +142,20 @@ def program_and_script_are_there(
     there = files.script_exists is not False and files.launcher_config_exists is not False
     if files.program_path is not None and there:
         yield ok(program=files.program_path, script=files.script_path)
+
+
+def _windows_line(files: LaunchFiles) -> Finding:
+    """A line of a shell script whose carriage return belongs to its last word."""
+    return (fail if files.line_ends_fatal else warn)(
+        f"{files.line_ends} ends with a Windows line ending",
+        effect="the carriage return becomes a part of the script's name, or cuts off the rest of the"
+        " command: every rank fails with `can't open file`"
+        if files.line_ends_fatal
+        else "the carriage return becomes a part of the last argument, such as the name of a folder",
+        hint="remove the carriage returns from the shell script: `sed -i 's/\\r$//' FILE`, or"
+        " `dos2unix FILE`",
+        place=files.line_ends,
+    )
 
 
 def _no_script(files: LaunchFiles, script: str) -> Finding:

@@ -99,14 +99,18 @@ def the_model_is_at_hand(
 
 
 def _named_by_script(one: UncachedName, variable: str, value: str) -> Finding:
-    kind = "data set" if one.is_data else "model"
-    option = " --repo-type dataset" if one.is_data else ""
     return fail(
-        f"`{variable}={value}` is set, but the {kind} `{one.name}`, which line {one.line} of the script"
-        " loads, is in no cache",
+        f"`{variable}={value}` is set, but the data set `{one.name}`, which line {one.line} of the"
+        " script loads, is in no cache"
+        if one.is_data
+        else f"`{variable}={value}` is set, but the model `{one.name}`, which line {one.line} of the"
+        " script loads, is in no cache",
         effect="every rank stops there: the hub is not asked",
-        hint=f"run `hf download {one.name}{option}` where the hub can be reached, with the same"
-        f" `HF_HOME`, or unset `{variable}`",
+        hint=f"run `hf download --repo-type dataset {one.name}` where the hub can be reached, with the"
+        f" same `HF_HOME`, or unset `{variable}`"
+        if one.is_data
+        else f"run `hf download {one.name}` where the hub can be reached, with the same `HF_HOME`, or"
+        f" unset `{variable}`",
         name=one.name,
         line=one.line,
         variable=variable,

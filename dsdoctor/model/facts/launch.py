@@ -148,6 +148,8 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
             "" = unknown.
         line_ends: the line of a shell script that starts the job, if it ends with a carriage
             return; "" = it does not, or there is none.
+        line_ends_fatal: the carriage return becomes a part of the script's name, or cuts off the
+            rest of the command; otherwise, a part of the last argument.
         launcher_config: the configuration passed with `accelerate launch --config_file`; None
             if there is none or its path contains shell syntax.
         launcher_config_exists: it exists; None = unknown.
@@ -177,6 +179,7 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
     script_exists: bool | None = None
     script_wrong: str = ""
     line_ends: str = ""
+    line_ends_fatal: bool = False
     launcher_config: str | None = None
     launcher_config_exists: bool | None = None
     folder: str = "."

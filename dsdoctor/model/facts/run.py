@@ -133,7 +133,9 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
         build_ops: ops that `DS_BUILD_*=1` in the environment requests to pre-build (`OPS` = all).
         command: the command after `check --` (for a shell, the command it starts); empty = none.
         followed: where in a shell script or string the command was found; "" = it is as given.
-        carriage_return: that line of the shell script ends with a carriage return, as on Windows.
+        carriage_return: what gets the carriage return at the end of that line of a shell script, as
+            Windows ends it: `script` (or it cuts off the rest of the command), `argument`; "" =
+            there is none.
         environment: folder or interpreter that the command itself selects (`uv run`, a path, a
             script that activates it); "" = none, the shell decides.
         environment_by: what selects it, in words.
@@ -187,7 +189,7 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     build_ops: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     followed: str = ""
-    carriage_return: bool = False
+    carriage_return: str = ""
     environment: str = ""
     environment_by: str = ""
     not_followed: str = ""

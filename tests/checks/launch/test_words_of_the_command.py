@@ -69,6 +69,8 @@ TWO = "torchrun --nproc_per_node 2 \\\n  train.py\n"
     [
         pytest.param(TWO, "ok", id="line ends of Unix"),
         pytest.param(TWO.replace("\n", "\r\n"), "fail", id="line ends of Windows"),
+        pytest.param("torchrun train.py\r\n", "fail", id="the script's name"),
+        pytest.param("torchrun train.py --out o\r\n", "warn", id="an argument"),
         pytest.param("torchrun train.py # two\r\n", "ok", id="a comment ends the line"),
         pytest.param("export A=1\r\ntorchrun train.py\n", "ok", id="another line"),
         pytest.param("torchrun train.py &\r\n", "ok", id="an operator ends the command"),

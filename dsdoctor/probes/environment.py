@@ -53,6 +53,7 @@ NAMES = frozenset(
         "EBROOTCUDA",
         "FORCE_TORCHRUN",
         "GROUP_RANK",
+        "HF_ENDPOINT",
         "HF_HOME",
         "HOME",
         "HTTPS_PROXY",

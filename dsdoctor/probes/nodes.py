@@ -80,7 +80,14 @@ def resolve(host: Host, name: str) -> tuple[str, ...]:
 
 
 def _reach(
-    host: Host, name: str, python: str, ssh: str | None, port: str | None, *, local: bool
+    host: Host,
+    name: str,
+    python: str,
+    ssh: str | None,
+    port: str | None,
+    *,
+    local: bool,
+    tried: bool,
 ) -> NodeReach:
     if name.startswith("-"):
         return NodeReach(host=name, ssh=False, error="a host name does not begin with `-`")
@@ -91,10 +98,8 @@ def _reach(
         known = False
     else:
         known = True
-    if local:
-        return NodeReach(host=name, addresses=addresses, local=True)
-    if ssh is None:
-        return NodeReach(host=name, addresses=addresses)
+    if ssh is None or (local and not tried):
+        return NodeReach(host=name, addresses=addresses, local=local)
     before = time.time()
     result = host.run(ssh_argv(ssh, name, python, port), timeout=SECONDS + 5.0)
     after = time.time()
@@ -104,6 +109,7 @@ def _reach(
         return NodeReach(
             host=name,
             addresses=addresses if known else ("?",),
+            local=local,
             ssh=False,
             error=words,
             timed_out=result.timed_out,
@@ -112,10 +118,22 @@ def _reach(
     return NodeReach(
         host=name,
         addresses=addresses,
+        local=local,
         ssh=True,
         skew_s=round(theirs - min(max(theirs, before), after), 1),
         python=python_there,
     )
+
+
+def _tries_first(command: LaunchCommand | Missing) -> bool:
+    """Whether the launcher logs in to the first host, even to this one.
+
+    deepspeed 0.8.3 to 0.19.8 launcher/runner.py, read 2026-11-30; a filter may make another host
+    the first.
+    """
+    if not isinstance(command, LaunchCommand) or command.launcher != "deepspeed":
+        return False
+    return not command.options.keys() & {"no_ssh", "no_ssh_check", "include", "exclude"}
 
 
 def _port(command: LaunchCommand | Missing) -> str | None:
@@ -147,7 +165,13 @@ def nodes_reach(
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = pool.map(
             lambda name: _reach(
-                host, name, python, ssh, port, local=bool({name, name.partition(".")[0]} & own)
+                host,
+                name,
+                python,
+                ssh,
+                port,
+                local=bool({name, name.partition(".")[0]} & own),
+                tried=name == names[0] and _tries_first(launch),
             ),
             names,
         )

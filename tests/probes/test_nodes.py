@@ -130,11 +130,11 @@ def test_a_log_in_that_hangs() -> None:
     assert (node.ssh, node.timed_out) == (False, True)
 
 
-def test_this_node_is_not_tried() -> None:
+def test_this_node_is_tried_once() -> None:
     host = fake("")
     fact = reach(host, "node slots=8\nlocalhost slots=8\n")
     assert [node.local for node in fact.nodes] == [True, True]
-    assert not any(argv[0] == "/bin/ssh" for argv in host.ran)
+    assert [argv[-2] for argv in host.ran if argv[0] == "/bin/ssh"] == ["node"]
     assert fact.lacking[0] == "pdsh"
     assert "ssh" not in fact.lacking
     assert "ompi_info" in fact.lacking
@@ -168,3 +168,38 @@ def test_a_name_is_never_an_option() -> None:
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "10.0.0.17"])
 def test_an_address_needs_no_resolver(address: str) -> None:
     assert resolve(FakeHost(), address) == (address,)
+
+
+@pytest.mark.parametrize(
+    ("line", "hosts", "tried"),
+    [
+        pytest.param("deepspeed t.py", "localhost slots=1\n", [False], id="the first host"),
+        pytest.param(
+            "deepspeed --no_ssh_check t.py", "localhost slots=1\n", [None], id="told not to"
+        ),
+        pytest.param(
+            "deepspeed --include localhost:0 t.py", "localhost slots=1\n", [None], id="a filter"
+        ),
+        pytest.param("torchrun t.py", "localhost slots=1\n", [None], id="another launcher"),
+        pytest.param(
+            "deepspeed t.py", "n1 slots=1\nlocalhost slots=1\n", [False, None], id="not the first"
+        ),
+    ],
+)
+def test_this_node_is_tried_where_the_launcher_does(
+    line: str, hosts: str, tried: list[bool | None]
+) -> None:
+    class Refusing(FakeHost):
+        def run(self, argv: Any, **options: Any) -> Result:
+            return Result(argv=tuple(argv), returncode=255, stderr=b"Connection refused")
+
+    fact = nodes_reach.function(
+        Refusing(env={"PATH": "/usr/bin"}, files={"/usr/bin/ssh": ""}),
+        parse_hostfile(hosts, "hosts"),
+        RunNeeds(),
+        machines.LINUX,
+        parse_command(line.split()),
+        CHOICE,
+    )
+    assert isinstance(fact, NodesReach)
+    assert [one.ssh for one in fact.nodes] == tried

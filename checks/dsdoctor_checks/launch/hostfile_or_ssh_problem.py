@@ -252,7 +252,20 @@ def _options(command: LaunchCommand | Missing) -> dict[str, str]:
 def _reach(node: NodeReach, hostfile: Hostfile) -> Iterator[Finding]:
     """Why the launcher cannot start ranks on a host."""
     line = next((entry.line for entry in hostfile.entries if entry.host == node.host), None)
-    if node.ssh is False and not node.addresses:
+    if node.ssh is False and node.local:
+        why = "ssh timed out" if node.timed_out else node.error
+        yield fail(
+            f"`{node.host}`, line {line} of `{hostfile.path}`, is this node and rejects passwordless SSH,"
+            f" which the deepspeed launcher tries with a hostfile: {why}",
+            effect=f"the launcher stops with `host={node.host} was not reachable via ssh`",
+            hint="leave out the hostfile on a single node; for several nodes, make"
+            f" `ssh -o PasswordAuthentication=no {node.host} hostname` succeed",
+            host=node.host,
+            line=line,
+            error=node.error,
+            timed_out=node.timed_out,
+        )
+    elif node.ssh is False and not node.addresses:
         yield fail(
             f"`{node.host}`, line {line} of `{hostfile.path}`, does not resolve to an address",
             effect="the launcher cannot start its ranks, and the other ranks wait for them",

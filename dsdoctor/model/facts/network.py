@@ -163,7 +163,8 @@ class NodeReach(msgspec.Struct, frozen=True, kw_only=True):
         host: its name in the hostfile.
         addresses: addresses that the name resolves to; empty = it does not resolve.
         local: it is this node.
-        ssh: a login without a password succeeded; None = not tried.
+        ssh: a login without a password succeeded; None = not tried. To this node it is tried where
+            the deepspeed launcher does so: if it is the first host.
         error: message of ssh or of the resolver.
         timed_out: ssh did not finish before its deadline.
         skew_s: that node's clock minus this node's, in seconds, as far as it is certain: 0 = it

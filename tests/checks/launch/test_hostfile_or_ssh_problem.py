@@ -217,3 +217,14 @@ def test_several_nodes_need_a_hostfile(line: str, status: str) -> None:
     assert judge(check, launch_command=command(line), hostfile=unread).status == "skip"
     slow = Missing(why=Why.TIMEOUT, detail="`hosts` is on a file system that does not answer")
     assert judge(check, launch_command=command(line), hostfile=slow).status == "unknown"
+
+
+def test_the_launcher_logs_in_to_this_node_too() -> None:
+    one = parse_hostfile("me slots=4\n", "hosts")
+    refused = NodeReach(
+        host="me", addresses=("10.0.0.1",), local=True, ssh=False, error="Connection refused"
+    )
+    judged = judge(unit.hostfile_is_sound, hostfile=one, nodes_reach=NodesReach(nodes=(refused,)))
+    assert judged.statuses == ["fail", "ok"]
+    assert "is this node and rejects passwordless SSH" in judged.findings[0].message
+    assert judged.findings[0].hint.startswith("leave out the hostfile on a single node")

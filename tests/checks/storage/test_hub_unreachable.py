@@ -10,6 +10,7 @@ from dsdoctor.api import Environment, LaunchFiles, RunNeeds, Storage, Why
 from dsdoctor.host import HostError, LocalHost
 from dsdoctor.job.resolve import resolve
 from dsdoctor.probes.command_line import parse_command
+from dsdoctor.probes.environment import select
 from dsdoctor.probes.launch_files import launch_files
 from dsdoctor.probes.script_paths import script_paths
 from dsdoctor.probes.storage import checkpoint
@@ -281,3 +282,8 @@ def test_what_the_script_loads(
         script_paths=script_paths.function(host, run, command),
     )
     assert judged.status == expected
+
+
+def test_the_variables_of_the_hub_are_read() -> None:
+    names = ("HF_ENDPOINT", "HF_DATASETS_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+    assert set(select(dict.fromkeys(names, "1"))) == set(names)

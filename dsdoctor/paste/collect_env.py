@@ -1,6 +1,7 @@
-"""`python -m torch.utils.collect_env`, from torch 0.4 to 2.13, and vLLM's version of it.
+"""`python -m torch.utils.collect_env`, from torch 0.4 to 2.13, and what vLLM and Intel made of it.
 
-Source: torch/utils/collect_env.py of torch 1.0 to 2.13 and vllm/collect_env.py, read 2026-11-22.
+Source: torch/utils/collect_env.py of torch 1.0 to 2.13 and vllm/collect_env.py, read 2026-11-22;
+`env_info_fmt` in collect_env.py of Intel's extension for PyTorch 2.0, read 2026-11-30.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ _TO_TORCH = 14
 #: The first key, and keys of which one follows soon: `PyTorch version:` alone proves nothing.
 _FIRST = re.compile(r"\s*PyTorch version\s*: ")
 _NEXT = re.compile(
-    r"\s*(?:Is debug build|CUDA used to build PyTorch|ROCM used to build PyTorch)\s*:"
+    r"\s*(?:Is debug build|CUDA used to build PyTorch|ROCM used to build PyTorch"
+    r"|PyTorch CXX11 ABI|IPEX version)\s*:"
 )
 #: Keys that no other tool prints: a report whose head was cut off has two of them close together.
 _DISTINCT = re.compile(

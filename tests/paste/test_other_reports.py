@@ -255,3 +255,31 @@ def test_a_driver_is_not_installed_inside_wsl(said: str) -> None:
 )
 def test_without_wsl_the_driver_is_missing(said: str) -> None:
     assert "wsl-driver-unavailable" not in problems(said + SMI_WITHOUT_DRIVER)
+
+
+INTEL = """\
+Collecting environment information...
+PyTorch version: 2.1.0a0+cxx11.abi
+PyTorch CXX11 ABI: Yes
+IPEX version: 2.1.10+xpu
+IPEX commit: 1a2b3c4d5
+Build type: Release
+
+OS: Rocky Linux 8.9 (Green Obsidian) (x86_64)
+GCC version: (GCC) 11.2.0
+Libc version: glibc-2.28
+
+Python version: 3.10.13 (main, Aug 25 2023, 13:20:03) [GCC 9.4.0] (64-bit runtime)
+Python platform: Linux-4.18.0-513.el8.x86_64-x86_64-with-glibc2.28
+Is XPU available: True
+GPU models and configuration:
+[0] _DeviceProperties(name='Intel(R) Data Center GPU Max 1100', total_memory=49152MB)
+"""
+
+
+def test_the_report_of_intels_extension() -> None:
+    found = stated(INTEL)
+    assert value(found, "torch_build/version") == "2.1.0a0+cxx11.abi"
+    assert value(found, "compilers/cxx/version") == "11.2.0"
+    assert value(found, "os_info/libc") == "glibc 2.28"
+    assert problems(INTEL) == {}

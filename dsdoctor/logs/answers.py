@@ -20,10 +20,10 @@ def answered_by(scans: Sequence[Scan], answer: Answer) -> dict[Error, Answered]:
     """The answer of the error index for each exception of the scans that it knows.
 
     A pattern matches the words of many messages; the index knows this message and the place that
-    raised it. So hits on an exception's own lines are dropped if they name another condition. If
-    the index names no condition, a hit of level STRONG or more still counts, unless its pattern is
-    for messages of other products only. A signature that requires other words of the log knows more
-    than the message says.
+    raised it. So hits on an exception's own lines are dropped if they name another condition, or
+    the same one in words that fit many messages. If the index names no condition, a hit of level
+    STRONG or more still counts, unless its pattern is for messages of other products only. A
+    signature that requires other words of the log knows more than the message says.
     """
     found: dict[Error, Answered] = {}
     flags: set[str] = set().union(*(scan.flags for scan in scans)) if scans else set()
@@ -44,7 +44,7 @@ def _corrected(
     kept = [
         hit
         for hit in hits
-        if hit.known.condition == name
+        if (hit.known.condition == name and not _is_vaguer(hit, error, said))
         or any(text in flags for text in hit.known.signature.requires)
         or not _is_in_traceback_of(hit, error)
         or (
@@ -64,6 +64,17 @@ def _corrected(
         undated=error.undated,
     )  # fmt: skip
     return [*kept, hit]
+
+
+def _is_vaguer(hit: Hit, error: Error, said: Answered) -> bool:
+    """Whether a pattern for many messages says the same of an exception, in less specific words."""
+    signature = hit.known.signature
+    return (
+        bool(said.text and signature.message)
+        and "{" not in signature.message
+        and signature.level < Level.STRONG
+        and _is_in_traceback_of(hit, error)
+    )
 
 
 def _words(hit: Hit, product: str) -> bool:

@@ -41,6 +41,18 @@ def test_a_pattern_of_other_products_words_gives_way_to_the_index(known: Knowled
     assert found.explained.product == "triton"
 
 
+@pytest.mark.parametrize("known", [KNOWN, prepared.knowledge()], ids=["modules", "prepared"])
+def test_a_pattern_for_many_messages_leaves_the_words_to_the_index(known: Knowledge) -> None:
+    """Both name the same condition; the pattern only says that something is not supported."""
+    (cause,) = read(
+        "ValueError: Muon optimizer is currently incompatible with DeepSpeed\n", known
+    ).causes
+    assert cause.condition == "ds-config-unsupported-combination"
+    assert cause.message == "axolotl does not use Muon with DeepSpeed"
+    (other,) = read("ValueError: This sampler is incompatible with DeepSpeed\n", known).causes
+    assert other.message == "DeepSpeed does not support something that the error names"
+
+
 def test_a_healthy_run_that_shows_such_messages_has_no_finding() -> None:
     text = (
         "WARNING: Could not load bitsandbytes native library: libcuda.so.1\n"

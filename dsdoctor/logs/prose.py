@@ -22,7 +22,8 @@ GENERAL = lazy(
     r"|(?:Do(?:es)?|Is|Are|Can|Could|What|Why|How|When|Should|Would|Will|Has|Have|Did) "
     r"(?!.{0,400}\b(?:I|my|me|we|our)\b)[^?]{0,400}\?\W{0,3}$"
     r"|\s*except \(?[\w., ]{1,200}\)?(?: as \w{1,40})?:"
-    r"|\s*\w{1,40}\s?-{1,2}[>)x]{1,2}[+-]?\s?\w{1,40}: ",
+    # unlike a host `node-x1`, an arrow that ends in a cross has a space beside it
+    r"|\s*\w{1,40}(?:\s?-{1,2}(?:[>)]{1,2}|x(?=\s))|\s-{1,2}x)[+-]?\s?\w{1,40}: ",
 )
 #: A `raise` statement in source code, with its message.
 RAISED = lazy(
@@ -55,6 +56,10 @@ def happened(text: str) -> str:
     ''
     >>> happened('raise RuntimeError("CUDA out of memory") RuntimeError: CUDA out of memory')
     'raise RuntimeError: CUDA out of memory'
+    >>> happened("trainer ->> node: CUDA error"), happened("trainer -x node: CUDA error")
+    ('', '')
+    >>> happened("node-x1: CUDA error")
+    'node-x1: CUDA error'
     """
     if GENERAL.match(text):
         return ""

@@ -84,8 +84,14 @@ HANDLER = lazy(
 #: its output handler may raise only because of that (v1/engine/exceptions.py; vllm issue 48745).
 ASKED_TO_STOP = "[shutdown] API server: shutdown triggered"
 STOPPED_ENGINE = "EngineDeadError"
-#: What a web server logs once it is ready (uvicorn 0.10-0.38 server.py, lifespan/on.py).
-SERVES = ("Started server process [", "Application startup complete")
+#: What web servers log when they start, and once they are ready.
+SERVES = (
+    # uvicorn 0.10-0.38 server.py, lifespan/on.py
+    ("Started server process [", "Application startup complete"),
+    ("* Serving Flask app", "* Running on "),  # flask 0.11-3.1 cli.py; werkzeug 0.15-3.1 serving.py
+    ("Starting gunicorn ", "Listening at: "),  # gunicorn 19-23 arbiter.py
+    ("Running on local URL: ", "Running on local URL: "),  # gradio 3-5 strings.py
+)
 #: Lines of other output behind an exception, so its process has not ended with it.
 BEHIND = 3
 #: How often an exception was outlived before it counts as caught: a script that is started again
@@ -137,10 +143,15 @@ def served_since(scans: Sequence[Scan]) -> bool:
             continue
         seen = True
         behind = [text for number, text in scan.tail if number > max(failed)]
-        begun = next((n for n, text in enumerate(behind) if SERVES[0] in text), None)
-        if begun is None or not any(SERVES[1] in text for text in behind[begun:]):
+        if not any(_serves(behind, starts, is_ready) for starts, is_ready in SERVES):
             return False
     return seen
+
+
+def _serves(lines: Sequence[str], starts: str, is_ready: str) -> bool:
+    """Whether a server starts in lines, and says that it is ready."""
+    begun = next((number for number, text in enumerate(lines) if starts in text), len(lines))
+    return any(is_ready in text for text in lines[begun:])
 
 
 def stopped_on_request(scans: Sequence[Scan]) -> bool:

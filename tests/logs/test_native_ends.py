@@ -360,6 +360,21 @@ def test_a_server_that_starts_after_the_failure_has_outlived_it() -> None:
     assert said(f"{MISSING}INFO:     Started server process [7]\n") == "script-module-missing"
 
 
+@pytest.mark.parametrize(
+    ("starts", "is_ready"),
+    [
+        (" * Serving Flask app 'api'\n", " * Running on http://127.0.0.1:8000\n"),
+        ("[INFO] Starting gunicorn 23.0.0\n", "[INFO] Listening at: http://127.0.0.1:8000\n"),
+        ("", "Running on local URL:  http://127.0.0.1:7860\n"),
+    ],
+    ids=["Flask", "gunicorn", "Gradio"],
+)
+def test_other_servers_that_start_after_the_failure(starts: str, is_ready: str) -> None:
+    assert said(f"{starts}{MISSING}{starts}{is_ready}") == "clean"
+    assert said(f"{starts}{is_ready}{MISSING}") == "script-module-missing"
+    assert said(f"{starts}{MISSING}{starts}") == "script-module-missing"
+
+
 def test_a_table_does_not_fit_into_host_memory() -> None:
     error = "pandas.errors.ParserError: Error tokenizing data. C error: "
     assert said(f"{error}out of memory\n") == "host-oom-killed"

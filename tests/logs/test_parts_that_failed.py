@@ -60,6 +60,12 @@ def cause(text: str) -> Cause:
             "host-oom-killed",
             id="sglang's scheduler",
         ),
+        pytest.param(
+            "step 9\nslurmstepd-xgpg0: error: *** JOB 906 ON xgpg0 CANCELLED AT "
+            "2025-02-16T02:25:58 DUE TO TIME LIMIT ***\n",
+            "job-time-limit",
+            id="a host whose name begins with x, which is no arrow of a diagram",
+        ),
     ],
 )
 def test_what_failed_is_known(text: str, condition: str) -> None:

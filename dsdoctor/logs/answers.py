@@ -67,12 +67,16 @@ def _corrected(
 
 
 def _is_vaguer(hit: Hit, error: Error, said: Answered) -> bool:
-    """Whether a pattern for many messages says the same of an exception, in less specific words."""
+    """Whether a pattern for many messages says the same of an exception, in less specific words.
+
+    One that was written for messages of the product that raised it says as much as the index.
+    """
     signature = hit.known.signature
     return (
         bool(said.text and signature.message)
         and "{" not in signature.message
         and signature.level < Level.STRONG
+        and said.entry.product not in products_in(signature.source)
         and _is_in_traceback_of(hit, error)
     )
 

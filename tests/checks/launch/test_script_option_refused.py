@@ -6,21 +6,19 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import LaunchCommand, ScriptOptions
+from dsdoctor.api import ScriptOptions
 from dsdoctor.testing import assert_fail, judge
 from dsdoctor_checks.launch import script_option_refused
 from tests.checks.machines import ABSENT
 from tests.checks.python.support import packages
 
 CHECK = script_option_refused.options_are_known
-COMMAND = LaunchCommand(launcher="deepspeed")
 
 
 def judged(**fields: Any) -> Any:
     return judge(
         CHECK,
-        script_options=ScriptOptions(script="t.py", **fields),
-        launch_command=COMMAND,
+        script_options=ScriptOptions(script="t.py", launcher="deepspeed", **fields),
         packages=packages(transformers="5.0.0"),
     )
 
@@ -75,5 +73,5 @@ def test_what_the_parser_takes_is_ok() -> None:
 
 def test_without_packages() -> None:
     options = ScriptOptions(script="t.py", of="transformers", unknown=("--x",))
-    found = judge(CHECK, script_options=options, launch_command=COMMAND, packages=ABSENT)
+    found = judge(CHECK, script_options=options, packages=ABSENT)
     assert assert_fail(found).hint == "remove it, or add it to the parser of the script"

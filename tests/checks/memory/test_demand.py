@@ -41,6 +41,8 @@ from dsdoctor_checks.memory import plan_exceeds_gpu_memory, plan_exceeds_host_me
 from tests.checks.machines import ABSENT, LINUX, NO_ENV, gpus
 
 GIB = 1 << 30
+#: Packages, what the command says of the training, and the hostfile.
+NOT_READ = (ABSENT, ABSENT, ABSENT)
 STAGE2: dict[str, Any] = {
     "train_micro_batch_size_per_gpu": 1,
     "fp16": {"enabled": True},
@@ -60,7 +62,7 @@ def demand(
     needs: RunNeeds, found: Any = ABSENT, env: Any = NO_ENV, command: Any = ABSENT
 ) -> MemoryDemand:
     known = DeepSpeedInstall(version="0.19.8")
-    fact = memory_demand.function(needs, found, env, command, known, ABSENT)
+    fact = memory_demand.function(needs, found, env, command, known, *NOT_READ)
     assert isinstance(fact, MemoryDemand)
     return fact
 
@@ -395,7 +397,12 @@ def test_nvme_takes_the_optimizer_out_of_host_memory() -> None:
 
 def test_pinning_was_no_default_before_0_19_5() -> None:
     old = memory_demand.function(
-        run("7B", OFFLOAD), gpus("A100"), NO_ENV, ABSENT, DeepSpeedInstall(version="0.16.0"), ABSENT
+        run("7B", OFFLOAD),
+        gpus("A100"),
+        NO_ENV,
+        ABSENT,
+        DeepSpeedInstall(version="0.16.0"),
+        *NOT_READ,
     )
     assert old.pinned_rounding_bytes == 0
 
@@ -464,7 +471,7 @@ def test_older_releases_take_more() -> None:
     def of(release: str) -> dict[str, int]:
         install = DeepSpeedInstall(version=release)
         fact: MemoryDemand = memory_demand.function(
-            run("llama-3-8b", OFFLOAD), gpus("A100"), NO_ENV, ABSENT, install, ABSENT
+            run("llama-3-8b", OFFLOAD), gpus("A100"), NO_ENV, ABSENT, install, *NOT_READ
         )
         return fact.gpu_items
 

@@ -364,8 +364,11 @@ def with_accelerate(command: LaunchCommand, values: Mapping[str, Any]) -> Launch
     given = {"gpu_ids": ids} if isinstance(ids, str) else {}
     if values.get("use_cpu") is True:
         given["cpu"] = ""
-    if isinstance(values.get("distributed_type"), str):
-        given["distributed_type"] = values["distributed_type"]
+    kind = values.get("distributed_type")
+    if values.get("compute_environment") == "AMAZON_SAGEMAKER":  # which starts the nodes itself
+        kind = "AMAZON_SAGEMAKER"
+    if isinstance(kind, str):
+        given["distributed_type"] = kind
     address = values.get("main_process_ip")
     port = whole("main_process_port") if command.master_port is None else None
     wrong = () if port is None or 0 <= port <= _LAST_PORT else (f"main_process_port {port}",)

@@ -15,7 +15,6 @@ from dsdoctor.probes.command_line import after_sbatch
 from dsdoctor.probes.command_tables import ON_TRANSFORMERS, RUNNERS
 from dsdoctor.probes.command_wrappers import runs_at, unwrap
 from dsdoctor.probes.module_files import missing_module, module_of, unfound_module
-from dsdoctor.probes.script_imports import starts_elsewhere
 from dsdoctor.probes.yaml_files import hub_home
 
 #: Launchers that start `python SCRIPT`.
@@ -119,6 +118,14 @@ def _wrong_word(host: Host, command: LaunchCommand, cwd: str) -> str:
     return "no ending" if bare and _is_file(host, posixpath.join(cwd, f"{word}.py")) else ""
 
 
+def _starts_here(command: LaunchCommand) -> bool:
+    """Whether nothing around a program changes its folder, its packages or PYTHONPATH."""
+    if command.program not in command.argv:  # words that a wrapper holds as one text
+        return False
+    before = command.argv[: command.argv.index(command.program)]
+    return "PYTHONPATH" not in command.env and all("=" in word for word in before)
+
+
 def _find_program(
     host: Host, program: str, command: LaunchCommand, run: RunNeeds, bin_dir: str
 ) -> str:
@@ -191,8 +198,7 @@ def launch_files(
     ):
         name = module_of(command)
         missing = missing_module(host, name, (run.cwd, *patient.sys_path))
-        elsewhere = starts_elsewhere(command) or "PYTHONPATH" in command.env
-        if name and missing is None and not elsewhere:
+        if name and missing is None and _starts_here(command):
             missing = unfound_module(host, name, run, patient.executable)
     return LaunchFiles(
         program=program,

@@ -199,6 +199,16 @@ def test_the_number_of_a_node_that_is_alone(
             "ok",
             id="the file starts DeepSpeed",
         ),
+        pytest.param(
+            "--config_file a.yaml t.py",
+            {
+                "compute_environment": "AMAZON_SAGEMAKER",
+                "distributed_type": "NO",
+                "num_machines": 2,
+            },
+            "ok",
+            id="SageMaker knows its nodes",
+        ),
     ],
 )
 def test_nodes_of_accelerate(line: str, settings: dict[str, object], expected: str) -> None:

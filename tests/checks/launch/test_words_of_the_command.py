@@ -110,8 +110,18 @@ def test_modules_are_looked_for(
     assert fact.missing_module == missing
     judged = judge(CHECK, launch_files=fact)
     assert judged.status == ("fail" if missing else "ok")
-    # a shell script may have changed the folder before
-    inside = msgspec.structs.replace(run, followed="line 3 of `run.sh`")
-    fact = launch_files.function(LocalHost(), inside, parse_command(words), patient)
+    # a shell script, or what is before the program, may change the folder or bring packages
+    for before, script in (
+        ((), "line 3 of `run.sh`"),
+        (("uv", "run"), ""),
+        (("PYTHONPATH=s",), ""),
+    ):
+        inside = msgspec.structs.replace(run, followed=script)
+        started = parse_command((*before, *words))
+        fact = launch_files.function(LocalHost(), inside, started, patient)
+        assert isinstance(fact, LaunchFiles)
+        assert fact.missing_module is None
+    started = parse_command(("CUDA_VISIBLE_DEVICES=0", *words))
+    fact = launch_files.function(LocalHost(), run, started, patient)
     assert isinstance(fact, LaunchFiles)
-    assert fact.missing_module is None
+    assert fact.missing_module == missing

@@ -63,7 +63,11 @@ def process_group(text: str) -> ProcessGroup | None:
         return ProcessGroup(
             line=call.lineno,
             backend=value if isinstance(value, str) else "",
-            of_launcher=not own and quiet and not _changes_environment(tree),
+            # MPI numbers the ranks itself, and a computed name may be its
+            of_launcher=(backend is None or (isinstance(value, str) and "mpi" not in value.lower()))
+            and not own
+            and quiet
+            and not _changes_environment(tree),
             only_torch=quiet,
         )
     return None

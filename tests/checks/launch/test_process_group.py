@@ -65,6 +65,8 @@ def needs(line: str, text: str) -> RunNeeds:
             GLOO.replace('"gloo"', '"gloo", init_method="tcp://a:1"'), "ok", id="another method"
         ),
         pytest.param(GLOO.replace('"gloo"', "**vars()"), "ok", id="unknown arguments"),
+        pytest.param(GLOO.replace("gloo", "mpi"), "ok", id="MPI numbers the ranks"),
+        pytest.param(GLOO.replace('"gloo"', "BACKEND"), "ok", id="a computed backend"),
         pytest.param(f"import site_ranks\n{GLOO}", "ok", id="a module that may set them"),
         pytest.param(f"from . import ranks\n{GLOO}", "ok", id="a module of the project"),
         pytest.param(f"{GLOO}dist = None\n", "ok", id="another name"),

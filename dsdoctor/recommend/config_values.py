@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,9 @@ from dsdoctor.errors import UsageError
 
 #: Larger than any number in a published config; a larger value would overflow later.
 MOST = 10**9
+#: The same for numbers of layers and experts, which are gone through one by one.
+MOST_PARTS = 1000
+_PARTS = re.compile(r"(?:layers?|depth|experts)$")
 
 
 def positive(config: Mapping[str, Any], *keys: str) -> int:
@@ -20,8 +24,9 @@ def positive(config: Mapping[str, Any], *keys: str) -> int:
     for key in keys:
         value = config.get(key)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            if value > MOST:
-                raise UsageError(f"`{key}` of the model config is {value}, expected at most {MOST}")
+            most = MOST_PARTS if _PARTS.search(key) else MOST
+            if value > most:
+                raise UsageError(f"`{key}` of the model config is {value}, expected at most {most}")
             return value
     raise UsageError(f"the model config has no `{keys[0]}` that is a whole number above 0")
 

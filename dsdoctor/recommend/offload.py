@@ -29,6 +29,8 @@ from dsdoctor.recommend.shape import ModelShape
 PINNED_MINIMUM = 512
 #: ZeRO-3 computes the norm of a gradient in pieces of this many elements.
 NORM_PIECE = 250_000_000
+#: Sub-groups of a rank that are listed one by one; a size of 1 would make billions.
+_MOST_GROUPS = 50_000
 
 
 def power_of_two(size: int) -> int:
@@ -137,8 +139,9 @@ def _partitioned_weights(
     ranks, width = setting.ranks_per_node, setting.width
     part = -(-trained // setting.world)
     master, kept = setting.master_width, setting.kept_width
-    full, rest = divmod(part, setting.sub_group)
-    gradients = [master * setting.sub_group] * full + [master * rest, kept * part]
+    group = max(setting.sub_group, -(-part // _MOST_GROUPS))
+    full, rest = divmod(part, group)
+    gradients = [master * group] * full + [master * rest, kept * part]
     norm = NORM_BYTES * min(NORM_PIECE, -(-largest_gradient(model, trained) // setting.world))
     if setting.precision == "fp16":
         norm = max(norm, FLAT_OVERFLOW_BYTES * part)

@@ -11,6 +11,8 @@ from dsdoctor.scripts.reach import parsed
 
 #: More modules than a script that trains one model has of its own.
 MOST = 60
+#: Characters of all of them.
+_MOST_TEXT = 4 << 20
 
 
 class OwnFiles:
@@ -33,17 +35,24 @@ class OwnFiles:
         self.trees: dict[str, ast.Module] = {}
         self.names: set[str] = set()
         self.complete = True
-        waiting = [(script, read_text(host, script))]
+        found, waiting, left = {script}, [script], _MOST_TEXT
         while waiting:
-            path, text = waiting.pop()
-            tree = parsed(text)
-            if tree is None or len(self.trees) == MOST:
+            path = waiting.pop()
+            text = read_text(host, path)
+            left -= len(text)
+            tree = parsed(text) if left >= 0 else None
+            if tree is None:
                 self.complete = False
                 return
             self.trees[path] = tree
             for file in self._imported(path, tree):
-                if file not in self.trees and all(file != one for one, _ in waiting):
-                    waiting.append((file, read_text(host, file)))
+                if file in found:
+                    continue
+                if len(found) == MOST:
+                    self.complete = False
+                    return
+                found.add(file)
+                waiting.append(file)
 
     def _imported(self, path: str, tree: ast.Module) -> Iterator[str]:
         """The project's files that a file imports."""

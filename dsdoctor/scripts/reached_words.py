@@ -91,14 +91,24 @@ class _Collector(ast.NodeVisitor):
         self.assigned: set[str] = set()
         self._is_off = is_off
         self._waiting: dict[str, list[list[ast.stmt]]] = {}
+        self._ready: list[list[ast.stmt]] = []
 
     def follow(self) -> None:
         """Visits the bodies of what has been used, until nothing new is."""
-        while names := self._waiting.keys() & self.used:
-            for name in names:
-                for body in self._waiting.pop(name):
-                    for statement in body:
-                        self._in_body(statement)
+        while self._ready:
+            for statement in self._ready.pop():
+                self._in_body(statement)
+
+    def _use(self, word: str) -> None:
+        self.used.add(word)
+        self._ready += self._waiting.pop(word, [])
+
+    def _wait(self, name: str, body: list[ast.stmt]) -> None:
+        """Leaves a body until its name is used."""
+        if name in self.used:
+            self._ready.append(body)
+        else:
+            self._waiting.setdefault(name, []).append(body)
 
     def _in_body(self, statement: ast.stmt) -> None:
         """A statement of a function or class; a field with its default is only defined there."""
@@ -131,14 +141,14 @@ class _Collector(ast.NodeVisitor):
                 self.visit(base)
             for inner in node.body:  # methods are called by whoever has the object
                 if isinstance(inner, _DEFINITIONS):
-                    self._waiting.setdefault(node.name, []).append(list(inner.body))
+                    self._wait(node.name, list(inner.body))
             rest = [inner for inner in node.body if not isinstance(inner, _DEFINITIONS)]
-            self._waiting.setdefault(node.name, []).append(rest)
+            self._wait(node.name, rest)
         else:
             for default in (*node.args.defaults, *node.args.kw_defaults):
                 if default is not None:
                     self.visit(default)
-            self._waiting.setdefault(node.name, []).append(list(node.body))
+            self._wait(node.name, list(node.body))
 
     def _branches(self, node: ast.If | ast.IfExp) -> Iterator[ast.AST]:
         body = node.body if isinstance(node, ast.If) else [node.body]
@@ -172,16 +182,17 @@ class _Collector(ast.NodeVisitor):
             if nothing or keyword.arg in _EXPLAIN:
                 continue
             if keyword.arg is not None:
-                self.used.add(keyword.arg)
+                self._use(keyword.arg)
                 self.assigned.add(keyword.arg)
             self.visit(keyword.value)
 
     def _word(self, node: ast.AST) -> None:
         if isinstance(node, ast.Name):
-            self.used.add(node.id)
+            self._use(node.id)
         elif isinstance(node, ast.Attribute):
-            self.used.add(node.attr)
+            self._use(node.attr)
             if isinstance(node.ctx, ast.Store):
                 self.assigned.add(node.attr)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            self.used.update([node.value] if len(node.value) <= _LONGEST else [])
+            for word in [node.value] if len(node.value) <= _LONGEST else []:
+                self._use(word)

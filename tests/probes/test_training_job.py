@@ -222,3 +222,21 @@ def test_a_container_has_files_of_its_own() -> None:
     run = resolve(RunNeeds(cwd="/w", command=command), host)
     parsed = parse_command(run.command)
     assert isinstance(read(training_job, host, run_needs=run, launch_command=parsed), Missing)
+
+
+def test_a_model_without_bounds_is_no_work() -> None:
+    """Layers and experts are gone through one by one, and a folder may belong to anybody."""
+    t5 = {"model_type": "t5", "d_model": 512, "num_heads": 8, "d_ff": 2048, "vocab_size": 32128}
+    for number in (10**9, 10**6):
+        config = json.dumps({**t5, "num_layers": number})
+        found = job(PLAIN, "--model_name_or_path", "m", files={"/w/m/config.json": config})
+        assert found.shape is None
+    most = json.dumps({**t5, "num_layers": 24})
+    assert job(PLAIN, "--model_name_or_path", "m", files={"/w/m/config.json": most}).shape
+
+
+def test_a_project_without_end_is_not_read_to_its_end() -> None:
+    files = {f"/w/m{n}.py": f"import m{n + 1}\n" for n in range(1000)}
+    assert job(f"import m0\n{PLAIN}", files=files).method == ""
+    chain = "".join(f"def f{n}():\n    f{n + 1}()\n" for n in range(10_000))
+    assert job(f"{chain}{PLAIN}f0()\n").method == "full"

@@ -262,3 +262,10 @@ def test_room_for_a_checkpoint(more: tuple[str, ...], script: str, status: str) 
     assert found.status.value == status
     if status == "warn":
         assert "but one checkpoint of this model needs 104.7 GiB" in found.message
+
+
+def test_groups_of_one_parameter_are_not_listed() -> None:
+    small = {**OFFLOAD, "zero_optimization": {**OFFLOAD["zero_optimization"], "sub_group_size": 1}}
+    usual = facts("llama-3-70b", OFFLOAD)["memory_demand"]
+    found = facts("llama-3-70b", small)["memory_demand"]
+    assert 0.5 < found.host_state_bytes / usual.host_state_bytes < 2

@@ -128,10 +128,14 @@ def uses_deepspeed(text: str) -> bool | None:
 
 
 def _packages_of(text: str) -> set[str]:
-    """Top-level packages that a script imports anywhere; "" for one of its own folder."""
     tree = syntax_of(text)
+    return set() if tree is None else packages_in(tree)
+
+
+def packages_in(tree: ast.Module) -> set[str]:
+    """Top-level packages that a script imports anywhere; "" for one of its own folder."""
     found: set[str] = set()
-    for node in () if tree is None else ast.walk(tree):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found.update(name.name.partition(".")[0] for name in node.names)
         elif isinstance(node, ast.ImportFrom):

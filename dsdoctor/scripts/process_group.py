@@ -10,6 +10,7 @@ import ast
 import sys
 from typing import NamedTuple
 
+from dsdoctor.framework import packages_in
 from dsdoctor.scripts.reach import dotted, imported_from, parsed, sure_calls
 
 _CALLED = "torch.distributed.init_process_group"
@@ -58,7 +59,7 @@ def process_group(text: str) -> ProcessGroup | None:
         given = {one.arg: one.value for one in call.keywords}
         backend = given.get("backend", call.args[0] if call.args else None)
         value = backend.value if isinstance(backend, ast.Constant) else None
-        quiet = _imported(tree) <= _QUIET
+        quiet = packages_in(tree) <= _QUIET
         own = bool(_OWN & given.keys()) or None in given or len(call.args) > 1
         return ProcessGroup(
             line=call.lineno,
@@ -71,17 +72,6 @@ def process_group(text: str) -> ProcessGroup | None:
             only_torch=quiet,
         )
     return None
-
-
-def _imported(tree: ast.Module) -> set[str]:
-    """Packages that are imported anywhere; "" = a module of the project."""
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found.update(alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            found.add("" if node.level else (node.module or "").partition(".")[0])
-    return found
 
 
 def _changes_environment(tree: ast.Module) -> bool:

@@ -15,6 +15,7 @@ import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
 
+from dsdoctor.framework import packages_in
 from dsdoctor.scripts.reached_words import falsy_options, reached
 
 FULL, LORA, UNKNOWN = "full", "lora", ""
@@ -180,15 +181,4 @@ def of_script(
     if not own_optimizer and (words.assigned & _OPTIMIZER or _SMALLER.search(used)):
         return UNKNOWN
     known = _NEUTRAL | sys.stdlib_module_names | set(own)
-    return FULL if all(_packages_of(tree) <= known for tree in trees) else UNKNOWN
-
-
-def _packages_of(tree: ast.Module) -> set[str]:
-    """Top-level packages that a file imports anywhere, but for those beside it."""
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {name.name.partition(".")[0] for name in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            found.add((node.module or "").partition(".")[0])
-    return found
+    return FULL if all(packages_in(tree) - {""} <= known for tree in trees) else UNKNOWN

@@ -208,7 +208,7 @@ def error_of(said: int | str, truth: int | str) -> float | None:
 def about(setting: Setting) -> str:
     """What of a setting is not in a column of its own."""
     words = [setting.precision] if setting.precision != "bf16" else []
-    adapters = "QLoRA" if setting.quantised else "LoRA"
+    adapters = "QLoRA" if setting.quantized else "LoRA"
     words += [f"{adapters} {setting.lora_rank}"] if setting.lora_rank else []
     words += {"none": [], "optimizer": ["optimizer offloaded"]}.get(
         setting.offload, ["all offloaded"]

@@ -86,7 +86,7 @@ def request(case: Case, plan: LaunchPlan, folder: Path, number: int) -> dict[str
     setting = dataclasses.replace(
         setting_of(plan),
         lora_rank=0 if case.options.finetune == "full" else case.options.lora_rank,
-        quantised=case.options.finetune == "qlora",
+        quantized=case.options.finetune == "qlora",
         fused_loss=case.options.fused_loss,
     )
     # a third pass and all after it repeat the second
@@ -102,7 +102,7 @@ def request(case: Case, plan: LaunchPlan, folder: Path, number: int) -> dict[str
         **dataclasses.asdict(dataclasses.replace(setting, accumulation=passes)),
         "model": written(case.model),
         "ds_config": config,
-        "script": {"zero_init": plan.stage == 3 and not setting.quantised},
+        "script": {"zero_init": plan.stage == 3 and not setting.quantized},
         "allocator": plan.env.get("PYTORCH_CUDA_ALLOC_CONF"),
         "machine": str(path),
         "steps": STEPS,

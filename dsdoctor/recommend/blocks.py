@@ -168,7 +168,7 @@ def frozen_inputs(model: ModelShape, setting: Setting, left: float, *, later: bo
         left: share of the backward pass that is still to come.
         later: the first weight gradient has been computed.
     """
-    replaced = setting.partitions_weights and not setting.linear_views and not setting.quantised
+    replaced = setting.partitions_weights and not setting.linear_views and not setting.quantized
     if not replaced or not adapters_copy(setting):
         return 0
     each = model.hidden if model.experts else 2 * model.hidden + model.intermediate

@@ -185,7 +185,7 @@ def base_setting(
         saved=saved.parameters,
         saved_head=saved.head,
         saved_modules=saved.names,
-        quantised=options.finetune == "qlora",
+        quantized=options.finetune == "qlora",
         fused_loss=options.fused_loss,
         loads_first=options.loads_first,
         state_bytes=OPTIMIZERS[options.optimizer].state,

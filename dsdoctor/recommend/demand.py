@@ -27,7 +27,7 @@ from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.recommend import memory, releases
 from dsdoctor.recommend.choice import Limits
 from dsdoctor.recommend.config_setting import MICRO_BATCH, away, left_out, section, setting_of
-from dsdoctor.recommend.device import QUANTISED_BITS
+from dsdoctor.recommend.device import QUANTIZED_BITS
 from dsdoctor.recommend.options import HEADROOM, choose_attention, choose_images
 from dsdoctor.recommend.reach import reach
 from dsdoctor.recommend.saved import saved_of
@@ -42,7 +42,7 @@ _VARIABLE = frozenset(
         "NCCL",
         "activations",
         "data loader workers",
-        "dequantised matrix",
+        "dequantized matrix",
         "finished gradients",
         "flattening",
         "fragmentation",
@@ -173,7 +173,7 @@ def _floors(model: ModelShape, adapters: Setting, run: RunNeeds) -> tuple[int, i
     """
     small = dataclasses.replace(adapters, bucket=0)
     need = _without_weights(memory.estimate(model, small), small, run)
-    width = 8 * adapters.width / QUANTISED_BITS
+    width = 8 * adapters.width / QUANTIZED_BITS
     gpu, host = (
         [
             msgspec.structs.replace(item, bytes=int(item.bytes / width))

@@ -43,8 +43,8 @@ OVERFLOW_BYTES = 11
 FLAT_OVERFLOW_BYTES = 3
 #: Share of what the passes allocate that the caching allocator cannot use again.
 FRAGMENTATION = 0.03
-#: Bits of a frozen weight in 4-bit NF4 with double quantisation (arXiv:2305.14314, section 3).
-QUANTISED_BITS = 4.127
+#: Bits of a frozen weight in 4-bit NF4 with double quantization (arXiv:2305.14314, section 3).
+QUANTIZED_BITS = 4.127
 #: Moments at which no weight has its gradient yet.
 _BEFORE_GRADIENTS = frozenset({"forward", "loss", "output layer"})
 #: A bucket is reduced, in a measured pass. Norms are computed then, not in the passes between.
@@ -68,8 +68,8 @@ def _weights(model: ModelShape, trained: int, setting: Setting) -> list[MemoryIt
     if not setting.partitions_weights:
         return [item_of("parameters", whole)]
     items = []
-    if setting.quantised:  # scales are attributes of a weight, not a part of it
-        scales = model.block_parameters * (QUANTISED_BITS - 4) / 8
+    if setting.quantized:  # scales are attributes of a weight, not a part of it
+        scales = model.block_parameters * (QUANTIZED_BITS - 4) / 8
         whole -= int(scales)
         items.append(item_of("scales of 4-bit weights", scales))
     if setting.offloads_parameters:
@@ -86,9 +86,9 @@ def undivided_weights(model: ModelShape, trained: int, setting: Setting) -> int:
     whole = setting.width * held
     if setting.lora_rank and setting.lora_fp32:
         whole += (4 - setting.width) * (trained - setting.saved)
-    if setting.quantised:
+    if setting.quantized:
         linear = model.block_parameters
-        whole -= int(linear * (setting.width - QUANTISED_BITS / 8))
+        whole -= int(linear * (setting.width - QUANTIZED_BITS / 8))
     return whole
 
 
@@ -317,7 +317,7 @@ def _passes(
     def items_at(moment: Moment, phase: str) -> list[MemoryItem]:
         later = moment.name not in _BEFORE_GRADIENTS
         copies = moment.name == LAST_REDUCTION or (later and (flattens or casts))
-        dequantised = setting.width * model.largest_matrix if setting.quantised else 0
+        dequantized = setting.width * model.largest_matrix if setting.quantized else 0
         norm, searched = _norm_in_pass(model, trained, setting, moment)
         waiting, copied = beside_bucket(trained, setting, moment, copies=bool(copies))
         # a part of the fp32 gradient is cast on the GPU (`_offload_grad_partition_at_boundary`)
@@ -338,7 +338,7 @@ def _passes(
             item_of("reduction copy", setting.sent_width * copied + fetched, phase),
             item_of("gradient beside bucket", setting.width * waiting, phase),
             item_of("gathered parameters", setting.width * weights, phase),
-            item_of("dequantised matrix", dequantised if later else 0, phase),
+            item_of("dequantized matrix", dequantized if later else 0, phase),
             item_of("norm in fp64", norm, phase),
             item_of("overflow check", searched, phase),
         ]

@@ -300,7 +300,7 @@ def gathered(model: ModelShape, setting: Setting) -> tuple[int, Levels, int]:
         return 0, (), 0
     rows, outer, stacked, shared = _rows(model)
     kept: frozenset[int] = frozenset()
-    if setting.quantised:
+    if setting.quantized:
         packed = 2 * setting.width  # weights of 4 bits in an element
         rows = tuple(
             row if at in outer else tuple(-(-size // packed) for size in row)
@@ -313,7 +313,7 @@ def gathered(model: ModelShape, setting: Setting) -> tuple[int, Levels, int]:
     unused = setting.lora_rank and not (setting.saved_head or setting.checkpointing)
     frozen = frozenset({0} if unused else ())
     limits = (setting.max_live, setting.prefetch, setting.reuse)
-    reuses = setting.linear_views and not setting.quantised
+    reuses = setting.linear_views and not setting.quantized
     return replay(rows, *limits, kept, shared, frozen, reuses=reuses)
 
 

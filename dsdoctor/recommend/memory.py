@@ -118,7 +118,7 @@ def _loading_bytes(model: ModelShape, trained: int, setting: Setting) -> int:
     transformers quantizes each weight on the GPU as soon as it is read. Under ZeRO-3, 4.51.3 moves
     it back to the host (`_load_state_dict_into_meta_model` of modeling_utils.py), 5.23 does not.
     """
-    if setting.quantised:
+    if setting.quantized:
         whole = undivided_weights(model, trained, setting)
         return whole if setting.partitions_weights else min(whole, SHARD_BYTES)
     if setting.partitions_weights and not setting.loads_first:

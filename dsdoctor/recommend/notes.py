@@ -63,7 +63,7 @@ def notes_on(
         )
     if model.experts and setting.partitions_weights and setting.world > 1:
         reasons.append(note("experts", EXPERTS))
-    if setting.partitions_weights and setting.on_gpu and setting.quantised:
+    if setting.partitions_weights and setting.on_gpu and setting.quantized:
         reasons.append(
             note(
                 "loading",

@@ -37,7 +37,7 @@ class Setting:
         saved: parameters of modules that are trained in full together with adapters.
         saved_head: the embedding or the output layer is among them.
         saved_modules: their names, for a measurement.
-        quantised: frozen weights are stored in 4 bits (QLoRA).
+        quantized: frozen weights are stored in 4 bits (QLoRA).
         fused_loss: the loss is computed with the output layer, piece by piece (Liger kernels), so
             that logits never exist as a whole.
         fused_copies: it adds up the gradient of the output layer from copies of it (Liger 0.6.2 to
@@ -89,7 +89,7 @@ class Setting:
     saved: int = 0
     saved_head: bool = False
     saved_modules: tuple[str, ...] = ()
-    quantised: bool = False
+    quantized: bool = False
     fused_loss: bool = False
     fused_copies: bool = False
     loads_first: bool = False
@@ -150,7 +150,7 @@ class Setting:
         transformers builds a model that it quantizes outside of `deepspeed.zero.Init`
         (`get_init_context` of modeling_utils.py, 4.51.3 and 5.23).
         """
-        return self.loads_first or self.quantised
+        return self.loads_first or self.quantized
 
     @property
     def ranks_per_node(self) -> int:

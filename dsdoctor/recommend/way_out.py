@@ -163,6 +163,6 @@ def ways_out(request: Request, rows: tuple[MemoryOption, ...]) -> list[Reason]:
     if found:
         words = f"; any one of these would: {'; or '.join(found)}"
     reasons = [note("fit", f"nothing fits{words}")]
-    if request.base.quantised and request.base.world > 1:
+    if request.base.quantized and request.base.world > 1:
         reasons.append(note("fsdp", FSDP))
     return reasons

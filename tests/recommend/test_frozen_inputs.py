@@ -39,7 +39,7 @@ def test_with_recomputation_those_of_one_block_are() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"lora_dropout": False}, {"quantised": True}, {"stage": 2}, {"lora_rank": 0}],
+    [{"lora_dropout": False}, {"quantized": True}, {"stage": 2}, {"lora_rank": 0}],
     ids=["adapters read the input itself", "4-bit layers", "weights are whole", "all are trained"],
 )
 def test_otherwise_nothing_is_added(changes: dict[str, bool | int]) -> None:

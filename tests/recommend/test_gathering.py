@@ -65,7 +65,7 @@ def test_weights_of_4_bits_count_as_they_are_stored() -> None:
         name="qwen", layers=6, hidden=5120, heads=40, kv_heads=8, head_dim=128,
         intermediate=13824, vocab=152_064,
     )  # fmt: skip
-    setting = dataclasses.replace(ZERO_3, world=2, lora_rank=64, quantised=True)
+    setting = dataclasses.replace(ZERO_3, world=2, lora_rank=64, quantized=True)
     reentrant = dataclasses.replace(setting, reentrant=True)
     assert gathered(qwen, reentrant)[0] == pytest.approx(1.0027e9, rel=0.01)
     # otherwise 1.277 billion were allocated: autograd keeps those of all blocks
@@ -74,7 +74,7 @@ def test_weights_of_4_bits_count_as_they_are_stored() -> None:
 
 def test_a_whole_model_in_4_bits_stays_gathered_without_reentrant_recomputation() -> None:
     llama = PRESETS["llama-3-70b"]
-    setting = dataclasses.replace(ZERO_3, lora_rank=8, quantised=True)
+    setting = dataclasses.replace(ZERO_3, lora_rank=8, quantized=True)
     reentrant = dataclasses.replace(setting, reentrant=True)
     held = 2 * (gathered(llama, setting)[0] - gathered(llama, reentrant)[0])
     assert held > 0.4 * llama.block_parameters
@@ -161,9 +161,9 @@ def test_a_frozen_embedding_is_not_kept_for_a_backward_pass() -> None:
         intermediate=12288, vocab=151_936,
     )  # fmt: skip
     setting = dataclasses.replace(ZERO_3, world=2, lora_rank=64, checkpointing=False)
-    quantised = dataclasses.replace(setting, quantised=True)
-    assert gathered(qwen, quantised)[0] == pytest.approx(8.28e8, rel=0.02)
-    trained = dataclasses.replace(quantised, saved_head=True)
+    quantized = dataclasses.replace(setting, quantized=True)
+    assert gathered(qwen, quantized)[0] == pytest.approx(8.28e8, rel=0.02)
+    trained = dataclasses.replace(quantized, saved_head=True)
     assert gathered(qwen, trained)[0] > 1.4e9
 
 

@@ -575,7 +575,7 @@ def test_a_loaded_model_gives_way_to_what_zero_3_makes_of_it(offload: str) -> No
 
 def test_a_quantized_model_is_whole_on_each_gpu_before_zero_3_divides_it() -> None:
     model = PRESETS["llama-3-70b"]
-    qlora = {"lora_rank": 16, "quantised": True, "checkpointing": True, "world": 8}
+    qlora = {"lora_rank": 16, "quantized": True, "checkpointing": True, "world": 8}
     whole = of(need(model, (0, "none"), **qlora).gpu, "parameters")
     assert 35 * GIB < whole < 40 * GIB
     for step in ((3, "none"), (3, "optimizer"), (3, "optimizer+parameters")):
@@ -588,10 +588,10 @@ def test_a_quantized_model_is_never_whole_on_the_host_below_zero_3() -> None:
     model = PRESETS["llama-3-70b"]
     plain = need(model, (1, "none"), lora_rank=16, world=8).host
     assert of(plain, "weights being loaded") == 8 * 2 * model.parameters
-    quantized = need(model, (1, "none"), lora_rank=16, quantised=True, world=8).host
+    quantized = need(model, (1, "none"), lora_rank=16, quantized=True, world=8).host
     assert of(quantized, "weights being loaded") == 8 * SHARD_BYTES
     small = PRESETS["llama-3.2-1b"]
-    quantized = need(small, (1, "none"), lora_rank=16, quantised=True).host
+    quantized = need(small, (1, "none"), lora_rank=16, quantized=True).host
     assert of(quantized, "weights being loaded") < 2 * small.parameters
 
 

@@ -66,7 +66,7 @@ def adapted(model: Any, case: dict[str, Any]) -> Any:
     return peft.get_peft_model(model, lora)
 
 
-def quantised(model: Any, case: dict[str, Any]) -> Any:
+def quantized(model: Any, case: dict[str, Any]) -> Any:
     """The linear layers of the blocks in 4 bits (NF4, double quantization), as QLoRA loads them.
 
     bitsandbytes' own Python allocates what its kernels fill; on shapes there is nothing to fill.
@@ -176,8 +176,8 @@ def model_of(case: dict[str, Any], config: dict[str, Any]) -> Any:
         model.train()
         if case["fused_loss"]:
             fuse_loss(model)
-        if case["quantised"]:
-            model = quantised(model, case)
+        if case["quantized"]:
+            model = quantized(model, case)
         if case["checkpointing"]:
             again = case.get("script", {}).get("reentrant", False)
             model.gradient_checkpointing_enable({"use_reentrant": again})

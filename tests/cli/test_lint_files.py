@@ -48,7 +48,7 @@ def test_arguments_of_a_script_of_the_project_are_judged(tmp_path: Path) -> None
     )
     result = lint(tmp_path, "scripts")
     assert result.returncode == 1
-    assert "scripts/run.sh:3: FAIL script-option-refused: `train.py` has no option `--rl`" in (
+    assert "scripts/run.sh:3: FAIL script-option-refused (DSD1215)\n    `train.py` has no" in (
         result.stdout
     )
     assert result.stdout.count("FAIL") == 1

@@ -22,10 +22,13 @@ _NOTED = "|".join(str(number) for number, xid in XIDS.items() if xid.level == IN
 
 SIGNATURES = (
     Signature(
-        # not those that a program causes, or that are harmless; 79 has a message of its own
-        pattern=rf"NVRM: Xid(?! \([^)]{{1,40}}\): (?:79|{_NOTED})\b)",
+        # not those that a program causes, or that are harmless; the words of 79 have a message
+        pattern=rf"NVRM: Xid(?! \([^)]{{1,40}}\): (?:79,.{{0,200}}fallen off|(?:{_NOTED})\b))",
         source="NVIDIA's Xid catalog of 2025-10-29 (`_xids.py`)",
-        examples=("NVRM: Xid (PCI:0000:b3:00): 48, pid=991, DBE (double bit error) ECC Error",),
+        examples=(
+            "NVRM: Xid (PCI:0000:b3:00): 48, pid=991, DBE (double bit error) ECC Error",
+            "NVRM: Xid (PCI:0000:b3:00): 79, GPU 1, seen by NVML",
+        ),
         not_examples=(
             "NVRM: Xid (PCI:0000:b3:00): 79, GPU has fallen off the bus.",
             "NVRM: Xid (PCI:0000:4b:00): 31, pid=991, name=python, Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS",

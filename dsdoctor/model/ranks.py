@@ -142,7 +142,12 @@ def _of_command(
         return None if each is None else Ranks(each * (command.num_nodes or 1), "`torchrun`")
     if kind == "accelerate":
         count = _number(command, "num_processes")
-        return None if count is None else Ranks(count, "`--num_processes`")
+        if count is not None:
+            return Ranks(count, "`--num_processes`")
+        if not command.num_gpus or "num_processes" in command.options:
+            return None
+        # of its configuration, divided among the machines as accelerate does
+        return Ranks(command.num_gpus * (command.num_nodes or 1), "`num_processes`")
     if kind == "srun":
         count = _number(command, "ntasks", "n")
         if count is None and command.num_gpus and command.num_nodes:
@@ -214,7 +219,7 @@ def hosts_of(
         return command.num_nodes or (None if "nnodes" in command.options else 1)
     if kind == "accelerate":
         stated = "num_machines" in command.options
-        return _number(command, "num_machines") if stated else 1
+        return _number(command, "num_machines") if stated else command.num_nodes or 1
     if kind != "deepspeed" or (isinstance(hostfile, Missing) and command.hostfile):
         return None
     if command.num_nodes:

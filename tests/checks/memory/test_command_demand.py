@@ -13,7 +13,7 @@ from dsdoctor.job.resolve import resolve
 from dsdoctor.model.facts.launch import HostEntry
 from dsdoctor.model.facts.machine import Resources
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.probes.command_line import parse_command
+from dsdoctor.probes.command_line import parse_command, with_accelerate
 from dsdoctor.probes.demand import memory_demand
 from dsdoctor.probes.training_job import training_job
 from dsdoctor.testing import FakeHost, judge, read
@@ -270,3 +270,33 @@ def test_groups_of_one_parameter_are_not_listed() -> None:
     usual = facts("llama-3-70b", OFFLOAD)["memory_demand"]
     found = facts("llama-3-70b", small)["memory_demand"]
     assert 0.5 < found.host_state_bytes / usual.host_state_bytes < 2
+
+
+@pytest.mark.parametrize(
+    ("words", "ranks", "what"),
+    [
+        pytest.param((), 8, "of each of 4 nodes", id="all of the file"),
+        pytest.param(("--num_processes", "16"), 4, "of each of 4 nodes", id="fewer ranks"),
+        pytest.param(
+            ("--num_processes", "8", "--num_machines", "1"), 8, "on 8 GPUs", id="one node"
+        ),
+    ],
+)
+def test_ranks_of_accelerates_file(words: tuple[str, ...], ranks: int, what: str) -> None:
+    command = ("accelerate", "launch", "--config_file", "a.yaml", *words, "t.py")
+    options = ("--model_name_or_path", "llama-3-8b", "--deepspeed", "ds.json")
+    files = {
+        "/w/t.py": PLAIN, "/w/ds.json": json.dumps(ZERO3),
+        "/w/a.yaml": "num_processes: 32\nnum_machines: 4\n",
+    }  # fmt: skip
+    host = FakeHost(files=files, env={"HOME": "/home/u"})
+    run = resolve(RunNeeds(cwd="/w", command=(*command, *options)), host)
+    parsed = with_accelerate(parse_command(run.command), {"num_processes": 32, "num_machines": 4})
+    job = read(training_job, host, run_needs=run, launch_command=parsed)
+    found = read(
+        memory_demand, host, run_needs=run, launch_command=parsed, training_job=job,
+        gpus=gpus(*["A100"] * 8), environment=NO_ENV,
+    )  # fmt: skip
+    assert isinstance(found, MemoryDemand), found
+    assert found.ranks_here == ranks
+    assert what in found.what

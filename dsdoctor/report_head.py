@@ -165,11 +165,14 @@ def _note_run(report: Report, snapshot: Snapshot) -> None:
             f"config `{run.config_path}` is checked because {run.config_named_by} uses it"
         )
     job, demand = snapshot.get(TrainingJob), snapshot.get(MemoryDemand)
-    if isinstance(demand, MemoryDemand) and demand.source == "command":
-        named = "" if isinstance(job, Missing) else job.named_by
-        trained = not isinstance(job, Missing) and job.method and demand.on_gpu
-        much = f": about {gib(demand.gpu_bytes)} GiB on each GPU" if trained else ""
-        report.notes.append(f"memory was estimated because {named} names the model{much}")
+    if (
+        isinstance(job, TrainingJob)
+        and isinstance(demand, MemoryDemand)
+        and demand.source == "command"
+    ):
+        much = f": about {gib(demand.gpu_bytes)} GiB on each GPU"
+        told = much if job.method and demand.on_gpu else ""
+        report.notes.append(f"memory was estimated because {job.named_by} names the model{told}")
     if run.followed:
         report.notes.append(f"the command that was checked is {run.followed}")
     if run.not_followed:

@@ -37,8 +37,7 @@ def memory_demand(
     hostfile: Hostfile | Missing,
 ) -> MemoryDemand:
     """The demand, if --plan, --model or the command is sufficient to compute it."""
-    named = run.config is not None or (not isinstance(job, Missing) and job.preset)
-    described = named and not isinstance(job, Missing) and job.shape is not None
+    described = isinstance(job, TrainingJob) and job.shape and (job.preset or run.config)
     if run.plan is None and run.model is None and not described:
         raise HostError(
             Why.NOT_ASKED,
@@ -52,14 +51,14 @@ def memory_demand(
     if run.plan is not None:
         return demand.of_plan(run.plan)
     ranks, nodes = demand.ranks_of(run, gpus, env, command)
-    source = "model"
-    if run.model is None:
-        source = "command"
-        total = ranks_of(run, command, hostfile, env, gpus)
-        hosts = hosts_of(command, hostfile, env) if isinstance(command, LaunchCommand) else None
-        if total is None or not hosts or (ranks and total.count % hosts):
-            raise HostError(Why.ABSENT, "the number of ranks and hosts of the command is not known")
+    total = ranks_of(run, command, hostfile, env, gpus)
+    hosts = hosts_of(command, hostfile, env) if isinstance(command, LaunchCommand) else None
+    known = total is not None and hosts is not None and total.count % hosts == 0
+    if total is not None and hosts is not None and known:
         ranks, nodes = total.count // hosts if ranks else 0, hosts
+    if run.model is None:
+        if not known:
+            raise HostError(Why.ABSENT, "the number of ranks and hosts of the command is not known")
         others = [key for key in left_out(run.config or {}) if key not in _NO_STATE]
         if others:
             raise HostError(Why.UNSUPPORTED, f"the memory with `{others[0]}` is not known")
@@ -70,5 +69,5 @@ def memory_demand(
         deepspeed,
         demand.free_of(gpus),
         demand.transformers_in(packages),
-        source=source,
+        source="command" if run.model is None else "model",
     )

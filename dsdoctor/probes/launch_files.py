@@ -16,6 +16,7 @@ from dsdoctor.probes.command_tables import ON_TRANSFORMERS, RUNNERS
 from dsdoctor.probes.command_wrappers import runs_at, unwrap
 from dsdoctor.probes.module_files import missing_module, module_of, unfound_module
 from dsdoctor.probes.yaml_files import hub_home
+from dsdoctor.scripts.hub_names import OF_HUB
 
 #: Launchers that start `python SCRIPT`.
 _STARTS_PYTHON = ("accelerate", "deepspeed", "torchrun")
@@ -40,8 +41,6 @@ _CHOICES = frozenset(
 )
 #: A checkpoint of transformers in the output directory.
 _CHECKPOINT = re.compile(r"checkpoint-(\d{1,18})")
-#: `owner/name`, as the hub writes it.
-_OF_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 #: The beginning of a path, which no name of the hub has.
 _PATH = re.compile(r"\.{0,2}/")
 #: Dashes and quotes that a word processor writes in place of `-`, `"` and `'`.
@@ -302,7 +301,7 @@ def _model(host: Host, command: LaunchCommand, run: RunNeeds) -> dict[str, Any]:
         base = "" if command.has_script_option(*_BASES) else _base_of(host, file, run.cwd)
         denied = _may_not_read(host, posixpath.join(folder, "config.json"))
         return {"model": model, "model_base": base, "model_denied": denied}
-    if _exists(host, folder) is not False or not _OF_HUB.fullmatch(model):
+    if _exists(host, folder) is not False or not OF_HUB.fullmatch(model):
         absent = _PATH.match(model) is not None and _exists(host, folder) is False
         return {"model": model, "model_missing": absent and not _is_elsewhere(command, run)}
     name = "models--" + model.replace("/", "--")

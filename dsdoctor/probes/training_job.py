@@ -5,21 +5,29 @@ from __future__ import annotations
 import dataclasses
 import json
 import posixpath
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dsdoctor.api import LaunchCommand, RunNeeds, TrainingJob, probe, whole
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.model.facts.base import Why
 from dsdoctor.probes.command_tables import ON_TRANSFORMERS, PRESETS
 from dsdoctor.probes.launch_files import MODELS, hub_caches
 from dsdoctor.probes.script_imports import starts_elsewhere
-from dsdoctor.scripts import training_method
+from dsdoctor.scripts.hub_names import OF_HUB
 from dsdoctor.scripts.model_name import model_named_in
 from dsdoctor.scripts.own_files import OwnFiles
-from dsdoctor.scripts.training_method import FULL, UNKNOWN
+from dsdoctor.scripts.training_method import (
+    FULL,
+    LORA,
+    OFF,
+    UNKNOWN,
+    of_options,
+    of_script,
+    of_trainer,
+)
 
 #: Options of Hugging Face's example scripts, TRL, LLaMA-Factory and many others.
 _MODEL = (*MODELS, "model", "model_name", "model_id", "model_id_or_path")
@@ -31,13 +39,11 @@ _MICRO_BATCH = ("per_device_train_batch_size", "micro_batch_size", "train_micro_
 _CHECKPOINTING = ("gradient_checkpointing", "activation_checkpointing")
 _RANK = ("lora_r", "lora_rank", "lora_dim")
 #: What only a shell fills in.
-_SYNTAX = re.compile(r"[$`*?~{}<>|;&]")
-_OFF = frozenset({"0", "false", "no", "none", "null"})
+_SYNTAX = lazy(r"[$`*?~{}<>|;&]")
 #: The size of a `config.json` that is read.
 _LONGEST = 1 << 20
-#: A model of the hub, and the revision of a cached one.
-_OF_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-_REVISION = re.compile(r"[0-9a-f]{40}")
+#: The revision of a cached model.
+_REVISION = lazy(r"[0-9a-f]{40}")
 
 
 @probe
@@ -63,7 +69,7 @@ def training_job(host: Host, run: RunNeeds, command: LaunchCommand) -> TrainingJ
         lora_rank=_number(values, _RANK),
         micro_batch=batch,
         sequence=tokens,
-        checkpointing=None if recomputed is None else recomputed.lower() not in _OFF,
+        checkpointing=None if recomputed is None else recomputed.lower() not in OFF,
         saves_states=_saves_states(run, values),
         **known,
     )
@@ -82,7 +88,7 @@ def _saves_states(run: RunNeeds, values: Mapping[str, str]) -> bool | None:
     """
     if not run.training_arguments:
         return None
-    only_weights = values.get("save_only_model", "false").lower() not in _OFF
+    only_weights = values.get("save_only_model", "false").lower() not in OFF
     return values.get("save_strategy", "steps") != "no" and not only_weights
 
 
@@ -121,15 +127,13 @@ def _method(
     own_optimizer = bool((run.config or {}).get("optimizer"))
     program = posixpath.basename(command.program)
     if program in ON_TRANSFORMERS:
-        return training_method.of_trainer(
-            program, command.script_args, values, own_optimizer=own_optimizer
-        )
+        return of_trainer(program, command.script_args, values, own_optimizer=own_optimizer)
     if files is None:
         return UNKNOWN
     if not files.complete:
-        return training_method.of_options(values) or UNKNOWN
+        return LORA if of_options(values) == LORA else UNKNOWN
     trees = list(files.trees.values())
-    return training_method.of_script(trees, files.names, values, own_optimizer=own_optimizer)
+    return of_script(trees, files.names, values, own_optimizer=own_optimizer)
 
 
 def _shape(host: Host, run: RunNeeds, command: LaunchCommand, name: str) -> dict[str, Any]:
@@ -138,7 +142,7 @@ def _shape(host: Host, run: RunNeeds, command: LaunchCommand, name: str) -> dict
 
     variables = dict(host.env) | command.env
     folders = [(name, posixpath.normpath(posixpath.join(run.cwd, name)))]
-    if _OF_HUB.fullmatch(name):
+    if OF_HUB.fullmatch(name):
         folders += [(folder, folder) for folder in _cached(host, name, variables)]
     path, config = next(
         ((path, config) for path, folder in folders if (config := _config(host, folder))),

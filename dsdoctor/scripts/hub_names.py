@@ -14,7 +14,7 @@ from typing import NamedTuple
 from dsdoctor.scripts.reach import dotted, imported_from, sure_calls, texts_assigned
 
 #: `owner/name`, as the hub writes it.
-_OF_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+OF_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 #: Packages that load from the hub and its cache alone. Others map names to other repositories.
 _PACKAGES = frozenset({"datasets", "diffusers", "transformers"})
 #: Arguments that say where it is, or that the hub is not asked.
@@ -58,5 +58,5 @@ def named_of_hub(text: str, tree: ast.Module) -> Iterator[Named]:
         value = given.value if isinstance(given, ast.Constant) else texts.get(dotted(given))
         if _ELSEWHERE & {keyword.arg for keyword in call.keywords}:
             continue
-        if isinstance(value, str) and _OF_HUB.fullmatch(value):
+        if isinstance(value, str) and OF_HUB.fullmatch(value):
             yield Named(value, call.lineno, is_data)

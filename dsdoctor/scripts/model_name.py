@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import ast
-import re
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.scripts.reach import dotted, sure_calls, texts_assigned
 
 #: Classes of transformers that load a language model with its head.
-_LOADS = re.compile(
-    r"\w*For(?:CausalLM|Seq2SeqLM|ConditionalGeneration|ImageTextToText)|\w+LMHeadModel"
-)
+_LOADS = lazy(r"\w*For(?:CausalLM|Seq2SeqLM|ConditionalGeneration|ImageTextToText)|\w+LMHeadModel")
 #: Trainers of TRL load what they are told as `model`.
-_TRAINER = re.compile(r"\w+Trainer")
+_TRAINER = lazy(r"\w+Trainer")
 
 
 def model_named_in(tree: ast.Module) -> tuple[str, int] | None:

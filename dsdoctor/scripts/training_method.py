@@ -16,6 +16,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 
 from dsdoctor.framework import packages_in
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.scripts.reached_words import falsy_options, reached
 
 FULL, LORA, UNKNOWN = "full", "lora", ""
@@ -32,30 +33,30 @@ _DEFAULTS = {"llamafactory-cli": LORA, "swift": LORA, "axolotl": FULL, "trl": FU
 #: Commands of these trainers that train.
 _TRAINS = frozenset({"train", "sft", "pt", "rlhf", "dpo", "kto", "orpo"})
 #: What a word of an option or script may mean: fewer parameters are trained, or in fewer bits.
-_FEWER = re.compile(
+_FEWER = lazy(
     r"lora|peft|adapter|[48]_?bit|quant|\bbnb|bitsandbytes|requires_grad|freez|frozen|galore"
     r"|badam|lomo|lisa|unsloth|prompt_?tun|prefix_?tun|\bia3\b|apollo",
     re.IGNORECASE,
 )
 #: Optimizers that keep less for each parameter than Adam does.
-_SMALLER = re.compile(
+_SMALLER = lazy(
     r"adafactor|\bsgd\b|\blion\b|muon|adam_?mini|sophia|shampoo|schedule_?free|adalomo|\bcame\b",
     re.IGNORECASE,
 )
 #: What divides a model in other ways than ZeRO.
-_DIVIDED = re.compile(
+_DIVIDED = lazy(
     r"tensor_?(?:model_?)?parallel|pipeline_?(?:model_?)?parallel|PipelineModule|\b[tp]p_size|autotp"
     r"|megatron|fsdp|\bmpu\b|expert_?parallel",
     re.IGNORECASE,
 )
 #: Options that give a model another size than its config states.
-_RESIZED = re.compile(r"config_overrides|config_name|num_hidden_layers|n_layer|hidden_size")
+_RESIZED = lazy(r"config_overrides|config_name|num_hidden_layers|n_layer|hidden_size")
 #: The same as an argument or attribute in a script.
 _SIZES = frozenset(
     {"num_hidden_layers", "num_layers", "n_layer", "n_layers", "hidden_size", "n_embd", "layers"}
 )
 #: Classes of a model without the head of a language model, or with another one.
-_OTHER_HEAD = re.compile(r"Classification|Reward(?:Trainer|Config)|QuestionAnswering|\bAutoModel\b")
+_OTHER_HEAD = lazy(r"Classification|Reward(?:Trainer|Config)|QuestionAnswering|\bAutoModel\b")
 #: What sets an optimizer in a script.
 _OPTIMIZER = frozenset({"optim", "optimizer", "optimizers", "optimizer_cls_and_kwargs"})
 #: What a script with TRL's `ModelConfig` calls whatever its options; they decide, and are off
@@ -66,7 +67,8 @@ _TRL = frozenset(
 )  # fmt: skip
 #: Values that transformers' `--optim` has for Adam with states in 32 bits.
 _ADAM = frozenset({"", "adamw_torch", "adamw_torch_fused", "adamw_hf", "adamw_apex_fused"})
-_OFF = frozenset({"", "0", "false", "no", "none", "null"})
+#: Values that turn an option off; a switch has none.
+OFF = frozenset({"0", "false", "no", "none", "null"})
 #: Packages that do not decide which parameters of a model are trained, beside Python's own.
 _NEUTRAL = frozenset(
     {"torch", "torchvision", "torchaudio", "transformers", "trl", "datasets", "accelerate",
@@ -89,10 +91,10 @@ def of_options(values: Mapping[str, str]) -> str | None:
     ('', None)
     """
     chosen = [value.lower() for name, value in values.items() if name in _CHOICES]
-    if chosen and chosen[0] not in _OFF:
+    if chosen and chosen[0] not in {"", *OFF}:
         return LORA if chosen[0] in _ADAPTERS else FULL if chosen[0] == "full" else UNKNOWN
     switches = [value.lower() for name, value in values.items() if name in _SWITCHES]
-    if any(value == "" or value not in _OFF for value in switches):
+    if any(value not in OFF for value in switches):
         return LORA
     return None
 
@@ -105,7 +107,7 @@ def _are_plain(values: Mapping[str, str], *, own_optimizer: bool) -> bool:
         own_optimizer: DeepSpeed's config contains the optimizer.
     """
     for name, value in values.items():
-        if name in _CHOICES or name in _SWITCHES or value.lower() in _OFF - {""}:
+        if name in _CHOICES or name in _SWITCHES or value.lower() in OFF:
             continue
         if _FEWER.search(name) or _DIVIDED.search(name) or _RESIZED.search(name):
             return False
@@ -167,7 +169,7 @@ def of_script(
     off = falsy_options(trees) | {"do_train"}
 
     def is_off(name: str) -> bool:
-        return values.get(name, "false").lower() in _OFF - {""} and (name in off or name in values)
+        return values.get(name, "false").lower() in OFF and (name in off or name in values)
 
     words = reached(trees, is_off)
     if "train" not in words.called or not any(name.endswith("Trainer") for name in words.called):

@@ -146,6 +146,9 @@ def test_modules_of_the_project_are_read_too() -> None:
     assert job(script, files=unused).method == "full"
     assert job(script).method == ""  # installed somewhere else
     assert job(script, files={"/w/lib/model.py": "def ("}).method == ""
+    broken = {"/w/lib/model.py": "def ("}
+    assert job(script, "--finetuning_type", "full", files=broken).method == ""
+    assert job(script, "--use_lora", files=broken).method == "lora"
 
 
 def test_trl_with_its_own_options() -> None:

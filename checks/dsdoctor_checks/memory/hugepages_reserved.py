@@ -62,7 +62,10 @@ def no_memory_is_held(
 ) -> Iterator[Finding]:
     """Warns about unused huge pages if the run needs more memory than is free."""
     least = limits.rank_gib * GIB * ranks(run, gpus, env)
-    needed = least if isinstance(demand, Missing) else max(least, demand.host_bytes)
+    needed = least
+    if not isinstance(demand, Missing):  # how a command loads the weights is not known
+        of_job = demand.host_least_bytes if demand.source == "command" else demand.host_bytes
+        needed = max(least, of_job)
     free, held = resources.memory_available_bytes, detail.hugepages_free_bytes
     if free >= needed or held < limits.min_gib * GIB:
         yield ok(hugepages_gib=gib(detail.hugepages_bytes), unused_gib=gib(held))

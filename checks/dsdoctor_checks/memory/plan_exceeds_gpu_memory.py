@@ -68,7 +68,7 @@ def _missing_gpus(run: RunNeeds, used: tuple[Gpu, ...]) -> Finding | None:
 def _compare(demand: MemoryDemand, total: int, free: int) -> Finding:
     """Compares the demand with the total memory of the smallest GPU, then with its free memory."""
     state, whole = demand.gpu_state_bytes, demand.gpu_bytes
-    floor = state if demand.gpu_floor_bytes is None else demand.gpu_floor_bytes
+    floor = demand.gpu_least_bytes
     planned = demand.source == "plan"
     evidence: dict[str, Any] = {
         "source": demand.source,

@@ -78,7 +78,7 @@ def host_memory_is_enough(
     free = resources.memory_available_bytes
     needed = demand.host_bytes
     sure = demand.host_state_bytes
-    floor = sure if demand.host_floor_bytes is None else demand.host_floor_bytes
+    floor = demand.host_least_bytes
     if demand.source == "command":  # how it loads the weights, and what it trains, may differ
         needed = sure = floor
     unsure = demand.source == "command" and demand.host_floor_bytes is not None

@@ -110,3 +110,13 @@ class MemoryDemand(Fact, frozen=True, kw_only=True):
     fits: tuple[Fit, ...] = ()
     pinned_rounding_bytes: int = 0
     assumed: tuple[str, ...] = ()
+
+    @property
+    def gpu_least_bytes(self) -> int:
+        """What any training method needs on each GPU."""
+        return self.gpu_state_bytes if self.gpu_floor_bytes is None else self.gpu_floor_bytes
+
+    @property
+    def host_least_bytes(self) -> int:
+        """What any training method needs on this host."""
+        return self.host_state_bytes if self.host_floor_bytes is None else self.host_floor_bytes

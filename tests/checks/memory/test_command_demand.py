@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Environment, Finding, Hostfile, MemoryDemand, Missing, Place, Storage
+from dsdoctor.api import (
+    Environment,
+    Finding,
+    Hostfile,
+    MemoryDemand,
+    MemoryDetail,
+    Missing,
+    Place,
+    Storage,
+)
 from dsdoctor.job.request import shape
 from dsdoctor.job.resolve import resolve
 from dsdoctor.model.facts.launch import HostEntry
@@ -17,7 +26,11 @@ from dsdoctor.probes.command_line import parse_command, with_accelerate
 from dsdoctor.probes.demand import memory_demand
 from dsdoctor.probes.training_job import training_job
 from dsdoctor.testing import FakeHost, judge, read
-from dsdoctor_checks.memory import plan_exceeds_gpu_memory, plan_exceeds_host_memory
+from dsdoctor_checks.memory import (
+    hugepages_reserved,
+    plan_exceeds_gpu_memory,
+    plan_exceeds_host_memory,
+)
 from dsdoctor_checks.storage import disk_full
 from tests.checks.machines import NO_ENV, gpus
 from tests.probes.test_training_job import PLAIN
@@ -216,6 +229,35 @@ def test_options_of_the_command_complete_a_given_model() -> None:
     host = FakeHost(files={"/w/t.py": PLAIN, "/w/ds.json": json.dumps(ZERO3)})
     demand = demanded(given, host)
     assert (demand.source, demand.assumed) == ("model", ("activations are recomputed",))
+
+
+def test_hosts_of_the_hostfile_share_a_given_model_too() -> None:
+    given: dict[str, Any] = {"model": shape("llama-3-8b"), "model_given": "llama-3-8b"}
+    words = ("deepspeed", "t.py", "--deepspeed", "ds.json")
+    host = FakeHost(files={"/w/t.py": PLAIN, "/w/ds.json": json.dumps(ZERO3)})
+    run = resolve(RunNeeds(cwd="/w", command=words, **given), host)
+    found = read(
+        memory_demand, host, run_needs=run, launch_command=parse_command(words), hostfile=HOSTS,
+        gpus=gpus(*["A100"] * 8), environment=NO_ENV,
+    )  # fmt: skip
+    assert isinstance(found, MemoryDemand), found
+    assert "on 8 GPUs of each of 4 nodes" in found.what
+
+
+def test_huge_pages_are_held_against_what_is_certain() -> None:
+    """Each rank may load the weights as a whole, or not: a command does not say."""
+    demand = facts("meta-llama/Llama-3.1-70B", ZERO2)["memory_demand"]
+    assert demand.host_bytes > 900 * GIB > demand.host_least_bytes
+    found = judge(
+        hugepages_reserved.no_memory_is_held,
+        memory_demand=demand,
+        resources=Resources(
+            cpus_logical=8, cpus_usable=8, memory_total_bytes=500 * GIB,
+            memory_available_bytes=300 * GIB,
+        ),
+        memory_detail=MemoryDetail(hugepages_bytes=64 * GIB, hugepages_free_bytes=64 * GIB),
+    )  # fmt: skip
+    assert found.status == "ok"
 
 
 def in_memory(size: int, script: str = PLAIN, config: dict[str, Any] = OFFLOAD) -> Finding:

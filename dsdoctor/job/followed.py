@@ -1,0 +1,199 @@
+"""Follows a command through shells and their scripts to the one that starts the job."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.job.environment import Selected, of_script
+from dsdoctor.probes.command_line import after_sbatch, parse_command
+from dsdoctor.probes.environment import allowed
+from dsdoctor.probes.shell_lines import commands_with_environment, launches
+from dsdoctor.probes.shell_programs import is_launch, unfollowed
+
+#: Programs that run a shell script; sbatch does so on the job's first node.
+_SHELL = re.compile(r"(?:ba|da|z|k)?sh$|sbatch$")
+#: The usual spellings of `dirname "$0"`, and of the same folder as an absolute path.
+_FOLDER = (
+    r"\$\(\s*dirname\s+(?:--\s+)?\"?(?:\$\(\s*(?:readlink -f|realpath)\s+\"?)?"
+    r"\$(?:0|\{0\}|BASH_SOURCE|\{BASH_SOURCE(?:\[0\])?(?::-\$0)?\})\"?(?:\s*\)\"?)?\s*\)"
+)
+_FOLDER_OF_SCRIPT = re.compile(
+    rf"(?P<absolute>\$\(\s*cd\s+(?:-P\s+|--\s+)*\"?{_FOLDER}\"?"
+    rf"(?:\s*[&12]?>\s*(?:/dev/null|&1))*\s*(?:&&|;)\s*pwd(?:\s+-P)?\s*\))|{_FOLDER}"
+)
+#: A function up to a bracket at the beginning of a line, or an argument of the script.
+_ARGUMENT = re.compile(
+    r"(?P<function>^(?:function[ \t]+[\w-]+[ \t]*(?:\([ \t]*\))?|[\w-]+[ \t]*\([ \t]*\))\s*\{"
+    r"(?:[^\n]*\}[ \t;]*$|(?:(?!^\}).)*))"
+    r"|\$(?:(?P<number>[1-9])(?!\w)|\{(?P<braced>[1-9])(?P<default>:?[-=][^{}$`]*)?\})"
+    r'|"?\$(?:@|\*|\{@\}|\{\*\})"?',
+    re.MULTILINE | re.DOTALL,
+)
+#: A script in a folder that a variable holds.
+_IN_FOLDER = re.compile(r"\$(?:\w+|\{\w+\})/[^$\s]{1,400}\.py")
+#: How many nested shells are followed; more is a loop.
+_DEEPEST = 4
+
+
+class Followed(NamedTuple):
+    """Where following a command has led.
+
+    Attributes:
+        words: the innermost command.
+        place: where it was found; "" = it is as given.
+        reason: why it could not be determined; "" = it was.
+        activated: the environment that a script activates before it.
+        cut: what gets the carriage return at the end of its line, as in `RunNeeds`.
+    """
+
+    words: tuple[str, ...]
+    place: str = ""
+    reason: str = ""
+    activated: Selected | None = None
+    cut: str = ""
+
+
+def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
+    """Follows a command through shells to the one that starts the job."""
+    if len(words) == 1 and " " in words[0]:
+        try:
+            words = tuple(shlex.split(words[0]))
+        except ValueError as error:
+            return Followed(words, reason=f"`{words[0][:60]}` cannot be split into words: {error}")
+    done = Followed(words)
+    for _ in range(_DEEPEST):
+        words = done.words
+        place = _shell_at(words)
+        if place is None:
+            return done._replace(reason=unfollowed(words))
+        text, name, reason = _shell_text(words[place:], host, cwd)
+        if reason:
+            return done._replace(reason=reason)
+        found = launches(text)
+        if len(found) != 1:
+            count = f"{len(found)} commands that launch a job" if found else "no launch command"
+            return done._replace(reason=f"{name} contains {count}, expected one")
+        (launch,) = found
+        script = launch.depends_on or parse_command(launch.words).script or ""
+        # options, the script or both, which only a shell can expand, and not its folder alone
+        if script.startswith("$") and not _IN_FOLDER.fullmatch(script):
+            return done._replace(reason=f"`{script}` in line {launch.line} of {name} is not known")
+        exports = _exports(text, launch.line)
+        # `srun` with its options, or assignments, may precede the shell and apply to the job
+        before = (*words[:place], *(("env", *exports) if exports else ()))
+        done = Followed(
+            words=(*before, *launch.words),
+            place=name if name.startswith("the") else f"line {launch.line} of {name}",
+            activated=of_script(text, launch.line, name, host, cwd) or done.activated,
+            cut=_carriage_return(text, launch.line),
+        )
+    return done._replace(reason="shells that start other shells are nested too deeply")
+
+
+def _carriage_return(text: str, line: int) -> str:
+    r"""What gets the carriage return at the end of a line, as `RunNeeds.carriage_return` says it.
+
+    >>> text = "torchrun t.py\r\ntorchrun \\\r\ntorchrun t.py --n 2\r\ntorchrun t.py # two\r\n"
+    >>> [_carriage_return(text, line) for line in (1, 2, 3, 4)]
+    ['script', 'script', 'argument', '']
+    """
+    row = "".join(text.split("\n")[line - 1 : line])
+    # after an operator it is a command of its own, and a comment may contain anything
+    if not re.search(r"[^\s;&|)]\s*\r$", row) or "#" in row:
+        return ""
+    return "script" if re.search(r"(?:\\|\.py['\"]?)\s*\r$", row) else "argument"
+
+
+def _exports(text: str, line: int) -> tuple[str, ...]:
+    r"""What a script has exported before a command, as `env` takes it, where it concerns the job.
+
+    >>> _exports("export NNODES=2 CUDA_VISIBLE_DEVICES=0,1 HF_TOKEN=x NCCL_P2P_LEVEL=$A\nt", 2)
+    ('CUDA_VISIBLE_DEVICES=0,1', 'NNODES=2')
+    """
+    every = commands_with_environment(text, bool)
+    exported = next((variables for command, variables in every if command.line == line), {})
+    return tuple(
+        f"{name}={value}"
+        for name, value in sorted(exported.items())
+        if allowed(name) and not set(value) & set("$`") and value.isprintable()
+    )
+
+
+def _shell_at(words: Sequence[str]) -> int | None:
+    """Position of the shell that the command starts; None if it starts none."""
+    for place, word in enumerate(words[:12]):
+        if _SHELL.fullmatch(posixpath.basename(word)):
+            return place
+        if is_launch(words[place : place + 3]) and posixpath.basename(word) != "srun":
+            return None
+    return None
+
+
+def _shell_text(words: Sequence[str], host: Host, cwd: str) -> tuple[str, str, str]:
+    """The text that the shell would run, its name for messages, and why it is not known."""
+    if posixpath.basename(words[0]) == "sbatch":
+        wrapped, rest = after_sbatch(words[1:])
+        if wrapped:
+            return wrapped, "the command of `--wrap`", ""
+    else:
+        rest = list(words[1:])
+    while rest and rest[0].startswith(("-", "+")):
+        option = rest.pop(0)
+        if not option.startswith("--") and "c" in option[1:]:
+            return (
+                (rest[0], "the command of `-c`", "") if rest else ("", "", "`-c` without a command")
+            )
+        if option in ("-o", "+o", "--rcfile", "--init-file") and rest:
+            rest.pop(0)
+    if not rest:
+        return (
+            "",
+            "",
+            (
+                "an interactive shell runs what is typed, and sbatch runs what it reads "
+                "from standard input"
+            ),
+        )
+    path = posixpath.join(cwd, rest[0])
+    try:
+        text = read_text(host, path)
+    except HostError as error:
+        return "", "", error.missing.detail
+    folder = posixpath.dirname(rest[0]) or "."
+    text = _FOLDER_OF_SCRIPT.sub(
+        lambda found: (
+            posixpath.normpath(posixpath.join(cwd, folder)) if found["absolute"] else folder
+        ),
+        text,
+    )
+    return _with_arguments(text, rest[1:]), f"`{rest[0]}`", ""
+
+
+def _with_arguments(text: str, arguments: Sequence[str]) -> str:
+    r"""A script with its arguments in place of `$1` and `"$@"`, except in functions.
+
+    >>> _with_arguments('f() {\n  "$@" $1\n}\nf torchrun $1 "$@"', ["t.py"])
+    'f() {\n  "$@" $1\n}\nf torchrun t.py t.py'
+    >>> _with_arguments("torchrun --n ${1:-8} ${2:-t.py}", ["4"])
+    'torchrun --n 4 t.py'
+    """
+
+    def value(found: re.Match[str]) -> str:
+        if found["function"]:
+            return found[0]
+        place = found["number"] or found["braced"]
+        if place is None:
+            return shlex.join(arguments)
+        number = int(place)
+        given = arguments[number - 1] if number <= len(arguments) else None
+        default = found["default"]
+        if default and (given is None or (not given and default[0] == ":")):
+            return default.lstrip(":")[1:]
+        return found[0] if given is None else given
+
+    return _ARGUMENT.sub(value, text)

@@ -8,9 +8,9 @@ from msgspec import structs
 
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Hit, Scan
-from dsdoctor.logs.knowledge import INDEXED, Answered
+from dsdoctor.logs.knowledge import Answered
 from dsdoctor.logs.products import products_in
-from dsdoctor.model.condition import Level
+from dsdoctor.model.condition import Level, Signature
 
 #: Looks up an exception in the error index; None if the index has no answer.
 Answer = Callable[[Error], Answered | None]
@@ -58,7 +58,7 @@ def _corrected(
     own = [_is_in_traceback_of(hit, error) for hit in kept]
     if any(own):
         pairs = zip(kept, own, strict=True)
-        return [_worded(hit, said.text) if of_error else hit for hit, of_error in pairs]
+        return [_worded(hit, said.known.signature) if of_error else hit for hit, of_error in pairs]
     hit = Hit(
         said.known, error.source, error.line, error.text, error.rank, {}, error.when,
         undated=error.undated,
@@ -88,19 +88,21 @@ def _words(hit: Hit, product: str) -> bool:
     return not named or product in named
 
 
-def _worded(hit: Hit, text: str) -> Hit:
-    """A hit of a general pattern, with the more specific text of the index as its message.
+def _worded(hit: Hit, index: Signature) -> Hit:
+    """A hit of a general pattern, with the more specific text and hint of the index.
 
     What a pattern below level LIKELY says is as general as the pattern; what one says that quotes
     the log is not.
     """
     signature = hit.known.signature
     general = signature.level < Level.LIKELY and "{" not in signature.message
-    if not text or (signature.message and not general):
+    if not index.message or (signature.message and not general):
         return hit
-    level = INDEXED.level if general else signature.level
-    known = hit.known._replace(signature=structs.replace(signature, message=text, level=level))
-    return structs.replace(hit, known=known)
+    level = index.level if general else signature.level
+    worded = structs.replace(
+        signature, message=index.message, hint=index.hint or signature.hint, level=level
+    )
+    return structs.replace(hit, known=hit.known._replace(signature=worded))
 
 
 def _is_in_traceback_of(hit: Hit, error: Error) -> bool:

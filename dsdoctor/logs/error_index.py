@@ -40,6 +40,8 @@ from dsdoctor.logs.same_words import (
 #: What pydantic prints around the message of an exception that a validator raised.
 VALIDATION = lazy(r"\b(?P<kind>Assertion failed|Value error), (?P<message>.+?)(?: \[type=|$)")
 LABELS = ".labels"
+#: What a label has between its sentence and its hint.
+HINT = " => "
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -106,10 +108,12 @@ class Label(msgspec.Struct, frozen=True):
         kind: name of a condition, `refusal` or `internal`.
         text: one sentence in dsdoctor's own words: for a refusal what the user has to change, for
             a condition what this message means if that is more than its title.
+        hint: for a condition, what to do where its own hint does not fit this message.
     """
 
     kind: str
     text: str = ""
+    hint: str = ""
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -179,7 +183,7 @@ def _entry(row: str, file: str, head: Header) -> Entry:
 
 
 def parse_labels(text: str) -> dict[str, Label]:
-    """Reads labels: a row of kind and sentence, then an indented row for each of its entries.
+    """Reads labels: a row of each (`_label`), then an indented row for each of its entries.
 
     An indented row contains the key of an entry and, for human readers, the place that raises it.
 
@@ -195,9 +199,19 @@ def parse_labels(text: str) -> dict[str, Label]:
                 raise ValueError(f"`{key}`: two answers")
             found[key] = label
         elif row and not row.startswith("#"):
-            kind, _, sentence = row.partition(" ")
-            label = Label(kind, sentence)
+            label = _label(row)
     return found
+
+
+def _label(row: str) -> Label:
+    """The label of a row: kind, sentence, and behind an arrow the hint.
+
+    >>> _label("ds-config-wrong-type `x` must be even => round it up")
+    Label(kind='ds-config-wrong-type', text='`x` must be even', hint='round it up')
+    """
+    kind, _, rest = row.partition(" ")
+    sentence, _, hint = rest.partition(HINT)
+    return Label(kind, sentence, hint)
 
 
 class ErrorIndex:
@@ -360,7 +374,6 @@ def _label_of(key: str, answers: str) -> Label | None:
     while at >= 0:
         start = answers.rfind("\n", 0, at) + 1
         if not answers.startswith(("\t", "#", "\n"), start):
-            kind, _, sentence = answers[start:at].partition(" ")
-            return Label(kind, sentence)
+            return _label(answers[start:at])
         at = start - 1
     return None

@@ -171,8 +171,8 @@ UNREADABLE = frozenset(
 #: Functions of transformers (4.0-5.3) that only prepare what the script passes: what they reject is
 #: its texts, its columns, or a tokenizer that it did not set up for them.
 PREPARING = lazy(
-    r"(?:^|/)transformers/(?:data/data_collator\.py \w+|tokenization_utils_base\.py (?:__call__"
-    r"|_call_one|_get_padding_truncation_strategies|_?pad|apply_chat_template|as_tensor"
+    r"(?:^|/)transformers/(?:data/data_collator\.py (?!__)\w+|tokenization_utils_base\.py (?:"
+    r"__call__|_call_one|_get_padding_truncation_strategies|_?pad|apply_chat_template|as_tensor"
     r"|convert_to_tensors|truncate_sequences))$"
 )
 #: An exception that a sentence names.

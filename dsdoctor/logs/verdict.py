@@ -22,6 +22,7 @@ from dsdoctor.logs.endings import (
     reported_by_a_library,
     succeeded,
 )
+from dsdoctor.logs.error_lookup import INTERNAL
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.first import choose
 from dsdoctor.logs.frames import frames_of
@@ -300,7 +301,8 @@ def _outcome_of(
 
     what = words_of(error)
     is_own = outcome is Outcome.USER_CODE
-    if prepares_data(said.entry.file, said.entry.function) and (is_own or not error.frames):
+    of_data = said.kind != INTERNAL and prepares_data(said.entry.file, said.entry.function)
+    if of_data and (is_own or not error.frames):
         return Outcome.USER_CODE, f"the first exception is about the script's data: {what}"
     # native code that rejects what a script passes is called by the script
     if is_own and said.entry.is_native:

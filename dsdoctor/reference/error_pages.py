@@ -51,7 +51,7 @@ def answer(label: Label | None) -> str:
         return "no answer yet"
     if kind == "condition":
         page = f"[{label.kind}](../conditions/{label.kind}.md)"
-        said = label.text.replace("|", "\\|")
+        said = "; ".join(filter(None, (label.text, label.hint))).replace("|", "\\|")
         return f"{page}: {said}" if said else page
     if kind == error_lookup.INTERNAL:
         return "an internal check: report it to the authors"

@@ -104,6 +104,10 @@ def test_every_answer_is_for_a_message_and_every_condition_exists(product: str) 
         assert label.text or label.kind != REFUSAL, label
         assert not label.text or label.kind != INTERNAL, label
         assert not label.text.endswith("."), label
+        # a hint is the condition's own sentence on what to do, which a refusal is already
+        assert not label.hint or (label.text and label.kind not in {REFUSAL, INTERNAL}), label
+        assert not label.hint or label.hint[0] == "`" or label.hint[0].islower(), label
+        assert not label.hint.endswith("."), label
 
 
 @pytest.mark.parametrize("product", PRODUCTS)

@@ -14,7 +14,7 @@ from dsdoctor.model.facts.gpu import ComputeMode, Gpus, Nvml
 from dsdoctor.model.facts.machine import NvidiaSmi
 from dsdoctor.paste.collect_env import state_driver
 from dsdoctor.paste.lines import Line
-from dsdoctor.paste.reader import Reader, state_gpu
+from dsdoctor.paste.reader import NUMBERLESS, Reader, state_gpu
 from dsdoctor.paste.statements import Statements
 
 #: `CUDA Version` is printed since driver 410, `KMD Version` since 590.
@@ -85,8 +85,6 @@ _MIG_ROW = re.compile(r"\s*[|│]\s+(?P<gpu>\d{1,3})\s+\d{1,3}\s+\d{1,3}\s+\d{1,
 #: More lines than that table has for 16 GPUs of seven devices.
 _MIG_LINES = 400
 _NO_DEVICES = re.compile(r"\s*No devices were found\s*$")
-#: Base of the keys of GPUs whose index is not printed: they come after those with an index.
-_NUMBERLESS = 1000
 _MOST_GPUS = 64
 
 
@@ -182,7 +180,7 @@ def _place(lost: re.Match[str]) -> int:
     """The index of a GPU that does not respond, or a key made from its address."""
     if lost["index"]:
         return int(lost["index"])
-    return _NUMBERLESS + int(lost["bus"].replace(":", "").replace(".", ""), 16)
+    return place_of(bdf(lost["bus"]))
 
 
 def _table(lines: Sequence[Line], place: int, head: re.Match[str], into: Statements) -> int:
@@ -302,6 +300,27 @@ class _Table:
             self._into.state(Gpus, "gpus[]", None, self._firsts[0])
             self._into.state(Gpus, "count", len(self._firsts), self._firsts[0])
             self._into.state(Gpus, "stopped_at", None, self._firsts[0])
+
+
+def place_of(address: str) -> int:
+    """The place of a GPU of which only the PCI address is known.
+
+    >>> place_of("0000:a1:00.0") > place_of("0000:21:00.0") >= 1000
+    True
+    """
+    return NUMBERLESS + int(address.replace(":", "").replace(".", ""), 16)
+
+
+def known_index(address: str, into: Statements) -> int | None:
+    """The index of the GPU at a PCI address, if a table of the text lists it."""
+    return next(
+        (
+            index
+            for index in range(_MOST_GPUS)
+            if into.value(Gpus, f"gpus.{index}.pci_bdf") == address
+        ),
+        None,
+    )
 
 
 def bdf(bus: str) -> str:

@@ -1,6 +1,9 @@
 """`nvidia-smi -q`: one block for each GPU, keys indented below their section.
 
 Only what describes the GPU is read, not what is in use at that moment (see `nvidia_smi`).
+
+A block has no index. The blocks of a whole report are in order of the indices; the block of one GPU
+(`-i 5`), or one that somebody cut out, is known by its PCI address only.
 """
 
 from __future__ import annotations
@@ -14,13 +17,17 @@ from dsdoctor.model.facts.machine import NvidiaSmi
 from dsdoctor.paste import nvidia_smi_values as values
 from dsdoctor.paste.collect_env import state_driver
 from dsdoctor.paste.lines import Line
-from dsdoctor.paste.nvidia_smi import bdf
+from dsdoctor.paste.nvidia_smi import bdf, known_index, place_of
 from dsdoctor.paste.reader import Reader, state_gpu
 from dsdoctor.paste.statements import Statements
 
 _TITLE = re.compile(r"\s*=+NVSMI LOG=+\s*$")
 _GPU = re.compile(r"GPU (?P<bus>[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)$")
 _KEY = re.compile(r"(?P<indent>\s*)(?P<key>\S.*?)(?:\s+: (?P<value>.*?))?\s*$")
+#: The first key of a block, by which one without the title above it is recognized.
+_FIRST = re.compile(r"\s+Product Name\s+: \S")
+_ATTACHED = re.compile(r"Attached GPUs\s+: (?P<count>\d{1,3})\s*$")
+_MINOR = re.compile(r"\s+Minor Number\s+: (?P<number>\d{1,3})\s*$")
 
 
 def _text(value: str) -> str | None:
@@ -142,19 +149,49 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
     place = 0
     while place < len(lines):
         if _TITLE.match(lines[place].text):
-            place = _log(lines, place, into)
+            place = _log(lines, place + 1, into, titled=True)
+        elif _begins_block(lines, place):
+            place = _log(lines, place, into, titled=False)
         place += 1
 
 
-def _log(lines: Sequence[Line], place: int, into: Statements) -> int:
+def _begins_block(lines: Sequence[Line], place: int) -> bool:
+    """Whether this is the first line of a block that has lost the title above it."""
+    below = lines[place + 1].text if place + 1 < len(lines) else ""
+    return bool(_FIRST.match(below) and _GPU.match(lines[place].text.strip()))
+
+
+def _log(lines: Sequence[Line], place: int, into: Statements, *, titled: bool) -> int:
     into.recognized()
-    report = QueryReport(into)
-    for at in range(place + 1, len(lines)):
+    report = QueryReport(into, numbered=_is_numbered(lines[place:], titled=titled))
+    for at in range(place, len(lines)):
         if lines[at].fence or _TITLE.match(lines[at].text) or not report.take(lines[at]):
             report.finish()
-            return at - 1
+            return at - 1 if at > place else place
     report.finish()
     return len(lines)
+
+
+def _is_numbered(lines: Sequence[Line], *, titled: bool) -> bool:
+    """Whether the blocks are those of the GPUs from index 0 on.
+
+    They are if there are as many as are attached. If there are fewer, somebody has cut off the list
+    or asked for one GPU; the minor numbers of a list that was cut off begin with 0.
+    """
+    blocks, attached = 0, None
+    minors: list[int] = []
+    for line in lines:
+        if line.fence or _TITLE.match(line.text):
+            break
+        if _GPU.match(line.text.strip()):
+            blocks += 1
+        elif count := _ATTACHED.match(line.text):
+            attached = int(count["count"])
+        elif minor := _MINOR.match(line.text):
+            minors.append(int(minor["number"]))
+    if titled and (attached is None or blocks >= attached):
+        return True
+    return bool(minors) and minors == list(range(blocks))[: len(minors)]
 
 
 #: Counters of uncorrected errors since the driver was loaded: since Ampere by memory (SRAM also by
@@ -167,8 +204,10 @@ _UNCORRECTED = re.compile(
 class QueryReport:
     """One report: keys of the driver, then the GPUs in order of their addresses."""
 
-    def __init__(self, into: Statements) -> None:
+    def __init__(self, into: Statements, *, numbered: bool = True) -> None:
         self._into = into
+        self._numbered = numbered
+        self._position = -1
         self._index = -1
         self._above: list[tuple[int, str]] = []
         self._blank = 0
@@ -194,10 +233,15 @@ class QueryReport:
 
     def begin(self, bus: str, line: Line) -> None:
         """Begins the next GPU."""
-        self._index += 1
+        self._position += 1
+        address = bdf(bus)
+        known = known_index(address, self._into)
+        number = known if known is not None else self._position if self._numbered else None
+        self._index = place_of(address) if number is None else number
         name = f"gpus.{self._index}"
-        self._into.state(Gpus, f"{name}.index", self._index, line)
-        self._into.state(Gpus, f"{name}.pci_bdf", bdf(bus), line)
+        if number is not None:
+            self._into.state(Gpus, f"{name}.index", number, line)
+        self._into.state(Gpus, f"{name}.pci_bdf", address, line)
         self._into.state(Gpus, f"{name}.error", None, line)
 
     def _key(self, indent: int, key: str, value: str | None, line: Line) -> None:

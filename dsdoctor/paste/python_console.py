@@ -26,10 +26,11 @@ _SEVERAL = re.compile(
 )
 #: A part of its `print(a, b, c)`; each prints one word.
 _PART = re.compile(r"torch\.(?P<what>cuda\.is_available\(\)|__version__|version\.cuda)$")
-#: On a line of its own (`>>>` was removed like quoting), or as the argument of `python -c`.
+#: On a line of its own (`>>>` was removed like quoting; backticks also occur within a block), or as
+#: the argument of `python -c`.
 _ASKED = (
     re.compile(
-        rf"(?:In ?\[\d{{1,4}}\]: ?)?(?:import torch ?; ?)?(?:print ?\( ?)?{_EXPRESSION} ?\)?\s*"
+        rf"`?(?:In ?\[\d{{1,4}}\]: ?)?(?:import torch ?; ?)?(?:print ?\( ?)?{_EXPRESSION} ?\)?`?\s*"
         r"(?:#.*)?$"
     ),
     re.compile(

@@ -51,6 +51,8 @@ _MACHINE = re.compile(r"-(?P<machine>x86_64|aarch64|arm64|ppc64le|AMD64)(?=-|$)"
 _LIBC = re.compile(r"-with-glibc(\d\.\d{1,3})")
 #: Truncated names that contain only the vendor or the brand, not the product.
 _NO_PRODUCT = frozenset({"nvidia", "tesla", "nvidia tesla", "geforce", "nvidia geforce", "quadro"})
+#: Places of GPUs of which only the PCI address is known begin here, after those with an index.
+NUMBERLESS = 1000
 #: Drivers print these instead of a name that does not fit.
 _CUT = "..."
 
@@ -184,7 +186,8 @@ def state_conda_package(name: str, text: str, build: str, line: Line, into: Stat
 def state_gpu(index: int, name: str, line: Line, into: Statements) -> bool:
     """States a GPU and what follows from its product; False for a name without a product."""
     text = name.strip()
-    into.state(Gpus, f"gpus.{index}.index", index, line)
+    if index < NUMBERLESS:
+        into.state(Gpus, f"gpus.{index}.index", index, line)
     cut = text.endswith((_CUT, "..")) or text.lower() in _NO_PRODUCT
     if not text or cut or len(text) > 80:  # noqa: PLR2004
         return False

@@ -331,3 +331,23 @@ def test_an_exception_in_the_middle_of_a_sentence_is_one_level_less_sure() -> No
     oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
     assert read(oom + "\n").causes[0].confidence == 0.9
     assert read(f"the worker died with {oom}\n").causes[0].confidence == 0.8
+
+
+NO_NVCC = (
+    "torch version .................... 1.10.0a0+git539d476\n"
+    "torch cuda version ............... {cuda}\n"
+    "torch hip version ................ {hip}\n"
+    "nvcc version .....................  [FAIL] cannot find CUDA_HOME via "
+    "torch.utils.cpp_extension.CUDA_HOME=None\n"
+)
+
+
+def test_a_torch_for_rocm_needs_no_nvcc() -> None:
+    assert said(NO_NVCC.format(cuda="None", hip="5.1.20531-cacfa990")) == "clean"
+    assert said(NO_NVCC.format(cuda="11.3", hip="None")) == "cuda-toolkit-missing"
+
+
+def test_what_somebody_ran_is_no_advice_of_a_program() -> None:
+    told = "After I did `pip install deepspeed` and ran ds_report, it shows errors.\n"
+    assert said(f"{told}ValueError: x\n") != "deepspeed-missing"
+    assert said("ImportError: requires DeepSpeed: `pip install deepspeed`\n") == "deepspeed-missing"

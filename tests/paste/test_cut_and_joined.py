@@ -163,6 +163,7 @@ def test_what_python_answers() -> None:
         ),
         pytest.param("In [2]: torch.cuda.is_available()\nOut[2]: True\n", id="IPython"),
         pytest.param("print(torch.cuda.is_available())\n\nreturn True\n", id="print and return"),
+        pytest.param("```\n`print(torch.cuda.is_available())`\nTrue\n```\n", id="marked as code"),
     ],
 )
 def test_other_ways_to_ask_python(text: str) -> None:

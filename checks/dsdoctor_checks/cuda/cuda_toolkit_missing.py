@@ -214,6 +214,8 @@ SIGNATURES = (
         not_examples=(
             "Could not find the bitsandbytes CUDA binary at PosixPath('/opt/env/lib/python3.11/site-packages/bitsandbytes/libbitsandbytes_cuda128.so')",
         ),
+        # before DeepSpeed 0.6.3, ds_report misses nvcc for a torch of ROCm, too (deepspeed/env_report.py)
+        not_near=tuple("torch hip version ................ " + major for major in "3456789"),
         level=Level.STRONG,
     ),
     Signature(

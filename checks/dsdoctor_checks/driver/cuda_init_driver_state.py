@@ -58,6 +58,8 @@ CONDITION = Condition(
         "libcuda-unusable",
         "gpu-lost",
         "gpu-reset-required",
+        "mig-without-instance",
+        "wsl-driver-unavailable",
     ),
 )
 _UNINITIALIZED, _STUB, _MPS, _UNKNOWN = 3, 34, 805, 999

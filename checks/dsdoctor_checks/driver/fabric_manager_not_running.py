@@ -17,6 +17,7 @@ a virtual machine or container, this has to happen on the host.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -42,6 +43,7 @@ from dsdoctor.api import (
 from dsdoctor_checks._util import chosen, cuda_works
 from dsdoctor_checks._where import on_host
 from dsdoctor_checks.driver import _tables
+from dsdoctor_checks.gpu._util import named
 
 from ._fabric import has_switches
 
@@ -55,6 +57,13 @@ CONDITION = Condition(
 )
 #: In the names of products that are cards for a slot.
 _CARDS = ("PCIE", "NVL", "RTX")
+#: Superchips of a rack, whose NVLink switches are machines of their own; the fabric manager runs there
+#: (NVIDIA GB200 NVL Multi-Node Tuning Guide, 2025).
+_RACK = re.compile(r"\bGB[23]00\b")
+_IN_RACK = (
+    "on such a rack the fabric manager runs on a switch tray, not on this node: read its log there; after"
+    " it has recovered, reset the GPUs of this node, or reboot it"
+)
 _WORDS = {
     FabricState.NOT_STARTED: "not started",
     FabricState.IN_PROGRESS: "in progress",
@@ -108,7 +117,7 @@ def fabric_is_up(
         first = pending[0]
         state = _WORDS[FabricState(first.fabric.state or 0)]
         text = (
-            f"the fabric registration of GPU {first.index} ({first.name}) is {state},"
+            f"the fabric registration of {named(first)} is {state},"
             f" but it must be completed on every GPU"
         )
     else:
@@ -118,11 +127,15 @@ def fabric_is_up(
         if unserved and _is_absent(manager)
         else "run `systemctl start nvidia-fabricmanager`"
     )
+    if pending and all(_RACK.search(gpu.name or "") for gpu in pending):
+        hint = _IN_RACK
+    else:
+        hint = f"{what}{on_host(os)}; its version must be the driver's"
+        hint += f" ({driver})" if driver else ""
     yield fail(
         text,
         effect="CUDA initialization fails with error 802; every rank exits at startup",
-        hint=f"{what}{on_host(os)}; its version must be the driver's"
-        + (f" ({driver})" if driver else ""),
+        hint=hint,
         error=_tables.NOT_READY,
         cuda_error_code=code,
         gpus=[gpu.index for gpu in pending],

@@ -37,6 +37,7 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._util import chosen
+from dsdoctor_checks.gpu._util import named
 
 CONDITION = Condition("vgpu-unlicensed", id="DSD117", scope=Scope.NODE, since="0.1")
 
@@ -58,13 +59,13 @@ def vgpus_hold_licenses(
         yield ok(virtual=0)
     for gpu in virtual:
         if gpu.licensed is None:
-            yield skip(f"the driver does not say whether GPU {gpu.index} holds a license")
+            yield skip(f"the driver does not say whether {named(gpu)} holds a license")
         elif gpu.licensed:
             yield ok(gpu=gpu.index, name=gpu.name)
         else:
             refused = refuses_cuda(live)
             yield (fail if refused else warn)(
-                f"GPU {gpu.index} ({gpu.name}) is a virtual GPU without a license"
+                f"{named(gpu)} is a virtual GPU without a license"
                 + (", and CUDA does not start on it" if refused else ""),
                 effect="about 20 minutes after boot, the driver restricts its performance, and"
                 " later disables CUDA",

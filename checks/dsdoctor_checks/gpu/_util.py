@@ -14,15 +14,25 @@ RESET_REQUIRED = 16
 
 
 def named(gpu: Gpu) -> str:
-    """A GPU's name in messages; a paste gives only the PCI address of a lost GPU, no index.
+    """A GPU's name in messages; of some GPUs, a paste gives only the PCI address, no index.
 
     >>> named(Gpu(index=3, name="NVIDIA H200"))
     'GPU 3 (NVIDIA H200)'
     """
     number: int | None = gpu.index
     if number is None:
-        return f"the GPU at {gpu.pci_bdf}"
+        return f"the GPU at {gpu.pci_bdf}" + (f" ({gpu.name})" if gpu.name else "")
     return f"GPU {number} ({gpu.name})" if gpu.name else f"GPU {number}"
+
+
+def selector(gpu: Gpu) -> str:
+    """A GPU as the argument of `nvidia-smi -i`: its index, else its PCI address.
+
+    >>> selector(Gpu(index=3))
+    '3'
+    """
+    number: int | None = gpu.index
+    return str(gpu.pci_bdf if number is None else number)
 
 
 def word(enabled: bool | None) -> str:

@@ -27,7 +27,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, skip_unreported
+from ._util import judged, named, selector, skip_unreported
 
 CONDITION = Condition("channel-repair-pending", id="DSD617", scope=Scope.NODE, since="0.1")
 
@@ -43,7 +43,7 @@ def no_repair_is_pending(
             yield warn(
                 f"{named(gpu)} has a repair pending until the next reset, but none is expected",
                 effect="errors in the faulty part may recur until then",
-                hint=f"run `nvidia-smi --gpu-reset -i {gpu.index}` as root, or reboot",
+                hint=f"run `nvidia-smi --gpu-reset -i {selector(gpu)}` as root, or reboot",
                 gpu=gpu.index,
                 uuid=gpu.uuid,
                 channel=gpu.health.channel_repair_pending,

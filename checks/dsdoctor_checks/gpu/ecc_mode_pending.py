@@ -27,7 +27,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, skip_unreported, word
+from ._util import judged, named, selector, skip_unreported, word
 
 CONDITION = Condition("ecc-mode-pending", id="DSD618", scope=Scope.NODE, since="0.1")
 
@@ -46,7 +46,7 @@ def ecc_mode_is_settled(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -
                 f"but will be {word(gpu.ecc_mode_pending)} after the next reboot",
                 effect="memory size and error correction change at the next reboot",
                 hint=f"reboot to turn it {word(gpu.ecc_mode_pending)}, or keep it {word(gpu.ecc_mode)}: "
-                f"`nvidia-smi -i {gpu.index} -e {int(bool(gpu.ecc_mode))}` as root",
+                f"`nvidia-smi -i {selector(gpu)} -e {int(bool(gpu.ecc_mode))}` as root",
                 gpu=gpu.index,
                 uuid=gpu.uuid,
                 ecc=gpu.ecc_mode,

@@ -31,7 +31,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import amount
 
-from ._util import judged, named, skip_unreported
+from ._util import judged, named, selector, skip_unreported
 
 CONDITION = Condition("ecc-uncorrectable", id="DSD603", scope=Scope.NODE, since="0.1")
 
@@ -72,7 +72,7 @@ def memory_is_sound(
                 f"{named(gpu)} has {amount(volatile or 0, 'uncorrectable memory error')} since the driver "
                 f"was loaded, but {limits.max_volatile_errors:g} are expected"
             )
-            hint = f"run `nvidia-smi --gpu-reset -i {gpu.index}` as root, or reboot"
+            hint = f"run `nvidia-smi --gpu-reset -i {selector(gpu)}` as root, or reboot"
         if what:
             yield fail(
                 what,

@@ -32,7 +32,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import listed
 
-from ._util import judged, named, skip_unreported
+from ._util import judged, named, selector, skip_unreported
 
 CONDITION = Condition("gpu-busy", id="DSD614", scope=Scope.JOB, since="0.1")
 
@@ -97,7 +97,7 @@ def gpus_are_free(
             hint="stop the programs that `nvidia-smi` lists, or start the job on other GPUs"
             if pids
             else "start the job on other GPUs, or run `fuser -v /dev/nvidia*` as root on the host: it lists"
-            f" programs that `nvidia-smi` does not; if it lists none, run `nvidia-smi --gpu-reset -i {gpu.index}`",
+            f" programs that `nvidia-smi` does not; if it lists none, run `nvidia-smi --gpu-reset -i {selector(gpu)}`",
             gpu=gpu.index,
             uuid=gpu.uuid,
             used_mib=used_mib,

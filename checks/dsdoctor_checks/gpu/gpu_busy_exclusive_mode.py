@@ -35,7 +35,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import listed, variable
 
-from ._util import judged, named, skip_unreported
+from ._util import judged, named, selector, skip_unreported
 
 CONDITION = Condition("gpu-busy-exclusive-mode", id="DSD615", scope=Scope.NODE, since="0.1")
 
@@ -69,7 +69,7 @@ def mode_lets_the_job_in(
             what,
             effect="CUDA fails with `device(s) is/are busy or unavailable` (error 46)",
             hint=("stop the process, or " if mode != ComputeMode.PROHIBITED else "")
-            + f"run `nvidia-smi -i {gpu.index} -c 0` as root",
+            + f"run `nvidia-smi -i {selector(gpu)} -c 0` as root",
             gpu=gpu.index,
             uuid=gpu.uuid,
             compute_mode=mode,

@@ -30,7 +30,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import RESET_REQUIRED, judged, named, skip_unreported
+from ._util import RESET_REQUIRED, judged, named, selector, skip_unreported
 
 CONDITION = Condition("gpu-reset-required", id="DSD602", scope=Scope.NODE, since="0.1")
 
@@ -56,7 +56,7 @@ def no_recovery_is_due(gpus: Gpus, run: RunNeeds, env: Environment | Missing) ->
             effect="new work fails, or runs on a faulty GPU",
             hint="reboot the node"
             if action in BOOT
-            else f"stop all work on it and run `nvidia-smi --gpu-reset -i {gpu.index}` as root",
+            else f"stop all work on it and run `nvidia-smi --gpu-reset -i {selector(gpu)}` as root",
             gpu=gpu.index,
             uuid=gpu.uuid,
             recovery_action=code,

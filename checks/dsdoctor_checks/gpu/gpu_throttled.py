@@ -31,7 +31,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, skip_unreported
+from ._util import judged, named, selector, skip_unreported
 
 CONDITION = Condition("gpu-throttled", id="DSD608", scope=Scope.NODE, since="0.1")
 
@@ -84,7 +84,7 @@ def clocks_are_free(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> It
                     f"{named(gpu)} is in use, but settings keep its SM clock at {gpu.clock_sm_mhz} MHz,"
                     f" less than half of its {gpu.clock_sm_max_mhz} MHz",
                     effect="this GPU, and every rank that waits for it, runs several times slower",
-                    hint=f"run `nvidia-smi -i {gpu.index} -rgc` and `nvidia-smi -i {gpu.index} -rac` as root",
+                    hint=f"run `nvidia-smi -i {selector(gpu)} -rgc` and `nvidia-smi -i {selector(gpu)} -rac` as root",
                     gpu=gpu.index,
                     uuid=gpu.uuid,
                     event_reasons=hex(reasons),

@@ -33,7 +33,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import listed, visible_tokens
 
-from ._util import judged, named, without_instance
+from ._util import judged, named, selector, without_instance
 
 SEVERAL = 2
 
@@ -67,7 +67,7 @@ def several_gpus_are_whole(
         f"{max(wanted, len(found))} devices",
         effect="each rank sees one MIG device or none, and NCCL cannot connect them",
         hint="start the job on GPUs without MIG, or run "
-        f"`nvidia-smi -i {','.join(str(gpu.index) for gpu in sliced)} -mig 0` as root",
+        f"`nvidia-smi -i {','.join(map(selector, sliced))} -mig 0` as root",
         sliced=[gpu.index for gpu in sliced],
         devices=max(wanted, len(found)),
         seen=seen,

@@ -27,7 +27,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, skip_unreported, word
+from ._util import judged, named, selector, skip_unreported, word
 
 CONDITION = Condition("mig-mode-pending", id="DSD612", scope=Scope.NODE, since="0.1")
 
@@ -45,9 +45,9 @@ def mig_mode_is_settled(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -
                 f"MIG of {named(gpu)} is {word(gpu.mig_mode)}, "
                 f"but will be {word(gpu.mig_mode_pending)} after the next reset",
                 effect="the devices that a job sees change at the next reset",
-                hint=f"turn it {word(gpu.mig_mode_pending)} with `nvidia-smi --gpu-reset -i {gpu.index}`, or "
+                hint=f"turn it {word(gpu.mig_mode_pending)} with `nvidia-smi --gpu-reset -i {selector(gpu)}`, or "
                 f"keep it {word(gpu.mig_mode)} with "
-                f"`nvidia-smi -i {gpu.index} -mig {int(bool(gpu.mig_mode))}` as root",
+                f"`nvidia-smi -i {selector(gpu)} -mig {int(bool(gpu.mig_mode))}` as root",
                 gpu=gpu.index,
                 uuid=gpu.uuid,
                 mig=gpu.mig_mode,

@@ -33,7 +33,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import listed
 
-from ._util import judged, named, without_instance
+from ._util import judged, named, selector, without_instance
 
 CONDITION = Condition(
     "mig-without-instance",
@@ -55,7 +55,7 @@ def mig_gpus_have_devices(
         yield ok(gpus=[gpu.index for gpu in found if gpu.mig_mode])
         return
     say = fail if run.gpus or all(map(without_instance, found)) else warn
-    indices = ",".join(str(gpu.index) for gpu in empty)
+    indices = ",".join(map(selector, empty))
     yield say(
         f"MIG is enabled on {listed(named(gpu) for gpu in empty)}, but no MIG device exists there",
         effect="CUDA does not see "

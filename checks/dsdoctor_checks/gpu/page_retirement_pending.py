@@ -30,7 +30,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, skip_unreported
+from ._util import judged, named, selector, skip_unreported
 
 CONDITION = Condition("page-retirement-pending", id="DSD606", scope=Scope.NODE, since="0.1")
 
@@ -65,7 +65,7 @@ def no_page_is_pending(
             effect="a program that uses the faulty page fails with a CUDA error",
             hint="replace the card"
             if worn
-            else f"run `nvidia-smi --gpu-reset -i {gpu.index}` as root, or reboot",
+            else f"run `nvidia-smi --gpu-reset -i {selector(gpu)}` as root, or reboot",
             gpu=gpu.index,
             uuid=gpu.uuid,
             pages=pages,

@@ -29,7 +29,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, skip_unreported
+from ._util import judged, named, selector, skip_unreported
 
 CONDITION = Condition("power-capped", id="DSD610", scope=Scope.NODE, since="0.1")
 
@@ -63,7 +63,7 @@ def power_is_free(
         yield warn(
             f"{named(gpu)} is limited to {limit // 1000} W, but its default is {default // 1000} W",
             effect="its clocks under load are lower than they could be",
-            hint=f"run `nvidia-smi -i {gpu.index} -pl {default // 1000}` as root, unless the limit "
+            hint=f"run `nvidia-smi -i {selector(gpu)} -pl {default // 1000}` as root, unless the limit "
             "is intended",
             gpu=gpu.index,
             uuid=gpu.uuid,

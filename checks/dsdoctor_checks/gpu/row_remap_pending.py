@@ -29,7 +29,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, skip_unreported
+from ._util import judged, named, selector, skip_unreported
 
 CONDITION = Condition("row-remap-pending", id="DSD605", scope=Scope.NODE, since="0.1")
 
@@ -43,7 +43,7 @@ def no_row_is_pending(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> 
             yield warn(
                 f"{named(gpu)} has a memory row pending remapping, but none is expected",
                 effect="the GPU has slightly less memory until the next reset",
-                hint=f"run `nvidia-smi --gpu-reset -i {gpu.index}` as root, or reboot",
+                hint=f"run `nvidia-smi --gpu-reset -i {selector(gpu)}` as root, or reboot",
                 gpu=gpu.index,
                 uuid=gpu.uuid,
                 rows_uncorrected=gpu.health.remapped_rows_uncorrected,

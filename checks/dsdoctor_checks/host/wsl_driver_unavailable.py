@@ -50,6 +50,17 @@ CONDITION = Condition(
 )
 
 _FOLDER = "/usr/lib/wsl/"
+#: cudaErrorMemoryAllocation.
+_NO_MEMORY = 2
+#: microsoft/WSL 8447 and 12467, mlcommons/ck 916: 4 GPUs fail so, 2 or 3 work; more memory does not help.
+_TOO_MANY = (
+    "CUDA does not start in WSL: it runs out of memory when it counts the GPUs (error 2), as it does"
+    " with four or more"
+)
+_FEWER = (
+    "use fewer GPUs (`CUDA_VISIBLE_DEVICES=0,1`); if that does not help, disable the others in the Device"
+    " Manager of Windows, or run the job on Linux without WSL"
+)
 #: The kernel that WSL 1 pretends to be; that of WSL 2 is a Linux with another ending.
 _FIRST = re.compile(r"4\.4\.0-\d{5}-Microsoft")
 #: NVML's codes for a driver that is not loaded and for a library that is not found.
@@ -108,6 +119,16 @@ def wsl_driver_is_used(
             " and install no driver inside WSL",
             **evidence,
             code=code,
+        )
+    elif (
+        isinstance(live, TorchLive) and live.cuda_ok is False and live.cuda_error_code == _NO_MEMORY
+    ):
+        yield fail(
+            _TOO_MANY,
+            effect="every rank exits at its first CUDA call",
+            hint=_FEWER,
+            **evidence,
+            code=live.cuda_error_code,
         )
     else:
         yield ok(**evidence)
@@ -262,6 +283,24 @@ SIGNATURES = (
             "DESKTOP-",
             "wsl2",
         ),
+    ),
+    Signature(
+        pattern=r"cudaGetDeviceCount\(\).{0,140}Error 2: out of memory",
+        source=(
+            "torch 1.8-2.13 c10/cuda/CUDAFunctions.cpp; microsoft/WSL 8447 and 12467, mlcommons/ck"
+            " 916: 4 GPUs fail, 3 or 2 work, with more memory too"
+        ),
+        message=_TOO_MANY,
+        hint=_FEWER,
+        examples=(
+            "UserWarning: CUDA initialization: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 2: out of memory (Triggered internally at ../c10/cuda/CUDAFunctions.cpp:108.)",
+        ),
+        not_examples=(
+            "UserWarning: CUDA initialization: Unexpected error from cudaGetDeviceCount(). Error 3: initialization error",
+        ),
+        level=Level.CERTAIN,
+        requires=("microsoft-standard-WSL", "/usr/lib/wsl", "/mnt/c/Users"),
+        masks=("gpu-oom", "no-gpu-visible", "cuda-init-driver-state"),
     ),
     Signature(
         pattern=r"Error 2: out of memory|in pin_memory|c10/cuda/driver_api\.cpp|^RuntimeError: [Cc][Uu][Dd][Aa] error: out of memory",

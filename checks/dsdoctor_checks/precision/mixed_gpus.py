@@ -20,6 +20,7 @@ from typing import Any
 
 from dsdoctor.api import (
     Condition,
+    DeepSpeedInstall,
     Environment,
     Finding,
     Gpus,
@@ -27,6 +28,7 @@ from dsdoctor.api import (
     Missing,
     RunNeeds,
     Scope,
+    Why,
     check,
     ok,
     skip,
@@ -56,12 +58,19 @@ CONDITION = Condition(
 
 @check(CONDITION)
 def gpus_are_alike(
-    gpus: Gpus, run: RunNeeds, env: Environment | Missing, limits: MixedLimits
+    gpus: Gpus,
+    run: RunNeeds,
+    env: Environment | Missing,
+    limits: MixedLimits,
+    deepspeed: DeepSpeedInstall | Missing,
 ) -> Iterator[Finding]:
     """Compares model, capability and memory of the GPUs that the run would use."""
     used = chosen(gpus, run, env)
     if len(used) < 2:  # noqa: PLR2004
         yield skip("fewer than two GPUs in this run", count=len(used))
+        return
+    if not _is_run_shown(run, deepspeed):
+        yield skip("the text does not show a run over several GPUs", count=len(used))
         return
     names = sorted({gpu.name for gpu in used if gpu.name})
     capabilities = sorted({gpu.cc for gpu in used if gpu.cc})
@@ -93,3 +102,13 @@ def gpus_are_alike(
         hint="choose identical GPUs with `CUDA_VISIBLE_DEVICES` and `CUDA_DEVICE_ORDER=PCI_BUS_ID`",
         **evidence,
     )
+
+
+def _is_run_shown(run: RunNeeds, deepspeed: DeepSpeedInstall | Missing) -> bool:
+    """Whether there is a job that may use all GPUs.
+
+    A workstation has a second card for its display, and what people paste about a program for one GPU
+    lists both. On the machine itself, DeepSpeed is always looked for.
+    """
+    asked = run.command or run.gpus or run.visible_devices or run.device_count
+    return bool(asked) or not (isinstance(deepspeed, Missing) and deepspeed.why is Why.NOT_ASKED)

@@ -192,7 +192,7 @@ SIGNATURES = (
     ),
     Signature(
         # a command that somebody typed is no message, and only people add a release to it
-        pattern=r"(?i)(?:[`'\x22]|: |\brun |\bwith |\bby )pip3? install (?:-U )?deepspeed\b(?! ?[=<>~!]=?\d)",
+        pattern=r"(?i)^(?!.*\b(?:I|we)(?:'ve| have)? (?:did|ran|run|tried|used|do|use)\b)(?:.*?)(?:[`'\x22]|: |\brun |\bwith |\bby )pip3? install (?:-U )?deepspeed\b(?! ?[=<>~!]=?\d)",
         source=(
             "transformers 4.10-5.23 integrations/deepspeed.py; accelerate 0.5-1.15 "
             "utils/dataclasses.py; lightning 1.2-2.6 strategies/deepspeed.py"
@@ -208,6 +208,7 @@ SIGNATURES = (
             "run pip install deepspeedx==0.14.0",
             "run pip install torch deepspeed",
             "Went back with `pip install deepspeed==0.8.3`, and now:",
+            "After I ran `pip install deepspeed` and started it again, it shows this",
         ),
         near=("Error", "Exception: "),
     ),

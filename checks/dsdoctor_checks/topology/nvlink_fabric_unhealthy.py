@@ -25,6 +25,7 @@ from dsdoctor.api import (
     FabricHealth,
     FabricState,
     Finding,
+    Gpu,
     Gpus,
     Missing,
     RunNeeds,
@@ -59,7 +60,7 @@ def fabric_is_healthy(
     if out:
         codes = sorted({gpu.fabric.status or 0 for gpu in out})
         yield fail(
-            f"{_gpus([gpu.index for gpu in out])} did not join the NVLink fabric (NVML error "
+            f"{_gpus(out)} did not join the NVLink fabric (NVML error "
             f"{listed(codes)}), but every GPU of the board should",
             effect="these GPUs work without NVLink; NCCL connects them over PCIe, many times slower",
             hint="restart `nvidia-fabricmanager` while the GPUs are idle and read its log; if that "
@@ -80,7 +81,7 @@ def fabric_is_healthy(
         if bad:
             masks = sorted({f"{gpu.fabric.health_mask or 0:#x}" for gpu in bad})
             yield say(
-                f"the driver reports the NVLink fabric of {_gpus([g.index for g in bad])} as {word} "
+                f"the driver reports the NVLink fabric of {_gpus(bad)} as {word} "
                 f"(mask {listed(masks)}), but it should be healthy",
                 effect="NCCL is slower on every GPU of the job, or hangs",
                 hint="check `nvidia-smi -q` and the log of `nvidia-fabricmanager`, then reset all "
@@ -89,21 +90,27 @@ def fabric_is_healthy(
                 health=int(health),
                 masks=masks,
             )
-    cliques: dict[int, list[int]] = {}
+    cliques: dict[int, list[Gpu]] = {}
     for gpu in joined:
         if gpu.fabric.clique is not None:
-            cliques.setdefault(gpu.fabric.clique, []).append(gpu.index)
+            cliques.setdefault(gpu.fabric.clique, []).append(gpu)
     if len(cliques) > 1:
-        parts = (f"{clique} ({_gpus(indices)})" for clique, indices in sorted(cliques.items()))
+        parts = (f"{clique} ({_gpus(members)})" for clique, members in sorted(cliques.items()))
         yield warn(
             f"the GPUs of this run belong to fabric cliques {listed(parts)}, but only GPUs of the "
             "same clique reach each other over NVLink",
             effect="NCCL connects the cliques over PCIe or the network, which is many times slower",
             hint="start the job on GPUs of one clique",
-            cliques={str(clique): indices for clique, indices in cliques.items()},
+            cliques={
+                str(clique): [gpu.index for gpu in members] for clique, members in cliques.items()
+            },
         )
     yield ok(gpus=[gpu.index for gpu in joined])
 
 
-def _gpus(indices: list[int]) -> str:
-    return f"{'GPU' if len(indices) == 1 else 'GPUs'} {listed(indices)}"
+def _gpus(gpus: list[Gpu]) -> str:
+    """GPUs by index; of some, a paste gives only the PCI address."""
+    numbers: list[int | None] = [gpu.index for gpu in gpus]
+    if None in numbers:
+        return f"{'the GPU' if len(gpus) == 1 else 'the GPUs'} at {listed(gpu.pci_bdf for gpu in gpus)}"
+    return f"{'GPU' if len(gpus) == 1 else 'GPUs'} {listed(numbers)}"

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from dsdoctor import packs
 from dsdoctor.api import Environment, Gpu, Gpus, RunNeeds
+from dsdoctor.judge import judge as judged
 from dsdoctor.model.facts.gpu import MigDevice, Unread
 from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import mig_without_instance
+from tests.support.composed import machine
+from tests.support.described import Described
 
 WHOLE = Gpu(index=0, mig_mode=False, mig_devices=())
 EMPTY = Gpu(index=1, mig_mode=True, mig_devices=())
@@ -41,3 +45,17 @@ def test_rows(gpus: tuple[Gpu, ...], run: RunNeeds, expected: str) -> None:
         ).status
         == expected
     )
+
+
+def test_it_explains_why_cuda_does_not_start() -> None:
+    said = Described(
+        gpus="NVIDIA A100 80GB PCIe",
+        torch="2.1.2+cu121",
+        cuda_error=3,
+        cuda_message="CUDA driver initialization failed, you might not have a CUDA gpu.",
+        each_gpu={"mig_mode": True, "mig_mode_pending": True, "mig_devices": ()},
+    )
+    registry = packs.load(builtin_only=True)
+    report = judged(machine(said), list(registry), registry)
+    bad = [one.condition for one in report.findings if one.status.value in ("warn", "fail")]
+    assert bad == ["mig-without-instance"]

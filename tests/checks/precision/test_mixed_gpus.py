@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
+from dsdoctor import packs
 from dsdoctor.api import Gpus, RunNeeds
+from dsdoctor.judge import judge as judged
+from dsdoctor.paste.environment import environment_of
 from dsdoctor.testing import judge
 from dsdoctor_checks.precision import mixed_gpus
 from tests.checks import machines as m
@@ -52,4 +55,31 @@ CHECK = mixed_gpus.gpus_are_alike
     ],
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    facts = {"deep_speed_install": m.DEEPSPEED, **facts}
     assert judge(CHECK, **facts).statuses == expected
+
+
+CARDS = (
+    "PyTorch version: 2.1.0\nIs debug build: False\nCUDA used to build PyTorch: 12.1\n\n"
+    "GPU models and configuration:\nGPU 0: NVIDIA A40\nGPU 1: NVIDIA L40\n\n"
+    "Nvidia driver version: 535.104.05\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        pytest.param(CARDS, False, id="no job"),
+        pytest.param(
+            f"{CARDS}deepspeed info ................... 0.9.5, x, y\n", True, id="DeepSpeed"
+        ),
+        pytest.param(f"{CARDS}$ torchrun --nproc_per_node 2 train.py\n", True, id="two ranks"),
+    ],
+)
+def test_a_paste_that_shows_no_job(text: str, named: bool) -> None:
+    registry = packs.load(builtin_only=True)
+    snapshot = environment_of(text)
+    assert snapshot is not None
+    report = judged(snapshot, list(registry), registry)
+    bad = {one.condition for one in report.findings if one.status.value in ("warn", "fail")}
+    assert ("mixed-gpus" in bad) is named

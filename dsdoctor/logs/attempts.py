@@ -10,6 +10,7 @@ from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.logs.presentable import presentable
 from dsdoctor.logs.shown import line_of, message_for, words_of
+from dsdoctor.model.condition import Level
 from dsdoctor.model.diagnosis import Attempt
 
 
@@ -22,7 +23,7 @@ def attempts(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Attempt, ...]
         starts = [line for line, _ in scan.restarts]
         ended: dict[int, Hit | Error] = {}
         items: list[Hit | Error] = [*scan.outlived, *scan.hits, *scan.errors]
-        for item in sorted(items, key=lambda one: one.line):
+        for item in sorted(filter(_ends, items), key=lambda one: one.line):
             place = bisect.bisect_left(starts, item.line)
             if place not in ended or (_echoes(ended[place]) and not _echoes(item)):
                 ended[place] = item
@@ -37,6 +38,11 @@ def attempts(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Attempt, ...]
                 Attempt(number=place + 1, ended_by=presentable(what.rstrip(": ")), line=line)
             )
     return tuple(found)
+
+
+def _ends(item: Hit | Error) -> bool:
+    """Whether a line can tell what ended a start: not what a launcher says above its first line."""
+    return isinstance(item, Error) or _echoes(item) or item.known.signature.level > Level.HINT
 
 
 def _echoes(item: Hit | Error) -> bool:

@@ -19,7 +19,7 @@ ECHOES = lazy(
     r"|NCCL operation aborted|recvValue failed|Cannot recover watchdog|ActorDiedError"
     # ray 2.44-2.54 train/v2/api/exceptions.py: what its workers raised
     r"|WorkerGroupError"
-    r"|WorkerCrashedError|RayTaskError|PapermillExecutionError|RemoteException|BrokenPipeError|EOFError$"
+    r"|WorkerCrashedError|RayTaskError|PapermillExecutionError|CellExecutionError|RemoteException|BrokenPipeError|EOFError$"
     r"|OSError: handle is closed"  # CPython multiprocessing/connection.py
     r"|^Exception: -- Process \d{1,6} terminated with "  # torch 1.0-1.5 multiprocessing/spawn.py
     r"|FatalError: `Termination signal` is detected"
@@ -72,8 +72,8 @@ def signal_of(error: Error) -> str:
 
 
 def is_echo(error: Error) -> bool:
-    """Whether an exception only says that another rank, or a child, has died."""
-    return _orphaned(error) or names_echo(error.type, error.message)
+    """Whether an exception says that another rank, or a child, has died, or ended but a task."""
+    return error.unretrieved or _orphaned(error) or names_echo(error.type, error.message)
 
 
 def names_echo(kind: str, message: str) -> bool:

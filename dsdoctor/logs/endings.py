@@ -9,7 +9,7 @@ from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.errors import EXCEPTION, FENCE, KEPT_ERRORS, TRACEBACK
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.hits import Scan
-from dsdoctor.logs.marks import FATAL_MARKS, WORDS, mark_pattern
+from dsdoctor.logs.marks import FATAL_MARKS, HYDRA_FAILED, WORDS, mark_pattern
 from dsdoctor.logs.progress import step_of
 from dsdoctor.logs.tool_reports import Report, report_in
 
@@ -27,7 +27,8 @@ NUMBERED = lazy(r"\s*(?:-{1,9}> ?)?(?:\d{1,6}|\[\d{1,6}\]\([^\s()]{1,800}\))(?:\
 POINTER = "❱"
 BOXED = lazy(r"\s*[│|]\s+(?:(?:❱\s+)?\d{1,6}\s[│|\s]|[│|]\s*$)")
 #: How native libraries report a failure; a log that ends with one is not clean. RCCL (2.16-2.30
-#: src/init.cc) also warns of what it misses, and goes on. CANN, below torch_npu, prints a code:
+#: src/init.cc) also warns of what it misses, and goes on, as NCCL (2.2-2.18 src/misc/ibvwrap.cc)
+#: does without InfiniBand. CANN, below torch_npu, prints a code:
 #: level, component (EZ: AI Core, EH: runtime, EI: HCCL …) and number. oneCCL (2021-2022
 #: common/log), UCX (1.6-1.18 ucs/debug/log.c), PMIx (3-5) and Open MPI (4-5) name their level; PMIx
 #: reports locks of its store (dstore, gds) in runs that succeed. Compilers print the place of an
@@ -47,7 +48,7 @@ BOXED = lazy(r"\s*[│|]\s+(?:(?:❱\s+)?\d{1,6}\s[│|\s]|[│|]\s*$)")
 #: its launcher (1.9-2.13 elastic/multiprocessing/api.py) says that it ends the other workers. pip
 #: (22-25 cli/subprocess.py) ends what it says of another program with a note.
 LAST_WORDS = lazy(
-    r"NCCL WARN (?!Missing \"|LL cutoff points)"
+    r"NCCL WARN (?!Missing \"|LL cutoff points|Failed to open libibverbs\.so)"
     r"|\[[EF]\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|[Rr]eceived SIGTERM\b"
     r"|^(?:(?!\s*(?:Last )?State:).*[\]\s])?Terminated$"
     r"|^\s*(?:\w{3,60}\()?E[A-Z1-9]\d{4}\)?(?:\[PID: ?\d{1,9}\]|: )"
@@ -133,14 +134,20 @@ NOTICE = lazy(r"^\[notice\]|^WARNING: You are using pip|^You should consider upg
 #: Trainer of transformers (3-5 trainer.py), fairseq (0.9-0.12 fairseq_cli/train.py), verl (0.2-0.6
 #: trainer/ppo/ray_trainer.py), torch's elastic agent (1.9-2.15 elastic/agent/server/api.py), Ray
 #: (2.0-2.54 train, dashboard/modules/job/cli.py), SageMaker (sagemaker-training 3-4
-#: sagemaker_training/trainer.py), scripts in Chinese.
+#: sagemaker_training/trainer.py).
 SUCCEEDED = lazy(
     r"`Trainer\.fit` stopped: `max_(?:epochs|steps)=-?\d{1,9}` reached\.$"
     r"|^Training completed\. Do not forget to share your model on huggingface\.co/models =\)"
     r"|\| INFO \| fairseq_cli\.train \| done training in \d"
     r"|\bFinal validation metrics: |\] worker group successfully finished\. Waiting "
     r"|^Job '\S{1,100}' succeeded$|^Training completed after \d{1,9} iterations at \d"
-    r"|\bReporting training SUCCESS$|^\W{0,8}训练(?:结束|完成)(?!后|时|前)"
+    r"|\bReporting training SUCCESS$"
+)
+#: What scripts in Chinese print after a training. A shell script prints it whatever became of the
+#: program, so it proves nothing where a program reports that it failed.
+SCRIPTS_END = lazy(
+    r"^\W{0,8}训练(?:结束|完成)(?!后|时|前)"
+    r"(?!.{0,40}(?:退出码|返回码|状态码|exit code)\W{0,3}(?!0\b)-?\d)"
 )
 BEGINNING = lazy(r"real_accelerator\.py|PyTorch extensions root")
 
@@ -228,7 +235,7 @@ def succeeded(scans: Sequence[Scan]) -> bool:
         return False
     (scan,) = scans
     said = [number for number, text in scan.tail[-LAST_LINES:] if SUCCEEDED.search(text)]
-    said = said or _all_exited(scan)
+    said = said or _all_exited(scan) or _scripts_end(scan)
     if not said or scan.document or len(scan.errors) >= KEPT_ERRORS:
         return False
     behind = [text for number, text in scan.tail if number > said[-1]]
@@ -236,6 +243,22 @@ def succeeded(scans: Sequence[Scan]) -> bool:
         return False
     failed = [*(hit.line for hit in scan.hits), *(error.line for error in scan.errors)]
     return max(failed, default=0) < said[-1]
+
+
+def _scripts_end(scan: Scan) -> list[int]:
+    """The last line in which a script says that the training is over, if no program had failed.
+
+    Hydra and launchers report a failure when their program ends; so does Python, of an exception
+    that passed through the script's own statements.
+    """
+    ended = any(name in scan.marks for name in (*FATAL_MARKS, HYDRA_FAILED))
+    uncaught = any(
+        error.traced and error.frames and error.frames[0].function == "<module>"
+        for error in scan.errors
+    )
+    if ended or uncaught:
+        return []
+    return [number for number, text in scan.tail[-LAST_LINES:] if SCRIPTS_END.search(text)]
 
 
 def _all_exited(scan: Scan) -> list[int]:

@@ -8,6 +8,7 @@ import msgspec
 
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.frames import GENERATED, Frame, in_library
+from dsdoctor.logs.open_traceback import OpenTraceback, behind_head
 from dsdoctor.logs.plain_errors import (
     NAMED_EXCEPTION,
     NAMED_LITERALS,
@@ -51,8 +52,6 @@ SAGEMAKER = 'ErrorMessage "'
 ANY_EXCEPTION = lazy(
     r"^(?P<type>(?:(?:[A-Za-z_]\w*\.){1,8}[A-Za-z_]|_*[A-Z])\w*)(?::\s(?P<message>.*)|:?\s*$)",
 )
-#: The head of a logger's line at the level of a warning: Python's logging, torch's (glog).
-WARNED_HEAD = lazy(r"(?:^|[\s\[|:-])WARN(?:ING)?(?:[\]\s:|-]|$)|(?:^|\s)W\d{4} \d\d:\d\d:")
 FRAME = lazy(r'^\s*File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9})')
 #: How Markdown ends a quoted block.
 FENCE = "```"
@@ -64,6 +63,9 @@ CHAINS = ("During handling of the above exception", "was the direct cause of the
 ENDS_NOTHING = (
     "Exception ignored", "--- Logging error ---", "Uncaught exception in compile_worker subprocess"
 )  # fmt: skip
+#: What asyncio (CPython 3.8-3.14 asyncio/tasks.py, futures.py) prints above the exception of a task
+#: that nobody waited for, and above the line that describes the task. The program goes on.
+UNRETRIEVED = "exception was never retrieved"
 #: Lines between an exception whose text ends with a colon and the traceback that is its reason.
 REASON_LINES = 3
 ERROR_LITERALS = (
@@ -72,6 +74,7 @@ ERROR_LITERALS = (
     "Exception",
     "Interrupt",
     *ENDS_NOTHING,
+    UNRETRIEVED,
     *PLAIN_LITERALS,
     *NAMED_LITERALS,
     *CHAINS,
@@ -106,6 +109,7 @@ class Error(msgspec.Struct, frozen=True, eq=False):
         chain: number that the exceptions of one chain share.
         steps: how far training had come.
         undated: its time stamp is that of an earlier line.
+        unretrieved: it ended a task of asyncio that nobody waited for.
     """
 
     source: int
@@ -126,50 +130,7 @@ class Error(msgspec.Struct, frozen=True, eq=False):
     chain: int = 0
     steps: Steps = msgspec.field(default_factory=dict)
     undated: bool = False
-
-
-class _Trace(msgspec.Struct):
-    """A traceback that is being read.
-
-    Attributes:
-        indent: indentation of its first line.
-        begun: number of its first line.
-        file: source file of the deepest frame outside libraries so far.
-        line: line in that file.
-        deepest: source file of the deepest frame so far.
-        seen: lines read so far.
-        ignored: Python ignores the exception, or it is that of a helper process.
-        source: the last line was a frame, so a line of source code follows.
-        head: text before `Traceback` on its first line, mostly a logger's prefix.
-        headed: the second line begins with `head` too, so all lines do.
-        box: number of its last line that belongs to a box around it, 0 without a box.
-    """
-
-    indent: int
-    begun: int
-    file: str = ""
-    line: int = 0
-    deepest: str = ""
-    seen: int = 0
-    ignored: bool = False
-    source: bool = False
-    head: str = ""
-    headed: bool = False
-    box: int = 0
-
-
-def _behind_head(text: str, trace: _Trace) -> tuple[str, _Trace | None]:
-    """Removes the head from a line of a traceback that a logger prints with a head on each line.
-
-    The second value is None if the line has no head, so it does not belong to the traceback.
-    An exception that is logged as a warning was caught.
-    """
-    if text.startswith(trace.head):
-        if not trace.headed:
-            trace.headed, trace.indent = True, 0
-            trace.ignored = trace.ignored or WARNED_HEAD.search(trace.head) is not None
-        return text[len(trace.head) :], trace
-    return text, None if trace.headed else trace
+    unretrieved: bool = False
 
 
 class Tracebacks:
@@ -189,10 +150,11 @@ class Tracebacks:
         self.errors: list[Error] = []
         self.found = 0
         self.latest = False
-        self._open: dict[int | None, _Trace] = {}
+        self._open: dict[int | None, OpenTraceback] = {}
         self._chained: set[int | None] = set()
         self._chains: dict[int | None, int] = {}
         self._unraisable: dict[int | None, int] = {}
+        self._unretrieved: dict[int | None, int] = {}
         self._open_end: dict[int | None, int] = {}
         self.ignored: list[tuple[int, int, int | None, str]] = []
         self.cut = False
@@ -233,6 +195,8 @@ class Tracebacks:
             self._chained.add(rank)
         if not literals.isdisjoint(ENDS_NOTHING):
             self._unraisable[rank] = number
+        if UNRETRIEVED in literals:
+            self._unretrieved[rank] = number
         if TRACEBACK in literals and TRACEBACK in text:
             head = GLUED_HEAD.search(text)
             if head is not None:
@@ -241,7 +205,7 @@ class Tracebacks:
             return
         trace = self._open.get(rank)
         if trace is not None and trace.head:
-            text, trace = _behind_head(text, trace)
+            text, trace = behind_head(text, trace)
         stripped = text.strip()
         if trace is not None:
             self._traced(trace, text, stripped, number, rank, when)
@@ -270,15 +234,18 @@ class Tracebacks:
         ignored = self._unraisable.pop(rank, -REASON_LINES) >= number - 1
         if self._open_end.pop(rank, -REASON_LINES) >= number - REASON_LINES:
             self._chained.add(rank)  # it is the reason for the exception above it
+        unretrieved = self._unretrieved.pop(rank, -REASON_LINES) >= number - REASON_LINES
         indent = len(text) - len(text.lstrip())
         at = text.find(TRACEBACK)
         head = text[:at].strip() and text[:at]
         box = number if head.lstrip().startswith(BOX_HEAD) else 0
-        self._open[rank] = _Trace(indent, number, ignored=ignored, head=head, box=box)
+        self._open[rank] = OpenTraceback(
+            indent, number, ignored=ignored, unretrieved=unretrieved, head=head, box=box
+        )
 
     def _traced(
         self,
-        trace: _Trace,
+        trace: OpenTraceback,
         text: str,
         stripped: str,
         number: int,
@@ -349,7 +316,7 @@ class Tracebacks:
         kind: str,
         message: str,
         when: Callable[[], str],
-        trace: _Trace | None = None,
+        trace: OpenTraceback | None = None,
     ) -> None:
         if self.full:
             return
@@ -371,6 +338,7 @@ class Tracebacks:
                 library=trace.deepest if trace else "",
                 begun=trace.begun if trace else number,
                 chain=self._chain(rank, number),
+                unretrieved=trace is not None and trace.unretrieved,
             ),
         )
 
@@ -388,6 +356,7 @@ class Tracebacks:
         self._chained.clear()
         self._chains.clear()
         self._unraisable.clear()
+        self._unretrieved.clear()
         self._open_end.clear()
 
     def forget(self, over: Callable[[Error], bool]) -> None:

@@ -10,7 +10,14 @@ import msgspec
 
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs import ranks, reader
-from dsdoctor.logs.errors import CHAINS, ENDS_NOTHING, ERROR_LITERALS, TRACEBACK, Tracebacks
+from dsdoctor.logs.errors import (
+    CHAINS,
+    ENDS_NOTHING,
+    ERROR_LITERALS,
+    TRACEBACK,
+    UNRETRIEVED,
+    Tracebacks,
+)
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.hits import KEPT, TAIL, Failure, Hit, Scan
 from dsdoctor.logs.launcher_lines import FAILED, FIRST, REPORT, REPORT_LINES, RESTART
@@ -51,7 +58,7 @@ TITLE = lazy(
     r"failed \(exitcode: -\d.*)"
 )
 #: Literals of lines that matter every time.
-COURSE = frozenset({RESTART, FAILED, FIRST, TRACEBACK, *ENDS_NOTHING, *CHAINS})
+COURSE = frozenset({RESTART, FAILED, FIRST, TRACEBACK, *ENDS_NOTHING, UNRETRIEVED, *CHAINS})
 
 
 class LineReader:

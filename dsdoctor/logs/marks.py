@@ -10,6 +10,9 @@ OFFLOADED = r"['\"]?\s*[=:]\s*.{0,60}device['\"]?\s*[=:]\s*['\"<]?\S*?(?P<v>cpu|
 #: Marks that are a literal: name to literal.
 #: The mark of a training that has finished.
 TRAINED = "trained"
+END_OF_TRAINING = "end-of-training"
+#: The mark of a program that Hydra (1.0-1.3 _internal/utils.py) ends with status 1.
+HYDRA_FAILED = "hydra-failed"
 WORDS = {
     "spawned": "spawned with command",
     "finished": "exits successfully",
@@ -20,6 +23,7 @@ WORDS = {
     "stage3": "Stage 3 initialize",
     "zero3-offload": "DeepSpeedZeRoOffload initialize",
     "fp16-optimizer": "fp16 ZeRO stage",
+    HYDRA_FAILED: "Error executing job with overrides",
     "accelerator-cpu": "Setting accelerator to CPU",
     "slurm": "srun: error: ",
     "zero-init": "Detected DeepSpeed ZeRO-3: activating",
@@ -51,6 +55,8 @@ MARKS: dict[str, tuple[str, str]] = {
     ),
     # transformers 4.1-5.24 (trainer_utils.py speed_metrics), of a training that has finished
     TRAINED: ("train_runtime", r"'train_runtime': '?\d"),
+    # BasicSR 1.0-1.4 (basicsr/train.py), ESRGAN and EDVR (codes/train.py)
+    END_OF_TRAINING: ("End of training.", r"\bEnd of training\.(?: Time consumed: |$)"),
     "exitcode": ("exitcode", r"exitcode\s{0,8}:?\s{0,8}(?!0\b)-?\d+"),
     "exit-code": ("Exited with exit code", r"Exited with exit code (?!0\b)\d+"),
     # LSF 9-10.1, its report below the output of a job: the signal, and the reason if it has one

@@ -77,6 +77,13 @@ OWN_TENSORS = lazy(
     r"|does not require grad\b|through the graph a second time|modified by an inplace operation"
     r"|implicitly created only for scalar outputs|leaf Variable that requires grad"
 )
+#: What torch (1.5-2.15 aten/src/ATen/TensorUtils.cpp checkScalarTypes, native/Convolution.cpp)
+#: says of tensors of another type than its function takes, whoever passed them on.
+OWN_TYPES = lazy(
+    r"^Expected tensor for argument #\d{1,2} '\w{1,40}' to have (?:scalar type |the same type|"
+    r"one of the following scalar types)|^Input type \(.{1,60}\) and (?:bias|weight) type"
+    r" \(.{1,60}\) should be the same"
+)
 FOREIGN_TEXT = lazy(
     r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
     r"|can't start new thread|Resource temporarily unavailable|driver|gloo/transport|HCCL|MPS "
@@ -155,6 +162,13 @@ CALLS_BACK = lazy(
 #: Functions of products that look up what the script's data names (verl 0.1-0.7: a reward for
 #: `data_source`).
 NAMED_BY_DATA = lazy(r"/verl/utils/reward_score/__init__\.py _?default_compute_score$")
+#: Functions that build what a configuration of the script names, with the arguments that it gives:
+#: mmcv (1.0-1.7, 2.0) and mmengine (0.1-0.10) raise again whatever the class raised.
+BUILDS = lazy(
+    r"/mmcv/utils/registry\.py build_from_cfg$"
+    r"|/mmengine/registry/build_functions\.py build_\w+_from_cfg$"
+)
+BUILT_WRONGLY = frozenset({"AssertionError", "KeyError", "TypeError", "ValueError"})
 #: Libraries that only read data or a configuration, so what they reject is the script's, whoever
 #: called them.
 LIBRARIES_OF_DATA = frozenset(
@@ -190,9 +204,11 @@ def is_user_code(error: Error) -> bool:
     if (
         error.type in {"SystemExit", DEVICE_ASSERT}
         or DATA_ASSERT.search(text)
+        or OWN_TYPES.search(error.message)
         or _misused(error)
         or _rejects_data(error)
         or _ends_in(error, NAMED_BY_DATA)
+        or (error.type in BUILT_WRONGLY and _ends_in(error, BUILDS))
     ):
         return True
     if error.type == "FileNotFoundError" or OWN_MISTAKE.search(text):

@@ -11,7 +11,7 @@ from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.endings import LAST_LINES, NATIVE_STACK
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import FEW, TAIL, Scan
-from dsdoctor.logs.marks import TRAINED
+from dsdoctor.logs.marks import END_OF_TRAINING, TRAINED
 from dsdoctor.logs.outlived import ALIVE
 from dsdoctor.logs.progress import LOADING, step_of
 from dsdoctor.model.diagnosis import Cause
@@ -197,8 +197,9 @@ def after_training(scans: Sequence[Scan]) -> bool:
 
 def _finished(scan: Scan) -> int:
     """The line at which training had finished, 0 if it had not: its metrics, or a full bar."""
-    if TRAINED in scan.marks:
-        return scan.marks[TRAINED][0]
+    for name in (TRAINED, END_OF_TRAINING):
+        if name in scan.marks:
+            return scan.marks[name][0]
     if scan.step is None:
         return 0
     line, _, step = scan.step

@@ -38,6 +38,8 @@ STYLES = {
 NOW_STYLES = {"confirmed": "fail", "refuted": "ok", "unknown": "note"}
 NARROWEST, WIDEST = 24, 110
 INDENT = "      "
+#: Most starts of one log that are listed: the last ones.
+MOST_ATTEMPTS = 12
 
 
 def _wrap(text: str, columns: int, indent: str, style: str, hang: str | None = None) -> list[Line]:
@@ -130,7 +132,12 @@ def _attempts(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
     """What ended each start of the workers; starts about which nothing is known share one line."""
     silent: list[int] = []
     last = diagnosis.attempts[-1] if diagnosis.attempts else None
-    for attempt in diagnosis.attempts:
+    shown = diagnosis.attempts
+    if len(shown) > MOST_ATTEMPTS:
+        shown = shown[-MOST_ATTEMPTS:]
+        left_out = f"attempts 1 to {shown[0].number - 1}: `--format json` lists them"
+        yield from _wrap(left_out, columns, "", "body", INDENT)
+    for attempt in shown:
         text = attempt.ended_by
         if not text and diagnosis.outcome is Outcome.CLEAN and attempt is last:
             text = "no failure"

@@ -47,6 +47,7 @@ SIGNATURES = (
         not_after=(
             "srun: Terminating StepId=",
             "srun: Terminating job step",
+            "_step_signal: Terminating StepId=",
             "srun: forcing job termination",
         ),
         echo=True,

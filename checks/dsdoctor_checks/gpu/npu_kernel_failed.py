@@ -147,6 +147,25 @@ SIGNATURES = (
         masks=("rank-killed", "rendezvous-timeout"),
     ),
     Signature(
+        # mostly a wait for another rank: of events, of HCCL's tasks
+        pattern=r"\brt\w{4,40} execute failed, reason=\[(?:task|stream sync) timeout\]|, runtime result = (?:107020|507046)\b",
+        source="CANN 6-8 runtime error_message_manage.cc, log_inner.cpp: ACL_ERROR_RT_TASK_TIMEOUT, ACL_ERROR_RT_STREAM_SYNC_TIMEOUT",
+        message="The tasks of an Ascend NPU did not end in time, most often because it waited for another rank",
+        hint="look in the plogs (`~/ascend/log`) of all ranks for the one that failed or stopped first; if every rank was still working, raise `HCCL_EXEC_TIMEOUT`",
+        examples=(
+            "        rtDeviceSynchronize execute failed, reason=[task timeout][FUNC:FuncErrorReason][FILE:error_message_manage.cc][LINE:53]",
+            "EE1002: 2024-09-03-16:50:00.041.231 Stream synchronize timeout. rtDeviceSynchronize execute failed, reason=[stream sync timeout]",
+            "        wait for compute device to finish failed, runtime result = 507046.[FUNC:ReportCallError][FILE:log_inner.cpp][LINE:161]",
+            "        synchronize stream failed, runtime result = 107020[FUNC:ReportCallError][FILE:log_inner.cpp][LINE:161]",
+        ),
+        not_examples=(
+            "rtx execute failed, reason=[task timeout]",
+            "runtime result of the job: x, runtime result = 5070461",
+        ),
+        level=Level.WEAK,
+        masks=("rank-killed", "rendezvous-timeout"),
+    ),
+    Signature(
         pattern=r"\bOptype \[(?P<operator>[^\]]{1,80})\] of Ops kernel \[[^\]]{1,60}\] is unsupported|No supported Ops kernel and engine are found for \[[^\]]{0,100}\], optype \[(?P<kind>[^\]]{1,80})\]",
         source="CANN 5-8 conf/error_manager/error_code.json: EZ3002, EZ3003",
         message="The installed CANN does not support an operator, or its data type or shape, on this NPU",

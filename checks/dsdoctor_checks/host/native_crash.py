@@ -183,8 +183,8 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"(?:exitcode\s*:|return code =|exit(?:ed with)?(?: exit)? (?:code|status):?|\bExit Code: {1,8}|\bexitCode\"?:) (?:-(?:11|4|8)|139|132|136)\b",
-        source="torch 1.9-2.13 distributed/elastic; deepspeed 0.9-0.19 launcher/launch.py; slurm srun; kubectl 1.8-1.34 describe, get -o yaml",
+        pattern=r"(?:exitcode\s*:|return code =|exit(?:ed with)?(?: exit)? (?:code|status):?|\bExit Code: {1,8}|AlgorithmError: Exit Code:|\bexitCode\"?:) (?:-(?:11|4|8)|139|132|136)\b",
+        source="torch 1.9-2.13 distributed/elastic; deepspeed 0.9-0.19 launcher/launch.py; slurm srun; kubectl 1.8-1.34 describe, get -o yaml; sagemaker 1.0-2.250 session.py, of a container",
         examples=(
             "  exitcode  : -11 (pid: 4711)",
             "exits with return code = -11",
@@ -198,6 +198,7 @@ SIGNATURES = (
             "exited with exit code 136",
             "      Exit Code:    139",
             "        exitCode: 139",
+            "Error for Training job sft-1: Failed. Reason: AlgorithmError: Exit Code: 139",
         ),
         not_examples=(
             "exits with return code = -15",
@@ -207,6 +208,7 @@ SIGNATURES = (
             "Exited with exit code 1",
             "exit code: 1",
             "exited with status 1",
+            "Error for Training job sft-1: Failed. Reason: AlgorithmError: Exit Code: 137",
         ),
         level=Level.LIKELY,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),

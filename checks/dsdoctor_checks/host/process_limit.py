@@ -147,6 +147,15 @@ SIGNATURES = (
         masks=VICTIMS,
     ),
     Signature(
+        # what `std::thread` throws; of Python's own calls, the message begins with the number
+        pattern=r"^RuntimeError: Resource temporarily unavailable$",
+        source="libstdc++ 5-15 src/c++11/thread.cc, as torch 1.5-2.15 raises it again, mostly of the threads of autograd",
+        examples=("RuntimeError: Resource temporarily unavailable",),
+        not_examples=("RuntimeError: Resource temporarily unavailable on node 3",),
+        level=Level.STRONG,
+        masks=VICTIMS,
+    ),
+    Signature(
         pattern=r"libgomp: Thread creation failed: Resource temporarily unavailable",
         source="gcc 4.4-15 libgomp/team.c",
         examples=("libgomp: Thread creation failed: Resource temporarily unavailable",),

@@ -254,7 +254,15 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         # a launcher started it, and the script itself forgets to initialize the group
-        unless=("torch.distributed.launch", "torchrun ", "ChildFailedError", "accelerate launch "),
+        unless=(
+            "torch.distributed.launch",
+            "torchrun ",
+            "ChildFailedError",
+            "accelerate launch ",
+            # Lightning makes the group itself, and none for one device
+            "pytorch_lightning/trainer/",
+            "lightning/pytorch/trainer/",
+        ),
     ),
     Signature(
         pattern="DeepSpeed requires the LOCAL_RANK",

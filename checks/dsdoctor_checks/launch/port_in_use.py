@@ -111,7 +111,34 @@ def _chooses_another(command: LaunchCommand, packages: Packages | Missing) -> bo
 
 HINT = "pass another port with `--master_port` or `--rdzv_endpoint`, or stop the old run"
 
+#: What servers print of their own port, and the option that chooses another.
+SERVERS_HINT = "end the server that uses the port (`ss -ltnp` shows it), or choose another port"
+
 SIGNATURES = (
+    Signature(
+        pattern=r"error while attempting to bind on address \('?(?P<host>[^']{1,80})', (?P<port>\d{1,5})(?:, \d+){0,2}\): ",
+        source="CPython 3.7-3.14 Lib/asyncio/base_events.py, as uvicorn 0.5-0.38 and aiohttp 3 print it",
+        examples=(
+            "ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use",
+            "OSError: [Errno 98] error while attempting to bind on address ('::', 8000, 0, 0): address already in use",
+        ),
+        not_examples=("[Errno 98] error while attempting to bind on address (8000): ",),
+        level=Level.CERTAIN,
+        masks=("rendezvous-timeout",),
+        message="A server could not open port {port}: it is already in use",
+        hint=SERVERS_HINT,
+    ),
+    Signature(
+        pattern=r"OSError: Cannot find empty port in range: (?P<range>\d{1,5}-\d{1,5})",
+        source="gradio 3.0-5.49 networking.py, http_server.py",
+        examples=(
+            "OSError: Cannot find empty port in range: 7860-7860. You can specify a different port by setting the GRADIO_SERVER_PORT environment variable.",
+        ),
+        not_examples=("OSError: Cannot find empty port in range: all",),
+        level=Level.CERTAIN,
+        message="Gradio found no free port in {range}",
+        hint="end the server that uses the port (`ss -ltnp` shows it), or set `GRADIO_SERVER_PORT`",
+    ),
     Signature(
         pattern="(?<!mail )(?<!bind failed : )(?<!bind failed: )[Aa]ddress already in use|EADDRINUSE|another process is utilizing it|Only one usage of each socket address",
         source=(

@@ -6,6 +6,22 @@ from dsdoctor.api import Level, Signature
 
 SIGNATURES = (
     Signature(
+        # the caller gets hipErrorOutOfMemory, and may try again after it has freed memory
+        pattern=r"hip_\w{1,20}\.cpp\s{0,20}:\d{1,6}\s{0,4}: .{0,100}Allocation failed : Device memory : required :\d{1,20} \| free :\d{1,20} ?\| total :\d",
+        source="ROCm 4.3-7.0 hipamd/src/hip_memory.cpp, hip_vm.cpp, hip_mempool_impl.cpp, logged with AMD_LOG_LEVEL",
+        message="The GPU ran out of memory",
+        examples=(
+            ":1:hip_memory.cpp           :303 : 96167 us: 4277 : [tid:0x7f2a] Allocation failed : Device memory : required :4 | free :2314338304 | total :17163091968 ",
+            ":1:hip_vm.cpp:84  : 96167 us: [pid:4277 tid:0x7f2a] Allocation failed : Device memory : required :8192 | free :0| total :17163091968",
+        ),
+        not_examples=(
+            "Allocation failed : Device memory : required :4 | free :2314338304 | total :17163091968",
+        ),
+        level=Level.WEAK,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error"),
+        echo=True,
+    ),
+    Signature(
         pattern=r"NPU (?:function )?error\b.{0,200}, error code is (?:20[07]001|207018|207005|200000)\b",
         source="torch_npu 1.8-2.9 csrc/core/npu/NPUErrorCodes.h: CANN's codes of memory that is not to be had",
         examples=(

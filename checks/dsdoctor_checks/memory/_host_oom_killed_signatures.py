@@ -316,6 +316,8 @@ SIGNATURES = (
             "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.",
             "A worker was killed due to the node running low on memory.",
         ),
+        message="Ray killed a worker because the memory of its node was nearly used up",
+        hint="request more host memory, or start fewer or smaller workers; Ray acts before the kernel does, at `RAY_memory_usage_threshold` (0.95) of the node's memory, which other programs also use",
         level=Level.CERTAIN,
         masks=("gpu-oom", "nccl-timeout-watchdog"),
     ),

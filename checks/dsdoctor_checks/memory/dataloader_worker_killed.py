@@ -34,12 +34,12 @@ HINT = "lower `num_workers` and `prefetch_factor`, or request more host memory f
 
 SIGNATURES = (
     Signature(
-        pattern=r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (?:is|was) killed by signal: (?:Killed|Terminated|Aborted)",
+        # Terminated is a job that somebody ended: out of memory, the kernel kills
+        pattern=r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (?:is|was) killed by signal: (?:Killed|Aborted)",
         source="torch 1.0-2.13 csrc/DataLoader.cpp, utils/data/dataloader.py",
         examples=(
             "RuntimeError: DataLoader worker (pid 71) is killed by signal: Killed.",
             "RuntimeError: DataLoader worker (pid(s) 12, 13) was killed by signal: Killed. Details are lost due to multiprocessing.",
-            "DataLoader worker (pid 7) is killed by signal: Terminated",
             "DataLoader worker (pid 7) is killed by signal: Aborted",
         ),
         not_examples=("worker (pid 71) is killed by signal: Killed.",),

@@ -63,6 +63,26 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
+        # a peer that died resets the connection; one that cannot be reached lets it time out
+        pattern=r"NCCL WARN (?:(?:Net|NET/Socket|socketProgress\w{0,8}) ?: )?Call to (?:recv|read|send|write)(?: (?:from|to) \S{1,80})? failed ?: (?P<why>Connection (?:reset by peer|timed out)|Broken pipe|No route to host)",
+        source="NCCL 2.2-2.30 src/include/socket.h, src/misc/socket.cc",
+        examples=(
+            "w1:83:2526 [0] misc/socket.cc:503 NCCL WARN Net : Call to recv from 10.0.0.7<41468> failed : Connection timed out",
+            "w1:15:91 [3] include/socket.h:398 NCCL WARN Call to write failed : Connection reset by peer",
+            "w1:15:91 [3] misc/socket.cc:52 NCCL WARN socketProgressOpt: Call to recv from 10.0.0.7<4> failed : Broken pipe",
+            "NCCL WARN Net : Call to send to 10.0.0.7<4> failed : No route to host",
+            "NCCL WARN Call to read failed : Connection reset by peer",
+        ),
+        not_examples=(
+            "NCCL WARN Call to connect failed : Connection timed out",
+            "NCCL WARN Net : Call to accept failed : Connection reset by peer",
+        ),
+        level=Level.WEAK,
+        masks=("rendezvous-timeout",),
+        message="A connection between two ranks broke ({why})",
+        echo=True,
+    ),
+    Signature(
         # of a connection that had been made; 255 is ssh's own status
         pattern=r"Connection to (?P<host>\S{1,80}) closed by remote host",
         source="OpenSSH 7.0-9.9 clientloop.c; pdsh 2.18-2.35 src/pdsh/dsh.c",

@@ -83,6 +83,17 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
+        pattern=r"TypeError: load(?:_all)?\(\) missing 1 required positional argument: 'Loader'",
+        source="PyYAML 6.0 __init__.py",
+        message="A call of `yaml.load` was written for PyYAML 5, and version 6 requires a loader",
+        examples=(
+            "TypeError: load() missing 1 required positional argument: 'Loader'",
+            "TypeError: load_all() missing 1 required positional argument: 'Loader'",
+        ),
+        hint="upgrade the package that the last lines of the traceback belong to, or install `pyyaml<6`; in a file of your own, call `yaml.safe_load`",
+        level=Level.STRONG,
+    ),
+    Signature(
         # the line below "Unable to import required dependencies:"
         pattern=r"^(?P<module>numpy|pytz|dateutil): No module named '(?P=module)'$",
         source="pandas 0.25-2.2 __init__.py",
@@ -256,6 +267,8 @@ SIGNATURES = (
         not_examples=("foo() got an unexpected keyword argument 'x'",),
         message="a call was written for another release of the package that it calls",
         hint="adapt the call, or install the release of the package that it was written for",
+        # the arguments are those of the script's own configuration
+        not_near=("build_from_cfg", "build_model_from_cfg"),
     ),
     Signature(
         # the package itself was imported, so it is installed

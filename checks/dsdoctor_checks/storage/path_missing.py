@@ -158,7 +158,7 @@ SIGNATURES = (
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        pattern=r"OSError: (?P<path>/[^\s']{1,300}) does not appear to have a file named (?P<file>[\w.]{1,80})",
+        pattern=r"OSError: (?P<path>/[^\s']{1,300}) does not appear to have a file named (?P<file>\w[\w.]{0,80}\w)",
         source="transformers 4.20-5.0 utils/hub.py",
         message="`{path}` contains no `{file}`",
         examples=(

@@ -100,13 +100,6 @@ _ON_TORCH = frozenset(
 )  # fmt: skip
 
 
-#: Packages that start no DeepSpeed, beside the standard library.
-_WITHOUT_DEEPSPEED = frozenset(
-    {"torch", "torchvision", "torchaudio", "torchtext", "numpy", "scipy", "pandas", "PIL", "cv2",
-     "tqdm", "matplotlib", "sklearn", "yaml", "einops", "tensorboard", "safetensors"}
-)  # fmt: skip
-
-
 def imports_torch(text: str) -> bool:
     r"""Whether a script imports torch, or a library on top of it.
 
@@ -114,17 +107,6 @@ def imports_torch(text: str) -> bool:
     (True, False)
     """
     return bool(_packages_of(text) & _ON_TORCH)
-
-
-def uses_deepspeed(text: str) -> bool | None:
-    r"""False if a script imports nothing that may start DeepSpeed; None = unknown.
-
-    >>> uses_deepspeed("import torch, os"), uses_deepspeed("import torch\nimport model")
-    (False, None)
-    """
-    found = _packages_of(text)
-    known = found and found <= (_WITHOUT_DEEPSPEED | sys.stdlib_module_names)
-    return False if known else None
 
 
 def _packages_of(text: str) -> set[str]:

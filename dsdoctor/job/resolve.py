@@ -21,9 +21,9 @@ from dsdoctor.framework import (
     fills_training_arguments,
     framework_of,
     imports_torch,
-    uses_deepspeed,
 )
 from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.job.deepspeed_use import deepspeed_use
 from dsdoctor.job.environment import of_command
 from dsdoctor.job.followed import follow
 from dsdoctor.job.gpu_need import gpu_needed_by
@@ -84,7 +84,7 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
         container_gpus_by=gpus_by,
         container_runtime=runtime_of(words),
         container=container,
-        uses_deepspeed=uses_deepspeed(text),
+        uses_deepspeed=None if container else deepspeed_use(parsed, text, host, run.cwd),
         group_line=group.line if group is not None and group.of_launcher else 0,
         gpu_needed_by=gpu_needed_by(parsed, group) if here else "",
         training_arguments=fills_training_arguments(text) or trainer == "llamafactory-cli",

@@ -18,7 +18,7 @@ from dsdoctor.probes.launch_files import MODELS, hub_caches
 from dsdoctor.probes.script_imports import starts_elsewhere
 from dsdoctor.scripts.hub_names import OF_HUB
 from dsdoctor.scripts.model_name import model_named_in
-from dsdoctor.scripts.own_files import OwnFiles
+from dsdoctor.scripts.own_files import OwnFiles, own_files
 from dsdoctor.scripts.training_method import (
     FULL,
     LORA,
@@ -95,12 +95,7 @@ def _saves_states(run: RunNeeds, values: Mapping[str, str]) -> bool | None:
 def _files(host: Host, run: RunNeeds, command: LaunchCommand) -> OwnFiles | None:
     """The script with the modules of its project; None if none can be read."""
     script = command.script or ""
-    if not script.endswith(".py") or _SYNTAX.search(script):
-        return None
-    try:
-        return OwnFiles(host, posixpath.normpath(posixpath.join(run.cwd, script)), run.cwd)
-    except HostError:
-        return None
+    return None if _SYNTAX.search(script) else own_files(host, script, run.cwd)
 
 
 def _named(

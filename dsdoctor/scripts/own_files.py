@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import posixpath
+import weakref
 from collections.abc import Iterator
 
 from dsdoctor.host import Host, HostError, read_text
@@ -13,6 +14,29 @@ from dsdoctor.scripts.reach import parsed
 MOST = 60
 #: Characters of all of them.
 _MOST_TEXT = 4 << 20
+
+
+#: What a host has read: several facts are taken from one script.
+_READ: weakref.WeakKeyDictionary[Host, dict[tuple[str, str], OwnFiles | None]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def own_files(host: Host, script: str, cwd: str) -> OwnFiles | None:
+    """The script with the modules of its project; None if it is not Python or cannot be read.
+
+    A host reads them once.
+    """
+    if not script.endswith(".py"):
+        return None
+    path = posixpath.normpath(posixpath.join(cwd, script))
+    held = _READ.setdefault(host, {})
+    if (path, cwd) not in held:
+        try:
+            held[path, cwd] = OwnFiles(host, path, cwd)
+        except HostError:
+            held[path, cwd] = None
+    return held[path, cwd]
 
 
 class OwnFiles:

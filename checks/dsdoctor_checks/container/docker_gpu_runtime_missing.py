@@ -123,7 +123,7 @@ def runtime_hands_gpus_over(
         folder = posixpath.dirname(mounted)
         yield say(
             f"{this_container(os.container)} has libcuda in `{folder}`, where the loader does not look",
-            effect="CUDA finds no driver, and DeepSpeed runs on the CPU",
+            effect="CUDA finds no driver, and the job exits at its first use of a GPU, or runs on the CPU",
             hint=f"set `LD_LIBRARY_PATH={folder}`, as NVIDIA's images do",
             mounted=mounted,
             **evidence,
@@ -135,7 +135,7 @@ def runtime_hands_gpus_over(
         f"the host has {_driver(kernel)}, but {this_container(os.container)} has "
         f"{' and '.join(lacking)}: it was started without "
         + ("`--nv`" if os.container == "apptainer" else "NVIDIA's runtime"),
-        effect="CUDA finds no device, and DeepSpeed runs on the CPU",
+        effect="CUDA finds no device, and the job exits at its first use of a GPU, or runs on the CPU",
         hint=_START.get(os.container, "start it with NVIDIA's runtime"),
         **evidence,
     )

@@ -65,7 +65,7 @@ def gpu_has_driver(kernel: NvidiaKernel, nvml: Nvml | Missing) -> Iterator[Findi
     yield fail(
         f"the NVIDIA GPU at {ours[0].bdf}{named} {served},"
         " but CUDA needs the `nvidia` kernel module",
-        effect="torch sees no GPU, and DeepSpeed falls back to the CPU",
+        effect="torch sees no GPU: the job exits at its first use of one, or runs on the CPU",
         hint=(
             "blacklist `nouveau`, install the NVIDIA driver and reboot"
             if bound

@@ -89,7 +89,7 @@ CONDITION = Condition(
         "wsl-driver-unavailable",
     ),
 )
-_CPU = "DeepSpeed will run on the CPU"
+_CPU = "the job exits at its first use of a GPU, or runs on the CPU"
 
 
 @check(CONDITION)

@@ -45,9 +45,12 @@ def jit_ops(
     deepspeed: DeepSpeedInstall | Missing,
     cache: ExtensionCache | Missing,
 ) -> tuple[str, ...] | None:
-    """Ops that the first run has to compile; None if there is no config to derive them from."""
+    """Ops that the first run has to compile; None if there is no config to derive them from.
+
+    None of them is left for a job that does not use DeepSpeed.
+    """
     if run.config is None:
-        return None
+        return () if run.uses_deepspeed is False else None
     done: set[str] = set()
     if isinstance(deepspeed, DeepSpeedInstall):
         done.update(deepspeed.prebuilt)

@@ -70,7 +70,7 @@ def compiler_is_found(
         return
     ops = jit_ops(run, deepspeed, cache)
     if ops == ():
-        yield ok("no op of this config remains to be built")
+        yield ok("no op remains to be built")
         return
     for compiler, variable in ((compilers.cxx, "CXX"), (compilers.cc, "CC")):
         trouble = _problem(compiler, variable)

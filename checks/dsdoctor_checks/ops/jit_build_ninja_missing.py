@@ -63,7 +63,7 @@ def ninja_is_found(
         yield ok(ninja=compilers.ninja)
         return
     if ops == ():
-        yield ok("no op of this config remains to be built", ninja=None)
+        yield ok("no op remains to be built", ninja=None)
         return
     effect = "the first op fails with `Ninja is required to load C++ extensions`"
     if compilers.ninja:

@@ -26,7 +26,9 @@ from dsdoctor.api import (
     Packages,
     Patient,
     Resources,
+    RunNeeds,
     Scope,
+    ScriptImports,
     TorchBuild,
     TorchLive,
     check,
@@ -60,6 +62,10 @@ CONDITION = Condition(
     ),
 )
 
+#: They import DeepSpeed where it is installed, whether the job uses it or not (accelerate 0.16 to
+#: 1.15 utils/other.py, extract_model_from_parallel).
+_ON_ACCELERATE = frozenset({"accelerate", "diffusers", "peft", "transformers", "trl"})
+
 
 def _lacking(message: str, patient: Patient | Missing, packages: Packages | Missing) -> str:
     """What installs a package that DeepSpeed requires and does not find; "" = no such one."""
@@ -80,6 +86,8 @@ def deepspeed_imports(
     build: TorchBuild | Missing,
     patient: Patient | Missing,
     packages: Packages | Missing,
+    run: RunNeeds,
+    imports: ScriptImports | Missing,
 ) -> Iterator[Finding]:
     """Reports how the import ended."""
     outcome = live.imported
@@ -95,6 +103,11 @@ def deepspeed_imports(
     if misses_cuda(outcome) and isinstance(build, TorchBuild) and build.hip:
         yield skip("torch is built for ROCm, and finds none")  # rocm-toolkit-missing
         return
+    if run.config is None and run.uses_deepspeed is False:
+        found = set() if isinstance(imports, Missing) else set(imports.found)
+        if not found & _ON_ACCELERATE:
+            yield skip("the job of the command does not use DeepSpeed")
+            return
     if killed(outcome):
         yield shortage(outcome, "deepspeed", resources)
         return

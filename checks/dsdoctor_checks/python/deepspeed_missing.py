@@ -2,7 +2,8 @@
 
 ## Why it matters
 A script that imports deepspeed stops immediately. If there is a `deepspeed` command, it belongs to
-another environment.
+another environment. A job that does not use DeepSpeed needs none: pass its command after `--`, and
+its script is read.
 
 ## What to do
 Install torch, then DeepSpeed with `python -m pip install --no-build-isolation deepspeed` (in an
@@ -25,12 +26,15 @@ from dsdoctor.api import (
     Missing,
     Packages,
     Patient,
+    RunNeeds,
     Scope,
     Signature,
     TorchBuild,
     check,
     fail,
     ok,
+    skip,
+    warn,
     without_fix,
 )
 from dsdoctor_checks._pip import pip, pip_build
@@ -51,8 +55,12 @@ def deepspeed_is_installed(
     patient: Patient | Missing,
     torch: TorchBuild | Missing,
     packages: Packages | Missing,
+    run: RunNeeds,
 ) -> Iterator[Finding]:
-    """Judges the installed files."""
+    """Judges the installed files; a job that does not use DeepSpeed needs none."""
+    if run.config is None and run.uses_deepspeed is False:
+        yield skip("the job of the command does not use DeepSpeed")
+        return
     trains = not isinstance(torch, Missing) and torch.version is not None
     python = "python3" if isinstance(patient, Missing) else patient.executable
     if deepspeed.error:
@@ -71,12 +79,24 @@ def deepspeed_is_installed(
             if trains
             else pip(patient, packages, "install deepspeed")
         )
-        missing = fail(
-            f"`deepspeed` is not installed for `{python}`",
-            effect="`import deepspeed` fails with `ModuleNotFoundError`",
-            hint=hint_to_install(patient, install, trains=trains),
-            python=python,
-        )
+        hint = hint_to_install(patient, install, trains=trains)
+        effect = "`import deepspeed` fails with `ModuleNotFoundError`"
+        if run.command and run.config_path is None and run.uses_deepspeed is None:
+            missing = warn(
+                f"`deepspeed` is not installed for `{python}`; whether the job uses it is not known",
+                effect=effect,
+                hint=hint,
+                python=python,
+            )
+        else:
+            missing = fail(
+                f"`deepspeed` is not installed for `{python}`",
+                effect=effect,
+                hint=hint
+                if run.command or not trains
+                else f"{hint}; for a job without DeepSpeed, run `dsdoctor check -- CMD`",
+                python=python,
+            )
         yield missing if trains or not holds_no_job(patient) else without_fix(missing)
     else:
         yield ok(version=deepspeed.version, path=deepspeed.path)

@@ -37,7 +37,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import listed
 
-from .launcher_of_other_env import BY_SHELL, MODULES, has
+from .launcher_of_other_env import BY_SHELL, MODULES, has, started
 
 CONDITION = Condition(
     "launcher-interpreter-missing", id="DSD953", scope=Scope.USER_ENV, since="0.1"
@@ -56,7 +56,7 @@ def interpreters_of_launchers_exist(
     A launcher counts if the command starts it; without a command, if the environment has its
     package.
     """
-    starts = None if isinstance(command, Missing) else _started(command)
+    starts = None if isinstance(command, Missing) else started(command)
     dead = [
         launcher
         for launcher in launchers.launchers
@@ -86,12 +86,6 @@ def interpreters_of_launchers_exist(
     here = [one.path for one in launchers.launchers if one.interpreter_exists]
     if here:
         yield ok(launchers=here)
-
-
-def _started(command: LaunchCommand) -> tuple[str, ...]:
-    """Launchers that a command starts by name."""
-    words = command.argv[: len(command.argv) - len(command.script_args)]
-    return tuple(name for name in MODULES if name in words)
 
 
 HINT = "start the launcher as a module (`python -m torch.distributed.run`, `python -m pip`), then create the environment again where it is now"

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    LaunchCommand,
     Launcher,
     Launchers,
     Missing,
@@ -55,17 +56,28 @@ def has(packages: Packages | Missing, name: str) -> bool:
         return True
 
 
+def started(command: LaunchCommand) -> tuple[str, ...]:
+    """Launchers that a command starts by name."""
+    words = command.argv[: len(command.argv) - len(command.script_args)]
+    return tuple(name for name in MODULES if name in words)
+
+
 @check(CONDITION)
 def launchers_are_of_this_env(
-    launchers: Launchers, patient: Patient, packages: Packages | Missing
+    launchers: Launchers,
+    patient: Patient,
+    packages: Packages | Missing,
+    command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
     """Compares the interpreter of each launcher with the one examined.
 
-    A launcher whose package the environment does not have is not meant to be of it.
+    With a command, only the launcher counts that it starts by name. A launcher whose package the
+    environment does not have is not meant to be of it.
     """
+    started_by_name = MODULES.keys() if isinstance(command, Missing) else {*started(command)}
     strange: dict[tuple[str | None, bool], list[Launcher]] = {}
     for launcher in launchers.launchers:
-        module = MODULES.get(launcher.name)
+        module = MODULES.get(launcher.name) if launcher.name in started_by_name else None
         if module is None or not has(packages, module.partition(".")[0]):
             continue
         if launcher.path is None or launcher.same_env is not False:

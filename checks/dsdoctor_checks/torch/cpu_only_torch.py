@@ -95,7 +95,7 @@ def torch_has_cuda(
         # train without a GPU; nor do those who have a CUDA toolkit
         yield warn(
             f"torch {torch.version} is a CPU build, which uses no GPU",
-            effect="DeepSpeed runs on the CPU and uses no GPU",
+            effect="the job exits at its first use of a GPU, or runs on the CPU",
             hint="install a CUDA build of torch if the job is to use GPUs",
             torch=torch.version,
         )
@@ -104,7 +104,7 @@ def torch_has_cuda(
         # a warning unless GPUs are asked for: it may be no more than the one in the CPU
         yield (fail if run.wants_gpu else warn)(
             f"torch {torch.version} is a CPU build, but this machine has {amd} × AMD GPU",
-            effect="DeepSpeed runs on the CPU and uses no GPU",
+            effect="the job exits at its first use of a GPU, or runs on the CPU",
             hint=f"install {ROCM_BUILD}",
             torch=torch.version,
             amd_gpus=amd,
@@ -113,7 +113,7 @@ def torch_has_cuda(
     if is_jetson(os) and not gpu_expected(RunNeeds(), kernel, gpus, env):
         yield fail(
             f"torch {torch.version} is a CPU build, but this is a Jetson, which has a GPU",
-            effect="DeepSpeed runs on the CPU and uses no GPU",
+            effect="the job exits at its first use of a GPU, or runs on the CPU",
             hint="install NVIDIA's build of torch for this JetPack release: PyPI and download.pytorch.org"
             " have none for the GPU of a Jetson before JetPack 7",
             torch=torch.version,
@@ -144,7 +144,7 @@ def torch_has_cuda(
         build = choose(release, used, wanted, machine_of(os), python)
     finding = fail(
         f"torch {torch.version} is a CPU build, but {there}",
-        effect="DeepSpeed runs on the CPU and uses no GPU",
+        effect="the job exits at its first use of a GPU, or runs on the CPU",
         hint=f"run `{build.command(torch.version, patient, packages)}`"
         if build
         else none_fits(used, wanted, machine_of(os), python_of(patient))

@@ -153,8 +153,9 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
             command states them; None = not stated, or no container.
         container_runtime: the runtime that the job's container asks for (`--runtime=nvidia` of
             `docker run`, `runtime: nvidia` of a compose file); "" = none.
-        uses_deepspeed: False = the script can be read, and imports nothing that may start
-            DeepSpeed; None = unknown.
+        uses_deepspeed: whether the command starts DeepSpeed's launcher, or a script that imports
+            DeepSpeed in any case; False = nothing in the script, its own modules, the command or
+            its files may start DeepSpeed; None = unknown.
         group_line: line in which the script surely creates torch's process group from the variables
             of a launcher, and sets none itself; 0 = unknown, or it does not.
         gpu_needed_by: what in the command or the script surely needs a GPU here; "" = nothing

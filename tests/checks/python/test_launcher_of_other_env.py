@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dsdoctor.api import Launcher, Launchers, Package, Packages
+from dsdoctor.probes.command_line import parse_command
 from dsdoctor.testing import judge
 from dsdoctor_checks.python import launcher_of_other_env
 from tests.checks.python.support import patient
@@ -125,3 +126,23 @@ def test_launchers_of_one_environment_are_one_finding() -> None:
         "put `/env/bin` first on PATH, or run `/env/bin/python -m MODULE` instead, where MODULE is "
         "`deepspeed.launcher.runner` or `torch.distributed.run` or `accelerate.commands.launch`"
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param("torchrun t.py", "warn", id="by name"),
+        pytest.param("/env/bin/torchrun t.py", "ok", id="by its path"),
+        pytest.param("/env/bin/python -m torch.distributed.run t.py", "ok", id="as a module"),
+        pytest.param("deepspeed t.py", "ok", id="another launcher"),
+        pytest.param("python t.py torchrun", "ok", id="an argument of that name"),
+    ],
+)
+def test_only_the_launcher_counts_that_the_command_starts_by_name(line: str, expected: str) -> None:
+    judged = judge(
+        launcher_of_other_env.launchers_are_of_this_env,
+        launchers=Launchers(launchers=(launcher("torchrun", same=False),)),
+        patient=patient(chosen_by="--python"),
+        launch_command=parse_command(tuple(line.split())),
+    )
+    assert judged.status == expected

@@ -8,15 +8,28 @@ import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.host import Host, HostError, exists, read_text
 from dsdoctor.job.environment import Selected, of_script
-from dsdoctor.probes.command_line import after_sbatch, parse_command
+from dsdoctor.probes.command_line import after_sbatch, after_starter, parse_command
+from dsdoctor.probes.command_tables import PROGRAMS
+from dsdoctor.probes.command_wrappers import unwrap
 from dsdoctor.probes.environment import allowed
-from dsdoctor.probes.shell_lines import commands_with_environment, launches
+from dsdoctor.probes.shell_folders import folder_at
+from dsdoctor.probes.shell_lines import ShellCommand, commands_with_environment, launches
 from dsdoctor.probes.shell_programs import is_launch, unfollowed
 
 #: Programs that run a shell script; sbatch does so on the job's first node.
 _SHELL = re.compile(r"(?:ba|da|z|k)?sh$|sbatch$")
+#: The first line of a script.
+_SHEBANG = re.compile(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(?P<program>\S+)")
+_PYTHON = re.compile(r"python[\d.]*")
+#: Programs whose files say what they run.
+_BY_RECIPE = frozenset(
+    {"make", "gmake", "just", "task", "snakemake", "nextflow", "dvc", "tox", "nox", "invoke", "npm"}
+)
+_EXECUTABLE = 0o111
+#: A longer file is no script of a person.
+_LONGEST = 1 << 20
 #: The usual spellings of `dirname "$0"`, and of the same folder as an absolute path.
 _FOLDER = (
     r"\$\(\s*dirname\s+(?:--\s+)?\"?(?:\$\(\s*(?:readlink -f|realpath)\s+\"?)?"
@@ -36,6 +49,14 @@ _ARGUMENT = re.compile(
 )
 #: A script in a folder that a variable holds.
 _IN_FOLDER = re.compile(r"\$(?:\w+|\{\w+\})/[^$\s]{1,400}\.py")
+#: Programs that run a command in a terminal of its own, with their options that take a value, by
+#: their last letter.
+_TERMINALS = {
+    "tmux": frozenset("scntxyeF"),
+    "screen": frozenset("SsTthpc"),
+    "script": frozenset("EIOBTmo"),
+}
+_NEW_WINDOWS = frozenset({"new", "new-session", "neww", "new-window", "splitw", "split-window"})
 #: How many nested shells are followed; more is a loop.
 _DEEPEST = 4
 
@@ -49,6 +70,7 @@ class Followed(NamedTuple):
         reason: why it could not be determined; "" = it was.
         activated: the environment that a script activates before it.
         cut: what gets the carriage return at the end of its line, as in `RunNeeds`.
+        folder: where it starts; "" = in the working folder.
     """
 
     words: tuple[str, ...]
@@ -56,22 +78,30 @@ class Followed(NamedTuple):
     reason: str = ""
     activated: Selected | None = None
     cut: str = ""
+    folder: str = ""
 
 
 def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
     """Follows a command through shells to the one that starts the job."""
     if len(words) == 1 and " " in words[0]:
         try:
-            words = tuple(shlex.split(words[0]))
+            split = tuple(shlex.split(words[0]))
+            words = ("sh", "-c", words[0]) if _is_for_shell(words[0]) else split
         except ValueError as error:
             return Followed(words, reason=f"`{words[0][:60]}` cannot be split into words: {error}")
     done = Followed(words)
     for _ in range(_DEEPEST):
-        words = done.words
+        done = done._replace(words=_typed(done.words))
+        words, here = done.words, done.folder or cwd
         place = _shell_at(words)
         if place is None:
-            return done._replace(reason=unfollowed(words))
-        text, name, reason = _shell_text(words[place:], host, cwd)
+            at, interpreter = _interpreter_at(words, host, here)
+            if interpreter:
+                words = (*words[:at], interpreter, *words[at:])
+            if interpreter != "sh":
+                return done._replace(words=words, reason=unfollowed(words) or _unknown(words))
+            place = at
+        text, name, reason = _shell_text(words[place:], host, here)
         if reason:
             return done._replace(reason=reason)
         found = launches(text)
@@ -83,16 +113,119 @@ def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
         # options, the script or both, which only a shell can expand, and not its folder alone
         if script.startswith("$") and not _IN_FOLDER.fullmatch(script):
             return done._replace(reason=f"`{script}` in line {launch.line} of {name} is not known")
+        folder = _folder(text, launch, here, host)
+        if folder is None:
+            where = f"the folder in which line {launch.line} of {name} starts it"
+            return done._replace(reason=f"{where} is not known")
         exports = _exports(text, launch.line)
         # `srun` with its options, or assignments, may precede the shell and apply to the job
         before = (*words[:place], *(("env", *exports) if exports else ()))
         done = Followed(
             words=(*before, *launch.words),
             place=name if name.startswith("the") else f"line {launch.line} of {name}",
-            activated=of_script(text, launch.line, name, host, cwd) or done.activated,
+            activated=of_script(text, launch.line, name, host, here) or done.activated,
             cut=_carriage_return(text, launch.line),
+            folder=folder if folder != cwd else "",
         )
     return done._replace(reason="shells that start other shells are nested too deeply")
+
+
+def _folder(text: str, launch: ShellCommand, cwd: str, host: Host) -> str | None:
+    """The folder in which a launch line starts the job; None = not known, though it matters.
+
+    Where only the shell can tell, and the script is in the working folder, that folder is meant.
+    """
+    folder = folder_at(text, launch, cwd, host.env)
+    script = parse_command(launch.words).script or ""
+    if folder == cwd or not script.endswith(".py") or script.startswith(("/", "$", "~")):
+        return folder or cwd
+    if folder is not None and exists(host, posixpath.normpath(posixpath.join(folder, script))):
+        return folder
+    if exists(host, posixpath.normpath(posixpath.join(cwd, script))):
+        return cwd
+    return folder if folder is not None and exists(host, folder) else None
+
+
+def _interpreter_at(words: Sequence[str], host: Host, cwd: str) -> tuple[int, str]:
+    """Where the program stands that is a script, and its interpreter; "" = it is none.
+
+    A script that may not be executed is left alone: that is what stops it.
+    """
+    rest, _ = unwrap(list(words))
+    starter = PROGRAMS.get(posixpath.basename(rest[0])) if rest else None
+    if starter in ("srun", "mpirun"):
+        rest, _ = unwrap(after_starter(starter, rest[1:])[1])
+    place = len(words) - len(rest)
+    if not rest or "/" not in rest[0] or [*words[place:]] != rest:
+        return 0, ""
+    path = posixpath.normpath(posixpath.join(cwd, rest[0]))
+    try:
+        found = host.stat(path)
+        small = found.kind == "file" and found.mode & _EXECUTABLE and found.size <= _LONGEST
+        first = read_text(host, path).partition("\n")[0] if small else ""
+    except HostError:
+        return 0, ""
+    named = _SHEBANG.match(first)
+    if named is None:
+        return 0, ""
+    name = posixpath.basename(named["program"])
+    if _SHELL.fullmatch(name):
+        return place, "sh"
+    # a launcher is a script of Python too, and its name says more
+    ours = _PYTHON.fullmatch(name) and rest[0].endswith(".py")
+    return (place, named["program"]) if ours else (0, "")
+
+
+def _unknown(words: Sequence[str]) -> str:
+    """Why it is not known what a command starts; "" if it is.
+
+    >>> _unknown(["A=1", "make", "train"]), _unknown(["torchrun", "t.py"])
+    ('`make` runs what its file says', '')
+    """
+    rest, _ = unwrap(list(words))
+    name = posixpath.basename(rest[0]) if rest else ""
+    return f"`{name}` runs what its file says" if name in _BY_RECIPE else ""
+
+
+def _is_for_shell(line: str) -> bool:
+    """Whether a line contains an operator of the shell, outside quotes.
+
+    >>> _is_for_shell("torchrun t.py 2>&1 | tee log"), _is_for_shell("python t.py 'a > b'")
+    (True, False)
+    """
+    words = shlex.shlex(line, posix=False, punctuation_chars=True)
+    words.commenters = ""
+    return any(set(word) <= set("|&;<>") for word in words)
+
+
+def _typed(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The command that a terminal program runs, for the shell if it is one string.
+
+    It is the last argument of `tmux new`, what follows the options of `screen`, and what follows
+    `-c` of `script` (tmux 3.5, GNU Screen 5.0, util-linux 2.40).
+
+    >>> _typed(("tmux", "new", "-d", "-s", "a", "torchrun t.py | tee log"))
+    ('sh', '-c', 'torchrun t.py | tee log')
+    >>> _typed(("screen", "-dmS", "a", "torchrun", "t.py")), _typed(("tmux", "attach"))
+    (('torchrun', 't.py'), ('tmux', 'attach'))
+    """
+    program = posixpath.basename(words[0]) if words else ""
+    if program not in _TERMINALS:
+        return words
+    rest = list(words[1:])
+    if program == "tmux":
+        if rest[:1] and rest.pop(0) not in _NEW_WINDOWS:
+            return words
+    elif program == "script" and "-c" in rest:
+        rest = rest[rest.index("-c") + 1 :][:1]
+    takes = _TERMINALS[program]
+    while rest and rest[0].startswith("-"):
+        option = rest.pop(0)
+        if option[-1:] in takes and rest:
+            rest.pop(0)
+    if len(rest) == 1 and " " in rest[0]:
+        return ("sh", "-c", rest[0])
+    return tuple(rest) if rest and program != "script" else words
 
 
 def _carriage_return(text: str, line: int) -> str:
@@ -159,7 +292,7 @@ def _shell_text(words: Sequence[str], host: Host, cwd: str) -> tuple[str, str, s
                 "from standard input"
             ),
         )
-    path = posixpath.join(cwd, rest[0])
+    path = posixpath.normpath(posixpath.join(cwd, rest[0]))
     try:
         text = read_text(host, path)
     except HostError as error:

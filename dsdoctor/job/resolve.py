@@ -62,7 +62,9 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
     if not run.command:
         return run
     batch = _batch(run.command, host, run.cwd)
-    words, followed, reason, activated, cut = follow(tuple(run.command), host, run.cwd)
+    words, followed, reason, activated, cut, folder = follow(tuple(run.command), host, run.cwd)
+    if folder:
+        run = _started_in(folder, run)
     parsed, inside = parse_command(words), parse_command(command_in(words))
     used = _devices(parsed, host, run.cwd)
     text, trainer = _script_of(parsed, host, run.cwd), posixpath.basename(parsed.program)
@@ -107,6 +109,23 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
         return run
     return msgspec.structs.replace(
         run, config_path=path, config=parsed_config(path, host, run.cwd), config_named_by=named_by
+    )
+
+
+def _started_in(folder: str, run: RunNeeds) -> RunNeeds:
+    """The request for a job that starts in another folder than the one it was made in."""
+
+    def absolute(path: str | None) -> str | None:
+        return path if path is None else posixpath.normpath(posixpath.join(run.cwd, path))
+
+    return msgspec.structs.replace(
+        run,
+        cwd=folder,
+        config_path=absolute(run.config_path),
+        hostfile=absolute(run.hostfile),
+        checkpoint=absolute(run.checkpoint),
+        paths=tuple(posixpath.normpath(posixpath.join(run.cwd, path)) for path in run.paths),
+        writable=tuple(posixpath.normpath(posixpath.join(run.cwd, path)) for path in run.writable),
     )
 
 

@@ -67,7 +67,7 @@ def _options(launcher: str, words: list[str]) -> tuple[dict[str, str], list[str]
     return found, words
 
 
-def _after_starter(launcher: str, words: list[str]) -> tuple[dict[str, str], list[str]]:
+def after_starter(launcher: str, words: list[str]) -> tuple[dict[str, str], list[str]]:
     """Options of srun, sbatch or mpirun, and the program that they start."""
     found: dict[str, str] = {}
     short, switches = _SLURM.get(launcher, (frozenset(), MPI_SWITCHES))
@@ -94,7 +94,7 @@ def after_sbatch(words: Sequence[str]) -> tuple[str, list[str]]:
     >>> after_sbatch(["-N", "2", "--gpus=8", "--parsable", "job.sh", "7"])
     ('', ['job.sh', '7'])
     """
-    options, rest = _after_starter("sbatch", list(words))
+    options, rest = after_starter("sbatch", list(words))
     return options.get("wrap", ""), rest
 
 
@@ -123,8 +123,8 @@ def batch_options(text: str, words: Sequence[str] = ()) -> dict[str, str]:
                 continue
             if given[:1] == ["hetjob"]:  # the request of another component
                 break
-            found |= _long_names(_after_starter("sbatch", given)[0])
-    return found | _long_names(_after_starter("sbatch", list(words))[0])
+            found |= _long_names(after_starter("sbatch", given)[0])
+    return found | _long_names(after_starter("sbatch", list(words))[0])
 
 
 def _long_names(options: dict[str, str]) -> dict[str, str]:
@@ -252,7 +252,7 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
     ruling = launcher
     started: list[str] = []
     if launcher in {"srun", "mpirun"}:
-        outer, rest = _after_starter(launcher, rest)
+        outer, rest = after_starter(launcher, rest)
         rest, more = unwrap(rest)
         env |= more
         started = rest[:1]
@@ -330,7 +330,7 @@ def started(argv: Sequence[str], *, runners: bool = True) -> list[str]:
     words, _ = unwrap(list(argv), runners=runners)
     launcher, rest = _program(words)
     if launcher in {"srun", "mpirun"}:
-        words, _ = unwrap(_after_starter(launcher, rest)[1], runners=runners)
+        words, _ = unwrap(after_starter(launcher, rest)[1], runners=runners)
     return words
 
 
@@ -339,7 +339,7 @@ def launcher_words(run: RunNeeds) -> list[str]:
     words, _ = unwrap(list(run.command))
     launcher, rest = _program(words)
     if launcher in {"srun", "mpirun"}:
-        _, rest = _after_starter(launcher, rest)
+        _, rest = after_starter(launcher, rest)
         rest, _ = unwrap(rest)
         _, rest = _program(rest)
     return rest

@@ -78,7 +78,40 @@ WRAPPERS: dict[str, frozenset[str]] = {
     "numactl": frozenset({"-N", "-m", "-C"}),
     "taskset": frozenset(),
     "sudo": frozenset({"-u", "-g"}),
+    # util-linux 2.40, expect 5.45, strace 6.10, compute-sanitizer 2025.2, proxychains-ng 4.17
+    "ionice": frozenset({"-c", "-n", "-p"}),
+    "flock": frozenset({"-w", "-E", "--timeout", "--conflict-exit-code"}),
+    "unbuffer": frozenset(),
+    "strace": frozenset({"-e", "-o", "-s", "-p", "-u", "-E", "-P", "-a", "-b"}),
+    "compute-sanitizer": frozenset({"--tool", "--log-file", "--target-processes", "--save"}),
+    "proxychains": frozenset({"-f"}),
+    "proxychains4": frozenset({"-f"}),
+    "systemd-inhibit": frozenset({"--what", "--who", "--why", "--mode"}),
+    "caffeinate": frozenset({"-t", "-w"}),
 }
+#: Of those, the ones whose first argument is not the command: a time, a mask, a file.
+WITH_ARGUMENT = frozenset({"timeout", "taskset", "flock"})
+#: Debuggers and profilers that run a Python script, as a command or with `python -m`: the word
+#: before their options, and the options with a separate value (Python 3.14, debugpy 1.8, coverage
+#: 7.11, memray 1.19, viztracer 1.1, scalene 1.5, line_profiler 5.0, torch 2.13).
+SCRIPT_RUNNERS: dict[str, tuple[str, frozenset[str]]] = {
+    "pdb": ("", frozenset({"-c", "--command"})),
+    "ipdb": ("", frozenset({"-c"})),
+    "pudb": ("", frozenset({"-e", "--log-errors"})),
+    "cProfile": ("", frozenset({"-o", "-s"})),
+    "profile": ("", frozenset({"-o", "-s"})),
+    "trace": ("", frozenset({"-f", "--file", "-C", "--coverdir"})),
+    "debugpy": ("", frozenset({"--listen", "--connect", "--log-to", "--configure-subProcess"})),
+    "coverage": ("run", frozenset({"--rcfile", "--source", "--include", "--omit", "--context"})),
+    "memray": ("run", frozenset({"-o", "--output", "--live-port"})),
+    "viztracer": ("", frozenset({"-o", "--output_file", "--tracer_entries", "--max_stack_depth"})),
+    "scalene": ("", frozenset({"--outfile"})),
+    "kernprof": ("", frozenset({"-o", "--outfile", "-s", "--setup", "-p", "--prof-mod"})),
+    "memory_profiler": ("", frozenset({"-o"})),
+    "torch.utils.bottleneck": ("", frozenset()),
+}
+#: Profilers that run the command after `--`.
+BEFORE_DASHES = frozenset({"py-spy", "austin", "perf"})
 #: Launchers whose options say how many ranks they start on a host.
 COUNTING = frozenset({"deepspeed", "torchrun", "accelerate"})
 #: Programs that start a command in an environment, each with the word before the command.

@@ -6,9 +6,17 @@ import posixpath
 import re
 from collections.abc import Sequence
 
-from dsdoctor.probes.command_tables import RUNNER_TAKES, RUNNERS, WRAPPERS
+from dsdoctor.probes.command_tables import (
+    BEFORE_DASHES,
+    RUNNER_TAKES,
+    RUNNERS,
+    SCRIPT_RUNNERS,
+    WITH_ARGUMENT,
+    WRAPPERS,
+)
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_PYTHON = re.compile(r"python[\d.]*(?:\.exe)?")
 
 
 def _drop_options(words: list[str], takes: frozenset[str]) -> list[str]:
@@ -29,13 +37,45 @@ def unwrap(words: list[str], *, runners: bool = True) -> tuple[list[str], dict[s
         elif name in WRAPPERS:
             action = name == "nsys" and words[1:2] in (["profile"], ["launch"])
             words = _drop_options(words[2 if action else 1 :], WRAPPERS[name])
-            if name in {"timeout", "taskset"} and words:
+            if name in WITH_ARGUMENT and words:
                 words.pop(0)
+        elif name in BEFORE_DASHES and "--" in words:
+            words = words[words.index("--") + 1 :]
         elif runners and name in RUNNERS and (place := runs_at(words, RUNNERS[name])):
             words = _run_by(name, words[place:])
         else:
             break
-    return words, env
+    return _without_tool(words), env
+
+
+def _without_tool(words: list[str]) -> list[str]:
+    """A command without the debugger or profiler that runs its script.
+
+    >>> _without_tool(["python3", "-u", "-m", "pdb", "-c", "continue", "t.py", "-m", "1"])
+    ['python3', '-u', 't.py', '-m', '1']
+    >>> _without_tool(["python", "-m", "coverage", "run", "-m", "pkg.train"])
+    ['python', '-m', 'pkg.train']
+    >>> _without_tool(["viztracer", "t.py"]), _without_tool(["coverage", "report"])
+    (['python', 't.py'], ['coverage', 'report'])
+    """
+    if not words:
+        return words
+    before, tool, rest = ["python"], posixpath.basename(words[0]), words[1:]
+    if _PYTHON.fullmatch(tool):
+        place = next((n for n, word in enumerate(rest) if not word.startswith("-")), 0)
+        if rest[place - 1 : place] != ["-m"]:
+            return words
+        before, tool, rest = words[:place], rest[place], rest[place + 1 :]
+    if tool not in SCRIPT_RUNNERS:
+        return words
+    action, takes = SCRIPT_RUNNERS[tool]
+    if action and rest[:1] != [action]:
+        return words
+    rest = rest[1 if action else 0 :]
+    while rest and rest[0].startswith("-") and rest[0] != "-m":
+        if rest.pop(0) in takes and rest:
+            rest.pop(0)
+    return [*before, *rest] if rest else words
 
 
 def _run_by(runner: str, words: list[str]) -> list[str]:

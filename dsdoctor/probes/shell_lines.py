@@ -81,7 +81,7 @@ def commands(text: str) -> list[ShellCommand]:
     >>> commands('A="--nnodes 2"\nP=$(free_port)\ntorchrun $A --master_port $P t.py')[0].words
     ('torchrun', '--nnodes', '2', '--master_port', '$P', 't.py')
     """
-    return [command for command, _ in _walked(text)]
+    return [command for command, _ in walked(text)]
 
 
 def commands_with_environment(
@@ -94,12 +94,12 @@ def commands_with_environment(
     >>> command.line, variables
     (3, {'A': '1'})
     """
-    for command, variables in _walked(text):
+    for command, variables in walked(text):
         if wanted(command.words):
             yield command, variables.environment()
 
 
-def _walked(text: str) -> Iterator[tuple[ShellCommand, Variables]]:
+def walked(text: str) -> Iterator[tuple[ShellCommand, Variables]]:
     """Each command, with the variables as they are before it; of a function, where it is called."""
     variables = Variables()
     rows, functions = split_functions(list(logical_lines(text)))

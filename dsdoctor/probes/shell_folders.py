@@ -1,0 +1,91 @@
+"""The folder in which a shell script starts a command: what `cd` has changed before it."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping
+
+from dsdoctor.probes.shell_lines import ShellCommand, launches, walked
+from dsdoctor.probes.shell_programs import is_launch
+from dsdoctor.probes.shell_rows import logical_lines
+
+_CHANGES = frozenset({"cd", "pushd", "popd"})
+#: A `cd` after one of these may not run, or applies to a subshell only.
+_DOUBTFUL = re.compile(r"^\s*\(|[^$\w]\(|\[|\btest\s|\|\||`")
+#: Variables that hold the folder from which a job was submitted, where its script starts.
+_SUBMITTED = frozenset({"SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "LS_SUBCWD", "SGE_O_WORKDIR"})
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+
+
+def folder_at(
+    text: str, launch: ShellCommand, cwd: str, variables: Mapping[str, str]
+) -> str | None:
+    r"""The folder in which a launch line of a script runs; None if only the shell knows it.
+
+    Args:
+        text: the script.
+        launch: one of its launch lines.
+        cwd: the folder in which the script is started.
+        variables: of the environment.
+
+    >>> def at(text):
+    ...     return folder_at(text, launches(text)[0], "/job", {"HOME": "/home/a"})
+    >>> at("torchrun t.py"), at("set -e\ncd src\ncd .. && cd b\ntorchrun t.py")
+    ('/job', '/job/b')
+    >>> at("cd ~/p || exit 1\ntorchrun t.py"), at("bash -c 'cd $HOME; torchrun t.py'")
+    ('/home/a/p', '/home/a')
+    >>> at("if x; then\n cd a\nfi\ntorchrun t.py"), at("(cd apex && make)\ntorchrun t.py")
+    (None, '/job')
+    >>> at("cd $ROOT\ntorchrun t.py"), at("[ -d a ] && cd a\ntorchrun t.py")
+    (None, None)
+    """
+    rows = dict(logical_lines(text))
+    folder: str | None = cwd
+    before: list[str] = []
+    for command, state in walked(text):
+        words = command.words
+        if command.line == launch.line:
+            inner = next((word for word in words[1:] if " " in word and launches(word)), "")
+            if inner and folder is not None:  # `bash -c`
+                return folder_at(inner, launches(inner)[0], folder, variables)
+            if inner or command.depends_on or is_launch(words):
+                return folder
+        if words[:1] and words[0] in _CHANGES:
+            row = rows.get(command.line, "")
+            if row.lstrip().startswith("(") and row.rstrip().endswith(")"):
+                continue  # a subshell of its own
+            sure = not state.depth and not _DOUBTFUL.search(row.partition(words[0])[0])
+            folder = _changed(words, folder, before, variables, cwd) if sure else None
+    return folder
+
+
+def _changed(
+    words: tuple[str, ...],
+    folder: str | None,
+    before: list[str],
+    variables: Mapping[str, str],
+    cwd: str,
+) -> str | None:
+    """The folder after `cd`, `pushd` or `popd`."""
+    if words[0] == "popd":
+        return before.pop() if before else None
+    if words[0] == "pushd" and folder is not None:
+        before.append(folder)
+    targets = [word for word in words[1:] if word not in ("-P", "-L", "--")]
+    target = re.sub(r"^~(?=/|$)", "$HOME", targets[0] if targets else "~")
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        if name in _SUBMITTED:
+            return variables.get(name, cwd)
+        if name == "PWD":
+            return folder or found[0]
+        return variables.get(name, found[0]) if name in ("HOME", "OLDPWD") else found[0]
+
+    target = _VARIABLE.sub(value, target)
+    if re.search(r"[$`*?{}]|\N{HORIZONTAL ELLIPSIS}", target) or target.startswith("-"):
+        return None
+    if target.startswith("/"):
+        return posixpath.normpath(target)
+    return None if folder is None else posixpath.normpath(posixpath.join(folder, target))

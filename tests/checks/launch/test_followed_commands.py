@@ -1,0 +1,183 @@
+"""Which command starts the job, and in which folder, behind scripts, terminals and profilers."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from dsdoctor.host.door import Stat
+from dsdoctor.job.resolve import resolve
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.probes.command_line import parse_command
+from dsdoctor.probes.launch_files import launch_files
+from dsdoctor.testing import FakeHost, judge, read
+from dsdoctor_checks.launch import launch_file_missing
+
+LAUNCH = "torchrun --nproc_per_node 2 t.py\n"
+FILES = {
+    "/job/here.py": "import torch\n",
+    "/job/sub/t.py": "import torch\n",
+    "/job/sub/ds.json": '{"train_micro_batch_size_per_gpu": 1}',
+    "/home/a/p/t.py": "import torch\n",
+    "/usr/bin/torchrun": "#!/usr/bin/python3\n",
+    "/usr/bin/srun": "x",
+}
+
+
+def resolved(words: tuple[str, ...], script: str = "", **given: object) -> RunNeeds:
+    host = FakeHost(
+        env={"PATH": "/usr/bin", "HOME": "/home/a"},
+        files={**FILES, "/job/run.sh": script} if script else FILES,
+        stats=given.pop("stats", {}),  # type: ignore[arg-type]
+    )
+    return resolve(RunNeeds(command=words, cwd="/job", **given), host)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("script", "folder"),
+    [
+        pytest.param(f"cd sub\n{LAUNCH}", "/job/sub", id="cd"),
+        pytest.param(f"cd sub || exit 1\n{LAUNCH}", "/job/sub", id="or exit"),
+        pytest.param(f"cd sub && {LAUNCH}", "/job/sub", id="and then"),
+        pytest.param(f"pushd sub >/dev/null\n{LAUNCH}popd\n", "/job/sub", id="pushd"),
+        pytest.param(f"pushd apex; make; popd; cd ./sub/\n{LAUNCH}", "/job/sub", id="popd"),
+        pytest.param(f'cd "$HOME/p"\n{LAUNCH}', "/home/a/p", id="the home folder"),
+        pytest.param(f"cd ~/p\n{LAUNCH}", "/home/a/p", id="the home folder as a tilde"),
+        pytest.param(f"D=sub\ncd $D\n{LAUNCH}", "/job/sub", id="a variable of the script"),
+        pytest.param(f"cd $SLURM_SUBMIT_DIR/sub\n{LAUNCH}", "/job/sub", id="where it is submitted"),
+        pytest.param(f'cd "$(dirname "$0")"/sub\n{LAUNCH}', "/job/sub", id="next to the script"),
+        pytest.param(f"(cd apex && make)\ncd sub\n{LAUNCH}", "/job/sub", id="a subshell before"),
+        pytest.param(f"go() {{\n  cd sub\n  {LAUNCH}}}\ngo\n", "/job/sub", id="in a function"),
+        pytest.param(f"bash -c 'cd sub; {LAUNCH.strip()}'\n", "/job/sub", id="in a string"),
+        pytest.param("cd $ROOT\ntorchrun here.py\n", "/job", id="unknown, but the script is here"),
+        pytest.param(
+            "if x; then\n  cd sub\nfi\ntorchrun here.py\n", "/job", id="perhaps, the script is here"
+        ),
+    ],
+)
+def test_the_folder_of_a_command(script: str, folder: str) -> None:
+    run = resolved(("bash", "run.sh"), script)
+    assert (run.cwd, run.not_followed) == (folder, "")
+    assert run.command[0] == "torchrun"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(f"cd $ROOT\n{LAUNCH}", id="a variable of nobody"),
+        pytest.param(f"cd $(mktemp -d)\n{LAUNCH}", id="computed"),
+        pytest.param(f"if x; then\n  cd sub\nfi\n{LAUNCH}", id="in a branch"),
+        pytest.param(f"[ -d sub ] && cd sub\n{LAUNCH}", id="under a condition"),
+        pytest.param(f"git clone https://h/p && cd p\n{LAUNCH}", id="a folder that it makes"),
+        pytest.param(f"cd -\n{LAUNCH}", id="the folder before"),
+    ],
+)
+def test_a_folder_that_only_the_shell_knows(script: str) -> None:
+    run = resolved(("bash", "run.sh"), script)
+    assert run.not_followed.startswith("the folder in which line")
+    assert (run.command, run.cwd) == (("bash", "run.sh"), "/job")
+
+
+def test_what_the_user_names_stays_where_the_user_is() -> None:
+    run = resolved(
+        ("bash", "run.sh"), f"cd sub\n{LAUNCH}",
+        config_path="c.json", hostfile="hosts", paths=("data",), writable=("/out",),
+    )  # fmt: skip
+    assert (run.config_path, run.hostfile) == ("/job/c.json", "/job/hosts")
+    assert (run.paths, run.writable) == (("/job/data",), ("/out",))
+
+
+def test_what_the_command_names_is_where_it_starts() -> None:
+    run = resolved(("bash", "run.sh"), "cd sub\ndeepspeed t.py --deepspeed ds.json\n")
+    assert (run.config_path, run.config) == ("ds.json", {"train_micro_batch_size_per_gpu": 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [pytest.param("t.py", "ok", id="there"), pytest.param("u.py", "fail", id="not there")],
+)
+def test_the_script_is_looked_for_where_the_command_starts(name: str, status: str) -> None:
+    host = FakeHost(
+        env={"PATH": "/usr/bin"}, files={**FILES, "/job/run.sh": f"cd sub\ntorchrun {name}\n"}
+    )
+    run = resolve(RunNeeds(command=("bash", "run.sh"), cwd="/job"), host)
+    command = parse_command(run.command)
+    fact = read(launch_files, host, run_needs=run, launch_command=command)
+    judged = judge(launch_file_missing.program_and_script_are_there, launch_files=fact)
+    assert judged.status == status
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        pytest.param("./run.sh", "torchrun t.py", id="itself"),
+        pytest.param("A=1 nohup ./run.sh", "A=1 nohup torchrun t.py", id="after other words"),
+        pytest.param("srun -n 2 ./run.sh", "srun -n 2 torchrun t.py", id="by srun"),
+    ],
+)
+@pytest.mark.parametrize("first", ["#!/bin/bash", "#!/usr/bin/env bash", "#! /bin/sh -e"])
+def test_a_script_that_is_started_itself(line: str, words: str, first: str) -> None:
+    run = resolved(tuple(line.split()), f"{first}\ncd sub\ntorchrun t.py\n")
+    assert (run.command, run.cwd) == (tuple(words.split()), "/job/sub")
+
+
+def test_a_python_script_that_is_started_itself() -> None:
+    host = FakeHost(files={"/job/t.py": "#!/usr/bin/env python3\nimport torch\n"})
+    run = resolve(RunNeeds(command=("./t.py", "--lr", "1"), cwd="/job"), host)
+    assert run.command == ("python3", "./t.py", "--lr", "1")
+
+
+def test_a_script_that_may_not_be_executed_is_left_alone() -> None:
+    stats = {"/job/run.sh": Stat(kind="file", size=30, mode=0o644)}
+    run = resolved(("./run.sh",), "#!/bin/bash\ntorchrun t.py\n", stats=stats)
+    assert run.command == ("./run.sh",)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        pytest.param("torchrun here.py 2>&1 | tee log", "torchrun here.py", id="a pipe"),
+        pytest.param("nohup torchrun here.py > log 2>&1 &", "nohup torchrun here.py", id="a file"),
+        pytest.param("cd sub && torchrun t.py", "torchrun t.py", id="two commands"),
+        pytest.param("python t.py 'a > b'", "python t.py 'a > b'", id="only text"),
+        pytest.param("tmux new -d -s a 'torchrun here.py'", "torchrun here.py", id="tmux"),
+        pytest.param("tmux new -d torchrun here.py", "torchrun here.py", id="tmux, words"),
+        pytest.param("screen -dmS a torchrun here.py", "torchrun here.py", id="screen"),
+        pytest.param("script -q -c 'torchrun here.py' log", "torchrun here.py", id="script"),
+        pytest.param("tmux attach -t a", "tmux attach -t a", id="tmux that starts nothing"),
+    ],
+)
+def test_a_line_in_quotes_and_terminals(line: str, words: str) -> None:
+    expected = tuple(shlex.split(words))
+    assert resolved((line,)).command == expected
+    if not set(line) & set("|&>"):
+        assert resolved(tuple(shlex.split(line))).command == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "python -m pdb t.py --lr 1",
+        "python -u -m cProfile -o p.prof t.py --lr 1",
+        "python -m debugpy --listen 5678 t.py --lr 1",
+        "coverage run --source pkg t.py --lr 1",
+        "py-spy record -o p.svg -- python t.py --lr 1",
+        "compute-sanitizer --tool memcheck python t.py --lr 1",
+        "flock /tmp/lock python t.py --lr 1",
+        "strace -f -o log python t.py --lr 1",
+    ],
+)
+def test_debuggers_and_profilers(line: str) -> None:
+    command = parse_command(tuple(line.split()))
+    assert (command.launcher, command.script) == ("python", "t.py")
+    assert command.script_args == ("--lr", "1")
+
+
+def test_modules_that_run_no_script_of_the_user() -> None:
+    assert parse_command(("python", "-m", "pkg.train", "x.py")).script == "pkg.train"
+    assert parse_command(("coverage", "report")).script is None
+
+
+def test_a_program_that_reads_what_it_starts_from_a_file() -> None:
+    assert resolved(("make", "train")).not_followed == "`make` runs what its file says"

@@ -192,7 +192,7 @@ def test_a_function_that_runs_while_its_package_is_imported_is_not_called_by_the
     frames: list[tuple[str, str]], wanted: Outcome
 ) -> None:
     calls = "".join(f'  File "{file}", line 5, in {name}\n    run()\n' for file, name in frames)
-    error = "TypeError: load() missing 1 required positional argument: 'Loader'\n"
+    error = "TypeError: gather() missing 1 required positional argument: 'paths'\n"
     assert read(f"Traceback (most recent call last):\n{calls}{error}").outcome is wanted
 
 

@@ -38,8 +38,9 @@ INDENT = 12
 #: Fewest words of a sentence, fewest of them separated by blanks (a list of folders contains words,
 #: but no blanks), and the share of them in lower case.
 WORDS, APART, SMALL = 7, 5, 0.6
-#: Fewest characters of a sentence in Chinese.
-HAN = 15
+#: Fewest characters of a sentence in Chinese, and of one in Japanese or Korean; fewest words of one
+#: in Cyrillic letters.
+HAN, KANA, CYRILLIC = 15, 25, 6
 #: Most lines of a report by a person; a longer text with sentences is what models or users said.
 LONGEST_REPORT = 1500
 #: Most words of a heading without markup, and the share of them that begin with a capital.
@@ -52,6 +53,8 @@ _PLAIN = lazy(r"[A-Z0-9][^|=<>{}\\]{3,90}[^\s.,;:!|=)\]}]$")
 _FENCE = lazy(r"\s{0,6}(?:```|~~~)")
 _WORD = lazy(r"[A-Za-z][a-z']*")
 _HAN = lazy(r"[\u4e00-\u9fff]")
+_KANA = lazy(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
+_CYRILLIC = lazy(r"[\u0400-\u04ff]{2,}")
 _ENDS = lazy(r"[a-z]{2,}[.,:;?!)`*]{0,3}(?: |$)")
 _OUTPUT = lazy(
     r'^\s*File "|\d\d:\d\d:\d\d|^\[?(?:rank\d|\d+)[\]:]|Traceback \(|it/s\]|, line \d+, in '
@@ -61,6 +64,8 @@ _OUTPUT = lazy(
 _FIRST_PERSON = lazy(
     r"(?<!How do )(?<!how do )(?<!How can )(?<!how can )\b(?:I|I'm|I've|[Mm]y|me|am|mine)\b"
     r"|我(?!们)|请问|求助"
+    r"|私(?!たち)|エラーが(?:出|発生し)(?:ま|て)|困って|わかりません|分かりません|できません"
+    r"|(?i:\b(?:я|меня|мне|мой|моя|моё|мою|у нас)\b)|저는|제가|안 ?됩니다"
 )
 #: How people ask for help, or answer someone who did.
 _ASKS = lazy(
@@ -68,6 +73,8 @@ _ASKS = lazy(
     r"|[Aa]ny (?:idea|help|suggestion|advice|pointer)s?|[Ss]ame (?:issue|problem|error)"
     r"|[Pp]lease (?:help|advise|try|provide|share))\b|(?<![\w.])@\w"
     r"|求解|求指导|怎么(?:办|解决|回事)|吗[?？]|谢谢|大佬|麻烦"
+    r"|教えて|どうすれば|でしょうか[?？。]?$|お願い(?:し|いた)|ありがとう"
+    r"|(?i:подскажите|помогите|спасибо|кто-нибудь)|알려 ?주|도와 ?주|감사합니다|부탁"
 )
 #: Words of a text that explains an error to any reader.
 _EXPLAINS = lazy(
@@ -77,7 +84,10 @@ _EXPLAINS = lazy(
     r"|such as|for example|(?:this|the) (?:article|guide|page|post|section|document|blog)"
     r"|frequently|let's|explanation|gotchas?|pitfalls?|how it works"
     r"|why (?:this|it) (?:matters|happens)|how to (?:fix|solve|resolve))\b"
-    r"|本文|常见|通常|一般|解决(?:方案|方法|办法)|原因|分析|总结|介绍|概述|建议|预防|现象|排查",
+    r"|本文|常见|通常|一般|解决(?:方案|方法|办法)|原因|分析|总结|介绍|概述|建议|预防|现象|排查"
+    r"|本記事|この記事|よくある|典型的|解決|対策|対処|例えば|意味(?:する|します)|を解説|この例では"
+    r"|обычно|часто|на самом деле|возникает|означает|причин\w*|решени\w*|исправить|например"
+    r"|원인|해결|일반적|의미합니다|예를 들어|방법",
     re.IGNORECASE,
 )
 #: An exception: words of its own text do not count as an explanation.
@@ -159,7 +169,11 @@ class Shape(NamedTuple):
 def _is_sentence(line: str) -> bool:
     if line.startswith(" " * INDENT):
         return False
-    if not line.isascii() and len(_HAN.findall(line)) >= HAN:
+    if not line.isascii() and (
+        len(_HAN.findall(line)) >= HAN
+        or len(_KANA.findall(line)) >= KANA
+        or len(_CYRILLIC.findall(line)) >= CYRILLIC
+    ):
         return True
     words = _WORD.findall(line)
     return (

@@ -284,3 +284,41 @@ def test_a_log_with_headings_of_its_own_is_not_a_document() -> None:
         " KeyboardInterrupt, attempting graceful shutdown...\n"
     )
     assert named(heads + warning * 8 + end) == ["interrupted-by-user"]
+
+
+PAGES = {
+    "ja": f"""深層学習の現場では、次のようなエラーメッセージに出会うことがよくあるものです。
+RuntimeError: {OOM.partition(": ")[2]}
+このメッセージは、必要なメモリをGPUの上に確保できなかったことを意味します。
+まず、バッチサイズを小さくして、使われるメモリの量を減らすことが対策になります。
+この記事では、勾配の累積と混合精度を使って同じ結果を得る手順を順番に説明します。
+""",
+    "ru": f"""Тот, кто обучает большие модели, рано или поздно видит такое сообщение об ошибке:
+RuntimeError: {OOM.partition(": ")[2]}
+Эта ошибка возникает, когда на видеокарте не остаётся памяти для следующего тензора.
+Обычно помогает уменьшить размер пакета и включить накопление градиентов на каждом шаге.
+Если это не помогает, причина часто в другой программе, которая занимает ту же карту.
+""",
+    "ko": f"""큰 모델을 작은 그래픽 카드에서 학습시키면 다음과 같은 메시지를 자주 보게 됩니다.
+RuntimeError: {OOM.partition(": ")[2]}
+이 메시지는 다음 텐서를 위한 메모리를 카드에 더 이상 할당할 수 없음을 의미합니다.
+가장 일반적인 원인은 한 번에 처리하는 배치의 크기가 너무 크게 설정된 것입니다.
+배치 크기를 줄이고 기울기 누적을 사용하는 것이 가장 간단한 해결 방법입니다.
+""",
+}
+ASKED = {
+    "ja": "同じ設定で実行しても毎回このエラーが発生します。解決する方法を教えてください。\n",
+    "ru": "Подскажите, пожалуйста, что с этим делать: у меня две видеокарты по 24 гигабайта.\n",
+    "ko": "같은 설정으로 실행해도 항상 이렇게 됩니다. 해결하는 방법을 알려 주시면 감사합니다.\n",
+}
+
+
+@pytest.mark.parametrize("language", sorted(PAGES))
+def test_a_page_in_another_language_only_quotes_an_error(language: str) -> None:
+    assert named(PAGES[language]) == []
+
+
+@pytest.mark.parametrize("language", sorted(PAGES))
+def test_somebody_who_asks_in_another_language_has_the_error(language: str) -> None:
+    assert named(PAGES[language] + ASKED[language]) == ["gpu-oom"]
+    assert named(f"{PAGES[language]}{TRACED}") == ["gpu-oom"]

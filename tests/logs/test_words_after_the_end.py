@@ -241,3 +241,23 @@ def test_rays_own_killer() -> None:
     (cause,) = read(f"{line}\n").causes
     assert cause.condition == "host-oom-killed"
     assert "Ray" in cause.message
+
+
+def test_a_store_that_nobody_writes_to() -> None:
+    socket = "SocketImpl(fd=4, addr=[::ffff:10.0.0.3]:38584, remote=[::ffff:10.0.0.3]:39283)"
+    polled = f"[W319 11:31:42.9 socket.cpp:462] [c10d] waitForInput: poll for socket {socket} returned 0, likely a timeout\n"
+    waited = f"[W319 11:31:42.9 socket.cpp:487] [c10d] waitForInput: socket {socket} timed out after 600000ms\n"
+    assert said(f"{STEPS}{polled}{waited}") == "rendezvous-timeout"
+    other = raised("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.")
+    assert said(f"{STEPS}{polled}{waited}{other}") == "gpu-oom"
+
+
+def test_the_drivers_assertion_about_a_lost_gpu() -> None:
+    line = (
+        "NVRM: nvAssertOkFailedNoLog: Assertion failed: {words} [{name}] (0x0000000F) returned from"
+        " rmStatus @ kernel_ce_gv100.c:106\n"
+    )
+    lost = line.format(words="GPU lost from the bus", name="NV_ERR_GPU_IS_LOST")
+    other = line.format(words="Requested object not found", name="NV_ERR_OBJECT_NOT_FOUND")
+    assert said(lost) == "gpu-hardware-fault"
+    assert said(other) == "clean"

@@ -102,6 +102,17 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
+        pattern=r"\[NV_ERR_GPU_IS_LOST\]",
+        source="NVIDIA open-gpu-kernel-modules 515-590 sdk/nvidia/inc/nvstatuscodes.h, as its assertions print it",
+        message="A GPU is lost: the driver cannot reach it",
+        hint=_LOST,
+        examples=(
+            "NVRM: nvAssertOkFailedNoLog: Assertion failed: GPU lost from the bus [NV_ERR_GPU_IS_LOST] (0x0000000F) returned from rmStatus @ kernel_ce_gv100.c:106",
+        ),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
         pattern=r"caused by previous Xid 1(?:4[4-9]|50)\b",
         source="NVIDIA driver 560-590, Xid 45; 144 to 150 are errors of NVLink 5 (Xid catalog)",
         message="an NVLink error ended the program",

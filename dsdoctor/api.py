@@ -86,6 +86,8 @@ from dsdoctor.model.facts.pci import PciPlace, PciTree
 from dsdoctor.model.facts.python import (
     CertificatePaths,
     CudaDevice,
+    DamagedPackage,
+    DamagedPackages,
     DeepSpeedInstall,
     DeepSpeedLive,
     ImportOutcome,
@@ -191,6 +193,8 @@ __all__ = [
     "ContainerStart",
     "CudaDevice",
     "CudaToolkits",
+    "DamagedPackage",
+    "DamagedPackages",
     "DeepSpeedEnvFile",
     "DeepSpeedInstall",
     "DeepSpeedLive",

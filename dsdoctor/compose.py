@@ -26,7 +26,7 @@ from dsdoctor.model.facts.machine import LibCuda, NvidiaKernel, NvidiaSmi, OsInf
 from dsdoctor.model.facts.memory import MemoryDemand, MemoryDetail
 from dsdoctor.model.facts.network import NcclFiles, Network
 from dsdoctor.model.facts.pci import PciTree
-from dsdoctor.model.facts.python import DeepSpeedLive, ModuleImports, TorchLive
+from dsdoctor.model.facts.python import DamagedPackages, DeepSpeedLive, ModuleImports, TorchLive
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.facts.script import TrainingJob
 from dsdoctor.model.facts.storage import Checkpoint, Storage
@@ -51,7 +51,7 @@ JOB: frozenset[type[Fact]] = frozenset(
 )
 #: Facts that can be read only where the environment runs; of a combination they are not known.
 BOTH: frozenset[type[Fact]] = frozenset(
-    {TorchLive, DeepSpeedLive, ModuleImports, MasterAddress, MasterPort}
+    {TorchLive, DeepSpeedLive, ModuleImports, DamagedPackages, MasterAddress, MasterPort}
 )
 #: Tools on one host; another host has its own, unless they share a file system.
 TOOLS: frozenset[type[Fact]] = frozenset({CudaToolkits, Compilers, ExtensionCache, Libaio})

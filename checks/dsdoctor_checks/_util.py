@@ -76,6 +76,13 @@ def hint_to_install(patient: Patient | Missing, install: str, *, trains: bool = 
     named = "activate the environment that the job uses, or pass its interpreter with `--python`"
     if own_environment(patient) and not trains:
         return f"no environment is active, so dsdoctor's own was examined: {named}"
+    if not isinstance(patient, Missing) and patient.left_by_python:
+        now = ".".join(patient.version.split(".")[:2])
+        return (
+            f"the interpreter of `{patient.prefix}` was replaced, and its packages are those of Python"
+            f" {patient.left_by_python}: create the environment again with Python"
+            f" {patient.left_by_python}, or install its packages again for Python {now}"
+        )
     if not trains and not isinstance(patient, Missing):
         if holds_no_job(patient):
             return f"{named}; without one, create it with `{patient.executable} -m venv DIR`"

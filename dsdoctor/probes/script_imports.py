@@ -25,12 +25,16 @@ MOST = 200
 _CHANGES = re.compile(
     r"\bsys\s*\.\s*(?:path|meta_path|modules)\b|\baddsitedir\b|\bos\.exec|\bpip\b"
 )
-#: Packages whose imports are tried: they fail on other releases of each other, and importing them
-#: starts nothing. What loads an engine, such as vllm, is left out.
+#: Packages whose imports are tried: they fail on other releases of each other or of what they were
+#: compiled for, and importing them starts nothing. What loads an engine, such as vllm, is left out.
 TRIED = frozenset(
-    {"accelerate", "datasets", "diffusers", "lightning", "peft", "pytorch_lightning",
-     "transformers", "trl"}
+    {"accelerate", "datasets", "diffusers", "evaluate", "h5py", "huggingface_hub", "lightning",
+     "matplotlib", "numba", "numpy", "optimum", "pandas", "peft", "pyarrow", "pytorch_lightning",
+     "safetensors", "scipy", "sentence_transformers", "sklearn", "timm", "tokenizers",
+     "torchmetrics", "transformers", "trl"}
 )  # fmt: skip
+#: Modules of torch that import another package.
+_OF_TORCH = ("torch.utils.tensorboard",)
 #: More names than any script imports from them.
 _MOST_NAMES = 60
 #: Programs that start the script with an interpreter that is not examined.
@@ -89,10 +93,12 @@ def relative_of(text: str) -> int:
 
 
 def names_of(text: str) -> dict[str, int]:
-    r"""Names that a script imports unconditionally from the packages of `TRIED`, with their lines.
+    r"""Names that a script imports unconditionally from packages that are tried, with their lines.
 
     >>> names_of("from trl import SFTTrainer as T, SFTConfig\nimport peft, os, torch")
     {'trl:SFTTrainer': 1, 'trl:SFTConfig': 1, 'peft': 2}
+    >>> names_of("from torch.utils.tensorboard import SummaryWriter\nimport torch.nn")
+    {'torch.utils.tensorboard:SummaryWriter': 1}
     """
     tree = syntax_of(text)
     found: dict[str, int] = {}
@@ -103,7 +109,7 @@ def names_of(text: str) -> dict[str, int]:
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
             names = [f"{node.module}:{name.name}" for name in node.names if name.name != "*"]
         for name in names:
-            if _root_of(name) in TRIED:
+            if _root_of(name) in TRIED or name.startswith(_OF_TORCH):
                 found.setdefault(name, node.lineno)
     return dict(itertools.islice(found.items(), _MOST_NAMES))
 

@@ -15,10 +15,10 @@ from dsdoctor.api import (
 )
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.base import Why
-from dsdoctor.probes.launch_files import hub_caches
+from dsdoctor.probes.launch_files import hub_caches, model_of
 from dsdoctor.probes.script_imports import script_of, starts_elsewhere
 from dsdoctor.probes.yaml_files import hub_home
-from dsdoctor.scripts.hub_names import named_of_hub
+from dsdoctor.scripts.hub_names import models_loaded, named_of_hub
 from dsdoctor.scripts.reach import parsed
 from dsdoctor.scripts.read_paths import paths_read
 
@@ -30,6 +30,11 @@ _OPTIONS = frozenset(
 )  # fmt: skip
 #: A value without such an ending may be a name of the hub, or the beginning of several files.
 _DATA = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".parquet", ".arrow", ".npy", ".npz", ".pt")
+#: What Git LFS keeps in repositories of models.
+_WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".model", ".gguf", "tokenizer.json")
+#: A pointer is a text of three lines.
+_MOST_OF_A_POINTER = 1024
+_POINTER = b"version https://git-lfs"
 #: What only a shell or the script itself fills in.
 _SYNTAX = frozenset("*?[]{}$`~,")
 
@@ -46,6 +51,13 @@ def script_paths(host: Host, run: RunNeeds, command: LaunchCommand) -> ScriptPat
         {} if tree is None else {path: f"line {at} of `{script}`" for path, at in paths_read(tree)}
     )
     read |= dict(_of_options(command))
+    models = (
+        {}
+        if tree is None
+        else {path: f"line {line} of `{script}`" for path, line in models_loaded(tree)}
+    )
+    if named := model_of(command, run):
+        models[named] = "the command"
     return ScriptPaths(
         script=script,
         folder=run.cwd,
@@ -53,6 +65,11 @@ def script_paths(host: Host, run: RunNeeds, command: LaunchCommand) -> ScriptPat
             MissingPath(path=path, read_by=by)
             for path, by in read.items()
             if _is_missing(host, posixpath.normpath(posixpath.join(run.cwd, path)))
+        ),
+        pointers=tuple(
+            MissingPath(path=posixpath.join(path, name), read_by=by)
+            for path, by in models.items()
+            for name in _pointers(host, posixpath.normpath(posixpath.join(run.cwd, path)))
         ),
         uncached=tuple(
             UncachedName(name=one.name, line=one.line, is_data=one.is_data)
@@ -81,6 +98,22 @@ def _is_uncached(host: Host, name: str, variables: Mapping[str, str], *, is_data
     except HostError as error:
         return error.missing.why is Why.ABSENT
     return not any(one.startswith(f"{name.partition('/')[0]}___") for one in names)
+
+
+def _pointers(host: Host, folder: str) -> list[str]:
+    """Files of a model's folder that `git clone` without Git LFS left as pointers."""
+    try:
+        names = [name for name in host.listdir(folder) if name.endswith(_WEIGHTS)]
+    except HostError:  # a name of the hub, or a folder that others report
+        return []
+    return [name for name in names if _is_pointer(host, posixpath.join(folder, name))]
+
+
+def _is_pointer(host: Host, path: str) -> bool:
+    try:
+        return host.stat(path).size <= _MOST_OF_A_POINTER and host.read(path).startswith(_POINTER)
+    except HostError:
+        return False
 
 
 def _of_options(command: LaunchCommand) -> Iterator[tuple[str, str]]:

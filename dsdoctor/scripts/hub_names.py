@@ -37,6 +37,25 @@ class Named(NamedTuple):
     is_data: bool
 
 
+def models_loaded(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    r"""What calls of `from_pretrained` that surely run load, by name or path, with their lines.
+
+    >>> text = "from transformers import AutoModel\nm = AutoModel.from_pretrained('./m')"
+    >>> list(models_loaded(ast.parse(text)))
+    [('./m', 2)]
+    """
+    names, texts = imported_from(tree, _PACKAGES), texts_assigned(tree)
+    for call in sure_calls(tree):
+        first, _, rest = dotted(call.func).partition(".")
+        called = f"{names.get(first, '')}.{rest}".rstrip(".")
+        if not (call.args and first in names and called.endswith(".from_pretrained")):
+            continue
+        given = call.args[0]
+        value = given.value if isinstance(given, ast.Constant) else texts.get(dotted(given))
+        if isinstance(value, str) and value:
+            yield value, call.lineno
+
+
 def named_of_hub(text: str, tree: ast.Module) -> Iterator[Named]:
     r"""What the calls that surely run load.
 

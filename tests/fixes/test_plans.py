@@ -10,7 +10,16 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from dsdoctor.api import Compiler, OtherToolkits, TorchBuild, fix
+from dsdoctor.api import (
+    Compiler,
+    Environment,
+    ImportOutcome,
+    OtherToolkits,
+    Packages,
+    TorchBuild,
+    TorchLive,
+    fix,
+)
 from dsdoctor.fixes import planner
 from dsdoctor.model import snapshot as snapshots
 from dsdoctor.model.facts.run import RunNeeds
@@ -203,3 +212,26 @@ def test_no_host_compiler_is_older_than_torchs_headers_allow(
     else:
         (made,) = document.plans
         assert f"`{chosen}` is used instead" in made.reasons[-1]
+
+
+def test_a_torch_that_pip_was_replacing_is_installed_in_its_release() -> None:
+    name, facts, asked, run = CASES["install-torch-build.cpu"]
+    left = {**facts(), "packages": Packages(remnants={"torch": "2.11.1+cpu"})}
+    (made,) = plan(name, left, asked, run).plans
+    (step,) = made.steps
+    assert isinstance(step, Run)
+    assert "torch==2.11.1" in step.argv
+
+
+def test_a_value_that_stops_the_import_is_unset_and_torch_stays() -> None:
+    words = "\nInvalid log settings: dynam0, must be a comma separated list of fully"
+    outcome = ImportOutcome(ok=False, error_type="ValueError", message=words)
+    facts = {
+        **toolkit_machine(),
+        "env": Environment(variables={"TORCH_LOGS": "dynam0"}),
+        "live": TorchLive(imported=outcome),
+    }
+    assert not plan("install-torch-build", facts, ENV_REACH, RUN).plans
+    (made,) = plan("unset-variables", facts, ENV_REACH, RUN).plans
+    assert made.proves == ("variable-refused",)
+    assert "TORCH_LOGS" in made.title

@@ -164,6 +164,24 @@ def test_what_an_uninstall_left_is_no_torch(bare: Path) -> None:
     assert packages.packages == {}
 
 
+def test_what_an_interrupted_pip_moved_away_is_named(bare: Path) -> None:
+    header = "Metadata-Version: 2.1\nName: {}\nVersion: {}\n\ntext\n"
+    put(
+        site_of(bare),
+        {
+            "~orch/__init__.py": "",
+            "~orch-2.13.0+cpu.dist-info/METADATA": header.format("torch", "2.13.0+cpu"),
+            "~umpy-2.4.5.dist-info/METADATA": header.format("numpy", "2.4.5"),
+            "numpy/__init__.py": "",
+            "numpy-2.4.6.dist-info/METADATA": header.format("numpy", "2.4.6"),
+            "~json-3.1.0.dist-info/RECORD": "",
+        },
+    )
+    _, packages, torch, _ = read(bare)
+    assert not torch.installed
+    assert packages.remnants == {"torch": "2.13.0+cpu"}  # numpy has been installed again since
+
+
 def test_deepspeed_with_prebuilt_ops(bare: Path) -> None:
     info = (
         "version='0.19.8'\ninstalled_ops={'cpu_adam': True, 'fused_adam': False}\n"

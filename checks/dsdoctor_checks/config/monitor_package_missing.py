@@ -1,16 +1,17 @@
-"""The config enables a monitor whose package is not installed.
+"""The config or an option enables a monitor whose package is not installed.
 
 ## Why it matters
 `tensorboard`, `wandb` and `comet` need a package that DeepSpeed does not depend on. Rank 0 imports
 it when the engine is created, after the model has been loaded. It stops with an `ImportError`, and
-the other ranks wait for it.
+the other ranks wait for it. Hugging Face's Trainer stops in every rank, when it is created, if
+`--report_to` names a tracker that is not installed.
 
 ## What to do
-Install the package, or set `"enabled": false`.
+Install the package, or set `"enabled": false`; for the Trainer, pass `--report_to none`.
 
 ## References
 - deepspeed/monitor/monitor.py, deepspeed/monitor/utils.py (0.19.8, 2026-11-22)
-- transformers/integrations/integration_utils.py (5.23.0, 2026-11-22)
+- transformers/integrations/integration_utils.py (5.23.0, 2026-11-22; 4.30 and 5.24, 2026-11-30)
 """
 
 from __future__ import annotations
@@ -21,15 +22,18 @@ from dsdoctor.api import (
     Condition,
     DsConfig,
     Finding,
+    LaunchCommand,
     Level,
     Missing,
     Packages,
     Patient,
     Scope,
+    ScriptImports,
     Signature,
     check,
     fail,
     ok,
+    skip,
 )
 from dsdoctor_checks._pip import pip
 from dsdoctor_checks._util import at_least
@@ -47,12 +51,67 @@ _NEEDS: dict[str, tuple[tuple[str, ...], str | None]] = {
 }
 
 
+#: Values of the Trainer's `report_to` to the distributions of which it needs one, as
+#: `is_…_available` of integration_utils.py asks for them.
+_TRACKERS: dict[str, tuple[str, ...]] = {
+    "clearml": ("clearml",),
+    "codecarbon": ("codecarbon",),
+    "comet_ml": ("comet-ml",),
+    "dvclive": ("dvclive",),
+    "mlflow": ("mlflow", "mlflow-skinny"),
+    "swanlab": ("swanlab",),
+    "tensorboard": ("tensorboard", "tb-nightly", "tensorboardx"),
+    "trackio": ("trackio",),
+    "wandb": ("wandb",),
+}
+#: Scripts that import one of these pass `--report_to` to the Trainer's arguments.
+_TRAINERS = frozenset({"transformers", "trl", "sentence_transformers"})
+
+
+def _of_trainer(
+    command: LaunchCommand | Missing,
+    script: ScriptImports | Missing,
+    packages: Packages,
+    patient: Patient | Missing,
+) -> Iterator[Finding]:
+    """What `--report_to` of a script that uses the Trainer names and is not installed."""
+    if isinstance(command, Missing) or isinstance(script, Missing):
+        return
+    if _TRAINERS.isdisjoint(script.found) or packages.version("transformers") is None:
+        return
+    chosen = [value for name, value in command.script_options() if name == "report_to"]
+    names = _TRACKERS.get(chosen[-1], ()) if chosen else ()
+    if not names or any(packages.version(name) for name in names):
+        return
+    tracker = chosen[-1]
+    install = pip(patient, packages, f"install {names[0]}")
+    yield fail(
+        f"`--report_to {tracker}` is passed, but `{names[0]}` is not installed",
+        effect="every rank stops when it creates the Trainer: a callback `requires"
+        f" {tracker} to be installed`",
+        hint=f"run `{install}`, or pass `--report_to none`",
+        option="report_to",
+        value=tracker,
+        package=names[0],
+    )
+
+
 @check(CONDITION)
 def monitors_are_installed(
-    config: DsConfig, packages: Packages, patient: Patient | Missing
+    config: DsConfig | Missing,
+    packages: Packages,
+    patient: Patient | Missing,
+    command: LaunchCommand | Missing,
+    script: ScriptImports | Missing,
 ) -> Iterator[Finding]:
-    """Fails for each enabled monitor that rank 0 could not import."""
-    clean = True
+    """Fails for each enabled monitor that could not be imported."""
+    of_trainer = list(_of_trainer(command, script, packages, patient))
+    yield from of_trainer
+    if isinstance(config, Missing):
+        if not of_trainer:
+            yield skip(config.detail)
+        return
+    clean = not of_trainer
     for section, (names, oldest) in _NEEDS.items():
         if not enabled(config.section(section)):
             continue

@@ -52,6 +52,7 @@ from dsdoctor_checks.torch._builds import (
     none_fits,
     python_of,
 )
+from dsdoctor_checks.torch.torch_missing import interrupted
 
 NAME = "install-torch-build"
 CONDITIONS = (
@@ -93,7 +94,8 @@ def install_torch_build(
     driver = driver_of(kernel, nvml, lib)
     wanted = set(capabilities(gpus, live, run, env).values())
     python = python_of(patient)
-    release = pair(torch.version) or newest_for(python)
+    before = torch.version or interrupted(packages)
+    release = pair(before) or newest_for(python)
     if driver is None and not wanted:
         if gpu_expected(run, kernel, gpus, env):
             return Impossible(why="neither a driver nor a GPU was read, so no CUDA build can be chosen; "
@@ -107,7 +109,7 @@ def install_torch_build(
         return Impossible(why=f"no published torch build supports {machine}; "
                           + none_fits(driver, wanted, system.machine, python))  # fmt: skip
     known, cuda = found.release, found.cuda
-    spec, index = found.requirement(torch.version), found.index
+    spec, index = found.requirement(before), found.index
     if (
         known == pair(torch.version)
         and cuda == torch.cuda

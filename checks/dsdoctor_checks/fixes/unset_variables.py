@@ -4,8 +4,8 @@
 Writes a snippet that unsets or corrects each variable that a finding reports: `DS_SKIP_CUDA_CHECK`,
 `CUDA_LAUNCH_BLOCKING`, a `CUDA_VISIBLE_DEVICES` without a valid GPU, NCCL variables that have no
 effect, were renamed or disable something, `KMP_AFFINITY` with `--bind_cores_to_rank`, a `CUDA_HOME`
-that is not a toolkit, and directories on `LD_LIBRARY_PATH` that hide torch's libraries. Removes lines
-of `.deepspeed_env` that set the same variables. It does not edit shell startup files: if one sets
+that is not a toolkit, directories on `LD_LIBRARY_PATH` that hide torch's libraries, and variables with which torch
+or DeepSpeed cannot be imported. Removes lines of `.deepspeed_env` that set the same variables. It does not edit shell startup files: if one sets
 the variable, delete that line yourself.
 
 ## Undo
@@ -98,6 +98,7 @@ CHANGES: dict[str, Callable[[Finding, Environment], Changes]] = {
     "cuda-home-invalid": _toolkit,
     "several-toolkits": _toolkit,
     "ld-library-path-shadows-torch": _shadows,
+    "variable-refused": _unset_named,
 }
 
 

@@ -217,6 +217,23 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
+        # a script whose `#!` line names an interpreter that is gone reads the same
+        pattern=r"\b(?:timeout|nohup|nice|stdbuf|chroot|runcon): failed to run command ['\u2018`](?P<program>[^'\u2019]{1,300})['\u2019]: No such file or directory$",
+        source="coreutils 8.0-9.9 src/timeout.c, nohup.c, nice.c, stdbuf.c, with strerror of ENOENT",
+        message="The program `{program}`, or the interpreter in its first line, does not exist",
+        hint="run `command -v {program}`: if it prints nothing, activate the environment in the job's script; if it prints a file, `head -n 1` of it names an interpreter that is gone, and the package has to be installed again",
+        examples=(
+            "timeout: failed to run command \u2018torchrun\u2019: No such file or directory",
+            "nohup: failed to run command 'deepspeed': No such file or directory",
+            "nice: failed to run command 'accelerate': No such file or directory",
+            "stdbuf: failed to run command 'torchrun': No such file or directory",
+            "chroot: failed to run command '/bin/bash': No such file or directory",
+            "runcon: failed to run command 'x': No such file or directory",
+        ),
+        not_examples=("timeout: failed to run command 'train.py': Permission denied",),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern=r"\benv: ['\u2018](?P<program>\w{1,40})\\r['\u2019]: No such file",
         source="coreutils 8.25-9.7 src/env.c",
         message="The first line of the script ends with a Windows line ending, so `{program}` is not found",

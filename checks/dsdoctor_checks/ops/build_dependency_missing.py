@@ -1,4 +1,4 @@
-"""A header or library is missing during a build.
+"""A header, a library or setuptools is missing during a build.
 
 ## Why it matters
 A build includes headers of other packages, such as cuDNN, NCCL or CUTLASS, and of the system, and links
@@ -7,6 +7,9 @@ their libraries. If one of the CUDA toolkit itself is missing, that is `cuda-too
 ## What to do
 Install the development package that contains the named header or library (`libcudnn9-dev-cuda-12`,
 `libnccl-dev`, `build-essential`, …).
+
+torch's builder of extensions imports `setuptools`, which `uv venv` and Python 3.12 do not put into a new
+environment: `pip install setuptools`.
 
 The driver's library is linked by the name `libcuda.so`, which only the driver's package or installer
 brings, or a stub of the toolkit: run `export LIBRARY_PATH=/usr/local/cuda/lib64/stubs` for the build.
@@ -28,6 +31,8 @@ from dsdoctor.api import (
     Gpus,
     Level,
     Missing,
+    Packages,
+    Patient,
     RunNeeds,
     Scope,
     Signature,
@@ -37,7 +42,8 @@ from dsdoctor.api import (
     ok,
     skip,
 )
-from dsdoctor_checks._util import at_least
+from dsdoctor_checks._pip import pip
+from dsdoctor_checks._util import at_least, listed
 
 from ._util import jit_ops
 
@@ -55,15 +61,30 @@ _LINKS_DRIVER = "0.15.0"
 
 @check(CONDITION)
 def driver_can_be_linked(
-    toolkits: CudaToolkits,
+    toolkits: CudaToolkits | Missing,
     torch: TorchBuild,
     run: RunNeeds,
     deepspeed: DeepSpeedInstall,
     cache: ExtensionCache | Missing,
     gpus: Gpus | Missing,
+    packages: Packages | Missing,
+    patient: Patient | Missing,
 ) -> Iterator[Finding]:
-    """Judges whether the linker finds the driver's library, if the run builds `async_io`."""
+    """Judges setuptools if the run builds an op, and the driver's library if that is `async_io`."""
     ops = jit_ops(run, deepspeed, cache) or ()
+    if ops and isinstance(packages, Packages) and packages.origins.get("setuptools") == "":
+        yield fail(
+            f"this run builds {listed([f'`{op}`' for op in ops])}, but `setuptools`, which torch's builder"
+            " of extensions imports, is not installed",
+            effect="the first op fails with `No module named 'setuptools'`",
+            hint=f"run `{pip(patient, packages, 'install setuptools')}`",
+            ops=list(ops),
+            package="setuptools",
+        )
+        return
+    if isinstance(toolkits, Missing):
+        yield skip(toolkits.detail)
+        return
     toolkit = toolkits.toolkit
     if (
         "async_io" not in ops

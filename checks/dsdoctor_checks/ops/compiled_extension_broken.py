@@ -154,6 +154,8 @@ HINT = (
 _CLASH = "C++ could not allocate memory while a compiled module was imported, as happens if two builds of a C++ library meet in one process"
 _CLASH_HINT = "import that package alone, and before the others (`python -c 'import torch'`), to see which two conflict, and reinstall them in matching releases; unset `LD_LIBRARY_PATH` and `LD_PRELOAD`, and check whether `ulimit -v` is low"
 
+_NUMPY_OF_ANOTHER = "look at the path of `numpy` in the traceback: if it is not in the environment of this Python, remove its folder from PYTHONPATH; otherwise run `python -m pip install --force-reinstall numpy`"
+
 SIGNATURES = (
     Signature(
         pattern=r"\bstd::bad_alloc\b",
@@ -246,6 +248,29 @@ SIGNATURES = (
         message="`{name}` was built for another version of Python: `{file}`",
         hint="install the package that contains it again, in an environment of this Python only; do not copy `site-packages` between versions",
         masks=("script-module-missing", "cxx-abi-undefined-symbol"),
+    ),
+    Signature(
+        pattern=r"^\s*\* _multiarray_umath\.(?P<file>\S{1,100})\s*$",
+        source="numpy 2.3-2.4 _core/__init__.py",
+        near=("seem incompatible",),
+        message="NumPy was built for another Python or another platform: `_multiarray_umath.{file}`",
+        hint=_NUMPY_OF_ANOTHER,
+        examples=("  * _multiarray_umath.cpython-312-x86_64-linux-gnu.so",),
+        not_examples=("x * _multiarray_umath.cpython-312-x86_64-linux-gnu.so",),
+        level=Level.CERTAIN,
+        masks=("numpy-abi-2", "script-module-missing"),
+    ),
+    Signature(
+        pattern=r"No module named '(?P<name>numpy\._?core\._multiarray_umath)'",
+        source="numpy 1.16-2.4 _core/__init__.py, core/__init__.py",
+        message="The compiled part of NumPy is missing, or was built for another Python",
+        hint=_NUMPY_OF_ANOTHER,
+        examples=(
+            "ModuleNotFoundError: No module named 'numpy._core._multiarray_umath'",
+            "Original error was: No module named 'numpy.core._multiarray_umath'",
+        ),
+        level=Level.STRONG,
+        masks=("numpy-abi-2", "script-module-missing", "dependency-version-conflict"),
     ),
     # kernels of trainers, which are built separately or not at all
     Signature(

@@ -310,6 +310,20 @@ SIGNATURES = (
         ),
     ),
     Signature(
+        pattern=r"The installed pydantic-core version \((?P<have>[\w.]{1,30})\) is incompatible with the current pydantic version, which requires (?P<want>[\w.]{1,30}?)\. ",
+        source="pydantic 2.11-2.14 version.py: _ensure_pydantic_core_version",
+        message="pydantic-core {have} is installed, but this pydantic requires {want}",
+        hint="run `python -m pip install pydantic-core=={want}`, and upgrade the two only together",
+        level=Level.CERTAIN,
+        examples=(
+            "SystemError: The installed pydantic-core version (2.41.5) is incompatible with the current pydantic version, which requires 2.50.5. If you encounter this error, make sure that you haven't upgraded pydantic-core manually.",
+        ),
+        not_examples=(
+            "The version (2.41.5) is incompatible with the current pydantic version, which requires 2.50.5. ",
+        ),
+        masks=("script-import-broken",),
+    ),
+    Signature(
         pattern="No module named 'distutils",
         source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
         message="This Python has no `distutils`: 3.12 and newer do not contain it, and Debian and Ubuntu package it separately",

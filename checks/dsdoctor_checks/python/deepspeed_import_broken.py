@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 from dsdoctor.api import (
     Condition,
+    DamagedPackages,
     DeepSpeedInstall,
     DeepSpeedLive,
     Finding,
@@ -41,6 +42,7 @@ from dsdoctor_checks._killed import killed, shortage
 from dsdoctor_checks._pip import pip
 
 from ..cuda.rocm_toolkit_missing import misses_cuda  # noqa: TID252  # families of one pack share it
+from .package_damaged import reported
 
 CONDITION = Condition(
     "deepspeed-import-broken",
@@ -50,6 +52,7 @@ CONDITION = Condition(
     fixes=("install-deepspeed",),
     narrower=(
         "account-unknown",
+        "variable-refused",
         "deepspeed-torch-incompatible",
         "module-shadowed-by-cwd",
         "numpy-abi-2",
@@ -88,6 +91,7 @@ def deepspeed_imports(
     packages: Packages | Missing,
     run: RunNeeds,
     imports: ScriptImports | Missing,
+    damaged: DamagedPackages | Missing,
 ) -> Iterator[Finding]:
     """Reports how the import ended."""
     outcome = live.imported
@@ -110,6 +114,9 @@ def deepspeed_imports(
             return
     if killed(outcome):
         yield shortage(outcome, "deepspeed", resources)
+        return
+    if others := reported(damaged):
+        yield skip(f"package-damaged reports {others}")
         return
     version = deepspeed.version if isinstance(deepspeed, DeepSpeedInstall) else None
     words = (outcome.message or "").strip().splitlines()

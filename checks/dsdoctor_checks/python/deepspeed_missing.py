@@ -97,7 +97,9 @@ def deepspeed_is_installed(
                 else f"{hint}; for a job without DeepSpeed, run `dsdoctor check -- CMD`",
                 python=python,
             )
-        yield missing if trains or not holds_no_job(patient) else without_fix(missing)
+        replaced = isinstance(patient, Patient) and patient.left_by_python is not None
+        by_hand = replaced or (not trains and holds_no_job(patient))
+        yield without_fix(missing) if by_hand else missing
     else:
         yield ok(version=deepspeed.version, path=deepspeed.path)
 

@@ -16,6 +16,7 @@ run `pip check`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from packaging.version import InvalidVersion
 
@@ -24,8 +25,10 @@ from dsdoctor.api import (
     DeepSpeedLive,
     Finding,
     Missing,
+    Package,
     Packages,
     Patient,
+    PythonPath,
     Scope,
     ScriptImports,
     TorchLive,
@@ -55,6 +58,32 @@ def _refuses(owner: str, version: str, name: str) -> bool:
     return owner == "transformers" and name in _REFUSED and at_least(version, _REFUSED[name])
 
 
+def _where_it_comes_from(
+    package: Package | None, patient: Patient, python_path: PythonPath | Missing
+) -> str:
+    """What to do if the package is found before that of the environment; "" = it is the latter.
+
+    pip would install another copy into the environment, and the job would still import this one.
+    """
+    if package is None or not package.location:
+        return ""
+    place = PurePath(package.location)
+    entries = () if isinstance(python_path, Missing) else python_path.entries
+    for entry in entries:
+        if PurePath(entry) == place:
+            return (
+                f"remove `{entry}` from PYTHONPATH: {package.name} {package.version} is imported from"
+                " there, whatever is installed in the environment"
+            )
+    site = patient.user_site if patient.kind in ("venv", "conda") else None
+    if site and PurePath(site) == place:
+        return (
+            f"run `export PYTHONNOUSERSITE=1` before the job starts: {package.name}"
+            f" {package.version} is imported from `{package.location}`, not from the environment"
+        )
+    return ""
+
+
 @check(CONDITION)
 def requirements_are_met(
     packages: Packages,
@@ -62,6 +91,7 @@ def requirements_are_met(
     torch: TorchLive | Missing,
     deepspeed: DeepSpeedLive | Missing,
     script: ScriptImports | Missing,
+    python_path: PythonPath | Missing,
 ) -> Iterator[Finding]:
     """Judges each requirement that applies; a missing package only if an import failed."""
     broken = imports(torch, deepspeed) is False
@@ -81,6 +111,8 @@ def requirements_are_met(
                 if not (broken and owner in VITAL):
                     continue
                 what = f"`{name}` is not installed"
+                if left := packages.remnants.get(name):
+                    what = f"`{name}` is not installed (pip was interrupted while it replaced {name} {left})"
             else:
                 try:
                     if wanted.specifier.contains(have, prereleases=True):
@@ -89,7 +121,10 @@ def requirements_are_met(
                     continue
                 what = f"{name} {have} is installed"
             needed = f"{name}{wanted.specifier}"
-            install = pip(patient, packages, f"install '{needed}'")
+            remedy = _where_it_comes_from(packages.packages.get(name), patient, python_path)
+            if not remedy:
+                install = pip(patient, packages, f"install '{needed}'")
+                remedy = f"run `{install}`, then `{check_all}`"
             refuses = have is not None and _refuses(owner, own, name)
             certain = (broken and owner in VITAL) or (refuses and owner in imported)
             yield (fail if certain else warn)(
@@ -97,7 +132,7 @@ def requirements_are_met(
                 effect=f"`import {owner}` fails"
                 if refuses
                 else f"{owner} fails at import or where it uses `{name}`",
-                hint=f"run `{install}`, then `{check_all}`",
+                hint=remedy,
                 package=name,
                 version=have,
                 required_by=owner,

@@ -30,11 +30,13 @@ from dsdoctor.api import (
     Packages,
     PythonPath,
     Scope,
+    ScriptImports,
     Signature,
     TorchLive,
     check,
     fail,
     ok,
+    warn,
 )
 
 from ._shadowed_names import FOLLOW
@@ -77,6 +79,30 @@ def _of_pythonpath(
             yield module, path, entry
 
 
+#: Modules that torch and DeepSpeed import, besides the key modules of the environment.
+_OF_EVERY_JOB = frozenset(
+    {"filelock", "fsspec", "jinja2", "markupsafe", "mpmath", "msgpack", "networkx", "pydantic_core",
+     "sympy", "typing_extensions"}
+)  # fmt: skip
+#: Modules that Hugging Face's libraries import: a `requests.py` that nobody imports is harmless.
+_OF_HUGGING_FACE = frozenset(
+    {"PIL", "anyio", "click", "dill", "huggingface_hub", "multiprocess", "pandas", "pyarrow",
+     "regex", "requests", "rich", "xxhash", "yaml"}
+)  # fmt: skip
+_HUGGING_FACE = frozenset(
+    {"accelerate", "datasets", "diffusers", "evaluate", "huggingface_hub", "peft",
+     "sentence_transformers", "transformers", "trl"}
+)  # fmt: skip
+
+
+def _is_imported(script: ScriptImports | Missing, module: str) -> bool:
+    """Whether something in the job imports a module."""
+    if module not in _OF_HUGGING_FACE:
+        return True
+    found = () if isinstance(script, Missing) else script.found
+    return module in found or not _HUGGING_FACE.isdisjoint(found)
+
+
 def _failed(torch: TorchLive | Missing, deepspeed: DeepSpeedLive | Missing) -> ImportOutcome | None:
     """The import that failed first."""
     for live in (torch, deepspeed):
@@ -91,6 +117,7 @@ def no_file_hides_a_package(
     python_path: PythonPath | Missing,
     torch: TorchLive | Missing,
     deepspeed: DeepSpeedLive | Missing,
+    script: ScriptImports | Missing,
 ) -> Iterator[Finding]:
     """Fails for each key module that a file hides, or PYTHONPATH does and an import then fails."""
     failed = _failed(torch, deepspeed)
@@ -111,7 +138,7 @@ def no_file_hides_a_package(
     hidden = {
         module: path
         for module, path in sorted(packages.shadowed.items())
-        if not _installed_there(packages, module, path)
+        if not _installed_there(packages, module, path) and _is_imported(script, module)
     }
     if not hidden and not brought:
         yield ok()
@@ -122,9 +149,12 @@ def no_file_hides_a_package(
         instead = f"`{real}`" if real and real != path else "the installed package"
         if module in sys.stdlib_module_names:
             instead = "the module of the standard library"
-        yield fail(
+        sure = module not in _OF_EVERY_JOB | _OF_HUGGING_FACE
+        yield (fail if sure else warn)(
             f"`import {module}` imports `{path}` instead of {instead}",
-            effect="the job stops with an `ImportError` or `AttributeError` that names the package",
+            effect="the job stops with an `ImportError` or `AttributeError` that names the package"
+            if sure
+            else "a library that imports it stops, often with an error about a name of its own",
             hint=f"rename `{shown}`",
             module=module,
             shadowed_by=path,
@@ -161,8 +191,68 @@ def _half_imported(module: str) -> Signature:
     )
 
 
+#: Packages, of which none was ever a single file.
+_FOLDERS = (
+    "accelerate|asyncio|collections|concurrent|ctypes|datasets|deepspeed|diffusers|email|evaluate|http|huggingface_hub|"
+    "importlib|json|lightning|logging|multiprocessing|numpy|pandas|peft|safetensors|tokenizers|torch|"
+    "transformers|trl|unittest|urllib|wandb|xml|yaml"
+)
+
+#: Packages with a folder of their own that torch, DeepSpeed and Hugging Face's libraries import.
+_LIBRARIES = (
+    "PIL|anyio|click|dill|einops|filelock|fsspec|jinja2|msgpack|multiprocess|networkx|packaging|psutil|"
+    "pyarrow|pydantic|regex|requests|rich|sympy|xxhash|yaml"
+)
+
 SIGNATURES = (
     *OF_NAMES,
+    Signature(
+        # a folder of the job; a checkout that is installed has all its parts
+        pattern=rf"cannot import name '\w{{1,80}}' from partially initialized module '(?P<m>deepspeed|{_PACKAGES})' \(most likely due to a circular import\) \((?!\S*(?:-packages|[/\\]src|py_src)[/\\])(?P<file>\S{{1,300}}[/\\](?P=m)[/\\]__init__\.py)\)",
+        source="python 3.8-3.14 Python/ceval.c",
+        level=Level.STRONG,
+        message=_MESSAGE,
+        hint="start the job in another folder, or rename the folder of `{file}`: only a part of the package is in it",
+        examples=tuple(
+            f"ImportError: cannot import name 'x' from partially initialized module '{name}' (most likely due to a circular import) (/home/me/job/{name}/__init__.py)"
+            for name in f"deepspeed|{_PACKAGES}".split("|")
+        ),
+        not_examples=(
+            "ImportError: cannot import name 'x' from partially initialized module 'deepspeed' (most likely due to a circular import) (/env/lib/python3.11/site-packages/deepspeed/__init__.py)",
+        ),
+        masks=FOLLOW,
+    ),
+    Signature(
+        # any name: none of these packages is a single file, wherever it is installed
+        pattern=rf"cannot import name '\w{{1,80}}' from (?:partially initialized module )?'(?P<m>{_LIBRARIES})' .{{0,60}}?\((?P<file>\S{{1,300}}[/\\](?P=m)\.py)\)",
+        source="python 3.8-3.14 Python/ceval.c",
+        level=Level.STRONG,
+        message="`{file}` is imported instead of the package `{m}`",
+        examples=(
+            *(
+                f"ImportError: cannot import name 'x' from '{name}' (/home/me/project/{name}.py)"
+                for name in _LIBRARIES.split("|")
+            ),
+            "ImportError: cannot import name 'x' from partially initialized module 'yaml' (most likely due to a circular import) (/home/me/yaml.py)",
+        ),
+        not_examples=(
+            "ImportError: cannot import name 'x' from 'yaml' (/env/lib/python3.11/site-packages/yaml/__init__.py)",
+        ),
+        masks=FOLLOW,
+    ),
+    Signature(
+        pattern=rf"No module named '(?P<m>{_FOLDERS})\.[\w.]{{1,100}}'; '(?P=m)' is not a package",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py: _find_and_load_unlocked",
+        level=Level.STRONG,
+        message="A file `{m}.py` is imported instead of the package `{m}`",
+        hint="rename `{m}.py` in the folder of the script or on PYTHONPATH, and delete its `__pycache__`",
+        examples=tuple(
+            f"ModuleNotFoundError: No module named '{name}.utils'; '{name}' is not a package"
+            for name in _FOLDERS.split("|")
+        ),
+        not_examples=("No module named 'helpers.utils'; 'helpers' is not a package",),
+        masks=(*FOLLOW, "script-module-missing"),
+    ),
     *(_half_imported(name) for name in _PACKAGES.split("|")),
     Signature(
         pattern=rf"from partially initialized module '(?P<m>{_PACKAGES})' \(most likely due to a circular import\) \((?P<file>\S{{1,300}}[/\\](?P=m)\.py)\)",

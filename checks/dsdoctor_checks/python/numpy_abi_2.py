@@ -129,7 +129,7 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern=r"module 'numpy' has no attribute '(?:BUFSIZE|float_|complex_|Inf|NaN|NAN|infty|PINF|NINF|product|cumproduct|sometrue|alltrue|in1d|row_stack|trapz|sctypes|unicode_|string_|cast|obj2sctype|RankWarning|mat|round_)'|numpy\.ufunc size changed|No module named 'numpy\._core|Unable to avoid copy while creating an array",
+        pattern=r"module 'numpy' has no attribute '(?:BUFSIZE|float_|complex_|Inf|NaN|NAN|infty|PINF|NINF|product|cumproduct|sometrue|alltrue|in1d|row_stack|trapz|sctypes|unicode_|string_|cast|obj2sctype|RankWarning|mat|round_)'|numpy\.ufunc size changed|No module named 'numpy\._core(?!\._multiarray_umath')|Unable to avoid copy while creating an array",
         source=(
             "numpy 1.20-2.4 __init__.py; cython 0.29-3.1 Cython/Utility; numpy 2.0-2.4 "
             "_core/src/multiarray"
@@ -140,6 +140,7 @@ SIGNATURES = (
             "ModuleNotFoundError: No module named 'numpy._core'",
             "Unable to avoid copy while creating an array",
         ),
+        not_examples=("ModuleNotFoundError: No module named 'numpy._core._multiarray_umath'",),
         level=Level.STRONG,
         masks=("dependency-version-conflict",),
     ),

@@ -3,8 +3,8 @@
 ## Why it matters
 Trainers such as trl and peft use names of transformers, accelerate and huggingface_hub that come and go
 with the releases. Every rank stops at the import. dsdoctor tried the import lines of the script, those of
-`transformers`, `trl`, `peft`, `accelerate`, `datasets`, `diffusers` and Lightning, in the environment's
-interpreter, after torch; nothing else of the script was run.
+`transformers`, `trl`, `peft`, `accelerate`, `datasets`, `diffusers`, Lightning, pandas, scikit-learn,
+TensorBoard and similar packages, in the environment's interpreter, after torch; nothing else of the script was run.
 
 ## What to do
 Upgrade the package that the script imports from, and the one that the error names, together; or
@@ -22,6 +22,7 @@ from collections.abc import Iterator
 
 from dsdoctor.api import (
     Condition,
+    DamagedPackages,
     Finding,
     Missing,
     ModuleImports,
@@ -37,6 +38,7 @@ from dsdoctor_checks._imports import how_it_ended
 from dsdoctor_checks._pip import pip
 
 from ._modules import PACKAGES
+from .package_damaged import reported
 
 CONDITION = Condition(
     "script-import-broken",
@@ -52,8 +54,8 @@ CONDITION = Condition(
         "cxx-abi-undefined-symbol",
     ),
 )
-#: What pip calls a package whose module has another name.
-_PACKAGE = {"pytorch_lightning": "pytorch-lightning"}
+#: The part of torch that imports another package.
+_TENSORBOARD = "torch.utils.tensorboard"
 
 
 @check(CONDITION)
@@ -62,6 +64,7 @@ def imports_work(
     script: ScriptImports,
     packages: Packages,
     patient: Patient | Missing,
+    damaged: DamagedPackages | Missing,
 ) -> Iterator[Finding]:
     """Fails at the first import that fails; the script does not come to the others."""
     if not imports.names:
@@ -74,11 +77,14 @@ def imports_work(
     ]
     if not broken:
         return
+    if others := reported(damaged):
+        yield skip(f"package-damaged reports {others}")
+        return
     name = min(broken, key=lambda one: script.names[one])
     module, _, attribute = name.partition(":")
     statement = f"from {module} import {attribute}" if attribute else f"import {module}"
     root = module.partition(".")[0]
-    package = _PACKAGE.get(root, root)
+    package = "tensorboard" if module.startswith(_TENSORBOARD) else PACKAGES.get(root, root)
     outcome = imports.names[name]
     version = packages.version(package)
     lacking = re.search(r"No module named '([A-Za-z]\w*)", outcome.message or "")

@@ -146,6 +146,17 @@ SIGNATURES = (
         for name, package in BUILT.items()
     ),
     Signature(
+        pattern=r"You need to install `(?P<package>[\w-]{1,40})` in order to use \w{1,40} optimizers",
+        source="transformers 4.39-5.24 trainer.py, trainer_optimizer.py",
+        level=Level.CERTAIN,
+        message="The optimizer that is chosen needs `{package}`, which is not installed",
+        hint="run `python -m pip install {package}`, or choose another optimizer (`--optim adamw_torch`)",
+        examples=(
+            "ImportError: You need to install `bitsandbytes` in order to use bitsandbytes optimizers: `pip install -U bitsandbytes`",
+        ),
+        not_examples=("You need to install `x` in order to use them",),
+    ),
+    Signature(
         pattern=r"^ModuleNotFoundError: No module named 'apex(?:\.\w+)*'$",
         source="python 3.6-3.14 Lib/importlib/_bootstrap.py; apex README",
         level=Level.STRONG,

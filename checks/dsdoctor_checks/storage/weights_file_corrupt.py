@@ -16,7 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Checkpoint, Condition, Finding, Scope, check, fail, ok
+from dsdoctor.api import (
+    Checkpoint,
+    Condition,
+    Finding,
+    Missing,
+    Scope,
+    ScriptPaths,
+    check,
+    fail,
+    ok,
+    skip,
+)
 
 from . import _weights_file_corrupt_signatures
 
@@ -26,8 +37,16 @@ _SHOWN = 3
 
 
 @check(CONDITION)
-def files_are_whole(checkpoint: Checkpoint) -> Iterator[Finding]:
+def files_are_whole(
+    checkpoint: Checkpoint | Missing, script: ScriptPaths | Missing
+) -> Iterator[Finding]:
     """Judges each file without loading it; with `--deep` also its checksums."""
+    if isinstance(script, ScriptPaths) and script.pointers:
+        yield _pointers(script)
+    if isinstance(checkpoint, Missing):
+        if not isinstance(script, ScriptPaths) or not script.pointers:
+            yield skip(checkpoint.detail)
+        return
     if checkpoint.error is not None:
         return
     bad = [file for file in checkpoint.files if file.problem]
@@ -49,6 +68,20 @@ def files_are_whole(checkpoint: Checkpoint) -> Iterator[Finding]:
         checkpoint=checkpoint.path,
         files={file.name: file.problem for file in bad},
         sizes={file.name: file.size for file in bad},
+    )
+
+
+def _pointers(script: ScriptPaths) -> Finding:
+    first, others = script.pointers[0], len(script.pointers) - 1
+    more = {0: "", 1: "; another file is one too"}.get(others, f"; {others} other files are too")
+    folder = first.path.rpartition("/")[0] or "."
+    return fail(
+        f"`{first.path}`, which {first.read_by} loads, is a Git LFS pointer, not the file itself{more}",
+        effect="every rank stops when it loads the model, for example with `header too large` or"
+        " `invalid load key, 'v'`",
+        hint=f"run `git lfs install && git lfs pull` in `{folder}`, or download the model with `hf download`",
+        files=[one.path for one in script.pointers],
+        read_by=first.read_by,
     )
 
 

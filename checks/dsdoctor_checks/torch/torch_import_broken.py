@@ -16,14 +16,18 @@ that contains the environment.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dsdoctor.api import (
     Condition,
+    DamagedPackages,
     Finding,
+    ImportOutcome,
     Level,
     LibraryPath,
     Missing,
+    Packages,
     Resources,
     Scope,
     Signature,
@@ -37,6 +41,12 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._killed import killed, shortage
 
+from ..python._util import (  # noqa: TID252  # families of one pack share it
+    normalized,
+    plainly_met,
+)
+from ..python.package_damaged import described, reported  # noqa: TID252
+
 CONDITION = Condition(
     "torch-import-broken",
     id="DSD303",
@@ -45,6 +55,7 @@ CONDITION = Condition(
     fixes=("install-torch-build",),
     narrower=(
         "account-unknown",
+        "variable-refused",
         "glibc-too-old",
         "libstdcxx-too-old",
         "cuda-runtime-lib-mismatch",
@@ -53,8 +64,10 @@ CONDITION = Condition(
         "cudnn-mismatch",
         "module-shadowed-by-cwd",
         "ld-library-path-shadows-torch",
+        "compiled-extension-broken",
     ),
 )
+_OF_A_MODULE = ("ImportError", "ModuleNotFoundError")
 _REINSTALL = "reinstall torch with its `nvidia-*` wheels in a new environment"
 _FIRST_LINE = "every rank exits at its first line"
 
@@ -89,12 +102,30 @@ def _stated(kind: str, words: str) -> tuple[str, str, str]:
     )
 
 
+def _requirement_named(outcome: ImportOutcome, packages: Packages | Missing) -> str:
+    """The package whose lack or release the error is about, and which torch requires; "" = none.
+
+    Reinstalling torch is not the remedy then.
+    """
+    if isinstance(packages, Missing) or outcome.error_type not in _OF_A_MODULE:
+        return ""
+    for text in packages.requires.get("torch", ()):
+        found = re.match(r"\s*([\w.-]+)", text)
+        name = normalized(found[1]) if found else ""
+        named = re.search(rf"'{re.escape(name.replace('-', '_'))}[.']", outcome.message or "")
+        if name and named and "extra ==" not in text and not plainly_met(text, packages):
+            return name
+    return ""
+
+
 @check(CONDITION)
 def torch_imports(
     torch: TorchBuild,
     live: TorchLive,
     library_path: LibraryPath | Missing,
     resources: Resources | Missing,
+    packages: Packages | Missing,
+    damaged: DamagedPackages | Missing,
 ) -> Iterator[Finding]:
     """Judges the import in a child process of the environment's interpreter."""
     outcome = live.imported
@@ -106,10 +137,20 @@ def torch_imports(
     if killed(outcome):
         yield shortage(outcome, "torch", resources)
         return
+    if name := _requirement_named(outcome, packages):
+        yield skip(f"torch requires another `{name}`: dependency-version-conflict reports that")
+        return
+    if others := reported(damaged):
+        yield skip(f"package-damaged reports {others}")
+        return
     kind = outcome.error_type or "error"
     lines = (outcome.message or live.died or "").strip().splitlines()
     words = lines[-1].rstrip(".") if lines else "no message"
     message, effect, hint = _stated(kind, words)
+    own = () if isinstance(damaged, Missing) else damaged.packages
+    if own:
+        message += f"; {described(own[0])}"
+        hint = f"check that the file system is not full, then {_REINSTALL}"
     entries = list(library_path.entries) if isinstance(library_path, LibraryPath) else []
     finding = fail(
         message,

@@ -43,6 +43,8 @@ from dsdoctor_checks._util import (
     capabilities,
     hint_to_install,
     holds_no_job,
+    is_version,
+    pair,
 )
 from dsdoctor_checks.torch._builds import (
     NEWEST,
@@ -61,6 +63,12 @@ CONDITION = Condition(
     fixes=("install-torch-build",),
     narrower=("env-not-activated",),
 )
+
+
+def interrupted(packages: Packages | Missing) -> str | None:
+    """The torch that pip was replacing when it was killed; None = nothing shows that."""
+    left = None if isinstance(packages, Missing) else packages.remnants.get("torch")
+    return left if left and is_version(left) else None
 
 
 @check(CONDITION)
@@ -88,13 +96,15 @@ def torch_is_installed(
         where = f"{kind} `{patient.prefix}`" if kind else f"`{patient.executable}`"
         python = patient.executable
         evidence = {"prefix": patient.prefix, "chosen_by": patient.chosen_by}
+    left = interrupted(packages)
     driver = driver_of(kernel, nvml, lib)
     wanted = set(capabilities(gpus, live, run, env).values())
     build = None
     if driver or wanted:
-        build = choose(NEWEST, driver, wanted, machine_of(os), python_of(patient))
+        build = choose(pair(left) or NEWEST, driver, wanted, machine_of(os), python_of(patient))
     force = "--force-reinstall " if torch.error is not None else ""
-    install = pip(patient, packages, f"install {force}torch")
+    release = f"=={left.partition('+')[0]}" if left else ""
+    install = pip(patient, packages, f"install {force}torch{release}")
     if build:
         install = build.command(None, patient, packages, damaged=torch.error is not None)
     if torch.error is not None:
@@ -110,6 +120,7 @@ def torch_is_installed(
         return
     amd = amd_gpus(os, kernel)
     hint = hint_to_install(patient, install)
+    replaced = None if isinstance(patient, Missing) else patient.left_by_python
     none_fit = build is None and bool(driver or wanted)
     if none_fit and install in hint:
         hint = none_fits(driver, wanted, machine_of(os), python_of(patient))
@@ -117,13 +128,19 @@ def torch_is_installed(
         evidence["amd_gpus"] = str(amd)
         hint = f"install {ROCM_BUILD}, into the environment that the job uses"
     missing = fail(
-        f"torch is not installed in {where}",
+        f"torch is not installed in {where}: pip was interrupted while it replaced torch {left}"
+        if left
+        else f"torch is not installed in {where} for this Python, but for Python {replaced}"
+        if replaced
+        else f"torch is not installed in {where}",
         effect="DeepSpeed cannot be imported",
         hint=hint,
         python=python,
+        interrupted=left,
         **evidence,
     )
-    yield without_fix(missing) if amd or none_fit or holds_no_job(patient) else missing
+    by_hand = amd or none_fit or replaced or holds_no_job(patient)
+    yield without_fix(missing) if by_hand else missing
 
 
 HINT = (

@@ -46,6 +46,8 @@ class Patient(Fact, frozen=True, kw_only=True):
         sys_path: its sys.path.
         bin_dir: folder of its scripts (`bin` of a venv).
         made_by_uv: `uv venv` made this environment.
+        left_by_python: the Python (`3.10`) for which torch lies in this venv, if it is another: the
+            interpreter was replaced. None = there is none.
     """
 
     executable: str
@@ -61,6 +63,7 @@ class Patient(Fact, frozen=True, kw_only=True):
     sys_path: tuple[str, ...] = ()
     bin_dir: str | None = None
     made_by_uv: bool = False
+    left_by_python: str | None = None
 
 
 class Package(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,12 +90,15 @@ class Packages(Fact, frozen=True, kw_only=True):
         origins: key module to the file that `import` would load; "" = not found.
         shadowed: key module to the file in the working folder or script folder that hides it.
         requires: requirement strings of key packages, by normalized name.
+        remnants: packages that pip moved away and did not put back, because it was killed: version
+            by normalized name.
     """
 
     packages: dict[str, Package] = {}
     origins: dict[str, str] = {}
     shadowed: dict[str, str] = {}
     requires: dict[str, tuple[str, ...]] = {}
+    remnants: dict[str, str] = {}
 
     def version(self, name: str) -> str | None:
         """Version of a distribution; None if it is not installed."""
@@ -300,6 +306,36 @@ class ModuleImports(Fact, frozen=True, kw_only=True):
 
     outcomes: dict[str, ImportOutcome] = {}
     names: dict[str, ImportOutcome] = {}
+
+
+class DamagedPackage(msgspec.Struct, frozen=True, kw_only=True):
+    """An installed distribution whose files are not those that were installed.
+
+    Attributes:
+        name: normalized.
+        version: in its metadata.
+        missing: code that was installed and does not exist, relative to site-packages.
+        empty: code of 0 bytes that was installed with more.
+        cut: compiled files of another size, and source files that begin with a NUL byte.
+        files: how many there are; at most 20 of each kind are listed.
+    """
+
+    name: str
+    version: str
+    missing: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
+    cut: tuple[str, ...] = ()
+    files: int = 0
+
+
+class DamagedPackages(Fact, frozen=True, kw_only=True):
+    """Packages of an import that failed, as far as their files differ from those installed.
+
+    Attributes:
+        packages: those with damaged files; none if all imports worked, since none is read then.
+    """
+
+    packages: tuple[DamagedPackage, ...] = ()
 
 
 class Launcher(msgspec.Struct, frozen=True, kw_only=True):

@@ -147,12 +147,14 @@ class ScriptPaths(Fact, frozen=True, kw_only=True):
         folder: working directory of the command.
         missing: those that do not exist.
         uncached: models and data sets of the hub that it loads by name and that no cache holds.
+        pointers: files in a folder of a model that it loads that are pointers of Git LFS.
     """
 
     script: str
     folder: str = ""
     missing: tuple[MissingPath, ...] = ()
     uncached: tuple[UncachedName, ...] = ()
+    pointers: tuple[MissingPath, ...] = ()
 
 
 class TrainingJob(Fact, frozen=True, kw_only=True):

@@ -65,6 +65,17 @@ KEY_PACKAGES = (
     "torch", "deepspeed", "transformers", "accelerate", "peft", "trl", "datasets", "bitsandbytes",
     "flash-attn", "numpy", "pandas", "pydantic", "triton", "torchvision", "torchaudio", "xformers",
 )  # fmt: skip
+#: Further modules that those import as they start: what torch 2.13, DeepSpeed 0.19, transformers
+#: 5.24, datasets 5.2, accelerate 1.15 and trl 1.16 have loaded after `import`, 2026-11-30, and what
+#: older releases of them did (requests, click).
+LIBRARY_MODULES = frozenset(
+    (
+        "PIL", "anyio", "click", "dill", "filelock", "fsspec", "huggingface_hub", "jinja2",
+        "markupsafe", "mpmath", "msgpack", "multiprocess", "networkx", "pandas", "pyarrow",
+        "pydantic_core", "regex", "requests", "rich", "sympy", "typing_extensions", "xxhash",
+        "yaml",
+    )
+)  # fmt: skip
 #: Parts of the standard library that no training job imports: a file of that name is harmless.
 HARMLESS = frozenset(
     (
@@ -155,12 +166,27 @@ def read_patient(path: list[str]) -> dict[str, Any]:
         "base_prefix": sys.base_prefix,
         "kind": kind,
         "made_by_uv": _made_by_uv(sys.prefix),
+        "left_by_python": _left_by_python(sys.prefix) if kind == "venv" else None,
         "user_site": site.getusersitepackages() if site.ENABLE_USER_SITE else None,
         "include_dir": include,
         "has_headers": bool(include) and os.path.isfile(os.path.join(include, "Python.h")),
         "sys_path": path,
         "bin_dir": sysconfig.get_path("scripts"),
     }
+
+
+def _left_by_python(prefix: str) -> str | None:
+    """The other Python for which torch lies in a venv, as after an upgrade of its interpreter."""
+    own = "python%d.%d" % sys.version_info[:2]
+    try:
+        names = sorted(os.listdir(os.path.join(prefix, "lib")))
+    except OSError:
+        return None
+    for name in names:
+        torch = os.path.join(prefix, "lib", name, "site-packages", "torch", "__init__.py")
+        if re.match(r"python\d+\.\d+$", name) and name != own and os.path.isfile(torch):
+            return name[len("python") :]
+    return None
 
 
 def _made_by_uv(prefix: str) -> bool:
@@ -230,11 +256,15 @@ def read_packages(path: list[str]) -> dict[str, Any]:
     """All distributions; of several with one name, the first on sys.path, as for imports."""
     found: dict[str, dict[str, Any]] = {}
     source_trees = []
+    remnants: dict[str, str] = {}
     for folder in folders(path):
         try:
             entries = sorted(os.listdir(folder))
         except OSError:
             continue
+        for entry in entries:
+            if entry.startswith("~") and entry.endswith(".dist-info"):
+                remnants.update(remnant(os.path.join(folder, entry)))
         source = "setup.py" in entries or "pyproject.toml" in entries
         for entry in entries:
             known = distribution(folder, entry)
@@ -255,7 +285,21 @@ def read_packages(path: list[str]) -> dict[str, Any]:
             requires[name] = header(headers(found[name]["meta"]), "Requires-Dist")
     for row in found.values():
         del row["meta"]
-    return {"packages": found, "requires": requires}
+    for name in set(remnants) & set(found):  # installed again since: what is left is harmless
+        del remnants[name]
+    return {"packages": found, "requires": requires, "remnants": remnants}
+
+
+def remnant(path: str) -> dict[str, str]:
+    """Name and version of a package that pip moved out of the way and never removed.
+
+    pip 9-26 moves a folder to a name that begins with `~` while it replaces a package, and back if
+    that fails: `AdjacentTempDirectory` in utils/temp_dir.py. Who kills it in between is left
+    without the package.
+    """
+    text = headers(path)
+    name, version = header(text, "Name")[:1], header(text, "Version")[:1]
+    return {normalized(name[0]): version[0]} if name and version else {}
 
 
 def add(found: dict[str, dict[str, Any]], row: dict[str, Any]) -> None:
@@ -363,7 +407,7 @@ def read_modules(path: list[str], finders: dict[str, str]) -> dict[str, Any]:
             entries = []
         standard = standard_modules()
         for name in sorted({entry.split(".")[0] for entry in entries}):
-            if name not in standard and name not in origins:
+            if name not in standard and name not in origins and name not in LIBRARY_MODULES:
                 continue
             file = module_in(here, name, endings)
             if file is None or on_purpose(name, file, here, entries):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Package, Packages
+from dsdoctor.api import LaunchCommand, Package, Packages, ScriptImports
+from dsdoctor.testing import judge
 from dsdoctor_checks.config import monitor_package_missing
 from tests.checks import machines as m
 from tests.checks.config.rows import config, statuses
@@ -29,4 +30,31 @@ def test_monitor_package(section: str, installed: dict[str, str], status: str) -
     check = monitor_package_missing.monitors_are_installed.function
     for enabled, expected in (("true", status), ("false", "ok")):
         text = '{"%s": {"enabled": %s}}' % (section, enabled)  # noqa: UP031  # braces in JSON
-        assert statuses(check(config(text), packages, m.ABSENT)) == expected
+        assert statuses(check(config(text), packages, m.ABSENT, m.ABSENT, m.ABSENT)) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "found", "installed", "expected"),
+    [
+        pytest.param(("--report_to", "wandb"), ("transformers",), (), "fail", id="absent"),
+        pytest.param(("--report-to=mlflow",), ("trl",), (), "fail", id="a trainer of trl"),
+        pytest.param(("--report_to", "wandb"), ("transformers",), ("wandb",), "skip", id="there"),
+        pytest.param(
+            ("--report_to", "tensorboard"), ("transformers",), ("tensorboardx",), "skip", id="other"
+        ),
+        pytest.param(("--report_to", "none"), ("transformers",), (), "skip", id="switched off"),
+        pytest.param(("--report_to", "all"), ("transformers",), (), "skip", id="what is there"),
+        pytest.param(("--report_to", "wandb"), ("torch",), (), "skip", id="a script of its own"),
+    ],
+)
+def test_tracker_of_the_trainer(
+    words: tuple[str, ...], found: tuple[str, ...], installed: tuple[str, ...], expected: str
+) -> None:
+    names = ("transformers", *installed)
+    judged = judge(
+        monitor_package_missing.monitors_are_installed,
+        packages=Packages(packages={name: Package(name=name, version="5.0") for name in names}),
+        launch_command=LaunchCommand(script="train.py", script_args=words),
+        script_imports=ScriptImports(script="train.py", found=found),
+    )
+    assert judged.status == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import CudaToolkits, DeepSpeedInstall, Gpus, RunNeeds
+from dsdoctor.api import CudaToolkits, DeepSpeedInstall, Gpus, Packages, RunNeeds
 from dsdoctor.testing import judge
 from dsdoctor_checks.ops import build_dependency_missing
 from tests.checks import machines as m
@@ -64,3 +64,25 @@ def test_the_stub_of_conda_is_elsewhere() -> None:
     )
     (row,) = result.bad
     assert "`export LIBRARY_PATH=/opt/env/lib/stubs`" in row.hint
+
+
+@pytest.mark.parametrize(
+    ("origin", "run", "expected"),
+    [
+        pytest.param("", m.OFFLOAD, "fail", id="an op is built and setuptools is missing"),
+        pytest.param("/env/setuptools/__init__.py", m.OFFLOAD, "skip", id="it is installed"),
+        pytest.param("", RunNeeds(config={}), "skip", id="no op is built"),
+        pytest.param("", RunNeeds(), "skip", id="no config"),
+    ],
+)
+def test_setuptools(origin: str, run: RunNeeds, expected: str) -> None:
+    result = judge(
+        build_dependency_missing.driver_can_be_linked,
+        torch_build=m.torch(),
+        run_needs=run,
+        deep_speed_install=NOW,
+        packages=Packages(origins={"setuptools": origin}),
+    )
+    assert result.status == expected
+    for row in result.bad:
+        assert "pip install setuptools" in row.hint

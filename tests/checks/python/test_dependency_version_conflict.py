@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from dsdoctor.api import ScriptImports
+from dsdoctor.api import Package, PythonPath, ScriptImports
 from dsdoctor.testing import judge
 from dsdoctor_checks.python import dependency_version_conflict
 from dsdoctor_checks.python._util import plainly_met
@@ -140,3 +140,46 @@ def test_what_transformers_checks_when_it_is_imported(
         "script_imports": ScriptImports(script="train.py", found=found),
     }
     assert judge(dependency_version_conflict.requirements_are_met, **facts).status == expected
+
+
+@pytest.mark.parametrize(
+    ("location", "entries", "site", "hint"),
+    [
+        pytest.param("/env/lib", (), None, "-m pip install 'numpy>=2'`", id="of the environment"),
+        pytest.param(
+            "/tools", ("/x", "/tools/"), None, "remove `/tools/` from PYTHONPATH", id="PYTHONPATH"
+        ),
+        pytest.param(
+            "/home/me/.local/lib", (), "/home/me/.local/lib", "PYTHONNOUSERSITE=1", id="user site"
+        ),
+    ],
+)
+def test_the_hint_fits_the_place_from_which_it_is_imported(
+    location: str, entries: tuple[str, ...], site: str | None, hint: str
+) -> None:
+    old = Package(name="numpy", version="1.26.4", location=location)
+    installed = packages(torch="2.13.0")
+    (finding,) = judge(
+        dependency_version_conflict.requirements_are_met,
+        packages=msgspec.structs.replace(
+            installed,
+            packages={**installed.packages, "numpy": old},
+            requires={"torch": ("numpy>=2",)},
+        ),
+        patient=patient(user_site=site),
+        python_path=PythonPath(entries=entries),
+    ).bad
+    assert hint in finding.hint
+
+
+def test_a_package_that_pip_was_replacing() -> None:
+    installed = packages(deepspeed="0.19.8")
+    (finding,) = judge(
+        dependency_version_conflict.requirements_are_met,
+        packages=msgspec.structs.replace(
+            installed, requires={"deepspeed": ("numpy",)}, remnants={"numpy": "2.4.6"}
+        ),
+        patient=patient(),
+        deep_speed_live=deepspeed_live("No module named 'numpy'"),
+    ).bad
+    assert "pip was interrupted while it replaced numpy 2.4.6" in finding.message

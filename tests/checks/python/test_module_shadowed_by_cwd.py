@@ -13,6 +13,7 @@ from dsdoctor.api import (
     Package,
     Packages,
     PythonPath,
+    ScriptImports,
     TorchLive,
 )
 from dsdoctor.testing import judge
@@ -106,3 +107,23 @@ def test_the_standard_library_has_each_name(module: str) -> None:
     found = importlib.import_module(module)
     assert [name for name in _shadowed_names.STANDARD[module] if not hasattr(found, name)] == []
     assert module not in sys.builtin_module_names  # nothing can hide these
+
+
+@pytest.mark.parametrize(
+    ("module", "found", "expected"),
+    [
+        pytest.param("filelock", (), "warn", id="torch imports it"),
+        pytest.param("yaml", ("torch", "datasets"), "warn", id="datasets imports it"),
+        pytest.param("yaml", ("torch",), "ok", id="nobody imports it"),
+        pytest.param("requests", ("requests",), "warn", id="the script imports it"),
+    ],
+)
+def test_a_file_named_after_a_library_of_the_job(
+    module: str, found: tuple[str, ...], expected: str
+) -> None:
+    judged = judge(
+        module_shadowed_by_cwd.no_file_hides_a_package,
+        packages=Packages(shadowed={module: f"/job/{module}.py"}),
+        script_imports=ScriptImports(script="train.py", found=found),
+    )
+    assert judged.status == expected

@@ -12,7 +12,7 @@ from dsdoctor.host import LocalHost
 from dsdoctor.probes.command_line import parse_command
 from dsdoctor.probes.script_paths import script_paths
 from dsdoctor.testing import assert_fail, judge, read
-from dsdoctor_checks.storage import path_missing
+from dsdoctor_checks.storage import path_missing, weights_file_corrupt
 from tests.checks.machines import ABSENT
 from tests.support.command import clean_environment
 
@@ -92,3 +92,40 @@ def test_the_first_is_named() -> None:
         "`a` (line 3 of `t.py`) does not exist in `/w`; another file is missing too"
     )
     assert judged(script="t.py").status == "ok"
+
+
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4665a5ea\nsize 12345678\n"
+LOADS = "from transformers import AutoModel\nm = AutoModel.from_pretrained('./model')"
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "content", "expected"),
+    [
+        pytest.param(LOADS, "torchrun t.py", POINTER, ["./model/a.safetensors"], id="script"),
+        pytest.param(
+            "import sys", "torchrun t.py --model_name_or_path model", POINTER,
+            ["model/a.safetensors"], id="option",
+        ),
+        pytest.param(LOADS, "torchrun t.py", "weights", [], id="real weights"),
+        pytest.param("import sys", "torchrun t.py", POINTER, [], id="nobody loads it"),
+    ],
+)  # fmt: skip
+def test_pointers_of_git_lfs(
+    tmp_path: Path, text: str, command: str, content: str, expected: list[str]
+) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/config.json").write_text("{}")
+    (tmp_path / "model/a.safetensors").write_text(content)
+    found = asked(tmp_path, text, command)
+    assert isinstance(found, ScriptPaths)
+    assert [one.path for one in found.pointers] == expected
+
+
+def test_a_pointer_is_no_weights_file() -> None:
+    pointer = MissingPath(path="./model/a.safetensors", read_by="line 2 of `t.py`")
+    (finding,) = judge(
+        weights_file_corrupt.files_are_whole,
+        script_paths=ScriptPaths(script="t.py", pointers=(pointer, pointer)),
+    ).bad
+    assert "`./model/a.safetensors`, which line 2 of `t.py` loads" in finding.message
+    assert "git lfs pull` in `./model`" in finding.hint

@@ -2,15 +2,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from dsdoctor import judge as judging
 from dsdoctor import packs
-from dsdoctor.api import ImportOutcome, Resources, Status, TorchBuild, TorchLive
+from dsdoctor.api import ImportOutcome, Packages, Resources, Status, TorchBuild, TorchLive
 from dsdoctor.model.snapshot import of
 from dsdoctor.testing import judge
 from dsdoctor_checks.torch import torch_import_broken
 from tests.checks import machines as m
+from tests.checks.python.support import packages
 
 CHECK = torch_import_broken.torch_imports
 
@@ -137,3 +139,65 @@ def test_the_error_of_the_import_tells_the_cause(message: str, condition: str) -
     report = judging.judge(of(facts), list(REGISTRY), REGISTRY)
     failed = {one.condition for one in report.findings if one.status is Status.FAIL}
     assert failed == {condition}
+
+
+OLD = packages(torch="2.13.0", typing_extensions="4.5.0")
+NO_NAME = "cannot import name 'TypeIs' from 'typing_extensions' (/env/typing_extensions.py)"
+
+
+@pytest.mark.parametrize(
+    ("installed", "kind", "words", "expected"),
+    [
+        pytest.param(OLD, "ImportError", NO_NAME, "skip", id="the package it names is too old"),
+        pytest.param(
+            packages(torch="2.13.0"),
+            "ModuleNotFoundError",
+            "No module named 'typing_extensions'",
+            "skip",
+            id="the package it names is missing",
+        ),
+        pytest.param(
+            OLD, "OSError", "libtorch_cpu.so: file too short", "fail", id="another reason"
+        ),
+        pytest.param(
+            OLD, "ImportError", "cannot import name 'x' from 'jinja2'", "fail", id="another package"
+        ),
+        pytest.param(
+            packages(torch="2.13.0", typing_extensions="4.16.0"),
+            "ImportError",
+            NO_NAME,
+            "fail",
+            id="the requirement is met",
+        ),
+    ],
+)
+def test_a_package_that_torch_requires_is_reported_as_such(
+    installed: Packages, kind: str, words: str, expected: str
+) -> None:
+    needs: dict[str, tuple[str, ...]] = {
+        "torch": ("typing-extensions>=4.10.0", "jinja2", "opt-einsum; extra == 'opt'")
+    }
+    if "jinja2" in words:
+        needs["torch"] = ("typing-extensions>=4.10.0",)
+    outcome = ImportOutcome(ok=False, error_type=kind, message=words)
+    judged = judge(
+        CHECK,
+        torch_build=m.torch(),
+        torch_live=TorchLive(imported=outcome),
+        packages=msgspec.structs.replace(installed, requires=needs),
+    )
+    assert judged.status == expected
+
+
+def test_a_numpy_of_another_python_is_not_torchs_fault() -> None:
+    words = (
+        "The following compiled module files exist, but seem incompatible\n"
+        "  * _multiarray_umath.cpython-312-x86_64-linux-gnu.so\n"
+        "Original error was: No module named 'numpy._core._multiarray_umath'"
+    )
+    outcome = ImportOutcome(ok=False, error_type="ImportError", message=words)
+    registry = packs.load(builtin_only=True)
+    report = judging.judge(of([m.torch(), TorchLive(imported=outcome)]), list(registry), registry)
+    failed = {one.condition for one in report.findings if one.status is Status.FAIL}
+    assert "compiled-extension-broken" in failed
+    assert not failed & {"torch-import-broken", "numpy-abi-2"}

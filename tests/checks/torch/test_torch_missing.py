@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dsdoctor.api import Patient, TorchBuild
+from dsdoctor.api import Packages, Patient, TorchBuild
 from dsdoctor.testing import judge
 from dsdoctor_checks.torch import torch_missing
 from tests.checks import machines as m
@@ -41,6 +41,26 @@ CHECK = torch_missing.torch_is_installed
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
     assert judge(CHECK, **facts).statuses == expected
+
+
+@pytest.mark.parametrize(
+    ("left", "words", "hint"),
+    [
+        pytest.param(
+            "2.13.0+cpu", ": pip was interrupted while", "torch==2.13.0`", id="interrupted"
+        ),
+        pytest.param("1 --index-url=x", "python`", "install torch`", id="not a version"),
+    ],
+)
+def test_pip_was_killed_while_it_replaced_torch(left: str, words: str, hint: str) -> None:
+    (finding,) = judge(
+        CHECK,
+        torch_build=TorchBuild(),
+        packages=Packages(remnants={"torch": left}),
+        patient=Patient(executable="/py/bin/python", chosen_by="--python", version="3.11.7"),
+    ).findings
+    assert words in finding.message
+    assert hint in finding.hint
 
 
 def test_the_hint_names_a_build_that_the_driver_supports() -> None:
@@ -91,3 +111,14 @@ def test_a_damaged_torch_is_installed_again_with_pip_where_no_fix_is_offered() -
     torch = TorchBuild(error="version.py is missing")
     (finding,) = judge(CHECK, torch_build=torch, patient=bare).findings
     assert finding.hint == "run `/usr/local/bin/python3 -m pip install --force-reinstall torch`"
+
+
+def test_the_packages_of_the_venv_are_those_of_another_python() -> None:
+    upgraded = Patient(
+        executable="/v/bin/python", chosen_by="VIRTUAL_ENV", version="3.11.7", prefix="/v",
+        kind="venv", left_by_python="3.10",
+    )  # fmt: skip
+    (finding,) = judge(CHECK, torch_build=TorchBuild(), patient=upgraded).findings
+    assert "not installed in the venv `/v` for this Python, but for Python 3.10" in finding.message
+    assert "create the environment again with Python 3.10" in finding.hint
+    assert finding.by_hand is True

@@ -42,9 +42,10 @@ LIBRARY = (
 #: What torch.compile generates: the folder has the letters of the file that follow `c` (torch
 #: 2.0-2.13 _inductor/codecache.py).
 INDUCTOR = lazy(r"[\\/](?P<two>[a-z2-7]{2})[\\/]c(?P=two)[a-z2-7]{40,60}\.py$")
-#: What CPython generates for the classes of dataclasses.py and for named tuples.
+#: What CPython generates for the classes of dataclasses.py and for named tuples (a lambda).
 GENERATED = lazy(
-    r'^\s*File "<string>", line \d{1,9}, in (?:\w{1,60}\.)?__(?:init|new|eq|hash)__\s*$'
+    r'^\s*File "<string>", line \d{1,9}, in '
+    r"(?:(?:\w{1,60}\.)?__(?:init|new|eq|hash)__|<lambda>)\s*$"
 )
 HEADS = ("Traceback (most recent call last)", "Original Traceback")
 

@@ -179,7 +179,7 @@ def _own_place(error: Error) -> tuple[str, int]:
     own = (
         (frame.file, frame.line)
         for frame in reversed(error.frames)
-        if frame.line and not in_library(frame.file)
+        if frame.line and not in_library(frame.file) and frame.file != "<string>"
     )
     return next(own, ("", 0)) if error.traced else ("", 0)
 

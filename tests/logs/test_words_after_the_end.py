@@ -261,3 +261,46 @@ def test_the_drivers_assertion_about_a_lost_gpu() -> None:
     other = line.format(words="Requested object not found", name="NV_ERR_OBJECT_NOT_FOUND")
     assert said(lost) == "gpu-hardware-fault"
     assert said(other) == "clean"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "unused", "pieces"),
+    [
+        ("512.00 MiB", "6.77 GiB", True),
+        ("2.00 GiB", "5.01 GiB", True),
+        ("2.00 GiB", "1.01 GiB", False),
+        ("7.34 GiB", "6.77 GiB", False),
+        ("64.00 MiB", "705.47 MiB", False),
+    ],
+)
+def test_memory_that_is_there_but_in_pieces(wanted: str, unused: str, pieces: bool) -> None:
+    error = (
+        f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {wanted}. GPU 0 has a total"
+        " capacity of 23.69 GiB of which 5.25 MiB is free. Including non-PyTorch memory, this"
+        " process has 18.43 GiB memory in use. Of the allocated memory 11.14 GiB is allocated by"
+        f" PyTorch, and {unused} is reserved by PyTorch but unallocated. If reserved but"
+        " unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+        " to avoid fragmentation."
+    )
+    (cause,) = read(raised(error, "/work/train.py:9 main", f"{SITE}/torch/x.py:1 run")).causes
+    assert cause.condition == "gpu-oom"
+    assert ("expandable_segments" in cause.hint) == pieces
+
+
+def test_a_worker_that_ended_by_itself_needs_no_memory() -> None:
+    worker = "RuntimeError: DataLoader worker (pid 7) exited unexpectedly"
+    (cause,) = read(f"{worker} with exit code 1. Details are lost\n").causes
+    assert "exit code 1" in cause.message
+    assert "memory" not in cause.hint
+    (cause,) = read(f"{worker}\n").causes
+    assert "memory" in cause.hint
+
+
+def test_what_eval_generates_is_no_place() -> None:
+    places = (f"{SITE}/x.py:3 read", "<string>:1 <lambda>")
+    found = read(f"{STEPS}{raised('KeyboardInterrupt', *places)}").first_error
+    assert found is not None
+    assert found.file == "train.log"
+    found = read(f"{STEPS}{raised('KeyError: 1', '/work/train.py:9 main', *places)}").first_error
+    assert found is not None
+    assert (found.file, found.line) == ("/work/train.py", 9)

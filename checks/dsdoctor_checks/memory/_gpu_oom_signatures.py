@@ -56,9 +56,37 @@ HELD_BY_OTHERS = Signature(
     " ranks of this job, give each its own GPU (`torch.cuda.set_device` with `LOCAL_RANK`)",
 )
 
+_HOLDS = r"(?:(?! and ).){0,400} and "
+#: The pool holds more that nothing uses than the allocation asked for, but in pieces.
+IN_PIECES = Signature(
+    pattern=(
+        rf"CUDA out of memory\. Tried to allocate (?:\d{{1,4}}\.\d\d MiB\.{_HOLDS}(?:[2-9]|\d{{2,4}})"
+        rf"|[12]\.\d\d GiB\.{_HOLDS}(?:[4-9]|\d{{2,4}})|[3-6]\.\d\d GiB\.{_HOLDS}(?:[89]|\d{{2,4}})"
+        rf"|[7-9]\.\d\d GiB\.{_HOLDS}\d{{2,4}})\.\d\d GiB is reserved by PyTorch but unallocated"
+    ),
+    source="torch 2.1-2.13 c10/cuda/CUDACachingAllocator.cpp",
+    examples=tuple(
+        f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {wanted}. GPU 0 has a total capacity of 23.69 GiB of which 5.25 MiB is free. Including non-PyTorch memory, this process has 18.43 GiB memory in use. Of the allocated memory 11.14 GiB is allocated by PyTorch, and {unused} is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation."
+        for wanted, unused in (
+            ("734.00 MiB", "6.77 GiB"),
+            ("2.00 GiB", "4.01 GiB"),
+            ("3.50 GiB", "8.77 GiB"),
+            ("9.00 GiB", "12.77 GiB"),
+        )
+    ),
+    not_examples=(
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 7.34 GiB. GPU 0 has a total capacity of 23.69 GiB of which 5.25 GiB is free. Of the allocated memory 11.14 GiB is allocated by PyTorch, and 6.77 GiB is reserved by PyTorch but unallocated.",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 64.00 MiB. Of the allocated memory 62.82 GiB is allocated by PyTorch, and 1.47 GiB is reserved by PyTorch but unallocated.",
+    ),
+    level=Level.CERTAIN,
+    message="The GPU ran out of memory although torch holds more unused memory than it asked for: that memory is in pieces",
+    hint="set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` (Linux); if it still runs out, lower the micro-batch or the sequence length",
+)
+
 #: What the last frames of the traceback contain, in order: the first match is used.
 PLACES = (
     HELD_BY_OTHERS,
+    IN_PIECES,
     _out_of_memory_while(
         "in an inference engine (vLLM or SGLang)",
         "use more GPUs (tensor parallelism) or quantized weights, lower the longest sequence and the"

@@ -47,12 +47,20 @@ SIGNATURES = (
         masks=("host-oom-killed",),
     ),
     Signature(
-        pattern=r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) exited unexpectedly",
-        source="torch 2.13.0 utils/data/dataloader.py, libtorch_python.so",
+        pattern=r"DataLoader worker \(pid [\d, ]+\) exited unexpectedly with exit code (?P<code>\d{1,3})\b",
+        source="torch 1.0-2.13 csrc/DataLoader.cpp: the worker ended by itself",
+        message="A DataLoader worker ended with exit code {code}",
+        hint="look above for what the worker itself printed; if there is nothing, run once with `num_workers=0`, so that the exception appears in the process of the rank",
         examples=(
-            "RuntimeError: DataLoader worker (pid(s) 8, 9) exited unexpectedly",
-            "RuntimeError: DataLoader worker (pid 771) exited unexpectedly with exit code 1.",
+            "RuntimeError: DataLoader worker (pid 771) exited unexpectedly with exit code 1. Details are lost due to multiprocessing. Rerunning with num_workers=0 may give better error trace.",
         ),
+        not_examples=("DataLoader worker (pid 7) exited unexpectedly with exit code unknown",),
+        level=Level.HINT,
+    ),
+    Signature(
+        pattern=r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) exited unexpectedly(?! with exit code \d)",
+        source="torch 2.13.0 utils/data/dataloader.py, libtorch_python.so",
+        examples=("RuntimeError: DataLoader worker (pid(s) 8, 9) exited unexpectedly",),
         not_examples=(
             "RuntimeError: DataLoader worker (pid 318) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit.",
         ),

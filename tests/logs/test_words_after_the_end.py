@@ -247,7 +247,7 @@ def test_a_store_that_nobody_writes_to() -> None:
     socket = "SocketImpl(fd=4, addr=[::ffff:10.0.0.3]:38584, remote=[::ffff:10.0.0.3]:39283)"
     polled = f"[W319 11:31:42.9 socket.cpp:462] [c10d] waitForInput: poll for socket {socket} returned 0, likely a timeout\n"
     waited = f"[W319 11:31:42.9 socket.cpp:487] [c10d] waitForInput: socket {socket} timed out after 600000ms\n"
-    assert said(f"{STEPS}{polled}{waited}") == "rendezvous-timeout"
+    assert said(f"{STEPS}{polled}{waited}") == "nccl-timeout-watchdog"
     other = raised("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.")
     assert said(f"{STEPS}{polled}{waited}{other}") == "gpu-oom"
 

@@ -81,19 +81,6 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
-        # of an answer of the store: of a key that another rank writes, such as the ID of a new group
-        pattern=r"\[c10d\] waitForInput: socket .{1,300} timed out after \d+ms",
-        source="torch 2.5-2.13 csrc/distributed/c10d/socket.cpp",
-        message="A rank waited too long in the store for what another rank writes",
-        hint="look for the ranks that had not come as far and what they did: the loading of a checkpoint or of data, or a failure; if all were at work, raise the `timeout` of `init_process_group`",
-        examples=(
-            "[rank5]:[W319 11:31:42.914854611 socket.cpp:487] [c10d] waitForInput: socket SocketImpl(fd=114, addr=[::ffff:10.0.0.3]:38584, remote=[::ffff:10.0.0.3]:39283) timed out after 600000ms",
-        ),
-        not_examples=("[c10d] waitForInput: socket SocketImpl(fd=114) timed out after a while",),
-        level=Level.WEAK,
-        echo=True,
-    ),
-    Signature(
         pattern="in store based barrier on rank",
         source="torch 2.13.0 distributed/distributed_c10d.py",
         examples=(

@@ -136,14 +136,14 @@ def _folder(text: str, launch: ShellCommand, cwd: str, host: Host) -> str | None
     Where only the shell can tell, and the script is in the working folder, that folder is meant.
     """
     folder = folder_at(text, launch, cwd, host.env)
+    if folder not in (cwd, None) and not exists(host, folder):  # perhaps the script makes it
+        folder = None
     script = parse_command(launch.words).script or ""
     if folder == cwd or not script.endswith(".py") or script.startswith(("/", "$", "~")):
         return folder or cwd
     if folder is not None and exists(host, posixpath.normpath(posixpath.join(folder, script))):
         return folder
-    if exists(host, posixpath.normpath(posixpath.join(cwd, script))):
-        return cwd
-    return folder if folder is not None and exists(host, folder) else None
+    return cwd if exists(host, posixpath.normpath(posixpath.join(cwd, script))) else folder
 
 
 def _interpreter_at(words: Sequence[str], host: Host, cwd: str) -> tuple[int, str]:

@@ -51,6 +51,7 @@ def resolved(words: tuple[str, ...], script: str = "", **given: object) -> RunNe
         pytest.param(f"go() {{\n  cd sub\n  {LAUNCH}}}\ngo\n", "/job/sub", id="in a function"),
         pytest.param(f"bash -c 'cd sub; {LAUNCH.strip()}'\n", "/job/sub", id="in a string"),
         pytest.param("cd $ROOT\ntorchrun here.py\n", "/job", id="unknown, but the script is here"),
+        pytest.param("cd /gone\ntorchrun /job/here.py\n", "/job", id="no folder, a whole path"),
         pytest.param(
             "if x; then\n  cd sub\nfi\ntorchrun here.py\n", "/job", id="perhaps, the script is here"
         ),

@@ -17,6 +17,7 @@ from dsdoctor.probes.environment import allowed
 from dsdoctor.probes.shell_folders import folder_at
 from dsdoctor.probes.shell_lines import ShellCommand, commands_with_environment, launches
 from dsdoctor.probes.shell_programs import is_launch, unfollowed
+from dsdoctor.probes.shell_pythons import python_commands
 
 #: Programs that run a shell script; sbatch does so on the job's first node.
 _SHELL = re.compile(r"(?:ba|da|z|k)?sh$|sbatch$")
@@ -104,9 +105,11 @@ def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
         text, name, reason = _shell_text(words[place:], host, here)
         if reason:
             return done._replace(reason=reason)
-        found = launches(text)
+        launched = launches(text)
+        found = launched or python_commands(text)
         if len(found) != 1:
-            count = f"{len(found)} commands that launch a job" if found else "no launch command"
+            kind = "commands that launch a job" if launched else "commands that run Python"
+            count = f"{len(found)} {kind}" if found else "no launch command"
             return done._replace(reason=f"{name} contains {count}, expected one")
         (launch,) = found
         script = launch.depends_on or parse_command(launch.words).script or ""

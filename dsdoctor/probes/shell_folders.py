@@ -49,7 +49,7 @@ def folder_at(
             inner = next((word for word in words[1:] if " " in word and launches(word)), "")
             if inner and folder is not None:  # `bash -c`
                 return folder_at(inner, launches(inner)[0], folder, variables)
-            if inner or command.depends_on or is_launch(words):
+            if inner or command.depends_on or is_launch(words) or words == launch.words:
                 return folder
         if words[:1] and words[0] in _CHANGES:
             row = rows.get(command.line, "")

@@ -182,3 +182,33 @@ def test_modules_that_run_no_script_of_the_user() -> None:
 
 def test_a_program_that_reads_what_it_starts_from_a_file() -> None:
     assert resolved(("make", "train")).not_followed == "`make` runs what its file says"
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        pytest.param(
+            "export A=1\npip install -r r.txt\npython -u here.py --lr 1\n",
+            "python -u here.py --lr 1",
+            id="one Python script",
+        ),
+        pytest.param(
+            "cd sub && CUDA_VISIBLE_DEVICES=1 python -m pkg.train a=1\n",
+            "CUDA_VISIBLE_DEVICES=1 python -m pkg.train a=1",
+            id="a module",
+        ),
+        pytest.param(
+            "python prepare.py\ntorchrun here.py\n", "torchrun here.py", id="a launcher beside it"
+        ),
+    ],
+)
+def test_scripts_without_a_launcher(script: str, expected: str) -> None:
+    run = resolved(("bash", "run.sh"), script)
+    assert (run.command, run.not_followed) == (tuple(expected.split()), "")
+
+
+def test_which_of_several_programs_is_the_job_is_not_guessed() -> None:
+    run = resolved(("bash", "run.sh"), "python a.py\npython b.py\n")
+    assert run.not_followed == "`run.sh` contains 2 commands that run Python, expected one"
+    run = resolved(("bash", "run.sh"), "python -m pip install x\necho done\n")
+    assert run.not_followed == "`run.sh` contains no launch command, expected one"

@@ -14,10 +14,11 @@ libraries of 2.13 with CUDA were not looked at. Of ATen, c10 and autograd some f
 a script passes were read, each found in the libraries of 2.13 (assertions of kernels: of 2.9 with
 CUDA).
 
-Archives are read, never installed or run. What is written identifies a message and does not
-contain it: exception, file, function, releases, and hashes of its literal words
-(dsdoctor/logs/error_index.py). `--show` prints the messages that have no answer yet, for
-whoever writes the answers; it writes nothing.
+Archives are read, never installed or run. What is written identifies a message and does not contain
+it: exception, file, function, releases, and hashes of its literal words
+(dsdoctor/logs/error_index.py). Digits are not among them: messages that differ only in a number,
+such as the release that they ask for, share an answer, which has to be true of each. `--show`
+prints the messages that have no answer yet, for whoever writes the answers; it writes nothing.
 """
 
 from __future__ import annotations

@@ -89,6 +89,9 @@ SIGNATURES = (
         source="transformers 5.23.0 integrations/deepspeed.py",
         examples=("ValueError: [deepspeed] failed to resume from checkpoint out/run1",),
         level=Level.STRONG,
+        message="DeepSpeed finds nothing to load in this folder: the file `latest` is missing",
+        hint="copy the whole folder, with `latest` and the folder that it names, or write that folder's "
+        "name into a file `latest`",
     ),
     Signature(
         pattern="Unable to find 'latest' file",

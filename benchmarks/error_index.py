@@ -231,8 +231,8 @@ name of an op with dots). The others were hints of a condition below a sentence 
 fit, titles that are true of other messages of the condition only, sentences of a neighbor (a
 transformers that is missing was called a model without a policy), and a check of the product's own
 state that was called the script's data. Since then a sentence of a condition may have its own hint,
-and 1,448 answers are others, by family: the hints of all conditions of DeepSpeed, accelerate and
-transformers, all sentences that only referred to what the message lists (vLLM, FlashAttention,
+and some 1,520 answers are others, by family: the hints of all conditions of DeepSpeed, accelerate
+and transformers, all sentences that only referred to what the message lists (vLLM, FlashAttention,
 sentence-transformers, diffusers, verl, Megatron-Core, Ray, huggingface_hub, TRL), the conditions
 without a sentence, and the messages that share one fingerprint because they differ only in a digit,
 such as the first and the second of two biases, or the release that two releases of a product ask

@@ -46,21 +46,7 @@ _EFFECT = "the launcher stops with `ValueError` before anything starts"
 def options_go_together(
     command: LaunchCommand, hostfile: Hostfile | Missing, gpus: Gpus | Missing
 ) -> Iterator[Finding]:
-    """Fails on options that the deepspeed launcher rejects, and on ports that do not exist."""
-    for problem in command.problems:
-        option = problem.partition(" ")[0]
-        port = option.endswith(("_port", "_endpoint"))
-        expected = "a port from 0 to 65535" if port else "an integer"
-        yield fail(
-            f"`{problem}` is passed, but the option needs {expected}",
-            effect="the launcher stops with `ValueError`"
-            if option.endswith("_endpoint")
-            else "the ranks cannot connect to each other"
-            if port
-            else "the launcher prints its usage and stops",
-            hint=f"pass {expected}",
-            option=problem,
-        )
+    """Fails on options that the deepspeed launcher rejects together, and on what they select."""
     if command.launcher != "deepspeed":
         return
     given = {

@@ -8,7 +8,7 @@ not reject a misspelled key in the sections of its configuration file: the run s
 setting. It accepts `gpu_ids` as text only, and stops at a list or a number. It does not check
 values of FSDP, Megatron-LM, `torch.compile` and parallelism: each rank stops at an unknown one when
 the script creates its `Accelerator`. Each rank also stops there if a setting is both in this file
-and in a DeepSpeed config.
+and in a DeepSpeed config. A port above 65535 is accepted by all of them, and does not exist.
 
 ## What to do
 Correct the option. The launcher's options go before the script, the script's options after it; with
@@ -39,6 +39,7 @@ from dsdoctor.api import (
     check,
     fail,
     ok,
+    skip,
     warn,
 )
 
@@ -53,9 +54,19 @@ CONDITION = Condition(
 
 @check(CONDITION)
 def the_launcher_accepts_its_options(
-    parse: LaunchParse, command: LaunchCommand | Missing
+    parse: LaunchParse | Missing, command: LaunchCommand | Missing
 ) -> Iterator[Finding]:
-    """Judges by the answer of the launcher's own parser, in the environment examined."""
+    """Judges by the answer of the launcher's own parser, in the environment examined.
+
+    No parser looks at the range of a port, and `lint` and pastes have no parser at all: there, the
+    values are judged that need a number.
+    """
+    values = list(_values(command, parse)) if isinstance(command, LaunchCommand) else []
+    yield from values
+    if isinstance(parse, Missing):
+        if not values:
+            yield skip(parse.detail)
+        return
     for key, near in parse.ignored.items():
         shown = key if "." in key else f"deepspeed_config.{key}"
         yield warn(
@@ -100,7 +111,7 @@ def the_launcher_accepts_its_options(
             num_processes=few,
             least=1,
         )
-    elif parse.accepted and not parse.ignored and not parse.ended:
+    elif parse.accepted and not parse.ignored and not parse.ended and not values:
         yield ok(launcher=parse.launcher)
     if parse.accepted:
         return
@@ -134,6 +145,26 @@ def the_launcher_accepts_its_options(
         launcher=parse.launcher,
         error=parse.error,
     )
+
+
+def _values(command: LaunchCommand, parse: LaunchParse | Missing) -> Iterator[Finding]:
+    """Values that are no number, unless the parser itself says so, and ports that do not exist."""
+    for problem in command.problems:
+        option = problem.partition(" ")[0]
+        port = option.endswith(("_port", "_endpoint"))
+        if not port and isinstance(parse, LaunchParse) and not parse.accepted:
+            continue
+        expected = "a port from 0 to 65535" if port else "an integer"
+        yield fail(
+            f"`{problem}` is passed, but the option needs {expected}",
+            effect="the launcher stops with `ValueError`"
+            if option.endswith("_endpoint")
+            else "the ranks cannot connect to each other"
+            if port
+            else "the launcher prints its usage and stops",
+            hint=f"pass {expected}",
+            option=problem,
+        )
 
 
 def _too_few(command: LaunchCommand) -> int | None:

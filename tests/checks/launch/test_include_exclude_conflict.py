@@ -49,32 +49,6 @@ from tests.checks.launch.rows import command, gpus
             "does not have the form",
             id="a slot that is not a number",
         ),
-        pytest.param(
-            "python -m torch.distributed.launch --nproc_per_node 1 --master_port 66665 t.py",
-            "a port from 0 to 65535",
-            id="a port that does not exist, for torchrun",
-        ),
-        pytest.param(
-            "accelerate launch --main_process_port 70000 t.py",
-            "a port from 0 to 65535",
-            id="a port that does not exist, for accelerate",
-        ),
-        pytest.param(
-            "torchrun --rdzv-backend c10d --rdzv-endpoint h:29500 --master-port 66665 t.py",
-            "",
-            id="a port that torchrun does not use",
-        ),
-        pytest.param(
-            "torchrun --rdzv_endpoint h:99999 t.py",
-            "needs a port from 0 to 65535",
-            id="a port that does not exist, for a rendezvous",
-        ),
-        pytest.param("torchrun --rdzv_endpoint [::1]:29500 t.py", "", id="an address of IPv6"),
-        pytest.param("torchrun --rdzv_endpoint h t.py", "", id="no port"),
-        pytest.param("torchrun --rdzv_endpoint $H:$P t.py", "", id="variables of the shell"),
-        pytest.param(
-            "deepspeed --num_gpus two t.py", "needs an integer", id="a number of GPUs in letters"
-        ),
     ],
 )
 def test_options(line: str, words: str) -> None:

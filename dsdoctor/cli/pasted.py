@@ -192,4 +192,22 @@ def with_environment(
     """The diagnosis, with the findings about an environment that its text states."""
     if stated is None:
         return diagnosis
-    return msgspec.structs.replace(diagnosis, environment=judged(stated, registry))
+    report = judged(stated, registry)
+    causes = diagnosis.causes
+    above = _above(causes[0].condition, report, registry) if causes else ""
+    if above:
+        causes = (msgspec.structs.replace(causes[0], follows_from=above), *causes[1:])
+    return msgspec.structs.replace(diagnosis, environment=report, causes=causes)
+
+
+def _above(name: str, report: Report, registry: Registry) -> str:
+    """The failed condition of an environment from which a cause in the log follows; "" = none."""
+    own = registry.find(name)
+    for finding in report.findings:
+        unit = registry.find(finding.condition)
+        if finding.status is not Status.FAIL or unit is None or finding.condition == name:
+            continue
+        narrower = own.condition.narrower if own else ()
+        if name in unit.condition.leads_to or finding.condition in narrower:
+            return finding.condition
+    return ""

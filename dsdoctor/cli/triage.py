@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 import msgspec
 
@@ -24,6 +26,8 @@ _ASK = (
     ("torch", "`python -m torch.utils.collect_env`"),
     ("deepspeed", "`ds_report`"),
 )
+#: What shows that the devices are not NVIDIA's: their tools, and torch for them.
+_OTHERS = re.compile(r"\b(?:npu-smi|hl-smi|rocm-smi)\b|\+(?:rocm|xpu|hpu)")
 
 
 @click.command("triage")
@@ -78,7 +82,10 @@ def _ask(diagnosis: Diagnosis) -> None:
         "torch": known.patient.torch,
         "deepspeed": known.patient.deepspeed,
     }
-    missing = [tool for name, tool in _ASK if not have[name]]
+    elsewhere = _OTHERS.search(f"{known.origin} {known.patient.torch or ''}")
+    missing = [
+        tool for name, tool in _ASK if not have[name] and not (name == "driver" and elsewhere)
+    ]
     if missing:
         text = f"ask for the output of {', '.join(missing)}"
         click.echo("\n".join(wrap(text, terminal_columns(100), "", "", break_long=False)))

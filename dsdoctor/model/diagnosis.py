@@ -81,6 +81,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
         masks: conditions seen in the log that follow from this one.
         now: what the machine shows about it; None if no machine was examined.
         formerly: earlier names of the condition; left out of JSON without any.
+        follows_from: condition of the environment in the same text that explains it; left out of
+            JSON if there is none.
     """
 
     condition: str
@@ -93,6 +95,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     masks: tuple[str, ...] = ()
     now: Now | None = None
     formerly: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    follows_from: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class RaisedBy(msgspec.Struct, frozen=True, kw_only=True):

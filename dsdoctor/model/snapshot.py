@@ -45,6 +45,8 @@ class Snapshot(msgspec.Struct, kw_only=True):
             is here states nothing else.
         contradictions: what two parts of a pasted text state differently.
         assumed: what was not read from this machine and is assumed, as clauses.
+        noticed: what a text states and no check judges, because it held for a moment only, or
+            there is no condition for it; as sentences.
     """
 
     schema: str = SCHEMA
@@ -61,6 +63,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
     sources: dict[str, dict[str, Source]] = {}
     contradictions: tuple[Contradiction, ...] = ()
     assumed: tuple[str, ...] = ()
+    noticed: tuple[str, ...] = ()
 
     def get(self, kind: type[F]) -> F | Missing:
         """The fact of a type, or why it is missing."""

@@ -53,6 +53,7 @@ def paste_notes(report: Report, snapshot: Snapshot) -> list[str]:
         *_contradicted(snapshot.contradictions),
         *_without_cuda(report, snapshot),
         *_undecided(snapshot),
+        *snapshot.noticed,
     ]
 
 

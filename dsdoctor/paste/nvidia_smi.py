@@ -14,6 +14,7 @@ from dsdoctor.model.facts.gpu import ComputeMode, Gpus, Nvml
 from dsdoctor.model.facts.machine import NvidiaSmi
 from dsdoctor.paste.collect_env import state_driver
 from dsdoctor.paste.lines import Line
+from dsdoctor.paste.memory_in_use import InUse, notice_full
 from dsdoctor.paste.reader import NUMBERLESS, Reader, state_gpu
 from dsdoctor.paste.statements import Statements
 
@@ -35,7 +36,7 @@ _NAME = re.compile(
 _BUS = re.compile(
     r"(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)(?:\s+(?:On|Off|N/A))?$"
 )
-_MEMORY = re.compile(r"\S+MiB\s*/\s*(?P<total>\d{1,7})MiB$")
+_MEMORY = re.compile(r"(?:(?P<used>\d{1,7})|\S+)MiB\s*/\s*(?P<total>\d{1,7})MiB$")
 _MODES = {
     "Default": ComputeMode.DEFAULT,
     "E. Process": ComputeMode.EXCLUSIVE_PROCESS,
@@ -204,13 +205,18 @@ def _rows(lines: Sequence[Line], place: int, into: Statements) -> int:
     at = place
     while at < min(len(lines), place + 400):
         if lines[at].fence or _HEAD.search(lines[at].text) or table.take(lines[at]):
-            return at
+            break
         at += 1
+    notice_full("nvidia-smi", table.in_use, into)
     return at
 
 
 def _cells(line: Line) -> list[str]:
     return [cell.strip() for cell in line.text.strip().strip("|│").split("|")]
+
+
+#: In the tables of hl-smi and npu-smi, which look the same: a product, and the number of a chip.
+_OF_OTHERS = re.compile(r"HL-|\d{1,3}$")
 
 
 def _row(line: Line) -> tuple[re.Match[str], re.Match[str], str] | None:
@@ -221,13 +227,20 @@ def _row(line: Line) -> tuple[re.Match[str], re.Match[str], str] | None:
     if len(cells) != 3:  # noqa: PLR2004
         return None
     name, bus = _NAME.match(cells[0]), _BUS.match(cells[1])
+    if name and _OF_OTHERS.match(name["name"]):
+        return None
     return (name, bus, cells[2]) if name and bus else None
 
 
 class _Table:
-    """The rows of one table: each GPU has two lines, since driver 450 three."""
+    """The rows of one table: each GPU has two lines, since driver 450 three.
+
+    Attributes:
+        in_use: memory of the GPUs.
+    """
 
     def __init__(self, into: Statements) -> None:
+        self.in_use: list[InUse] = []
         self._into = into
         self._firsts: dict[int, Line] = {}
         self._index = -1
@@ -280,6 +293,9 @@ class _Table:
             memory = _MEMORY.match(cells[1])
             if memory:
                 self._say("memory_total_bytes", int(memory["total"]) << 20, line)
+                if memory["used"]:
+                    name, used, total = f"GPU {self._index}", memory["used"], memory["total"]
+                    self.in_use.append(InUse(name, int(used), int(total), "MiB", line))
             for word, mode in _MODES.items():
                 if cells[2].endswith(word):
                     self._say("compute_mode", int(mode), line)

@@ -34,6 +34,7 @@ class Statements:
         self._missing: dict[str, Missing] = {}
         self._run: RunNeeds | None = None
         self._gpus: set[str] = set()
+        self._noticed: dict[str, None] = {}
 
     def _beyond(self, path: str) -> bool:
         """Whether a field belongs to a GPU beyond the number that a snapshot can have."""
@@ -108,6 +109,11 @@ class Statements:
         """Records that the text has several facts of a kind, and that nothing selects one."""
         self._missing[kind.key()] = Missing(why=Why.UNSUPPORTED, detail=detail)
 
+    def notice(self, text: str) -> None:
+        """Records what no check judges and the reader should know, as a sentence; once each."""
+        self.recognized()
+        self._noticed.setdefault(text)
+
     def request(self, **fields: Any) -> None:
         """Sets fields of the request that the job's command and config make."""
         self._run = msgspec.structs.replace(self._run or RunNeeds(), **fields)
@@ -153,6 +159,7 @@ class Statements:
             detail = f"the paste states `{path}` differently in {lines}"
             if key not in snapshot.facts:
                 snapshot.missing[key] = Missing(why=Why.NOT_ASKED, detail=detail)
+        snapshot.noticed = tuple(self._noticed)
         snapshot.contradictions = disputes.contradictions(self._disputed)
         return masked(snapshot)
 

@@ -78,9 +78,12 @@ def _cause(cause: Cause, place: int, columns: int) -> Iterator[Line]:
     if cause.now is not None:
         text = f"{cause.now.status}: {cause.now.message}"
         yield from _wrap(text, columns, INDENT, NOW_STYLES[cause.now.status])
-    if cause.hint:
+    if cause.follows_from:  # whose hint is the right one
+        text = f"follows from {cause.follows_from}, which the environment below shows"
+        yield from _wrap(text, columns, INDENT, "body")
+    elif cause.hint:
         yield from _advise(f"hint: {cause.hint}", columns)
-    for fix in cause.fixes:
+    for fix in () if cause.follows_from else cause.fixes:
         yield from _advise(f"fix: `dsdoctor fix {fix}`", columns)
     yield from _advise(f"for details, run `dsdoctor explain {cause.condition}`", columns, "note")
     yield Line("")

@@ -271,6 +271,24 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
+        # glibc says so if `read` failed, not if the file is short
+        pattern=r"(?:torch/lib/|site-packages/nvidia/)\S{0,200}?(?P<library>lib[\w.+-]{2,60}): cannot read file data",
+        source="glibc 2.17-2.41 elf/dl-load.c, open_verify",
+        message="`{library}`, which torch loads, cannot be read",
+        hint=(
+            "read that file with `cat`: if that shows an error too, the disk, the network file system or the"
+            " permissions are at fault (see `dmesg`); else reinstall the package that has it"
+        ),
+        examples=(
+            "ImportError: /x/site-packages/torch/lib/../../../../libcufft.so.10: cannot read file data",
+            "ImportError: /x/site-packages/nvidia/cublas/lib/libcublas.so.12: cannot read file data: Input/output error",
+        ),
+        not_examples=(
+            "ImportError: /shared/torch_extensions/utils/utils.so: cannot read file data",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern=r"\b(?P<library>lib(?:sycl|ze_loader|ur_loader|pi_level_zero|mkl_sycl\w{0,20}|ccl|OpenCL)\.so[\d.]*): cannot open shared object file",
         source="glibc 2.17-2.41 elf/dl-load.c, for torch 2.4-2.13 (XPU) and intel_extension_for_pytorch 1.13-2.8",
         message="torch for Intel GPUs does not find `{library}` of oneAPI or of the driver",

@@ -295,7 +295,14 @@ def _model(host: Host, command: LaunchCommand, run: RunNeeds) -> dict[str, Any]:
     folder = posixpath.normpath(posixpath.join(run.cwd, model))
     if _exists(host, posixpath.join(folder, "config.json")):
         denied = _may_not_read(host, posixpath.join(folder, "config.json"))
-        return {"model": model, "model_folder": folder, "model_denied": denied}
+        other = any(name.startswith("tokenizer") for name, _ in command.script_options())
+        tokenizer = "" if denied or other else sentencepiece_file(host, folder)
+        return {
+            "model": model,
+            "model_folder": folder,
+            "model_denied": denied,
+            "model_tokenizer": tokenizer,
+        }
     if _exists(host, folder) and not _is_elsewhere(command, run):
         file = posixpath.join(folder, "adapter_config.json")
         base = "" if command.has_script_option(*_BASES) else _base_of(host, file, run.cwd)
@@ -308,6 +315,33 @@ def _model(host: Host, command: LaunchCommand, run: RunNeeds) -> dict[str, Any]:
     places = hub_caches(dict(host.env) | command.env)
     there = [_exists(host, posixpath.join(place, name)) for place in places]
     return {"model": model, "model_cached": None if None in there else any(there)}
+
+
+#: Names of SentencePiece's files in folders of transformers: Llama, T5, XLM-R, DeBERTa.
+_SENTENCEPIECE = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "spm.model")
+#: What a file of SentencePiece begins with: the first field of its protocol buffer, the pieces. A
+#: `tokenizer.model` of tiktoken is text.
+_PIECES = b"\n"
+
+
+def sentencepiece_file(host: Host, folder: str) -> str:
+    """The file of SentencePiece that a model's tokenizer must be made from; "" = none is needed.
+
+    With `tokenizer.json`, transformers needs no other file, and Mistral's `tekken.json` has its own
+    reader. Code of the model (`auto_map`) may read the file in another way.
+    """
+    try:
+        names = set(host.listdir(folder))
+        if names & {"tokenizer.json", "tekken.json"}:
+            return ""
+        name = next((name for name in _SENTENCEPIECE if name in names), "")
+        if not name or not host.read(posixpath.join(folder, name)).startswith(_PIECES):
+            return ""
+        config = posixpath.join(folder, "tokenizer_config.json")
+        own = b"auto_map" in host.read(config) if "tokenizer_config.json" in names else False
+    except HostError:
+        return ""
+    return "" if own else name
 
 
 def _may_not_read(host: Host, path: str) -> bool:

@@ -24,6 +24,7 @@ from dsdoctor.api import (
     Condition,
     DeepSpeedLive,
     Finding,
+    LaunchFiles,
     Missing,
     Package,
     Packages,
@@ -92,8 +93,13 @@ def requirements_are_met(
     deepspeed: DeepSpeedLive | Missing,
     script: ScriptImports | Missing,
     python_path: PythonPath | Missing,
+    files: LaunchFiles | Missing,
 ) -> Iterator[Finding]:
-    """Judges each requirement that applies; a missing package only if an import failed."""
+    """Judges each requirement that applies; a missing package only if an import failed.
+
+    transformers does not require the package that reads the files of some tokenizers.
+    """
+    yield from _tokenizer_is_readable(packages, patient, files)
     broken = imports(torch, deepspeed) is False
     check_all = pip(patient, packages, "check").rpartition(" && ")[2]
     imported = script.found if isinstance(script, ScriptImports) else ()
@@ -139,6 +145,31 @@ def requirements_are_met(
                 owner_version=own,
                 requirement=needed,
             )
+
+
+def _tokenizer_is_readable(
+    packages: Packages, patient: Patient, files: LaunchFiles | Missing
+) -> Iterator[Finding]:
+    """Warns if the model's tokenizer exists as a file of SentencePiece only, which is not installed.
+
+    transformers 5.24 then tries tiktoken, and its exception names that package.
+    """
+    own = packages.version("transformers")
+    if isinstance(files, Missing) or not files.model_tokenizer or own is None:
+        return
+    if packages.version("sentencepiece") is not None:
+        return
+    yield warn(
+        f"`sentencepiece` is not installed, but the tokenizer of `{files.model}` exists only as"
+        f" `{files.model_tokenizer}`, which transformers {own} cannot read without it",
+        effect="`AutoTokenizer.from_pretrained` raises an exception, which may name `tiktoken` instead",
+        hint=f"run `{pip(patient, packages, 'install sentencepiece protobuf')}`, or put the model's"
+        " `tokenizer.json` into its folder",
+        package="sentencepiece",
+        required_by="transformers",
+        owner_version=own,
+        tokenizer=files.model_tokenizer,
+    )
 
 
 HINT = "upgrade the older of the two packages named in the error: `python -m pip install -U NAME`"

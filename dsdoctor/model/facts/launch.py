@@ -169,6 +169,8 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
             does not exist here; "" = it exists, or there is no such adapter.
         model_cached: whether the hub's cache holds that model; None if it is a folder, or no name
             of the hub.
+        model_tokenizer: a file of SentencePiece in the model's folder, if that is the only form of
+            its tokenizer there; "" = it is not, or the tokenizer is another one.
     """
 
     program: str | None = None
@@ -193,6 +195,7 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
     model_denied: bool = False
     model_base: str = ""
     model_cached: bool | None = None
+    model_tokenizer: str = ""
 
 
 class HostEntry(msgspec.Struct, frozen=True, kw_only=True):

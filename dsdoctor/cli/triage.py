@@ -26,8 +26,12 @@ _ASK = (
     ("torch", "`python -m torch.utils.collect_env`"),
     ("deepspeed", "`ds_report`"),
 )
-#: What shows that the devices are not NVIDIA's: their tools, and torch for them.
-_OTHERS = re.compile(r"\b(?:npu-smi|hl-smi|rocm-smi)\b|\+(?:rocm|xpu|hpu)")
+#: What shows that the devices are not NVIDIA's: their tools, torch for them, DeepSpeed's choice.
+_OTHERS = re.compile(
+    r"\b(?:npu-smi|hl-smi|rocm-smi|rocminfo|xpu-smi|torch[-_]npu)\b|^- (?:NPU type|CANN version): "
+    r"|\bds_accelerator to (?:npu|hpu|xpu|mps)\b|\b\d\.\d{1,2}\.\d\S{0,20}\+(?:rocm|xpu|hpu)",
+    re.MULTILINE,
+)
 
 
 @click.command("triage")
@@ -69,11 +73,11 @@ def command(issue: str, *, form: str, checks_dir: tuple[str, ...], output: str |
     else:
         loading.write(report.render(diagnosis, of_issue=True), output)
     if form == "text" and output is None:
-        _ask(diagnosis)
+        _ask(diagnosis, text)
     return 1 if exit_code(diagnosis) == 1 else 3
 
 
-def _ask(diagnosis: Diagnosis) -> None:
+def _ask(diagnosis: Diagnosis, text: str) -> None:
     """What the reporter should add if the text leaves it out."""
     environment = diagnosis.environment
     known = environment if isinstance(environment, Report) else Report()
@@ -82,10 +86,10 @@ def _ask(diagnosis: Diagnosis) -> None:
         "torch": known.patient.torch,
         "deepspeed": known.patient.deepspeed,
     }
-    elsewhere = _OTHERS.search(f"{known.origin} {known.patient.torch or ''}")
+    elsewhere = _OTHERS.search(text)
     missing = [
         tool for name, tool in _ASK if not have[name] and not (name == "driver" and elsewhere)
     ]
     if missing:
-        text = f"ask for the output of {', '.join(missing)}"
-        click.echo("\n".join(wrap(text, terminal_columns(100), "", "", break_long=False)))
+        asked = f"ask for the output of {', '.join(missing)}"
+        click.echo("\n".join(wrap(asked, terminal_columns(100), "", "", break_long=False)))

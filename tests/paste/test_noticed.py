@@ -150,6 +150,7 @@ def test_a_cause_that_follows_from_the_environment(mode: str, cause: object) -> 
         pytest.param(NPU.format(used=3400, health="OK"), False, id="an NPU"),
         pytest.param("torch version .................... 2.6.0+rocm6.2\n", False, id="ROCm"),
         pytest.param("torch version .................... 2.6.0+cu124\n", True, id="CUDA"),
+        pytest.param("- PyTorch version: 2.2.0 (NPU)\n- NPU type: Ascend910B3\n", False, id="CANN"),
     ],
 )
 def test_the_tool_of_another_vendor_is_not_asked_for(

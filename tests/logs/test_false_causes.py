@@ -351,3 +351,9 @@ def test_what_somebody_ran_is_no_advice_of_a_program() -> None:
     told = "After I did `pip install deepspeed` and ran ds_report, it shows errors.\n"
     assert said(f"{told}ValueError: x\n") != "deepspeed-missing"
     assert said("ImportError: requires DeepSpeed: `pip install deepspeed`\n") == "deepspeed-missing"
+
+
+def test_code_that_torchscript_wrote_is_for_this_gpu() -> None:
+    failed = OWN + "RuntimeError: CUDA driver error: a PTX JIT compilation failed\n"
+    assert said(failed) == "gpu-arch-unsupported"
+    assert said("model = torch.jit.script(Model()).cuda()\n" + failed) != "gpu-arch-unsupported"

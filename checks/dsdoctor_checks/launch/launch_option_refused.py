@@ -65,7 +65,7 @@ def the_launcher_accepts_its_options(
     yield from values
     if isinstance(parse, Missing):
         if not values:
-            yield skip(parse.detail)
+            yield skip(parse.detail, fact=LaunchParse.key(), why=parse.why.value)
         return
     for key, near in parse.ignored.items():
         shown = key if "." in key else f"deepspeed_config.{key}"

@@ -184,6 +184,8 @@ SIGNATURES = (
         pattern="PTX JIT compilation failed",
         source="cuda runtime 12.9.79 libcudart.so.12",
         examples=("RuntimeError: CUDA error: a PTX JIT compilation failed",),
+        # TorchScript writes its kernels for the GPU at hand: there, the code is invalid, not for another
+        not_near=("torch.jit.", "torch/jit/", "TorchScript"),
         level=Level.STRONG,
         masks=("triton-unusable",),
     ),

@@ -186,6 +186,7 @@ SIGNATURES = (
         examples=("RuntimeError: CUDA error: a PTX JIT compilation failed",),
         # TorchScript writes its kernels for the GPU at hand: there, the code is invalid, not for another
         not_near=("torch.jit.", "torch/jit/", "TorchScript"),
+        unless=("torch.jit.script(", "torch.jit.trace("),
         level=Level.STRONG,
         masks=("triton-unusable",),
     ),

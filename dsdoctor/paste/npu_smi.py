@@ -84,8 +84,8 @@ def _table_of_hpus(lines: Iterator[Line], into: Statements) -> None:
             number = device["hpu"]
             if int(device["events"]):
                 into.notice(
-                    f"`hl-smi` counts {int(device['events'])} uncorrectable errors of HPU {number}"
-                    f" ({device['name']}, line {line.number}) since its driver was loaded"
+                    f"`hl-smi` shows {int(device['events'])} for HPU {number} ({device['name']},"
+                    f" line {line.number}) in its last column, its memory's errors; 0 is right"
                 )
         elif memory and number:
             name = f"HPU {number}"

@@ -87,7 +87,7 @@ def smi(*used: int) -> str:
         ),
         pytest.param(HPU.format(used=768, errors=0), [], id="sound HPUs"),
         pytest.param(HPU.format(used=98000, errors=0), ["HPU 1 (98000 of 98304"], id="HPU"),
-        pytest.param(HPU.format(used=768, errors=3), ["3 uncorrectable errors of HPU 1"], id="ECC"),
+        pytest.param(HPU.format(used=768, errors=3), ["shows 3 for HPU 1 (HL-225"], id="ECC"),
     ],
 )
 def test_what_is_noticed(text: str, parts: list[str]) -> None:

@@ -296,7 +296,7 @@ SIGNATURES = (
             "UserWarning: CUDA initialization: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 2: out of memory (Triggered internally at ../c10/cuda/CUDAFunctions.cpp:108.)",
         ),
         not_examples=(
-            "UserWarning: CUDA initialization: Unexpected error from cudaGetDeviceCount(). Error 3: initialization error",
+            "UserWarning: CUDA initialization: CUDA driver initialization failed. Error 2: out of memory",
         ),
         level=Level.CERTAIN,
         requires=("microsoft-standard-WSL", "/usr/lib/wsl", "/mnt/c/Users"),

@@ -322,3 +322,15 @@ def test_a_page_in_another_language_only_quotes_an_error(language: str) -> None:
 def test_somebody_who_asks_in_another_language_has_the_error(language: str) -> None:
     assert named(PAGES[language] + ASKED[language]) == ["gpu-oom"]
     assert named(f"{PAGES[language]}{TRACED}") == ["gpu-oom"]
+
+
+@pytest.mark.parametrize("language", sorted(PAGES))
+def test_sentences_in_other_languages_count(language: str) -> None:
+    assert shape_of(PAGES[language].splitlines()).sentences == PAGES[language].count("\n") - 1
+
+
+@pytest.mark.parametrize(
+    "line", ["学習を開始します", "Загрузка модели завершена", "모델 학습을 시작합니다"]
+)
+def test_a_few_words_of_another_language_are_no_sentence(line: str) -> None:
+    assert shape_of([line]).sentences == 0

@@ -324,6 +324,18 @@ def test_somebody_who_asks_in_another_language_has_the_error(language: str) -> N
     assert named(f"{PAGES[language]}{TRACED}") == ["gpu-oom"]
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "このエラーの原因は何でしょうか。解決する対策はありますか?",
+        "Почему возникает эта ошибка, как исправить причину?",
+        "이 오류의 원인이 무엇인가요? 해결하는 방법이 있을까요?",
+    ],
+)
+def test_a_question_explains_nothing(question: str) -> None:
+    assert named(f"RuntimeError: {OOM.partition(': ')[2]}\n{question}\n") == ["gpu-oom"]
+
+
 @pytest.mark.parametrize("language", sorted(PAGES))
 def test_sentences_in_other_languages_count(language: str) -> None:
     assert shape_of(PAGES[language].splitlines()).sentences == PAGES[language].count("\n") - 1

@@ -16,6 +16,8 @@ from dsdoctor.api import (
     Compiler,
     Compilers,
     CudaToolkits,
+    DamagedPackage,
+    DamagedPackages,
     DeepSpeedEnvFile,
     DeepSpeedInstall,
     Environment,
@@ -370,6 +372,29 @@ CASES: dict[str, Case] = {
     "install-cuda-toolkit.no-way": (
         "install-cuda-toolkit",
         lambda: toolkit_machine(toolkits=CudaToolkits(found=(machines.toolkit("12.1"),))),
+        ENV_REACH, RUN,
+    ),
+    "reinstall-package": (
+        "reinstall-package",
+        lambda: toolkit_machine(
+            managers=PackageManagers(),
+            damaged=DamagedPackages(
+                packages=(
+                    DamagedPackage(name="accelerate", version="1.15.0", empty=("accelerate/a.py",)),
+                    DamagedPackage(name="tokenizers", version="0.23.3", cut=("tokenizers/t.so",)),
+                )
+            ),
+        ),
+        ENV_REACH, RUN,
+    ),
+    "reinstall-package.no-way": (
+        "reinstall-package",
+        lambda: toolkit_machine(
+            managers=PackageManagers(),
+            damaged=DamagedPackages(
+                packages=(DamagedPackage(name="torchvision", version="0.28.0+cu130", cut=("t.so",)),)
+            ),
+        ),
         ENV_REACH, RUN,
     ),
     "install-ninja.pip": (

@@ -182,6 +182,24 @@ def test_what_an_interrupted_pip_moved_away_is_named(bare: Path) -> None:
     assert packages.remnants == {"torch": "2.13.0+cpu"}  # numpy has been installed again since
 
 
+@pytest.mark.parametrize(
+    ("folder", "expected"),
+    [
+        pytest.param("python2.7", "2.7", id="torch of another Python"),
+        pytest.param("python2.7-old", None, id="a folder of another name"),
+    ],
+)
+def test_a_venv_whose_python_was_replaced(bare: Path, folder: str, expected: str | None) -> None:
+    put(bare / "lib" / folder / "site-packages", {"torch/__init__.py": ""})
+    patient = read(bare)[0]
+    assert patient.left_by_python == expected
+
+
+def test_torch_of_its_own_python_was_not_left(bare: Path) -> None:
+    put(site_of(bare), {"torch/__init__.py": ""})
+    assert read(bare)[0].left_by_python is None
+
+
 def test_deepspeed_with_prebuilt_ops(bare: Path) -> None:
     info = (
         "version='0.19.8'\ninstalled_ops={'cpu_adam': True, 'fused_adam': False}\n"

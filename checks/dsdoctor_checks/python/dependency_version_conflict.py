@@ -59,6 +59,14 @@ def _refuses(owner: str, version: str, name: str) -> bool:
     return owner == "transformers" and name in _REFUSED and at_least(version, _REFUSED[name])
 
 
+def _said(torch: TorchLive | Missing, deepspeed: DeepSpeedLive | Missing) -> str:
+    """What a package said that stopped the import because of another one's release."""
+    for live in (torch, deepspeed):
+        if not isinstance(live, Missing) and not live.imported.ok:
+            return live.imported.message or ""
+    return ""
+
+
 def _where_it_comes_from(
     package: Package | None, patient: Patient, python_path: PythonPath | Missing
 ) -> str:
@@ -102,6 +110,7 @@ def requirements_are_met(
     yield from _tokenizer_is_readable(packages, patient, files)
     broken = imports(torch, deepspeed) is False
     check_all = pip(patient, packages, "check").rpartition(" && ")[2]
+    said = _said(torch, deepspeed)
     imported = script.found if isinstance(script, ScriptImports) else ()
     for owner, requirements in sorted(packages.requires.items()):
         own = packages.version(owner)
@@ -132,7 +141,11 @@ def requirements_are_met(
                 install = pip(patient, packages, f"install '{needed}'")
                 remedy = f"run `{install}`, then `{check_all}`"
             refuses = have is not None and _refuses(owner, own, name)
-            certain = (broken and owner in VITAL) or (refuses and owner in imported)
+            certain = (
+                (broken and owner in VITAL)
+                or (refuses and owner in imported)
+                or (f"{name} version" in said and owner in said)
+            )
             yield (fail if certain else warn)(
                 f"{what}, but {owner} {own} requires `{needed}`",
                 effect=f"`import {owner}` fails"

@@ -39,7 +39,13 @@ from dsdoctor.api import (
 from dsdoctor_checks._pip import pip
 from dsdoctor_checks._util import is_version, listed
 
-CONDITION = Condition("package-damaged", id="DSD924", scope=Scope.USER_ENV, since="0.1")
+CONDITION = Condition(
+    "package-damaged",
+    id="DSD924",
+    scope=Scope.USER_ENV,
+    since="0.1",
+    fixes=("reinstall-package",),
+)
 #: More files than this are only counted.
 _NAMED = 2
 _WHAT = (

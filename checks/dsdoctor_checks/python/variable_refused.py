@@ -116,7 +116,10 @@ def _refused(
         for rule in _RULES if text else ():
             found = re.search(rule.pattern, text)
             if found and env.get(rule.variable) is not None:
-                return rule, package, rule.expected.format(**found.groupdict())
+                words = {
+                    key: re.sub(r"[][\"']", "", said) for key, said in found.groupdict().items()
+                }
+                return rule, package, rule.expected.format(**words)
     return None
 
 

@@ -183,3 +183,29 @@ def test_a_package_that_pip_was_replacing() -> None:
         deep_speed_live=deepspeed_live("No module named 'numpy'"),
     ).bad
     assert "pip was interrupted while it replaced numpy 2.4.6" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param(
+            "The installed pydantic-core version (2.41.5) is incompatible with the current pydantic"
+            " version, which requires 2.50.5.",
+            "fail",
+            id="the import stops because of it",
+        ),
+        pytest.param("No module named 'hjson'", "warn", id="it stops because of another"),
+        pytest.param("", "warn", id="it works"),
+    ],
+)
+def test_a_package_that_checks_the_release_of_another(words: str, expected: str) -> None:
+    installed = packages(**{"pydantic": "2.14.4", "pydantic-core": "2.41.5"})
+    judged = judge(
+        dependency_version_conflict.requirements_are_met,
+        packages=msgspec.structs.replace(
+            installed, requires={"pydantic": ("pydantic-core==2.50.5",)}
+        ),
+        patient=patient(),
+        deep_speed_live=deepspeed_live(words, "SystemError"),
+    )
+    assert judged.status == expected

@@ -43,7 +43,7 @@ def torch_fails(words: str) -> TorchLive:
             {"DS_ACCELERATOR": "gpu"},
             torch_live(),
             deepspeed_live(UNKNOWN, "ValueError"),
-            "is `gpu`; DeepSpeed accepts ['cuda', 'cpu', 'npu']",
+            "is `gpu`; DeepSpeed accepts cuda, cpu, npu",
             id="an accelerator that DeepSpeed does not know",
         ),
         pytest.param(

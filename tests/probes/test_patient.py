@@ -1,4 +1,7 @@
-"""The environment on disk, read by the real child."""
+"""The environment on disk, read by the real child.
+
+Over 400 lines because each kind of environment is built as files, next to what is read of it.
+"""
 
 from __future__ import annotations
 

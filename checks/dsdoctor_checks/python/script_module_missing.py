@@ -8,10 +8,14 @@ Install the package that provides the module into the environment of the job, or
 environment that has it. The name of the package may differ from that of the module: `cv2` is in
 `opencv-python`, `yaml` in `PyYAML`.
 
+An optimizer of the Trainer that `--optim` chooses, such as `paged_adamw_8bit`, may need a package of its own;
+it is imported when the Trainer starts.
+
 `flash-attn` and other packages whose setup imports torch need `pip install --no-build-isolation`.
 
 ## References
 - Python documentation, "The import system"
+- transformers trainer_optimizer.py
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    LaunchCommand,
     Level,
     Missing,
     Packages,
@@ -37,21 +42,56 @@ from dsdoctor_checks._pip import pip, pip_build
 from dsdoctor_checks._util import listed
 
 from ._modules import BUILT, GROUPS, NOT_IN_LOGS, PACKAGES
+from ._optimizer_packages import OPTIMIZERS
 
 CONDITION = Condition("script-module-missing", id="DSD914", scope=Scope.USER_ENV, since="0.1")
 #: Conditions of their own report these.
 _REPORTED = frozenset({"deepspeed", "torch"})
 
 
+#: Scripts that import one of these pass `--optim` to the arguments of the Trainer.
+_TRAINERS = frozenset({"transformers", "trl", "sentence_transformers"})
+
+
+def _optimizer(
+    imports: ScriptImports,
+    command: LaunchCommand | Missing,
+    patient: Patient | Missing,
+    packages: Packages | Missing,
+) -> Iterator[Finding]:
+    """The package of the optimizer that the command chooses."""
+    if isinstance(command, Missing) or isinstance(packages, Missing):
+        return
+    chosen = [value for name, value in command.script_options() if name == "optim"]
+    package = OPTIMIZERS.get(chosen[-1]) if chosen else None
+    if package is None or _TRAINERS.isdisjoint(imports.found):
+        return
+    if packages.version("transformers") is None or packages.version(package) is not None:
+        return
+    yield fail(
+        f"`--optim {chosen[-1]}` is passed, but `{package}`, which has that optimizer, is not installed",
+        effect="every rank stops with an `ImportError` when the Trainer creates the optimizer",
+        hint=f"run `{pip(patient, packages, f'install {package}')}`, or choose another optimizer"
+        " (`--optim adamw_torch`)",
+        option="optim",
+        value=chosen[-1],
+        package=package,
+    )
+
+
 @check(CONDITION)
 def modules_are_installed(
-    imports: ScriptImports, patient: Patient | Missing, packages: Packages | Missing
+    imports: ScriptImports,
+    patient: Patient | Missing,
+    packages: Packages | Missing,
+    command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
     """Fails on unconditional imports that the interpreter cannot find.
 
     Where the script, or a module next to it, may change the search path, only modules that packages
     provide are judged.
     """
+    yield from _optimizer(imports, command, patient, packages)
     moved = 1 if imports.changes_path else imports.own
     lacking = {
         name: line

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Missing, RunNeeds, ScriptImports
+from dsdoctor.api import LaunchCommand, Missing, RunNeeds, ScriptImports
 from dsdoctor.host import LocalHost
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.probes.command_line import parse_command
 from dsdoctor.probes.script_imports import imports_of, script_imports
 from dsdoctor.testing import assert_fail, judge, read
-from dsdoctor_checks.python import script_module_missing
-from tests.checks.python.support import patient
+from dsdoctor_checks.python import _optimizer_packages, script_module_missing
+from tests.checks.python.support import packages, patient
 from tests.support.command import clean_environment, dsdoctor
 
 CHECK = script_module_missing.modules_are_installed
@@ -183,3 +183,39 @@ def test_a_folder_is_no_package(
     fact = script_imports.function(LocalHost(), run, command, alone)
     assert isinstance(fact, ScriptImports)
     assert fact.bare == bare
+
+
+@pytest.mark.parametrize(
+    ("words", "found", "installed", "expected"),
+    [
+        pytest.param(("--optim", "paged_adamw_8bit"), "transformers", {}, "fail", id="absent"),
+        pytest.param(("--optim=galore_adamw",), "trl", {}, "fail", id="another package"),
+        pytest.param(
+            ("--optim", "paged_adamw_8bit"),
+            "transformers",
+            {"bitsandbytes": "0.50.2"},
+            "ok",
+            id="installed",
+        ),
+        pytest.param(("--optim", "adamw_torch"), "transformers", {}, "ok", id="one of torch"),
+        pytest.param(("--optim", "paged_adamw_8bit"), "torch", {}, "ok", id="a parser of its own"),
+    ],
+)
+def test_the_package_of_an_optimizer(
+    words: tuple[str, ...], found: str, installed: dict[str, str], expected: str
+) -> None:
+    judged = judge(
+        CHECK,
+        script_imports=imports(found=(found,)),
+        launch_command=LaunchCommand(script="train.py", script_args=words),
+        packages=packages(transformers="5.24.0", **installed),
+    )
+    assert judged.status == expected
+
+
+def test_every_optimizer_that_needs_a_package_is_known() -> None:
+    names = pytest.importorskip("transformers.training_args").OptimizerNames
+    known = {one.value for one in names}
+    assert set(_optimizer_packages.OPTIMIZERS) <= known
+    bare = known - set(_optimizer_packages.OPTIMIZERS)
+    assert not [name for name in bare if "8bit" in name or name.startswith(("paged_", "galore_"))]

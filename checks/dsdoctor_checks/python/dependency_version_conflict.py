@@ -30,6 +30,7 @@ from dsdoctor.api import (
     Packages,
     Patient,
     PythonPath,
+    RunNeeds,
     Scope,
     ScriptImports,
     TorchLive,
@@ -40,10 +41,12 @@ from dsdoctor.api import (
 from dsdoctor_checks._pip import pip
 from dsdoctor_checks._util import at_least
 
+from ..ops._util import needed_ops  # noqa: TID252  # families of one pack share it
 from . import _dependency_version_conflict_signatures
 from ._util import imports, normalized, parse_requirement, plainly_met
 
 CONDITION = Condition("dependency-version-conflict", id="DSD906", scope=Scope.USER_ENV, since="0.1")
+_ON_THE_CPU = frozenset({"cpu_adam", "cpu_lion"})
 #: Packages whose missing requirements stop the job at import.
 VITAL = ("torch", "deepspeed")
 #: Requirements that transformers checks when it is imported, and the first release that does
@@ -57,6 +60,15 @@ _REFUSED = {
 def _refuses(owner: str, version: str, name: str) -> bool:
     """Whether a package does not import with another release of what it requires."""
     return owner == "transformers" and name in _REFUSED and at_least(version, _REFUSED[name])
+
+
+def _on_the_cpu(run: RunNeeds) -> bool:
+    """Whether the config puts the optimizer on the CPU, which then asks py-cpuinfo for the vendor.
+
+    DeepSpeed 0.19.8 ops/adam/cpu_adam.py and ops/lion/cpu_lion.py: it is imported when the optimizer is
+    created; read 2026-11-30.
+    """
+    return run.config is not None and not _ON_THE_CPU.isdisjoint(needed_ops(run.config))
 
 
 def _said(torch: TorchLive | Missing, deepspeed: DeepSpeedLive | Missing) -> str:
@@ -102,6 +114,7 @@ def requirements_are_met(
     script: ScriptImports | Missing,
     python_path: PythonPath | Missing,
     files: LaunchFiles | Missing,
+    run: RunNeeds,
 ) -> Iterator[Finding]:
     """Judges each requirement that applies; a missing package only if an import failed.
 
@@ -123,7 +136,8 @@ def requirements_are_met(
             name = normalized(wanted.name)
             have = packages.version(name)
             if have is None:
-                if not (broken and owner in VITAL):
+                used = owner == "deepspeed" and name == "py-cpuinfo" and _on_the_cpu(run)
+                if not (used or (broken and owner in VITAL)):
                     continue
                 what = f"`{name}` is not installed"
                 if left := packages.remnants.get(name):
@@ -142,7 +156,8 @@ def requirements_are_met(
                 remedy = f"run `{install}`, then `{check_all}`"
             refuses = have is not None and _refuses(owner, own, name)
             certain = (
-                (broken and owner in VITAL)
+                have is None
+                or (broken and owner in VITAL)
                 or (refuses and owner in imported)
                 or (f"{name} version" in said and owner in said)
             )

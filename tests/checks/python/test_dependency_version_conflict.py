@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from dsdoctor.api import Package, PythonPath, ScriptImports
+from dsdoctor.api import Package, PythonPath, RunNeeds, ScriptImports
 from dsdoctor.testing import judge
 from dsdoctor_checks.python import dependency_version_conflict
 from dsdoctor_checks.python._util import plainly_met
@@ -207,5 +207,36 @@ def test_a_package_that_checks_the_release_of_another(words: str, expected: str)
         ),
         patient=patient(),
         deep_speed_live=deepspeed_live(words, "SystemError"),
+    )
+    assert judged.status == expected
+
+
+OFFLOAD = {
+    "optimizer": {"type": "Adam"},
+    "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "installed", "expected"),
+    [
+        pytest.param(OFFLOAD, {}, "fail", id="the optimizer on the CPU imports it"),
+        pytest.param(OFFLOAD, {"py-cpuinfo": "9.0.0"}, "ok", id="it is installed"),
+        pytest.param({"optimizer": {"type": "Adam"}}, {}, "ok", id="an optimizer on the GPU"),
+        pytest.param(None, {}, "ok", id="no config"),
+    ],
+)
+def test_the_package_that_an_optimizer_on_the_cpu_imports(
+    config: dict[str, Any] | None, installed: dict[str, str], expected: str
+) -> None:
+    judged = judge(
+        dependency_version_conflict.requirements_are_met,
+        packages=msgspec.structs.replace(
+            packages(deepspeed="0.19.8", **installed), requires={"deepspeed": ("py-cpuinfo",)}
+        ),
+        patient=patient(),
+        torch_live=torch_live(),
+        deep_speed_live=deepspeed_live(),
+        run_needs=RunNeeds(config=config),
     )
     assert judged.status == expected

@@ -50,7 +50,7 @@ def memory_demand(
 
     if run.plan is not None:
         return demand.of_plan(run.plan)
-    ranks, nodes = demand.ranks_of(run, gpus, env, command)
+    ranks, nodes = demand.gpus_and_nodes(run, gpus, env, command)
     total = ranks_of(run, command, hostfile, env, gpus)
     hosts = hosts_of(command, hostfile, env) if isinstance(command, LaunchCommand) else None
     known = total is not None and hosts is not None and total.count % hosts == 0

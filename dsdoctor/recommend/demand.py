@@ -69,7 +69,7 @@ _PARTITIONED = 3
 _PRESET = re.compile(r"(?:default-|deepspeed_)?zero([0-3])(_offload)?")
 
 
-def ranks_of(
+def gpus_and_nodes(
     run: RunNeeds,
     gpus: Gpus | Missing,
     env: Environment | Missing,

@@ -88,6 +88,8 @@ def deepspeed_is_installed(
                 hint=hint,
                 python=python,
             )
+            yield without_fix(missing)  # it may not be needed
+            return
         else:
             missing = fail(
                 f"`deepspeed` is not installed for `{python}`",

@@ -165,6 +165,8 @@ def test_deepspeed_that_is_missing(run: RunNeeds, expected: str) -> None:
         run_needs=run,
     )
     assert judged.status == expected
+    fixes = [finding.fixes for finding in judged.bad]
+    assert fixes == ([("install-deepspeed",)] if expected == "fail" else [()] * len(fixes))
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from typing import NamedTuple
 from dsdoctor.host import Host, HostError, exists, read_text
 from dsdoctor.job.environment import Selected, of_script
 from dsdoctor.probes.command_line import after_sbatch, after_starter, parse_command
-from dsdoctor.probes.command_tables import PROGRAMS
+from dsdoctor.probes.command_tables import CARRIERS, PROGRAMS, RUNNERS, TRAINERS, UNFOLLOWED
 from dsdoctor.probes.command_wrappers import unwrap
 from dsdoctor.probes.environment import allowed
 from dsdoctor.probes.shell_folders import folder_at
 from dsdoctor.probes.shell_lines import ShellCommand, commands_with_environment, launches
-from dsdoctor.probes.shell_programs import is_launch, unfollowed
+from dsdoctor.probes.shell_programs import is_launch, starts_nothing, unfollowed
 from dsdoctor.probes.shell_pythons import python_commands
 
 #: Programs that run a shell script; sbatch does so on the job's first node.
@@ -182,12 +182,21 @@ def _interpreter_at(words: Sequence[str], host: Host, cwd: str) -> tuple[int, st
 def _unknown(words: Sequence[str]) -> str:
     """Why it is not known what a command starts; "" if it is.
 
-    >>> _unknown(["A=1", "make", "train"]), _unknown(["torchrun", "t.py"])
-    ('`make` runs what its file says', '')
+    >>> _unknown(["A=1", "make", "train"]), _unknown(["tune", "run", "lora"])
+    ('`make` runs what its file says', '`tune` is no launcher that is known here')
+    >>> _unknown(["torchrun", "t.py"]), _unknown(["docker", "run", "image"])
+    ('', '')
     """
     rest, _ = unwrap(list(words))
     name = posixpath.basename(rest[0]) if rest else ""
-    return f"`{name}` runs what its file says" if name in _BY_RECIPE else ""
+    if name in _BY_RECIPE:
+        return f"`{name}` runs what its file says"
+    known = {*TRAINERS, *CARRIERS, *RUNNERS, *(program for program, *_ in UNFOLLOWED)}
+    if not name or name in known or starts_nothing(name):
+        return ""
+    if parse_command(words).launcher != "other":
+        return ""
+    return f"`{name}` is no launcher that is known here"
 
 
 def _is_for_shell(line: str) -> bool:

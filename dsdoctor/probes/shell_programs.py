@@ -131,6 +131,15 @@ def unfollowed(words: Sequence[str]) -> str:
     return ""
 
 
+def starts_nothing(name: str) -> bool:
+    """Whether a program takes names, files or text, or looks at a node.
+
+    >>> starts_nothing("grep"), starts_nothing("nvidia-smi"), starts_nothing("tune")
+    (True, True, False)
+    """
+    return name in _NAMING or name in _LOOKING
+
+
 def _is_shell(word: str) -> bool:
     return SHELL.fullmatch(posixpath.basename(word)) is not None
 

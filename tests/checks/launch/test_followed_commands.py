@@ -180,8 +180,19 @@ def test_modules_that_run_no_script_of_the_user() -> None:
     assert parse_command(("coverage", "report")).script is None
 
 
-def test_a_program_that_reads_what_it_starts_from_a_file() -> None:
-    assert resolved(("make", "train")).not_followed == "`make` runs what its file says"
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        pytest.param("make train", "`make` runs what its file says", id="a Makefile"),
+        pytest.param(
+            "A=1 tune run lora", "`tune` is no launcher that is known here", id="no launcher"
+        ),
+        pytest.param("nvidia-smi -L", "", id="no job"),
+        pytest.param("llamafactory-cli train a.yaml", "", id="a trainer"),
+    ],
+)
+def test_what_a_command_starts_is_not_known(line: str, reason: str) -> None:
+    assert resolved(tuple(line.split())).not_followed == reason
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from dsdoctor.scripts.own_files import own_files
 _NAME = "deepspeed"
 #: Files of settings that a script may read.
 _SETTINGS = (".yaml", ".yml", ".json", ".toml", ".cfg", ".ini")
+#: Bytes; a longer file is data.
+_LONGEST = 1 << 20
 #: Variables that turn it on whatever the command says (accelerate 0.20-1.15 state.py).
 _SWITCH = "ACCELERATE_USE_DEEPSPEED"
 
@@ -59,9 +61,8 @@ def _is_mentioned(command: LaunchCommand, host: Host, cwd: str) -> bool:
     files = [word for word in given if word.lower().endswith(_SETTINGS)]
     if (command.inner or command.launcher) == "accelerate":
         files.append(command.options.get("config_file") or default_accelerate(host) or "")
-    elif (
-        posixpath.basename(command.program) in ON_TRANSFORMERS
-    ):  # `trl`, `axolotl` start accelerate
+    elif posixpath.basename(command.program) in ON_TRANSFORMERS:
+        # `trl` and `axolotl` start accelerate
         if command.has_script_option("accelerate_config"):
             return True
         files.append(default_accelerate(host) or "")
@@ -70,11 +71,13 @@ def _is_mentioned(command: LaunchCommand, host: Host, cwd: str) -> bool:
 
 def _tells(path: str, host: Host, cwd: str) -> bool:
     """Whether a file of settings contains a key or value that speaks of DeepSpeed."""
-    values = read_yaml(path, host, cwd) if path.lower().endswith((".yaml", ".yml")) else None
-    if values is not None:
-        return _is_in(values)
+    full = posixpath.normpath(posixpath.join(cwd, path))
     try:
-        return _NAME in read_text(host, posixpath.join(cwd, path)).lower()
+        if host.stat(full).size > _LONGEST:
+            return False
+        if path.lower().endswith((".yaml", ".yml")) and (values := read_yaml(path, host, cwd)):
+            return _is_in(values)
+        return _NAME in read_text(host, full).lower()
     except HostError:
         return False
 

@@ -81,7 +81,7 @@ def _changed(
             return variables.get(name, cwd)
         if name == "PWD":
             return folder or found[0]
-        return variables.get(name, found[0]) if name in ("HOME", "OLDPWD") else found[0]
+        return variables.get(name, found[0]) if name == "HOME" else found[0]
 
     target = _VARIABLE.sub(value, target)
     if re.search(r"[$`*?{}]|\N{HORIZONTAL ELLIPSIS}", target) or target.startswith("-"):

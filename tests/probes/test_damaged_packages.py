@@ -115,3 +115,12 @@ def test_only_packages_of_an_import_that_failed_are_compared() -> None:
     assert set(damaged_packages._tops(fine, NONE, modules)) == {
         "transformers", "accelerate", "tokenizers", "X",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", ["pkg/core.py,sha256=abc,²", "pkg/core.py,s,6\n\0,,\n", '"'])
+def test_a_list_that_is_damaged_itself_hides_no_other_package(tmp_path: Path, rows: str) -> None:
+    install(tmp_path, "other", {"other/__init__.py": CODE})
+    install(tmp_path, "pkg", {"pkg/core.py": CODE})
+    (tmp_path / "pkg-1.0.dist-info/RECORD").write_text("pkg/core.py,,\n" + rows + "9" * 200_000)
+    (tmp_path / "other/__init__.py").write_text("")
+    assert [one["package"] for one in compare(tmp_path, "other", "pkg")] == ["other"]

@@ -80,9 +80,7 @@ def files_are_those_installed(
 ) -> Iterator[Finding]:
     """Fails for each package of an import that failed whose files are not those installed."""
     others = [package for package in damaged.packages if package.name != "torch"]
-    if (
-        not others
-    ):  # a damaged torch is what torch-import-broken reports, which a fix installs again
+    if not others:  # torch-import-broken reports a damaged torch, which a fix installs again
         yield ok()
         return
     for package in others:

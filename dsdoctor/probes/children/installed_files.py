@@ -45,7 +45,7 @@ def damage(place: str, rows: list[list[str]], exact: bool) -> dict[str, list[str
         name = row[0] if row else ""
         if not name.endswith(ENDINGS) or name.startswith(("/", "..")) or SPARE.search(name):
             continue
-        recorded = int(row[-1]) if row[-1].isdigit() else None
+        recorded = int(row[-1]) if re.fullmatch("[0-9]{1,15}", row[-1]) else None
         path = os.path.join(place, name)
         try:
             size = os.stat(path).st_size
@@ -91,7 +91,10 @@ def main() -> None:
                 continue
             done.add(entry)
             exact = text_of(os.path.join(meta, "INSTALLER")).strip() in EXACT
-            found = damage(place, list(csv.reader(record.splitlines())), exact)
+            try:
+                found = damage(place, list(csv.reader(record.splitlines())), exact)
+            except (csv.Error, ValueError):  # damaged itself: nothing can be compared
+                continue
             if any(found.values()):
                 name, _, version = entry[: -len(".dist-info")].partition("-")
                 row: dict[str, object] = {kind: names[:MOST] for kind, names in found.items()}

@@ -125,7 +125,8 @@ def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
         before = (*words[:place], *(("env", *exports) if exports else ()))
         done = Followed(
             words=(*before, *launch.words),
-            place=name if name.startswith("the") else f"line {launch.line} of {name}",
+            place=(name if name.startswith("the") else f"line {launch.line} of {name}")
+            + (f", which starts it in `{folder}`" if folder != cwd else ""),
             activated=of_script(text, launch.line, name, host, here) or done.activated,
             cut=_carriage_return(text, launch.line),
             folder=folder if folder != cwd else "",

@@ -91,6 +91,7 @@ def test_what_the_user_names_stays_where_the_user_is() -> None:
 
 def test_what_the_command_names_is_where_it_starts() -> None:
     run = resolved(("bash", "run.sh"), "cd sub\ndeepspeed t.py --deepspeed ds.json\n")
+    assert run.followed == "line 2 of `run.sh`, which starts it in `/job/sub`"
     assert (run.config_path, run.config) == ("ds.json", {"train_micro_batch_size_per_gpu": 1})
 
 

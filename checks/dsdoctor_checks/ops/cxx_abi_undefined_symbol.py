@@ -6,7 +6,7 @@ at import with an undefined symbol.
 
 ## What to do
 Reinstall the extension for this torch. If there is no matching wheel, build it from source:
-`pip install --force-reinstall --no-deps --no-cache-dir --no-build-isolation --no-binary PACKAGE PACKAGE`.
+`pip install --force-reinstall --no-deps --no-cache-dir --no-build-isolation --no-binary :all: PACKAGE`.
 Without `--no-cache-dir`, pip takes the wheel that it built for the other torch.
 
 ## References
@@ -27,7 +27,7 @@ CONDITION = Condition(
 
 HINT = (
     "reinstall the extension for this torch; without a matching wheel, build it from source with `pip"
-    " install --force-reinstall --no-deps --no-cache-dir --no-build-isolation --no-binary PACKAGE PACKAGE`"
+    " install --force-reinstall --no-deps --no-cache-dir --no-build-isolation --no-binary :all: PACKAGE`"
 )
 
 SIGNATURES = (

@@ -28,7 +28,7 @@ def said(text: str) -> str:
 
 
 def raised(error: str, *frames: str) -> str:
-    """A traceback through places such as `/work/train.py:9 main`."""
+    """A traceback through places such as `/job/train.py:9 main`."""
     rows = ""
     for frame in frames:
         place, function = frame.rsplit(" ", 1)
@@ -37,30 +37,30 @@ def raised(error: str, *frames: str) -> str:
     return f"{HEAD}{rows}{error}\n"
 
 
-OWN = raised("KeyError: 'text'", "/work/train.py:9 <module>", "/work/data.py:4 load")
+OWN = raised("KeyError: 'text'", "/job/train.py:9 <module>", "/job/data.py:4 load")
 
 
 @pytest.mark.parametrize(
     ("text", "outcome"),
     [
         pytest.param(
-            f"{STEPS}{OWN}训练完成！\n日志文件: /work/a.log\n", "user-code", id="uncaught"
+            f"{STEPS}{OWN}训练完成！\n日志文件: /job/a.log\n", "user-code", id="uncaught"
         ),
         pytest.param(
             f"{STEPS}Error executing job with overrides: ['a=1']\n"
-            + raised("KeyError: 'text'", "/work/train.py:9 main")
+            + raised("KeyError: 'text'", "/job/train.py:9 main")
             + "训练完成！\n",
             "user-code",
             id="a program of Hydra",
         ),
         pytest.param(f"{STEPS}训练完成，退出码: 1\n", "clean", id="no failure besides the status"),
         pytest.param(
-            f"{STEPS}{raised('ValueError: bad row', '/work/data.py:4 load')}训练完成，退出码: 0\n",
+            f"{STEPS}{raised('ValueError: bad row', '/job/data.py:4 load')}训练完成，退出码: 0\n",
             "clean",
             id="an exception that a function caught",
         ),
         pytest.param(
-            f"{STEPS}{raised('ValueError: bad row', '/work/data.py:4 load')}训练完成，退出码: 1\n",
+            f"{STEPS}{raised('ValueError: bad row', '/job/data.py:4 load')}训练完成，退出码: 1\n",
             "user-code",
             id="the status of a failure",
         ),
@@ -85,7 +85,7 @@ def test_a_thread_that_fails_after_the_end_of_training() -> None:
     thread = "Exception in thread Thread-9:\n" + raised(
         "AssertionError: only in dynamic mode",
         "/usr/lib/python3.8/threading.py:932 _bootstrap_inner",
-        "/work/data.py:9 __getitem__",
+        "/job/data.py:9 __getitem__",
     )
     assert said(f"{STEPS}INFO: End of training.\n{thread}") == "clean"
     assert said(f"{STEPS}INFO: End of training soon\n{thread}") == "user-code"
@@ -95,12 +95,12 @@ BUILT = "TypeError: AdamW.__init__() got an unexpected keyword argument 'momentu
 
 
 def test_what_a_configuration_names_is_the_scripts() -> None:
-    frames = ("/work/train.py:9 main", f"{SITE}/mmcv/utils/registry.py:72 build_from_cfg")
+    frames = ("/job/train.py:9 main", f"{SITE}/mmcv/utils/registry.py:72 build_from_cfg")
     assert said(raised(BUILT.replace("AdamW.", "AdamW: AdamW.", 1), *frames)) == "user-code"
     refused = "AssertionError: CosineRestartLrUpdaterHook: periods should have the same length."
     assert said(raised(refused, *frames)) == "user-code"
     # not of a configuration: the call was written for another release
-    called = ("/work/train.py:9 main", f"{SITE}/trl/trainer/sft_trainer.py:72 create_optimizer")
+    called = ("/job/train.py:9 main", f"{SITE}/trl/trainer/sft_trainer.py:72 create_optimizer")
     assert said(raised(BUILT, *called)) == "dependency-version-conflict"
     native = "RuntimeError: CUDA error: an illegal memory access was encountered"
     assert said(raised(native, *frames)) == "cuda-kernel-failed"
@@ -135,9 +135,9 @@ def test_a_process_group_that_lightning_did_not_make() -> None:
         " init_process_group."
     )
     norm = f"{SITE}/torch/nn/modules/batchnorm.py:735 forward"
-    assert said(raised(error, "/work/train.py:9 <module>", norm)) == "launched-without-deepspeed"
+    assert said(raised(error, "/job/train.py:9 <module>", norm)) == "launched-without-deepspeed"
     trainer = f"{SITE}/pytorch_lightning/trainer/trainer.py:608 fit"
-    assert said(raised(error, "/work/train.py:9 <module>", trainer, norm)) != (
+    assert said(raised(error, "/job/train.py:9 <module>", trainer, norm)) != (
         "launched-without-deepspeed"
     )
 
@@ -229,7 +229,7 @@ def test_an_npu_that_waits_too_long() -> None:
 
 
 def test_a_call_of_the_yaml_of_old() -> None:
-    frames = ("/work/train.py:3 <module>", f"{SITE}/old/config.py:7 read")
+    frames = ("/job/train.py:3 <module>", f"{SITE}/old/config.py:7 read")
     error = "TypeError: load() missing 1 required positional argument: 'Loader'"
     found = read(raised(error, *frames))
     assert found.causes[0].condition == "dependency-version-conflict"
@@ -282,7 +282,7 @@ def test_memory_that_is_there_but_in_pieces(wanted: str, unused: str, pieces: bo
         " unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
         " to avoid fragmentation."
     )
-    (cause,) = read(raised(error, "/work/train.py:9 main", f"{SITE}/torch/x.py:1 run")).causes
+    (cause,) = read(raised(error, "/job/train.py:9 main", f"{SITE}/torch/x.py:1 run")).causes
     assert cause.condition == "gpu-oom"
     assert ("expandable_segments" in cause.hint) == pieces
 
@@ -301,6 +301,6 @@ def test_what_eval_generates_is_no_place() -> None:
     found = read(f"{STEPS}{raised('KeyboardInterrupt', *places)}").first_error
     assert found is not None
     assert found.file == "train.log"
-    found = read(f"{STEPS}{raised('KeyError: 1', '/work/train.py:9 main', *places)}").first_error
+    found = read(f"{STEPS}{raised('KeyError: 1', '/job/train.py:9 main', *places)}").first_error
     assert found is not None
-    assert (found.file, found.line) == ("/work/train.py", 9)
+    assert (found.file, found.line) == ("/job/train.py", 9)

@@ -9,7 +9,7 @@ from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.probes.command_tables import ON_TRANSFORMERS
 from dsdoctor.probes.script_imports import imports_of, starts_elsewhere
-from dsdoctor.probes.yaml_files import default_accelerate, read_yaml
+from dsdoctor.probes.yaml_files import accelerate_file, default_accelerate, read_yaml
 from dsdoctor.scripts.deepspeed_use import may_start_deepspeed
 from dsdoctor.scripts.own_files import own_files
 
@@ -59,9 +59,8 @@ def _is_mentioned(command: LaunchCommand, host: Host, cwd: str) -> bool:
         return True
     given = [word.rpartition("=")[2] for word in command.script_args]
     files = [word for word in given if word.lower().endswith(_SETTINGS)]
-    if (command.inner or command.launcher) == "accelerate":
-        files.append(command.options.get("config_file") or default_accelerate(host) or "")
-    elif posixpath.basename(command.program) in ON_TRANSFORMERS:
+    files.append(accelerate_file(command, host))
+    if posixpath.basename(command.program) in ON_TRANSFORMERS:
         # `trl` and `axolotl` start accelerate
         if command.has_script_option("accelerate_config"):
             return True

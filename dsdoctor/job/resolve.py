@@ -40,8 +40,8 @@ from dsdoctor.probes.command_tables import COUNTING, ON_TRANSFORMERS, PRESETS
 from dsdoctor.probes.container_start import container_start
 from dsdoctor.probes.launch_devices import Devices, devices_of
 from dsdoctor.probes.yaml_files import (
+    accelerate_file,
     accelerate_values,
-    default_accelerate,
     read_yaml,
     trainer_files,
     trainer_values,
@@ -115,17 +115,17 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
 def _started_in(folder: str, run: RunNeeds) -> RunNeeds:
     """The request for a job that starts in another folder than the one it was made in."""
 
-    def absolute(path: str | None) -> str | None:
-        return path if path is None else posixpath.normpath(posixpath.join(run.cwd, path))
+    def absolute(path: str) -> str:
+        return posixpath.normpath(posixpath.join(run.cwd, path))
 
     return msgspec.structs.replace(
         run,
         cwd=folder,
-        config_path=absolute(run.config_path),
-        hostfile=absolute(run.hostfile),
-        checkpoint=absolute(run.checkpoint),
-        paths=tuple(posixpath.normpath(posixpath.join(run.cwd, path)) for path in run.paths),
-        writable=tuple(posixpath.normpath(posixpath.join(run.cwd, path)) for path in run.writable),
+        config_path=run.config_path and absolute(run.config_path),
+        hostfile=run.hostfile and absolute(run.hostfile),
+        checkpoint=run.checkpoint and absolute(run.checkpoint),
+        paths=tuple(map(absolute, run.paths)),
+        writable=tuple(map(absolute, run.writable)),
     )
 
 
@@ -216,10 +216,8 @@ def _config(parsed: LaunchCommand, host: Host, cwd: str) -> tuple[str | None, st
         return None, ""
     if path is not None and path not in PRESETS:
         return path, "the command line"
-    launcher = parsed.inner or parsed.launcher
-    if launcher == "accelerate":
-        name = parsed.options.get("config_file") or default_accelerate(host)
-        inner = (read_yaml(name, host, cwd) or {}).get("deepspeed_config") if name else None
+    if name := accelerate_file(parsed, host):
+        inner = accelerate_values(parsed, host, cwd).get("deepspeed_config")
         path = inner.get("deepspeed_config_file") if isinstance(inner, dict) else None
         if isinstance(path, str) and path:
             return path, f"`{name}`"

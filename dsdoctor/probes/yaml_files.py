@@ -107,12 +107,13 @@ def trainer_values(command: LaunchCommand, host: Host, cwd: str) -> dict[str, st
 
 def accelerate_fault(command: LaunchCommand, host: Host, cwd: str) -> str:
     """Why accelerate stops at its YAML, whatever it contains; "" if it does not."""
-    name = _name_of(command, host)
+    name = accelerate_file(command, host)
     fault = _read(name, host, cwd).fault if name and not name.endswith(".json") else ""
     return f"`{name}` cannot be read as YAML: {fault}" if fault else ""
 
 
-def _name_of(command: LaunchCommand, host: Host) -> str:
+def accelerate_file(command: LaunchCommand, host: Host) -> str:
+    """The file that accelerate reads for a command that it launches; "" = none."""
     if (command.inner or command.launcher) != "accelerate":
         return ""
     return command.options.get("config_file") or default_accelerate(host) or ""
@@ -120,5 +121,5 @@ def _name_of(command: LaunchCommand, host: Host) -> str:
 
 def accelerate_values(command: LaunchCommand, host: Host, cwd: str) -> dict[str, Any]:
     """The values of accelerate's YAML, for a command that accelerate launches."""
-    name = _name_of(command, host)
+    name = accelerate_file(command, host)
     return (read_yaml(name, host, cwd) or {}) if name else {}

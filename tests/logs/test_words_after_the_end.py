@@ -43,9 +43,7 @@ OWN = raised("KeyError: 'text'", "/job/train.py:9 <module>", "/job/data.py:4 loa
 @pytest.mark.parametrize(
     ("text", "outcome"),
     [
-        pytest.param(
-            f"{STEPS}{OWN}训练完成！\n日志文件: /job/a.log\n", "user-code", id="uncaught"
-        ),
+        pytest.param(f"{STEPS}{OWN}训练完成！\n日志文件: /job/a.log\n", "user-code", id="uncaught"),
         pytest.param(
             f"{STEPS}Error executing job with overrides: ['a=1']\n"
             + raised("KeyError: 'text'", "/job/train.py:9 main")

@@ -190,7 +190,7 @@ def toolkit_need(
         reason = "no GPU is present or requested, so DeepSpeed builds no CUDA ops"
         return Need(Use.NONE, reason=reason, inapplicable=True)
     ready = loadable(torch, deepspeed)
-    if run.config is None and run.uses_deepspeed is False:
+    if run.without_deepspeed:
         reason = "the script of the command does not use DeepSpeed, which would build ops"
         return Need(Use.NONE, reason=reason, inapplicable=True)
     if run.config is None:

@@ -50,7 +50,7 @@ def jit_ops(
     None of them is left for a job that does not use DeepSpeed.
     """
     if run.config is None:
-        return () if run.uses_deepspeed is False else None
+        return () if run.without_deepspeed else None
     done: set[str] = set()
     if isinstance(deepspeed, DeepSpeedInstall):
         done.update(deepspeed.prebuilt)

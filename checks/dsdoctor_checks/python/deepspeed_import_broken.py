@@ -107,7 +107,7 @@ def deepspeed_imports(
     if misses_cuda(outcome) and isinstance(build, TorchBuild) and build.hip:
         yield skip("torch is built for ROCm, and finds none")  # rocm-toolkit-missing
         return
-    if run.config is None and run.uses_deepspeed is False:
+    if run.without_deepspeed:
         found = set() if isinstance(imports, Missing) else set(imports.found)
         if not found & _ON_ACCELERATE:
             yield skip("the job of the command does not use DeepSpeed")

@@ -58,7 +58,7 @@ def deepspeed_is_installed(
     run: RunNeeds,
 ) -> Iterator[Finding]:
     """Judges the installed files; a job that does not use DeepSpeed needs none."""
-    if run.config is None and run.uses_deepspeed is False:
+    if run.without_deepspeed:
         yield skip("the job of the command does not use DeepSpeed")
         return
     trains = not isinstance(torch, Missing) and torch.version is not None

@@ -135,7 +135,7 @@ def variables_are_accepted(
     if isinstance(build, TorchBuild) and not build.installed:
         yield skip("torch is not installed")
         return
-    unused = run.config is None and run.uses_deepspeed is False
+    unused = run.without_deepspeed
     refused = _refused(env, torch, _NOT_USED if unused else deepspeed)
     if refused is None:
         level = env.get("TORCH_DISTRIBUTED_DEBUG")

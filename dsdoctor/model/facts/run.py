@@ -222,3 +222,8 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     def wants_gpu(self) -> bool:
         """Whether the user requires GPUs."""
         return bool(self.gpus) or bool(self.expect_gpus)
+
+    @property
+    def without_deepspeed(self) -> bool:
+        """Whether the job surely does without DeepSpeed: no config is given, nothing starts it."""
+        return self.config is None and self.uses_deepspeed is False

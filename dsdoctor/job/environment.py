@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dsdoctor.host import Host, HostError, exists, home_folder, matches, read_text
-from dsdoctor.interpreter import conda_environments
+from dsdoctor.interpreter import conda_environments, holding
 from dsdoctor.probes.command_line import started
 from dsdoctor.probes.command_tables import RUNNER_TAKES, RUNNERS
 from dsdoctor.probes.command_wrappers import runs_at
@@ -56,6 +56,23 @@ def of_command(words: Sequence[str], host: Host, cwd: str) -> Selected | None:
         return Selected(path, f"the command starts `{program}`") if exists(host, path) else None
     python = _beside(host, path) or _first_line(host, path)
     return Selected(python, f"`{program}` runs in it") if python else None
+
+
+def of_active(words: Sequence[str], host: Host) -> Selected | None:
+    """The active environment, if its `bin` has the program but it has neither torch nor DeepSpeed.
+
+    Without this, an environment with torch that dsdoctor finds elsewhere would be judged, though
+    the job starts in this one.
+    """
+    program = "".join(started(words, runners=False)[:1])
+    found = host.which(program) if program and "/" not in program else None
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        prefix = host.env.get(variable, "").rstrip("/")
+        if not (found and prefix and posixpath.dirname(found) == f"{prefix}/bin"):
+            continue
+        if exists(host, f"{prefix}/bin/python") and not holding(host, prefix):
+            return Selected(prefix, f"`{variable}` is active and `{program}` is of it")
+    return None
 
 
 def of_script(text: str, line: int, name: str, host: Host, cwd: str) -> Selected | None:

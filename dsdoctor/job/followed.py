@@ -14,7 +14,8 @@ from dsdoctor.probes.command_line import after_sbatch, after_starter, parse_comm
 from dsdoctor.probes.command_tables import CARRIERS, PROGRAMS, RUNNERS, TRAINERS, UNFOLLOWED
 from dsdoctor.probes.command_wrappers import unwrap
 from dsdoctor.probes.environment import allowed
-from dsdoctor.probes.shell_folders import folder_at
+from dsdoctor.probes.makefiles import NAMES, arguments, shell_text
+from dsdoctor.probes.shell_folders import all_run, folder_at
 from dsdoctor.probes.shell_lines import ShellCommand, commands_with_environment, launches
 from dsdoctor.probes.shell_programs import is_launch, starts_nothing, unfollowed
 from dsdoctor.probes.shell_pythons import python_commands
@@ -24,9 +25,10 @@ _SHELL = re.compile(r"(?:ba|da|z|k)?sh$|sbatch$")
 #: The first line of a script.
 _SHEBANG = re.compile(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(?P<program>\S+)")
 _PYTHON = re.compile(r"python[\d.]*")
-#: Programs whose files say what they run.
+_MAKE = frozenset({"make", "gmake"})
+#: Other programs whose files say what they run.
 _BY_RECIPE = frozenset(
-    {"make", "gmake", "just", "task", "snakemake", "nextflow", "dvc", "tox", "nox", "invoke", "npm"}
+    {"just", "task", "snakemake", "nextflow", "dvc", "tox", "nox", "invoke", "npm"}
 )
 _EXECUTABLE = 0o111
 #: A longer file is no script of a person.
@@ -94,7 +96,8 @@ def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
     for _ in range(_DEEPEST):
         done = done._replace(words=_typed(done.words))
         words, here = done.words, done.folder or cwd
-        place = _shell_at(words)
+        make = _make_at(words)
+        place = _shell_at(words) if make is None else make
         if place is None:
             at, interpreter = _interpreter_at(words, host, here)
             if interpreter:
@@ -102,16 +105,20 @@ def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
             if interpreter != "sh":
                 return done._replace(words=words, reason=unfollowed(words) or _unknown(words))
             place = at
-        text, name, reason = _shell_text(words[place:], host, here)
+        if make is None:
+            text, name, reason = _shell_text(words[place:], host, here)
+        else:
+            text, name, reason, here = _recipes(words[place + 1 :], host, here)
         if reason:
             return done._replace(reason=reason)
         launched = launches(text)
         found = launched or python_commands(text)
-        if len(found) != 1:
+        several = len(found) > 1 and bool(launched) and all_run(text, found)
+        if len(found) != 1 and not several:
             kind = "commands that launch a job" if launched else "commands that run Python"
             count = f"{len(found)} {kind}" if found else "no launch command"
             return done._replace(reason=f"{name} contains {count}, expected one")
-        (launch,) = found
+        launch, others = found[0], ", ".join(str(one.line) for one in found[1:])
         script = launch.depends_on or parse_command(launch.words).script or ""
         # options, the script or both, which only a shell can expand, and not its folder alone
         if script.startswith("$") and not _IN_FOLDER.fullmatch(script):
@@ -126,7 +133,8 @@ def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
         done = Followed(
             words=(*before, *launch.words),
             place=(name if name.startswith("the") else f"line {launch.line} of {name}")
-            + (f", which starts it in `{folder}`" if folder != cwd else ""),
+            + (f", which starts it in `{folder}`" if folder != cwd else "")
+            + (f"; what it launches after that was not checked (line {others})" if others else ""),
             activated=of_script(text, launch.line, name, host, here) or done.activated,
             cut=_carriage_return(text, launch.line),
             folder=folder if folder != cwd else "",
@@ -183,8 +191,8 @@ def _interpreter_at(words: Sequence[str], host: Host, cwd: str) -> tuple[int, st
 def _unknown(words: Sequence[str]) -> str:
     """Why it is not known what a command starts; "" if it is.
 
-    >>> _unknown(["A=1", "make", "train"]), _unknown(["tune", "run", "lora"])
-    ('`make` runs what its file says', '`tune` is no launcher that is known here')
+    >>> _unknown(["A=1", "just", "train"]), _unknown(["tune", "run", "lora"])
+    ('`just` runs what its file says', '`tune` is no launcher that is known here')
     >>> _unknown(["torchrun", "t.py"]), _unknown(["docker", "run", "image"])
     ('', '')
     """
@@ -278,6 +286,36 @@ def _shell_at(words: Sequence[str]) -> int | None:
         if is_launch(words[place : place + 3]) and posixpath.basename(word) != "srun":
             return None
     return None
+
+
+def _make_at(words: Sequence[str]) -> int | None:
+    """Position of `make` in a command; None if the command does not start it."""
+    rest, _ = unwrap(list(words))
+    place = len(words) - len(rest)
+    found = rest and posixpath.basename(rest[0]) in _MAKE and [*words[place:]] == rest
+    return place if found else None
+
+
+def _recipes(words: Sequence[str], host: Host, cwd: str) -> tuple[str, str, str, str]:
+    """What make runs as the text of a script, its name, why it is not known, and the folder."""
+    call = arguments(words)
+    folder = posixpath.normpath(posixpath.join(cwd, call.folder))
+    names = (call.file,) if call.file else NAMES
+    paths = {name: posixpath.normpath(posixpath.join(folder, name)) for name in names}
+    name = next((name for name, path in paths.items() if exists(host, path)), "")
+    if not name:
+        return "", "", f"`make` finds no file `{names[-1]}` in `{folder}`", folder
+    try:
+        text = read_text(host, paths[name])
+    except HostError as error:
+        return "", "", error.missing.detail, folder
+
+    def is_there(path: str) -> bool:
+        return exists(host, posixpath.normpath(posixpath.join(folder, path)))
+
+    script, reason = shell_text(text, call, host.env, is_there)
+    reason = reason and f"`{name}` is not followed, because {reason}"
+    return script, f"`{name}`", reason, folder
 
 
 def _shell_text(words: Sequence[str], host: Host, cwd: str) -> tuple[str, str, str]:

@@ -24,7 +24,7 @@ from dsdoctor.framework import (
 )
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.job.deepspeed_use import deepspeed_use
-from dsdoctor.job.environment import of_command
+from dsdoctor.job.environment import of_active, of_command
 from dsdoctor.job.followed import follow
 from dsdoctor.job.gpu_need import gpu_needed_by
 from dsdoctor.model.facts.launch import LaunchCommand
@@ -69,7 +69,7 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
     used = _devices(parsed, host, run.cwd)
     text, trainer = _script_of(parsed, host, run.cwd), posixpath.basename(parsed.program)
     container = _container(words, host, run.cwd)
-    selected = None if container else of_command(words, host, run.cwd) or activated
+    selected = of_command(words, host, run.cwd) or activated or of_active(words, host)
     here = not (container or followed or batch) and parsed.argv[:1] == (parsed.program,)
     group = process_group(text) if here else None
     gpus, gpus_by = gpus_of(words) or (run.container_gpus, run.container_gpus_by)
@@ -79,8 +79,8 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
         followed=followed,
         carriage_return=cut,
         not_followed=reason,
-        environment=selected.path if selected else "",
-        environment_by=selected.why if selected else "",
+        environment=selected.path if selected and not container else "",
+        environment_by=selected.why if selected and not container else "",
         batch=batch,
         container_gpus=gpus,
         container_gpus_by=gpus_by,

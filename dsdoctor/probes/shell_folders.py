@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from dsdoctor.probes.shell_functions import split_functions
 from dsdoctor.probes.shell_lines import ShellCommand, launches, walked
 from dsdoctor.probes.shell_programs import is_launch
 from dsdoctor.probes.shell_rows import logical_lines
@@ -37,6 +38,8 @@ def folder_at(
     ('/home/a/p', '/home/a')
     >>> at("if x; then\n cd a\nfi\ntorchrun t.py"), at("(cd apex && make)\ntorchrun t.py")
     (None, '/job')
+    >>> at("(cd a && torchrun t.py)"), at("(cd a)\n(cd b && torchrun t.py)")
+    ('/job/a', '/job/b')
     >>> at("cd $ROOT\ntorchrun t.py"), at("[ -d a ] && cd a\ntorchrun t.py")
     (None, None)
     """
@@ -53,11 +56,34 @@ def folder_at(
                 return folder
         if words[:1] and words[0] in _CHANGES:
             row = rows.get(command.line, "")
+            begun = row.partition(words[0])[0]
             if row.lstrip().startswith("(") and row.rstrip().endswith(")"):
-                continue  # a subshell of its own
-            sure = not state.depth and not _DOUBTFUL.search(row.partition(words[0])[0])
+                if command.line != launch.line:
+                    continue  # a subshell of its own
+                begun = begun.replace("(", " ", 1)
+            sure = not state.depth and not _DOUBTFUL.search(begun)
             folder = _changed(words, folder, before, variables, cwd) if sure else None
     return folder
+
+
+def all_run(text: str, found: Sequence[ShellCommand]) -> bool:
+    r"""Whether a script surely runs all these commands, one after the other.
+
+    >>> def sure(text):
+    ...     return all_run(text, launches(text))
+    >>> sure("torchrun a.py\ntorchrun b.py &\nwait"), sure("if x; then\n torchrun a.py\nfi")
+    (True, False)
+    >>> sure("[ -d a ] && torchrun a.py"), sure("go() {\n torchrun a.py\n}\n$1")
+    (False, False)
+    """
+    outside = dict(split_functions(list(logical_lines(text)))[0])
+    blocks = {command.line for command, state in walked(text) if state.depth}
+    return all(
+        one.line in outside
+        and one.line not in blocks
+        and not re.search(r"\|\||&&|\[", outside[one.line].partition(one.words[0])[0])
+        for one in found
+    )
 
 
 def _changed(

@@ -175,6 +175,21 @@ def test_a_program_of_the_script_wins() -> None:
     assert selected("bash job.sh", files) == "/o/bin/python"
 
 
+def test_an_active_environment_without_torch_is_judged_if_its_program_starts() -> None:
+    env = {"VIRTUAL_ENV": "/v", "PATH": "/v/bin:/usr/bin"}
+    torch = {"/v/lib/python3.11/site-packages/torch/__init__.py": ""}
+    assert selected("torchrun t.py", venv("/v", "torchrun"), **env) == "/v"
+    assert selected("FOO=1 torchrun t.py", venv("/v", "torchrun"), **env) == "/v"
+    assert selected("torchrun t.py", {**venv("/v", "torchrun"), **torch}, **env) == ""  # is chosen
+    assert selected("torchrun t.py", {**venv("/v"), "/usr/bin/torchrun": ""}, **env) == ""
+    other = {
+        **venv("/v", "torchrun"),
+        **venv("/o"),
+        "/w/p/job.sh": "source /o/bin/activate\ntorchrun t.py\n",
+    }
+    assert selected("bash job.sh", other, **env) == "/o"
+
+
 TORCH = {"/w/.venv/lib/python3.11/site-packages/torch/__init__.py": ""}
 
 

@@ -184,7 +184,8 @@ def test_modules_that_run_no_script_of_the_user() -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        pytest.param("make train", "`make` runs what its file says", id="a Makefile"),
+        pytest.param("just train", "`just` runs what its file says", id="a recipe"),
+        pytest.param("make train", "`make` finds no file `Makefile` in `/job`", id="no Makefile"),
         pytest.param(
             "A=1 tune run lora", "`tune` is no launcher that is known here", id="no launcher"
         ),
@@ -224,3 +225,28 @@ def test_which_of_several_programs_is_the_job_is_not_guessed() -> None:
     assert run.not_followed == "`run.sh` contains 2 commands that run Python, expected one"
     run = resolved(("bash", "run.sh"), "python -m pip install x\necho done\n")
     assert run.not_followed == "`run.sh` contains no launch command, expected one"
+
+
+def test_the_first_of_several_launches_is_checked_and_the_others_are_named() -> None:
+    script = "torchrun a.py\npython merge.py\ntorchrun here.py &\nwait\n"
+    run = resolved(("bash", "run.sh"), script)
+    assert run.command == ("torchrun", "a.py")
+    after = "what it launches after that was not checked (line 3)"
+    assert run.followed == f"line 1 of `run.sh`; {after}"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param("if x; then\n  torchrun a.py\nelse\n  torchrun here.py\nfi\n", id="branches"),
+        pytest.param(
+            "a() {\n  torchrun a.py\n}\nb() {\n  torchrun here.py\n}\n$1\n", id="functions"
+        ),
+        pytest.param("[ $1 ] && torchrun a.py\ntorchrun here.py\n", id="perhaps"),
+        pytest.param("test -d x || torchrun a.py\ntorchrun here.py\n", id="or"),
+        pytest.param("case $1 in\na) torchrun a.py;;\n*) torchrun here.py;;\nesac\n", id="case"),
+    ],
+)
+def test_launches_of_which_one_may_not_run(script: str) -> None:
+    reason = "`run.sh` contains 2 commands that launch a job, expected one"
+    assert resolved(("bash", "run.sh"), script).not_followed == reason

@@ -116,7 +116,11 @@ class Knowledge(list[Row]):
             return Answered(match.entry, kind, text, None)
         known = self.conditions.get(kind)
         if known is not None and text:
-            signature = Signature("", (), level=INDEXED.level, message=text, hint=match.label.hint)
+            # a label's sentence is plain text, in which a signature's message has fields
+            message = text.replace("{", "{{").replace("}", "}}")
+            signature = Signature(
+                "", (), level=INDEXED.level, message=message, hint=match.label.hint
+            )
             known = known._replace(signature=signature)
         return Answered(match.entry, "condition", text, known) if known is not None else None
 

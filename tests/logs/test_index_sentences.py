@@ -47,6 +47,14 @@ def test_a_general_condition_has_a_sentence_for_each_refusal() -> None:
             id="a general pattern fits, among others",
         ),
         pytest.param(
+            "runtime/tensor_parallel/init_utils.py",
+            "merge_tp_model_init_into_config",
+            "ValueError: tensor_parallel.tp must be a dict when provided.",
+            '`tensor_parallel.tp` must be a section, such as `{"tp_size": 2}`',
+            "correct the value named in the error",
+            id="the sentence contains braces",
+        ),
+        pytest.param(
             "runtime/config.py",
             "_batch_assertion",
             "AssertionError: Train batch size: 0 has to be greater than 0",

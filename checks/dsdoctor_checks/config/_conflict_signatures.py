@@ -260,7 +260,7 @@ SIGNATURES = (
     Signature(
         pattern="must be 'cpu', make sure you enabled 'offload_optimizer'",
         source="deepspeed 0.14.5-0.19.8 ops/adam/cpu_adam.py, ops/lion/cpu_lion.py",
-        message="The parameters of CPUAdam are on a GPU",
+        message="The parameters of the CPU optimizer are on a GPU",
         hint="set `offload_optimizer.device` to `cpu`, or use an optimizer for GPUs",
         examples=(
             "AssertionError: CPUAdam param is on cuda:0 and must be 'cpu', make sure you enabled 'offload_optimizer': 'cpu' in your ds config.",
@@ -415,15 +415,25 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern="in DeepSpeed Config .{0,40}if remote device is",
+        pattern=r"\x27device\x27 in DeepSpeed Config cannot be \S{1,40} if remote device is",
         source="deepspeed 0.19.8 runtime/zero/partition_parameters.py",
-        message="Offload to NVMe is configured, but `nvme_path` is not set",
-        hint="set `nvme_path` next to the device to a directory on a local NVMe disk",
+        message="`offload_param` of the config has a different device than the `remote_device` of `zero.Init`",
+        hint='pass `remote_device="nvme"` to `zero.Init`, or set `offload_param.device` to `cpu` or `none`',
         examples=(
-            'AssertionError: "nvme_path" in DeepSpeed Config cannot be None if remote device is OffloadDeviceEnum.nvme',
+            "AssertionError: 'device' in DeepSpeed Config cannot be OffloadDeviceEnum.nvme if remote device is OffloadDeviceEnum.cpu.",
+        ),
+        not_examples=("'device' in DeepSpeed Config cannot be what it is if remote device is",),
+    ),
+    Signature(
+        pattern=r"\x22offload_param\x22 must be defined in DeepSpeed Config if remote device is \S",
+        source="deepspeed 0.19.8 runtime/zero/partition_parameters.py",
+        message="`zero.Init` has a `remote_device`, but the config has no `offload_param`",
+        hint="add `offload_param` to the config, or do not pass `remote_device`",
+        examples=(
+            'AssertionError: "offload_param" must be defined in DeepSpeed Config if remote device is OffloadDeviceEnum.nvme.',
         ),
         not_examples=(
-            'AssertionError: "nvme_path" in DeepSpeed Config cannot be None if remote device',
+            '"offload_param" must be defined in DeepSpeed Config if remote device is  set',
         ),
     ),
     Signature(

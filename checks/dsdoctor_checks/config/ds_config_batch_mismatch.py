@@ -229,11 +229,21 @@ SIGNATURES = (
         hint="set that value to 1 or more; `train_batch_size` must not be smaller than micro-batch * accumulation * world size",
     ),
     Signature(
-        pattern="mismatch TrainingArguments|DeepSpeed config values that mismatch",
+        pattern=r"DeepSpeed config values that mismatch kwargs\s+values",
+        source="accelerate 0.29-1.15 utils/dataclasses.py",
+        examples=(
+            "ValueError: Please correct the following DeepSpeed config values that mismatch kwargs  values:",
+        ),
+        not_examples=("DeepSpeed config values that mismatch kwargs of a caller",),
+        level=Level.STRONG,
+        message="The DeepSpeed config and the settings that accelerate was given disagree",
+        hint='set the values that the error lists to "auto" in the config, or make both equal',
+    ),
+    Signature(
+        pattern="mismatch TrainingArguments|DeepSpeed config values that mismatch(?! kwargs)",
         source="transformers 4.28.1-5.23.0 integrations/deepspeed.py",
         examples=(
             "ValueError: Please correct the following DeepSpeed config values that mismatch TrainingArguments values:",
-            "ValueError: Please correct the following DeepSpeed config values that mismatch kwargs values:",
         ),
         level=Level.STRONG,
         message="The DeepSpeed config and the TrainingArguments disagree",

@@ -174,7 +174,7 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
-        pattern=r"ValueError: (?P<kind>NPU|SDAA|MPS|HPU|MLU|SUPA|KLXPU|CPU|XPU)_Accelerator requires (?P<package>[\w.]{1,60})(?:, which is not installed on this system| with XPU support)",
+        pattern=r"ValueError: (?P<kind>NPU|SDAA|MPS|HPU|MLU|SUPA|KLXPU|CPU|XPU)_Accelerator requires (?P<package>[\w.]{1,60}), which is not installed on this system",
         source="deepspeed 0.8-0.19 accelerator/real_accelerator.py: only with DS_ACCELERATOR",
         message="`DS_ACCELERATOR` selects an accelerator whose package does not work here: `{package}`",
         hint="unset `DS_ACCELERATOR`, so that DeepSpeed chooses the accelerator; on a machine with such devices, install `{package}`",
@@ -190,11 +190,23 @@ SIGNATURES = (
                     ("SUPA", "torch_supa"),
                     ("KLXPU", "torch_xmlir"),
                     ("CPU", "intel_extension_for_pytorch"),
+                    ("XPU", "intel_extension_for_deepspeed"),
                 )
             ),
+        ),
+        not_examples=("torch_npu, which is not installed on this system",),
+        level=Level.CERTAIN,
+        masks=("script-module-missing",),
+    ),
+    Signature(
+        pattern=r"ValueError: XPU_Accelerator requires PyTorch with XPU support\W",
+        source="deepspeed 0.18-0.19 accelerator/real_accelerator.py: only with DS_ACCELERATOR",
+        message="`DS_ACCELERATOR` selects an Intel GPU, but this torch is not built for one or finds none",
+        hint="unset `DS_ACCELERATOR`, so that DeepSpeed chooses the accelerator; on a machine with Intel GPUs, install the XPU build of torch and its driver",
+        examples=(
             "ValueError: XPU_Accelerator requires PyTorch with XPU support: XPU_Accelerator requires PyTorch with XPU support (torch.xpu).",
         ),
-        not_examples=("ValueError: NPU_Accelerator requires torch_npu to be loaded",),
+        not_examples=("ValueError: XPU_Accelerator requires PyTorch with XPU supported",),
         level=Level.CERTAIN,
         masks=("script-module-missing",),
     ),

@@ -106,8 +106,8 @@ SIGNATURES = (
         source="deepspeed 0.19.8 checkpoint/zero_checkpoint.py",
         examples=("No ZeRO files found in",),
         level=Level.STRONG,
-        message="The checkpoint contains no ZeRO shards",
-        hint="copy the missing files, or write the last complete tag to `latest`",
+        message="The folder contains no ZeRO shards",
+        hint="pass the folder of a step, whose files are `zero_pp_rank_*_optim_states.pt`",
     ),
     Signature(
         pattern="can't find .{0,60}state files in directory",
@@ -115,8 +115,8 @@ SIGNATURES = (
         examples=("can't find state files in directory",),
         not_examples=("find state files in directory",),
         level=Level.STRONG,
-        message="Shards of the checkpoint are missing",
-        hint="copy the missing files, or write the last complete tag to `latest`",
+        message="The folder contains no model states of ZeRO stage 3: it is another folder, or files are missing",
+        hint="pass the folder of a step, whose files are `zero_pp_rank_*_model_states.pt`, with those of all nodes",
     ),
     Signature(
         pattern="can't find model states file at",
@@ -125,8 +125,8 @@ SIGNATURES = (
             "FileNotFoundError: can't find model states file at 'x/zero_pp_rank_0_mp_rank_00_model_states.pt'",
         ),
         level=Level.STRONG,
-        message="A model-states file of the checkpoint is missing",
-        hint="copy the missing files, or write the last complete tag to `latest`",
+        message="The folder has no model states of rank 0: it is another folder, or files are missing",
+        hint="pass the folder of a step that contains the files of all ranks",
     ),
     Signature(
         pattern="is not a (?:zero|model state) checkpoint",
@@ -198,8 +198,8 @@ SIGNATURES = (
         source="deepspeed 0.19.8 runtime/base_optimizer.py, runtime/zero/stage3.py",
         examples=("optimizer global state is missing",),
         level=Level.STRONG,
-        message="The file with the global state of the optimizer is missing from the checkpoint",
-        hint="copy the missing files, or write the last complete tag to `latest`",
+        message="The universal checkpoint has no `zero/optimizer_state.pt`",
+        hint="convert the checkpoint with `python -m deepspeed.checkpoint.ds_to_universal` again, from the files of all ranks",
     ),
     Signature(
         pattern="neither 'model' or 'module' keys",

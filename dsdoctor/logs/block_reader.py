@@ -126,6 +126,7 @@ class BlockReader:
             following = data.find(b"\n", place, end) + 1
             place = following or end
             number += 1 if following else 0
+        self.lines.place_errors(window)
         number += data.count(b"\n", place, end)
         self.fragment = data[end - 1] != 10  # noqa: PLR2004  # newline
         self.lines.result.lines = number if self.fragment else number - 1

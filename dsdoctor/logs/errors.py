@@ -120,8 +120,8 @@ class Error(msgspec.Struct, frozen=True, eq=False):
     file: str
     file_line: int
     text: str
-    when: str
     traced: bool
+    when: str = ""
     library: str = ""
     frames: tuple[Frame, ...] = ()
     more: str = ""
@@ -180,7 +180,6 @@ class Tracebacks:
         number: int,
         rank: int | None,
         literals: set[str],
-        when: Callable[[], str],
     ) -> None:
         """Reads a line.
 
@@ -189,7 +188,6 @@ class Tracebacks:
             number: its number, from 1.
             rank: the rank that printed it.
             literals: the literals that it contains.
-            when: returns its time stamp.
         """
         if any(words in literals for words in CHAINS):
             self._chained.add(rank)
@@ -208,9 +206,9 @@ class Tracebacks:
             text, trace = behind_head(text, trace)
         stripped = text.strip()
         if trace is not None:
-            self._traced(trace, text, stripped, number, rank, when)
+            self._traced(trace, text, stripped, number, rank)
         elif literals:
-            self._plain(stripped, number, rank, literals, when)
+            self._plain(stripped, number, rank, literals)
         if self._open and number % LONGEST_TRACEBACK == 0:
             old = [r for r, one in self._open.items() if number - one.begun > OLDEST_TRACEBACK]
             for one in old:
@@ -250,7 +248,6 @@ class Tracebacks:
         stripped: str,
         number: int,
         rank: int | None,
-        when: Callable[[], str],
     ) -> None:
         trace.seen += 1
         trace.source = False
@@ -275,7 +272,7 @@ class Tracebacks:
             if trace.ignored:
                 self.ignored.append((trace.begun, number, rank, stripped))
                 return
-            self._add(stripped, number, rank, found["type"], found["message"] or "", when, trace)
+            self._add(stripped, number, rank, found["type"], found["message"] or "", trace)
             if stripped.endswith(":") and found["message"]:
                 self._open_end[rank] = number
         elif trace.seen > LONGEST_TRACEBACK:
@@ -287,24 +284,23 @@ class Tracebacks:
         number: int,
         rank: int | None,
         literals: set[str],
-        when: Callable[[], str],
     ) -> None:
         stripped = stripped.removeprefix(QUOTE)
         if found := EXCEPTION.match(PYTEST.sub("", stripped.removeprefix(SAGEMAKER))):
             if not found["type"].endswith("Warning"):
-                self._add(stripped, number, rank, found["type"], found["message"] or "", when)
+                self._add(stripped, number, rank, found["type"], found["message"] or "")
             return
         if any(literal in NAMED_LITERALS for literal in literals) and (
             found := NAMED_EXCEPTION.match(stripped)
         ):
             if not found["type"].endswith("Warning"):
-                self._add(stripped, number, rank, found["type"], found["message"] or "", when)
+                self._add(stripped, number, rank, found["type"], found["message"] or "")
             return
         if not any(literal in PLAIN_LITERALS for literal in literals):
             return
         if plain := plain_error(stripped):
             name, message, frames = plain
-            self._add(stripped, number, rank, name, message, when)
+            self._add(stripped, number, rank, name, message)
             if frames and self.errors:
                 self.errors[-1] = msgspec.structs.replace(self.errors[-1], frames=frames)
 
@@ -315,7 +311,6 @@ class Tracebacks:
         rank: int | None,
         kind: str,
         message: str,
-        when: Callable[[], str],
         trace: OpenTraceback | None = None,
     ) -> None:
         if self.full:
@@ -333,7 +328,6 @@ class Tracebacks:
                 file=trace.file if trace else "",
                 file_line=trace.line if trace else 0,
                 text=text[:LONGEST],
-                when=when(),
                 traced=trace is not None,
                 library=trace.deepest if trace else "",
                 begun=trace.begun if trace else number,

@@ -14,8 +14,10 @@ from dsdoctor.logs.errors import (
     CHAINS,
     ENDS_NOTHING,
     ERROR_LITERALS,
+    KEPT_ERRORS,
     TRACEBACK,
     UNRETRIEVED,
+    Error,
     Tracebacks,
 )
 from dsdoctor.logs.frames import frames_of
@@ -59,6 +61,24 @@ TITLE = lazy(
 )
 #: Literals of lines that matter every time.
 COURSE = frozenset({RESTART, FAILED, FIRST, TRACEBACK, *ENDS_NOTHING, UNRETRIEVED, *CHAINS})
+
+
+class _Unplaced(msgspec.Struct, frozen=True):
+    """An exception whose surroundings were not read yet.
+
+    Attributes:
+        found: how many exceptions were found up to it.
+        start: offset of its line in the window.
+        segment: offset of the part of the line that holds it.
+        rank: rank of the line.
+        shown: rank that the reports name.
+    """
+
+    found: int
+    start: int
+    segment: int
+    rank: int | None
+    shown: int | None
 
 
 class LineReader:
@@ -106,6 +126,7 @@ class LineReader:
         self.latest = latest
         self.traces.latest = latest
         self._slow: collections.Counter[int] = collections.Counter()
+        self._unplaced: collections.deque[_Unplaced] = collections.deque(maxlen=KEPT_ERRORS)
 
     def renew(self) -> None:
         """Forgets which lines and literals add nothing, as fewer hits are known than before."""
@@ -153,9 +174,9 @@ class LineReader:
                 if not self.traces.in_source(text, rank):
                     self._signatures(window, (start, at), number, text, shown, here)
             known = self.traces.found
-            self.traces.line(text, number, rank, here, lambda: window.when(start))
+            self.traces.line(text, number, rank, here)
             if self.traces.found > known:
-                self._place(window, (start, at), rank, shown)
+                self._unplaced.append(_Unplaced(self.traces.found, start, at, rank, shown))
             while self.traces.ignored:
                 self._set_aside(*self.traces.ignored.pop())
         self.spent.update(filter(self._is_spent, literals - self.spent))
@@ -200,17 +221,26 @@ class LineReader:
             traces.errors = [msgspec.structs.replace(one, rank=None) for one in traces.errors]
         return rank
 
-    def _place(
-        self, window: Window, place: tuple[int, int], rank: int | None, shown: int | None
-    ) -> None:
-        """Adds its frames to the newest exception, and the lines on which its text continues."""
-        start, at = place
-        front, behind = window.lines(start, FRAME_LINES, FURTHER_LINES)
+    def place_errors(self, window: Window) -> None:
+        """Adds to the newest exceptions what stands around them.
+
+        That is done once for a stretch of lines, as only a few exceptions of a flood are kept.
+        """
+        errors, found = self.traces.errors, self.traces.found
+        for one in self._unplaced:
+            place = len(errors) - 1 - (found - one.found)
+            if place >= 0:
+                errors[place] = self._placed(errors[place], window, one)
+        self._unplaced.clear()
+
+    def _placed(self, error: Error, window: Window, at: _Unplaced) -> Error:
+        """The exception with its frames, its time, and the lines on which its text continues."""
+        rank = at.rank
+        front, behind = window.lines(at.start, FRAME_LINES, FURTHER_LINES)
         pairs = [strip_prefixes(line) for line in front]
         own = [text for text, who in pairs if who is None or rank is None or who == rank]
         pairs = [strip_prefixes(line) for line in behind[:MORE_LINES]]
         more = " ".join(text.strip() for text, _ in pairs)
-        error = self.traces.errors[-1]
         if not error.message and error.text.endswith(":"):  # the text begins with a line break
             said = (text.strip() for text, who in pairs if rank is None or who in (None, rank))
             first = next(filter(None, said), "")
@@ -219,14 +249,15 @@ class LineReader:
             )
         above = error.line - error.begun
         begun = front[-above:][:1] if 0 < above <= len(front) else []
-        self.traces.errors[-1] = msgspec.structs.replace(
+        return msgspec.structs.replace(
             error,
+            when=window.when(at.start),
             frames=error.frames or frames_of(own),
             more=more,
             further=_further(behind, rank),
-            steps=self.steps_before(window, at),
-            rank=error.rank if shown == rank else shown,
-            undated=not (window.is_dated(start) or any(map(stamp, begun))),
+            steps=self.steps_before(window, at.segment),
+            rank=error.rank if at.shown == rank else at.shown,
+            undated=not (window.is_dated(at.start) or any(map(stamp, begun))),
         )
 
     def _is_spent(self, literal: str) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dsdoctor.logs import Source, diagnose, signatures_of
+import pytest
+
+from dsdoctor.logs import Source, diagnose, line_reader, signatures_of
 from dsdoctor.logs.errors import KEPT_ERRORS
+from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.scan import Scanner
 from dsdoctor.model.diagnosis import Diagnosis, Outcome
 from dsdoctor.packs import load
@@ -50,6 +53,24 @@ def test_what_is_kept_is_bounded() -> None:
     assert len(scan.errors) == 2 * KEPT_ERRORS
     assert scan.errors[0].line == 8
     assert scan.errors[-1].line == scan.lines == len(rows)
+
+
+def test_only_around_what_is_kept_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search for frames costs far more than the line itself; a flood would take minutes."""
+    read: list[int] = []
+
+    def counted(lines: list[str]) -> object:
+        read.append(len(lines))
+        return frames_of(lines)
+
+    monkeypatch.setattr(line_reader, "frames_of", counted)
+    rows = [f"RuntimeError: sample {number}" for number in range(50 * KEPT_ERRORS)]
+    scan = Scanner([]).scan(Source("nohup.out", data="\n".join(rows).encode()))
+    assert [error.line for error in scan.errors[KEPT_ERRORS:]] == [
+        *range(len(rows) - KEPT_ERRORS + 1, len(rows) + 1)
+    ]
+    assert scan.errors[-2].more == rows[-1]
+    assert len(read) <= 3 * KEPT_ERRORS
 
 
 def test_the_launchers_own_end_is_no_later_start() -> None:

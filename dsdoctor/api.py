@@ -114,7 +114,14 @@ from dsdoctor.model.facts.repair import (
     ToolkitWheels,
     Wheel,
 )
-from dsdoctor.model.facts.run import ContainerStart, Floors, PlanNeeds, RunNeeds, Scope
+from dsdoctor.model.facts.run import (
+    ContainerStart,
+    Floors,
+    ManifestContainer,
+    PlanNeeds,
+    RunNeeds,
+    Scope,
+)
 from dsdoctor.model.facts.script import (
     MissingPath,
     ScriptCalls,
@@ -247,6 +254,7 @@ __all__ = [
     "Link",
     "LinkNames",
     "LinkTree",
+    "ManifestContainer",
     "MasterAddress",
     "MasterPort",
     "MemoryDemand",

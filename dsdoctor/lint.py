@@ -24,7 +24,8 @@ from dsdoctor.fact_source import Facts
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.judge import JUDGE_SECONDS, Policy, not_judged, unit_findings
 from dsdoctor.lint_accelerate import facts_of
-from dsdoctor.lint_launches import Part, manifest_parts, script_parts
+from dsdoctor.lint_launches import Part, script_parts
+from dsdoctor.lint_manifests import manifest_parts
 from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.python import DeepSpeedInstall, Packages
@@ -163,7 +164,9 @@ class Linter:
             return (
                 (kind, parts)
                 if kind
-                else manifest_parts(path, text, self.packages, chosen=self.chosen)
+                else manifest_parts(
+                    path, text, self.packages, self._in_config_map, chosen=self.chosen
+                )
             )
         if name.endswith(".deepspeed_env"):
             return "env-file", [Part([parse_env_file(text, shown)], ("launch",))]
@@ -177,6 +180,12 @@ class Linter:
         if (of_hosts and (named or _SLOTS.search(text))) or _looks_like_hosts(text):
             return "hostfile", [Part([parse_hostfile(text, shown)], ("launch",))]
         return "", []
+
+    def _in_config_map(self, name: str, text: str) -> list[Part]:
+        """What a file in a ConfigMap states; there is no ConfigMap in it."""
+        if name.lower().endswith(_YAML):
+            return _yaml_parts(name, text, self.packages)[1]
+        return self._parts(Path(name), name, text.encode(), named=False)[1]
 
     def _units_for(self, known: frozenset[type[Fact]], families: tuple[str, ...]) -> list[Unit]:
         """The checks that need only these facts; the same for every file of a kind."""

@@ -1,8 +1,9 @@
-"""Launch lines of scripts, manifests and workflows, as the pieces that are linted."""
+"""Launch lines of shell scripts, as the pieces that are linted."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,10 +17,11 @@ from dsdoctor.probes.command_line import batch_options, parse_command
 from dsdoctor.probes.launcher_options import rejected_option
 from dsdoctor.probes.script_imports import script_of
 from dsdoctor.probes.script_options import options_of
-from dsdoctor.probes.shell_lines import launches, not_followed, starts_jobs
+from dsdoctor.probes.shell_lines import launches, not_followed
 from dsdoctor.probes.shell_programs import after_dashes, is_launch, without_carrier
-from dsdoctor.probes.yaml_commands import commands_in_yaml
 
+#: In a word that a shell, or an engine for templates (`{{inputs.gpus}}`), fills in.
+_FILLED_IN = re.compile(r"[$`]|\{\{")
 _UNKNOWN = Missing(why=Why.NOT_ASKED, detail="the packages of no environment were read")
 
 
@@ -71,7 +73,7 @@ def script_parts(path: Path, text: str, packages: Packages | None, *, chosen: bo
         launcher = fact.inner or fact.launcher
         error = rejected_option(launcher, fact.options)
         parse = [LaunchParse(launcher=launcher, accepted=False, error=error)] if error else []
-        if command.depends_on or any("$" in word or "`" in word for word in own):
+        if command.depends_on or any(map(_FILLED_IN.search, own)):
             parts.append(Part([], (), line=command.line))
             if parse and not command.depends_on:  # the names of its options are known
                 parts.append(Part([*parse], ("launch",), line=command.line))
@@ -88,24 +90,6 @@ def script_parts(path: Path, text: str, packages: Packages | None, *, chosen: bo
         parts.append(Part(facts, ("launch", "cluster"), line=command.line, run=run))
     parts += [Part([], (), line=line, not_followed=reason) for line, reason in not_followed(text)]
     return parts
-
-
-def manifest_parts(
-    path: Path, text: str, packages: Packages | None, *, chosen: bool
-) -> tuple[str, list[Part]]:
-    """The commands of containers, of steps of CI and of tasks for a cloud, as `script_parts`."""
-    if not starts_jobs(text):
-        return "", []
-    try:
-        found = list(commands_in_yaml(text))
-    except ValueError:
-        return "", []
-    parts = [
-        dataclasses.replace(part, line=before + part.line)
-        for before, command in found
-        for part in script_parts(path, command, packages, chosen=chosen)
-    ]
-    return ("manifest" if parts else ""), parts
 
 
 def _options_beside(

@@ -6,10 +6,14 @@ alias may refer to its own parent. Parsing takes 5 µs a character, so a documen
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 #: Characters; a larger YAML is not a configuration.
 LONGEST = 1 << 20
+#: Marks of texts that begin on the next line.
+_BLOCKS = ("|", ">")
 #: Most values in a document, each alias counted as what it expands to.
 MOST_VALUES = 100_000
 
@@ -33,12 +37,45 @@ def load(text: str) -> Any:
         NotYamlError: it is not YAML, or has a tag that only a program's own reader knows.
         ValueError: it is nested too deeply, or is too large, also once expanded.
     """
+    import yaml  # noqa: PLC0415  # only for YAML
+
+    return _parsed(text, yaml.safe_load)
+
+
+class Mapping(dict[Any, Any]):
+    """A mapping of a document, with its place.
+
+    Attributes:
+        line: its first line, from 1.
+        below: for each key, the line before the first one of its value's text.
+    """
+
+    line: int
+    below: dict[Any, int]
+
+
+def load_all(text: str) -> list[Any]:
+    """Parses every document of a text; each mapping is a `Mapping`, which knows its lines.
+
+    Raises:
+        NotYamlError, ValueError: as `load`.
+    """
+    import yaml  # noqa: PLC0415  # only for YAML
+
+    found = _parsed(
+        text,
+        lambda written: list(yaml.load_all(written, Loader=_placing_loader())),
+    )
+    return list(found)
+
+
+def _parsed(text: str, parse: Callable[[str], Any]) -> Any:
     if len(text) > LONGEST:
         raise ValueError(f"it has more than {LONGEST} characters")
     import yaml  # noqa: PLC0415  # only for YAML
 
     try:
-        found = yaml.safe_load(text)
+        found = parse(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         said = " ".join(str(error.problem or error.context).split())
@@ -49,6 +86,29 @@ def load(text: str) -> Any:
         raise ValueError(str(error)) from None
     _count(found)
     return found
+
+
+@functools.cache
+def _placing_loader() -> Any:
+    import yaml  # noqa: PLC0415  # only for YAML
+
+    class Loader(yaml.SafeLoader):
+        """The safe loader, with the place of each mapping."""
+
+    def construct(loader: Any, node: Any) -> Any:
+        found = Mapping()
+        found.line = node.start_mark.line + 1
+        found.below = {
+            # the text of a block begins below its mark
+            key.value: value.start_mark.line + (1 if getattr(value, "style", 0) in _BLOCKS else 0)
+            for key, value in node.value
+            if isinstance(key.value, str)
+        }
+        yield found
+        found.update(loader.construct_mapping(node))
+
+    Loader.add_constructor("tag:yaml.org,2002:map", construct)
+    return Loader
 
 
 def _count(value: Any) -> None:

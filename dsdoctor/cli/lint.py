@@ -70,7 +70,8 @@ def command(
 
     Reads ds_config files (JSON or Hjson), DeepSpeed settings in the YAML files of accelerate and
     trainers, hostfiles, `.deepspeed_env` and the launch commands in shell scripts, Kubernetes
-    manifests, Compose files and CI workflows. Other files in a directory are ignored. If you pass
+    manifests, Compose files and CI workflows. The containers of manifests and Compose files are
+    compared with what their commands need. Other files in a directory are ignored. If you pass
     such a file by name, the exit status is 2; the rest is still checked.
 
     Exit status: 0 no failure, 1 a failure, 2 misuse.
@@ -179,7 +180,7 @@ def _rendered(
         if left:
             more = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
             rows.append(
-                f"not judged, because only a shell can fill in their variables: "
+                f"not judged, because a shell or a template fills in their variables: "
                 f"{', '.join(left[:MOST_NAMED])}{more}"
             )
         strange = [

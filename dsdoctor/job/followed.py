@@ -60,6 +60,8 @@ _TERMINALS = {
     "script": frozenset("EIOBTmo"),
 }
 _NEW_WINDOWS = frozenset({"new", "new-session", "neww", "new-window", "splitw", "split-window"})
+#: Programs whose `compose up` starts services.
+_COMPOSES = frozenset({"docker", "nerdctl", "podman"})
 #: How many nested shells are followed; more is a loop.
 _DEEPEST = 4
 
@@ -200,12 +202,21 @@ def _unknown(words: Sequence[str]) -> str:
     name = posixpath.basename(rest[0]) if rest else ""
     if name in _BY_RECIPE:
         return f"`{name}` runs what its file says"
+    if _starts_services(name, rest):
+        return f"`{name}` starts what its Compose file describes, which `dsdoctor lint` checks"
     known = {*TRAINERS, *CARRIERS, *RUNNERS, *(program for program, *_ in UNFOLLOWED)}
     if not name or name in known or starts_nothing(name):
         return ""
     if parse_command(words).launcher != "other":
         return ""
     return f"`{name}` is no launcher that is known here"
+
+
+def _starts_services(name: str, words: Sequence[str]) -> bool:
+    """Whether a command starts the services of a Compose file, all or some."""
+    verbs = words[words.index("compose") + 1 :] if "compose" in words[1:3] else words[1:]
+    composes = name.endswith("-compose") or (name in _COMPOSES and "compose" in words[1:3])
+    return composes and "up" in verbs
 
 
 def _is_for_shell(line: str) -> bool:

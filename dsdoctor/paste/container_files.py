@@ -11,33 +11,35 @@ Compose specification, services and deploy. Read 2026-11-28.
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dsdoctor import yaml_text
 from dsdoctor.model.facts.machine import Environment, Resources
-from dsdoctor.model.units import BINARY
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.passages import Passage
 from dsdoctor.paste.placeholders import is_placeholder
 from dsdoctor.paste.statements import Statements
+from dsdoctor.probes.container_specs import (
+    SHM,
+    as_list,
+    compose_gpus,
+    compose_size,
+    compose_variables,
+    cpu_count,
+    gpu_count,
+    mapping,
+    pods_in,
+    quantity,
+    words_of,
+)
 from dsdoctor.probes.environment import allowed
 
 _BEGINS = re.compile(r"(?:apiVersion|services|kind):(?:\s|$)")
 _TOP = re.compile(r"(?:[A-Za-z_][\w.-]{0,60}:(?:\s|$)|- |#|\s|\}|\]|$)")
 _NEXT = re.compile(r"---\s*$")
-_GPU = re.compile(r"(?:nvidia|amd)\.com/gpu$")
-_QUANTITY = re.compile(
-    r"(?P<number>\d{1,15}(?:\.\d{1,3})?)\s?(?P<unit>[kKmMgGtTpP]?)(?P<binary>i?)[bB]?$"
-)
-_DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
-_MILLI = re.compile(r"\d{1,9}m$")
 _LIMITS = {"memlock": "limit_memlock", "nofile": "limit_nofile", "stack": "limit_stack"}
-#: How deep the specification of a pod may be: `spec.pytorchReplicaSpecs.Worker.template.spec`.
-_DEPTH = 8
 _MOST = 20
-_SHM = "/dev/shm"  # noqa: S108  # a mount point of the container
 
 
 class Container(NamedTuple):
@@ -99,7 +101,7 @@ def containers_of(passage: Passage) -> Iterator[Container]:
                 if isinstance(service, dict):
                     yield _of_compose(service, lines)
         elif "kind" in values:
-            for pod in _pods(values, _DEPTH):
+            for pod in pods_in(values):
                 for container in pod["containers"][:_MOST]:
                     if isinstance(container, dict):
                         yield of_pod(container, pod, lines)
@@ -114,18 +116,6 @@ def chosen(found: Sequence[Container]) -> list[Container]:
 # ---- Kubernetes --------------------------------------------------------------------------------
 
 
-def _pods(value: Any, depth: int) -> Iterator[dict[str, Any]]:
-    """The specifications of pods in a manifest, wherever its kind has them."""
-    if not isinstance(value, dict) or not depth:
-        return
-    if isinstance(value.get("containers"), list):
-        yield value
-        return
-    for inner in value.values():
-        for one in inner if isinstance(inner, list) else [inner]:
-            yield from _pods(one, depth - 1)
-
-
 def of_pod(values: dict[str, Any], pod: dict[str, Any], lines: tuple[Line, ...]) -> Container:
     """A container of a pod.
 
@@ -134,15 +124,15 @@ def of_pod(values: dict[str, Any], pod: dict[str, Any], lines: tuple[Line, ...])
         pod: the pod's specification, for its volumes.
         lines: those that state it.
     """
-    limits = _mapping(_mapping(values.get("resources")).get("limits"))
+    limits = mapping(mapping(values.get("resources")).get("limits"))
     variables = {
         str(item["name"]): item["value"]
-        for item in _list(values.get("env"))
+        for item in as_list(values.get("env"))
         if isinstance(item, dict) and isinstance(item.get("value"), str) and "name" in item
     }
-    counts = [(key, whole) for key, value in limits.items() if (whole := _gpus(key, value))]
+    counts = [(key, whole) for key, value in limits.items() if (whole := gpu_count(key, value))]
     resources: dict[str, tuple[int | None, str]] = {}
-    memory, cpus = quantity(limits.get("memory")), _cpus(limits.get("cpu"))
+    memory, cpus = quantity(limits.get("memory")), cpu_count(limits.get("cpu"))
     if memory:
         resources["memory_limit_bytes"] = (memory, "memory:")
     if cpus:
@@ -152,63 +142,37 @@ def of_pod(values: dict[str, Any], pod: dict[str, Any], lines: tuple[Line, ...])
         resources["shm_total_bytes"] = (shared, "sizeLimit:")
     return Container(
         lines=lines,
-        words=(*_words(values.get("command")), *_words(values.get("args"))),
+        words=(*words_of(values.get("command")), *words_of(values.get("args"))),
         variables=variables,
         gpus=(counts[0][1], f"{counts[0][0]}: {counts[0][1]}") if len(counts) == 1 else None,
         resources=resources,
     )
 
 
-def _gpus(key: str, value: Any) -> int | None:
-    text = str(value)
-    return int(text) if _GPU.match(key) and re.fullmatch(r"[1-9]\d{0,3}", text) else None
-
-
 def _shared_memory(values: dict[str, Any], pod: dict[str, Any]) -> int | None:
     """The size of a /dev/shm of its own; None if the manifest does not limit it."""
     mounted = [
         mount.get("name")
-        for mount in _list(values.get("volumeMounts"))
-        if isinstance(mount, dict) and str(mount.get("mountPath", "")).rstrip("/") == _SHM
+        for mount in as_list(values.get("volumeMounts"))
+        if isinstance(mount, dict) and str(mount.get("mountPath", "")).rstrip("/") == SHM
     ]
-    for volume in _list(pod.get("volumes")):
+    for volume in as_list(pod.get("volumes")):
         if isinstance(volume, dict) and mounted == [volume.get("name")]:
-            folder = _mapping(volume.get("emptyDir"))
+            folder = mapping(volume.get("emptyDir"))
             return quantity(folder.get("sizeLimit")) if folder.get("medium") == "Memory" else None
     return None
-
-
-def quantity(value: Any) -> int | None:
-    """Bytes of a quantity of Kubernetes; None for what is none.
-
-    >>> quantity("16Gi"), quantity("2G"), quantity(1024), quantity("{{ .Values.memory }}")
-    (17179869184, 2000000000, 1024, None)
-    """
-    found = _QUANTITY.match(str(value).strip())
-    if found is None or _MILLI.match(str(value)):
-        return None
-    units = BINARY if found["binary"] else _DECIMAL
-    return int(float(found["number"]) * units.get(found["unit"].lower(), 1))
-
-
-def _cpus(value: Any) -> int | None:
-    """Whole CPUs of a limit, at least one, as a process counts them."""
-    text = str(value)
-    if re.fullmatch(r"\d{1,6}m", text):
-        return max(1, int(text[:-1]) // 1000)
-    return max(1, int(float(text))) if re.fullmatch(r"\d{1,4}(?:\.\d{1,3})?", text) else None
 
 
 # ---- Compose -----------------------------------------------------------------------------------
 
 
 def _of_compose(values: dict[str, Any], lines: tuple[Line, ...]) -> Container:
-    deploy = _mapping(_mapping(values.get("deploy")).get("resources"))
-    limits = _mapping(deploy.get("limits"))
+    deploy = mapping(mapping(values.get("deploy")).get("resources"))
+    limits = mapping(deploy.get("limits"))
     resources: dict[str, tuple[int | None, str]] = {}
     key = "mem_limit" if "mem_limit" in values else "memory"
     memory = compose_size(values.get("mem_limit", limits.get("memory")))
-    cpus = _cpus(values.get("cpus", limits.get("cpus")))
+    cpus = cpu_count(values.get("cpus", limits.get("cpus")))
     if memory:
         resources["memory_limit_bytes"] = (memory, f"{key}:")
     if cpus:
@@ -217,72 +181,22 @@ def _of_compose(values: dict[str, Any], lines: tuple[Line, ...]) -> Container:
     shared = compose_size(values.get("shm_size"))
     if shared and own:
         resources["shm_total_bytes"] = (shared, "shm_size:")
-    for name, limit in _mapping(values.get("ulimits")).items():
+    for name, limit in mapping(values.get("ulimits")).items():
         soft = limit.get("soft") if isinstance(limit, dict) else limit
         if name in _LIMITS and isinstance(soft, int):
             resources[_LIMITS[name]] = (None if soft < 0 else soft, f"{name}:")
-    devices = _list(_mapping(deploy.get("reservations")).get("devices"))
+    devices = as_list(mapping(deploy.get("reservations")).get("devices"))
     return Container(
         lines=lines,
-        words=(*_words(values.get("entrypoint")), *_words(values.get("command"))),
-        variables=_compose_variables(values.get("environment")),
-        gpus=_compose_gpus([*devices, *_list(values.get("gpus"))]),
+        words=(*words_of(values.get("entrypoint")), *words_of(values.get("command"))),
+        variables=compose_variables(values.get("environment")),
+        gpus=compose_gpus([*devices, *as_list(values.get("gpus"))]),
         resources=resources,
         runtime=str(values.get("runtime") or ""),
     )
 
 
-def _compose_variables(value: Any) -> dict[str, str]:
-    if isinstance(value, dict):
-        return {
-            str(name): str(item).lower() if isinstance(item, bool) else str(item)
-            for name, item in value.items()
-            if isinstance(item, (str, int, float))
-        }
-    rows = [item.partition("=") for item in _list(value) if isinstance(item, str)]
-    return {name: item for name, equals, item in rows if equals}
-
-
-def _compose_gpus(devices: Sequence[Any]) -> tuple[int, str] | None:
-    if len(devices) != 1 or not isinstance(devices[0], dict):
-        return None
-    count, ids = devices[0].get("count"), devices[0].get("device_ids")
-    if type(count) is int and count > 0:
-        return count, f"count: {count}"
-    return (len(ids), f"device_ids: {ids}") if isinstance(ids, list) and ids else None
-
-
-def compose_size(value: Any) -> int | None:
-    """Bytes of a size of Compose, whose units are powers of 1024; None for what is none.
-
-    >>> compose_size("2gb"), compose_size("64m"), compose_size("${SHM}")
-    (2147483648, 67108864, None)
-    """
-    found = _QUANTITY.match(str(value).strip())
-    if found is None:
-        return None
-    return int(float(found["number"]) * BINARY.get(found["unit"].lower(), 1))
-
-
 # ---- what both have ----------------------------------------------------------------------------
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _words(value: Any) -> tuple[str, ...]:
-    """A command, as a list or as a line; () if it is neither."""
-    if isinstance(value, str):
-        try:
-            return tuple(shlex.split(value))
-        except ValueError:
-            return ()
-    return tuple(str(word) for word in _list(value) if not isinstance(word, (dict, list)))
 
 
 def state_container(found: Sequence[Container], into: Statements) -> None:

@@ -35,6 +35,7 @@ CARRIERS = frozenset(
      "rocprof", "rocprofv3", "aprun", "flux", "qsub", "bsub", "oarsub", "xargs", "parallel",
      "kubectl", "oc", "ray", "apptainer_wrapper", "singularity_wrapper"}
 )  # fmt: skip
+_BY_MANIFEST = "starts in a cluster what the manifest describes, which `dsdoctor lint` checks"
 #: Programs with their first words that start a job in a way that is not followed, and where.
 UNFOLLOWED = {
     ("torchx", "run"): "starts what its component describes",
@@ -46,8 +47,8 @@ UNFOLLOWED = {
     ("modal", "run"): "starts the job on machines of a cloud",
     ("det", "experiment"): "starts the job in a cluster of Determined",
     ("ray", "job"): "starts the job in a cluster of Ray",
-    ("kubectl", "apply"): "starts what the manifest describes in a cluster",
-    ("kubectl", "create"): "starts what the manifest describes in a cluster",
+    ("kubectl", "apply"): _BY_MANIFEST,
+    ("kubectl", "create"): _BY_MANIFEST,
     ("colossalai", "run"): "is a launcher whose options are not known here",
     ("horovodrun",): "is a launcher whose options are not known here",
     ("jsrun",): "is a launcher whose options are not known here",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 #: Keys whose values are text for a shell, or a list of such lines.
 _SHELL_KEYS = ("run", "script", "before_script", "commands")
@@ -22,13 +22,27 @@ _MOST_NODES = 20_000
 _SHELL_OPTION = re.compile(r"-\w*c")
 
 
-def commands_in_yaml(text: str) -> Iterator[tuple[int, str]]:
-    r"""Texts for a shell, each with the line before its first one.
+class YamlCommand(NamedTuple):
+    """A text for a shell.
+
+    Attributes:
+        before: the line before its first one.
+        text: the text.
+        holder: the first line of the mapping whose command it is.
+    """
+
+    before: int
+    text: str
+    holder: int
+
+
+def commands_in_yaml(text: str) -> Iterator[YamlCommand]:
+    r"""Texts for a shell.
 
     >>> list(commands_in_yaml("jobs:\n  a:\n    run: |\n      torchrun t.py\n"))
-    [(3, 'torchrun t.py\n')]
+    [YamlCommand(before=3, text='torchrun t.py\n', holder=3)]
     >>> list(commands_in_yaml("spec:\n  command: [torchrun]\n  args: ['t.py']\n"))
-    [(1, 'torchrun t.py')]
+    [YamlCommand(before=1, text='torchrun t.py', holder=2)]
 
     Raises:
         ValueError: it is not YAML.
@@ -50,9 +64,11 @@ def commands_in_yaml(text: str) -> Iterator[tuple[int, str]]:
             rest += node.value[::-1]
         elif isinstance(node, yaml.MappingNode):
             held = {str(key.value): value for key, value in node.value}
-            yield from _of_container(held)
+            holder = int(node.start_mark.line) + 1
+            commands = [*_of_container(held)]
             for key in _SHELL_KEYS:
-                yield from _of_shell(held.get(key))
+                commands += _of_shell(held.get(key))
+            yield from (YamlCommand(before, words, holder) for before, words in commands)
             rest += [value for _, value in node.value][::-1]
 
 

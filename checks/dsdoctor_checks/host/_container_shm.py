@@ -10,6 +10,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    ManifestContainer,
     Missing,
     NotStated,
     Resources,
@@ -58,6 +59,33 @@ def in_container(
         program=start.program,
     )
     yield without_fix(finding)  # that of the host is another one
+
+
+def in_manifest(container: ManifestContainer, count: int) -> Iterator[Finding]:
+    """Judges the container of a manifest or Compose file that starts so many ranks.
+
+    A cluster may set another size for all its pods (`shm_size` of CRI-O), so this is no failure.
+    """
+    if container.shm:
+        yield skip(f"the container's /dev/shm is set by {container.shm}")
+        return
+    if count < 2:  # noqa: PLR2004
+        yield skip("one rank needs little shared memory")
+        return
+    compose = container.kind.startswith("Compose")
+    yield without_fix(
+        warn(
+            f"the {'service sets neither `shm_size` nor `ipc: host`' if compose else 'pod mounts no volume at /dev/shm'},"
+            f" so it has {_DEFAULT_MIB} MiB there, but starts {count} ranks",
+            effect="DataLoader workers stop with a bus error, or NCCL cannot extend its segment",
+            hint="set `shm_size: 16gb`, or `ipc: host`"
+            if compose
+            else "mount an `emptyDir` with `medium: Memory` at /dev/shm",
+            shm_mib=_DEFAULT_MIB,
+            ranks=count,
+            container=container.name,
+        )
+    )
 
 
 def is_stated(resources: Resources | Missing) -> bool:

@@ -24,6 +24,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    LaunchCommand,
     Level,
     Limits,
     Missing,
@@ -41,7 +42,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._container_shm import OWN_SHM, in_container, is_stated
+from ._container_shm import OWN_SHM, in_container, in_manifest, is_stated
 from ._util import MIB, SHARED_MEMORY, ranks
 
 CONDITION = Condition(
@@ -71,9 +72,13 @@ def shm_is_large(
     gpus: Gpus | Missing,
     env: Environment | Missing,
     runtimes: ContainerRuntimes | Missing,
+    command: LaunchCommand | Missing,
     limits: ShmLimits,
 ) -> Iterator[Finding]:
     """Judges the size of /dev/shm, more strictly if several ranks share it."""
+    if run.manifest is not None and isinstance(command, LaunchCommand):
+        yield from in_manifest(run.manifest, run.container_ranks or 0)
+        return
     start = run.container
     pasted = isinstance(runtimes, Missing) and runtimes.why is Why.NOT_ASKED
     own = start is not None and start.program.split()[0] in OWN_SHM

@@ -83,6 +83,44 @@ class ContainerStart(msgspec.Struct, frozen=True, kw_only=True):
     uses_torch: bool = False
 
 
+class ManifestContainer(msgspec.Struct, frozen=True, kw_only=True):
+    """A container that a Kubernetes manifest or a Compose file describes, and the job around it.
+
+    Attributes:
+        kind: of the object in the file (`PyTorchJob`), or `Compose service`.
+        name: of the container or service.
+        has_devices: it gets devices, or may get them in a way that does not count them.
+        limits: devices by their resource names, as limited in the file (`nvidia.com/gpu: "8"`).
+        requests: the same, as requested.
+        shm: the setting that decides about /dev/shm; "" = none does.
+        pods: how many pods start its command together; None = not stated, or not fixed.
+        pods_by: the settings that say so.
+        elastic: fewer pods may start it, too.
+        ranks: ranks of each pod, as the job states them beside the command; None = it does not.
+        ranks_by: the setting that says so.
+        workers: pods on which the `mpirun` of this container starts ranks; None = not one.
+        slots: ranks of each of them.
+        worker_gpus: GPUs of each of them; None = not stated.
+        refused: rules of Kubernetes or of the job's operator that the object breaks, by name.
+    """
+
+    kind: str
+    name: str = ""
+    has_devices: bool = False
+    limits: dict[str, str] = {}
+    requests: dict[str, str] = {}
+    shm: str = ""
+    pods: int | None = None
+    pods_by: str = ""
+    elastic: bool = False
+    ranks: int | None = None
+    ranks_by: str = ""
+    workers: int | None = None
+    slots: int = 1
+    worker_gpus: int | None = None
+    refused: tuple[str, ...] = ()
+
+
 class PlanNeeds(msgspec.Struct, frozen=True, kw_only=True):
     """Resources that a launch plan (`check --plan`) states.
 
@@ -161,6 +199,7 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
         gpu_needed_by: what in the command or the script surely needs a GPU here; "" = nothing
             certainly does.
         container: how the command starts the job's container; None = it starts none.
+        manifest: the container of a manifest in which the command stands; None = in none.
         hostfile: the file given with --hostfile.
         paths: paths that must exist and be readable (`--path`).
         writable: folders that must be writable (`--writable`).
@@ -205,6 +244,7 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     group_line: int = 0
     gpu_needed_by: str = ""
     container: ContainerStart | None = None
+    manifest: ManifestContainer | None = None
     hostfile: str | None = None
     paths: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()

@@ -1,0 +1,374 @@
+"""Containers of Kubernetes manifests and Compose files, with the job that they belong to.
+
+Pure. A value that a template or a shell fills in (`$GPUS`) is not known; a text that is YAML only
+after a template engine (`{{ .Values.gpus }}`) cannot be read.
+
+Sources: Kubernetes 1.20 to 1.34 API reference (PodSpec, JobSpec, StatefulSetSpec), and
+pkg/apis/core/validation for resources that cannot be overcommitted; kubeflow training-operator 1.3
+to 1.9 (`PyTorchJobSpec`, its webhook, pkg/controller.v1/pytorch/envvar.go, master.go, elastic.go);
+kubeflow mpi-operator v2beta1 (validation.go, default.go); JobSet 0.2 to 0.8; the Compose
+specification. Read 2026-11-30.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from dsdoctor import yaml_text
+from dsdoctor.model.facts.run import ManifestContainer
+from dsdoctor.probes.container_specs import (
+    SHM,
+    as_list,
+    compose_gpus,
+    compose_variables,
+    gpu_count,
+    mapping,
+    pods_in,
+    words_of,
+)
+
+#: Resources that are no device for computing.
+_NO_DEVICE = re.compile(
+    r"(?:cpu|memory|pods|storage|ephemeral-storage|hugepages-.*|.*(?:rdma|roce|/ib|efa|/hca).*)$"
+)
+_WHOLE = re.compile(r"[0-9]{1,6}$")
+_QUANTITY = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?[A-Za-z]{0,2}$")
+#: CRI-O's own way to set the size (crio.conf(5), `allowed_annotations`).
+_SHM_ANNOTATION = "io.kubernetes.cri-o.ShmSize"
+#: Options of torchrun that the training-operator sets (`PET_…`) with a `Master` (1.7), with an
+#: `elasticPolicy` (1.4), and the trainer 2.0 in the pods of a TrainJob.
+_OF_MASTER = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "NNODES")
+_OF_ELASTIC = ("RDZV_BACKEND", "RDZV_ENDPOINT", "NNODES")
+_OF_TRAINER = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "NNODES", "NPROC_PER_NODE")
+#: In place of a value that only the operator knows.
+_OPERATOR = "(set by the operator)"
+#: The name that a container of a PyTorchJob must have.
+_PYTORCH = "pytorch"
+
+
+class Described(NamedTuple):
+    """A container, where it stands, and the GPUs that it gets.
+
+    Attributes:
+        line: the first line of its mapping, from 1.
+        container: what is stated.
+        gpus: how many GPUs it gets at most, and the setting; None = not stated.
+        variables: the environment that the file sets, as far as it states values.
+        has_command: the file sets its command.
+    """
+
+    line: int
+    container: ManifestContainer
+    gpus: tuple[int, str] | None
+    variables: dict[str, str]
+    has_command: bool
+
+
+class ConfigText(NamedTuple):
+    """A file in a ConfigMap.
+
+    Attributes:
+        name: the file's name.
+        text: its content.
+        before: the line before its first one.
+    """
+
+    name: str
+    text: str
+    before: int
+
+
+class _Role(NamedTuple):
+    """The part of a job that a pod plays.
+
+    Attributes:
+        job: what the job states for its containers.
+        specification: where its pods are described.
+        variables: those that the operator sets in them.
+    """
+
+    job: ManifestContainer
+    specification: Any
+    variables: dict[str, str] = {}
+
+
+def read_manifest(text: str) -> tuple[list[Described], list[ConfigText]]:
+    """The containers of a text, and the files in its ConfigMaps.
+
+    Raises:
+        ValueError: it is not YAML, or too large.
+    """
+    found: list[Described] = []
+    configs: list[ConfigText] = []
+    for document in yaml_text.load_all(text):
+        if not isinstance(document, yaml_text.Mapping):
+            continue
+        if isinstance(document.get("services"), dict):
+            found += _of_compose(document["services"])
+        elif isinstance(document.get("kind"), str):
+            for one in _objects(document):
+                configs += _files(one)
+                found += _of_kubernetes(one)
+    return found, configs
+
+
+def _objects(document: Mapping[str, Any]) -> Iterator[Any]:
+    """The objects of a document: one, or those of a list."""
+    if document["kind"] == "List":
+        yield from (one for one in as_list(document.get("items")) if isinstance(one, dict))
+    else:
+        yield document
+
+
+def _files(values: Any) -> Iterator[ConfigText]:
+    if values.get("kind") != "ConfigMap":
+        return
+    data = values.get("data")
+    for name, text in mapping(data).items():
+        if isinstance(text, str):
+            yield ConfigText(str(name), text, getattr(data, "below", {}).get(name, 0))
+
+
+# ---- Kubernetes --------------------------------------------------------------------------------
+
+
+def _of_kubernetes(values: Any) -> Iterator[Described]:
+    for role in _roles(values):
+        for pod in pods_in(role.specification):
+            for one in as_list(pod.get("containers")):
+                if isinstance(one, yaml_text.Mapping):
+                    yield _container(one, pod, values, role)
+
+
+def _roles(values: Any) -> Iterator[_Role]:
+    kind, spec = values["kind"], mapping(values.get("spec"))
+    job = ManifestContainer(kind=str(kind))
+    if kind == "PyTorchJob":
+        yield from _pytorch_roles(spec, job)
+    elif kind == "MPIJob":
+        yield from _mpi_roles(spec, job)
+    elif kind == "JobSet":
+        parts = [one for one in as_list(spec.get("replicatedJobs")) if isinstance(one, dict)]
+        for part in parts:
+            inner = mapping(mapping(part.get("template")).get("spec"))
+            replicas, each = _whole(part.get("replicas", 1)), _whole(inner.get("parallelism", 1))
+            known = replicas is not None and each is not None and len(parts) == 1
+            pods = (replicas or 0) * (each or 0) if known else None
+            by = "`replicas` and `parallelism` of its replicated job"
+            yield _Role(msgspec.structs.replace(job, pods=pods, pods_by=by), part)
+    elif kind in ("Job", "StatefulSet"):
+        key = "parallelism" if kind == "Job" else "replicas"
+        pods = _whole(spec.get(key, 1))
+        # of one pod, the others may be in objects of their own
+        pods = pods if pods is not None and pods > 1 else None
+        yield _Role(msgspec.structs.replace(job, pods=pods, pods_by=f"`{key}: {pods}`"), values)
+    elif kind in ("TrainJob", "TrainingRuntime", "ClusterTrainingRuntime"):
+        yield _Role(job, values, {f"PET_{name}": _OPERATOR for name in _OF_TRAINER})
+    else:
+        yield _Role(job, values)
+
+
+def _pytorch_roles(spec: Mapping[str, Any], job: ManifestContainer) -> Iterator[_Role]:
+    roles = {
+        str(name): mapping(role) for name, role in mapping(spec.get("pytorchReplicaSpecs")).items()
+    }
+    elastic = mapping(spec.get("elasticPolicy"))
+    counts = [_whole(role.get("replicas", 1)) for role in roles.values()]
+    most = _whole(elastic.get("maxReplicas", 0))
+    pods = None if None in counts or most is None else sum(filter(None, counts))
+    by = " + ".join(f"`{name}` {count}" for name, count in zip(roles, counts, strict=True))
+    if pods is not None and most is not None and most > pods:
+        pods, by = most, f"`maxReplicas: {most}`"
+    variables = {f"PET_{name}": _OPERATOR for name in _OF_ELASTIC} if elastic else {}
+    if "Master" in roles:
+        variables |= {f"PET_{name}": _OPERATOR for name in _OF_MASTER}
+    own, inner = spec.get("nprocPerNode"), elastic.get("nProcPerNode")
+    ranks = own if own is not None else inner
+    key = "nprocPerNode" if own is not None else "elasticPolicy.nProcPerNode"
+    refused = list[str]()
+    if elastic and "Worker" not in roles:
+        refused.append("elastic-without-workers")
+    if own is not None and inner is not None:
+        refused.append("ranks-stated-twice")
+    if _whole(roles.get("Master", {}).get("replicas", 1)) not in (1, None):
+        refused.append("one-master")
+    for name, role in roles.items():
+        names = [
+            str(one.get("name", ""))
+            for pod in pods_in(role)
+            for one in as_list(pod["containers"])
+            if isinstance(one, dict)
+        ]
+        lacks = names and _PYTORCH not in names and not any("$" in one for one in names)
+        job_of_role = msgspec.structs.replace(
+            job,
+            pods=pods,
+            pods_by=by,
+            elastic=bool(elastic),
+            ranks=_whole(ranks),
+            ranks_by=f"{key}: {ranks}",
+            refused=(*refused, *(["container-named-pytorch"] if lacks else [])),
+        )
+        refused = []  # once is enough
+        yield _Role(job_of_role, {name: role}, variables)
+
+
+def _mpi_roles(spec: Mapping[str, Any], job: ManifestContainer) -> Iterator[_Role]:
+    roles = mapping(spec.get("mpiReplicaSpecs"))
+    worker, launcher = mapping(roles.get("Worker")), mapping(roles.get("Launcher"))
+    gpus = [
+        _gpus(mapping(one.get("resources")))
+        for pod in pods_in(worker)
+        for one in as_list(pod["containers"])
+        if isinstance(one, dict)
+    ]
+    workers, slots = _whole(worker.get("replicas", 0)), _whole(spec.get("slotsPerWorker", 1))
+    if workers is not None and spec.get("runLauncherAsWorker") is True:
+        workers += 1
+    # MPICH and Intel MPI start more ranks than there are slots
+    checked = spec.get("mpiImplementation", "OpenMPI") == "OpenMPI" and slots is not None
+    counted = gpus[0] if len(gpus) == 1 else None
+    wrong = _whole(launcher.get("replicas", 1)) not in (1, None)
+    yield _Role(
+        msgspec.structs.replace(
+            job,
+            workers=workers if checked and worker else None,
+            slots=slots or 1,
+            worker_gpus=counted[0] if counted else None,
+            refused=("one-launcher",) if wrong else (),
+        ),
+        launcher,
+    )
+    yield _Role(job, worker)
+
+
+def _container(values: Any, pod: Mapping[str, Any], top: Any, role: _Role) -> Described:
+    job = role.job
+    resources = mapping(values.get("resources"))
+    limits, requests = _devices(resources.get("limits")), _devices(resources.get("requests"))
+    variables = role.variables | {
+        str(item["name"]): item["value"]
+        for item in as_list(values.get("env"))
+        if isinstance(item, dict) and isinstance(item.get("value"), str) and "name" in item
+    }
+    container = msgspec.structs.replace(
+        job,
+        name=str(values.get("name") or ""),
+        limits=limits,
+        requests=requests,
+        has_devices=bool(limits or requests or resources.get("claims"))
+        or bool(pod.get("runtimeClassName") or pod.get("resourceClaims"))
+        or mapping(values.get("securityContext")).get("privileged") is True
+        or any(
+            isinstance(item, dict) and item.get("name") == "NVIDIA_VISIBLE_DEVICES"
+            for item in as_list(values.get("env"))
+        )
+        or bool(values.get("envFrom")),
+        shm=_shm(values, pod, top),
+        refused=(*job.refused, *_refused_devices(limits, requests)),
+    )
+    commanded = bool(values.get("command") or values.get("args"))
+    return Described(values.line, container, _gpus(resources), variables, commanded)
+
+
+def _gpus(resources: Mapping[str, Any]) -> tuple[int, str] | None:
+    limits = mapping(resources.get("limits"))
+    counts = [
+        (key, whole) for key, value in limits.items() if (whole := gpu_count(str(key), value))
+    ]
+    return (counts[0][1], f"{counts[0][0]}: {counts[0][1]}") if len(counts) == 1 else None
+
+
+def _devices(values: Any) -> dict[str, str]:
+    return {
+        str(key): str(value)
+        for key, value in mapping(values).items()
+        if not _NO_DEVICE.match(str(key)) and str(value) not in ("0", "None")
+    }
+
+
+def _refused_devices(limits: Mapping[str, str], requests: Mapping[str, str]) -> Iterator[str]:
+    """Rules for devices: they are whole, and the request equals the limit.
+
+    Only resources with a domain are devices; a device without a limit is refused.
+    """
+    both = {name: (limits.get(name), requests.get(name)) for name in {*limits, *requests}}
+    for limit, request in both.values():
+        if not all(value is None or _QUANTITY.match(value) for value in (limit, request)):
+            continue  # a template fills it in
+        if limit is None:
+            yield "device-without-limit"
+        elif not _WHOLE.match(limit):
+            yield "device-not-whole"
+        elif request is not None and request != limit:
+            yield "device-request-differs"
+
+
+def _shm(values: Mapping[str, Any], pod: Mapping[str, Any], top: Mapping[str, Any]) -> str:
+    if pod.get("hostIPC") is True:
+        return "hostIPC"
+    for mount in as_list(values.get("volumeMounts")):
+        if isinstance(mount, dict) and str(mount.get("mountPath", "")).rstrip("/") == SHM:
+            return f"volume {mount.get('name')}"
+    text = str(top)  # annotations of the pod, wherever its kind has them
+    return _SHM_ANNOTATION if _SHM_ANNOTATION in text else ""
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number; None for a template, or a word such as `auto`."""
+    text = str(value)
+    return int(text) if _WHOLE.match(text) else None
+
+
+# ---- Compose -----------------------------------------------------------------------------------
+
+
+def _of_compose(services: Mapping[str, Any]) -> Iterator[Described]:
+    for name, values in services.items():
+        if not isinstance(values, yaml_text.Mapping):
+            continue
+        deploy = mapping(mapping(values.get("deploy")).get("resources"))
+        devices = [
+            *as_list(mapping(deploy.get("reservations")).get("devices")),
+            *as_list(values.get("gpus")),
+        ]
+        given = compose_variables(values.get("environment"))
+        has_devices = bool(
+            devices
+            or values.get("gpus")
+            or values.get("runtime")
+            or values.get("devices")
+            or values.get("privileged")
+            or values.get("extends")
+            or "<<" in values
+            or "env_file" in values
+            or "NVIDIA_VISIBLE_DEVICES" in given
+        )
+        yield Described(
+            values.line,
+            ManifestContainer(
+                kind="Compose service",
+                name=str(name),
+                has_devices=has_devices,
+                shm=_compose_shm(values),
+            ),
+            compose_gpus(devices),
+            given,
+            bool(words_of(values.get("entrypoint")) or words_of(values.get("command"))),
+        )
+
+
+def _compose_shm(values: Mapping[str, Any]) -> str:
+    if "shm_size" in values:
+        return f"shm_size: {values['shm_size']}"
+    ipc = str(values.get("ipc", "private"))
+    if ipc not in ("private", "shareable"):
+        return f"ipc: {ipc}"
+    mounts = [*as_list(values.get("volumes")), values.get("tmpfs")]
+    if SHM in str(mounts):
+        return "a volume"
+    return "extends" if "extends" in values else ""

@@ -6,8 +6,8 @@ after a template engine (`{{ .Values.gpus }}`) cannot be read.
 Sources: Kubernetes 1.20 to 1.34 API reference (PodSpec, JobSpec, StatefulSetSpec), and
 pkg/apis/core/validation for resources that cannot be overcommitted; kubeflow training-operator 1.3
 to 1.9 (`PyTorchJobSpec`, its webhook, pkg/controller.v1/pytorch/envvar.go, master.go, elastic.go);
-kubeflow mpi-operator v2beta1 (validation.go, default.go); JobSet 0.2 to 0.8; the Compose
-specification. Read 2026-11-30.
+kubeflow mpi-operator v2beta1 (validation.go, default.go); JobSet 0.2 to 0.8; Volcano 1.7 to 1.12
+(batch/v1alpha1, pkg/controllers/job/plugins); the Compose specification. Read 2026-11-30.
 """
 
 from __future__ import annotations
@@ -160,6 +160,14 @@ def _roles(values: Any) -> Iterator[_Role]:
             pods = (replicas or 0) * (each or 0) if known else None
             by = "`replicas` and `parallelism` of its replicated job"
             yield _Role(msgspec.structs.replace(job, pods=pods, pods_by=by), part)
+    elif kind == "Job" and isinstance(spec.get("tasks"), list):  # Volcano's
+        tasks = [one for one in spec["tasks"] if isinstance(one, dict)]
+        for task in tasks:
+            pods = _whole(task.get("replicas", 1)) if len(tasks) == 1 else None
+            by = f"`replicas` of the task `{task.get('name', '')}`"
+            # its plugin for PyTorch sets the address, but no option of torchrun
+            own = msgspec.structs.replace(job, kind="Volcano Job", pods=pods, pods_by=by)
+            yield _Role(own, task)
     elif kind in ("Job", "StatefulSet"):
         key = "parallelism" if kind == "Job" else "replicas"
         pods = _whole(spec.get(key, 1))

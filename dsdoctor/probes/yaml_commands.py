@@ -111,6 +111,9 @@ def _of_container(held: dict[str, Any]) -> Iterator[tuple[int, str]]:
             inner = nodes[place + 1]
             own = inner.value == words[place + 1]
             yield _line_before(inner if own else nodes[0]), words[place + 1]
+            # after the shell's own name, what its text starts as "$@"
+            if '"$@"' in words[place + 1] and len(words) > place + 3:
+                yield _line_before(nodes[place + 3]), shlex.join(words[place + 3 :])
             return
     yield _line_before(nodes[0]), shlex.join(words)
 

@@ -14,10 +14,15 @@ from dsdoctor.model.finding import Status
 from dsdoctor.packs import load
 
 REGISTRY = load(builtin_only=True)
+ROOT = Path(__file__).parent.parent.parent
 SHM = (
     "        volumeMounts: [{name: shm, mountPath: /dev/shm}]\n"
     "      volumes: [{name: shm, emptyDir: {medium: Memory}}]\n"
 )
+
+
+def by_stem(path: Path) -> str:
+    return path.stem
 
 
 class Said(NamedTuple):
@@ -148,6 +153,26 @@ def test_nodes_are_compared_with_pods(
 def test_standalone_runs_know_nothing_of_each_other(tmp_path: Path) -> None:
     found = lint(tmp_path, pytorch_job("[torchrun, --standalone, --nproc_per_node=8, t.py]"))
     assert "starts a run of its own in each of the 2 pods" in found[0].message
+
+
+def test_pods_that_meet_nowhere_train_alone(tmp_path: Path) -> None:
+    text = (
+        "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nspec:\n  tasks:\n  - name: worker\n"
+        "    replicas: 2\n    template: {spec: {hostIPC: true, containers: [{command: [sh, -c,\n"
+        "      'sh gate.sh && exec \"$@\"', gate,\n      torchrun, --nproc_per_node=2, t.py]}]}}\n"
+    )
+    (found,) = lint(tmp_path, text)
+    assert (found.condition, found.line) == ("manifest-request-mismatch", 9)
+    assert "torchrun without `--nnodes` starts a run of its own in each of the 2" in found.message
+    meeting = text.replace("torchrun,", "torchrun, --nnodes=2, --rdzv-endpoint=a:1,")
+    assert lint(tmp_path, meeting) == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "deploy" / "examples").iterdir()), ids=by_stem)
+def test_the_examples_are_clean(path: Path) -> None:
+    linter = Linter(REGISTRY, list(REGISTRY), "0.19.8", Policy())
+    report = linter.lint(path, path.name, named=path.stem != "rayjob")
+    assert report is None or report.findings == []
 
 
 def test_the_operator_tells_torchrun_where_to_meet(tmp_path: Path) -> None:

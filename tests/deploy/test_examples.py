@@ -300,7 +300,7 @@ def test_statuses_in_front_of_the_training(
             check=False,
         )
         assert done.returncode == status, done.stderr
-        begun = "trained --nproc_per_node=8 train.py --deepspeed ds_config.json\n"
+        begun = f"trained {' '.join(words[words.index('torchrun') + 1 :])}\n"
         assert done.stdout == (begun if gate == 0 else "")
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import venv
@@ -128,6 +129,7 @@ def _folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "scripts").mkdir()
     (folder / "scripts" / "train.sh").write_text("deepspeed --num_gpus 4 train.py\n")
     (folder / "train.py").write_text("print('trained')\n")
+    shutil.copy(ROOT / "docs" / "kubernetes" / "job.yaml", folder)
     (folder / "run").mkdir()
     (folder / "run" / "launch.sh").write_text("exec deepspeed --num_gpus 2 train.py\n")
     venv.create(folder / ENVIRONMENT, symlinks=True)

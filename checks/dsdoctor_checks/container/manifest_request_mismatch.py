@@ -46,6 +46,8 @@ CONDITION = Condition(
 #: The option for the number of nodes, and for ranks on each.
 _NODES = {"torchrun": "--nnodes", "accelerate": "--num_machines"}
 _RANKS = frozenset({"nproc_per_node", "num_gpus", "num_accelerators", "num_processes"})
+#: Kinds whose pods make one run; those of a Job may also try different settings.
+_TOGETHER = frozenset({"JobSet", "PyTorchJob", "Volcano Job"})
 #: Options of Open MPI that let it start more ranks than slots.
 _OVERSUBSCRIBE = (
     "oversubscribe",
@@ -153,11 +155,18 @@ def _nodes(command: LaunchCommand, container: ManifestContainer) -> Iterator[Fin
     option, used = _NODES[launcher], command.num_nodes
     stated = command.options.get(option[2:], "")
     evidence = {"pods": pods, "nodes": used, "launcher": launcher}
-    if "standalone" in command.options and pods > 1 and used in (None, 1):
+    apart = (
+        "`--standalone`"
+        if "standalone" in command.options and used in (None, 1)
+        else "torchrun without `--nnodes`"
+        if used is None and launcher == "torchrun" and "PET_NNODES" not in command.env
+        else ""
+    )
+    if apart and pods > 1 and container.kind in _TOGETHER:
         yield warn(
-            f"`--standalone` starts a run of its own in each of the {pods} pods ({container.pods_by})",
+            f"{apart} starts a run of its own in each of the {pods} pods ({container.pods_by})",
             effect="no pod knows of the others: each trains a model of its own",
-            hint=f"pass `{option} {pods}` and a rendezvous endpoint in place of it",
+            hint=f"pass `{option} {pods}` and the same `--rdzv-endpoint` in each pod",
             **evidence,
         )
     elif used is None or ":" in stated:

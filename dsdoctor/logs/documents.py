@@ -48,6 +48,8 @@ MOST_WORDS, CAPITAL = 12, 0.6
 
 #: Open MPI (1.3-5.0 opal/util/show_help.c) frames its messages by rows of 74 dashes.
 _HEADING = lazy(r"\s{0,3}#{1,6} \S|(?:={4,}|(?!-{74}$)-{4,}|~{4,})$")
+#: A line in bold type, which older forms for reports have instead of a heading.
+_BOLD = lazy(r"\s{0,3}\*\*[^*]{3,60}\*\*:?\s*$")
 #: A heading without markup, as a browser leaves it: a short line that is not a sentence.
 _PLAIN = lazy(r"[A-Z0-9][^|=<>{}\\]{3,90}[^\s.,;:!|=)\]}]$")
 _FENCE = lazy(r"\s{0,6}(?:```|~~~)")
@@ -222,6 +224,8 @@ def shape_of(lines: Sequence[str]) -> Shape:
         defines += item is not None and _is_sentence(item["what"])
         if _HEADING.match(line):
             headings += 1
+            form.update(name.lower() for name in _FORM.findall(line))
+        elif _BOLD.match(line):
             form.update(name.lower() for name in _FORM.findall(line))
         elif _is_sentence(line):
             sentences += 1

@@ -9,6 +9,7 @@ import msgspec
 
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.errors import Error
+from dsdoctor.logs.products import package_of
 
 #: Exceptions that only echo a failure elsewhere.
 ECHOES = lazy(
@@ -55,12 +56,15 @@ CAUGHT = lazy(
 )
 #: paddlepaddle 2.0-3.2 (paddle/fluid/platform/init.cc), of SIGTERM.
 TERMINATED = "`Termination signal` is detected by the operating system"
+#: What torch (0.4-2.15 utils/data/_utils/signal_handling.py) raises wherever the main thread is
+#: when a process of a data loader was sent SIGTERM, which the loader itself sends only at its end.
+LOADER_TERMINATED = "is killed by signal: Terminated"
 _SIGNALLED = lazy(r"got signal: (\d{1,2})\b")
 
 
 def signal_of(error: Error) -> str:
-    """The signal from outside that ended the launcher, as `SIGTERM`; "" for other exceptions."""
-    if TERMINATED in error.message:
+    """The signal from outside that ended a process, as `SIGTERM`; "" for other exceptions."""
+    if TERMINATED in error.message or LOADER_TERMINATED in error.message:
         return signal.SIGTERM.name
     if not error.type.endswith("SignalException"):
         return ""
@@ -102,7 +106,8 @@ def told_by(error: Error, later: Iterable[Error]) -> Error:
     anew = (
         e
         for e in own
-        if e.chain == error.chain and (_raised_anew(error, e) or _imported_instead(error, e))
+        if e.chain == error.chain
+        and (_raised_anew(error, e) or _passed_back(error, e) or _imported_instead(error, e))
     )
     return next(anew, error)
 
@@ -113,6 +118,20 @@ def _raised_anew(error: Error, other: Error) -> bool:
         return False
     one, two = error.frames[0], other.frames[-1]
     return error.type == other.type and (one.file, one.function) == (two.file, two.function)
+
+
+def _passed_back(error: Error, other: Error) -> bool:
+    """Whether a worker process passed an exception back to its parent, which raised it again.
+
+    The traceback of the worker may contain nothing but the code of Python that calls the script's
+    function (CPython 3.4-3.14 multiprocessing/pool.py, concurrent/futures/process.py); that of the
+    parent leads to the script.
+    """
+    return (
+        (error.type, error.message) == (other.type, other.message)
+        and bool(other.file and error.frames)
+        and all(package_of(frame.file) == "python" for frame in error.frames)
+    )
 
 
 def _tried_on_shapes(error: Error, other: Error) -> bool:

@@ -34,7 +34,7 @@ from dsdoctor.logs.outlived import covers, outlived, same_rank
 from dsdoctor.logs.own_requests import without_own_requests
 from dsdoctor.logs.second_signals import without_second_signals
 from dsdoctor.logs.silent import REPORTS, said_nothing, who_ended
-from dsdoctor.logs.starts import imported_anew, of_other_scripts, refused_start
+from dsdoctor.logs.starts import died_before, imported_anew, of_other_scripts, refused_start
 from dsdoctor.logs.warning_lines import tries_again
 from dsdoctor.logs.went_on import sets_up, without_idle
 from dsdoctor.model.condition import Level
@@ -150,11 +150,17 @@ def _ends_of_texts(errors: Sequence[Error]) -> dict[Error, float]:
 
 
 def _fell_first(error: Error, echoes: Sequence[Candidate]) -> bool:
-    """Whether all echoes are from other ranks and come after the exception in the same log."""
-    return error.rank is not None and all(
-        hit.rank not in {None, error.rank} and hit.line > error.line and hit.source == error.source
-        for one in echoes
-        for hit in one.hits
+    """Whether all echoes are from other ranks and come after the exception in the same log.
+
+    One that is only a hint, and stands far below, is no reason for it either.
+    """
+    hits = [hit for one in echoes for hit in one.hits]
+    if any(hit.source != error.source or hit.line <= error.line for hit in hits):
+        return False
+    if error.rank is not None and all(hit.rank not in {None, error.rank} for hit in hits):
+        return True
+    return all(
+        hit.known.signature.level is Level.HINT and hit.line > error.line + NEAR for hit in hits
     )
 
 
@@ -245,7 +251,7 @@ def choose(
     if len(scans) == 1 and (line := outlived(scans[0], hits, errors)):
         hits = [hit for hit in hits if hit.line > line]
         errors = [error for error in errors if error.line > line]
-    if len(scans) == 1 and (line := imported_anew(errors)):
+    if len(scans) == 1 and (line := imported_anew(errors) or died_before(scans[0], errors)):
         hits = [hit for hit in hits if hit.line >= line]
         errors = [error for error in errors if error.line >= line]
     failure = _first_failure(scans)

@@ -78,11 +78,12 @@ OWN_TENSORS = lazy(
     r"|implicitly created only for scalar outputs|leaf Variable that requires grad"
 )
 #: What torch (1.5-2.15 aten/src/ATen/TensorUtils.cpp checkScalarTypes, native/Convolution.cpp)
-#: says of tensors of another type than its function takes, whoever passed them on.
+#: says of tensors of another type than its function takes, whoever passed them on; and of gradients
+#: in bf16 that a scaler of the loss for fp16 gets (1.10-2.15 native/cuda/AmpKernels.cu).
 OWN_TYPES = lazy(
     r"^Expected tensor for argument #\d{1,2} '\w{1,40}' to have (?:scalar type |the same type|"
     r"one of the following scalar types)|^Input type \(.{1,60}\) and (?:bias|weight) type"
-    r" \(.{1,60}\) should be the same"
+    r" \(.{1,60}\) should be the same|^\"_amp_\w{1,80}\" not implemented for 'BFloat16'"
 )
 FOREIGN_TEXT = lazy(
     r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
@@ -154,6 +155,8 @@ APPLIES = lazy(
     r"/datasets/arrow_dataset\.py (?:apply_function|iter_outputs|apply_function_on_filt)"
     r"|/torch/utils/data/_utils/fetch\.py fetch$"
 )
+#: Exceptions that a library raises for a sample that is empty or shorter than it takes.
+UNFIT_SAMPLE = frozenset({"IndexError", "ZeroDivisionError"})
 #: Functions that call the script's callbacks: an object that does not support the call is its own.
 CALLS_BACK = lazy(
     r"/transformers/trainer_callback\.py call_event$"
@@ -313,6 +316,7 @@ def _misused(error: Error) -> bool:
         or error.type in OF_TORCHSCRIPT
         or (error.type == "TypeError" and _called_wrongly(error))
         or (error.type == "KeyError" and _lacks_column(error))
+        or (error.type in UNFIT_SAMPLE and _while_reading(error))
         or (error.text.startswith("triton.compiler.errors.") and _wrote_the_kernel(error))
     )
 
@@ -326,6 +330,13 @@ def _wrote_the_kernel(error: Error) -> bool:
 def _lacks_column(error: Error) -> bool:
     """Whether a function that was applied to a row of the script's data did not find a column."""
     return any(APPLIES.search(f"{frame.file} {frame.function}") for frame in error.frames)
+
+
+def _while_reading(error: Error) -> bool:
+    """Whether the script's dataset called the library that raised, for a sample of a loader."""
+    places = [n for n, f in enumerate(error.frames) if APPLIES.search(f"{f.file} {f.function}")]
+    behind = error.frames[places[-1] + 1 :] if places else ()
+    return any(not package_of(frame.file) for frame in behind)
 
 
 def _called_wrongly(error: Error) -> bool:

@@ -24,6 +24,8 @@ LITERALS = (b"it/s", b"s/it", b"loss", b"Loss", b"step=", b"[batch=")
 #: Lines examined for each literal, from the end of a block.
 MOST_TRIES = 8
 LONGEST = 1000
+#: Lines below a bar that is full at once in which another one of its length is searched for.
+MOST_FURTHER = 2000
 #: Steps after which a run has outlived a failure: ranks run one or two steps apart.
 STEPS = 3
 
@@ -157,14 +159,28 @@ def last_steps(data: bytes, begin: int, end: int) -> Steps:
 
 
 def first_step(lines: Iterable[bytes], kind: str) -> Step | None:
-    """The first progress line of a kind."""
+    """The first progress line of a kind, if possible of a bar that is not full yet.
+
+    One that is full at once is of something quick, such as a list that is prepared for the work
+    that another bar of the same length counts.
+
+    >>> bars = [b"9/9 [00:00<00:00, 900.00it/s]", b"4/9 [00:20<00:25,  5.00s/it]"]
+    >>> first_step(bars, "n9").reached
+    4.0
+    """
+    full, further = None, MOST_FURTHER
     for line in lines:
+        if not further:
+            break
+        further -= full is not None
         if any(literal in line for literal in LITERALS):
             for part in dict.fromkeys((line[:LONGEST], line[-LONGEST:])):
                 step = step_of(part.decode("utf-8", "replace"))
                 if step is not None and step.kind == kind:
-                    return step
-    return None
+                    if not step.is_last:
+                        return step
+                    full = full or step
+    return full
 
 
 def begins_again(lines: Iterable[bytes], before: Step, after: Step) -> bool:

@@ -11,8 +11,9 @@ from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.endings import LAST_LINES, NATIVE_STACK
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import FEW, TAIL, Scan
-from dsdoctor.logs.marks import END_OF_TRAINING, TRAINED
-from dsdoctor.logs.outlived import ALIVE
+from dsdoctor.logs.importing import is_importing
+from dsdoctor.logs.marks import END_OF_TRAINING, FATAL_MARKS, TRAINED
+from dsdoctor.logs.outlived import ALIVE, covers
 from dsdoctor.logs.progress import LOADING, step_of
 from dsdoctor.model.diagnosis import Cause
 
@@ -74,6 +75,12 @@ ANSWERED = lazy(r'"[A-Z]{3,7} /\S{0,400} HTTP/[\d.]{1,3}" 4\d\d\b')
 #: What it prints of one that it served, and of one that it could not.
 SERVED = lazy(r'"[A-Z]{3,7} /\S{0,400} HTTP/[\d.]{1,3}" 2\d\d\b')
 BROKE = lazy(r'"[A-Z]{3,7} /\S{0,400} HTTP/[\d.]{1,3}" 5\d\d\b')
+#: What it prints of one that its engine answered: the status is sent with the first words (paths of
+#: OpenAI's interface; vllm 0.2-0.25, sglang 0.2-0.5, lmdeploy 0.1-0.10, text-generation-inference).
+GENERATED = lazy(
+    r'"POST /(?:v1/)?(?:(?:chat/)?completions|responses|embeddings|generate(?:_stream)?)'
+    r' HTTP/[\d.]{1,3}" 200\b'
+)
 #: Where servers check what a request asks for: vllm (0.4-0.25 entrypoints), sglang (0.3-0.5
 #: srt/entrypoints, srt/openai_api), text-generation-inference; the frameworks below them.
 HANDLER = lazy(
@@ -91,6 +98,7 @@ SERVES = (
     ("* Serving Flask app", "* Running on "),  # flask 0.11-3.1 cli.py; werkzeug 0.15-3.1 serving.py
     ("Starting gunicorn ", "Listening at: "),  # gunicorn 19-23 arbiter.py
     ("Running on local URL: ", "Running on local URL: "),  # gradio 3-5 strings.py
+    ("Starting server", "To see the GUI go to: "),  # ComfyUI 0.1-0.3 server.py
 )
 #: Lines of other output behind an exception, so its process has not ended with it.
 BEHIND = 3
@@ -122,7 +130,7 @@ def answered_requests(scans: Sequence[Scan]) -> bool:
 
 
 def _served_others(error: Error, scan: Scan) -> bool:
-    """Whether a product refused a request, and the server served others after that."""
+    """Whether a product refused a request, and the server answered others after that."""
     if (
         error.file
         or is_echo(error)
@@ -131,11 +139,16 @@ def _served_others(error: Error, scan: Scan) -> bool:
         return False
     behind = "\n".join(text for number, text in scan.tail if number > error.line)
     further = f"{error.more}\n{error.further}\n{behind}"
-    return SERVED.search(further) is not None and BROKE.search(further) is None
+    answered = SERVED.search(further) or ANSWERED.search(further)
+    return answered is not None and BROKE.search(further) is None
 
 
 def served_since(scans: Sequence[Scan]) -> bool:
-    """Whether a server was started after all failures of each log: they are of earlier attempts."""
+    """Whether a server was started after all failures of each log: they are of earlier attempts.
+
+    One that was started before, and that answers what it is asked to generate, is alive as well,
+    if the failures ended another process: those of a request may have ended its engine.
+    """
     seen = False
     for scan in scans:
         failed = [*(hit.line for hit in scan.hits), *(error.line for error in scan.errors)]
@@ -143,9 +156,25 @@ def served_since(scans: Sequence[Scan]) -> bool:
             continue
         seen = True
         behind = [text for number, text in scan.tail if number > max(failed)]
+        if _ended_another(scan) and _generates(behind):
+            continue
         if not any(_serves(behind, starts, is_ready) for starts, is_ready in SERVES):
             return False
     return seen
+
+
+def _ended_another(scan: Scan) -> bool:
+    """Whether all failures are exceptions that left the first statements of a program."""
+    return all(
+        error.traced and error.frames and error.frames[0].function == "<module>"
+        for error in scan.errors
+    ) and all(any(covers(hit, error) for error in scan.errors) for hit in scan.hits)
+
+
+def _generates(lines: Sequence[str]) -> bool:
+    """Whether a server answers requests for text in lines, and fails at none."""
+    text = "\n".join(lines)
+    return GENERATED.search(text) is not None and BROKE.search(text) is None
 
 
 def _serves(lines: Sequence[str], starts: str, is_ready: str) -> bool:
@@ -178,6 +207,27 @@ def long_past(scans: Sequence[Scan]) -> bool:
         not scan.failures
         and all(error.rank is None for error in scan.errors)
         and scan.tail[-1][0] - last > ALIVE
+    )
+
+
+def interrupted_before(scans: Sequence[Scan]) -> bool:
+    """Whether Ctrl-C ended an earlier run while it imported modules, and much more was printed.
+
+    What follows is from another run: one that had begun to work prints what it had buffered only
+    when it ends, below its traceback.
+    """
+    if len(scans) != 1 or not scans[0].errors:
+        return False
+    (scan,) = scans
+    last = max([hit.line for hit in scan.hits] + [error.line for error in scan.errors])
+    return (
+        not scan.failures
+        and not any(name in scan.marks for name in FATAL_MARKS)
+        and all(
+            error.type == "KeyboardInterrupt" and error.rank is None and is_importing(error)
+            for error in scan.errors
+        )
+        and scan.lines - last > TAIL
     )
 
 

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.errors import Error
+from dsdoctor.logs.hits import Scan
+from dsdoctor.logs.marks import FATAL_MARKS
 from dsdoctor.logs.products import package_of, passes_on
 
 #: A command of an installed package: torchrun, accelerate, deepspeed.
@@ -18,6 +20,16 @@ NOT_FOUND = lazy(r"python[\w.]{0,12}: can't open file '?(?P<script>[^']{1,300}?)
 #: What ends a script before it has done anything: an option that it does not accept, or a file of
 #: its own that Python cannot compile.
 NOT_COMPILED = ("SyntaxError", "IndentationError", "TabError")
+#: What is in the log of a launcher that starts several ranks.
+OF_A_LAUNCHER = ("world", "spawned", "world-size")
+#: The marks of a Slurm step, and what srun (2.2-25.11 src/srun/libsrun/launch.c) reports of one
+#: whose first task is its only one, or of none.
+OF_A_STEP = {"slurm", "exit-code"}
+ONE_TASK = lazy(r"srun: error: (?!.{0,200}\btasks? )|srun: error: \S{1,100}: task 0: ")
+#: Lines between the exceptions of two starts: those of ranks that die together follow each other.
+APART = 14
+#: Characters by which the messages of two exceptions are compared; numbers follow them.
+ALIKE = 24
 NEVER_RAN = ("SystemExit", *NOT_COMPILED)
 
 
@@ -79,6 +91,54 @@ def imported_anew(errors: Sequence[Error]) -> int:
     last = begun[-1]
     ran = [e for e in errors if e.line < last.begun and _is_same_script_later(e, last)]
     return last.begun if ran and ran[-1].chain != last.chain else 0
+
+
+def died_before(scan: Scan, errors: Sequence[Error]) -> int:
+    """The line below which a script was started again after an exception had ended it, else 0.
+
+    A process ends with the exception that leaves the script's own statements, so another one that
+    does, lines further down, is from another start. The ranks of a job are several processes, but
+    then a line names a rank, or a launcher reports a death.
+    """
+    several = {*FATAL_MARKS, *OF_A_LAUNCHER} - (OF_A_STEP if _has_one_task(scan) else set())
+    if scan.failures or scan.marks.keys() & several:
+        return 0
+    if any(error.rank is not None for error in errors):
+        return 0
+    ended = [error for error in errors if _ends_a_process(error)]
+    begun = 0
+    for earlier, later in itertools.pairwise(ended):
+        if earlier.type == "KeyboardInterrupt":
+            anew = not later.traced
+        else:
+            apart = later.chain != earlier.chain and later.begun > earlier.line + APART
+            anew = apart and later.traced and _is_same_script(earlier, later)
+        if anew:
+            begun = earlier.line + 1
+    return begun
+
+
+def _has_one_task(scan: Scan) -> bool:
+    """Whether Slurm reports the death of a step's only task, as far as its first report shows."""
+    return "slurm" in scan.marks and ONE_TASK.search(scan.marks["slurm"][1]) is not None
+
+
+def _ends_a_process(error: Error) -> bool:
+    """Whether an exception left the statements of a script, or its options were refused."""
+    if error.type == "KeyboardInterrupt":
+        return error.traced
+    if is_echo(error):
+        return False
+    return _is_statement(error) if error.traced else error.type == "SystemExit"
+
+
+def _is_same_script(one: Error, other: Error) -> bool:
+    """Whether two exceptions that say different things left the statements of the same script."""
+    return (
+        one.traced
+        and one.frames[0].file == other.frames[0].file
+        and (one.type, one.message[:ALIKE]) != (other.type, other.message[:ALIKE])
+    )
 
 
 def _under_another_name(errors: Sequence[Error]) -> int:

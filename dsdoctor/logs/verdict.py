@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dsdoctor.logs import ray_deaths, reader
 from dsdoctor.logs.answers import Answer, answered_by
 from dsdoctor.logs.candidates import Choice, sorted_errors
+from dsdoctor.logs.echoes import LOADER_TERMINATED, is_echo, signal_of, told_by
 from dsdoctor.logs.echoes import TERMINATED as PADDLES
-from dsdoctor.logs.echoes import is_echo, signal_of, told_by
 from dsdoctor.logs.endings import (
     installed,
     is_cut_off,
@@ -36,6 +36,7 @@ from dsdoctor.logs.raised import explained, raised_by, releases_of
 from dsdoctor.logs.recovered import (
     after_training,
     answered_requests,
+    interrupted_before,
     log_continued,
     long_past,
     recurring,
@@ -107,7 +108,8 @@ def judge(
         causes, error = (), None
     alive = not (causes or fell or choice.silent)
     late = alive and after_training(scans)
-    if late or (alive and any(harmless(scans) for harmless in HARMLESS)):
+    before = interrupted_before(scans)
+    if late or (alive and any(harmless(scans) for harmless in HARMLESS)) or before:
         error = None
     died = error is not None or fell
     stuck = open_end and _is_sure(choice)
@@ -236,6 +238,7 @@ def _outcome(
 
         if name := signal_of(error):
             who = "a rank" if PADDLES in error.message else "the launcher"
+            who = "a data loader's process" if LOADER_TERMINATED in error.message else who
             return Outcome.UNRECOGNISED, (
                 f"{name} from outside ended {who}, but the log does not show who sent it"
             )

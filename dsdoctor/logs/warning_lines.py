@@ -12,10 +12,14 @@ from dsdoctor.logs.prefixes import strip_prefixes
 REACH = 3
 #: A shorter line may stand in any other.
 LEAST = 16
-#: A line of Python's `warnings`, of a logger at the level of a warning, or of torch's C++.
+#: A line of Python's `warnings`, of a logger at the level of a warning, or, at that level or below,
+#: of torch's C++ (c10 1.0-2.15 util/logging_is_not_google_glog.h) or TensorFlow's and XLA's
+#: (tensorflow 1.0-2.20, tsl/platform/default/logging.cc).
 WARNING = lazy(
     r"(?:^|[\s\].:])\w{0,40}Warning: |(?:^|[\s\[|-])WARN(?:ING)?(?:[\]\s:|-]|$)"
-    r"|^\[W\d{0,4} ?[^\]]{0,120}\.(?:cpp|cc|h):\d+\]",
+    r"|^\[[IW]\d{0,4} ?[^\]]{0,120}\.(?:cpp|cc|h):\d+\]"
+    r"|^(?:[\d-]{10} [\d:.]{8,15}: )?[IW] (?:external|tensorflow|xla|tsl)/\S{1,120}"
+    r"\.(?:cc|h):\d+\] ",
 )
 #: Python's head of a warning (Lib/warnings.py: file, line, category).
 HEAD = lazy(r":\d+: \w*Warning: ")
@@ -95,6 +99,10 @@ def is_warning(text: str, front: Sequence[str], behind: Sequence[str]) -> bool:
     >>> is_warning("HTTP Error 429 thrown while requesting x", [], ["Retrying in 2s [Retry 1/5]."])
     True
     >>> is_warning("n1:7:7 [0] NCCL WARN Call to connect failed", [], [])
+    False
+    >>> is_warning("2024-03-01 10:00:00.123456: I external/local_tsl/a.cc:31] No GPU", [], [])
+    True
+    >>> is_warning("2024-03-01 10:00:00.123456: E external/local_tsl/a.cc:31] No GPU", [], [])
     False
     """
     if WARNING.search(text) and "CCL WARN " not in text:

@@ -204,7 +204,7 @@ SIGNATURES = (
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        pattern=r"(?i)(?:cannot|could not|unable to) (?:find|locate)(?: a| the)? (?:valid )?CUDA(?:_HOME| toolkit| installation)?\b|name 'bare_metal_version' is not defined|CUDA_TOOLKIT_ROOT_DIR not found",
+        pattern=r"(?i)(?:cannot|could not|unable to) (?:find|locate)(?: a| the)? (?:valid )?CUDA(?:_HOME| toolkit| installation)?\b(?! (?:drivers?|devices?|GPUs?)\b)|name 'bare_metal_version' is not defined|CUDA_TOOLKIT_ROOT_DIR not found",
         source="flash-attn 2.0-2.8 setup.py, apex setup.py; cmake 2.8-3.27 Modules/FindCUDA.cmake",
         examples=(
             "NameError: name 'bare_metal_version' is not defined",
@@ -213,6 +213,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "Could not find the bitsandbytes CUDA binary at PosixPath('/opt/env/lib/python3.11/site-packages/bitsandbytes/libbitsandbytes_cuda128.so')",
+            "2026-11-02 09:14:07.310662: I external/local_tsl/tsl/cuda/cudart_stub.cc:31] Could not find cuda drivers on your machine, GPU will not be used.",
         ),
         # before DeepSpeed 0.6.3, ds_report misses nvcc for a torch of ROCm, too (deepspeed/env_report.py)
         not_near=tuple("torch hip version ................ " + major for major in "3456789"),

@@ -379,7 +379,7 @@ SIGNATURES = (
         masks=("dependency-version-conflict",),
     ),
     Signature(
-        pattern=r"'\w*(?:Trainer|Accelerator\w*|Arguments)' object has no attribute '\w*deepspeed\w*'|'(?:Hf\w*)?Deep[Ss]peed(?!Engine'|CPUAdam')\w*' object has no attribute '(?!ds_opt|ipg_)",
+        pattern=r"'\w*(?:Trainer|Accelerator\w*|Arguments)' object has no attribute '\w*deepspeed\w*'|(?!'DeepSpeedConfig')'(?:Hf\w*)?Deep[Ss]peed(?!Engine'|CPUAdam')\w*' object has no attribute '(?!ds_opt|ipg_)",
         source="python 3.3-3.14 Objects/object.c",
         examples=(
             "AttributeError: 'CustomTrainer' object has no attribute 'is_deepspeed_enabled'",
@@ -389,6 +389,8 @@ SIGNATURES = (
         not_examples=(
             "AttributeError: 'DeepSpeedEngine' object has no attribute 'generate'",
             "AttributeError: 'Net' object has no attribute 'deepspeed'",
+            # its own class, which nothing else subclasses or fills
+            "AttributeError: 'DeepSpeedConfig' object has no attribute 'fused_step_mode'",
         ),
         masks=("dependency-version-conflict",),
     ),

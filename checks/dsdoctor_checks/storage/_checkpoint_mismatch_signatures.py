@@ -379,7 +379,8 @@ SIGNATURES = (
         examples=("KeyError: partition_count",),
     ),
     Signature(
-        # sizes of 0 and 1 are those of ZeRO-3's empty weights
+        # sizes of 0 and 1 are those of ZeRO-3's empty weights; unless they are strict, mmcv (0.5-1.7
+        # runner/checkpoint.py) and mmengine list what differs below a warning and go on
         pattern=r"^\s*size mismatch for (?P<name>\S+): copying a param with shape (?P<have>torch\.Size\(\[(?![01]\b)\d.{0,60}?\)) from checkpoint, the shape in current model is (?P<want>torch\.Size\(\[(?![01]\b)\d.{0,60}?\))",
         source="torch 1.0-2.13 nn/modules/module.py",
         message="`{name}` is {have} in the checkpoint and {want} in the model",
@@ -390,6 +391,7 @@ SIGNATURES = (
         not_examples=(
             "size mismatch for w: copying a param with shape torch.Size([0]) from checkpoint, the shape in current model is torch.Size([5, 256]).",
         ),
+        not_after=(" - WARNING - The model and loaded state dict do not match exactly",),
     ),
     Signature(
         pattern=r"^\s*size mismatch for (?P<name>\S+): copying a param of (?P<have>torch\.Size\(\[\d.{0,60}?\)) from checkpoint, {1,2}(?:, )?where the shape is (?P<want>torch\.Size\(\[\d.{0,60}?\))",

@@ -224,8 +224,8 @@ SIGNATURES = (
     ),
     Signature(
         # a name is looked up on the hub only where no such folder is here
-        pattern=r"(?:HFValidationError: Repo id must (?:be in the form 'repo_name' or 'namespace/repo_name'|use alphanumeric chars.{1,140})|OSError: Incorrect path_or_model_id): '(?P<path>(?:/|\.{1,2}/|~)[^']{1,300})'",
-        source="huggingface_hub 0.14-2.4 utils/_validators.py; transformers 4.36-5.24 utils/hub.py",
+        pattern=r"(?:HFValidationError: Repo id must (?:be in the form 'repo_name' or 'namespace/repo_name'|use alphanumeric chars.{1,140})|OSError: Incorrect path_or_model_id|\bInvalid repository ID or local directory specified): '(?P<path>(?:/|\.{1,2}/|~)[^']{1,300})'",
+        source="huggingface_hub 0.14-2.4 utils/_validators.py; transformers 4.36-5.24 utils/hub.py; vllm 0.10-0.25 transformers_utils/config.py",
         message="`{path}` does not exist, so it was interpreted as the name of a repository",
         examples=(
             "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '/data/model'. Use `repo_type` argument if needed.",
@@ -234,11 +234,13 @@ SIGNATURES = (
             "huggingface_hub.errors.HFValidationError: Repo id must use alphanumeric chars, '-', '_' or '.'. The name cannot start or end with '-' or '.' and the maximum length is 96: './llama'.",
             "HFValidationError: Repo id must use alphanumeric chars or '-', '_', '.', '--' and '..' are forbidden, '-' and '.' cannot start or end the name, max length is 96: '../llama'.",
             "OSError: Incorrect path_or_model_id: './models/llama'. Please provide either the path to a local folder or the repo_id of a model on the Hub.",
+            "  Value error, Invalid repository ID or local directory specified: '/data/models/llama'.",
         ),
         not_examples=(
             "HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': 'a/b/c'.",
             "HFValidationError: Repo id must use alphanumeric chars, '-', '_' or '.'. The name cannot start or end with '-' or '.' and the maximum length is 96: 'my model'.",
             "OSError: Incorrect path_or_model_id: 'my model'.",
+            "  Value error, Invalid repository ID or local directory specified: 'org/llama'.",
         ),
         level=Level.STRONG,
     ),

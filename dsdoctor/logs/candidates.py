@@ -176,3 +176,18 @@ def conditions_of(hits: Iterable[Hit], *, many: bool) -> list[Candidate]:
             )
         )  # fmt: skip
     return found
+
+
+def fell_first(error: Error, echoes: Sequence[Candidate], near: int) -> bool:
+    """Whether all echoes are from other ranks and come after the exception in the same log.
+
+    One that is only a hint, and stands more than `near` lines below, is no reason for it either.
+    """
+    hits = [hit for one in echoes for hit in one.hits]
+    if any(hit.source != error.source or hit.line <= error.line for hit in hits):
+        return False
+    if error.rank is not None and all(hit.rank not in {None, error.rank} for hit in hits):
+        return True
+    return all(
+        hit.known.signature.level is Level.HINT and hit.line > error.line + near for hit in hits
+    )

@@ -20,6 +20,7 @@ from dsdoctor.logs.candidates import (
     as_hint,
     conditions_of,
     counts,
+    fell_first,
     sorted_errors,
     when,
     with_rules,
@@ -149,21 +150,6 @@ def _ends_of_texts(errors: Sequence[Error]) -> dict[Error, float]:
     return found
 
 
-def _fell_first(error: Error, echoes: Sequence[Candidate]) -> bool:
-    """Whether all echoes are from other ranks and come after the exception in the same log.
-
-    One that is only a hint, and stands far below, is no reason for it either.
-    """
-    hits = [hit for one in echoes for hit in one.hits]
-    if any(hit.source != error.source or hit.line <= error.line for hit in hits):
-        return False
-    if error.rank is not None and all(hit.rank not in {None, error.rank} for hit in hits):
-        return True
-    return all(
-        hit.known.signature.level is Level.HINT and hit.line > error.line + NEAR for hit in hits
-    )
-
-
 def _explains(candidate: Candidate, error: Error, errors: Sequence[Error], *, many: bool) -> bool:
     """Whether a condition is a better answer than an exception that no condition covers."""
     hits = [hit for hit in candidate.hits if not is_unrelated(hit, error)]
@@ -267,7 +253,7 @@ def choose(
     if error is not None:
         better = [one for one in roots if _explains(one, error, errors, many=many)]
         alone = not better and (roots or not (echoes and is_opaque(error)))
-        if alone or (not better and _fell_first(error, echoes)):
+        if alone or (not better and fell_first(error, echoes, NEAR)):
             only = Candidate(None, [], error, Level.LIKELY, when(error, many=many), False, set())
             decided = why_before(only, echoes)
             if failure and failure.rank == error.rank:

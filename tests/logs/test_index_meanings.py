@@ -54,6 +54,47 @@ def log(file: str, function: str, line: str) -> str:
             id="a parameter that is not partitioned",
         ),
         pytest.param(
+            "ops/triton_ops/fused_rotary_pos_emb.py",
+            "assert_supported",
+            "RuntimeError: fused RoPE needs q, k, cos and sin in one dtype, got torch.bfloat16 and"
+            " torch.float32.",
+            "Convert cos and sin to the type of q and k: rotary embeddings are often computed in fp32",
+            id="types of a fused kernel's tensors",
+        ),
+        pytest.param(
+            "runtime/activation_checkpointing/checkpointing.py",
+            "fork",
+            "Exception: cuda rng state model-parallel-rng is not added",
+            "Call `model_parallel_cuda_manual_seed` of DeepSpeed's activation checkpointing before"
+            " the first checkpointed layer: it adds this state",
+            id="a random-number state that was not added",
+        ),
+        pytest.param(
+            "launcher/launcher_helper.py",
+            "env_mapping",
+            "OSError: rank number doesn't match!",
+            "Unset PMIX_RANK and PMI_RANK before starting: both are set, to different ranks, so one"
+            " of them is left from another launcher",
+            id="ranks of two MPI launchers",
+        ),
+        pytest.param(
+            "runtime/zero/stage3.py",
+            "load_hp_checkpoint_state_from_checkpoint_dir_stage3",
+            "AssertionError: /ckpt/zero/optimizer_state.pt containing optimizer global state is"
+            " missing! Cannot proceed.",
+            "The universal checkpoint has no `zero/optimizer_state.pt`",
+            id="a universal checkpoint without the optimizer's state",
+        ),
+        pytest.param(
+            "runtime/zero/partition_parameters.py",
+            "_validate_remote_device",
+            "AssertionError: 'device' in DeepSpeed Config cannot be OffloadDeviceEnum.nvme if remote"
+            " device is None.",
+            "`offload_param` of the config has a different device than the `remote_device` of"
+            " `zero.Init`",
+            id="devices of the config and of zero.Init",
+        ),
+        pytest.param(
             "launcher/runner.py",
             "main",
             "RuntimeError: launcher 'pdsh' not installed.",

@@ -137,11 +137,12 @@ def _files(values: Any) -> Iterator[ConfigText]:
 
 
 def _of_kubernetes(values: Any) -> Iterator[Described]:
+    annotated = _SHM_ANNOTATION in str(values)  # of the pod, wherever its kind has it
     for role in _roles(values):
         for pod in pods_in(role.specification):
             for one in as_list(pod.get("containers")):
                 if isinstance(one, yaml_text.Mapping):
-                    yield _container(one, pod, values, role)
+                    yield _container(one, pod, role, annotated=annotated)
 
 
 def _roles(values: Any) -> Iterator[_Role]:
@@ -254,7 +255,7 @@ def _mpi_roles(spec: Mapping[str, Any], job: ManifestContainer) -> Iterator[_Rol
     yield _Role(job, worker)
 
 
-def _container(values: Any, pod: Mapping[str, Any], top: Any, role: _Role) -> Described:
+def _container(values: Any, pod: Mapping[str, Any], role: _Role, *, annotated: bool) -> Described:
     job = role.job
     resources = mapping(values.get("resources"))
     limits, requests = _devices(resources.get("limits")), _devices(resources.get("requests"))
@@ -276,7 +277,7 @@ def _container(values: Any, pod: Mapping[str, Any], top: Any, role: _Role) -> De
             for item in as_list(values.get("env"))
         )
         or bool(values.get("envFrom")),
-        shm=_shm(values, pod, top),
+        shm=_shm(values, pod) or (_SHM_ANNOTATION if annotated else ""),
         refused=(*job.refused, *_refused_devices(limits, requests)),
     )
     commanded = bool(values.get("command") or values.get("args"))
@@ -316,14 +317,13 @@ def _refused_devices(limits: Mapping[str, str], requests: Mapping[str, str]) -> 
             yield "device-request-differs"
 
 
-def _shm(values: Mapping[str, Any], pod: Mapping[str, Any], top: Mapping[str, Any]) -> str:
+def _shm(values: Mapping[str, Any], pod: Mapping[str, Any]) -> str:
     if pod.get("hostIPC") is True:
         return "hostIPC"
     for mount in as_list(values.get("volumeMounts")):
         if isinstance(mount, dict) and str(mount.get("mountPath", "")).rstrip("/") == SHM:
             return f"volume {mount.get('name')}"
-    text = str(top)  # annotations of the pod, wherever its kind has them
-    return _SHM_ANNOTATION if _SHM_ANNOTATION in text else ""
+    return ""
 
 
 def _whole(value: Any) -> int | None:

@@ -62,12 +62,8 @@ class Container(NamedTuple):
     runtime: str = ""
 
     def line_of(self, *words: str) -> Line:
-        """The first line that contains all of the words, or else the first one's line."""
-        for wanted in (words, words[:1]):
-            for line in self.lines:
-                if all(word in line.text for word in wanted):
-                    return line
-        return self.lines[0]
+        """The first of the lines that contain most of the words."""
+        return max(self.lines, key=lambda line: sum(word in line.text for word in words))
 
 
 def documents_of(passage: Passage) -> Iterator[tuple[Line, ...]]:

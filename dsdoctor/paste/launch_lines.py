@@ -226,7 +226,7 @@ def _of_containers(found: Sequence[Container]) -> Iterator[Launch]:
             known = _known(followed(command.words))
             if known is None:
                 continue
-            line = container.line_of(known[0])
+            line = container.line_of(*known)
             variables = {
                 name: (value, container.line_of(name))
                 for name, value in {**container.variables, **environment}.items()

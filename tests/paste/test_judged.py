@@ -523,6 +523,7 @@ def leaves(tree: Any) -> list[Any]:
 
 @hypothesis.settings(max_examples=150, deadline=None)
 @hypothesis.given(PIECES, NOISE, st.integers(0, 4000), st.integers(0, 4000))
+@hypothesis.example(["nvidia-smi topo"] * 2, "", 0, 250)
 def test_any_part_of_any_mixture_is_read_without_inventing(
     names: list[str], noise: str, start: int, end: int
 ) -> None:

@@ -1,4 +1,4 @@
-"""Judges files without a machine: DeepSpeed configs, hostfiles, `.deepspeed_env`, launch lines.
+"""Judges files without a machine: configs, hostfiles, launch lines, manifests, Dockerfiles.
 
 Checks that need only the file run as they do on a machine; those that need a machine do not run and
 are not mentioned. The DeepSpeed release is the one installed in the environment, or the one that an
@@ -24,6 +24,8 @@ from dsdoctor.fact_source import Facts
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.judge import JUDGE_SECONDS, Policy, not_judged, unit_findings
 from dsdoctor.lint_accelerate import facts_of
+from dsdoctor.lint_images import NAME as OF_IMAGE
+from dsdoctor.lint_images import image_parts
 from dsdoctor.lint_launches import Part, script_parts
 from dsdoctor.lint_manifests import manifest_parts
 from dsdoctor.model.decode import DecodeError
@@ -53,6 +55,8 @@ COMMON_KEYS = frozenset(
 )  # fmt: skip
 _SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm", ".job")
 _YAML = (".yaml", ".yml")
+#: Families of conditions that judge commands.
+_OF_COMMANDS = ("launch", "cluster")
 #: Bytes in which a file that is no text, or is in UTF-16, shows it.
 _FIRST = 400
 #: Ends of names of hostfiles.
@@ -68,7 +72,8 @@ class FileReport:
 
     Attributes:
         path: the file.
-        kind: `config`, `hostfile`, `env-file`, `accelerate`, `trainer`, `script`, `manifest`.
+        kind: `config`, `hostfile`, `env-file`, `accelerate`, `trainer`, `script`, `manifest` or
+            `image`.
         findings: warnings and failures; `evidence` has `file` and, if it is known, `line`.
         parts: how many configs, launch lines and so on were judged.
         not_judged: numbers of launch lines that contain words that only a shell can expand.
@@ -149,7 +154,9 @@ class Linter:
             return None
         findings = [finding for part in parts for finding in self._judge_part(part, shown)]
         strange = tuple((part.line, part.not_followed) for part in parts if part.not_followed)
-        left = [part.line for part in parts if not part.families and not part.not_followed]
+        left = [
+            part.line for part in parts if not (part.families or part.not_followed or part.snapshot)
+        ]
         judged = len(parts) - len(left) - len(strange)
         return FileReport(shown, kind, findings, judged, tuple(left), strange)
 
@@ -168,6 +175,9 @@ class Linter:
                     path, text, self.packages, self._in_config_map, chosen=self.chosen
                 )
             )
+        if OF_IMAGE.fullmatch(name):
+            parts = image_parts(path, text, self.packages, chosen=self.chosen)
+            return ("image" if parts or named else "", parts)
         if name.endswith(".deepspeed_env"):
             return "env-file", [Part([parse_env_file(text, shown)], ("launch",))]
         of_shell = text.startswith("#!") and "sh" in text.split("\n", 1)[0]
@@ -195,25 +205,35 @@ class Linter:
             self._decided[known, families] = found
         return found
 
-    def _judge_part(self, part: Part, shown: str) -> Iterator[Finding]:
+    def _to_judge(self, part: Part) -> tuple[Facts, Sequence[Unit]]:
+        """The facts of a part, and the checks that they decide."""
+        if part.snapshot is not None:
+            # its commands are parts of their own
+            return Facts(part.snapshot), [u for u in self._units if u.family not in _OF_COMMANDS]
         run = msgspec.structs.replace(part.run, framework=self.framework or part.run.framework)
         facts: list[Fact] = [run, *part.facts]
         if self._install is not None:
             facts.append(self._install)
-        snapshot = Facts(masked(snapshot_of(facts)))
         known = frozenset(type(fact) for fact in facts)
+        return Facts(masked(snapshot_of(facts))), self._units_for(known, part.families)
+
+    def _judge_part(self, part: Part, shown: str) -> Iterator[Finding]:
+        facts, units = self._to_judge(part)
         found: list[Finding] = []
         deadline = time.monotonic() + JUDGE_SECONDS
-        for unit in self._units_for(known, part.families):
+        for unit in units:
             if time.monotonic() > deadline:
                 found.append(not_judged(unit, Status.CRASH))
             else:
-                found += unit_findings(unit, snapshot, self._policy, self._registry)
+                found += unit_findings(unit, facts, self._policy, self._registry)
         for finding in without_wider(found, self._registry):
             if finding.status not in (Status.WARN, Status.FAIL, Status.CRASH):
                 continue
             line = finding.evidence.get("line")
             number = line + max(part.line - 1, 0) if isinstance(line, int) else part.line
+            stated = finding.evidence.get("stated_at")
+            if part.snapshot is not None and stated:
+                number = stated[0]["line"]
             evidence = {**finding.evidence, "config_path": shown, "file": shown}
             if number:
                 evidence["line"] = number

@@ -13,6 +13,7 @@ from dsdoctor.lint_accelerate import with_its_file, working_folders
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.launch import LaunchParse
 from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.probes.command_line import batch_options, parse_command
 from dsdoctor.probes.launcher_options import rejected_option
 from dsdoctor.probes.script_imports import script_of
@@ -35,6 +36,7 @@ class Part:
         line: its first line.
         run: what it says about the job.
         not_followed: why the job that it starts is not known.
+        snapshot: a partial machine, judged in place of the facts; None = there is none.
     """
 
     facts: list[Fact]
@@ -42,6 +44,7 @@ class Part:
     line: int = 0
     run: RunNeeds = dataclasses.field(default_factory=RunNeeds)
     not_followed: str = ""
+    snapshot: Snapshot | None = None
 
 
 def script_parts(path: Path, text: str, packages: Packages | None, *, chosen: bool) -> list[Part]:

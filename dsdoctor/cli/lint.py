@@ -70,9 +70,9 @@ def command(
 
     Reads ds_config files (JSON or Hjson), DeepSpeed settings in the YAML files of accelerate and
     trainers, hostfiles, `.deepspeed_env` and the launch commands in shell scripts, Kubernetes
-    manifests, Compose files and CI workflows. The containers of manifests and Compose files are
-    compared with what their commands need. Other files in a directory are ignored. If you pass
-    such a file by name, the exit status is 2; the rest is still checked.
+    manifests, Compose files, Dockerfiles and CI workflows. The containers of manifests and Compose
+    files are compared with what their commands need. Other files in a directory are ignored. If
+    you pass such a file by name, the exit status is 2; the rest is still checked.
 
     Exit status: 0 no failure, 1 a failure, 2 misuse.
 

@@ -118,7 +118,7 @@ def test_a_launch_line_that_only_a_shell_completes_is_named(tmp_path: Path) -> N
     done = lint(tmp_path, ".")
     assert done.returncode == 0
     first, summary = done.stdout.splitlines()
-    assert first.endswith("only a shell can fill in their variables: ./run.sh:2")
+    assert first.endswith("a shell or a template fills in their variables: ./run.sh:2")
     assert summary.startswith("1 file checked")
     files = json.loads(lint(tmp_path, "--format", "json", "run.sh").stdout)["files"]
     assert [(file["kind"], file["not_judged"]) for file in files] == [("script", [2])]

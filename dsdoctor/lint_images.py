@@ -1,0 +1,72 @@
+"""Dockerfiles, as the pieces that are linted: what the image is built from, and what it starts."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shlex
+from pathlib import Path
+
+import msgspec
+
+from dsdoctor.api import LaunchCommand, Packages
+from dsdoctor.lint_launches import Part, script_parts
+from dsdoctor.model.facts.base import Fact
+from dsdoctor.paste.dockerfile import dockerfiles_of
+from dsdoctor.paste.environment import environment_of
+from dsdoctor.paste.lines import Line
+from dsdoctor.paste.passages import Passage
+
+#: Names of Dockerfiles: `Dockerfile`, `Dockerfile.gpu`, `train.dockerfile`, `Containerfile`.
+NAME = re.compile(r"(?i)(?:docker|container)file(?:[.-][\w.-]+)?|[\w.-]+\.(?:docker|container)file")
+#: torchrun's own variables for options that only a start of the container can state.
+_LATER = {"PET_MASTER_ADDR": "(set at the start)", "PET_RDZV_ENDPOINT": "(set at the start)"}
+_STARTS = frozenset({"RUN", "CMD", "ENTRYPOINT"})
+
+
+def image_parts(path: Path, text: str, packages: Packages | None, *, chosen: bool) -> list[Part]:
+    """The image as a partial machine, and the launch lines of its last stage.
+
+    Args:
+        path: the file.
+        text: its content.
+        packages: of the environment that will run the commands; None = not known.
+        chosen: the user chose that environment.
+    """
+    whole = text if text.endswith("\n") else f"{text}\n\n"
+    lines = tuple(Line(number, row) for number, row in enumerate(whole.split("\n"), 1))
+    found = next(dockerfiles_of(Passage(lines, fenced=True, closed=True, lead="")), None)
+    if found is None:
+        return []
+    parts = [
+        dataclasses.replace(part, line=step.line.number, facts=[*map(_with_later, part.facts)])
+        for step in found.steps
+        if step.name in _STARTS
+        for part in script_parts(path, _command(step.text), packages, chosen=chosen)
+    ]
+    snapshot = environment_of(whole)
+    # an image without CUDA, torch or a job says nothing of interest
+    if snapshot is not None and (parts or re.search(r"(?i)cuda|torch|deepspeed", whole)):
+        if not re.search(
+            "(?i)deepspeed", whole
+        ):  # it is not known what files that it copies ask for
+            snapshot.put(msgspec.structs.replace(snapshot.run, uses_deepspeed=False))
+        parts.append(Part([], (), snapshot=snapshot))
+    return parts
+
+
+def _with_later(fact: Fact) -> Fact:
+    """A command with the variables that whoever starts the container may set, as operators do."""
+    if not isinstance(fact, LaunchCommand):
+        return fact
+    return msgspec.structs.replace(fact, env={**_LATER, **fact.env})
+
+
+def _command(text: str) -> str:
+    """A line for a shell; a list of words is one, too."""
+    try:
+        words = json.loads(text)
+    except ValueError:
+        return text
+    return shlex.join(map(str, words)) if isinstance(words, list) else text

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.errors import Error
+from dsdoctor.logs.frames import Frame
 from dsdoctor.logs.hits import Scan
 from dsdoctor.logs.marks import FATAL_MARKS
 from dsdoctor.logs.products import package_of, passes_on
@@ -17,6 +18,9 @@ from dsdoctor.logs.products import package_of, passes_on
 COMMAND = lazy(r"/bin/[\w-]+$")
 #: What Python prints if it does not find the script (CPython 3.3-3.14 Modules/main.c).
 NOT_FOUND = lazy(r"python[\w.]{0,12}: can't open file '?(?P<script>[^']{1,300}?)'?: \[Errno 2\]")
+#: The module that Python did not find (CPython 3.3-3.14 Lib/importlib/_bootstrap.py).
+MISSING = lazy(r"^No module named '?(?P<module>\w{1,80})'?$")
+RUNPY = lazy(r"(?:^|[\\/])runpy\.py$|^<frozen runpy>$")
 #: What ends a script before it has done anything: an option that it does not accept, or a file of
 #: its own that Python cannot compile.
 NOT_COMPILED = ("SyntaxError", "IndentationError", "TabError")
@@ -115,6 +119,18 @@ def died_before(scan: Scan, errors: Sequence[Error]) -> int:
             anew = apart and later.traced and _is_same_script(earlier, later)
         if anew:
             begun = earlier.line + 1
+    return max(begun, _installed_since(errors))
+
+
+def _installed_since(errors: Sequence[Error]) -> int:
+    """The line below which a script ran through a package that it had not found, else 0."""
+    begun = 0
+    for earlier, later in itertools.pairwise(errors):
+        missing = MISSING.search(earlier.message)
+        if not missing or later.chain == earlier.chain or not _ends_a_process(earlier):
+            continue
+        if any(package_of(frame.file) == missing["module"] for frame in later.frames):
+            begun = earlier.line + 1
     return begun
 
 
@@ -129,14 +145,26 @@ def _ends_a_process(error: Error) -> bool:
         return error.traced
     if is_echo(error):
         return False
-    return _is_statement(error) if error.traced else error.type == "SystemExit"
+    if not error.traced:
+        return error.type == "SystemExit"
+    if not error.frames:
+        return False
+    entry = _entry(error)
+    return entry.function == "<module>" and not package_of(entry.file)
+
+
+def _entry(error: Error) -> Frame:
+    """The frame at which a traceback begins; `python -m` runs a module by functions of `runpy`."""
+    by_name = error.frames[0].function == "_run_module_as_main"
+    frames = [frame for frame in error.frames if not RUNPY.search(frame.file)] if by_name else []
+    return frames[0] if frames else error.frames[0]
 
 
 def _is_same_script(one: Error, other: Error) -> bool:
     """Whether two exceptions that say different things left the statements of the same script."""
     return (
-        one.traced
-        and one.frames[0].file == other.frames[0].file
+        bool(one.frames and other.frames)
+        and _entry(one).file == _entry(other).file
         and (one.type, one.message[:ALIKE]) != (other.type, other.message[:ALIKE])
     )
 

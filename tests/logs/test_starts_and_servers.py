@@ -42,6 +42,30 @@ def test_the_last_death_of_a_script_counts() -> None:
     assert said(died(3, LACKS_A_LIBRARY) + loads(30) + died(40, OOM)) == "gpu-oom"
 
 
+#: What is above the frames of a module that `python -m` runs.
+BY_NAME = "".join(
+    f'  File "<frozen runpy>", line {line}, in {function}\n'
+    for line, function in ((198, "_run_module_as_main"), (88, "_run_code"))
+)
+SPAWNED = (
+    '  File "<string>", line 1, in <module>\n'
+    '  File "/opt/env/lib/python3.11/multiprocessing/spawn.py", line 122, in spawn_main\n'
+    "    exitcode = _main(fd, parent_sentinel)\n"
+)
+
+
+def below(frames: str, text: str) -> str:
+    """A traceback that begins with further frames."""
+    return text.replace(HEAD, HEAD + frames)
+
+
+def test_a_module_that_is_run_by_its_name() -> None:
+    again = died(3, LACKS_A_LIBRARY) + loads(30) + died(40, OOM)
+    assert said(below(BY_NAME, again)) == "gpu-oom"
+    # children of one process
+    assert said(below(SPAWNED, again)) == "cuda-runtime-lib-mismatch"
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -71,11 +95,33 @@ def test_a_step_of_one_task_that_is_started_again() -> None:
     assert said(two) == "cuda-runtime-lib-mismatch"
 
 
+def test_an_interrupt_without_frames() -> None:
+    text = died(3, LACKS_A_LIBRARY) + loads(30) + HEAD + "KeyboardInterrupt\n"
+    assert said(text) == "cuda-runtime-lib-mismatch"
+
+
 def test_options_that_are_refused_after_an_interrupt() -> None:
     stopped = died(12, "KeyboardInterrupt\n")
     assert said(stopped) == "interrupted-by-user"
     assert said(stopped + REFUSED) == "user-code"
     assert said(died(12, OOM) + REFUSED) == "gpu-oom"
+
+
+def through(package: str, name: str = "torch") -> str:
+    """A script that does not find a module, and one that then runs through a package."""
+    return (
+        died(3, f"ModuleNotFoundError: No module named '{name}'\n")
+        + "wandb: $ pip install wandb --upgrade\n"
+        + f'{HEAD}  File "/home/me/train.py", line 68, in run\n    y = model(x)\n'
+        + f'  File "{SITE}{package}/modules/conv.py", line 8, in forward\n    return f(x)\n'
+        + "RuntimeError: Input type and weight type should be the same\n"
+    )
+
+
+def test_a_package_that_a_later_start_had() -> None:
+    assert said(through("torch/nn")) == "user-code"
+    assert said(through("timm/layers")) == "torch-missing"
+    assert said(through("torch/nn", name="torch._six")) == "deepspeed-torch-incompatible"
 
 
 def interrupted(frames: str) -> str:

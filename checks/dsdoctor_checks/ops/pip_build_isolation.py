@@ -64,6 +64,8 @@ SIGNATURES = (
             "build_editable",
             "Backend subprocess",
         ),
+        # it says how to upgrade itself
+        not_near=("$ pip install wandb",),
     ),
     # uv and pdm name the module that the isolated build cannot import
     Signature(

@@ -151,5 +151,21 @@ _WRITTEN = (
     torch_warning.READER,
     sentences.READER,
 )
+#: Readers of what is the same in every part of a text about a host and a container of it: the job,
+#: its files, and how the container is built and started.
+OF_ANY_PLACE = frozenset(
+    {
+        docker_container.READER,
+        docker_info.READER,
+        pod_description.READER,
+        dockerfile.READER,
+        pip_install.READER,
+        run_log.READER,
+        launch_lines.READER,
+        job_files.CONFIG,
+        job_files.ACCELERATE,
+        job_files.HOSTS,
+    }
+)
 #: Names of the tools whose output is read; the other readers parse what people write themselves.
 TOOLS: tuple[str, ...] = tuple(reader.name for reader in READERS if reader not in _WRITTEN)

@@ -9,12 +9,33 @@ from typing import Any
 import msgspec
 
 from dsdoctor.model.facts.base import Fact, Missing, Why
-from dsdoctor.model.facts.gpu import MOST_GPUS
+from dsdoctor.model.facts.gpu import MOST_GPUS, Nvml
+from dsdoctor.model.facts.machine import Environment, LibCuda, OsInfo
+from dsdoctor.model.facts.python import (
+    DeepSpeedInstall,
+    DeepSpeedLive,
+    Packages,
+    Patient,
+    TorchBuild,
+    TorchLive,
+)
 from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.facts.toolchain import Compilers, CudaToolkits
 from dsdoctor.model.partial import Source
 from dsdoctor.model.snapshot import Snapshot, masked
 from dsdoctor.paste import disputes
 from dsdoctor.paste.lines import Line
+
+#: Facts about what a container brings itself.
+_SOFTWARE = frozenset(
+    kind.key()
+    for kind in (
+        Compilers, CudaToolkits, DeepSpeedInstall, DeepSpeedLive, Environment, LibCuda, OsInfo,
+        Packages, Patient, TorchBuild, TorchLive,
+    )
+)  # fmt: skip
+#: The host's, also where NVML does not start in the container.
+_DRIVER = (Nvml.key(), "driver_version")
 
 
 class Statements:
@@ -132,6 +153,39 @@ class Statements:
         """The stated value of a field; None if it was not stated."""
         found = self._found.get((kind.key(), path))
         return found[0] if found else None
+
+    def add_of_host(self, host: Statements) -> None:
+        """Adds what a text states of the host of its container.
+
+        The driver and the GPUs are the host's, if the container's own output does not state them.
+        Of what every container brings itself, all or nothing is the host's: nvcc of one and torch
+        of the other were never used together.
+        """
+        known = {key for key, _ in self._found}
+        software = known & _SOFTWARE
+        place = len(self._readers)
+        for key, found in host._found.items():
+            own = key[0] in known or (software and key[0] in _SOFTWARE)
+            if not own or (key == _DRIVER and key not in self._found):
+                self._found[key] = found
+        self._disputed |= {
+            key: found
+            for key, found in host._disputed.items()
+            if key in self._found and self._found[key] == host._found.get(key)
+        }
+        for name in host._readers:
+            self._readers.setdefault(name, place + len(self._readers))
+        for text in host._noticed:
+            self._noticed.setdefault(text)
+        dropped = {key for key, _ in host._found} - {
+            key for key, _ in self._found if key not in known
+        }
+        if dropped:
+            first = min(found[1].line for key, found in host._found.items() if key[0] in dropped)
+            self._noticed.setdefault(
+                "the text shows a host and a container; the container is judged, and what the host"
+                f" has instead is not used, for example line {first}"
+            )
 
     def snapshot(self) -> Snapshot | None:
         """The partial snapshot, secrets masked; None if nothing was recognized."""

@@ -93,9 +93,23 @@ def _is_whole_board(gpu: Gpu, like: list[Gpu]) -> bool:
     return gpu.virtualization is None and any(map(_is_whole, like))
 
 
+def _is_cut(gpu: Gpu) -> bool:
+    """Whether a number of links is up that no part of a board has, so that links are down.
+
+    With NVSwitches all links of a GPU lead to them, and on a board of four GPUs a third of them to
+    each of the others, of which a hypervisor may assign some. The boards of V100 are no such boards.
+    """
+    links, have = _sxm_links(gpu), len(gpu.active_links)
+    meshed = WHOLE_BOARD in DIRECT_BOARDS.get(product(gpu.name), ())
+    thirds, rest = divmod(links, 3)
+    return have > 0 < thirds and not meshed and not rest and have % thirds != 0
+
+
 def _by_product(gpu: Gpu, like: list[Gpu]) -> int:
     """How many links the product has up, if that does not depend on the machine; else 0."""
-    if len(like) == 1 or not _is_whole_board(gpu, like):
+    if len(like) == 1:
+        return _sxm_links(gpu) if _is_cut(gpu) else 0
+    if not _is_whole_board(gpu, like):
         return 0
     if not any(other.active_links for other in like):
         # a hypervisor may take down the links of GPUs that it assigns one by one

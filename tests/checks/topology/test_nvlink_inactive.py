@@ -303,3 +303,39 @@ def test_a_pasted_part_of_the_gpus(first: str, second: str, expected: str) -> No
     assert unit is not None
     statuses = [finding.status.value for finding in whole(stated, [unit], REGISTRY).findings]
     assert statuses[0] == expected
+
+
+def alone(name: str, up: int, count: int, **more: Any) -> Gpus:
+    links = tuple(GpuLink(link=n, state=int(n < up)) for n in range(count))
+    return Gpus(gpus=(Gpu(index=0, name=name, links=links, **more),))
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        pytest.param(alone(A100, 11, 12), "fail", id="an A100 with a link less"),
+        pytest.param(alone(A100, 12, 12), "ok", id="an A100 with all links"),
+        pytest.param(alone(A100, 8, 12), "ok", id="an A100 with two of its three neighbors"),
+        pytest.param(alone(A100, 0, 12), "ok", id="an A100 without its neighbors"),
+        pytest.param(alone("NVIDIA H200", 17, 18), "fail", id="an H200 with a link less"),
+        pytest.param(alone("NVIDIA H200", 6, 18), "ok", id="an H200 with one of its neighbors"),
+        pytest.param(alone("NVIDIA H800", 7, 8), "ok", id="a product that boards of four do not have"),
+        pytest.param(alone("Tesla V100-SXM2-32GB", 5, 6), "ok", id="a part of a mesh of V100"),
+        pytest.param(alone("NVIDIA GeForce RTX 3090", 3, 4), "ok", id="a card"),
+    ],
+)  # fmt: skip
+def test_one_gpu_alone(fact: Gpus, expected: str) -> None:
+    """As a container or a paste shows it; nothing is known of its neighbors."""
+    assert judge(nvlink_inactive.links_are_up, gpus=fact).status == expected
+
+
+def test_the_links_of_one_pasted_gpu() -> None:
+    rows = "".join(f"\t Link {n}: {'<inactive>' if n == 3 else '25 GB/s'}\n" for n in range(12))
+    stated = environment_of(f"GPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-0c512562-871f-8257)\n{rows}")
+    assert stated is not None
+    report = whole(stated, list(REGISTRY), REGISTRY)
+    (found,) = [one for one in report.findings if one.condition == "nvlink-inactive"]
+    assert (
+        found.message == "GPU 1 (NVIDIA A100-SXM4-80GB) has 11 active NVLinks, but 12 are expected"
+    )
+    assert found.hint.endswith("; link 3 is down")

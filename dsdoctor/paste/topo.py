@@ -56,9 +56,14 @@ def _matrix(lines: Sequence[Line], place: int, into: Statements) -> None:
         return
     pairs = [_pair(a, b, rows[a][b]) for a in known for b in range(a + 1, count)]
     if len(rows) == count:
+        for number, pair in enumerate(pairs):  # of a matrix that was cut off
+            for field in pair:
+                into.withdraw(GpuTopology, f"pairs.{number}.{field}", into.reader)
         into.state(GpuTopology, "pairs", pairs, lines[place])
         _whole_list(count, lines[place], into)
         return
+    if into.states(GpuTopology, "pairs"):
+        return  # in a whole matrix
     for number, pair in enumerate(pairs):  # the matrix was cut off
         for field, value in pair.items():
             into.state(GpuTopology, f"pairs.{number}.{field}", value, lines[place])

@@ -250,3 +250,11 @@ def test_a_lost_gpu_without_a_number_beside_a_topology() -> None:
     assert "gpu-lost" in {f.condition for f in report.findings if f.status is Status.FAIL}
     assert isinstance(report.topology, Matrix)
     assert report.topology.names == ["GPU0", "GPU1", "GPU?"]
+
+
+def test_a_topology_beside_the_same_one_that_was_cut_off() -> None:
+    """As in a text of a log and a terminal; neither order mixes the two."""
+    cut = TOPO.split("\n", 2)
+    part = "\n".join(cut[:2]) + "\n"
+    for text in (TOPO + "\n" + part, part + "\n" + TOPO):
+        assert stated(text).facts["gpu_topology"] == stated(TOPO).facts["gpu_topology"]

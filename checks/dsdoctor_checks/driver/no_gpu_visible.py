@@ -5,7 +5,8 @@ DeepSpeed then uses the CPU after one warning line. A job that expects GPUs exit
 times slower.
 
 ## What to do
-On a machine without an NVIDIA GPU there is nothing to fix. Otherwise check `CUDA_VISIBLE_DEVICES`
+On a machine without an NVIDIA GPU there is nothing to fix; if torch is built for the CPU, too, and
+nothing asks for a GPU, nothing is reported. Otherwise check `CUDA_VISIBLE_DEVICES`
 (empty or `-1` hides every GPU), start the container with `--gpus all`, request GPUs from the
 scheduler (`--gres=gpu:N`), or look in `dmesg` for the reason why the driver does not list the GPU.
 
@@ -65,6 +66,7 @@ from dsdoctor_checks._util import (
 
 from ..cluster._slurm import gpus_of_node, in_job  # noqa: TID252  # families of one pack share it
 from . import _no_gpu_visible_signatures
+from ._for_cpu import built_for_cpu, meant_for_cpu
 from ._told_by_torch import could_not_start
 
 CONDITION = Condition(
@@ -156,8 +158,8 @@ def some_gpu_visible(
         if _lacks_dxg(os, kernel) or _loads_no_npu(imports):
             # wsl-driver-unavailable, compiled-extension-broken
             yield skip("another condition reports why there is none")
-        elif _wants_cpu(env, command, torch) and not run.wants_gpu:
-            yield skip("the run asks for DeepSpeed's CPU accelerator")
+        elif meant := meant_for_cpu(run, env, command, torch, kernel, os):
+            yield skip(meant)
         else:
             other = other_accelerator(torch, deepspeed, packages, env)
             yield from (
@@ -287,7 +289,7 @@ def _without_nvidia(
         yield skip(f"DeepSpeed uses {other} here, not an NVIDIA GPU", accelerator=other)
         return
     amd = amd_gpus(os, kernel)
-    if not (amd and _built_for_cpu(torch)):  # which `cpu-only-torch` reports
+    if not (amd and built_for_cpu(torch)):  # which `cpu-only-torch` reports
         where = _no_gpu_here(amd, run, listed=isinstance(kernel, NvidiaKernel))
         if run.gpu_needed_by and not (amd or run.wants_gpu):
             where |= {
@@ -299,34 +301,10 @@ def _without_nvidia(
         )
 
 
-#: Options of the deepspeed launcher that place ranks on cores: those of the CPU accelerator, and those of
-#: GPUs that offload to the CPU.
-_CORES = frozenset({"bind_cores_to_rank", "bind_core_list"})
-
-
-def _wants_cpu(
-    env: Environment | Missing, command: LaunchCommand | Missing, torch: TorchBuild | Missing
-) -> bool:
-    """Whether the run is meant for DeepSpeed's CPU accelerator."""
-    if variable(env, "DS_ACCELERATOR") == "cpu":
-        return True
-    bound = isinstance(command, LaunchCommand) and bool(_CORES & command.options.keys())
-    return bound and _built_for_cpu(torch)
-
-
 def _loads_no_npu(imports: ModuleImports | Missing) -> bool:
     """Whether torch's plug-in for Ascend NPUs is installed and its import failed."""
     found = None if isinstance(imports, Missing) else imports.outcomes.get("torch_npu")
     return found is not None and not found.ok
-
-
-def _built_for_cpu(torch: TorchBuild | Missing) -> bool:
-    try:
-        return (
-            isinstance(torch, TorchBuild) and bool(torch.version) and not (torch.cuda or torch.hip)
-        )
-    except NotStated:
-        return False
 
 
 _UNLISTED = (

@@ -9,9 +9,13 @@ then fail with "invalid device ordinal". A job also renumbers the visible GPUs f
 List GPUs from `nvidia-smi -L`, by index or UUID, separated by commas, each once. To make CUDA use the
 numbering of `nvidia-smi`, set `CUDA_DEVICE_ORDER=PCI_BUS_ID`.
 
+On AMD GPUs, `HIP_VISIBLE_DEVICES` (or `CUDA_VISIBLE_DEVICES`, if the former is not set) counts from 0
+among the GPUs that `ROCR_VISIBLE_DEVICES` leaves. Set one of them.
+
 ## References
 - CUDA programming guide, environment variables
 - DeepSpeed launcher/launch.py
+- ROCm/clr rocclr/device/rocm/rocdevice.cpp, Device::init
 """
 
 from __future__ import annotations
@@ -24,14 +28,17 @@ from dsdoctor.api import (
     Finding,
     Gpus,
     Missing,
+    NotStated,
     RunNeeds,
     Scope,
+    Status,
+    TorchBuild,
     check,
     fail,
     skip,
     without_fix,
 )
-from dsdoctor_checks._util import find, variable, visible, visible_tokens
+from dsdoctor_checks._util import amount, find, variable, visible, visible_tokens
 
 CONDITION = Condition(
     "visible-devices-invalid",
@@ -57,10 +64,26 @@ def _are_uuids_known(token: str, gpus: Gpus) -> bool:
 
 
 @check(CONDITION)
-def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
+def names_exist(
+    gpus: Gpus | Missing, run: RunNeeds, env: Environment | Missing, torch: TorchBuild | Missing
+) -> Iterator[Finding]:
     """Every entry must select a GPU that exists, and --gpus only visible ones."""
+    beyond = _left_by_rocr(torch, env)
+    if beyond is not None:
+        yield beyond
+        return
+    if isinstance(gpus, Missing):
+        status = Status.UNKNOWN if gpus.is_unknown else Status.SKIP
+        yield Finding(
+            status=status, message=gpus.detail, evidence={"fact": "gpus", "why": gpus.why.value}
+        )
+        return
     if not gpus.gpus:
         return
+    yield from _select_nvidia(gpus, run, env)
+
+
+def _select_nvidia(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
     last = max(len(gpus.gpus), gpus.count or 0) - 1
     complete = gpus.stopped_at is None
     value = variable(env, "CUDA_VISIBLE_DEVICES")
@@ -123,3 +146,36 @@ def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterat
                 torch_indices=list(range(len(seen))),
                 count=len(seen),
             )
+
+
+#: HIP reads the second only if the first is empty.
+_OF_HIP = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+
+
+def _left_by_rocr(torch: TorchBuild | Missing, env: Environment | Missing) -> Finding | None:
+    """HIP counts the GPUs that the layer below it leaves, and stops at the first invalid index."""
+    below = variable(env, "ROCR_VISIBLE_DEVICES")
+    name = next((one for one in _OF_HIP if variable(env, one)), None)
+    if not below or name is None or not _is_for_rocm(torch):
+        return None
+    value = variable(env, name) or ""
+    left = len([one for one in below.split(",") if one.strip()])
+    indices = [one.strip() for one in value.split(",")]
+    beyond = [one for one in indices if one.isdecimal() and int(one[:9]) >= left]
+    if not beyond:
+        return None
+    return fail(
+        f"`{name}={value}` contains `{beyond[0]}`, but `ROCR_VISIBLE_DEVICES={below}` leaves"
+        f" {amount(left, 'GPU')}, numbered from 0",
+        effect="HIP ignores that entry and all after it, and ranks find no device",
+        hint=f"set only one of them: unset `ROCR_VISIBLE_DEVICES` or `{name}`",
+        entry=beyond[0],
+        left=left,
+    )
+
+
+def _is_for_rocm(torch: TorchBuild | Missing) -> bool:
+    try:
+        return isinstance(torch, TorchBuild) and torch.hip is not None
+    except NotStated:
+        return False

@@ -250,7 +250,25 @@ def test_a_cpu_build_beside_amd_gpus_is_left_to_the_condition_of_cpu_builds() ->
         pytest.param(BIND, "12.4", {}, RunNeeds(), ["warn"], id="the same of a build for CUDA"),
         pytest.param({}, "12.4", ON_CPU, RunNeeds(), ["skip"], id="the variable"),
         pytest.param({}, "12.4", ON_CPU, m.WANTS, ["fail"], id="a GPU is wanted"),
-        pytest.param({}, None, {}, RunNeeds(), ["warn"], id="nothing says so"),
+        pytest.param({}, "12.4", {}, RunNeeds(), ["warn"], id="nothing says so, a build for CUDA"),
+        pytest.param({}, None, {}, RunNeeds(), ["skip"], id="nothing says so, a build for the CPU"),
+        pytest.param(
+            {},
+            None,
+            {"CUDA_VISIBLE_DEVICES": "0,1"},
+            RunNeeds(),
+            ["warn"],
+            id="a build for the CPU, GPUs are listed",
+        ),
+        pytest.param({}, None, {}, m.WANTS, ["fail"], id="a build for the CPU, a GPU is wanted"),
+        pytest.param(
+            {},
+            None,
+            {},
+            RunNeeds(gpu_needed_by="`--fp16`"),
+            ["fail"],
+            id="a build for the CPU, an option needs a GPU",
+        ),
     ],
 )
 def test_a_run_on_the_cpu_accelerator(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Gpu, Gpus, RunNeeds
+from dsdoctor.api import Gpu, Gpus, RunNeeds, TorchBuild
 from dsdoctor.testing import judge
 from dsdoctor_checks.driver import visible_devices_invalid
 from tests.checks import machines as m
@@ -123,3 +123,26 @@ def test_the_hint_fits_the_place(variables: dict[str, str], words: str) -> None:
     env = m.env(CUDA_VISIBLE_DEVICES="4,5", **variables)
     found = judge(CHECK, gpus=m.gpus("A100", "A100"), environment=env)
     assert words in found.findings[0].hint
+
+
+@pytest.mark.parametrize(
+    ("variables", "hip", "expected"),
+    [
+        pytest.param({"ROCR_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "0,1"}, "6.2", True, id="one is left"),
+        pytest.param({"ROCR_VISIBLE_DEVICES": "4,5", "HIP_VISIBLE_DEVICES": "4,5"}, "6.2", True, id="the same twice"),
+        pytest.param({"ROCR_VISIBLE_DEVICES": "4,5", "HIP_VISIBLE_DEVICES": "0,1"}, "6.2", False, id="from 0"),
+        pytest.param(
+            {"ROCR_VISIBLE_DEVICES": "4", "HIP_VISIBLE_DEVICES": "0", "CUDA_VISIBLE_DEVICES": "0,1"},
+            "6.2", False, id="HIP's own variable first",
+        ),
+        pytest.param({"ROCR_VISIBLE_DEVICES": "0,1,2,3"}, "6.2", False, id="only the layer below"),
+        pytest.param({"CUDA_VISIBLE_DEVICES": "0,1"}, "6.2", False, id="only CUDA's"),
+        pytest.param({"ROCR_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "0,1"}, None, False, id="a build for CUDA"),
+    ],
+)  # fmt: skip
+def test_amd_gpus_are_counted_among_those_that_are_left(
+    variables: dict[str, str], hip: str | None, expected: bool
+) -> None:
+    torch = TorchBuild(version="2.6.0", hip=hip)
+    found = judge(CHECK, gpus=m.NOT_ASKED, torch_build=torch, environment=m.env(**variables))
+    assert bool(found.bad) == expected

@@ -28,7 +28,14 @@ from dsdoctor.model.facts.network import NcclFiles, Network
 from dsdoctor.model.facts.pci import PciTree
 from dsdoctor.model.facts.python import DamagedPackages, DeepSpeedLive, ModuleImports, TorchLive
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.model.facts.script import TrainingJob
+from dsdoctor.model.facts.script import (
+    ScriptCalls,
+    ScriptImports,
+    ScriptOptions,
+    ScriptPaths,
+    ScriptSyntax,
+    TrainingJob,
+)
 from dsdoctor.model.facts.storage import Checkpoint, Storage
 from dsdoctor.model.facts.toolchain import Compilers, CudaToolkits, ExtensionCache, Libaio
 from dsdoctor.model.partial import Source
@@ -49,6 +56,10 @@ NODE: frozenset[type[Fact]] = frozenset(
 JOB: frozenset[type[Fact]] = frozenset(
     {DsConfig, LaunchCommand, Hostfile, TrainingJob, MemoryDemand, Checkpoint}
 )
+#: Facts about the script that its own interpreter and packages decide.
+SCRIPT: frozenset[type[Fact]] = frozenset(
+    {ScriptCalls, ScriptImports, ScriptOptions, ScriptPaths, ScriptSyntax}
+)
 #: Facts that can be read only where the environment runs; of a combination they are not known.
 BOTH: frozenset[type[Fact]] = frozenset(
     {TorchLive, DeepSpeedLive, ModuleImports, DamagedPackages, MasterAddress, MasterPort}
@@ -64,6 +75,10 @@ _NOT_TRIED = Missing(
 )
 #: A snapshot has one master address and one port; another job may use others.
 _OTHER_JOB = Missing(why=Why.NOT_ASKED, detail="the machine was read for another job")
+_OTHER_PACKAGES = Missing(
+    why=Why.NOT_ASKED,
+    detail="the script is not checked for another machine: its interpreter and packages are there",
+)
 
 
 def with_job(snapshot: Snapshot, run: RunNeeds, host: Host, registry: Registry) -> Snapshot:
@@ -94,6 +109,7 @@ def with_job(snapshot: Snapshot, run: RunNeeds, host: Host, registry: Registry) 
         made.put(mine)
     if run.command:
         _lose(made, (MasterAddress, MasterPort), _OTHER_JOB)
+        _lose(made, SCRIPT, _OTHER_PACKAGES)
     return made
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from dsdoctor import compose, packs
 from dsdoctor.errors import UsageError
+from dsdoctor.host import LocalHost
 from dsdoctor.model import snapshot as snapshots
 from dsdoctor.model.facts.base import Missing
 from dsdoctor.model.facts.gpu import Gpu, Gpus, Nvml
@@ -21,6 +22,14 @@ from dsdoctor.model.facts.python import (
     PatientChoice,
     TorchBuild,
     TorchLive,
+)
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.facts.script import (
+    ScriptCalls,
+    ScriptImports,
+    ScriptOptions,
+    ScriptPaths,
+    ScriptSyntax,
 )
 from dsdoctor.model.products import PRODUCTS
 from dsdoctor.packs.registry import gives
@@ -288,3 +297,14 @@ def test_the_tables_name_facts_that_probes_read() -> None:
     assert known >= (compose.NODE | compose.JOB | compose.BOTH)
     assert not compose.NODE & compose.JOB
     assert not compose.BOTH & (compose.NODE | compose.JOB)
+
+
+def test_the_script_is_not_checked_for_another_machine(tmp_path: Path) -> None:
+    """Not with what a snapshot says of the script of another job, and not without a word."""
+    machine = snapshots.of([ScriptSyntax(script="/other/train.py", file="/other/train.py", line=3)])
+    job = RunNeeds(command=("torchrun", "train.py"), cwd=str(tmp_path))
+    made = compose.with_job(machine, job, LocalHost(), packs.load(builtin_only=True))
+    for kind in (ScriptSyntax, ScriptImports, ScriptOptions, ScriptCalls, ScriptPaths):
+        found = made.get(kind)
+        assert isinstance(found, Missing)
+        assert found.detail.startswith("the script is not checked for another machine")

@@ -172,6 +172,21 @@ def _no_fabric(used: list[Gpu], manager: FabricManager | Missing) -> bool:
 HINT = "run `sudo systemctl restart nvidia-fabricmanager`; its version must be the driver's"
 
 SIGNATURES = (
+    # before the other lines of the service: they do not say why it stops
+    Signature(
+        pattern=r"NVSwitch driver failed with error:.{0,30}NV_WARN_NOTHING_TO_DO",
+        source="NVIDIA Fabric Manager 535-590 nv-fabricmanager",
+        examples=(
+            "nv-fabricmanager: request to query NVSwitch device information from NVSwitch driver failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]",
+        ),
+        not_examples=(
+            "request to query NVSwitch device information from NVSwitch driver failed with error:WARNING Nothing to do",
+        ),
+        level=Level.CERTAIN,
+        masks=("no-gpu-visible", "cuda-init-driver-state"),
+        message="The fabric manager finds no NVSwitch that it could configure",
+        hint="on a machine without NVSwitches, run `sudo systemctl disable --now nvidia-fabricmanager`: its GPUs need none; on HGX B200 and later, install NVLSM",
+    ),
     Signature(
         pattern="(?i)system not yet initialized",
         source="cuda runtime 12.9.79 libcudart.so.12",

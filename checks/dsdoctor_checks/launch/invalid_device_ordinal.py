@@ -36,8 +36,10 @@ from dsdoctor.api import (
     ok,
     skip,
     visible_count,
+    warn,
+    whole,
 )
-from dsdoctor_checks._util import hosts_may_be_listed
+from dsdoctor_checks._util import hosts_may_be_listed, may_be_set
 
 CONDITION = Condition("invalid-device-ordinal", id="DSD1205", scope=Scope.JOB, since="0.1")
 
@@ -73,8 +75,11 @@ def ranks_have_devices(
             devices=devices,
         )
         return
+    if command.launcher == "mpirun":
+        yield from _of_mpirun(command, gpus, environment)
+        return
     if asked is None or kind not in _OPTION or command.inner or "cpu" in command.options:
-        return  # srun and mpirun start it on other nodes
+        return  # srun starts it on other nodes
     if hosts_may_be_listed(hostfile, command):
         if isinstance(hostfile, Missing):
             yield skip(hostfile.detail)
@@ -119,6 +124,53 @@ def ranks_have_devices(
         f"{asked} ranks are requested on this node, but it has {what}",
         _OPTION[kind],
         ranks=asked,
+        devices=devices,
+        gpus=have,
+    )
+
+
+#: Options of mpirun that name hosts or place ranks on them (Open MPI 4 and 5, MPICH 4), ...
+_PLACED = frozenset(
+    {
+        "H", "host", "hosts", "hostfile", "machinefile", "f", "N", "npernode", "ppn", "perhost",
+        "map_by", "ppr", "rf", "rankfile", "app", "configfile",
+    }
+)  # fmt: skip
+#: ... and variables of schedulers from which it learns its hosts.
+_ALLOCATED = ("SLURM_JOB_ID", "PBS_NODEFILE", "LSB_HOSTS", "PE_HOSTFILE")
+
+
+def _of_mpirun(
+    command: LaunchCommand, gpus: Gpus | Missing, environment: Environment | Missing
+) -> Iterator[Finding]:
+    """Ranks that mpirun starts on this machine, as it does if nothing lists other hosts.
+
+    DeepSpeed and torch scripts select a device by the rank's number on its host. A script of
+    another kind may share them, so that only a script with DeepSpeed's options is sure to fail.
+    """
+    given = [command.outer[name] for name in ("np", "n", "c") if name in command.outer]
+    count = whole(given[0]) if given else None
+    elsewhere = any(may_be_set(environment, name) for name in _ALLOCATED)
+    if count is None or elsewhere or _PLACED & command.outer.keys():
+        return
+    if command.inner is not None or not (command.script or "").endswith(".py"):
+        return
+    if isinstance(gpus, Missing) or not gpus.gpus or any(gpu.mig_devices for gpu in gpus.gpus):
+        return
+    have = gpus.count or len(gpus.gpus)
+    shown = visible_count(command, environment, have)
+    devices = have if shown is None else min(have, shown)
+    if count <= devices:
+        yield ok(ranks=count, devices=devices)
+        return
+    say = fail if command.has_script_option("deepspeed", "ds_config") else warn
+    what = _gpus(have) if shown is None else f"{devices} of {have} GPUs visible"
+    yield say(
+        f"`mpirun` starts {count} ranks on this node, but it has {what}",
+        effect=f"ranks from {devices} on stop with `invalid device ordinal`, unless the script lets"
+        " several ranks use one GPU",
+        hint=f"start {devices} ranks, or list more hosts with `--hostfile`",
+        ranks=count,
         devices=devices,
         gpus=have,
     )

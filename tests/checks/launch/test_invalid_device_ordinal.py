@@ -170,3 +170,28 @@ def test_gpus_that_could_not_be_read_leave_it_open() -> None:
         gpus=Missing(why=Why.TIMEOUT, detail="NVML did not answer"),
     )
     assert judged.statuses == ["unknown"]
+
+
+@pytest.mark.parametrize(
+    ("line", "variables", "expected"),
+    [
+        pytest.param("mpirun -np 4 python t.py --deepspeed", {}, ["fail"], id="a script with DeepSpeed's options"),
+        pytest.param("mpirun -np 4 python t.py", {}, ["warn"], id="a script that may share the GPUs"),
+        pytest.param("mpiexec -n 2 python t.py", {}, ["ok"], id="as many as there are"),
+        pytest.param("mpirun -np 2 python t.py", {"CUDA_VISIBLE_DEVICES": "0"}, ["warn"], id="one is visible"),
+        pytest.param("mpirun -np 4 -H a:2,b:2 python t.py", {}, [], id="hosts on the line"),
+        pytest.param("mpirun -np 4 --hostfile h python t.py", {}, [], id="a hostfile"),
+        pytest.param("mpirun -np 4 python t.py", {"SLURM_JOB_ID": "7"}, [], id="hosts of the scheduler"),
+        pytest.param("mpirun -np 4 ./bench", {}, [], id="a program of another kind"),
+        pytest.param("mpirun -np 4 torchrun t.py", {}, [], id="a launcher"),
+        pytest.param("mpirun -np $N python t.py", {}, [], id="a number that the shell fills in"),
+    ],
+)  # fmt: skip
+def test_ranks_of_mpirun(line: str, variables: dict[str, str], expected: list[str]) -> None:
+    found = judge(
+        unit.ranks_have_devices,
+        launch_command=command(line),
+        gpus=gpus(2),
+        environment=env(**variables),
+    )
+    assert found.statuses == (expected or ["ok"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dsdoctor.api import (
     DeepSpeedInstall,
+    DeepSpeedLive,
     ExtensionCache,
     Finding,
     Missing,
@@ -12,6 +13,7 @@ from dsdoctor.api import (
     fail,
     warn,
 )
+from dsdoctor_checks._util import at_least
 from dsdoctor_checks.cuda import _ops
 
 #: The ZeRO stage that can swap to NVMe.
@@ -44,19 +46,42 @@ def jit_ops(
     run: RunNeeds,
     deepspeed: DeepSpeedInstall | Missing,
     cache: ExtensionCache | Missing,
+    own: DeepSpeedLive | Missing | None = None,
 ) -> tuple[str, ...] | None:
     """Ops that the first run has to compile; None if there is no config to derive them from.
 
     None of them is left for a job that does not use DeepSpeed.
+
+    Args:
+        run: the job and its config.
+        deepspeed: ops that were built with it.
+        cache: ops that an earlier run built.
+        own: the accelerator that DeepSpeed chose.
     """
-    if run.config is None:
-        return () if run.without_deepspeed else None
+    if run.config is None and run.without_deepspeed:
+        return ()
     done: set[str] = set()
     if isinstance(deepspeed, DeepSpeedInstall):
         done.update(deepspeed.prebuilt)
     if isinstance(cache, ExtensionCache):
         done.update(cache.built)
-    return tuple(op for op in needed_ops(run.config) if op not in done)
+    first = tuple(op for op in _ops_of_ranks(run, deepspeed, own) if op not in done)
+    if run.config is None:
+        return first or None
+    return first + tuple(op for op in needed_ops(run.config) if op not in done)
+
+
+#: The release that built the first op for collectives on CPUs (its comm/torch.py, build_shm_op).
+_SHARED = "0.14.2"
+
+
+def _ops_of_ranks(
+    run: RunNeeds, deepspeed: DeepSpeedInstall | Missing, own: DeepSpeedLive | Missing | None
+) -> tuple[str, ...]:
+    """Ops that every rank of a job on CPUs loads when it joins, whatever its config contains."""
+    on_cpu = isinstance(own, DeepSpeedLive) and own.accelerator == "cpu"
+    known = isinstance(deepspeed, DeepSpeedInstall) and at_least(deepspeed.version, _SHARED)
+    return ("deepspeed_shm_comm",) if run.command and on_cpu and known else ()
 
 
 def tool_unusable(

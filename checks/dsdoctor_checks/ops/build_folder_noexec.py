@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     DeepSpeedInstall,
+    DeepSpeedLive,
     ExtensionCache,
     Finding,
     Missing,
@@ -47,10 +48,11 @@ def built_code_can_be_loaded(
     run: RunNeeds,
     deepspeed: DeepSpeedInstall | Missing,
     cache: ExtensionCache | Missing,
+    own: DeepSpeedLive | Missing,
 ) -> Iterator[Finding]:
     """Judges the mount options of the folders for built code."""
     bad = [place for place in storage.places if place.noexec and place.purpose in _VARIABLES]
-    ops = jit_ops(run, deepspeed, cache)
+    ops = jit_ops(run, deepspeed, cache, own)
     for place in bad:
         certain = ops if place.purpose == "built extensions" else None
         yield tool_unusable(

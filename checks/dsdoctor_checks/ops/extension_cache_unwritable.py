@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     DeepSpeedInstall,
+    DeepSpeedLive,
     ExtensionCache,
     Finding,
     Level,
@@ -53,12 +54,13 @@ class CacheLimits(Limits, frozen=True, kw_only=True):
 @check(CONDITION)
 def cache_is_writable(
     cache: ExtensionCache,
+    own: DeepSpeedLive | Missing,
     run: RunNeeds,
     deepspeed: DeepSpeedInstall | Missing,
     limits: CacheLimits,
 ) -> Iterator[Finding]:
     """Judges write access and free space."""
-    ops = jit_ops(run, deepspeed, cache)
+    ops = jit_ops(run, deepspeed, cache, own)
     free = None if cache.free_bytes is None else cache.free_bytes // MIB
     full = free is not None and free < limits.min_free_mib
     if ops == () or (cache.writable and not full):

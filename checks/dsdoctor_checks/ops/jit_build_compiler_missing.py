@@ -22,6 +22,7 @@ from dsdoctor.api import (
     Compilers,
     Condition,
     DeepSpeedInstall,
+    DeepSpeedLive,
     ExtensionCache,
     Finding,
     Level,
@@ -62,13 +63,14 @@ def compiler_is_found(
     run: RunNeeds,
     deepspeed: DeepSpeedInstall | Missing,
     cache: ExtensionCache | Missing,
+    own: DeepSpeedLive | Missing,
     os: OsInfo | Missing,
 ) -> Iterator[Finding]:
     """Judges the C++ compiler; without a C compiler, only CUDA ops cannot be built."""
     if isinstance(os, OsInfo) and os.system == "Windows":
         yield skip("on Windows, MSVC builds the ops, and it is not examined")
         return
-    ops = jit_ops(run, deepspeed, cache)
+    ops = jit_ops(run, deepspeed, cache, own)
     if ops == ():
         yield ok("no op remains to be built")
         return

@@ -24,6 +24,7 @@ from dsdoctor.api import (
     Condition,
     CudaToolkits,
     DeepSpeedInstall,
+    DeepSpeedLive,
     ExtensionCache,
     Finding,
     Level,
@@ -77,6 +78,7 @@ def nvcc_accepts_compiler(
     run: RunNeeds,
     deepspeed: DeepSpeedInstall | Missing,
     cache: ExtensionCache | Missing,
+    own: DeepSpeedLive | Missing,
     os: OsInfo | Missing,
 ) -> Iterator[Finding]:
     """Compares the compiler that nvcc would call with nvcc's own limit."""
@@ -118,7 +120,7 @@ def nvcc_accepts_compiler(
         "newest_accepted": bound,
         "source": "table",
     }
-    ops = jit_ops(run, deepspeed, cache)
+    ops = jit_ops(run, deepspeed, cache, own)
     if major <= bound:
         yield ok(**evidence)
         return

@@ -22,6 +22,7 @@ from dsdoctor.api import (
     Compilers,
     Condition,
     DeepSpeedInstall,
+    DeepSpeedLive,
     ExtensionCache,
     Finding,
     Level,
@@ -55,6 +56,7 @@ def torch_accepts_compiler(
     run: RunNeeds,
     deepspeed: DeepSpeedInstall | Missing,
     cache: ExtensionCache | Missing,
+    own: DeepSpeedLive | Missing,
 ) -> Iterator[Finding]:
     """Compares gcc with the minimum of torch's headers."""
     compiler = compilers.cxx
@@ -75,7 +77,7 @@ def torch_accepts_compiler(
         "oldest_that_serves": oldest,
         "source": "table",
     }
-    ops = jit_ops(run, deepspeed, cache)
+    ops = jit_ops(run, deepspeed, cache, own)
     if compiler.major >= oldest or ops == ():
         if compiler.major < CXX17_GCC and standard == "C++17" and ops != ():
             yield skip(

@@ -22,6 +22,7 @@ from dsdoctor.api import (
     Compilers,
     Condition,
     DeepSpeedInstall,
+    DeepSpeedLive,
     ExtensionCache,
     Finding,
     Level,
@@ -54,11 +55,12 @@ def ninja_is_found(
     run: RunNeeds,
     deepspeed: DeepSpeedInstall | Missing,
     cache: ExtensionCache | Missing,
+    own: DeepSpeedLive | Missing,
     patient: Patient | Missing,
     packages: Packages | Missing,
 ) -> Iterator[Finding]:
     """Judges whether `ninja` is on the PATH of a job."""
-    ops = jit_ops(run, deepspeed, cache)
+    ops = jit_ops(run, deepspeed, cache, own)
     if compilers.ninja and compilers.ninja_error is None:
         yield ok(ninja=compilers.ninja)
         return

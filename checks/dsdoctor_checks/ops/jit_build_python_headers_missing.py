@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     DeepSpeedInstall,
+    DeepSpeedLive,
     ExtensionCache,
     Finding,
     Level,
@@ -49,9 +50,10 @@ def headers_are_there(
     run: RunNeeds,
     deepspeed: DeepSpeedInstall | Missing,
     cache: ExtensionCache | Missing,
+    own: DeepSpeedLive | Missing,
 ) -> Iterator[Finding]:
     """Judges whether Python.h is where a build looks for it."""
-    ops = jit_ops(run, deepspeed, cache)
+    ops = jit_ops(run, deepspeed, cache, own)
     if patient.has_headers or ops == ():
         yield ok(include_dir=patient.include_dir)
         return

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from dsdoctor.api import Compiler, Compilers, DeepSpeedInstall, ExtensionCache, RunNeeds
+from dsdoctor.api import (
+    Compiler,
+    Compilers,
+    DeepSpeedInstall,
+    DeepSpeedLive,
+    ExtensionCache,
+    ImportOutcome,
+    RunNeeds,
+)
 from dsdoctor.testing import judge
 from dsdoctor_checks.ops import jit_build_ninja_missing
 
@@ -83,3 +92,36 @@ def test_an_environment_that_is_not_activated_is_named() -> None:
     (finding,) = judge(jit_build_ninja_missing.ninja_is_found, **facts).bad
     assert "`/v/bin` is not on PATH" in finding.message
     assert "source /v/bin/activate" in finding.hint
+
+
+JOB = msgspec.structs.replace(PLAIN, command=("deepspeed", "train.py"))
+
+
+@pytest.mark.parametrize(
+    ("run", "version", "accelerator", "built", "expected"),
+    [
+        pytest.param(JOB, "0.19.8", "cpu", (), "fail", id="ranks on CPUs build their collectives"),
+        pytest.param(JOB, "0.19.8", "cpu", ("deepspeed_shm_comm",), "ok", id="built before"),
+        pytest.param(JOB, "0.14.0", "cpu", (), "ok", id="a release without them"),
+        pytest.param(JOB, "0.19.8", "cuda", (), "ok", id="ranks on GPUs"),
+        pytest.param(PLAIN, "0.19.8", "cpu", (), "ok", id="no job"),
+        pytest.param(RunNeeds(command=("deepspeed", "t.py")), "0.19.8", "cpu", (), "fail", id="no config"),
+        pytest.param(
+            RunNeeds(command=("torchrun", "t.py"), uses_deepspeed=False), "0.19.8", "cpu", (), "ok",
+            id="a job without DeepSpeed",
+        ),
+    ],
+)  # fmt: skip
+def test_ranks_on_cpus(
+    run: RunNeeds, version: str, accelerator: str, built: tuple[str, ...], expected: str
+) -> None:
+    """DeepSpeed 0.14.2 and later build `deepspeed_shm_comm` when a rank on a CPU joins."""
+    judged = judge(
+        jit_build_ninja_missing.ninja_is_found,
+        compilers=Compilers(cxx=GCC, cc=GCC),
+        run_needs=run,
+        deep_speed_install=DeepSpeedInstall(version=version),
+        deep_speed_live=DeepSpeedLive(imported=ImportOutcome(ok=True), accelerator=accelerator),
+        extension_cache=ExtensionCache(root="/c", built=built),
+    )
+    assert judged.status == expected

@@ -221,6 +221,24 @@ def visible_tokens(env: Environment | Missing) -> tuple[str, ...] | None:
     return None if value is None else _tokens(value)
 
 
+def job_environment(
+    env: Environment | Missing, command: LaunchCommand | Missing
+) -> Environment | Missing:
+    """The environment with the CUDA_VISIBLE_DEVICES that the command itself sets, if it sets one.
+
+    >>> here = Environment(variables={"CUDA_VISIBLE_DEVICES": "0"})
+    >>> job_environment(here, LaunchCommand(env={"CUDA_VISIBLE_DEVICES": "2,3"})).variables
+    {'CUDA_VISIBLE_DEVICES': '2,3'}
+    """
+    name = "CUDA_VISIBLE_DEVICES"
+    value = command.env.get(name) if isinstance(command, LaunchCommand) else None
+    if value is None or "$" in value or not isinstance(env, Environment):
+        return env  # a shell may still replace it
+    return (
+        env if is_partial(env.variables) else Environment(variables={**env.variables, name: value})
+    )
+
+
 def _tokens(value: str) -> tuple[str, ...]:
     tokens: list[str] = []
     for token in value.split(","):

@@ -357,3 +357,14 @@ def test_code_that_torchscript_wrote_is_for_this_gpu() -> None:
     failed = OWN + "RuntimeError: CUDA driver error: a PTX JIT compilation failed\n"
     assert said(failed) == "gpu-arch-unsupported"
     assert said("model = torch.jit.script(Model()).cuda()\n" + failed) != "gpu-arch-unsupported"
+
+
+def test_what_a_child_process_printed_is_not_a_damaged_file() -> None:
+    """A warning on the standard output of a child from which its parent reads a pickle."""
+    broken = "_pickle.UnpicklingError: invalid load key, 'W'.\n"
+    answer = "    answer = pickle.loads(done.stdout)\n"
+    assert "weights-file-corrupt" not in {
+        one.condition for one in read(OWN + answer + broken).causes
+    }
+    loaded = "    state = torch.load(path)\n"
+    assert "weights-file-corrupt" in {one.condition for one in read(OWN + loaded + broken).causes}

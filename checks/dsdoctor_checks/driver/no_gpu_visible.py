@@ -59,6 +59,7 @@ from dsdoctor_checks._util import (
     gpu_expected,
     gpus_hidden,
     is_jetson,
+    job_environment,
     other_accelerator,
     variable,
     visible_tokens,
@@ -113,6 +114,7 @@ def some_gpu_visible(
     """Warns if there is no NVIDIA GPU; fails if there is one, or one was requested."""
     if isinstance(live, TorchLive) and live.devices:
         return
+    env = job_environment(env, command)
     say = fail if run.wants_gpu else warn
     evidence: dict[str, Any] = {
         "asked_for": list(run.gpus),

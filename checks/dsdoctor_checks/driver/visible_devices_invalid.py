@@ -27,6 +27,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    LaunchCommand,
     Missing,
     NotStated,
     RunNeeds,
@@ -38,7 +39,7 @@ from dsdoctor.api import (
     skip,
     without_fix,
 )
-from dsdoctor_checks._util import amount, find, variable, visible, visible_tokens
+from dsdoctor_checks._util import amount, find, job_environment, variable, visible, visible_tokens
 
 CONDITION = Condition(
     "visible-devices-invalid",
@@ -65,9 +66,14 @@ def _are_uuids_known(token: str, gpus: Gpus) -> bool:
 
 @check(CONDITION)
 def names_exist(
-    gpus: Gpus | Missing, run: RunNeeds, env: Environment | Missing, torch: TorchBuild | Missing
+    gpus: Gpus | Missing,
+    run: RunNeeds,
+    env: Environment | Missing,
+    torch: TorchBuild | Missing,
+    command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
     """Every entry must select a GPU that exists, and --gpus only visible ones."""
+    env = job_environment(env, command)
     beyond = _left_by_rocr(torch, env)
     if beyond is not None:
         yield beyond

@@ -72,6 +72,7 @@ SIGNATURES = (
         hint="look at its first bytes (`head -c 40 FILE`): `version https://git-lfs` is a Git LFS pointer and `<` a web page; download the file again",
         examples=("_pickle.UnpicklingError: invalid load key, 'v'.",),
         level=Level.STRONG,
+        not_near=("pickle.loads(",),  # of what a process or a message sent, not of a file
         masks=("checkpoint-mismatch",),
     ),
     Signature(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Gpu, Gpus, RunNeeds, TorchBuild
+from dsdoctor.api import Gpu, Gpus, LaunchCommand, RunNeeds, TorchBuild
 from dsdoctor.testing import judge
 from dsdoctor_checks.driver import visible_devices_invalid
 from tests.checks import machines as m
@@ -146,3 +146,18 @@ def test_amd_gpus_are_counted_among_those_that_are_left(
     torch = TorchBuild(version="2.6.0", hip=hip)
     found = judge(CHECK, gpus=m.NOT_ASKED, torch_build=torch, environment=m.env(**variables))
     assert bool(found.bad) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "here", "expected"),
+    [
+        pytest.param("0,1,2,3", None, ["fail"], id="the command lists more than there are"),
+        pytest.param("0,1", "4,5", ["ok"], id="the command's own wins"),
+        pytest.param("$GPUS", None, ["ok"], id="the shell fills it in"),
+    ],
+)
+def test_the_command_sets_the_variable(value: str, here: str | None, expected: list[str]) -> None:
+    command = LaunchCommand(argv=("x",), env={"CUDA_VISIBLE_DEVICES": value})
+    env = m.env() if here is None else m.env(CUDA_VISIBLE_DEVICES=here)
+    found = judge(CHECK, gpus=m.gpus("A100", "A100"), environment=env, launch_command=command)
+    assert found.statuses == expected

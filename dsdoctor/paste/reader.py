@@ -89,8 +89,9 @@ def state_torch(text: str, line: Line, into: Statements, *, listed: bool = False
         into.state(TorchBuild, "cuda", None, line)
         into.state(TorchBuild, "hip", None, line)
     elif found["hip"]:
+        # the releases of ROCm and of HIP in it have two numbers in common
         into.state(TorchBuild, "cuda", None, line)
-        into.state(TorchBuild, "hip", found["hip"].rstrip("."), line)
+        into.state(TorchBuild, "hip", ".".join(found["hip"].split(".")[:2]), line)
     else:
         state_cuda(f"{found['major']}.{found['minor']}", line, into)
 
@@ -130,8 +131,15 @@ def state_platform(text: str, line: Line, into: Statements) -> None:
     into.state(OsInfo, "wsl", "microsoft" in release.lower(), line)
     if machine:
         into.state(OsInfo, "machine", machine["machine"].replace("AMD64", "x86_64"), line)
-    if libc:
+    if libc and not _is_newer(into.value(OsInfo, "libc"), libc[1]):
         into.state(OsInfo, "libc", f"glibc {libc[1]}", line)
+
+
+def _is_newer(stated: str | None, libc: str) -> bool:
+    """Whether a newer glibc was stated: the platform names the one that its interpreter needs."""
+    known = re.fullmatch(r"glibc (\d+)\.(\d+)", stated or "")
+    major, minor = libc.split(".")
+    return known is not None and (int(known[1]), int(known[2])) > (int(major), int(minor))
 
 
 def state_package(name: str, text: str, line: Line, into: Statements) -> None:

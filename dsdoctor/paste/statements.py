@@ -145,6 +145,12 @@ class Statements:
         if known is not None and known[1].reader == reader:
             del self._found[kind.key(), path]
 
+    def forget(self, kind: type[Fact]) -> None:
+        """Drops all of a fact, if another statement shows that it is not that of the job."""
+        for fields in (self._found, self._disputed):
+            for key in [key for key in fields if key[0] == kind.key()]:
+                del fields[key]
+
     def states(self, kind: type[Fact], path: str) -> bool:
         """Whether a field was stated already."""
         return (kind.key(), path) in self._found

@@ -114,3 +114,41 @@ def test_a_torch_without_cuda_is_said_where_no_check_can_judge_it() -> None:
     said = notes(stated(text + "- PyTorch version (GPU?): 2.4.0 (False)\n"))
     assert "torch finds no CUDA device (line 3); whether the machine has one is not known" in said
     assert "torch finds" not in notes(stated(text + "- PyTorch version (GPU?): 2.4.0 (True)\n"))
+
+
+ROCM = (
+    "PyTorch version: 2.4.0+rocm6.3.4.git7cecbf6d\nIs debug build: False\n"
+    "CUDA used to build PyTorch: N/A\nROCM used to build PyTorch: 6.3.42134-a9a80e791\n\n"
+    "OS: Ubuntu 20.04.5 LTS (x86_64)\nGCC version: (Ubuntu 9.4.0-1ubuntu1~20.04.1) 9.4.0\n"
+    "Libc version: glibc-2.31\n\nPython version: 3.8.10 (default, Mar 13 2023, 10:26:41)\n"
+    "Python platform: Linux-4.19.91-x86_64-with-glibc2.29\nIs CUDA available: True\n"
+)
+
+
+def test_the_release_of_rocm_and_that_of_hip_in_it_do_not_contradict() -> None:
+    snapshot = stated(ROCM)
+    assert snapshot.contradictions == ()
+    assert snapshot.facts["torch_build"]["hip"] == "6.3.42134-a9a80e791"
+
+
+def test_the_glibc_that_an_interpreter_needs_is_not_that_of_the_system() -> None:
+    assert stated(ROCM).facts["os_info"]["libc"] == "glibc 2.31"
+
+
+NVCC = "Cuda compilation tools, release 10.1, V10.1.105\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "known"),
+    [
+        pytest.param("CUDA_HOME=/opt/cuda-11.8\n", False, id="another release"),
+        pytest.param("CUDA_HOME=/opt/cuda-10.1\n", True, id="the same release"),
+        pytest.param("CUDA_HOME=/usr/local/cuda\n", True, id="no release in the path"),
+        pytest.param("", True, id="not set"),
+    ],
+)
+def test_the_nvcc_on_path_is_not_torchs_where_cuda_home_is_another(line: str, known: bool) -> None:
+    snapshot = stated(
+        f"$ nvcc --version\n{NVCC}$ env | grep CUDA\n{line}CUDA_MODULE_LOADING=LAZY\n"
+    )
+    assert ("cuda_toolkits" in snapshot.facts) == known

@@ -75,8 +75,7 @@ def compiler_is_found(
         yield ok("no op remains to be built")
         return
     for compiler, variable in ((compilers.cxx, "CXX"), (compilers.cc, "CC")):
-        trouble = _problem(compiler, variable)
-        if trouble is None:
+        if (trouble := _problem(compiler, variable)) is None:
             continue
         yield tool_unusable(
             ops if variable == "CXX" else None,

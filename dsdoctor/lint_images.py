@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from dsdoctor.api import LaunchCommand, Packages
+from dsdoctor.api import LaunchCommand, Packages, ScriptOptions
 from dsdoctor.lint_launches import Part, script_parts
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.paste.dockerfile import dockerfiles_of
@@ -40,7 +40,7 @@ def image_parts(path: Path, text: str, packages: Packages | None, *, chosen: boo
     if found is None:
         return []
     parts = [
-        dataclasses.replace(part, line=step.line.number, facts=[*map(_with_later, part.facts)])
+        dataclasses.replace(part, line=step.line.number, facts=_at_start(part.facts))
         for step in found.steps
         if step.name in _STARTS
         for part in script_parts(path, _command(step.text), packages, chosen=chosen)
@@ -56,11 +56,18 @@ def image_parts(path: Path, text: str, packages: Packages | None, *, chosen: boo
     return parts
 
 
-def _with_later(fact: Fact) -> Fact:
-    """A command with the variables that whoever starts the container may set, as operators do."""
-    if not isinstance(fact, LaunchCommand):
-        return fact
-    return msgspec.structs.replace(fact, env={**_LATER, **fact.env})
+def _at_start(facts: list[Fact]) -> list[Fact]:
+    """What is known of a command that whoever starts the container completes.
+
+    They may set variables, as operators do, and add arguments of the script.
+    """
+    return [
+        msgspec.structs.replace(fact, env={**_LATER, **fact.env})
+        if isinstance(fact, LaunchCommand)
+        else fact
+        for fact in facts
+        if not isinstance(fact, ScriptOptions)
+    ]
 
 
 def _command(text: str) -> str:

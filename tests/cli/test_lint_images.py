@@ -69,6 +69,20 @@ def test_what_says_nothing_is_left_out(tmp_path: Path, name: str, text: str) -> 
     assert lint(tmp_path, text, name) is None
 
 
+def test_whoever_starts_the_container_completes_the_command(tmp_path: Path) -> None:
+    parser = (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--model', required=True)\n"
+    )
+    (tmp_path / "train.py").write_text(f"{parser}args = p.parse_args()\n")
+    text = 'FROM a:1\nENTRYPOINT ["torchrun", "--nnodes", "2", "train.py"]\n'
+    assert found(tmp_path, text) == []
+    (tmp_path / "run.sh").write_text("torchrun train.py\n")
+    linter = Linter(REGISTRY, list(REGISTRY), "0.19.8", Policy())
+    report = linter.lint(tmp_path / "run.sh", "run.sh")
+    assert report is not None
+    assert [one.condition for one in report.findings] == ["script-option-refused"]
+
+
 def test_only_the_last_stage_counts(tmp_path: Path) -> None:
     text = f"FROM a:1 AS build\nRUN torchrun --nnodez 2 t.py\n{RUNTIME}CMD torchrun t.py\n"
     assert found(tmp_path, text) == []

@@ -123,6 +123,7 @@ from dsdoctor.model.facts.run import (
     Scope,
 )
 from dsdoctor.model.facts.script import (
+    CallSetting,
     MissingPath,
     ScriptCalls,
     ScriptImports,
@@ -183,6 +184,7 @@ __all__ = [
     "Boilerplate",
     "BuildLock",
     "BusEvents",
+    "CallSetting",
     "CertificatePaths",
     "Check",
     "Checkpoint",

@@ -10,23 +10,23 @@ from typing import NamedTuple
 
 from dsdoctor.host import Host, HostError, exists, read_text
 from dsdoctor.job.environment import Selected, of_script
+from dsdoctor.job.make import make_at, recipes
 from dsdoctor.probes.command_line import after_sbatch, after_starter, parse_command
 from dsdoctor.probes.command_tables import CARRIERS, PROGRAMS, RUNNERS, TRAINERS, UNFOLLOWED
 from dsdoctor.probes.command_wrappers import unwrap
 from dsdoctor.probes.environment import allowed
-from dsdoctor.probes.makefiles import NAMES, arguments, shell_text
 from dsdoctor.probes.shell_folders import all_run, folder_at
 from dsdoctor.probes.shell_lines import ShellCommand, commands_with_environment, launches
 from dsdoctor.probes.shell_programs import is_launch, starts_nothing, unfollowed
 from dsdoctor.probes.shell_pythons import python_commands
+from dsdoctor.probes.shell_unset import unset_names
 
 #: Programs that run a shell script; sbatch does so on the job's first node.
 _SHELL = re.compile(r"(?:ba|da|z|k)?sh$|sbatch$")
 #: The first line of a script.
 _SHEBANG = re.compile(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(?P<program>\S+)")
 _PYTHON = re.compile(r"python[\d.]*")
-_MAKE = frozenset({"make", "gmake"})
-#: Other programs whose files say what they run.
+#: Programs other than make whose files say what they run.
 _BY_RECIPE = frozenset(
     {"just", "task", "snakemake", "nextflow", "dvc", "tox", "nox", "invoke", "npm"}
 )
@@ -76,6 +76,7 @@ class Followed(NamedTuple):
         activated: the environment that a script activates before it.
         cut: what gets the carriage return at the end of its line, as in `RunNeeds`.
         folder: where it starts; "" = in the working folder.
+        unset: variables in it that neither the script nor the environment sets.
     """
 
     words: tuple[str, ...]
@@ -84,6 +85,7 @@ class Followed(NamedTuple):
     activated: Selected | None = None
     cut: str = ""
     folder: str = ""
+    unset: tuple[str, ...] = ()
 
 
 def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
@@ -98,7 +100,7 @@ def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
     for _ in range(_DEEPEST):
         done = done._replace(words=_typed(done.words))
         words, here = done.words, done.folder or cwd
-        make = _make_at(words)
+        make = make_at(words)
         place = _shell_at(words) if make is None else make
         if place is None:
             at, interpreter = _interpreter_at(words, host, here)
@@ -110,7 +112,7 @@ def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
         if make is None:
             text, name, reason = _shell_text(words[place:], host, here)
         else:
-            text, name, reason, here = _recipes(words[place + 1 :], host, here)
+            text, name, reason, here = recipes(words[place + 1 :], host, here)
         if reason:
             return done._replace(reason=reason)
         launched = launches(text)
@@ -140,8 +142,15 @@ def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
             activated=of_script(text, launch.line, name, host, here) or done.activated,
             cut=_carriage_return(text, launch.line),
             folder=folder if folder != cwd else "",
+            unset=unset_names(text, launch.words, {**host.env, **_given(before)}),
         )
     return done._replace(reason="shells that start other shells are nested too deeply")
+
+
+def _given(words: Sequence[str]) -> dict[str, str]:
+    """The variables that words before a command set."""
+    parts = (word.partition("=") for word in words if "=" in word)
+    return {name: value for name, _, value in parts}
 
 
 def _folder(text: str, launch: ShellCommand, cwd: str, host: Host) -> str | None:
@@ -297,36 +306,6 @@ def _shell_at(words: Sequence[str]) -> int | None:
         if is_launch(words[place : place + 3]) and posixpath.basename(word) != "srun":
             return None
     return None
-
-
-def _make_at(words: Sequence[str]) -> int | None:
-    """Position of `make` in a command; None if the command does not start it."""
-    rest, _ = unwrap(list(words))
-    place = len(words) - len(rest)
-    found = rest and posixpath.basename(rest[0]) in _MAKE and [*words[place:]] == rest
-    return place if found else None
-
-
-def _recipes(words: Sequence[str], host: Host, cwd: str) -> tuple[str, str, str, str]:
-    """What make runs as the text of a script, its name, why it is not known, and the folder."""
-    call = arguments(words)
-    folder = posixpath.normpath(posixpath.join(cwd, call.folder))
-    names = (call.file,) if call.file else NAMES
-    paths = {name: posixpath.normpath(posixpath.join(folder, name)) for name in names}
-    name = next((name for name, path in paths.items() if exists(host, path)), "")
-    if not name:
-        return "", "", f"`make` finds no file `{names[-1]}` in `{folder}`", folder
-    try:
-        text = read_text(host, paths[name])
-    except HostError as error:
-        return "", "", error.missing.detail, folder
-
-    def is_there(path: str) -> bool:
-        return exists(host, posixpath.normpath(posixpath.join(folder, path)))
-
-    script, reason = shell_text(text, call, host.env, is_there)
-    reason = reason and f"`{name}` is not followed, because {reason}"
-    return script, f"`{name}`", reason, folder
 
 
 def _shell_text(words: Sequence[str], host: Host, cwd: str) -> tuple[str, str, str]:

@@ -7,10 +7,8 @@ goes through `resolve` first, so that `check`, `run`, `hook` and `preflight` jud
 
 from __future__ import annotations
 
-import contextlib
 import posixpath
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -23,6 +21,7 @@ from dsdoctor.framework import (
     imports_torch,
 )
 from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.job.batch import batch_of
 from dsdoctor.job.deepspeed_use import deepspeed_use
 from dsdoctor.job.environment import of_active, of_command
 from dsdoctor.job.followed import follow
@@ -31,8 +30,6 @@ from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.model.facts.run import ContainerStart, RunNeeds
 from dsdoctor.paste.docker_container import command_in, gpus_of, runtime_of
 from dsdoctor.probes.command_line import (
-    after_sbatch,
-    batch_options,
     parse_command,
     with_accelerate,
 )
@@ -61,8 +58,11 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
     """
     if not run.command:
         return run
-    batch = _batch(run.command, host, run.cwd)
-    words, followed, reason, activated, cut, folder = follow(tuple(run.command), host, run.cwd)
+    submitted = batch_of(run.command, host, run.cwd)
+    batch = submitted.options
+    words, followed, reason, activated, cut, folder, unset = follow(
+        tuple(run.command), host, run.cwd
+    )
     if folder:
         run = _started_in(folder, run)
     parsed, inside = parse_command(words), parse_command(command_in(words))
@@ -78,10 +78,13 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
         command=words,
         followed=followed,
         carriage_return=cut,
+        unset=unset,
         not_followed=reason,
         environment=selected.path if selected and not container else "",
         environment_by=selected.why if selected and not container else "",
         batch=batch,
+        batch_refused=submitted.refused,
+        batch_folder=submitted.folder,
         container_gpus=gpus,
         container_gpus_by=gpus_by,
         container_runtime=runtime_of(words),
@@ -175,28 +178,6 @@ def from_trainer(path: str, host: Host, cwd: str) -> tuple[str | None, str]:
             "expected `deepspeed:` with a file or a mapping"
         )
     return inner, "accelerate" if isinstance(plugin, dict) else "hf"
-
-
-def _batch(words: Sequence[str], host: Host, cwd: str) -> dict[str, str]:
-    """What the Slurm job asks for that a command submits; empty if it submits none."""
-    if len(words) == 1 and " " in words[0]:
-        try:
-            words = shlex.split(words[0])
-        except ValueError:
-            return {}
-    place = next((n for n, word in enumerate(words[:12]) if _is_sbatch(word)), None)
-    if place is None:
-        return {}
-    _, script = after_sbatch(words[place + 1 :])
-    text = ""
-    if script:
-        with contextlib.suppress(HostError):
-            text = read_text(host, posixpath.join(cwd, script[0]))
-    return batch_options(text, words[place + 1 :])
-
-
-def _is_sbatch(word: str) -> bool:
-    return posixpath.basename(word) == "sbatch"
 
 
 def _script_of(parsed: LaunchCommand, host: Host, cwd: str) -> str:

@@ -99,7 +99,15 @@ def after_sbatch(words: Sequence[str]) -> tuple[str, list[str]]:
 
 
 #: Short options of sbatch by the names of the long ones (sbatch(1) of Slurm 22.05 and 25.05).
-_SBATCH_NAMES = {"N": "nodes", "n": "ntasks", "G": "gpus", "c": "cpus_per_task"}
+_SBATCH_NAMES = {
+    "N": "nodes",
+    "n": "ntasks",
+    "G": "gpus",
+    "c": "cpus_per_task",
+    "o": "output",
+    "e": "error",
+    "D": "chdir",
+}
 
 
 def batch_options(text: str, words: Sequence[str] = ()) -> dict[str, str]:

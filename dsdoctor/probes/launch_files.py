@@ -14,6 +14,12 @@ from dsdoctor.model.facts.base import Why
 from dsdoctor.probes.command_line import after_sbatch
 from dsdoctor.probes.command_tables import ON_TRANSFORMERS, RUNNERS
 from dsdoctor.probes.command_wrappers import runs_at, unwrap
+from dsdoctor.probes.model_files import (
+    checkpoint_loaded,
+    files_lacking,
+    has_weights,
+    sentencepiece_file,
+)
 from dsdoctor.probes.module_files import missing_module, module_of, unfound_module
 from dsdoctor.probes.yaml_files import hub_home
 from dsdoctor.scripts.hub_names import OF_HUB
@@ -220,6 +226,7 @@ def launch_files(
         module_folder=missing.folder if missing else "",
         module_near=missing.near if missing else "",
         resumed=_resumed(host, command, run),
+        loaded=None if _is_elsewhere(command, run) else checkpoint_loaded(host, command, run),
         **_model(host, command, run),
     )
 
@@ -301,13 +308,16 @@ def _model(host: Host, command: LaunchCommand, run: RunNeeds) -> dict[str, Any]:
             "model": model,
             "model_folder": folder,
             "model_denied": denied,
+            "model_lacks": () if denied else files_lacking(host, folder),
             "model_tokenizer": tokenizer,
         }
     if _exists(host, folder) and not _is_elsewhere(command, run):
         file = posixpath.join(folder, "adapter_config.json")
         base = "" if command.has_script_option(*_BASES) else _base_of(host, file, run.cwd)
         denied = _may_not_read(host, posixpath.join(folder, "config.json"))
-        return {"model": model, "model_base": base, "model_denied": denied}
+        absent = _exists(host, file) is False and has_weights(host, folder)
+        lacks = ("config.json",) if absent else ()
+        return {"model": model, "model_base": base, "model_denied": denied, "model_lacks": lacks}
     if _exists(host, folder) is not False or not OF_HUB.fullmatch(model):
         absent = _PATH.match(model) is not None and _exists(host, folder) is False
         return {"model": model, "model_missing": absent and not _is_elsewhere(command, run)}
@@ -315,33 +325,6 @@ def _model(host: Host, command: LaunchCommand, run: RunNeeds) -> dict[str, Any]:
     places = hub_caches(dict(host.env) | command.env)
     there = [_exists(host, posixpath.join(place, name)) for place in places]
     return {"model": model, "model_cached": None if None in there else any(there)}
-
-
-#: Names of SentencePiece's files in folders of transformers: Llama, T5, XLM-R, DeBERTa.
-_SENTENCEPIECE = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "spm.model")
-#: What a file of SentencePiece begins with: the first field of its protocol buffer, the pieces. A
-#: `tokenizer.model` of tiktoken is text.
-_PIECES = b"\n"
-
-
-def sentencepiece_file(host: Host, folder: str) -> str:
-    """The file of SentencePiece that a model's tokenizer must be made from; "" = none is needed.
-
-    With `tokenizer.json`, transformers needs no other file, and Mistral's `tekken.json` has its own
-    reader. Code of the model (`auto_map`) may read the file in another way.
-    """
-    try:
-        names = set(host.listdir(folder))
-        if names & {"tokenizer.json", "tekken.json"}:
-            return ""
-        name = next((name for name in _SENTENCEPIECE if name in names), "")
-        if not name or not host.read(posixpath.join(folder, name)).startswith(_PIECES):
-            return ""
-        config = posixpath.join(folder, "tokenizer_config.json")
-        own = b"auto_map" in host.read(config) if "tokenizer_config.json" in names else False
-    except HostError:
-        return ""
-    return "" if own else name
 
 
 def _may_not_read(host: Host, path: str) -> bool:

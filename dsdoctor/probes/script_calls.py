@@ -1,10 +1,11 @@
-"""Calls of the training script whose arguments the installed packages do not take."""
+"""Calls of the training script: arguments that are not taken, and settings that need a package."""
 
 from __future__ import annotations
 
 import posixpath
 
 from dsdoctor.api import (
+    CallSetting,
     LaunchCommand,
     Missing,
     Packages,
@@ -31,8 +32,13 @@ def script_calls(
     if tree is None:
         raise HostError(Why.UNSUPPORTED, f"`{script}` could not be parsed")
     # difflib: most checks examine no script
+    from dsdoctor.scripts.call_settings import settings_of  # noqa: PLC0415
     from dsdoctor.scripts.calls import wrong_calls  # noqa: PLC0415
     from dsdoctor.scripts.sources import Sources  # noqa: PLC0415
 
     found = wrong_calls(tree, Sources(host, path, run.cwd, packages))
-    return ScriptCalls(script=script, wrong=tuple(WrongArgument(**one._asdict()) for one in found))
+    return ScriptCalls(
+        script=script,
+        wrong=tuple(WrongArgument(**one._asdict()) for one in found),
+        settings=tuple(CallSetting(**one._asdict()) for one in settings_of(tree)),
+    )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import posixpath
 
 from dsdoctor.api import LaunchCommand, Missing, Packages, RunNeeds, ScriptOptions, probe
+from dsdoctor.framework import fills_training_arguments
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.probes.script_imports import examined_script
+from dsdoctor.scripts.trainer_rules import refusal
 
 
 @probe
@@ -48,7 +50,8 @@ def options_of(
 
     path = posixpath.normpath(posixpath.join(cwd, script))
     try:
-        judged = arguments.judge(host, path, read_text(host, path), words, cwd, packages)
+        text = read_text(host, path)
+        judged = arguments.judge(host, path, text, words, cwd, packages)
     except arguments.UnknownParserError as error:
         raise HostError(Why.UNSUPPORTED, str(error)) from error
     return ScriptOptions(
@@ -56,10 +59,16 @@ def options_of(
         of=judged.of,
         unknown=judged.unknown,
         near=judged.near,
-        refusal=judged.refusal,
+        refusal=judged.refusal or _of_trainer(command, text),
         launcher=command.inner or command.launcher,
         by_launcher=passed.partition("=")[0],
     )
+
+
+def _of_trainer(command: LaunchCommand, text: str) -> str:
+    """What transformers' `TrainingArguments` reject together, if the script fills them."""
+    options = dict(command.script_options())
+    return refusal(options) if options and fills_training_arguments(text) else ""
 
 
 def _of_launcher(command: LaunchCommand, packages: Packages | Missing) -> str:

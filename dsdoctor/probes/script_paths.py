@@ -34,6 +34,8 @@ _DATA = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".parquet", ".arrow", ".npy"
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".model", ".gguf", "tokenizer.json")
 #: A pointer is a text of three lines.
 _MOST_OF_A_POINTER = 1024
+#: Larger files are not read only to see whether that is allowed.
+_LARGEST_TRIAL = 1 << 20
 _POINTER = b"version https://git-lfs"
 #: What only a shell or the script itself fills in.
 _SYNTAX = frozenset("*?[]{}$`~,")
@@ -65,6 +67,11 @@ def script_paths(host: Host, run: RunNeeds, command: LaunchCommand) -> ScriptPat
             MissingPath(path=path, read_by=by)
             for path, by in read.items()
             if _is_missing(host, posixpath.normpath(posixpath.join(run.cwd, path)))
+        ),
+        unusable=tuple(
+            MissingPath(path=path, read_by=by, why=why)
+            for path, by in _of_options(command)
+            if (why := _unusable(host, posixpath.normpath(posixpath.join(run.cwd, path))))
         ),
         pointers=tuple(
             MissingPath(path=posixpath.join(path, name), read_by=by)
@@ -120,6 +127,21 @@ def _of_options(command: LaunchCommand) -> Iterator[tuple[str, str]]:
     for name, value in command.script_options():
         if name in _OPTIONS and value.endswith(_DATA) and not set(value) & _SYNTAX:
             yield value, f"`--{name}`"
+
+
+def _unusable(host: Host, path: str) -> str:
+    """Why a file of data that exists cannot be used; "" = it may be."""
+    try:
+        found = host.stat(path)
+        if found.kind != "file":
+            return ""
+        if not found.size:
+            return "empty"
+        if found.size <= _LARGEST_TRIAL:
+            host.read(path)
+    except HostError as error:
+        return "denied" if error.missing.why is Why.DENIED else ""
+    return ""
 
 
 def _is_missing(host: Host, path: str) -> bool:

@@ -20,7 +20,7 @@ _PLAIN = re.compile(r"[\w./:=,@%+-]+")
 #: Defaults in defaults that are read.
 _NESTED = 4
 #: Variables that a scheduler or a platform sets for a job, so that their defaults say nothing.
-_OF_PLATFORM = re.compile(
+OF_PLATFORM = re.compile(
     r"(?:SLURM|PBS|LSB|OMPI|PMIX?|PMI|MV2|PET|MLP|ARNOLD|METIS|PAI|KUBERNETES|SM|AZ|NSML)_\w*"
     r"|\w*(?:ADDR|ADDRESS|_IP|_HOST|RANK|WORLD_SIZE|NNODES|NODES|NODE_COUNT|NUM_NODE|NODE_NUM)"
     r"|\w*(?:MACHINES|HOSTS|INSTANCES|WORKERS|WORKER_NUM)"
@@ -181,7 +181,7 @@ class Variables:
             if name in self.known and (self.known[name] or ":" not in found[0]):
                 return f"${{{name}}}"
             set_here = re.search(rf"\b{name}\+?=", line)
-            if name in self._unsure or _OF_PLATFORM.fullmatch(name) or (
+            if name in self._unsure or OF_PLATFORM.fullmatch(name) or (
                 set_here and not line.lstrip().startswith((f"{name}=", f"export {name}="))
             ):  # fmt: skip
                 return f"${{{name}}}"

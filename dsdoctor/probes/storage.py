@@ -369,7 +369,7 @@ def checkpoint(host: Host, run: RunNeeds, launch: LaunchFiles | Missing) -> Chec
     """The checkpoint of --checkpoint or of the command, or its model's weights, read by a child."""
     files = launch if isinstance(launch, LaunchFiles) and not run.quick else LaunchFiles()
     resumed = run.checkpoint is None and files.resumed is not None
-    given = run.checkpoint or files.resumed or files.model_folder
+    given = (named := run.checkpoint or files.resumed or files.loaded) or files.model_folder
     if given is None:
         raise HostError(Why.NOT_ASKED, "no checkpoint was passed (`--checkpoint DIR`)")
     cwd = run.cwd if run.cwd not in ("", ".") else str(host.query("cwd"))
@@ -383,18 +383,18 @@ def checkpoint(host: Host, run: RunNeeds, launch: LaunchFiles | Missing) -> Chec
     result = host.run(argv, timeout=limit)
     records = decode(result.stdout)
     if result.timed_out:
-        told = sum("file" in record for record in records)
+        read = sum("file" in record for record in records)
         raise HostError(
             Why.TIMEOUT,
-            f"the checkpoint `{given}` was not read within {limit:g} s ({told} files were)",
+            f"the checkpoint `{given}` was not read within {limit:g} s ({read} files were)",
         )
     fact = msgspec.structs.replace(parse_checkpoint(given, records, run.deep), resumed=resumed)
-    if not (run.checkpoint or resumed) and {file.role for file in fact.files} != {"weights"}:
+    if named and not (run.checkpoint or resumed) and fact.latest is None:  # then none is loaded
+        raise HostError(Why.NOT_ASKED, f"`{given}` contains no checkpoint yet")
+    if not named and {file.role for file in fact.files} != {"weights"}:
         raise HostError(Why.NOT_ASKED, f"`{given}` contains no weights that dsdoctor knows")
     finished = any(record.get("done") for record in records)
     if fact.error is None and fact.tag_exists and not finished:
-        raise HostError(
-            Why.BROKEN,
-            f"the checkpoint `{given}` could not be read: {result.error_text}",
-        )
+        told = f"the checkpoint `{given}` could not be read: {result.error_text}"
+        raise HostError(Why.BROKEN, told)
     return fact

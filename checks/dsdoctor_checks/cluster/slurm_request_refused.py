@@ -14,14 +14,49 @@ its `SLURM_*` variables (`unset` them, or submit from a login node).
 
 ## References
 - https://slurm.schedmd.com/sbatch.html
-- Slurm src/common/slurm_errno.c: the reasons
+- Slurm src/common/slurm_errno.c: the reasons; src/sbatch/sbatch.c: what a script must be
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Level, Scope, Signature
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Level,
+    RunNeeds,
+    Scope,
+    Signature,
+    check,
+    fail,
+    ok,
+    skip,
+)
 
 CONDITION = Condition("slurm-request-refused", id="DSD1656", scope=Scope.JOB, since="0.1")
+
+
+@check(CONDITION)
+def the_script_is_taken(run: RunNeeds) -> Iterator[Finding]:
+    """Judges the script as sbatch does before it sends the job."""
+    if run.batch_refused == "no interpreter":
+        yield fail(
+            "the first line of the batch script does not begin with `#!`",
+            effect="sbatch stops with `This does not look like a batch script`",
+            hint="make `#!/bin/bash` the first line, without anything before it",
+        )
+    elif run.batch_refused == "line breaks":
+        yield fail(
+            "the lines of the batch script end as on Windows, with a carriage return",
+            effect="sbatch stops with `Batch script contains DOS line breaks`",
+            hint="run `dos2unix` or `sed -i 's/\\r$//'` on the script",
+        )
+    elif run.batch:
+        yield ok()
+    else:
+        yield skip("the command submits no Slurm job")
+
 
 HINT = 'correct what Slurm names; `sinfo -o "%P %D %c %m %G %l"` lists what each partition offers, and `sacctmgr show assoc user=$USER` your accounts and limits'
 

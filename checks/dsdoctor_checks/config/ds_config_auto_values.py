@@ -204,6 +204,8 @@ SIGNATURES = (
             "'>' not supported between instances of 'list' and 'int'",
             "TypeError: '<' not supported between instances of 'str' and 'interval'",
         ),
+        message='A value of the DeepSpeed config that must be a number is text: "auto", which nothing filled in, or a number in quotes',
+        hint='replace each "auto" with a value, or pass the config through the Hugging Face Trainer; write numbers without quotes',
         level=Level.CERTAIN,
         masks=("ds-config-batch-mismatch",),
         near=(

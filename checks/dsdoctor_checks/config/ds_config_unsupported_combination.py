@@ -22,9 +22,11 @@ from dsdoctor.api import (
     DsConfig,
     Finding,
     LaunchCommand,
+    Level,
     Missing,
     Scope,
     ScriptImports,
+    TracebackRule,
     check,
     fail,
     warn,
@@ -341,5 +343,22 @@ def _static_scale(config: DsConfig) -> bool:
 
 HINT = "remove one of the two settings named in the error"
 
+
+#: Both join the path to a folder name: without `nvme_path`, None is no path.
+TRACEBACK_RULES = tuple(
+    TracebackRule(
+        file=file,
+        function=function,
+        kinds=("TypeError",),
+        source=f"deepspeed 0.19 {file.partition('/')[2]}: offload to NVMe without `nvme_path`",
+        level=Level.STRONG,
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/'
+        f'{file}", line 7, in {function}\nTypeError: x',
+    )
+    for file, function in (
+        ("deepspeed/runtime/zero/stage3.py", "_configure_tensor_swapping"),
+        ("deepspeed/runtime/swap_tensor/partitioned_param_swapper.py", "_configure_aio"),
+    )
+)
 
 SIGNATURES = _conflict_signatures.SIGNATURES

@@ -4,7 +4,7 @@
 `tensorboard`, `wandb` and `comet` need a package that DeepSpeed does not depend on. Rank 0 imports
 it when the engine is created, after the model has been loaded. It stops with an `ImportError`, and
 the other ranks wait for it. Hugging Face's Trainer stops in every rank, when it is created, if
-`--report_to` names a tracker that is not installed.
+`report_to` selects a tracker that is not installed.
 
 ## What to do
 Install the package, or set `"enabled": false`; for the Trainer, pass `--report_to none`.
@@ -28,6 +28,7 @@ from dsdoctor.api import (
     Packages,
     Patient,
     Scope,
+    ScriptCalls,
     ScriptImports,
     Signature,
     check,
@@ -36,6 +37,7 @@ from dsdoctor.api import (
     skip,
 )
 from dsdoctor_checks._pip import pip
+from dsdoctor_checks._settings import chosen
 from dsdoctor_checks._util import at_least
 
 from ._tables import enabled
@@ -70,30 +72,32 @@ _TRAINERS = frozenset({"transformers", "trl", "sentence_transformers"})
 
 def _of_trainer(
     command: LaunchCommand | Missing,
+    calls: ScriptCalls | Missing,
     script: ScriptImports | Missing,
     packages: Packages,
     patient: Patient | Missing,
 ) -> Iterator[Finding]:
-    """What `--report_to` of a script that uses the Trainer names and is not installed."""
-    if isinstance(command, Missing) or isinstance(script, Missing):
+    """What `report_to` of a script that uses the Trainer selects and is not installed."""
+    if isinstance(script, Missing):
         return
     if _TRAINERS.isdisjoint(script.found) or packages.version("transformers") is None:
         return
-    chosen = [value for name, value in command.script_options() if name == "report_to"]
-    names = _TRACKERS.get(chosen[-1], ()) if chosen else ()
-    if not names or any(packages.version(name) for name in names):
-        return
-    tracker = chosen[-1]
-    install = pip(patient, packages, f"install {names[0]}")
-    yield fail(
-        f"`--report_to {tracker}` is passed, but `{names[0]}` is not installed",
-        effect="every rank stops when it creates the Trainer: a callback `requires"
-        f" {tracker} to be installed`",
-        hint=f"run `{install}`, or pass `--report_to none`",
-        option="report_to",
-        value=tracker,
-        package=names[0],
-    )
+    for tracker, said, line in chosen("report_to", command, calls):
+        names = _TRACKERS.get(tracker, ())
+        if not names or any(packages.version(name) for name in names):
+            continue
+        install = pip(patient, packages, f"install {names[0]}")
+        none = "pass `--report_to none`" if line is None else 'write `report_to="none"`'
+        yield fail(
+            f"{said}, but `{names[0]}` is not installed",
+            effect="every rank stops when it creates the Trainer: a callback `requires"
+            f" {tracker} to be installed`",
+            hint=f"run `{install}`, or {none}",
+            option="report_to",
+            value=tracker,
+            line=line,
+            package=names[0],
+        )
 
 
 @check(CONDITION)
@@ -102,10 +106,11 @@ def monitors_are_installed(
     packages: Packages,
     patient: Patient | Missing,
     command: LaunchCommand | Missing,
+    calls: ScriptCalls | Missing,
     script: ScriptImports | Missing,
 ) -> Iterator[Finding]:
     """Fails for each enabled monitor that could not be imported."""
-    of_trainer = list(_of_trainer(command, script, packages, patient))
+    of_trainer = list(_of_trainer(command, calls, script, packages, patient))
     yield from of_trainer
     if isinstance(config, Missing):
         if not of_trainer:

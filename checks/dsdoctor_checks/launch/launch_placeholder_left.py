@@ -3,7 +3,8 @@
 ## Why it matters
 Commands copied from a README or a forum answer contain placeholders such as `<path>`, `{NUM_GPUS}` or
 `your_port`. The launcher takes them literally: it stops where it expects a number, or starts a script
-that does not exist.
+that does not exist. A variable of the shell that is not set leaves nothing behind: the option takes the next
+word for its value.
 
 ## What to do
 Replace the placeholder with the value of this job.
@@ -17,7 +18,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Finding, LaunchCommand, Scope, check, fail, ok, skip
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    LaunchCommand,
+    RunNeeds,
+    Scope,
+    check,
+    fail,
+    ok,
+    skip,
+)
 
 CONDITION = Condition("launch-placeholder-left", id="DSD1214", scope=Scope.JOB, since="0.1")
 
@@ -28,8 +39,17 @@ _PLACEHOLDER = re.compile(
 )
 
 
+#: A variable of the shell that is a whole value.
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+
+
+def _is_unset(value: str, run: RunNeeds) -> bool:
+    found = _VARIABLE.fullmatch(value)
+    return found is not None and (found[1] or found[2]) in run.unset
+
+
 @check(CONDITION)
-def no_placeholder_is_left(command: LaunchCommand) -> Iterator[Finding]:
+def no_placeholder_is_left(command: LaunchCommand, run: RunNeeds) -> Iterator[Finding]:
     """Judges the launcher's options and the script's path; a shell may still replace `$VAR`."""
     if command.launcher == "other":
         yield skip("the command starts no launcher that is known")
@@ -37,6 +57,16 @@ def no_placeholder_is_left(command: LaunchCommand) -> Iterator[Finding]:
     rows = [(f"`--{name}`", value) for name, value in command.options.items()]
     rows += [("the script", command.script or "")]
     found = [(where, value) for where, value in rows if _PLACEHOLDER.fullmatch(value)]
+    empty = [(where, value) for where, value in rows if _is_unset(value, run)]
+    for where, value in empty:
+        yield fail(
+            f"{where} gets its value from `{value}` in {run.followed}, which neither the script nor this"
+            " shell sets",
+            effect="the launcher gets no value, and takes the next word for it",
+            hint=f"set `{value.strip('${}')}` in the script or before the command",
+            option=where,
+            value=value,
+        )
     for where, value in found:
         yield fail(
             f"{where} is `{value}`, which is a placeholder",
@@ -45,5 +75,5 @@ def no_placeholder_is_left(command: LaunchCommand) -> Iterator[Finding]:
             option=where,
             value=value,
         )
-    if not found:
+    if not found and not empty:
         yield ok()

@@ -28,6 +28,7 @@ from dsdoctor.api import (
     LaunchCommand,
     MasterAddress,
     Missing,
+    Network,
     Observation,
     RunNeeds,
     Scope,
@@ -35,8 +36,9 @@ from dsdoctor.api import (
     fail,
     ok,
     skip,
+    warn,
 )
-from dsdoctor_checks._util import node_count
+from dsdoctor_checks._util import node_count, variable
 
 from . import _rendezvous_timeout_signatures
 from ._node_rank import (
@@ -63,6 +65,7 @@ def master_address_resolves(
     env: Environment | Missing,
     hostfile: Hostfile | Missing,
     run: RunNeeds,
+    network: Network | Missing,
 ) -> Iterator[Finding]:
     """Fails for an unknown name, for one of node 0 that leads back to another node, and for this node's own address if there are other nodes."""
     nodes = _nodes(command, env, hostfile)
@@ -133,6 +136,16 @@ def master_address_resolves(
             nodes=nodes,
         )
         return
+    if nodes == 1 and _is_of_another_node(address, command, env, network):
+        yield warn(
+            f"the master address is `{address.host}`, which is no address of this node, but the run is on this"
+            " node alone",
+            effect="the ranks wait for a store on another node, where none starts, until they time out",
+            hint="pass `--standalone` in place of `--master-addr`, or `--nnodes` if there are several nodes",
+            host=address.host,
+            addresses=address.addresses,
+        )
+        return
     if address.addresses:
         yield ok(host=address.host, addresses=address.addresses)
         return
@@ -143,6 +156,30 @@ def master_address_resolves(
         f"{address.host}` prints an address",
         host=address.host,
     )
+
+
+def _is_of_another_node(
+    address: MasterAddress,
+    command: LaunchCommand | Missing,
+    env: Environment | Missing,
+    network: Network | Missing,
+) -> bool:
+    """Whether torchrun on one node gets an address that no interface of it has.
+
+    A service of Kubernetes has an address that leads back to its pod, and Slurm may start the
+    command on another node.
+    """
+    if isinstance(command, Missing) or isinstance(network, Missing) or not address.addresses:
+        return False
+    if command.launcher != "torchrun" or "master_addr" not in command.options:
+        return False
+    if variable(env, "KUBERNETES_SERVICE_HOST") or variable(env, "SLURM_JOB_ID"):
+        return False
+    own = [one.addresses for one in network.interfaces]
+    if not own or None in own:
+        return False
+    here = {place for places in own for place in places or ()}
+    return not any(own_address(one) or one in here for one in address.addresses)
 
 
 def _is_not_first(command: LaunchCommand | Missing) -> bool:

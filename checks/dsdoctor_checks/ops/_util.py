@@ -65,7 +65,7 @@ def jit_ops(
         done.update(deepspeed.prebuilt)
     if isinstance(cache, ExtensionCache):
         done.update(cache.built)
-    first = tuple(op for op in _ops_of_ranks(run, deepspeed, own) if op not in done)
+    first = tuple(op for op in ops_of_ranks(run, deepspeed, own) if op not in done)
     if run.config is None:
         return first or None
     return first + tuple(op for op in needed_ops(run.config) if op not in done)
@@ -75,7 +75,7 @@ def jit_ops(
 _SHARED = "0.14.2"
 
 
-def _ops_of_ranks(
+def ops_of_ranks(
     run: RunNeeds, deepspeed: DeepSpeedInstall | Missing, own: DeepSpeedLive | Missing | None
 ) -> tuple[str, ...]:
     """Ops that every rank of a job on CPUs loads when it joins, whatever its config contains."""

@@ -26,6 +26,7 @@ from dsdoctor.api import (
     Condition,
     CudaToolkits,
     DeepSpeedInstall,
+    DeepSpeedLive,
     ExtensionCache,
     Finding,
     Gpus,
@@ -69,9 +70,10 @@ def driver_can_be_linked(
     gpus: Gpus | Missing,
     packages: Packages | Missing,
     patient: Patient | Missing,
+    live: DeepSpeedLive | Missing,
 ) -> Iterator[Finding]:
     """Judges setuptools if the run builds an op, and the driver's library if that is `async_io`."""
-    ops = jit_ops(run, deepspeed, cache) or ()
+    ops = jit_ops(run, deepspeed, cache, live) or ()
     if ops and isinstance(packages, Packages) and packages.origins.get("setuptools") == "":
         yield fail(
             f"this run builds {listed([f'`{op}`' for op in ops])}, but `setuptools`, which torch's builder"

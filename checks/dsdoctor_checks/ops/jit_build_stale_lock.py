@@ -25,6 +25,8 @@ from collections.abc import Iterator
 
 from dsdoctor.api import (
     Condition,
+    DeepSpeedInstall,
+    DeepSpeedLive,
     ExtensionCache,
     Finding,
     Level,
@@ -43,7 +45,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import needed_ops
+from ._util import needed_ops, ops_of_ranks
 
 CONDITION = Condition(
     "jit-build-stale-lock",
@@ -96,7 +98,12 @@ def _is_of_another_torch(lock: str, torch: TorchBuild) -> bool:
 
 @check(CONDITION)
 def locks_are_alive(
-    cache: ExtensionCache, limits: LockLimits, run: RunNeeds, torch: TorchBuild | Missing
+    cache: ExtensionCache,
+    limits: LockLimits,
+    run: RunNeeds,
+    torch: TorchBuild | Missing,
+    deepspeed: DeepSpeedInstall | Missing,
+    live: DeepSpeedLive | Missing,
 ) -> Iterator[Finding]:
     """Judges the age of each lock that belongs to no running build.
 
@@ -118,7 +125,8 @@ def locks_are_alive(
         elif lock.age_seconds <= limits.max_age_min * 60:
             yield ok(f"the lock of `{lock.op}` is recent", **evidence)
         else:
-            spared = run.config is not None and lock.op not in needed_ops(run.config)
+            needed = {*ops_of_ranks(run, deepspeed, live), *needed_ops(run.config or {})}
+            spared = run.config is not None and lock.op not in needed
             yield (warn if spared else fail)(
                 f"`{lock.path}` is {age(minutes)} old and no process is building there, but a lock "
                 f"without a build should be at most {limits.max_age_min:g} min old",

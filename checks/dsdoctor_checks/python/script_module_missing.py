@@ -8,14 +8,15 @@ Install the package that provides the module into the environment of the job, or
 environment that has it. The name of the package may differ from that of the module: `cv2` is in
 `opencv-python`, `yaml` in `PyYAML`.
 
-An optimizer of the Trainer that `--optim` chooses, such as `paged_adamw_8bit`, may need a package of its own;
-it is imported when the Trainer starts.
+An optimizer of the Trainer, such as `paged_adamw_8bit`, may need a package of its own, and so does
+`flash_attention_2`. They are imported when the Trainer or the model is created. Options of the command
+are examined, and what the script itself passes in a call that surely runs.
 
 `flash-attn` and other packages whose setup imports torch need `pip install --no-build-isolation`.
 
 ## References
 - Python documentation, "The import system"
-- transformers trainer_optimizer.py
+- transformers trainer_optimizer.py, modeling_utils.py
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from dsdoctor.api import (
     Packages,
     Patient,
     Scope,
+    ScriptCalls,
     ScriptImports,
     Signature,
     check,
@@ -39,6 +41,7 @@ from dsdoctor.api import (
     skip,
 )
 from dsdoctor_checks._pip import pip, pip_build
+from dsdoctor_checks._settings import chosen
 from dsdoctor_checks._util import listed
 
 from ._modules import BUILT, GROUPS, NOT_IN_LOGS, PACKAGES
@@ -53,30 +56,55 @@ _REPORTED = frozenset({"deepspeed", "torch"})
 _TRAINERS = frozenset({"transformers", "trl", "sentence_transformers"})
 
 
-def _optimizer(
+#: Any of these lets transformers run FlashAttention-2: its package, the one that loads it from the
+#: hub, or an accelerator that has it (4.36 to 5.24 modeling_utils.py, 2026-11-30).
+_FLASH_2 = ("flash-attn", "kernels", "torch-npu", "intel-extension-for-pytorch", "torch-mlu")
+
+
+def _of_settings(
     imports: ScriptImports,
     command: LaunchCommand | Missing,
+    calls: ScriptCalls | Missing,
     patient: Patient | Missing,
     packages: Packages | Missing,
 ) -> Iterator[Finding]:
-    """The package of the optimizer that the command chooses."""
-    if isinstance(command, Missing) or isinstance(packages, Missing):
+    """The packages of the optimizer and of the attention that are chosen."""
+    if isinstance(packages, Missing) or packages.version("transformers") is None:
         return
-    chosen = [value for name, value in command.script_options() if name == "optim"]
-    package = OPTIMIZERS.get(chosen[-1]) if chosen else None
-    if package is None or _TRAINERS.isdisjoint(imports.found):
+    if _TRAINERS.isdisjoint(imports.found):
         return
-    if packages.version("transformers") is None or packages.version(package) is not None:
+    for value, said, line in chosen("optim", command, calls):
+        package = OPTIMIZERS.get(value)
+        if package is None or packages.version(package) is not None:
+            continue
+        other = "`--optim adamw_torch`" if line is None else '`optim="adamw_torch"`'
+        yield fail(
+            f"{said}, but `{package}`, which has that optimizer, is not installed",
+            effect="every rank stops with an `ImportError` when the Trainer creates the optimizer",
+            hint=f"run `{pip(patient, packages, f'install {package}')}`, or choose another optimizer"
+            f" ({other})",
+            option="optim",
+            value=value,
+            line=line,
+            package=package,
+        )
+    has_flash = any(packages.version(name) for name in _FLASH_2)
+    if has_flash or "xpu" in (packages.version("torch") or ""):
         return
-    yield fail(
-        f"`--optim {chosen[-1]}` is passed, but `{package}`, which has that optimizer, is not installed",
-        effect="every rank stops with an `ImportError` when the Trainer creates the optimizer",
-        hint=f"run `{pip(patient, packages, f'install {package}')}`, or choose another optimizer"
-        " (`--optim adamw_torch`)",
-        option="optim",
-        value=chosen[-1],
-        package=package,
-    )
+    for value, said, line in chosen("attn_implementation", command, calls):
+        if value != "flash_attention_2":
+            continue
+        other = "`--attn_implementation sdpa`" if line is None else '`attn_implementation="sdpa"`'
+        yield fail(
+            f"{said}, but `flash-attn` is not installed",
+            effect="every rank stops when it creates the model: `FlashAttention2 has been toggled on,"
+            " but it cannot be used`",
+            hint=f"run `{pip_build(patient, packages, 'flash-attn')}`, or choose {other}",
+            option="attn_implementation",
+            value=value,
+            line=line,
+            package="flash-attn",
+        )
 
 
 @check(CONDITION)
@@ -85,13 +113,14 @@ def modules_are_installed(
     patient: Patient | Missing,
     packages: Packages | Missing,
     command: LaunchCommand | Missing,
+    calls: ScriptCalls | Missing,
 ) -> Iterator[Finding]:
     """Fails on unconditional imports that the interpreter cannot find.
 
     Where the script, or a module next to it, may change the search path, only modules that packages
     provide are judged.
     """
-    yield from _optimizer(imports, command, patient, packages)
+    yield from _of_settings(imports, command, calls, patient, packages)
     moved = 1 if imports.changes_path else imports.own
     lacking = {
         name: line

@@ -4,6 +4,7 @@
 torch reads `TORCH_LOGS` and `TORCH_DISTRIBUTED_DEBUG` while it is imported, and DeepSpeed
 `DS_ACCELERATOR`. They stop at a value that they do not know, and at an empty one, which a container or
 a job template often leaves. Every rank exits at the import, and reinstalling the package does not help.
+`PYTHONHOME` of another Python, and a `PYTHONHASHSEED` that is no number, stop Python itself, dsdoctor too.
 
 ## What to do
 Unset the variable, or set a value that the message lists. `export NAME=` is not enough: an empty value
@@ -161,6 +162,29 @@ def variables_are_accepted(
 HINT = "unset the variable that the message names; an empty value is rejected as well"
 
 SIGNATURES = (
+    Signature(
+        # Python prints its paths only where it cannot start
+        pattern=r"^\s{0,8}PYTHONHOME = '(?P<value>[^']{1,300})'$",
+        source="python 3.8-3.14 Python/pathconfig.c, Modules/getpath.py: `Python path configuration:`",
+        message="`PYTHONHOME` is `{value}`, where this Python does not find its own library",
+        hint="run `unset PYTHONHOME`, and remove it from the startup file or the module that sets it",
+        examples=("  PYTHONHOME = '/opt/python3.9'",),
+        not_examples=("PYTHONHOME = '/opt/python3.9' is what the module sets",),
+        level=Level.CERTAIN,
+        masks=("script-module-missing",),
+    ),
+    Signature(
+        pattern=r"^Fatal Python error: (?:\w{1,40}: )?PYTHONHASHSEED must be",
+        source="python 3.3-3.14 Python/initconfig.c, Python/bootstrap_hash.c",
+        message="`PYTHONHASHSEED` is neither `random` nor a number, and Python does not start",
+        hint="unset `PYTHONHASHSEED`, or set it to a number below 4294967296",
+        examples=(
+            'Fatal Python error: config_init_hash_seed: PYTHONHASHSEED must be "random" or an integer in range [0; 4294967295]',
+            'Fatal Python error: PYTHONHASHSEED must be "random" or an integer in range [0; 4294967295]',
+        ),
+        not_examples=("PYTHONHASHSEED must be set",),
+        level=Level.CERTAIN,
+    ),
     Signature(
         pattern=r"\bDS_ACCELERATOR must be one of .{1,300}?\.\s+Value \"(?P<value>[^\"]{0,60})\" is not supported",
         source="deepspeed 0.8-0.19 accelerator/real_accelerator.py",

@@ -24,7 +24,9 @@ from dsdoctor.api import (
     Checkpoint,
     Condition,
     Finding,
+    LaunchFiles,
     Level,
+    Missing,
     RunNeeds,
     Scope,
     Signature,
@@ -83,9 +85,35 @@ def _lacking_for_trainer(checkpoint: Checkpoint, run: RunNeeds) -> str:
     return "`trainer_state.json`" if checkpoint.trainer_state is False else ""
 
 
+def _of_model(files: LaunchFiles) -> Finding:
+    """What is missing from the folder of the model that the command loads."""
+    lacking = files.model_lacks
+    more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
+    listed = ", ".join(f"`{name}`" for name in lacking[:_SHOWN])
+    why = "" if lacking == ("config.json",) else ", which its index lists"
+    return fail(
+        f"the folder `{files.model}` of the model does not contain {listed}{more}{why}",
+        effect="every rank fails when it loads the model",
+        hint="copy or download what is missing (`hf download MODEL --local-dir DIR` completes a folder)",
+        model=files.model,
+        missing=list(lacking),
+    )
+
+
 @check(CONDITION)
-def checkpoint_is_whole(checkpoint: Checkpoint, run: RunNeeds) -> Iterator[Finding]:
-    """Fails if the tag or one of its shards is missing."""
+def checkpoint_is_whole(
+    found: Checkpoint | Missing, run: RunNeeds, files: LaunchFiles | Missing
+) -> Iterator[Finding]:
+    """Fails if the tag or one of its shards is missing, or a file of the model that is loaded."""
+    if isinstance(files, LaunchFiles) and files.model_lacks:
+        yield _of_model(files)
+    elif isinstance(found, Missing):
+        yield skip(found.detail, fact=Checkpoint.key(), why=found.why.value)
+    if isinstance(found, Checkpoint):
+        yield from _judged(found, run)
+
+
+def _judged(checkpoint: Checkpoint, run: RunNeeds) -> Iterator[Finding]:
     place = checkpoint.path
     if checkpoint.resumed and checkpoint.error is not None and place.endswith(_NEWEST):
         folder = place.removesuffix(_NEWEST)
@@ -180,6 +208,19 @@ def checkpoint_is_whole(checkpoint: Checkpoint, run: RunNeeds) -> Iterator[Findi
 HINT = "copy the missing files, or write the last complete tag to `latest`"
 
 SIGNATURES = (
+    Signature(
+        # safetensors opens the parts that the index lists; a download that was cut off leaves some out
+        pattern=r"No such file or directory: [\"']?(?P<path>\S{0,300}?-\d{5}-of-\d{5}\.(?:safetensors|bin))",
+        source="safetensors 0.8 bindings/python/src/lib.rs; python 3.5-3.14 Objects/exceptions.c",
+        message="`{path}`, a part of a model's weights, is missing",
+        hint="download or copy it again (`hf download MODEL --local-dir DIR` completes a folder)",
+        examples=(
+            "FileNotFoundError: No such file or directory: model/model-00003-of-00008.safetensors",
+            "FileNotFoundError: [Errno 2] No such file or directory: '/m/pytorch_model-00001-of-00002.bin'",
+        ),
+        not_examples=("FileNotFoundError: No such file or directory: model/model.safetensors",),
+        level=Level.STRONG,
+    ),
     Signature(
         pattern=r"No valid checkpoint found in output directory",
         source="transformers 4.0-5.0 trainer.py",

@@ -23,7 +23,9 @@ from dsdoctor.api import (
     LaunchFiles,
     Level,
     Missing,
+    MissingPath,
     Place,
+    RunNeeds,
     Scope,
     ScriptPaths,
     Signature,
@@ -39,11 +41,13 @@ CONDITION = Condition("path-missing", id="DSD1502", scope=Scope.JOB, since="0.1"
 
 @check(CONDITION)
 def paths_are_there(
-    storage: Storage, files: LaunchFiles | Missing, script: ScriptPaths | Missing
+    storage: Storage, files: LaunchFiles | Missing, script: ScriptPaths | Missing, run: RunNeeds
 ) -> Iterator[Finding]:
     """Checks `TMPDIR`, the model's folder, what the script reads, and each `--path`."""
     if isinstance(script, ScriptPaths) and script.missing:
         yield _not_read(script)
+    if isinstance(script, ScriptPaths):
+        yield from map(_unusable, script.unusable)
     if isinstance(files, LaunchFiles) and files.model_missing:
         yield _no_model(str(files.model), files.folder)
     elif isinstance(files, LaunchFiles) and files.model_denied:
@@ -61,6 +65,14 @@ def paths_are_there(
             hint="set `base_model_name_or_path` in its `adapter_config.json` to where that model is",
             model=files.model,
             base=files.model_base,
+        )
+    if run.batch_folder:
+        yield fail(
+            f"the folder `{run.batch_folder}`, in which Slurm should write the job's output, does not"
+            " exist",
+            effect="the job ends as soon as it starts, and leaves no output",
+            hint=f"run `mkdir -p {shlex.quote(run.batch_folder)}` before `sbatch`",
+            path=run.batch_folder,
         )
     for place in storage.places:
         if place.variable == "TMPDIR" and place.kind is None and not (place.error or place.hung):
@@ -125,6 +137,23 @@ def _not_read(script: ScriptPaths) -> Finding:
         hint="correct the path, or copy or mount the file there",
         script=script.script,
         missing=[one.path for one in script.missing],
+    )
+
+
+def _unusable(file: MissingPath) -> Finding:
+    """A file of data that is empty or may not be read."""
+    if file.why == "denied":
+        return fail(
+            f"`{file.path}` ({file.read_by}) cannot be read by this account",
+            effect="every rank stops with `Permission denied` when it reads the data",
+            hint=f"let its owner run `chmod a+r {shlex.quote(file.path)}`, or copy it",
+            path=file.path,
+        )
+    return warn(
+        f"`{file.path}` ({file.read_by}) is an empty file",
+        effect="the run finds no data",
+        hint="write or copy the data again, or correct the path",
+        path=file.path,
     )
 
 

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     DamagedPackages,
+    Environment,
     Finding,
     ImportOutcome,
     Level,
@@ -40,6 +41,7 @@ from dsdoctor.api import (
     without_fix,
 )
 from dsdoctor_checks._killed import killed, shortage
+from dsdoctor_checks._util import variable
 
 from ..python._util import (  # noqa: TID252  # families of one pack share it
     normalized,
@@ -126,6 +128,7 @@ def torch_imports(
     resources: Resources | Missing,
     packages: Packages | Missing,
     damaged: DamagedPackages | Missing,
+    env: Environment | Missing,
 ) -> Iterator[Finding]:
     """Judges the import in a child process of the environment's interpreter."""
     outcome = live.imported
@@ -167,7 +170,17 @@ def torch_imports(
         error_text=f"{outcome.message or ''}\n{outcome.traceback}",
         ld_library_path=entries,
     )
-    yield without_fix(finding) if kind == "hang" else finding
+    # what PYTHONPATH lists comes before whatever would be installed
+    beyond = kind == "hang" or _is_on_pythonpath(packages, env)
+    yield without_fix(finding) if beyond else finding
+
+
+def _is_on_pythonpath(packages: Packages | Missing, env: Environment | Missing) -> bool:
+    """Whether torch is imported from a folder of PYTHONPATH."""
+    torch = None if isinstance(packages, Missing) else packages.packages.get("torch")
+    place = torch.location if torch is not None else None
+    entries = (variable(env, "PYTHONPATH") or "").split(":")
+    return bool(place) and place in {entry.rstrip("/") for entry in entries}
 
 
 HINT = (

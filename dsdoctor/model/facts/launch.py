@@ -161,10 +161,14 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
         module_near: a module of that package with a similar name; "" = there is none.
         resumed: folder of the checkpoint that the script's arguments resume from; None if they
             name none.
+        loaded: folder that the script loads a checkpoint of DeepSpeed from; None if it is not
+            known.
         model: the model that the script's arguments name; None if there is none.
         model_folder: its folder, if it is one on this machine.
         model_missing: it is a path, and does not exist here.
         model_denied: it is a folder whose files this account may not read.
+        model_lacks: files that are missing from its folder: `config.json`, or weights that their
+            index lists.
         model_base: the model that an adapter in its folder was trained on, if that is a path that
             does not exist here; "" = it exists, or there is no such adapter.
         model_cached: whether the hub's cache holds that model; None if it is a folder, or no name
@@ -189,10 +193,12 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
     module_folder: str = ""
     module_near: str = ""
     resumed: str | None = None
+    loaded: str | None = None
     model: str | None = None
     model_folder: str | None = None
     model_missing: bool = False
     model_denied: bool = False
+    model_lacks: tuple[str, ...] = ()
     model_base: str = ""
     model_cached: bool | None = None
     model_tokenizer: str = ""

@@ -174,12 +174,16 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
         carriage_return: what gets the carriage return at the end of that line of a shell script, as
             Windows ends it: `script` (or it cuts off the rest of the command), `argument`; "" =
             there is none.
+        unset: variables in the command that neither its script nor the environment sets.
         environment: folder or interpreter that the command itself selects (`uv run`, a path, a
             script that activates it); "" = none, the shell decides.
         environment_by: what selects it, in words.
         not_followed: why the command that starts the job could not be determined; "" = it was.
         batch: options of the Slurm job that the command submits, of `sbatch` and of the script's
             `#SBATCH` lines, by long names without dashes (`ntasks_per_node`); empty = none.
+        batch_refused: why sbatch refuses the script: `line breaks` of Windows, or `no interpreter`
+            in its first line; "" = it does not.
+        batch_folder: folder of the job's output (`--output`, `--error`) that does not exist here.
         visible_devices: `CUDA_VISIBLE_DEVICES` of the ranks on this host, if the command or its
             launcher sets it; None = neither does.
         device_count: how many of the visible GPUs the ranks on this host use, the first ones; None
@@ -230,10 +234,13 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
     followed: str = ""
     carriage_return: str = ""
+    unset: tuple[str, ...] = ()
     environment: str = ""
     environment_by: str = ""
     not_followed: str = ""
     batch: dict[str, str] = {}
+    batch_refused: str = ""
+    batch_folder: str = ""
     visible_devices: str | None = None
     device_count: int | None = None
     container_gpus: int | None = None

@@ -101,28 +101,48 @@ class WrongArgument(msgspec.Struct, frozen=True, kw_only=True):
     package: str = ""
 
 
+class CallSetting(msgspec.Struct, frozen=True, kw_only=True):
+    """A text that the script surely passes to a class of Hugging Face's libraries.
+
+    Attributes:
+        line: line of the call.
+        called: what is called, as the script writes it.
+        argument: the argument's name (`report_to`).
+        value: the text.
+    """
+
+    line: int
+    called: str
+    argument: str
+    value: str
+
+
 class ScriptCalls(Fact, frozen=True, kw_only=True):
-    """Calls of the training script that fail whenever it runs.
+    """Calls of the training script that are made whenever it runs.
 
     Attributes:
         script: the script.
         wrong: arguments that what is called does not take, in the order of their lines.
+        settings: settings that may need a package of their own, in the order of their lines.
     """
 
     script: str
     wrong: tuple[WrongArgument, ...] = ()
+    settings: tuple[CallSetting, ...] = ()
 
 
 class MissingPath(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or folder that the script reads and that does not exist.
+    """A file or folder that the script reads, and that does not exist or cannot be read.
 
     Attributes:
         path: as it is written.
         read_by: what names it: a line of the script, or an option of the command.
+        why: `empty` or `denied` for a file that exists; "" = it does not.
     """
 
     path: str
     read_by: str
+    why: str = ""
 
 
 class UncachedName(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,6 +166,7 @@ class ScriptPaths(Fact, frozen=True, kw_only=True):
         script: the script.
         folder: working directory of the command.
         missing: those that do not exist.
+        unusable: files of data that the command names and that are empty or may not be read.
         uncached: models and data sets of the hub that it loads by name and that no cache holds.
         pointers: files in a folder of a model that it loads that are pointers of Git LFS.
     """
@@ -153,6 +174,7 @@ class ScriptPaths(Fact, frozen=True, kw_only=True):
     script: str
     folder: str = ""
     missing: tuple[MissingPath, ...] = ()
+    unusable: tuple[MissingPath, ...] = ()
     uncached: tuple[UncachedName, ...] = ()
     pointers: tuple[MissingPath, ...] = ()
 

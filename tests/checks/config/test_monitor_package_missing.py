@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import LaunchCommand, Package, Packages, ScriptImports
+from dsdoctor.api import CallSetting, LaunchCommand, Package, Packages, ScriptCalls, ScriptImports
 from dsdoctor.testing import judge
 from dsdoctor_checks.config import monitor_package_missing
 from tests.checks import machines as m
@@ -30,7 +30,10 @@ def test_monitor_package(section: str, installed: dict[str, str], status: str) -
     check = monitor_package_missing.monitors_are_installed.function
     for enabled, expected in (("true", status), ("false", "ok")):
         text = '{"%s": {"enabled": %s}}' % (section, enabled)  # noqa: UP031  # braces in JSON
-        assert statuses(check(config(text), packages, m.ABSENT, m.ABSENT, m.ABSENT)) == expected
+        assert (
+            statuses(check(config(text), packages, m.ABSENT, m.ABSENT, m.ABSENT, m.ABSENT))
+            == expected
+        )
 
 
 @pytest.mark.parametrize(
@@ -58,3 +61,18 @@ def test_tracker_of_the_trainer(
         script_imports=ScriptImports(script="train.py", found=found),
     )
     assert judged.status == expected
+
+
+def test_the_tracker_that_the_script_selects() -> None:
+    wandb = CallSetting(line=6, called="TrainingArguments", argument="report_to", value="wandb")
+    judged = judge(
+        monitor_package_missing.monitors_are_installed,
+        script_imports=ScriptImports(script="t.py", found=("transformers",)),
+        script_calls=ScriptCalls(script="t.py", settings=(wandb,)),
+        packages=Packages(
+            packages={"transformers": Package(name="transformers", version="5.24.0")}
+        ),
+    )
+    said = 'line 6 of `t.py` passes `report_to="wandb"`, but `wandb` is not installed'
+    assert (judged.status, judged.worst.message) == ("fail", said)
+    assert judged.worst.hint.endswith('or write `report_to="none"`')

@@ -12,7 +12,7 @@ from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.command_line import parse_command
 from dsdoctor.probes.launch_files import launch_files
 from dsdoctor.testing import FakeHost, judge, read
-from dsdoctor_checks.launch import launch_file_missing
+from dsdoctor_checks.launch import launch_file_missing, launch_placeholder_left
 
 LAUNCH = "torchrun --nproc_per_node 2 t.py\n"
 FILES = {
@@ -250,3 +250,62 @@ def test_the_first_of_several_launches_is_checked_and_the_others_are_named() -> 
 def test_launches_of_which_one_may_not_run(script: str) -> None:
     reason = "`run.sh` contains 2 commands that launch a job, expected one"
     assert resolved(("bash", "run.sh"), script).not_followed == reason
+
+
+UNSET = "torchrun --nproc_per_node $GPUS --master_port=${PORT} here.py --lr $LR\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "script", "env", "expected"),
+    [
+        pytest.param("bash run.sh", UNSET, {}, ("GPUS", "PORT", "LR"), id="nothing sets them"),
+        pytest.param(
+            "bash run.sh", UNSET, {"GPUS": "2", "PORT": "1"}, ("LR",), id="the shell does"
+        ),
+        pytest.param("env GPUS=2 bash run.sh", UNSET, {}, ("PORT", "LR"), id="the command does"),
+        pytest.param(
+            "bash run.sh",
+            f"if x; then\n  GPUS=2\nfi\nread -r LR\n{UNSET}",
+            {},
+            ("PORT",),
+            id="perhaps",
+        ),
+        pytest.param("bash run.sh", f"source conf.sh\n{UNSET}", {}, (), id="another script may"),
+        pytest.param("bash run.sh", f"module load x\n{UNSET}", {}, (), id="a module may"),
+        pytest.param(
+            "bash run.sh",
+            "torchrun --nnodes $SLURM_NNODES --nproc_per_node ${N:-2} here.py\n",
+            {},
+            (),
+            id="of the scheduler, or with a default",
+        ),
+    ],
+)
+def test_variables_that_nothing_sets(
+    words: str, script: str, env: dict[str, str], expected: tuple[str, ...]
+) -> None:
+    host = FakeHost(
+        env={"PATH": "/usr/bin", **env}, files={**FILES, "/job/run.sh": script}, stats={}
+    )
+    run = resolve(RunNeeds(command=tuple(words.split()), cwd="/job"), host)
+    assert run.unset == expected
+
+
+def test_an_option_whose_variable_is_not_set_fails() -> None:
+    run = resolved(("bash", "run.sh"), UNSET)
+    found = judge(
+        launch_placeholder_left.no_placeholder_is_left,
+        run_needs=run,
+        launch_command=parse_command(run.command),
+    )
+    said = [finding.message for finding in found.findings]
+    where = "in line 1 of `run.sh`, which neither the script nor this shell sets"
+    assert said == [
+        f"`--nproc_per_node` gets its value from `$GPUS` {where}",
+        f"`--master_port` gets its value from `${{PORT}}` {where}",
+    ]
+    assert found.worst.hint == "set `GPUS` in the script or before the command"
+    known = resolved(("bash", "run.sh"), "torchrun --nproc_per_node $SLURM_GPUS here.py\n")
+    check = launch_placeholder_left.no_placeholder_is_left
+    command = parse_command(known.command)
+    assert judge(check, run_needs=known, launch_command=command).status == "ok"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import MasterAddress, RunNeeds
+from dsdoctor.api import MasterAddress, NetInterface, Network, RunNeeds
 from dsdoctor.host import HostError
 from dsdoctor.probes.command_line import with_accelerate
 from dsdoctor.probes.ports import master_address
@@ -28,6 +28,47 @@ KNOWN = {
 )
 def test_rows(fact: MasterAddress, expected: str) -> None:
     found = judge(rendezvous_timeout.master_address_resolves, master_address=fact)
+    assert found.status == expected
+
+
+HERE = Network(
+    interfaces=(
+        NetInterface(name="lo", loopback=True, addresses=("127.0.0.1",)),
+        NetInterface(name="eth0", addresses=("10.0.0.1", "fe80::1")),
+    )
+)
+THERE = "torchrun --master-addr 10.0.0.9 t.py"
+
+
+@pytest.mark.parametrize(
+    ("line", "address", "variables", "network", "expected"),
+    [
+        pytest.param(THERE, "10.0.0.9", {}, HERE, "warn", id="of another node"),
+        pytest.param(THERE, "10.0.0.1", {}, HERE, "ok", id="of this node"),
+        pytest.param(THERE, "127.0.1.1", {}, HERE, "ok", id="its name"),
+        pytest.param(
+            f"{THERE[:8]} --nnodes 2{THERE[8:]}", "10.0.0.9", {}, HERE, "ok", id="two nodes"
+        ),
+        pytest.param(THERE, "10.0.0.9", {"SLURM_JOB_ID": "7"}, HERE, "ok", id="a step of Slurm"),
+        pytest.param(
+            THERE, "10.0.0.9", {"KUBERNETES_SERVICE_HOST": "x"}, HERE, "ok", id="a service"
+        ),
+        pytest.param("torchrun t.py", "10.0.0.9", {}, HERE, "ok", id="an old variable"),
+        pytest.param(
+            THERE, "10.0.0.9", {}, Network(interfaces=(NetInterface(name="a"),)), "ok", id="unknown"
+        ),
+    ],
+)
+def test_a_run_on_one_node_with_the_address_of_another(
+    line: str, address: str, variables: dict[str, str], network: Network, expected: str
+) -> None:
+    found = judge(
+        rendezvous_timeout.master_address_resolves,
+        master_address=MasterAddress(host="h", addresses=(address,)),
+        launch_command=command(line),
+        environment=env(**variables),
+        network=network,
+    )
     assert found.status == expected
 
 

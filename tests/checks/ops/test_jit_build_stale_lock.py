@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import BuildLock, ExtensionCache, RunNeeds, TorchBuild
+from dsdoctor.api import (
+    BuildLock,
+    DeepSpeedInstall,
+    DeepSpeedLive,
+    ExtensionCache,
+    ImportOutcome,
+    RunNeeds,
+    TorchBuild,
+)
 from dsdoctor.testing import judge
 from dsdoctor_checks.ops import jit_build_stale_lock
 
@@ -133,3 +141,19 @@ def test_no_torch_is_said_to_wait_for_nothing() -> None:
         torch_build=TorchBuild(),
     ).findings
     assert (found.status.value, found.message) == ("ok", "")
+
+
+@pytest.mark.parametrize(("accelerator", "expected"), [("cpu", "fail"), ("cuda", "warn")])
+def test_the_lock_of_the_op_that_ranks_on_cpus_build(accelerator: str, expected: str) -> None:
+    lock = BuildLock(path="/c/deepspeed_shm_comm/lock", op="deepspeed_shm_comm", age_seconds=9000)
+    judged = judge(
+        jit_build_stale_lock.locks_are_alive,
+        extension_cache=ExtensionCache(root="/c", locks=(lock,)),
+        run_needs=RunNeeds(
+            config={"zero_optimization": {"stage": 2}}, command=("torchrun", "t.py")
+        ),
+        torch_build=TorchBuild(version="2.13.0"),
+        deep_speed_install=DeepSpeedInstall(version="0.19.8"),
+        deep_speed_live=DeepSpeedLive(imported=ImportOutcome(ok=True), accelerator=accelerator),
+    )
+    assert judged.status == expected

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import LaunchCommand, Missing, RunNeeds, ScriptImports
+from dsdoctor.api import CallSetting, LaunchCommand, Missing, RunNeeds, ScriptCalls, ScriptImports
 from dsdoctor.host import LocalHost
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.probes.command_line import parse_command
@@ -211,6 +211,56 @@ def test_the_package_of_an_optimizer(
         packages=packages(transformers="5.24.0", **installed),
     )
     assert judged.status == expected
+
+
+FLASH = CallSetting(
+    line=4, called="A.from_pretrained", argument="attn_implementation", value="flash_attention_2"
+)
+OPTIM = CallSetting(line=7, called="SFTConfig", argument="optim", value="adamw_8bit")
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "installed", "message"),
+    [
+        pytest.param(
+            ("--attn_implementation", "flash_attention_2"), (), {},
+            "`--attn_implementation flash_attention_2` is passed, but `flash-attn` is not installed",
+            id="an option",
+        ),
+        pytest.param(
+            (), (FLASH,), {},
+            'line 4 of `train.py` passes `attn_implementation="flash_attention_2"`, but `flash-attn`'
+            " is not installed",
+            id="attention in the script",
+        ),
+        pytest.param(
+            (), (OPTIM,), {},
+            'line 7 of `train.py` passes `optim="adamw_8bit"`, but `bitsandbytes`, which has that'
+            " optimizer, is not installed",
+            id="an optimizer in the script",
+        ),
+        pytest.param((), (FLASH,), {"flash-attn": "2.8.3"}, "", id="installed"),
+        pytest.param((), (FLASH,), {"kernels": "0.10"}, "", id="loaded from the hub"),
+        pytest.param((), (FLASH,), {"torch-npu": "2.6"}, "", id="an NPU has it"),
+        pytest.param((), (FLASH,), {"torch": "2.8.0+xpu"}, "", id="an XPU has it"),
+        pytest.param(("--attn_implementation", "sdpa"), (), {}, "", id="attention of torch"),
+    ],
+)  # fmt: skip
+def test_the_packages_that_settings_need(
+    words: tuple[str, ...],
+    settings: tuple[CallSetting, ...],
+    installed: dict[str, str],
+    message: str,
+) -> None:
+    judged = judge(
+        CHECK,
+        script_imports=imports(found=("transformers",)),
+        launch_command=LaunchCommand(script="train.py", script_args=words),
+        script_calls=ScriptCalls(script="train.py", settings=settings),
+        packages=packages(transformers="5.24.0", **installed),
+    )
+    assert judged.status == ("fail" if message else "ok")
+    assert not message or judged.worst.message == message
 
 
 def test_every_optimizer_that_needs_a_package_is_known() -> None:

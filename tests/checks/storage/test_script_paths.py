@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Missing, MissingPath, RunNeeds, ScriptPaths, Storage
-from dsdoctor.host import LocalHost
+from dsdoctor.api import Missing, MissingPath, RunNeeds, ScriptPaths, Storage, Why
+from dsdoctor.host import HostError, LocalHost
+from dsdoctor.host.door import Stat
 from dsdoctor.probes.command_line import parse_command
 from dsdoctor.probes.script_paths import script_paths
-from dsdoctor.testing import assert_fail, judge, read
+from dsdoctor.testing import FakeHost, assert_fail, judge, read
 from dsdoctor_checks.storage import path_missing, weights_file_corrupt
 from tests.checks.machines import ABSENT
 from tests.support.command import clean_environment
@@ -129,3 +130,38 @@ def test_a_pointer_is_no_weights_file() -> None:
     ).bad
     assert "`./model/a.safetensors`, which line 2 of `t.py` loads" in finding.message
     assert "git lfs pull` in `./model`" in finding.hint
+
+
+def test_data_that_is_empty_or_may_not_be_read(tmp_path: Path) -> None:
+    (tmp_path / "none.jsonl").write_text("")
+    words = "torchrun t.py --train_file none.jsonl --validation_file there.json"
+    found = asked(tmp_path, "", words)
+    assert isinstance(found, ScriptPaths)
+    assert [(one.path, one.why) for one in found.unusable] == [("none.jsonl", "empty")]
+    judged = judge(path_missing.paths_are_there, script_paths=found, storage=Storage())
+    assert (judged.status, judged.worst.message) == (
+        "warn",
+        "`none.jsonl` (`--train_file`) is an empty file",
+    )
+    denied = MissingPath(path="a.json", read_by="`--train_file`", why="denied")
+    paths = ScriptPaths(script="t.py", unusable=(denied,))
+    refused = assert_fail(
+        judge(path_missing.paths_are_there, script_paths=paths, storage=Storage())
+    )
+    assert refused.message == "`a.json` (`--train_file`) cannot be read by this account"
+
+
+def test_a_file_that_is_denied_is_told_from_one_that_is_large() -> None:
+    command = parse_command(["torchrun", "t.py", "--train_file", "a.json", "--data_path", "b.json"])
+    host = FakeHost(
+        files={
+            "/job/t.py": "",
+            "/job/a.json": HostError(Why.DENIED, "x"),
+            "/job/b.json": "{}",
+        },
+        stats={"/job/a.json": Stat(kind="file", size=9), "/job/b.json": Stat(kind="file", size=2)},
+    )
+    run = RunNeeds(cwd="/job", command=command.argv)
+    found = script_paths.function(host, run, command)
+    assert isinstance(found, ScriptPaths)
+    assert [(one.path, one.why) for one in found.unusable] == [("a.json", "denied")]

@@ -7,7 +7,16 @@ import pytest
 
 from dsdoctor import judge as judging
 from dsdoctor import packs
-from dsdoctor.api import ImportOutcome, Packages, Resources, Status, TorchBuild, TorchLive
+from dsdoctor.api import (
+    Environment,
+    ImportOutcome,
+    Package,
+    Packages,
+    Resources,
+    Status,
+    TorchBuild,
+    TorchLive,
+)
 from dsdoctor.model.snapshot import of
 from dsdoctor.testing import judge
 from dsdoctor_checks.torch import torch_import_broken
@@ -106,6 +115,24 @@ def test_another_build_does_not_help_against_a_slow_disk() -> None:
     for kind, fixes in (("hang", ()), ("OSError", ("install-torch-build",))):
         live = TorchLive(imported=ImportOutcome(ok=False, error_type=kind, message="x"))
         (found,) = judge(CHECK, torch_build=m.torch(), torch_live=live).bad
+        assert found.fixes == fixes
+
+
+def test_another_build_does_not_help_where_pythonpath_brings_torch() -> None:
+    live = TorchLive(imported=ImportOutcome(ok=False, error_type="ImportError", message="x"))
+    torch = Package(name="torch", version="2.13.0", location="/other/site-packages")
+    for path, fixes in (
+        ("/a:/other/site-packages/", ()),
+        ("/other", ("install-torch-build",)),
+        ("", ("install-torch-build",)),
+    ):
+        (found,) = judge(
+            CHECK,
+            torch_build=m.torch(),
+            torch_live=live,
+            packages=Packages(packages={"torch": torch}),
+            environment=Environment(variables={"PYTHONPATH": path}),
+        ).bad
         assert found.fixes == fixes
 
 

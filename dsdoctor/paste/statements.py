@@ -206,12 +206,6 @@ class Statements:
                 for (fact, path), found in self._found.items()
                 if fact == key and (fact, path) not in unknown
             }
-            # of a list that one text states whole, another that was cut off states items
-            fields = {
-                path: found
-                for path, found in fields.items()
-                if path.split(".")[0] not in fields or "." not in path
-            }
             if fields:
                 snapshot.facts[key] = _tree(fields)
                 snapshot.sources[key] = _sources(fields)

@@ -31,6 +31,8 @@ _OWN_SHELL_ONLY = re.compile(r"(?:export\s|cd\s|[A-Za-z_]\w*=)[^&|;`(]*")
 #: What stands for a value that is not known: a shell would compute it.
 UNKNOWN = "$(unknown)"
 _DEEPEST = 8
+#: Most variables that are replaced, and the longest value of one: each may contain many others.
+_MOST_REPLACED, _LONGEST = 5000, 4000
 _MOST_GOALS = 50
 
 
@@ -51,8 +53,8 @@ class Call(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    needs: tuple[str, ...]
-    recipe: tuple[tuple[int, str], ...]
+    needs: list[str]
+    recipe: list[tuple[int, str]]
 
 
 def arguments(words: Sequence[str]) -> Call:
@@ -134,6 +136,7 @@ class _Makefile:
         #: Targets whose rules a conditional decides.
         self.doubtful: set[str] = set()
         self.included = self.one_shell = False
+        self.left = _MOST_REPLACED
 
     def read(self, text: str) -> None:
         rows = text.split("\n")
@@ -148,9 +151,8 @@ class _Makefile:
             if row.startswith("\t"):
                 self._add_recipe(targets, first, row)
                 continue
-            row = re.sub(
-                r"\s*\\\n\s*", " ", re.sub(r"(?<!\\)#.*", "", row, flags=re.DOTALL)
-            ).strip()
+            row = re.sub(r"(?<!\\)#.*", "", row, flags=re.DOTALL)
+            row = " ".join(part.strip() for part in row.split("\\\n")).strip()
             if _CONDITIONAL.match(row):
                 depth += 1
             elif row == "endif" or row.startswith("endif "):
@@ -187,10 +189,9 @@ class _Makefile:
                 self._set(self.of_target.setdefault(target, {}), own, certain=certain)
             return []
         rest, _, command = rule["rest"].partition(";")
-        needs = tuple(word for word in self.expand(rest).split() if word != "|")
+        needs = [word for word in self.expand(rest).split() if word != "|"]
         for target in targets:
-            before = self.rules.get(target, _Rule((), ()))
-            self.rules[target] = _Rule(before.needs + needs, before.recipe)
+            self.rules.setdefault(target, _Rule([], [])).needs.extend(needs)
             if not certain:
                 self.doubtful.add(target)
             if not target.startswith(".") and "%" not in target:
@@ -201,8 +202,7 @@ class _Makefile:
 
     def _add_recipe(self, targets: Sequence[str], line: int, row: str) -> None:
         for target in targets:
-            rule = self.rules.get(target, _Rule((), ()))
-            self.rules[target] = _Rule(rule.needs, (*rule.recipe, (line, row)))
+            self.rules.setdefault(target, _Rule([], [])).recipe.append((line, row))
 
     def _set(self, variables: dict[str, str], found: re.Match[str], *, certain: bool) -> None:
         name, how, value = found["name"], found["how"], found["value"].strip()
@@ -234,14 +234,16 @@ class _Makefile:
             name = found["one"] or found["round"] or found["curly"] or ""
             if name.startswith("shell "):
                 return f"$({name[6:]})"
-            if not re.fullmatch(r"[\w.@<^*?+-]+", name) or not deep:
+            self.left -= 1
+            if not re.fullmatch(r"[\w.@<^*?+-]+", name) or not deep or self.left < 0:
                 return UNKNOWN
             if name in self.given:
                 return self.given[name]
             for known in (own or {}, self.variables, self.environment):
                 if name in known:
                     literal = known is self.environment
-                    return known[name] if literal else self.expand(known[name], own, deep=deep - 1)
+                    text = known[name] if literal else self.expand(known[name], own, deep=deep - 1)
+                    return text if len(text) <= _LONGEST else UNKNOWN
             if name == "MAKE":
                 return "make"
             return UNKNOWN if self.included or not name[0].isalpha() else ""

@@ -107,11 +107,13 @@ def _devices(command: LaunchCommand, container: ManifestContainer) -> Iterator[F
         if "nccl" in (given.get("backend"), given.get("dist_backend"), given.get("ddp_backend"))
         else ""
     )
+    compose = container.kind.startswith("Compose")
     if asks and not command.outer:
         yield warn(
             f"the container asks for no GPU, but its command uses {asks}",
-            effect="CUDA finds no device in it",
-            hint=_COMPOSE if container.kind.startswith("Compose") else _KUBERNETES,
+            effect="CUDA finds no device in it"
+            + (", unless Docker's default runtime passes GPUs on" if compose else ""),
+            hint=_COMPOSE if compose else _KUBERNETES,
             container=container.name,
         )
 

@@ -61,10 +61,10 @@ def manifest_parts(
             for part in own:
                 moved = dataclasses.replace(part, line=before + part.line)
                 parts.append(moved)
-                if one is not None and part.families:
-                    parts += _of_launch(moved, one)
-            if own:
-                told.add(holder)
+                with_it = [*_of_launch(moved, one)] if one is not None and part.families else []
+                parts += with_it
+                if with_it:
+                    told.add(holder)
     parts += _refused(one for line, one in described.items() if line not in told)
     for config in configs[:_MOST_FILES]:
         parts += (_moved(part, config.before) for part in read(config.name, config.text))
@@ -115,6 +115,8 @@ def _ranks(command: LaunchCommand, one: Described) -> int | None:
     if command.num_gpus is not None:
         return command.num_gpus
     by_gpus = launcher == "deepspeed" or command.options.get("nproc_per_node") in ("auto", "gpu")
+    # an operator's own default is a rank for each GPU
+    by_gpus = by_gpus or (container.ranks is None and "PET_NPROC_PER_NODE" in command.env)
     return gpus if by_gpus else container.ranks
 
 

@@ -28,7 +28,6 @@ from dsdoctor.probes.container_specs import (
     gpu_count,
     mapping,
     pods_in,
-    words_of,
 )
 
 #: Resources that are no device for computing.
@@ -36,13 +35,18 @@ _NO_DEVICE = re.compile(
     r"(?:cpu|memory|pods|storage|ephemeral-storage|hugepages-.*|.*(?:rdma|roce|/ib|efa|/hca).*)$"
 )
 _WHOLE = re.compile(r"[0-9]{1,6}$")
-_QUANTITY = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?[A-Za-z]{0,2}$")
+#: A part of a device: `0.5`, `500m`.
+_PART = re.compile(r"[0-9]{0,6}\.[0-9]{0,8}[1-9]0{0,8}$|[0-9]{1,9}m$")
+#: The name of an extended resource: a domain other than Kubernetes' own, and a name.
+_EXTENDED = re.compile(r"(?!(?:[\w.-]+\.)?kubernetes\.io/)[\w.-]+\.[\w.-]+/[\w.-]+$")
 #: CRI-O's own way to set the size (crio.conf(5), `allowed_annotations`).
 _SHM_ANNOTATION = "io.kubernetes.cri-o.ShmSize"
-#: Options of torchrun that the training-operator sets (`PET_…`) with a `Master` (1.7), with an
-#: `elasticPolicy` (1.4), and the trainer 2.0 in the pods of a TrainJob.
-_OF_MASTER = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "NNODES")
-_OF_ELASTIC = ("RDZV_BACKEND", "RDZV_ENDPOINT", "NNODES")
+#: Options of torchrun that operators set (`PET_…`): the training-operator in every PyTorchJob (1.7;
+#: `nprocPerNode` is "auto" by default, a rank for each GPU), with a `Master` (1.7), and with an
+#: `elasticPolicy` (1.4); the trainer 2.0 in the pods of a TrainJob.
+_OF_PYTORCH = ("NNODES", "NPROC_PER_NODE")
+_OF_MASTER = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK")
+_OF_ELASTIC = ("RDZV_BACKEND", "RDZV_ENDPOINT")
 _OF_TRAINER = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "NNODES", "NPROC_PER_NODE")
 #: In place of a value that only the operator knows.
 _OPERATOR = "(set by the operator)"
@@ -57,15 +61,13 @@ class Described(NamedTuple):
         line: the first line of its mapping, from 1.
         container: what is stated.
         gpus: how many GPUs it gets at most, and the setting; None = not stated.
-        variables: the environment that the file sets, as far as it states values.
-        has_command: the file sets its command.
+        variables: the environment that the file and the operator set; values are not always known.
     """
 
     line: int
     container: ManifestContainer
     gpus: tuple[int, str] | None
     variables: dict[str, str]
-    has_command: bool
 
 
 class ConfigText(NamedTuple):
@@ -192,9 +194,12 @@ def _pytorch_roles(spec: Mapping[str, Any], job: ManifestContainer) -> Iterator[
     by = " + ".join(f"`{name}` {count}" for name, count in zip(roles, counts, strict=True))
     if pods is not None and most is not None and most > pods:
         pods, by = most, f"`maxReplicas: {most}`"
-    variables = {f"PET_{name}": _OPERATOR for name in _OF_ELASTIC} if elastic else {}
-    if "Master" in roles:
-        variables |= {f"PET_{name}": _OPERATOR for name in _OF_MASTER}
+    options = [
+        *_OF_PYTORCH,
+        *(_OF_ELASTIC if elastic else ()),
+        *(_OF_MASTER if "Master" in roles else ()),
+    ]
+    variables = {f"PET_{name}": _OPERATOR for name in options}
     own, inner = spec.get("nprocPerNode"), elastic.get("nProcPerNode")
     ranks = own if own is not None else inner
     key = "nprocPerNode" if own is not None else "elasticPolicy.nProcPerNode"
@@ -280,8 +285,7 @@ def _container(values: Any, pod: Mapping[str, Any], role: _Role, *, annotated: b
         shm=_shm(values, pod) or (_SHM_ANNOTATION if annotated else ""),
         refused=(*job.refused, *_refused_devices(limits, requests)),
     )
-    commanded = bool(values.get("command") or values.get("args"))
-    return Described(values.line, container, _gpus(resources), variables, commanded)
+    return Described(values.line, container, _gpus(resources), variables)
 
 
 def _gpus(resources: Mapping[str, Any]) -> tuple[int, str] | None:
@@ -301,19 +305,18 @@ def _devices(values: Any) -> dict[str, str]:
 
 
 def _refused_devices(limits: Mapping[str, str], requests: Mapping[str, str]) -> Iterator[str]:
-    """Rules for devices: they are whole, and the request equals the limit.
-
-    Only resources with a domain are devices; a device without a limit is refused.
-    """
-    both = {name: (limits.get(name), requests.get(name)) for name in {*limits, *requests}}
-    for limit, request in both.values():
-        if not all(value is None or _QUANTITY.match(value) for value in (limit, request)):
-            continue  # a template fills it in
-        if limit is None:
-            yield "device-without-limit"
-        elif not _WHOLE.match(limit):
+    """Rules for devices: they are whole, they are limited, and the request equals the limit."""
+    for name in {*limits, *requests}:
+        limit, request = limits.get(name), requests.get(name)
+        given = [value for value in (limit, request) if value is not None]
+        known = all(_WHOLE.match(value) or _PART.match(value) for value in given)
+        if not _EXTENDED.match(name) or not known:  # a template may fill it in
+            continue
+        if any(map(_PART.match, given)):
             yield "device-not-whole"
-        elif request is not None and request != limit:
+        elif limit is None:
+            yield "device-without-limit"
+        elif request not in (None, limit):
             yield "device-request-differs"
 
 
@@ -366,7 +369,6 @@ def _of_compose(services: Mapping[str, Any]) -> Iterator[Described]:
             ),
             compose_gpus(devices),
             given,
-            bool(words_of(values.get("entrypoint")) or words_of(values.get("command"))),
         )
 
 

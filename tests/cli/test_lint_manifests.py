@@ -96,6 +96,13 @@ def test_ranks_are_compared_with_the_gpus_of_the_container(tmp_path: Path) -> No
             pod("[torchrun, --nproc_per_node=4, t.py]", rest="      hostIPC: true\n"), id="hostIPC"
         ),
         pytest.param(pytorch_job("[torchrun, t.py]", nprocPerNode='"8"'), id="nprocPerNode"),
+        pytest.param(pytorch_job("[torchrun, t.py]"), id="the operator's own default"),
+        pytest.param(pod("[python, t.py]", 'nvidia.com/gpu: "4.0"'), id="a whole number"),
+        pytest.param(pod("[python, t.py]", 'nvidia.com/gpu: "<gpus>"'), id="to be filled in"),
+        pytest.param(
+            pod("[python, t.py]", "kubernetes.io/batch-cpu: 4k").replace("limits", "requests"),
+            id="a resource of Kubernetes",
+        ),
         pytest.param(
             pytorch_job("[torchrun, --nnodes=2, --nproc_per_node=8, t.py]"), id="PyTorchJob"
         ),
@@ -180,6 +187,11 @@ def test_the_operator_tells_torchrun_where_to_meet(tmp_path: Path) -> None:
     assert lint(tmp_path, pytorch_job(command, gpus="4")) == []
     job = pod(command).replace("spec:\n  template", "spec:\n  parallelism: 2\n  template", 1)
     assert {one.condition for one in lint(tmp_path, job)} == {"rendezvous-timeout"}
+
+
+def test_a_refusal_is_found_beside_a_command_that_a_shell_completes(tmp_path: Path) -> None:
+    text = pod("[torchrun, --nnodes=$N, t.py]").replace("limits", "requests")
+    assert [one.condition for one in lint(tmp_path, text)] == ["manifest-refused"]
 
 
 @pytest.mark.parametrize(

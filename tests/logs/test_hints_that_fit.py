@@ -46,6 +46,34 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
             id="two places for one value",
         ),
         pytest.param(
+            "ConnectionError: Tried to launch distributed communication on port `29511`, but another "
+            "process is utilizing it.",
+            "port-in-use",
+            "`--main_process_port`",
+            id="accelerate's own option for the port",
+        ),
+        pytest.param(
+            "ValueError: bf16 mixed precision requires PyTorch >= 1.10 and a supported device.",
+            "bf16-unsupported",
+            "`mixed_precision`",
+            id="accelerate's own option for the precision",
+        ),
+        pytest.param(
+            "ValueError: Can't find a valid checkpoint at /srv/out/checkpoint-40",
+            "checkpoint-incomplete",
+            "with the weights",
+            id="a checkpoint that DeepSpeed did not write has no `global_step*`",
+        ),
+        pytest.param(
+            "ValueError: The model's config file has neither `hidden_size` nor `hidden_sizes` entry, "
+            "therefore it's not possible to automatically fill out the following `auto` entries in the "
+            "DeepSpeed config file: ['zero_optimization.reduce_bucket_size']. You can fix that by "
+            "replacing `auto` values for these keys with an integer value of your choice.",
+            "ds-config-auto-values",
+            "`reduce_bucket_size` to h*h",
+            id="the Trainer itself has not filled it in",
+        ),
+        pytest.param(
             "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please "
             "update your driver to a newer version",
             "driver-too-old",
@@ -224,3 +252,10 @@ def test_the_hint_is_about_the_message(line: str, condition: str, words: str) ->
     found = diagnose([Source("log", data=f"{line}\n".encode())], KNOWN)
     assert found.causes[0].condition == condition
     assert words in found.causes[0].hint
+
+
+def test_accelerate_does_not_use_mpi4py() -> None:
+    line = "OSError: mpirun or mpiexec were not found. Ensure that Intel MPI, Open MPI, or MVAPICH are installed.\n"
+    found = diagnose([Source("log", data=line.encode())], KNOWN)
+    assert found.causes[0].condition == "mpi-missing"
+    assert "mpi4py" not in found.causes[0].hint

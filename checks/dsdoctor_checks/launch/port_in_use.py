@@ -140,15 +140,26 @@ SIGNATURES = (
         hint="end the server that uses the port (`ss -ltnp` shows it), or set `GRADIO_SERVER_PORT`",
     ),
     Signature(
-        pattern="(?<!mail )(?<!bind failed : )(?<!bind failed: )[Aa]ddress already in use|EADDRINUSE|another process is utilizing it|Only one usage of each socket address",
+        pattern=r"Tried to launch distributed communication on port `(?P<port>\d{1,9})`, but another process",
+        source="accelerate 0.18-1.15 commands/launch.py, utils/launch.py",
+        examples=(
+            "ConnectionError: Tried to launch distributed communication on port `29500`, but another process is utilizing it.",
+        ),
+        not_examples=(
+            "Tried to launch distributed communication on port `{main_process_port}`, but",
+        ),
+        level=Level.CERTAIN,
+        message="Port {port} of this machine, that of the main process, is already in use",
+        hint="pass another `--main_process_port`, on one node also 0 for any free port, or stop the old run",
+    ),
+    Signature(
+        pattern="(?<!mail )(?<!bind failed : )(?<!bind failed: )[Aa]ddress already in use|EADDRINUSE|Only one usage of each socket address",
         source=(
             "glibc 2.17-2.41 strerror (EADDRINUSE), as torch's socket.cpp, Python and Ray print "
-            "it; accelerate 0.18-1.15 commands/launch.py, utils/launch.py; Windows 10-11 "
-            "WSAEADDRINUSE"
+            "it; Windows 10-11 WSAEADDRINUSE"
         ),
         examples=(
             "RuntimeError: The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
-            "ConnectionError: Tried to launch distributed communication on port `29500`, but another process is utilizing it.",
             "RuntimeError: Address already in use",
             "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
             "Only one usage of each socket address",

@@ -120,15 +120,21 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
-        pattern="(?i)(?:Bfloat16 is only supported on GPUs with compute capability|type bf16 is not supported|bf16 mixed precision requires|(?:current|device|gpu|hardware|cuda)[^.]{0,60} does not support (?:bf16|bfloat16)|bfloat16 is not supported on (?:your|this|current))",
-        source=(
-            "vllm 0.2-0.11 worker/worker.py; accelerate 0.12-1.15 accelerator.py; torch 1.10-2.13 "
-            "amp/autocast_mode.py"
+        pattern="bf16 mixed precision requires PyTorch",
+        source="accelerate 0.12-1.15 accelerator.py, commands/launch.py",
+        examples=(
+            "ValueError: bf16 mixed precision requires PyTorch >= 1.10 and a supported device.",
         ),
+        level=Level.CERTAIN,
+        message="accelerate is to train in bf16, for which a device of this machine has no hardware",
+        hint="set `mixed_precision` to `fp16`, or use a GPU of compute capability 8.0 or newer",
+    ),
+    Signature(
+        pattern="(?i)(?:Bfloat16 is only supported on GPUs with compute capability|type bf16 is not supported|(?:current|device|gpu|hardware|cuda)[^.]{0,60} does not support (?:bf16|bfloat16)|bfloat16 is not supported on (?:your|this|current))",
+        source=("vllm 0.2-0.11 worker/worker.py; torch 1.10-2.13 amp/autocast_mode.py"),
         examples=(
             "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0",
             "ValueError: type bf16 is not supported on your device.",
-            "ValueError: bf16 mixed precision requires PyTorch >= 1.10 and a supported device.",
             "RuntimeError: Current CUDA Device does not support bfloat16. Please switch dtype to float16.",
             "bfloat16 is not supported on your",
         ),

@@ -172,7 +172,12 @@ class Linter:
                 (kind, parts)
                 if kind
                 else manifest_parts(
-                    path, text, self.packages, self._in_config_map, chosen=self.chosen
+                    path,
+                    text,
+                    self.packages,
+                    self._in_config_map,
+                    chosen=self.chosen,
+                    named=named,
                 )
             )
         if OF_IMAGE.fullmatch(name):

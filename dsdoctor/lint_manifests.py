@@ -28,7 +28,13 @@ Reader = Callable[[str, str], list[Part]]
 
 
 def manifest_parts(
-    path: Path, text: str, packages: Packages | None, read: Reader, *, chosen: bool
+    path: Path,
+    text: str,
+    packages: Packages | None,
+    read: Reader,
+    *,
+    chosen: bool,
+    named: bool,
 ) -> tuple[str, list[Part]]:
     """The commands of containers, of steps of CI and of tasks for a cloud, as `script_parts`.
 
@@ -38,6 +44,7 @@ def manifest_parts(
         packages: of the environment that will run it; None = not known.
         read: reads files that a ConfigMap holds.
         chosen: the user chose that environment.
+        named: the user passed the file by name, so that any manifest counts.
     """
     described: dict[int, Described] = {}
     configs: list[ConfigText] = []
@@ -68,7 +75,7 @@ def manifest_parts(
     parts += _refused(one for line, one in described.items() if line not in told)
     for config in configs[:_MOST_FILES]:
         parts += (_moved(part, config.before) for part in read(config.name, config.text))
-    return ("manifest" if parts else ""), parts
+    return ("manifest" if parts or (named and (described or configs)) else ""), parts
 
 
 def _moved(part: Part, before: int) -> Part:

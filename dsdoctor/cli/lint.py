@@ -126,7 +126,8 @@ def _lint_all(linter: Linter, paths: Sequence[str]) -> tuple[list[FileReport], l
             reports.append(found)
         elif named:
             refused.append(
-                f"`{shown}` is not a DeepSpeed config, hostfile, `.deepspeed_env` or launch script"
+                f"`{shown}` is not a DeepSpeed config, hostfile, `.deepspeed_env`, launch script,"
+                " manifest or Dockerfile"
             )
     return reports, refused
 
@@ -177,6 +178,14 @@ def _rendered(
         against = f"DeepSpeed {version}" if version else "no particular DeepSpeed release"
         left = [f"{report.path}:{line}" for report in reports for line in report.not_judged]
         checked = sum(report.parts > 0 for report in reports)
+        idle = [
+            clean(report.path)
+            for report in reports
+            if not (report.parts or report.not_judged or report.not_followed)
+        ]
+        if idle:
+            more = f" and {len(idle) - MOST_NAMED} more" if len(idle) > MOST_NAMED else ""
+            rows.append(f"no launch command in: {', '.join(idle[:MOST_NAMED])}{more}")
         if left:
             more = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
             rows.append(

@@ -81,6 +81,19 @@ def test_commands_of_manifests_and_names_of_options_are_judged(tmp_path: Path) -
     assert "not followed: run.sh:1: `sky launch` starts the job on machines of a cloud" in text
 
 
+def test_a_named_file_without_a_launch_command_says_so(tmp_path: Path) -> None:
+    pod = "kind: Pod\nspec: {containers: [{name: a, image: b}]}\n"
+    (tmp_path / "pod.yaml").write_text(pod)
+    (tmp_path / "other.yaml").write_text("a: 1\n")
+    done = lint(tmp_path, "pod.yaml")
+    assert done.returncode == 0
+    assert done.stdout.startswith("no launch command in: pod.yaml\n0 files checked")
+    assert "pod.yaml" not in lint(tmp_path, ".").stdout
+    refused = lint(tmp_path, "other.yaml")
+    assert refused.returncode == 2
+    assert "manifest or Dockerfile" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [

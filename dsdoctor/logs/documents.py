@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dsdoctor.lazy_regex import lazy
+from dsdoctor.logs.echoes import is_echo
+from dsdoctor.logs.errors import EXCEPTION
 from dsdoctor.logs.hits import Scan
 from dsdoctor.logs.marks import TRAINED
 from dsdoctor.logs.prose import happened
@@ -268,6 +270,7 @@ def take_out_quotations(scan: Scan, data: bytes) -> None:
     scan.tail = [row for row in scan.tail if row[0] not in listed]
     shape = shape_of(lines)
     if not is_document(shape):
+        _leave_what_is_only_told(scan, lines)
         scan.told = (
             TRAINED not in scan.marks
             and len(lines) <= LONGEST_REPORT
@@ -280,6 +283,31 @@ def take_out_quotations(scan: Scan, data: bytes) -> None:
         scan.hits, scan.errors = [], []
     scan.hits = [hit for hit in scan.hits if _stands_in_output(hit.line, lines)]
     scan.errors = [error for error in scan.errors if _stands_in_output(error.line, lines)]
+
+
+def _leave_what_is_only_told(scan: Scan, lines: Sequence[str]) -> None:
+    """Removes failures that sentences mention, if a quoted exception shows the one at hand.
+
+    Who reports an error often tells of others that they had before, or that they avoid.
+    """
+    fenced: set[int] = set()
+    inside = False
+    for number, line in enumerate(lines, 1):
+        if _FENCE.match(line):
+            inside = not inside
+        elif inside:
+            fenced.add(number)
+    if not any(e.line in fenced and not is_echo(e) for e in scan.errors):
+        return
+    printed = {error.line for error in scan.errors}
+    scan.hits = [
+        hit
+        for hit in scan.hits
+        if hit.line in fenced
+        or hit.line in printed
+        or EXCEPTION.match(lines[hit.line - 1].strip())
+        or not _is_sentence(lines[hit.line - 1])
+    ]
 
 
 def _only_tells(shape: Shape, lines: Sequence[str]) -> bool:

@@ -160,3 +160,26 @@ def test_the_title_of_a_report_says_what_happened() -> None:
 )
 def test_other_headings_are_about_errors_in_general(text: str) -> None:
     assert not diagnosed(text).causes
+
+
+TOLD = "With a larger batch we are mainly in the CUDA out of memory, so I lowered it."
+SHOWN = """\
+```
+Traceback (most recent call last):
+  File "/home/lin/train.py", line 12, in <module>
+    import flash_attn
+ModuleNotFoundError: No module named 'flash_attn'
+```
+"""
+
+
+def _of_report(text: str) -> list[str]:
+    found = diagnose([Source("issue.md", data=text.encode())], KNOWN)
+    return [cause.condition for cause in found.causes[:1]]
+
+
+def test_the_exception_that_a_report_shows_counts_before_those_that_it_tells_of() -> None:
+    assert _of_report(f"### Bug\n\n{TOLD}\n\n{SHOWN}") == ["script-module-missing"]
+    shown_too = SHOWN.replace("```\nTrace", "```\ntorch.cuda.OutOfMemoryError: CUDA out of memory. "
+                              "Tried to allocate 2.00 GiB.\nTrace", 1)  # fmt: skip
+    assert _of_report(f"### Bug\n\nThe job stopped.\n\n{shown_too}") == ["gpu-oom"]

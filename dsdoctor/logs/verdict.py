@@ -30,6 +30,7 @@ from dsdoctor.logs.hits import Failure, Scan
 from dsdoctor.logs.knowledge import Answered, Rule
 from dsdoctor.logs.launcher_lines import TERMINATED
 from dsdoctor.logs.marks import FATAL_MARKS
+from dsdoctor.logs.passed_options import passed_option
 from dsdoctor.logs.presentable import presentable
 from dsdoctor.logs.products import package_of
 from dsdoctor.logs.raised import explained, raised_by, releases_of
@@ -166,7 +167,11 @@ def judge(
         expectations=answers,
         decided_by=presentable(decided),
         raised_by=_raised(error, scans) if unknown else None,
-        explained=explained(said) if said is not None else None,
+        explained=explained(said)
+        if said is not None
+        else passed_option(error)
+        if outcome is Outcome.USER_CODE and error is not None
+        else None,
         attempts=_attempts(scans, names) if any(scan.restarts for scan in scans) else (),
         consequences=(
             _consequences(choice, scans, names)

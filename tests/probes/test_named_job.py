@@ -39,7 +39,7 @@ FILES = {
     "/w/ds.json": CONFIG,
     "/w/acc.yaml": ACCELERATE,
     "/w/run.sh": SCRIPT,
-    "/w/two.sh": "torchrun a.py\ntorchrun b.py\n",
+    "/w/two.sh": "if [ $1 ]; then\n  torchrun a.py\nelse\n  torchrun b.py\nfi\n",
     "/w/none.sh": "echo hello\n",
     "/w/sft.yaml": "stage: sft\ndeepspeed: ds.json\n",
     "/w/preset.yaml": "deepspeed: zero2\n",

@@ -26,12 +26,10 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
-    Level,
     Missing,
     Packages,
     Scope,
     ScriptOptions,
-    Signature,
     check,
     fail,
 )
@@ -85,46 +83,3 @@ def options_are_known(options: ScriptOptions, packages: Packages | Missing) -> I
             hint="correct the arguments of the script",
             **evidence,
         )
-
-
-HINT = "correct the arguments of the script: its usage is in the lines above"
-
-_REFUSED = (
-    r"^(?!(?:launch|run|runner)\.py:)(?P<script>[\w.-]{1,100}\.py): error: unrecognized arguments: "
-)
-
-SIGNATURES = (
-    Signature(
-        # a launcher writes the number with `=`, a user rarely
-        pattern=_REFUSED + r"(?:\S.{0,400} )?--(?P<option>local[-_]rank)=\d{1,4}(?: |$)",
-        source="python 3.6-3.14 Lib/argparse.py; deepspeed 0.9-0.19 launcher/launch.py; torch 1.9-2.15 distributed/launch.py",
-        message="the launcher passes `--{option}` to `{script}`, whose parser does not accept it",
-        hint='add `parser.add_argument("--{option}", type=int)` to the script, or start it with `--no_local_rank` (deepspeed) or torchrun, and read the variable LOCAL_RANK',
-        examples=(
-            "finetune.py: error: unrecognized arguments: --local_rank=0",
-            "train.py: error: unrecognized arguments: --local-rank=1 --epochs 3",
-        ),
-        not_examples=(
-            "train.py: error: unrecognized arguments: --local_rank 0",
-            "launch.py: error: unrecognized arguments: --local_rank=0",
-        ),
-        level=Level.CERTAIN,
-    ),
-    Signature(
-        pattern=_REFUSED
-        + r"(?:\S.{0,400} )?--(?P<option>nproc[-_]per[-_]node|rdzv[-_](?:backend|endpoint|id))(?:[ =]|$)",
-        source="python 3.6-3.14 Lib/argparse.py; torch 1.9-2.15 distributed/run.py",
-        message="`{script}` gets `--{option}`, an option of torchrun",
-        hint="put the options of torchrun before the script: what stands after it goes to the script",
-        examples=(
-            "pretrain.py: error: unrecognized arguments: --nproc_per_node 1",
-            "t.py: error: unrecognized arguments: --x --rdzv-backend=c10d",
-            "t.py: error: unrecognized arguments: --rdzv-id",
-        ),
-        not_examples=(
-            "deepspeed: error: unrecognized arguments: --nproc_per_node 1",
-            "run.py: error: unrecognized arguments: --nproc_per_node 1",
-        ),
-        level=Level.CERTAIN,
-    ),
-)

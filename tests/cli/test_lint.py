@@ -156,7 +156,9 @@ def test_a_script_without_a_launch_command_is_no_mistake(tmp_path: Path) -> None
     (tmp_path / "build.sbatch").write_text("#!/bin/bash\n#SBATCH -n 1\nmake -j4\n")
     done = lint(tmp_path, "build.sbatch")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("0 files checked")
+    said, summary = done.stdout.splitlines()
+    assert said == "no launch command in: build.sbatch"
+    assert summary.startswith("0 files checked")
 
 
 def test_the_micro_batch_alone_marks_a_config_in_a_folder(tmp_path: Path) -> None:

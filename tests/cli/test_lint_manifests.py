@@ -72,7 +72,7 @@ def test_ranks_are_compared_with_the_gpus_of_the_container(tmp_path: Path) -> No
     found = lint(tmp_path, pod("[torchrun, --nproc_per_node=8, t.py]"))
     assert [one.condition for one in found] == ["invalid-device-ordinal"]
     assert found[0].status is Status.FAIL
-    assert "its container gets 4 GPUs (`nvidia.com/gpu: 4`)" in found[0].message
+    assert "in this container, but it gets 4 GPUs (`nvidia.com/gpu: 4`)" in found[0].message
     assert found[0].line == 9
 
 

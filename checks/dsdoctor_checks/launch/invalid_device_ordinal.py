@@ -87,7 +87,10 @@ def ranks_have_devices(
     if run.container_gpus is not None and asked > run.container_gpus:
         what = _gpus(run.container_gpus)
         yield _too_many(
-            f"{asked} ranks are requested on this node, but its container gets {what}"
+            f"{asked} ranks are requested in this container, but it gets {what}"
+            f" (`{run.container_gpus_by}`)"
+            if run.manifest
+            else f"{asked} ranks are requested on this node, but its container gets {what}"
             f" (`{run.container_gpus_by}`)",
             _OPTION[kind],
             ranks=asked,

@@ -24,8 +24,6 @@ from dsdoctor.fact_source import Facts
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.judge import JUDGE_SECONDS, Policy, not_judged, unit_findings
 from dsdoctor.lint_accelerate import facts_of
-from dsdoctor.lint_images import NAME as OF_IMAGE
-from dsdoctor.lint_images import image_parts
 from dsdoctor.lint_launches import Part, script_parts
 from dsdoctor.lint_manifests import manifest_parts
 from dsdoctor.model.decode import DecodeError
@@ -59,6 +57,10 @@ _YAML = (".yaml", ".yml")
 _OF_COMMANDS = ("launch", "cluster")
 #: Bytes in which a file that is no text, or is in UTF-16, shows it.
 _FIRST = 400
+#: Names of Dockerfiles: `Dockerfile`, `Dockerfile.gpu`, `train.dockerfile`, `Containerfile`.
+_OF_IMAGE = re.compile(
+    r"(?i)(?:docker|container)file(?:[.-][\w.-]+)?|[\w.-]+\.(?:docker|container)file"
+)
 #: Ends of names of hostfiles.
 _OF_HOSTS = frozenset({"", ".cfg", ".conf", ".hostfile", ".list", ".lst", ".txt"})
 _SLOTS = re.compile(r"^[^\s#]+[ \t]+slots[ \t]*=", re.MULTILINE)
@@ -180,7 +182,10 @@ class Linter:
                     named=named,
                 )
             )
-        if OF_IMAGE.fullmatch(name):
+        if _OF_IMAGE.fullmatch(name):
+            # only they need the readers of pastes
+            from dsdoctor.lint_images import image_parts  # noqa: PLC0415
+
             parts = image_parts(path, text, self.packages, chosen=self.chosen)
             return ("image" if parts or named else "", parts)
         if name.endswith(".deepspeed_env"):

@@ -18,8 +18,6 @@ from dsdoctor.paste.environment import environment_of
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.passages import Passage
 
-#: Names of Dockerfiles: `Dockerfile`, `Dockerfile.gpu`, `train.dockerfile`, `Containerfile`.
-NAME = re.compile(r"(?i)(?:docker|container)file(?:[.-][\w.-]+)?|[\w.-]+\.(?:docker|container)file")
 #: torchrun's own variables for options that only a start of the container can state.
 _LATER = {"PET_MASTER_ADDR": "(set at the start)", "PET_RDZV_ENDPOINT": "(set at the start)"}
 _STARTS = frozenset({"RUN", "CMD", "ENTRYPOINT"})

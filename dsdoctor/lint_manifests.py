@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from dsdoctor import yaml_text
 from dsdoctor.api import LaunchCommand, Packages
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.lint_launches import Part, script_parts
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.config import DsConfig
@@ -16,10 +19,16 @@ from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.command_tables import COUNTING
 from dsdoctor.probes.manifest_jobs import ConfigText, Described, read_manifest
 from dsdoctor.probes.shell_lines import starts_jobs
-from dsdoctor.probes.yaml_commands import commands_in_yaml
+from dsdoctor.probes.yaml_commands import commands_of
 
-#: Words without which a text describes no container of a job.
-_DESCRIBES = ("containers:", "services:", "ConfigMap", "kind: List")
+#: Words without which a text describes no container of a job ...
+_DESCRIBES = lazy("containers:|services:|ConfigMap|kind: List")
+#: ... and without which nothing is judged of a text that starts no job: a resource with a domain,
+#: a job of an operator, a file in a ConfigMap. Most manifests of a project have none.
+_JUDGED = lazy(
+    r"(?<![\w.-])(?!(?:[\w-]+\.)*kubernetes\.io/)[\w-]+(?:\.[\w-]+)+/[\w.-]+[\"']?\s*:"
+    r"|PyTorchJob|MPIJob|ConfigMap"
+)
 #: Files in a ConfigMap that may be read.
 _MOST_FILES = 100
 
@@ -46,23 +55,19 @@ def manifest_parts(
         chosen: the user chose that environment.
         named: the user passed the file by name, so that any manifest counts.
     """
-    described: dict[int, Described] = {}
-    configs: list[ConfigText] = []
     starts = starts_jobs(text)
-    if any(word in text for word in _DESCRIBES):
-        try:
-            containers, configs = read_manifest(text)
-        except ValueError:
-            containers = []
-        described = {one.line: one for one in containers}
+    if not (starts or named or _JUDGED.search(text)):
+        return "", []
+    try:
+        documents = yaml_text.documents(text)
+    except ValueError:
+        return "", []
+    containers, configs = _described(documents) if _DESCRIBES.search(text) else ([], [])
+    described = {one.line: one for one in containers}
     parts: list[Part] = []
     told: set[int] = set()
     if starts:
-        try:
-            found = list(commands_in_yaml(text))
-        except ValueError:
-            found = []
-        for before, command, holder in found:
+        for before, command, holder in commands_of(documents):
             own = script_parts(path, command, packages, chosen=chosen)
             one = described.get(holder)
             for part in own:
@@ -76,6 +81,13 @@ def manifest_parts(
     for config in configs[:_MOST_FILES]:
         parts += (_moved(part, config.before) for part in read(config.name, config.text))
     return ("manifest" if parts or (named and (described or configs)) else ""), parts
+
+
+def _described(documents: Sequence[Any]) -> tuple[list[Described], list[ConfigText]]:
+    try:
+        return read_manifest(documents)
+    except ValueError:  # their commands are read all the same
+        return [], []
 
 
 def _moved(part: Part, before: int) -> Part:

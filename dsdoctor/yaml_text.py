@@ -6,8 +6,9 @@ alias may refer to its own parent. Parsing takes 5 µs a character, so a documen
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 #: Characters; a larger YAML is not a configuration.
@@ -39,7 +40,23 @@ def load(text: str) -> Any:
     """
     import yaml  # noqa: PLC0415  # only for YAML
 
-    return _parsed(text, yaml.safe_load)
+    with _refused(text):
+        found = yaml.safe_load(text)
+    _count(found)
+    return found
+
+
+def documents(text: str) -> list[Any]:
+    """The documents of a text as nodes, which know their lines; `values` makes values of them.
+
+    Raises:
+        NotYamlError, ValueError: as `load`, but for what a document contains once expanded.
+    """
+    import yaml  # noqa: PLC0415  # only for YAML
+
+    with _refused(text):
+        found = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+    return [node for node in found if node is not None]
 
 
 class Mapping(dict[Any, Any]):
@@ -54,28 +71,27 @@ class Mapping(dict[Any, Any]):
     below: dict[Any, int]
 
 
-def load_all(text: str) -> list[Any]:
-    """Parses every document of a text; each mapping is a `Mapping`, which knows its lines.
+def values(nodes: Iterable[Any]) -> list[Any]:
+    """The values of documents; each mapping is a `Mapping`, which knows its lines.
 
     Raises:
         NotYamlError, ValueError: as `load`.
     """
-    import yaml  # noqa: PLC0415  # only for YAML
-
-    found = _parsed(
-        text,
-        lambda written: list(yaml.load_all(written, Loader=_placing_loader())),
-    )
-    return list(found)
+    with _refused():
+        found = [_placing_constructor()().construct_document(node) for node in nodes]
+    _count(found)
+    return found
 
 
-def _parsed(text: str, parse: Callable[[str], Any]) -> Any:
+@contextlib.contextmanager
+def _refused(text: str = "") -> Iterator[None]:
+    """Refuses a text that is too long, and says in one way what YAML's reader rejects."""
     if len(text) > LONGEST:
         raise ValueError(f"it has more than {LONGEST} characters")
     import yaml  # noqa: PLC0415  # only for YAML
 
     try:
-        found = parse(text)
+        yield
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         said = " ".join(str(error.problem or error.context).split())
@@ -84,18 +100,16 @@ def _parsed(text: str, parse: Callable[[str], Any]) -> Any:
         raise NotYamlError(str(error).partition("\n")[0]) from None
     except RecursionError as error:
         raise ValueError(str(error)) from None
-    _count(found)
-    return found
 
 
 @functools.cache
-def _placing_loader() -> Any:
-    import yaml  # noqa: PLC0415  # only for YAML
+def _placing_constructor() -> Any:
+    from yaml.constructor import SafeConstructor  # noqa: PLC0415  # only for YAML
 
-    class Loader(yaml.SafeLoader):
-        """The safe loader, with the place of each mapping."""
+    class Constructor(SafeConstructor):
+        """The safe constructor, with the place of each mapping."""
 
-    def construct(loader: Any, node: Any) -> Any:
+    def construct(constructor: Any, node: Any) -> Any:
         found = Mapping()
         found.line = node.start_mark.line + 1
         found.below = {
@@ -105,10 +119,10 @@ def _placing_loader() -> Any:
             if isinstance(key.value, str)
         }
         yield found
-        found.update(loader.construct_mapping(node))
+        found.update(constructor.construct_mapping(node))
 
-    Loader.add_constructor("tag:yaml.org,2002:map", construct)
-    return Loader
+    Constructor.add_constructor("tag:yaml.org,2002:map", construct)
+    return Constructor
 
 
 def _count(value: Any) -> None:

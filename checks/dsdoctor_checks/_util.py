@@ -499,3 +499,22 @@ def node_count(
         counts.append(command.num_nodes or 1)
     said = (variable(env, name) or "" for name in ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"))
     return max(*counts, *(whole(text) or 1 for text in said))
+
+
+#: The option of each launcher for the number of nodes, and those for ranks on each.
+NODE_OPTION = {
+    "torchrun": "--nnodes",
+    "accelerate": "--num_machines",
+    "deepspeed": "--num_nodes",
+}
+RANK_OPTIONS = frozenset({"nproc_per_node", "num_gpus", "num_accelerators", "num_processes"})
+
+
+def ranks_of_mpirun(command: LaunchCommand) -> int | None:
+    """How many ranks mpirun is to start; None = not stated, or not a number.
+
+    >>> ranks_of_mpirun(LaunchCommand(launcher="mpirun", outer={"np": "8"}))
+    8
+    """
+    given = next((command.outer[name] for name in ("np", "n", "c") if name in command.outer), "")
+    return whole(given)

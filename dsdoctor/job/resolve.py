@@ -69,7 +69,11 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
     used = _devices(parsed, host, run.cwd)
     text, trainer = _script_of(parsed, host, run.cwd), posixpath.basename(parsed.program)
     container = _container(words, host, run.cwd)
-    selected = of_command(words, host, run.cwd) or activated or of_active(words, host)
+    selected = (
+        None
+        if container
+        else of_command(words, host, run.cwd) or activated or of_active(words, host)
+    )
     here = not (container or followed or batch) and parsed.argv[:1] == (parsed.program,)
     group = process_group(text) if here else None
     gpus, gpus_by = gpus_of(words) or (run.container_gpus, run.container_gpus_by)
@@ -80,8 +84,8 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
         carriage_return=cut,
         unset=unset,
         not_followed=reason,
-        environment=selected.path if selected and not container else "",
-        environment_by=selected.why if selected and not container else "",
+        environment=selected.path if selected else "",
+        environment_by=selected.why if selected else "",
         batch=batch,
         batch_refused=submitted.refused,
         batch_folder=submitted.folder,

@@ -285,18 +285,24 @@ def take_out_quotations(scan: Scan, data: bytes) -> None:
     scan.errors = [error for error in scan.errors if _stands_in_output(error.line, lines)]
 
 
-def _leave_what_is_only_told(scan: Scan, lines: Sequence[str]) -> None:
-    """Removes failures that sentences mention, if a quoted exception shows the one at hand.
-
-    Who reports an error often tells of others that they had before, or that they avoid.
-    """
-    fenced: set[int] = set()
+def _fenced(lines: Sequence[str]) -> set[int]:
+    """The numbers of the lines in fenced blocks."""
+    found: set[int] = set()
     inside = False
     for number, line in enumerate(lines, 1):
         if _FENCE.match(line):
             inside = not inside
         elif inside:
-            fenced.add(number)
+            found.add(number)
+    return found
+
+
+def _leave_what_is_only_told(scan: Scan, lines: Sequence[str]) -> None:
+    """Removes failures that sentences mention, if a quoted exception shows the one at hand.
+
+    Who reports an error often tells of others that they had before, or that they avoid.
+    """
+    fenced = _fenced(lines)
     if not any(e.line in fenced and not is_echo(e) for e in scan.errors):
         return
     printed = {error.line for error in scan.errors}

@@ -30,7 +30,6 @@ from dsdoctor.logs.hits import Failure, Scan
 from dsdoctor.logs.knowledge import Answered, Rule
 from dsdoctor.logs.launcher_lines import TERMINATED
 from dsdoctor.logs.marks import FATAL_MARKS
-from dsdoctor.logs.passed_options import passed_option
 from dsdoctor.logs.presentable import presentable
 from dsdoctor.logs.products import package_of
 from dsdoctor.logs.raised import explained, raised_by, releases_of
@@ -55,6 +54,7 @@ from dsdoctor.model.diagnosis import (
     Consequence,
     Diagnosis,
     Expectation,
+    Explained,
     Line,
     Outcome,
     RaisedBy,
@@ -167,11 +167,7 @@ def judge(
         expectations=answers,
         decided_by=presentable(decided),
         raised_by=_raised(error, scans) if unknown else None,
-        explained=explained(said)
-        if said is not None
-        else passed_option(error)
-        if outcome is Outcome.USER_CODE and error is not None
-        else None,
+        explained=_explained(said, outcome, error),
         attempts=_attempts(scans, names) if any(scan.restarts for scan in scans) else (),
         consequences=(
             _consequences(choice, scans, names)
@@ -182,6 +178,17 @@ def judge(
 
 
 # Few logs need the following, so their modules are imported only then.
+
+
+def _explained(said: Answered | None, outcome: Outcome, error: Error | None) -> Explained | None:
+    """What is known of an error without a condition: from the index, or of a launcher's option."""
+    if said is not None:
+        return explained(said)
+    if outcome is not Outcome.USER_CODE or error is None:
+        return None
+    from dsdoctor.logs.passed_options import passed_option  # noqa: PLC0415
+
+    return passed_option(error)
 
 
 def _answers(

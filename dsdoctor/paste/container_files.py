@@ -21,16 +21,19 @@ from dsdoctor.paste.passages import Passage
 from dsdoctor.paste.placeholders import is_placeholder
 from dsdoctor.paste.statements import Statements
 from dsdoctor.probes.container_specs import (
-    SHM,
     as_list,
+    compose_devices,
     compose_gpus,
     compose_size,
     compose_variables,
     cpu_count,
-    gpu_count,
+    has_own_ipc,
+    limited_gpus,
     mapping,
+    pod_variables,
     pods_in,
     quantity,
+    shm_volumes,
     words_of,
 )
 from dsdoctor.probes.environment import allowed
@@ -121,12 +124,6 @@ def of_pod(values: dict[str, Any], pod: dict[str, Any], lines: tuple[Line, ...])
         lines: those that state it.
     """
     limits = mapping(mapping(values.get("resources")).get("limits"))
-    variables = {
-        str(item["name"]): item["value"]
-        for item in as_list(values.get("env"))
-        if isinstance(item, dict) and isinstance(item.get("value"), str) and "name" in item
-    }
-    counts = [(key, whole) for key, value in limits.items() if (whole := gpu_count(key, value))]
     resources: dict[str, tuple[int | None, str]] = {}
     memory, cpus = quantity(limits.get("memory")), cpu_count(limits.get("cpu"))
     if memory:
@@ -139,19 +136,15 @@ def of_pod(values: dict[str, Any], pod: dict[str, Any], lines: tuple[Line, ...])
     return Container(
         lines=lines,
         words=(*words_of(values.get("command")), *words_of(values.get("args"))),
-        variables=variables,
-        gpus=(counts[0][1], f"{counts[0][0]}: {counts[0][1]}") if len(counts) == 1 else None,
+        variables=pod_variables(values),
+        gpus=limited_gpus(values),
         resources=resources,
     )
 
 
 def _shared_memory(values: dict[str, Any], pod: dict[str, Any]) -> int | None:
     """The size of a /dev/shm of its own; None if the manifest does not limit it."""
-    mounted = [
-        mount.get("name")
-        for mount in as_list(values.get("volumeMounts"))
-        if isinstance(mount, dict) and str(mount.get("mountPath", "")).rstrip("/") == SHM
-    ]
+    mounted = shm_volumes(values)
     for volume in as_list(pod.get("volumes")):
         if isinstance(volume, dict) and mounted == [volume.get("name")]:
             folder = mapping(volume.get("emptyDir"))
@@ -173,20 +166,18 @@ def _of_compose(values: dict[str, Any], lines: tuple[Line, ...]) -> Container:
         resources["memory_limit_bytes"] = (memory, f"{key}:")
     if cpus:
         resources["cpus_usable"] = (cpus, "cpus:")
-    own = str(values.get("ipc", "private")) in ("private", "shareable")
     shared = compose_size(values.get("shm_size"))
-    if shared and own:
+    if shared and has_own_ipc(values):
         resources["shm_total_bytes"] = (shared, "shm_size:")
     for name, limit in mapping(values.get("ulimits")).items():
         soft = limit.get("soft") if isinstance(limit, dict) else limit
         if name in _LIMITS and isinstance(soft, int):
             resources[_LIMITS[name]] = (None if soft < 0 else soft, f"{name}:")
-    devices = as_list(mapping(deploy.get("reservations")).get("devices"))
     return Container(
         lines=lines,
         words=(*words_of(values.get("entrypoint")), *words_of(values.get("command"))),
         variables=compose_variables(values.get("environment")),
-        gpus=compose_gpus([*devices, *as_list(values.get("gpus"))]),
+        gpus=compose_gpus(compose_devices(values)),
         resources=resources,
         runtime=str(values.get("runtime") or ""),
     )

@@ -63,6 +63,33 @@ def gpu_count(key: str, value: Any) -> int | None:
     return int(text) if _GPU.match(key) and re.fullmatch(r"[1-9]\d{0,3}", text) else None
 
 
+def limited_gpus(values: Mapping[str, Any]) -> tuple[int, str] | None:
+    """How many GPUs a container gets at most, and the setting; None = not stated."""
+    limits = mapping(mapping(values.get("resources")).get("limits"))
+    counts = [
+        (key, whole) for key, value in limits.items() if (whole := gpu_count(str(key), value))
+    ]
+    return (counts[0][1], f"{counts[0][0]}: {counts[0][1]}") if len(counts) == 1 else None
+
+
+def pod_variables(values: Mapping[str, Any]) -> dict[str, str]:
+    """The variables of a container to which its manifest gives a value."""
+    return {
+        str(item["name"]): item["value"]
+        for item in as_list(values.get("env"))
+        if isinstance(item, dict) and isinstance(item.get("value"), str) and "name" in item
+    }
+
+
+def shm_volumes(values: Mapping[str, Any]) -> list[Any]:
+    """The names of the volumes that a container mounts at /dev/shm."""
+    return [
+        mount.get("name")
+        for mount in as_list(values.get("volumeMounts"))
+        if isinstance(mount, dict) and str(mount.get("mountPath", "")).rstrip("/") == SHM
+    ]
+
+
 def quantity(value: Any) -> int | None:
     """Bytes of a quantity of Kubernetes; None for what is none.
 
@@ -92,6 +119,18 @@ def compose_gpus(devices: Sequence[Any]) -> tuple[int, str] | None:
     if type(count) is int and count > 0:
         return count, f"count: {count}"
     return (len(ids), f"device_ids: {ids}") if isinstance(ids, list) and ids else None
+
+
+def compose_devices(values: Mapping[str, Any]) -> list[Any]:
+    """The devices that a service reserves, in either form."""
+    resources = mapping(mapping(values.get("deploy")).get("resources"))
+    reserved = as_list(mapping(resources.get("reservations")).get("devices"))
+    return [*reserved, *as_list(values.get("gpus"))]
+
+
+def has_own_ipc(values: Mapping[str, Any]) -> bool:
+    """Whether a service has a /dev/shm of its own."""
+    return str(values.get("ipc", "private")) in ("private", "shareable")
 
 
 def compose_size(value: Any) -> int | None:

@@ -21,6 +21,7 @@ from dsdoctor.probes.model_files import (
     sentencepiece_file,
 )
 from dsdoctor.probes.module_files import missing_module, module_of, unfound_module
+from dsdoctor.probes.shell_words import SYNTAX
 from dsdoctor.probes.yaml_files import hub_home
 from dsdoctor.scripts.hub_names import OF_HUB
 
@@ -35,8 +36,6 @@ _SHELL = (
 #: Endings of the files that are looked for.
 _SCRIPTS = (".py", ".sh", ".bash", ".slurm", ".sbatch", ".sub", ".job")
 _SHELLS = re.compile(r"(?:ba|da|z|k)?sh")
-#: Syntax that only a shell understands: the command is then more than its first program.
-_SYNTAX = re.compile(r"[;&|<>`$*?~(){}]")
 #: Options of trainers for the model (transformers' examples, LLaMA-Factory, FastChat, axolotl).
 MODELS = ("model_name_or_path", "pretrained_model_name_or_path", "base_model", "model_path")
 #: Options that name the model below an adapter.
@@ -61,7 +60,7 @@ def _shell_decides(command: LaunchCommand) -> bool:
     The script's own arguments do not count: JSON contains brackets.
     """
     own = command.argv[: len(command.argv) - len(command.script_args)]
-    if any(_SYNTAX.search(word) for word in own):
+    if any(SYNTAX.search(word) for word in own):
         return True
     return any(_OPERATOR.fullmatch(word) for word in command.script_args)
 
@@ -241,7 +240,7 @@ def _resumed(host: Host, command: LaunchCommand, run: RunNeeds) -> str | None:
         return _newest(host, command, run)
     if given.lower() in {"", *_CHOICES} or given.startswith("-") or _is_elsewhere(command, run):
         return None
-    if _SYNTAX.search(given) or "://" in given:
+    if SYNTAX.search(given) or "://" in given:
         return None
     if "/" not in given and not _exists(host, posixpath.join(run.cwd, given)):
         return None
@@ -285,7 +284,7 @@ def model_of(command: LaunchCommand, run: RunNeeds) -> str | None:
     """
     swift = posixpath.basename(command.program) == "swift"
     model = _option(command, run, *MODELS, *(("model",) if swift else ()))
-    return None if not model or model.startswith("-") or _SYNTAX.search(model) else model
+    return None if not model or model.startswith("-") or SYNTAX.search(model) else model
 
 
 def _option(command: LaunchCommand, run: RunNeeds, *names: str) -> str:

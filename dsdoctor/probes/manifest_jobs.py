@@ -13,7 +13,7 @@ kubeflow mpi-operator v2beta1 (validation.go, default.go); JobSet 0.2 to 0.8; Vo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,11 +23,15 @@ from dsdoctor.model.facts.run import ManifestContainer
 from dsdoctor.probes.container_specs import (
     SHM,
     as_list,
+    compose_devices,
     compose_gpus,
     compose_variables,
-    gpu_count,
+    has_own_ipc,
+    limited_gpus,
     mapping,
+    pod_variables,
     pods_in,
+    shm_volumes,
 )
 
 #: Resources that are no device for computing.
@@ -98,15 +102,15 @@ class _Role(NamedTuple):
     variables: dict[str, str] = {}
 
 
-def read_manifest(text: str) -> tuple[list[Described], list[ConfigText]]:
-    """The containers of a text, and the files in its ConfigMaps.
+def read_manifest(documents: Sequence[Any]) -> tuple[list[Described], list[ConfigText]]:
+    """The containers in documents (`yaml_text.documents`), and the files in their ConfigMaps.
 
     Raises:
-        ValueError: it is not YAML, or too large.
+        ValueError: they are too large once expanded, or have a tag that is not known.
     """
     found: list[Described] = []
     configs: list[ConfigText] = []
-    for document in yaml_text.load_all(text):
+    for document in yaml_text.values(documents):
         if not isinstance(document, yaml_text.Mapping):
             continue
         if isinstance(document.get("services"), dict):
@@ -235,7 +239,7 @@ def _mpi_roles(spec: Mapping[str, Any], job: ManifestContainer) -> Iterator[_Rol
     roles = mapping(spec.get("mpiReplicaSpecs"))
     worker, launcher = mapping(roles.get("Worker")), mapping(roles.get("Launcher"))
     gpus = [
-        _gpus(mapping(one.get("resources")))
+        limited_gpus(one)
         for pod in pods_in(worker)
         for one in as_list(pod["containers"])
         if isinstance(one, dict)
@@ -264,11 +268,6 @@ def _container(values: Any, pod: Mapping[str, Any], role: _Role, *, annotated: b
     job = role.job
     resources = mapping(values.get("resources"))
     limits, requests = _devices(resources.get("limits")), _devices(resources.get("requests"))
-    variables = role.variables | {
-        str(item["name"]): item["value"]
-        for item in as_list(values.get("env"))
-        if isinstance(item, dict) and isinstance(item.get("value"), str) and "name" in item
-    }
     container = msgspec.structs.replace(
         job,
         name=str(values.get("name") or ""),
@@ -285,15 +284,8 @@ def _container(values: Any, pod: Mapping[str, Any], role: _Role, *, annotated: b
         shm=_shm(values, pod) or (_SHM_ANNOTATION if annotated else ""),
         refused=(*job.refused, *_refused_devices(limits, requests)),
     )
-    return Described(values.line, container, _gpus(resources), variables)
-
-
-def _gpus(resources: Mapping[str, Any]) -> tuple[int, str] | None:
-    limits = mapping(resources.get("limits"))
-    counts = [
-        (key, whole) for key, value in limits.items() if (whole := gpu_count(str(key), value))
-    ]
-    return (counts[0][1], f"{counts[0][0]}: {counts[0][1]}") if len(counts) == 1 else None
+    variables = role.variables | pod_variables(values)
+    return Described(values.line, container, limited_gpus(values), variables)
 
 
 def _devices(values: Any) -> dict[str, str]:
@@ -323,10 +315,7 @@ def _refused_devices(limits: Mapping[str, str], requests: Mapping[str, str]) -> 
 def _shm(values: Mapping[str, Any], pod: Mapping[str, Any]) -> str:
     if pod.get("hostIPC") is True:
         return "hostIPC"
-    for mount in as_list(values.get("volumeMounts")):
-        if isinstance(mount, dict) and str(mount.get("mountPath", "")).rstrip("/") == SHM:
-            return f"volume {mount.get('name')}"
-    return ""
+    return next((f"volume {name}" for name in shm_volumes(values)), "")
 
 
 def _whole(value: Any) -> int | None:
@@ -342,11 +331,7 @@ def _of_compose(services: Mapping[str, Any]) -> Iterator[Described]:
     for name, values in services.items():
         if not isinstance(values, yaml_text.Mapping):
             continue
-        deploy = mapping(mapping(values.get("deploy")).get("resources"))
-        devices = [
-            *as_list(mapping(deploy.get("reservations")).get("devices")),
-            *as_list(values.get("gpus")),
-        ]
+        devices = compose_devices(values)
         given = compose_variables(values.get("environment"))
         has_devices = bool(
             devices
@@ -375,9 +360,8 @@ def _of_compose(services: Mapping[str, Any]) -> Iterator[Described]:
 def _compose_shm(values: Mapping[str, Any]) -> str:
     if "shm_size" in values:
         return f"shm_size: {values['shm_size']}"
-    ipc = str(values.get("ipc", "private"))
-    if ipc not in ("private", "shareable"):
-        return f"ipc: {ipc}"
+    if not has_own_ipc(values):
+        return f"ipc: {values['ipc']}"
     mounts = [*as_list(values.get("volumes")), values.get("tmpfs")]
     if SHM in str(mounts):
         return "a volume"

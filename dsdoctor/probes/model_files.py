@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import posixpath
-import re
 
 from dsdoctor.api import LaunchCommand, RunNeeds
 from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.probes.shell_words import SYNTAX
 
-#: Syntax that only a shell understands: the command is then more than its first program.
-_SYNTAX = re.compile(r"[;&|<>`$*?~(){}]")
 #: Weights of a model as transformers looks for them: a file, else its index, first those of
 #: safetensors (4.30 to 5.24 modeling_utils.py, 2026-11-30).
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
@@ -46,7 +44,7 @@ def checkpoint_loaded(host: Host, command: LaunchCommand, run: RunNeeds) -> str 
         return None
     given = dict(command.script_options()).get(option_of_checkpoint(tree), "")
     given = given or folder_of_checkpoint(tree)
-    return None if not given or given.startswith("-") or _SYNTAX.search(given) else given
+    return None if not given or given.startswith("-") or SYNTAX.search(given) else given
 
 
 def has_weights(host: Host, folder: str) -> bool:

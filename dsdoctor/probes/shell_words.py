@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 #: Placeholder for what a shell computes, while a line is split into words; not a valid name.
 COMPUTED = "${\N{HORIZONTAL ELLIPSIS}}"
+#: Syntax that only a shell understands: the command is then more than its first program.
+SYNTAX = re.compile(r"[;&|<>`$*?~(){}]")
 #: A shell, which also runs the text after `-c`.
 SHELL = re.compile(r"(?:ba|z|da|k)?sh")
 #: Words between commands.

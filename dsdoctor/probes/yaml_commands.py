@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 #: Keys whose values are text for a shell, or a list of such lines.
@@ -36,28 +36,22 @@ class YamlCommand(NamedTuple):
     holder: int
 
 
-def commands_in_yaml(text: str) -> Iterator[YamlCommand]:
-    r"""Texts for a shell.
+def commands_of(documents: Sequence[Any]) -> Iterator[YamlCommand]:
+    r"""Texts for a shell in documents (`yaml_text.documents`).
 
-    >>> list(commands_in_yaml("jobs:\n  a:\n    run: |\n      torchrun t.py\n"))
+    >>> from dsdoctor.yaml_text import documents
+    >>> list(commands_of(documents("jobs:\n  a:\n    run: |\n      torchrun t.py\n")))
     [YamlCommand(before=3, text='torchrun t.py\n', holder=3)]
-    >>> list(commands_in_yaml("spec:\n  command: [torchrun]\n  args: ['t.py']\n"))
+    >>> list(commands_of(documents("spec:\n  command: [torchrun]\n  args: ['t.py']\n")))
     [YamlCommand(before=1, text='torchrun t.py', holder=2)]
-
-    Raises:
-        ValueError: it is not YAML.
     """
     import yaml  # noqa: PLC0415  # only for YAML
 
-    try:
-        documents = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ValueError(str(error)) from None
-    rest: list[Any] = documents[::-1]
+    rest: list[Any] = [*documents][::-1]
     seen: set[int] = set()
     while rest and len(seen) < _MOST_NODES:
         node = rest.pop()
-        if node is None or id(node) in seen:  # an alias
+        if id(node) in seen:  # an alias
             continue
         seen.add(id(node))
         if isinstance(node, yaml.SequenceNode):

@@ -14,8 +14,9 @@ from dsdoctor.probes.command_line import parse_command
 from dsdoctor.probes.shell_lines import launches, not_followed
 from dsdoctor.probes.shell_programs import without_carrier
 from dsdoctor.probes.shell_words import masked, plain
-from dsdoctor.probes.yaml_commands import commands_in_yaml
+from dsdoctor.probes.yaml_commands import commands_of
 from dsdoctor.testing import FakeHost
+from dsdoctor.yaml_text import documents
 
 #: Names of launchers that are no command.
 NO_JOB = [
@@ -360,7 +361,7 @@ task:
 def test_commands_in_yaml_have_their_lines() -> None:
     found = [
         f"{before + job.line} {' '.join(job.words)}"
-        for before, text, _ in commands_in_yaml(MANIFEST)
+        for before, text, _ in commands_of(documents(MANIFEST))
         for job in launches(text)
     ]
     assert sorted(found) == sorted(
@@ -373,7 +374,7 @@ def test_aliases_in_yaml_are_read_once() -> None:
     bomb = "a0: &a0 [torchrun]\n" + "".join(
         f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30)
     )
-    assert list(commands_in_yaml(f"{bomb}run: torchrun t.py\n")) == [(30, "torchrun t.py", 1)]
+    assert list(commands_of(documents(f"{bomb}run: torchrun t.py\n"))) == [(30, "torchrun t.py", 1)]
 
 
 def test_a_program_that_may_be_empty_starts_nothing() -> None:

@@ -32,6 +32,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
+from dsdoctor_checks._util import NODE_OPTION, RANK_OPTIONS
 
 from ._slurm import gpus_asked, nodes_of
 
@@ -48,7 +49,6 @@ _RANKS = {
     "accelerate": "--num_processes",
     "deepspeed": "--num_gpus",
 }
-_NODES = {"torchrun": "--nnodes", "accelerate": "--num_machines", "deepspeed": "--num_nodes"}
 
 
 @check(CONDITION)
@@ -64,8 +64,7 @@ def request_fits_command(command: LaunchCommand, run: RunNeeds) -> Iterator[Find
 
 def _gpus(command: LaunchCommand, run: RunNeeds, launcher: str) -> Iterator[Finding]:
     asked, ranks = gpus_asked(run.batch), command.num_gpus
-    given = {"nproc_per_node", "num_gpus", "num_accelerators", "num_processes"}
-    if asked is None or ranks is None or not given & command.options.keys():
+    if asked is None or ranks is None or not RANK_OPTIONS & command.options.keys():
         return
     if "exclusive" in run.batch:  # all GPUs of its nodes, however many it asks for (sbatch(1))
         return
@@ -85,7 +84,7 @@ def _gpus(command: LaunchCommand, run: RunNeeds, launcher: str) -> Iterator[Find
 
 def _nodes(command: LaunchCommand, run: RunNeeds, launcher: str) -> Iterator[Finding]:
     asked, used = nodes_of(command.outer) or nodes_of(run.batch), command.num_nodes
-    option = _NODES[launcher]
+    option = NODE_OPTION[launcher]
     if asked is None:
         return
     evidence = {"nodes": asked, "used": used, "launcher": launcher}

@@ -34,7 +34,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._util import amount
+from dsdoctor_checks._util import NODE_OPTION, RANK_OPTIONS, amount, ranks_of_mpirun
 
 CONDITION = Condition(
     "manifest-request-mismatch",
@@ -43,9 +43,8 @@ CONDITION = Condition(
     since="0.1",
     leads_to=("invalid-device-ordinal", "rendezvous-timeout"),
 )
-#: The option for the number of nodes, and for ranks on each.
-_NODES = {"torchrun": "--nnodes", "accelerate": "--num_machines"}
-_RANKS = frozenset({"nproc_per_node", "num_gpus", "num_accelerators", "num_processes"})
+#: Launchers that start ranks on their own node only.
+_OWN_NODE = frozenset({"accelerate", "torchrun"})
 #: Kinds whose pods make one run; those of a Job may also try different settings.
 _TOGETHER = frozenset({"JobSet", "PyTorchJob", "Volcano Job"})
 #: Options of Open MPI that let it start more ranks than slots.
@@ -127,7 +126,7 @@ def _ranks(
         gpus is None
         or _launcher(command) != "torchrun"
         or command.inner
-        or _RANKS & command.options.keys()
+        or RANK_OPTIONS & command.options.keys()
     ):
         return
     if container.ranks is not None and container.ranks > gpus:
@@ -152,9 +151,9 @@ def _ranks(
 
 def _nodes(command: LaunchCommand, container: ManifestContainer) -> Iterator[Finding]:
     launcher, pods = _launcher(command), container.pods
-    if pods is None or launcher not in _NODES or command.inner:
+    if pods is None or launcher not in _OWN_NODE or command.inner:
         return
-    option, used = _NODES[launcher], command.num_nodes
+    option, used = NODE_OPTION[launcher], command.num_nodes
     stated = command.options.get(option[2:], "")
     evidence = {"pods": pods, "nodes": used, "launcher": launcher}
     apart = (
@@ -204,8 +203,7 @@ def _slots(command: LaunchCommand, container: ManifestContainer) -> Iterator[Fin
             slots=slots,
             gpus=container.worker_gpus,
         )
-    text = command.outer.get("np") or command.outer.get("n") or command.outer.get("c") or ""
-    asked = int(text) if text.isdecimal() and len(text) < 7 else None  # noqa: PLR2004
+    asked = ranks_of_mpirun(command)
     if asked is None or any(name in command.outer for name in _OVERSUBSCRIBE):
         return
     if asked > workers * slots:

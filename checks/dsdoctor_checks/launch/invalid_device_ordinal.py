@@ -37,9 +37,8 @@ from dsdoctor.api import (
     skip,
     visible_count,
     warn,
-    whole,
 )
-from dsdoctor_checks._util import hosts_may_be_listed, may_be_set
+from dsdoctor_checks._util import hosts_may_be_listed, may_be_set, ranks_of_mpirun
 
 CONDITION = Condition("invalid-device-ordinal", id="DSD1205", scope=Scope.JOB, since="0.1")
 
@@ -151,8 +150,7 @@ def _of_mpirun(
     DeepSpeed and torch scripts select a device by the rank's number on its host. A script of
     another kind may share them, so that only a script with DeepSpeed's options is sure to fail.
     """
-    given = [command.outer[name] for name in ("np", "n", "c") if name in command.outer]
-    count = whole(given[0]) if given else None
+    count = ranks_of_mpirun(command)
     elsewhere = any(may_be_set(environment, name) for name in _ALLOCATED)
     if count is None or elsewhere or _PLACED & command.outer.keys():
         return

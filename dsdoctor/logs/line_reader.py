@@ -227,10 +227,9 @@ class LineReader:
         That is done once for a stretch of lines, as only a few exceptions of a flood are kept.
         """
         errors, found = self.traces.errors, self.traces.found
-        for one in self._unplaced:
+        for one in self._unplaced:  # as many as are kept at most, so each is still there
             place = len(errors) - 1 - (found - one.found)
-            if place >= 0:
-                errors[place] = self._placed(errors[place], window, one)
+            errors[place] = self._placed(errors[place], window, one)
         self._unplaced.clear()
 
     def _placed(self, error: Error, window: Window, at: _Unplaced) -> Error:

@@ -100,7 +100,7 @@ def test_ranks_are_compared_with_the_gpus_of_the_container(tmp_path: Path) -> No
         pytest.param(pod("[python, t.py]", 'nvidia.com/gpu: "4.0"'), id="a whole number"),
         pytest.param(pod("[python, t.py]", 'nvidia.com/gpu: "<gpus>"'), id="to be filled in"),
         pytest.param(
-            pod("[python, t.py]", "kubernetes.io/batch-cpu: 4k").replace("limits", "requests"),
+            pod("[torchrun, t.py]", "kubernetes.io/batch-cpu: 4000").replace("limits", "requests"),
             id="a resource of Kubernetes",
         ),
         pytest.param(

@@ -17,6 +17,7 @@ from dsdoctor.model import partial
 from dsdoctor.model.condition import Limits
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.gpu import Gpus
+from dsdoctor.model.facts.machine import Environment
 from dsdoctor.model.facts.python import Patient
 from dsdoctor.model.facts.run import RunNeeds, Scope
 from dsdoctor.model.finding import Finding, Status
@@ -291,12 +292,15 @@ def _numbers_of_gpus(facts: Facts) -> dict[int, int]:
 def _with_sources(findings: list[Finding], seen: partial.Watch, facts: Facts) -> Iterator[Finding]:
     """Findings about a partial machine, with their lines; an `ok` without evidence is a skip."""
     numbers = _numbers_of_gpus(facts) if seen.sources else {}
+    pasted = facts.snapshot.sources if isinstance(facts.snapshot, Snapshot) else {}
+    variables = pasted.get(Environment.key(), {})
     for finding in findings:
         if seen.open and finding.status is Status.OK:
             yield Finding(status=Status.SKIP, message=f"`{seen.open}` is not stated")
             continue
         is_problem = finding.status in (Status.WARN, Status.FAIL)
-        stated = _stated_at(finding, seen, numbers) if seen.sources and is_problem else []
+        known = is_problem and (seen.sources or variables)
+        stated = _stated_at(finding, seen, numbers, variables) if known else []
         if not stated:
             yield finding
             continue
@@ -304,10 +308,25 @@ def _with_sources(findings: list[Finding], seen: partial.Watch, facts: Facts) ->
         yield msgspec.structs.replace(finding, evidence=evidence)
 
 
+def _names_in(evidence: Mapping[str, Any]) -> Iterator[str]:
+    """What may be the name of a variable in the evidence of a finding."""
+    for value in evidence.values():
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            yield from value
+
+
 def _stated_at(
-    finding: Finding, seen: partial.Watch, numbers: Mapping[int, int]
+    finding: Finding,
+    seen: partial.Watch,
+    numbers: Mapping[int, int],
+    variables: Mapping[str, partial.Source],
 ) -> list[dict[str, Any]]:
-    """The lines that support a finding; if it is about some GPUs, without those of the others."""
+    """The lines that support a finding; if it is about some GPUs, without those of the others.
+
+    A check that goes through all variables reads none by its name; those that it reports count.
+    """
     value = finding.evidence.get("gpu", finding.evidence.get("gpus"))
     about = value if isinstance(value, list) else [value]
     about_gpus = bool(about) and all(isinstance(number, int) for number in about)
@@ -323,6 +342,9 @@ def _stated_at(
                 continue
         if at.line:
             lines.add((at.line, at.reader, at.text))
+    for name in _names_in(finding.evidence):
+        if (stated := variables.get(f"variables.{name}")) and stated.line:
+            lines.add((stated.line, stated.reader, stated.text))
     return [{"line": line, "reader": reader, "text": text} for line, reader, text in sorted(lines)]
 
 

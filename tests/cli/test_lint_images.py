@@ -52,7 +52,9 @@ def test_commands_are_judged_at_their_step(tmp_path: Path, step: str) -> None:
 
 def test_variables_of_an_image_are_judged(tmp_path: Path) -> None:
     text = f"{RUNTIME}ENV NCCL_P2P_DISABL=1\nCMD torchrun train.py\n"
-    assert [row[:2] for row in found(tmp_path, text)] == [(Status.WARN, "nccl-unknown-variable")]
+    assert found(tmp_path, text) == [(Status.WARN, "nccl-unknown-variable", 2)]
+    switch = f"{RUNTIME}CMD torchrun train.py\nENV NCCL_P2P_DISABLE=1\n"
+    assert found(tmp_path, switch) == [(Status.WARN, "nccl-debug-switch-left", 3)]
 
 
 @pytest.mark.parametrize(

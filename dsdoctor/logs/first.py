@@ -11,7 +11,7 @@ import collections
 import math
 import re
 import signal
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from dsdoctor.logs.after_warning import is_unrelated
 from dsdoctor.logs.candidates import (
@@ -30,11 +30,12 @@ from dsdoctor.logs.errors import PYTEST, Error
 from dsdoctor.logs.evidence import why_before, why_between, why_reported
 from dsdoctor.logs.hits import Failure, Hit, Scan
 from dsdoctor.logs.knowledge import Rule
-from dsdoctor.logs.launcher_lines import EXITED, KILLED, SIGNALLED
+from dsdoctor.logs.late_reports import without_late_reports
+from dsdoctor.logs.launcher_lines import KILLED
 from dsdoctor.logs.outlived import covers, outlived, same_rank
 from dsdoctor.logs.own_requests import without_own_requests
 from dsdoctor.logs.second_signals import without_second_signals
-from dsdoctor.logs.silent import REPORTS, said_nothing, who_ended
+from dsdoctor.logs.silent import said_nothing, who_ended
 from dsdoctor.logs.starts import died_before, imported_anew, of_other_scripts, refused_start
 from dsdoctor.logs.warning_lines import tries_again
 from dsdoctor.logs.went_on import sets_up, without_idle
@@ -43,8 +44,6 @@ from dsdoctor.model.condition import Level
 #: Lines before an exception that are searched for its reason: NEAR for any message, FAR for one of
 #: level STRONG or more.
 NEAR, FAR = 40, 400
-#: A signal in torchrun's report.
-ENDED = re.compile(r"^\s*(?:exitcode\s*: -\d|traceback : Signal \d)")
 
 
 def _only_warns(candidates: Sequence[Candidate]) -> bool:
@@ -229,27 +228,13 @@ def choose(
         answered: exceptions that the error index knows; no rule applies to them.
     """
     many = len(scans) > 1
-    hits = _counted(scans)
-    errors = sorted_errors(scans)
-    hits = [hit for hit in hits if not _only_remarked(hit, errors)]
-    hits = without_second_signals(without_own_requests(hits, errors), errors)
-    hits = with_rules(hits, scans, rules, answered)
-    if len(scans) == 1 and (line := outlived(scans[0], hits, errors)):
-        hits = [hit for hit in hits if hit.line > line]
-        errors = [error for error in errors if error.line > line]
-    if len(scans) == 1 and (line := imported_anew(errors) or died_before(scans[0], errors)):
-        hits = [hit for hit in hits if hit.line >= line]
-        errors = [error for error in errors if error.line >= line]
     failure = _first_failure(scans)
-    if failure is not None:
-        hits = [hit for hit in hits if not _ended_by_agent(hit, failure)]
-    hits = _without_late_reports(hits, scans, errors)
+    hits, errors = _of_the_last_run(scans, rules, answered)
+    hits = without_late_reports(hits, scans, errors, failure)
     error = _unknown(errors, hits, failure.rank if failure else None)
     candidates = without_idle(conditions_of(hits, many=many), error)
     roots = [one for one in candidates if not one.echo]
     echoes = [one for one in candidates if one.echo]
-    masked: dict[str, str] = {}
-    decided = ""
     if error is not None:
         better = [one for one in roots if _explains(one, error, errors, many=many)]
         alone = not better and (roots or not (echoes and is_opaque(error)))
@@ -263,35 +248,81 @@ def choose(
     roots = _stopped_by_hand(roots, errors) or roots
     if not roots and (silent := said_nothing(failure, scans, echoes, errors)):
         return Choice([], {one.name: who_ended(silent) for one in echoes}, "", silent)
-    roots = roots or _killed(echoes, failure)
-    if roots:
-        echoes = [one for one in echoes if one not in roots]
-        masked = {one.name: "" for one in echoes}
-        decided = why_before(roots[0], echoes) if echoes else ""
-    contest = roots or echoes
+    return _ranked(candidates, roots or _killed(echoes, failure), failure, scans, errors)
+
+
+def _of_the_last_run(
+    scans: Sequence[Scan], rules: Iterable[Rule], answered: Collection[Error]
+) -> tuple[list[Hit], list[Error]]:
+    """The hits and exceptions that may be the first failure: nothing that the job outlived."""
+    errors = sorted_errors(scans)
+    hits = [hit for hit in _counted(scans) if not _only_remarked(hit, errors)]
+    hits = without_second_signals(without_own_requests(hits, errors), errors)
+    hits = with_rules(hits, scans, rules, answered)
+    if len(scans) == 1 and (line := outlived(scans[0], hits, errors)):
+        hits = [hit for hit in hits if hit.line > line]
+        errors = [error for error in errors if error.line > line]
+    if len(scans) == 1 and (line := imported_anew(errors) or died_before(scans[0], errors)):
+        hits = [hit for hit in hits if hit.line >= line]
+        errors = [error for error in errors if error.line >= line]
+    return hits, errors
+
+
+def _ranked(
+    candidates: Sequence[Candidate],
+    roots: Sequence[Candidate],
+    failure: Failure | None,
+    scans: Sequence[Scan],
+    errors: Sequence[Error],
+) -> Choice:
+    """The conditions in order, the first failure first, and what each of the others follows from.
+
+    Args:
+        candidates: the conditions.
+        roots: those of them that may be the first failure; none if all only echo one.
+        failure: what the launcher reports as the first failure.
+        scans: the results for the logs.
+        errors: the exceptions that count.
+    """
+    echoes = [one for one in candidates if one.echo and one not in roots]
+    decided = why_before(roots[0], echoes) if roots and echoes else ""
     explained = _masked(candidates)
+    masked = {one.name: "" for one in echoes} if roots else {}
     masked = {name: explained.get(name, "") for name in {**masked, **explained}}
+    contest = list(roots or echoes)
     contest = [one for one in contest if one.name not in explained] or contest
-    band = _band(many=many)
+    band = _band(many=len(scans) > 1)
     contest.sort(key=lambda one: (-min(one.level, band), one.first, -one.level))
     if failure and len({one.rank for one in contest}) > 1:
-        there = [one for one in contest if one.rank == failure.rank]
-        if there:
-            before = [
-                one
-                for one in contest
-                if one.first < there[0].first
-                and (_is_outside(one, scans) or _is_of_the_system(one, errors))
-            ]
-            led = before + there
+        led = _led_by_the_rank(contest, failure, scans, errors)
+        if led:
+            decided = why_reported(failure) if led[0].rank == failure.rank else ""
             contest = led + [one for one in contest if one not in led]
-            decided = "" if before else why_reported(failure)
     if contest:
         first = contest[0].name
         masked = {name: by or first for name, by in masked.items() if name != first}
         if not decided and len(contest) > 1:
             decided = why_between(contest[0], contest[1], band)
     return Choice(contest, masked, decided)
+
+
+def _led_by_the_rank(
+    contest: Sequence[Candidate],
+    failure: Failure,
+    scans: Sequence[Scan],
+    errors: Sequence[Error],
+) -> list[Candidate]:
+    """What the rank shows that the launcher reports, after what no rank can have caused."""
+    there = [one for one in contest if one.rank == failure.rank]
+    if not there:
+        return []
+    return [
+        one
+        for one in contest
+        if one not in there
+        and one.first < there[0].first
+        and (_is_outside(one, scans) or _is_of_the_system(one, errors))
+    ] + there
 
 
 def _counted(scans: Sequence[Scan]) -> list[Hit]:
@@ -336,54 +367,3 @@ def _killed(echoes: Sequence[Candidate], failure: Failure | None) -> list[Candid
     if failure is not None and failure.code != -signal.SIGKILL:
         return []
     return [one for one in echoes if any(KILLED.search(hit.text) for hit in one.hits)]
-
-
-def _ended_by_agent(hit: Hit, failure: Failure) -> bool:
-    """Whether torchrun reports a rank that it ended itself, after the first failure.
-
-    The agent sends SIGTERM, and SIGKILL to processes that have not ended 30 seconds later (torch,
-    distributed/elastic/multiprocessing/api.py). It lists those ranks above the first failure.
-    """
-    return failure.code > 0 and hit.line < failure.line and bool(ENDED.search(hit.text))
-
-
-def _without_late_reports(
-    hits: list[Hit], scans: Sequence[Scan], errors: Sequence[Error]
-) -> list[Hit]:
-    """The hits without signals that a launcher reports of processes that died later.
-
-    A process that exits on its own prints why, and its launcher reports that first. A process that
-    dies of a signal afterwards, on another node or during shutdown, has lost its peer. The same
-    holds for one that dies of a signal after a rank raised an exception that a condition explains:
-    its destructors may crash after a CUDA error.
-    """
-    reports = [hit for hit in hits if SIGNALLED.search(hit.text)]
-    follows = {name for hit in reports for name in hit.known.signature.masks}
-    rest = [hit for hit in hits if hit not in reports and hit.known.condition not in follows]
-    ends = {
-        source: min(_ends(source, rest, scans, errors))
-        for source in {one.source for one in reports}
-    }
-    late = {id(hit) for hit in reports if hit.line > ends[hit.source]}
-    kept = [hit for hit in hits if id(hit) not in late]
-    explained = errors or any(not hit.known.signature.echo for hit in kept)
-    return kept if late and explained else hits
-
-
-def _ends(
-    source: int, hits: Sequence[Hit], scans: Sequence[Scan], errors: Sequence[Error]
-) -> Iterator[float]:
-    """Lines of a log at which a process is known to have ended for a reason of its own."""
-    yield math.inf
-    marks = scans[source].marks
-    number, text = min((marks[name] for name in REPORTS if name in marks), default=(0, ""))
-    if EXITED.search(text):
-        yield number
-    for error in errors:
-        if error.source == source and error.traced and error.rank is not None:
-            speaks = any(
-                not hit.known.signature.echo and not hit.warned and covers(hit, error)
-                for hit in hits
-            )
-            if speaks and not is_echo(error):
-                yield error.line

@@ -5,33 +5,26 @@ An unrecognized failure is never called clean, and a guess is never presented as
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from dsdoctor.logs import ray_deaths, reader
+from dsdoctor.logs import reader
 from dsdoctor.logs.answers import Answer, answered_by
 from dsdoctor.logs.candidates import Choice, sorted_errors
-from dsdoctor.logs.echoes import LOADER_TERMINATED, is_echo, signal_of, told_by
-from dsdoctor.logs.echoes import TERMINATED as PADDLES
-from dsdoctor.logs.endings import (
-    installed,
-    is_cut_off,
-    is_mistake_in_script,
-    last_words,
-    logged_above,
-    only_began,
-    reported_by_a_library,
-    succeeded,
-)
-from dsdoctor.logs.error_lookup import INTERNAL
+from dsdoctor.logs.echoes import is_echo, signal_of, told_by
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.first import choose
-from dsdoctor.logs.frames import frames_of
-from dsdoctor.logs.hits import Failure, Scan
+from dsdoctor.logs.hits import Scan
 from dsdoctor.logs.knowledge import Answered, Rule
-from dsdoctor.logs.launcher_lines import TERMINATED
 from dsdoctor.logs.marks import FATAL_MARKS
+from dsdoctor.logs.outcome import (
+    LAUNCHERS,
+    Course,
+    course_of,
+    outcome_of,
+    with_answer,
+    with_last_lines,
+)
 from dsdoctor.logs.presentable import presentable
-from dsdoctor.logs.products import package_of
 from dsdoctor.logs.raised import explained, raised_by, releases_of
 from dsdoctor.logs.recovered import (
     after_training,
@@ -44,8 +37,7 @@ from dsdoctor.logs.recovered import (
     stopped_on_request,
     training_continued,
 )
-from dsdoctor.logs.shown import causes_of, first_error_of, line_of, words_of
-from dsdoctor.logs.silent import how_it_ended
+from dsdoctor.logs.shown import causes_of, first_error_of, line_of
 from dsdoctor.logs.starts import refused_start
 from dsdoctor.model.condition import Level
 from dsdoctor.model.diagnosis import (
@@ -60,16 +52,10 @@ from dsdoctor.model.diagnosis import (
     RaisedBy,
 )
 
-#: Exceptions that Python raises in anybody's code.
-ANYBODYS = frozenset({"AttributeError", "KeyError", "NameError", "TypeError"})
 #: Outcomes of an exception that no condition covers.
 UNKNOWN = frozenset({Outcome.UNRECOGNISED, Outcome.USER_CODE})
 #: When exceptions do not mean that a run failed.
 HARMLESS = (recurring, long_past, answered_requests, stopped_on_request)
-DIED = "the run died and the log does not show why"
-#: torchrun's own exception after a rank has died: it says nothing of the reason.
-LAUNCHERS = "ChildFailedError"
-AFTERWARDS = "the training has finished; a background thread failed afterwards"
 
 
 def judge(
@@ -96,61 +82,15 @@ def judge(
     names = [source.name for source in sources]
     answered = answered_by(scans, answer) if answer is not None else {}
     choice = choose(scans, rules, answered)
-    well = succeeded(scans)
-    done = well or installed(scans)
-    error = None if done else _first_error(scans, choice)
-    marks = _marks(scans, without=FATAL_MARKS if well else ())
-    blank = not any(scan.tail or scan.hits for scan in scans)
-    open_end = ("spawned" in marks and not {"finished", "died"} & set(marks)) or only_began(scans)
-    answers = _answers(expect, marks, names) if expect else ()
-    causes = causes_of(choice, names, sorted_errors(scans))
-    fell = any(name in marks for name in FATAL_MARKS)
-    if not fell and served_since(scans):
-        causes, error = (), None
-    alive = not (causes or fell or choice.silent)
-    late = alive and after_training(scans)
-    before = interrupted_before(scans)
-    if late or (alive and any(harmless(scans) for harmless in HARMLESS)) or before:
-        error = None
-    died = error is not None or fell
-    stuck = open_end and _is_sure(choice)
-    if done or (
-        not died
-        and (
-            _only_hints(choice)
-            or training_continued(causes, scans)
-            or (not stuck and log_continued(causes, scans))
-        )
-    ):
-        causes = ()
-    outcome, summary = _outcome(
-        causes,
-        error,
-        marks,
-        choice.silent,
-        blank=blank,
-        open_end=open_end,
-        last_exception=scans[0].errors[-1].line if not done and long_past(scans) else 0,
-    )
-    said = answered.get(error) if error is not None and outcome in UNKNOWN else None
-    if said is not None and said.known is not None:
-        said = None
-    if said is None and answer_native is not None and error is not None and outcome in UNKNOWN:
-        said = answer_native(error)
-    if said is not None and error is not None:
-        outcome, summary = _outcome_of(said, error, outcome, summary)
-    breaks_off = any(is_cut_off(scan.tail) for scan in scans)
-    if outcome is Outcome.USER_CODE and breaks_off and _is_bare(error) and _ends_in_product(scans):
-        outcome = Outcome.UNRECOGNISED  # the frames that would show who raised it are cut off
-        summary = f"no known condition fits: {summary.partition(': ')[2]}"
-    if summary == DIED and (line := reported_by_a_library(scans)):
-        summary = f"the run died; the log reports {presentable(line)!r}"
-    elif summary == DIED and any(
-        TERMINATED.search(marks[name][1]) for name in FATAL_MARKS if name in marks
-    ):
-        summary = "SIGTERM from outside ended a rank, but the log does not show who sent it"
-    if outcome is Outcome.CLEAN:
-        outcome, summary = _closing(scans, summary, late=late, breaks_off=breaks_off)
+    run = course_of(scans)
+    causes, error, late = _that_count(choice, run, scans, names)
+    outcome, summary = outcome_of(causes, error, choice.silent, run, scans)
+    said = None
+    if error is not None and outcome in UNKNOWN:
+        said = _said_of(error, answered, answer_native)
+        if said is not None:
+            outcome, summary = with_answer(said, error, outcome, summary)
+    outcome, summary = with_last_lines(outcome, summary, error, run, scans, late=late)
     unknown = outcome is Outcome.UNRECOGNISED
     if choice.silent is not None or (error is not None and error.type == LAUNCHERS):
         error = None  # it only follows from the failure of a rank
@@ -160,11 +100,11 @@ def judge(
         summary=summary,
         first_error=first_error_of(error, names) if error is not None else None,
         causes=causes if outcome is Outcome.CAUSE else (),
-        considered=_considered(scans, names, marks) if unknown else (),
+        considered=_considered(scans, names, run.marks) if unknown else (),
         files=len(sources),
         lines=sum(scan.lines for scan in scans),
-        truncated=blank or (open_end and unknown),
-        expectations=answers,
+        truncated=run.blank or (run.open_end and unknown),
+        expectations=_answers(expect, run.marks, names) if expect else (),
         decided_by=presentable(decided),
         raised_by=_raised(error, scans) if unknown else None,
         explained=_explained(said, outcome, error),
@@ -175,6 +115,47 @@ def judge(
             else ()
         ),
     )
+
+
+def _that_count(
+    choice: Choice, run: Course, scans: Sequence[Scan], names: Sequence[str]
+) -> tuple[tuple[Cause, ...], Error | None, bool]:
+    """What counts as the failure: the causes, the first exception, and whether it came late.
+
+    What the run survived does not count. Late is what failed after the training.
+    """
+    error = None if run.done else _first_error(scans, choice)
+    causes = causes_of(choice, names, sorted_errors(scans))
+    if not run.fell and served_since(scans):
+        causes, error = (), None
+    alive = not (causes or run.fell or choice.silent)
+    late = alive and after_training(scans)
+    harmless = alive and any(is_harmless(scans) for is_harmless in HARMLESS)
+    if late or harmless or interrupted_before(scans):
+        error = None
+    died = error is not None or run.fell
+    if run.done or not (died or _ended_the_run(causes, choice, run, scans)):
+        causes = ()
+    return causes, error, late
+
+
+def _ended_the_run(
+    causes: Sequence[Cause], choice: Choice, run: Course, scans: Sequence[Scan]
+) -> bool:
+    """Whether causes explain an end of which no exception and no launcher tells."""
+    if _only_hints(choice) or training_continued(causes, scans):
+        return False
+    return (run.open_end and _is_sure(choice)) or not log_continued(causes, scans)
+
+
+def _said_of(
+    error: Error, answered: Mapping[Error, Answered], answer_native: Answer | None
+) -> Answered | None:
+    """What the error index says of an exception that belongs to no condition."""
+    said = answered.get(error)
+    if said is not None and said.known is None:
+        return said
+    return answer_native(error) if answer_native is not None else None
 
 
 # Few logs need the following, so their modules are imported only then.
@@ -214,129 +195,6 @@ def _consequences(
     from dsdoctor.logs.consequences import consequences  # noqa: PLC0415  # see above
 
     return consequences(choice, scans, lambda *row: line_of(row[0], row[1], row[2], row[3], names))
-
-
-def _marks(scans: Sequence[Scan], *, without: Sequence[str]) -> dict[str, tuple[int, str, int]]:
-    """The first line of each mark in all logs: number, text and log."""
-    marks: dict[str, tuple[int, str, int]] = {}
-    for index, scan in enumerate(scans):
-        for name, (number, text) in scan.marks.items():
-            if name not in without:
-                marks.setdefault(name, (number, text, index))
-    return marks
-
-
-def _outcome(
-    causes: tuple[Cause, ...],
-    error: Error | None,
-    marks: dict[str, tuple[int, str, int]],
-    silent: Failure | None,
-    *,
-    blank: bool,
-    open_end: bool,
-    last_exception: int = 0,
-) -> tuple[Outcome, str]:
-    if causes:
-        return Outcome.CAUSE, causes[0].message
-    if blank:
-        return Outcome.UNRECOGNISED, "the log is empty"
-    if silent is not None:
-        return Outcome.UNRECOGNISED, how_it_ended(silent, marks)
-    if error is not None and error.type != LAUNCHERS:
-        from dsdoctor.logs.own_fault import (  # noqa: PLC0415  # most logs have a cause
-            is_about_data,
-            is_user_code,
-        )
-
-        if name := signal_of(error):
-            who = "a rank" if PADDLES in error.message else "the launcher"
-            who = "a data loader's process" if LOADER_TERMINATED in error.message else who
-            return Outcome.UNRECOGNISED, (
-                f"{name} from outside ended {who}, but the log does not show who sent it"
-            )
-        what = words_of(error)
-        if is_user_code(error):
-            whose = "about the script's data" if is_about_data(error) else "the script's own"
-            return Outcome.USER_CODE, f"the first exception is {whose}: {what}"
-        if not ray_deaths.is_death(error, marks):
-            return Outcome.UNRECOGNISED, f"no known condition fits: {what}"
-    if ray_deaths.is_death(error, marks):
-        return Outcome.UNRECOGNISED, ray_deaths.told(marks)
-    if error is not None or any(name in marks for name in FATAL_MARKS):
-        return Outcome.UNRECOGNISED, DIED
-    if open_end:
-        return Outcome.UNRECOGNISED, "the log ends before the processes it started have ended"
-    return Outcome.CLEAN, (
-        f"the last exception is at line {last_exception}, and the log goes on for long below it"
-        if last_exception
-        else "the log shows no failure"
-    )
-
-
-def _breaking_off(scans: Sequence[Scan]) -> str:
-    said = next(filter(None, (logged_above(scan.tail) for scan in scans)), "")
-    return "the log breaks off in the middle of a traceback" + (
-        f"; above it stands {presentable(said)!r}" if said else ""
-    )
-
-
-def _closing(
-    scans: Sequence[Scan], summary: str, *, late: bool, breaks_off: bool
-) -> tuple[Outcome, str]:
-    """What the last lines of a log say that shows no failure before them."""
-    if late:
-        return Outcome.CLEAN, AFTERWARDS
-    if said_last := last_words(scans):
-        is_own = is_mistake_in_script(said_last.text)
-        summary = "the shell cannot read the script: " if is_own else "the log ends with "
-        summary += repr(presentable(said_last.text))
-        summary += f"; {presentable(said_last.where)}" if said_last.where else ""
-        return Outcome.USER_CODE if is_own else Outcome.UNRECOGNISED, summary
-    if breaks_off or any(scan.cut and not scan.document for scan in scans):
-        return Outcome.UNRECOGNISED, _breaking_off(scans)
-    if scans and all(scan.told for scan in scans):
-        return _told(scans)
-    return Outcome.CLEAN, summary
-
-
-def _told(scans: Sequence[Scan]) -> tuple[Outcome, str]:
-    """What a failure is of which a text only tells."""
-    from dsdoctor.logs.own_fault import mistake_told  # noqa: PLC0415  # most logs have a cause
-
-    if own := mistake_told(text for scan in scans for _, text in scan.tail):
-        return Outcome.USER_CODE, f"the text tells of a mistake in the script: {presentable(own)}"
-    return Outcome.UNRECOGNISED, "the text tells of a failure, but contains no output that shows it"
-
-
-def _outcome_of(
-    said: Answered, error: Error, outcome: Outcome, summary: str
-) -> tuple[Outcome, str]:
-    """What an exception is that the error index explains, and that no condition covers."""
-    from dsdoctor.logs.own_fault import prepares_data  # noqa: PLC0415  # most logs have a cause
-
-    what = words_of(error)
-    is_own = outcome is Outcome.USER_CODE
-    of_data = said.kind != INTERNAL and prepares_data(said.entry.file, said.entry.function)
-    if of_data and (is_own or not error.frames):
-        return Outcome.USER_CODE, f"the first exception is about the script's data: {what}"
-    # native code that rejects what a script passes is called by the script
-    if is_own and said.entry.is_native:
-        return outcome, summary
-    return Outcome.UNRECOGNISED, what
-
-
-def _is_bare(error: Error | None) -> bool:
-    """Whether only the type of an exception is known, as in the title of a report.
-
-    Any code can raise these; the frames say whose did.
-    """
-    return error is not None and error.type in ANYBODYS and not (error.traced or error.frames)
-
-
-def _ends_in_product(scans: Sequence[Scan]) -> bool:
-    """Whether the last frame in the last lines of a log is a product's."""
-    frames = (frames_of([text for _, text in scan.tail]) for scan in scans)
-    return any(found and package_of(found[-1].file) for found in frames)
 
 
 def _is_sure(choice: Choice) -> bool:

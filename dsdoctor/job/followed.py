@@ -11,13 +11,18 @@ from typing import NamedTuple
 from dsdoctor.host import Host, HostError, exists, read_text
 from dsdoctor.job.environment import Selected, of_script
 from dsdoctor.job.make import make_at, recipes
-from dsdoctor.probes.command_line import after_sbatch, after_starter, parse_command
-from dsdoctor.probes.command_tables import CARRIERS, PROGRAMS, RUNNERS, TRAINERS, UNFOLLOWED
+from dsdoctor.job.unknown import unknown
+from dsdoctor.probes.command_line import after_sbatch, parse_command
+from dsdoctor.probes.command_options import after_starter
+from dsdoctor.probes.command_tables import (
+    PROGRAMS,
+    STARTERS,
+)
 from dsdoctor.probes.command_wrappers import unwrap
 from dsdoctor.probes.environment import allowed
 from dsdoctor.probes.shell_folders import all_run, folder_at
 from dsdoctor.probes.shell_lines import ShellCommand, commands_with_environment, launches
-from dsdoctor.probes.shell_programs import is_launch, starts_nothing, unfollowed
+from dsdoctor.probes.shell_programs import is_launch, unfollowed
 from dsdoctor.probes.shell_pythons import python_commands
 from dsdoctor.probes.shell_unset import unset_names
 
@@ -26,10 +31,6 @@ _SHELL = re.compile(r"(?:ba|da|z|k)?sh$|sbatch$")
 #: The first line of a script.
 _SHEBANG = re.compile(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(?P<program>\S+)")
 _PYTHON = re.compile(r"python[\d.]*")
-#: Programs other than make whose files say what they run.
-_BY_RECIPE = frozenset(
-    {"just", "task", "snakemake", "nextflow", "dvc", "tox", "nox", "invoke", "npm"}
-)
 _EXECUTABLE = 0o111
 #: A longer file is no script of a person.
 _LONGEST = 1 << 20
@@ -60,8 +61,8 @@ _TERMINALS = {
     "script": frozenset("EIOBTmo"),
 }
 _NEW_WINDOWS = frozenset({"new", "new-session", "neww", "new-window", "splitw", "split-window"})
-#: Programs whose `compose up` starts services.
-_COMPOSES = frozenset({"docker", "nerdctl", "podman"})
+#: How many words before a shell are read: options of `srun` or of a container.
+_FARTHEST = 60
 #: How many nested shells are followed; more is a loop.
 _DEEPEST = 4
 
@@ -107,7 +108,7 @@ def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
             if interpreter:
                 words = (*words[:at], interpreter, *words[at:])
             if interpreter != "sh":
-                return done._replace(words=words, reason=unfollowed(words) or _unknown(words))
+                return done._replace(words=words, reason=unfollowed(words) or unknown(words))
             place = at
         if make is None:
             text, name, reason = _shell_text(words[place:], host, here)
@@ -176,7 +177,7 @@ def _interpreter_at(words: Sequence[str], host: Host, cwd: str) -> tuple[int, st
     """
     rest, _ = unwrap(list(words))
     starter = PROGRAMS.get(posixpath.basename(rest[0])) if rest else None
-    if starter in ("srun", "mpirun"):
+    if starter in STARTERS:
         rest, _ = unwrap(after_starter(starter, rest[1:])[1])
     place = len(words) - len(rest)
     if not rest or "/" not in rest[0] or [*words[place:]] != rest:
@@ -199,44 +200,17 @@ def _interpreter_at(words: Sequence[str], host: Host, cwd: str) -> tuple[int, st
     return (place, named["program"]) if ours else (0, "")
 
 
-def _unknown(words: Sequence[str]) -> str:
-    """Why it is not known what a command starts; "" if it is.
-
-    >>> _unknown(["A=1", "just", "train"]), _unknown(["tune", "run", "lora"])
-    ('`just` runs what its file says', '`tune` is no launcher that is known here')
-    >>> _unknown(["torchrun", "t.py"]), _unknown(["docker", "run", "image"])
-    ('', '')
-    """
-    rest, _ = unwrap(list(words))
-    name = posixpath.basename(rest[0]) if rest else ""
-    if name in _BY_RECIPE:
-        return f"`{name}` runs what its file says"
-    if _starts_services(name, rest):
-        return f"`{name}` starts what its Compose file describes, which `dsdoctor lint` checks"
-    known = {*TRAINERS, *CARRIERS, *RUNNERS, *(program for program, *_ in UNFOLLOWED)}
-    if not name or name in known or starts_nothing(name):
-        return ""
-    if parse_command(words).launcher != "other":
-        return ""
-    return f"`{name}` is no launcher that is known here"
-
-
-def _starts_services(name: str, words: Sequence[str]) -> bool:
-    """Whether a command starts the services of a Compose file, all or some."""
-    verbs = words[words.index("compose") + 1 :] if "compose" in words[1:3] else words[1:]
-    composes = name.endswith("-compose") or (name in _COMPOSES and "compose" in words[1:3])
-    return composes and "up" in verbs
-
-
 def _is_for_shell(line: str) -> bool:
-    """Whether a line contains an operator of the shell, outside quotes.
+    """Whether a line contains an operator of the shell, outside quotes, or a substitution.
 
     >>> _is_for_shell("torchrun t.py 2>&1 | tee log"), _is_for_shell("python t.py 'a > b'")
     (True, False)
     """
-    words = shlex.shlex(line, posix=False, punctuation_chars=True)
+    if "$(" in line or "`" in line:
+        return True
+    words = shlex.shlex(line, posix=True, punctuation_chars=True)
     words.commenters = ""
-    return any(set(word) <= set("|&;<>") for word in words)
+    return any(word and set(word) <= set("|&;<>") for word in words)
 
 
 def _typed(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -300,9 +274,12 @@ def _exports(text: str, line: int) -> tuple[str, ...]:
 
 def _shell_at(words: Sequence[str]) -> int | None:
     """Position of the shell that the command starts; None if it starts none."""
-    for place, word in enumerate(words[:12]):
-        if _SHELL.fullmatch(posixpath.basename(word)):
+    for place, word in enumerate(words[:_FARTHEST]):
+        name = posixpath.basename(word)
+        if _SHELL.fullmatch(name):
             return place
+        if _PYTHON.fullmatch(name):  # its arguments are no commands
+            return None
         if is_launch(words[place : place + 3]) and posixpath.basename(word) != "srun":
             return None
     return None

@@ -123,6 +123,15 @@ def _number(command: LaunchCommand, *names: str) -> int | None:
     return None
 
 
+#: Options that state the ranks of all nodes (mpirun(1), flux-run(1), Horovod 0.28, Composer 0.32).
+_STATED = {
+    "mpirun": ("np", "n", "c"),
+    "horovodrun": ("np", "num_proc"),
+    "flux": ("ntasks", "n"),
+    "composer": ("world_size", "nproc"),
+}
+
+
 def _of_command(
     command: LaunchCommand,
     hostfile: Hostfile | Missing,
@@ -153,9 +162,9 @@ def _of_command(
         if count is None and command.num_gpus and command.num_nodes:
             count = command.num_gpus * command.num_nodes
         return None if count is None else Ranks(count, "`srun`")
-    if kind == "mpirun":
-        count = _number(command, "np", "n", "c")
-        return None if count is None else Ranks(count, "`mpirun`")
+    if kind in _STATED:
+        count = _number(command, *_STATED[kind])
+        return None if count is None else Ranks(count, f"`{kind}`")
     if kind == "python":
         return Ranks(1, "plain `python`")
     return _of_trainer(command, environment, gpus)

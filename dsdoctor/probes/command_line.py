@@ -16,76 +16,26 @@ from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.redact import mask_words
+from dsdoctor.probes.command_options import (
+    after_starter,
+    among_arguments,
+    launcher_options,
+    launches_at,
+)
 from dsdoctor.probes.command_tables import (
-    LONG,
     MODULES,
-    MPI_SWITCHES,
-    MPI_TWO,
     PROGRAMS,
-    SBATCH_SHORT,
-    SBATCH_SWITCHES,
-    SHORT,
-    SRUN_SHORT,
-    SRUN_SWITCHES,
+    STARTERS,
     SWITCHES,
 )
 from dsdoctor.probes.command_wrappers import unwrap
 from dsdoctor.probes.yaml_files import accelerate_values
 
 _LAST_PORT = 65535
+_FILLED_IN = re.compile(r"\$(?:\w+|\{\w+(?:\[[@*]\])?\}|@|\{@\})")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
-#: Short options that take a value, and long ones that take none.
-_SLURM = {"srun": (SRUN_SHORT, SRUN_SWITCHES), "sbatch": (SBATCH_SHORT, SBATCH_SWITCHES)}
-
-
-def _full_name(launcher: str, name: str) -> str:
-    name = name.replace("-", "_")
-    known = LONG.get(launcher, [])
-    if name in known:
-        return name
-    begun = [long for long in known if long.startswith(name)]
-    return begun[0] if len(begun) == 1 else name
-
-
-def _options(launcher: str, words: list[str]) -> tuple[dict[str, str], list[str]]:
-    """The launcher's options, and the words after them."""
-    found: dict[str, str] = {}
-    switches = SWITCHES[launcher]
-    while words and words[0].startswith("-") and words[0] != "-":
-        word = words.pop(0)
-        if word == "--":
-            break
-        if word.startswith("--"):
-            name, equals, value = word[2:].partition("=")
-            name = _full_name(launcher, name)
-        else:
-            name, equals, value = word[1:2], word[2:3], word[2:].removeprefix("=")
-            name = SHORT[launcher].get(name, name)
-        if not equals and name not in switches:
-            value = words.pop(0) if words else ""
-        found[name] = value
-    return found, words
-
-
-def after_starter(launcher: str, words: list[str]) -> tuple[dict[str, str], list[str]]:
-    """Options of srun, sbatch or mpirun, and the program that they start."""
-    found: dict[str, str] = {}
-    short, switches = _SLURM.get(launcher, (frozenset(), MPI_SWITCHES))
-    while words and words[0].startswith("-"):
-        word = words.pop(0)
-        name, equals, value = word.lstrip("-").partition("=")
-        name = name.replace("-", "_")
-        if launcher in _SLURM and not word.startswith("--"):
-            name, value = word[1:2], word[2:]
-            takes = name in short and not value
-        else:
-            takes = not equals and name not in switches
-        if takes and words:
-            value = words.pop(0)
-            if name in MPI_TWO and words:
-                value += f" {words.pop(0)}"
-        found[name] = value
-    return found, words
+#: Starters whose options count nodes; `-N` of mpirun and aprun counts ranks of a node.
+_COUNT_NODES = frozenset({"srun", "flux"})
 
 
 def after_sbatch(words: Sequence[str]) -> tuple[str, list[str]]:
@@ -145,11 +95,8 @@ def _program(words: list[str]) -> tuple[str, list[str]]:
         return "other", []
     name = posixpath.basename(words[0]).removesuffix(".exe")
     if name in PROGRAMS:
-        kind = PROGRAMS[name]
-        rest = words[1:]
-        if name == "accelerate":
-            return ("accelerate", rest[1:]) if rest[:1] == ["launch"] else ("other", rest)
-        return kind, rest
+        place = launches_at(name, words[1:])
+        return ("other", words[1:]) if place is None else (PROGRAMS[name], words[1 + place :])
     if not _PYTHON.match(name):
         return "other", words[1:]
     rest = words[1:]
@@ -175,7 +122,11 @@ def _is_port(options: dict[str, str], name: str) -> bool:
     return 0 <= (_number(options, name) or 0) <= _LAST_PORT
 
 
-def _script(launcher: str, rest: list[str]) -> tuple[str | None, list[str]]:
+def _script(
+    launcher: str, options: dict[str, str], rest: list[str]
+) -> tuple[str | None, list[str]]:
+    if launcher == "colossalai" and options.get("m"):
+        return options["m"], rest
     if launcher == "python" and rest[:1] == ["-m"]:
         return (rest[1], rest[2:]) if len(rest) > 1 else (None, [])
     if launcher == "python" and rest[:1] in (["-c"], ["-"]):
@@ -194,17 +145,35 @@ def _config_of(command: LaunchCommand) -> str | None:
     return given or next((value for value in named if value and not value.startswith("-")), None)
 
 
-def _per_node(launcher: str, options: dict[str, str]) -> int | None:
+def is_filled_in(word: str) -> bool:
+    """Whether a word is nothing but a variable, which may hold options of the launcher.
+
+    >>> is_filled_in("${ARGS[@]}"), is_filled_in("$RUN"), is_filled_in("$DIR/t.py")
+    (True, True, False)
+    """
+    return _FILLED_IN.fullmatch(word) is not None
+
+
+def _per_node(launcher: str, options: dict[str, str], rest: Sequence[str]) -> int | None:
+    """Ranks on a node, where `rest` follows the options."""
     if launcher == "deepspeed":
         return _number(options, "num_gpus", "num_accelerators")
     if launcher == "torchrun":
-        return _number(options, "nproc_per_node") if "nproc_per_node" in options else 1
+        if "nproc_per_node" in options:
+            return _number(options, "nproc_per_node")
+        return None if is_filled_in("".join(rest[:1])) else 1
     if launcher == "accelerate":
         processes = _number(options, "num_processes")
         machines = _number(options, "num_machines") or 1
         return None if processes is None else max(1, processes // machines)
     if launcher == "srun":
         return _number(options, "ntasks_per_node")
+    if launcher == "flux":
+        return _number(options, "tasks_per_node")
+    if launcher == "colossalai":
+        return _number(options, "nproc_per_node")
+    if launcher == "composer":
+        return _number(options, "nproc")
     return None
 
 
@@ -259,7 +228,7 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
     outer: dict[str, str] = {}
     ruling = launcher
     started: list[str] = []
-    if launcher in {"srun", "mpirun"}:
+    if launcher in STARTERS:
         outer, rest = after_starter(launcher, rest)
         rest, more = unwrap(rest)
         env |= more
@@ -269,14 +238,16 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
         inner = inner if inner in SWITCHES else None
         options = outer
     if ruling in SWITCHES:
-        options, rest = _options(ruling, rest)
+        anywhere = ruling == "colossalai"
+        options, rest = among_arguments(rest) if anywhere else launcher_options(ruling, rest)
     if ruling == "other":  # a word that only a shell fills in may be the program or an option
         unknown = [word for word in started if word.startswith("$")]
         script, script_args = (unknown[0] if unknown else None), rest
     else:
-        script, script_args = _script(ruling, rest)
+        script, script_args = _script(ruling, options, rest)
     counted = launcher if ruling in ("python", "other") else ruling
-    nodes = _number(options, "num_nodes", "nnodes", "num_machines", "nodes", "N")
+    own = ("nodes", "N") if counted in _COUNT_NODES else ()
+    nodes = _number(options, "num_nodes", "nnodes", "num_machines", *own)
     host, port = _endpoint(ruling, options)
     problems = tuple(
         f"--{name} {options[name]}"
@@ -298,7 +269,7 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
         options=options,
         include=_known(options, "include") if ruling == "deepspeed" else "",
         exclude=_known(options, "exclude") if ruling == "deepspeed" else "",
-        num_gpus=_per_node(counted, options),
+        num_gpus=_per_node(counted, options, rest),
         num_nodes=nodes,
         hostfile=(_known(options, "hostfile") or None) if ruling == "deepspeed" else None,
         master_addr=host,
@@ -337,7 +308,7 @@ def started(argv: Sequence[str], *, runners: bool = True) -> list[str]:
     """
     words, _ = unwrap(list(argv), runners=runners)
     launcher, rest = _program(words)
-    if launcher in {"srun", "mpirun"}:
+    if launcher in STARTERS:
         words, _ = unwrap(after_starter(launcher, rest)[1], runners=runners)
     return words
 
@@ -346,7 +317,7 @@ def launcher_words(run: RunNeeds) -> list[str]:
     """The words after the launcher's name, as the launcher gets them."""
     words, _ = unwrap(list(run.command))
     launcher, rest = _program(words)
-    if launcher in {"srun", "mpirun"}:
+    if launcher in STARTERS:
         _, rest = after_starter(launcher, rest)
         rest, _ = unwrap(rest)
         _, rest = _program(rest)

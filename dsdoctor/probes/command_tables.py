@@ -10,6 +10,7 @@ MODULES = {
     "torch.distributed.launch": "torchrun",
     "accelerate.commands.launch": "accelerate",
     "accelerate.commands.accelerate_cli": "accelerate",
+    "composer.cli.launcher": "composer",
 }
 #: Programs that are launchers.
 PROGRAMS = {
@@ -23,6 +24,20 @@ PROGRAMS = {
     "mpirun": "mpirun",
     "mpiexec": "mpirun",
     "orterun": "mpirun",
+    "jsrun": "jsrun",
+    "flux": "flux",
+    "aprun": "aprun",
+    "horovodrun": "horovodrun",
+    "colossalai": "colossalai",
+    "composer": "composer",
+}
+#: Those that start a command once for each rank, which may be a launcher itself.
+STARTERS = frozenset({"srun", "mpirun", "jsrun", "flux", "aprun", "horovodrun"})
+#: The words after a program, one of which makes it a launcher: `accelerate config` is none.
+STARTED_BY: dict[str, tuple[tuple[str, ...], ...]] = {
+    "accelerate": (("launch",),),
+    "colossalai": (("run",),),
+    "flux": (("run",), ("mini", "run")),
 }
 #: Command lines of trainers, which start torchrun themselves; their YAML or an option refers to the
 #: config.
@@ -32,10 +47,11 @@ ON_TRANSFORMERS = frozenset({"llamafactory-cli", "swift", "axolotl", "trl"})
 #: Programs that pass a command on to a container, a profiler, a queue or other machines.
 CARRIERS = frozenset(
     {"apptainer", "singularity", "docker", "podman", "nerdctl", "enroot", "shifter", "ncu",
-     "rocprof", "rocprofv3", "aprun", "flux", "qsub", "bsub", "oarsub", "xargs", "parallel",
+     "rocprof", "rocprofv3", "qsub", "bsub", "oarsub", "xargs", "parallel",
      "kubectl", "oc", "ray", "apptainer_wrapper", "singularity_wrapper"}
 )  # fmt: skip
 _BY_MANIFEST = "starts in a cluster what the manifest describes, which `dsdoctor lint` checks"
+_BY_QUEUE = "submits the job to a queue; `dsdoctor lint` checks its script"
 #: Programs with their first words that start a job in a way that is not followed, and where.
 UNFOLLOWED = {
     ("torchx", "run"): "starts what its component describes",
@@ -49,9 +65,12 @@ UNFOLLOWED = {
     ("ray", "job"): "starts the job in a cluster of Ray",
     ("kubectl", "apply"): _BY_MANIFEST,
     ("kubectl", "create"): _BY_MANIFEST,
-    ("colossalai", "run"): "is a launcher whose options are not known here",
-    ("horovodrun",): "is a launcher whose options are not known here",
-    ("jsrun",): "is a launcher whose options are not known here",
+    ("hf", "jobs"): "starts the job on machines of a cloud",
+    ("qsub",): _BY_QUEUE,
+    ("bsub",): _BY_QUEUE,
+    ("oarsub",): _BY_QUEUE,
+    # `check` follows it
+    ("sbatch",): _BY_QUEUE,
     ("fabric", "run"): "is a launcher whose options are not known here",
     ("lightning", "run"): "is a launcher whose options are not known here",
 }
@@ -114,7 +133,7 @@ SCRIPT_RUNNERS: dict[str, tuple[str, frozenset[str]]] = {
 #: Profilers that run the command after `--`.
 BEFORE_DASHES = frozenset({"py-spy", "austin", "perf"})
 #: Launchers whose options say how many ranks they start on a host.
-COUNTING = frozenset({"deepspeed", "torchrun", "accelerate"})
+COUNTING = frozenset({"deepspeed", "torchrun", "accelerate", "colossalai", "composer"})
 #: Programs that start a command in an environment, each with the word before the command.
 RUNNERS = {
     "uv": "run", "poetry": "run", "pipenv": "run", "pdm": "run", "conda": "run", "mamba": "run",
@@ -191,11 +210,19 @@ SWITCHES: dict[str, frozenset[str]] = {
             "dynamo_use_regional_compilation",
         ],
     ),
+    # ColossalAI 0.1.10 to 0.5.0 cli/launcher/__init__.py; `-m` takes the module
+    "colossalai": frozenset(["help"]),
+    # Composer 0.8 to 0.32 cli/launcher.py
+    "composer": frozenset(
+        ["h", "help", "version", "v", "verbose", "module_mode", "command_mode"],
+    ),
 }
 SHORT: dict[str, dict[str, str]] = {
     "deepspeed": {"H": "hostfile", "i": "include", "e": "exclude"},
     "torchrun": {"m": "module"},
     "accelerate": {"m": "module"},
+    "colossalai": {"H": "host"},
+    "composer": {"n": "nproc", "m": "module_mode", "c": "command_mode"},
 }
 #: Long names, because argparse accepts any unambiguous prefix of one.
 LONG: dict[str, list[str]] = {
@@ -256,6 +283,32 @@ LONG: dict[str, list[str]] = {
         "logs_specs",
         "numa_binding",
     ],
+    # click takes whole names only
+    "colossalai": [
+        "host",
+        "hostfile",
+        "include",
+        "exclude",
+        "num_nodes",
+        "nproc_per_node",
+        "master_port",
+        "master_addr",
+        "extra_launch_args",
+        "ssh_port",
+    ],
+    "composer": [
+        "nproc",
+        "stdout",
+        "stderr",
+        "verbose",
+        "module_mode",
+        "command_mode",
+        "world_size",
+        "base_rank",
+        "node_rank",
+        "master_addr",
+        "master_port",
+    ],
 }
 #: Options of srun that take a separate value in their short form (srun(1) of Slurm 22.05).
 SRUN_SHORT = frozenset("ABCDFGJLMNSTWbcdeimnopqrtwx")
@@ -267,7 +320,11 @@ SRUN_SWITCHES = frozenset(
      "no_kill", "oom_kill_step", "overcommit", "overlap", "oversubscribe", "parsable",
      "preserve_env", "propagate", "pty", "quiet", "quit_on_interrupt", "reboot", "resv_ports",
      "send_libs", "spread_job", "spread_segments", "stepmgr", "test_only", "unbuffered", "usage",
-     "use_min_nodes", "verbose", "version", "wait_all_nodes", "wait_for_children", "x11"},
+     "use_min_nodes", "verbose", "version", "wait_all_nodes", "wait_for_children", "x11",
+     # pyxis 0.9 to 0.20 args.c
+     "container_mount_home", "no_container_mount_home", "container_remap_root",
+     "no_container_remap_root", "container_entrypoint", "no_container_entrypoint",
+     "container_entrypoint_log", "container_writable", "container_readonly"},
 )  # fmt: skip
 #: The same for sbatch, where `-W` and `--wait` take none, and `-a` lists the tasks of an array
 #: (sbatch of Slurm 22.05 to 26.05).
@@ -295,3 +352,24 @@ MPI_SWITCHES = frozenset(
         "use_hwthread_cpus",
     ],
 )
+#: The same for `flux run` (flux-core 0.60 to 0.88 bindings/python/flux/cli/base.py).
+FLUX_SHORT = frozenset("BNScgnoqt")
+FLUX_SWITCHES = frozenset(
+    {"unbuffered", "label_io", "dry_run", "quiet", "list_plugins", "debug_emulate", "exclusive",
+     "verbose", "wait", "watch", "progress", "jps", "help"}
+)  # fmt: skip
+#: And for jsrun (the table of options in OLCF's guide to Summit; IBM JSM 10.03 jsrun(1)).
+JSRUN_SHORT = frozenset("AEFHIKLMNPTUabcdeghklmnoprtuy")
+JSRUN_SWITCHES = frozenset({"immediate", "help", "version", "stdio_stdin_none"})
+#: And for aprun (aprun(1) of ALPS 5.2 and 6.6), whose long options may begin with one `-`.
+APRUN_SWITCHES = frozenset({"b", "B", "q", "T", "ss", "batch_args", "reserve", "help", "version"})
+#: And for horovodrun (Horovod 0.19 to 0.28 runner/launch.py).
+HOROVOD_SWITCHES = frozenset(
+    {"v", "version", "h", "help", "cb", "check_build", "disable_cache", "verbose",
+     "hierarchical_allreduce", "no_hierarchical_allreduce", "hierarchical_allgather",
+     "no_hierarchical_allgather", "torus_allreduce", "no_torus_allreduce", "autotune",
+     "no_autotune", "timeline_mark_cycles", "no_timeline_mark_cycles", "no_stall_check",
+     "stall_check", "mpi_threads_disable", "no_mpi_threads_disable", "tcp", "log_with_timestamp",
+     "log_without_timestamp", "prefix_timestamp", "prefix_output_with_timestamp",
+     "log_hide_timestamp", "no_log_hide_timestamp", "gloo", "mpi", "jsrun"}
+)  # fmt: skip

@@ -13,7 +13,6 @@ from dsdoctor.model.facts.machine import OsInfo
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.units import whole
 from dsdoctor.probes.command_line import command_of
-from dsdoctor.probes.command_tables import SWITCHES
 from dsdoctor.probes.nodes import resolve
 
 #: deepspeed/launcher/runner.py (0.19.8), torch.distributed.run
@@ -90,9 +89,13 @@ def _answers(host: Host, address: str, port: int) -> bool:
     )
 
 
+#: Composer takes `MASTER_ADDR` of the environment.
+_SET_ADDRESS = frozenset({"deepspeed", "torchrun", "accelerate", "colossalai"})
+
+
 def sets_address(command: LaunchCommand | None) -> bool:
     """Whether the launcher sets the address of the ranks itself, whatever the variables are."""
-    return command is not None and (command.inner or command.launcher) in SWITCHES
+    return command is not None and (command.inner or command.launcher) in _SET_ADDRESS
 
 
 @probe

@@ -6,7 +6,16 @@ import posixpath
 import re
 from collections.abc import Sequence
 
-from dsdoctor.probes.command_tables import CARRIERS, MODULES, PROGRAMS, TRAINERS, UNFOLLOWED
+from dsdoctor.probes.command_options import launches_at
+from dsdoctor.probes.command_tables import (
+    CARRIERS,
+    MODULES,
+    PROGRAMS,
+    STARTERS,
+    TRAINERS,
+    UNFOLLOWED,
+)
+from dsdoctor.probes.command_wrappers import unwrap
 from dsdoctor.probes.shell_words import SHELL
 
 #: Programs whose arguments are names, files or text, never a command.
@@ -24,7 +33,7 @@ _LOOKING = frozenset(
     {"hostname", "nvidia-smi", "rocm-smi", "npu-smi", "true", "sleep", "printenv", "date", "whoami",
      "pwd", "uname", "ibstat", "free", "df", "sync", "sinfo", "scontrol", "ulimit", "env"}
 )  # fmt: skip
-_STARTERS = frozenset(name for name, kind in PROGRAMS.items() if kind in ("srun", "mpirun"))
+_STARTERS = frozenset(name for name, kind in PROGRAMS.items() if kind in STARTERS)
 _ENVIRONMENTS = frozenset({"conda", "mamba", "micromamba"})
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
 #: Options of a container with a name or a path.
@@ -38,6 +47,8 @@ _ASKING = frozenset({"--version", "-V", "--help", "-h"})
 _OF_ACCELERATE = frozenset(
     {"config", "env", "estimate-memory", "merge-weights", "test", "to-fsdp2", "tpu-config"}
 )
+#: Launchers whose names have other uses.
+_OTHERS_TOO = frozenset({"colossalai", "composer", "flux"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 PYTHON = re.compile(r"python[\d.]*")
 #: Options of a launcher that hardly another program has.
@@ -72,14 +83,23 @@ def is_launch(words: Sequence[str]) -> bool:
                 continue
             if place and not after and name not in TRAINERS:  # `yolk -V deepspeed`
                 return False
-            if after in _ASKING or (name == "accelerate" and after in _OF_ACCELERATE):
-                return False
-            return name not in _STARTERS or not _looks(words[place + 1 :])
+            return _starts(name, words[place + 1 :])
         if PYTHON.fullmatch(name):
             return _runs_launcher(words[place + 1 :]) or is_launch(after_dashes(words))
         if word.startswith("$") and after == "-m":
             return "".join(words[place + 2 : place + 3]) in MODULES
     return False
+
+
+def _starts(name: str, rest: Sequence[str]) -> bool:
+    """Whether a launcher or trainer with these words starts something, and not only looks."""
+    after = rest[0] if rest else ""
+    if after in _ASKING or (name == "accelerate" and after in _OF_ACCELERATE):
+        return False
+    # PHP's `composer install`, `flux alloc`; `accelerate train.py` is a mistake of its own
+    if name in _OTHERS_TOO and launches_at(name, rest) is None:
+        return False
+    return name not in _STARTERS or not _looks(rest)
 
 
 def after_dashes(words: Sequence[str]) -> Sequence[str]:
@@ -107,7 +127,7 @@ def without_carrier(words: Sequence[str]) -> tuple[str, ...]:
         if before.startswith("-") and before != "--":  # perhaps the value of an option
             continue
         launcher = name in PROGRAMS and name not in _STARTERS and after not in PROGRAMS
-        launcher = launcher and (name != "accelerate" or after == "launch")
+        launcher = launcher and launches_at(name, words[place + 1 :]) is not None
         if launcher or (PYTHON.fullmatch(name) and _runs_launcher(words[place + 1 :])):
             return (*words[:begun], *words[place:])
     return tuple(words)
@@ -119,10 +139,10 @@ def unfollowed(words: Sequence[str]) -> str:
     >>> unfollowed(["A=1", "torchx", "run", "dist.ddp", "--script", "t.py"])
     '`torchx run` starts what its component describes'
     """
-    rest = list(words)
-    while rest and _ASSIGNMENT.match(rest[0]):
-        rest.pop(0)
+    rest, _ = unwrap(list(words))
     if not rest or is_launch(after_dashes(rest)):
+        return ""
+    if any(word.startswith("--wrap") for word in rest):  # sbatch passes it to a shell
         return ""
     name = posixpath.basename(rest[0])
     for known in ((name, *rest[1:2]), (name,)):

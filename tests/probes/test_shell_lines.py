@@ -251,7 +251,7 @@ def test_a_redirection_needs_its_target() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        pytest.param("colossalai run --nproc_per_node 2 t.py", "is a launcher whose", id="options"),
+        pytest.param("fabric run --devices 2 t.py", "is a launcher whose", id="options"),
         pytest.param("A=1 sky launch -c a t.yaml", "of a cloud", id="a cloud"),
         pytest.param("ray job submit -- python -m a", "cluster of Ray", id="no launcher"),
         pytest.param("ray job submit -- torchrun t.py", "", id="a launcher"),

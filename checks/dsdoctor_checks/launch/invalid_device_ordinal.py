@@ -48,6 +48,8 @@ _OPTION = {
     "deepspeed": "--num_gpus",
     "torchrun": "--nproc-per-node",
     "accelerate": "--num_processes",
+    "colossalai": "--nproc_per_node",
+    "composer": "--nproc",
 }
 
 
@@ -79,6 +81,8 @@ def ranks_have_devices(
         return
     if asked is None or kind not in _OPTION or command.inner or "cpu" in command.options:
         return  # srun starts it on other nodes
+    if kind == "colossalai" and {"host", "hostfile"} & command.options.keys():
+        return  # and so does colossalai
     if hosts_may_be_listed(hostfile, command):
         if isinstance(hostfile, Missing):
             yield skip(hostfile.detail)

@@ -16,9 +16,10 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
     Attributes:
         argv: the command as given, secrets masked.
         program: the first word after assignments, `env`, `nohup` and similar prefixes.
-        launcher: `deepspeed`, `torchrun`, `accelerate`, `python`, `srun`, `mpirun` or `other`.
-        inner: the launcher that `srun` or `mpirun` starts; None if none.
-        outer: options of `srun` or `mpirun`, as in `options`; short ones by their letter.
+        launcher: `deepspeed`, `torchrun`, `accelerate`, `colossalai`, `composer`, `python`, `srun`,
+            `mpirun`, `jsrun`, `flux`, `aprun`, `horovodrun` or `other`.
+        inner: the launcher that `srun`, `mpirun` or their like starts; None if none.
+        outer: options of `srun` and its like, as in `options`; short ones by their letter.
         script: the training script, or the module after `-m`; None if none was found.
         script_args: arguments of the script.
         env: variables set in front of the command (`VAR=1 …`, `env VAR=1 …`).

@@ -51,6 +51,10 @@ COMMON_KEYS = frozenset(
     {"train_batch_size", "gradient_accumulation_steps", "optimizer", "scheduler",
      "communication_data_type", "prescale_gradients", "data_efficiency", "tensorboard"}
 )  # fmt: skip
+#: Arguments of a script, in a file that its own parser reads: `bf16` is a boolean there.
+_OF_ARGUMENTS = frozenset(
+    {"output_dir", "model_name_or_path", "per_device_train_batch_size", "num_train_epochs"}
+)
 _SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm", ".job")
 _YAML = (".yaml", ".yml")
 #: Families of conditions that judge commands.
@@ -149,7 +153,7 @@ class Linter:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         kind, parts = self._parts(path, shown, data, named=named)
         if not kind and named:
-            kind, parts = _config_parts(shown, data, named=True)
+            kind, parts = _named_parts(path, shown, data)
         if not kind:
             if named and (reason := _unread(path, data)):
                 raise UsageError(f"`{shown}` {reason}")
@@ -269,9 +273,30 @@ def _config_parts(shown: str, data: bytes, *, named: bool = False) -> tuple[str,
     # a file that does not parse is recognized by its keys
     keys = {key.partition(".")[0] for key in fact.lines} if fact.parsed is None else {*fact.parsed}
     certain = is_config(keys, parsed=fact.parsed is not None)
-    if certain or (named and (CONFIG_KEYS | COMMON_KEYS) & keys):
+    of_script = bool(_OF_ARGUMENTS & keys) and "zero_optimization" not in keys
+    if not of_script and (certain or (named and (CONFIG_KEYS | COMMON_KEYS) & keys)):
         return "config", [_config_part(fact, shown)]
     return "", []
+
+
+def _named_parts(path: Path, shown: str, data: bytes) -> tuple[str, list[Part]]:
+    """A config that little speaks for, in a file that the user named.
+
+    YAML is one only as a project passes it on as a dict: GPT-NeoX and trainers have sections of the
+    same names among settings of their own.
+    """
+    if not path.name.lower().endswith(_YAML):
+        return _config_parts(shown, data, named=True)
+    try:
+        found = yaml_text.load(data.decode("utf-8-sig", "replace"))
+    except ValueError:
+        return "", []
+    keys = {str(key) for key in found} if isinstance(found, dict) else set()
+    of_deepspeed = len(keys & (CONFIG_KEYS | COMMON_KEYS)) * 2 > len(keys)
+    if not of_deepspeed or not is_config(keys) or _OF_ARGUMENTS & keys:
+        return "", []
+    fact = parse_config(json.dumps(found, default=str), shown)
+    return "config", [_config_part(msgspec.structs.replace(fact, lines={}), shown)]
 
 
 def _config_part(fact: Any, shown: str, line: int = 0) -> Part:

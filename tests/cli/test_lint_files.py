@@ -150,3 +150,56 @@ def test_a_hostfile_in_a_folder_has_a_row_of_its_form(
 ) -> None:
     (tmp_path / name).write_text(text)
     assert lint(tmp_path, ".").returncode == judged
+
+
+NEOX = """{
+  "pipe_parallel_size": 1, "num_layers": 2, "hidden_size": 8, "seq_length": 64,
+  "lr_decay_iters": 20, "train_iters": 20, "log_interval": 1,
+  "zero_optimization": {"stage": 1, "overlap_comm": True},
+  "fp16": {"fp16": True, "enabled": True},
+}
+"""
+OF_TRAINER = """output_dir: out
+bf16: true
+fp16: false
+gradient_accumulation_steps: 2
+optimizer: adamw
+wandb:
+  project: taboo
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param("neox.yml", NEOX, id="gpt-neox"),
+        pytest.param("train.yaml", OF_TRAINER, id="settings-of-a-trainer"),
+        pytest.param(
+            "args.json",
+            '{"output_dir": "out", "bf16": true, "fp16": false, "num_train_epochs": 1}',
+            id="arguments-of-a-script",
+        ),
+        pytest.param(
+            "nested.yaml", "training:\n  bf16: true\n  fp16: false\nlora: {r: 8}\n", id="nested"
+        ),
+    ],
+)
+def test_settings_of_another_program_are_not_judged_as_a_config(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    result = lint(tmp_path, name)
+    assert "FAIL" not in result.stdout
+    assert result.returncode == 2
+    assert "is not a DeepSpeed config" in result.stderr
+    assert lint(tmp_path, ".").returncode == 0
+
+
+def test_a_named_yaml_file_of_deepspeed_settings_is_read_as_yaml(tmp_path: Path) -> None:
+    config = "# of the project\ntrain_batch_size: 8\nbf16:\n  enabled: True\nzero_optimization:\n"
+    (tmp_path / "ds.yaml").write_text(f"{config}  stage: 2\n")
+    assert lint(tmp_path, "ds.yaml").returncode == 0
+    (tmp_path / "ds.yaml").write_text(f"{config}  stage: 7\n")
+    result = lint(tmp_path, "ds.yaml")
+    assert result.returncode == 1
+    assert "`zero_optimization.stage` is 7" in result.stdout

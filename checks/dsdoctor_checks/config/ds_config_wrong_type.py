@@ -225,7 +225,8 @@ def _wrong_values(
             )  # fmt: skip
     yield from _steps(config, deepspeed)
     yield from _loss_scale(config, deepspeed)
-    yield from _zero(config)
+    yield from _zero(config, run)
+    yield from _betas(config)
     yield from _refused(config, deepspeed, filled=run.framework in _TRAINERS)
 
 
@@ -263,6 +264,8 @@ def _printing(config: DsConfig, run: RunNeeds) -> Iterator[Finding]:
     taken = (is_number(value) or value is True) and not zero
     if not _is_given(config, key, value) or taken or run.framework in _TRAINERS:
         return
+    if any(given == "auto" for _, given in leaves(config.parsed or {})):
+        return  # what fills that in sets this too
     effect = "`ZeroDivisionError`" if zero else "`TypeError`"
     effect += " at the first step"
     if not run.framework:
@@ -318,8 +321,24 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _zero(config: DsConfig) -> Iterator[Finding]:
+def _betas(config: DsConfig) -> Iterator[Finding]:
+    key = "optimizer.params.betas"
+    value = config.get(key)
+    numbers = isinstance(value, list) and all(is_number(one) for one in value)
+    three = "adam" not in str(config.get("optimizer.type")).lower()  # of the script's own
+    pair = numbers and (len(value) == len(("beta1", "beta2")) or three)
+    if isinstance(value, list | str | dict) and _is_given(config, key, value) and not pair:
+        yield _wrong_value(config, key, "a list of two numbers", "the optimizer cannot use it")
+
+
+def _zero(config: DsConfig, run: RunNeeds) -> Iterator[Finding]:
     effect = _VALIDATED
+    section = config.get("zero_optimization")
+    if isinstance(section, bool) and run.framework in _TRAINERS:
+        # DeepSpeed takes the boolean; `HfDeepSpeedConfig` looks for keys in it (accelerate 1.15)
+        effect = "`AttributeError` when transformers or accelerate reads the config"
+        yield _wrong_value(config, "zero_optimization", _OBJECT, effect)
+        return
     key = "zero_optimization.stage"
     value = config.get(key)
     number = whole(value) if isinstance(value, str) else value

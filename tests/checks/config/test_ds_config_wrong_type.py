@@ -312,3 +312,38 @@ def test_a_switch_in_quotes_is_on_where_nothing_reads_it(
 ) -> None:
     found = bad(text, deepspeed=DeepSpeedInstall(version=version))
     assert [status for status, _ in found] == ["fail"] * wrong
+
+
+@pytest.mark.parametrize(
+    ("betas", "wrong"),
+    [
+        pytest.param("[0.9, 0.999]", False, id="two numbers"),
+        pytest.param('"auto"', False, id="filled in"),
+        pytest.param('["auto"]', True, id="auto in a list"),
+        pytest.param("[0.9]", True, id="one"),
+        pytest.param("[0.9, 0.95, 0.99]", True, id="three"),
+        pytest.param('[0.9, "0.999"]', True, id="quoted"),
+        pytest.param('"0.9, 0.999"', True, id="a string"),
+    ],
+)
+def test_betas_are_two_numbers(betas: str, *, wrong: bool) -> None:
+    text = '{"optimizer": {"type": "%s", "params": {"betas": %s}}}'
+    found = bad(text % ("AdamW", betas))
+    assert [status for status, _ in found] == ["fail"] * wrong
+    assert bad(text % ("Adan", "[0.9, 0.95, 0.99]")) == []
+
+
+@pytest.mark.parametrize("switch", ["true", "false"])
+def test_zero_as_a_boolean_stops_whatever_looks_for_keys_in_it(switch: str) -> None:
+    text = f'{{"zero_optimization": {switch}}}'
+    assert bad(text, "native") == []
+    for framework in ("hf", "accelerate"):
+        ((status, message),) = bad(text, framework)
+        assert status == "fail"
+        assert "an object in braces" in message
+
+
+def test_a_config_that_something_fills_in_has_its_progress_set_too() -> None:
+    text = '{"steps_per_print": "inf", "train_batch_size": %s}'
+    assert [status for status, _ in bad(text % 8, "")] == ["warn"]
+    assert bad(text % '"auto"', "") == []

@@ -22,6 +22,8 @@ BLANK = 10_000
 MOST_DULL, LONGEST_DULL = 10_000, 1000
 #: Lines around an ignored traceback in which other ranks may end with the same exception.
 NEAR = 60
+#: Lines above an ignored traceback from which on a log is no excerpt that was cut out around it.
+EXCERPT = 100
 #: Bytes after which failures that the run outlived are dropped, so they take no room.
 STRETCH = 1 << 18
 
@@ -210,11 +212,13 @@ class BlockReader:
         died = self.lines.fell is not None or self.lines.fatal or result.failures
         trained = bool(self.lines.steps) and not died  # an excerpt shows no steps
         self._leave_out_ignored(result)
-        whole = self.started and not died
+        ignored = self.lines.ignored
+        begins_far_above = bool(ignored) and ignored[0].line > EXCERPT
+        whole = (self.started or begins_far_above) and not died
         if trained or whole or result.hits or result.errors:
-            result.ignored = self.lines.ignored
+            result.ignored = ignored
         else:
-            result.hits = self.lines.ignored
+            result.hits = ignored
         tail = list(self.tail)
         if trained or whole:
             aside = self.lines.aside

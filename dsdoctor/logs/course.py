@@ -11,6 +11,7 @@ from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.logs.line_reader import LineReader
 from dsdoctor.logs.marks import FATAL_MARKS
+from dsdoctor.logs.outlived import BUFFERED, covers, ends_all
 from dsdoctor.logs.progress import (
     STEPS,
     Step,
@@ -80,6 +81,12 @@ class Course:
         needed = not said.requires or not self.lines.result.flags.isdisjoint(said.requires)
         return needed and said.level > Level.HINT
 
+    def _just_ended(self) -> list[Hit | Error]:
+        """What ended all processes so few lines ago that they still print."""
+        result = self.lines.result
+        found: list[Hit | Error] = [*result.hits, *self.lines.traces.errors]
+        return [one for one in found if result.lines - one.line < BUFFERED and ends_all(one)]
+
     def note_progress(self, window: Window, begin: int, end: int, *, fragment: bool) -> None:
         """Records the last training step of a stretch, and drops what the run outlived."""
         steps = last_steps(window.data, begin, end)
@@ -120,8 +127,10 @@ class Course:
             }
             return advanced(before, after)
 
+        ends = self._just_ended()
+
         def over(item: Hit | Error) -> bool:
-            return is_over(item.line, item.steps)
+            return not _is_of(item, ends) and is_over(item.line, item.steps)
 
         if self.lines.fell is not None and is_over(self.lines.fell[0], self.lines.fell[2]):
             place, when, _ = self.lines.fell
@@ -189,3 +198,11 @@ class Course:
         result.hits = sorted([*result.hits, *hits], key=lambda hit: hit.line)
         back = {id(item) for item in (last, *hits)}
         result.outlived = [item for item in result.outlived if id(item) not in back]
+
+
+def _is_of(item: Hit | Error, ends: list[Hit | Error]) -> bool:
+    """Whether something is one of the ends, or on the lines of an exception among them."""
+    return any(
+        item is end or (isinstance(item, Hit) and isinstance(end, Error) and covers(item, end))
+        for end in ends
+    )

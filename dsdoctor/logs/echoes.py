@@ -11,6 +11,8 @@ from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.products import package_of
 
+#: The function of a class that looks up attributes which an object does not have.
+ATTRIBUTES = "__getattr__"
 #: Exceptions that only echo a failure elsewhere.
 ECHOES = lazy(
     r"ChildFailedError|Connection closed by peer|Connection reset by peer|SignalException"
@@ -113,11 +115,17 @@ def told_by(error: Error, later: Iterable[Error]) -> Error:
 
 
 def _raised_anew(error: Error, other: Error) -> bool:
-    """Whether the function of a library that raised one exception raised the other in its place."""
+    """Whether the function of a library that raised one exception raised the other in its place.
+
+    One that looks up an attribute has to raise `AttributeError`, whatever it handled.
+    """
     if error.file or not (error.frames and other.frames and other.file):
         return False
     one, two = error.frames[0], other.frames[-1]
-    return error.type == other.type and (one.file, one.function) == (two.file, two.function)
+    same = error.type == other.type or (
+        two.function == ATTRIBUTES and other.type == "AttributeError"
+    )
+    return same and (one.file, one.function) == (two.file, two.function)
 
 
 def _passed_back(error: Error, other: Error) -> bool:

@@ -15,6 +15,15 @@ from dsdoctor.logs.marks import FATAL_MARKS
 
 #: What Slurm prints about the job itself; it is never part of an exception's text.
 OF_THE_JOB = lazy(r"error: \*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT ")
+#: What it prints of a job, or of a step with the time limit of its job, after which it kills all
+#: processes within seconds (`KillWait` of slurm.conf, 30 s unless set).
+KILLED_ALL = lazy(
+    r"error: \*\*\* (?:JOB \S+ ON \S+ CANCELLED AT |STEP \S+ ON \S+ CANCELLED AT \S+ DUE TO TIME )"
+)
+#: Where a driver waits for Ray's tasks and actors (Ray 2.0-2.54): they end with it.
+AWAITS_RAY = lazy(r"[\\/]ray[\\/]_private[\\/](?:worker|client_mode_hook)\.py$")
+#: Lines that processes which are about to be killed may still print, or had buffered.
+BUFFERED = 200
 #: Lines after an exception on which its text may continue.
 MORE = 14
 #: Lines after a failure from which on the run is taken to have outlived it.
@@ -24,6 +33,22 @@ ALIVE = 1000
 def same_rank(one: int | None, other: int | None) -> bool:
     """Whether two lines may be from the same rank."""
     return one is None or other is None or one == other
+
+
+def ends_all(item: Hit | Error) -> bool:
+    """Whether all processes of the run end with it, so progress just below it says nothing.
+
+    Ray prints what the actors had written up to then below the exception that ended the driver.
+    """
+    if isinstance(item, Hit):
+        return KILLED_ALL.search(item.text) is not None
+    frames = item.frames
+    return (
+        item.traced
+        and bool(frames)
+        and frames[0].function == "<module>"
+        and any(AWAITS_RAY.search(frame.file) for frame in frames)
+    )
 
 
 def covers(hit: Hit, error: Error, writers: int = 1) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from dsdoctor.lazy_regex import lazy
-from dsdoctor.logs.echoes import is_echo
+from dsdoctor.logs.echoes import ATTRIBUTES, is_echo
 from dsdoctor.logs.errors import PYTHONS_WORDS, Error
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.importing import is_importing
@@ -105,6 +105,9 @@ FOREIGN_TEXT = lazy(
     # checks of C++ code that name the status of the CUDA runtime
     r"|\bcuda(?:Success|Error[A-Z]\w{1,60})\b"
     r"|expandable_segments: "  # torch 2.14.1 libc10_cuda.so, of its allocator
+    # NVRTC 8-13, of a program without a name: those that TorchScript's fusers write (torch 1.0-2.15
+    # torch/csrc/jit/tensorexpr/cuda_codegen.cpp, codegen/fuser/cuda/fused_kernel.cpp)
+    r"|\bdefault_program\(\d{1,6}\): (?:catastrophic )?error: "
     r"|Input/output error|INTERNAL ASSERT|(?i:\bout of memory\b)|unhandled (?:system|cuda) error",
 )
 #: The user's data: an index out of range, reported as an assertion on a GPU and as an exception on
@@ -147,8 +150,8 @@ PACKAGES = lazy(
     r"|psutil|yaml|cv2|PIL|tqdm|mmcv|pkg_resources|distutils|setuptools|amp_C|fused_\w+|\w+_cuda)\b",
 )
 IMPORTED = lazy(r"cannot import name .{1,200} \((?P<path>[/~.\w][^()]{1,400}\.py)\)$")
-#: Functions that look up a key: their caller chose the key.
-LOOKUPS = frozenset({"__getitem__", "__missing__", "get_loc", "_check_valid_index_key"})
+#: Functions that look up a key or an attribute: their caller chose it.
+LOOKUPS = frozenset({"__getitem__", "__missing__", "get_loc", "_check_valid_index_key", ATTRIBUTES})
 #: Frames below which a trainer prepares rows of the script's data: `map` of datasets (2-5), and the
 #: loader of torch (0.4-2.15).
 APPLIES = lazy(
@@ -229,7 +232,7 @@ def is_user_code(error: Error) -> bool:
     foreign = error.type in FOREIGN or FOREIGN_TEXT.search(text) or is_echo(error)
     if foreign or is_importing(error):
         return False
-    looked_up = error.type in {"KeyError", "IndexError"} and _looked_up(error)
+    looked_up = error.type in {"AttributeError", "IndexError", "KeyError"} and _looked_up(error)
     called_back = error.type in {"AttributeError", "TypeError"} and _ends_in(error, CALLS_BACK)
     return looked_up or called_back or _users(error)
 
@@ -295,7 +298,7 @@ def _class_of_a_product(error: Error) -> bool:
 
 
 def _looked_up(error: Error) -> bool:
-    """Whether the script looked up a key that a library's container does not have."""
+    """Whether the script looked up what an object of a library does not have."""
     frames = list(error.frames)
     while frames and frames[-1].function in LOOKUPS:
         frames.pop()

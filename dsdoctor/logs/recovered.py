@@ -13,7 +13,7 @@ from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import FEW, TAIL, Scan
 from dsdoctor.logs.importing import is_importing
 from dsdoctor.logs.marks import END_OF_TRAINING, FATAL_MARKS, TRAINED
-from dsdoctor.logs.outlived import ALIVE, covers
+from dsdoctor.logs.outlived import ALIVE, BUFFERED, covers, ends_all
 from dsdoctor.logs.progress import LOADING, step_of
 from dsdoctor.model.diagnosis import Cause
 
@@ -26,10 +26,13 @@ def training_continued(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
     named = {cause.condition for cause in causes}
     seen = False
     for scan in scans:
-        last = max((hit.line for hit in scan.hits if hit.known.condition in named), default=None)
-        if last is None:
+        hits = [hit for hit in scan.hits if hit.known.condition in named]
+        if not hits:
             continue
         seen = True
+        last = max(hit.line for hit in hits)
+        if scan.lines - last < BUFFERED and any(map(ends_all, hits)):
+            return False
         behind = (text for number, text in scan.tail if number > last)
         if not any(step_of(text) and not LOADING.search(text) for text in behind):
             return False

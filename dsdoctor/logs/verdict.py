@@ -133,9 +133,10 @@ def _that_count(
     harmless = alive and any(is_harmless(scans) for is_harmless in HARMLESS)
     if late or harmless or interrupted_before(scans):
         error = None
-    died = error is not None or run.fell
+    past = error is not None and long_past(scans)
+    died = run.fell or (error is not None and not past)
     if run.done or not (died or _ended_the_run(causes, choice, run, scans)):
-        causes = ()
+        causes, error = (), None if past else error
     return causes, error, late
 
 

@@ -39,11 +39,14 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"Memory access fault by GPU node-\d+ \(Agent handle: \w+\) on address",
-        source="ROCR 1-7 core/runtime/runtime.cpp",
+        # people who quote it set the node in bold
+        pattern=r"Memory access fault by GPU (?:\*\*)?node-\d+(?:\*\*)? (?:\(Agent handle: \w+\) )?on address",
+        source="ROCR 1-7 core/runtime/runtime.cpp, which named the agent since 3",
         message="A kernel on an AMD GPU touched memory that is not mapped",
         examples=(
             "Memory access fault by GPU node-1 (Agent handle: 0x5) on address 0x7000. Reason: Unknown.",
+            "Memory access fault by GPU node-3 on address 0x7000. Reason: Page not present or supervisor privilege.",
+            "Memory access fault by GPU **node-3** on address 0x7000. Reason: Unknown.",
         ),
         not_examples=("Memory access fault by GPU node-one (Agent handle: ) on address",),
         level=Level.STRONG,

@@ -43,10 +43,16 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"\*\*\* SIGABRT received at time=\d+",
-        source="abseil 2020-2025 debugging/failure_signal_handler.cc",
-        examples=("*** SIGABRT received at time=1734086759 on cpu 3 ***",),
-        not_examples=("*** SIGABRT received at time=noon",),
+        pattern=r"\*\*\* SIGABRT (?:received at time=\d+|\(@0x[0-9a-f]+\) received by PID \d+)",
+        source="abseil 2020-2025 debugging/failure_signal_handler.cc; glog 0.3-0.7 src/signalhandler.cc",
+        examples=(
+            "*** SIGABRT received at time=1734086759 on cpu 3 ***",
+            "*** SIGABRT (@0x3e8) received by PID 4711 (TID 0x7f28d7e0b740) from PID 4711; stack trace: ***",
+        ),
+        not_examples=(
+            "*** SIGABRT received at time=noon",
+            "*** SIGABRT (@here) received by PID 4711",
+        ),
         level=Level.WEAK,
         echo=True,
     ),

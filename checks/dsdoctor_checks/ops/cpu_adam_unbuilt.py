@@ -87,6 +87,30 @@ SIGNATURES = (
         level=Level.WEAK,
     ),
     Signature(
+        pattern=r"CalledProcessError: Command '\['ninja', '-v'(?:, '-j', '\d+')?\]' returned non-zero exit status \d+",
+        source="torch 1.2-2.13 utils/cpp_extension.py, with the words of CPython's subprocess",
+        examples=(
+            "subprocess.CalledProcessError: Command '['ninja', '-v']' returned non-zero exit status 1.",
+            "subprocess.CalledProcessError: Command '['ninja', '-v', '-j', '8']' returned non-zero exit status 255.",
+        ),
+        not_examples=(
+            "subprocess.CalledProcessError: Command '['ninja', '-v']' died with <Signals.SIGKILL: 9>.",
+        ),
+        hint="read the compiler's first error above this line; after mending that, delete the extension's folder under `~/.cache/torch_extensions`, and run again",
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"\bld: cannot find /\S{1,400}/\w+\.o: No such file or directory",
+        source="binutils 2.20-2.44 ld/ldfile.c",
+        message="The linker did not find an object file, so its source was not compiled",
+        hint="read the compiler's first error above this line; without one, build again from scratch, with fewer jobs (`MAX_JOBS=1`)",
+        examples=(
+            "/usr/bin/ld: cannot find /tmp/pip-install-a1/deepspeed_b2/build/temp.linux-x86_64-3.10/csrc/adam/cpu_adam.o: No such file or directory",
+        ),
+        not_examples=("/usr/bin/ld: cannot find crt1.o: No such file or directory",),
+        level=Level.WEAK,
+    ),
+    Signature(
         pattern=r"Unable to JIT load the (?!async_io)\w+ op due to it not being compatible",
         source="deepspeed 0.3-0.19 ops/op_builder/builder.py, ops/op_builder/xpu/builder.py",
         message="This machine does not meet the requirements of a DeepSpeed op",

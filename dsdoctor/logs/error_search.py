@@ -35,6 +35,13 @@ from dsdoctor.logs.same_words import (
 
 #: The type in front of a message, and whatever a log prints before that.
 TYPE = lazy(r"^(?:\[[^\]]{1,40}\]:? ?)?(?:\w+\.){0,9}(?P<kind>\w*(?:Error|Exception)): ")
+#: What a logger prints in front of a message, with the place that logs it: DeepSpeed
+#: (utils/logging.py, 0.3-0.19) and transformers (utils/logging.py, 4.0-5.24).
+LOGGED = lazy(
+    r"^(?:\S{1,60}: )?(?:\[[\d :,.-]{10,40}\] \[[A-Z]+\] "
+    r"\[(?P<file>\w+\.py):\d+:(?P<function>[\w<>]+)\]"
+    r"|\[[A-Z]+\|(?P<other>\w+\.py):\d+\] [\d :,.-]{10,40}>>) ?(?:\[Rank \d+\] )?"
+)
 #: What is in front of a message: names up to a colon.
 HEAD = lazy(r"[^\s:]{1,80}(?:\s[^\s:]{1,80}){0,3}\s?:")
 #: A capital within a word.
@@ -60,6 +67,8 @@ class Text(NamedTuple):
         words: the words of the message.
         names: those that are spelled as names of classes are.
         there: where each chunk of the message begins.
+        file: the file that logs it, as the logger prints it; "" without one.
+        function: the function that logs it; "" if the logger prints none.
     """
 
     whole: str
@@ -67,12 +76,17 @@ class Text(NamedTuple):
     words: list[str]
     names: frozenset[str]
     there: Mapping[Chunk, Sequence[int]]
+    file: str
+    function: str
 
     @classmethod
-    def read(cls, text: str) -> Text:
-        """Separates a message from the type in front of it."""
-        found = TYPE.match(text.strip())
-        message = text.strip()[found.end() :] if found else text
+    def read(cls, text: str, *, is_typed: bool = True) -> Text:
+        """Separates a message from its type and from what a logger prints in front of it."""
+        text = text.strip()
+        logged = LOGGED.match(text)
+        text = text[logged.end() :] if logged else text
+        found = TYPE.match(text) if is_typed else None
+        message = text[found.end() :] if found else text
         words = words_of(message)
         return cls(
             text,
@@ -80,7 +94,14 @@ class Text(NamedTuple):
             words,
             frozenset(name.lower() for name in WORD.findall(message) if CLASS.search(name)),
             chunks_of(" ".join(words)),
+            (logged["file"] or logged["other"]) if logged else "",
+            (logged["function"] or "") if logged else "",
         )
+
+    def is_logged_by(self, entry: Entry) -> bool:
+        """Whether the logger's prefix names the place of an entry."""
+        is_there = entry.file.rpartition("/")[2] == self.file
+        return is_there and self.function in {"", entry.function}
 
 
 class Quoted(NamedTuple):
@@ -98,11 +119,12 @@ class Quoted(NamedTuple):
     held: list[int]
     begins: bool
 
-    def rate(self, text: Text) -> tuple[int, bool, bool]:
-        """How well a text fits: how many words, whether they are all, and its type."""
+    def rate(self, text: Text) -> tuple[int, bool, bool, bool]:
+        """How well a text fits: how many words, whether they are all, its type and its place."""
         count = len(self.said)
         is_all = count == self.entry.words == len(text.words)
-        return count, is_all, text.kind == self.entry.exception
+        is_there = text.is_logged_by(self.entry)
+        return count, is_all, text.kind == self.entry.exception, is_there
 
 
 def search(folder: Path, text: str) -> Match | None:
@@ -113,7 +135,16 @@ def search(folder: Path, text: str) -> Match | None:
     answers, none is chosen.
     """
     read = Text.read(text)
-    found: list[tuple[tuple[int, bool, bool], Match]] = []
+    found = _search(folder, read)
+    # native code prints `Error: …` as words of its own
+    if found is None and read.kind == "Error":
+        found = _search(folder, Text.read(text, is_typed=False))
+    return found
+
+
+def _search(folder: Path, read: Text) -> Match | None:
+    """The message that a text contains or quotes a part of."""
+    found: list[tuple[tuple[int, bool, bool, bool], Match]] = []
     for product in sorted(products(folder)):
         rows = _rows_that_share(folder, product, read.there)
         index = load_rows(folder, product, rows) if rows else None
@@ -166,6 +197,8 @@ def _identifies(quoted: Quoted, text: Text) -> bool:
     entry, count, length = quoted.entry, len(quoted.said), len(text.words)
     if entry.is_native and entry.words == count == length >= ENOUGH_WORDS:
         return True
+    if text.is_logged_by(entry) and text.function:
+        return count >= max(IN_A_ROW, ALMOST * entry.words)
     if PYTHONS_WORDS.search(text.whole):
         return False
     if entry.exception in PYTHONS_OWN and count < MANY_WORDS:
@@ -185,6 +218,8 @@ def _tells_whose(quoted: Quoted, text: Text) -> bool:
     """
     entry, said = quoted.entry, quoted.said
     is_many = len(said) >= MANY_WORDS
+    if text.is_logged_by(entry):
+        return True
     if text.kind == entry.exception and is_a_products(entry.exception):
         return True
     if is_many and (quoted.begins or len(said) == entry.words):
@@ -196,7 +231,8 @@ def _tells_whose(quoted: Quoted, text: Text) -> bool:
     uncommon = weight(own, text.names) + (quoted.begins and text.kind == entry.exception)
     is_scattered = len(said) < min(CHUNK, len(text.words))
     is_named = entry.product in words_of(text.whole)
-    is_long = is_many or (quoted.begins and len(text.words) > len(said) >= CHUNK)
+    is_whole = len(said) == entry.words >= CHUNK and HALF * len(text.words) < len(said)
+    is_long = is_many or is_whole or (quoted.begins and len(text.words) > len(said) >= CHUNK)
     return uncommon >= UNCOMMON_WORDS + is_scattered or (uncommon > 0 and (is_named or is_long))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dsdoctor.logs import error_index, error_lookup
 from dsdoctor.logs.error_search import search
-from tests.support.error_index import read
+from tests.support.error_index import KNOWN, read
 
 MESSAGE = (
     "The optimizer was stepped before its partitions were gathered on this rank. Gather the "
@@ -145,3 +145,51 @@ def test_the_name_of_a_product_tells_in_front_of_a_message(tmp_path: Path) -> No
     part = "You need to set this value to the size that is"
     assert search(tmp_path, f"deepspeed: {part}") is not None
     assert search(tmp_path, f"{part} in deepspeed") is None
+
+
+LOGGER = "[2026-11-30 12:00:00,123] [WARNING] [a.py:222:f0] "
+
+
+@pytest.mark.parametrize(
+    ("text", "is_found"),
+    [
+        pytest.param(f"{LOGGER}Bad text of the file: x", True, id="place"),
+        pytest.param(f"node-1: {LOGGER}[Rank 0] Bad text of the file: x", True, id="host and rank"),
+        pytest.param("[WARNING|a.py:9] 2026-11-30 12:00:00,123 >> Bad text of the file", True,
+                     id="place of transformers' logger"),
+        pytest.param(f"{LOGGER.replace('f0', 'g')}Bad text of the file: x", False,
+                     id="another function"),
+        pytest.param(f"{LOGGER.replace('a.py', 'b.py')}Bad text of the file: x", False,
+                     id="another file"),
+        pytest.param("Bad text of the file: x", False, id="no place"),
+        pytest.param(f"{LOGGER}Bad text", False, id="a part of it"),
+    ],
+)  # fmt: skip
+def test_the_place_that_a_logger_prints_tells_whose_message_it_is(
+    tmp_path: Path, text: str, *, is_found: bool
+) -> None:
+    _stored(tmp_path, {"log.warning: Bad text of the file": ANSWER})
+    assert (search(tmp_path, text) is not None) is is_found
+
+
+def test_the_place_that_a_logger_prints_chooses_among_messages(tmp_path: Path) -> None:
+    _stored(
+        tmp_path,
+        {"log.error: Bad text of the file": "One", "ValueError: Bad text of the file": "Two"},
+    )
+    found = search(tmp_path, f"{LOGGER.replace('f0', 'f1')}Bad text of the file")
+    assert found is not None
+    assert found.label is not None
+    assert found.label.text == "Two"
+
+
+def test_native_code_prints_error_as_a_word_of_its_own() -> None:
+    words = "Error: Adam rollback currently only supports float32 tensors"
+    assert KNOWN.answer_text(words) is not None
+    assert KNOWN.answer_text(words.replace("Error", "ValueError")) is None
+
+
+def test_a_sentence_that_deepspeed_logs_has_its_answer() -> None:
+    found = KNOWN.answer_text("Unable to import 'psutils', please install package")
+    assert found is not None
+    assert "`psutil`" in found.text

@@ -70,6 +70,20 @@ def test_a_message_that_has_several_causes_names_none_of_them(error: str) -> Non
             "Create the fused optimizer after",
             id="the fused optimizer on the CPU",
         ),
+        pytest.param(
+            "accelerate/state.py",
+            "__getattr__",
+            "AttributeError: 'AcceleratorState' object has no attribute 'foo_bar'\n",
+            "Use an attribute that `AcceleratorState` has",
+            id="an attribute that no release of accelerate has",
+        ),
+        pytest.param(
+            "deepspeed/launcher/multinode_runner.py",
+            "get_cmd",
+            "AssertionError: slurm backend does not support remapping visible devices\n",
+            "Leave out `--detect_nvlink_pairs`",
+            id="an option of the launcher",
+        ),
     ],
 )
 def test_what_has_several_causes_is_answered_by_its_product(
@@ -218,3 +232,19 @@ def test_a_message_about_another_file_does_not_speak_of_weights(error: str, mess
 def test_a_message_of_another_kind_is_no_corrupt_file_and_no_wrong_setting(error: str) -> None:
     found = {one.condition for one in read(FRAME.format("a/b.py", "f") + error + "\n").causes}
     assert not found & {"weights-file-corrupt", "ds-config-wrong-type", "ds-config-invalid-key"}
+
+
+@pytest.mark.parametrize(
+    ("name", "is_told"),
+    [
+        pytest.param("distributed_type", False, id="no release differs in it"),
+        pytest.param("deepspeed_plugins", True, id="a name of a newer release"),
+        pytest.param("foo_bar", False, id="a name of no release"),
+    ],
+)
+def test_only_a_name_that_releases_differ_in_is_a_pair_of_releases(
+    name: str, *, is_told: bool
+) -> None:
+    error = f"AttributeError: 'AcceleratorState' object has no attribute '{name}'\n"
+    named = [one.condition for one in read(FRAME.format("accelerate/state.py", "f") + error).causes]
+    assert named == (["transformers-deepspeed-incompatible"] if is_told else [])

@@ -374,6 +374,7 @@ SIGNATURES = (
         not_examples=("this optimizer is not supported",),
         message="ZeRO does not support something that the error names",
         hint="remove what the error names, or use another ZeRO stage, or no offload",
+        level=Level.WEAK,
     ),
     Signature(
         pattern="Gradient computed twice for this partition",

@@ -136,8 +136,8 @@ SIGNATURES = (
         examples=(
             "ValueError: Expected a string path to an existing deepspeed config, or a dictionary. Received: configs/ds_zero2.json",
         ),
-        message="the DeepSpeed config that was passed does not exist",
-        hint="correct the path of the DeepSpeed config; each node needs the file",
+        message="The DeepSpeed config that was passed is no dictionary and no path of a file that exists here",
+        hint="pass the dictionary itself, or the path of the file as this process sees it; each node needs the file",
         level=Level.STRONG,
     ),
     Signature(

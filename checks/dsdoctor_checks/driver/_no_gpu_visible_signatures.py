@@ -126,6 +126,8 @@ SIGNATURES = (
     Signature(
         pattern=r"mixed precision requires a GPU(?! \(not 'mps)",
         source="accelerate 1.6.0 accelerator.py",
+        message="fp16 is set as the mixed precision, but accelerate runs on no GPU",
+        hint="give the job a GPU that torch sees; on a CPU, use `bf16` or `no`; do not pass `cpu=True` or `--cpu` on a machine with GPUs",
         examples=("ValueError: fp16 mixed precision requires a GPU",),
         not_examples=("ValueError: fp16 mixed precision requires a GPU (not 'mps').",),
         level=Level.STRONG,

@@ -192,6 +192,7 @@ SIGNATURES = (
         ),
         not_examples=("No slot '5' specified on host 'localhost'",),
         level=Level.STRONG,
+        message="`--include` or `--exclude` names a slot that the hostfile does not give to this host",
         hint="pass slots that the hostfile lists for the host: `slots=N` numbers them from 0",
         fixes=(),
     ),

@@ -188,6 +188,8 @@ SIGNATURES = (
             "RuntimeError: CUTLASS_PATH /opt/cutlass does not contain CUTLASS headers",
         ),
         not_examples=("/opt/cutlass does not contain CUTLASS headers",),
+        message="Evoformer attention is built with CUTLASS, whose headers are not found",
+        hint="run `python -m pip install nvidia-cutlass`, or set `CUTLASS_PATH` to a checkout of CUTLASS (the folder that contains `include`)",
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),

@@ -963,10 +963,10 @@ SIGNATURES = (
         level=Level.LIKELY,
     ),
     Signature(
-        pattern=r"Error: .{0,120}requires [Aa]ccelerate\b",
+        pattern=r"Error: .{0,120}quantization requires [Aa]ccelerate\b",
         source="transformers 4.38-5.24 quantizers/quantizer_bnb_4bit.py, quantizer_bnb_8bit.py",
-        message="transformers needs accelerate, or a newer one",
-        hint="run `python -m pip install -U accelerate`, and `bitsandbytes` too for a quantized model",
+        message="Loading a model quantized by bitsandbytes needs accelerate, or a newer one",
+        hint="run `python -m pip install -U accelerate bitsandbytes`",
         examples=(
             "ImportError: Using `bitsandbytes` 4-bit quantization requires accelerate: `pip install 'accelerate>=1.1.0'`",
             "ImportError: Using `bitsandbytes` 8-bit quantization requires Accelerate: `pip install accelerate` and the latest version of bitsandbytes: `pip install -i https://pypi.org/simple/ bitsandbytes`",
@@ -976,6 +976,22 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("bitsandbytes-cuda-setup",),
+    ),
+    Signature(
+        # Of transformers' own settings the error index says which one asks for it.
+        pattern=r"Error: (?!.{0,120}quantization requires).{0,120}requires [Aa]ccelerate\b",
+        source="transformers 4.38-5.24; any package that asks for accelerate",
+        message="A package needs accelerate, or a newer one",
+        hint="run `python -m pip install -U accelerate`",
+        examples=(
+            "ImportError: --deepspeed requires Accelerate to be installed",
+            "ImportError: Using the `Trainer` with `PyTorch` requires accelerate",
+        ),
+        not_examples=(
+            "ImportError: Using `bitsandbytes` 4-bit quantization requires accelerate: `pip install 'accelerate>=1.1.0'`",
+            "the Trainer requires accelerate",
+        ),
+        level=Level.WEAK,
     ),
     Signature(
         pattern=r"Error: .{0,160}version of [`']?(?P<package>PEFT|peft|transformers|accelerate|trl|diffusers|datasets|tokenizers|huggingface[-_]hub|safetensors|optimum|auto[-_]gptq|autoawq|pydantic|gradio|torchao)\b.{0,60}(?:not compatible|incompatible|too (?:old|new)|outdated|not supported|unsupported)",

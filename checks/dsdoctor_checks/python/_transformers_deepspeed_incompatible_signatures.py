@@ -67,11 +67,10 @@ SIGNATURES = (
         masks=("dependency-version-conflict",),
     ),
     Signature(
-        pattern=r"'(?:Accelerator\w*|DummyOptim|DummyScheduler|DeepSpeedPlugin|HfTrainerDeepSpeedConfig|HfDeepSpeedConfig|(?:FP16_|BF16_)?DeepSpeedZeroOptimizer\w*|DeepSpeedCPUAdam|DeepSpeedOptimizerWrapper|DeepSpeedEngineWrapper)' object has no attribute(?! '(?:ds_opt|ipg_))",
-        source="deepspeed 0.14.5-0.19.8 runtime/engine.py; accelerate 1.6.0-1.15.0 state.py",
+        pattern=r"'(?:DummyOptim|DummyScheduler|DeepSpeedPlugin|HfTrainerDeepSpeedConfig|HfDeepSpeedConfig|(?:FP16_|BF16_)?DeepSpeedZeroOptimizer\w*|DeepSpeedCPUAdam|DeepSpeedOptimizerWrapper|DeepSpeedEngineWrapper)' object has no attribute(?! '(?:ds_opt|ipg_))",
+        source="deepspeed 0.14.5-0.19.8 runtime/engine.py",
         examples=(
             "AttributeError: 'DeepSpeedZeroOptimizer_Stage3' object has no attribute 'train'",
-            "AttributeError: 'Accelerator' object has no attribute 'deepspeed_config'",
             "AttributeError: 'DummyOptim' object has no attribute 'step'",
             "'DummyScheduler' object has no attribute",
             "AttributeError: 'DeepSpeedPlugin' object has no attribute 'select'",
@@ -85,6 +84,37 @@ SIGNATURES = (
             "AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'",
             # DeepSpeed sets it in `engine.backward`, which a script that calls `loss.backward` skips
             "AttributeError: 'DeepSpeedZeroOptimizer' object has no attribute 'ipg_buffer'",
+        ),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        # names that some releases of accelerate have and others do not; one that none has is a
+        # mistake of whoever reads it
+        pattern=r"'Accelerator\w*' object has no attribute '(?:\w*(?:deepspeed|fp8|parallel|fsdp|lomo|dataloader|recipe_handler|device_mesh|tp_plugin)\w*|use_fp16|use_ipex|non_blocking|multi_device|should_save_model|profile)'",
+        source="accelerate 0.27-1.15 accelerator.py, state.py: what their classes define",
+        examples=(
+            "AttributeError: 'Accelerator' object has no attribute 'deepspeed_config'",
+            "AttributeError: 'Accelerator' object has no attribute 'parallelism_config'",
+            "AttributeError: 'AcceleratorState' object has no attribute 'is_fsdp2'",
+            "'Accelerator' object has no attribute 'use_ipex'",
+            "'Accelerator' object has no attribute 'use_fp8'",
+            "'Accelerator' object has no attribute 'fsdp_plugin'",
+            "'Accelerator' object has no attribute 'lomo_backward'",
+            "'Accelerator' object has no attribute 'dataloader_config'",
+            "'Accelerator' object has no attribute 'fp8_recipe_handler'",
+            "'Accelerator' object has no attribute 'torch_device_mesh'",
+            "'Accelerator' object has no attribute 'torch_tp_plugin'",
+            "'Accelerator' object has no attribute 'use_fp16'",
+            "'Accelerator' object has no attribute 'non_blocking'",
+            "'Accelerator' object has no attribute 'multi_device'",
+            "'Accelerator' object has no attribute 'should_save_model'",
+            "'Accelerator' object has no attribute 'profile'",
+        ),
+        not_examples=(
+            "AttributeError: 'Accelerator' object has no attribute 'modle'",
+            "AttributeError: 'AcceleratorState' object has no attribute 'my_rank'",
+            "AttributeError: 'Accelerator' object has no attribute 'profiles'",
         ),
         level=Level.STRONG,
         masks=("dependency-version-conflict",),

@@ -13,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 from dsdoctor.api import (
     DeepSpeedLive,
     Environment,
+    Finding,
     Gpu,
     Gpus,
     Hostfile,
@@ -28,6 +29,7 @@ from dsdoctor.api import (
     TorchLive,
     is_partial,
     whole,
+    without_fix,
 )
 
 Capability = tuple[int, int]
@@ -224,19 +226,35 @@ def visible_tokens(env: Environment | Missing) -> tuple[str, ...] | None:
 def job_environment(
     env: Environment | Missing, command: LaunchCommand | Missing
 ) -> Environment | Missing:
-    """The environment with the CUDA_VISIBLE_DEVICES that the command itself sets, if it sets one.
+    """The environment with the variables that the command itself sets, as `NAME=1 torchrun …` does.
 
     >>> here = Environment(variables={"CUDA_VISIBLE_DEVICES": "0"})
     >>> job_environment(here, LaunchCommand(env={"CUDA_VISIBLE_DEVICES": "2,3"})).variables
     {'CUDA_VISIBLE_DEVICES': '2,3'}
     """
-    name = "CUDA_VISIBLE_DEVICES"
-    value = command.env.get(name) if isinstance(command, LaunchCommand) else None
-    if value is None or "$" in value or not isinstance(env, Environment):
-        return env  # a shell may still replace it
-    return (
-        env if is_partial(env.variables) else Environment(variables={**env.variables, name: value})
-    )
+    if not isinstance(command, LaunchCommand) or not isinstance(env, Environment):
+        return env
+    # a shell may still replace what has a `$`
+    own = {name: value for name, value in command.env.items() if "$" not in value}
+    if not own or is_partial(env.variables):
+        return env
+    return Environment(variables={**env.variables, **own})
+
+
+def unset_by(command: LaunchCommand | Missing, name: str) -> str:
+    """What unsets a variable of the job: the command may set it itself.
+
+    >>> unset_by(LaunchCommand(env={"A": "1"}), "A"), unset_by(LaunchCommand(), "A")
+    ('remove `A` from the command', 'run `unset A`')
+    """
+    of_command = isinstance(command, LaunchCommand) and name in command.env
+    return f"remove `{name}` from the command" if of_command else f"run `unset {name}`"
+
+
+def fixable(finding: Finding, command: LaunchCommand | Missing, *names: str) -> Finding:
+    """A finding about variables, without a fix if the command sets one of them itself."""
+    of_command = isinstance(command, LaunchCommand) and not command.env.keys().isdisjoint(names)
+    return without_fix(finding) if of_command else finding
 
 
 def _tokens(value: str) -> tuple[str, ...]:

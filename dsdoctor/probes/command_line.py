@@ -29,6 +29,7 @@ from dsdoctor.probes.command_tables import (
     SWITCHES,
 )
 from dsdoctor.probes.command_wrappers import unwrap
+from dsdoctor.probes.mpi_hosts import with_slots
 from dsdoctor.probes.yaml_files import accelerate_values
 
 _LAST_PORT = 65535
@@ -285,6 +286,7 @@ def launch_command(host: Host, run: RunNeeds) -> LaunchCommand:
     command = command_of(run)
     if command is None:
         raise HostError(Why.NOT_ASKED, "no command was passed (`check -- CMD`)")
+    command = with_slots(command, host, run.cwd)
     return with_accelerate(command, accelerate_values(command, host, run.cwd))
 
 

@@ -368,3 +368,25 @@ def test_what_a_child_process_printed_is_not_a_damaged_file() -> None:
     }
     loaded = "    state = torch.load(path)\n"
     assert "weights-file-corrupt" in {one.condition for one in read(OWN + loaded + broken).causes}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pytest.param("    message = await socket.recv_pyobj()\n", id="of pyzmq"),
+        pytest.param("    return _ForkingPickler.loads(buf.getbuffer())\n", id="of a pipe"),
+    ],
+)
+def test_a_message_that_is_no_pickle_is_not_a_damaged_file(frame: str) -> None:
+    broken = "_pickle.UnpicklingError: invalid load key, 'W'.\n"
+    causes = {one.condition for one in read(OWN + frame + broken).causes}
+    assert "weights-file-corrupt" not in causes
+
+
+def test_a_backend_that_vllm_does_not_choose_is_no_failure() -> None:
+    note = "INFO 06-25 15:26:09 selector.py:131] Cannot use FlashAttention-2 backend for Volta and Turing GPUs.\n"
+    later = "INFO 06-25 15:26:09 selector.py:40] Using XFormers backend.\n"
+    failed = OWN + "ValueError: x\n"
+    assert said(note + later + failed) == said(failed)
+    real = "RuntimeError: FlashAttention only supports Ampere GPUs or newer.\n"
+    assert said(note + OWN + real) == "flash-attn-needs-ampere"

@@ -27,6 +27,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    LaunchCommand,
     Level,
     Missing,
     NvidiaKernel,
@@ -45,7 +46,17 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._util import Capability, capabilities, code_for, dotted, listed, pair, variable
+from dsdoctor_checks._util import (
+    Capability,
+    capabilities,
+    code_for,
+    dotted,
+    fixable,
+    job_environment,
+    listed,
+    pair,
+    variable,
+)
 from dsdoctor_checks.cuda import _ops, _tables
 from dsdoctor_checks.torch._builds import NEWEST, choose, machine_of, python_of
 
@@ -102,6 +113,7 @@ def nvcc_supports_gpus(
     kernel: NvidiaKernel | Missing,
     os: OsInfo | Missing,
     patient: Patient | Missing,
+    command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
     """Compares what would be compiled for with what this nvcc supports."""
     need = _ops.toolkit_need(torch, deepspeed, run, env, kernel, gpus)
@@ -119,7 +131,7 @@ def nvcc_supports_gpus(
         return
     say = fail if need.certain else warn
     devices = capabilities(gpus, live, run, env)
-    value = variable(env, "TORCH_CUDA_ARCH_LIST") or ""
+    value = variable(job_environment(env, command), "TORCH_CUDA_ARCH_LIST") or ""
     archs, readable = _listed_archs(value)
     evidence: dict[str, Any] = {"nvcc": toolkit.nvcc, "nvcc_cuda": toolkit.version}
     evidence["arch_list"] = value or None
@@ -143,7 +155,8 @@ def nvcc_supports_gpus(
             unknown=unknown,
             **evidence,
         )
-        yield fixed_by(finding, "unset-variables") if value else finding
+        finding = fixed_by(finding, "unset-variables") if value else finding
+        yield fixable(finding, command, "TORCH_CUDA_ARCH_LIST")
         return
     for name, cc in devices.items():
         if archs and readable and code_for(_as_arch_list(archs), cc) is None:
@@ -155,7 +168,8 @@ def nvcc_supports_gpus(
                 capability=dotted(cc),
                 **evidence,
             )
-            yield fixed_by(finding, "unset-variables")
+            finding = fixed_by(finding, "unset-variables")
+            yield fixable(finding, command, "TORCH_CUDA_ARCH_LIST")
             return
     yield ok(**evidence)
 

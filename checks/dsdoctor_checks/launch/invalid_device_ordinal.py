@@ -14,6 +14,7 @@ deepspeed/launcher/runner.py (`apply_num_nodes_and_gpus`), torch/distributed/run
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -37,6 +38,7 @@ from dsdoctor.api import (
     skip,
     visible_count,
     warn,
+    whole,
 )
 from dsdoctor_checks._util import hosts_may_be_listed, may_be_set, ranks_of_mpirun
 
@@ -136,27 +138,62 @@ def ranks_have_devices(
 
 
 #: Options of mpirun that name hosts or place ranks on them (Open MPI 4 and 5, MPICH 4), ...
-_PLACED = frozenset(
-    {
-        "H", "host", "hosts", "hostfile", "machinefile", "f", "N", "npernode", "ppn", "perhost",
-        "map_by", "ppr", "rf", "rankfile", "app", "configfile",
-    }
-)  # fmt: skip
+_LISTS = frozenset({"H", "host", "hosts", "hostfile", "machinefile", "f"})
+_PLACES = frozenset({"map_by", "ppr", "rf", "rankfile", "app", "configfile"})
+#: ... those that state how many ranks each host gets ...
+_PER_HOST = ("N", "npernode", "ppn", "perhost")
 #: ... and variables of schedulers from which it learns its hosts.
 _ALLOCATED = ("SLURM_JOB_ID", "PBS_NODEFILE", "LSB_HOSTS", "PE_HOSTFILE")
+
+
+def _on_each_host(command: LaunchCommand) -> int | None:
+    """How many ranks mpirun starts on each host by its own options; None = they do not say.
+
+    It fills the slots of a host before it goes on to the next (Open MPI 4 and 5, `--map-by slot` and
+    what it does without the option); the last host may get fewer, and of unequal hosts the smallest
+    counts, since this may be any of them.
+    """
+    given = command.outer
+    total = ranks_of_mpirun(command)
+    mapped = re.match(r"ppr:(\d{1,4}):node\b", given.get("map_by", ""))
+    stated = [whole(given[name]) for name in _PER_HOST if name in given]
+    stated += [int(mapped[1])] if mapped else []
+    if stated:
+        count = stated[0]
+        return min(count, total) if count is not None and total is not None else count
+    if _PLACES & given.keys() or not command.mpi_slots:
+        return None
+    left = sum(command.mpi_slots) if total is None else total
+    if left > sum(command.mpi_slots):
+        return None  # it stops, unless it may oversubscribe
+    full: list[int] = []
+    for slots in command.mpi_slots:
+        if 0 < left < slots and not full:
+            return left
+        if left >= slots:
+            full.append(slots)
+        left -= min(left, slots)
+    return min(full, default=None)
+
+
+def _ranks_here(command: LaunchCommand, environment: Environment | Missing) -> int | None:
+    """How many ranks mpirun starts on this machine; None = that is not known."""
+    if (_LISTS | _PLACES | {*_PER_HOST}) & command.outer.keys():
+        return _on_each_host(command)
+    elsewhere = any(may_be_set(environment, name) for name in _ALLOCATED)
+    return None if elsewhere else ranks_of_mpirun(command)
 
 
 def _of_mpirun(
     command: LaunchCommand, gpus: Gpus | Missing, environment: Environment | Missing
 ) -> Iterator[Finding]:
-    """Ranks that mpirun starts on this machine, as it does if nothing lists other hosts.
+    """Ranks that mpirun starts on this machine.
 
     DeepSpeed and torch scripts select a device by the rank's number on its host. A script of
     another kind may share them, so that only a script with DeepSpeed's options is sure to fail.
     """
-    count = ranks_of_mpirun(command)
-    elsewhere = any(may_be_set(environment, name) for name in _ALLOCATED)
-    if count is None or elsewhere or _PLACED & command.outer.keys():
+    count = _ranks_here(command, environment)
+    if count is None:
         return
     if command.inner is not None or not (command.script or "").endswith(".py"):
         return
@@ -174,7 +211,9 @@ def _of_mpirun(
         f"`mpirun` starts {count} ranks on this node, but it has {what}",
         effect=f"ranks from {devices} on stop with `invalid device ordinal`, unless the script lets"
         " several ranks use one GPU",
-        hint=f"start {devices} ranks, or list more hosts with `--hostfile`",
+        hint=f"start {devices} ranks on each host"
+        if command.mpi_slots
+        else f"start {devices} ranks, or list more hosts with `--hostfile`",
         ranks=count,
         devices=devices,
         gpus=have,

@@ -50,7 +50,7 @@ from dsdoctor.api import (
     ok,
     warn,
 )
-from dsdoctor_checks._util import listed, node_count, variable
+from dsdoctor_checks._util import fixable, job_environment, listed, node_count, unset_by, variable
 from dsdoctor_checks._where import on_host
 
 from . import _nccl_ib_or_socket_interface_signatures, _networks
@@ -132,7 +132,9 @@ def _adapters(setting: Setting, network: Network) -> Iterator[Finding]:
     )
 
 
-def _gloo(value: str, network: Network, *, alone: bool) -> Iterator[Finding]:
+def _gloo(
+    value: str, network: Network, command: LaunchCommand | Missing, *, alone: bool
+) -> Iterator[Finding]:
     """Judges the interface of gloo: a failure if no other backend can connect the ranks."""
     names = [name.strip() for name in value.split(",") if name.strip()]
     known = {item.name: item for item in network.interfaces}
@@ -144,7 +146,7 @@ def _gloo(value: str, network: Network, *, alone: bool) -> Iterator[Finding]:
     yield (fail if alone else warn)(
         f"`GLOO_SOCKET_IFNAME={value}` selects {listed(wrong)}, but this node has {usable}",
         effect="process groups with the gloo backend fail with `Unable to find address for`",
-        hint="run `unset GLOO_SOCKET_IFNAME`, or set it to an interface from `ip -br addr`",
+        hint=f"{unset_by(command, 'GLOO_SOCKET_IFNAME')}, or set it to an interface from `ip -br addr`",
         variable="GLOO_SOCKET_IFNAME",
         value=value,
         wrong=wrong,
@@ -185,10 +187,12 @@ def interfaces_exist(
         yield from _networks.behind_bridge(network, os, nodes)
     if run.container is not None:
         yield from _networks.started_behind_bridge(run.container)
-    gloo = variable(env, "GLOO_SOCKET_IFNAME")
+    gloo = variable(job_environment(env, command), "GLOO_SOCKET_IFNAME")
     if gloo:
         ranks = not isinstance(command, Missing) and command.launcher != "python"
-        yield from _gloo(gloo, network, alone=ranks and isinstance(gpus, Gpus) and not gpus.gpus)
+        alone = ranks and isinstance(gpus, Gpus) and not gpus.gpus
+        for finding in _gloo(gloo, network, command, alone=alone):
+            yield fixable(finding, command, "GLOO_SOCKET_IFNAME")
 
 
 HINT = (

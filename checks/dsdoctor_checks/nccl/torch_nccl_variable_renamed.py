@@ -16,8 +16,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Environment, Finding, Scope, TorchBuild, check, ok, skip, warn
-from dsdoctor_checks._util import at_least
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    LaunchCommand,
+    Missing,
+    Scope,
+    TorchBuild,
+    check,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import at_least, fixable, job_environment, unset_by, variable
 
 from ._names import OF_TORCH
 
@@ -31,26 +43,31 @@ CONDITION = Condition(
 
 
 @check(CONDITION)
-def names_are_current(env: Environment, torch: TorchBuild) -> Iterator[Finding]:
+def names_are_current(
+    env: Environment, torch: TorchBuild, command: LaunchCommand | Missing
+) -> Iterator[Finding]:
     """Warns about old names if torch has the new ones."""
     if torch.version is None or not at_least(torch.version, "2.2"):
         yield skip("torch is older than 2.2 or not installed")
         return
-    old = [name for name in OF_TORCH if env.get(name) is not None]
+    of_job = job_environment(env, command)
+    old = [name for name in OF_TORCH if variable(of_job, name) is not None]
     if not old:
         yield ok()
     for name in old:
         new = f"TORCH_{name}"
-        both = env.get(new) is not None and env.get(new) != env.get(name)
-        yield warn(
-            f"`{name}={env.get(name)}` is set, but since torch 2.2 its name is `{new}`"
-            + (f", which is set to `{env.get(new)}`" if both else ""),
+        value, newer = variable(of_job, name), variable(of_job, new)
+        both = newer is not None and newer != value
+        finding = warn(
+            f"`{name}={value}` is set, but since torch 2.2 its name is `{new}`"
+            + (f", which is set to `{newer}`" if both else ""),
             effect="each rank prints a deprecation warning"
             + (", and only one of the two values has an effect" if both else ""),
-            hint=f"run `unset {name}` and set `{new}`",
+            hint=f"{unset_by(command, name)} and set `{new}`",
             variable=name,
-            value=env.get(name),
+            value=value,
             new=new,
-            new_value=env.get(new),
+            new_value=newer,
             torch=torch.version,
         )
+        yield fixable(finding, command, name)

@@ -174,13 +174,6 @@ SIGNATURES = (
         level=Level.WEAK,
     ),
     Signature(
-        pattern=r"annot use FlashAttention\S{0,4} (?:backend )?for Volta and Turing",
-        source="vllm 0.2-0.8 attention/selector.py, platforms/cuda.py",
-        examples=("Cannot use FlashAttention-2 backend for Volta and Turing GPUs.",),
-        not_examples=("Cannot use FlashAttention-2 backend for Volta and",),
-        level=Level.WEAK,
-    ),
-    Signature(
         pattern=r"fmha_(?:fwd|bwd)_launch_template\.h:\d{1,5}\): invalid",
         source="flash_attn 0.2-1.0 csrc/flash_attn/src/fmha_fwd_launch_template.h",
         examples=(

@@ -22,6 +22,7 @@ from dsdoctor.api import (
     Condition,
     Environment,
     Finding,
+    LaunchCommand,
     Level,
     Missing,
     Packages,
@@ -34,7 +35,7 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._pip import pip
-from dsdoctor_checks._util import HUB_TRUE, at_least
+from dsdoctor_checks._util import HUB_TRUE, at_least, job_environment, variable
 
 CONDITION = Condition("hf-transfer-missing", id="DSD917", scope=Scope.USER_ENV, since="0.1")
 VARIABLE = "HF_HUB_ENABLE_HF_TRANSFER"
@@ -42,14 +43,19 @@ VARIABLE = "HF_HUB_ENABLE_HF_TRANSFER"
 
 @check(CONDITION)
 def hf_transfer_is_installed(
-    packages: Packages, env: Environment, patient: Patient | Missing
+    packages: Packages,
+    env: Environment,
+    patient: Patient | Missing,
+    command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
     """Judges the variable if the hub's client reads it and may go online."""
     hub = packages.version("huggingface-hub")
-    if hub is None or at_least(hub, "1.0") or (env.get("HF_HUB_OFFLINE") or "").upper() in HUB_TRUE:
+    of_job = job_environment(env, command)
+    offline = (variable(of_job, "HF_HUB_OFFLINE") or "").upper() in HUB_TRUE
+    if hub is None or at_least(hub, "1.0") or offline:
         yield skip("no client of the hub that reads the variable is installed, or it is offline")
         return
-    on = (env.get(VARIABLE) or "").upper() in HUB_TRUE
+    on = (variable(of_job, VARIABLE) or "").upper() in HUB_TRUE
     if not on or packages.version("hf-transfer") is not None:
         yield ok(enabled=on)
         return

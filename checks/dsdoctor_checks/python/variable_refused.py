@@ -27,6 +27,7 @@ from dsdoctor.api import (
     DeepSpeedLive,
     Environment,
     Finding,
+    LaunchCommand,
     Level,
     Missing,
     RunNeeds,
@@ -40,6 +41,7 @@ from dsdoctor.api import (
     ok,
     skip,
 )
+from dsdoctor_checks._util import fixable, job_environment, unset_by, variable
 
 CONDITION = Condition(
     "variable-refused",
@@ -131,6 +133,7 @@ def variables_are_accepted(
     deepspeed: DeepSpeedLive | Missing,
     build: TorchBuild | Missing,
     run: RunNeeds,
+    command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
     """Judges the variables that an import reports, and the one whose values never changed."""
     if isinstance(build, TorchBuild) and not build.installed:
@@ -139,24 +142,25 @@ def variables_are_accepted(
     unused = run.without_deepspeed
     refused = _refused(env, torch, _NOT_USED if unused else deepspeed)
     if refused is None:
-        level = env.get("TORCH_DISTRIBUTED_DEBUG")
+        level = variable(job_environment(env, command), "TORCH_DISTRIBUTED_DEBUG")
         if level is None or level.upper() in _LEVELS:
             yield ok()
             return
         # not every torch reads it at `import torch`, but all do at `import torch.distributed`
         refused = _DEBUG, "torch.distributed", _DEBUG.expected
     rule, package, expected = refused
-    value = env.get(rule.variable) or ""
+    value = variable(job_environment(env, command), rule.variable) or ""
     shown = f"is `{value}`" if value else "is set but empty"
     more = f"; {rule.hint}" if rule.hint else ""
-    yield fail(
+    finding = fail(
         f"`{rule.variable}` {shown}; {expected}",
         effect=f"`import {package}` fails in every rank",
-        hint=f"run `unset {rule.variable}`{more}",
+        hint=f"{unset_by(command, rule.variable)}{more}",
         variable=rule.variable,
         value=value,
         package=package,
     )
+    yield fixable(finding, command, rule.variable)
 
 
 HINT = "unset the variable that the message names; an empty value is rejected as well"

@@ -72,7 +72,9 @@ SIGNATURES = (
         hint="look at its first bytes (`head -c 40 FILE`): `version https://git-lfs` is a Git LFS pointer and `<` a web page; download the file again",
         examples=("_pickle.UnpicklingError: invalid load key, 'v'.",),
         level=Level.STRONG,
-        not_near=("pickle.loads(",),  # of what a process or a message sent, not of a file
+        # of what a process or a message sent, not of a file (pyzmq 26 sugar/socket.py, CPython
+        # 3.8-3.14 multiprocessing/connection.py)
+        not_near=("pickle.loads(", "recv_pyobj(", "ForkingPickler.loads("),
         masks=("checkpoint-mismatch",),
     ),
     Signature(

@@ -105,10 +105,20 @@ def _is_cut(gpu: Gpu) -> bool:
     return have > 0 < thirds and not meshed and not rest and have % thirds != 0
 
 
+def _is_alone_on_board(gpu: Gpu) -> bool:
+    """Whether a container shows one V100 of a board that is not shared out by a hypervisor.
+
+    All of its links lead to the other GPUs of the board, or to the CPUs (IBM AC922), and are up
+    whichever GPUs the container shows.
+    """
+    meshed = WHOLE_BOARD in DIRECT_BOARDS.get(product(gpu.name), ())
+    return meshed and gpu.virtualization == "NONE" and bool(gpu.active_links)
+
+
 def _by_product(gpu: Gpu, like: list[Gpu]) -> int:
     """How many links the product has up, if that does not depend on the machine; else 0."""
     if len(like) == 1:
-        return _sxm_links(gpu) if _is_cut(gpu) else 0
+        return _sxm_links(gpu) if _is_cut(gpu) or _is_alone_on_board(gpu) else 0
     if not _is_whole_board(gpu, like):
         return 0
     if not any(other.active_links for other in like):

@@ -23,6 +23,7 @@ from dsdoctor.api import (
     Condition,
     Environment,
     Finding,
+    LaunchCommand,
     Level,
     Missing,
     Scope,
@@ -33,7 +34,7 @@ from dsdoctor.api import (
     warn,
     without_fix,
 )
-from dsdoctor_checks._util import at_least
+from dsdoctor_checks._util import at_least, fixable, job_environment, variable
 
 CONDITION = Condition(
     "alloc-conf-unknown",
@@ -150,9 +151,12 @@ def _near_miss(value: str) -> tuple[str, str] | None:
 
 
 @check(CONDITION)
-def allocator_setting_is_read(env: Environment, torch: TorchBuild | Missing) -> Iterator[Finding]:
+def allocator_setting_is_read(
+    env: Environment, torch: TorchBuild | Missing, command: LaunchCommand | Missing
+) -> Iterator[Finding]:
     """Judges two names that differ, a name that this torch does not read, and unknown entries."""
-    values = {name: value for name in _NAMES if (value := env.get(name))}
+    of_job = job_environment(env, command)
+    values = {name: value for name in _NAMES if (value := variable(of_job, name))}
     if len(set(values.values())) > 1:
         old, new = values[_NAMES[0]], values[_NAMES[1]]
         yield without_fix(  # only the reader knows which one is meant
@@ -165,7 +169,7 @@ def allocator_setting_is_read(env: Environment, torch: TorchBuild | Missing) -> 
         )
     version = torch.version if isinstance(torch, TorchBuild) and torch.cuda else None
     if list(values) == [_NAMES[1]] and not at_least(version, _READS_NEW_NAME):
-        yield warn(
+        finding = warn(
             f"`{_NAMES[1]}={values[_NAMES[1]]}` is set, but torch {version} reads only `{_NAMES[0]}`"
             " on CUDA",
             effect="the setting has no effect",
@@ -175,11 +179,12 @@ def allocator_setting_is_read(env: Environment, torch: TorchBuild | Missing) -> 
             set_to=values[_NAMES[1]],
             torch=version,
         )
+        yield fixable(finding, command, _NAMES[1])
     for name, value in values.items():
         miss = _near_miss(value)
         if miss is None:
             continue
-        yield fail(
+        finding = fail(
             f"`{name}={value}` contains `{miss[0]}`, but torch expects `{miss[1]}`",
             effect="the job exits at its first allocation",
             hint=f"write `{miss[1]}` in `{name}`",
@@ -188,3 +193,4 @@ def allocator_setting_is_read(env: Environment, torch: TorchBuild | Missing) -> 
             entry=miss[0],
             meant=miss[1],
         )
+        yield fixable(finding, command, name)

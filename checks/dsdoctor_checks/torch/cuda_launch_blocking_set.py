@@ -20,6 +20,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    LaunchCommand,
     Missing,
     NvidiaKernel,
     RunNeeds,
@@ -28,7 +29,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._util import gpu_expected
+from dsdoctor_checks._util import fixable, gpu_expected, job_environment, unset_by, variable
 
 CONDITION = Condition(
     "cuda-launch-blocking-set",
@@ -41,19 +42,24 @@ CONDITION = Condition(
 
 @check(CONDITION)
 def launches_do_not_block(
-    env: Environment, kernel: NvidiaKernel | Missing, gpus: Gpus | Missing, run: RunNeeds
+    env: Environment,
+    kernel: NvidiaKernel | Missing,
+    gpus: Gpus | Missing,
+    run: RunNeeds,
+    command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
     """Any value but 0 enables it."""
-    value = env.get("CUDA_LAUNCH_BLOCKING")
+    value = variable(job_environment(env, command), "CUDA_LAUNCH_BLOCKING")
     if value in (None, "", "0"):
         return
     if not gpu_expected(run, kernel, gpus, env):
         yield skip("no GPU is present or requested", value=value)
         return
-    yield warn(
+    finding = warn(
         f"`CUDA_LAUNCH_BLOCKING={value}` makes every kernel launch synchronous,"
         " but training depends on asynchronous launches",
         effect="training is slower, especially with many small kernels",
-        hint="unset `CUDA_LAUNCH_BLOCKING`",
+        hint=unset_by(command, "CUDA_LAUNCH_BLOCKING"),
         value=value,
     )
+    yield fixable(finding, command, "CUDA_LAUNCH_BLOCKING")

@@ -30,6 +30,7 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
         num_gpus: ranks requested on each node; None = not given, or not a number.
         num_nodes: nodes requested; None = not given.
         hostfile: `--hostfile`.
+        mpi_slots: slots of each host that `mpirun -H` or its hostfile lists.
         master_addr: rendezvous address; None = not given.
         master_port: rendezvous port; None = not given.
         config_path: the DeepSpeed config in the command.
@@ -50,6 +51,7 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
     num_gpus: int | None = None
     num_nodes: int | None = None
     hostfile: str | None = None
+    mpi_slots: tuple[int, ...] = ()
     master_addr: str | None = None
     master_port: int | None = None
     config_path: str | None = None

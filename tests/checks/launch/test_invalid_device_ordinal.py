@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from dsdoctor.api import Missing, RunNeeds, Why
@@ -195,3 +196,36 @@ def test_ranks_of_mpirun(line: str, variables: dict[str, str], expected: list[st
         environment=env(**variables),
     )
     assert found.statuses == (expected or ["ok"])
+
+
+@pytest.mark.parametrize(
+    ("line", "slots", "expected"),
+    [
+        pytest.param("mpirun -np 16 -H a:8,b:8 python t.py", (8, 8), 8, id="full hosts"),
+        pytest.param("mpirun -H a:8,b:8 python t.py", (8, 8), 8, id="without a total"),
+        pytest.param("mpirun -np 12 -H a:8,b:8 python t.py", (8, 8), 8, id="the last gets fewer"),
+        pytest.param("mpirun -np 2 -H a:8,b:8 python t.py", (8, 8), None, id="one host in part"),
+        pytest.param("mpirun -np 12 -H a:8,b:2 python t.py", (8, 2), None, id="a small host"),
+        pytest.param("mpirun -np 32 -H a:8,b:8 python t.py", (8, 8), None, id="too few slots"),
+        pytest.param("mpirun -np 16 -H a,b python t.py", (), None, id="slots not stated"),
+        pytest.param("mpirun -np 16 --hostfile h -npernode 8 python t.py", (), 8, id="per host"),
+        pytest.param("mpirun -np 16 --map-by ppr:8:node python t.py", (), 8, id="mapped"),
+        pytest.param("mpirun -np 16 -npernode 2 python t.py", (), None, id="as many as GPUs"),
+        pytest.param("mpirun -np 2 -npernode 8 python t.py", (), None, id="fewer in all"),
+        pytest.param(
+            "mpirun -np 16 -H a:8,b:8 --map-by node python t.py", (8, 8), None, id="another mapping"
+        ),
+    ],
+)
+def test_ranks_of_mpirun_on_each_host(
+    line: str, slots: tuple[int, ...], expected: int | None
+) -> None:
+    found = judge(
+        unit.ranks_have_devices,
+        launch_command=msgspec.structs.replace(command(f"{line} --deepspeed"), mpi_slots=slots),
+        gpus=gpus(2),
+        environment=env(),
+    )
+    assert found.statuses == (["ok"] if expected is None else ["fail"])
+    if expected is not None:
+        assert f"`mpirun` starts {expected} ranks on this node" in found.findings[0].message

@@ -321,6 +321,10 @@ def alone(name: str, up: int, count: int, **more: Any) -> Gpus:
         pytest.param(alone("NVIDIA H200", 6, 18), "ok", id="an H200 with one of its neighbors"),
         pytest.param(alone("NVIDIA H800", 7, 8), "ok", id="a product that boards of four do not have"),
         pytest.param(alone("Tesla V100-SXM2-32GB", 5, 6), "ok", id="a part of a mesh of V100"),
+        pytest.param(alone(V100, 4, 6, virtualization="NONE"), "fail", id="one V100 of a board in a container"),
+        pytest.param(alone(V100, 6, 6, virtualization="NONE"), "ok", id="one V100 with all links"),
+        pytest.param(alone(V100, 4, 6, virtualization="PASSTHROUGH"), "ok", id="one V100 of half a board in a VM"),
+        pytest.param(alone(V100, 0, 6, virtualization="NONE"), "ok", id="one V100 without its neighbors"),
         pytest.param(alone("NVIDIA GeForce RTX 3090", 3, 4), "ok", id="a card"),
     ],
 )  # fmt: skip

@@ -390,3 +390,11 @@ def test_a_backend_that_vllm_does_not_choose_is_no_failure() -> None:
     assert said(note + later + failed) == said(failed)
     real = "RuntimeError: FlashAttention only supports Ampere GPUs or newer.\n"
     assert said(note + OWN + real) == "flash-attn-needs-ampere"
+
+
+def test_the_fabric_manager_of_a_machine_with_geforce_cards_is_not_needed() -> None:
+    failed = "systemd[1]: nvidia-fabricmanager.service: Control process exited, code=exited\n"
+    failed += "systemd[1]: Failed to start NVIDIA fabric manager service.\n"
+    for card, hint in (("GeForce ...", "disable --now"), ("H100 80GB HBM3", "restart")):
+        (cause,) = read(f"{failed}|   0  NVIDIA {card}  Off  | 00000000:05:00.0 Off |\n").causes
+        assert hint in cause.hint

@@ -99,7 +99,7 @@ def runtime_hands_gpus_over(
         return
     loaded = driver_loaded(kernel)
     nodes = [node for node in kernel.device_nodes if re.fullmatch(r"nvidia\d+", node)]
-    libcuda = lib.path if isinstance(lib, LibCuda) and not lib.stub else None
+    libcuda = _real(lib)
     value = variable(env, "NVIDIA_VISIBLE_DEVICES")
     asked = run.wants_gpu or (value is not None and value not in _NONE)
     evidence: dict[str, Any] = {
@@ -143,6 +143,13 @@ def runtime_hands_gpus_over(
 
 #: Where the device plugins of GKE and of old NVIDIA runtimes mount the driver's files.
 _MOUNTED = "/usr/local/nvidia/"
+
+
+def _real(lib: LibCuda | Missing) -> str | None:
+    """The libcuda that was passed on, also behind a toolkit's stub."""
+    if isinstance(lib, Missing) or not lib.stub:
+        return None if isinstance(lib, Missing) else lib.path
+    return next((path for path in lib.others if "/stubs/" not in path), None)
 
 
 def _others(lib: LibCuda | Missing) -> tuple[str, ...]:

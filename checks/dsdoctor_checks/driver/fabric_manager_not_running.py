@@ -171,7 +171,24 @@ def _no_fabric(used: list[Gpu], manager: FabricManager | Missing) -> bool:
 
 HINT = "run `sudo systemctl restart nvidia-fabricmanager`; its version must be the driver's"
 
+#: Cards that no board with NVSwitches carries.
+_GEFORCE = ("GeForce",)
+
 SIGNATURES = (
+    Signature(
+        pattern="(?i)nvidia-fabric ?manager.{0,80}(?:fail|error)|Failed to start NVIDIA fabric manager",
+        source="NVIDIA Fabric Manager 450-590; systemd 220-257 src/core/job.c",
+        examples=(
+            "systemd[1]: nvidia-fabricmanager.service: Control process exited, code=exited, status=1/FAILURE",
+            "nvidia-fabricmanager ... error",
+            "systemd[1]: Failed to start NVIDIA fabric manager service.",
+        ),
+        not_examples=("nvidia-fabricmanager.service: Succeeded",),
+        level=Level.CERTAIN,
+        requires=_GEFORCE,
+        message="The fabric manager cannot start, since no board of GeForce cards has an NVSwitch",
+        hint="run `sudo systemctl disable --now nvidia-fabricmanager`: these GPUs need none",
+    ),
     # before the other lines of the service: they do not say why it stops
     Signature(
         pattern=r"NVSwitch driver failed with error:.{0,30}NV_WARN_NOTHING_TO_DO",
@@ -225,6 +242,7 @@ SIGNATURES = (
         ),
         not_examples=("fabric manager is running",),
         level=Level.CERTAIN,
+        unless=_GEFORCE,
         masks=("no-gpu-visible", "cuda-init-driver-state"),
     ),
     Signature(
@@ -259,6 +277,7 @@ SIGNATURES = (
         ),
         not_examples=("request to query NVSwitch device information from NVSwitch driver",),
         level=Level.CERTAIN,
+        unless=_GEFORCE,
         masks=("no-gpu-visible", "cuda-init-driver-state"),
     ),
     # memory shared over NVSwitch, which the fabric manager configures

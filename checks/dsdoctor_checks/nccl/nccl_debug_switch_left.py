@@ -20,6 +20,7 @@ from dsdoctor.api import (
     Condition,
     Environment,
     Finding,
+    Gpu,
     Gpus,
     LaunchCommand,
     Missing,
@@ -56,7 +57,17 @@ SWITCHES = {
 #: Products without peer access: the switch changes nothing there, and accelerate sets it on its own
 #: (accelerate 1.15 utils/environment.py; NCCL issue 1637).
 WITHOUT_P2P = ("RTX 40", "RTX 50", "L40", "L4", "RTX 4000", "RTX 5000 Ada", "RTX 6000 Ada")
+#: GeForce cards whose peer access needs a bridge (NCCL issue 1127, TensorFlow issue 24677).
+OVER_BRIDGE_ONLY = ("GeForce RTX 20", "GeForce RTX 30", "TITAN RTX")
 UNUSED_WITHOUT_P2P = ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_IB_DISABLE")
+
+
+def _has_no_peers(gpu: Gpu) -> bool:
+    """Whether the product has no peer access, or only over a bridge that is not there."""
+    name = gpu.name or ""
+    bare = gpu.links is not None and not gpu.active_links
+    without = (*WITHOUT_P2P, *OVER_BRIDGE_ONLY) if bare else WITHOUT_P2P
+    return any(part in name for part in without)
 
 
 @check(CONDITION)
@@ -68,8 +79,9 @@ def nothing_is_disabled(
     command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
     """Judges the switches; those that cost nothing on these GPUs are only noted."""
-    names = [gpu.name or "" for gpu in chosen(gpus, run, env)]
-    harmless = bool(names) and all(any(part in name for part in WITHOUT_P2P) for name in names)
+    used = chosen(gpus, run, env)
+    names = [gpu.name or "" for gpu in used]
+    harmless = bool(used) and all(map(_has_no_peers, used))
     found = settings(env, files, command)
     left = [
         name for name, (off, _) in SWITCHES.items() if name in found and found[name].value in off

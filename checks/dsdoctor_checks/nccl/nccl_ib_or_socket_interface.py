@@ -143,10 +143,11 @@ def _gloo(
         return
     there = [item.name for item in network.interfaces if _usable(item) and not item.loopback]
     usable = listed(there) if there else "no interface that is up"
+    remedy = unset_by(command, "GLOO_SOCKET_IFNAME")
     yield (fail if alone else warn)(
         f"`GLOO_SOCKET_IFNAME={value}` selects {listed(wrong)}, but this node has {usable}",
         effect="process groups with the gloo backend fail with `Unable to find address for`",
-        hint=f"{unset_by(command, 'GLOO_SOCKET_IFNAME')}, or set it to an interface from `ip -br addr`",
+        hint=f"{remedy}, or set it to an interface from `ip -br addr`",
         variable="GLOO_SOCKET_IFNAME",
         value=value,
         wrong=wrong,

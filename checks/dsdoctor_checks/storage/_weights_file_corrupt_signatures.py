@@ -74,7 +74,8 @@ SIGNATURES = (
         level=Level.STRONG,
         # of what a process or a message sent, not of a file (pyzmq 26 sugar/socket.py, CPython
         # 3.8-3.14 multiprocessing/connection.py)
-        not_near=("pickle.loads(", "recv_pyobj(", "ForkingPickler.loads("),
+        not_near=("pickle.loads(", "ForkingPickler.loads("),
+        unless=("recv_pyobj(",),
         masks=("checkpoint-mismatch",),
     ),
     Signature(

@@ -126,6 +126,20 @@ APPTAINER = msgspec.structs.replace(DOCKER, container="apptainer")
         pytest.param(kernel(), ABSENT, ABSENT, "ok", id="no torch that looks for a GPU"),
         pytest.param(NvidiaKernel(), ABSENT, live(100), "ok", id="a login node"),
         pytest.param(kernel(), libcuda(), live(100), "ok", id="with --nv"),
+        pytest.param(
+            kernel(),
+            LibCuda(path="/cuda/stubs/libcuda.so.1", stub=True, others=("/usr/lib/libcuda.so.1",)),
+            live(100),
+            "ok",
+            id="a stub in front of the driver's",
+        ),
+        pytest.param(
+            kernel(),
+            LibCuda(path="/cuda/stubs/libcuda.so.1", stub=True),
+            live(100),
+            "fail",
+            id="only a stub",
+        ),
     ],
 )
 def test_apptainer_without_nv(fact: Any, lib: Any, starts: Any, expected: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dsdoctor.api import Environment, Gpu, Gpus, LaunchCommand, NcclFiles
+from dsdoctor.model.facts.gpu import GpuLink
 from dsdoctor.probes.network import parse_settings
 from dsdoctor.testing import judge
 from dsdoctor_checks.nccl import nccl_debug_switch_left
@@ -52,6 +53,26 @@ def test_where_it_costs_nothing() -> None:
     for gpus in (machine("NVIDIA GeForce RTX 4090"), machine("NVIDIA H200", 1)):
         facts: dict[str, Any] = {"environment": env, "gpus": gpus}
         assert judge(nccl_debug_switch_left.nothing_is_disabled, **facts).status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("name", "links", "expected"),
+    [
+        pytest.param("NVIDIA GeForce RTX 3090", (0, 0, 0, 0), "ok", id="without a bridge"),
+        pytest.param("NVIDIA GeForce RTX 3090", (1, 1, 1, 1), "warn", id="with a bridge"),
+        pytest.param("NVIDIA GeForce RTX 3090", None, "warn", id="nothing is known of a bridge"),
+        pytest.param("NVIDIA GeForce RTX 2080 Ti", (), "ok", id="an older card"),
+        pytest.param("NVIDIA RTX A6000", (0, 0, 0, 0), "warn", id="a card with peer access"),
+    ],
+)
+def test_cards_whose_peer_access_needs_a_bridge(
+    name: str, links: tuple[int, ...] | None, expected: str
+) -> None:
+    states = None if links is None else tuple(GpuLink(link=n, state=s) for n, s in enumerate(links))
+    gpus = Gpus(gpus=tuple(Gpu(index=n, name=name, links=states) for n in range(2)))
+    env = Environment(variables={"NCCL_P2P_DISABLE": "1"})
+    facts: dict[str, Any] = {"environment": env, "gpus": gpus}
+    assert judge(nccl_debug_switch_left.nothing_is_disabled, **facts).status == expected
 
 
 def test_a_switch_in_a_file_or_in_front_of_the_command() -> None:

@@ -33,6 +33,8 @@ UNCAUGHT = 1
 NEAR = 200
 #: If the last run has fewer lines and shows no failure, the run before it is explained instead.
 SHORT_RUN = 40
+#: Lines of a run that printed so few that nothing is said by their number.
+FEWEST = 10
 
 
 class Course:
@@ -42,6 +44,7 @@ class Course:
         self.lines = lines
         self.runs = Openings()
         self.before: Scan | None = None  # the result for the run before the last one
+        self.reached = 0  # lines of that run above its failures
 
     def begin_run(self, window: Window, start: int, *, own: bool) -> None:
         """Sets the failures of the earlier run aside when another one begins.
@@ -61,6 +64,8 @@ class Course:
             self.runs.prove()
         self.before = msgspec.structs.replace(result, errors=list(self.lines.traces.errors))
         ended: list[Hit | Error] = [*result.hits, *self.lines.traces.errors]
+        places = [one.line if isinstance(one, Hit) else one.begun for one in ended]
+        self.reached = min(places, default=result.lines) - result.began
         result.outlived = (result.outlived + ended)[-MOST_OUTLIVED:]
         result.began = result.lines + 1
         result.restarts.append((result.began, window.when(start)))
@@ -155,9 +160,15 @@ class Course:
         self.lines.renew()
 
     def restore(self) -> None:
-        """Restores the run before the last one if the last one had hardly begun."""
+        """Restores the run before the last one if the last one had hardly begun.
+
+        One that came further than the run before it had begun, however few lines it printed.
+        """
         result, before = self.lines.result, self.before
-        if before is None or result.lines - result.began >= SHORT_RUN or result.step is not None:
+        lines = result.lines - result.began
+        if before is None or lines >= SHORT_RUN or result.step is not None:
+            return
+        if self.runs.proven and lines >= max(self.reached, FEWEST):
             return
         if result.hits or result.errors or set(FATAL_MARKS) & result.marks.keys():
             return

@@ -120,7 +120,10 @@ LOGGED = lazy(r"\b(?:ERROR|CRITICAL)\b[\s\]:|-]+(?P<said>[A-Za-z].{9,400})$")
 #: Last lines that are searched.
 LAST_LINES = 8
 #: How a script around the run ends its log if the run failed, and how a summary of tests ends.
-FAILED = lazy(r"(?i)(?<!not )(?<!never )\bfailed\W{0,3}$|失败\W{0,3}$")
+FAILED = lazy(
+    r"(?i)(?<!not )(?<!never )\bfailed\W{0,3}$|失败\W{0,3}$"
+    r"|^\W{0,8}(?:[a-z]+ ){1,3}failed: (?=.{0,120}[a-z]{3})"
+)
 COUNT = lazy(r"(?i)(?:^|[,:;(=|])\s{0,4}\d{1,9} failed\W{0,3}$")
 #: A line without one is a rule below the last line.
 LETTER = lazy(r"[^\W_]")

@@ -110,6 +110,7 @@ class Error(msgspec.Struct, frozen=True, eq=False):
         steps: how far training had come.
         undated: its time stamp is that of an earlier line.
         unretrieved: it ended a task of asyncio that nobody waited for.
+        process: name of the child process that it ended, as `multiprocessing` prints it above.
     """
 
     source: int
@@ -131,6 +132,7 @@ class Error(msgspec.Struct, frozen=True, eq=False):
     steps: Steps = msgspec.field(default_factory=dict)
     undated: bool = False
     unretrieved: bool = False
+    process: str = ""
 
 
 class Tracebacks:

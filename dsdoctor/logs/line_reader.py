@@ -59,6 +59,9 @@ TITLE = lazy(
     r"|(?:\[[^\]]{1,40}\] ?:? ?)?(?:ERROR:)?torch\.distributed\.elastic\.multiprocessing\.api: ?"
     r"failed \(exitcode: -\d.*)"
 )
+#: What a child process prints above the exception that ended it (CPython 3.4-3.14
+#: multiprocessing/process.py). A process counts its children from 1.
+CHILD = lazy(r"^Process (?P<name>(?:Spawn|Fork|ForkServer)?Process-\d{1,6}(?::\d{1,6}){0,4}):$")
 #: Literals of lines that matter every time.
 COURSE = frozenset({RESTART, FAILED, FIRST, TRACEBACK, *ENDS_NOTHING, UNRETRIEVED, *CHAINS})
 
@@ -248,6 +251,7 @@ class LineReader:
             )
         above = error.line - error.begun
         begun = front[-above:][:1] if 0 < above <= len(front) else []
+        child = CHILD.match(front[-above - 1]) if 0 < above < len(front) else None
         return msgspec.structs.replace(
             error,
             when=window.when(at.start),
@@ -257,6 +261,7 @@ class LineReader:
             steps=self.steps_before(window, at.segment),
             rank=error.rank if at.shown == rank else at.shown,
             undated=not (window.is_dated(at.start) or any(map(stamp, begun))),
+            process=child["name"] if child else "",
         )
 
     def _is_spent(self, literal: str) -> bool:

@@ -34,6 +34,7 @@ from dsdoctor.logs.products import package_of
 from dsdoctor.logs.recovered import long_past
 from dsdoctor.logs.shown import words_of
 from dsdoctor.logs.silent import how_it_ended
+from dsdoctor.logs.starts import began_again
 from dsdoctor.model.diagnosis import Cause, Outcome
 
 #: Exceptions that Python raises in anybody's code.
@@ -110,12 +111,19 @@ def outcome_of(
         return Outcome.UNRECOGNISED, DIED
     if run.open_end:
         return Outcome.UNRECOGNISED, "the log ends before the processes it started have ended"
-    if not run.done and long_past(scans):
-        last = scans[0].errors[-1].line
-        return Outcome.CLEAN, (
-            f"the last exception is at line {last}, and the log goes on for long below it"
+    if not run.done and (what := _what_followed(scans)):
+        return (
+            Outcome.CLEAN,
+            f"the last exception is at line {scans[0].errors[-1].line}, and {what}",
         )
     return Outcome.CLEAN, "the log shows no failure"
+
+
+def _what_followed(scans: Sequence[Scan]) -> str:
+    """What followed exceptions that did not end the last run; "" if there are none."""
+    if long_past(scans):
+        return "the log goes on for long below it"
+    return "the script was started again below it" if began_again(scans) else ""
 
 
 def _of_error(error: Error, *, is_ray: bool) -> tuple[Outcome, str] | None:

@@ -17,6 +17,9 @@ DISPLAYED = {NATIVE_ASSERT: "failed assertion", DEVICE_ASSERT: "device-side asse
 CALLED = lazy(r"~?\w+(?=\s?\()")
 #: What Markdown puts around quoted words, and what it and mail put before quoted lines.
 INLINE, QUOTE = "`", "> "
+#: What it puts around words in bold, here around a whole line; not a row of asterisks.
+BOLD = "**"
+IN_BOLD = lazy(r"(?P<indent>\s{0,40})\*\*(?P<words>[^*\s](?:[^*]{0,998}[^*\s])?)\*\*\s*")
 PLAIN_ERRORS = (
     (
         lazy(r": error: (?P<message>(?:unrecognized|the following) arguments.*|argument .*)"),
@@ -137,10 +140,14 @@ NAMED_LITERALS = (
 
 
 def without_backticks(text: str) -> str:
-    """A line without the marks with which Markdown quotes words in a line.
+    """A line without the marks with which Markdown quotes words in a line, or sets it in bold.
 
     >>> without_backticks("`ValueError: no`"), without_backticks("```")
     ('ValueError: no', '```')
+    >>> without_backticks("  **what():  no**"), without_backticks("*** Aborted at 7 ***")
+    ('  what():  no', '*** Aborted at 7 ***')
     """
+    if BOLD in text and (found := IN_BOLD.fullmatch(text)):
+        return found["indent"] + found["words"]
     quoted = text[:1] == INLINE and not text.startswith(INLINE * 3)
     return text.strip(INLINE) if quoted else text

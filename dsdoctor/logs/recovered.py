@@ -90,6 +90,9 @@ HANDLER = lazy(
     r"[\\/](?:vllm[\\/]entrypoints|sglang[\\/]srt[\\/](?:entrypoints|openai_api)"
     r"|text_generation_server|starlette|fastapi|uvicorn)[\\/]"
 )
+#: Where Flask (0.5-3.1 app.py) catches what the function for a request raised: it logs that, and
+#: answers with 500.
+FLASK = lazy(r"[\\/]flask[\\/]app\.py (?:wsgi_app|__call__)$")
 #: What a server logs once a signal asks it to stop (vllm 0.25 entrypoints/launcher.py), and what
 #: its output handler may raise only because of that (v1/engine/exceptions.py; vllm issue 48745).
 ASKED_TO_STOP = "[shutdown] API server: shutdown triggered"
@@ -128,8 +131,21 @@ def answered_requests(scans: Sequence[Scan]) -> bool:
     """
     errors = [(error, scan) for scan in scans for error in scan.errors]
     return bool(errors) and all(
-        ANSWERED.search(error.more) or _served_others(error, scan) for error, scan in errors
+        ANSWERED.search(error.more) or _served_others(error, scan) or _caught(error, scan)
+        for error, scan in errors
     )
+
+
+def _caught(error: Error, scan: Scan) -> bool:
+    """Whether Flask caught an exception of a request, and answered others after that."""
+    if not (error.traced and error.frames):
+        return False
+    first = error.frames[0]
+    if FLASK.search(f"{first.file} {first.function}") is None:
+        return False
+    behind = "\n".join(text for number, text in scan.tail if number > error.line)
+    broke = max((found.end() for found in BROKE.finditer(behind)), default=0)
+    return SERVED.search(behind[broke:]) is not None
 
 
 def _served_others(error: Error, scan: Scan) -> bool:

@@ -102,6 +102,11 @@ class Openings:
         if not self._proven:
             self._opening, self._needle = [], b""
 
+    @property
+    def proven(self) -> bool:
+        """Whether the first lines recurred after the end of a run."""
+        return self._proven
+
     def prove(self) -> None:
         """Records that the first lines recurred after the end of a run."""
         self._proven = True

@@ -34,6 +34,11 @@ ONE_TASK = lazy(r"srun: error: (?!.{0,200}\btasks? )|srun: error: \S{1,100}: tas
 APART = 14
 #: Characters by which the messages of two exceptions are compared; numbers follow them.
 ALIKE = 24
+#: Fewest characters of the lines below an exception by which a start is recognized, and fewest
+#: lines of the last start: what a process still prints when it ends is shorter.
+HEAD, BEGUN = 20, 20
+#: What W&B prints when a process ends, whatever ended it.
+SUMMARY = "wandb:"
 NEVER_RAN = ("SystemExit", *NOT_COMPILED)
 
 
@@ -110,7 +115,7 @@ def died_before(scan: Scan, errors: Sequence[Error]) -> int:
     if any(error.rank is not None for error in errors):
         return 0
     ended = [error for error in errors if _ends_a_process(error)]
-    begun = 0
+    begun = _children_of_another(errors)
     for earlier, later in itertools.pairwise(ended):
         if earlier.type == "KeyboardInterrupt":
             anew = not later.traced
@@ -120,6 +125,63 @@ def died_before(scan: Scan, errors: Sequence[Error]) -> int:
         if anew:
             begun = earlier.line + 1
     return max(begun, _installed_since(errors))
+
+
+def _children_of_another(errors: Sequence[Error]) -> int:
+    """The line below which child processes of another start died, else 0.
+
+    The children of one process have different names.
+    """
+    begun = 0
+    died = [error for error in errors if error.process]
+    for earlier, later in itertools.pairwise(died):
+        apart = later.chain != earlier.chain and later.begun > earlier.line + APART
+        if apart and later.process == earlier.process:
+            begun = earlier.line + 1
+    return begun
+
+
+def began_again(scans: Sequence[Scan]) -> bool:
+    """Whether a script was started once more below the last exception that ended it.
+
+    Nothing but the lines with which its other starts began below their predecessors' exceptions
+    shows that.
+    """
+    return len(scans) == 1 and _began_again(scans[0])
+
+
+def _began_again(scan: Scan) -> bool:
+    if scan.failures or scan.marks.keys() & {*FATAL_MARKS, *OF_A_LAUNCHER}:
+        return False
+    errors = scan.errors
+    if not errors or any(error.rank is not None for error in errors):
+        return False
+    last = errors[-1]
+    head = _head(last)
+    if (
+        len(head) < HEAD
+        or head.startswith(SUMMARY)
+        or scan.lines - last.line < BEGUN
+        or any(hit.line > last.line + APART for hit in scan.hits)
+        or not _ends_a_process(last)
+    ):
+        return False
+    return any(
+        _ends_a_process(earlier)
+        and _head(earlier) == head
+        # the same exception may have a text of several lines
+        and _is_same_script(earlier, last)
+        and later.chain != earlier.chain
+        and later.begun > earlier.line + APART
+        and _is_statement(later)
+        and _entry(later).file == _entry(earlier).file
+        for earlier, later in itertools.pairwise(errors)
+    )
+
+
+def _head(error: Error) -> str:
+    """The lines below an exception without their numbers."""
+    return re.sub(r"\d+", "0", error.more)
 
 
 def _installed_since(errors: Sequence[Error]) -> int:

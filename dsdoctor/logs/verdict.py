@@ -38,7 +38,7 @@ from dsdoctor.logs.recovered import (
     training_continued,
 )
 from dsdoctor.logs.shown import causes_of, first_error_of, line_of
-from dsdoctor.logs.starts import refused_start
+from dsdoctor.logs.starts import began_again, refused_start
 from dsdoctor.model.condition import Level
 from dsdoctor.model.diagnosis import (
     Attempt,
@@ -55,7 +55,7 @@ from dsdoctor.model.diagnosis import (
 #: Outcomes of an exception that no condition covers.
 UNKNOWN = frozenset({Outcome.UNRECOGNISED, Outcome.USER_CODE})
 #: When exceptions do not mean that a run failed.
-HARMLESS = (recurring, long_past, answered_requests, stopped_on_request)
+HARMLESS = (recurring, long_past, answered_requests, stopped_on_request, began_again)
 
 
 def judge(

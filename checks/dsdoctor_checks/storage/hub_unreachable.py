@@ -26,6 +26,7 @@ from dsdoctor.api import (
     Missing,
     Scope,
     ScriptPaths,
+    TracebackRule,
     UncachedName,
     check,
     fail,
@@ -131,3 +132,19 @@ HINT = (
 )
 
 SIGNATURES = _hub_unreachable_signatures.SIGNATURES
+
+#: What ends a download halfway names no address.
+BROKEN = (
+    "ChunkedEncodingError", "ConnectError", "ConnectTimeout", "ConnectionError", "IncompleteRead",
+    "IncompleteReadError", "ProtocolError", "ReadError", "ReadTimeout", "ReadTimeoutError", "RemoteProtocolError",
+)  # fmt: skip
+
+TRACEBACK_RULES = (
+    TracebackRule(
+        file="huggingface_hub/file_download.py",
+        function="http_get",
+        kinds=BROKEN,
+        source="huggingface-hub 0.1-1.2 file_download.py",
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/huggingface_hub/file_download.py", line 540, in http_get\n    for chunk in r.iter_content(chunk_size=10485760):\n  File "/env/lib/python3.11/site-packages/urllib3/response.py", line 763, in _error_catcher\n    raise ProtocolError(f"Connection broken: {e!r}", e) from e\nurllib3.exceptions.ProtocolError: ("Connection broken: x", x)',
+    ),
+)

@@ -22,13 +22,15 @@ HINT = "load in `deepspeed.zero.GatheredParameters`, save with `stage3_gather_16
 
 SIGNATURES = (
     Signature(
-        pattern=r"torch\.Size\(\[0\]\)|vec \(0\)|'weight' must be 2-D",
+        pattern=r"(?:shape|is) torch\.Size\(\[0\]\)|vec \(0\)|'weight' must be 2-D",
         source="torch 1.0-2.13 nn/modules/module.py; aten/src/ATen/native/Blas.cpp, Embedding.cpp",
         examples=(
             "size mismatch for w: copying a param with shape torch.Size([0]) from checkpoint",
             "RuntimeError: 'weight' must be 2-D",
+            "the shape in current model is torch.Size([0]).",
             "RuntimeError: size mismatch, got input (10), mat (10x4096), vec (0)",
         ),
+        not_examples=("module._fsdp_wrapped_module.2.weight: torch.Size([0])",),
         level=Level.CERTAIN,
         masks=("checkpoint-mismatch",),
     ),

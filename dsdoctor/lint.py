@@ -273,8 +273,11 @@ def _config_parts(shown: str, data: bytes, *, named: bool = False) -> tuple[str,
     # a file that does not parse is recognized by its keys
     keys = {key.partition(".")[0] for key in fact.lines} if fact.parsed is None else {*fact.parsed}
     certain = is_config(keys, parsed=fact.parsed is not None)
+    known = (CONFIG_KEYS | COMMON_KEYS) & keys
     of_script = bool(_OF_ARGUMENTS & keys) and "zero_optimization" not in keys
-    if not of_script and (certain or (named and (CONFIG_KEYS | COMMON_KEYS) & keys)):
+    # among many others, a key such as `optimizer` is another program's
+    most = fact.parsed is None or len(known) * 2 > len(keys)
+    if not of_script and (certain or (named and known and most)):
         return "config", [_config_part(fact, shown)]
     return "", []
 

@@ -17,7 +17,9 @@ PREFIXES = lazy(
     r"(?:"
     r"\[(?:rank|default|trainer/)?\s?(?P<a>\d{1,6})\]\s?:\s?|"  # [rank3]:  [default0]:  [3]:
     r" {0,4}(?P<b>\d{1,5}): |"  # srun --label, which pads the number
-    r"\[\d+,(?P<c>\d+)\]<std(?:out|err)>:\s?|"  # mpirun --tag-output
+    # mpirun --tag-output, and with it --timestamp-output (Open MPI 4 iof_base_output.c)
+    rf"(?:[A-Z][a-z]{{2}} (?:{MONTHS}) [ \d]\d \d\d:\d\d:\d\d \d{{4}})?"
+    r"\[\d+,(?P<c>\d+)\]<std(?:out|err)>:\s?|"
     r"\((?:(?:[^\s()=]{1,80} )?pid=\d+(?:, ip=[\d.]+)?|raylet|autoscaler|gcs_server)"
     r"(?:, ip=[\d.]+)?\) ?|"  # Ray
     r"trainer/\d+ ?|"

@@ -180,6 +180,11 @@ wandb:
             id="arguments-of-a-script",
         ),
         pytest.param(
+            "preset.json",
+            '{"train_batch_size": 2, "optimizer": "AdamW8bit", "epoch": 1, "LoRA_type": "", "xformers": 1}',
+            id="a-preset-of-another-program",
+        ),
+        pytest.param(
             "nested.yaml", "training:\n  bf16: true\n  fp16: false\nlora: {r: 8}\n", id="nested"
         ),
     ],

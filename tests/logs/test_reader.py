@@ -59,6 +59,7 @@ def test_broken_bytes_are_read() -> None:
         ("3: KeyError", "KeyError", 3),
         ("node-a: [rank1]: KeyError", "KeyError", 1),
         ("[1,2]<stderr>:KeyError", "KeyError", 2),
+        ("Thu Jan 23 11:55:50 2025[1,2]<stderr>:KeyError", "KeyError", 2),
         ("2024-05-06T07:08:09.123Z stderr F KeyError", "KeyError", None),
         ("2025-06-29 23:19:36 [rank0]:KeyError", "KeyError", 0),
         ('{"log":"[rank2]: KeyError\\n","stream":"stderr"}', "KeyError", 2),

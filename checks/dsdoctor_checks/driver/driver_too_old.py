@@ -379,7 +379,7 @@ SIGNATURES = (
         masks=("cuda-init-driver-state",),
     ),
     Signature(
-        pattern=r"not supported in the installed CUDA driver|cudaErrorCallRequiresNewerDriver|CUDA_ERROR_COMPAT_NOT_SUPPORTED|undefined symbol: cu(?:TensorMap|GetProcAddress|Mem|Kernel|Library|Launch|Stream|Module|Device|Ctx|Graph|Multicast|Func|Green)[A-Z]?\w*",
+        pattern=r"not supported in the installed CUDA driver|cudaErrorCallRequiresNewerDriver|CUDA_ERROR_COMPAT_NOT_SUPPORTED|undefined symbol: cu(?!Module(?:Get[FG]|Load(?:Data)?\b|Un)|LaunchKernel\b|DeviceGet\b|MemAlloc_v2)(?:TensorMap|GetProcAddress|Mem|Kernel|Library|Launch|Stream|Module|Device|Ctx|Graph|Multicast|Func|Green)[A-Z]?\w*",
         source=(
             "CUDA 11-13 cudart cudaGetErrorString, cudaGetErrorName, cuGetErrorName; glibc "
             "2.17-2.41 elf/dl-lookup.c"
@@ -391,6 +391,8 @@ SIGNATURES = (
             "cudaErrorCallRequiresNewerDriver",
             "CUDA_ERROR_COMPAT_NOT_SUPPORTED",
         ),
+        # every driver since CUDA 9 has it
+        not_examples=("ImportError: /x/cuda_utils.so: undefined symbol: cuModuleGetFunction",),
         level=Level.STRONG,
         masks=("cxx-abi-undefined-symbol",),
     ),

@@ -138,6 +138,18 @@ SIGNATURES = (
         masks=("cxx-abi-undefined-symbol",),
     ),
     Signature(
+        pattern=r"\bcuda_utils\.so: undefined symbol: (?P<symbol>cu[A-Z]\w{1,60})",
+        source="triton 2.0-3.5 backends/nvidia/driver.py, with ld.so's words (glibc)",
+        message="Triton's library for the driver was linked without `{symbol}` of libcuda",
+        hint="remove Triton's cache (`rm -r ~/.triton/cache`), which may come from another machine; if it happens again, `ldconfig -p | grep libcuda` must list the driver's library",
+        examples=(
+            "ImportError: /root/.triton/cache/41ce1f58/cuda_utils.so: undefined symbol: cuModuleGetFunction",
+        ),
+        not_examples=("cuda_utils.so: undefined symbol: _ZN3c10",),
+        level=Level.STRONG,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
+    Signature(
         pattern=r"libtriton\.so: undefined symbol",
         source="glibc 2.17-2.41 elf/dl-lookup.c",
         examples=("ImportError: /x/triton/_C/libtriton.so: undefined symbol: _ZN4mlir9Operation",),

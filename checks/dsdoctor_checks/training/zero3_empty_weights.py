@@ -30,7 +30,6 @@ SIGNATURES = (
             "the shape in current model is torch.Size([0]).",
             "RuntimeError: size mismatch, got input (10), mat (10x4096), vec (0)",
         ),
-        not_examples=("module._fsdp_wrapped_module.2.weight: torch.Size([0])",),
         level=Level.CERTAIN,
         masks=("checkpoint-mismatch",),
     ),

@@ -444,7 +444,7 @@ def other_accelerator(
     """The accelerator that is not from NVIDIA and that DeepSpeed uses; None if there is none.
 
     DeepSpeed's own choice decides, then `DS_ACCELERATOR`, then what is installed: a ROCm build of
-    torch, `torch_npu`, or a build for Intel's XPUs.
+    torch, `torch_neuronx`, `torch_npu`, or a build for Intel's XPUs.
 
     >>> from dsdoctor.api import Why
     >>> none = Missing(why=Why.ABSENT, detail="")
@@ -459,6 +459,8 @@ def other_accelerator(
         return _ACCELERATORS[name]
     if name in (None, "cuda") and isinstance(torch, TorchBuild) and torch.hip is not None:
         return "AMD ROCm"
+    if name in (None, "cpu") and _has_neuron(packages):
+        return "AWS Neuron"
     if isinstance(torch, TorchBuild) and torch.cuda is not None:
         return None  # a build for NVIDIA, whatever else is installed
     if name is None and isinstance(packages, Packages) and "torch-npu" in packages.packages:
@@ -466,6 +468,14 @@ def other_accelerator(
     if name is None and _is_for_xpu(torch, packages):
         return _ACCELERATORS["xpu"]
     return None
+
+
+def _has_neuron(packages: Packages | Missing) -> bool:
+    """Whether torch drives Trainium or Inferentia: its build may be one for CUDA all the same."""
+    try:
+        return isinstance(packages, Packages) and "torch-neuronx" in packages.packages
+    except NotStated:
+        return False
 
 
 def _is_for_xpu(torch: TorchBuild | Missing, packages: Packages | Missing) -> bool:

@@ -103,14 +103,17 @@ def keys_are_known(
     yield from offered(config, _strange_keys(config, deepspeed, verdict))
     reported = isinstance(parse, LaunchParse) and _NEEDED in parse.error
     absent = config.parsed is not None and _NEEDED not in config.parsed
-    if run.framework in _NEED_ZERO and absent and not reported:
-        yield from offered(config, [_without_zero()])
+    # something fills the config in, and that is one of the two, or the script itself
+    left_open = not run.framework and "auto" in [config.get(key) for key in BATCH_KEYS]
+    if (run.framework in _NEED_ZERO or left_open) and absent and not reported:
+        yield from offered(config, [_without_zero(certain=not left_open)])
 
 
-def _without_zero() -> Finding:
-    return fail(
+def _without_zero(*, certain: bool) -> Finding:
+    effect = "`ValueError` when transformers or accelerate reads the config"
+    return (fail if certain else warn)(
         f"the config has no `{_NEEDED}` section, which accelerate's DeepSpeed plugin requires",
-        effect="`ValueError` when transformers or accelerate reads the config",
+        effect=effect if certain else f'{effect}, unless the script fills in "auto" itself',
         hint="add a `zero_optimization` section",
         key=_NEEDED,
     )

@@ -243,6 +243,14 @@ def test_each_release_has_its_keys(version: str, text: str, status: str, words: 
         pytest.param("hf", '{"zero_optimization": {}}', "ok", id="it may be empty"),
         pytest.param("native", "{}", "ok", id="DeepSpeed itself does not need it"),
         pytest.param("", "{}", "ok", id="nobody knows who reads the file"),
+        pytest.param("", '{"train_batch_size": "auto"}', "warn", id="something fills it in"),
+        pytest.param("native", '{"train_batch_size": "auto"}', "ok", id="the script fills it in"),
+        pytest.param(
+            "",
+            '{"train_batch_size": "auto", "zero_optimization": {}}',
+            "ok",
+            id="filled in, with it",
+        ),
     ],
 )
 def test_accelerate_needs_the_section_of_zero(framework: str, text: str, status: str) -> None:

@@ -167,6 +167,14 @@ MACOS = OsInfo(system="Darwin", release="24.6.0", machine="arm64", hostname="mac
         ),
         pytest.param(
             m.LINUX,
+            TorchBuild(version="2.1.2+cu121", cuda="12.1"),
+            None,
+            {"torch-neuronx": Package(name="torch-neuronx", version="2.1.2.2.2.0")},
+            "AWS Neuron",
+            id="torch-neuronx beside a build for CUDA",
+        ),
+        pytest.param(
+            m.LINUX,
             TorchBuild(version="2.9.1", hip="6.4"),
             None,
             {},

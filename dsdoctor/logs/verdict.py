@@ -54,6 +54,8 @@ from dsdoctor.model.diagnosis import (
 
 #: Outcomes of an exception that no condition covers.
 UNKNOWN = frozenset({Outcome.UNRECOGNISED, Outcome.USER_CODE})
+#: Marks of a job of several ranks.
+OF_SEVERAL = ("world", "spawned", "world-size", "distributed", "lightning-world")
 #: When exceptions do not mean that a run failed.
 HARMLESS = (recurring, long_past, answered_requests, stopped_on_request, began_again)
 
@@ -133,7 +135,8 @@ def _that_count(
     harmless = alive and any(is_harmless(scans) for is_harmless in HARMLESS)
     if late or harmless or interrupted_before(scans):
         error = None
-    past = error is not None and long_past(scans)
+    several = any(name in run.marks for name in OF_SEVERAL)  # the others may go on, or wait
+    past = error is not None and not several and long_past(scans)
     died = run.fell or (error is not None and not past)
     if run.done or not (died or _ended_the_run(causes, choice, run, scans)):
         causes, error = (), None if past else error

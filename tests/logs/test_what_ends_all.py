@@ -91,6 +91,18 @@ def test_a_log_that_goes_on_for_long_below_its_last_failure_shows_none_that_ende
     assert said(WORK[:4000] + logged + WORK[:2000]) == "path-not-writable"
 
 
+def test_of_several_ranks_the_others_may_only_wait() -> None:
+    memory = (
+        "Traceback (most recent call last):\n"
+        '  File "/work/proj/train.py", line 11, in <module>\n'
+        "    fit(model)\n"
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    )
+    assert said(WORK[:4000] + memory + WORK) == "clean"
+    ranks = "n1:7:9 [0] NCCL INFO comm 0x55 rank 0 nranks 4 cudaDev 0 - Init COMPLETE\n"
+    assert said(WORK[:4000] + ranks + memory + WORK) == "gpu-oom"
+
+
 HANDLER = (
     "--- Logging error ---\n"
     "Traceback (most recent call last):\n"

@@ -24,8 +24,9 @@ from dsdoctor.fact_source import Facts
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.judge import JUDGE_SECONDS, Policy, not_judged, unit_findings
 from dsdoctor.lint_accelerate import facts_of
+from dsdoctor.lint_hints import in_file
 from dsdoctor.lint_launches import Part, script_parts
-from dsdoctor.lint_manifests import manifest_parts
+from dsdoctor.lint_manifests import manifest_parts, unread
 from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.python import DeepSpeedInstall, Packages
@@ -155,7 +156,7 @@ class Linter:
         if not kind and named:
             kind, parts = _named_parts(path, shown, data)
         if not kind:
-            if named and (reason := _unread(path, data)):
+            if named and (reason := unread(path.name, data)):
                 raise UsageError(f"`{shown}` {reason}")
             return None
         findings = [finding for part in parts for finding in self._judge_part(part, shown)]
@@ -248,6 +249,8 @@ class Linter:
             stated = finding.evidence.get("stated_at")
             if part.snapshot is not None and stated:
                 number = stated[0]["line"]
+                hint, number = in_file(finding, part.variables, shown, number)
+                finding = msgspec.structs.replace(finding, hint=hint)  # noqa: PLW2901
             evidence = {**finding.evidence, "config_path": shown, "file": shown}
             if number:
                 evidence["line"] = number
@@ -255,11 +258,14 @@ class Linter:
 
 
 def _decided(unit: Unit, known: frozenset[type[Fact]]) -> bool:
-    """Whether the check judges one of the file's facts and needs no others."""
+    """Whether the check judges one of the file's facts and needs no others.
+
+    Without facts, the file describes the job all the same (`RunNeeds.manifest`).
+    """
     if unit.check is None:
         return False
     wanted = needs(unit.check.function)
-    own = known - {RunNeeds, DeepSpeedInstall}
+    own = known - {RunNeeds, DeepSpeedInstall} or {RunNeeds}
     asked = {need.kind for need in wanted}
     needed = {
         need.kind for need in wanted if not need.may_be_missing and issubclass(need.kind, Fact)
@@ -340,23 +346,6 @@ def _yaml_parts(shown: str, text: str, packages: Packages | None) -> tuple[str, 
         ]
     known = kind == "accelerate" or bool(parts) or isinstance(found.get("deepspeed"), str)
     return (kind, parts) if known else ("", [])
-
-
-def _unread(path: Path, data: bytes) -> str:
-    """Why nothing could be recognized in a file; "" if it is just another file."""
-    if not data.strip():
-        return "is empty"
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:_FIRST]:
-        return "is in UTF-16, or is no text; expected UTF-8"
-    if not path.name.lower().endswith(_YAML):
-        return ""
-    try:
-        yaml_text.load(data.decode("utf-8", "replace"))
-    except yaml_text.NotYamlError as error:
-        return f"is not YAML: {error}"
-    except ValueError as error:
-        return f"cannot be read: {error}"
-    return ""
 
 
 def _looks_like_hosts(text: str) -> bool:

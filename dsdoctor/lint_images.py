@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 import shlex
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -17,6 +18,7 @@ from dsdoctor.paste.dockerfile import dockerfiles_of
 from dsdoctor.paste.environment import environment_of
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.passages import Passage
+from dsdoctor.probes.manifest_variables import interpolated
 
 #: torchrun's own variables for options that only a start of the container can state.
 _LATER = {"PET_MASTER_ADDR": "(set at the start)", "PET_RDZV_ENDPOINT": "(set at the start)"}
@@ -37,12 +39,24 @@ def image_parts(path: Path, text: str, packages: Packages | None, *, chosen: boo
     found = next(dockerfiles_of(Passage(lines, fenced=True, closed=True, lead="")), None)
     if found is None:
         return []
-    parts = [
-        dataclasses.replace(part, line=step.line.number, facts=_at_start(part.facts))
-        for step in found.steps
-        if step.name in _STARTS
-        for part in script_parts(path, _command(step.text), packages, chosen=chosen)
-    ]
+    parts: list[Part] = []
+    image, build, set_at = dict[str, str](), dict[str, str](), dict[str, int]()
+    for step in found.steps:
+        if step.name in ("ENV", "ARG"):
+            own = dict(_assigned(step.text, image | build))
+            (image if step.name == "ENV" else build).update(own)
+            set_at |= dict.fromkeys(own if step.name == "ENV" else (), step.line.number)
+        if step.name not in _STARTS:
+            continue
+        # a list of words is started without a shell
+        is_list = step.text.lstrip().startswith("[")
+        given = {} if is_list else image | build if step.name == "RUN" else image
+        parts += (
+            dataclasses.replace(part, line=step.line.number, facts=_at_start(part.facts))
+            for part in script_parts(
+                path, _command(step.text), packages, chosen=chosen, given=given
+            )
+        )
     snapshot = environment_of(whole)
     # an image without CUDA, torch or a job says nothing of interest
     if snapshot is not None and (parts or re.search(r"(?i)cuda|torch|deepspeed", whole)):
@@ -50,8 +64,27 @@ def image_parts(path: Path, text: str, packages: Packages | None, *, chosen: boo
             "(?i)deepspeed", whole
         ):  # it is not known what files that it copies ask for
             snapshot.put(msgspec.structs.replace(snapshot.run, uses_deepspeed=False))
-        parts.append(Part([], (), snapshot=snapshot))
+        parts.append(Part([], (), snapshot=snapshot, variables=set_at))
     return parts
+
+
+def _assigned(text: str, known: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The variables that `ENV` or `ARG` sets, as far as what they refer to is known.
+
+    >>> list(_assigned('A=1 B="$N x" C=$M D', {"N": "8"})), list(_assigned("PATH /a b", {}))
+    ([('A', '1'), ('B', '8 x')], [('PATH', '/a b')])
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return
+    if len(words) > 1 and "=" not in words[0]:  # the old form: `ENV NAME value`
+        words = [f"{words[0]}={' '.join(words[1:])}"]
+    for word in words:
+        name, equals, value = word.partition("=")
+        filled = interpolated(value, known)
+        if equals and "$" not in filled:
+            yield name, filled
 
 
 def _at_start(facts: list[Fact]) -> list[Fact]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dsdoctor.api import LaunchCommand, Missing, Packages, ScriptOptions, Why
@@ -23,6 +23,8 @@ from dsdoctor.probes.shell_programs import after_dashes, is_launch, without_carr
 
 #: In a word that a shell, or an engine for templates (`{{inputs.gpus}}`), fills in.
 _FILLED_IN = re.compile(r"[$`]|\{\{")
+_FILLED_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=[^$`]*[$`]")
+_NOTHING: Mapping[str, str] = {}
 _UNKNOWN = Missing(why=Why.NOT_ASKED, detail="the packages of no environment were read")
 
 
@@ -37,6 +39,7 @@ class Part:
         run: what it says about the job.
         not_followed: why the job that it starts is not known.
         snapshot: a partial machine, judged in place of the facts; None = there is none.
+        variables: lines of the variables that the snapshot states.
     """
 
     facts: list[Fact]
@@ -45,9 +48,17 @@ class Part:
     run: RunNeeds = dataclasses.field(default_factory=RunNeeds)
     not_followed: str = ""
     snapshot: Snapshot | None = None
+    variables: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
-def script_parts(path: Path, text: str, packages: Packages | None, *, chosen: bool) -> list[Part]:
+def script_parts(
+    path: Path,
+    text: str,
+    packages: Packages | None,
+    *,
+    chosen: bool,
+    given: Mapping[str, str] = _NOTHING,
+) -> list[Part]:
     """The launch lines of a shell script.
 
     Args:
@@ -55,12 +66,15 @@ def script_parts(path: Path, text: str, packages: Packages | None, *, chosen: bo
         text: its content.
         packages: of the environment that will run it; None = not known.
         chosen: the user chose that environment, so that it decides which arguments scripts take.
+        given: variables that the script gets.
     """
     parts: list[Part] = []
     batch = batch_options(text)
-    for command in launches(text):
+    for command in launches(text, given):
         inner = after_dashes(command.words)
         words = tuple(inner) if is_launch(inner) else without_carrier(command.words)
+        # `PATH=/opt/bin:$PATH torchrun …`: what the variable adds is not judged
+        words = tuple(word for word in words if not _FILLED_ASSIGNMENT.match(word))
         fact = parse_command(words)
         # neither the arguments of the training script nor its folder are judged
         own = [

@@ -3,34 +3,50 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+import functools
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from dsdoctor import yaml_text
-from dsdoctor.api import LaunchCommand, Packages
+from dsdoctor import reading, yaml_text
+from dsdoctor.api import Environment, LaunchCommand, Packages
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.lint_launches import Part, script_parts
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.config import DsConfig
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.command_tables import COUNTING
+from dsdoctor.probes.environment import allowed
 from dsdoctor.probes.manifest_jobs import ConfigText, Described, read_manifest
+from dsdoctor.probes.manifest_variables import Stated
 from dsdoctor.probes.shell_lines import starts_jobs
 from dsdoctor.probes.yaml_commands import commands_of
 
 #: Words without which a text describes no container of a job ...
-_DESCRIBES = lazy("containers:|services:|ConfigMap|kind: List")
+_DESCRIBES = lazy("containers:|services:|ConfigMap|kind: List|kind: TrainJob")
 #: ... and without which nothing is judged of a text that starts no job: a resource with a domain,
-#: a job of an operator, a file in a ConfigMap. Most manifests of a project have none.
+#: a job of an operator, a file in a ConfigMap, a variable of torch. Most manifests have none.
 _JUDGED = lazy(
     r"(?<![\w.-])(?!(?:[\w-]+\.)*kubernetes\.io/)[\w-]+(?:\.[\w-]+)+/[\w.-]+[\"']?\s*:"
-    r"|PyTorchJob|MPIJob|ConfigMap"
+    r"|PyTorchJob|MPIJob|TrainJob|ConfigMap|\b(?:NCCL|TORCH|PYTORCH|CUDA|GLOO|DS)_[A-Z]"
 )
+#: An action of Helm: its objects, its functions, or a variable of its own (Helm 3 chart template
+#: guide), and one of any engine.
+_OF_HELM = lazy(
+    r"\{\{-?\s*(?:\$[A-Za-z_]\w{0,60}\s*:?=|(?:\w{1,40}\s+){0,4}\(?\$?\.(?:Values|Chart|Release|Files"
+    r"|Capabilities|Template)\b|(?:include|template|define)\s+\x22)"
+)
+_ACTION = lazy(r"\{\{.{0,300}\}\}|\{%.{0,300}%\}")
+#: Bytes in which a file that is no text, or is in UTF-16, shows it.
+_FIRST = 400
 #: Files in a ConfigMap that may be read.
 _MOST_FILES = 100
+#: Characters of a file beside a manifest.
+_LARGEST_FILE = 1 << 16
+#: Lines below the beginning of a list in which one of its items is looked for.
+_FARTHEST = 200
 
 #: Reads a file of a ConfigMap: its name and content to the pieces.
 Reader = Callable[[str, str], list[Part]]
@@ -56,38 +72,127 @@ def manifest_parts(
         named: the user passed the file by name, so that any manifest counts.
     """
     starts = starts_jobs(text)
+    rows = text.split("\n")
     if not (starts or named or _JUDGED.search(text)):
         return "", []
     try:
         documents = yaml_text.documents(text)
     except ValueError:
-        return "", []
-    containers, configs = _described(documents) if _DESCRIBES.search(text) else ([], [])
-    described = {one.line: one for one in containers}
+        reason = template_of(text)
+        if named or not reason or not _DESCRIBES.search(text):
+            return "", []
+        return "manifest", [Part([], (), line=1, not_followed=f"the file {reason}")]
+    file = functools.partial(_beside, path)
     parts: list[Part] = []
-    told: set[int] = set()
-    if starts:
-        for before, command, holder in commands_of(documents):
-            own = script_parts(path, command, packages, chosen=chosen)
-            one = described.get(holder)
+    containers, configs = list[Described](), list[ConfigText]()
+    try:
+        if _DESCRIBES.search(text):
+            containers, configs = read_manifest(documents, file)
+    except ValueError:  # their commands are read all the same
+        if reason := template_of(text):
+            parts.append(Part([], (), line=1, not_followed=f"the file {reason}"))
+    described = {one.line: one for one in containers}
+    if starts or any("$(" in row for row in rows):
+
+        def fill(holder: int, words: str) -> str:
+            return described[holder].fill(words) if holder in described else words
+
+        for command in commands_of(documents, fill):
+            one = described.get(command.holder)
+            given = one.known if one is not None and command.for_shell else {}
+            own = script_parts(path, command.text, packages, chosen=chosen, given=given)
             for part in own:
-                moved = dataclasses.replace(part, line=before + part.line)
+                moved = dataclasses.replace(part, line=command.before + part.line)
                 parts.append(moved)
-                with_it = [*_of_launch(moved, one)] if one is not None and part.families else []
-                parts += with_it
-                if with_it:
-                    told.add(holder)
-    parts += _refused(one for line, one in described.items() if line not in told)
+                parts += _of_launch(moved, one) if one is not None and part.families else ()
+    parts += _refused(described.values())
+    parts += _variables([one for one in described.values() if one.stated], rows)
     for config in configs[:_MOST_FILES]:
         parts += (_moved(part, config.before) for part in read(config.name, config.text))
+    if len(configs) > _MOST_FILES:
+        reason = f"{len(configs) - _MOST_FILES} more files of ConfigMaps were not read"
+        reason += f" (limit: {_MOST_FILES})"
+        parts.append(Part([], (), line=configs[_MOST_FILES].before, not_followed=reason))
     return ("manifest" if parts or (named and (described or configs)) else ""), parts
 
 
-def _described(documents: Sequence[Any]) -> tuple[list[Described], list[ConfigText]]:
+def template_of(text: str) -> str:
+    """What a file that is no YAML is a template of; "" if it contains no action of an engine.
+
+    >>> template_of("a: {{ .Values.gpus }}"), template_of("a: {{ gpus }}"), template_of("a: [")
+    ('is a Helm template: run `helm template` and lint its output', \
+'is a template (`{{ … }}`): fill it in and lint the result', '')
+    """
+    if _OF_HELM.search(text):
+        return "is a Helm template: run `helm template` and lint its output"
+    engine = _ACTION.search(text)
+    return "is a template (`{{ … }}`): fill it in and lint the result" if engine else ""
+
+
+def unread(name: str, data: bytes) -> str:
+    """Why nothing could be recognized in a file; "" if it is just another file."""
+    if not data.strip():
+        return "is empty"
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:_FIRST]:
+        return "is in UTF-16, or is no text; expected UTF-8"
+    if not name.lower().endswith((".yaml", ".yml")):
+        return ""
+    text = data.decode("utf-8", "replace")
     try:
-        return read_manifest(documents)
-    except ValueError:  # their commands are read all the same
-        return [], []
+        yaml_text.values(yaml_text.documents(text))
+    except yaml_text.NotYamlError as error:
+        return template_of(text) or f"is not YAML: {error}"
+    except ValueError as error:
+        return f"cannot be read: {error}"
+    return ""
+
+
+def _beside(path: Path, name: str) -> str:
+    """The text of a small file in the folder of a manifest, or below it; "" = there is none."""
+    parts = Path(name).parts
+    if not parts or Path(name).is_absolute() or ".." in parts:
+        return ""
+    try:
+        return reading.read(path.parent / name, size=_LARGEST_FILE).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
+
+
+def _variables(containers: Sequence[Described], rows: Sequence[str]) -> Iterator[Part]:
+    """The environments of containers, each variable judged where the file states it."""
+    if not containers:
+        return
+    # only they need the readers of pastes
+    from dsdoctor.paste.lines import Line  # noqa: PLC0415
+    from dsdoctor.paste.statements import Statements  # noqa: PLC0415
+
+    told: set[frozenset[tuple[str, Stated]]] = set()
+    for one in containers:
+        own = {
+            name: stated
+            for name, stated in one.stated.items()
+            if allowed(name) and stated.value and not re.search(r"[<{$`]", stated.value)
+        }
+        if not own or frozenset(own.items()) in told:
+            continue
+        told.add(frozenset(own.items()))
+        statements = Statements()
+        statements.reader = "manifest"
+        lines: dict[str, int] = {}
+        for name, stated in own.items():
+            number = _line_of(name, stated.line, rows)
+            lines[name] = number
+            row = Line(number, rows[number - 1] if number <= len(rows) else "")
+            statements.state(Environment, f"variables.{name}", stated.value, row)
+        yield Part([], (), snapshot=statements.snapshot(), variables=lines)
+
+
+def _line_of(name: str, start: int, rows: Sequence[str]) -> int:
+    """The line of a variable of which it is known where the list begins that contains it."""
+    for number in range(start, min(start + _FARTHEST, len(rows) + 1)):
+        if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", rows[number - 1]):
+            return number
+    return start
 
 
 def _moved(part: Part, before: int) -> Part:
@@ -139,9 +244,9 @@ def _ranks(command: LaunchCommand, one: Described) -> int | None:
     return gpus if by_gpus else container.ranks
 
 
-def _refused(containers: Iterator[Described]) -> Iterator[Part]:
-    """Containers that start something else; what Kubernetes refuses, it refuses all the same."""
+def _refused(containers: Iterable[Described]) -> Iterator[Part]:
+    """What Kubernetes or an operator refuses, whatever the container starts."""
     for one in containers:
         if one.container.refused:
             run = RunNeeds(quick=True, manifest=one.container)
-            yield Part([LaunchCommand()], ("container",), line=one.line, run=run)
+            yield Part([], ("container",), line=one.line, run=run)

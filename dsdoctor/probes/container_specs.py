@@ -21,8 +21,8 @@ _QUANTITY = re.compile(
 )
 _DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
 _MILLI = re.compile(r"\d{1,9}m$")
-#: How deep the specification of a pod may be: `spec.pytorchReplicaSpecs.Worker.template.spec`.
-_DEPTH = 8
+#: How deep the specification of a pod may be: `spec.template.spec.replicatedJobs.template.spec…`.
+_DEPTH = 20
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
@@ -115,9 +115,9 @@ def compose_gpus(devices: Sequence[Any]) -> tuple[int, str] | None:
     """How many GPUs a service reserves, and the setting; None if it does not count them."""
     if len(devices) != 1 or not isinstance(devices[0], dict):
         return None
-    count, ids = devices[0].get("count"), devices[0].get("device_ids")
-    if type(count) is int and count > 0:
-        return count, f"count: {count}"
+    count, ids = str(devices[0].get("count")), devices[0].get("device_ids")
+    if re.fullmatch(r"[1-9]\d{0,3}", count):
+        return int(count), f"count: {count}"
     return (len(ids), f"device_ids: {ids}") if isinstance(ids, list) and ids else None
 
 

@@ -30,8 +30,6 @@ _SHM = "/dev/shm"  # noqa: S108  # the folder is named, not used
 _PYTHON = re.compile(r"python[\d.]*")
 #: Options of scripts that start DataLoader workers (torch, transformers, fairseq, timm).
 _WORKERS = frozenset({"num_workers", "dataloader_num_workers", "workers", "nworkers"})
-#: Options of launchers and scripts for the CPU.
-_ON_CPU = frozenset({"cpu", "use_cpu", "no_cuda", "force_cpu"})
 
 
 def container_start(words: Sequence[str]) -> ContainerStart | None:
@@ -69,7 +67,6 @@ def _of(
     parsed = parse_command(inside)
     launcher = parsed.inner or parsed.launcher
     options = {name for name, _ in parsed.script_options()} | parsed.options.keys()
-    variables = dict(_variables(before)) | parsed.env
     pairs = list(_pairs(before))
     return ContainerStart(
         program=program,
@@ -83,9 +80,7 @@ def _of(
         script=parsed.script or "",
         nodes=parsed.num_nodes or 1,
         workers=bool(_WORKERS & options),
-        on_cpu=bool(_ON_CPU & options)
-        or variables.get("DS_ACCELERATOR") == "cpu"
-        or variables.get("CUDA_VISIBLE_DEVICES") in ("", "-1"),
+        on_cpu=parsed.on_cpu(dict(_variables(before))),
     )
 
 

@@ -1,5 +1,7 @@
 """Containers of Kubernetes manifests and Compose files, with the job that they belong to.
 
+Over 400 lines because each kind of object describes its pods in its own way.
+
 Pure. A value that a template or a shell fills in (`$GPUS`) is not known; a text that is YAML only
 after a template engine (`{{ .Values.gpus }}`) cannot be read.
 
@@ -12,8 +14,9 @@ kubeflow mpi-operator v2beta1 (validation.go, default.go); JobSet 0.2 to 0.8; Vo
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -29,9 +32,18 @@ from dsdoctor.probes.container_specs import (
     has_own_ipc,
     limited_gpus,
     mapping,
-    pod_variables,
     pods_in,
     shm_volumes,
+)
+from dsdoctor.probes.manifest_variables import (
+    ConfigMaps,
+    Stated,
+    config_maps,
+    env_file,
+    interpolated,
+    of_kubernetes,
+    of_pod,
+    of_service,
 )
 
 #: Resources that are no device for computing.
@@ -54,6 +66,8 @@ _OF_ELASTIC = ("RDZV_BACKEND", "RDZV_ENDPOINT")
 _OF_TRAINER = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "NNODES", "NPROC_PER_NODE")
 #: In place of a value that only the operator knows.
 _OPERATOR = "(set by the operator)"
+#: How deep an object may be in another one.
+_DEPTH = 8
 #: The name that a container of a PyTorchJob must have.
 _PYTORCH = "pytorch"
 
@@ -65,13 +79,27 @@ class Described(NamedTuple):
         line: the first line of its mapping, from 1.
         container: what is stated.
         gpus: how many GPUs it gets at most, and the setting; None = not stated.
-        variables: the environment that the file and the operator set; values are not always known.
+        stated: the environment that the file sets, and where.
+        operator: what the operator of the job sets besides; the values are not known.
+        fill: fills in the variables of its command as Kubernetes or Compose does.
     """
 
     line: int
     container: ManifestContainer
     gpus: tuple[int, str] | None
-    variables: dict[str, str]
+    stated: dict[str, Stated]
+    operator: dict[str, str]
+    fill: Callable[[str], str]
+
+    @property
+    def known(self) -> dict[str, str]:
+        """The variables whose values the file states."""
+        return {name: one.value for name, one in self.stated.items()}
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """All variables."""
+        return self.operator | self.known
 
 
 class ConfigText(NamedTuple):
@@ -102,32 +130,43 @@ class _Role(NamedTuple):
     variables: dict[str, str] = {}
 
 
-def read_manifest(documents: Sequence[Any]) -> tuple[list[Described], list[ConfigText]]:
+def read_manifest(
+    documents: Sequence[Any], file: Callable[[str], str] = lambda _: ""
+) -> tuple[list[Described], list[ConfigText]]:
     """The containers in documents (`yaml_text.documents`), and the files in their ConfigMaps.
+
+    Args:
+        documents: the documents.
+        file: the text of a file beside them; "" = it cannot be read.
 
     Raises:
         ValueError: they are too large once expanded, or have a tag that is not known.
     """
     found: list[Described] = []
-    configs: list[ConfigText] = []
+    objects: list[Any] = []
     for document in yaml_text.values(documents):
         if not isinstance(document, yaml_text.Mapping):
             continue
         if isinstance(document.get("services"), dict):
-            found += _of_compose(document["services"])
+            found += _of_compose(document["services"], file)
         elif isinstance(document.get("kind"), str):
-            for one in _objects(document):
-                configs += _files(one)
-                found += _of_kubernetes(one)
-    return found, configs
+            objects += _objects(document)
+    maps = config_maps(objects)
+    for one in objects:
+        found += _of_kubernetes(one, maps)
+    return found, [text for one in objects for text in _files(one)]
 
 
-def _objects(document: Mapping[str, Any]) -> Iterator[Any]:
-    """The objects of a document: one, or those of a list."""
-    if document["kind"] == "List":
-        yield from (one for one in as_list(document.get("items")) if isinstance(one, dict))
-    else:
-        yield document
+def _objects(value: Any, depth: int = _DEPTH) -> Iterator[Any]:
+    """The objects in a document: itself, and those of a list or of another object (AppWrapper)."""
+    if isinstance(value, list):
+        for one in value if depth else ():
+            yield from _objects(one, depth - 1)
+    elif isinstance(value, dict):
+        if isinstance(value.get("kind"), str) and (depth == _DEPTH or "apiVersion" in value):
+            yield value
+        for one in value.values() if depth else ():
+            yield from _objects(one, depth - 1)
 
 
 def _files(values: Any) -> Iterator[ConfigText]:
@@ -142,13 +181,27 @@ def _files(values: Any) -> Iterator[ConfigText]:
 # ---- Kubernetes --------------------------------------------------------------------------------
 
 
-def _of_kubernetes(values: Any) -> Iterator[Described]:
+def _of_kubernetes(values: Any, maps: ConfigMaps) -> Iterator[Described]:
     annotated = _SHM_ANNOTATION in str(values)  # of the pod, wherever its kind has it
     for role in _roles(values):
         for pod in pods_in(role.specification):
             for one in as_list(pod.get("containers")):
                 if isinstance(one, yaml_text.Mapping):
-                    yield _container(one, pod, role, annotated=annotated)
+                    shm = _SHM_ANNOTATION if annotated else _shm(one, pod)
+                    yield _container(one, pod, role, maps, shm)
+    trainer = mapping(values.get("spec")).get("trainer")
+    if values["kind"] == "TrainJob" and isinstance(trainer, yaml_text.Mapping):
+        nodes, ranks = trainer.get("numNodes"), trainer.get("numProcPerNode")
+        job = ManifestContainer(
+            kind="TrainJob",
+            pods=_whole(nodes),
+            pods_by=f"`numNodes: {nodes}`",
+            ranks=_whole(ranks),
+            ranks_by="" if ranks is None else f"numProcPerNode: {ranks}",
+        )
+        # the rest of the pod is in a runtime of the cluster
+        role = _Role(job, None, {f"PET_{name}": _OPERATOR for name in _OF_TRAINER})
+        yield _container(trainer, {"runtimeClassName": "?"}, role, maps, "a runtime")
 
 
 def _roles(values: Any) -> Iterator[_Role]:
@@ -264,9 +317,11 @@ def _mpi_roles(spec: Mapping[str, Any], job: ManifestContainer) -> Iterator[_Rol
     yield _Role(job, worker)
 
 
-def _container(values: Any, pod: Mapping[str, Any], role: _Role, *, annotated: bool) -> Described:
+def _container(
+    values: Any, pod: Mapping[str, Any], role: _Role, maps: ConfigMaps, shm: str
+) -> Described:
     job = role.job
-    resources = mapping(values.get("resources"))
+    resources = mapping(values.get("resources", values.get("resourcesPerNode")))
     limits, requests = _devices(resources.get("limits")), _devices(resources.get("requests"))
     container = msgspec.structs.replace(
         job,
@@ -281,11 +336,22 @@ def _container(values: Any, pod: Mapping[str, Any], role: _Role, *, annotated: b
             for item in as_list(values.get("env"))
         )
         or bool(values.get("envFrom")),
-        shm=_shm(values, pod) or (_SHM_ANNOTATION if annotated else ""),
-        refused=(*job.refused, *_refused_devices(limits, requests)),
+        shm=shm,
+        refused=(*job.refused, *_refused_devices(limits, requests), *_refused_variables(values)),
     )
-    variables = role.variables | pod_variables(values)
-    return Described(values.line, container, limited_gpus(values), variables)
+    stated = of_pod(values, maps)
+    known = {name: one.value for name, one in stated.items()}
+    fill = functools.partial(of_kubernetes, known=known)
+    gpus = limited_gpus({"resources": resources})
+    return Described(values.line, container, gpus, stated, role.variables, fill)
+
+
+def _refused_variables(values: Mapping[str, Any]) -> Iterator[str]:
+    """The value of a variable is text: a number or a word such as `true` needs quotes."""
+    given = [item for item in as_list(values.get("env")) if isinstance(item, dict)]
+    wrong = [item for item in given if isinstance(item.get("value"), (bool, int, float))]
+    if wrong:
+        yield f"variable-not-text:{wrong[0].get('name')}"
 
 
 def _devices(values: Any) -> dict[str, str]:
@@ -327,11 +393,17 @@ def _whole(value: Any) -> int | None:
 # ---- Compose -----------------------------------------------------------------------------------
 
 
-def _of_compose(services: Mapping[str, Any]) -> Iterator[Described]:
+def _of_compose(services: Mapping[str, Any], file: Callable[[str], str]) -> Iterator[Described]:
+    fill = functools.partial(interpolated, known=env_file(file(".env")))
     for name, values in services.items():
         if not isinstance(values, yaml_text.Mapping):
             continue
-        devices = compose_devices(values)
+        devices = [
+            {key: fill(one) if key == "count" else one for key, one in mapping(device).items()}
+            if isinstance(mapping(device).get("count"), str)
+            else device
+            for device in compose_devices(values)
+        ]
         given = compose_variables(values.get("environment"))
         has_devices = bool(
             devices
@@ -353,7 +425,9 @@ def _of_compose(services: Mapping[str, Any]) -> Iterator[Described]:
                 shm=_compose_shm(values),
             ),
             compose_gpus(devices),
-            given,
+            of_service(values, fill, file),
+            {},
+            fill,
         )
 
 

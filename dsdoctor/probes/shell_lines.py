@@ -70,18 +70,19 @@ class ShellCommand(NamedTuple):
     depends_on: str = ""
 
 
+_NOTHING: Mapping[str, str] = {}
 _ARRAY_INSIDE = re.compile(r"\b([A-Za-z_]\w*)\+?=\(")
 
 
-def commands(text: str) -> list[ShellCommand]:
-    r"""Simple commands in order, with variables expanded that the text itself sets.
+def commands(text: str, given: Mapping[str, str] = _NOTHING) -> list[ShellCommand]:
+    r"""Simple commands in order, with variables expanded that the text itself sets, or `given`.
 
     >>> commands('N=2\nexport A=b\ntorchrun --nproc-per-node $N \\\n  t.py # go')[0].words
     ('torchrun', '--nproc-per-node', '2', 't.py')
     >>> commands('A="--nnodes 2"\nP=$(free_port)\ntorchrun $A --master_port $P t.py')[0].words
     ('torchrun', '--nnodes', '2', '--master_port', '$P', 't.py')
     """
-    return [command for command, _ in walked(text)]
+    return [command for command, _ in walked(text, given)]
 
 
 def commands_with_environment(
@@ -99,9 +100,11 @@ def commands_with_environment(
             yield command, variables.environment()
 
 
-def walked(text: str) -> Iterator[tuple[ShellCommand, Variables]]:
+def walked(
+    text: str, given: Mapping[str, str] = _NOTHING
+) -> Iterator[tuple[ShellCommand, Variables]]:
     """Each command, with the variables as they are before it; of a function, where it is called."""
-    variables = Variables()
+    variables = Variables(given)
     rows, functions = split_functions(list(logical_lines(text)))
     calls = _Calls(functions)
     yield from _walked_rows(rows, variables, calls)
@@ -299,8 +302,12 @@ def _with_arrays(rows: Rows, variables: Variables) -> Iterator[tuple[int, str]]:
             name = ""
 
 
-def launches(text: str) -> list[ShellCommand]:
+def launches(text: str, given: Mapping[str, str] = _NOTHING) -> list[ShellCommand]:
     """The launch lines of a script, and of the strings that it passes to `bash -c`.
+
+    Args:
+        text: the script.
+        given: the environment that it gets, as far as it is known.
 
     >>> launches("srun -N 2 bash -lc 'torchrun train.py'")[0].words
     ('srun', '-N', '2', 'torchrun', 'train.py')
@@ -308,7 +315,7 @@ def launches(text: str) -> list[ShellCommand]:
     if not _NAMED.search(text):
         return []
     found: list[ShellCommand] = []
-    for command in commands(text):
+    for command in commands(text, given):
         inner = _passed_to_shell(command)
         source = _python_source(command.words)
         if source:

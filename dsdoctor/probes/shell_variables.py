@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 
 from dsdoctor.probes.shell_words import COMPUTED
 
@@ -43,11 +44,11 @@ class Variables:
         exported: names that `export` has marked; commands get them.
     """
 
-    def __init__(self) -> None:
-        self.known: dict[str, str] = {}
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self.known: dict[str, str] = dict(given)
         self.arrays: dict[str, list[str]] = {}
         self.depth = 0
-        self.exported: set[str] = set()
+        self.exported: set[str] = set(given)
         #: Arguments of the function that is being read; None outside, or if they are not known.
         self.arguments: list[str] | None = None
         self._unsure: set[str] = set()

@@ -9,9 +9,10 @@ Sources: Kubernetes 1.20 to 1.34 Container (`command`, `args`); the Compose spec
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 #: Keys whose values are text for a shell, or a list of such lines.
@@ -29,21 +30,33 @@ class YamlCommand(NamedTuple):
         before: the line before its first one.
         text: the text.
         holder: the first line of the mapping whose command it is.
+        for_shell: a shell reads it; otherwise it is a list of words, joined.
     """
 
     before: int
     text: str
     holder: int
+    for_shell: bool = True
 
 
-def commands_of(documents: Sequence[Any]) -> Iterator[YamlCommand]:
+#: Fills in the variables of a container's command: the first line of its mapping, and the text.
+Fill = Callable[[int, str], str]
+
+
+def commands_of(
+    documents: Sequence[Any], fill: Fill = lambda _, text: text
+) -> Iterator[YamlCommand]:
     r"""Texts for a shell in documents (`yaml_text.documents`).
+
+    Args:
+        documents: the documents.
+        fill: fills in the words of a container's command before they are joined.
 
     >>> from dsdoctor.yaml_text import documents
     >>> list(commands_of(documents("jobs:\n  a:\n    run: |\n      torchrun t.py\n")))
-    [YamlCommand(before=3, text='torchrun t.py\n', holder=3)]
+    [YamlCommand(before=3, text='torchrun t.py\n', holder=3, for_shell=True)]
     >>> list(commands_of(documents("spec:\n  command: [torchrun]\n  args: ['t.py']\n")))
-    [YamlCommand(before=1, text='torchrun t.py', holder=2)]
+    [YamlCommand(before=1, text='torchrun t.py', holder=2, for_shell=False)]
     """
     import yaml  # noqa: PLC0415  # only for YAML
 
@@ -59,10 +72,12 @@ def commands_of(documents: Sequence[Any]) -> Iterator[YamlCommand]:
         elif isinstance(node, yaml.MappingNode):
             held = {str(key.value): value for key, value in node.value}
             holder = int(node.start_mark.line) + 1
-            commands = [*_of_container(held)]
+            filled = functools.partial(fill, holder)
+            for before, words, for_shell in _of_container(held, filled):
+                yield YamlCommand(before, words, holder, for_shell)
             for key in _SHELL_KEYS:
-                commands += _of_shell(held.get(key))
-            yield from (YamlCommand(before, words, holder) for before, words in commands)
+                for before, words in _of_shell(held.get(key)):
+                    yield YamlCommand(before, words, holder)
             rest += [value for _, value in node.value][::-1]
 
 
@@ -75,7 +90,9 @@ def _of_shell(node: Any) -> Iterator[tuple[int, str]]:
         yield _line_before(node.value[0]), "\n".join(one.value for one in node.value)
 
 
-def _of_container(held: dict[str, Any]) -> Iterator[tuple[int, str]]:
+def _of_container(
+    held: dict[str, Any], fill: Callable[[str], str]
+) -> Iterator[tuple[int, str, bool]]:
     nodes: list[Any] = []
     words: list[str] = []
     for key in _CONTAINER_KEYS:
@@ -84,7 +101,7 @@ def _of_container(held: dict[str, Any]) -> Iterator[tuple[int, str]]:
             continue
         if isinstance(node.value, str):  # Compose splits it
             try:
-                split = shlex.split(node.value)
+                split = shlex.split(fill(node.value))
             except ValueError:
                 return
             words += split
@@ -93,23 +110,23 @@ def _of_container(held: dict[str, Any]) -> Iterator[tuple[int, str]]:
         for item in node.value if isinstance(node.value, list) else ():
             if not isinstance(getattr(item, "value", None), str):
                 return
-            words.append(item.value)
+            words.append(fill(item.value))
             nodes.append(item)
     if not words:
         return
     if " " in words[0] and isinstance(nodes[0].value, str) and len(nodes) > 1:
-        yield _line_before(nodes[0]), "\n".join(words)  # lines of a script, as of amlt
+        yield _line_before(nodes[0]), "\n".join(words), True  # lines of a script, as of amlt
         return
     for place, word in enumerate(words[:-1]):
         if _SHELL_OPTION.fullmatch(word) and place and "sh" in words[place - 1]:
             inner = nodes[place + 1]
-            own = inner.value == words[place + 1]
-            yield _line_before(inner if own else nodes[0]), words[place + 1]
+            own = fill(inner.value) == words[place + 1]
+            yield _line_before(inner if own else nodes[0]), words[place + 1], True
             # after the shell's own name, what its text starts as "$@"
             if '"$@"' in words[place + 1] and len(words) > place + 3:
-                yield _line_before(nodes[place + 3]), shlex.join(words[place + 3 :])
+                yield _line_before(nodes[place + 3]), shlex.join(words[place + 3 :]), False
             return
-    yield _line_before(nodes[0]), shlex.join(words)
+    yield _line_before(nodes[0]), shlex.join(words), False
 
 
 def _line_before(node: Any) -> int:

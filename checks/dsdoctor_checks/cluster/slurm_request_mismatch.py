@@ -69,7 +69,7 @@ def _gpus(command: LaunchCommand, run: RunNeeds, launcher: str) -> Iterator[Find
     if "exclusive" in run.batch:  # all GPUs of its nodes, however many it asks for (sbatch(1))
         return
     gpus, option = asked
-    if ranks > gpus and not {"cpu", "use_cpu"} & command.options.keys():
+    if ranks > gpus and not command.on_cpu():
         yield fail(
             f"the command starts {ranks} ranks on each node, but the job asks for {_gpu_words(gpus)}"
             f" on each (`{option}`)",
@@ -96,7 +96,7 @@ def _nodes(command: LaunchCommand, run: RunNeeds, launcher: str) -> Iterator[Fin
             **evidence,
         )
         return
-    apart = launcher != "deepspeed" and command.launcher not in ("srun", "mpirun")
+    apart = launcher != "deepspeed" and command.inner is None
     if asked > 1 and apart:
         waits = command.options.get(option[2:], "1") != "1"
         yield (fail if waits else warn)(

@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
-    LaunchCommand,
     Level,
     RunNeeds,
     Scope,
@@ -48,6 +47,11 @@ _RULES = {
         "the limit of {devices} is no whole number",
         "the API server refuses the pod: a device cannot be divided",
         "ask for whole devices; for parts of a GPU, the cluster has to offer MIG or time slices",
+    ),
+    "variable-not-text": (
+        "the value of `{about}` in `env` is no text",
+        "the API server refuses the object: it cannot make a number, or a word such as `true`, a string",
+        'put the value into quotes: `value: "1"`',
     ),
     "container-named-pytorch": (
         "no container of this part of the PyTorchJob is named `pytorch`",
@@ -78,20 +82,18 @@ _RULES = {
 
 
 @check(CONDITION)
-def manifest_is_valid(
-    command: LaunchCommand,  # noqa: ARG001  # a manifest is judged with what it starts
-    run: RunNeeds,
-) -> Iterator[Finding]:
+def manifest_is_valid(run: RunNeeds) -> Iterator[Finding]:
     """Reports the rules that the object in the file breaks."""
     container = run.manifest
     if container is None:
         yield skip("the command is in no manifest")
         return
     names = " and ".join(f"`{name}`" for name in sorted({*container.limits, *container.requests}))
-    for rule in container.refused:
+    for one in container.refused:
+        rule, _, about = one.partition(":")
         what, effect, hint = _RULES[rule]
         yield fail(
-            what.format(devices=names),
+            what.format(devices=names, about=about),
             effect=effect,
             hint=hint,
             container=container.name,

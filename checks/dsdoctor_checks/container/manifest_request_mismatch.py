@@ -84,16 +84,9 @@ def _launcher(command: LaunchCommand) -> str:
     return command.inner or command.launcher
 
 
-def _on_cpu(command: LaunchCommand) -> bool:
-    cpu = {"cpu", "use_cpu", "no_cuda"}
-    named = command.env.get("DS_ACCELERATOR") == "cpu"
-    given = {name for name, _ in command.script_options()}
-    return named or bool(cpu & (command.options.keys() | given))
-
-
 def _devices(command: LaunchCommand, container: ManifestContainer) -> Iterator[Finding]:
     """A container without devices, whose command needs them."""
-    if container.has_devices or container.workers is not None or _on_cpu(command):
+    if container.has_devices or container.workers is not None or command.on_cpu():
         return
     launcher = _launcher(command)
     options, given = command.options, dict(command.script_options())

@@ -344,6 +344,8 @@ FOREIGN = frozenset(
         "NCCL_PLUGIN_P2P",
         "NCCL_ROOT",
         "NCCL_ROOT_DIR",
+        # Google's tuner for A3 Mega (a3-megagpu-8g, gpudirect-tcpxo)
+        "NCCL_TUNER_CONFIG_PATH",
         "NCCL_VERSION",
     )
 )

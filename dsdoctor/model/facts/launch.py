@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from dsdoctor.model.facts.base import Fact
+
+_NOTHING: Mapping[str, str] = {}
+_OFF = frozenset({"false", "no", "0"})
+#: Options of launchers and scripts that keep a job on the CPU (accelerate, transformers, timm).
+ON_CPU = frozenset({"cpu", "use_cpu", "no_cuda", "force_cpu"})
 
 
 class LaunchCommand(Fact, frozen=True, kw_only=True):
@@ -69,6 +74,23 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
                 name, equals, value = word[2:].partition("=")
                 given = value if equals else "" if after.startswith("-") else after
                 yield name.replace("-", "_"), given
+
+    def on_cpu(self, variables: Mapping[str, str] = _NOTHING) -> bool:
+        """Whether an option, or a variable besides those of the command, keeps it on the CPU.
+
+        >>> LaunchCommand(script_args=("--no_cuda",)).on_cpu()
+        True
+        >>> LaunchCommand(script_args=("--use_cpu=false",)).on_cpu()
+        False
+        """
+        given = [*self.options.items(), *self.script_options()]
+        if any(name in ON_CPU and value.lower() not in _OFF for name, value in given):
+            return True
+        known = {**variables, **self.env}
+        return known.get("DS_ACCELERATOR") == "cpu" or known.get("CUDA_VISIBLE_DEVICES") in (
+            "",
+            "-1",
+        )
 
     def has_script_option(self, *beginnings: str) -> bool:
         """Whether the name of one of the script's options begins so, `_` for `-`."""

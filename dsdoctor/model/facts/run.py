@@ -101,7 +101,8 @@ class ManifestContainer(msgspec.Struct, frozen=True, kw_only=True):
         workers: pods on which the `mpirun` of this container starts ranks; None = not one.
         slots: ranks of each of them.
         worker_gpus: GPUs of each of them; None = not stated.
-        refused: rules of Kubernetes or of the job's operator that the object breaks, by name.
+        refused: rules of Kubernetes or of the job's operator that the object breaks, by name, after
+            `:` with the variable that one of them is about.
     """
 
     kind: str

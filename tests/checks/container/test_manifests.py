@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import LaunchCommand, ManifestContainer, RunNeeds, Status
+from dsdoctor.api import ManifestContainer, RunNeeds, Status
 from dsdoctor.probes.command_line import parse_command
 from dsdoctor.testing import judge
 from dsdoctor_checks.container import manifest_refused, manifest_request_mismatch
@@ -75,11 +75,11 @@ def test_a_container_without_devices(line: str, words: str) -> None:
 def test_each_broken_rule_is_a_failure() -> None:
     rules = tuple(manifest_refused._RULES)
     check = manifest_refused.manifest_is_valid
-    found = judge(check, launch_command=LaunchCommand(), run_needs=run(pod(refused=rules)))
+    found = judge(check, run_needs=run(pod(refused=rules)))
     assert [one.evidence["rule"] for one in found.findings] == [*rules]
     assert {one.status for one in found.findings} == {Status.FAIL}
     assert all("{" not in one.message for one in found.findings)
-    right = judge(check, launch_command=LaunchCommand(), run_needs=run(pod()))
+    right = judge(check, run_needs=run(pod()))
     assert right.statuses == ["ok"]
 
 

@@ -230,7 +230,7 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
     ruling = launcher
     started: list[str] = []
     if launcher in STARTERS:
-        outer, rest = after_starter(launcher, rest)
+        outer, rest = after_starter(launcher, rest, env)
         rest, more = unwrap(rest)
         env |= more
         started = rest[:1]

@@ -38,6 +38,18 @@ _BY_NAME = {
     "aprun": APRUN_SWITCHES,
     "horovodrun": HOROVOD_SWITCHES,
 }
+#: Options that set variables for what is started: mpirun(1) of Open MPI, Hydra and PALS, srun(1),
+#: flux-run(1), jsrun(1), aprun(1).
+_SETTING = {
+    "mpirun": frozenset({"x", "genv", "env"}),
+    "srun": frozenset({"export"}),
+    "flux": frozenset({"env"}),
+    "jsrun": frozenset({"E", "env"}),
+    "aprun": frozenset({"e"}),
+}
+#: Of those, the ones whose name and value may be two words (MPICH's Hydra 1.2 to 4.3, mpiexec
+#: arguments in args.c).
+_NAME_AND_VALUE = frozenset({"genv", "env"})
 #: A short option with its number, as in `-n4`.
 _COUNTED = re.compile(r"-([A-Za-z])([0-9]+)")
 #: What speaks for Composer's launcher, not PHP's package manager of the same name.
@@ -102,9 +114,23 @@ def among_arguments(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     return found, kept
 
 
-def after_starter(launcher: str, words: list[str]) -> tuple[dict[str, str], list[str]]:
-    """Options of srun, sbatch, mpirun and their like, and the program that they start."""
+def after_starter(
+    launcher: str, words: list[str], env: dict[str, str] | None = None
+) -> tuple[dict[str, str], list[str]]:
+    """Options of srun, sbatch, mpirun and their like, and the program that they start.
+
+    Args:
+        launcher: the program before the words.
+        words: the words.
+        env: gets the variables that the options set for the program.
+
+    >>> variables = {}
+    >>> words = ["-x", "A=1", "-x", "PATH", "-genv", "B", "2", "-np", "4", "t"]
+    >>> after_starter("mpirun", words, variables)[1], variables
+    (['t'], {'A': '1', 'B': '2'})
+    """
     found: dict[str, str] = {}
+    setting = _SETTING.get(launcher, frozenset())
     by_letter = _BY_LETTER.get(launcher)
     short, switches = by_letter or (frozenset(), _BY_NAME.get(launcher, MPI_SWITCHES))
     while words and words[0].startswith("-"):
@@ -122,9 +148,15 @@ def after_starter(launcher: str, words: list[str]) -> tuple[dict[str, str], list
             takes = not equals and name not in switches
         if takes and words:
             value = words.pop(0)
-            if name in MPI_TWO and words:
-                value += f" {words.pop(0)}"
+            # Hydra takes `-genv A=1` as well as `-genv A 1`
+            two = name in MPI_TWO or (name in _NAME_AND_VALUE and "=" not in value)
+            if two and words and not word.startswith("--env"):
+                value += f"{'=' if name in _NAME_AND_VALUE else ' '}{words.pop(0)}"
         found[name] = value
+        if env is not None and name in setting:
+            for one in value.split(",") if name == "export" else [value]:
+                key, equals, text = one.partition("=")
+                env |= {key: text} if equals else {}
     return found, words
 
 

@@ -349,6 +349,11 @@ MPI_SWITCHES = frozenset(
         "q",
         "bind_to_core",
         "bind_to_none",
+        # of MPICH's Hydra
+        "genvall",
+        "genvnone",
+        "envall",
+        "envnone",
         "use_hwthread_cpus",
     ],
 )

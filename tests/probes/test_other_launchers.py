@@ -202,3 +202,21 @@ def test_a_typed_substitution_is_read_by_a_shell() -> None:
     line = "torchrun --nproc_per_node $((2 * 4)) t.py"
     found = follow((line,), FakeHost(files={}), "/w")
     assert parse_command(found.words).num_gpus == 8
+
+
+@pytest.mark.parametrize(
+    ("line", "env"),
+    [
+        pytest.param("mpirun -x A=1 -x PATH -x B=x,y -np 2", {"A": "1", "B": "x,y"}, id="open-mpi"),
+        pytest.param("mpiexec -genv A 1 -genv B=2 -genvall -n 2", {"A": "1", "B": "2"}, id="hydra"),
+        pytest.param("mpiexec --env A=1 -n 2", {"A": "1"}, id="pals"),
+        pytest.param("srun --export=ALL,A=1,B=2 -n 2", {"A": "1", "B": "2"}, id="srun"),
+        pytest.param("srun --export ALL -n 2", {}, id="srun-all"),
+        pytest.param("flux run --env=A=1 -n2", {"A": "1"}, id="flux"),
+        pytest.param("jsrun -E A=1 -n2", {"A": "1"}, id="jsrun"),
+        pytest.param("C=0 mpirun -x A=1 -np 2", {"C": "0", "A": "1"}, id="in-front-too"),
+    ],
+)
+def test_options_that_set_variables_are_read(line: str, env: dict[str, str]) -> None:
+    found = read(f"{line} torchrun --nproc_per_node 2 t.py")
+    assert (found.env, found.inner, found.script) == (env, "torchrun", "t.py")

@@ -23,7 +23,8 @@ from dsdoctor.probes.shell_programs import after_dashes, is_launch, without_carr
 
 #: In a word that a shell, or an engine for templates (`{{inputs.gpus}}`), fills in.
 _FILLED_IN = re.compile(r"[$`]|\{\{")
-_FILLED_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=[^$`]*[$`]")
+#: Variables that change no number of ranks: paths and credentials.
+_FILLED_ASSIGNMENT = re.compile(r"[A-Za-z_]*(?:PATH|KEY|TOKEN)=[^$`]*[$`]")
 _NOTHING: Mapping[str, str] = {}
 _UNKNOWN = Missing(why=Why.NOT_ASKED, detail="the packages of no environment were read")
 

@@ -362,6 +362,13 @@ def _python_source(words: Sequence[str]) -> str:
     return ""
 
 
+def _runs_script(words: Sequence[str]) -> bool:
+    """Whether a command runs a script or module with Python."""
+    place = next((n for n, word in enumerate(words) if not _ASSIGNMENT.match(word)), 0)
+    runs = PYTHON.fullmatch(posixpath.basename(words[place])) is not None
+    return runs and any(word == "-m" or word.endswith(".py") for word in words[place + 1 :])
+
+
 def _passed_to_shell(command: ShellCommand) -> list[ShellCommand]:
     """The launch lines in the text after `bash -c`, with an `srun` that starts the shell."""
     for place, word in enumerate(command.words[:-2]):
@@ -369,7 +376,10 @@ def _passed_to_shell(command: ShellCommand) -> list[ShellCommand]:
         if not SHELL.fullmatch(posixpath.basename(word)) or not re.fullmatch(r"-\w*c", option):
             continue
         outer = command.words[:place] if is_launch(command.words[:place]) else ()
-        found = [one for one in commands(command.words[place + 2]) if is_launch(one.words)]
+        inside = commands(command.words[place + 2])
+        found = [one for one in inside if is_launch(one.words)]
+        if outer and not found:  # `srun bash -c "cd x && python t.py"`: a rank for each task
+            found = [one for one in inside if _runs_script(one.words)]
         return [ShellCommand(command.line, (*outer, *one.words)) for one in found]
     if posixpath.basename(command.words[0]) not in _CARRIERS:
         return []

@@ -25,10 +25,10 @@ _END = frozenset({";", "&&", "||", "|", "&", ";;", "(", ")", "{", "}", "\n", "|&
 _LEXED = re.compile(r"['\"\\#;&|()<>]")
 _MARKS = frozenset("<>#")
 _BLANKS = re.compile(r"[ \t\r\n]+")
-#: Quoted text, expansions and placeholders (`<port>`), which stay; or a comment, or a redirection
-#: with its target, which go. `<(…)` is a file.
+#: Quoted text, expansions and placeholders (`<port>`, `<#GPUs>`), which stay; or a comment, or a
+#: redirection with its target, which go. `<(…)` is a file.
 _LEFT_OUT = re.compile(
-    r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|\$\{[^{}\s]*\}|<[A-Za-z_][^<>|;&\n]{0,60}>"
+    r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|\$\{[^{}\s]*\}|<[A-Za-z_#][^<>|;&\n]{0,60}>"
     r"|(?P<comment>(?<![^\s;&|()])#[^\n]*)"
     r"|(?P<redirection>\d{0,2}>{1,2}[ \t]*>\([^()\n]*\)|(?:&>>?"
     r"|(?:(?<![^\s;&|()])\d{1,2})?(?:<<<|<<-?|>>|>\||<>|<|>)(?!\())"

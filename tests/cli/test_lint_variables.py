@@ -187,6 +187,8 @@ def test_a_variable_before_a_command_that_grows_hides_nothing(tmp_path: Path) ->
     found = report(tmp_path, pod(grown))
     assert too_many(found)
     assert not found.not_judged
+    other = pod(SHELL.replace("torchrun", "NPROC_PER_NODE=$M torchrun").replace("$N", "8"))
+    assert report(tmp_path, other).not_judged == (17,)
 
 
 def variables(found: FileReport) -> list[tuple[str, int, str]]:

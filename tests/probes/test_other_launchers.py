@@ -220,3 +220,12 @@ def test_a_typed_substitution_is_read_by_a_shell() -> None:
 def test_options_that_set_variables_are_read(line: str, env: dict[str, str]) -> None:
     found = read(f"{line} torchrun --nproc_per_node 2 t.py")
     assert (found.env, found.inner, found.script) == (env, "torchrun", "t.py")
+
+
+def test_a_script_in_a_shell_that_a_starter_starts_is_its_program() -> None:
+    found = launches('srun -N 2 sh -c "cd x; A=1 python -u t.py --n 1"')
+    assert [one.words for one in found] == [
+        ("srun", "-N", "2", "A=1", "python", "-u", "t.py", "--n", "1")
+    ]
+    assert len(launches("srun -N 2 sh -c 'python t.py; python u.py'")) == 2
+    assert not launches("sh -c 'python t.py'")

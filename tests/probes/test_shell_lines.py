@@ -244,6 +244,7 @@ def test_what_is_no_sum_of_known_numbers_is_not_computed() -> None:
 
 
 def test_a_redirection_needs_its_target() -> None:
+    assert plain("torchrun --n=<#GPUs> t.py > log").split() == ["torchrun", "--n=<#GPUs>", "t.py"]
     assert plain("diff <(a) x") == "diff <(a) x"
     assert plain("a \\> b # > c") == "a \\> b  "
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import re
 import shlex
@@ -35,6 +36,9 @@ from dsdoctor.probes.yaml_files import accelerate_values
 _LAST_PORT = 65535
 _FILLED_IN = re.compile(r"\$(?:\w+|\{\w+(?:\[[@*]\])?\}|@|\{@\})")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
+#: Programs that start containers, and the variables that mean the same in one as outside.
+_STARTS_CONTAINERS = frozenset({"docker", "podman", "nerdctl", "apptainer", "singularity"})
+_OF_LIBRARIES = ("NCCL_", "TORCH_", "PYTORCH_")
 #: Starters whose options count nodes; `-N` of mpirun and aprun counts ranks of a node.
 _COUNT_NODES = frozenset({"srun", "flux"})
 
@@ -146,6 +150,25 @@ def _config_of(command: LaunchCommand) -> str | None:
     return given or next((value for value in named if value and not value.startswith("-")), None)
 
 
+def _of_container(words: Sequence[str]) -> dict[str, str]:
+    """Variables for libraries that options set in the container that a command starts.
+
+    >>> _of_container(["docker", "run", "-e", "NCCL_DEBUG=INFO", "x", "python", "-e", "NCCL_A=1"])
+    {'NCCL_DEBUG': 'INFO'}
+    """
+    found: dict[str, str] = {}
+    for before, word in itertools.pairwise(words):
+        name = posixpath.basename(word)
+        if name in PROGRAMS or _PYTHON.match(name):
+            break
+        option, _, value = word.partition("=")
+        given = value if option == "--env" else word if before in ("-e", "--env") else ""
+        key, equals, text = given.partition("=")
+        if equals and key.startswith(_OF_LIBRARIES):
+            found[key] = text
+    return found
+
+
 def is_filled_in(word: str) -> bool:
     """Whether a word is nothing but a variable, which may hold options of the launcher.
 
@@ -229,6 +252,8 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
     outer: dict[str, str] = {}
     ruling = launcher
     started: list[str] = []
+    if posixpath.basename(program) in _STARTS_CONTAINERS:
+        env |= _of_container(words)
     if launcher in STARTERS:
         outer, rest = after_starter(launcher, rest, env)
         rest, more = unwrap(rest)

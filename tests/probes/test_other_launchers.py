@@ -229,3 +229,13 @@ def test_a_script_in_a_shell_that_a_starter_starts_is_its_program() -> None:
     ]
     assert len(launches("srun -N 2 sh -c 'python t.py; python u.py'")) == 2
     assert not launches("sh -c 'python t.py'")
+
+
+def test_variables_of_libraries_in_a_container_are_read() -> None:
+    line = (
+        "docker run --gpus all -e NCCL_DEBUG=INFO --env=TORCH_SHOW_CPP_STACKTRACES=1 -e HOME=/x"
+        " -e NCCL_HOST image torchrun t.py -e NCCL_OWN=1"
+    )
+    assert read(line).env == {"NCCL_DEBUG": "INFO", "TORCH_SHOW_CPP_STACKTRACES": "1"}
+    assert read("apptainer exec --env NCCL_IB_HCA=a x.sif python t.py").env == {"NCCL_IB_HCA": "a"}
+    assert read("torchrun t.py -e NCCL_OWN=1").env == {}

@@ -28,7 +28,8 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
         script: the training script, or the module after `-m`; None if none was found.
         script_args: arguments of the script.
         env: variables set in front of the command (`VAR=1 …`, `env VAR=1 …`), or by options of the
-            program that starts it (`mpirun -x VAR=1`, `srun --export=ALL,VAR=1`).
+            program that starts it (`mpirun -x VAR=1`, `srun --export=ALL,VAR=1`). Of a container,
+            those of NCCL and torch (`docker run -e NCCL_DEBUG=INFO`).
         options: the launcher's own options without dashes, `-` as `_`; "" for a switch. Also
             `gpu_ids`, and `cpu` for `use_cpu`, of accelerate's configuration.
         include: `--include` of the deepspeed launcher.

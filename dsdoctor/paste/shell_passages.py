@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.passages import Passage, is_advice, says_own
+from dsdoctor.probes.command_options import launches_at
 from dsdoctor.probes.command_tables import PROGRAMS, RUNNERS, TRAINERS, WRAPPERS
 
 #: What shells, notebooks and `set -x` print before a command. A bare `#` begins a comment.
@@ -100,6 +101,8 @@ def _begins_job(text: str) -> bool:
 
     >>> [_begins_job(text) for text in ("A=1 nohup torchrun x.py", "deepspeed", "log deepspeed x")]
     [True, False, False]
+    >>> [_begins_job(text) for text in ("flux run -n2 python x.py", "flux is a model")]
+    [True, False]
     """
     if _NAMED.search(text) is None:
         return False
@@ -116,7 +119,7 @@ def _begins_job(text: str) -> bool:
         words = words[next((at for at, word in enumerate(words) if _is_program(word)), 0) :]
     if len(words) < 2 or not _is_program(words[0]):  # noqa: PLR2004
         return False
-    return words[0].rpartition("/")[2] != "accelerate" or words[1] == "launch"
+    return launches_at(posixpath.basename(words[0]), words[1:]) is not None
 
 
 def _is_program(word: str) -> bool:

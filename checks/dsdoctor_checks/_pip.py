@@ -5,9 +5,16 @@ from __future__ import annotations
 import shlex
 
 from dsdoctor.api import Missing, NotStated, Packages, Patient
+from dsdoctor_checks._util import at_least
 
 #: What the setup of DeepSpeed and flash-attn imports, besides torch.
 _BUILD_TOOLS = frozenset({"packaging", "setuptools", "wheel"})
+#: The first torch whose builder of extensions does without `pkg_resources`: up to 2.1.2 it imports
+#: `packaging` from there (utils/cpp_extension.py of the wheels 1.11.0 to 2.3.1, read 2026-11-30).
+_WITHOUT_PKG_RESOURCES = "2.2"
+#: setuptools whose `pkg_resources` has `packaging` (69.5.1 to 82.0.0 tried with torch 2.1.2,
+#: 2026-11-30: not 70, and 82 has no `pkg_resources`).
+OLD_SETUPTOOLS = "setuptools<82,!=70.*"
 
 
 def pip(patient: Patient | Missing, packages: Packages | Missing, arguments: str) -> str:
@@ -63,14 +70,49 @@ def pip_build(patient: Patient | Missing, packages: Packages | Missing, *names: 
     build = pip(patient, packages, f"install --no-build-isolation {' '.join(names)}")
     try:
         known = None if isinstance(packages, Missing) or not packages.origins else packages
-        lacking = sorted(_BUILD_TOOLS - known.packages.keys()) if known else []
+        lacking = _lacking(known) if known else []
     except NotStated:
         lacking = []
     if not lacking:
         return build
     # a command that installs pip first did so
     again = build.rpartition(" && ")[2]
-    return f"{pip(patient, packages, 'install ' + ' '.join(lacking))} && {again}"
+    wanted = " ".join(shlex.quote(name) for name in lacking)
+    return f"{pip(patient, packages, f'install {wanted}')} && {again}"
+
+
+def setuptools_for(torch: str | None) -> str:
+    """The requirement that torch's builder of extensions has of setuptools.
+
+    >>> setuptools_for("2.1.2+cu121"), setuptools_for("2.2.0")
+    ('setuptools<82,!=70.*', 'setuptools')
+    """
+    old = torch is not None and not at_least(torch, _WITHOUT_PKG_RESOURCES)
+    return OLD_SETUPTOOLS if old else "setuptools"
+
+
+def setuptools_serves(torch: str | None, installed: str) -> bool:
+    """Whether torch's builder of extensions can be imported with this release of setuptools.
+
+    >>> [setuptools_serves("2.1.2", release) for release in ("69.5.1", "70.3.0", "81.0.0", "82.0.0")]
+    [True, False, True, False]
+    >>> setuptools_serves("2.2.0", "82.0.0")
+    True
+    """
+    if setuptools_for(torch) != OLD_SETUPTOOLS:
+        return True
+    return not at_least(installed, "82") and (
+        at_least(installed, "71") or not at_least(installed, "70")
+    )
+
+
+def _lacking(packages: Packages) -> list[str]:
+    """The build tools that are not installed, or too new for the installed torch."""
+    torch, installed = packages.version("torch"), packages.version("setuptools")
+    missing = _BUILD_TOOLS - packages.packages.keys()
+    if installed and not setuptools_serves(torch, installed):
+        missing |= {"setuptools"}
+    return sorted(setuptools_for(torch) if name == "setuptools" else name for name in missing)
 
 
 def _has_pip(packages: Packages | Missing) -> bool:

@@ -477,6 +477,11 @@ CASES: dict[str, Case] = {
     "install-deepspeed.missing": (
         "install-deepspeed", lambda: toolkit_machine(deepspeed=DeepSpeedInstall()), ENV_REACH, RUN,
     ),
+    "install-deepspeed.old-torch": (
+        "install-deepspeed",
+        lambda: toolkit_machine(torch=TorchBuild(version="2.1.2+cu121", cuda="12.1", path="/e/torch")),
+        ENV_REACH, RUN,
+    ),
     "install-deepspeed.rebuild": (
         "install-deepspeed",
         lambda: toolkit_machine(

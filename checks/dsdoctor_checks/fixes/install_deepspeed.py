@@ -1,9 +1,9 @@
 """Installs or rebuilds DeepSpeed for the installed torch.
 
 ## What it does
-Installs DeepSpeed if it is missing, upgrades it if it is too old for torch, and rebuilds it if its
-pre-built ops belong to another torch. It does not change torch: `--no-build-isolation` builds against
-the installed one.
+Installs DeepSpeed if it is missing, replaces it if it is too old or too new for torch, and rebuilds it
+if its pre-built ops belong to another torch. It does not change torch: `--no-build-isolation` builds
+against the installed one.
 
 ## Undo
 pip restores the previous packages. Ops that were pre-built are then built at first use.
@@ -22,8 +22,10 @@ from dsdoctor.api import (
     TorchBuild,
     fix,
 )
+from dsdoctor_checks._pip import setuptools_for
 from dsdoctor_checks._util import is_version
 from dsdoctor_checks.fixes._pip import refusal
+from dsdoctor_checks.python._tables import deepspeed_for
 
 NAME = "install-deepspeed"
 CONDITIONS = (
@@ -61,12 +63,14 @@ def install_deepspeed(
         lost = "the ops that were pre-built for another torch are not restored (they did not load)"
     else:
         flags, lost = ["--no-build-isolation"], ""
+        spec = deepspeed_for(torch.version)
         needed = next((f.evidence.get("needed") for f in bad if f.evidence.get("needed")), None)
-        spec = f"deepspeed>={needed}" if needed else "deepspeed"
-        why = f"torch {torch.version} needs {spec}" if needed else bad[0].message
+        if needed:  # `deepspeed>=X`, or `deepspeed>=X,<Y` if newer ones need a newer torch
+            spec = spec.replace("deepspeed", f"deepspeed>={needed},").rstrip(",")
+        why = f"torch {torch.version} needs {spec}" if spec != "deepspeed" else bad[0].message
     # its setup.py imports torch, so the build is not isolated and needs the build tools here
     tools = Run(
-        argv=(*argv, "setuptools", "wheel", "packaging"),
+        argv=(*argv, setuptools_for(torch.version), "wheel", "packaging"),
         why="the tools that DeepSpeed's setup needs",
         inventory="pip",
     )

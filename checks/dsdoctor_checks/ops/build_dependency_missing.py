@@ -9,17 +9,20 @@ Install the development package that contains the named header or library (`libc
 `libnccl-dev`, `build-essential`, …).
 
 torch's builder of extensions imports `setuptools`, which `uv venv` and Python 3.12 do not put into a new
-environment: `pip install setuptools`.
+environment: `pip install setuptools`. The builder of torch 2.1 and older also imports `pkg_resources`,
+which setuptools 82 removed: `pip install 'setuptools<82,!=70.*'`.
 
 The driver's library is linked by the name `libcuda.so`, which only the driver's package or installer
 brings, or a stub of the toolkit: run `export LIBRARY_PATH=/usr/local/cuda/lib64/stubs` for the build.
 
 ## References
 - DeepSpeed 0.15.0-0.19.8 op_builder/async_io.py: `extra_ldflags` (`-lcuda`)
+- torch 1.11-2.1 utils/cpp_extension.py: `from pkg_resources import packaging`
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -42,8 +45,9 @@ from dsdoctor.api import (
     fail,
     ok,
     skip,
+    warn,
 )
-from dsdoctor_checks._pip import pip
+from dsdoctor_checks._pip import pip, setuptools_for, setuptools_serves
 from dsdoctor_checks._util import at_least, listed
 
 from ._util import jit_ops
@@ -73,17 +77,13 @@ def driver_can_be_linked(
     live: DeepSpeedLive | Missing,
 ) -> Iterator[Finding]:
     """Judges setuptools if the run builds an op, and the driver's library if that is `async_io`."""
-    ops = jit_ops(run, deepspeed, cache, live) or ()
-    if ops and isinstance(packages, Packages) and packages.origins.get("setuptools") == "":
-        yield fail(
-            f"this run builds {listed([f'`{op}`' for op in ops])}, but `setuptools`, which torch's builder"
-            " of extensions imports, is not installed",
-            effect="the first op fails with `No module named 'setuptools'`",
-            hint=f"run `{pip(patient, packages, 'install setuptools')}`",
-            ops=list(ops),
-            package="setuptools",
-        )
+    to_build = jit_ops(run, deepspeed, cache, live)
+    if to_build is None and deepspeed.prebuilt:
+        to_build = ()  # most jobs then build none
+    if isinstance(packages, Packages) and (no := _setuptools(to_build, torch, packages, patient)):
+        yield no
         return
+    ops = to_build or ()
     if isinstance(toolkits, Missing):
         yield skip(toolkits.detail)
         return
@@ -109,6 +109,40 @@ def driver_can_be_linked(
         " which must not be on `LD_LIBRARY_PATH`)",
         root=toolkit.root,
         ops=list(ops),
+    )
+
+
+def _setuptools(
+    ops: tuple[str, ...] | None, torch: TorchBuild, packages: Packages, patient: Patient | Missing
+) -> Finding | None:
+    """What keeps torch's builder of extensions from being imported; None = nothing known."""
+    if ops == ():
+        return None
+    wanted = setuptools_for(torch.version)
+    hint = f"run `{pip(patient, packages, f'install {shlex.quote(wanted)}')}`"
+    builds = f"this run builds {listed([f'`{op}`' for op in ops])}, but " if ops else ""
+    if ops and packages.origins.get("setuptools") == "":
+        return fail(
+            f"{builds}`setuptools`, which torch's builder of extensions imports, is not installed",
+            effect="the first op fails with `No module named 'setuptools'`",
+            hint=hint,
+            ops=list(ops),
+            package="setuptools",
+        )
+    installed = packages.version("setuptools")
+    if installed is None or setuptools_serves(torch.version, installed):
+        return None
+    gone = at_least(installed, "82")
+    why = "No module named 'pkg_resources'" if gone else "cannot import name 'packaging'"
+    builder = (
+        f"the builder of extensions of torch {torch.version} imports `pkg_resources.packaging`"
+    )
+    return (fail if ops else warn)(
+        f"{builds}{builder}, which setuptools {installed} does not have",
+        effect=f"{'the first op' if ops else 'a job that builds an op'} fails with `{why}`",
+        hint=hint,
+        ops=list(ops or ()),
+        package="setuptools",
     )
 
 

@@ -9,6 +9,9 @@ Python: classifiers in setup.py, where DeepSpeed#6933 (2025-01-08, first in 0.16
 from __future__ import annotations
 
 import msgspec
+from packaging.version import Version
+
+from dsdoctor_checks._util import at_least
 
 
 class Bad(msgspec.Struct, frozen=True):
@@ -75,6 +78,107 @@ DEEPSPEED_TORCH = (
         at_import=False,
     ),
 )
+
+
+class Floor(msgspec.Struct, frozen=True):
+    """Releases of DeepSpeed that need a newer torch.
+
+    Attributes:
+        since: the first of them.
+        torch: the oldest torch that they work with.
+        effect: what the user sees.
+        source: where the fact comes from.
+        until: the first later release that does without; "" = none so far.
+        above: the oldest torch that is affected; older ones are not.
+        at_import: it fails when deepspeed is imported.
+        stages: the ZeRO stages whose training fails; () = any training.
+    """
+
+    since: str
+    torch: str
+    effect: str
+    source: str
+    until: str = ""
+    above: str = "0"
+    at_import: bool = False
+    stages: tuple[int, ...] = ()
+
+    def holds(self, deepspeed: str | None, torch: str) -> bool:
+        """Whether a release of DeepSpeed (None = the newest) fails with a torch."""
+        return (
+            at_least(deepspeed, self.since)
+            and not (self.until and at_least(deepspeed, self.until))
+            and at_least(torch, self.above)
+            and not at_least(torch, self.torch)
+        )
+
+
+#: DeepSpeed's metadata name no oldest torch, so pip installs any release beside any torch. First
+#: those that fail earliest. Tried on CPUs with torch 1.13.1, 2.0.1, 2.1.2, 2.2.2 and 2.3.1: three
+#: steps without ZeRO and with stages 1 and 2. Read in the sdists, and in the wheels of torch.
+#: 2026-11-30.
+TORCH_FLOORS = (
+    Floor(
+        "0.18.7", "2.4",
+        "the import fails with `has no attribute 'custom_op'` (0.18.7 and 0.18.8: `'custom_fwd'`)",
+        "compile/custom_ops/all_to_all.py of 0.18.9 to 0.19.7, runtime/zero/linear.py of 0.18.7",
+        until="0.19.8", at_import=True,
+    ),
+    Floor(
+        "0.16.5", "2.0",
+        "`deepspeed.initialize` fails with `unexpected keyword argument 'prepend'`",
+        "runtime/engine.py of 0.16.4 and 0.16.5",
+    ),
+    Floor(
+        "0.15.3", "2.3",
+        "a rank's first line of log fails with `has no attribute 'is_compiling'`",
+        "utils/logging.py of 0.15.2 to 0.15.4", until="0.15.4", above="2.1",
+    ),
+    Floor(
+        "0.17.2", "2.1",
+        "the first step fails with `IndexError: list index out of range` in `stage_1_and_2.py`",
+        "0.17.0, 0.17.1, 0.17.2, 0.17.3, 0.17.6, 0.18.2 and 0.19.8 tried with torch 2.0.1", stages=(1, 2),
+    ),
+    Floor(
+        "0.18.3", "2.3",
+        "the first backward pass fails: `count_used_parameters_in_backward requires internal PyTorch"
+        " APIs`",
+        "runtime/utils.py of 0.18.2 and 0.18.3; torch/autograd/graph.py of 2.2.2 and 2.3.0",
+        stages=(1, 2, 3),
+    ),
+    Floor(
+        "0.18.3", "2.4.1",
+        "the first backward pass fails with `'NoneType' object has no attribute 'next_functions'`",
+        "runtime/utils.py of 0.18.6 and 0.18.7; torch/autograd/graph.py of 2.4.0 and 2.4.1",
+        until="0.18.7", above="2.3", stages=(1, 2, 3),
+    ),
+)  # fmt: skip
+
+
+def floors_of(deepspeed: str | None, torch: str | None) -> list[Floor]:
+    """What a release of DeepSpeed needs that this torch does not have, what fails first first.
+
+    Args:
+        deepspeed: the release; None = the newest.
+        torch: the release of torch; None = not known.
+
+    >>> [floor.torch for floor in floors_of("0.18.3", "2.2.2")], floors_of("0.18.2", "2.2.2")
+    (['2.3'], [])
+    """
+    return [] if torch is None else [row for row in TORCH_FLOORS if row.holds(deepspeed, torch)]
+
+
+def deepspeed_for(torch: str | None) -> str:
+    """The requirement for a DeepSpeed that trains with an installed torch.
+
+    >>> deepspeed_for("2.1.2+cu121"), deepspeed_for("1.13.1"), deepspeed_for("2.3.1")
+    ('deepspeed<0.18.3', 'deepspeed<0.16.5', 'deepspeed')
+    """
+    floors = floors_of(None, torch)
+    if not floors:
+        return "deepspeed"
+    return f"deepspeed<{min((row.since for row in floors), key=Version)}"
+
 
 #: Oldest Python of a release and of all later ones: distribution, release, Python
 #: (`Requires-Python` of the wheels; classifiers of DeepSpeed).

@@ -16,6 +16,7 @@ isolated build, its setup does not find torch), or pass the interpreter of the r
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -40,6 +41,8 @@ from dsdoctor.api import (
 from dsdoctor_checks._pip import pip, pip_build
 from dsdoctor_checks._util import hint_to_install, holds_no_job
 
+from ._tables import deepspeed_for
+
 CONDITION = Condition(
     "deepspeed-missing",
     id="DSD901",
@@ -61,7 +64,8 @@ def deepspeed_is_installed(
     if run.without_deepspeed:
         yield skip("the job of the command does not use DeepSpeed")
         return
-    trains = not isinstance(torch, Missing) and torch.version is not None
+    release = None if isinstance(torch, Missing) else torch.version
+    trains = release is not None
     python = "python3" if isinstance(patient, Missing) else patient.executable
     if deepspeed.error:
         again = pip(patient, packages, "install --force-reinstall --no-deps deepspeed")
@@ -75,7 +79,7 @@ def deepspeed_is_installed(
     elif deepspeed.version is None:
         # in an isolated build its setup finds no torch: it fails, or pre-builds no op
         install = (
-            pip_build(patient, packages, "deepspeed")
+            pip_build(patient, packages, shlex.quote(deepspeed_for(release)))
             if trains
             else pip(patient, packages, "install deepspeed")
         )

@@ -1,11 +1,13 @@
-"""This DeepSpeed is too old for this torch.
+"""This release of DeepSpeed does not work with this release of torch.
 
 ## Why it matters
 DeepSpeed uses private parts of torch, and those change between releases. Some torch releases broke
-all older DeepSpeed releases, either at import or when ops are built.
+all older DeepSpeed releases, either at import or when ops are built. New DeepSpeed releases need
+parts that older torch does not have, and pip does not know it: DeepSpeed names no oldest torch.
 
 ## What to do
-Upgrade DeepSpeed to the release named in the finding, or a newer one.
+If DeepSpeed is the older of the two, upgrade it to the release named in the finding, or a newer one.
+If torch is the older, upgrade torch, or install the DeepSpeed named in the finding.
 
 ## References
 - https://github.com/deepspeedai/DeepSpeed/pull/2863, 5346, 5654, 8238
@@ -13,6 +15,7 @@ Upgrade DeepSpeed to the release named in the finding, or a newer one.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -20,6 +23,7 @@ from dsdoctor.api import (
     Condition,
     DeepSpeedInstall,
     DeepSpeedLive,
+    DsConfig,
     Finding,
     LaunchCommand,
     Level,
@@ -37,8 +41,10 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._pip import pip
 from dsdoctor_checks._util import at_least
+from dsdoctor_checks.config._tables import stage_of
 
-from ._tables import DEEPSPEED_TORCH
+from ._tables import DEEPSPEED_TORCH, deepspeed_for, floors_of
+from ._torch_too_old_signatures import SIGNATURES as TOO_OLD
 
 CONDITION = Condition(
     "deepspeed-torch-incompatible",
@@ -58,6 +64,7 @@ def deepspeed_suits_torch(
     packages: Packages | Missing,
     checkpoint: Checkpoint | Missing,
     command: LaunchCommand | Missing,
+    config: DsConfig | Missing,
 ) -> Iterator[Finding]:
     """Looks the pair up; an import that succeeded overrides the table."""
     if deepspeed.version is None or torch.version is None:
@@ -82,7 +89,29 @@ def deepspeed_suits_torch(
             source=row.source,
         )
         return
-    yield ok(deepspeed=deepspeed.version, torch=torch.version)
+    stage = None if isinstance(config, Missing) else stage_of(config.section("zero_optimization"))
+    floors = [
+        row
+        for row in floors_of(deepspeed.version, torch.version)
+        if not (row.at_import and works)
+        and (not row.stages or stage is None or stage in row.stages)
+    ]
+    if not floors:
+        yield ok(deepspeed=deepspeed.version, torch=torch.version)
+        return
+    floor = floors[0]
+    older = pip(patient, packages, f"install {shlex.quote(deepspeed_for(torch.version))}")
+    what = "ZeRO" if floor.stages else "training"
+    yield (warn if floor.stages and stage is None else fail)(
+        f"{what} with deepspeed {deepspeed.version} needs torch {floor.torch} or newer, but torch"
+        f" {torch.version} is installed",
+        effect=floor.effect,
+        hint=f"install torch {floor.torch} or newer, or run `{older}`",
+        deepspeed=deepspeed.version,
+        torch=torch.version,
+        torch_needed=floor.torch,
+        source=floor.source,
+    )
 
 
 def _loads(checkpoint: Checkpoint | Missing, command: LaunchCommand | Missing) -> bool:
@@ -92,11 +121,18 @@ def _loads(checkpoint: Checkpoint | Missing, command: LaunchCommand | Missing) -
     return isinstance(command, LaunchCommand) and command.has_script_option("resume_from")
 
 
-HINT = "upgrade DeepSpeed: `python -m pip install -U deepspeed`"
+UPGRADE = "upgrade DeepSpeed: `python -m pip install -U deepspeed`"
+TORCH = "install a newer torch, or an older DeepSpeed"
+HINT = (
+    "if torch is the newer of the two, upgrade DeepSpeed: `python -m pip install -U deepspeed`; if it is"
+    " the older, upgrade torch or install an older DeepSpeed"
+)
 
 SIGNATURES = (
+    *TOO_OLD,
     Signature(
         pattern=r"No module named 'torch\._six'|cannot import name '\w+' from 'torch\._six'",
+        hint=UPGRADE,
         source="python 3.3-3.14 Lib/importlib/_bootstrap.py, python 3.7-3.14 Python/ceval.c import_from",
         examples=(
             "ModuleNotFoundError: No module named 'torch._six'",
@@ -109,6 +145,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'torch\.distributed\.elastic",
+        hint=UPGRADE,
         source="python 3.7-3.14 Python/ceval.c import_from",
         examples=(
             "ImportError: cannot import name 'log' from 'torch.distributed.elastic.agent.server.api'",
@@ -119,6 +156,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"#error \x22?C\+\+17 or later compatible compiler is required|C\+\+17 or later compatible compiler is required|You need C\+\+17 to compile",
+        hint=UPGRADE,
         source=(
             "torch 2.1-2.13 include/torch/csrc/api/include/torch/all.h, include/ATen/ATen.h, "
             "include/c10/util/C++17.h"
@@ -133,6 +171,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"C\+\+20 or (?:later|newer) (?:compatible compiler )?is required",
+        hint=UPGRADE,
         source="torch 2.10-2.13 include/torch/csrc/api/include/torch/all.h, include/ATen/ATen.h",
         examples=(
             "error: #error C++20 or later compatible compiler is required to use PyTorch.",
@@ -165,6 +204,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"fatal error: THC/THC\w*\.(?:h|cuh): No such file|THCState_getCurrentStream\W.{0,20}was not declared|AT_CHECK\W.{0,20}was not declared",
+        hint=UPGRADE,
         source=(
             "gcc 4.8-14 libcpp/files.cc, cp/name-lookup.cc: names that torch 1.5 and 1.11 dropped"
         ),
@@ -187,6 +227,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Current torch version does not have",
+        hint=TORCH,
         source="deepspeed 0.19.8 comm/torch.py",
         examples=(
             "RuntimeError: Current torch version does not have all_reduce_coalesced api (torch.__version__: 1.10.0)",
@@ -194,6 +235,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Torch version must be \d[\d.]* or higher to use symm",
+        hint=TORCH,
         source="deepspeed 0.19.8 comm/torch.py",
         examples=("Torch version must be 77 or higher to use symm",),
         not_examples=("Torch version must be 77 or higher to use",),
@@ -205,11 +247,13 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Leaf module requires PyTorch >=",
+        hint=TORCH,
         source="deepspeed 0.19.8 runtime/zero/stage3.py",
         examples=("AssertionError: Leaf module requires PyTorch >= 1.8",),
     ),
     Signature(
         pattern="compile is not supported in your version of PyTorch",
+        hint=TORCH,
         source="deepspeed 0.19.8 runtime/engine.py, inference/engine.py",
         examples=("RuntimeError: compile is not supported in your version of PyTorch.",),
     ),
@@ -225,6 +269,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="error: .{0,160}DeprecatedTypeProperties",
+        hint=UPGRADE,
         source="gcc 4.8-14, nvcc 10-13 cudafe++ (EDG): a conversion that torch 2.8 dropped",
         examples=(
             'csrc/x_kernel.cu(12): error: no suitable conversion function from "const at::DeprecatedTypeProperties" to "c10::ScalarType" exists',

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from dsdoctor.api import CudaToolkits, DeepSpeedInstall, Gpus, Packages, RunNeeds
+from dsdoctor.api import (
+    CudaToolkits,
+    DeepSpeedInstall,
+    Gpus,
+    Package,
+    Packages,
+    RunNeeds,
+    TorchBuild,
+)
 from dsdoctor.testing import judge
 from dsdoctor_checks.ops import build_dependency_missing
 from tests.checks import machines as m
@@ -86,3 +95,45 @@ def test_setuptools(origin: str, run: RunNeeds, expected: str) -> None:
     assert result.status == expected
     for row in result.bad:
         assert "pip install setuptools" in row.hint
+
+
+@pytest.mark.parametrize(
+    ("torch", "installed", "run", "expected"),
+    [
+        pytest.param("2.1.2+cu121", "82.0.0", m.OFFLOAD, "fail", id="82 has no pkg_resources"),
+        pytest.param("2.1.2+cu121", "70.3.0", m.OFFLOAD, "fail", id="70 has no packaging in it"),
+        pytest.param("2.1.2+cu121", "81.0.0", m.OFFLOAD, "skip", id="81 has both"),
+        pytest.param("2.1.2+cu121", "69.5.1", m.OFFLOAD, "skip", id="69 has both"),
+        pytest.param("2.2.0", "82.0.0", m.OFFLOAD, "skip", id="torch 2.2 does not ask"),
+        pytest.param("2.1.2+cu121", "82.0.0", RunNeeds(), "warn", id="what is built is not known"),
+        pytest.param("2.1.2+cu121", "82.0.0", RunNeeds(config={}), "skip", id="nothing is built"),
+    ],
+)
+def test_setuptools_of_an_old_torch(
+    torch: str, installed: str, run: RunNeeds, expected: str
+) -> None:
+    packages = Packages(
+        packages={"setuptools": Package(name="setuptools", version=installed)},
+        origins={"setuptools": "/env/setuptools/__init__.py"},
+    )
+    result = judge(
+        build_dependency_missing.driver_can_be_linked,
+        torch_build=TorchBuild(version=torch, cuda="12.1"),
+        run_needs=run,
+        deep_speed_install=NOW,
+        packages=packages,
+    )
+    assert result.status == expected
+    for row in result.bad:
+        assert "pip install 'setuptools<82,!=70.*'" in row.hint
+
+
+def test_ops_that_were_built_before_need_no_setuptools() -> None:
+    result = judge(
+        build_dependency_missing.driver_can_be_linked,
+        torch_build=TorchBuild(version="2.1.2+cu121", cuda="12.1"),
+        run_needs=RunNeeds(),
+        deep_speed_install=msgspec.structs.replace(NOW, installed_ops={"fused_adam": True}),
+        packages=Packages(packages={"setuptools": Package(name="setuptools", version="82.0.0")}),
+    )
+    assert result.status == "skip"

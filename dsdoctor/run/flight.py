@@ -24,6 +24,7 @@ from pathlib import Path
 
 from dsdoctor import files
 from dsdoctor.probes.command_line import parse_command
+from dsdoctor.probes.command_tables import STARTERS
 
 PIPES = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
 #: In the folder of a run, with the names that torch's own analyzer expects.
@@ -35,15 +36,14 @@ ANSWER_SECONDS = 30.0
 #: After this time, torch has opened the pipe that it created.
 OPENED_SECONDS = 60.0
 _PLACE = Path("/tmp")  # noqa: S108  # see above; the name is not known beforehand
-#: Launchers that start ranks on other nodes, where nothing would remove the pipes.
-_FAR = frozenset({"srun", "mpirun"})
 
 
 def pipe_prefix(command: Sequence[str]) -> str:
     """The prefix of the pipes that the ranks on this host create; "" = none."""
     if sys.platform != "linux" or not os.access(_PLACE, os.W_OK):
         return ""
-    if parse_command(tuple(command)).launcher in _FAR:
+    # they start ranks on other nodes, where nothing would remove the pipes
+    if parse_command(tuple(command)).launcher in STARTERS:
         return ""
     return str(_PLACE / f"dsdoctor-{secrets.token_hex(8)}-rank-")
 

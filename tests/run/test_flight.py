@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(
 def test_pipes_are_announced_only_where_they_can_be_removed() -> None:
     assert pipe_prefix(["torchrun", "train.py"]).startswith("/tmp/dsdoctor-")
     assert pipe_prefix(["srun", "-N2", "torchrun", "train.py"]) == ""
+    assert pipe_prefix(["flux", "run", "-N2", "torchrun", "train.py"]) == ""
 
 
 def test_pipes_of_a_run_that_was_killed_are_removed(

@@ -248,3 +248,9 @@ def test_only_a_name_that_releases_differ_in_is_a_pair_of_releases(
     error = f"AttributeError: 'AcceleratorState' object has no attribute '{name}'\n"
     named = [one.condition for one in read(FRAME.format("accelerate/state.py", "f") + error).causes]
     assert named == (["transformers-deepspeed-incompatible"] if is_told else [])
+
+
+def test_a_sentence_of_flash_attn_is_not_answered_as_deepspeeds() -> None:
+    found = read("RuntimeError: FlashAttention only supports Ampere GPUs or newer.\n")
+    assert [one.condition for one in found.causes] == ["flash-attn-needs-ampere"]
+    assert found.explained is None

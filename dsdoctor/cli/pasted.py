@@ -193,11 +193,20 @@ def with_environment(
     if stated is None:
         return diagnosis
     report = judged(stated, registry)
+    bad = any(one.status in (Status.FAIL, Status.WARN) for one in report.findings)
+    if not (bad or _is_of_a_machine(report)):
+        return diagnosis  # such as the config that DeepSpeed prints: nothing is wrong with it
     causes = diagnosis.causes
     above = _above(causes[0].condition, report, registry) if causes else ""
     if above:
         causes = (msgspec.structs.replace(causes[0], follows_from=above), *causes[1:])
     return msgspec.structs.replace(diagnosis, environment=report, causes=causes)
+
+
+def _is_of_a_machine(report: Report) -> bool:
+    """Whether a text states anything about a machine or its packages."""
+    who = report.patient
+    return bool(report.gpus or report.driver or who.python or who.torch or who.deepspeed)
 
 
 def _above(name: str, report: Report, registry: Registry) -> str:

@@ -22,7 +22,7 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
         pytest.param(
             "ImportError: cannot import name 'packaging' from 'pkg_resources' (/v/pkg_resources/__init__.py)",
             "dependency-version-conflict",
-            "`python -m pip install 'setuptools<70'`",
+            "`python -m pip install 'setuptools<82,!=70.*'`",
             id="pip knows no package `pkg_resources`",
         ),
         pytest.param(

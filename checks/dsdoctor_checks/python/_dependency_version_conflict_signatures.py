@@ -159,6 +159,27 @@ SIGNATURES = (
         hint="install a setuptools that has it: `python -m pip install 'setuptools<82'`, or upgrade the package that imports `pkg_resources`",
     ),
     Signature(
+        pattern="cannot import name 'packaging' from 'pkg_resources'",
+        source="python 3.7-3.14 Python/ceval.c import_from; torch 1.11-2.1 utils/cpp_extension.py; setuptools 70.0-70.3 (tried with torch 2.1.2, 2026-11-30)",
+        message="setuptools 70 does not have `pkg_resources.packaging`, which torch 2.1 and older import to build extensions",
+        hint="install another setuptools: `python -m pip install 'setuptools<82,!=70.*'`",
+        examples=(
+            "ImportError: cannot import name 'packaging' from 'pkg_resources' (/env/lib/python3.10/site-packages/pkg_resources/__init__.py)",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="CPU_Accelerator requires intel_extension_for_pytorch",
+        source="deepspeed 0.8-0.14.0 accelerator/real_accelerator.py",
+        message="DeepSpeed 0.14.0 and older run on CPUs only with `intel_extension_for_pytorch`, which is not installed",
+        hint="to run on CPUs, upgrade DeepSpeed to 0.14.1 or newer; on a machine with GPUs, unset `DS_ACCELERATOR`",
+        examples=(
+            "ValueError: CPU_Accelerator requires intel_extension_for_pytorch, which is not installed on this system.",
+        ),
+        level=Level.CERTAIN,
+        masks=("script-module-missing",),
+    ),
+    Signature(
         pattern=r"\bPydanticImportError\b|has been moved to the `pydantic-settings`|`BaseSettings` has been moved",
         source="pydantic 2.0-2.14 errors.py, _migration.py",
         message="A package imports what pydantic 2 has removed",

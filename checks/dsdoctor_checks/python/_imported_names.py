@@ -181,8 +181,6 @@ CHANGES = (
     Change("click", ("click",), "8.1", ("get_terminal_size",), gone=True,
            instead="`shutil.get_terminal_size`"),
     Change("packaging", ("packaging.version",), "22", ("LegacyVersion",), gone=True),
-    # cpp_extension.py of torch 1.10 to 2.0 imports it from there
-    Change("setuptools", ("pkg_resources",), "70", ("packaging",), gone=True, instead="`packaging`"),
     Change("urllib3", ("urllib3.util.ssl_",), "2", ("DEFAULT_CIPHERS",), gone=True),
     Change("scipy", ("scipy.linalg",), "1.13", ("tril", "triu"), gone=True,
            instead="numpy's"),

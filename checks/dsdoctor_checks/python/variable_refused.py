@@ -202,7 +202,7 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
-        pattern=r"ValueError: (?P<kind>NPU|SDAA|MPS|HPU|MLU|SUPA|KLXPU|CPU|XPU)_Accelerator requires (?P<package>[\w.]{1,60}), which is not installed on this system",
+        pattern=r"ValueError: (?P<kind>NPU|SDAA|MPS|HPU|MLU|SUPA|KLXPU|XPU)_Accelerator requires (?P<package>[\w.]{1,60}), which is not installed on this system",
         source="deepspeed 0.8-0.19 accelerator/real_accelerator.py: only with DS_ACCELERATOR",
         message="`DS_ACCELERATOR` selects an accelerator whose package does not work here: `{package}`",
         hint="unset `DS_ACCELERATOR`, so that DeepSpeed chooses the accelerator; on a machine with such devices, install `{package}`",
@@ -217,7 +217,6 @@ SIGNATURES = (
                     ("MLU", "torch_mlu"),
                     ("SUPA", "torch_supa"),
                     ("KLXPU", "torch_xmlir"),
-                    ("CPU", "intel_extension_for_pytorch"),
                     ("XPU", "intel_extension_for_deepspeed"),
                 )
             ),

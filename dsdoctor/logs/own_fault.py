@@ -207,8 +207,10 @@ def is_user_code(error: Error) -> bool:
     """Whether an exception is the script's fault: its code raised it, or its data caused it."""
     text = without_suggestion(f"{error.type}: {error.message}")
     error = msgspec.structs.replace(error, message=text[len(error.type) + 2 :])
+    if error.type == DEVICE_ASSERT:
+        return _of_torch(error)
     if (
-        error.type in {"SystemExit", DEVICE_ASSERT}
+        error.type == "SystemExit"
         or DATA_ASSERT.search(text)
         or OWN_TYPES.search(error.message)
         or _misused(error)
@@ -253,6 +255,14 @@ def mistake_told(lines: Iterable[str]) -> str:
 def prepares_data(file: str, function: str) -> bool:
     """Whether a function of a product only prepares what the script passes to it."""
     return PREPARING.search(f"{file} {function}") is not None
+
+
+def _of_torch(error: Error) -> bool:
+    """Whether a kernel of torch, or of no known product, stopped: torch's stop for a wrong index.
+
+    Those of other products also stop for a GPU or a size that they do not support.
+    """
+    return package_of(error.message.partition(":")[0].strip()) in {"", "torch"}
 
 
 def _rejects_data(error: Error) -> bool:

@@ -17,9 +17,13 @@ DISPLAYED = {NATIVE_ASSERT: "failed assertion", DEVICE_ASSERT: "device-side asse
 CALLED = lazy(r"~?\w+(?=\s?\()")
 #: What Markdown puts around quoted words, and what it and mail put before quoted lines.
 INLINE, QUOTE = "`", "> "
-#: What it puts around words in bold, here around a whole line; not a row of asterisks.
+#: What it puts around words in bold, here around a whole line; not a row of asterisks, nor a
+#: question of a list of them.
 BOLD = "**"
-IN_BOLD = lazy(r"(?P<indent>\s{0,40})\*\*(?P<words>[^*\s](?:[^*]{0,998}[^*\s])?)\*\*\s*")
+IN_BOLD = lazy(
+    r"(?P<indent>\s{0,40})\*\*(?!(?:Q|A|Question|Answer)\s?\d{0,3}[:.)])"
+    r"(?P<words>[^*\s](?:[^*]{0,998}[^*\s])?)\*\*\s*"
+)
 PLAIN_ERRORS = (
     (
         lazy(r": error: (?P<message>(?:unrecognized|the following) arguments.*|argument .*)"),
@@ -146,6 +150,8 @@ def without_backticks(text: str) -> str:
     ('ValueError: no', '```')
     >>> without_backticks("  **what():  no**"), without_backticks("*** Aborted at 7 ***")
     ('  what():  no', '*** Aborted at 7 ***')
+    >>> without_backticks("**Q3: RuntimeError: no**")
+    '**Q3: RuntimeError: no**'
     """
     if BOLD in text and (found := IN_BOLD.fullmatch(text)):
         return found["indent"] + found["words"]

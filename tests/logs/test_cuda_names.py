@@ -81,6 +81,14 @@ def test_an_assertion_of_a_kernel_is_the_scripts(text: str) -> None:
     assert diagnosed(text).outcome is Outcome.USER_CODE
 
 
+def test_an_assertion_of_another_products_kernel_is_not() -> None:
+    found = diagnosed(
+        "/v/site-packages/deepspeed/ops/csrc/fp_quantizer/x.cuh:77: void round(float): block: "
+        '[0,0,0], thread: [0,0,0] Assertion `false && "not on this GPU"` failed.\n'
+    )
+    assert found.outcome is Outcome.UNRECOGNISED
+
+
 def test_a_wrapped_assertion_is_read_as_a_whole() -> None:
     error = diagnosed(
         "x.cu:1: f: block: [0,0,0], thread: [1,0,0] Assertion `t >= 0 && t < n_classes`\nfailed.\n"

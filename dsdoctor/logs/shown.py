@@ -219,6 +219,7 @@ def words_of(error: Error) -> str:
 def first_error_of(error: Error, names: Sequence[str]) -> FirstError:
     """An exception, safe to print."""
     file, line = _own_place(error)
+    deepest = error.library or (error.frames[-1].file if error.frames else "")
     return FirstError(
         rank=error.rank,
         type=presentable(name_of(error)),
@@ -226,4 +227,5 @@ def first_error_of(error: Error, names: Sequence[str]) -> FirstError:
         file=presentable(file) or presentable(names[error.source]),
         line=line or error.line,
         log=line_of(error.source, error.line, error.text, error.rank, names),
+        is_caller=bool(file and deepest) and deepest != file,
     )

@@ -45,6 +45,7 @@ class FirstError(msgspec.Struct, frozen=True, kw_only=True):
         file: source file of the deepest frame of the user's own code; the log's name without one.
         line: line in that file.
         log: where it is in the log.
+        is_caller: whether that frame only called the code that raised the exception.
     """
 
     rank: int | None
@@ -53,6 +54,7 @@ class FirstError(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     line: int
     log: Line
+    is_caller: bool = False
 
 
 class Now(msgspec.Struct, frozen=True, kw_only=True):

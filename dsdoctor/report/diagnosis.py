@@ -221,8 +221,10 @@ def lines(
         text = f"first error{rank}: {what}"
         yield from _wrap(text, columns, "", "body", INDENT)
         told = (error.file, error.line) != (error.log.file, error.log.line)
-        if told:
-            yield from _wrap(f"raised at {error.file}:{error.line}", columns, INDENT, "body")
+        frame = f"{error.file}:{error.line}"
+        if told and not (diagnosis.raised_by and diagnosis.raised_by.called_from == frame):
+            how = "raised in a call from" if error.is_caller else "raised at"
+            yield from _wrap(f"{how} {frame}", columns, INDENT, "body")
         if outcome is not Outcome.CAUSE or not told:
             yield from _wrap(f"reported at {_place(error.log)}", columns, INDENT, "note")
     yield from _attempts(diagnosis, columns)

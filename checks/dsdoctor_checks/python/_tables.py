@@ -113,8 +113,8 @@ class Floor(msgspec.Struct, frozen=True):
         )
 
 
-#: DeepSpeed's metadata name no oldest torch, so pip installs any release beside any torch. First
-#: those that fail earliest. Tried on CPUs with torch 1.13.1, 2.0.1, 2.1.2, 2.2.2 and 2.3.1: three
+#: DeepSpeed's metadata name no oldest torch (from 0.19.1 on: 2.0), so pip installs any release beside
+#: any torch. First those that fail earliest. Tried on CPUs with torch 1.13.1, 2.0.1, 2.1.2, 2.2.2 and 2.3.1: three
 #: steps without ZeRO and with stages 1 and 2. Read in the sdists, and in the wheels of torch.
 #: 2026-11-30.
 TORCH_FLOORS = (

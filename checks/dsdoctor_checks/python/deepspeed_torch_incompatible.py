@@ -3,7 +3,7 @@
 ## Why it matters
 DeepSpeed uses private parts of torch, and those change between releases. Some torch releases broke
 all older DeepSpeed releases, either at import or when ops are built. New DeepSpeed releases need
-parts that older torch does not have, and pip does not know it: DeepSpeed names no oldest torch.
+parts that older torch does not have, which their metadata do not say, so pip installs them beside it.
 
 ## What to do
 If DeepSpeed is the older of the two, upgrade it to the release named in the finding, or a newer one.

@@ -7,7 +7,7 @@ Each interpreter brings a torch and what DeepSpeed imports (hjson, msgpack, ninj
 psutil, py-cpuinfo, pydantic, tqdm, einops). The releases are not installed, since the setup of some
 imports what that torch does not have: their archives are unpacked, and put on the path as a
 checkout would be. The rows are what `TORCH_FLOORS` in `checks/dsdoctor_checks/python/_tables.py`
-states. gloo of torch before 2.3 has no all-gather for ZeRO-3, so stage 3 fails there for that.
+states. gloo of torch before 2.2 has no all-gather for ZeRO-3, so stage 3 fails there for that.
 """
 
 from __future__ import annotations

@@ -169,6 +169,14 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
+        pattern="no support for _allgather_base in Gloo process group",
+        source="torch 1.13-2.1 distributed/c10d/ProcessGroupGloo.hpp (not in libtorch_cpu.so of 2.2.2; 2026-11-30)",
+        message="gloo of torch 2.1 and older cannot gather a tensor from several ranks, as ZeRO does",
+        hint="on CPUs, install torch 2.2 or newer, or start one rank; on GPUs, use NCCL",
+        examples=("RuntimeError: no support for _allgather_base in Gloo process group",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
         pattern="CPU_Accelerator requires intel_extension_for_pytorch",
         source="deepspeed 0.8-0.14.0 accelerator/real_accelerator.py",
         message="DeepSpeed 0.14.0 and older run on CPUs only with `intel_extension_for_pytorch`, which is not installed",

@@ -153,7 +153,8 @@ def _detail(made: Attempt, name: str) -> str:
     if name == "device":
         return str(seen.get("device", ""))
     if name == "rendezvous":
-        return f"{seen.get('backend')}, {seen.get('world')} ranks"
+        world = seen.get("world")
+        return f"{seen.get('backend')}, {world} rank{'' if world == 1 else 's'}"
     if name == "collectives":
         return ", ".join(seen.get("checked", ()))
     if name == "numerics":

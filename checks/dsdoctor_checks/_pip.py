@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from dsdoctor.api import Missing, NotStated, Packages, Patient
-from dsdoctor_checks._util import at_least
+from dsdoctor_checks._util import at_least, is_version
 
 #: What the setup of DeepSpeed and flash-attn imports, besides torch.
 _BUILD_TOOLS = frozenset({"packaging", "setuptools", "wheel"})
@@ -14,7 +14,7 @@ _BUILD_TOOLS = frozenset({"packaging", "setuptools", "wheel"})
 _WITHOUT_PKG_RESOURCES = "2.2"
 #: setuptools whose `pkg_resources` has `packaging` (69.5.1 to 82.0.0 tried with torch 2.1.2,
 #: 2026-11-30: not 70, and 82 has no `pkg_resources`).
-OLD_SETUPTOOLS = "setuptools<82,!=70.*"
+_OLD_SETUPTOOLS = "<82,!=70.*"
 
 
 def pip(patient: Patient | Missing, packages: Packages | Missing, arguments: str) -> str:
@@ -87,8 +87,7 @@ def setuptools_for(torch: str | None) -> str:
     >>> setuptools_for("2.1.2+cu121"), setuptools_for("2.2.0")
     ('setuptools<82,!=70.*', 'setuptools')
     """
-    old = torch is not None and not at_least(torch, _WITHOUT_PKG_RESOURCES)
-    return OLD_SETUPTOOLS if old else "setuptools"
+    return f"setuptools{_of_setuptools(torch)}"
 
 
 def setuptools_serves(torch: str | None, installed: str) -> bool:
@@ -96,14 +95,21 @@ def setuptools_serves(torch: str | None, installed: str) -> bool:
 
     >>> [setuptools_serves("2.1.2", release) for release in ("69.5.1", "70.3.0", "81.0.0", "82.0.0")]
     [True, False, True, False]
-    >>> setuptools_serves("2.2.0", "82.0.0")
-    True
+    >>> setuptools_serves("2.2.0", "82.0.0"), setuptools_serves("2.1.2", "unknown")
+    (True, False)
     """
-    if setuptools_for(torch) != OLD_SETUPTOOLS:
+    wanted = _of_setuptools(torch)
+    if not wanted:
         return True
-    return not at_least(installed, "82") and (
-        at_least(installed, "71") or not at_least(installed, "70")
-    )
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415  # few environments are so old
+
+    return is_version(installed) and SpecifierSet(wanted).contains(installed, prereleases=True)
+
+
+def _of_setuptools(torch: str | None) -> str:
+    """The releases of setuptools with which torch's builder can be imported; "" = any."""
+    old = torch is not None and not at_least(torch, _WITHOUT_PKG_RESOURCES)
+    return _OLD_SETUPTOOLS if old else ""
 
 
 def _lacking(packages: Packages) -> list[str]:

@@ -28,7 +28,7 @@ SETUP = "".join(f"setting {name}: on\n" for name in "abcdefghijklmnopqrst")
 def dies(line: int, text: str) -> str:
     return (
         "Traceback (most recent call last):\n"
-        f'  File "/work/proj/segment.py", line {line}, in <module>\n'
+        f'  File "/home/me/proj/segment.py", line {line}, in <module>\n'
         "    report(model)\n"
         f"{text}\n"
     )
@@ -88,7 +88,7 @@ def child(name: str, line: int, text: str) -> str:
         "    self.run()\n"
         '  File "/opt/env/lib/python3.11/multiprocessing/process.py", line 108, in run\n'
         "    self._target(*self._args, **self._kwargs)\n"
-        f'  File "/work/proj/main.py", line {line}, in work\n'
+        f'  File "/home/me/proj/main.py", line {line}, in work\n'
         "    fit(args)\n"
         f"{text}\n"
     )
@@ -129,7 +129,7 @@ def test_what_a_script_says_last_of_its_failure(last: str, outcome: Outcome) -> 
 
 BROKEN = (
     "Traceback (most recent call last):\n"
-    '  File "/work/proj/main.py", line 7, in <module>\n'
+    '  File "/home/me/proj/main.py", line 7, in <module>\n'
     '    model = AutoModel.from_pretrained("acme/small")\n'
     f'  File "{SITE}{{}}/file_download.py", line 540, in http_get\n'
     "    for chunk in r.iter_content(chunk_size=CHUNK):\n"
@@ -165,7 +165,7 @@ CAUGHT = (
     "Traceback (most recent call last):\n"
     f'  File "{SITE}flask/app.py", line 1455, in {{}}\n'
     "    response = self.full_dispatch_request()\n"
-    '  File "/work/proj/service.py", line 257, in score\n'
+    '  File "/home/me/proj/service.py", line 257, in score\n'
     "    rows = rows.to(device)\n"
     "AttributeError: 'tuple' object has no attribute 'to'\n"
 )

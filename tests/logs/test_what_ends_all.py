@@ -47,7 +47,7 @@ def test_a_job_that_goes_on_for_long_was_started_again() -> None:
 
 DRIVER = (
     "Traceback (most recent call last):\n"
-    '  File "/work/proj/sweep.py", line 80, in <module>\n'
+    '  File "/home/me/proj/sweep.py", line 80, in <module>\n'
     "    ray.get(results)\n"
     f'  File "{SITE}ray/_private/client_mode_hook.py", line 103, in wrapper\n'
     "    return func(*args, **kwargs)\n"
@@ -75,7 +75,7 @@ def test_an_interrupt_that_is_no_drivers_is_outlived_by_progress() -> None:
 LOGGED = (
     "[ERROR] {0}.mid: [Errno 13] Permission denied: '/data/set/{0}.mid'\n"
     "Traceback (most recent call last):\n"
-    '  File "/work/proj/flatten.py", line 110, in flatten\n'
+    '  File "/home/me/proj/flatten.py", line 110, in flatten\n'
     "    song.write(path)\n"
     "PermissionError: [Errno 13] Permission denied: '/data/set/{0}.mid'\n"
 )
@@ -94,7 +94,7 @@ def test_a_log_that_goes_on_for_long_below_its_last_failure_shows_none_that_ende
 def test_of_several_ranks_the_others_may_only_wait() -> None:
     memory = (
         "Traceback (most recent call last):\n"
-        '  File "/work/proj/train.py", line 11, in <module>\n'
+        '  File "/home/me/proj/train.py", line 11, in <module>\n'
         "    fit(model)\n"
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
     )
@@ -133,7 +133,7 @@ LOOKED_UP = (
     "KeyError: 'warm_start'\n"
     "\nDuring handling of the above exception, another exception occurred:\n\n"
     "Traceback (most recent call last):\n"
-    '  File "/work/proj/run.py", line 64, in <module>\n'
+    '  File "/home/me/proj/run.py", line 64, in <module>\n'
     "    start(cfg.warm_start)\n"
     f'  File "{SITE}mmengine/config/config.py", line 111, in {{}}\n'
     "    raise AttributeError(f\"'{{self.__class__.__name__}}' object has no \"\n"
@@ -151,7 +151,7 @@ def test_who_looks_up_an_attribute_chose_its_name() -> None:
 
 FUSED = (
     "Traceback (most recent call last):\n"
-    '  File "/work/proj/bench.py", line 13, in <module>\n'
+    '  File "/home/me/proj/bench.py", line 13, in <module>\n'
     "    scripted(x)\n"
     f'  File "{SITE}torch/nn/modules/module.py", line 1065, in _call_impl\n'
     "    return forward_call(*input, **kwargs)\n"
@@ -174,6 +174,6 @@ def test_a_build_whose_beginning_is_cut_off_is_known_by_its_end() -> None:
     build = "ninja: build stopped: subcommand failed.\nsubprocess.CalledProcessError: Command '{}' returned non-zero exit status 1.\n"
     assert said(build.format("['ninja', '-v', '-j', '4']")) == "cpu-adam-unbuilt"
     missing = (
-        "/work/csrc/gemm.h:6:10: fatal error: cuda_profiler_api.h: No such file or directory\n"
+        "/home/me/csrc/gemm.h:6:10: fatal error: cuda_profiler_api.h: No such file or directory\n"
     )
     assert said(missing + build.format("['ninja', '-v']")) == "cuda-toolkit-incomplete"

@@ -37,6 +37,6 @@ def test_slots_of_hosts(text: str, slots: tuple[int, ...]) -> None:
     ],
 )
 def test_slots_of_a_command(line: str, slots: tuple[int, ...]) -> None:
-    host = FakeHost(files={"/work/hosts": "node-a slots=8\nnode-b slots=8\n"})
-    run = RunNeeds(command=tuple(line.split()), cwd="/work")
+    host = FakeHost(files={"/home/me/hosts": "node-a slots=8\nnode-b slots=8\n"})
+    run = RunNeeds(command=tuple(line.split()), cwd="/home/me")
     assert launch_command.function(host, run).mpi_slots == slots

@@ -63,10 +63,8 @@ def install_deepspeed(
         lost = "the ops that were pre-built for another torch are not restored (they did not load)"
     else:
         flags, lost = ["--no-build-isolation"], ""
-        spec = deepspeed_for(torch.version)
-        needed = next((f.evidence.get("needed") for f in bad if f.evidence.get("needed")), None)
-        if needed:  # `deepspeed>=X`, or `deepspeed>=X,<Y` if newer ones need a newer torch
-            spec = spec.replace("deepspeed", f"deepspeed>={needed},").rstrip(",")
+        needed = next((f.evidence["needed"] for f in bad if f.evidence.get("needed")), "")
+        spec = deepspeed_for(torch.version, needed)
         why = f"torch {torch.version} needs {spec}" if spec != "deepspeed" else bad[0].message
     # its setup.py imports torch, so the build is not isolated and needs the build tools here
     tools = Run(

@@ -113,10 +113,10 @@ class Floor(msgspec.Struct, frozen=True):
         )
 
 
-#: DeepSpeed's metadata name no oldest torch (from 0.19.1 on: 2.0), so pip installs any release beside
-#: any torch. First those that fail earliest. Tried on CPUs with torch 1.13.1, 2.0.1, 2.1.2, 2.2.2 and 2.3.1: three
-#: steps without ZeRO and with stages 1 and 2. Read in the sdists, and in the wheels of torch.
-#: 2026-11-30.
+#: DeepSpeed's metadata name no oldest torch (from 0.19.1 on: 2.0), so pip installs any release
+#: beside any torch. First those that fail earliest. Tried on CPUs with torch 1.13.1, 2.0.1, 2.1.2,
+#: 2.2.2 and 2.3.1: three steps without ZeRO and with stages 1 and 2. Read in the sdists, and in the
+#: wheels of torch. 2026-11-30.
 TORCH_FLOORS = (
     Floor(
         "0.18.7", "2.4",
@@ -168,16 +168,22 @@ def floors_of(deepspeed: str | None, torch: str | None) -> list[Floor]:
     return [] if torch is None else [row for row in TORCH_FLOORS if row.holds(deepspeed, torch)]
 
 
-def deepspeed_for(torch: str | None) -> str:
+def deepspeed_for(torch: str | None, needed: str = "") -> str:
     """The requirement for a DeepSpeed that trains with an installed torch.
+
+    Args:
+        torch: the release of torch; None = not known.
+        needed: the oldest DeepSpeed that will do; "" = any.
 
     >>> deepspeed_for("2.1.2+cu121"), deepspeed_for("1.13.1"), deepspeed_for("2.3.1")
     ('deepspeed<0.18.3', 'deepspeed<0.16.5', 'deepspeed')
+    >>> deepspeed_for("2.0.1", "0.8.2"), deepspeed_for("2.12.0", "0.19.5")
+    ('deepspeed>=0.8.2,<0.17.2', 'deepspeed>=0.19.5')
     """
-    floors = floors_of(None, torch)
-    if not floors:
-        return "deepspeed"
-    return f"deepspeed<{min((row.since for row in floors), key=Version)}"
+    bounds = [f">={needed}"] if needed else []
+    if floors := floors_of(None, torch):
+        bounds.append(f"<{min((row.since for row in floors), key=Version)}")
+    return f"deepspeed{','.join(bounds)}"
 
 
 #: Oldest Python of a release and of all later ones: distribution, release, Python

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 
+from packaging.version import InvalidVersion, Version
+
 from dsdoctor.api import Missing, NotStated, Packages, Patient
-from dsdoctor_checks._util import at_least, is_version
+from dsdoctor_checks._util import at_least
 
 #: What the setup of DeepSpeed and flash-attn imports, besides torch.
 _BUILD_TOOLS = frozenset({"packaging", "setuptools", "wheel"})
@@ -103,7 +105,10 @@ def setuptools_serves(torch: str | None, installed: str) -> bool:
         return True
     from packaging.specifiers import SpecifierSet  # noqa: PLC0415  # few environments are so old
 
-    return is_version(installed) and SpecifierSet(wanted).contains(installed, prereleases=True)
+    try:
+        return SpecifierSet(wanted).contains(Version(installed), prereleases=True)
+    except InvalidVersion:
+        return False
 
 
 def _of_setuptools(torch: str | None) -> str:

@@ -23,10 +23,11 @@ from dsdoctor.errors import UsageError
 from dsdoctor.fact_source import Facts
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.judge import JUDGE_SECONDS, Policy, not_judged, unit_findings
-from dsdoctor.lint_accelerate import facts_of
+from dsdoctor.lint_accelerate import config_of, facts_of, named_file
 from dsdoctor.lint_hints import in_file
 from dsdoctor.lint_launches import Part, script_parts
 from dsdoctor.lint_manifests import manifest_parts, unread
+from dsdoctor.lint_variables import script_variables
 from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.python import DeepSpeedInstall, Packages
@@ -85,6 +86,7 @@ class FileReport:
         parts: how many configs, launch lines and so on were judged.
         not_judged: numbers of launch lines that contain words that only a shell can expand.
         not_followed: lines that start a job in a way that is not understood, with the reason.
+        names: configs that it refers to, and that exist.
     """
 
     path: str
@@ -93,6 +95,7 @@ class FileReport:
     parts: int = 1
     not_judged: tuple[int, ...] = ()
     not_followed: tuple[tuple[int, str], ...] = ()
+    names: tuple[Path, ...] = ()
 
 
 class Linter:
@@ -159,13 +162,14 @@ class Linter:
             if named and (reason := unread(path.name, data)):
                 raise UsageError(f"`{shown}` {reason}")
             return None
-        findings = [finding for part in parts for finding in self._judge_part(part, shown)]
+        every = [finding for part in parts for finding in self._judge_part(part, shown)]
+        findings = [finding for n, finding in enumerate(every) if finding not in every[:n]]
         strange = tuple((part.line, part.not_followed) for part in parts if part.not_followed)
-        left = [
-            part.line for part in parts if not (part.families or part.not_followed or part.snapshot)
-        ]
+        left = [part.line for part in parts if part.line and _is_unjudged(part)]
         judged = len(parts) - len(left) - len(strange)
-        return FileReport(shown, kind, findings, judged, tuple(left), strange)
+        files = (named_file(path, name) for part in parts for name in part.names)
+        names = dict.fromkeys(filter(None, files))
+        return FileReport(shown, kind, findings, judged, tuple(left), strange, tuple(names))
 
     def _parts(self, path: Path, shown: str, data: bytes, *, named: bool) -> tuple[str, list[Part]]:
         name = path.name.lower()
@@ -198,6 +202,7 @@ class Linter:
         of_shell = text.startswith("#!") and "sh" in text.split("\n", 1)[0]
         if (name.endswith(_SCRIPTS) or of_shell) and b"\0" not in data[:_FIRST]:
             parts = script_parts(path, text, self.packages, chosen=self.chosen)
+            parts += script_variables(text)
             # a script that starts nothing is no mistake of whoever passes all their scripts
             return ("script" if parts or named else "", parts)
         of_hosts = "hostfile" in name and path.suffix.lower() in _OF_HOSTS
@@ -255,6 +260,11 @@ class Linter:
             if number:
                 evidence["line"] = number
             yield msgspec.structs.replace(finding, evidence=evidence)
+
+
+def _is_unjudged(part: Part) -> bool:
+    """Whether a piece of a file was only found."""
+    return not (part.families or part.not_followed or part.snapshot)
 
 
 def _decided(unit: Unit, known: frozenset[type[Fact]]) -> bool:
@@ -344,8 +354,10 @@ def _yaml_parts(shown: str, text: str, packages: Packages | None) -> tuple[str, 
         parts += [
             Part([fact], ("launch",), line=line) for fact, line in facts_of(found, text, packages)
         ]
-    known = kind == "accelerate" or bool(parts) or isinstance(found.get("deepspeed"), str)
-    return (kind, parts) if known else ("", [])
+    name = config_of(found)
+    if name:
+        parts.append(Part([], (), names=(name,)))
+    return (kind, parts) if kind == "accelerate" or parts else ("", [])
 
 
 def _looks_like_hosts(text: str) -> bool:

@@ -58,6 +58,20 @@ def facts_of(
         yield refused, _line_of(error.split("`")[1], text)
 
 
+def config_of(values: dict[str, Any]) -> str:
+    """The DeepSpeed config that accelerate's YAML, or a trainer's, names; "" if it names none.
+
+    >>> config_of({"deepspeed_config": {"deepspeed_config_file": "ds.json"}})
+    'ds.json'
+    >>> config_of({"deepspeed": "ds.json"}), config_of({"deepspeed": True})
+    ('ds.json', '')
+    """
+    section = values.get("deepspeed_config")
+    inner = section.get("deepspeed_config_file") if isinstance(section, dict) else section
+    named = [inner, values.get("deepspeed")]
+    return next((name for name in named if isinstance(name, str)), "")
+
+
 def _line_of(key: str, text: str) -> int:
     """The line of YAML that sets a key; 0 if it is not found."""
     found = re.search(rf"^[ \t]*['\"]?{re.escape(key)}['\"]?[ \t]*:", text, re.MULTILINE)
@@ -109,19 +123,33 @@ def working_folders(script: Path) -> Iterator[Path]:
             return
 
 
+def named_file(file: Path, name: str) -> Path | None:
+    """The file that another one refers to; None unless only one can be meant.
+
+    Args:
+        file: refers to it, by a path in the folder that the job will start in.
+        name: that path.
+    """
+    if not name or name.startswith(("/", "~")) or "$" in name:
+        return None
+    try:
+        found = [
+            path
+            for path in (folder / name for folder in working_folders(file))
+            if path.is_file() and path.stat().st_size <= _LARGEST
+        ]
+    except (OSError, ValueError):  # a path with NUL, or one that is too long
+        return None
+    return found[0] if len(found) == 1 else None
+
+
 def _yaml_of(script: Path, name: str) -> dict[str, Any]:
-    """The file that a line of a script refers to; {} unless only one file can be meant."""
-    if not name.endswith((".yaml", ".yml")) or name.startswith(("/", "~")) or "$" in name:
+    """The YAML file that a line of a script refers to; {} if there is none."""
+    path = named_file(script, name) if name.endswith((".yaml", ".yml")) else None
+    if path is None:
         return {}
-    found: list[dict[str, Any]] = []
-    for folder in working_folders(script):
-        path = folder / name
-        if path.is_file() and path.stat().st_size <= _LARGEST:
-            try:
-                values = yaml_text.load(
-                    reading.read(path, size=_LARGEST).decode("utf-8", "replace")
-                )
-            except (OSError, DecodeError, ValueError):
-                return {}
-            found += [values] if isinstance(values, dict) else []
-    return found[0] if len(found) == 1 else {}
+    try:
+        values = yaml_text.load(reading.read(path, size=_LARGEST).decode("utf-8", "replace"))
+    except (OSError, DecodeError, ValueError):
+        return {}
+    return values if isinstance(values, dict) else {}

@@ -41,6 +41,7 @@ class Part:
         not_followed: why the job that it starts is not known.
         snapshot: a partial machine, judged in place of the facts; None = there is none.
         variables: lines of the variables that the snapshot states.
+        names: files that it refers to, which are judged too: DeepSpeed configs, and accelerate's.
     """
 
     facts: list[Fact]
@@ -50,6 +51,7 @@ class Part:
     not_followed: str = ""
     snapshot: Snapshot | None = None
     variables: dict[str, int] = dataclasses.field(default_factory=dict)
+    names: tuple[str, ...] = ()
 
 
 def script_parts(
@@ -92,7 +94,7 @@ def script_parts(
         error = rejected_option(launcher, fact.options)
         parse = [LaunchParse(launcher=launcher, accepted=False, error=error)] if error else []
         if command.depends_on or any(map(_FILLED_IN.search, own)):
-            parts.append(Part([], (), line=command.line))
+            parts.append(Part([], (), line=command.line, names=_names(fact)))
             if parse and not command.depends_on:  # the names of its options are known
                 parts.append(Part([*parse], ("launch",), line=command.line))
             if script:
@@ -105,9 +107,19 @@ def script_parts(
         if launcher == "accelerate" and not parse:
             parse = [*with_its_file(path, fact.options, packages)]
         facts = [fact, *parse, *script]
-        parts.append(Part(facts, ("launch", "cluster"), line=command.line, run=run))
+        names = _names(fact)
+        parts.append(Part(facts, ("launch", "cluster"), line=command.line, run=run, names=names))
     parts += [Part([], (), line=line, not_followed=reason) for line, reason in not_followed(text)]
     return parts
+
+
+def _names(command: LaunchCommand) -> tuple[str, ...]:
+    """Files that a launch line passes to DeepSpeed or accelerate."""
+    named = (
+        command.config_path,
+        *(command.options.get(name) for name in ("config_file", "deepspeed_config_file")),
+    )
+    return tuple(name for name in named if name and not _FILLED_IN.search(name))
 
 
 def _options_beside(

@@ -11,16 +11,16 @@ from pathlib import Path
 import msgspec
 
 from dsdoctor import reading, yaml_text
-from dsdoctor.api import Environment, LaunchCommand, Packages
+from dsdoctor.api import LaunchCommand, Packages
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.lint_launches import Part, script_parts
+from dsdoctor.lint_variables import stated_variables
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.config import DsConfig
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.command_tables import COUNTING
 from dsdoctor.probes.environment import allowed
 from dsdoctor.probes.manifest_jobs import ConfigText, Described, read_manifest
-from dsdoctor.probes.manifest_variables import Stated
 from dsdoctor.probes.shell_lines import starts_jobs
 from dsdoctor.probes.yaml_commands import commands_of
 
@@ -160,31 +160,15 @@ def _beside(path: Path, name: str) -> str:
 
 def _variables(containers: Sequence[Described], rows: Sequence[str]) -> Iterator[Part]:
     """The environments of containers, each variable judged where the file states it."""
-    if not containers:
-        return
-    # only they need the readers of pastes
-    from dsdoctor.paste.lines import Line  # noqa: PLC0415
-    from dsdoctor.paste.statements import Statements  # noqa: PLC0415
-
-    told: set[frozenset[tuple[str, Stated]]] = set()
-    for one in containers:
-        own = {
-            name: stated
+    placed = [
+        {
+            name: stated._replace(line=_line_of(name, stated.line, rows))
             for name, stated in one.stated.items()
-            if allowed(name) and stated.value and not re.search(r"[<{$`]", stated.value)
+            if allowed(name)
         }
-        if not own or frozenset(own.items()) in told:
-            continue
-        told.add(frozenset(own.items()))
-        statements = Statements()
-        statements.reader = "manifest"
-        lines: dict[str, int] = {}
-        for name, stated in own.items():
-            number = _line_of(name, stated.line, rows)
-            lines[name] = number
-            row = Line(number, rows[number - 1] if number <= len(rows) else "")
-            statements.state(Environment, f"variables.{name}", stated.value, row)
-        yield Part([], (), snapshot=statements.snapshot(), variables=lines)
+        for one in containers
+    ]
+    yield from stated_variables([("manifest", one) for one in placed], rows)
 
 
 def _line_of(name: str, start: int, rows: Sequence[str]) -> int:

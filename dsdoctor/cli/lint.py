@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 import msgspec
@@ -71,8 +74,9 @@ def command(
     Reads ds_config files (JSON or Hjson), DeepSpeed settings in the YAML files of accelerate and
     trainers, hostfiles, `.deepspeed_env` and the launch commands in shell scripts, Kubernetes
     manifests, Compose files, Dockerfiles and CI workflows. The containers of manifests and Compose
-    files are compared with what their commands need. Other files in a directory are ignored. If
-    you pass such a file by name, the exit status is 2; the rest is still checked.
+    files are compared with what their commands need. A config that one of these files names is
+    checked too. Other files in a directory are ignored. If you pass such a file by name, the exit
+    status is 2; the rest is still checked.
 
     Exit status: 0 no failure, 1 a failure, 2 misuse.
 
@@ -116,7 +120,9 @@ def _lint_all(linter: Linter, paths: Sequence[str]) -> tuple[list[FileReport], l
     """The reports, and why files that the user passed could not be judged."""
     reports: list[FileReport] = []
     refused: list[str] = []
-    for path, shown, named in find_files(paths):
+    files = find_files(paths)
+    left = dict[Path, str]()  # named in files, with the name for the report
+    for path, shown, named in files:
         try:
             found = linter.lint(path, shown, named=named)
         except UsageError as error:
@@ -124,12 +130,28 @@ def _lint_all(linter: Linter, paths: Sequence[str]) -> tuple[list[FileReport], l
             continue
         if found is not None:
             reports.append(found)
+            left |= {name.resolve(): _shown(name) for name in found.names}
         elif named:
             refused.append(
                 f"`{shown}` is not a DeepSpeed config, hostfile, `.deepspeed_env`, launch script,"
                 " manifest or Dockerfile"
             )
+    done = {path.resolve() for path, *_ in files}
+    while left := {path: shown for path, shown in left.items() if path not in done}:
+        for path, shown in [*left.items()]:
+            done.add(path)
+            # one that cannot be read is the job's to refuse
+            with contextlib.suppress(UsageError):
+                found = linter.lint(path, shown, named=True)
+                if found is not None:
+                    reports.append(found)
+                    left |= {name.resolve(): _shown(name) for name in found.names}
     return reports, refused
+
+
+def _shown(path: Path) -> str:
+    """A path as the user would write it: from the working folder, where that is shorter."""
+    return min(os.path.relpath(path), str(path), key=len)
 
 
 def _installed(python: str | None, registry: Registry) -> tuple[str | None, Packages | None]:

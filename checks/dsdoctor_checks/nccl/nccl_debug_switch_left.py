@@ -74,7 +74,7 @@ def _has_no_peers(gpu: Gpu) -> bool:
 def nothing_is_disabled(
     env: Environment,
     run: RunNeeds,
-    gpus: Gpus | Missing,
+    gpus: Gpus,
     files: NcclFiles | Missing,
     command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:

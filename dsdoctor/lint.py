@@ -57,7 +57,7 @@ COMMON_KEYS = frozenset(
 _OF_ARGUMENTS = frozenset(
     {"output_dir", "model_name_or_path", "per_device_train_batch_size", "num_train_epochs"}
 )
-_SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm", ".job")
+_SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm", ".job", ".pbs", ".lsf", ".bsub")
 _YAML = (".yaml", ".yml")
 #: Families of conditions that judge commands.
 _OF_COMMANDS = ("launch", "cluster")

@@ -22,7 +22,10 @@ if TYPE_CHECKING:  # few logs state an environment
     from dsdoctor.model.snapshot import Snapshot
 
 #: Ends of the names of files that are passed here by mistake.
-_NO_LOGS = (".json", ".hjson", ".yaml", ".yml", ".py", ".sh", ".bash", ".sbatch", ".slurm")
+_NO_LOGS = (
+    ".json", ".hjson", ".yaml", ".yml", ".py", ".sh", ".bash", ".sbatch", ".slurm", ".pbs", ".lsf",
+    ".bsub",
+)  # fmt: skip
 
 
 def _expected(text: str | None) -> list[str]:

@@ -93,4 +93,7 @@ _KINDS = {
     ".bash": _of_shell,
     ".sbatch": _of_shell,
     ".slurm": _of_shell,
+    ".pbs": _of_shell,
+    ".lsf": _of_shell,
+    ".bsub": _of_shell,
 }

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from dsdoctor.host import Host, HostError, exists, read_text
 from dsdoctor.job.environment import Selected, of_script
 from dsdoctor.job.make import make_at, recipes
+from dsdoctor.job.queues import submitted
 from dsdoctor.job.unknown import unknown
 from dsdoctor.probes.command_line import after_sbatch, parse_command
 from dsdoctor.probes.command_options import after_starter
@@ -99,6 +100,10 @@ def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
             return Followed(words, reason=f"`{words[0][:60]}` cannot be split into words: {error}")
     done = Followed(words)
     for _ in range(_DEEPEST):
+        handed = submitted(done.words)
+        if handed != done.words:
+            where = f"what `{posixpath.basename(done.words[0])}` submits"
+            done = done._replace(words=handed, place=done.place or where)
         done = done._replace(words=_typed(done.words))
         words, here = done.words, done.folder or cwd
         make = make_at(words)

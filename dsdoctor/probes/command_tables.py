@@ -66,10 +66,10 @@ UNFOLLOWED = {
     ("kubectl", "apply"): _BY_MANIFEST,
     ("kubectl", "create"): _BY_MANIFEST,
     ("hf", "jobs"): "starts the job on machines of a cloud",
+    # `check` follows them, where they name a script or a command
     ("qsub",): _BY_QUEUE,
     ("bsub",): _BY_QUEUE,
     ("oarsub",): _BY_QUEUE,
-    # `check` follows it
     ("sbatch",): _BY_QUEUE,
     ("fabric", "run"): "is a launcher whose options are not known here",
     ("lightning", "run"): "is a launcher whose options are not known here",

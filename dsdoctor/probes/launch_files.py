@@ -34,7 +34,7 @@ _SHELL = (
     *("source", "time", "ulimit", "umask", "unset", "wait"),
 )
 #: Endings of the files that are looked for.
-_SCRIPTS = (".py", ".sh", ".bash", ".slurm", ".sbatch", ".sub", ".job")
+_SCRIPTS = (".py", ".sh", ".bash", ".slurm", ".sbatch", ".sub", ".job", ".pbs", ".lsf", ".bsub")
 _SHELLS = re.compile(r"(?:ba|da|z|k)?sh")
 #: Options of trainers for the model (transformers' examples, LLaMA-Factory, FastChat, axolotl).
 MODELS = ("model_name_or_path", "pretrained_model_name_or_path", "base_model", "model_path")

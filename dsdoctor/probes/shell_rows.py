@@ -14,7 +14,7 @@ from dsdoctor.probes.shell_words import SHELL, simple_commands
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _SHEBANG = re.compile(r"#!.{0,80}sh\b")
 #: A file of commands that a heredoc is written to.
-_SCRIPT_WRITTEN = re.compile(r"(?:>|\btee\b)[^|;&]*\.(?:sh|bash|sbatch|slurm|job|pbs)\b")
+_SCRIPT_WRITTEN = re.compile(r"(?:>|\btee\b)[^|;&]*\.(?:sh|bash|sbatch|slurm|job|pbs|lsf|bsub)\b")
 _PIPED = re.compile(
     r"[^|;&]*\|\s*(?:ssh\s[^|;&]{1,200}|(?:\S{1,80}/)?(?:ba|z|da|k)?sh)\s*(?:$|[|;&-])"
 )

@@ -17,6 +17,7 @@ from dsdoctor.model.finding import Finding, Status
 from dsdoctor.packs import load
 
 REGISTRY = load(builtin_only=True)
+MEANT = "and set `{}` if you meant that"
 LINTER = Linter(REGISTRY, list(REGISTRY), "0.19.8", Policy())
 
 POD = """\
@@ -200,15 +201,19 @@ def variables(found: FileReport) -> list[tuple[str, int, str]]:
 
 
 def test_variables_are_judged_at_their_own_lines(tmp_path: Path) -> None:
-    env = "\n        - name: NCCL_P2P_DISABLE\n          value: '1'\n        - {name: A, value: b}"
+    env = "\n        - name: NCCL_P2P_DISABL\n          value: '1'\n        - {name: A, value: b}"
     text = pod("[python, t.py]", "", "{configMapRef: {name: settings}}").replace(" []", env)
     assert variables(report(tmp_path, text)) == [
         (
             "nccl-unknown-variable",
             6,
-            "remove `NCCL_DEBUGG` from line 6 of `job.yaml`, and set `NCCL_DEBUG` if you meant that",
+            f"remove `NCCL_DEBUGG` from line 6 of `job.yaml`, {MEANT.format('NCCL_DEBUG')}",
         ),
-        ("nccl-debug-switch-left", 20, "remove `NCCL_P2P_DISABLE` from line 20 of `job.yaml`"),
+        (
+            "nccl-unknown-variable",
+            20,
+            f"remove `NCCL_P2P_DISABL` from line 20 of `job.yaml`, {MEANT.format('NCCL_P2P_DISABLE')}",
+        ),
     ]
 
 
@@ -225,7 +230,14 @@ def test_values_that_torch_refuses_fail(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "env", ["NCCL_DEBUG=INFO", "NCCL_P2P_DISABLE=${OFF}", "NCCL_IB_DISABLE={x}", "FOO_DEBUGG=1"]
+    "env",
+    [
+        "NCCL_DEBUG=INFO",
+        "NCCL_P2P_DISABLE=1",
+        "NCCL_P2P_DISABL=${OFF}",
+        "NCCL_IB_DISABL={x}",
+        "FOO_DEBUGG=1",
+    ],
 )
 def test_right_or_unknown_variables_are_not_reported(tmp_path: Path, env: str) -> None:
     assert not report(tmp_path, compose("torchrun --nproc_per_node 4 t.py", env)).findings
@@ -235,12 +247,16 @@ def test_a_dockerfile_says_where_to_remove_a_variable(tmp_path: Path) -> None:
     text = """\
         FROM nvidia/cuda:12.4.1-devel-ubuntu22.04
         ENV A=1
-        ENV NCCL_SHM_DISABLE=1
+        ENV NCCL_SHM_DISABL=1
         RUN pip install torch==2.6.0
         """
     found = report(tmp_path, text, "Dockerfile")
     assert variables(found) == [
-        ("nccl-debug-switch-left", 3, "remove `NCCL_SHM_DISABLE` from line 3 of `Dockerfile`")
+        (
+            "nccl-unknown-variable",
+            3,
+            f"remove `NCCL_SHM_DISABL` from line 3 of `Dockerfile`, {MEANT.format('NCCL_SHM_DISABLE')}",
+        )
     ]
 
 

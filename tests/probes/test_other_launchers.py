@@ -137,10 +137,9 @@ def reason(line: str) -> str:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        pytest.param(
-            "timeout 5h bsub -n 4 ./run.sh", "`bsub` submits the job to a queue", id="bsub"
-        ),
-        pytest.param("qsub -l select=2 job.pbs", "`qsub` submits the job to a queue", id="qsub"),
+        pytest.param("timeout 5h bsub -n 4", "`bsub` submits the job to a queue", id="bsub"),
+        pytest.param("qsub -I -l select=2", "`qsub` submits the job to a queue", id="qsub"),
+        pytest.param("timeout 5h bsub -n 4 ./run", "`run` is no launcher", id="what-bsub-starts"),
         pytest.param("hf jobs uv run t.py", "`hf jobs` starts the job on machines", id="hf-jobs"),
         pytest.param("srun -N 2 ./solve", "`solve` is no launcher", id="srun-of-a-program"),
         pytest.param("torchrun ${ARGS[@]} t.py", "`${ARGS[@]}` is a variable", id="options"),

@@ -12,6 +12,7 @@ from dsdoctor.host import Host, HostError, exists, read_text
 from dsdoctor.job.environment import Selected, of_script
 from dsdoctor.job.make import make_at, recipes
 from dsdoctor.job.queues import submitted
+from dsdoctor.job.terminals import typed
 from dsdoctor.job.unknown import unknown
 from dsdoctor.probes.command_line import after_sbatch, parse_command
 from dsdoctor.probes.command_options import after_starter
@@ -22,7 +23,12 @@ from dsdoctor.probes.command_tables import (
 from dsdoctor.probes.command_wrappers import unwrap
 from dsdoctor.probes.environment import allowed
 from dsdoctor.probes.shell_folders import all_run, folder_at
-from dsdoctor.probes.shell_lines import ShellCommand, commands_with_environment, launches
+from dsdoctor.probes.shell_lines import (
+    ShellCommand,
+    commands,
+    commands_with_environment,
+    launches,
+)
 from dsdoctor.probes.shell_programs import is_launch, unfollowed
 from dsdoctor.probes.shell_pythons import python_commands
 from dsdoctor.probes.shell_unset import unset_names
@@ -54,18 +60,15 @@ _ARGUMENT = re.compile(
 )
 #: A script in a folder that a variable holds.
 _IN_FOLDER = re.compile(r"\$(?:\w+|\{\w+\})/[^$\s]{1,400}\.py")
-#: Programs that run a command in a terminal of its own, with their options that take a value, by
-#: their last letter.
-_TERMINALS = {
-    "tmux": frozenset("scntxyeF"),
-    "screen": frozenset("SsTthpc"),
-    "script": frozenset("EIOBTmo"),
-}
-_NEW_WINDOWS = frozenset({"new", "new-session", "neww", "new-window", "splitw", "split-window"})
 #: How many words before a shell are read: options of `srun` or of a container.
 _FARTHEST = 60
 #: How many nested shells are followed; more is a loop.
 _DEEPEST = 4
+#: A shell, `sbatch`, or a script that is started by its path.
+_STARTS_SCRIPT = re.compile(r"^(?:\S*/)?(?:(?:ba|da|z|k)?sh|sbatch)$|/[^/]*$")
+_NO_SHELL = ("", "", "it starts no shell")
+#: How many commands of a script may start another one that launches the job.
+_MOST_COMMANDS = 200
 
 
 class Followed(NamedTuple):
@@ -104,7 +107,7 @@ def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
         if handed != done.words:
             where = f"what `{posixpath.basename(done.words[0])}` submits"
             done = done._replace(words=handed, place=done.place or where)
-        done = done._replace(words=_typed(done.words))
+        done = done._replace(words=typed(done.words))
         words, here = done.words, done.folder or cwd
         make = make_at(words)
         place = _shell_at(words) if make is None else make
@@ -122,10 +125,12 @@ def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
         if reason:
             return done._replace(reason=reason)
         launched = launches(text)
-        found = launched or python_commands(text)
+        scripts = [] if launched else _scripts_in(text, host, here)
+        found = launched or scripts or python_commands(text)
         several = len(found) > 1 and bool(launched) and all_run(text, found)
         if len(found) != 1 and not several:
-            kind = "commands that launch a job" if launched else "commands that run Python"
+            kind = "commands that run Python"
+            kind = "commands that launch a job" if launched or scripts else kind
             count = f"{len(found)} {kind}" if found else "no launch command"
             return done._replace(reason=f"{name} contains {count}, expected one")
         launch, others = found[0], ", ".join(str(one.line) for one in found[1:])
@@ -151,6 +156,25 @@ def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
             unset=unset_names(text, launch.words, {**host.env, **_given(before)}),
         )
     return done._replace(reason="shells that start other shells are nested too deeply")
+
+
+def _scripts_in(text: str, host: Host, cwd: str) -> list[ShellCommand]:
+    """The commands of a script that start another script, which launches a job."""
+    found: list[ShellCommand] = []
+    for command in commands(text)[:_MOST_COMMANDS]:
+        words = command.words
+        if not any(_STARTS_SCRIPT.search(word) for word in words[:_FARTHEST]):
+            continue
+        here = folder_at(text, command, cwd, host.env) or cwd
+        place = _shell_at(words)
+        if place is None:
+            at, interpreter = _interpreter_at(words, host, here)
+            words = ("sh", *words[at:]) if interpreter == "sh" else ()
+        inner, name, reason = _shell_text(words[place or 0 :], host, here) if words else _NO_SHELL
+        # of `bash -c`, the launches are known
+        if not reason and not name.startswith("the") and launches(inner):
+            found.append(command)
+    return found
 
 
 def _given(words: Sequence[str]) -> dict[str, str]:
@@ -216,36 +240,6 @@ def _is_for_shell(line: str) -> bool:
     words = shlex.shlex(line, posix=True, punctuation_chars=True)
     words.commenters = ""
     return any(word and set(word) <= set("|&;<>") for word in words)
-
-
-def _typed(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The command that a terminal program runs, for the shell if it is one string.
-
-    It is the last argument of `tmux new`, what follows the options of `screen`, and what follows
-    `-c` of `script` (tmux 3.5, GNU Screen 5.0, util-linux 2.40).
-
-    >>> _typed(("tmux", "new", "-d", "-s", "a", "torchrun t.py | tee log"))
-    ('sh', '-c', 'torchrun t.py | tee log')
-    >>> _typed(("screen", "-dmS", "a", "torchrun", "t.py")), _typed(("tmux", "attach"))
-    (('torchrun', 't.py'), ('tmux', 'attach'))
-    """
-    program = posixpath.basename(words[0]) if words else ""
-    if program not in _TERMINALS:
-        return words
-    rest = list(words[1:])
-    if program == "tmux":
-        if rest[:1] and rest.pop(0) not in _NEW_WINDOWS:
-            return words
-    elif program == "script" and "-c" in rest:
-        rest = rest[rest.index("-c") + 1 :][:1]
-    takes = _TERMINALS[program]
-    while rest and rest[0].startswith("-"):
-        option = rest.pop(0)
-        if option[-1:] in takes and rest:
-            rest.pop(0)
-    if len(rest) == 1 and " " in rest[0]:
-        return ("sh", "-c", rest[0])
-    return tuple(rest) if rest and program != "script" else words
 
 
 def _carriage_return(text: str, line: int) -> str:

@@ -11,7 +11,9 @@ from dsdoctor.probes.python_launches import started_commands
 from dsdoctor.probes.shell_functions import Rows
 from dsdoctor.probes.shell_words import SHELL, simple_commands
 
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
+_HEREDOC = re.compile(r"(?<!<)<<-?\s*(['\"]?)(\w+)\1")
+#: Arithmetic, in which `<<` shifts: `$(( (RANDOM<<15) | 1 ))`, `((N << 1))`.
+_ARITHMETIC = re.compile(r"\(\((?:[^()\n]|\((?:[^()\n]|\([^()\n]*\))*\))*\)\)")
 _SHEBANG = re.compile(r"#!.{0,80}sh\b")
 #: A file of commands that a heredoc is written to.
 _SCRIPT_WRITTEN = re.compile(r"(?:>|\btee\b)[^|;&]*\.(?:sh|bash|sbatch|slurm|job|pbs|lsf|bsub)\b")
@@ -51,6 +53,7 @@ def _logical(rows: Rows, deep: int) -> Iterator[tuple[int, str]]:
     runs = python = False
     begun_at = 0
     held: Rows = []
+    ends = {line.strip() for _, line in rows}
     while place < len(rows):
         begun, line = rows[place]
         place += 1
@@ -79,13 +82,28 @@ def _logical(rows: Rows, deep: int) -> Iterator[tuple[int, str]]:
         if end > place and not quote:
             line = "\n".join([line, *(row for _, row in rows[place:end])])
             place = end
-        elif found := _HEREDOC.search(line):
+        elif (found := _heredoc(line)) and found[2] in ends:
             until = found[2]
             name = _READ.match(line)
             taken = name["name"] if name else ""
             runs = _reads_script(line, found)
             python, begun_at = bool(_PYTHON_READS.search(line[: found.start()])), begun
         yield begun, line
+
+
+def _heredoc(line: str) -> re.Match[str] | None:
+    """The beginning of a heredoc in a line.
+
+    >>> _heredoc("P=$(( ((RANDOM<<15)|RANDOM) % 9 ))"), _heredoc("read A <<< EOF")
+    (None, None)
+    >>> _heredoc("cat <<-'END' > a")[2]
+    'END'
+    """
+    if "<<" not in line:
+        return None
+    if "((" in line:
+        line = _ARITHMETIC.sub(lambda found: found[0].replace("<", " "), line)
+    return _HEREDOC.search(line)
 
 
 def _reads_script(line: str, heredoc: re.Match[str]) -> bool:

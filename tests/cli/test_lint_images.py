@@ -90,3 +90,19 @@ def test_whoever_starts_the_container_completes_the_command(tmp_path: Path) -> N
 def test_only_the_last_stage_counts(tmp_path: Path) -> None:
     text = f"FROM a:1 AS build\nRUN torchrun --nnodez 2 t.py\n{RUNTIME}CMD torchrun t.py\n"
     assert found(tmp_path, text) == []
+
+
+def test_a_dockerfile_gives_its_variables_to_its_command(tmp_path: Path) -> None:
+    text = "FROM x\nARG N=eight\nENV COUNT=${N}\nCMD torchrun --nproc_per_node=$COUNT t.py\n"
+    report = lint(tmp_path, text)
+    assert report is not None
+    (message,) = [one.message for one in report.findings]
+    assert "eight" in message
+    assert found(tmp_path, text.replace("CMD torchrun", "RUN torchrun"))
+    listed = text.replace(
+        "CMD torchrun --nproc_per_node=$COUNT t.py",
+        'CMD ["torchrun", "--nproc_per_node=$COUNT", "t.py"]',
+    )
+    report = lint(tmp_path, listed)
+    assert report is not None
+    assert report.not_judged == (4,)

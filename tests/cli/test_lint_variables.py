@@ -260,19 +260,6 @@ def test_a_dockerfile_says_where_to_remove_a_variable(tmp_path: Path) -> None:
     ]
 
 
-def test_a_dockerfile_gives_its_variables_to_its_command(tmp_path: Path) -> None:
-    text = "FROM x\nARG N=eight\nENV COUNT=${N}\nCMD torchrun --nproc_per_node=$COUNT t.py\n"
-    messages = [one.message for one in report(tmp_path, text, "Dockerfile").findings]
-    assert len(messages) == 1
-    assert "eight" in messages[0]
-    assert report(tmp_path, text.replace("CMD torchrun", "RUN torchrun"), "Dockerfile").findings
-    listed = text.replace(
-        "CMD torchrun --nproc_per_node=$COUNT t.py",
-        'CMD ["torchrun", "--nproc_per_node=$COUNT", "t.py"]',
-    )
-    assert report(tmp_path, listed, "Dockerfile").not_judged == (4,)
-
-
 def test_no_hint_about_a_file_asks_for_a_shell() -> None:
     """Whatever a condition says of a variable of a file, nobody is sent to a shell for it."""
     from dsdoctor.lint_hints import in_file

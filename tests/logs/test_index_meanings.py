@@ -101,15 +101,95 @@ def log(file: str, function: str, line: str) -> str:
             "The launcher `pdsh` is not installed",
             id="a launcher that is not installed",
         ),
+        pytest.param(
+            "inference/v2/model_implementations/layer_container_base.py",
+            "set_dependency",
+            'ValueError: Could not find a mapping for dependency "self_attn.rotary_emb.inv_freq".'
+            " Check that it is included in the ``MAPPING_PARAMS``. See docstring for more on"
+            " ``MAPPING_PARAMS``",
+            "Use an unquantized checkpoint of an architecture that DeepSpeed inference (FastGen)"
+            " knows: a weight of this one has no place in its model",
+            id="a weight that FastGen's model does not have",
+        ),
+        pytest.param(
+            "inference/v2/model_implementations/layer_container_base.py",
+            "__new__",
+            "ValueError: Cannot mix ParametrizedLists and Tensors in a single mapping rule.",
+            "Correct `PARAM_MAPPING` of your own layer container: one rule maps to lists of"
+            " parameters or to single ones, not to both",
+            id="a rule that only one's own container breaks",
+        ),
+        pytest.param(
+            "runtime/zenflow/engine_stage3.py",
+            "wait_last_update_and_copy",
+            "AssertionError: Optimizer process did not finish stepping correctly.",
+            None,
+            id="a check that cannot fail",
+        ),
+        pytest.param(
+            "utils/zero_to_fp32.py",
+            "parse_optim_states",
+            "ValueError: /ckpt/global_step9/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt is not a"
+            " zero checkpoint",
+            "The optimizer states of this file are not of ZeRO: bf16 with fp32 gradients and ZeRO"
+            " stage 1 (`BF16_Optimizer`), or MoE without ZeRO",
+            id="optimizer states that are not of ZeRO",
+        ),
+        pytest.param(
+            "utils/zero_to_fp32.py",
+            "parse_model_states",
+            "ValueError: /ckpt/global_step9/layer_0_expert_0_mp_rank_00_model_states.pt is not a"
+            " model state checkpoint",
+            "A file of the folder holds no model states of an engine, such as one of an expert:"
+            " `zero_to_fp32` cannot join the experts of DeepSpeed's MoE layers",
+            id="the file of an expert",
+        ),
+        pytest.param(
+            "ops/op_builder/builder.py",
+            "installed_cuda_version",
+            "deepspeed.ops.op_builder.builder.MissingCUDAException: Unable to run"
+            " /usr/local/cuda/bin/nvcc, unable to compile CUDA op(s): [Errno 2] No such file or"
+            " directory: '/usr/local/cuda/bin/nvcc'",
+            "The `nvcc` of CUDA_HOME cannot be run: it does not exist in an installation of the"
+            " CUDA runtime alone, or is broken",
+            id="no nvcc in CUDA_HOME",
+        ),
+        pytest.param(
+            "inference/engine.py",
+            "__init__",
+            "ValueError: Type fp16 is not supported.",
+            "fp16 is set, or is the default of `init_inference`, but this device does not support it",
+            id="the default type of init_inference",
+        ),
     ],
 )
 def test_a_message_is_told_for_what_it_means(
-    file: str, function: str, line: str, said: str
+    file: str, function: str, line: str, said: str | None
 ) -> None:
     found = diagnose([Source(name="log", data=log(file, function, line).encode())], KNOWN)
+    if said is None:
+        assert not found.causes
+        assert found.explained is not None
+        assert found.explained.kind == "internal"
+        return
     told = [one.message for one in found.causes]
     told += [found.explained.text] if found.explained else []
     assert told == [said]
+
+
+def test_bf16_that_a_device_lacks_is_no_missing_gpu() -> None:
+    """Transformers raises it on no CPU: a run without a GPU passes that check."""
+    text = (
+        'Traceback (most recent call last):\n  File "/x/site-packages/transformers/training_args.py"'
+        ", line 1505, in __post_init__\n    raise ValueError(\n"
+        "ValueError: BF16 Mixed precision training with AMP (`--bf16`) and BF16 half precision"
+        " evaluation (`--bf16_full_eval`) can only be used on CUDA, XPU (with IPEX), NPU or"
+        " CPU/TPU/NeuronCore devices.\n"
+    )
+    found = diagnose([Source(name="log", data=text.encode())], KNOWN)
+    assert not found.causes
+    assert found.explained is not None
+    assert found.explained.text.startswith("Switch `bf16` and `bf16_full_eval` off")
 
 
 @pytest.mark.parametrize(

@@ -124,12 +124,16 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern=r"mixed precision requires a GPU(?! \(not 'mps)",
-        source="accelerate 1.6.0 accelerator.py",
+        # since 0.28 the device follows, which is never a CPU: a TPU, or Apple's MPS
+        pattern=r"mixed precision requires a GPU(?! \(not )",
+        source="accelerate 0.5-0.27 accelerator.py",
         message="fp16 is set as the mixed precision, but accelerate runs on no GPU",
         hint="give the job a GPU that torch sees; on a CPU, use `bf16` or `no`; do not pass `cpu=True` or `--cpu` on a machine with GPUs",
         examples=("ValueError: fp16 mixed precision requires a GPU",),
-        not_examples=("ValueError: fp16 mixed precision requires a GPU (not 'mps').",),
+        not_examples=(
+            "ValueError: fp16 mixed precision requires a GPU (not 'mps').",
+            "ValueError: fp16 mixed precision requires a GPU (not 'xla').",
+        ),
         level=Level.STRONG,
     ),
     Signature(

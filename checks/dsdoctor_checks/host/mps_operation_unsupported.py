@@ -65,6 +65,8 @@ SIGNATURES = (
         examples=("ValueError: fp16 mixed precision requires a GPU (not 'mps').",),
         not_examples=("Warning: requires a GPU (not 'mps')",),
         level=Level.CERTAIN,
+        message="This release of accelerate does not train in fp16 on Apple's MPS",
+        hint="set `mixed_precision` to `no`, or upgrade accelerate to 1.11 or newer, and torch to 2.5 or newer",
         masks=("bf16-unsupported",),
     ),
     Signature(

@@ -90,13 +90,25 @@ HINT = "disable `fp16` in the config: use `bf16` on a CPU, fp32 on a GPU older t
 
 SIGNATURES = (
     Signature(
-        pattern="ValueError: [Tt]ype fp16 is not supported",
-        examples=(
-            "ValueError: Type fp16 is not supported.",
-            "ValueError: type fp16 is not supported on your device.",
-        ),
-        source="deepspeed runtime/engine.py",
+        pattern="ValueError: [Tt]ype fp16 is not supported on your device",
+        examples=("ValueError: type fp16 is not supported on your device.",),
+        not_examples=("Type fp16 is not supported on your device",),
+        source="deepspeed 0.15-0.19 runtime/engine.py",
         level=Level.STRONG,
         unless=("Setting accelerator to CPU", "Setting ds_accelerator to cpu"),
+    ),
+    Signature(
+        # in 0.13.1 to 0.15 of `init_inference` too, whose default type is fp16
+        pattern=r"ValueError: [Tt]ype fp16 is not supported\.",
+        examples=("ValueError: Type fp16 is not supported.",),
+        not_examples=("ValueError: type fp16 is not supported here",),
+        source="deepspeed 0.13.1-0.15.0 runtime/engine.py, inference/engine.py",
+        level=Level.STRONG,
+        unless=("Setting accelerator to CPU", "Setting ds_accelerator to cpu"),
+        message="fp16 is set, or is the default of `init_inference`, but this device does not support it",
+        hint=(
+            "use bf16 on a CPU and fp32 on a GPU older than Volta: in the config, or with `dtype`"
+            " of `init_inference`"
+        ),
     ),
 )

@@ -129,15 +129,28 @@ SIGNATURES = (
         hint="pass the folder of a step that contains the files of all ranks",
     ),
     Signature(
-        pattern="is not a (?:zero|model state) checkpoint",
-        source="deepspeed 0.19.8 utils/zero_to_fp32.py",
-        examples=(
-            "is not a zero checkpoint",
-            "is not a model state checkpoint",
-        ),
+        pattern="is not a zero checkpoint",
+        source="deepspeed 0.12-0.19 utils/zero_to_fp32.py, runtime/engine.py",
+        examples=("is not a zero checkpoint",),
+        not_examples=("a zero checkpoint",),
         level=Level.STRONG,
-        message="The file is not a shard of a ZeRO checkpoint",
-        hint="pass the folder that `save_checkpoint` wrote",
+        message=(
+            "The optimizer states of this file are not of ZeRO: bf16 with fp32 gradients and ZeRO"
+            " stage 1 (`BF16_Optimizer`), or MoE without ZeRO"
+        ),
+        hint="take the weights from `mp_rank_*_model_states.pt` of the same folder",
+    ),
+    Signature(
+        pattern="is not a model state checkpoint",
+        source="deepspeed 0.12-0.19 utils/zero_to_fp32.py, runtime/engine.py",
+        examples=("is not a model state checkpoint",),
+        not_examples=("is a model state checkpoint",),
+        level=Level.STRONG,
+        message=(
+            "A file of the folder holds no model states of an engine, such as one of an expert:"
+            " `zero_to_fp32` cannot join the experts of DeepSpeed's MoE layers"
+        ),
+        hint=("pass the folder of a model without them; load one with them by `load_checkpoint`"),
     ),
     Signature(
         pattern="Empty ds_version in checkpoint",

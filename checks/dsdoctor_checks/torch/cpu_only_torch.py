@@ -177,14 +177,18 @@ SIGNATURES = (
         masks=("no-gpu-visible",),
     ),
     Signature(
-        pattern="(?:fp16|FP16|half precision).{0,200}can only be used on CUDA",
+        # not of bf16, whose message says this only of devices other than a CPU
+        pattern="(?:fp16|FP16).{0,200}can only be used on CUDA",
         source="transformers 4.28.1-4.36.2 training_args.py",
         examples=(
             "ValueError: fp16 mixed precision (`--fp16`) can only be used on CUDA devices.",
             "ValueError: Mixed precision training with AMP or APEX (`--fp16`) and half precision evaluation (`--fp16_full_eval`) can only be used on CUDA devices.",
             "FP16 ... can only be used on CUDA",
         ),
-        not_examples=("this profiler can only be used on CUDA 12",),
+        not_examples=(
+            "this profiler can only be used on CUDA 12",
+            "BF16 half precision evaluation (`--bf16_full_eval`) can only be used on CUDA devices",
+        ),
     ),
     Signature(
         pattern="Type fp16 is not supported on your device",

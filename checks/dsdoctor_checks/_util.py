@@ -134,6 +134,18 @@ def at_least(version: str | None, floor: str) -> bool:
         return True
 
 
+def surely_at_least(version: str | None, floor: str) -> bool:
+    """Whether a release that can be read is a given one or newer.
+
+    >>> surely_at_least("84.2.1", "82"), surely_at_least("unknown", "82"), surely_at_least(None, "1")
+    (True, False, False)
+    """
+    try:
+        return version is not None and Version(version).release >= Version(floor).release
+    except InvalidVersion:
+        return False
+
+
 def gib(size: float) -> float:
     """Bytes as GiB, to one digit.
 

@@ -27,4 +27,18 @@ def without_idle(candidates: list[Candidate], error: Error | None) -> list[Candi
 
 
 def _explains_any(candidate: Candidate, candidates: Sequence[Candidate]) -> bool:
-    return any(sets_up(candidate, one) for one in candidates)
+    return any(
+        sets_up(candidate, one) and not _explained_otherwise(one, candidates) for one in candidates
+    )
+
+
+def _explained_otherwise(victim: Candidate, candidates: Sequence[Candidate]) -> bool:
+    """Whether another failure explains each line of a victim, in more exact words for that line."""
+    lines = {(hit.source, hit.line) for hit in victim.hits}
+    return any(
+        victim.name in one.masks
+        and one.level >= victim.level
+        and not went_on(one)
+        and lines <= {(hit.source, hit.line) for hit in one.hits}
+        for one in candidates
+    )

@@ -14,6 +14,18 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
     ("line", "condition", "words"),
     [
         pytest.param(
+            "TypeError: Accelerator.__init__() got an unexpected keyword argument 'dispatch_batches'",
+            "transformers-deepspeed-incompatible",
+            "'accelerate<1'",
+            id="the Trainer of an old transformers with accelerate 1",
+        ),
+        pytest.param(
+            "TypeError: Accelerator.unwrap_model() got an unexpected keyword argument 'keep_torch_compile'",
+            "transformers-deepspeed-incompatible",
+            "'accelerate>=1.3.0'",
+            id="the Trainer of transformers 4.52 with an old accelerate",
+        ),
+        pytest.param(
             "ValueError: 8-bit quantization is not compatible with ZeRO-3",
             "ds-config-unsupported-combination",
             "load the model without quantization",

@@ -199,11 +199,56 @@ OLDEST_PYTHON = (
     ("accelerate", "1.15", (3, 10)),
 )
 
-#: Oldest torch with which transformers offers its models: release of transformers, torch
-#: (utils/import_utils.py of the wheels 4.51.3, 4.52.3, 4.57.3, 5.0.0, 5.1.0 and 5.3.0, read
-#: 2026-11-28).
-TRANSFORMERS_TORCH = (("5.1", "2.4"), ("5.0", "2.2"), ("4.52", "2.1"))
-#: Oldest accelerate whose `unwrap_model` has the argument that the Trainer passes: release of
-#: transformers, accelerate (trainer.py of 4.51.3 and 4.52.3, accelerator.py of 1.2.1 and 1.3.0, read
-#: 2026-11-28).
-TRANSFORMERS_ACCELERATE = (("4.52", "1.3.0"),)
+#: Oldest torch that a release of transformers works with. Before 4.52 none is asked for; from then on
+#: `is_torch_available` is false with an older one (utils/import_utils.py), but in 4.56 and 4.57 it
+#: still allows 2.1, with which utils/generic.py fails. The extra `torch` of their metadata says the
+#: same. Wheels of 4.51.3, 4.52.4, 4.55.4, 4.56.2, 4.57.6, 5.0 to 5.3, 5.6, 5.10, 5.12 to 5.20 and
+#: 5.24, read 2026-11-30; tried on CPUs (benchmarks/stacks.py).
+TRANSFORMERS_TORCH = (
+    ("5.20", "2.6"), ("5.15", "2.5"), ("5.1", "2.4"), ("4.56", "2.2"), ("4.52", "2.1"),
+)  # fmt: skip
+#: Oldest accelerate that transformers' Trainer works with: the one whose `unwrap_model` has the
+#: argument that the Trainer passes (trainer.py of 4.51.3 and 4.52.3, accelerator.py of 1.2.1 and
+#: 1.3.0, read 2026-11-28), and before 4.52 the one that `TrainingArguments` asks for
+#: (training_args.py and utils/import_utils.py of the 4.30 to 4.51 wheels, read 2026-11-30).
+TRANSFORMERS_ACCELERATE = (
+    ("4.52", "1.3.0"), ("4.45", "0.26.0"), ("4.37", "0.21.0"), ("4.30", "0.20.1"),
+)  # fmt: skip
+#: Releases of transformers, from and before, whose Trainer passes `dispatch_batches` to
+#: `Accelerator`, and the first accelerate that does not take it (trainer.py of 4.31.0, 4.32.1,
+#: 4.38.2, 4.39.3 and 4.40.2; accelerator.py of 0.34.2 and 1.0.1; tried 2026-11-30).
+TRAINER_PASSES_DISPATCH_BATCHES = ("4.32", "4.40", "1.0")
+
+
+def torch_floor(transformers: str | None) -> str | None:
+    """The oldest torch for a release of transformers; None = any.
+
+    >>> torch_floor("5.20.0"), torch_floor("4.57.6"), torch_floor("4.51.3")
+    ('2.6', '2.2', None)
+    """
+    rows = TRANSFORMERS_TORCH
+    return next((floor for since, floor in rows if at_least(transformers, since)), None)
+
+
+def transformers_for(torch: str) -> str:
+    """The requirement for a transformers that works with an installed torch.
+
+    >>> transformers_for("2.3.1+cu121"), transformers_for("2.1.2"), transformers_for("2.6.0")
+    ('transformers<5.1', 'transformers<4.56', 'transformers')
+    """
+    above = [since for since, floor in TRANSFORMERS_TORCH if not at_least(torch, floor)]
+    return f"transformers<{min(above, key=Version)}" if above else "transformers"
+
+
+def accelerate_for(transformers: str) -> str:
+    """The requirement for an accelerate that the Trainer of a release of transformers works with.
+
+    >>> accelerate_for("4.36.2"), accelerate_for("4.46.3"), accelerate_for("4.28.1")
+    ('accelerate>=0.20.1,<1.0', 'accelerate>=0.26.0', 'accelerate')
+    """
+    rows, (since, before, gone) = TRANSFORMERS_ACCELERATE, TRAINER_PASSES_DISPATCH_BATCHES
+    floor = next((floor for first, floor in rows if at_least(transformers, first)), None)
+    bounds = [f">={floor}"] if floor else []
+    if at_least(transformers, since) and not at_least(transformers, before):
+        bounds.append(f"<{gone}")
+    return f"accelerate{','.join(bounds)}"

@@ -41,7 +41,90 @@ SIGNATURES = (
         masks=("dependency-version-conflict",),
     ),
     Signature(
-        pattern=r"(?:Accelerator|DeepSpeedPlugin|AcceleratorState|HfTrainerDeepSpeedConfig|DeepSpeedEngine|deepspeed_init)(?:\.\w+)?\(\) got an unexpected",
+        # what the Trainer of transformers 4.32 to 4.39 passes, in the order of the call
+        pattern=r"\bAccelerator\.__init__\(\) got an unexpected keyword argument '(?P<argument>dispatch_batches|even_batches|use_seedable_sampler)'",
+        source="accelerate 0.34.2 and 1.0.1 accelerator.py; transformers 4.32-4.39 trainer.py (wheels, and tried with 1.15.0, 2026-11-30)",
+        message="accelerate 1.0 and newer do not take `{argument}`, which the Trainer of transformers before 4.40 passes",
+        hint="run `python -m pip install 'accelerate<1'`, or upgrade transformers to 4.40 or newer; in your own code, pass it in a `DataLoaderConfiguration`",
+        examples=(
+            "TypeError: Accelerator.__init__() got an unexpected keyword argument 'dispatch_batches'",
+            "[rank0]: TypeError: Accelerator.__init__() got an unexpected keyword argument 'even_batches'",
+            "TypeError: Accelerator.__init__() got an unexpected keyword argument 'use_seedable_sampler'",
+        ),
+        not_examples=(
+            "TypeError: MyAccelerator.__init__() got an unexpected keyword argument 'dispatch_batches'",
+        ),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern=r"\bAccelerator\.unwrap_model\(\) got an unexpected keyword argument 'keep_torch_compile'",
+        source="accelerate 1.2.1 and 1.3.0 accelerator.py; transformers 4.52-5.24 trainer.py (wheels, and tried, 2026-11-30)",
+        message="The Trainer of transformers 4.52 and newer needs accelerate 1.3 or newer",
+        hint="run `python -m pip install -U 'accelerate>=1.3.0'`, or `python -m pip install 'transformers<4.52'`",
+        examples=(
+            "TypeError: Accelerator.unwrap_model() got an unexpected keyword argument 'keep_torch_compile'",
+        ),
+        not_examples=(
+            "TypeError: OurAccelerator.unwrap_model() got an unexpected keyword argument 'keep_torch_compile'",
+        ),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        # the call of `set_device` on the module of the rank's device, in `PartialState`
+        pattern=r"module 'torch\.cpu' has no attribute 'set_device'",
+        source="accelerate 0.32.1 and 0.33.0 state.py; torch 2.1.2 and 2.3.1 cpu/__init__.py (tried with 1.15.0, 2026-11-30)",
+        message="On CPUs, accelerate 0.33 and newer need `torch.cpu.set_device`, which torch 2.1 does not have",
+        hint="upgrade torch to 2.3 or newer, or run `python -m pip install 'accelerate<0.33'`; a job on GPUs that ends here does not see its GPUs",
+        examples=(
+            "AttributeError: module 'torch.cpu' has no attribute 'set_device'. Did you mean: '_device'?",
+        ),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict", "deepspeed-torch-incompatible"),
+    ),
+    Signature(
+        # transformers goes on without its models, which it replaces by classes that only raise
+        pattern=r"\bDisabling PyTorch because PyTorch >= (?P<needed>\d[\d.]{0,8}\d) is required but found (?P<have>\d[\w.+]{0,40})",
+        source="transformers 4.52-5.24 utils/import_utils.py",
+        message="torch {have} is installed, but this transformers needs {needed} or newer, and goes on without its models and its Trainer",
+        hint="run `python -m pip install -U 'torch>={needed}'`, or install an older transformers: `transformers<4.52` for torch before 2.1, `<4.56` for 2.1, `<5.1` for 2.2 and 2.3, `<5.15` for 2.4, `<5.20` for 2.5",
+        examples=(
+            "[transformers] Disabling PyTorch because PyTorch >= 2.6 is required but found 2.3.1+cu121",
+            "Disabling PyTorch because PyTorch >= 2.1 is required but found 2.0.1",
+        ),
+        not_examples=("Disabling PyTorch because USE_TF is set",),
+        level=Level.STRONG,
+        goes_on=True,
+        masks=("dependency-version-conflict", "script-import-broken"),
+    ),
+    Signature(
+        pattern=r"NameError: name '(?P<name>\w{1,80})' is not defined",
+        source="transformers 4.52-5.24: what a file uses of a torch that is_torch_available() rejects",
+        message="transformers did not import `{name}`, because torch is older than it supports",
+        hint="upgrade torch to the release that the line `Disabling PyTorch because …` asks for, or install an older transformers: `transformers<4.52` for torch before 2.1, `<4.56` for 2.1, `<5.1` for 2.2 and 2.3, `<5.15` for 2.4, `<5.20` for 2.5",
+        examples=("NameError: name 'LRScheduler' is not defined",),
+        not_examples=("NameError: name 'my-thing' is not defined",),
+        requires=("Disabling PyTorch because PyTorch >=",),
+        near=("/transformers/", "\\transformers\\"),
+        importing=True,
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"module 'torch\.utils\._pytree' has no attribute 'register_pytree_node'|cannot import name 'register_pytree_node' from 'torch\.utils\._pytree'",
+        source="torch 2.1.2 and 2.2.2 utils/_pytree.py; transformers 4.55.4 and 4.56.2 utils/generic.py (tried with 4.57.6, 2026-11-30)",
+        message="transformers 4.56 and newer need torch 2.2 or newer",
+        hint="upgrade torch, or run `python -m pip install 'transformers<4.56'` (with torch before 2.1, `'transformers<4.52'`)",
+        examples=(
+            "AttributeError: module 'torch.utils._pytree' has no attribute 'register_pytree_node'. Did you mean: '_register_pytree_node'?",
+            "ImportError: cannot import name 'register_pytree_node' from 'torch.utils._pytree' (/x/torch/utils/_pytree.py)",
+        ),
+        near=("/transformers/", "\\transformers\\"),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern=r"(?:Accelerator(?!\.__init__\(\) got an unexpected keyword argument '(?:dispatch_b|even_b|use_seed)|\.unwrap_model\(\) got an unexpected keyword argument 'keep_torch_compile')|DeepSpeedPlugin|AcceleratorState|HfTrainerDeepSpeedConfig|DeepSpeedEngine|deepspeed_init)(?:\.\w+)?\(\) got an unexpected",
         source="python 3.3-3.14 Python/ceval.c, for arguments that another release takes",
         examples=(
             "TypeError: Accelerator.__init__() got an unexpected keyword argument 'logging_dir'",

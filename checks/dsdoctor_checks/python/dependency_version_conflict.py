@@ -39,7 +39,7 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._pip import pip
-from dsdoctor_checks._util import at_least
+from dsdoctor_checks._util import at_least, surely_at_least
 
 from ..ops._util import needed_ops  # noqa: TID252  # families of one pack share it
 from . import _dependency_version_conflict_signatures
@@ -47,6 +47,8 @@ from ._util import imports, normalized, parse_requirement, plainly_met
 
 CONDITION = Condition("dependency-version-conflict", id="DSD906", scope=Scope.USER_ENV, since="0.1")
 _ON_THE_CPU = frozenset({"cpu_adam", "cpu_lion"})
+#: The first accelerate that imports without `pkg_resources`.
+_WITHOUT_PKG_RESOURCES = "0.21"
 #: Packages whose missing requirements stop the job at import.
 VITAL = ("torch", "deepspeed")
 #: Requirements that transformers checks when it is imported, and the first release that does
@@ -121,6 +123,7 @@ def requirements_are_met(
     transformers does not require the package that reads the files of some tokenizers.
     """
     yield from _tokenizer_is_readable(packages, patient, files)
+    yield from _setuptools_suits_accelerate(packages, patient, run)
     broken = imports(torch, deepspeed) is False
     check_all = pip(patient, packages, "check").rpartition(" && ")[2]
     said = _said(torch, deepspeed)
@@ -173,6 +176,39 @@ def requirements_are_met(
                 owner_version=own,
                 requirement=needed,
             )
+
+
+def _setuptools_suits_accelerate(
+    packages: Packages, patient: Patient, run: RunNeeds
+) -> Iterator[Finding]:
+    """Reports a setuptools without `pkg_resources`, which an old accelerate imports.
+
+    utils/torch_xla.py of the wheels 0.18.0, 0.20.3 and 0.21.0, and setuptools 82 without it; tried
+    with transformers 4.30.2, 2026-11-30. Its metadata do not require setuptools.
+    """
+    accelerate, setuptools = packages.version("accelerate"), packages.version("setuptools")
+    if accelerate is None or at_least(accelerate, _WITHOUT_PKG_RESOURCES):
+        return
+    missing = setuptools is None and packages.origins.get("setuptools") == ""
+    if not (missing or surely_at_least(setuptools, "82")):
+        return
+    what = (
+        f"setuptools {setuptools} is installed" if setuptools else "`setuptools` is not installed"
+    )
+    install = pip(patient, packages, "install 'setuptools<82'")
+    upgrade = pip(patient, packages, f"install -U 'accelerate>={_WITHOUT_PKG_RESOURCES}'")
+    yield (fail if run.framework in ("hf", "accelerate") else warn)(
+        f"{what}, but accelerate {accelerate} imports `pkg_resources`, which only setuptools before 82"
+        " contains",
+        effect="`import accelerate` fails with `No module named 'pkg_resources'`, and so does"
+        " transformers' Trainer",
+        hint=f"run `{install}`, or `{upgrade}`",
+        package="setuptools",
+        version=setuptools,
+        required_by="accelerate",
+        owner_version=accelerate,
+        requirement="setuptools<82",
+    )
 
 
 def _tokenizer_is_readable(

@@ -3,10 +3,12 @@
 ## Why it matters
 The Hugging Face Trainer rejects a DeepSpeed or accelerate that is too old. Releases before 5.0 also
 replace `warmup_num_steps: "auto"` with 0, which DeepSpeed rejects since 0.19.3. With a torch that is too
-old for it, transformers is imported, but has no models and no Trainer.
+old for it, transformers is imported, but has no models and no Trainer. The Trainer of transformers before
+4.40 passes arguments that accelerate 1.0 removed. pip installs these pairs without a word, since
+transformers requires torch and accelerate only as an extra.
 
 ## What to do
-Upgrade the package named in the finding.
+Install the release named in the finding.
 
 ## References
 - transformers 5.23.0: dependency_versions_table.py, integrations/deepspeed.py
@@ -15,6 +17,8 @@ Upgrade the package named in the finding.
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -32,10 +36,16 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._pip import pip
-from dsdoctor_checks._util import at_least
+from dsdoctor_checks._util import at_least, surely_at_least
 
 from . import _transformers_deepspeed_incompatible_signatures
-from ._tables import TRANSFORMERS_ACCELERATE, TRANSFORMERS_TORCH
+from ._tables import (
+    TRAINER_PASSES_DISPATCH_BATCHES,
+    TRANSFORMERS_ACCELERATE,
+    accelerate_for,
+    torch_floor,
+    transformers_for,
+)
 
 CONDITION = Condition(
     "transformers-deepspeed-incompatible", id="DSD905", scope=Scope.USER_ENV, since="0.1"
@@ -56,6 +66,8 @@ NEEDED_BEFORE_5 = (
 )
 
 
+#: `torch>=2.6; extra == "torch"`, as the metadata of transformers state it.
+_STATED = re.compile(r"([\w.-]+)\s*\(?[^;]*>=\s*(\d[\d.]*)[^;]*;\s*extra == ['\"]torch['\"]")
 #: DeepSpeed rejects a warm-up of 0 steps (lr_schedules.py of the 0.19.3 sdist, 2026-11-22).
 WARMUP_SINCE = "0.19.3"
 
@@ -80,9 +92,9 @@ def transformers_suits_deepspeed(
 ) -> Iterator[Finding]:
     """Compares the installed releases with what transformers requires."""
     transformers, deepspeed = packages.version("transformers"), packages.version("deepspeed")
-    too_old = None if transformers is None else _too_old(transformers, packages, patient)
-    if too_old is not None:
-        yield too_old
+    unsuited = None if transformers is None else _unsuited(transformers, packages, patient, run)
+    if unsuited is not None:
+        yield unsuited
         return
     if transformers is None or deepspeed is None:
         yield skip("transformers or deepspeed is not installed")
@@ -128,35 +140,85 @@ def transformers_suits_deepspeed(
         yield ok("", **evidence)
 
 
-def _too_old(transformers: str, packages: Packages, patient: Patient | Missing) -> Finding | None:
-    """The finding for a torch or accelerate that is too old for transformers."""
-    for name, rows, effect in (
-        (
-            "torch",
-            TRANSFORMERS_TORCH,
-            "transformers prints `Disabling PyTorch`, and its models and its Trainer are missing",
-        ),
-        (
-            "accelerate",
-            TRANSFORMERS_ACCELERATE,
-            "the Trainer stops with `unwrap_model() got an unexpected keyword argument`",
-        ),
-    ):
-        version = packages.version(name)
-        needed = next((floor for since, floor in rows if at_least(transformers, since)), None)
-        if version is None or needed is None or at_least(version, needed):
-            continue
-        upgrade = pip(patient, packages, f"install -U '{name}>={needed}'")
+def _unsuited(
+    transformers: str, packages: Packages, patient: Patient | Missing, run: RunNeeds
+) -> Finding | None:
+    """The finding for a torch or accelerate that does not suit transformers."""
+    torch = packages.version("torch")
+    needed = _asked_for(packages, "torch", torch_floor(transformers))
+    if torch is not None and needed is not None and not at_least(torch, needed):
+        upgrade = pip(patient, packages, f"install -U 'torch>={needed}'")
+        older = pip(patient, packages, f"install {shlex.quote(transformers_for(torch))}")
         return fail(
-            f"{name} {version} is installed, but transformers {transformers} needs {needed} or newer",
-            effect=effect,
-            hint=f"run `{upgrade}`, or install an older transformers",
+            f"torch {torch} is installed, but transformers {transformers} needs {needed} or newer",
+            effect="`import transformers` fails with `has no attribute 'register_pytree_node'`"
+            if needed == "2.2" and not at_least(transformers, "5.0")
+            else "transformers prints `Disabling PyTorch`, and its models and its Trainer are missing",
+            hint=f"run `{upgrade}`, or `{older}`",
             transformers=transformers,
-            package=name,
-            version=version,
+            package="torch",
+            version=torch,
             needed=needed,
         )
+    if run.framework not in ("", "hf"):
+        return None  # what follows concerns only transformers' Trainer
+    return _accelerate_of_the_trainer(transformers, packages, patient, run)
+
+
+def _accelerate_of_the_trainer(
+    transformers: str, packages: Packages, patient: Patient | Missing, run: RunNeeds
+) -> Finding | None:
+    """The finding for an accelerate that the Trainer does not work with."""
+    accelerate = packages.version("accelerate")
+    if accelerate is None:
+        return None
+    rows, (since, before, gone) = TRANSFORMERS_ACCELERATE, TRAINER_PASSES_DISPATCH_BATCHES
+    needed = next((floor for first, floor in rows if at_least(transformers, first)), None)
+    surely = run.framework == "hf" or at_least(transformers, "4.52")
+    # many use DeepSpeed and an older transformers without its Trainer
+    level = fail if surely else warn
+    fitting = pip(patient, packages, f"install -U {shlex.quote(accelerate_for(transformers))}")
+    if needed is not None and not at_least(accelerate, needed):
+        return level(
+            f"accelerate {accelerate} is installed, but transformers {transformers} needs {needed}"
+            " or newer",
+            effect="the Trainer stops with `unwrap_model() got an unexpected keyword argument`"
+            if at_least(transformers, "4.52")
+            else "`TrainingArguments` and the Trainer stop with an `ImportError`",
+            hint=f"run `{fitting}`, or install an older transformers",
+            transformers=transformers,
+            package="accelerate",
+            version=accelerate,
+            needed=needed,
+        )
+    passes = at_least(transformers, since) and not at_least(transformers, before)
+    if passes and surely_at_least(accelerate, gone):
+        return level(
+            f"accelerate {accelerate} is installed, but the Trainer of transformers {transformers}"
+            f" passes arguments that accelerate {gone} removed",
+            effect="the Trainer stops with `Accelerator.__init__() got an unexpected keyword argument"
+            " 'dispatch_batches'`",
+            hint=f"run `{fitting}`, or upgrade transformers to {before} or newer",
+            transformers=transformers,
+            package="accelerate",
+            version=accelerate,
+            removed_in=gone,
+        )
     return None
+
+
+def _asked_for(packages: Packages, name: str, known: str | None) -> str | None:
+    """The oldest release that transformers itself states for its extra `torch`, if that is newer.
+
+    Releases that came after the table state it, and check it when they are imported.
+    """
+    if known is None:
+        return None
+    for text in packages.requires.get("transformers", ()):
+        stated = _STATED.match(text)
+        if stated and stated[1] == name and not at_least(known, stated[2]):
+            return stated[2]
+    return known
 
 
 HINT = "upgrade transformers, accelerate and deepspeed together: `python -m pip install -U transformers accelerate deepspeed`"

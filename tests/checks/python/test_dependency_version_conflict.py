@@ -240,3 +240,53 @@ def test_the_package_that_an_optimizer_on_the_cpu_imports(
         run_needs=RunNeeds(config=config),
     )
     assert judged.status == expected
+
+
+@pytest.mark.parametrize(
+    ("releases", "framework", "expected"),
+    [
+        pytest.param(
+            {"accelerate": "0.20.3", "setuptools": "84.2.1"},
+            "hf",
+            "fail",
+            id="the Trainer imports it",
+        ),
+        pytest.param(
+            {"accelerate": "0.20.3", "setuptools": "84.2.1"},
+            "",
+            "warn",
+            id="the job may not import accelerate",
+        ),
+        pytest.param(
+            {"accelerate": "0.20.3", "setuptools": "81.0.0"},
+            "hf",
+            "ok",
+            id="setuptools 81 has pkg_resources",
+        ),
+        pytest.param(
+            {"accelerate": "0.21.0", "setuptools": "84.2.1"},
+            "hf",
+            "ok",
+            id="accelerate 0.21 does without",
+        ),
+        pytest.param({"accelerate": "0.20.3"}, "hf", "ok", id="nothing is known of setuptools"),
+        pytest.param({"setuptools": "84.2.1"}, "hf", "ok", id="accelerate is not installed"),
+    ],
+)
+def test_an_old_accelerate_needs_pkg_resources(
+    releases: dict[str, str], framework: str, expected: str
+) -> None:
+    facts: dict[str, Any] = {
+        "packages": packages(**releases),
+        "patient": patient(),
+        "run_needs": RunNeeds(framework=framework),
+    }
+    judged = judge(dependency_version_conflict.requirements_are_met, **facts)
+    assert judged.status == expected
+    assert expected == "ok" or "'setuptools<82'" in judged.worst.hint
+
+
+def test_setuptools_that_is_surely_missing_is_named() -> None:
+    found = msgspec.structs.replace(packages(accelerate="0.20.3"), origins={"setuptools": ""})
+    facts: dict[str, Any] = {"packages": found, "patient": patient()}
+    assert judge(dependency_version_conflict.requirements_are_met, **facts).status == "warn"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from dsdoctor.api import Packages, RunNeeds
@@ -9,6 +10,7 @@ from dsdoctor.testing import judge
 from dsdoctor_checks.python import transformers_deepspeed_incompatible
 from tests.checks.python.support import packages
 
+HF = RunNeeds(framework="hf")
 AUTO = RunNeeds(config={"scheduler": {"params": {"warmup_num_steps": "auto"}}})
 
 
@@ -62,6 +64,78 @@ AUTO = RunNeeds(config={"scheduler": {"params": {"warmup_num_steps": "auto"}}})
             RunNeeds(),
             "ok",
             id="accelerate 1.3 does",
+        ),
+        pytest.param(
+            packages(transformers="5.20.0", torch="2.5.1", deepspeed="0.19.8"),
+            RunNeeds(),
+            "fail",
+            id="torch 2.5 is too old for transformers 5.20",
+        ),
+        pytest.param(
+            packages(transformers="5.15.0", torch="2.5.1", deepspeed="0.19.8"),
+            RunNeeds(),
+            "ok",
+            id="torch 2.5 is new enough for transformers 5.15",
+        ),
+        pytest.param(
+            packages(transformers="4.57.6", torch="2.1.2", deepspeed="0.18.2"),
+            RunNeeds(),
+            "fail",
+            id="transformers 4.57 is not imported with torch 2.1, which it accepts",
+        ),
+        pytest.param(
+            packages(transformers="4.55.4", torch="2.1.2", deepspeed="0.18.2"),
+            RunNeeds(),
+            "ok",
+            id="transformers 4.55 works with torch 2.1",
+        ),
+        pytest.param(
+            packages(transformers="4.36.2", deepspeed="0.19.8", accelerate="1.15.0"),
+            HF,
+            "fail",
+            id="accelerate 1.15 does not take what the Trainer of 4.36 passes",
+        ),
+        pytest.param(
+            packages(transformers="4.39.3", deepspeed="0.19.8", accelerate="1.0.1"),
+            RunNeeds(),
+            "warn",
+            id="the same, where the job may have no Trainer",
+        ),
+        pytest.param(
+            packages(transformers="4.36.2", deepspeed="0.19.8", accelerate="1.15.0"),
+            RunNeeds(framework="native"),
+            "ok",
+            id="the same, where the job has its own loop",
+        ),
+        pytest.param(
+            packages(transformers="4.39.3", deepspeed="0.19.8", accelerate="0.34.2"),
+            HF,
+            "ok",
+            id="accelerate 0.34 takes what the Trainer of 4.39 passes",
+        ),
+        pytest.param(
+            packages(transformers="4.40.2", deepspeed="0.19.8", accelerate="1.15.0"),
+            HF,
+            "ok",
+            id="accelerate 1.15 takes what the Trainer of 4.40 passes",
+        ),
+        pytest.param(
+            packages(transformers="4.31.0", deepspeed="0.19.8", accelerate="1.15.0"),
+            HF,
+            "ok",
+            id="the Trainer of 4.31 does not pass it yet",
+        ),
+        pytest.param(
+            packages(transformers="4.46.3", deepspeed="0.15.4", accelerate="0.25.0"),
+            HF,
+            "fail",
+            id="the Trainer of 4.46 asks for accelerate 0.26",
+        ),
+        pytest.param(
+            packages(transformers="4.44.2", deepspeed="0.15.4", accelerate="0.25.0"),
+            HF,
+            "ok",
+            id="the Trainer of 4.44 does not yet",
         ),
         pytest.param(
             packages(deepspeed="0.9.0"), RunNeeds(), "skip", id="transformers is not installed"
@@ -125,3 +199,45 @@ AUTO = RunNeeds(config={"scheduler": {"params": {"warmup_num_steps": "auto"}}})
 def test_rows(found: Packages, run: RunNeeds, expected: str) -> None:
     check = transformers_deepspeed_incompatible.transformers_suits_deepspeed
     assert judge(check, packages=found, run_needs=run).status == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "hint"),
+    [
+        pytest.param(
+            packages(transformers="5.20.0", torch="2.3.1"),
+            "'transformers<5.1'",
+            id="the newest transformers for torch 2.3",
+        ),
+        pytest.param(
+            packages(transformers="4.38.2", accelerate="0.20.3"),
+            "'accelerate>=0.21.0,<1.0'",
+            id="an accelerate that is new enough, but not too new",
+        ),
+        pytest.param(
+            packages(transformers="4.36.2", accelerate="1.15.0"),
+            "'accelerate>=0.20.1,<1.0'",
+            id="an accelerate before 1.0",
+        ),
+    ],
+)
+def test_the_release_to_install_is_named(found: Packages, hint: str) -> None:
+    check = transformers_deepspeed_incompatible.transformers_suits_deepspeed
+    assert hint in judge(check, packages=found, run_needs=HF).worst.hint
+
+
+def test_a_newer_floor_is_read_from_the_metadata_of_transformers() -> None:
+    """transformers states it for its extra `torch`, and later releases may raise it."""
+    found = msgspec.structs.replace(
+        packages(transformers="6.0.0", torch="2.6.0", accelerate="1.15.0"),
+        requires={
+            "transformers": (
+                'tokenizers>=0.23; extra == "torch"',
+                'torch<3,>=2.9; extra == "torch"',
+                'torch>=2.12; extra == "all"',
+            )
+        },
+    )
+    check = transformers_deepspeed_incompatible.transformers_suits_deepspeed
+    finding = judge(check, packages=found, run_needs=HF).worst
+    assert (finding.status.value, finding.evidence["needed"]) == ("fail", "2.9")

@@ -20,6 +20,12 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
             id="the Trainer of an old transformers with accelerate 1",
         ),
         pytest.param(
+            "[rank0]: TypeError: torch.is_autocast_enabled() takes no arguments (1 given)",
+            "transformers-deepspeed-incompatible",
+            "'transformers<5'",
+            id="a model of transformers 5.0 with torch 2.3",
+        ),
+        pytest.param(
             "TypeError: Accelerator.unwrap_model() got an unexpected keyword argument 'keep_torch_compile'",
             "transformers-deepspeed-incompatible",
             "'accelerate>=1.3.0'",

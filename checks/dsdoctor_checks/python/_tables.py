@@ -201,11 +201,11 @@ OLDEST_PYTHON = (
 
 #: Oldest torch that a release of transformers works with. Before 4.52 none is asked for; from then on
 #: `is_torch_available` is false with an older one (utils/import_utils.py), but in 4.56 and 4.57 it
-#: still allows 2.1, with which utils/generic.py fails. The extra `torch` of their metadata says the
-#: same. Wheels of 4.51.3, 4.52.4, 4.55.4, 4.56.2, 4.57.6, 5.0 to 5.3, 5.6, 5.10, 5.12 to 5.20 and
+#: still allows 2.1, with which utils/generic.py fails, and in 5.0 it allows 2.2 and 2.3, whose
+#: `is_autocast_enabled` does not take what the models' first step passes. Wheels of 4.51.3, 4.52.4, 4.55.4, 4.56.2, 4.57.6, 5.0 to 5.3, 5.6, 5.10, 5.12 to 5.20 and
 #: 5.24, read 2026-11-30; tried on CPUs (benchmarks/stacks.py).
 TRANSFORMERS_TORCH = (
-    ("5.20", "2.6"), ("5.15", "2.5"), ("5.1", "2.4"), ("4.56", "2.2"), ("4.52", "2.1"),
+    ("5.20", "2.6"), ("5.15", "2.5"), ("5.0", "2.4"), ("4.56", "2.2"), ("4.52", "2.1"),
 )  # fmt: skip
 #: Oldest accelerate that transformers' Trainer works with: the one whose `unwrap_model` has the
 #: argument that the Trainer passes (trainer.py of 4.51.3 and 4.52.3, accelerator.py of 1.2.1 and
@@ -218,6 +218,10 @@ TRANSFORMERS_ACCELERATE = (
 #: `Accelerator`, and the first accelerate that does not take it (trainer.py of 4.31.0, 4.32.1,
 #: 4.38.2, 4.39.3 and 4.40.2; accelerator.py of 0.34.2 and 1.0.1; tried 2026-11-30).
 TRAINER_PASSES_DISPATCH_BATCHES = ("4.32", "4.40", "1.0")
+#: The first transformers whose Trainer resumes with torch 2.6 and newer: earlier ones read
+#: `rng_state.pth`, which contains NumPy's state, with `torch.load` and its new default (trainer.py of
+#: 4.46.3 and 4.47.1; resuming tried with 4.46.3 and torch 2.6.0, 2026-11-30).
+TRAINER_RESUMES = ("4.47", "2.6")
 
 
 def torch_floor(transformers: str | None) -> str | None:
@@ -234,7 +238,7 @@ def transformers_for(torch: str) -> str:
     """The requirement for a transformers that works with an installed torch.
 
     >>> transformers_for("2.3.1+cu121"), transformers_for("2.1.2"), transformers_for("2.6.0")
-    ('transformers<5.1', 'transformers<4.56', 'transformers')
+    ('transformers<5.0', 'transformers<4.56', 'transformers')
     """
     above = [since for since, floor in TRANSFORMERS_TORCH if not at_least(torch, floor)]
     return f"transformers<{min(above, key=Version)}" if above else "transformers"

@@ -84,11 +84,23 @@ SIGNATURES = (
         masks=("dependency-version-conflict", "deepspeed-torch-incompatible"),
     ),
     Signature(
+        # of a function that took no device before torch 2.4
+        pattern=r"\bis_autocast_enabled\(\) takes no arguments \(1 given\)",
+        source="torch 2.3.1 and 2.4.1 torch/csrc/autograd/init.cpp; transformers 5.0.0 utils/generic.py (tried with torch 2.3.1, 2026-11-30)",
+        message="`torch.is_autocast_enabled` takes a device since torch 2.4, and the caller passes one: transformers 5 needs torch 2.4 or newer",
+        hint="upgrade torch to 2.4 or newer, or run `python -m pip install 'transformers<5'`; if another package calls it, install an older release of that",
+        examples=(
+            "[rank0]: TypeError: torch.is_autocast_enabled() takes no arguments (1 given)",
+            "TypeError: is_autocast_enabled() takes no arguments (1 given)",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
         # transformers goes on without its models, which it replaces by classes that only raise
         pattern=r"\bDisabling PyTorch because PyTorch >= (?P<needed>\d[\d.]{0,8}\d) is required but found (?P<have>\d[\w.+]{0,40})",
         source="transformers 4.52-5.24 utils/import_utils.py",
         message="torch {have} is installed, but this transformers needs {needed} or newer, and goes on without its models and its Trainer",
-        hint="run `python -m pip install -U 'torch>={needed}'`, or install an older transformers: `transformers<4.52` for torch before 2.1, `<4.56` for 2.1, `<5.1` for 2.2 and 2.3, `<5.15` for 2.4, `<5.20` for 2.5",
+        hint="run `python -m pip install -U 'torch>={needed}'`, or install an older transformers: `transformers<4.52` for torch before 2.1, `<4.56` for 2.1, `<5.0` for 2.2 and 2.3, `<5.15` for 2.4, `<5.20` for 2.5",
         examples=(
             "[transformers] Disabling PyTorch because PyTorch >= 2.6 is required but found 2.3.1+cu121",
             "Disabling PyTorch because PyTorch >= 2.1 is required but found 2.0.1",
@@ -102,7 +114,7 @@ SIGNATURES = (
         pattern=r"NameError: name '(?P<name>\w{1,80})' is not defined",
         source="transformers 4.52-5.24: what a file uses of a torch that is_torch_available() rejects",
         message="transformers did not import `{name}`, because torch is older than it supports",
-        hint="upgrade torch to the release that the line `Disabling PyTorch because …` asks for, or install an older transformers: `transformers<4.52` for torch before 2.1, `<4.56` for 2.1, `<5.1` for 2.2 and 2.3, `<5.15` for 2.4, `<5.20` for 2.5",
+        hint="upgrade torch to the release that the line `Disabling PyTorch because …` asks for, or install an older transformers: `transformers<4.52` for torch before 2.1, `<4.56` for 2.1, `<5.0` for 2.2 and 2.3, `<5.15` for 2.4, `<5.20` for 2.5",
         examples=("NameError: name 'LRScheduler' is not defined",),
         not_examples=("NameError: name 'my-thing' is not defined",),
         requires=("Disabling PyTorch because PyTorch >=",),

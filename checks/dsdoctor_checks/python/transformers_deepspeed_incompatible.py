@@ -152,7 +152,9 @@ def _unsuited(
         return fail(
             f"torch {torch} is installed, but transformers {transformers} needs {needed} or newer",
             effect="`import transformers` fails with `has no attribute 'register_pytree_node'`"
-            if needed == "2.2" and not at_least(transformers, "5.0")
+            if needed == "2.2"
+            else "the first step fails with `torch.is_autocast_enabled() takes no arguments`"
+            if at_least(torch, "2.2") and not at_least(transformers, "5.1")
             else "transformers prints `Disabling PyTorch`, and its models and its Trainer are missing",
             hint=f"run `{upgrade}`, or `{older}`",
             transformers=transformers,

@@ -11,10 +11,10 @@ from dsdoctor.model.diagnosis import Outcome
 KNOWN = signatures_of(packs.load(builtin_only=True))
 
 
-def log(file: str, function: str, line: str) -> str:
+def log(file: str, function: str, line: str, package: str = "deepspeed") -> str:
     return (
         'Traceback (most recent call last):\n  File "/home/me/train.py", line 9, in <module>\n'
-        f'    main()\n  File "/x/site-packages/deepspeed/{file}", line 7, in {function}\n'
+        f'    main()\n  File "/x/site-packages/{package}/{file}", line 7, in {function}\n'
         f"    raise\n{line}\n"
     )
 
@@ -175,6 +175,68 @@ def test_a_message_is_told_for_what_it_means(
     told = [one.message for one in found.causes]
     told += [found.explained.text] if found.explained else []
     assert told == [said]
+
+
+@pytest.mark.parametrize(
+    ("file", "function", "line", "said"),
+    [
+        pytest.param(
+            "torch/cuda/_utils.py",
+            "_get_device_index",
+            "ValueError: Expected a cuda device, but got: cpu",
+            "Pass a CUDA device",
+            id="a device of the CPU",
+        ),
+        pytest.param(
+            "torch/distributed/elastic/rendezvous/etcd_rendezvous.py",
+            "confirm_membership",
+            (
+                "torch.distributed.elastic.rendezvous.etcd_rendezvous.EtcdRendezvousRetryImmediately:"
+                " Rendezvous no longer frozen, before we confirmed. Must join next one"
+            ),
+            "Look for a later error if the job ended",
+            id="a race that torch repeats",
+        ),
+        pytest.param(
+            "torch/distributed/distributed_c10d.py",
+            "_new_process_group_helper",
+            "AssertionError: Unknown c10d backend type HCCL",
+            "Choose a backend that this torch has",
+            id="a backend that nothing has registered",
+        ),
+        pytest.param(
+            "torch/distributed/distributed_c10d.py",
+            "new_subgroups",
+            "ValueError: The arg 'group_size' (0) must be positive",
+            "Set `group_size` to 1 or more",
+            id="groups of no rank",
+        ),
+        pytest.param(
+            "torch/distributed/distributed_c10d.py",
+            "recv_object_list",
+            "AssertionError: Mismatch in return ranks for object sizes and objects.",
+            "Pass `src` to `recv_object_list`",
+            id="an object from two ranks",
+        ),
+        pytest.param(
+            "bitsandbytes/functional.py",
+            "_convert_weight_packed_for_cpu_inverse",
+            "AssertionError: packed_weight should be [N, K/2]",
+            None,
+            id="what bitsandbytes packed itself",
+        ),
+    ],
+)
+def test_a_message_of_another_product_is_told_for_what_it_means(
+    file: str, function: str, line: str, said: str | None
+) -> None:
+    package, _, rest = file.partition("/")
+    text = log(rest, function, line, package)
+    found = diagnose([Source(name="log", data=text.encode())], KNOWN)
+    assert not found.causes
+    assert found.explained is not None
+    assert (found.explained.kind == "internal") is (said is None)
+    assert said is None or found.explained.text.startswith(said)
 
 
 def test_bf16_that_a_device_lacks_is_no_missing_gpu() -> None:

@@ -78,6 +78,28 @@ def judged(text: str) -> Diagnosis:
             id="what NumPy 2 prints is not why torch is too old for accelerate",
         ),
         pytest.param(
+            'Traceback (most recent call last):\n  File "train.py", line 31, in <module>\n    start()\n'
+            f'  File "{ENV}/transformers/trainer.py", line 3033, in _load_rng_state\n'
+            "    checkpoint_rng_state = torch.load(rng_file)\n"
+            "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded, to do so you"
+            " have two options.\n\t(1) In PyTorch 2.6, we changed the default value.\n\tWeightsUnpickler error: Unsupported global: GLOBAL"
+            " numpy._core.multiarray._reconstruct was not an allowed global by default.\n",
+            "transformers-deepspeed-incompatible",
+            "before 4.47",
+            id="the Trainer's own file of random numbers",
+        ),
+        pytest.param(
+            'Traceback (most recent call last):\n  File "train.py", line 31, in <module>\n    start()\n'
+            f'  File "{ENV}/transformers/trainer.py", line 3130, in _load_rng_state\n'
+            "    checkpoint_rng_state = torch.load(rng_file, weights_only=True)\n"
+            "_pickle.UnpicklingError: Weights only load failed. Re-running `torch.load` with `weights_only` set"
+            " to `False` will likely succeed, but it can result in arbitrary code execution.Do it only if"
+            " you get the file from a trusted source. WeightsUnpickler error: Unsupported class numpy.core.multiarray._reconstruct\n",
+            "transformers-deepspeed-incompatible",
+            "4.51 resumes only with torch 2.6",
+            id="the same file, which the Trainer of 4.51 forbids an older torch",
+        ),
+        pytest.param(
             NUMPY
             + traceback(
                 error="ImportError: cannot import name 'x' from 'sklearn' (/x/sklearn/__init__.py)"

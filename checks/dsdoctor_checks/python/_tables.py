@@ -218,10 +218,15 @@ TRANSFORMERS_ACCELERATE = (
 #: `Accelerator`, and the first accelerate that does not take it (trainer.py of 4.31.0, 4.32.1,
 #: 4.38.2, 4.39.3 and 4.40.2; accelerator.py of 0.34.2 and 1.0.1; tried 2026-11-30).
 TRAINER_PASSES_DISPATCH_BATCHES = ("4.32", "4.40", "1.0")
-#: The first transformers whose Trainer resumes with torch 2.6 and newer: earlier ones read
-#: `rng_state.pth`, which contains NumPy's state, with `torch.load` and its new default (trainer.py of
-#: 4.46.3 and 4.47.1; resuming tried with 4.46.3 and torch 2.6.0, 2026-11-30).
-TRAINER_RESUMES = ("4.47", "2.6")
+#: Releases of transformers whose Trainer resumes with any torch: from the first and before the second.
+#: Earlier ones read `rng_state.pth`, which contains NumPy's state, with `torch.load` and the new
+#: default of torch 2.6, which refuses it. Later ones need torch 2.6: 4.51 asks older torch to read
+#: only weights, and 4.52 asks for 2.6 before it reads any file of torch (trainer.py of 4.46.3, 4.47.1,
+#: 4.50.3, 4.51.3, 4.52.4, 4.57.6, 5.0.0 and 5.24.0; resuming tried under ZeRO-2 with 4.46.3 and
+#: 4.47.1 on torch 2.6.0, and 4.50.3, 4.51.3 and 4.57.6 on 2.3.1; 2026-11-30).
+TRAINER_RESUMES = ("4.47", "4.51")
+#: The torch that divides the two.
+TORCH_OF_WEIGHTS = "2.6"
 
 
 def torch_floor(transformers: str | None) -> str | None:

@@ -96,6 +96,36 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
+        # later ones allow what NumPy's state consists of; the sentence is that of torch 2.6
+        pattern=r"Unsupported global: GLOBAL numpy\._?core\.multiarray\._reconstruct\b",
+        source="torch 2.6-2.15 _weights_only_unpickler.py; transformers 4.46.3 and 4.47.1 trainer.py (tried with torch 2.6.0, 2026-11-30)",
+        message="The Trainer of transformers before 4.47 does not resume with torch 2.6 or newer: `torch.load` refuses NumPy's state in `rng_state.pth`",
+        hint="run `python -m pip install -U 'transformers>=4.47'`, or delete the files `rng_state*.pth` of the checkpoint: the Trainer then goes on with other random numbers",
+        examples=(
+            "[rank0]: \tWeightsUnpickler error: Unsupported global: GLOBAL numpy._core.multiarray._reconstruct was not an allowed global by default.",
+        ),
+        not_examples=(
+            "WeightsUnpickler error: Unsupported global: GLOBAL numpy.core.multiarray.scalar was not an allowed global by default.",
+        ),
+        near=("_load_rng_state",),
+        requires=("In PyTorch 2.6, we changed the default",),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict", "weights-file-corrupt"),
+    ),
+    Signature(
+        pattern=r"\bUnpicklingError: Weights only load failed",
+        source="torch 2.0-2.5 serialization.py; transformers 4.50.3 and 4.51.3 trainer.py (tried with torch 2.3.1, 2026-11-30)",
+        message="The Trainer of transformers 4.51 resumes only with torch 2.6 or newer: it lets an older torch read only weights, and `rng_state.pth` contains NumPy's state",
+        hint="run `python -m pip install -U 'torch>=2.6'`, or `python -m pip install 'transformers>=4.47,<4.51'`",
+        examples=("_pickle.UnpicklingError: Weights only load failed. Re-running `torch.load`",),
+        not_examples=("the log says: Weights only load failed",),
+        requires=("_load_rng_state",),  # the error index knows the message, not who calls
+        near=("_load_rng_state",),
+        unless=("In PyTorch 2.6, we changed the default",),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict", "weights-file-corrupt"),
+    ),
+    Signature(
         # transformers goes on without its models, which it replaces by classes that only raise
         pattern=r"\bDisabling PyTorch because PyTorch >= (?P<needed>\d[\d.]{0,8}\d) is required but found (?P<have>\d[\w.+]{0,40})",
         source="transformers 4.52-5.24 utils/import_utils.py",

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    LaunchCommand,
     Missing,
     Packages,
     Patient,
@@ -40,7 +41,9 @@ from dsdoctor_checks._util import at_least, surely_at_least
 
 from . import _transformers_deepspeed_incompatible_signatures
 from ._tables import (
+    TORCH_OF_WEIGHTS,
     TRAINER_PASSES_DISPATCH_BATCHES,
+    TRAINER_RESUMES,
     TRANSFORMERS_ACCELERATE,
     accelerate_for,
     torch_floor,
@@ -88,7 +91,10 @@ def _needed_by(transformers: str, deepspeed: str) -> str | None:
 
 @check(CONDITION)
 def transformers_suits_deepspeed(
-    packages: Packages, run: RunNeeds, patient: Patient | Missing
+    packages: Packages,
+    run: RunNeeds,
+    patient: Patient | Missing,
+    command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
     """Compares the installed releases with what transformers requires."""
     transformers, deepspeed = packages.version("transformers"), packages.version("deepspeed")
@@ -96,6 +102,11 @@ def transformers_suits_deepspeed(
     if unsuited is not None:
         yield unsuited
         return
+    if transformers is not None and _resumes(run, command):
+        lost = _cannot_resume(transformers, packages, patient)
+        if lost is not None:
+            yield lost
+            return
     if transformers is None or deepspeed is None:
         yield skip("transformers or deepspeed is not installed")
         return
@@ -207,6 +218,58 @@ def _accelerate_of_the_trainer(
             removed_in=gone,
         )
     return None
+
+
+def _resumes(run: RunNeeds, command: LaunchCommand | Missing) -> bool:
+    """Whether transformers' Trainer is told to go on from a checkpoint."""
+    if run.framework not in ("", "hf"):
+        return False
+    if isinstance(command, LaunchCommand) and command.has_script_option("resume_from_checkpoint"):
+        return True
+    return bool(run.trainer_values.get("resume_from_checkpoint"))
+
+
+def _cannot_resume(
+    transformers: str, packages: Packages, patient: Patient | Missing
+) -> Finding | None:
+    """The finding for a Trainer that does not read its own checkpoints with this torch."""
+    torch, (first, before) = packages.version("torch"), TRAINER_RESUMES
+    if torch is None:
+        return None
+    if surely_at_least(torch, TORCH_OF_WEIGHTS) and not at_least(transformers, first):
+        upgrade = pip(patient, packages, f"install -U 'transformers>={first}'")
+        why = (
+            f"the Trainer of transformers {transformers} reads `rng_state.pth` with `torch.load`, which"
+            f" since torch {TORCH_OF_WEIGHTS} reads only weights, and torch {torch} is installed"
+        )
+        effect = "resuming fails with `Weights only load failed`"
+        hint = (
+            f"run `{upgrade}`, or delete the files `rng_state*.pth` of the checkpoint: the Trainer"
+            " then goes on with other random numbers"
+        )
+    elif surely_at_least(transformers, before) and not at_least(torch, TORCH_OF_WEIGHTS):
+        upgrade = pip(patient, packages, f"install -U 'torch>={TORCH_OF_WEIGHTS}'")
+        older = pip(patient, packages, f"install 'transformers>={first},<{before}'")
+        why = (
+            f"the Trainer of transformers {transformers} resumes only with torch {TORCH_OF_WEIGHTS} or"
+            f" newer, but torch {torch} is installed"
+        )
+        effect = (
+            "resuming fails: transformers asks for torch 2.6 before it reads a file of torch"
+            if at_least(transformers, "4.52")
+            else "resuming fails with `Weights only load failed`"
+        )
+        hint = f"run `{upgrade}`, or `{older}`"
+    else:
+        return None
+    return warn(
+        why,
+        effect=effect,
+        hint=hint,
+        transformers=transformers,
+        package="torch",
+        version=torch,
+    )
 
 
 def _asked_for(packages: Packages, name: str, known: str | None) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from dsdoctor.api import Packages, RunNeeds
+from dsdoctor.api import LaunchCommand, Packages, RunNeeds
 from dsdoctor.testing import judge
 from dsdoctor_checks.python import transformers_deepspeed_incompatible
 from tests.checks.python.support import packages
@@ -241,3 +241,37 @@ def test_a_newer_floor_is_read_from_the_metadata_of_transformers() -> None:
     check = transformers_deepspeed_incompatible.transformers_suits_deepspeed
     finding = judge(check, packages=found, run_needs=HF).worst
     assert (finding.status.value, finding.evidence["needed"]) == ("fail", "2.9")
+
+
+RESUMES = LaunchCommand(script="train.py", script_args=("--resume_from_checkpoint", "out/c-3"))
+
+
+@pytest.mark.parametrize(
+    ("transformers", "torch", "command", "expected"),
+    [
+        pytest.param(
+            "4.46.3", "2.6.0", RESUMES, "warn", id="torch 2.6 refuses the Trainer's NumPy state"
+        ),
+        pytest.param("4.47.1", "2.6.0", RESUMES, "ok", id="the Trainer of 4.47 allows it"),
+        pytest.param("4.46.3", "2.5.1", RESUMES, "ok", id="torch 2.5 reads anything"),
+        pytest.param("4.50.3", "2.3.1", RESUMES, "ok", id="the Trainer of 4.50 lets it"),
+        pytest.param("4.51.3", "2.3.1", RESUMES, "warn", id="that of 4.51 does not"),
+        pytest.param("4.57.6", "2.3.1", RESUMES, "warn", id="that of 4.57 asks for torch 2.6"),
+        pytest.param("4.57.6", "2.6.0", RESUMES, "ok", id="and torch 2.6 is installed"),
+        pytest.param(
+            "4.46.3",
+            "2.6.0",
+            LaunchCommand(script="train.py"),
+            "ok",
+            id="the run starts from scratch",
+        ),
+    ],
+)
+def test_a_trainer_that_does_not_read_its_own_checkpoints(
+    transformers: str, torch: str, command: LaunchCommand, expected: str
+) -> None:
+    found = packages(transformers=transformers, torch=torch, deepspeed="0.19.8")
+    check = transformers_deepspeed_incompatible.transformers_suits_deepspeed
+    judged = judge(check, packages=found, run_needs=HF, launch_command=command)
+    assert judged.status == expected
+    assert expected == "ok" or "'transformers>=4.47" in judged.worst.hint

@@ -325,6 +325,8 @@ none without an answer; 28 of the 46 only repeat a message that says itself what
 and a check of bitsandbytes that only its own caller can break, answered with another device. Then
 the rows of torch and bitsandbytes were read: `torch.cuda` given a device of the CPU, a backend that
 no package has registered and an object received from two ranks had been called internal.
+Then `diagnose` was compared with the rows for each message of torch, peft, trl, accelerate and
+transformers: what torch's own `multiprocessing` raises had been taken for the script's.
 """
 KINDS = ("condition", error_lookup.REFUSAL, error_lookup.INTERNAL, "no answer")
 

@@ -17,6 +17,8 @@ WRAPPERS = lazy(
     r"|/torch/_utils\.py$|/torch/utils/_contextlib\.py$|/deepspeed/utils/nvtx\.py$|/pydantic"
     r"|/typeguard/|/torch/autograd/"
 )
+#: Functions of torch in such folders that raise errors of their own; the others call the script's.
+RAISING = lazy(r"/torch/(?:distributed/elastic/)?multiprocessing/\S+ (?!_?wrap(?:per)?$)\w+$")
 #: Functions that only forward calls, in files that also raise errors of their own.
 PASSED_ON = lazy(
     r"/torch/amp/autocast_mode\.py decorate_\w+$"
@@ -152,7 +154,17 @@ def passes_on(frame: Frame) -> bool:
 
 
 def raiser_of(frames: Sequence[Frame]) -> Frame | None:
-    """The frame that raised, not counting code that only forwards calls."""
+    """The frame that raised, not counting code that only forwards calls.
+
+    >>> train = Frame("/home/u/train.py", "main", 1)
+    >>> folder = "/x/site-packages/torch/multiprocessing"
+    >>> sent = Frame(f"{folder}/reductions.py", "reduce_tensor", 1)
+    >>> called = Frame(f"{folder}/spawn.py", "_wrap", 1)
+    >>> raiser_of([train, sent]) == sent, raiser_of([train, called]) == train
+    (True, True)
+    """
+    if frames and RAISING.search(f"{frames[-1].file} {frames[-1].function}"):
+        return frames[-1]
     raising = [frame for frame in frames if not passes_on(frame)]
     return raising[-1] if raising else (frames[-1] if frames else None)
 

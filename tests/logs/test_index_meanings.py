@@ -219,6 +219,18 @@ def test_a_message_is_told_for_what_it_means(
             id="an object from two ranks",
         ),
         pytest.param(
+            "torch/multiprocessing/reductions.py",
+            "reduce_tensor",
+            (
+                "RuntimeError: Cowardly refusing to serialize non-leaf tensor which requires_grad,"
+                " since autograd does not support crossing process boundaries.  If you just want to"
+                " transfer the data, call detach() on the tensor before serializing (e.g., putting"
+                " it on the queue)."
+            ),
+            "Detach the tensor",
+            id="a part of torch that has the name of one of Python",
+        ),
+        pytest.param(
             "bitsandbytes/functional.py",
             "_convert_weight_packed_for_cpu_inverse",
             "AssertionError: packed_weight should be [N, K/2]",

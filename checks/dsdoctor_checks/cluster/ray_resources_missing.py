@@ -57,13 +57,14 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern=r"The number of required \w{1,20} exceeds the total number of available \w{1,20} in the placement group",
-        source="vllm 0.5-0.15 executor/ray_utils.py, v1/executor/ray_utils.py",
-        message="The placement group of Ray has fewer GPUs than vLLM needs",
+        pattern=r"The number of required \w{1,20} exceeds the total number of available \w{1,20} in the (?:placement group|cluster)",
+        source="vllm 0.4-0.15 executor/ray_utils.py, v1/executor/ray_utils.py",
+        message="The cluster or placement group of Ray has fewer GPUs than vLLM needs",
         hint="reserve as many GPUs as tensor and pipeline parallelism need together, or lower them; compare with `ray status`",
         examples=(
             "ValueError: The number of required GPUs exceeds the total number of available GPUs in the placement group.",
             "ValueError: The number of required NPUs exceeds the total number of available NPUs in the placement group.",
+            "ValueError: The number of required GPUs exceeds the total number of available GPUs in the cluster.",
         ),
         not_examples=("The number of required parts exceeds the total number of available GPUs",),
         level=Level.STRONG,

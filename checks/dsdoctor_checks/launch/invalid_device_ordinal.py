@@ -295,7 +295,7 @@ SIGNATURES = (
         not_examples=("$ deepspeed --num_gpus=4 train.py",),
     ),
     Signature(
-        pattern=r"[Bb]ut your machine only has: \[\d|(?:required GPUs|[Ww]orld size|processes|tensor.parallel\w*).{0,40}(?:exceeds?|larger than|greater than) the (?:total )?number of available GPUs(?! in the placement group)|Error: .{0,40}\b[Nn]ot enough GPUs\b|CUDA device \S+ not available, ",
+        pattern=r"[Bb]ut your machine only has: \[\d|(?:required GPUs|[Ww]orld size|processes|tensor.parallel\w*).{0,40}(?:exceeds?|larger than|greater than) the (?:total )?number of available GPUs(?! in the (?:placement group|cluster))|Error: .{0,40}\b[Nn]ot enough GPUs\b|CUDA device \S+ not available, ",
         source=(
             "lightning 1.0-2.6 fabric/utilities/device_parser.py; vllm 0.5-0.11 "
             "executor/ray_utils.py"
@@ -310,6 +310,7 @@ SIGNATURES = (
         not_examples=(
             "WARNING: not enough GPUs for a second replica, using one",
             "ValueError: The number of required GPUs exceeds the total number of available GPUs in the placement group.",
+            "ValueError: The number of required GPUs exceeds the total number of available GPUs in the cluster.",
         ),
     ),
 )

@@ -41,6 +41,10 @@ CONDITION = Condition("libstdcxx-too-old", id="DSD951", scope=Scope.USER_ENV, si
 #: Release of GCC to the N of GLIBCXX_3.4.N that DeepSpeed's ops refer to if it compiles them: the
 #: newest entry that is not newer than the compiler.
 _REFERS_TO = {11: 29, 13: 31}
+#: Ops with threads that wait (`std::condition_variable::wait` has this version since GCC 12: a
+#: library of gcc 12.2 that calls it, read with objdump 2026-11-30).
+_WITH_THREADS = frozenset({"async_io", "gds"})
+_WAITS = (12, 30)
 
 
 @check(CONDITION)
@@ -63,6 +67,8 @@ def runtime_serves_the_compiler(
     version = compilers.cxx.version if compilers.cxx.kind == "gcc" else None
     major = int(version.split(".")[0]) if version else 0
     needed = max((number for gcc, number in _REFERS_TO.items() if gcc <= major), default=0)
+    if major >= _WAITS[0] and _WITH_THREADS.intersection(ops):
+        needed = max(needed, _WAITS[1])
     if release >= needed:
         return
     yield warn(

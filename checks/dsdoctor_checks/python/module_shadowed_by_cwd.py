@@ -195,7 +195,7 @@ def _half_imported(module: str) -> Signature:
 _FOLDERS = (
     "accelerate|asyncio|collections|concurrent|ctypes|datasets|deepspeed|diffusers|email|evaluate|http|huggingface_hub|"
     "importlib|json|lightning|logging|multiprocessing|numpy|pandas|peft|safetensors|tokenizers|torch|"
-    "transformers|trl|unittest|urllib|wandb|xml|yaml"
+    "transformers|triton|trl|unittest|urllib|wandb|xml|yaml"
 )
 
 #: Packages with a folder of their own that torch, DeepSpeed and Hugging Face's libraries import.

@@ -28,7 +28,7 @@ HINT = "reinstall torch, which installs the Triton that it requires, and upgrade
 
 SIGNATURES = (
     Signature(
-        pattern=r"No module named '?triton[\w.]*'?|cannot import name '\w+' from 'triton[\w.]*'|module 'triton[\w.]*' has no attribute",
+        pattern=r"No module named '?triton[\w.]*'?(?![\w.]*'?; 'triton' is not a package)|cannot import name '\w+' from 'triton[\w.]*'|module 'triton[\w.]*' has no attribute",
         source=(
             "python 3.6-3.14 Lib/importlib/_bootstrap.py, python 3.7-3.14 Python/ceval.c "
             "import_from, python 3.5-3.14 Objects/moduleobject.c"
@@ -39,7 +39,10 @@ SIGNATURES = (
             "ImportError: cannot import name 'get_cuda_stream' from 'triton.runtime.jit' (/opt/env/lib/python3.10/site-packages/triton/runtime/jit.py)",
             "AttributeError: module 'triton.language' has no attribute 'libdevice'",
         ),
-        not_examples=("AttributeError: module 'deepspeed' has no attribute 'initialize'",),
+        not_examples=(
+            "AttributeError: module 'deepspeed' has no attribute 'initialize'",
+            "ModuleNotFoundError: No module named 'triton.language'; 'triton' is not a package",
+        ),
         level=Level.STRONG,
         not_near=(
             "A matching Triton is not available",

@@ -146,7 +146,16 @@ SIGNATURES = (
             "problem when trying to write in your cache folder",
         ),
         not_examples=("node-b: Permission denied (publickey).",),
-        not_near=("publickey", "nvcc", "ninja", "rcmd: socket", "ssh", "execve()"),
+        not_near=(
+            "publickey",
+            "nvcc",
+            "ninja",
+            "rcmd: socket",
+            "ssh",
+            "execve()",
+            "/dev/kfd",
+            "/dev/dri",
+        ),
     ),
     Signature(
         pattern=r"\[WinError 5\] Access is denied",

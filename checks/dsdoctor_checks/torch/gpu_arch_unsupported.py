@@ -82,6 +82,37 @@ def _arch_list(
     return known or (), "table"
 
 
+def _on_amd_gpus(live: TorchLive | Missing, run: RunNeeds) -> list[Finding]:
+    """What a build for ROCm lacks: its code runs on the named architectures, and on no other.
+
+    A generic target (`gfx11-generic`) serves a family, which is judged by nobody here.
+    """
+    try:
+        devices = live.devices if isinstance(live, TorchLive) else ()
+        archs = (live.arch_list or ()) if isinstance(live, TorchLive) else ()
+    except NotStated:
+        return []
+    named = {arch.split(":")[0] for arch in archs if arch.startswith("gfx")}
+    if not named or any("generic" in arch for arch in named):
+        return []
+    known = [device for device in devices if device.arch is not None]
+    bad = [device for device in known if device.arch not in named]
+    say = warn if len(bad) < len(known) and not run.gpus else fail
+    return [
+        say(
+            f"GPU {device.index} ({device.name}) is {device.arch}, but this torch has code for "
+            f"{', '.join(sorted(named))}",
+            effect="the first kernel fails with `HIP error: invalid device function`",
+            hint=f"install a build of torch for {device.arch}; images for servers leave out older GPUs"
+            " that the wheels of download.pytorch.org have",
+            gpu=device.name,
+            arch=device.arch,
+            arch_list=sorted(named),
+        )
+        for device in bad
+    ]
+
+
 @check(CONDITION)
 def torch_has_code_for_gpus(
     torch: TorchBuild,
@@ -96,7 +127,11 @@ def torch_has_code_for_gpus(
     patient: Patient | Missing,
     packages: Packages | Missing,
 ) -> Iterator[Finding]:
-    """Each GPU needs machine code of its major version, or PTX."""
+    """Each GPU needs machine code of its major version, or PTX; an AMD GPU, its own."""
+    amd = _on_amd_gpus(live, run)
+    if amd:
+        yield from amd
+        return
     machine = machine_of(os)
     try:
         built_for = torch.cuda

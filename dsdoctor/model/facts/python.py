@@ -204,6 +204,8 @@ class CudaDevice(msgspec.Struct, frozen=True, kw_only=True):
         tried: that was attempted; False for devices that the run does not use.
         error: why it failed.
         error_code: CUDA error number in that text, if any.
+        arch: of an AMD GPU, its architecture (`gfx908`), that of `HSA_OVERRIDE_GFX_VERSION` if it
+            is set.
     """
 
     index: int
@@ -216,6 +218,7 @@ class CudaDevice(msgspec.Struct, frozen=True, kw_only=True):
     tried: bool = True
     error: str | None = None
     error_code: int | None = None
+    arch: str | None = None
 
 
 class TorchLive(Fact, frozen=True, kw_only=True):

@@ -264,9 +264,16 @@ def read_device(torch: Any, index: int) -> str | None:
             "minor": properties.minor,
             "memory_bytes": properties.total_memory,
             "uuid": uuid,
+            "arch": amd_arch(properties),
         },
     )
     return uuid or ""
+
+
+def amd_arch(properties: Any) -> str | None:
+    """`gfx908` of `gfx908:sramecc+:xnack-`, as torch 2.0 and later for ROCm tell it."""
+    name = str(getattr(properties, "gcnArchName", "")).split(":")[0]
+    return name if name.startswith("gfx") else None
 
 
 #: After these errors every further CUDA call of a process fails, on any device (driver_types.h).

@@ -16,10 +16,23 @@ OFFLOAD = RunNeeds(
     }
 )
 
+NVME = RunNeeds(
+    config={
+        "optimizer": {"type": "AdamW", "params": {"lr": 1e-5}},
+        "zero_optimization": {
+            "stage": 3,
+            "offload_optimizer": {"device": "nvme", "nvme_path": "/local"},
+        },
+    }
+)
+
 
 @pytest.mark.parametrize(
     ("release", "gcc", "run", "expected"),
     [
+        pytest.param(29, "12.3.0", NVME, "warn", id="threads that wait, with gcc 12"),
+        pytest.param(30, "12.3.0", NVME, "ok", id="of gcc 12, with gcc 12"),
+        pytest.param(29, "11.4.0", NVME, "ok", id="threads that wait, with gcc 11"),
         pytest.param(28, "11.4.0", OFFLOAD, "warn", id="of gcc 10, with gcc 11"),
         pytest.param(29, "12.3.0", OFFLOAD, "ok", id="of gcc 11, with gcc 12"),
         pytest.param(30, "13.3.0", OFFLOAD, "warn", id="of gcc 12, with gcc 13"),

@@ -43,8 +43,9 @@ _MOST_ROWS = 1000
 _DEPENDENCIES = re.compile(r"\s*dependencies:\s*$")
 _ITEM = re.compile(r"\s*- (?P<text>\S.{0,200})$")
 _WHEEL = re.compile(r"(?P<name>[A-Za-z][\w.-]{0,60})==(?P<version>\d[\w.+!-]{0,60})\s*$")
-#: A list without its head is recognized by builds such as `py310h06a4308_0` and `pypi_0 pypi`.
-_BUILD = re.compile(r"(?:[\w.]+_\d{1,3}|\d{1,3}|\d{1,3}_\w+)$")
+#: A list without its head is recognized by builds such as `py310h06a4308_0` and `pypi_0 pypi`; the
+#: last two are those of `pytorch-mutex`.
+_BUILD = re.compile(r"(?:[\w.]+_\d{1,3}|\d{1,3}|\d{1,3}_\w+|cpu|cuda)$")
 _FEWEST = 10
 _ROWS = (_ROW, _EXPORTED, _EXPLICIT)
 

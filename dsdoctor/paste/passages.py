@@ -44,6 +44,10 @@ _COMMENT = re.compile(
 _OPENED = re.compile(r"\s*@?(?P<name>[A-Za-z\d][\w-]{0,38})\s+opened (?:this issue|on)\b.{0,80}$")
 _ATTRIBUTION = re.compile(r".{0,120}(?:wrote|writes|schrieb|写道)\s*[:：]?\s*$")
 _EDITED = re.compile(r"<!--.*?-->")
+#: A section of an issue's template; what readers shall try there is what its reporter did.
+_HEADING = re.compile(r"\s*(?:#{1,6} |\*\*)(?P<title>\S.{0,80})$")
+_REPRODUCED = re.compile(r"(?i)\breproduc|复现|重现")
+_TRIED = re.compile(r"(?i)\btry\b")
 #: How far above a block the sentence may be that introduces it.
 _LEAD = 3
 _FARTHEST = 9
@@ -71,9 +75,12 @@ def passages(lines: Sequence[Line]) -> Iterator[Passage]:
     """The passages of a text that are its reporter's own."""
     foreign = _foreign(lines)
     place, prose = 0, list[Line]()
+    reproduced = False
     while place < len(lines):
         line = lines[place]
         if not line.fence:
+            if heading := _HEADING.match(line.text):
+                reproduced = _REPRODUCED.search(heading["title"]) is not None
             if prose and foreign[place] != foreign[place - 1]:
                 yield from _own(prose, foreign[place - 1])
                 prose = []
@@ -83,7 +90,8 @@ def passages(lines: Sequence[Line]) -> Iterator[Passage]:
         yield from _own(prose, bool(prose) and foreign[place - 1])
         end = next((at for at in range(place + 1, len(lines)) if lines[at].fence), len(lines))
         lead = lead_of(lines[max(0, place - _FARTHEST) : place])
-        if not foreign[place] and not is_advice(lead):
+        advice = is_advice(_TRIED.sub("", lead) if reproduced else lead)
+        if not foreign[place] and not advice:
             language = line.text.strip().strip("`~").strip().lower()
             closed = end < len(lines)
             yield Passage(tuple(lines[place + 1 : end]), True, closed, lead, language)

@@ -1,7 +1,8 @@
 """Expressions about torch that people type into Python, and their results.
 
 Only the output of Python itself counts: `torch.cuda.is_available()` and, on its own line below,
-`False`. A sentence about it is not output.
+`False`; or what a script in the text prints after a text of its own, `print("GPU:", …)` and below
+it `GPU: False`. A sentence about it is not output.
 """
 
 from __future__ import annotations
@@ -37,6 +38,14 @@ _ASKED = (
         rf".{{0,200}}\bpython[\d.]{{0,5}} -c (?!.*print.*print)"
         rf".*print ?\({_EXPRESSION}\) ?;?['\"];?\s*$"
     ),
+)
+#: `print("text", expression)` or `print(f"text {expression}")` on a line of a script.
+_LABELLED = tuple(
+    re.compile(rf"print ?\({form}\)\s*(?:#.*)?$")
+    for form in (
+        rf"(?P<quote>['\"])(?P<text>[^'\"{{}}]{{2,60}})(?P=quote), ?{_EXPRESSION}",
+        rf"f(?P<quote>['\"])(?P<text>[^'\"{{}}]{{2,60}}?) ?\{{{_EXPRESSION}\}}(?P=quote)",
+    )
 )
 #: Lines between the expression and its result.
 _NOISE = re.compile(
@@ -102,6 +111,10 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
     for place, line in enumerate(lines):
         if "torch." not in line.text:
             continue
+        labelled = next(filter(None, (form.search(line.text) for form in _LABELLED)), None)
+        if labelled:
+            _printed(labelled, lines[place + 1 :], into)
+            continue
         several = _SEVERAL.match(line.text)
         if several and "," in several["asked"]:
             _answers(several["asked"].split(","), lines[place + 1 : place + 1 + _FARTHEST], into)
@@ -115,6 +128,14 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
             what = found["what"]
             other = _capability if "capability" in what else _name
             _ANSWERS.get(what, other)(answer.text.strip(), answer, into)
+
+
+def _printed(asked: re.Match[str], below: Sequence[Line], into: Statements) -> None:
+    """What a script printed after its own text, if it printed that once."""
+    told = [line for line in below if line.text.strip().startswith(f"{asked['text']} ")]
+    if len(told) == 1 and asked["what"] in _ANSWERS:
+        value = told[0].text.strip().removeprefix(asked["text"]).strip()
+        _ANSWERS[asked["what"]](value, told[0], into)
 
 
 def _answers(asked: Sequence[str], below: Sequence[Line], into: Statements) -> None:

@@ -1,7 +1,8 @@
 """What a shell answers about its variables: `echo $NAME`, `env`, `printenv`, `env | grep NCCL`.
 
-Lines `export NAME=VALUE` are read with the command that they precede (`launch_lines`). Alone, they
-are as often what somebody was advised to try, and count only if the text says that they were set.
+Lines `export NAME=VALUE` are read with the command that they precede (`launch_lines`), and, typed
+at a prompt, with a `python` typed below them. Alone, they are as often what somebody was advised
+to try, and count only if the text says that they were set.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dsdoctor.paste.lines import Line
 from dsdoctor.paste.passages import passages
 from dsdoctor.paste.placeholders import is_placeholder
 from dsdoctor.paste.reader import Reader
+from dsdoctor.paste.shell_passages import typed_at
 from dsdoctor.paste.statements import Statements
 from dsdoctor.probes.environment import allowed
 
@@ -55,6 +57,8 @@ _DECLARED = re.compile(
     r"|\b(?:in|from) (?:my|our|the) \S{0,20}(?:bashrc|zshrc|profile|job script|sbatch)\b"
     r"|环境变量(?:如下|为|是|设置)"
 )
+_TYPED = re.compile(r"export\s+(?P<name>[A-Za-z_]\w{1,60})=(?P<value>[\w./,:@-]{0,200})\s*$")
+_PYTHON = re.compile(r"(?:i?python[\d.]{0,5})\s*$|(?:i?python[\d.]{0,5}) -c ['\"]")
 _ANY = re.compile(r"\s*[A-Za-z_]\w{0,60}=")
 #: An answer is a path, a list, a number or a word, never a sentence or the next command.
 _VALUE = re.compile(r"\s*(?P<value>[\w./,:+^=@~-]{1,400})\s*$")
@@ -75,6 +79,7 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
     for passage in passages(lines):
         if passage.fenced and passage.closed and _DECLARED.search(passage.lead):
             _declared(passage.lines, into)
+        _session(passage.lines, lines, into)
 
 
 def _windows(lines: Sequence[Line], place: int, into: Statements) -> None:
@@ -114,6 +119,23 @@ def _declared(lines: Sequence[Line], into: Statements) -> None:
         found[row["name"]] = (row["value"].strip("'\""), line)
     for name, (value, line) in found.items():
         _state(name, value, line, into)
+
+
+def _session(lines: Sequence[Line], text: Sequence[Line], into: Statements) -> None:
+    """Variables typed at prompts directly above Python, which printed something."""
+    found: dict[str, tuple[str, Line]] = {}
+    for line in lines:
+        command = typed_at(line)
+        row = _TYPED.match(command)
+        if row:
+            found[row["name"]] = (row["value"], line)
+        elif found and _PYTHON.match(command):
+            if any(other.number > line.number and other.text.strip() for other in text):
+                for name, (value, told) in found.items():
+                    _state(name, value, told, into)
+            return
+        elif line.text.strip():
+            found = {}
 
 
 def _listed(lines: Sequence[Line], place: int, into: Statements) -> None:

@@ -160,6 +160,16 @@ SIGNATURES = (
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
+        # as people shorten it in a title: what torch was built for is left out
+        pattern=r"Installed CUDA version (?P<have>\d+\.\d+) does not match (?:the )?torch version\s*$",
+        source="deepspeed 0.8-0.19 ops/op_builder/builder.py, in the words of titles",
+        examples=("Installed CUDA version 12.6 does not match torch version",),
+        not_examples=("[WARNING] Installed CUDA version 12.2 does not match torch version 11.8",),
+        message="nvcc is CUDA {have}, and torch was built for another CUDA",
+        masks=("cpu-adam-unbuilt",),
+        level=Level.LIKELY,
+    ),
+    Signature(
         pattern=r"Installed CUDA version (?P<have>\S+) does not match the version torch was compiled with (?P<want>[\d.]+)(?=.{0,60}(?:unable|\Z))",
         source="deepspeed 0.19.8 ops/op_builder/builder.py",
         examples=(

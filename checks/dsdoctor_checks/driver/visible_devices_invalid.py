@@ -34,6 +34,7 @@ from dsdoctor.api import (
     Scope,
     Status,
     TorchBuild,
+    Why,
     check,
     fail,
     skip,
@@ -162,7 +163,7 @@ def _left_by_rocr(torch: TorchBuild | Missing, env: Environment | Missing) -> Fi
     """HIP counts the GPUs that the layer below it leaves, and stops at the first invalid index."""
     below = variable(env, "ROCR_VISIBLE_DEVICES")
     name = next((one for one in _OF_HIP if variable(env, one)), None)
-    if not below or name is None or not _is_for_rocm(torch):
+    if not below or name is None or not _is_for_rocm(torch, name):
         return None
     value = variable(env, name) or ""
     left = len([one for one in below.split(",") if one.strip()])
@@ -180,8 +181,12 @@ def _left_by_rocr(torch: TorchBuild | Missing, env: Environment | Missing) -> Fi
     )
 
 
-def _is_for_rocm(torch: TorchBuild | Missing) -> bool:
+def _is_for_rocm(torch: TorchBuild | Missing, name: str) -> bool:
+    """Whether torch uses ROCm; of a paste that does not say so, whether a variable of ROCm does."""
+    told = name == _OF_HIP[0]
+    if isinstance(torch, Missing):
+        return told and torch.why is Why.NOT_ASKED
     try:
-        return isinstance(torch, TorchBuild) and torch.hip is not None
+        return torch.hip is not None
     except NotStated:
-        return False
+        return told

@@ -32,6 +32,7 @@ from dsdoctor.api import (
     check,
     fail,
     ok,
+    warn,
 )
 from dsdoctor_checks._util import listed, variable
 
@@ -40,6 +41,9 @@ from ._util import judged, named, selector, skip_unreported
 CONDITION = Condition("gpu-busy-exclusive-mode", id="DSD615", scope=Scope.NODE, since="0.1")
 
 EXCLUSIVE = (ComputeMode.EXCLUSIVE_PROCESS, ComputeMode.EXCLUSIVE_THREAD)
+MIB = 1 << 20
+#: More than the driver keeps of an idle GPU, also where it does not report its reserve apart.
+_OF_A_PROCESS = 768 * MIB
 
 
 @check(CONDITION)
@@ -62,10 +66,16 @@ def mode_lets_the_job_in(
                 f"{named(gpu)} is in an exclusive compute mode and is held by process "
                 f"{listed(pids)}, but the job needs it"
             )
+        elif mode in EXCLUSIVE and not pids and not shared and (held := _held(gpu)):
+            what = (
+                f"{named(gpu)} is in an exclusive compute mode, and {held} MiB of its memory are in "
+                "use, so a process that is not listed holds it"
+            )
         else:
             yield ok(gpu=gpu.index, compute_mode=mode)
             continue
-        yield fail(
+        told = bool(pids) or mode == ComputeMode.PROHIBITED
+        yield (fail if told else warn)(
             what,
             effect="CUDA fails with `device(s) is/are busy or unavailable` (error 46)",
             hint=("stop the process, or " if mode != ComputeMode.PROHIBITED else "")
@@ -74,6 +84,7 @@ def mode_lets_the_job_in(
             uuid=gpu.uuid,
             compute_mode=mode,
             pids=pids,
+            used_mib=None if told else held,
         )
     yield from skip_unreported(
         found, lambda gpu: gpu.compute_mode, "compute_mode", "the compute mode"
@@ -85,6 +96,14 @@ def _all_let_in(live: TorchLive | Missing) -> bool:
     if not isinstance(live, TorchLive) or not live.devices:
         return False
     return all(device.tried and device.ok for device in live.devices)
+
+
+def _held(gpu: Gpu) -> int | None:
+    """MiB in use on a GPU whose process is hidden, as in a container; None if none is."""
+    used = gpu.memory_used_bytes
+    if gpu.display_active or gpu.processes or used is None:
+        return None
+    return used // MIB if used - (gpu.memory_reserved_bytes or 0) > _OF_A_PROCESS else None
 
 
 def _of_mps(gpu: Gpu) -> bool:

@@ -7,9 +7,10 @@ everything through host memory, which halves the bandwidth between nodes or wors
 
 ## What to do
 Run `modprobe nvidia_peermem` as root. The driver includes it if it was installed after the RDMA stack.
-Or use the open kernel modules.
+Or use the open kernel modules. The GB10 of DGX Spark has no memory of its own and supports neither.
 
 ## References
+- https://docs.nvidia.com/dgx/dgx-spark-porting-guide/porting/cuda.html (GPUDirect RDMA)
 - https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html (GPU Direct RDMA)
 - NCCL_DMABUF_ENABLE in the same guide's list of variables
 """
@@ -23,6 +24,7 @@ from dsdoctor.api import (
     Condition,
     Environment,
     Finding,
+    Gpus,
     Hostfile,
     LaunchCommand,
     Missing,
@@ -45,6 +47,9 @@ _PEER = ("nvidia_peermem", "nv_peer_mem")
 _DMABUF_KERNEL = (5, 12)
 #: First driver of CUDA 11.7 with open modules.
 _DMABUF_DRIVER = 515
+#: GPUs whose memory no adapter can reach: docs.nvidia.com/dgx/dgx-spark-porting-guide/porting/cuda.html,
+#: read 2026-11-30.
+_UNREACHABLE = frozenset({"NVIDIA GB10"})
 
 
 @check(CONDITION)
@@ -55,6 +60,7 @@ def adapters_access_gpus(
     env: Environment | Missing,
     hostfile: Hostfile | Missing,
     command: LaunchCommand | Missing,
+    gpus: Gpus | Missing,
 ) -> Iterator[Finding]:
     """Judges runs over several nodes, if an RDMA port is active and the driver is loaded.
 
@@ -65,6 +71,10 @@ def adapters_access_gpus(
         return
     if node_count(env, hostfile, command) == 1 or variable(env, "NCCL_IB_DISABLE") == "1":
         yield skip("nothing says that this run uses RDMA between nodes")
+        return
+    names = set() if isinstance(gpus, Missing) else {gpu.name for gpu in gpus.gpus}
+    if names and names <= _UNREACHABLE:
+        yield skip("this GPU shares the memory of the CPU, and supports no GPUDirect RDMA")
         return
     loaded = [name for name in _PEER if name in kernel.modules]
     release = tuple(int(part) for part in re.findall(r"\d+", os.release)[:2])

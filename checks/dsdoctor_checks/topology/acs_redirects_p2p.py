@@ -4,7 +4,7 @@
 With Access Control Services (ACS) enabled, a PCIe bridge does not forward a transfer to the next GPU
 or network adapter, but sends it up to the root complex and back. Peer-to-peer copies become several
 times slower, and on some machines NCCL hangs. On root ports this matters while the IOMMU translates
-addresses.
+addresses, also between two host bridges of one NUMA node, as AMD's CPUs have them.
 
 ## What to do
 On bare metal, disable ACS in the BIOS, or with `setpci` for each bridge at boot. A virtual machine
@@ -27,11 +27,13 @@ from dsdoctor.api import (
     Finding,
     Gpus,
     GpuTopology,
+    Level,
     Missing,
     PciPlace,
     PciTree,
     RunNeeds,
     Scope,
+    Signature,
     check,
     ok,
     skip,
@@ -54,15 +56,15 @@ _TRANSLATING = {"DMA", "DMA-FQ", "unknown"}
 def _bridges_between(one: PciPlace, other: PciPlace) -> set[str]:
     """Bridges whose ACS affects the transfers between two devices.
 
-    Below a shared switch these are the bridges on the way to it. For two GPUs under one host bridge
-    they are the root ports, which forward to the root complex in any case: there, ACS matters only
-    while the IOMMU translates. Linux before 4.19 does not report whether it does. Adapters at that
+    Below a shared switch these are the bridges on the way to it. For two GPUs under one host bridge,
+    or under two of one NUMA node, they are the root ports, which forward to the root complex in any
+    case: there, ACS matters only while the IOMMU translates. Linux before 4.19 does not report whether it does. Adapters at that
     distance do not count, because NCCL uses no GPUDirect RDMA across a host bridge by default.
     """
     level = one.level(other)
     if level in ("PIX", "PXB"):
         return set(one.path) ^ set(other.path)
-    at_root = level == "PHB" and one.path and other.path and not other.name
+    at_root = level in ("PHB", "NODE") and one.path and other.path and not other.name
     if at_root and {one.iommu, other.iommu} <= _TRANSLATING:
         return {one.path[0], other.path[0]}
     return set()
@@ -111,3 +113,24 @@ def switches_pass_transfers(
         ways=ways,
         more=len(ways) - 1,
     )
+
+
+HINT = "on bare metal, disable ACS in the BIOS, or with `setpci` on the bridges above the GPUs"
+
+SIGNATURES = (
+    Signature(
+        # what people print because NCCL's documentation tells how; most bridges have it enabled
+        # where the IOMMU is, so it is no more than a hint, and only beside NCCL
+        pattern=r"\bACSCtl:.{0,60}\bReqRedir\+",
+        source="pciutils 3.5-3.13 ls-ecaps.c, cap_acs",
+        message="Access Control Services of a PCIe bridge redirect transfers, which slows or hangs NCCL between GPUs",
+        examples=(
+            "\t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-",
+        ),
+        not_examples=(
+            "\t\tACSCap:\tSrcValid+ TransBlk+ ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-",
+        ),
+        requires=("NCCL", "nccl", "all_reduce_perf", "p2pBandwidthLatencyTest"),
+        level=Level.HINT,
+    ),
+)

@@ -26,6 +26,7 @@ from dsdoctor.api import (
     Level,
     LibCuda,
     Missing,
+    NotStated,
     NvidiaKernel,
     Nvml,
     OsInfo,
@@ -90,7 +91,11 @@ def torch_has_cuda(
     unasked = isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED
     nvcc = isinstance(toolkits, CudaToolkits) and toolkits.chosen is not None
     unasked = unasked and (isinstance(os, Missing) or nvcc) and isinstance(kernel, Missing)
-    if unasked and "+cpu" in torch.version and not gpu_expected(run, kernel, gpus, env):
+    if (
+        unasked
+        and _is_one_of_several(torch.version, packages)
+        and not gpu_expected(run, kernel, gpus, env)
+    ):
         # a list of packages says nothing about GPUs, and people who paste one rarely intend to
         # train without a GPU; nor do those who have a CUDA toolkit
         yield warn(
@@ -158,6 +163,22 @@ def torch_has_cuda(
         expect_gpus=run.expect_gpus,
     )
     yield offered(finding, build)
+
+
+#: Packages of the channel `pytorch`, which has them for Linux and Windows only.
+_OF_CONDA = ("cpuonly", "pytorch-mutex")
+
+
+def _is_one_of_several(version: str, packages: Packages | Missing) -> bool:
+    """Whether there is a build with CUDA for the same system: macOS has builds for the CPU only."""
+    return "+cpu" in version or any(_lists(packages, name) for name in _OF_CONDA)
+
+
+def _lists(packages: Packages | Missing, name: str) -> bool:
+    try:
+        return isinstance(packages, Packages) and packages.version(name) is not None
+    except NotStated:
+        return False
 
 
 HINT = (

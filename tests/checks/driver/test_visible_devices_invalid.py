@@ -148,6 +148,15 @@ def test_amd_gpus_are_counted_among_those_that_are_left(
     assert bool(found.bad) == expected
 
 
+def test_a_paste_that_does_not_name_torch() -> None:
+    twice = {"ROCR_VISIBLE_DEVICES": "1", "HIP_VISIBLE_DEVICES": "1"}
+    found = judge(CHECK, gpus=m.NOT_ASKED, torch_build=m.NOT_ASKED, environment=m.env(**twice))
+    assert found.status == "fail"
+    of_cuda = {"ROCR_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "1"}
+    found = judge(CHECK, gpus=m.NOT_ASKED, torch_build=m.NOT_ASKED, environment=m.env(**of_cuda))
+    assert found.status != "fail"
+
+
 @pytest.mark.parametrize(
     ("value", "here", "expected"),
     [

@@ -100,3 +100,22 @@ def test_the_server_of_mps_lets_others_in(
     gpus = Gpus(gpus=(Gpu(index=0, compute_mode=3, processes=processes),))
     check = gpu_busy_exclusive_mode.mode_lets_the_job_in
     assert judge(check, gpus=gpus, **facts).status == expected
+
+
+@pytest.mark.parametrize(
+    ("used", "more", "expected"),
+    [
+        pytest.param(1092, {}, "warn", id="a process of another container"),
+        pytest.param(450, {}, "ok", id="what the driver keeps"),
+        pytest.param(1092, {"memory_reserved_bytes": 600 << 20}, "ok", id="its reserve is large"),
+        pytest.param(1092, {"display_active": True}, "ok", id="a display"),
+        pytest.param(1092, {"compute_mode": 0}, "ok", id="the default mode"),
+    ],
+)
+def test_memory_in_use_shows_a_process_that_is_hidden(
+    used: int, more: dict[str, Any], expected: str
+) -> None:
+    fields = {"index": 0, "compute_mode": 3, "processes": (), "memory_used_bytes": used << 20}
+    gpu = Gpu(**{**fields, **more})
+    judged = judge(gpu_busy_exclusive_mode.mode_lets_the_job_in, gpus=Gpus(gpus=(gpu,)))
+    assert judged.status == expected

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dsdoctor.api import Environment, NvidiaKernel
+from dsdoctor.api import Environment, Gpu, Gpus, NvidiaKernel
 from dsdoctor.testing import judge
 from dsdoctor_checks.nccl import gpudirect_rdma_missing
 from tests.checks import machines
@@ -99,3 +99,16 @@ def test_one_node_needs_none() -> None:
         "environment": Environment(),
     }
     assert judge(CHECK, **facts).status == "skip"
+
+
+def test_memory_that_the_cpu_and_the_gpu_share_is_out_of_reach() -> None:
+    for name, expected in (("NVIDIA GB10", "skip"), ("NVIDIA GB200", "warn")):
+        found = judge(
+            CHECK,
+            network=node(),
+            nvidia_kernel=kernel(module_open=False),
+            os_info=machines.LINUX,
+            hostfile=TWO,
+            gpus=Gpus(gpus=(Gpu(index=0, name=name),), count=1),
+        )
+        assert found.status == expected

@@ -125,3 +125,27 @@ def test_root_ports(tree: PciTree, expected: str) -> None:
         judge(CHECK, pci_tree=tree, gpus=gpus(2), gpu_topology=topology("X PHB\nPHB X")).status
         == expected
     )
+
+
+def host_bridges(iommu: str | None, *, numa: tuple[int, int] = (0, 0)) -> PciTree:
+    """Two GPUs, each on a root port of a host bridge of its own."""
+    ports = ("0000:40:03.1", "0000:60:03.1")
+    places = tuple(
+        PciPlace(bdf=bdf(index), root=port[:7], path=(port,), numa_node=numa[index], iommu=iommu)
+        for index, port in enumerate(ports)
+    )
+    return PciTree(gpus=places, redirecting=ports)
+
+
+@pytest.mark.parametrize(
+    ("tree", "how", "expected"),
+    [
+        pytest.param(host_bridges("DMA-FQ"), "OK", "warn", id="the IOMMU translates"),
+        pytest.param(host_bridges("identity"), "OK", "ok", id="iommu=pt"),
+        pytest.param(host_bridges("DMA", numa=(0, 1)), "OK", "ok", id="on two sockets"),
+        pytest.param(host_bridges("DMA"), "CHIPSET_NOT_SUPPORTED", "ok", id="no peer access"),
+    ],
+)
+def test_root_ports_of_two_host_bridges(tree: PciTree, how: str, expected: str) -> None:
+    between = topology("X NODE\nNODE X", how)
+    assert judge(CHECK, pci_tree=tree, gpus=gpus(2), gpu_topology=between).status == expected

@@ -1,10 +1,11 @@
-"""`pip list` and `pip freeze`: distributions; whether the list is complete cannot be seen."""
+"""`pip list`, `pip freeze` and `uv tree`: distributions; not whether the list is complete."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+from dsdoctor.model.facts.python import Packages
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import Reader, state_package
 from dsdoctor.paste.statements import Statements
@@ -31,6 +32,12 @@ _OBJECT = re.compile(
     r"\{\"name\": \"(?P<name>[A-Za-z][\w.-]{0,60})\", "
     r"\"version\": \"(?P<version>\d[\w.+!-]{0,60})\""
 )
+#: `uv tree`; cargo prints the same of Rust's crates, so its command must stand above.
+_TREE = re.compile(
+    r"[│\s]*[├└]── (?P<name>[A-Za-z][\w.-]{0,60})(?:\[[\w, -]{1,60}\])? "
+    r"v(?P<version>\d[\w.+!]{0,60})(?: \(.{1,40}\))*\s*$"
+)
+_TREES = re.compile(r"(?:^|.{0,80}[$#%>❯!]\s?)\s*uv tree(?:\s+\S{1,80}){0,4}\s*$")
 #: Fewer lines of `name==version` may just as well be requirements.
 _FEWEST = 10
 
@@ -43,6 +50,8 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
             _objects(line, into)
         if _COMMAND.match(line.text):
             _answer(lines, place + 1, into)
+        if _TREES.match(line.text):
+            _tree(lines[place + 1 :], into)
     run: list[tuple[Line, re.Match[str]]] = []
     for line in lines:
         found = _FROZEN.match(line.text) or _WHEEL.match(line.text)
@@ -53,6 +62,16 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
             run = []
     _frozen(run, into)
     _headless(lines, into)
+
+
+def _tree(lines: Sequence[Line], into: Statements) -> None:
+    """Reads the rows below `uv tree`; a package that several need has several rows."""
+    for place, line in enumerate(lines):
+        row = _TREE.match(line.text)
+        if row and not into.states(Packages, f"packages.{row['name'].lower()}"):
+            state_package(row["name"], row["version"], line, into)
+        elif row is None and place and line.text.strip():  # the first is the project itself
+            return
 
 
 def _answer(lines: Sequence[Line], place: int, into: Statements) -> None:

@@ -1,9 +1,10 @@
-"""`uname -a` and `-r`, `ldd --version`, /etc/os-release, `lsmod`, `wsl --version`: the system.
+"""`uname`, `hostnamectl`, `ldd --version`, /etc/os-release, `lsmod`, `wsl --version`: the system.
 
 The form for issues of WSL asks which of its two versions is used, with a box to tick.
 
 Sources: coreutils src/uname.c, glibc elf/ldd.bash.in, os-release(5), kmod tools/lsmod.c, WSL 2
-localization/strings/en-US, .github/ISSUE_TEMPLATE; read 2026-11-29.
+localization/strings/en-US, .github/ISSUE_TEMPLATE, systemd src/hostname/hostnamectl.c; read
+2026-11-30.
 """
 
 from __future__ import annotations
@@ -25,6 +26,13 @@ _ASKED = re.compile(r"(?:^|.{0,80}[$#%>❯]\s)\s*uname -r\s*$")
 _RELEASE = re.compile(r"\s*(?P<release>\d\.\d{1,3}\.\d[\w.+-]{0,80})\s*$")
 _LDD = re.compile(r"\s*ldd \([^()]{1,60}\) (?P<version>2\.\d{1,2})\s*$")
 _OS = re.compile(r"\s*(?P<key>ID|VERSION_ID)=\"?(?P<value>[\w.-]{1,30})\"?\s*$")
+#: Two fields of `hostnamectl`, one below the other; `docker info` has other names for them.
+_HOST_OS = re.compile(
+    r"\s*Operating System: (?P<name>[A-Z]\w{1,20})\D{0,30}(?P<number>\d{1,2}(?:\.\d{1,2})?)"
+)
+_HOST_KERNEL = re.compile(r"\s*Kernel: Linux (?P<release>\d\.\d{1,3}\.\d[\w.+-]{0,80})\s*$")
+#: Fields that may stand between them.
+_FARTHEST = 3
 _WSL = re.compile(r"\s*(?:WSL version: \d\.\d{1,2}\.\d{1,2}[.\d]*|[-*] \[[xX]\] WSL 2)\s*$")
 _LSMOD = re.compile(r"\s*Module\s+Size\s+Used by\b")
 _MODULE = re.compile(r"\s*(?P<name>\w{1,60})\s+\d{1,12}\s+\d{1,6}(?:\s|$)")
@@ -47,6 +55,8 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
             if answer and below is not None:
                 into.state(OsInfo, "release", answer["release"], below)
                 into.state(OsInfo, "wsl", "microsoft" in answer["release"].lower(), below)
+        elif _HOST_OS.match(line.text):
+            _host(lines[place : place + 1 + _FARTHEST], into)
         elif libc:
             into.state(OsInfo, "libc", f"glibc {libc['version']}", line)
         elif _WSL.match(line.text):
@@ -59,6 +69,18 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
         name, number = (_OS.match(release[key].text) for key in ("ID", "VERSION_ID"))
         if name and number:
             into.state(OsInfo, "distribution", f"{name['value']} {number['value']}", release["ID"])
+
+
+def _host(lines: Sequence[Line], into: Statements) -> None:
+    """What `hostnamectl` prints of the system, if the kernel is that of Linux."""
+    told = _HOST_OS.match(lines[0].text)
+    for line in lines[1:]:
+        kernel = _HOST_KERNEL.match(line.text)
+        if kernel and told and not into.states(OsInfo, "release"):
+            into.state(OsInfo, "release", kernel["release"], line)
+            into.state(OsInfo, "wsl", "microsoft" in kernel["release"].lower(), line)
+            name = f"{told['name'].lower()} {told['number']}"
+            into.state(OsInfo, "distribution", name, lines[0])
 
 
 def _modules(lines: Sequence[Line], place: int, into: Statements) -> None:
